@@ -1,0 +1,22 @@
+/** Time as the module sees it; tests hand in their own. */
+export interface Clock {
+  /** Wall clock, milliseconds since the epoch. */
+  now(): number;
+  /** Milliseconds that never jump, from an arbitrary start. */
+  monotonic(): number;
+  /** A timer that does not hold the process; returns what cancels it. */
+  schedule(callback: () => void, delayMs: number): () => void;
+}
+
+/** setTimeout fires at once for a longer delay. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  monotonic: () => performance.now(),
+  schedule: (callback, delayMs) => {
+    const timer = setTimeout(callback, Math.min(Math.max(delayMs, 0), LONGEST_TIMER_MS));
+    timer.unref();
+    return () => clearTimeout(timer);
+  },
+};

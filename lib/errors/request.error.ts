@@ -1,0 +1,19 @@
+import { ServiceError } from './service.error.js';
+
+/** One thing wrong with what a caller handed in. */
+export interface RequestFault {
+  property: string;
+  /** What is wrong; never quotes the value. */
+  message: string;
+}
+
+/** The caller's input was refused before anything was sent. Code: `invalid_request`. */
+export class ServiceRequestError extends ServiceError {
+  readonly code = 'invalid_request';
+  readonly faults: readonly RequestFault[];
+
+  constructor(faults: readonly RequestFault[]) {
+    super(`Nothing was sent: ${faults.map((fault) => `${fault.property} ${fault.message}`).join('; ')}`);
+    this.faults = faults;
+  }
+}

@@ -1,0 +1,60 @@
+import { type Agent, type IncomingHttpHeaders } from 'node:http';
+import { type Readable } from 'node:stream';
+import { type ConnectionErrorKind } from '../errors/index.js';
+
+/** One bounded HTTP exchange: one request, one answer, no redirect, no retry, no proxy of its own. */
+export interface ExchangeRequest {
+  url: URL;
+  method: string;
+  headers: Record<string, string | string[]>;
+  body?: string | Uint8Array | Readable;
+  agent: Agent;
+  /** Milliseconds for the whole exchange, the answer's body included. */
+  timeoutMs: number;
+  /** Bytes of the answer's body after decompression. */
+  maxResponseBytes: number;
+  /** The caller's own; rejects with `signal.reason`. */
+  signal?: AbortSignal;
+}
+
+export interface ExchangeResponse {
+  status: number;
+  statusText: string;
+  headers: IncomingHttpHeaders;
+  body: Buffer;
+}
+
+/** How far the exchange got: whether the server can have acted hangs on it. */
+export type ExchangePhase = 'connecting' | 'sent' | 'answering';
+
+/** What an exchange rejects with when there is no whole answer. Plain values only. */
+export interface ExchangeFaultDetails {
+  kind: ConnectionErrorKind;
+  phase: ExchangePhase;
+  /** System, Node or OpenSSL code. */
+  reason?: string;
+  /** True where a kept-alive connection was used again. */
+  reusedSocket: boolean;
+  /** The TLS peer said something about our certificate. */
+  certificateRefused: boolean;
+}
+
+export class ExchangeFault extends Error implements ExchangeFaultDetails {
+  readonly kind: ConnectionErrorKind;
+  readonly phase: ExchangePhase;
+  readonly reason?: string;
+  readonly reusedSocket: boolean;
+  readonly certificateRefused: boolean;
+
+  constructor(details: ExchangeFaultDetails) {
+    super(`${details.kind} while ${details.phase}`);
+    this.kind = details.kind;
+    this.phase = details.phase;
+    this.reason = details.reason;
+    this.reusedSocket = details.reusedSocket;
+    this.certificateRefused = details.certificateRefused;
+  }
+}
+
+/** Performs one exchange; rejects with an {@link ExchangeFault}, or with `signal.reason` where the caller aborted. */
+export type Exchange = (request: ExchangeRequest) => Promise<ExchangeResponse>;
