@@ -12,8 +12,8 @@ export abstract class ServiceError extends Error {
     Object.defineProperty(this, 'name', { value: new.target.name, configurable: true, writable: true });
   }
 
-  /** Name, code, message and the documented fields of the class; nothing else. Left-out fields are undefined. */
+  /** Name, message, code and the documented fields of the class; nothing else. */
   toJSON(): Record<string, unknown> {
-    return { name: this.name, ...this, code: this.code, message: this.message };
+    return { name: this.name, message: this.message, ...Object.fromEntries(Object.entries(this)) };
   }
 }
