@@ -96,6 +96,8 @@ export interface ServiceHttpOptions {
   trailingSlash?: boolean;
   /** URL of a proxy (`http://proxy:3128`); the environment's proxies are ignored. SERVICE_HTTP_PROXY */
   proxy?: string;
+  /** Header of an answer that holds its correlation id. Default `x-correlation-id`. SERVICE_HTTP_CORRELATION_ID_HEADER */
+  correlationIdHeader?: string;
   /** Milliseconds that calls in flight get at shutdown. Default 5,000. SERVICE_HTTP_SHUTDOWN_TIMEOUT */
   shutdownTimeout?: number;
 }

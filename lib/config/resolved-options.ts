@@ -81,5 +81,7 @@ export interface HttpSettings {
   trailingSlash: boolean;
   /** May hold the proxy's own credentials. */
   proxy?: Secret;
+  /** Lower case. */
+  correlationIdHeader: string;
   shutdownTimeout: number;
 }

@@ -20,6 +20,8 @@ export interface ApiErrorDetails {
   correlationId?: string;
   /** Seconds, where the answer had a Retry-After. */
   retryAfter?: number;
+  /** What to check, where we know better than the answer says. */
+  hint?: string;
 }
 
 /** The service answered, and the answer is a failure or not understandable (specification 7). */
@@ -31,6 +33,7 @@ export class ServiceApiError extends ServiceError {
   readonly path: string;
   readonly correlationId?: string;
   readonly retryAfter?: number;
+  readonly hint?: string;
 
   constructor(details: ApiErrorDetails) {
     super(details.message);
@@ -41,5 +44,6 @@ export class ServiceApiError extends ServiceError {
     this.path = details.path;
     this.correlationId = details.correlationId;
     this.retryAfter = details.retryAfter;
+    this.hint = details.hint;
   }
 }

@@ -23,7 +23,10 @@ export class ServiceCertificateError extends ServiceConfigurationError {
     details: { code?: 'invalid_certificate' | 'certificate_refused'; certificate?: CertificateSummary } = {},
   ) {
     const refused = details.code === 'certificate_refused';
-    super(faults, refused ? 'The server refused the client certificate' : 'The client certificate is not usable');
+    super(
+      faults,
+      refused ? 'The server refused the client certificate' : 'The client certificate is not usable',
+    );
     this.code = details.code ?? 'invalid_certificate';
     this.certificate = details.certificate;
   }

@@ -15,7 +15,10 @@ export class ServiceConfigurationError extends ServiceError {
   readonly code: string = 'invalid_configuration';
   readonly faults: readonly ConfigurationFault[];
 
-  constructor(faults: readonly ConfigurationFault[], heading = 'The configuration of ServiceModule is not usable') {
+  constructor(
+    faults: readonly ConfigurationFault[],
+    heading = 'The configuration of ServiceModule is not usable',
+  ) {
     super([`${heading}:`, ...faults.map(describeFault)].join('\n'));
     this.faults = faults.map(({ option, variable, message }) => ({ option, variable, message }));
   }

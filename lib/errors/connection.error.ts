@@ -25,6 +25,8 @@ export interface ConnectionErrorDetails {
   outcomeUnknown?: boolean;
   /** Seconds, where an earlier answer of the same call had a Retry-After. */
   retryAfter?: number;
+  /** The origin that a redirect names. */
+  location?: string;
 }
 
 /** There is no whole answer. Code: `connection_` and the kind, for example `connection_timeout`. */
@@ -36,6 +38,7 @@ export class ServiceConnectionError extends ServiceError {
   readonly reason?: string;
   readonly outcomeUnknown: boolean;
   readonly retryAfter?: number;
+  readonly location?: string;
 
   constructor(details: ConnectionErrorDetails) {
     super(details.message);
@@ -46,5 +49,6 @@ export class ServiceConnectionError extends ServiceError {
     this.reason = details.reason;
     this.outcomeUnknown = details.outcomeUnknown ?? false;
     this.retryAfter = details.retryAfter;
+    this.location = details.location;
   }
 }

@@ -1,0 +1,34 @@
+import { validateSync } from 'class-validator';
+import { cleanText, ServiceRequestError, type RequestFault } from '../errors/index.js';
+
+const DANGEROUS_KEYS = new Set(['__proto__', 'constructor', 'prototype']);
+
+/**
+ * Checks a caller's input against its DTO class and returns it as an instance. Properties that the DTO does not have
+ * are refused rather than dropped in silence. Throws ServiceRequestError with every fault; none quotes a value.
+ */
+export function validateInput<T extends object>(Dto: new () => T, input: unknown): T {
+  if (typeof input !== 'object' || input === null || Array.isArray(input)) {
+    throw new ServiceRequestError([{ property: 'input', message: 'must be an object' }]);
+  }
+  if (Object.keys(input).some((key) => DANGEROUS_KEYS.has(key))) {
+    throw new ServiceRequestError([{ property: 'input', message: 'holds a property name that is not allowed' }]);
+  }
+  const dto = Object.assign(new Dto(), input);
+  const errors = validateSync(dto, {
+    whitelist: true,
+    forbidNonWhitelisted: true,
+    forbidUnknownValues: true,
+    validationError: { target: false, value: false },
+  });
+  if (errors.length > 0) throw new ServiceRequestError(errors.map(({ property, constraints }) => toFault(property, constraints)));
+  return dto;
+}
+
+function toFault(property: string, constraints: Record<string, string> = {}): RequestFault {
+  const name = cleanText(property, [], 64);
+  if ('whitelistValidation' in constraints) return { property: name, message: 'is not a known field' };
+  // class-validator's messages begin with the property's name.
+  const messages = Object.values(constraints).map((message) => message.replace(`${property} `, ''));
+  return { property: name, message: messages.join(', ') };
+}

@@ -1,0 +1,60 @@
+import { type ConnectionErrorKind } from '../errors/index.js';
+
+export interface Classified {
+  kind: ConnectionErrorKind;
+  reason?: string;
+  certificateRefused: boolean;
+}
+
+// RFC 8446, 6.2 (and RFC 5246, 7.2.2): bad_certificate 42 to certificate_unknown 46, unknown_ca 48,
+// access_denied 49, certificate_required 116.
+const CERTIFICATE_ALERTS = new Set([42, 43, 44, 45, 46, 48, 49, 116]);
+const CERTIFICATE_ALERT_CODE =
+  /ALERT_(BAD_CERTIFICATE|UNSUPPORTED_CERTIFICATE|CERTIFICATE_(REVOKED|EXPIRED|UNKNOWN|REQUIRED)|UNKNOWN_CA|ACCESS_DENIED)$/;
+const VERIFICATION_CODE =
+  /^(CERT_|CRL_|UNABLE_TO_|SELF_SIGNED_CERT|DEPTH_ZERO_SELF_SIGNED_CERT|INVALID_(CA|PURPOSE)|PATH_LENGTH_EXCEEDED|HOSTNAME_MISMATCH|ERROR_IN_CERT|ERR_TLS_)/;
+
+const KINDS: Readonly<Record<string, ConnectionErrorKind>> = {
+  ECONNREFUSED: 'refused',
+  ENOTFOUND: 'dns',
+  EAI_AGAIN: 'dns',
+  EAI_FAIL: 'dns',
+  ENODATA: 'dns',
+  ETIMEDOUT: 'timeout',
+  ECONNRESET: 'reset',
+  ECONNABORTED: 'reset',
+  EPIPE: 'reset',
+  ERR_STREAM_PREMATURE_CLOSE: 'reset',
+  EPROTO: 'tls',
+};
+
+/** Node's, OpenSSL's or the system's error as one of our kinds. Only its code is kept, never its text. */
+export function classify(error: unknown): Classified {
+  const { code, message } = describe(error);
+  const certificateRefused = isCertificateAlert(code, message);
+  return { kind: kindOf(code, message), reason: code, certificateRefused };
+}
+
+function kindOf(code: string | undefined, message: string): ConnectionErrorKind {
+  if (code === undefined) return /socket hang up|aborted/.test(message) ? 'reset' : 'network';
+  const known = KINDS[code];
+  if (known) return known;
+  if (VERIFICATION_CODE.test(code) || code.startsWith('ERR_SSL_')) return 'tls';
+  return code.startsWith('HPE_') || code.startsWith('ERR_HTTP_') ? 'protocol' : 'network';
+}
+
+/** OpenSSL's versions spell the code differently, and some give only EPROTO; the alert's number is the same in all. */
+function isCertificateAlert(code: string | undefined, message: string): boolean {
+  if (code && CERTIFICATE_ALERT_CODE.test(code)) return true;
+  const number = /SSL alert number (\d+)/.exec(message)?.[1];
+  return number !== undefined && CERTIFICATE_ALERTS.has(Number(number));
+}
+
+// By its form, not its class: an error may come from another realm (a vm context, a worker).
+function describe(error: unknown): { code?: string; message: string } {
+  if (typeof error !== 'object' || error === null) return { message: '' };
+  const { code, message, errors } = error as { code?: unknown; message?: unknown; errors?: unknown };
+  // Happy eyeballs: one error for each address that was tried.
+  if (typeof code !== 'string' && Array.isArray(errors)) return describe(errors[0]);
+  return { code: typeof code === 'string' ? code : undefined, message: String(message) };
+}

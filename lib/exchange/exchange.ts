@@ -1,0 +1,151 @@
+import {
+  request as httpRequest,
+  type ClientRequest,
+  type IncomingMessage,
+  type RequestOptions,
+} from 'node:http';
+import { request as httpsRequest } from 'node:https';
+import { type Socket } from 'node:net';
+import { Readable } from 'node:stream';
+import { type TLSSocket } from 'node:tls';
+import { classify } from './classify.js';
+import { decode } from './decode.js';
+import {
+  ExchangeFault,
+  type ExchangeFaultDetails,
+  type ExchangePhase,
+  type ExchangeRequest,
+  type ExchangeResponse,
+} from './exchange.types.js';
+
+/**
+ * One exchange over node:http or node:https: one deadline for connecting, headers and body, a cap on the body, the
+ * caller's abort. Redirects and statuses are the caller's to judge. Rejects with {@link ExchangeFault}, or with
+ * `signal.reason`.
+ */
+export function exchange(request: ExchangeRequest): Promise<ExchangeResponse> {
+  return new Promise((resolve, reject) => new RunningExchange(request, resolve, reject).start());
+}
+
+class RunningExchange {
+  private phase: ExchangePhase = 'connecting';
+  private reusedSocket = false;
+  private settled = false;
+  private timer?: NodeJS.Timeout;
+  private outgoing?: ClientRequest;
+
+  constructor(
+    private readonly request: ExchangeRequest,
+    private readonly resolve: (response: ExchangeResponse) => void,
+    private readonly reject: (reason: unknown) => void,
+  ) {}
+
+  start(): void {
+    const { signal, timeoutMs } = this.request;
+    if (signal?.aborted) return this.settle(() => this.reject(signal.reason));
+    signal?.addEventListener('abort', this.onAbort);
+    this.timer = setTimeout(() => this.fail({ kind: 'timeout' }), Math.max(timeoutMs, 0));
+    try {
+      this.send();
+    } catch (error) {
+      // Node checks methods, header names and values before it connects.
+      this.fail({ kind: 'protocol', reason: (error as NodeJS.ErrnoException).code });
+    }
+  }
+
+  private send(): void {
+    const { url, body } = this.request;
+    const outgoing = (url.protocol === 'https:' ? httpsRequest : httpRequest)(this.options());
+    this.outgoing = outgoing;
+    outgoing.on('socket', (socket) => this.onSocket(socket));
+    outgoing.on('response', (incoming) => this.onResponse(incoming));
+    outgoing.on('error', (error) => this.fail(classify(error)));
+    outgoing.on('close', () => this.fail({ kind: 'reset' }));
+    if (body instanceof Readable) {
+      body.on('error', () => this.fail({ kind: 'network', reason: 'ERR_REQUEST_BODY' }));
+      body.pipe(outgoing);
+    } else {
+      outgoing.end(body);
+    }
+  }
+
+  private options(): RequestOptions {
+    const { url, method, headers, agent } = this.request;
+    return {
+      protocol: url.protocol,
+      hostname: url.hostname.startsWith('[') ? url.hostname.slice(1, -1) : url.hostname,
+      port: url.port,
+      path: url.pathname + url.search,
+      method,
+      headers,
+      agent,
+    };
+  }
+
+  private onSocket(socket: Socket | TLSSocket): void {
+    this.reusedSocket = this.outgoing?.reusedSocket ?? false;
+    const secure = 'secureConnecting' in socket;
+    const pending = secure ? socket.secureConnecting : socket.connecting;
+    if (pending) socket.once(secure ? 'secureConnect' : 'connect', () => (this.phase = 'sent'));
+    else this.phase = 'sent';
+  }
+
+  private onResponse(incoming: IncomingMessage): void {
+    this.phase = 'answering';
+    const chunks: Buffer[] = [];
+    let length = 0;
+    incoming.on('data', (chunk: Buffer) => {
+      length += chunk.length;
+      if (length > this.request.maxResponseBytes) this.fail({ kind: 'too_large' });
+      else chunks.push(chunk);
+    });
+    incoming.on('error', (error) => this.fail(classify(error)));
+    incoming.on('end', () => {
+      if (!incoming.complete) return this.fail({ kind: 'reset' });
+      this.onBody(incoming, chunks.length === 1 ? (chunks[0]) : Buffer.concat(chunks, length));
+    });
+  }
+
+  private onBody(incoming: IncomingMessage, body: Buffer): void {
+    const encoding = incoming.headers['content-encoding'];
+    if (!encoding || encoding.toLowerCase() === 'identity' || body.length === 0)
+      return this.finish(incoming, body);
+    // The socket is done with its part; closing it must not fail what is being decompressed.
+    this.outgoing?.removeAllListeners('close');
+    decode(body, encoding, this.request.maxResponseBytes).then(
+      (decoded) => this.finish(incoming, decoded),
+      (error: NodeJS.ErrnoException) => {
+        const tooLarge = error.code === 'ERR_BUFFER_TOO_LARGE';
+        this.fail({ kind: tooLarge ? 'too_large' : 'protocol', reason: error.code });
+      },
+    );
+  }
+
+  private finish(incoming: IncomingMessage, body: Buffer): void {
+    const { statusCode = 0, statusMessage = '', headers } = incoming;
+    this.settle(() => this.resolve({ status: statusCode, statusText: statusMessage, headers, body }));
+  }
+
+  private readonly onAbort = (): void => {
+    this.settle(() => this.reject(this.request.signal?.reason));
+    this.outgoing?.destroy();
+  };
+
+  private fail(
+    fault: Pick<ExchangeFaultDetails, 'kind' | 'reason'> & { certificateRefused?: boolean },
+  ): void {
+    const { phase, reusedSocket } = this;
+    this.settle(() =>
+      this.reject(new ExchangeFault({ certificateRefused: false, ...fault, phase, reusedSocket })),
+    );
+    this.outgoing?.destroy();
+  }
+
+  private settle(outcome: () => void): void {
+    if (this.settled) return;
+    this.settled = true;
+    clearTimeout(this.timer);
+    this.request.signal?.removeEventListener('abort', this.onAbort);
+    outcome();
+  }
+}

@@ -1,0 +1,118 @@
+import { cleanText, ServiceApiError, ServiceConnectionError, type ApiErrorBody } from '../errors/index.js';
+import { type ExchangeResponse } from '../exchange/exchange.types.js';
+import { parseRetryAfter } from '../exchange/retry-after.js';
+import { type Call } from './call.js';
+
+const MAX_MESSAGE = 500;
+const REDIRECTS = new Set([300, 301, 302, 303, 305, 307, 308]);
+
+export interface AnswerContext {
+  call: Call;
+  correlationIdHeader: string;
+  /** What an answer might echo and no error may hold. */
+  secrets: readonly string[];
+  now: number;
+}
+
+/** The JSON body of a success; undefined for 204, 205 and HEAD. Throws ServiceApiError `invalid_response`. */
+export function readBody(response: ExchangeResponse, context: AnswerContext): unknown {
+  if (response.status === 204 || response.status === 205 || context.call.method === 'HEAD') return undefined;
+  const json = parseJson(response.body);
+  if (json !== INVALID) return json;
+  const what = response.body.length === 0 ? 'an empty body' : 'a body that is not JSON';
+  throw new ServiceApiError({
+    ...common(response, context),
+    code: 'invalid_response',
+    message: `The service answered ${response.status} with ${what}.`,
+  });
+}
+
+/** Specification 7.2: `status` and `message` of the body reach the caller; the HTTP status is the truth. */
+export function answerToError(
+  response: ExchangeResponse,
+  context: AnswerContext,
+): ServiceApiError | ServiceConnectionError {
+  if (REDIRECTS.has(response.status)) return redirectError(response, context);
+  const hint = hintFor(response);
+  const body = readErrorBody(parseJson(response.body), context.secrets);
+  const fallback = `The service answered ${response.status} to ${context.call.method} ${context.call.url.pathname}.`;
+  return new ServiceApiError({
+    ...common(response, context),
+    body,
+    hint,
+    message: body?.message || (hint ? `${fallback} ${hint}` : fallback),
+  });
+}
+
+function common(response: ExchangeResponse, { call, correlationIdHeader, now }: AnswerContext) {
+  const correlationId = response.headers[correlationIdHeader] ?? response.headers['x-request-id'];
+  return {
+    status: response.status,
+    method: call.method,
+    path: call.url.pathname,
+    correlationId: correlationId === undefined ? undefined : cleanText(String(correlationId), [], 128),
+    retryAfter: parseRetryAfter(response.headers['retry-after'], now),
+  };
+}
+
+function readErrorBody(json: unknown, secrets: readonly string[]): ApiErrorBody | undefined {
+  if (typeof json !== 'object' || json === null) return undefined;
+  const { status, message } = json as Record<string, unknown>;
+  const body: ApiErrorBody = {};
+  if (typeof status === 'string') body.status = cleanText(status, secrets, MAX_MESSAGE);
+  if (typeof status === 'number') body.status = status;
+  if (typeof message === 'string') body.message = cleanText(message, secrets, MAX_MESSAGE);
+  return body.status === undefined && body.message === undefined ? undefined : body;
+}
+
+function redirectError(
+  { status, headers }: ExchangeResponse,
+  { call }: AnswerContext,
+): ServiceConnectionError {
+  const location = headers.location;
+  const target =
+    location !== undefined && URL.canParse(location, call.url.href) ? new URL(location, call.url) : undefined;
+  const slash =
+    target && target.origin === call.url.origin && trimSlash(target.pathname) === trimSlash(call.url.pathname)
+      ? ' It only adds or removes the slash at the end: set http.trailingSlash accordingly.'
+      : '';
+  return new ServiceConnectionError({
+    kind: 'redirect',
+    message: `${call.method} ${call.url.pathname}: answered ${status} with a redirect${target ? ` to ${target.origin}` : ''}, which is never followed; check the address.${slash}`,
+    method: call.method,
+    path: call.url.pathname,
+    reason: String(status),
+    location: target?.origin,
+  });
+}
+
+function hintFor({ status, headers, body }: ExchangeResponse): string | undefined {
+  const html =
+    /html/i.test(headers['content-type'] ?? '') || /^\s*</.test(body.subarray(0, 64).toString('latin1'));
+  if (
+    status === 495 ||
+    status === 496 ||
+    (html && status === 400 && /certificate/i.test(body.toString('latin1')))
+  ) {
+    return 'A proxy before the service misses or rejects the client certificate: check tls.certificate and tls.privateKey, and that they are of this environment.';
+  }
+  if (status === 400 && /both|multiple|more than one/i.test(body.toString('latin1'))) {
+    return 'If the service complains about both the app token and a bearer token, leave sendAppTokenWithBearer off.';
+  }
+  return undefined;
+}
+
+function trimSlash(path: string): string {
+  return path.replace(/\/+$/, '');
+}
+
+const INVALID = Symbol('not JSON');
+
+function parseJson(body: Buffer): unknown {
+  try {
+    // A byte order mark is allowed to be ignored (RFC 8259, 8.1).
+    return JSON.parse(body.toString('utf8').replace(/^\uFEFF/, '')) as unknown;
+  } catch {
+    return INVALID;
+  }
+}

@@ -1,0 +1,155 @@
+import { type Agent } from 'node:http';
+import { type ResolvedOptions } from '../config/resolved-options.js';
+import { type CertificateSummary } from '../errors/index.js';
+import { ExchangeFault, type Exchange, type ExchangeResponse } from '../exchange/exchange.types.js';
+import { parseRetryAfter } from '../exchange/retry-after.js';
+import { certificateRefusedError } from '../tls/index.js';
+import { type Call } from './call.js';
+import { faultToError } from './fault-to-error.js';
+import { pause } from './pause.js';
+import { type RetryBudget } from './retry-budget.js';
+import { backoffMs, isRetryableFault, isRetryableStatus } from './retry-policy.js';
+
+/** The credentials as a running call needs them. */
+export interface CallCredentials {
+  /**
+   * Other headers for a replay after a 401; undefined where a replay would not help. `refused`: the headers of the
+   * call that got the 401.
+   */
+  renewedHeaders(
+    refused: Readonly<Record<string, string>>,
+    wait: { signal: AbortSignal; timeoutMs: number },
+  ): Promise<Readonly<Record<string, string>> | undefined>;
+}
+
+/** The client identity as a running call needs it. */
+export interface CallIdentity {
+  readonly certificate?: CertificateSummary;
+  /** Reads it again; true where another certificate than the refused one is in use now. */
+  reloadAfterRefusal(refused: CertificateSummary | undefined): Promise<boolean>;
+}
+
+export interface CallRunnerParts {
+  exchange: Exchange;
+  agentFor: (url: URL) => Agent;
+  credentials: CallCredentials;
+  identity: CallIdentity;
+  budget: RetryBudget;
+  http: ResolvedOptions['http'];
+  random: () => number;
+}
+
+/** With less time left than this, an attempt would only be a burden to the service. */
+const LEAST_ATTEMPT_MS = 10;
+
+/** What one attempt brought: exactly one of the two. */
+type Outcome =
+  { response: ExchangeResponse; fault?: undefined } | { fault: ExchangeFault; response?: undefined };
+
+interface Progress {
+  call: Call;
+  signal: AbortSignal;
+  /** On the monotonic clock. */
+  endsAt: number;
+  retries: number;
+  taken?: number;
+  replayed: boolean;
+  reloaded: boolean;
+  /** The certificate of the attempt under way. */
+  certificate?: CertificateSummary;
+}
+
+/**
+ * One call from first attempt to last: retries within deadline and budget where that is safe, one replay with other
+ * credentials after a 401, one with another certificate after ours was refused. The only place that decides on any.
+ */
+export class CallRunner {
+  constructor(private readonly parts: CallRunnerParts) {}
+
+  async run(call: Call, signal: AbortSignal, timeoutMs: number): Promise<ExchangeResponse> {
+    const progress: Progress = {
+      call,
+      signal,
+      endsAt: performance.now() + timeoutMs,
+      retries: 0,
+      replayed: false,
+      reloaded: false,
+    };
+    for (;;) {
+      const outcome = await this.attempt(progress);
+      if (await this.renewCredentials(progress, outcome)) continue;
+      const waitMs = this.retryWait(progress, outcome);
+      if (waitMs === undefined) return this.conclude(progress, outcome);
+      await pause(waitMs, signal);
+    }
+  }
+
+  private async attempt(progress: Progress): Promise<Outcome> {
+    const { exchange, agentFor, http, identity } = this.parts;
+    const { call, signal, endsAt } = progress;
+    progress.certificate = identity.certificate;
+    try {
+      const response = await exchange({
+        url: call.url,
+        method: call.method,
+        headers: call.headers,
+        body: call.body,
+        agent: agentFor(call.url),
+        timeoutMs: endsAt - performance.now(),
+        maxResponseBytes: http.maxResponseBytes,
+        signal,
+      });
+      return { response };
+    } catch (error) {
+      if (error instanceof ExchangeFault) return { fault: error };
+      throw error;
+    }
+  }
+
+  private async renewCredentials(progress: Progress, { response, fault }: Outcome): Promise<boolean> {
+    const { credentials, identity } = this.parts;
+    const { call, signal, endsAt } = progress;
+    if (!call.replayable) return false;
+    if (response?.status === 401 && !progress.replayed) {
+      progress.replayed = true;
+      const timeoutMs = endsAt - performance.now();
+      const headers = await credentials.renewedHeaders(call.headers, { signal, timeoutMs });
+      if (headers) Object.assign(call.headers, headers);
+      return headers !== undefined;
+    }
+    if (fault?.certificateRefused && !progress.reloaded) {
+      progress.reloaded = true;
+      return identity.reloadAfterRefusal(progress.certificate);
+    }
+    return false;
+  }
+
+  /** Milliseconds until the next attempt; undefined where there is to be none. */
+  private retryWait(progress: Progress, { response, fault }: Outcome): number | undefined {
+    const { call, endsAt } = progress;
+    const retryable = fault
+      ? isRetryableFault(call.method, fault)
+      : isRetryableStatus(call.method, response.status);
+    if (!retryable || !call.replayable || progress.retries >= this.parts.http.retries) return undefined;
+    const waitMs = retryAfterMs(response) ?? backoffMs(progress.retries, this.parts.random);
+    if (waitMs + LEAST_ATTEMPT_MS > endsAt - performance.now()) return undefined;
+    const taken = this.parts.budget.take(fault?.kind === 'timeout');
+    if (taken === undefined) return undefined;
+    progress.taken = taken;
+    progress.retries += 1;
+    return waitMs;
+  }
+
+  private conclude({ call, taken, certificate }: Progress, { response, fault }: Outcome): ExchangeResponse {
+    const { budget } = this.parts;
+    if (fault?.certificateRefused) throw certificateRefusedError(certificate, fault.reason);
+    if (fault) throw faultToError(fault, call);
+    if (response.status < 400) budget.giveBack(taken);
+    return response;
+  }
+}
+
+function retryAfterMs(response: ExchangeResponse | undefined): number | undefined {
+  const seconds = parseRetryAfter(response?.headers['retry-after'], Date.now());
+  return seconds === undefined ? undefined : seconds * 1000;
+}

@@ -1,0 +1,76 @@
+import { type AxiosResponse, type InternalAxiosRequestConfig } from 'axios';
+import { Readable } from 'node:stream';
+import { ServiceRequestError } from '../errors/index.js';
+import { ACCEPTED_ENCODINGS } from '../exchange/decode.js';
+
+/** One call as it goes over the wire, however many attempts it takes. */
+export interface Call {
+  method: string;
+  url: URL;
+  headers: Record<string, string>;
+  body?: string | Uint8Array | Readable;
+  /** A stream can be sent once only. */
+  replayable: boolean;
+}
+
+// They carry the exchange itself, or name another host: not a caller's to set.
+const OWN_HEADERS = new Set([
+  'host',
+  'connection',
+  'content-length',
+  'expect',
+  'keep-alive',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+]);
+
+/** Axios's config after its interceptors -> a call. Throws ServiceRequestError for what cannot be sent. */
+export async function toCall(config: InternalAxiosRequestConfig): Promise<Call> {
+  const { body, contentType } = await toBody(config.data);
+  const headers = toHeaders(config);
+  if (contentType) headers['content-type'] = contentType;
+  if (body === undefined) delete headers['content-type'];
+  return {
+    method: (config.method ?? 'get').toUpperCase(),
+    url: new URL(config.url ?? ''),
+    headers,
+    body,
+    replayable: !(body instanceof Readable),
+  };
+}
+
+function toHeaders(config: InternalAxiosRequestConfig): Record<string, string> {
+  const headers: Record<string, string> = { 'accept-encoding': ACCEPTED_ENCODINGS };
+  for (const [name, value] of Object.entries(config.headers.toJSON())) {
+    const key = name.toLowerCase();
+    if (value === null || value === undefined || OWN_HEADERS.has(key)) continue;
+    const text = Array.isArray(value) ? value.join(', ') : String(value);
+    if (/[^\t\x20-\x7e\x80-\xff]/.test(text)) {
+      throw new ServiceRequestError([
+        { property: `header ${key}`, message: 'holds a character no header can hold' },
+      ]);
+    }
+    headers[key] = text;
+  }
+  return headers;
+}
+
+async function toBody(data: unknown): Promise<{ body?: Call['body']; contentType?: string }> {
+  if (data === undefined || data === null) return {};
+  if (typeof data === 'string' || data instanceof Uint8Array || data instanceof Readable)
+    return { body: data };
+  if (data instanceof ArrayBuffer) return { body: new Uint8Array(data) };
+  if (data instanceof URLSearchParams) return { body: data.toString() };
+  if (data instanceof FormData || data instanceof Blob) {
+    const encoded = new Response(data);
+    const contentType = encoded.headers.get('content-type') ?? undefined;
+    return { body: new Uint8Array(await encoded.arrayBuffer()), contentType };
+  }
+  throw new ServiceRequestError([{ property: 'data', message: 'is of a kind that cannot be sent' }]);
+}
+
+export type CallResponse = Pick<AxiosResponse, 'status' | 'statusText' | 'headers' | 'data'>;

@@ -1,0 +1,34 @@
+import { type ExchangeFault } from '../exchange/exchange.types.js';
+
+const BASE_MS = 100;
+const CAP_MS = 20_000;
+
+// RFC 9110, 9.2.1: methods that change nothing on the server.
+const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS']);
+const RETRYABLE_STATUS = new Set([429, 500, 502, 503, 504]);
+
+export function isSafe(method: string): boolean {
+  return SAFE_METHODS.has(method);
+}
+
+/** 429 says that nothing was done; the others may come after the deed and are repeated for safe methods only. */
+export function isRetryableStatus(method: string, status: number): boolean {
+  return status === 429 || (isSafe(method) && RETRYABLE_STATUS.has(status));
+}
+
+/** The server cannot have acted: the connection was not there yet, or it refused us in the handshake. */
+export function cannotHaveActed(fault: ExchangeFault): boolean {
+  return fault.phase === 'connecting' || fault.certificateRefused;
+}
+
+/** Whether the same call may be sent again after a fault. A TLS or protocol fault would only come again. */
+export function isRetryableFault(method: string, fault: ExchangeFault): boolean {
+  if (fault.kind === 'tls' || fault.kind === 'too_large' || fault.kind === 'protocol') return false;
+  if (fault.certificateRefused) return false;
+  return isSafe(method) || cannotHaveActed(fault);
+}
+
+/** Full jitter: anything from nothing to 100 ms * 2^n, at most 20 s. */
+export function backoffMs(retry: number, random: () => number): number {
+  return random() * Math.min(CAP_MS, BASE_MS * 2 ** retry);
+}

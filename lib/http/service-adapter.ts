@@ -1,0 +1,84 @@
+import { type AxiosAdapter, type AxiosResponse, type InternalAxiosRequestConfig } from 'axios';
+import { Readable } from 'node:stream';
+import { type ExchangeResponse } from '../exchange/exchange.types.js';
+import { answerToError, readBody, type AnswerContext } from './api-answer.js';
+import { toCall, type Call } from './call.js';
+import { type CallRunner } from './call-runner.js';
+import { type CallsInFlight } from './calls-in-flight.js';
+
+export interface ServiceAdapterParts {
+  runner: CallRunner;
+  inFlight: CallsInFlight;
+  timeoutMs: number;
+  correlationIdHeader: string;
+  appTokenHeader: string;
+}
+
+/** Axios's adapter for calls of the service: a config in, an answer or one of our errors out. */
+export function serviceAdapter(parts: ServiceAdapterParts): AxiosAdapter {
+  return async (config) => {
+    const call = await toCall(config);
+    const cancelled = cancellation(config);
+    const flight = parts.inFlight.begin(config.signal as AbortSignal | undefined, cancelled?.signal);
+    try {
+      const response = await parts.runner.run(call, flight.signal, config.timeout || parts.timeoutMs);
+      return toAxiosResponse(response, config, contextOf(call, parts));
+    } finally {
+      flight.end();
+      cancelled?.stop();
+    }
+  };
+}
+
+function toAxiosResponse(
+  response: ExchangeResponse,
+  config: InternalAxiosRequestConfig,
+  context: AnswerContext,
+): AxiosResponse {
+  const { validateStatus } = config;
+  const isSuccess = response.status >= 200 && response.status < 300;
+  const accepted = validateStatus ? validateStatus(response.status) : isSuccess;
+  if (!accepted) throw answerToError(response, context);
+  const { status, statusText, headers } = response;
+  const data = bodyFor(response, config, context, isSuccess);
+  return { status, statusText, headers: headers as AxiosResponse['headers'], config, data };
+}
+
+function bodyFor(
+  response: ExchangeResponse,
+  { responseType }: InternalAxiosRequestConfig,
+  context: AnswerContext,
+  isSuccess: boolean,
+): unknown {
+  if (responseType === 'arraybuffer') return response.body;
+  if (responseType === 'stream') return Readable.from([response.body]);
+  if (responseType === 'text') return response.body.toString('utf8');
+  return isSuccess ? readBody(response, context) : response.body.toString('utf8');
+}
+
+function contextOf(call: Call, { correlationIdHeader, appTokenHeader }: ServiceAdapterParts): AnswerContext {
+  const { authorization = '', [appTokenHeader.toLowerCase()]: appToken = '' } = call.headers;
+  return {
+    call,
+    correlationIdHeader,
+    secrets: [authorization.replace(/^Bearer /i, ''), appToken],
+    now: Date.now(),
+  };
+}
+
+/** Axios's own cancel tokens, older than AbortSignal: HttpService's Observables still use them. */
+function cancellation({
+  cancelToken,
+}: InternalAxiosRequestConfig): { signal: AbortSignal; stop(): void } | undefined {
+  const token = cancelToken as (typeof cancelToken & Partial<Subscribable>) | undefined;
+  if (!token?.subscribe) return undefined;
+  const controller = new AbortController();
+  const abort = (reason: unknown): void => controller.abort(reason);
+  token.subscribe(abort);
+  return { signal: controller.signal, stop: () => token.unsubscribe?.(abort) };
+}
+
+interface Subscribable {
+  subscribe(listener: (reason: unknown) => void): void;
+  unsubscribe(listener: (reason: unknown) => void): void;
+}

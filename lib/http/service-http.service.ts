@@ -1,0 +1,74 @@
+import { HttpService } from '@nestjs/axios';
+import { Inject, Injectable } from '@nestjs/common';
+import { type AxiosInstance } from 'axios';
+
+/** What a call may bring with it. */
+export interface CallOptions {
+  /** Aborts this call alone; it then rejects with `signal.reason`. */
+  signal?: AbortSignal;
+  /** Milliseconds for the whole call, retries and body included. Default: `http.timeout`. */
+  timeout?: number;
+}
+
+export interface HttpCallOptions extends CallOptions {
+  /** Query parameters. */
+  params?: Record<string, unknown> | URLSearchParams;
+  /** Further headers; the authenticating ones are the module's. */
+  headers?: Record<string, string>;
+}
+
+export interface HttpRequestOptions extends HttpCallOptions {
+  /** Default GET. */
+  method?: string;
+  /** An object is sent as JSON. */
+  data?: unknown;
+}
+
+/**
+ * The authenticated client for every path of the service. Each method takes a path below the base address, or an
+ * absolute URL within the service's own origins, and resolves with the JSON body (undefined for 204).
+ *
+ * Rejects with ServiceApiError (specification 7), ServiceConnectionError, ServiceTokenError, ServiceCertificateError,
+ * ServiceRequestError (nothing was sent), or the reason of the caller's own abort.
+ */
+@Injectable()
+export class ServiceHttpService {
+  readonly #axios: AxiosInstance;
+
+  constructor(@Inject(HttpService) http: HttpService) {
+    this.#axios = http.axiosRef;
+  }
+
+  /** The axios instance behind it, for a host's own interceptors: the same guards, the same errors. */
+  get axiosRef(): AxiosInstance {
+    return this.#axios;
+  }
+
+  request<T = unknown>(path: string, options?: HttpRequestOptions): Promise<T>;
+  request<T = unknown>(options: HttpRequestOptions & { url: string }): Promise<T>;
+  async request<T>(target: string | (HttpRequestOptions & { url: string }), options?: HttpRequestOptions): Promise<T> {
+    const config = typeof target === 'string' ? { ...options, url: target } : target;
+    const { data } = await this.#axios.request<T>(config);
+    return data;
+  }
+
+  get<T = unknown>(path: string, options?: HttpCallOptions): Promise<T> {
+    return this.request<T>(path, { ...options, method: 'GET' });
+  }
+
+  delete<T = unknown>(path: string, options?: HttpRequestOptions): Promise<T> {
+    return this.request<T>(path, { ...options, method: 'DELETE' });
+  }
+
+  post<T = unknown>(path: string, data?: unknown, options?: HttpCallOptions): Promise<T> {
+    return this.request<T>(path, { ...options, method: 'POST', data });
+  }
+
+  put<T = unknown>(path: string, data?: unknown, options?: HttpCallOptions): Promise<T> {
+    return this.request<T>(path, { ...options, method: 'PUT', data });
+  }
+
+  patch<T = unknown>(path: string, data?: unknown, options?: HttpCallOptions): Promise<T> {
+    return this.request<T>(path, { ...options, method: 'PATCH', data });
+  }
+}

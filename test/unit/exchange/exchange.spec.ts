@@ -1,0 +1,187 @@
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { Agent, type RequestListener } from 'node:http';
+import { Readable } from 'node:stream';
+import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
+import { exchange } from '../../../lib/exchange/exchange.js';
+import { ExchangeFault, type ExchangeRequest } from '../../../lib/exchange/exchange.types.js';
+import { deadPort, httpServer, rawServer, type Loopback } from '../../helpers/loopback.js';
+
+const closing: (() => Promise<void> | void)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0)) await close();
+});
+
+function agent(): Agent {
+  const made = new Agent({ keepAlive: true });
+  closing.push(() => made.destroy());
+  return made;
+}
+
+async function serve(listener: RequestListener): Promise<Loopback> {
+  const server = await httpServer(listener);
+  closing.push(server.close);
+  return server;
+}
+
+const ask = (url: string, more: Partial<ExchangeRequest> = {}) =>
+  exchange({
+    url: new URL(url),
+    method: 'GET',
+    headers: {},
+    agent: more.agent ?? agent(),
+    timeoutMs: 5_000,
+    maxResponseBytes: 1_000,
+    ...more,
+  });
+
+const faultOf = (promise: Promise<unknown>): Promise<ExchangeFault> =>
+  promise.then(
+    () => Promise.reject(new Error('it did not fail')),
+    (error: unknown) => {
+      if (error instanceof ExchangeFault) return error;
+      throw error;
+    },
+  );
+
+describe('exchange', () => {
+  it('sends method, path, query, headers and body, and brings status, headers and body back', async () => {
+    const { url } = await serve((request, response) => {
+      const { method, url: path, headers } = request;
+      void request.toArray().then((chunks: Buffer[]) => {
+        const body = Buffer.concat(chunks).toString();
+        response.writeHead(201, 'Made', { 'x-answer': '1' }).end(JSON.stringify({ method, path, x: headers['x-a'], body }));
+      });
+    });
+    const answer = await ask(`${url}/a/b?c=d`, { method: 'POST', headers: { 'x-a': '1' }, body: 'text' });
+    expect(answer).toMatchObject({ status: 201, statusText: 'Made', headers: { 'x-answer': '1' } });
+    expect(JSON.parse(answer.body.toString())).toEqual({ method: 'POST', path: '/a/b?c=d', x: '1', body: 'text' });
+  });
+
+  it('sends a stream', async () => {
+    const { url } = await serve((request, response) => void request.pipe(response));
+    const answer = await ask(url, { method: 'POST', body: Readable.from(['a', 'b']) });
+    expect(answer.body.toString()).toBe('ab');
+  });
+
+  it('uses a connection again', async () => {
+    const ports = new Set<number | undefined>();
+    const { url } = await serve((request, response) => {
+      ports.add(request.socket.remotePort);
+      response.end('{}');
+    });
+    const shared = agent();
+    for (let call = 0; call < 3; call++) await ask(url, { agent: shared });
+    expect(ports.size).toBe(1);
+  });
+
+  it.each([
+    ['gzip', gzipSync],
+    ['deflate', deflateSync],
+    ['deflate', deflateRawSync],
+    ['br', brotliCompressSync],
+  ])('decompresses %s', async (encoding, compress) => {
+    const { url } = await serve((_, response) => response.setHeader('content-encoding', encoding).end(compress('plain')));
+    expect((await ask(url)).body.toString()).toBe('plain');
+  });
+
+  it.each([
+    ['plain', undefined, Buffer.alloc(1_001, 'x')],
+    ['a gzip bomb', 'gzip', gzipSync(Buffer.alloc(1_000_000))],
+  ])('aborts at the cap: %s', async (_, encoding, body) => {
+    const { url } = await serve((__, response) => {
+      if (encoding) response.setHeader('content-encoding', encoding);
+      response.end(body);
+    });
+    expect(await faultOf(ask(url))).toMatchObject({ kind: 'too_large', phase: 'answering' });
+  });
+
+  it('takes a body that just fits', async () => {
+    const { url } = await serve((_, response) => response.end(Buffer.alloc(1_000)));
+    expect((await ask(url)).body).toHaveLength(1_000);
+  });
+
+  it('bounds a server that says nothing, and one whose body trickles', async () => {
+    const silent = await serve(() => undefined);
+    expect(await faultOf(ask(silent.url, { timeoutMs: 50 }))).toMatchObject({ kind: 'timeout', phase: 'sent' });
+    const trickling = await serve((_, response) => {
+      const timer = setInterval(() => response.write('x'), 5);
+      response.on('close', () => clearInterval(timer));
+    });
+    expect(await faultOf(ask(trickling.url, { timeoutMs: 80 }))).toMatchObject({ kind: 'timeout', phase: 'answering' });
+  });
+
+  it("rejects with the caller's own reason, at once, and closes the connection", async () => {
+    const controller = new AbortController();
+    const reason = new Error('mine');
+    let connectionClosed: Promise<unknown> | undefined;
+    const { url } = await serve((request) => {
+      connectionClosed = new Promise((resolve) => request.on('close', resolve));
+      controller.abort(reason);
+    });
+    await expect(ask(url, { signal: controller.signal })).rejects.toBe(reason);
+    await connectionClosed;
+    await expect(ask(url, { signal: controller.signal })).rejects.toBe(reason);
+  });
+
+  it('leaves no listener on the signal of the caller', async () => {
+    const { url } = await serve((_, response) => response.end());
+    const { signal } = new AbortController();
+    let listeners = 0;
+    const add = signal.addEventListener.bind(signal);
+    const remove = signal.removeEventListener.bind(signal);
+    signal.addEventListener = (...args: Parameters<typeof add>) => (listeners++, add(...args));
+    signal.removeEventListener = (...args: Parameters<typeof remove>) => (listeners--, remove(...args));
+    await ask(url, { signal });
+    expect(listeners).toBe(0);
+  });
+
+  it('tells refused and unresolved from a reset after the request was written', async () => {
+    expect(await faultOf(ask(`http://127.0.0.1:${await deadPort()}/`))).toMatchObject({
+      kind: 'refused',
+      phase: 'connecting',
+      reason: 'ECONNREFUSED',
+    });
+    expect(await faultOf(ask('http://no-such-host.invalid/'))).toMatchObject({ kind: 'dns', phase: 'connecting' });
+    const { url } = await serve((request) => request.socket.destroy());
+    expect(await faultOf(ask(url))).toMatchObject({ kind: 'reset', phase: 'sent', reusedSocket: false });
+  });
+
+  it('knows a kept-alive connection that was closed meanwhile', async () => {
+    let calls = 0;
+    const { url } = await serve((request, response) => {
+      if (calls++ === 0) response.end('{}');
+      else request.socket.destroy();
+    });
+    const shared = agent();
+    await ask(url, { agent: shared });
+    expect(await faultOf(ask(url, { agent: shared }))).toMatchObject({ kind: 'reset', reusedSocket: true });
+  });
+
+  it.each([
+    ['a truncated body', 'HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n{"a"', 'reset'],
+    ['a truncated chunked body', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\n{"a"\r\n', 'reset'],
+    ['no HTTP at all', 'SSH-2.0-x\r\n\r\n', 'protocol'],
+    ['an unknown content coding', 'HTTP/1.1 200 OK\r\nContent-Encoding: x\r\nContent-Length: 1\r\n\r\nx', 'protocol'],
+    ['a broken gzip', 'HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 1\r\n\r\nx', 'protocol'],
+  ])('never takes %s for an answer', async (_, bytes, kind) => {
+    const server = await rawServer((socket) => socket.once('data', () => socket.end(bytes)));
+    closing.push(server.close);
+    expect(await faultOf(ask(server.url))).toMatchObject({ kind });
+  });
+
+  it('refuses what Node cannot send, as a fault and not as a crash', async () => {
+    const { url } = await serve((_, response) => response.end());
+    expect(await faultOf(ask(url, { headers: { 'x-a': 'a\r\nb: c' } }))).toMatchObject({
+      kind: 'protocol',
+      phase: 'connecting',
+    });
+  });
+
+  it('leaves no timer behind', async () => {
+    const { url } = await serve((_, response) => response.end());
+    const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
+    const before = timers();
+    await ask(url, { timeoutMs: 1_000_000 });
+    expect(timers()).toBeLessThanOrEqual(before);
+  });
+});

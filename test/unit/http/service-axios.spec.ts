@@ -1,0 +1,442 @@
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { CanceledError, type AxiosInstance } from 'axios';
+import { Agent, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
+import { inspect } from 'node:util';
+import { exchange } from '../../../lib/exchange/exchange.js';
+import { type Exchange } from '../../../lib/exchange/exchange.types.js';
+import {
+  ServiceApiError,
+  ServiceConnectionError,
+  ServiceError,
+  ServiceRequestError,
+} from '../../../lib/errors/index.js';
+import { CallRunner } from '../../../lib/http/call-runner.js';
+import { CallsInFlight } from '../../../lib/http/calls-in-flight.js';
+import { RetryBudget } from '../../../lib/http/retry-budget.js';
+import { createServiceAxios } from '../../../lib/http/service-axios.js';
+import { deadPort, httpServer } from '../../helpers/loopback.js';
+
+const APP_TOKEN = 'app-token-planted';
+const BEARER = 'bearer-planted';
+
+const closing: (() => Promise<void> | void)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0)) await close();
+});
+
+interface Arrived {
+  method?: string;
+  url?: string;
+  headers: IncomingMessage['headers'];
+  body: string;
+}
+
+interface Setup {
+  listener?: RequestListener;
+  baseUrl?: string;
+  renewed?: Record<string, string>;
+  retries?: number;
+  timeoutMs?: number;
+  through?: Exchange;
+  budget?: RetryBudget;
+}
+
+async function setUp(setup: Setup = {}) {
+  const arrived: Arrived[] = [];
+  const server = await httpServer((request, response) => {
+    void request.toArray().then((chunks: Buffer[]) => {
+      const { method, url, headers } = request;
+      arrived.push({ method, url, headers, body: Buffer.concat(chunks).toString() });
+      (setup.listener ?? ((_, answer: ServerResponse) => answer.end('{"ok":true}')))(request, response);
+    });
+  });
+  const agent = new Agent({ keepAlive: true });
+  closing.push(server.close, () => agent.destroy());
+  const baseUrl = setup.baseUrl ?? server.url;
+  const inFlight = new CallsInFlight();
+  const renewals: Readonly<Record<string, string>>[] = [];
+  const timeoutMs = setup.timeoutMs ?? 2_000;
+  const runner = new CallRunner({
+    exchange: setup.through ?? exchange,
+    agentFor: () => agent,
+    credentials: {
+      renewedHeaders: async (refused) => {
+        renewals.push({ ...refused });
+        return setup.renewed;
+      },
+    },
+    identity: { reloadAfterRefusal: async () => false },
+    budget: setup.budget ?? new RetryBudget(),
+    http: { retries: setup.retries ?? 2, maxResponseBytes: 10_000 } as never,
+    random: () => 0,
+  });
+  const headers = { Authorization: `Bearer ${BEARER}`, 'service-app-token': APP_TOKEN };
+  const axios = createServiceAxios(
+    {
+      source: { peekHeaders: () => headers, headers: async () => headers },
+      rules: { baseUrl, origins: new Set([new URL(baseUrl).origin]) },
+      appTokenHeader: 'service-app-token',
+      timeoutMs,
+    },
+    { runner, inFlight, timeoutMs, correlationIdHeader: 'x-correlation-id', appTokenHeader: 'service-app-token' },
+  );
+  return { axios, arrived, inFlight, renewals, server };
+}
+
+const failing = (...statuses: number[]): RequestListener => {
+  const left = [...statuses];
+  return (_, response) => {
+    const status = left.shift();
+    if (status === undefined) response.end('{"ok":true}');
+    else response.writeHead(status).end(JSON.stringify({ status: `S${status}`, message: `failed with ${status}` }));
+  };
+};
+
+const errorOf = (promise: Promise<unknown>): Promise<unknown> =>
+  promise.then(
+    (value) => Promise.reject(new Error(`it did not fail: ${inspect(value)}`)),
+    (error: unknown) => error,
+  );
+
+describe('the authenticated call', () => {
+  it('attaches the headers, sends JSON and reads JSON', async () => {
+    const { axios, arrived } = await setUp();
+    const { data, status } = await axios.post<unknown>('/customers/v1', { app_user_id: 'ü' });
+    expect({ data, status }).toEqual({ data: { ok: true }, status: 200 });
+    expect(arrived).toHaveLength(1);
+    expect(arrived[0]).toMatchObject({
+      method: 'POST',
+      url: '/customers/v1',
+      body: '{"app_user_id":"ü"}',
+      headers: {
+        authorization: `Bearer ${BEARER}`,
+        'service-app-token': APP_TOKEN,
+        'content-type': 'application/json',
+        accept: 'application/json',
+        'content-length': '20',
+      },
+    });
+  });
+
+  it('sends no body and no content type with a GET, and query parameters as axios does', async () => {
+    const { axios, arrived } = await setUp();
+    await axios.get('/a', { params: { q: 'a b', list: [1, 2] } });
+    expect(arrived[0]?.url).toBe('/a?q=a+b&list%5B%5D=1&list%5B%5D=2');
+    expect(arrived[0]?.headers['content-type']).toBeUndefined();
+  });
+
+  it("replaces a caller's own authenticating headers, and drops those of the connection", async () => {
+    const { axios, arrived } = await setUp();
+    await axios.get('/a', {
+      headers: {
+        AUTHORIZATION: 'Basic mine',
+        'Service-App-Token': 'mine',
+        Host: 'evil.example',
+        'Transfer-Encoding': 'chunked',
+        'X-Mine': 'kept',
+      },
+      auth: { username: 'u', password: 'p' },
+    });
+    expect(arrived[0]?.headers).toMatchObject({
+      authorization: `Bearer ${BEARER}`,
+      'service-app-token': APP_TOKEN,
+      'x-mine': 'kept',
+    });
+    expect(arrived[0]?.headers.host).toMatch(/^127\.0\.0\.1/);
+    expect(arrived[0]?.headers['transfer-encoding']).toBeUndefined();
+  });
+
+  it('lets no config of a call lead it elsewhere', async () => {
+    const evil = await setUp();
+    const { axios, arrived } = await setUp();
+    const elsewhere = evil.server.url;
+    for (const config of [
+      { url: `${elsewhere}/x` },
+      { url: '/x', baseURL: elsewhere },
+      { url: `//127.0.0.1:${evil.server.port}/x` },
+    ]) {
+      expect(await errorOf(axios.request(config))).toBeInstanceOf(ServiceRequestError);
+    }
+    const { port } = evil.server;
+    await axios.get('/x', { proxy: { host: '127.0.0.1', port }, socketPath: '/nowhere', httpAgent: new Agent() } as never);
+    expect(evil.arrived).toHaveLength(0);
+    expect(arrived).toHaveLength(1);
+  });
+
+  it("judges the address after a host's own interceptor, which sees clean errors too", async () => {
+    const { axios, arrived } = await setUp();
+    const seen: unknown[] = [];
+    axios.interceptors.request.use((config) => ({ ...config, url: config.url === '/evil' ? 'https://evil.example/' : '/b' }));
+    axios.interceptors.response.use(
+      (response) => ({ ...response, data: { wrapped: response.data as unknown } }),
+      (error: unknown) => {
+        seen.push(error);
+        throw error;
+      },
+    );
+    expect((await axios.get<unknown>('/a')).data).toEqual({ wrapped: { ok: true } });
+    expect(arrived[0]?.url).toBe('/b');
+    await errorOf(axios.get('/evil'));
+    expect(seen).toEqual([expect.any(ServiceRequestError)]);
+    expect(arrived).toHaveLength(1);
+  });
+
+  it('refuses header values that no header can hold', async () => {
+    const { axios, arrived } = await setUp();
+    const error = await errorOf(axios.get('/a', { headers: { 'x-a': 'a\u20acb' } }));
+    expect(error).toBeInstanceOf(ServiceError);
+    expect(arrived).toHaveLength(0);
+  });
+
+  it.each([301, 302, 307, 308])('never follows a redirect: %d', async (status) => {
+    const evil = await setUp();
+    const { axios } = await setUp({
+      listener: (_, response) => response.writeHead(status, { location: `${evil.server.url}/steal?x=1` }).end(),
+    });
+    const error = await errorOf(axios.get('/a'));
+    expect(error).toMatchObject({ kind: 'redirect', code: 'connection_redirect', location: evil.server.url });
+    expect(evil.arrived).toHaveLength(0);
+  });
+
+  it('hints at http.trailingSlash where a redirect only adds the slash', async () => {
+    const { axios } = await setUp({
+      listener: (_, response) => response.writeHead(301, { location: '/banks/v1/' }).end(),
+    });
+    expect(await errorOf(axios.get('/banks/v1'))).toMatchObject({ message: expect.stringMatching(/http\.trailingSlash/) });
+  });
+
+  it('passes status and message of a failure on; the HTTP status is the truth', async () => {
+    const { axios } = await setUp({
+      listener: (_, response) =>
+        response
+          .writeHead(422, { 'x-correlation-id': 'c-1', 'retry-after': '7' })
+          .end('{"status":"INVALID","message":"no such user","internal":"x"}'),
+    });
+    const error = await errorOf(axios.post('/customers/v1?token=1', {}));
+    expect(error).toBeInstanceOf(ServiceApiError);
+    expect((error as ServiceApiError).toJSON()).toMatchObject({
+      name: 'ServiceApiError',
+      code: 'api_error',
+      status: 422,
+      message: 'no such user',
+      body: { status: 'INVALID', message: 'no such user' },
+      method: 'POST',
+      path: '/customers/v1',
+      correlationId: 'c-1',
+      retryAfter: 7,
+    });
+  });
+
+  it.each([
+    ['HTML', '<html>secret page</html>'],
+    ['no status and message', '{"error":"x"}'],
+    ['an array', '[]'],
+    ['nothing', ''],
+  ])('names the status where the failing body is %s, and quotes nothing', async (_, body) => {
+    const { axios } = await setUp({ listener: (__, response) => response.writeHead(404).end(body) });
+    const error = await errorOf(axios.get('/a'));
+    expect(error).toMatchObject({ status: 404, message: 'The service answered 404 to GET /a.', body: undefined });
+  });
+
+  it('hints at the certificate where a proxy answers 400 in HTML for want of one', async () => {
+    const { axios } = await setUp({
+      listener: (_, response) =>
+        response
+          .writeHead(400, { 'content-type': 'text/html' })
+          .end('<html><title>400 No required SSL certificate was sent</title></html>'),
+    });
+    const error = await errorOf(axios.get('/a'));
+    expect(error).toMatchObject({ status: 400, hint: expect.stringMatching(/tls\.certificate/) });
+    expect((error as Error).message).not.toContain('<');
+  });
+
+  it("bounds a failure's message and takes out what it echoes of our secrets", async () => {
+    const message = `token ${BEARER} and ${APP_TOKEN}\r\n${'x'.repeat(10_000)}`.slice(0, 8_000);
+    const { axios } = await setUp({
+      listener: (_, response) => response.writeHead(400).end(JSON.stringify({ status: 400, message })),
+    });
+    const error = (await errorOf(axios.get('/a'))) as ServiceApiError;
+    expect(error.message).toMatch(/^token \[secret\] and \[secret\] x+\.\.\.$/);
+    expect(error.message.length).toBeLessThan(600);
+    expect(inspect(error, { depth: 20, showHidden: true })).not.toMatch(/planted/);
+  });
+
+  it.each([
+    [200, '<html></html>'],
+    [200, ''],
+    [201, '{"a"'],
+  ])('takes %d with %j for no answer', async (status, body) => {
+    const { axios } = await setUp({ listener: (_, response) => response.writeHead(status).end(body) });
+    expect(await errorOf(axios.post('/a'))).toMatchObject({ code: 'invalid_response', status });
+  });
+
+  it('takes 204 for undefined', async () => {
+    const { axios } = await setUp({ listener: (_, response) => response.writeHead(204).end() });
+    expect((await axios.get<unknown>('/a')).data).toBeUndefined();
+  });
+
+  it("honours a call's own validateStatus and responseType", async () => {
+    const { axios } = await setUp({ listener: failing(404) });
+    expect(await axios.get('/a', { validateStatus: () => true })).toMatchObject({ status: 404 });
+    const { data } = await axios.get<Buffer>('/a', { responseType: 'arraybuffer' });
+    expect(Buffer.isBuffer(data) && data.toString()).toBe('{"ok":true}');
+  });
+
+  it.each([400, 403, 404, 409, 422])('surfaces %d at once', async (status) => {
+    const { axios, arrived, renewals } = await setUp({ listener: failing(status, status) });
+    expect(await errorOf(axios.get('/a'))).toMatchObject({ status });
+    expect(arrived).toHaveLength(1);
+    expect(renewals).toHaveLength(0);
+  });
+
+  it.each([429, 500, 502, 503, 504])('retries a GET after %d, twice at most', async (status) => {
+    const once = await setUp({ listener: failing(status) });
+    expect((await once.axios.get<unknown>('/a')).data).toEqual({ ok: true });
+    const always = await setUp({ listener: failing(status, status, status, status) });
+    expect(await errorOf(always.axios.get('/a'))).toMatchObject({ status });
+    expect(always.arrived).toHaveLength(3);
+  });
+
+  it.each([500, 502, 503, 504])('surfaces %d of a POST, which may have been done', async (status) => {
+    const { axios, arrived } = await setUp({ listener: failing(status) });
+    expect(await errorOf(axios.post('/a', {}))).toMatchObject({ status });
+    expect(arrived).toHaveLength(1);
+  });
+
+  it('retries a POST after 429', async () => {
+    const { axios, arrived } = await setUp({ listener: failing(429) });
+    await axios.post('/a', {});
+    expect(arrived.map(({ body }) => body)).toEqual(['{}', '{}']);
+  });
+
+  it('surfaces a Retry-After that does not fit into the deadline, at once', async () => {
+    const { axios, arrived } = await setUp({
+      listener: (_, response) => response.writeHead(503, { 'retry-after': '3' }).end('{}'),
+    });
+    expect(await errorOf(axios.get('/a'))).toMatchObject({ status: 503, retryAfter: 3 });
+    expect(arrived).toHaveLength(1);
+  });
+
+  it('replays once with other headers after a 401, for any method', async () => {
+    const { axios, arrived, renewals } = await setUp({ listener: failing(401), renewed: { Authorization: 'Bearer new' } });
+    await axios.post('/a', {});
+    expect(arrived.map(({ headers }) => headers.authorization)).toEqual([`Bearer ${BEARER}`, 'Bearer new']);
+    expect(renewals[0]?.authorization).toBe(`Bearer ${BEARER}`);
+  });
+
+  it('surfaces a 401 after one replay, and at once where there are no other headers', async () => {
+    const replayed = await setUp({ listener: failing(401, 401, 401), renewed: { Authorization: 'Bearer new' } });
+    expect(await errorOf(replayed.axios.get('/a'))).toMatchObject({ status: 401 });
+    expect(replayed.arrived).toHaveLength(2);
+    const bound = await setUp({ listener: failing(401, 401) });
+    expect(await errorOf(bound.axios.get('/a'))).toMatchObject({ status: 401 });
+    expect(bound.arrived).toHaveLength(1);
+  });
+
+  it('retries a reset of a GET; a POST ends with outcomeUnknown and is counted once', async () => {
+    let calls = 0;
+    const listener: RequestListener = (request, response) => {
+      if (calls++ === 0) request.socket.destroy();
+      else response.end('{"ok":true}');
+    };
+    const get = await setUp({ listener });
+    expect((await get.axios.get<unknown>('/a')).data).toEqual({ ok: true });
+    calls = 0;
+    const post = await setUp({ listener });
+    expect(await errorOf(post.axios.post('/a', {}))).toMatchObject({ kind: 'reset', outcomeUnknown: true });
+    expect(post.arrived).toHaveLength(1);
+  });
+
+  it('retries a refused connection for any method, and says that nothing was done', async () => {
+    const attempts: string[] = [];
+    const { axios } = await setUp({
+      baseUrl: `http://127.0.0.1:${await deadPort()}`,
+      through: (request) => {
+        attempts.push(request.method);
+        return exchange(request);
+      },
+    });
+    expect(await errorOf(axios.post('/a', {}))).toMatchObject({ kind: 'refused', outcomeUnknown: false });
+    expect(attempts).toEqual(['POST', 'POST', 'POST']);
+  });
+
+  it('ends by the deadline of the call, all attempts together', async () => {
+    const { axios, arrived } = await setUp({ listener: () => undefined });
+    const startedAt = performance.now();
+    expect(await errorOf(axios.get('/a', { timeout: 100 }))).toMatchObject({ kind: 'timeout' });
+    expect(performance.now() - startedAt).toBeLessThan(1_000);
+    expect(arrived).toHaveLength(1);
+  });
+
+  it('stops retrying when the budget of the module is spent', async () => {
+    const budget = new RetryBudget();
+    while (budget.take(false) !== undefined);
+    const { axios, arrived } = await setUp({ listener: failing(503, 503), budget });
+    expect(await errorOf(axios.get('/a'))).toMatchObject({ status: 503 });
+    expect(arrived).toHaveLength(1);
+  });
+
+  it("rejects with the caller's own reason when it aborts", async () => {
+    const reason = new Error('mine');
+    const controller = new AbortController();
+    const { axios } = await setUp({ listener: () => controller.abort(reason) });
+    await expect(axios.get('/a', { signal: controller.signal })).rejects.toBe(reason);
+    await expect(axios.get('/a', { signal: controller.signal })).rejects.toBe(reason);
+  });
+
+  it("takes axios's own cancel tokens, and shows nothing of axios then", async () => {
+    const { axios } = await setUp({ listener: () => undefined });
+    const { CancelToken } = await import('axios');
+    const source = CancelToken.source();
+    setImmediate(() => source.cancel('enough'));
+    const error = await errorOf(axios.get('/a', { cancelToken: source.token }));
+    expect(error).not.toHaveProperty('config');
+    expect(error).toMatchObject({ kind: 'closed' });
+    expect(new CanceledError('x').message).toBe('x');
+  });
+
+  it('waits for calls in flight at shutdown, then ends them, and refuses new ones', async () => {
+    let answer: (() => void) | undefined;
+    const { axios, inFlight } = await setUp({ listener: (_, response) => (answer = () => response.end('{}')) });
+    const waitFor = async () => {
+      while (!answer) await new Promise((resolve) => setImmediate(resolve));
+    };
+    const finishing = axios.get<unknown>('/a');
+    await waitFor();
+    const closed = inFlight.close(5_000);
+    answer?.();
+    await closed;
+    expect((await finishing).data).toEqual({});
+    expect(await errorOf(axios.get('/a'))).toMatchObject({ kind: 'closed' });
+
+    const hanging = await setUp({ listener: () => undefined });
+    const hangs = errorOf(hanging.axios.get('/a'));
+    while (hanging.arrived.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    await hanging.inFlight.close(10);
+    expect(await hangs).toMatchObject({ kind: 'closed', code: 'connection_closed' });
+  });
+
+  it('holds nothing of axios in an error of its own making', async () => {
+    const { axios } = await setUp();
+    const circular: Record<string, unknown> = {};
+    circular.self = circular;
+    const instance: AxiosInstance = axios;
+    for (const error of [
+      await errorOf(instance.get('/a', { transitional: { silentJSONParsing: 'x' } } as never)),
+      await errorOf(instance.postForm('/a', { circular })),
+    ]) {
+      expect(inspect(error, { depth: 20, showHidden: true })).not.toMatch(/planted/);
+    }
+  });
+
+  it('keeps ServiceConnectionError plain', () => {
+    const error = new ServiceConnectionError({ kind: 'dns', message: 'm' });
+    expect(JSON.parse(JSON.stringify(error))).toEqual({
+      name: 'ServiceConnectionError',
+      message: 'm',
+      code: 'connection_dns',
+      kind: 'dns',
+      outcomeUnknown: false,
+    });
+  });
+});

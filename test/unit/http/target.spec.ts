@@ -1,0 +1,77 @@
+import { describe, expect, it } from '@jest/globals';
+import fc from 'fast-check';
+import { ServiceRequestError } from '../../../lib/errors/index.js';
+import { resolveTarget } from '../../../lib/http/target.js';
+
+const rules = { baseUrl: 'https://api.example/base', origins: new Set(['https://api.example', 'https://oauth.example']) };
+
+describe('resolveTarget', () => {
+  it.each([
+    ['/banks/v1', 'https://api.example/base/banks/v1'],
+    ['banks/v1', 'https://api.example/base/banks/v1'],
+    ['/banks/v1/', 'https://api.example/base/banks/v1/'],
+    ['?a=b', 'https://api.example/base?a=b'],
+    ['', 'https://api.example/base'],
+    ['/a?redirect=https://evil.example/../x', 'https://api.example/base/a?redirect=https://evil.example/../x'],
+    ['/a#fragment', 'https://api.example/base/a'],
+    ['/a%2Fb', 'https://api.example/base/a%2Fb'],
+    ['/~a.b/..c/d..', 'https://api.example/base/~a.b/..c/d..'],
+    ['https://oauth.example/x/v1', 'https://oauth.example/x/v1'],
+    ['HTTPS://API.EXAMPLE:443/x', 'https://api.example/x'],
+  ])('takes %s', (path, href) => {
+    expect(resolveTarget(path, rules).href).toBe(href);
+  });
+
+  it.each([
+    'https://evil.example/banks/v1',
+    'http://api.example/banks/v1',
+    'https://api.example:8443/',
+    'https://api.example.evil.example/',
+    'https://user:pass@api.example/',
+    'https://evil@api.example/',
+    'https://api.example@evil.example/',
+    '//evil.example/x',
+    '/\\evil.example',
+    '\\\\evil.example',
+    'https:\\\\evil.example',
+    'https:/\tevil.example',
+    '/a/../../b',
+    '/a/%2e%2E/b',
+    '/a/.%2e',
+    '/./a',
+    'https://api.example/..',
+    '/a b',
+    '/a\r\nX: y',
+    'javascript:alert(1)',
+    'file:///etc/passwd',
+    'data:text/plain,x',
+    undefined,
+    null,
+    42,
+    {},
+  ])('refuses %j', (path) => {
+    expect(() => resolveTarget(path, rules)).toThrow(ServiceRequestError);
+  });
+
+  it('leads nowhere else, whatever the path (10,000 inputs)', () => {
+    const odd = fc.string({
+      unit: fc.constantFrom('/', '\\', '.', '..', '@', ':', '?', '#', '%2e', '%2f', '//', 'https:', 'evil.example', 'a', '\t'),
+    });
+    fc.assert(
+      fc.property(fc.oneof(odd, fc.string({ unit: 'binary' }), fc.webUrl()), (path) => {
+        let url: URL;
+        try {
+          url = resolveTarget(path, rules);
+        } catch (error) {
+          expect(error).toBeInstanceOf(ServiceRequestError);
+          return;
+        }
+        expect(rules.origins).toContain(url.origin);
+        expect(url.username + url.password + url.hash).toBe('');
+        const isAbsolute = /^https?:/i.test(path);
+        expect(isAbsolute || url.pathname === '/base' || url.pathname.startsWith('/base/')).toBe(true);
+      }),
+      { numRuns: 10_000 },
+    );
+  });
+});
