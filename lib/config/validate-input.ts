@@ -12,7 +12,9 @@ export function validateInput<T extends object>(Dto: new () => T, input: unknown
     throw new ServiceRequestError([{ property: 'input', message: 'must be an object' }]);
   }
   if (Object.keys(input).some((key) => DANGEROUS_KEYS.has(key))) {
-    throw new ServiceRequestError([{ property: 'input', message: 'holds a property name that is not allowed' }]);
+    throw new ServiceRequestError([
+      { property: 'input', message: 'holds a property name that is not allowed' },
+    ]);
   }
   const dto = Object.assign(new Dto(), input);
   const errors = validateSync(dto, {
@@ -21,7 +23,8 @@ export function validateInput<T extends object>(Dto: new () => T, input: unknown
     forbidUnknownValues: true,
     validationError: { target: false, value: false },
   });
-  if (errors.length > 0) throw new ServiceRequestError(errors.map(({ property, constraints }) => toFault(property, constraints)));
+  if (errors.length > 0)
+    throw new ServiceRequestError(errors.map(({ property, constraints }) => toFault(property, constraints)));
   return dto;
 }
 

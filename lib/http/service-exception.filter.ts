@@ -52,7 +52,8 @@ function toAnswer(error: ServiceError): Answer {
   if (error instanceof ServiceRequestError) return { status: 400, message: error.message };
   if (error instanceof ServiceApiError) return fromApi(error);
   if (error instanceof ServiceConnectionError) return fromConnection(error);
-  if (error instanceof ServiceTokenError) return { status: 503, message: UNAVAILABLE, retryAfter: error.retryAfter };
+  if (error instanceof ServiceTokenError)
+    return { status: 503, message: UNAVAILABLE, retryAfter: error.retryAfter };
   if (error instanceof ServiceCertificateError) return { status: 503, message: UNAVAILABLE };
   return { status: 500, message: 'Internal server error' };
 }

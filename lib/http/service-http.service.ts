@@ -46,7 +46,10 @@ export class ServiceHttpService {
 
   request<T = unknown>(path: string, options?: HttpRequestOptions): Promise<T>;
   request<T = unknown>(options: HttpRequestOptions & { url: string }): Promise<T>;
-  async request<T>(target: string | (HttpRequestOptions & { url: string }), options?: HttpRequestOptions): Promise<T> {
+  async request<T>(
+    target: string | (HttpRequestOptions & { url: string }),
+    options?: HttpRequestOptions,
+  ): Promise<T> {
     const config = typeof target === 'string' ? { ...options, url: target } : target;
     const { data } = await this.#axios.request<T>(config);
     return data;

@@ -78,27 +78,72 @@ describe('resolveOptions', () => {
   });
 
   it.each<[string, ServiceModuleOptions, string, RegExp]>([
-    ['http outside loopback', { ...sandbox, urls: { sandboxUrl: 'http://a.example' } }, 'urls.sandboxUrl', /https/],
-    ['credentials', { ...sandbox, urls: { sandboxUrl: 'https://u:p@a.example' } }, 'urls.sandboxUrl', /password/],
+    [
+      'http outside loopback',
+      { ...sandbox, urls: { sandboxUrl: 'http://a.example' } },
+      'urls.sandboxUrl',
+      /https/,
+    ],
+    [
+      'credentials',
+      { ...sandbox, urls: { sandboxUrl: 'https://u:p@a.example' } },
+      'urls.sandboxUrl',
+      /password/,
+    ],
     ['a query', { ...sandbox, urls: { sandboxUrl: 'https://a.example?x=1' } }, 'urls.sandboxUrl', /query/],
-    ['an empty query', { ...sandbox, urls: { sandboxUrl: 'https://a.example/?' } }, 'urls.sandboxUrl', /query/],
-    ['a fragment', { ...sandbox, urls: { sandboxUrl: 'https://a.example#x' } }, 'urls.sandboxUrl', /fragment/],
+    [
+      'an empty query',
+      { ...sandbox, urls: { sandboxUrl: 'https://a.example/?' } },
+      'urls.sandboxUrl',
+      /query/,
+    ],
+    [
+      'a fragment',
+      { ...sandbox, urls: { sandboxUrl: 'https://a.example#x' } },
+      'urls.sandboxUrl',
+      /fragment/,
+    ],
     ['no URL', { ...sandbox, urls: { sandboxUrl: 'a.example' } }, 'urls.sandboxUrl', /absolute URL/],
     ['an app token with a line break', { ...sandbox, appToken: 'a\r\nx: y' }, 'appToken', /header/],
     ['an app token that is not ASCII', { ...sandbox, appToken: 'tök' }, 'appToken', /ASCII/],
     ['an empty app token', { ...sandbox, appToken: '' }, 'appToken', /empty/],
     ['a header name with a line break', { ...sandbox, appTokenHeader: 'x\r\ny' }, 'appTokenHeader', /name/],
-    ['a header that HTTP uses itself', { ...sandbox, appTokenHeader: 'Authorization' }, 'appTokenHeader', /itself/],
-    ['app-token in production', { ...production, authentication: 'app-token' }, 'authentication', /sandbox only/],
+    [
+      'a header that HTTP uses itself',
+      { ...sandbox, appTokenHeader: 'Authorization' },
+      'appTokenHeader',
+      /itself/,
+    ],
+    [
+      'app-token in production',
+      { ...production, authentication: 'app-token' },
+      'authentication',
+      /sandbox only/,
+    ],
     ['mtls without certificate', { ...production, tls: {} }, 'tls.certificate', /missing/],
     ['mtls without app token', { ...production, appToken: undefined }, 'appToken', /missing/],
-    ['half of the credentials', { ...production, oauth: { clientId: CLIENT_ID } }, 'oauth.clientSecret', /missing/],
+    [
+      'half of the credentials',
+      { ...production, oauth: { clientId: CLIENT_ID } },
+      'oauth.clientSecret',
+      /missing/,
+    ],
     ['a misspelt option', { ...sandbox, authentification: 'x' } as never, 'authentification', /misspelling/],
     ['a misspelt key', { ...sandbox, http: { timeOut: 1 } as never }, 'http.timeOut', /misspelling/],
     ['a section that is no object', { ...sandbox, http: 5 as never }, 'http', /object/],
     ['a store without methods', { ...sandbox, tokenStore: {} as never }, 'tokenStore', /get, set and delete/],
-    ['oauth.mtls without certificate', { ...sandbox, oauth: { ...oauth, mtls: true } }, 'oauth.mtls', /certificate/],
-    ['an unreadable file', { ...sandbox, appToken: { file: '/no/such/file' } }, 'appToken', /\/no\/such\/file.*ENOENT/],
+    [
+      'oauth.mtls without certificate',
+      { ...sandbox, oauth: { ...oauth, mtls: true } },
+      'oauth.mtls',
+      /certificate/,
+    ],
+    [
+      'an unreadable file',
+      { ...sandbox, appToken: { file: '/no/such/file' } },
+      'appToken',
+      /\/no\/such\/file.*ENOENT/,
+    ],
   ])('refuses %s', async (_, options, option, message) => {
     const fault = (await faultsOf(options)).find((each) => each.option === option);
     expect(fault?.message).toMatch(message);
@@ -127,7 +172,12 @@ describe('resolveOptions', () => {
     ['sandbox, app-token', sandbox, 'https://sandbox.example'],
     [
       'sandbox, mtls',
-      { ...production, environment: 'sandbox', authentication: 'mtls', urls: { sandboxMtlsUrl: 'https://m.example/' } },
+      {
+        ...production,
+        environment: 'sandbox',
+        authentication: 'mtls',
+        urls: { sandboxMtlsUrl: 'https://m.example/' },
+      },
       'https://m.example',
     ],
     [
@@ -135,7 +185,11 @@ describe('resolveOptions', () => {
       {
         authentication: 'oauth',
         oauth,
-        urls: { sandboxUrl: 'https://s.example', sandboxMtlsUrl: 'https://m.example', sandboxAuthUrl: 'https://a.example' },
+        urls: {
+          sandboxUrl: 'https://s.example',
+          sandboxMtlsUrl: 'https://m.example',
+          sandboxAuthUrl: 'https://a.example',
+        },
       },
       'https://s.example',
     ],
@@ -145,7 +199,11 @@ describe('resolveOptions', () => {
         authentication: 'oauth',
         oauth,
         tls: { certificate: 'PEM', privateKey: 'PEM' },
-        urls: { sandboxUrl: 'https://s.example', sandboxMtlsUrl: 'https://m.example', sandboxAuthUrl: 'https://a.example' },
+        urls: {
+          sandboxUrl: 'https://s.example',
+          sandboxMtlsUrl: 'https://m.example',
+          sandboxAuthUrl: 'https://a.example',
+        },
       },
       'https://m.example',
     ],
@@ -153,7 +211,12 @@ describe('resolveOptions', () => {
     ['production, oauth', { ...production, authentication: 'oauth', oauth }, 'https://api.example/base'],
     [
       'production, oauth with oauthBaseUrl',
-      { ...production, authentication: 'oauth', oauth, urls: { ...production.urls, oauthBaseUrl: 'https://o.example' } },
+      {
+        ...production,
+        authentication: 'oauth',
+        oauth,
+        urls: { ...production.urls, oauthBaseUrl: 'https://o.example' },
+      },
       'https://o.example',
     ],
   ])('chooses the address of %s', async (_, options, baseUrl) => {

@@ -2,7 +2,8 @@ import { describe, expect, it } from '@jest/globals';
 import { mergeOptions } from '../../../lib/config/merge-options.js';
 import { readVariables, variableOf } from '../../../lib/config/variables.js';
 
-const read = (variables: Record<string, unknown>, name?: string) => readVariables((key) => variables[key], name);
+const read = (variables: Record<string, unknown>, name?: string) =>
+  readVariables((key) => variables[key], name);
 
 describe('readVariables', () => {
   it('reads text, numbers and flags, and takes an empty variable as not set', () => {
@@ -29,19 +30,25 @@ describe('readVariables', () => {
     });
   });
 
-  it.each(['APP_TOKEN', 'CLIENT_SECRET', 'TLS_CERTIFICATE', 'TLS_PRIVATE_KEY', 'TLS_PASSPHRASE', 'TLS_CHAIN'])(
-    'takes %s from a file too, but not both',
-    (suffix) => {
-      expect(JSON.stringify(read({ [`SERVICE_${suffix}_FILE`]: '/run/secrets/x' }).options)).toContain(
-        '{"file":"/run/secrets/x"}',
-      );
-      const { faults } = read({ [`SERVICE_${suffix}_FILE`]: '/x', [`SERVICE_${suffix}`]: 'y' });
-      expect(faults).toMatchObject([{ message: expect.stringContaining('both set') }]);
-    },
-  );
+  it.each([
+    'APP_TOKEN',
+    'CLIENT_SECRET',
+    'TLS_CERTIFICATE',
+    'TLS_PRIVATE_KEY',
+    'TLS_PASSPHRASE',
+    'TLS_CHAIN',
+  ])('takes %s from a file too, but not both', (suffix) => {
+    expect(JSON.stringify(read({ [`SERVICE_${suffix}_FILE`]: '/run/secrets/x' }).options)).toContain(
+      '{"file":"/run/secrets/x"}',
+    );
+    const { faults } = read({ [`SERVICE_${suffix}_FILE`]: '/x', [`SERVICE_${suffix}`]: 'y' });
+    expect(faults).toMatchObject([{ message: expect.stringContaining('both set') }]);
+  });
 
   it('reads SERVICE_KSA_* for the module named ksa', () => {
-    expect(read({ SERVICE_KSA_APP_TOKEN: 'k', SERVICE_APP_TOKEN: 'd' }, 'ksa').options).toEqual({ appToken: 'k' });
+    expect(read({ SERVICE_KSA_APP_TOKEN: 'k', SERVICE_APP_TOKEN: 'd' }, 'ksa').options).toEqual({
+      appToken: 'k',
+    });
     expect(variableOf('oauth.clientId', 'my-bank')).toBe('SERVICE_MY_BANK_CLIENT_ID');
   });
 });

@@ -49,12 +49,19 @@ describe('exchange', () => {
       const { method, url: path, headers } = request;
       void request.toArray().then((chunks: Buffer[]) => {
         const body = Buffer.concat(chunks).toString();
-        response.writeHead(201, 'Made', { 'x-answer': '1' }).end(JSON.stringify({ method, path, x: headers['x-a'], body }));
+        response
+          .writeHead(201, 'Made', { 'x-answer': '1' })
+          .end(JSON.stringify({ method, path, x: headers['x-a'], body }));
       });
     });
     const answer = await ask(`${url}/a/b?c=d`, { method: 'POST', headers: { 'x-a': '1' }, body: 'text' });
     expect(answer).toMatchObject({ status: 201, statusText: 'Made', headers: { 'x-answer': '1' } });
-    expect(JSON.parse(answer.body.toString())).toEqual({ method: 'POST', path: '/a/b?c=d', x: '1', body: 'text' });
+    expect(JSON.parse(answer.body.toString())).toEqual({
+      method: 'POST',
+      path: '/a/b?c=d',
+      x: '1',
+      body: 'text',
+    });
   });
 
   it('sends a stream', async () => {
@@ -80,7 +87,9 @@ describe('exchange', () => {
     ['deflate', deflateRawSync],
     ['br', brotliCompressSync],
   ])('decompresses %s', async (encoding, compress) => {
-    const { url } = await serve((_, response) => response.setHeader('content-encoding', encoding).end(compress('plain')));
+    const { url } = await serve((_, response) =>
+      response.setHeader('content-encoding', encoding).end(compress('plain')),
+    );
     expect((await ask(url)).body.toString()).toBe('plain');
   });
 
@@ -102,12 +111,18 @@ describe('exchange', () => {
 
   it('bounds a server that says nothing, and one whose body trickles', async () => {
     const silent = await serve(() => undefined);
-    expect(await faultOf(ask(silent.url, { timeoutMs: 50 }))).toMatchObject({ kind: 'timeout', phase: 'sent' });
+    expect(await faultOf(ask(silent.url, { timeoutMs: 50 }))).toMatchObject({
+      kind: 'timeout',
+      phase: 'sent',
+    });
     const trickling = await serve((_, response) => {
       const timer = setInterval(() => response.write('x'), 5);
       response.on('close', () => clearInterval(timer));
     });
-    expect(await faultOf(ask(trickling.url, { timeoutMs: 80 }))).toMatchObject({ kind: 'timeout', phase: 'answering' });
+    expect(await faultOf(ask(trickling.url, { timeoutMs: 80 }))).toMatchObject({
+      kind: 'timeout',
+      phase: 'answering',
+    });
   });
 
   it("rejects with the caller's own reason, at once, and closes the connection", async () => {
@@ -141,7 +156,10 @@ describe('exchange', () => {
       phase: 'connecting',
       reason: 'ECONNREFUSED',
     });
-    expect(await faultOf(ask('http://no-such-host.invalid/'))).toMatchObject({ kind: 'dns', phase: 'connecting' });
+    expect(await faultOf(ask('http://no-such-host.invalid/'))).toMatchObject({
+      kind: 'dns',
+      phase: 'connecting',
+    });
     const { url } = await serve((request) => request.socket.destroy());
     expect(await faultOf(ask(url))).toMatchObject({ kind: 'reset', phase: 'sent', reusedSocket: false });
   });
@@ -159,9 +177,17 @@ describe('exchange', () => {
 
   it.each([
     ['a truncated body', 'HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n{"a"', 'reset'],
-    ['a truncated chunked body', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\n{"a"\r\n', 'reset'],
+    [
+      'a truncated chunked body',
+      'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\n{"a"\r\n',
+      'reset',
+    ],
     ['no HTTP at all', 'SSH-2.0-x\r\n\r\n', 'protocol'],
-    ['an unknown content coding', 'HTTP/1.1 200 OK\r\nContent-Encoding: x\r\nContent-Length: 1\r\n\r\nx', 'protocol'],
+    [
+      'an unknown content coding',
+      'HTTP/1.1 200 OK\r\nContent-Encoding: x\r\nContent-Length: 1\r\n\r\nx',
+      'protocol',
+    ],
     ['a broken gzip', 'HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 1\r\n\r\nx', 'protocol'],
   ])('never takes %s for an answer', async (_, bytes, kind) => {
     const server = await rawServer((socket) => socket.once('data', () => socket.end(bytes)));

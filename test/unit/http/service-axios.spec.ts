@@ -78,7 +78,13 @@ async function setUp(setup: Setup = {}) {
       appTokenHeader: 'service-app-token',
       timeoutMs,
     },
-    { runner, inFlight, timeoutMs, correlationIdHeader: 'x-correlation-id', appTokenHeader: 'service-app-token' },
+    {
+      runner,
+      inFlight,
+      timeoutMs,
+      correlationIdHeader: 'x-correlation-id',
+      appTokenHeader: 'service-app-token',
+    },
   );
   return { axios, arrived, inFlight, renewals, server };
 }
@@ -88,7 +94,10 @@ const failing = (...statuses: number[]): RequestListener => {
   return (_, response) => {
     const status = left.shift();
     if (status === undefined) response.end('{"ok":true}');
-    else response.writeHead(status).end(JSON.stringify({ status: `S${status}`, message: `failed with ${status}` }));
+    else
+      response
+        .writeHead(status)
+        .end(JSON.stringify({ status: `S${status}`, message: `failed with ${status}` }));
   };
 };
 
@@ -158,7 +167,11 @@ describe('the authenticated call', () => {
       expect(await errorOf(axios.request(config))).toBeInstanceOf(ServiceRequestError);
     }
     const { port } = evil.server;
-    await axios.get('/x', { proxy: { host: '127.0.0.1', port }, socketPath: '/nowhere', httpAgent: new Agent() } as never);
+    await axios.get('/x', {
+      proxy: { host: '127.0.0.1', port },
+      socketPath: '/nowhere',
+      httpAgent: new Agent(),
+    } as never);
     expect(evil.arrived).toHaveLength(0);
     expect(arrived).toHaveLength(1);
   });
@@ -166,7 +179,10 @@ describe('the authenticated call', () => {
   it("judges the address after a host's own interceptor, which sees clean errors too", async () => {
     const { axios, arrived } = await setUp();
     const seen: unknown[] = [];
-    axios.interceptors.request.use((config) => ({ ...config, url: config.url === '/evil' ? 'https://evil.example/' : '/b' }));
+    axios.interceptors.request.use((config) => ({
+      ...config,
+      url: config.url === '/evil' ? 'https://evil.example/' : '/b',
+    }));
     axios.interceptors.response.use(
       (response) => ({ ...response, data: { wrapped: response.data as unknown } }),
       (error: unknown) => {
@@ -191,7 +207,8 @@ describe('the authenticated call', () => {
   it.each([301, 302, 307, 308])('never follows a redirect: %d', async (status) => {
     const evil = await setUp();
     const { axios } = await setUp({
-      listener: (_, response) => response.writeHead(status, { location: `${evil.server.url}/steal?x=1` }).end(),
+      listener: (_, response) =>
+        response.writeHead(status, { location: `${evil.server.url}/steal?x=1` }).end(),
     });
     const error = await errorOf(axios.get('/a'));
     expect(error).toMatchObject({ kind: 'redirect', code: 'connection_redirect', location: evil.server.url });
@@ -202,7 +219,9 @@ describe('the authenticated call', () => {
     const { axios } = await setUp({
       listener: (_, response) => response.writeHead(301, { location: '/banks/v1/' }).end(),
     });
-    expect(await errorOf(axios.get('/banks/v1'))).toMatchObject({ message: expect.stringMatching(/http\.trailingSlash/) });
+    expect(await errorOf(axios.get('/banks/v1'))).toMatchObject({
+      message: expect.stringMatching(/http\.trailingSlash/),
+    });
   });
 
   it('passes status and message of a failure on; the HTTP status is the truth', async () => {
@@ -235,7 +254,11 @@ describe('the authenticated call', () => {
   ])('names the status where the failing body is %s, and quotes nothing', async (_, body) => {
     const { axios } = await setUp({ listener: (__, response) => response.writeHead(404).end(body) });
     const error = await errorOf(axios.get('/a'));
-    expect(error).toMatchObject({ status: 404, message: 'The service answered 404 to GET /a.', body: undefined });
+    expect(error).toMatchObject({
+      status: 404,
+      message: 'The service answered 404 to GET /a.',
+      body: undefined,
+    });
   });
 
   it('hints at the certificate where a proxy answers 400 in HTML for want of one', async () => {
@@ -318,14 +341,20 @@ describe('the authenticated call', () => {
   });
 
   it('replays once with other headers after a 401, for any method', async () => {
-    const { axios, arrived, renewals } = await setUp({ listener: failing(401), renewed: { Authorization: 'Bearer new' } });
+    const { axios, arrived, renewals } = await setUp({
+      listener: failing(401),
+      renewed: { Authorization: 'Bearer new' },
+    });
     await axios.post('/a', {});
     expect(arrived.map(({ headers }) => headers.authorization)).toEqual([`Bearer ${BEARER}`, 'Bearer new']);
     expect(renewals[0]?.authorization).toBe(`Bearer ${BEARER}`);
   });
 
   it('surfaces a 401 after one replay, and at once where there are no other headers', async () => {
-    const replayed = await setUp({ listener: failing(401, 401, 401), renewed: { Authorization: 'Bearer new' } });
+    const replayed = await setUp({
+      listener: failing(401, 401, 401),
+      renewed: { Authorization: 'Bearer new' },
+    });
     expect(await errorOf(replayed.axios.get('/a'))).toMatchObject({ status: 401 });
     expect(replayed.arrived).toHaveLength(2);
     const bound = await setUp({ listener: failing(401, 401) });
@@ -397,7 +426,9 @@ describe('the authenticated call', () => {
 
   it('waits for calls in flight at shutdown, then ends them, and refuses new ones', async () => {
     let answer: (() => void) | undefined;
-    const { axios, inFlight } = await setUp({ listener: (_, response) => (answer = () => response.end('{}')) });
+    const { axios, inFlight } = await setUp({
+      listener: (_, response) => (answer = () => response.end('{}')),
+    });
     const waitFor = async () => {
       while (!answer) await new Promise((resolve) => setImmediate(resolve));
     };

@@ -3,7 +3,10 @@ import fc from 'fast-check';
 import { ServiceRequestError } from '../../../lib/errors/index.js';
 import { resolveTarget } from '../../../lib/http/target.js';
 
-const rules = { baseUrl: 'https://api.example/base', origins: new Set(['https://api.example', 'https://oauth.example']) };
+const rules = {
+  baseUrl: 'https://api.example/base',
+  origins: new Set(['https://api.example', 'https://oauth.example']),
+};
 
 describe('resolveTarget', () => {
   it.each([
@@ -12,7 +15,10 @@ describe('resolveTarget', () => {
     ['/banks/v1/', 'https://api.example/base/banks/v1/'],
     ['?a=b', 'https://api.example/base?a=b'],
     ['', 'https://api.example/base'],
-    ['/a?redirect=https://evil.example/../x', 'https://api.example/base/a?redirect=https://evil.example/../x'],
+    [
+      '/a?redirect=https://evil.example/../x',
+      'https://api.example/base/a?redirect=https://evil.example/../x',
+    ],
     ['/a#fragment', 'https://api.example/base/a'],
     ['/a%2Fb', 'https://api.example/base/a%2Fb'],
     ['/~a.b/..c/d..', 'https://api.example/base/~a.b/..c/d..'],
@@ -55,7 +61,23 @@ describe('resolveTarget', () => {
 
   it('leads nowhere else, whatever the path (10,000 inputs)', () => {
     const odd = fc.string({
-      unit: fc.constantFrom('/', '\\', '.', '..', '@', ':', '?', '#', '%2e', '%2f', '//', 'https:', 'evil.example', 'a', '\t'),
+      unit: fc.constantFrom(
+        '/',
+        '\\',
+        '.',
+        '..',
+        '@',
+        ':',
+        '?',
+        '#',
+        '%2e',
+        '%2f',
+        '//',
+        'https:',
+        'evil.example',
+        'a',
+        '\t',
+      ),
     });
     fc.assert(
       fc.property(fc.oneof(odd, fc.string({ unit: 'binary' }), fc.webUrl()), (path) => {

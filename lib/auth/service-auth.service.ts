@@ -1,0 +1,154 @@
+import { Agent } from 'node:https';
+import { Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
+import { type ResolvedOptions } from '../config/resolved-options.js';
+import { variableOf } from '../config/variables.js';
+import { type CertificateSummary, ServiceTokenError } from '../errors/index.js';
+import { type AccessToken } from './access-token.js';
+import { AuthorizationHeaders, bearerOf } from './authorization-headers.js';
+import { API_SCOPE, checkScope, customerScope } from './scope.js';
+import { type TokenCache } from './token-cache.js';
+import { type WaitOptions } from './waiting-callers.js';
+
+/** What is needed here of the client identity. */
+export interface IdentityView {
+  readonly httpsAgent: Agent;
+  readonly certificate?: CertificateSummary;
+  /** Reads the certificate anew; true where another one is in use now. */
+  reload(): Promise<boolean>;
+}
+
+/** What authenticates calls: tokens, headers and the mTLS identity, for the module and for the host's own clients. */
+@Injectable()
+export class ServiceAuthService implements OnApplicationBootstrap, OnApplicationShutdown {
+  readonly #options: ResolvedOptions;
+  readonly #identity: IdentityView | undefined;
+  readonly #tokens: TokenCache | undefined;
+  readonly #headers: AuthorizationHeaders;
+  #plainAgent: Agent | undefined;
+
+  /**
+   * @param identity absent where no TLS option is set
+   * @param tokens absent where no OAuth credentials are configured
+   */
+  constructor(options: ResolvedOptions, identity: IdentityView | undefined, tokens: TokenCache | undefined) {
+    this.#options = options;
+    this.#identity = identity;
+    this.#tokens = tokens;
+    this.#headers = new AuthorizationHeaders(options);
+  }
+
+  /**
+   * A token from the cache, or a new one (specification 5.4.1 to 5.4.6).
+   * @param scope `api` or `customer.<customer_id>`
+   * @throws ServiceRequestError for another scope; ServiceTokenError or ServiceConnectionError where there is no token
+   * (`oauth_not_configured` without OAuth credentials); `signal.reason` where the caller aborts
+   */
+  async getToken(scope: string, wait?: WaitOptions): Promise<AccessToken> {
+    const checked = checkScope(scope);
+    const token = await this.#configuredTokens(checked).get(checked, this.#waitOptions(wait));
+    // A copy: what a host does to it must not reach the next caller.
+    return { ...token, expiresAt: new Date(token.expiresAt) };
+  }
+
+  /** The token for backend calls. */
+  async getApiToken(wait?: WaitOptions): Promise<AccessToken> {
+    return this.getToken(API_SCOPE, wait);
+  }
+
+  /** A token for one customer's SDK session, with at least `linkSdk.minTokenLife` (or half of its life) left. */
+  async getCustomerToken(customerId: string, wait?: WaitOptions): Promise<AccessToken> {
+    return this.getToken(customerScope(customerId), wait);
+  }
+
+  /**
+   * The headers that authenticate a call of the API: the app token for `mtls` and `app-token`, the bearer for `oauth`.
+   * @throws as {@link getToken}
+   */
+  async authorizationHeaders(wait?: WaitOptions): Promise<Record<string, string>> {
+    const fresh = this.peekHeaders();
+    if (fresh) return { ...fresh };
+    const token = await this.#configuredTokens(API_SCOPE).get(API_SCOPE, this.#waitOptions(wait));
+    return { ...this.#headers.withBearer(token) };
+  }
+
+  /**
+   * The same at once and without a promise, frozen; undefined where a token has to be waited for.
+   * @internal
+   */
+  peekHeaders(): Readonly<Record<string, string>> | undefined {
+    if (this.#options.authentication !== 'oauth') return this.#headers.withoutBearer();
+    const token = this.#tokens?.peek(API_SCOPE);
+    return token && this.#headers.withBearer(token);
+  }
+
+  /**
+   * For a call that was answered 401: headers with another token.
+   * @param usedAuthorization the Authorization header that was refused
+   * @returns undefined where no other token is to be had: the 401 stands
+   * @throws as {@link getToken}
+   * @internal
+   */
+  async renewedHeaders(
+    usedAuthorization: string,
+    wait?: WaitOptions,
+  ): Promise<Readonly<Record<string, string>> | undefined> {
+    const used = bearerOf(usedAuthorization);
+    if (this.#options.authentication !== 'oauth' || !this.#tokens || used === undefined) return undefined;
+    const token = await this.#tokens.forceRefresh(API_SCOPE, used, this.#waitOptions(wait));
+    return token && this.#headers.withBearer(token);
+  }
+
+  /** Drops a token that turned out not to work, if it is still the cached one. */
+  invalidate(accessToken: string): void {
+    this.#tokens?.invalidate(accessToken);
+  }
+
+  /** The module's https.Agent with the client certificate: one object, also across certificate reloads. */
+  get httpsAgent(): Agent {
+    return (
+      this.#identity?.httpsAgent ??
+      (this.#plainAgent ??= new Agent({ keepAlive: true, minVersion: 'TLSv1.2', rejectUnauthorized: true }))
+    );
+  }
+
+  /** The client certificate in use; undefined where none is configured. */
+  get certificate(): CertificateSummary | undefined {
+    return this.#identity?.certificate;
+  }
+
+  /** Reads the certificate and key anew, for example after a vault rotated them; true where another one is in use. */
+  async reloadCertificate(): Promise<boolean> {
+    return (await this.#identity?.reload()) ?? false;
+  }
+
+  /** With `oauth.refresh: 'scheduled'`, gets the first token. */
+  onApplicationBootstrap(): void {
+    if (this.#options.authentication === 'oauth') this.#tokens?.start();
+  }
+
+  /** Ends what is under way; nothing is left running. */
+  onApplicationShutdown(): void {
+    this.#tokens?.close();
+    this.#plainAgent?.destroy();
+  }
+
+  #waitOptions(wait: WaitOptions = {}): WaitOptions {
+    return { signal: wait.signal, timeoutMs: wait.timeoutMs ?? this.#options.http.timeout };
+  }
+
+  #configuredTokens(scope: string): TokenCache {
+    if (this.#tokens) return this.#tokens;
+    const settings = ['oauth.clientId', 'oauth.clientSecret', this.#authUrlOption()].map(
+      (option) => `${option} (${variableOf(option, this.#options.name)})`,
+    );
+    throw new ServiceTokenError({
+      code: 'oauth_not_configured',
+      message: `A token needs OAuth credentials, and there are none: set ${settings.join(', ')}`,
+      scope,
+    });
+  }
+
+  #authUrlOption(): string {
+    return this.#options.environment === 'production' ? 'urls.authUrl' : 'urls.sandboxAuthUrl';
+  }
+}

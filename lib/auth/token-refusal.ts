@@ -1,0 +1,58 @@
+import { type Secret } from '../config/secret.js';
+import { ServiceTokenError } from '../errors/index.js';
+import { isJsonObject } from './json.js';
+import { scrub } from './scrub.js';
+
+export interface RefusedAnswer {
+  status: number;
+  /** The parsed body; undefined where it was no JSON. */
+  json: unknown;
+  scope: string;
+  /** Seconds of its Retry-After. */
+  retryAfter?: number;
+  /** What must not be in the error, should the endpoint echo it. */
+  secrets: readonly Secret[];
+}
+
+const CHECK_CREDENTIALS =
+  'Check oauth.clientId (SERVICE_CLIENT_ID) and oauth.clientSecret (SERVICE_CLIENT_SECRET), that both belong to the ' +
+  'application of this environment, and that OAuth is enabled for it. A secret can be retrieved from the dashboard ' +
+  'once: retrieving or generating another one invalidates the one before.';
+
+/** The error for an answer that grants no token (RFC 6749, 5.2). */
+export function tokenRefusal({ status, json, scope, retryAfter, secrets }: RefusedAnswer): ServiceTokenError {
+  const revealed = secrets.map((secret) => secret.reveal());
+  const body = isJsonObject(json) ? json : {};
+  const error = readErrorCode(body.error, revealed);
+  const description = body.error_description;
+  const details = {
+    error,
+    error_description: typeof description === 'string' ? scrub(description, revealed) : undefined,
+    status,
+    scope,
+    retryAfter,
+  };
+  const said = `HTTP ${status}${error ? `, ${error}` : ''}`;
+  if (status === 429) {
+    const message = `The token endpoint is asked too often (${said})`;
+    return new ServiceTokenError({ ...details, code: 'token_rate_limited', message });
+  }
+  if (status >= 500) {
+    const message = `The token endpoint is not available (${said})`;
+    return new ServiceTokenError({ ...details, code: 'token_unavailable', message });
+  }
+  const hint = isCredentialRefusal({ status, error }) ? `. ${CHECK_CREDENTIALS}` : '';
+  const message = `The token endpoint refused a token for this scope (${said})${hint}`;
+  return new ServiceTokenError({ ...details, code: 'token_refused', message });
+}
+
+/** Whether another secret may help. */
+export function isCredentialRefusal({ status, error }: Pick<ServiceTokenError, 'status' | 'error'>): boolean {
+  return error === 'invalid_client' || status === 401 || status === 403;
+}
+
+/** The characters of RFC 6749's own codes; anything else may be an echo. */
+function readErrorCode(value: unknown, revealed: readonly string[]): string | undefined {
+  if (typeof value !== 'string' || !/^[A-Za-z0-9_.-]{1,64}$/.test(value)) return undefined;
+  return scrub(value, revealed) === value ? value : undefined;
+}

@@ -1,0 +1,117 @@
+import { type Clock } from '../config/clock.js';
+import { type ConnectionErrorKind, ServiceConnectionError, ServiceTokenError } from '../errors/index.js';
+import { type AccessToken, type TokenGrant, type TokenSource } from './access-token.js';
+import { retryDelay } from './back-off.js';
+import { type EndpointHold } from './endpoint-hold.js';
+import { sleep, within } from './timing.js';
+import { type TokenEvents } from './token-events.js';
+import { WaitingCallers } from './waiting-callers.js';
+
+/** Milliseconds for all attempts together; what the endpoint holds us back comes on top. */
+const BUDGET_MS = 10_000;
+const ATTEMPTS = 3;
+
+const TRANSIENT: ReadonlySet<ConnectionErrorKind> = new Set([
+  'timeout',
+  'reset',
+  'refused',
+  'dns',
+  'protocol',
+  'network',
+]);
+
+export interface TokenRequestParts {
+  source: TokenSource;
+  clock: Clock;
+  random: () => number;
+  hold: EndpointHold;
+  events?: TokenEvents;
+  /** Ends it when the cache closes. */
+  signal: AbortSignal;
+}
+
+export interface ArrivedGrant {
+  grant: TokenGrant;
+  /** Monotonic milliseconds at which the attempt that brought it began. */
+  requestedAt: number;
+  attempt: number;
+}
+
+/**
+ * One token on its way, shared by all who wait for it. While somebody waits it makes up to 3 attempts; a renewal that
+ * nobody waits for makes one, and becomes the other kind when a caller joins it.
+ */
+export class TokenRequest {
+  readonly callers: WaitingCallers<AccessToken>;
+  readonly #scope: string;
+  readonly #accepts: (grant: TokenGrant) => boolean;
+  readonly #parts: TokenRequestParts;
+
+  constructor(scope: string, accepts: (grant: TokenGrant) => boolean, parts: TokenRequestParts) {
+    this.#scope = scope;
+    this.#accepts = accepts;
+    this.#parts = parts;
+    this.callers = new WaitingCallers(parts.clock);
+  }
+
+  async run(): Promise<ArrivedGrant> {
+    const { clock, random, hold, signal } = this.#parts;
+    let budget = BUDGET_MS;
+    for (let attempt = 1; ; attempt += 1) {
+      await this.#waitWhileHeld();
+      const requestedAt = clock.monotonic();
+      try {
+        return { grant: await this.#attempt(attempt, budget), requestedAt, attempt };
+      } catch (error) {
+        if (signal.aborted) throw error;
+        const pause = retryDelay(attempt, random());
+        budget -= clock.monotonic() - requestedAt + pause;
+        const last = attempt >= (this.callers.size > 0 ? ATTEMPTS : 1);
+        if (last || budget <= 0 || !isTransient(error)) throw error;
+        if (hold.remainingMs > 0) continue;
+        await sleep(clock, pause, signal);
+        if (this.callers.size === 0) throw error;
+      }
+    }
+  }
+
+  async #attempt(attempt: number, timeoutMs: number): Promise<TokenGrant> {
+    const { source, clock, hold, events, signal } = this.#parts;
+    const begun = clock.monotonic();
+    events?.requested(this.#scope, { attempt, waiting: this.callers.size });
+    try {
+      const limit = { clock, timeoutMs, signal, expired: () => unanswered(timeoutMs) };
+      const grant = await within(limit, (stop) =>
+        source.request(this.#scope, { signal: stop, timeoutMs, accepts: this.#accepts }),
+      );
+      hold.succeeded();
+      return grant;
+    } catch (error) {
+      hold.failed(error);
+      events?.failed(this.#scope, error, { attempt, durationMs: clock.monotonic() - begun });
+      throw error;
+    }
+  }
+
+  async #waitWhileHeld(): Promise<void> {
+    const { clock, hold, signal } = this.#parts;
+    for (let ms = hold.remainingMs; ms > 0; ms = hold.remainingMs) {
+      this.callers.rejectImpatient(ms, hold.error(this.#scope));
+      if (this.callers.size > 0) await sleep(clock, ms, signal);
+      if (this.callers.size === 0) throw hold.error(this.#scope);
+    }
+  }
+}
+
+function isTransient(error: unknown): boolean {
+  if (error instanceof ServiceConnectionError) return TRANSIENT.has(error.kind);
+  return (
+    error instanceof ServiceTokenError &&
+    ['token_unavailable', 'token_rate_limited', 'client_secret_unavailable'].includes(error.code)
+  );
+}
+
+function unanswered(timeoutMs: number): ServiceConnectionError {
+  const message = `The token endpoint gave no answer within ${Math.round(timeoutMs)} ms`;
+  return new ServiceConnectionError({ kind: 'timeout', message });
+}

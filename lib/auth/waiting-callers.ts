@@ -1,0 +1,85 @@
+import { type Clock } from '../config/clock.js';
+import { ServiceConnectionError } from '../errors/index.js';
+
+/** What one caller is ready to wait. */
+export interface WaitOptions {
+  /** The caller's own: only that caller is rejected, with its reason. */
+  signal?: AbortSignal;
+  /** Milliseconds. Default 30,000. */
+  timeoutMs?: number;
+}
+
+export const DEFAULT_WAIT_MS = 30_000;
+
+interface Waiting<T> {
+  until: number;
+  resolve(value: T): void;
+  reject(reason: Error): void;
+}
+
+/** Those who wait for one shared outcome, each with its own deadline and signal. */
+export class WaitingCallers<T> {
+  readonly #clock: Clock;
+  readonly #waiting = new Set<Waiting<T>>();
+  #anchor: NodeJS.Timeout | undefined;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  get size(): number {
+    return this.#waiting.size;
+  }
+
+  /** @throws ServiceConnectionError `timeout` at the caller's deadline; the signal's reason when it aborts */
+  join({ signal, timeoutMs = DEFAULT_WAIT_MS }: WaitOptions): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      const leave = (): void => {
+        cancel();
+        signal?.removeEventListener('abort', onAbort);
+        this.#waiting.delete(waiting);
+        this.#hold();
+      };
+      const waiting: Waiting<T> = {
+        until: this.#clock.monotonic() + timeoutMs,
+        resolve: (value) => (leave(), resolve(value)),
+        reject: (reason) => (leave(), reject(reason)),
+      };
+      const onAbort = (): void => waiting.reject(signal?.reason as Error);
+      const cancel = this.#clock.schedule(() => waiting.reject(tooLate(timeoutMs)), timeoutMs);
+      signal?.addEventListener('abort', onAbort, { once: true });
+      this.#waiting.add(waiting);
+      this.#hold();
+    });
+  }
+
+  resolve(value: T): void {
+    for (const waiting of [...this.#waiting]) waiting.resolve(value);
+  }
+
+  reject(reason: Error): void {
+    for (const waiting of [...this.#waiting]) waiting.reject(reason);
+  }
+
+  /** Rejects those whose deadline comes before `ms` are over. */
+  rejectImpatient(ms: number, reason: Error): void {
+    const then = this.#clock.monotonic() + ms;
+    for (const waiting of [...this.#waiting]) if (waiting.until < then) waiting.reject(reason);
+  }
+
+  /** The clock's timers do not hold the process; somebody who waits does, or a script would end in the middle. */
+  #hold(): void {
+    if (this.#waiting.size > 0) this.#anchor ??= setInterval(() => undefined, 2 ** 30);
+    else {
+      clearInterval(this.#anchor);
+      this.#anchor = undefined;
+    }
+  }
+}
+
+function tooLate(timeoutMs: number): ServiceConnectionError {
+  return new ServiceConnectionError({
+    kind: 'timeout',
+    message: `There was no token within ${timeoutMs} ms`,
+  });
+}

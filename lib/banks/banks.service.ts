@@ -1,0 +1,20 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { ResourcePaths } from '../http/resource-paths.js';
+import { ServiceHttpService, type CallOptions } from '../http/service-http.service.js';
+
+/** The JSON body of GET /banks/v1; its fields are not in the specification (2.5, 4) and pass untouched. */
+export type BanksBody = unknown;
+
+/** The banks that the service knows (specification 4). */
+@Injectable()
+export class BanksService {
+  constructor(
+    @Inject(ServiceHttpService) private readonly http: ServiceHttpService,
+    @Inject(ResourcePaths) private readonly paths: ResourcePaths,
+  ) {}
+
+  /** GET /banks/v1: the JSON body as it came. Throws what {@link ServiceHttpService} throws. */
+  async list<T = BanksBody>(options?: CallOptions): Promise<T> {
+    return this.http.get<T>(this.paths.of('/banks/v1'), options);
+  }
+}

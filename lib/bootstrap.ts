@@ -1,0 +1,67 @@
+import { Logger } from '@nestjs/common';
+import { type ConfigService } from '@nestjs/config';
+import { systemClock } from './config/clock.js';
+import { mergeOptions } from './config/merge-options.js';
+import { type ResolvedOptions } from './config/resolved-options.js';
+import { resolveOptions } from './config/resolve-options.js';
+import { readVariables } from './config/variables.js';
+import {
+  ServiceCertificateError,
+  ServiceConfigurationError,
+  type ConfigurationFault,
+} from './errors/index.js';
+import { type GivenOptions } from './given-options.js';
+import { ClientIdentity } from './tls/index.js';
+
+/** What a module stands on: options and identity, both checked. */
+export interface Bootstrapped {
+  options: ResolvedOptions;
+  identity: ClientIdentity;
+}
+
+/**
+ * Explicit options, then the `service` namespace, then the variables, key by key; then everything is checked and every
+ * fault of options, files and certificates thrown at once.
+ */
+export async function bootstrap(
+  given: GivenOptions,
+  { name }: { name?: string },
+  config: ConfigService,
+  namespace?: object,
+): Promise<Bootstrapped> {
+  const variables = readVariables((variable) => config.get<unknown>(variable), name);
+  const loaded = name === undefined ? (namespace ?? config.get<unknown>('service')) : undefined;
+  const fallback = typeof loaded === 'object' && loaded !== null ? loaded : undefined;
+  const merged = mergeOptions(given.value, fallback, variables.options);
+  const resolution = await resolveOptions(merged, name);
+  const logger = new Logger(name === undefined ? 'ServiceModule' : `ServiceModule:${name}`);
+  const opened = await ClientIdentity.open({
+    tls: resolution.tls,
+    maxSockets: resolution.options?.http.maxSockets ?? 1,
+    proxy: resolution.options?.http.proxy,
+    offerToTokenEndpoint: resolution.options?.oauth?.mtls ?? false,
+    clock: systemClock,
+    log: (level, message) => logger[level](message),
+  });
+  const options = [...variables.faults, ...resolution.faults];
+  if (options.length > 0 || !resolution.options || !opened.identity) {
+    await opened.identity?.close();
+    throw faultsError(options, opened.faults, opened.certificate);
+  }
+  if (resolution.options.addresses.deprecated) {
+    logger.log(
+      'Calls go to urls.oauthBaseUrl, which is to be deprecated (specification 9.2); baseUrl will take its place.',
+    );
+  }
+  return { options: resolution.options, identity: opened.identity };
+}
+
+function faultsError(
+  options: ConfigurationFault[],
+  certificates: ConfigurationFault[],
+  certificate: ServiceCertificateError['certificate'],
+): ServiceConfigurationError {
+  return options.length === 0
+    ? new ServiceCertificateError(certificates, { certificate })
+    : new ServiceConfigurationError([...options, ...certificates]);
+}

@@ -1,0 +1,10 @@
+import { IsNotEmpty, IsString, MaxLength } from 'class-validator';
+
+/** Body of POST /customers/v1 (specification 2.3). */
+export class CreateCustomerDto {
+  /** The host application's own id of its user. */
+  @IsString()
+  @IsNotEmpty()
+  @MaxLength(1024)
+  app_user_id!: string;
+}

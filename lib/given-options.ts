@@ -1,0 +1,39 @@
+import { type FactoryProvider, type Provider, type ValueProvider } from '@nestjs/common';
+import { type ServiceModuleOptions } from './config/options.js';
+import { ServiceConfigurationError } from './errors/index.js';
+
+/** The host's options as they came, behind a private field: a provider that is printed shows no key. */
+export class GivenOptions {
+  readonly #options: ServiceModuleOptions;
+
+  constructor(options: unknown) {
+    if (typeof options !== 'object' || options === null) {
+      const what = options === null ? 'null' : typeof options;
+      throw new ServiceConfigurationError([
+        {
+          option: 'forRootAsync',
+          message: `the options factory returned ${what}; return an object, {} to take everything from the environment.`,
+        },
+      ]);
+    }
+    this.#options = options;
+  }
+
+  get value(): ServiceModuleOptions {
+    return this.#options;
+  }
+}
+
+/** The provider of the options, with what it provides hidden in {@link GivenOptions}. */
+export function hideOptions(provider: Provider, optionsToken: unknown): Provider {
+  if (typeof provider !== 'object' || provider.provide !== optionsToken) return provider;
+  if ('useValue' in provider) {
+    const { useValue } = provider as ValueProvider<unknown>;
+    return { ...provider, useValue: new GivenOptions(useValue) };
+  }
+  const { useFactory } = provider as FactoryProvider<unknown>;
+  return {
+    ...provider,
+    useFactory: async (...args: unknown[]) => new GivenOptions(await useFactory(...args)),
+  };
+}

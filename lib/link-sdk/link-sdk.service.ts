@@ -1,0 +1,47 @@
+import { Injectable } from '@nestjs/common';
+import { type Secret } from '../config/secret.js';
+import { validateInput } from '../config/validate-input.js';
+import { type AccessToken } from '../auth/access-token.js';
+import { type ConnectParameters } from './connect-parameters.js';
+import { ConnectDto } from './connect.dto.js';
+
+/** What connect parameters are made of; the client secret and api tokens are not among it. */
+export interface LinkSdkParts {
+  /** Tokens of one customer, where there are OAuth credentials. */
+  customerToken?: (customerId: string, options?: { signal?: AbortSignal }) => Promise<AccessToken>;
+  /** The app token, where it is to be among the parameters. */
+  appToken?: Secret;
+}
+
+/** Sessions of the LinkSDK in the browser (specification 2.4, 5.4.8). */
+@Injectable()
+export class LinkSdkService {
+  readonly #parts: LinkSdkParts;
+
+  constructor(parts: LinkSdkParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * The parameters of `Service.connect()` for one customer: with OAuth credentials a customer-scoped access_token that
+   * still has `linkSdk.minTokenLife` to live, without them the app_token.
+   *
+   * Throws ServiceRequestError where the request is not one, and ServiceTokenError or ServiceConnectionError where no
+   * token can be had.
+   */
+  async connectParameters(
+    request: ConnectDto,
+    options?: { signal?: AbortSignal },
+  ): Promise<ConnectParameters> {
+    const { customer_id, permissions, bank_identifier } = validateInput(ConnectDto, request);
+    const { customerToken, appToken } = this.#parts;
+    const token = await customerToken?.(customer_id, options);
+    return {
+      ...(appToken && { app_token: appToken.reveal() }),
+      ...(token && { access_token: token.accessToken }),
+      customer_id,
+      permissions: [...new Set(permissions)],
+      ...(bank_identifier !== undefined && bank_identifier !== null && { bank_identifier }),
+    };
+  }
+}

@@ -1,0 +1,53 @@
+import { ConfigurableModuleBuilder, type Provider } from '@nestjs/common';
+import { type ServiceModuleOptions } from './config/options.js';
+import { hideOptions } from './given-options.js';
+import { publicProviders } from './public-providers.js';
+import { getServiceToken } from './service-token.js';
+
+/** What forRoot and forRootAsync take beside the options. */
+export interface ServiceModuleExtras {
+  /** Makes the services injectable everywhere without an import. Default false. */
+  isGlobal?: boolean;
+  /**
+   * For several services in one application: `ksa` reads SERVICE_KSA_* in place of SERVICE_*, and its providers are
+   * injected with `@InjectService(BanksService, 'ksa')`.
+   */
+  name?: string;
+  /** Providers that the options factory can inject. */
+  extraProviders?: Provider[];
+}
+
+/** The name among the module's own providers. */
+export const MODULE_NAME = Symbol('nestjs-service:name');
+
+const OPTIONS = Symbol('nestjs-service:options');
+
+const builder = new ConfigurableModuleBuilder<ServiceModuleOptions>({
+  moduleName: 'Service',
+  optionsInjectionToken: OPTIONS,
+})
+  .setClassMethodName('forRoot')
+  .setFactoryMethodName('createServiceOptions')
+  .setExtras<ServiceModuleExtras>(
+    { isGlobal: false, name: undefined, extraProviders: [] },
+    (definition, extras) => ({
+      ...definition,
+      global: extras.isGlobal,
+      providers: [
+        ...(definition.providers ?? []).map((provider) => hideOptions(provider, OPTIONS)),
+        ...(extras.extraProviders ?? []),
+        { provide: MODULE_NAME, useValue: { name: extras.name } },
+        ...namedProviders(extras.name),
+      ],
+      // A named module exports its named tokens only: two modules must not compete for one class.
+      exports: publicProviders.map((type) => getServiceToken(type, extras.name)),
+    }),
+  );
+
+export const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN, OPTIONS_TYPE, ASYNC_OPTIONS_TYPE } =
+  builder.build();
+
+function namedProviders(name: string | undefined): Provider[] {
+  if (name === undefined) return [];
+  return publicProviders.map((type) => ({ provide: getServiceToken(type, name), useExisting: type }));
+}

@@ -1,0 +1,39 @@
+import { Module, type DynamicModule } from '@nestjs/common';
+import { ConfigModule } from '@nestjs/config';
+import { ServiceConfigurationError } from './errors/index.js';
+import { ConfigurableModuleClass, type ASYNC_OPTIONS_TYPE, type OPTIONS_TYPE } from './module-definition.js';
+import { serviceProviders } from './service.providers.js';
+
+/**
+ * The authenticated client of the service: provides ServiceAuthService, ServiceHttpService, CustomersService,
+ * BanksService and LinkSdkService.
+ */
+@Module({ imports: [ConfigModule], providers: serviceProviders })
+export class ServiceModule extends ConfigurableModuleClass {
+  /**
+   * Options left out are filled from the `service` namespace and the SERVICE_* variables of ConfigModule. Everything
+   * wrong with them is thrown at bootstrap, in one ServiceConfigurationError.
+   */
+  static override forRoot(options: typeof OPTIONS_TYPE = {}): DynamicModule {
+    checkName(options.name);
+    return super.forRoot(options);
+  }
+
+  /** The same with options from a factory: `useFactory`, `useClass` or `useExisting`, with `imports` and `inject`. */
+  static override forRootAsync(options: typeof ASYNC_OPTIONS_TYPE): DynamicModule {
+    checkName(options.name);
+    if (!options.useFactory && !options.useClass && !options.useExisting) {
+      throw new ServiceConfigurationError([
+        { option: 'forRootAsync', message: 'needs one of useFactory, useClass and useExisting.' },
+      ]);
+    }
+    return super.forRootAsync(options);
+  }
+}
+
+function checkName(name: string | undefined): void {
+  if (name === undefined || /^[A-Za-z][\w-]*$/.test(name)) return;
+  throw new ServiceConfigurationError([
+    { option: 'name', message: 'must begin with a letter and hold letters, digits, - and _ only.' },
+  ]);
+}

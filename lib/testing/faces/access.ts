@@ -1,0 +1,66 @@
+import { type RegisteredApplication } from '../application.js';
+import { type RecordedRequest } from '../request-log.js';
+import { type TokenIssuer } from '../token-issuer.js';
+import { type Answer, failure, nginxRefusal } from './answer.js';
+import { thumbprintOf } from './client-certificate.js';
+
+export interface AccessOptions {
+  application: RegisteredApplication;
+  issuer: TokenIssuer;
+  appTokenHeader: string;
+  oauthEnabled: boolean;
+  acceptBoth: boolean;
+}
+
+/** Who may call the API on which face: specification 5. Resolves to the refusal, or to undefined. */
+export async function checkAccess(
+  request: RecordedRequest,
+  options: AccessOptions,
+): Promise<Answer | undefined> {
+  const authorization = request.headers.authorization;
+  const appToken = request.headers[options.appTokenHeader.toLowerCase()];
+  if (authorization === undefined && lacksCertificate(request)) {
+    return nginxRefusal('No required SSL certificate was sent');
+  }
+  if (authorization !== undefined && appToken !== undefined && !options.acceptBoth) {
+    return failure(400, 'BAD_REQUEST', `Send either ${options.appTokenHeader} or Authorization, not both`);
+  }
+  if (authorization !== undefined) return checkBearer(request, authorization, options);
+  if (request.face === 'oauth-base') return unauthorized('This address takes OAuth bearer tokens only');
+  if (appToken === undefined) {
+    return failure(401, 'UNAUTHORIZED', `The header ${options.appTokenHeader} is missing`);
+  }
+  if (appToken !== options.application.appToken)
+    return failure(403, 'FORBIDDEN', 'The app token is not valid');
+  return undefined;
+}
+
+/** Without a bearer, the production address takes callers with a client certificate only. */
+function lacksCertificate(request: RecordedRequest): boolean {
+  return request.face === 'base' && request.certificateFingerprint256 === undefined;
+}
+
+async function checkBearer(
+  request: RecordedRequest,
+  authorization: string,
+  options: AccessOptions,
+): Promise<Answer | undefined> {
+  const token = /^Bearer ([A-Za-z0-9._~+/-]+=*)$/i.exec(authorization)?.[1];
+  if (token === undefined) return unauthorized('The Authorization header must be a bearer token');
+  if (!options.oauthEnabled) return unauthorized('OAuth is not enabled for this application');
+  const claims = await options.issuer.check(token, request.environment);
+  if (claims === undefined) return unauthorized('The access token is not valid');
+  const { certificateThumbprint } = claims;
+  if (certificateThumbprint !== undefined && certificateThumbprint !== thumbprintOf(request)) {
+    return unauthorized('The access token is bound to another client certificate');
+  }
+  if (claims.scope !== 'api') {
+    const challenge = { 'www-authenticate': 'Bearer error="insufficient_scope", scope="api"' };
+    return failure(403, 'FORBIDDEN', 'The access token is not for the API', challenge);
+  }
+  return undefined;
+}
+
+function unauthorized(message: string): Answer {
+  return failure(401, 'UNAUTHORIZED', message, { 'www-authenticate': 'Bearer error="invalid_token"' });
+}

@@ -1,0 +1,58 @@
+import { type ServerResponse } from 'node:http';
+import { type RecordedRequest } from '../request-log.js';
+
+/** What a face answers; `json` is serialised, `body` sent as it is. */
+export interface Answer {
+  status: number;
+  headers?: Record<string, string>;
+  json?: unknown;
+  body?: string;
+}
+
+/** A failing call's body: specification 7.2. */
+export function failure(
+  status: number,
+  name: string,
+  message: string,
+  headers?: Record<string, string>,
+): Answer {
+  return { status, json: { status: name, message }, headers };
+}
+
+/** The page that nginx answers about client certificates. */
+export function nginxRefusal(reason: string): Answer {
+  const body = [
+    `<html>\r\n<head><title>400 ${reason}</title></head>`,
+    `<body>\r\n<center><h1>400 Bad Request</h1></center>\r\n<center>${reason}</center>`,
+    '<hr><center>nginx</center>\r\n</body>\r\n</html>\r\n',
+  ].join('\r\n');
+  return { status: 400, headers: { 'content-type': 'text/html' }, body };
+}
+
+/** Sends the answer, and notes its status in the record. */
+export function send(response: ServerResponse, record: RecordedRequest, answer: Answer): void {
+  if (response.destroyed) return;
+  record.status = answer.status;
+  const hasJson = answer.json !== undefined;
+  const body = Buffer.from(hasJson ? JSON.stringify(answer.json) : (answer.body ?? ''));
+  const empty = answer.status === 204 || answer.status === 304;
+  response.writeHead(answer.status, {
+    ...(hasJson ? { 'content-type': 'application/json; charset=utf-8' } : {}),
+    ...(empty ? {} : { 'content-length': body.length }),
+    ...answer.headers,
+  });
+  response.end(empty ? undefined : body);
+}
+
+/** Resolves after the time, or as soon as the client is gone. */
+export function pause(response: ServerResponse, ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      clearTimeout(timer);
+      response.off('close', done);
+      resolve();
+    };
+    const timer = setTimeout(done, ms);
+    response.once('close', done);
+  });
+}

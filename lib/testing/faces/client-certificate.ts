@@ -1,0 +1,47 @@
+import { type TLSSocket } from 'node:tls';
+import { describeSubject } from '../certificate-authority.js';
+import { type RecordedRequest } from '../request-log.js';
+import { type TlsAlert } from '../tls-alert.js';
+
+/** What the service thinks of the certificate that a connection came with. */
+export interface CertificateVerdict {
+  state: 'absent' | 'trusted' | 'refused';
+  /** How it is refused, or would be. */
+  alert: TlsAlert;
+  subject?: string;
+  fingerprint256?: string;
+}
+
+const ALERTS: Readonly<Record<string, TlsAlert>> = {
+  CERT_HAS_EXPIRED: 'certificate_expired',
+  CERT_NOT_YET_VALID: 'bad_certificate',
+  INVALID_PURPOSE: 'unsupported_certificate',
+  UNABLE_TO_GET_ISSUER_CERT: 'unknown_ca',
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'unknown_ca',
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'unknown_ca',
+  DEPTH_ZERO_SELF_SIGNED_CERT: 'unknown_ca',
+  SELF_SIGNED_CERT_IN_CHAIN: 'unknown_ca',
+};
+
+/** Judges the client certificate of a connection whose handshake is done. */
+export function judgeCertificate(socket: TLSSocket, revoked: ReadonlySet<string>): CertificateVerdict {
+  const certificate = socket.getPeerX509Certificate();
+  // Looked at first: Node calls a resumed TLS 1.3 session without any certificate authorized.
+  if (certificate === undefined) return { state: 'absent', alert: 'certificate_required' };
+  const { fingerprint256 } = certificate;
+  const known = { subject: describeSubject(certificate), fingerprint256 };
+  if (revoked.has(fingerprint256)) return { state: 'refused', alert: 'certificate_revoked', ...known };
+  // A resumed session keeps the judgement of its first handshake, whatever the date.
+  if (Date.parse(certificate.validTo) < Date.now()) {
+    return { state: 'refused', alert: 'certificate_expired', ...known };
+  }
+  if (socket.authorized) return { state: 'trusted', alert: 'certificate_unknown', ...known };
+  const code = String(socket.authorizationError);
+  return { state: 'refused', alert: ALERTS[code] ?? 'certificate_unknown', ...known };
+}
+
+/** The `x5t#S256` of the request's client certificate (RFC 8705, 3.1), where it has one. */
+export function thumbprintOf(request: RecordedRequest): string | undefined {
+  const fingerprint = request.certificateFingerprint256;
+  return fingerprint && Buffer.from(fingerprint.replaceAll(':', ''), 'hex').toString('base64url');
+}

@@ -1,0 +1,79 @@
+import { type ServiceEnvironment } from '../../config/options.js';
+import { type RecordedRequest } from '../request-log.js';
+import { type SimulatorAddress, type SimulatorFace, type SimulatorOptions } from '../simulator.options.js';
+import { type Answer, failure } from './answer.js';
+import { type FaceContext, type ServerIdentity, TlsFace, type TlsFaceSettings } from './tls-face.js';
+
+export type Faces = Readonly<Record<SimulatorAddress, TlsFace>>;
+
+interface Plan {
+  face: SimulatorFace;
+  environment: ServiceEnvironment;
+  clientCertificate: TlsFaceSettings['clientCertificate'];
+}
+
+const PLANS: Readonly<Record<SimulatorAddress, Plan>> = {
+  baseUrl: { face: 'base', environment: 'production', clientCertificate: 'requested' },
+  oauthBaseUrl: { face: 'oauth-base', environment: 'production', clientCertificate: 'requested' },
+  sandboxUrl: { face: 'sandbox', environment: 'sandbox', clientCertificate: 'none' },
+  sandboxMtlsUrl: { face: 'sandbox-mtls', environment: 'sandbox', clientCertificate: 'required' },
+  authUrl: { face: 'token', environment: 'production', clientCertificate: 'requested' },
+  sandboxAuthUrl: { face: 'token', environment: 'sandbox', clientCertificate: 'requested' },
+};
+
+/** What answers a request, given its path without the addresses' own. */
+export type Responder = (request: RecordedRequest, path: string) => Answer | Promise<Answer>;
+
+export interface FacesSettings {
+  options: SimulatorOptions;
+  identity: ServerIdentity;
+  clientAuthorities: string;
+  context: FaceContext;
+  api: Responder;
+  token: Responder;
+}
+
+/** Starts the six servers; where one cannot listen, closes the others and rejects. */
+export async function startFaces(settings: FacesSettings): Promise<Faces> {
+  const addresses = Object.keys(PLANS) as SimulatorAddress[];
+  const started = await Promise.allSettled(addresses.map((address) => startFace(address, settings)));
+  const faces = started.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
+  const failed = started.find((result) => result.status === 'rejected');
+  if (failed) {
+    await Promise.all(faces.map((face) => face.close()));
+    throw failed.reason;
+  }
+  return Object.fromEntries(addresses.map((address, index) => [address, faces[index]])) as Faces;
+}
+
+function startFace(address: SimulatorAddress, settings: FacesSettings): Promise<TlsFace> {
+  const { options, identity, clientAuthorities, context } = settings;
+  const plan = PLANS[address];
+  const demanded = address === 'baseUrl' && options.requireClientCertificate;
+  const respond = plan.face === 'token' ? settings.token : settings.api;
+  const basePath = basePathOf(options);
+  return TlsFace.listen(
+    {
+      ...plan,
+      ...(demanded ? { clientCertificate: 'required' } : {}),
+      port: options.ports?.[address] ?? 0,
+      identity,
+      clientAuthorities,
+      refusal: options.clientCertificateRefusal ?? 'tls-alert',
+      maxTlsVersion: options.maxTlsVersion ?? 'TLSv1.3',
+      keepAliveTimeoutMs: options.keepAliveTimeoutMs ?? 5_000,
+      delayMs: (typeof options.delayMs === 'object' ? options.delayMs[plan.face] : options.delayMs) ?? 0,
+      answer: (request) =>
+        request.path.startsWith(`${basePath}/`)
+          ? respond(request, request.path.slice(basePath.length))
+          : failure(404, 'NOT_FOUND', `There is nothing at ${request.method} ${request.path}`),
+    },
+    context,
+  );
+}
+
+/** `/api` for `api/`; empty without one. */
+export function basePathOf({ basePath = '' }: SimulatorOptions): string {
+  const trimmed = basePath.replace(/^\/+|\/+$/g, '');
+  return trimmed === '' ? '' : `/${trimmed}`;
+}

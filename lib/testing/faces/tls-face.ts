@@ -1,0 +1,227 @@
+import { createServer, type Server } from 'node:https';
+import { type IncomingMessage, type ServerResponse } from 'node:http';
+import { type AddressInfo, type Socket } from 'node:net';
+import { type TLSSocket } from 'node:tls';
+import { type ServiceEnvironment } from '../../config/options.js';
+import { type FaultBook } from '../faults.js';
+import { playFault } from '../fault-player.js';
+import { type RecordedRequest, type RequestLog } from '../request-log.js';
+import { type CertificateRefusal, type HandshakeCount, type SimulatorFace } from '../simulator.options.js';
+import { sendTlsAlert, type TlsAlert } from '../tls-alert.js';
+import { type Answer, failure, nginxRefusal, pause, send } from './answer.js';
+import { type CertificateVerdict, judgeCertificate } from './client-certificate.js';
+import { readBody } from './read-body.js';
+import { recordRequest } from './record-request.js';
+
+const HOST = '127.0.0.1';
+
+/** A server's certificate with what it sends along, and its key; PEM. */
+export interface ServerIdentity {
+  certificate: string;
+  privateKey: string;
+}
+
+export interface TlsFaceSettings {
+  face: SimulatorFace;
+  environment: ServiceEnvironment;
+  port: number;
+  identity: ServerIdentity;
+  /** `required`: refused at the handshake without one. */
+  clientCertificate: 'none' | 'requested' | 'required';
+  /** Issuers of client certificates, PEM. */
+  clientAuthorities: string;
+  refusal: 'tls-alert' | 'http-400';
+  maxTlsVersion: 'TLSv1.2' | 'TLSv1.3';
+  keepAliveTimeoutMs: number;
+  delayMs: number;
+  /** The usual answer. */
+  answer: (request: RecordedRequest) => Answer | Promise<Answer>;
+}
+
+/** What all faces of a simulator share. */
+export interface FaceContext {
+  log: RequestLog;
+  faults: FaultBook;
+  /** SHA-256 fingerprints of revoked client certificates. */
+  revoked: ReadonlySet<string>;
+  refusals: CertificateRefusal[];
+}
+
+interface Connection {
+  number: number;
+  raw: Socket;
+  verdict: CertificateVerdict;
+  ended: boolean;
+}
+
+/** One https server of the simulator: judges connections, records requests, plays faults, answers. */
+export class TlsFace {
+  /** `https://127.0.0.1:<port>`; stays readable after the end. */
+  origin = '';
+  readonly handshakes: HandshakeCount = { total: 0, resumed: 0, refused: 0 };
+  readonly #settings: TlsFaceSettings;
+  readonly #context: FaceContext;
+  readonly #server: Server;
+  readonly #sockets = new Map<number, Socket>();
+  readonly #trafficSecrets = new WeakMap<TLSSocket, Buffer>();
+  readonly #connections = new WeakMap<object, Connection>();
+
+  private constructor(settings: TlsFaceSettings, context: FaceContext) {
+    this.#settings = settings;
+    this.#context = context;
+    this.#server = createServer({
+      ...this.#secureContext(settings.identity),
+      requestCert: settings.clientCertificate !== 'none',
+      // Node refuses without an alert, but for a missing certificate on TLS 1.2, where alerts cannot be made here.
+      rejectUnauthorized: this.#refusesAtHandshake() && settings.maxTlsVersion === 'TLSv1.2',
+      keepAliveTimeout: settings.keepAliveTimeoutMs,
+    });
+    this.#server.on('connection', (socket: Socket) => this.#accept(socket));
+    this.#server.on('keylog', (line, socket) => this.#keepTrafficSecret(line, socket));
+    this.#server.on('tlsClientError', () => undefined);
+    // Before the HTTP server's own listener, so that no request is read first.
+    this.#server.prependListener('secureConnection', (socket) => this.#judge(socket));
+    this.#server.on('request', (request, response) => void this.#serve(request, response));
+  }
+
+  /** Listens on 127.0.0.1. Rejects where the port is taken. */
+  static async listen(settings: TlsFaceSettings, context: FaceContext): Promise<TlsFace> {
+    const face = new TlsFace(settings, context);
+    await new Promise<void>((resolve, reject) => {
+      face.#server.once('error', reject);
+      face.#server.listen(settings.port, HOST, () => {
+        face.#server.off('error', reject);
+        face.origin = `https://${HOST}:${(face.#server.address() as AddressInfo).port}`;
+        resolve();
+      });
+    });
+    return face;
+  }
+
+  get name(): SimulatorFace {
+    return this.#settings.face;
+  }
+
+  get openConnections(): number {
+    return this.#sockets.size;
+  }
+
+  /** Presents another certificate to new connections. */
+  useIdentity(identity: ServerIdentity): void {
+    this.#server.setSecureContext(this.#secureContext(identity));
+  }
+
+  /** Ends every connection; the face goes on listening. */
+  dropConnections(): void {
+    for (const socket of this.#sockets.values()) socket.destroy();
+  }
+
+  close(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#server.close(() => resolve());
+      this.dropConnections();
+    });
+  }
+
+  #secureContext({ certificate, privateKey }: ServerIdentity) {
+    const { clientAuthorities, maxTlsVersion } = this.#settings;
+    return {
+      cert: certificate,
+      key: privateKey,
+      ca: clientAuthorities,
+      minVersion: 'TLSv1.2' as const,
+      maxVersion: maxTlsVersion,
+    };
+  }
+
+  #refusesAtHandshake(): boolean {
+    return this.#settings.clientCertificate === 'required' && this.#settings.refusal === 'tls-alert';
+  }
+
+  #accept(socket: Socket): void {
+    const port = socket.remotePort ?? 0;
+    this.#sockets.set(port, socket);
+    socket.on('error', () => undefined);
+    socket.once('close', () => this.#sockets.delete(port));
+    if (this.#context.faults.forConnection(this.name, 'accepted')) socket.resetAndDestroy();
+  }
+
+  #keepTrafficSecret(line: Buffer, socket: TLSSocket): void {
+    const [label, , secret] = line.toString('latin1').trim().split(' ');
+    if (label === 'SERVER_TRAFFIC_SECRET_0') this.#trafficSecrets.set(socket, Buffer.from(secret, 'hex'));
+  }
+
+  #judge(socket: TLSSocket): void {
+    const raw = this.#sockets.get(socket.remotePort ?? 0);
+    if (raw === undefined) return void socket.destroy();
+    this.handshakes.total += 1;
+    if (socket.isSessionReused()) this.handshakes.resumed += 1;
+    const verdict = judgeCertificate(socket, this.#context.revoked);
+    const connection = { number: this.handshakes.total, raw, verdict, ended: false };
+    this.#connections.set(socket, connection);
+    socket.on('error', () => undefined);
+
+    const alert = this.#alertFor(verdict);
+    if (alert === undefined) return;
+    connection.ended = true;
+    this.handshakes.refused += 1;
+    // OpenSSL's last handshake records are written after this event.
+    setImmediate(() => {
+      if (!socket.destroyed) sendTlsAlert(socket, raw, alert, this.#trafficSecrets.get(socket));
+    });
+  }
+
+  #alertFor(verdict: CertificateVerdict): TlsAlert | undefined {
+    const fault = this.#context.faults.forConnection(this.name, 'handshaken');
+    if (typeof fault === 'object') return fault.tlsAlert;
+    const { face, clientCertificate, refusal } = this.#settings;
+    if (clientCertificate === 'none' || refusal === 'http-400') return undefined;
+    if (verdict.state === 'trusted') return undefined;
+    if (verdict.state === 'absent' && clientCertificate !== 'required') return undefined;
+    this.#context.refusals.push({
+      face,
+      alert: verdict.alert,
+      certificateSubject: verdict.subject,
+      certificateFingerprint256: verdict.fingerprint256,
+    });
+    return verdict.alert;
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const connection = this.#connections.get(request.socket);
+    if (connection === undefined || connection.ended) return;
+    const body = await readBody(request);
+    if (body === undefined) return;
+    const { face, environment, delayMs } = this.#settings;
+    const { number, raw, verdict } = connection;
+    const record = recordRequest(request, body.text, { face, environment, verdict, number });
+    this.#context.log.add(record);
+    const answer = async () =>
+      body.tooLarge
+        ? failure(413, 'PAYLOAD_TOO_LARGE', 'The body is over 1 MiB')
+        : (this.#refuseCertificate(verdict) ?? (await this.#settings.answer(record)));
+
+    try {
+      if (delayMs > 0) await pause(response, delayMs);
+      const fault = this.#context.faults.forRequest(record);
+      if (fault !== undefined) await playFault(fault, { record, response, raw, answer });
+      else send(response, record, await answer());
+    } catch (error) {
+      // A `when` or `raw` of the test's own, for example; the test shall see it.
+      const message = error instanceof Error ? error.message : 'not an Error';
+      if (!response.headersSent) send(response, record, failure(500, 'SIMULATOR_FAULT', message));
+      else raw.destroy();
+    }
+  }
+
+  /** What nginx answers after the handshake; with `tls-alert` only to a certificate revoked since. */
+  #refuseCertificate(verdict: CertificateVerdict): Answer | undefined {
+    if (this.#settings.clientCertificate === 'none') return undefined;
+    const revoked = verdict.fingerprint256 !== undefined && this.#context.revoked.has(verdict.fingerprint256);
+    if (verdict.state === 'refused' || revoked) return nginxRefusal('The SSL certificate error');
+    if (verdict.state === 'absent' && this.#settings.clientCertificate === 'required') {
+      return nginxRefusal('No required SSL certificate was sent');
+    }
+    return undefined;
+  }
+}

@@ -1,0 +1,112 @@
+import { type ServerResponse } from 'node:http';
+import { type Socket } from 'node:net';
+import { constants, createGzip } from 'node:zlib';
+import { type Answer, pause, send } from './faces/answer.js';
+import { type RequestFault } from './faults.js';
+import { type RecordedRequest } from './request-log.js';
+
+const BOMB_BYTES = 64 * 1024 * 1024;
+const BOMB_CHUNK = Buffer.alloc(64 * 1024, 'a');
+const JSON_TYPE = { 'content-type': 'application/json; charset=utf-8' };
+const HTML =
+  '<!DOCTYPE html>\n<html><head><title>Welcome</title></head><body><h1>It works</h1></body></html>\n';
+
+/** One request that is to fail. */
+export interface FaultScene {
+  record: RecordedRequest;
+  response: ServerResponse;
+  /** The connection below TLS. */
+  raw: Socket;
+  /** The usual answer. */
+  answer: () => Promise<Answer>;
+}
+
+/** Plays a fault in place of the usual answer. */
+export async function playFault(fault: RequestFault, scene: FaultScene): Promise<void> {
+  const { record, response } = scene;
+  if (typeof fault === 'string') return playNamed(fault, scene);
+  if ('gzipBombBytes' in fault) return sendBomb(scene, fault.gzipBombBytes);
+  if ('delayMs' in fault) {
+    await pause(response, fault.delayMs);
+    return send(response, record, await scene.answer());
+  }
+  if ('trickleMs' in fault) return trickle(scene, fault.trickleMs);
+  if ('redirect' in fault) {
+    return send(response, record, { status: fault.status ?? 302, headers: { location: fault.redirect } });
+  }
+  if ('raw' in fault) {
+    const headers = { 'content-type': fault.contentType ?? 'application/json' };
+    return send(response, record, { status: fault.status ?? 200, headers, body: fault.raw });
+  }
+  if ('tokenResponse' in fault)
+    return send(response, record, override(await scene.answer(), fault.tokenResponse));
+  return send(response, record, fault);
+}
+
+async function playNamed(fault: RequestFault & string, scene: FaultScene): Promise<void> {
+  const { record, response, raw } = scene;
+  switch (fault) {
+    case 'reset':
+      raw.resetAndDestroy();
+      return;
+    case 'reset-after-headers':
+      await sendHead(scene, { ...JSON_TYPE, 'content-length': '1000' }, '{');
+      raw.resetAndDestroy();
+      return;
+    case 'truncate':
+      await sendHead(scene, { ...JSON_TYPE, 'content-length': '200' }, `{"data":"${'x'.repeat(91)}`);
+      response.socket?.end();
+      return;
+    case 'hang':
+      return;
+    case 'html':
+      return send(response, record, { status: 200, headers: { 'content-type': 'text/html' }, body: HTML });
+    case 'empty':
+      return send(response, record, { status: 200, headers: JSON_TYPE, body: '' });
+    case 'gzip-bomb':
+      return sendBomb(scene, BOMB_BYTES);
+  }
+}
+
+/** Status 200, headers and the start of a body; resolves when they have left. */
+function sendHead(
+  { record, response }: FaultScene,
+  headers: Record<string, string>,
+  body: string,
+): Promise<void> {
+  record.status = 200;
+  response.writeHead(200, headers);
+  return new Promise((resolve) => response.write(body, () => resolve()));
+}
+
+function trickle({ record, response }: FaultScene, everyMs: number): void {
+  record.status = 200;
+  response.writeHead(200, JSON_TYPE);
+  response.write('{');
+  const timer = setInterval(() => response.write(' '), everyMs);
+  response.once('close', () => clearInterval(timer));
+}
+
+function sendBomb({ record, response }: FaultScene, bytes: number): void {
+  record.status = 200;
+  response.writeHead(200, { ...JSON_TYPE, 'content-encoding': 'gzip' });
+  const gzip = createGzip({ level: constants.Z_BEST_SPEED });
+  gzip.pipe(response);
+  response.once('close', () => gzip.destroy());
+  gzip.write('"');
+  let left = bytes - 2;
+  const feed = () => {
+    while (left > 0) {
+      const chunk = BOMB_CHUNK.subarray(0, Math.min(left, BOMB_CHUNK.length));
+      left -= chunk.length;
+      if (!gzip.write(chunk)) return void gzip.once('drain', feed);
+    }
+    gzip.end('"');
+  };
+  feed();
+}
+
+/** Fields set to undefined disappear in JSON. A refusal stays as it is. */
+function override(answer: Answer, fields: Record<string, unknown>): Answer {
+  return answer.status === 200 ? { ...answer, json: { ...(answer.json as object), ...fields } } : answer;
+}

@@ -1,0 +1,150 @@
+import { type RecordedRequest } from './request-log.js';
+import { type SimulatorFace } from './simulator.options.js';
+import { type TlsAlert } from './tls-alert.js';
+
+/** Faults that happen to a connection, before any request on it is read. */
+export type ConnectionFault =
+  /** The connection is reset before the TLS handshake. */
+  | 'reset-handshake'
+  /** The handshake ends with this alert (TLS 1.3; on TLS 1.2 the connection is closed). */
+  | { tlsAlert: TlsAlert };
+
+/** Faults that happen to a request; each says what is done in place of the usual answer. */
+export type RequestFault =
+  /** Connection reset, nothing answered. */
+  | 'reset'
+  /** Status 200 and headers, then a reset. */
+  | 'reset-after-headers'
+  /** Half of the announced body, then the connection ends. */
+  | 'truncate'
+  /** No answer, ever. */
+  | 'hang'
+  /** Status 200 with an HTML page. */
+  | 'html'
+  /** Status 200 with an empty body. */
+  | 'empty'
+  /** Like `{ gzipBombBytes: 64 MiB }`. */
+  | 'gzip-bomb'
+  /** Status 200, gzip: a JSON string that unpacks to so many bytes. */
+  | { gzipBombBytes: number }
+  /** This answer; `json` is serialised, `body` sent as it is. */
+  | { status: number; json?: unknown; body?: string; headers?: Record<string, string> }
+  /** The usual answer, so many milliseconds late. */
+  | { delayMs: number }
+  /** Status 200, then a byte of body each so many milliseconds, without end. */
+  | { trickleMs: number }
+  /** A redirect; status 302 by default. */
+  | { redirect: string; status?: number }
+  /** This body, byte for byte; status 200 and `application/json` by default. */
+  | { raw: string; contentType?: string; status?: number }
+  /** The usual answer of the token endpoint with these fields replaced; `undefined` leaves one out. */
+  | { tokenResponse: Record<string, unknown> };
+
+export type SimulatorFault = ConnectionFault | RequestFault;
+
+/** Which requests fail, how, and how often. What is left out matches everything. */
+export interface FaultRule {
+  face?: SimulatorFace | readonly SimulatorFace[];
+  /** Not for connection faults. */
+  method?: string;
+  /** A text is compared with the path without query, a trailing slash aside. Not for connection faults. */
+  path?: string | RegExp;
+  /** Not for connection faults. */
+  when?: (request: RecordedRequest) => boolean;
+  /** How many requests (or connections) fail. Default 1; with `probability` no limit. */
+  times?: number;
+  /** 0 to 1: the chance that a matching request fails. Default 1. */
+  probability?: number;
+  fault: SimulatorFault;
+}
+
+export interface FaultHandle {
+  /** How many requests (or connections) it has hit. */
+  readonly hits: number;
+  /** Ends the fault. */
+  stop(): void;
+}
+
+interface ActiveRule {
+  rule: FaultRule;
+  hits: number;
+  left: number;
+}
+
+/** The faults in force; the first that matches is played. */
+export class FaultBook {
+  readonly #rules = new Set<ActiveRule>();
+  readonly #random: () => number;
+
+  constructor(random: () => number) {
+    this.#random = random;
+  }
+
+  add(rule: FaultRule): FaultHandle {
+    const times = rule.times ?? (rule.probability === undefined ? 1 : Infinity);
+    const active: ActiveRule = { rule, hits: 0, left: times };
+    this.#rules.add(active);
+    return {
+      get hits() {
+        return active.hits;
+      },
+      stop: () => void this.#rules.delete(active),
+    };
+  }
+
+  clear(): void {
+    this.#rules.clear();
+  }
+
+  /** The fault for a request, counted as a hit. */
+  forRequest(request: RecordedRequest): RequestFault | undefined {
+    const match = this.#take((rule) => !isConnectionFault(rule.fault) && matchesRequest(rule, request));
+    return match as RequestFault | undefined;
+  }
+
+  /** The fault for a new connection, counted as a hit. */
+  forConnection(face: SimulatorFace, stage: 'accepted' | 'handshaken'): ConnectionFault | undefined {
+    const fits = (fault: SimulatorFault) =>
+      isConnectionFault(fault) && (fault === 'reset-handshake') === (stage === 'accepted');
+    const match = this.#take((rule) => fits(rule.fault) && matchesFace(rule, face));
+    return match as ConnectionFault | undefined;
+  }
+
+  #take(fits: (rule: FaultRule) => boolean): SimulatorFault | undefined {
+    for (const active of this.#rules) {
+      const { rule } = active;
+      if (active.left <= 0 || !fits(rule)) continue;
+      if (rule.probability !== undefined && this.#random() >= rule.probability) continue;
+      active.hits += 1;
+      active.left -= 1;
+      return rule.fault;
+    }
+    return undefined;
+  }
+}
+
+function isConnectionFault(fault: SimulatorFault): fault is ConnectionFault {
+  return fault === 'reset-handshake' || (typeof fault === 'object' && 'tlsAlert' in fault);
+}
+
+function matchesFace({ face, fault }: FaultRule, actual: SimulatorFace): boolean {
+  if (typeof fault === 'object' && 'tokenResponse' in fault && actual !== 'token') return false;
+  if (face === undefined) return true;
+  return typeof face === 'string' ? face === actual : face.includes(actual);
+}
+
+function matchesRequest(rule: FaultRule, request: RecordedRequest): boolean {
+  if (!matchesFace(rule, request.face)) return false;
+  if (rule.method !== undefined && rule.method.toUpperCase() !== request.method) return false;
+  if (rule.path !== undefined && !matchesPath(rule.path, request.path)) return false;
+  return rule.when?.(request) ?? true;
+}
+
+function matchesPath(expected: string | RegExp, path: string): boolean {
+  if (typeof expected !== 'string') return path.search(expected) !== -1;
+  return withoutTrailingSlash(path.split('?')[0]) === withoutTrailingSlash(expected);
+}
+
+function withoutTrailingSlash(path: string): string {
+  return path.replace(/(?<=.)\/$/, '');
+}

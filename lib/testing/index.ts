@@ -1,0 +1,25 @@
+export {
+  ServiceSimulator,
+  type AccessTokenRequest,
+  type ClientCertificateRequest,
+  type ServerCertificateRequest,
+} from './simulator.js';
+export {
+  type CertificateRefusal,
+  type HandshakeCount,
+  type SimulatorAddress,
+  type SimulatorFace,
+  type SimulatorOptions,
+} from './simulator.options.js';
+export { type CertificateRequest, type IssuedCertificate } from './certificate-authority.js';
+export {
+  type ConnectionFault,
+  type FaultHandle,
+  type FaultRule,
+  type RequestFault,
+  type SimulatorFault,
+} from './faults.js';
+export { type RecordedRequest } from './request-log.js';
+export { type SimulatorModeOptions, type SimulatorModuleOptions } from './module-options.js';
+export { type SimulatedCustomer } from './faces/api-face.js';
+export { type TlsAlert } from './tls-alert.js';

@@ -1,0 +1,107 @@
+import {
+  type ServiceAuthentication,
+  type ServiceEnvironment,
+  type ServiceModuleOptions,
+  type ServiceUrls,
+} from '../config/options.js';
+import { type IssuedCertificate } from './certificate-authority.js';
+
+/** The mode that options or variables are made for. */
+export interface SimulatorModeOptions {
+  /** Default `production`. */
+  environment?: ServiceEnvironment;
+  /** Default: `mtls` in production, `app-token` in sandbox. */
+  authentication?: ServiceAuthentication;
+  /** OAuth credentials in the other modes too, for customer tokens. Default: with `oauth` only. */
+  oauth?: boolean;
+  /** A client certificate with `oauth` too. Default: with `mtls` only. */
+  clientCertificate?: boolean;
+  /** Another client certificate than `simulator.application`, for example of `issueCertificate()`. */
+  certificate?: IssuedCertificate;
+  /** `oauth.mtls`: the certificate is offered to the token endpoint too. Default: left out. */
+  oauthMtls?: boolean;
+  /** False leaves {oauth_base_url} out, so that production bearer calls go to {base_url}. Default true. */
+  oauthBaseUrl?: boolean;
+}
+
+/** What the options are made from. */
+export interface SimulatedService {
+  urls: Required<ServiceUrls>;
+  application: IssuedCertificate;
+  appToken: string;
+  appTokenHeader: string;
+  clientId: string;
+  clientSecret: string;
+  /** The service's public chain, PEM. */
+  chain: string;
+}
+
+/** The same, with every secret as plain text. */
+export interface SimulatorModuleOptions extends ServiceModuleOptions {
+  environment: ServiceEnvironment;
+  authentication: ServiceAuthentication;
+  urls: ServiceUrls;
+  appToken: string;
+  oauth?: { clientId: string; clientSecret: string; mtls?: boolean };
+  tls: { certificate?: string; privateKey?: string; passphrase?: string; chain: string };
+}
+
+const DEFAULT_HEADER = 'service-app-token';
+
+/** What `ServiceModule.forRoot()` takes for the mode. */
+export function moduleOptionsFor(
+  service: SimulatedService,
+  mode: SimulatorModeOptions = {},
+): SimulatorModuleOptions {
+  const environment = mode.environment ?? 'production';
+  const authentication = mode.authentication ?? (environment === 'production' ? 'mtls' : 'app-token');
+  const { oauthBaseUrl, ...urls } = service.urls;
+  const withCertificate =
+    authentication === 'mtls' || (mode.clientCertificate ?? mode.certificate !== undefined);
+  const withOAuth = authentication === 'oauth' || mode.oauth === true;
+  const { certificate, privateKey, passphrase } = mode.certificate ?? service.application;
+  const identity = { certificate, privateKey, ...(passphrase === undefined ? {} : { passphrase }) };
+  const credentials = { clientId: service.clientId, clientSecret: service.clientSecret };
+  const offer = mode.oauthMtls === undefined ? {} : { mtls: mode.oauthMtls };
+  return {
+    environment,
+    authentication,
+    urls: mode.oauthBaseUrl === false ? urls : { ...urls, oauthBaseUrl },
+    appToken: service.appToken,
+    ...(service.appTokenHeader === DEFAULT_HEADER ? {} : { appTokenHeader: service.appTokenHeader }),
+    ...(withOAuth ? { oauth: { ...credentials, ...offer } } : {}),
+    tls: { ...(withCertificate ? identity : {}), chain: service.chain },
+  };
+}
+
+/** The same as environment variables; PEMs with `\n`-escaped newlines, so that each fits a line of a .env file. */
+export function environmentFor(options: SimulatorModuleOptions, name?: string): Record<string, string> {
+  const prefix =
+    name === undefined ? 'SERVICE_' : `SERVICE_${name.toUpperCase().replace(/[^A-Z0-9]/g, '_')}_`;
+  const { urls, oauth, tls } = options;
+  const variables: Record<string, string | undefined> = {
+    ENVIRONMENT: options.environment,
+    AUTHENTICATION: options.authentication,
+    BASE_URL: urls.baseUrl,
+    OAUTH_BASE_URL: urls.oauthBaseUrl,
+    SANDBOX_URL: urls.sandboxUrl,
+    SANDBOX_MTLS_URL: urls.sandboxMtlsUrl,
+    AUTH_URL: urls.authUrl,
+    SANDBOX_AUTH_URL: urls.sandboxAuthUrl,
+    APP_TOKEN: options.appToken,
+    APP_TOKEN_HEADER: options.appTokenHeader,
+    CLIENT_ID: oauth?.clientId,
+    CLIENT_SECRET: oauth?.clientSecret,
+    OAUTH_MTLS: oauth?.mtls?.toString(),
+    TLS_CERTIFICATE: escapeNewlines(tls.certificate),
+    TLS_PRIVATE_KEY: escapeNewlines(tls.privateKey),
+    TLS_PASSPHRASE: tls.passphrase,
+    TLS_CHAIN: escapeNewlines(tls.chain),
+  };
+  const set = Object.entries(variables).filter((entry): entry is [string, string] => entry[1] !== undefined);
+  return Object.fromEntries(set.map(([key, value]) => [`${prefix}${key}`, value]));
+}
+
+function escapeNewlines(pem: string | undefined): string | undefined {
+  return pem?.replaceAll('\n', '\\n');
+}

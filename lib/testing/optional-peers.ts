@@ -1,0 +1,30 @@
+import type * as X509 from '@peculiar/x509';
+import type * as Jose from 'jose';
+// tsyringe, under @peculiar/x509, refuses to load without it.
+import 'reflect-metadata';
+
+const NOT_INSTALLED =
+  'ServiceSimulator makes certificates and tokens with two optional peer dependencies, and at least one is not ' +
+  'installed. Install both: npm i -D @peculiar/x509 jose';
+
+/** @peculiar/x509, an optional peer: only who starts a simulator needs it. */
+export function importX509(): Promise<typeof X509> {
+  return importPeer(() => import('@peculiar/x509'));
+}
+
+/** jose, an optional peer: only who starts a simulator needs it. */
+export function importJose(): Promise<typeof Jose> {
+  return importPeer(() => import('jose'));
+}
+
+/** Runs the import; where the package is not installed, rejects with the command that installs it. */
+export function importPeer<T>(load: () => Promise<T>): Promise<T> {
+  return load().catch((error: unknown) => {
+    throw isModuleNotFound(error) ? new Error(NOT_INSTALLED) : error;
+  });
+}
+
+function isModuleNotFound(error: unknown): boolean {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  return code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND';
+}

@@ -1,0 +1,95 @@
+import { type ServiceEnvironment } from '../config/options.js';
+import { type SimulatorFace } from './simulator.options.js';
+
+/** One request as it arrived. Requests on refused connections are not read, so not recorded. */
+export interface RecordedRequest {
+  readonly face: SimulatorFace;
+  readonly environment: ServiceEnvironment;
+  readonly method: string;
+  /** As on the wire, with query. */
+  readonly path: string;
+  /** Names in lower case; several values of one name joined as node:http joins them. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** Names and values in turn, as on the wire. */
+  readonly rawHeaders: readonly string[];
+  readonly body: string;
+  /** The body, parsed, where its content type is JSON and it parses. */
+  readonly json?: unknown;
+  /** The fields of a form-encoded body. */
+  readonly form?: Readonly<Record<string, string>>;
+  /** The client certificate's subject on one line: `CN=billing, O=Example`. Absent: none was offered. */
+  readonly certificateSubject?: string;
+  readonly certificateFingerprint256?: string;
+  /** Milliseconds since the epoch. */
+  readonly receivedAt: number;
+  /** Counts the connections of the face: requests with the same number shared one. */
+  readonly connection: number;
+  /** HTTP status answered; absent while there is no answer. */
+  status?: number;
+}
+
+interface Waiter {
+  predicate: (request: RecordedRequest) => boolean;
+  resolve: (request: RecordedRequest) => void;
+  reject: (error: Error) => void;
+  timer: NodeJS.Timeout;
+}
+
+/** The requests in order of arrival, and who waits for one. */
+export class RequestLog {
+  readonly #entries: RecordedRequest[] = [];
+  readonly #waiters = new Set<Waiter>();
+  readonly #limit: number;
+
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  /** Live: grows as requests arrive. */
+  get entries(): readonly RecordedRequest[] {
+    return this.#entries;
+  }
+
+  add(request: RecordedRequest): void {
+    this.#entries.push(request);
+    // By halves: dropping one at a time would move the whole array at each request.
+    if (this.#entries.length > this.#limit) this.#entries.splice(0, Math.ceil(this.#limit / 2));
+    for (const waiter of [...this.#waiters]) {
+      if (waiter.predicate(request)) this.#settle(waiter, () => waiter.resolve(request));
+    }
+  }
+
+  clear(): void {
+    this.#entries.length = 0;
+  }
+
+  waitFor(predicate: (request: RecordedRequest) => boolean, timeoutMs: number): Promise<RecordedRequest> {
+    const present = this.#entries.find(predicate);
+    if (present) return Promise.resolve(present);
+    return new Promise((resolve, reject) => {
+      const expire = () => this.#settle(waiter, () => reject(new Error(this.#explain(timeoutMs))));
+      const waiter: Waiter = { predicate, resolve, reject, timer: setTimeout(expire, timeoutMs) };
+      this.#waiters.add(waiter);
+    });
+  }
+
+  /** Rejects all who wait. */
+  close(): void {
+    for (const waiter of [...this.#waiters]) {
+      this.#settle(waiter, () => waiter.reject(new Error('The simulator was stopped')));
+    }
+  }
+
+  #settle(waiter: Waiter, settle: () => void): void {
+    clearTimeout(waiter.timer);
+    this.#waiters.delete(waiter);
+    settle();
+  }
+
+  #explain(timeoutMs: number): string {
+    const seen = this.#entries
+      .slice(-10)
+      .map((request) => `${request.face} ${request.method} ${request.path}`);
+    return `No such request within ${timeoutMs} ms. The last ones: ${seen.join(', ') || 'none'}`;
+  }
+}

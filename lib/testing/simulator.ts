@@ -1,0 +1,405 @@
+import { type ServiceEnvironment } from '../config/options.js';
+import { RegisteredApplication } from './application.js';
+import {
+  CertificateAuthority,
+  type CertificateRequest,
+  type IssuedCertificate,
+} from './certificate-authority.js';
+import { checkAccess } from './faces/access.js';
+import { answerApiCall, defaultBanks, type SimulatedCustomer } from './faces/api-face.js';
+import { basePathOf, type Faces, startFaces } from './faces/start-faces.js';
+import { type FaceContext, type TlsFace } from './faces/tls-face.js';
+import { answerTokenRequest } from './faces/token-face.js';
+import { FaultBook, type FaultHandle, type FaultRule } from './faults.js';
+import {
+  environmentFor,
+  moduleOptionsFor,
+  type SimulatorModeOptions,
+  type SimulatorModuleOptions,
+} from './module-options.js';
+import { type RecordedRequest, RequestLog } from './request-log.js';
+import {
+  type CertificateRefusal,
+  type HandshakeCount,
+  type SimulatorAddress,
+  type SimulatorFace,
+  type SimulatorOptions,
+} from './simulator.options.js';
+import { TokenIssuer } from './token-issuer.js';
+
+const SERVER_NAMES = ['localhost', '127.0.0.1', '::1'];
+const DEFAULT_HEADER = 'service-app-token';
+
+/** A certificate for tests of the client's side of TLS. */
+export interface ClientCertificateRequest extends CertificateRequest {
+  /** From an authority that the service does not know. */
+  foreign?: boolean;
+}
+
+/** The certificate that the simulator itself presents. What is left out is as it should be. */
+export interface ServerCertificateRequest {
+  /** Only for these faces. Default: all. */
+  face?: SimulatorFace;
+  /** From an authority outside `simulator.chain`. */
+  foreign?: boolean;
+  notBefore?: Date;
+  notAfter?: Date;
+  /** DNS names and addresses. Default: localhost, 127.0.0.1, ::1. */
+  names?: readonly string[];
+}
+
+/** An access token made without the token endpoint. */
+export interface AccessTokenRequest {
+  /** Default `api`. */
+  scope?: string;
+  /** Default `production`. */
+  environment?: ServiceEnvironment;
+  /** Seconds; negative for a token that has expired. Default: the simulator's `tokenLifetime`. */
+  lifetime?: number;
+  /** Signed with a key that the service does not know. */
+  foreign?: boolean;
+}
+
+interface Parts {
+  options: SimulatorOptions;
+  authority: CertificateAuthority;
+  applicationCertificate: IssuedCertificate;
+  application: RegisteredApplication;
+  issuer: TokenIssuer;
+  server: IssuedCertificate;
+}
+
+/**
+ * The service on loopback, for tests and for trying things out: its three API addresses, its token endpoints and its
+ * refusals, over real TLS with certificates made on the spot (specification 4, 5 and 7).
+ *
+ * Needs the optional peers: `npm i -D @peculiar/x509 jose`.
+ *
+ * @example
+ * const simulator = await ServiceSimulator.start();
+ * const module = await Test.createTestingModule({
+ *   imports: [ServiceModule.forRoot(simulator.moduleOptions({ environment: 'production', authentication: 'mtls' }))],
+ * }).compile();
+ * await module.get(BanksService).list();
+ * expect(simulator.requests).toMatchObject([{ face: 'base', method: 'GET', path: '/banks/v1', status: 200 }]);
+ * await simulator.stop();
+ */
+export class ServiceSimulator {
+  /** Seconds that tokens issued from now on live. May be changed at any time. */
+  tokenLifetime: number;
+  /** The application's certificate and private key: what the developer portal's archive holds. */
+  readonly application: IssuedCertificate;
+  /** Customers created through POST /customers/v1, in order. */
+  readonly customers: readonly SimulatedCustomer[];
+
+  readonly #parts: Parts;
+  readonly #log: RequestLog;
+  readonly #faults: FaultBook;
+  readonly #revoked = new Set<string>();
+  readonly #refusals: CertificateRefusal[] = [];
+  readonly #createdCustomers: SimulatedCustomer[] = [];
+  #faces?: Faces;
+  #foreignAuthority?: Promise<CertificateAuthority>;
+  #stopped?: Promise<void>;
+
+  private constructor(parts: Parts) {
+    this.#parts = parts;
+    this.tokenLifetime = parts.options.tokenLifetime ?? 3600;
+    this.application = parts.applicationCertificate;
+    this.customers = this.#createdCustomers;
+    this.#log = new RequestLog(parts.options.maxRequests ?? 50_000);
+    this.#faults = new FaultBook(parts.options.random ?? Math.random);
+  }
+
+  /**
+   * Makes the certificates and starts all faces on 127.0.0.1.
+   *
+   * @throws Error where an optional peer is not installed, or a given port is taken
+   */
+  static async start(options: SimulatorOptions = {}): Promise<ServiceSimulator> {
+    const application = new RegisteredApplication(options);
+    const [authority, issuer] = await Promise.all([
+      CertificateAuthority.create('Simulated Service'),
+      TokenIssuer.create('https://service.simulated'),
+    ]);
+    const { applicationLifetime, serverLifetime } = options.certificates ?? {};
+    const [applicationCertificate, server] = await Promise.all([
+      authority.issue(
+        { client: true },
+        {
+          commonName: application.clientId,
+          organization: 'Simulated Application',
+          notAfter: after(applicationLifetime),
+        },
+      ),
+      authority.issue({ server: SERVER_NAMES }, { commonName: 'localhost', notAfter: after(serverLifetime) }),
+    ]);
+    const parts = { options, authority, applicationCertificate, application, issuer, server };
+    const simulator = new ServiceSimulator(parts);
+    await simulator.#listen();
+    return simulator;
+  }
+
+  /** The six addresses: `https://127.0.0.1:<port>`, and `basePath` where set. */
+  get urls(): Record<SimulatorAddress, string> {
+    const path = basePathOf(this.#parts.options);
+    const entries = Object.entries(this.#startedFaces()).map(([address, face]) => [
+      address,
+      face.origin + path,
+    ]);
+    return Object.fromEntries(entries) as Record<SimulatorAddress, string>;
+  }
+
+  /** The service's public chain, PEM: what `tls.chain` takes. */
+  get chain(): string {
+    return this.#parts.authority.chain;
+  }
+
+  get clientId(): string {
+    return this.#parts.application.clientId;
+  }
+
+  /** The current one. */
+  get clientSecret(): string {
+    return this.#parts.application.clientSecret;
+  }
+
+  get appToken(): string {
+    return this.#parts.application.appToken;
+  }
+
+  /** Every request since the start or the last `clearRequests()`, in order of arrival; a live list. */
+  get requests(): readonly RecordedRequest[] {
+    return this.#log.entries;
+  }
+
+  /** Those of `requests` that went to a token endpoint. */
+  get tokenRequests(): RecordedRequest[] {
+    return this.#log.entries.filter((request) => request.face === 'token');
+  }
+
+  /** Those of `requests` that went anywhere else. */
+  get apiRequests(): RecordedRequest[] {
+    return this.#log.entries.filter((request) => request.face !== 'token');
+  }
+
+  /** Connections that were ended because of their client certificate, in order. */
+  get refusals(): readonly CertificateRefusal[] {
+    return this.#refusals;
+  }
+
+  /** TLS handshakes by face, since the start; `token` counts both environments. */
+  get handshakes(): Record<SimulatorFace, HandshakeCount> {
+    const count = (name: SimulatorFace) => {
+      const counts = this.#facesNamed(name).map((face) => face.handshakes);
+      const sum = (key: keyof HandshakeCount) => counts.reduce((total, each) => total + each[key], 0);
+      return { total: sum('total'), resumed: sum('resumed'), refused: sum('refused') };
+    };
+    return {
+      base: count('base'),
+      'oauth-base': count('oauth-base'),
+      sandbox: count('sandbox'),
+      'sandbox-mtls': count('sandbox-mtls'),
+      token: count('token'),
+    };
+  }
+
+  /** Connections open now, over all faces. */
+  get openConnections(): number {
+    return this.#facesNamed().reduce((total, face) => total + face.openConnections, 0);
+  }
+
+  /** Empties `requests`. */
+  clearRequests(): void {
+    this.#log.clear();
+  }
+
+  /**
+   * Resolves to the first request, past or to come, that fits. It may not have been answered yet.
+   *
+   * @throws Error after `timeoutMs` (5,000), and when the simulator is stopped
+   */
+  waitForRequest(
+    predicate: (request: RecordedRequest) => boolean,
+    timeoutMs = 5_000,
+  ): Promise<RecordedRequest> {
+    return this.#log.waitFor(predicate, timeoutMs);
+  }
+
+  /**
+   * Makes the next matching request (or connection) fail. Of several faults in force, the first set that matches is
+   * played.
+   *
+   * @example
+   * simulator.fail({ face: 'token', fault: { status: 503 } });
+   * simulator.fail({ path: '/banks/v1', times: 2, fault: 'reset' });
+   * simulator.fail({ probability: 0.2, fault: { status: 429, headers: { 'retry-after': '1' } } });
+   */
+  fail(rule: FaultRule): FaultHandle {
+    return this.#faults.add(rule);
+  }
+
+  /** Ends every fault. */
+  clearFaults(): void {
+    this.#faults.clear();
+  }
+
+  /** Puts another client secret in force and returns it; the old one is refused at once, its tokens live on. */
+  rotateClientSecret(newSecret?: string): string {
+    return this.#parts.application.rotateClientSecret(newSecret);
+  }
+
+  /** From now on every token issued until now is answered with 401. */
+  revokeTokens(): void {
+    this.#parts.issuer.revokeAll();
+  }
+
+  /** From now on this token is answered with 401. */
+  revokeToken(accessToken: string): void {
+    this.#parts.issuer.revoke(accessToken);
+  }
+
+  /** A token as the token endpoint would issue it, or a foreign or expired one. */
+  issueToken(request: AccessTokenRequest = {}): Promise<string> {
+    return this.#parts.issuer.issue({
+      environment: request.environment ?? 'production',
+      clientId: this.clientId,
+      scope: request.scope ?? 'api',
+      lifetime: request.lifetime ?? this.tokenLifetime,
+      foreign: request.foreign,
+    });
+  }
+
+  /** Another client certificate, with its key. */
+  async issueCertificate(request: ClientCertificateRequest = {}): Promise<IssuedCertificate> {
+    const authority = request.foreign ? await this.#foreign() : this.#parts.authority;
+    return authority.issue({ client: true }, request);
+  }
+
+  /**
+   * Revokes a client certificate: new connections are refused with `certificate_revoked` (or an HTML 400), calls on
+   * open ones with an HTML 400. Default: the application's.
+   */
+  revokeCertificate(certificate: Pick<IssuedCertificate, 'fingerprint256'> = this.application): void {
+    this.#revoked.add(certificate.fingerprint256);
+  }
+
+  /**
+   * Presents another server certificate to new connections, and ends the open ones. Without an argument: the good
+   * one again.
+   */
+  async useServerCertificate(request?: ServerCertificateRequest): Promise<void> {
+    const authority = request?.foreign ? await this.#foreign() : this.#parts.authority;
+    const { face, names = SERVER_NAMES, notBefore, notAfter } = request ?? {};
+    const server = request
+      ? await authority.issue({ server: names }, { commonName: names[0], notBefore, notAfter })
+      : this.#parts.server;
+    for (const each of this.#facesNamed(face)) {
+      each.useIdentity(serverIdentity(server, authority));
+      each.dropConnections();
+    }
+  }
+
+  /** Ends every open connection, of one face or all; the faces go on listening. */
+  dropConnections(face?: SimulatorFace): void {
+    for (const each of this.#facesNamed(face)) each.dropConnections();
+  }
+
+  /** What `ServiceModule.forRoot()` takes to work against this simulator. */
+  moduleOptions(mode: SimulatorModeOptions = {}): SimulatorModuleOptions {
+    const service = {
+      urls: this.urls,
+      application: this.application,
+      appToken: this.appToken,
+      appTokenHeader: this.#parts.options.appTokenHeader ?? DEFAULT_HEADER,
+      clientId: this.clientId,
+      clientSecret: this.clientSecret,
+      chain: this.chain,
+    };
+    return moduleOptionsFor(service, mode);
+  }
+
+  /** The same as environment variables; `name` for a named module's (`SERVICE_<NAME>_...`). */
+  env({ name, ...mode }: SimulatorModeOptions & { name?: string } = {}): Record<string, string> {
+    return environmentFor(this.moduleOptions(mode), name);
+  }
+
+  /** Ends all connections and closes all faces. The record stays readable. Safe to call again. */
+  stop(): Promise<void> {
+    this.#stopped ??= this.#close();
+    return this.#stopped;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+  }
+
+  async #close(): Promise<void> {
+    this.#log.close();
+    this.#faults.clear();
+    await Promise.all(this.#facesNamed().map((face) => face.close()));
+  }
+
+  async #listen(): Promise<void> {
+    const { options, authority, application, issuer, server } = this.#parts;
+    const appTokenHeader = options.appTokenHeader ?? DEFAULT_HEADER;
+    const oauthEnabled = options.oauth?.enabled ?? true;
+    const access = {
+      application,
+      issuer,
+      appTokenHeader,
+      oauthEnabled,
+      acceptBoth: options.acceptBoth ?? false,
+    };
+    const api = {
+      banks: options.banks ?? defaultBanks(),
+      customers: this.#createdCustomers,
+      hiddenHeaders: ['authorization', appTokenHeader.toLowerCase()],
+    };
+    const token = {
+      application,
+      issuer,
+      oauthEnabled,
+      certificateBoundTokens: options.certificateBoundTokens ?? false,
+      lifetime: () => this.tokenLifetime,
+    };
+    const context: FaceContext = {
+      log: this.#log,
+      faults: this.#faults,
+      revoked: this.#revoked,
+      refusals: this.#refusals,
+    };
+    this.#faces = await startFaces({
+      options,
+      identity: serverIdentity(server, authority),
+      clientAuthorities: authority.chain,
+      context,
+      api: async (request, path) => (await checkAccess(request, access)) ?? answerApiCall(request, path, api),
+      token: (request, path) => answerTokenRequest(request, path, token),
+    });
+  }
+
+  #startedFaces(): Faces {
+    if (this.#faces === undefined) throw new Error('The simulator was not started');
+    return this.#faces;
+  }
+
+  #facesNamed(name?: SimulatorFace): TlsFace[] {
+    const faces = Object.values(this.#startedFaces());
+    return name === undefined ? faces : faces.filter((face) => face.name === name);
+  }
+
+  #foreign(): Promise<CertificateAuthority> {
+    this.#foreignAuthority ??= CertificateAuthority.create('Unknown');
+    return this.#foreignAuthority;
+  }
+}
+
+/** The server sends its certificate and the intermediate, as a well-kept server does. */
+function serverIdentity(issued: IssuedCertificate, authority: CertificateAuthority) {
+  return { certificate: issued.certificate + authority.intermediate, privateKey: issued.privateKey };
+}
+
+function after(seconds: number | undefined): Date | undefined {
+  return seconds === undefined ? undefined : new Date(Date.now() + seconds * 1000);
+}

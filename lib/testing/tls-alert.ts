@@ -1,0 +1,73 @@
+import { createCipheriv, createHmac } from 'node:crypto';
+import { type Socket } from 'node:net';
+import { type TLSSocket } from 'node:tls';
+
+/** Alerts with which a server refuses a client certificate: RFC 8446, 6.2. */
+export const TLS_ALERTS = {
+  handshake_failure: 40,
+  bad_certificate: 42,
+  unsupported_certificate: 43,
+  certificate_revoked: 44,
+  certificate_expired: 45,
+  certificate_unknown: 46,
+  unknown_ca: 48,
+  access_denied: 49,
+  certificate_required: 116,
+} as const;
+
+export type TlsAlert = keyof typeof TLS_ALERTS;
+
+const FATAL = 2;
+const ALERT_CONTENT = 21;
+const APPLICATION_DATA = 23;
+const TAG_LENGTH = 16;
+/** A client that does not hang up on the alert loses its connection after that. */
+const LINGER_MS = 1_000;
+
+const CIPHERS = {
+  TLS_AES_128_GCM_SHA256: { cipher: 'aes-128-gcm', hash: 'sha256', keyLength: 16 },
+  TLS_AES_256_GCM_SHA384: { cipher: 'aes-256-gcm', hash: 'sha384', keyLength: 32 },
+  TLS_CHACHA20_POLY1305_SHA256: { cipher: 'chacha20-poly1305', hash: 'sha256', keyLength: 32 },
+} as const;
+
+/**
+ * Ends a connection with a fatal alert, as other TLS servers do when they refuse a client certificate. Node's own
+ * server only closes the socket, and offers no way to send an alert; so the record is made here (RFC 8446, 5.2 and
+ * 7.3) and written below the TLS layer. On TLS 1.2, and where the secret is unknown, the connection is just closed.
+ *
+ * @param trafficSecret SERVER_TRAFFIC_SECRET_0 of the connection, from the server's `keylog` event
+ */
+export function sendTlsAlert(
+  tls: TLSSocket,
+  raw: Socket,
+  alert: TlsAlert,
+  trafficSecret: Buffer | undefined,
+): void {
+  const name = tls.getCipher().name;
+  if (trafficSecret === undefined || !(name in CIPHERS)) {
+    raw.destroy();
+    return;
+  }
+  const suite = CIPHERS[name as keyof typeof CIPHERS];
+  // OpenSSL has by then sent two session tickets, or one on a resumed session, under the same key.
+  const sequence = tls.isSessionReused() ? 1 : 2;
+  const key = expandLabel(suite.hash, trafficSecret, 'key', suite.keyLength);
+  const nonce = expandLabel(suite.hash, trafficSecret, 'iv', 12);
+  nonce[11] ^= sequence;
+
+  const content = Buffer.from([FATAL, TLS_ALERTS[alert], ALERT_CONTENT]);
+  const header = Buffer.from([APPLICATION_DATA, 3, 3, 0, content.length + TAG_LENGTH]);
+  const encryption = createCipheriv(suite.cipher as 'aes-128-gcm', key, nonce, { authTagLength: TAG_LENGTH });
+  encryption.setAAD(header, { plaintextLength: content.length });
+  const record = [header, encryption.update(content), encryption.final(), encryption.getAuthTag()];
+
+  raw.end(Buffer.concat(record));
+  setTimeout(() => raw.destroy(), LINGER_MS).unref();
+}
+
+/** HKDF-Expand-Label with an empty context: RFC 8446, 7.1. The lengths asked for here need one block only. */
+function expandLabel(hash: string, secret: Buffer, label: string, length: number): Buffer {
+  const full = Buffer.from(`tls13 ${label}`);
+  const info = Buffer.concat([Buffer.from([0, length, full.length]), full, Buffer.from([0, 1])]);
+  return createHmac(hash, secret).update(info).digest().subarray(0, length);
+}

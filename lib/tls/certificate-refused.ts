@@ -1,0 +1,21 @@
+import { ServiceCertificateError, type CertificateSummary } from '../errors/index.js';
+import { describeCertificate } from './summary.js';
+import { date } from './validity.js';
+
+/**
+ * The server refused our certificate, or missed one (code `certificate_refused`): names subject, fingerprint and dates
+ * of the one that is in use, and what to check. `reason` is the TLS alert's or OpenSSL's code.
+ */
+export function certificateRefusedError(
+  certificate: CertificateSummary | undefined,
+  reason?: string,
+): ServiceCertificateError {
+  const because = reason ? ` (${reason})` : '';
+  const message = certificate
+    ? `the server refused the certificate ${describeCertificate(certificate)}, issued by "${certificate.issuer}", valid from ${date(certificate.validFrom)} to ${date(certificate.validTo)}${because}. Check in the developer portal that it is listed for this application, belongs to this environment (sandbox and production have certificates of their own) and was not revoked.`
+    : `the server asks for a client certificate and none is set${because}. Set tls.certificate and tls.privateKey from the developer portal's authentication section, or use an address that does not ask for one.`;
+  return new ServiceCertificateError([{ option: 'tls.certificate', message }], {
+    code: 'certificate_refused',
+    certificate,
+  });
+}

@@ -1,0 +1,117 @@
+import { type Origin } from '../config/resolved-options.js';
+import { type ConfigurationFault } from '../errors/index.js';
+import { type Purpose } from './foreign-format.js';
+import { fault, nameOf, type ReadInput } from './input.js';
+import { type PemContents } from './pem-contents.js';
+
+const EXPECTED: Readonly<Record<Purpose, string>> = {
+  certificate: 'the application certificate',
+  key: 'the private key',
+  chain: "the service's public chain",
+};
+
+/** Is each kind of thing where it belongs? Files swapped, one without the other, a key where none may be. */
+export function checkContents(
+  certificate: PemContents | undefined,
+  privateKey: PemContents | undefined,
+  chain: PemContents | undefined,
+): ConfigurationFault[] {
+  const faults: ConfigurationFault[] = [];
+  if (certificate && privateKey && areSwapped(certificate, privateKey)) {
+    faults.push(fault(certificate.input, swapped(certificate.input, privateKey.input)));
+  } else {
+    if (certificate) faults.push(...checkCertificates(certificate, 'certificate'));
+    if (privateKey) faults.push(...checkKeys(privateKey));
+  }
+  if (chain) faults.push(...checkCertificates(chain, 'chain'));
+  if (certificate && !privateKey) faults.push(counterpart(certificate.input, 'key'));
+  if (privateKey && !certificate) faults.push(counterpart(privateKey.input, 'certificate'));
+  return faults;
+}
+
+function areSwapped(certificate: PemContents, privateKey: PemContents): boolean {
+  const holdsKeyOnly = certificate.keys.length > 0 && certificate.certificates.length === 0;
+  return holdsKeyOnly && privateKey.certificates.length > 0 && privateKey.keys.length === 0;
+}
+
+function swapped(certificate: ReadInput, privateKey: ReadInput): string {
+  const other = `${privateKey.option}${privateKey.variable ? ` (${privateKey.variable})` : ''}`;
+  return `${nameOf(certificate)} holds the private key, and ${other} holds the certificate: the two are swapped. Exchange them.`;
+}
+
+function checkCertificates(contents: PemContents, purpose: 'certificate' | 'chain'): ConfigurationFault[] {
+  const { input, certificates, keys, foreign, faults } = contents;
+  const found = [...faults];
+  const hasKey = keys.length > 0 || foreign.some(({ secret }) => secret);
+  if (hasKey && certificates.length > 0) {
+    found.push(
+      fault(
+        input,
+        `${nameOf(input)} holds a private key beside certificates. Take it out: the key belongs in tls.privateKey alone, and nowhere else.`,
+      ),
+    );
+  } else if (hasKey) {
+    const what = foreign[0]?.what ?? 'a private key';
+    found.push(fault(input, `${nameOf(input)} holds ${what} where ${EXPECTED[purpose]} is expected.`));
+  } else if (certificates.length === 0 && foreign.length > 0) {
+    found.push(foreignFault(contents, purpose));
+  } else if (certificates.length === 0 && found.length === 0) {
+    found.push(
+      fault(
+        input,
+        `${nameOf(input)} holds PEM blocks, but no certificate (-----BEGIN CERTIFICATE-----). ${capital(EXPECTED[purpose])} is expected.`,
+      ),
+    );
+  }
+  return found;
+}
+
+function checkKeys(contents: PemContents): ConfigurationFault[] {
+  const { input, certificates, keys, foreign, faults } = contents;
+  if (keys.length === 1 || faults.length > 0) return faults;
+  if (keys.length > 1) {
+    return [
+      fault(
+        input,
+        `${nameOf(input)} holds ${keys.length} private keys. Leave only that of the application certificate.`,
+      ),
+    ];
+  }
+  if (foreign.length > 0) return [foreignFault(contents, 'key')];
+  if (certificates.length > 0)
+    return [fault(input, `${nameOf(input)} holds a certificate where the private key is expected.`)];
+  return [
+    fault(input, `${nameOf(input)} holds PEM blocks, but no private key (-----BEGIN PRIVATE KEY-----).`),
+  ];
+}
+
+function foreignFault({ input, foreign: [format] }: PemContents, purpose: Purpose): ConfigurationFault {
+  return fault(
+    input,
+    `${nameOf(input)} holds ${format.what}, not ${EXPECTED[purpose]} as PEM. ${format.remedy}`,
+  );
+}
+
+/** The fault stands at the option that is missing, which has no origin of its own. */
+function counterpart(present: ReadInput, missing: 'key' | 'certificate'): ConfigurationFault {
+  const [from, to, option] =
+    missing === 'key'
+      ? [/CERTIFICATE(_FILE)?$/, 'PRIVATE_KEY', 'tls.privateKey']
+      : [/PRIVATE_KEY(_FILE)?$/, 'CERTIFICATE', 'tls.certificate'];
+  const variable =
+    present.variable && from.test(present.variable) ? present.variable.replace(from, to) : undefined;
+  const origin: Origin = { option, variable };
+  return missing === 'key'
+    ? fault(
+        origin,
+        `is missing: ${present.option} is set, and a certificate is of no use without its private key. Set the key, or leave out both.`,
+      )
+    : fault(
+        origin,
+        `is missing: ${present.option} is set, and a private key is of no use without its certificate. Set the certificate, or leave out both.`,
+      );
+}
+
+function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}

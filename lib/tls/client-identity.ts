@@ -1,0 +1,230 @@
+import { type Agent } from 'node:https';
+import { type Clock } from '../config/clock.js';
+import { type TlsInputs, type TlsSettings } from '../config/resolved-options.js';
+import { type Secret } from '../config/secret.js';
+import { type CertificateSummary, type ConfigurationFault } from '../errors/index.js';
+import { ExpiryWatch } from './expiry-watch.js';
+import { IdentityAgent } from './identity-agent.js';
+import { IdentityWatch } from './identity-watch.js';
+import { checkIdentity, type LoadedIdentity } from './load-identity.js';
+import { type Log } from './log.js';
+import { readSnapshot, type IdentitySnapshot } from './snapshot.js';
+import { describeCertificate } from './summary.js';
+import { date, daysLeft } from './validity.js';
+
+export interface ClientIdentitySettings {
+  tls: TlsSettings;
+  /** Connections to one origin, for each of the two agents. */
+  maxSockets: number;
+  /** URL of a proxy for all connections. */
+  proxy?: Secret;
+  /** `oauth.mtls`: the token endpoint is shown the client certificate too (RFC 8705). */
+  offerToTokenEndpoint: boolean;
+  clock: Clock;
+  log: Log;
+  /** Milliseconds between two looks: 2,000 for files, 60,000 for a function. */
+  pollMs?: number;
+}
+
+export interface IdentityStatus {
+  /** False once the certificate has expired. */
+  healthy: boolean;
+  certificate?: CertificateSummary;
+  /** Whole days until the certificate expires; negative after that. */
+  daysLeft?: number;
+  /** Why the newest files (or the function's newest answer) are not in use; absent once good ones are. */
+  lastReloadFault?: { at: Date; faults: ConfigurationFault[] };
+}
+
+export interface IdentityChange {
+  certificate?: CertificateSummary;
+  /** False where only the service's chain changed. */
+  certificateChanged: boolean;
+}
+
+const QUIET_MS = 1_000;
+const FILE_POLL_MS = 2_000;
+const FUNCTION_POLL_MS = 60_000;
+/** A bad pair may become good with no change to it: a certificate of the near future. */
+const RETRY_BAD_MS = 60_000;
+/** Many calls are refused at the same moment: their common cause is looked into once. */
+const REFUSAL_MEMORY_MS = 10_000;
+
+/** The client identity of one module: two stable agents, followed inputs, and what health wants to know. */
+export class ClientIdentity {
+  /** For the API: the client certificate where there is one; verified against `tls.chain` alone where that is set. */
+  readonly httpsAgent: Agent;
+  /** For the token endpoint: verified against the public roots and `tls.chain`. */
+  readonly tokenAgent: Agent;
+
+  readonly #settings: ClientIdentitySettings;
+  readonly #apiAgent: IdentityAgent;
+  readonly #tokenAgent: IdentityAgent;
+  readonly #expiry: ExpiryWatch;
+  readonly #watch?: IdentityWatch<IdentitySnapshot>;
+  readonly #listeners = new Set<(change: IdentityChange) => void>();
+  #digest: string;
+  #certificate?: CertificateSummary;
+  #fault?: { at: Date; faults: ConfigurationFault[]; digest: string };
+  #reloading?: Promise<boolean>;
+  #refusedAt = -Infinity;
+  #cancelRetry?: () => void;
+  #closed = false;
+
+  /**
+   * Reads and checks everything. With faults there is no identity: the caller throws a ServiceCertificateError with
+   * all of them, and `certificate` where one could be read.
+   */
+  static async open(
+    settings: ClientIdentitySettings,
+  ): Promise<{ identity?: ClientIdentity; faults: ConfigurationFault[]; certificate?: CertificateSummary }> {
+    const { tls, clock, offerToTokenEndpoint, log } = settings;
+    const snapshot = await readSnapshot(tls, clock);
+    const { identity, faults, warnings, certificate } = checkIdentity(
+      snapshot,
+      clock.now(),
+      offerToTokenEndpoint,
+    );
+    if (!identity) return { faults, certificate };
+    for (const warning of warnings) log('warn', warning);
+    return { identity: new ClientIdentity(settings, identity), faults: [], certificate };
+  }
+
+  private constructor(settings: ClientIdentitySettings, loaded: LoadedIdentity) {
+    const { tls, clock, maxSockets, proxy, log } = settings;
+    this.#settings = settings;
+    this.#apiAgent = this.httpsAgent = new IdentityAgent(loaded.apiContext, { maxSockets, proxy });
+    this.#tokenAgent = this.tokenAgent = new IdentityAgent(loaded.tokenContext, { maxSockets, proxy });
+    this.#digest = loaded.digest;
+    this.#certificate = loaded.certificate;
+    this.#expiry = new ExpiryWatch(clock, log);
+    this.#expiry.watch(loaded.certificate);
+    if (tls.reload && canChange(tls)) {
+      const asked = typeof tls.source === 'function';
+      const pollMs = settings.pollMs ?? (asked ? FUNCTION_POLL_MS : FILE_POLL_MS);
+      // A function returns whole values, and one that issues a certificate at each call would never come to rest.
+      const quietMs = asked ? 0 : QUIET_MS;
+      const read = () => readSnapshot(tls, clock);
+      const onQuiet = (snapshot: IdentitySnapshot) => void this.#take(snapshot);
+      this.#watch = new IdentityWatch({ pollMs, quietMs, clock, read, onQuiet }, loaded.digest);
+    }
+  }
+
+  /** The application certificate in use. */
+  get certificate(): CertificateSummary | undefined {
+    return this.#certificate;
+  }
+
+  get status(): IdentityStatus {
+    const now = this.#settings.clock.now();
+    const certificate = this.#certificate;
+    const status: IdentityStatus = { healthy: !certificate || now < certificate.validTo.getTime() };
+    if (certificate) Object.assign(status, { certificate, daysLeft: daysLeft(certificate, now) });
+    if (this.#fault) status.lastReloadFault = { at: this.#fault.at, faults: this.#fault.faults };
+    return status;
+  }
+
+  /** Called after each swap; must not throw. Returns what ends that. */
+  onChange(listener: (change: IdentityChange) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /**
+   * Reads the files again (asks the function again), checks everything and swaps. True: another identity is in use
+   * now. A bad one is logged once, shows in {@link status}, and the last good one stays. Never rejects.
+   */
+  reload(): Promise<boolean> {
+    this.#reloading ??= this.#reload().finally(() => (this.#reloading = undefined));
+    return this.#reloading;
+  }
+
+  /**
+   * For a call whose certificate was refused: reads again, once for all calls within 10 s. True: another certificate
+   * than the refused one is in use now, so one more attempt makes sense.
+   */
+  async reloadAfterRefusal(refused: CertificateSummary | undefined): Promise<boolean> {
+    if (this.#isOther(refused)) return true;
+    const { tls, clock } = this.#settings;
+    if (!tls.reload || !canChange(tls)) return false;
+    if (!this.#reloading && clock.monotonic() - this.#refusedAt < REFUSAL_MEMORY_MS) return false;
+    this.#refusedAt = clock.monotonic();
+    await this.reload();
+    return this.#isOther(refused);
+  }
+
+  /** Stops all timers and closes the agents: idle connections at once, calls in flight after `graceMs` at the latest. */
+  async close(graceMs = 0): Promise<void> {
+    this.#closed = true;
+    this.#watch?.stop();
+    this.#expiry.stop();
+    this.#cancelRetry?.();
+    this.#listeners.clear();
+    const { clock } = this.#settings;
+    await Promise.all([this.#apiAgent.close(graceMs, clock), this.#tokenAgent.close(graceMs, clock)]);
+  }
+
+  async #reload(): Promise<boolean> {
+    const snapshot = await readSnapshot(this.#settings.tls, this.#settings.clock);
+    this.#watch?.settle(snapshot.digest);
+    return this.#take(snapshot);
+  }
+
+  #take(snapshot: IdentitySnapshot): boolean {
+    const { clock, offerToTokenEndpoint } = this.#settings;
+    if (this.#closed) return false;
+    if (snapshot.digest === this.#digest) {
+      this.#fault = undefined;
+      this.#cancelRetry?.();
+      return false;
+    }
+    const result = checkIdentity(snapshot, clock.now(), offerToTokenEndpoint);
+    if (result.identity) this.#swap(result.identity, result.warnings);
+    else this.#keepLastGood(snapshot, result.faults);
+    return result.identity !== undefined;
+  }
+
+  #swap(loaded: LoadedIdentity, warnings: readonly string[]): void {
+    const before = this.#certificate;
+    this.#digest = loaded.digest;
+    this.#certificate = loaded.certificate;
+    this.#fault = undefined;
+    this.#cancelRetry?.();
+    this.#apiAgent.use(loaded.apiContext);
+    this.#tokenAgent.use(loaded.tokenContext);
+    for (const warning of warnings) this.#settings.log('warn', warning);
+    this.#settings.log('log', swapped(loaded.certificate));
+    this.#expiry.watch(loaded.certificate);
+    const certificateChanged = before?.fingerprint256 !== loaded.certificate?.fingerprint256;
+    for (const listener of this.#listeners) listener({ certificate: loaded.certificate, certificateChanged });
+  }
+
+  #keepLastGood({ digest }: IdentitySnapshot, faults: ConfigurationFault[]): void {
+    const { clock, log } = this.#settings;
+    if (this.#fault?.digest !== digest) {
+      const list = faults.map(({ option, message }) => `\n  - ${option}: ${message}`).join('');
+      log('error', `The new client identity is not usable; the one before stays in use:${list}`);
+    }
+    this.#fault = { at: new Date(clock.now()), faults, digest };
+    this.#cancelRetry?.();
+    if (this.#watch) this.#cancelRetry = clock.schedule(() => void this.reload(), RETRY_BAD_MS);
+  }
+
+  #isOther(refused: CertificateSummary | undefined): boolean {
+    return this.#certificate?.fingerprint256 !== refused?.fingerprint256;
+  }
+}
+
+/** Text given as an option stays what it is. */
+function canChange({ source }: TlsSettings): boolean {
+  return (
+    typeof source === 'function' ||
+    Object.values(source).some((input: TlsInputs[keyof TlsInputs]) => input && 'file' in input.value)
+  );
+}
+
+function swapped(certificate: CertificateSummary | undefined): string {
+  return certificate
+    ? `A new application certificate is in use: ${describeCertificate(certificate)}, valid until ${date(certificate.validTo)}.`
+    : "The service's chain was renewed.";
+}

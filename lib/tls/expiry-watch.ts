@@ -1,0 +1,57 @@
+import { type Clock } from '../config/clock.js';
+import { type CertificateSummary } from '../errors/index.js';
+import { type Log } from './log.js';
+import { describeCertificate } from './summary.js';
+import { date, DAY_MS, WARNING_DAYS } from './validity.js';
+
+/** The wall clock may jump, and a machine may sleep: it is looked at again at least this often. */
+const LOOK_MS = 3_600_000;
+
+/** Says once each that a certificate has 30, 7 and 1 day(s) left, and that it has expired. */
+export class ExpiryWatch {
+  readonly #clock: Clock;
+  readonly #log: Log;
+  #certificate?: CertificateSummary;
+  #told = Infinity;
+  #cancel?: () => void;
+
+  constructor(clock: Clock, log: Log) {
+    this.#clock = clock;
+    this.#log = log;
+  }
+
+  /** Watches this certificate in place of the one before. */
+  watch(certificate: CertificateSummary | undefined): void {
+    this.stop();
+    if (certificate?.fingerprint256 !== this.#certificate?.fingerprint256) this.#told = Infinity;
+    this.#certificate = certificate;
+    if (certificate) this.#look(certificate);
+  }
+
+  stop(): void {
+    this.#cancel?.();
+  }
+
+  #look(certificate: CertificateSummary): void {
+    const left = certificate.validTo.getTime() - this.#clock.now();
+    const reached = [0, ...WARNING_DAYS].sort((a, b) => a - b).find((days) => left <= days * DAY_MS);
+    if (reached !== undefined && reached < this.#told) {
+      this.#told = reached;
+      this.#tell(certificate, reached);
+    }
+    if (left <= 0) return;
+    const next = [...WARNING_DAYS, 0].find((days) => left > days * DAY_MS) ?? 0;
+    const delayMs = Math.min(LOOK_MS, left - next * DAY_MS);
+    this.#cancel = this.#clock.schedule(() => this.#look(certificate), Math.max(1, delayMs));
+  }
+
+  #tell(certificate: CertificateSummary, days: number): void {
+    const name = `The application certificate ${describeCertificate(certificate)}`;
+    const end = date(certificate.validTo);
+    const remedy =
+      'Generate a new one in the developer portal and put it, with its new key, in place of this one.';
+    if (days === 0) this.#log('error', `${name} expired on ${end}. ${remedy}`);
+    else
+      this.#log('warn', `${name} expires within ${days} day${days === 1 ? '' : 's'}, on ${end}. ${remedy}`);
+  }
+}

@@ -1,0 +1,101 @@
+import { type ClientRequest } from 'node:http';
+import { Agent } from 'node:https';
+import { type Duplex } from 'node:stream';
+import { type SecureContext } from 'node:tls';
+import { type Clock } from '../config/clock.js';
+import { codedError, failRequest, poolName, type AgentRequestOptions } from './node-agent.js';
+import { PooledAgent, type PoolSettings } from './pooled-agent.js';
+
+/**
+ * One https.Agent for good: the handle that the module and host code hold (axios, got, node:https). Calls go over the
+ * connections of the identity of the moment; a new identity gets connections of its own, and those of the old one end
+ * with their calls. https only; TLS >= 1.2; the server is always verified.
+ */
+export class IdentityAgent extends Agent {
+  readonly #settings: PoolSettings;
+  #current: PooledAgent;
+  readonly #old = new Set<PooledAgent>();
+  #closed = false;
+
+  constructor(context: SecureContext, settings: PoolSettings) {
+    super({ keepAlive: true, scheduling: 'lifo', maxSockets: settings.maxSockets });
+    this.#settings = settings;
+    this.#current = new PooledAgent(context, settings);
+    // As host code knows them, of the identity of the moment; not enumerable, for sockets do not belong in JSON.
+    for (const pool of ['sockets', 'freeSockets', 'requests', 'totalSocketCount'] as const) {
+      Object.defineProperty(this, pool, {
+        get: () => (this.#current as unknown as Record<string, unknown>)[pool],
+        enumerable: false,
+      });
+    }
+  }
+
+  /** What node:http calls for each request. */
+  addRequest(request: ClientRequest, options: AgentRequestOptions): void {
+    if (this.#closed) failRequest(request, closedError());
+    else this.#current.addRequest(request, options);
+  }
+
+  override createConnection(options: AgentRequestOptions): Duplex {
+    if (this.#closed) throw closedError();
+    return this.#current.createConnection(options);
+  }
+
+  override getName(options?: AgentRequestOptions): string {
+    return poolName(options);
+  }
+
+  /** Closes all connections, those of calls in flight too; as with Node's own, the agent can be used again. */
+  override destroy(): void {
+    for (const agent of [this.#current, ...this.#old]) agent.destroy();
+  }
+
+  /** From here on, calls use this identity. Those in flight finish on the one before. */
+  use(context: SecureContext): void {
+    if (this.#closed) return;
+    const old = this.#current;
+    const waiting = old.takeQueued();
+    this.#current = new PooledAgent(context, this.#settings);
+    this.#retire(old);
+    for (const redispatch of waiting) redispatch(this.#current);
+  }
+
+  /**
+   * Takes no more calls (ERR_AGENT_CLOSED). Idle connections are closed at once; calls in flight get `graceMs`, then
+   * are cut. Resolves when no connection is left.
+   */
+  async close(graceMs: number, clock: Clock): Promise<void> {
+    if (!this.#closed) {
+      this.#closed = true;
+      this.#retire(this.#current);
+    }
+    if (this.#old.size === 0) return;
+    if (graceMs > 0) await this.#drained(graceMs, clock);
+    for (const agent of this.#old) agent.end();
+    this.#old.clear();
+  }
+
+  #onEmpty?: () => void;
+
+  #retire(agent: PooledAgent): void {
+    this.#old.add(agent);
+    agent.drain(() => {
+      this.#old.delete(agent);
+      if (this.#old.size === 0) this.#onEmpty?.();
+    });
+  }
+
+  #drained(graceMs: number, clock: Clock): Promise<void> {
+    return new Promise((resolve) => {
+      const cancel = clock.schedule(resolve, graceMs);
+      this.#onEmpty = () => {
+        cancel();
+        resolve();
+      };
+    });
+  }
+}
+
+function closedError(): Error {
+  return codedError('The module was shut down: its agent takes no more calls.', 'ERR_AGENT_CLOSED');
+}

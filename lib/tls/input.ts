@@ -1,0 +1,74 @@
+import { readFile } from 'node:fs/promises';
+import { type PemValue, type SecretValue } from '../config/options.js';
+import { type Origin, type TlsInput } from '../config/resolved-options.js';
+import { Secret } from '../config/secret.js';
+import { type ConfigurationFault } from '../errors/index.js';
+
+/** A PEM, key or passphrase as read: its bytes, or why there are none. */
+export interface ReadInput extends Origin {
+  /** Where the value stands in a file. */
+  path?: string;
+  /** Absent where the file could not be read. */
+  content?: InputContent;
+  /** Why there is no content. */
+  fault?: ConfigurationFault;
+}
+
+/** Bytes that may be a private key: nothing that prints or serialises this shows them. */
+export class InputContent {
+  readonly #bytes: Buffer;
+
+  constructor(bytes: Buffer) {
+    this.#bytes = bytes;
+  }
+
+  bytes(): Buffer {
+    return this.#bytes;
+  }
+}
+
+const UNREADABLE: Readonly<Record<string, string>> = {
+  ENOENT: 'does not exist. Check the path, and that the file is mounted into this process.',
+  EACCES: 'cannot be read (EACCES). Give the user this process runs as the right to read it.',
+  EPERM: 'cannot be read (EPERM). Give the user this process runs as the right to read it.',
+  EISDIR: 'is a directory. Name the PEM file inside it.',
+  ENOTDIR: 'does not exist: a part of its path is a file, not a directory.',
+  ELOOP: 'cannot be read: its symbolic links lead in a circle.',
+};
+
+/** Reads the value, or the file it names. Never throws: what went wrong is in `fault`. */
+export async function readInput(input: TlsInput<PemValue | SecretValue>): Promise<ReadInput> {
+  const origin: Origin = { option: input.option, variable: input.variable };
+  if (input.value instanceof Secret) return withContent(origin, Buffer.from(input.value.reveal(), 'utf8'));
+  const path = input.value.file;
+  try {
+    return withContent({ ...origin, path }, await readFile(path));
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code ?? 'unknown reason';
+    const why = UNREADABLE[code] ?? `cannot be read (${code}).`;
+    return { ...origin, path, fault: fault(origin, `the file ${path} ${why}`) };
+  }
+}
+
+/** A fault of this option; says where it stands. */
+export function fault(origin: Origin, message: string): ConfigurationFault {
+  return origin.variable === undefined
+    ? { option: origin.option, message }
+    : { option: origin.option, variable: origin.variable, message };
+}
+
+/** "the file /run/secrets/key.pem", or "the value": how a message begins. */
+export function nameOf(input: { path?: string }): string {
+  return input.path === undefined ? 'the value' : `the file ${input.path}`;
+}
+
+/** What a command line in a message calls the file. */
+export function pathOf(input: { path?: string }, fallback: string): string {
+  if (input.path === undefined) return fallback;
+  return /^[\w./@:+-]+$/.test(input.path) ? input.path : `'${input.path.replaceAll("'", `'\\''`)}'`;
+}
+
+function withContent(origin: Origin & { path?: string }, bytes: Buffer): ReadInput {
+  if (bytes.toString('latin1').trim() !== '') return { ...origin, content: new InputContent(bytes) };
+  return { ...origin, fault: fault(origin, `${nameOf(origin)} is empty. Fill it, or leave the option out.`) };
+}

@@ -1,0 +1,40 @@
+import { type ClientRequest, type ClientRequestArgs } from 'node:http';
+import { Agent } from 'node:https';
+import { type Duplex } from 'node:stream';
+
+/** What an agent's methods get: the request's options, merged with the agent's. */
+export interface AgentRequestOptions extends ClientRequestArgs {
+  servername?: string;
+  socketPath?: string;
+}
+
+export type SocketCallback = (error: Error | null, socket?: Duplex) => void;
+
+/** The part of an agent that ClientRequest and other agents rely on and that its types leave out. */
+export interface AgentInternals {
+  addRequest(request: ClientRequest, options: AgentRequestOptions): void;
+  createSocket(request: ClientRequest, options: AgentRequestOptions, callback: SocketCallback): void;
+  removeSocket(socket: Duplex, options: AgentRequestOptions): void;
+  keepSocketAlive(socket: Duplex): boolean;
+}
+
+/** Node's own implementation, to be called with an agent as `this`. */
+export const nodeAgent = Agent.prototype as unknown as AgentInternals;
+
+/**
+ * The pool's name for a connection. Node's own joins every PEM it is given, on every call; here all connections of an
+ * agent share one SecureContext, so where a connection goes to is all that tells two apart.
+ */
+export function poolName(options: AgentRequestOptions = {}): string {
+  return `${options.host ?? 'localhost'}:${options.port ?? ''}:${options.localAddress ?? ''}:${options.family ?? ''}:${options.servername ?? ''}`;
+}
+
+/** Rejects a request that has no socket, the way Node does it. */
+export function failRequest(request: ClientRequest, error: Error): void {
+  (request as unknown as { onSocket(socket: null, error: Error): void }).onSocket(null, error);
+}
+
+/** An error with a code, as Node's own errors have one. */
+export function codedError(message: string, code: string): Error {
+  return Object.assign(new Error(message), { code });
+}

@@ -1,0 +1,84 @@
+import { X509Certificate } from 'node:crypto';
+import { type ConfigurationFault } from '../errors/index.js';
+import { type ForeignFormat, foreignBlock, foreignBytes, type Purpose } from './foreign-format.js';
+import { fault, nameOf, pathOf, type ReadInput } from './input.js';
+import { readPemText, type PemBlock } from './pem-text.js';
+
+export interface ParsedCertificate {
+  x509: X509Certificate;
+  pem: string;
+}
+
+/** What an input holds, whatever it was meant to hold; nothing is judged yet but what cannot be read at all. */
+export interface PemContents {
+  input: ReadInput;
+  certificates: ParsedCertificate[];
+  keys: PemBlock[];
+  foreign: ForeignFormat[];
+  faults: ConfigurationFault[];
+}
+
+const CERTIFICATE_LABELS = new Set(['CERTIFICATE', 'X509 CERTIFICATE']);
+const KEY_LABEL = /^((RSA|EC|DSA|ENCRYPTED) )?PRIVATE KEY$/;
+
+export function readContents(input: ReadInput, purpose: Purpose): PemContents {
+  const contents: PemContents = { input, certificates: [], keys: [], foreign: [], faults: [] };
+  if (input.content === undefined) {
+    if (input.fault) contents.faults.push(input.fault);
+    return contents;
+  }
+  const file = pathOf(input, '<file>');
+  const text = readPemText(input.content.bytes());
+  if (text.truncated) contents.faults.push(fault(input, truncated(input)));
+  if (text.binary) {
+    const format = foreignBytes(text.binary, purpose, file);
+    if (format) contents.foreign.push(format);
+    else contents.faults.push(fault(input, notPem(input, purpose, text.binary)));
+  }
+  for (const [index, block] of text.blocks.entries()) {
+    if (CERTIFICATE_LABELS.has(block.label)) addCertificate(contents, block, index + 1);
+    else if (KEY_LABEL.test(block.label)) contents.keys.push(block);
+    else addForeign(contents, foreignBlock(block.label, purpose, file));
+  }
+  return contents;
+}
+
+function addCertificate(contents: PemContents, block: PemBlock, place: number): void {
+  try {
+    contents.certificates.push({ x509: new X509Certificate(block.pem), pem: block.pem });
+  } catch {
+    const where = `block ${place} of ${nameOf(contents.input)}`;
+    contents.faults.push(
+      fault(
+        contents.input,
+        `${where} is no readable certificate: it is damaged or cut. Download it anew from the developer portal.`,
+      ),
+    );
+  }
+}
+
+function addForeign(contents: PemContents, format: ForeignFormat | undefined): void {
+  if (format) contents.foreign.push(format);
+}
+
+function truncated(input: ReadInput): string {
+  return `${nameOf(input)} is truncated: a PEM block in it has no beginning or no end. Copy all of it, from -----BEGIN to -----END.`;
+}
+
+function notPem(input: ReadInput, purpose: Purpose, bytes: Buffer): string {
+  const begins = purpose === 'key' ? '-----BEGIN PRIVATE KEY-----' : '-----BEGIN CERTIFICATE-----';
+  const message = `${nameOf(input)} holds no PEM (text that begins with ${begins}), nor the base64 of one.`;
+  return input.path === undefined && looksLikePath(bytes) ? `${message} ${pathHint(input)}` : message;
+}
+
+function looksLikePath(bytes: Buffer): boolean {
+  return (
+    bytes.length < 300 &&
+    /^\s*[\w.~:/\\ -]*(\/|\\|\.(pem|crt|cer|key|der))[\w.~:/\\ -]*\s*$/.test(bytes.toString('utf8'))
+  );
+}
+
+function pathHint({ option, variable }: ReadInput): string {
+  const byVariable = variable && !variable.endsWith('_FILE') ? `, or set ${variable}_FILE` : '';
+  return `It looks like a path: give a file as ${option}: { file: '...' }${byVariable}.`;
+}

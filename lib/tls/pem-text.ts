@@ -1,0 +1,66 @@
+/** One PEM block (RFC 7468), its text made whole: real newlines, lines of 64. */
+export interface PemBlock {
+  label: string;
+  pem: string;
+}
+
+export interface PemText {
+  blocks: PemBlock[];
+  /** A block begins and does not end, or the other way round. */
+  truncated: boolean;
+  /** What the bytes decoded to where they are no PEM at all: the DER of something, perhaps. */
+  binary?: Buffer;
+}
+
+const BLOCK = /-----BEGIN ([A-Z0-9 ]+)-----([^]*?)-----END \1-----/g;
+const BOUNDARY = /-----(BEGIN|END) [A-Z0-9 ]+-----/g;
+// RFC 1421, 4.6: the headers of a traditionally encrypted key.
+const HEADER_LINE = /^[A-Za-z-]+: .*$/;
+
+/**
+ * Finds the PEM blocks in bytes: text with real or `\n`-escaped newlines, CRLF, a byte order mark, UTF-16, text around
+ * the blocks, newlines lost to spaces, or the base64 of all that.
+ */
+export function readPemText(bytes: Buffer): PemText {
+  const text = decodeText(bytes);
+  if (text.includes('-----BEGIN') || text.includes('-----END')) return splitBlocks(text);
+  const decoded = decodeBase64(text);
+  if (decoded === undefined) return { blocks: [], truncated: false, binary: bytes };
+  const inner = decodeText(decoded);
+  return inner.includes('-----BEGIN')
+    ? splitBlocks(inner)
+    : { blocks: [], truncated: false, binary: decoded };
+}
+
+function decodeText(bytes: Buffer): string {
+  if (bytes[0] === 0xff && bytes[1] === 0xfe) return bytes.subarray(2).toString('utf16le');
+  return bytes.toString('utf8').replace(/^\uFEFF/, '');
+}
+
+function decodeBase64(text: string): Buffer | undefined {
+  const compact = text.replace(/\s+|\\r|\\n/g, '').replace(/^(["'])(.*)\1$/, '$2');
+  if (compact.length < 64 || !/^[A-Za-z0-9+/_-]+={0,2}$/.test(compact)) return undefined;
+  return Buffer.from(compact, 'base64');
+}
+
+function splitBlocks(text: string): PemText {
+  const unescaped = text.replace(/\\r\\n|\\n|\\r/g, '\n').replace(/\r\n?/g, '\n');
+  const blocks = [...unescaped.matchAll(BLOCK)].map(([, label, body]) => ({
+    label,
+    pem: rebuild(label, body),
+  }));
+  const boundaries = unescaped.match(BOUNDARY)?.length ?? 0;
+  return { blocks, truncated: boundaries !== 2 * blocks.length || blocks.length === 0 };
+}
+
+function rebuild(label: string, body: string): string {
+  const lines = body.split('\n').map((line) => line.trim());
+  const headers = lines.filter((line) => HEADER_LINE.test(line));
+  const base64 = lines
+    .filter((line) => !HEADER_LINE.test(line))
+    .join('')
+    .replace(/\s+/g, '');
+  const wrapped = base64.match(/.{1,64}/g) ?? [];
+  const head = headers.length > 0 ? [...headers, ''] : [];
+  return [`-----BEGIN ${label}-----`, ...head, ...wrapped, `-----END ${label}-----`, ''].join('\n');
+}

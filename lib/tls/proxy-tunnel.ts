@@ -1,0 +1,143 @@
+import * as http from 'node:http';
+import * as https from 'node:https';
+import { type Socket } from 'node:net';
+import { Duplex } from 'node:stream';
+import { urlToHttpOptions } from 'node:url';
+import { type Secret } from '../config/secret.js';
+import { codedError } from './node-agent.js';
+
+/** A proxy's URL, `http:` or `https:`, perhaps with `user:password@`. */
+export type ProxyTarget = Secret;
+
+/** Milliseconds for the proxy to connect and to answer CONNECT. */
+const CONNECT_TIMEOUT_MS = 10_000;
+
+/**
+ * A tunnel through the proxy (RFC 9110, 9.3.6), to be TLS's transport: what is written waits until the tunnel stands.
+ * The proxy gets the target's name and its own credentials, and nothing else: no header of the call, no client key.
+ *
+ * Fails with the system's code where the proxy cannot be reached (ECONNREFUSED), ETIMEDOUT, or ERR_PROXY_TUNNEL where
+ * it refuses.
+ */
+export function openTunnel(proxy: ProxyTarget, host: string, port: number): ProxyTunnel {
+  return new ProxyTunnel(proxy, `${host.includes(':') ? `[${host}]` : host}:${port}`);
+}
+
+export class ProxyTunnel extends Duplex {
+  readonly #connect?: http.ClientRequest;
+  #socket?: Socket;
+  /** What TLS wrote, or its end, before there was a connection: Duplex hands over one at a time. */
+  #waiting?: () => void;
+
+  constructor(proxy: ProxyTarget, authority: string) {
+    // The TLS above is to see the end and decide itself.
+    super({ allowHalfOpen: true });
+    this.#connect = connectRequest(proxy, authority);
+    if (this.#connect) this.#await(this.#connect);
+    else this.destroy(codedError('http.proxy is no URL of a proxy.', 'ERR_PROXY_TUNNEL'));
+  }
+
+  ref(): void {
+    this.#socket?.ref();
+  }
+
+  unref(): void {
+    this.#socket?.unref();
+  }
+
+  override _read(): void {
+    this.#socket?.resume();
+  }
+
+  override _write(chunk: Buffer, _encoding: BufferEncoding, callback: (error?: Error | null) => void): void {
+    this.#whenOpen((socket) => socket.write(chunk, callback));
+  }
+
+  override _final(callback: (error?: Error | null) => void): void {
+    this.#whenOpen((socket) => socket.end(callback));
+  }
+
+  override _destroy(error: Error | null, callback: (error?: Error | null) => void): void {
+    this.#connect?.destroy();
+    this.#socket?.destroy();
+    callback(error);
+  }
+
+  #whenOpen(act: (socket: Socket) => void): void {
+    const socket = this.#socket;
+    if (socket) act(socket);
+    else this.#waiting = () => this.#whenOpen(act);
+  }
+
+  #await(connect: http.ClientRequest): void {
+    connect.once('connect', ({ statusCode = 0 }, socket: Socket, head: Buffer) => {
+      if (statusCode >= 200 && statusCode <= 299) {
+        this.#attach(socket, head);
+        return;
+      }
+      socket.destroy();
+      this.destroy(refused(statusCode));
+    });
+    connect.once('timeout', () =>
+      connect.destroy(codedError('The proxy did not answer in time.', 'ETIMEDOUT')),
+    );
+    connect.on('error', (error: NodeJS.ErrnoException) => {
+      const code = error.code ?? 'ERR_PROXY_TUNNEL';
+      this.destroy(codedError(`The proxy cannot be reached (${code}).`, code));
+    });
+    connect.end();
+  }
+
+  #attach(socket: Socket, head: Buffer): void {
+    this.#socket = socket;
+    socket.setTimeout(0);
+    socket.on('data', (chunk: Buffer) => {
+      if (!this.push(chunk)) socket.pause();
+    });
+    socket.once('end', () => this.push(null));
+    socket.once('error', (error) => this.destroy(error));
+    socket.once('close', () => this.destroy());
+    if (head.length > 0) socket.unshift(head);
+    this.#waiting?.();
+  }
+}
+
+function connectRequest(target: ProxyTarget, authority: string): http.ClientRequest | undefined {
+  const url = target.reveal();
+  // A URL that fails to parse would be quoted, password and all, in the error.
+  if (!URL.canParse(url)) return undefined;
+  const proxy = new URL(url);
+  const { protocol, hostname, port } = urlToHttpOptions(proxy);
+  const headers: http.OutgoingHttpHeaders = { host: authority };
+  if (proxy.username || proxy.password) headers['proxy-authorization'] = basic(proxy);
+  const options = {
+    hostname,
+    port,
+    headers,
+    method: 'CONNECT',
+    path: authority,
+    agent: false,
+    timeout: CONNECT_TIMEOUT_MS,
+  };
+  return protocol === 'https:'
+    ? https.request({ ...options, rejectUnauthorized: true, minVersion: 'TLSv1.2' })
+    : http.request({ ...options });
+}
+
+function basic({ username, password }: URL): string {
+  const credentials = `${decode(username)}:${decode(password)}`;
+  return `Basic ${Buffer.from(credentials, 'utf8').toString('base64')}`;
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+function refused(status: number): Error {
+  const hint = status === 407 ? ': check the user and password in http.proxy' : '';
+  return codedError(`The proxy answered CONNECT with status ${status}${hint}.`, 'ERR_PROXY_TUNNEL');
+}

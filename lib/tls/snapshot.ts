@@ -1,0 +1,117 @@
+import { createHash } from 'node:crypto';
+import { type Clock } from '../config/clock.js';
+import {
+  type PemValue,
+  type SecretValue,
+  type TlsIdentityPems,
+  type TlsIdentitySource,
+} from '../config/options.js';
+import { type TlsInput, type TlsInputs, type TlsSettings } from '../config/resolved-options.js';
+import { Secret } from '../config/secret.js';
+import { type ConfigurationFault } from '../errors/index.js';
+import { readInput, type ReadInput } from './input.js';
+
+/** All of an identity's inputs, read at one moment, not yet judged. */
+export interface IdentitySnapshot {
+  certificate?: ReadInput;
+  privateKey?: ReadInput;
+  passphrase?: ReadInput;
+  chain?: ReadInput;
+  /** The `tls` function failed. */
+  faults: ConfigurationFault[];
+  /** Equal for equal content. */
+  digest: string;
+}
+
+const KEYS = ['certificate', 'privateKey', 'passphrase', 'chain'] as const;
+
+/** Milliseconds that a `tls` function gets. */
+const SOURCE_TIMEOUT_MS = 30_000;
+
+/** Reads the files, or asks the function and reads the files it names. Never throws. */
+export async function readSnapshot({ source }: TlsSettings, clock: Clock): Promise<IdentitySnapshot> {
+  const { inputs, faults } =
+    typeof source === 'function' ? await askSource(source, clock) : { inputs: source, faults: [] };
+  const read = await Promise.all(KEYS.map((key) => readOptional(inputs[key])));
+  const [certificate, privateKey, passphrase, chain] = read;
+  return { certificate, privateKey, passphrase, chain, faults, digest: digestOf(read, faults) };
+}
+
+async function readOptional(
+  input: TlsInput<PemValue | SecretValue> | undefined,
+): Promise<ReadInput | undefined> {
+  return input && readInput(input);
+}
+
+function digestOf(inputs: readonly (ReadInput | undefined)[], faults: readonly ConfigurationFault[]): string {
+  const hash = createHash('sha256');
+  for (const [index, input] of inputs.entries()) {
+    hash.update(`${index}:${input?.fault?.message ?? ''}:`);
+    if (input?.content) hash.update(createHash('sha256').update(input.content.bytes()).digest());
+  }
+  return hash.update(faults.map(({ message }) => message).join('\n')).digest('base64');
+}
+
+async function askSource(
+  source: TlsIdentitySource,
+  clock: Clock,
+): Promise<{ inputs: TlsInputs; faults: ConfigurationFault[] }> {
+  let cancel: (() => void) | undefined;
+  const late = new Promise<never>((_resolve, reject) => {
+    cancel = clock.schedule(() => reject(new SourceTimeout()), SOURCE_TIMEOUT_MS);
+  });
+  try {
+    const pems: unknown = await Promise.race([(async () => source())(), late]);
+    return toInputs(pems);
+  } catch (error) {
+    return {
+      inputs: {},
+      faults: [
+        { option: 'tls', message: `the function failed (${reasonOf(error)}). Look at its vault or store.` },
+      ],
+    };
+  } finally {
+    cancel?.();
+  }
+}
+
+class SourceTimeout extends Error {
+  readonly code = `no answer within ${SOURCE_TIMEOUT_MS / 1000} s`;
+}
+
+/** A vault's error may quote a token: only its code or class is told. */
+function reasonOf(error: unknown): string {
+  const { code, name } = (error ?? {}) as { code?: unknown; name?: unknown };
+  const reason = typeof code === 'string' ? code : typeof name === 'string' ? name : 'unknown reason';
+  return reason.slice(0, 80);
+}
+
+function toInputs(pems: unknown): { inputs: TlsInputs; faults: ConfigurationFault[] } {
+  if (typeof pems !== 'object' || pems === null) {
+    return {
+      inputs: {},
+      faults: [
+        {
+          option: 'tls',
+          message:
+            'the function returned no object. Return { certificate, privateKey, passphrase?, chain? }.',
+        },
+      ],
+    };
+  }
+  const inputs: TlsInputs = {};
+  const faults: ConfigurationFault[] = [];
+  for (const key of KEYS) {
+    const value = (pems as TlsIdentityPems)[key] as unknown;
+    if (value === undefined || value === null) continue;
+    const option = `tls.${key}`;
+    if (typeof value === 'string') inputs[key] = { option, value: new Secret(value) };
+    else if (isFile(value)) inputs[key] = { option, value: { file: value.file } };
+    else faults.push({ option, message: "the function returned neither text nor { file: '...' } for it." });
+  }
+  return { inputs, faults };
+}
+
+function isFile(value: unknown): value is { file: string } {
+  return typeof value === 'object' && typeof (value as { file?: unknown }).file === 'string';
+}

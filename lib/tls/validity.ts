@@ -1,0 +1,71 @@
+import { type CertificateSummary, type ConfigurationFault } from '../errors/index.js';
+import { fault, type ReadInput } from './input.js';
+import { describeCertificate } from './summary.js';
+
+export const DAY_MS = 86_400_000;
+
+/** Days before the end of a certificate at which it is warned of. */
+export const WARNING_DAYS = [30, 7, 1] as const;
+
+/** Whole days left; negative once it has expired. */
+export function daysLeft({ validTo }: CertificateSummary, now: number): number {
+  return Math.floor((validTo.getTime() - now) / DAY_MS);
+}
+
+/** The application certificate's dates, against the clock of this machine. */
+export function checkDates(
+  input: ReadInput,
+  summary: CertificateSummary,
+  now: number,
+): ConfigurationFault | undefined {
+  const name = describeCertificate(summary);
+  if (now >= summary.validTo.getTime()) {
+    return fault(
+      input,
+      `the certificate ${name} expired on ${date(summary.validTo)}. Generate a new one in the developer portal and put it there with its new key.`,
+    );
+  }
+  if (now < summary.validFrom.getTime()) {
+    return fault(
+      input,
+      `the certificate ${name} is not valid before ${date(summary.validFrom)}, and this machine's clock says ${date(new Date(now))}. Check the clock, or wait.`,
+    );
+  }
+  return undefined;
+}
+
+/** The trust anchors: at least one has to be valid now, for with none no server can be verified. */
+export function checkChainDates(
+  input: ReadInput,
+  chain: readonly CertificateSummary[],
+  now: number,
+): { fault?: ConfigurationFault; warnings: string[] } {
+  const ended = chain.filter((summary) => now >= summary.validTo.getTime());
+  const early = chain.filter((summary) => now < summary.validFrom.getTime());
+  if (ended.length + early.length === chain.length) {
+    const first = chain[0];
+    const why = ended.includes(first)
+      ? `expired on ${date(first.validTo)}`
+      : `is not valid before ${date(first.validFrom)}`;
+    const message = `no certificate of the service's chain is valid now: ${describeCertificate(first)} ${why}. Download the chain anew from the developer portal.`;
+    return { fault: fault(input, message), warnings: [] };
+  }
+  const soon = chain.filter(
+    (summary) => !ended.includes(summary) && daysLeft(summary, now) < WARNING_DAYS[0],
+  );
+  return {
+    warnings: [
+      ...ended.map((summary) => chainWarning(input, summary, 'expired on')),
+      ...soon.map((summary) => chainWarning(input, summary, 'expires on')),
+    ],
+  };
+}
+
+/** "2030-01-31T12:00:00Z". */
+export function date(value: Date): string {
+  return value.toISOString().replace(/\.\d+Z$/, 'Z');
+}
+
+function chainWarning({ option }: ReadInput, summary: CertificateSummary, verb: string): string {
+  return `${option}: ${describeCertificate(summary)} of the service's chain ${verb} ${date(summary.validTo)}. Download the chain anew from the developer portal.`;
+}

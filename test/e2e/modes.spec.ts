@@ -1,0 +1,201 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { decodeJwt } from 'jose';
+import { ServiceModule, type ServiceAuthentication, type ServiceEnvironment } from 'nestjs-service';
+import { ServiceSimulator, type SimulatorFace } from 'nestjs-service/testing';
+import { startHost, type Host, type Platform } from '../helpers/start-host.js';
+
+interface Mode {
+  environment: ServiceEnvironment;
+  authentication: ServiceAuthentication;
+  face: SimulatorFace;
+  /** What must arrive. */
+  sends: { appToken: boolean; bearer: boolean; certificate: boolean };
+  more?: { clientCertificate?: boolean; oauthBaseUrl?: boolean };
+}
+
+const modes: Mode[] = [
+  {
+    environment: 'sandbox',
+    authentication: 'app-token',
+    face: 'sandbox',
+    sends: { appToken: true, bearer: false, certificate: false },
+  },
+  {
+    environment: 'sandbox',
+    authentication: 'mtls',
+    face: 'sandbox-mtls',
+    sends: { appToken: true, bearer: false, certificate: true },
+  },
+  {
+    environment: 'sandbox',
+    authentication: 'oauth',
+    face: 'sandbox',
+    sends: { appToken: false, bearer: true, certificate: false },
+  },
+  {
+    environment: 'sandbox',
+    authentication: 'oauth',
+    more: { clientCertificate: true },
+    face: 'sandbox-mtls',
+    sends: { appToken: false, bearer: true, certificate: true },
+  },
+  {
+    environment: 'production',
+    authentication: 'mtls',
+    face: 'base',
+    sends: { appToken: true, bearer: false, certificate: true },
+  },
+  {
+    environment: 'production',
+    authentication: 'oauth',
+    more: { oauthBaseUrl: false },
+    face: 'base',
+    sends: { appToken: false, bearer: true, certificate: false },
+  },
+  {
+    environment: 'production',
+    authentication: 'oauth',
+    face: 'oauth-base',
+    sends: { appToken: false, bearer: true, certificate: false },
+  },
+];
+
+const cases = (['express', 'fastify'] as Platform[]).flatMap((platform) =>
+  modes.map((mode): [string, Platform, Mode] => [
+    `${mode.environment}/${mode.authentication} at ${mode.face} on ${platform}`,
+    platform,
+    mode,
+  ]),
+);
+
+describe('the modes', () => {
+  let simulator: ServiceSimulator;
+  let host: Host | undefined;
+
+  beforeAll(async () => {
+    simulator = await ServiceSimulator.start();
+  });
+  afterEach(async () => {
+    await host?.close();
+    simulator.clearRequests();
+  });
+  afterAll(() => simulator.stop());
+
+  it.each(cases)('%s', async (_, platform, { environment, authentication, face, sends, more }) => {
+    host = await startHost(
+      ServiceModule.forRoot(simulator.moduleOptions({ environment, authentication, ...more })),
+      platform,
+    );
+    const banks = await host.request('GET', '/banks');
+    expect(banks).toMatchObject({ status: 200, body: expect.anything() });
+    const customer = await host.request('POST', '/customers', { app_user_id: 'u-1' });
+    expect(customer).toMatchObject({ status: 201, body: { app_user_id: 'u-1' } });
+
+    const arrived = simulator.apiRequests;
+    expect(arrived.map(({ method, path }) => `${method} ${path}`)).toEqual([
+      'GET /banks/v1',
+      'POST /customers/v1',
+    ]);
+    expect(arrived[1]).toMatchObject({
+      body: '{"app_user_id":"u-1"}',
+      headers: { 'content-type': 'application/json' },
+    });
+    for (const request of arrived) {
+      expect(request.face).toBe(face);
+      expect(request.headers['service-app-token']).toBe(sends.appToken ? simulator.appToken : undefined);
+      expect(request.headers.authorization?.startsWith('Bearer ') ?? false).toBe(sends.bearer);
+      expect(request.certificateSubject).toEqual(
+        sends.certificate ? simulator.application.subject : undefined,
+      );
+    }
+  });
+
+  it.each(modes)(
+    'asks for one token at $environment/$authentication, in a form, and only with oauth',
+    async (mode) => {
+      const { environment, authentication } = mode;
+      host = await startHost(
+        ServiceModule.forRoot(simulator.moduleOptions({ environment, authentication, ...mode.more })),
+      );
+      await host.request('GET', '/banks');
+      await host.request('GET', '/banks');
+      const asked = simulator.tokenRequests;
+      expect(asked).toHaveLength(mode.sends.bearer ? 1 : 0);
+      if (!mode.sends.bearer) return;
+      expect(asked[0]).toMatchObject({
+        environment,
+        method: 'POST',
+        path: '/oauth2/token',
+        headers: { 'content-type': expect.stringMatching(/^application\/x-www-form-urlencoded/) },
+        form: {
+          client_id: simulator.clientId,
+          client_secret: simulator.clientSecret,
+          grant_type: 'client_credentials',
+          scope: 'api',
+        },
+      });
+      expect(asked[0]?.certificateSubject).toBeUndefined();
+    },
+  );
+
+  it('gives the browser a token of the customer, and nothing else, with OAuth credentials', async () => {
+    host = await startHost(
+      ServiceModule.forRoot(
+        simulator.moduleOptions({ environment: 'production', authentication: 'mtls', oauth: true }),
+      ),
+    );
+    const request = {
+      customer_id: 'c-1',
+      permissions: ['identity', 'identity', 'accounts'],
+      bank_identifier: 'b-1',
+    };
+    const { status, body } = await host.request('POST', '/link-session', request);
+    expect(status).toBe(201);
+    const { access_token, ...rest } = body as { access_token: string };
+    expect(rest).toEqual({
+      customer_id: 'c-1',
+      permissions: ['identity', 'accounts'],
+      bank_identifier: 'b-1',
+    });
+    expect(decodeJwt(access_token)).toMatchObject({ scope: 'customer.c-1' });
+    expect(simulator.tokenRequests[0]?.form).toMatchObject({ scope: 'customer.c-1' });
+  });
+
+  it('gives the browser the app token without OAuth, or where the option says so', async () => {
+    host = await startHost(ServiceModule.forRoot(simulator.moduleOptions({ environment: 'sandbox' })));
+    const request = { customer_id: 'c-1', permissions: ['identity'] };
+    expect((await host.request('POST', '/link-session', request)).body).toEqual({
+      app_token: simulator.appToken,
+      customer_id: 'c-1',
+      permissions: ['identity'],
+    });
+    await host.close();
+    const options = simulator.moduleOptions({ environment: 'sandbox', authentication: 'oauth' });
+    host = await startHost(ServiceModule.forRoot({ ...options, linkSdk: { includeAppToken: true } }));
+    expect((await host.request('POST', '/link-session', request)).body).toEqual({
+      app_token: simulator.appToken,
+      access_token: expect.any(String),
+      customer_id: 'c-1',
+      permissions: ['identity'],
+    });
+  });
+
+  it('spells resource paths with a slash at the end where http.trailingSlash says so', async () => {
+    const options = simulator.moduleOptions({ environment: 'sandbox' });
+    host = await startHost(ServiceModule.forRoot({ ...options, http: { trailingSlash: true } }));
+    await host.request('GET', '/banks');
+    await host.request('POST', '/customers', { app_user_id: 'u-2' });
+    expect(simulator.apiRequests.map(({ path }) => path)).toEqual(['/banks/v1/', '/customers/v1/']);
+  });
+
+  it('makes one token request for 1,000 callers at once', async () => {
+    host = await startHost(
+      ServiceModule.forRoot(simulator.moduleOptions({ environment: 'sandbox', authentication: 'oauth' })),
+    );
+    const { ServiceAuthService } = await import('nestjs-service');
+    const auth = host.app.get(ServiceAuthService);
+    const tokens = await Promise.all(Array.from({ length: 1_000 }, () => auth.getApiToken()));
+    expect(new Set(tokens.map(({ accessToken }) => accessToken)).size).toBe(1);
+    expect(simulator.tokenRequests).toHaveLength(1);
+  });
+});

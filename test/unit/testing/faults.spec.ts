@@ -1,0 +1,217 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { request } from 'node:https';
+import { gunzipSync } from 'node:zlib';
+import { type RequestFault, ServiceSimulator } from '../../../lib/testing/index.js';
+import { call, failCode, requestToken } from './plain-client.js';
+
+describe('the faults of ServiceSimulator', () => {
+  let simulator: ServiceSimulator;
+  let url: string;
+  beforeAll(async () => {
+    simulator = await ServiceSimulator.start();
+    url = `${simulator.urls.sandboxUrl}/banks/v1`;
+  });
+  afterEach(() => {
+    simulator.clearFaults();
+    simulator.clearRequests();
+  });
+  afterAll(() => simulator.stop());
+
+  const banks = (target = url) =>
+    call(simulator, target, { headers: { 'service-app-token': simulator.appToken } });
+
+  it.each<[string, RequestFault, object]>([
+    ['a status', { status: 503 }, { status: 503, body: '' }],
+    [
+      'a status with JSON and headers',
+      { status: 429, json: { status: 'X', message: 'y' }, headers: { 'retry-after': '2' } },
+      { status: 429, json: { status: 'X', message: 'y' }, headers: { 'retry-after': '2' } },
+    ],
+    ['a status with a text', { status: 502, body: '<html>' }, { status: 502, body: '<html>' }],
+    ['html', 'html', { status: 200, headers: { 'content-type': 'text/html' } }],
+    ['empty', 'empty', { status: 200, body: '', headers: { 'content-length': '0' } }],
+    [
+      'a redirect',
+      { redirect: 'https://elsewhere.example/' },
+      { status: 302, headers: { location: 'https://elsewhere.example/' } },
+    ],
+    [
+      'a redirect with a status',
+      { redirect: '/banks/v1/', status: 301 },
+      { status: 301, headers: { location: '/banks/v1/' } },
+    ],
+    [
+      'raw',
+      { raw: '{"half":' },
+      { status: 200, body: '{"half":', headers: { 'content-type': 'application/json' } },
+    ],
+    [
+      'raw of a type',
+      { raw: 'x', contentType: 'text/plain', status: 201 },
+      { status: 201, body: 'x', headers: { 'content-type': 'text/plain' } },
+    ],
+  ])('answer %s', async (_, fault, expected) => {
+    const handle = simulator.fail({ fault });
+    const reply = await banks();
+    expect(reply).toMatchObject(expected);
+    expect(simulator.requests).toMatchObject([{ status: reply.status }]);
+    expect(handle.hits).toBe(1);
+    expect((await banks()).status).toBe(200);
+  });
+
+  it.each<[RequestFault & string, string, number | undefined]>([
+    ['reset', 'ECONNRESET', undefined],
+    ['reset-after-headers', 'ECONNRESET', 200],
+    ['truncate', 'ECONNRESET', 200],
+  ])('end the connection: %s', async (fault, code, status) => {
+    simulator.fail({ fault });
+    expect(await failCode(banks())).toBe(code);
+    expect(simulator.requests.map((each) => each.status)).toEqual([status]);
+    expect((await banks()).status).toBe(200);
+  });
+
+  it('truncate after headers and a part of the body', async () => {
+    simulator.fail({ fault: 'truncate' });
+    const received = await new Promise<string>((resolve, reject) => {
+      const outgoing = request(url, { ca: simulator.chain, agent: false }, (response) => {
+        let text = '';
+        response.on('data', (chunk) => (text += chunk));
+        response.on('error', () => resolve(`${response.headers['content-length']}:${text.length}`));
+      });
+      outgoing.on('error', reject).end();
+    });
+    expect(received).toBe('200:100');
+  });
+
+  it('reset before the handshake: no request is read, no handshake counted', async () => {
+    const { total } = simulator.handshakes.sandbox;
+    const handle = simulator.fail({ face: 'sandbox', fault: 'reset-handshake' });
+    expect(await failCode(banks())).toBe('ECONNRESET');
+    expect([handle.hits, simulator.requests.length]).toEqual([1, 0]);
+    expect(simulator.handshakes.sandbox.total).toBe(total);
+    expect((await banks()).status).toBe(200);
+  });
+
+  it('send a TLS alert', async () => {
+    simulator.fail({ fault: { tlsAlert: 'access_denied' } });
+    expect(await failCode(banks())).toBe('ERR_SSL_TLSV1_ALERT_ACCESS_DENIED');
+    expect((await banks()).status).toBe(200);
+  });
+
+  it('hang until the client leaves', async () => {
+    simulator.fail({ fault: 'hang' });
+    const hanging = call(simulator, url, { signal: AbortSignal.timeout(60) });
+    expect((await simulator.waitForRequest(() => true)).status).toBeUndefined();
+    await expect(hanging).rejects.toThrow(/abort/);
+  });
+
+  it('delay the usual answer', async () => {
+    simulator.fail({ fault: { delayMs: 80 } });
+    const start = performance.now();
+    expect((await banks()).status).toBe(200);
+    expect(performance.now() - start).toBeGreaterThan(75);
+  });
+
+  it('trickle without end', async () => {
+    simulator.fail({ fault: { trickleMs: 5 } });
+    const pieces = await new Promise<number>((resolve, reject) => {
+      const outgoing = request(url, { ca: simulator.chain, agent: false }, (response) => {
+        let count = 0;
+        response.on('data', () => (count += 1) === 4 && outgoing.destroy());
+        response.on('error', () => resolve(count));
+      });
+      outgoing.on('error', reject).end();
+    });
+    expect(pieces).toBe(4);
+  });
+
+  it('send a gzip bomb of the size asked for', async () => {
+    simulator.fail({ fault: { gzipBombBytes: 3_000_000 } });
+    const packed = await new Promise<Buffer>((resolve, reject) => {
+      const outgoing = request(url, { ca: simulator.chain, agent: false }, (response) => {
+        const chunks: Buffer[] = [];
+        response
+          .on('data', (chunk: Buffer) => chunks.push(chunk))
+          .on('end', () => resolve(Buffer.concat(chunks)));
+      });
+      outgoing.on('error', reject).end();
+    });
+    expect(packed.length).toBeLessThan(60_000);
+    const text = gunzipSync(packed).toString();
+    expect(text).toHaveLength(3_000_000);
+    expect(JSON.parse(text)).toMatch(/^a+$/);
+  });
+
+  it('change the answer of the token endpoint, and of nothing else', async () => {
+    const handle = simulator.fail({
+      times: 2,
+      fault: { tokenResponse: { expires_in: '60', scope: undefined } },
+    });
+    expect((await banks()).status).toBe(200);
+    const { json } = await requestToken(simulator);
+    expect(json).toEqual({ access_token: expect.any(String), token_type: 'bearer', expires_in: '60' });
+    const refused = await requestToken(simulator, { client_secret: 'wrong' });
+    expect(refused.json).not.toHaveProperty('expires_in');
+    expect(handle.hits).toBe(2);
+  });
+
+  it('hit what matches: face, method, path, condition', async () => {
+    const never = [
+      simulator.fail({ face: 'base', fault: { status: 500 } }),
+      simulator.fail({ face: ['token', 'base'], fault: { status: 500 } }),
+      simulator.fail({ method: 'POST', fault: { status: 500 } }),
+      simulator.fail({ path: '/customers/v1', fault: { status: 500 } }),
+      simulator.fail({ path: /^\/echo/, fault: { status: 500 } }),
+      simulator.fail({ when: ({ headers }) => 'x-absent' in headers, fault: { status: 500 } }),
+    ];
+    expect((await banks()).status).toBe(200);
+    expect(never.map((handle) => handle.hits)).toEqual([0, 0, 0, 0, 0, 0]);
+    simulator.fail({ face: ['sandbox'], method: 'get', path: '/banks/v1', fault: { status: 418 } });
+    expect((await banks(`${url}/?a=b`)).status).toBe(418);
+    simulator.fail({ path: /banks/g, when: ({ path }) => path.endsWith('v1'), fault: { status: 419 } });
+    expect((await banks()).status).toBe(419);
+  });
+
+  it('last as often as told, until stopped or cleared', async () => {
+    const statuses = async (count: number) => {
+      const seen: number[] = [];
+      for (let index = 0; index < count; index += 1) seen.push((await banks()).status);
+      return seen;
+    };
+    simulator.fail({ times: 2, fault: { status: 500 } });
+    simulator.fail({ fault: { status: 501 } });
+    expect(await statuses(4)).toEqual([500, 500, 501, 200]);
+    const endless = simulator.fail({ times: Infinity, fault: { status: 500 } });
+    expect(await statuses(3)).toEqual([500, 500, 500]);
+    endless.stop();
+    expect(await statuses(1)).toEqual([200]);
+    simulator.fail({ fault: { status: 500 } });
+    simulator.clearFaults();
+    expect(await statuses(1)).toEqual([200]);
+  });
+
+  it('come by chance, each on its own', async () => {
+    const throws = [0.1, 0.9, 0.5, 0.3, 0.99, 0.99];
+    const chancy = await ServiceSimulator.start({ random: () => throws.shift() ?? 1 });
+    const handle = chancy.fail({ probability: 0.2, fault: { status: 503 } });
+    chancy.fail({ probability: 0.4, fault: { status: 504 } });
+    const headers = { 'service-app-token': chancy.appToken };
+    const seen: number[] = [];
+    for (let index = 0; index < 4; index += 1) {
+      seen.push((await call(chancy, `${chancy.urls.sandboxUrl}/banks/v1`, { headers })).status);
+    }
+    expect(seen).toEqual([503, 200, 504, 200]);
+    expect(handle.hits).toBe(1);
+    await chancy.stop();
+  });
+
+  it('tell of a condition that throws', async () => {
+    simulator.fail({
+      when: () => {
+        throw new Error('mistake of the test');
+      },
+      fault: 'reset',
+    });
+    expect(await banks()).toMatchObject({ status: 500, json: { message: 'mistake of the test' } });
+  });
+});

@@ -1,0 +1,113 @@
+import { describe, expect, it } from '@jest/globals';
+import { createServer } from 'node:net';
+import { inspect } from 'node:util';
+import { ServiceSimulator } from '../../../lib/testing/index.js';
+import { call, failCode, keptAliveAgent } from './plain-client.js';
+
+describe('starting and stopping ServiceSimulator', () => {
+  const handles = () =>
+    process
+      .getActiveResourcesInfo()
+      .filter((name) => /TCP|TLS|Timeout/.test(name))
+      .sort();
+
+  it('stop() ends connections, hanging calls and timers, leaves nothing, and may be called again', async () => {
+    const before = handles();
+    const simulator = await ServiceSimulator.start({ delayMs: { 'sandbox-mtls': 60_000 } });
+    const agent = keptAliveAgent(simulator, simulator.application);
+    await call(simulator, `${simulator.urls.sandboxUrl}/echo/v1`, { agent });
+    simulator.fail({ fault: 'hang' });
+    const hanging = failCode(call(simulator, `${simulator.urls.baseUrl}/echo/v1`));
+    await simulator.waitForRequest((request) => request.face === 'base');
+    simulator.fail({ fault: { trickleMs: 10 } });
+    const trickling = failCode(call(simulator, `${simulator.urls.baseUrl}/echo/v1`));
+    const delayed = failCode(
+      call(simulator, `${simulator.urls.sandboxMtlsUrl}/echo/v1`, { certificate: simulator.application }),
+    );
+    await simulator.waitForRequest((request) => request.face === 'sandbox-mtls');
+    await simulator.waitForRequest((request) => request.status === undefined);
+    const waiting = simulator.waitForRequest(() => false).catch((error: Error) => error.message);
+    expect(simulator.openConnections).toBeGreaterThanOrEqual(3);
+
+    await Promise.all([simulator.stop(), simulator.stop()]);
+    await simulator.stop();
+    agent.destroy();
+    expect(await hanging).toBe('ECONNRESET');
+    expect(await trickling).toBe('ECONNRESET');
+    expect(await delayed).toBe('ECONNRESET');
+    expect(await waiting).toBe('The simulator was stopped');
+    expect(simulator.openConnections).toBe(0);
+    await new Promise(setImmediate);
+    expect(handles()).toEqual(before);
+    expect(await failCode(call(simulator, simulator.urls.baseUrl))).toBe('ECONNREFUSED');
+    expect(simulator.requests.length).toBeGreaterThan(0);
+  });
+
+  it('is disposable', async () => {
+    const simulator = await ServiceSimulator.start();
+    await simulator[Symbol.asyncDispose]();
+    expect(await failCode(call(simulator, simulator.urls.baseUrl))).toBe('ECONNREFUSED');
+  });
+
+  it('start() uses the ports and credentials given', async () => {
+    const server = createServer().listen(0, '127.0.0.1');
+    await new Promise((resolve) => server.once('listening', resolve));
+    const { port } = server.address() as { port: number };
+    const taken = ServiceSimulator.start({ ports: { sandboxUrl: port } });
+    await expect(taken).rejects.toMatchObject({ code: 'EADDRINUSE' });
+    await new Promise((resolve) => server.close(resolve));
+
+    const clientId = '7d6e7a5e-58a5-4f6d-9d29-02c2cf0a2d0f';
+    const given = { clientId, clientSecret: 'secret', appToken: 'token' };
+    const simulator = await ServiceSimulator.start({ ports: { sandboxUrl: port }, ...given });
+    expect(simulator.urls.sandboxUrl).toBe(`https://127.0.0.1:${port}`);
+    expect(simulator).toMatchObject(given);
+    await simulator.stop();
+  });
+
+  it('two simulators share nothing', async () => {
+    const [one, two] = await Promise.all([ServiceSimulator.start(), ServiceSimulator.start()]);
+    const headers = { authorization: `Bearer ${await one.issueToken()}` };
+    expect((await call(two, `${two.urls.baseUrl}/banks/v1`, { headers })).status).toBe(401);
+    expect([one.requests.length, two.requests.length]).toEqual([0, 1]);
+    expect(one.clientId).not.toBe(two.clientId);
+    expect(one.appToken).not.toBe(two.appToken);
+    await Promise.all([one.stop(), two.stop()]);
+  });
+
+  it('waitForRequest() finds past and future requests, and gives up', async () => {
+    const simulator = await ServiceSimulator.start();
+    const coming = simulator.waitForRequest(({ path }) => path === '/second');
+    await call(simulator, `${simulator.urls.sandboxUrl}/first`);
+    await call(simulator, `${simulator.urls.sandboxUrl}/second`);
+    expect((await coming).path).toBe('/second');
+    expect((await simulator.waitForRequest(({ path }) => path === '/first')).status).toBe(401);
+    const never = simulator.waitForRequest(() => false, 10);
+    await expect(never).rejects.toThrow(
+      'No such request within 10 ms. The last ones: sandbox GET /first, sandbox GET /second',
+    );
+    await simulator.stop();
+  });
+
+  it('keeps a bounded record, live and as it arrived', async () => {
+    const simulator = await ServiceSimulator.start({ maxRequests: 4 });
+    const { requests } = simulator;
+    for (const path of ['/1', '/2', '/3', '/4', '/5?q=%20']) {
+      await call(simulator, simulator.urls.sandboxUrl + path, { headers: { 'X-Mixed': 'Case' } });
+    }
+    expect(requests.map(({ path }) => path)).toEqual(['/3', '/4', '/5?q=%20']);
+    expect(requests[0].headers['x-mixed']).toBe('Case');
+    expect(requests[0].rawHeaders).toContain('X-Mixed');
+    simulator.clearRequests();
+    expect(requests).toEqual([]);
+    await simulator.stop();
+  });
+
+  it('does not print its keys, beyond the application certificate it hands out', async () => {
+    const simulator = await ServiceSimulator.start();
+    const printed = inspect(simulator, { depth: 20, showHidden: true });
+    expect(printed).not.toContain(simulator.clientSecret);
+    expect(printed.match(/PRIVATE KEY/g)?.length ?? 0).toBeLessThanOrEqual(2);
+    await simulator.stop();
+  });
+});

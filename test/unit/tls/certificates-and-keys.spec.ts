@@ -1,0 +1,507 @@
+import { beforeAll, afterAll, describe, expect, it } from '@jest/globals';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { chmod, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { systemClock } from '../../../lib/config/clock.js';
+import { type PemValue, type TlsIdentityPems } from '../../../lib/config/options.js';
+import { type ConfigurationFault } from '../../../lib/errors/index.js';
+import { loadIdentity } from '../../../lib/tls/index.js';
+import {
+  createAuthority,
+  issue,
+  pem,
+  request,
+  type Authority,
+  type Issued,
+} from '../../helpers/certificates.js';
+import { tlsSettings } from './tls-settings.js';
+
+let authority: Authority;
+let app: Issued;
+let other: Issued;
+let folder: string;
+const DAY_MS = 86_400_000;
+const WEAK = {
+  name: 'RSASSA-PKCS1-v1_5',
+  hash: 'SHA-256',
+  modulusLength: 512,
+  publicExponent: new Uint8Array([1, 0, 1]),
+};
+
+beforeAll(async () => {
+  authority = await createAuthority();
+  [app, other] = await Promise.all([authority.client('app'), authority.client('other')]);
+  folder = await mkdtemp(join(tmpdir(), 'tls-'));
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+const load = (pems: TlsIdentityPems) => loadIdentity(tlsSettings(pems), systemClock);
+
+async function faultsOf(pems: TlsIdentityPems): Promise<ConfigurationFault[]> {
+  const { identity, faults } = await load(pems);
+  expect(identity).toBeUndefined();
+  // No message quotes what the PEMs hold.
+  for (const { message } of faults) {
+    expect(message.replaceAll(folder, '')).not.toMatch(/[A-Za-z0-9+/]{40}/);
+  }
+  return faults;
+}
+
+async function onlyFault(pems: TlsIdentityPems): Promise<ConfigurationFault> {
+  const faults = await faultsOf(pems);
+  expect(faults).toHaveLength(1);
+  return faults[0];
+}
+
+async function file(name: string, content: string | Buffer): Promise<{ file: string }> {
+  const path = join(folder, name);
+  await writeFile(path, content);
+  return { file: path };
+}
+
+const der = (value: string) => new X509Certificate(value).raw;
+const good = () => ({ certificate: app.certificate, privateKey: app.key, chain: authority.chain });
+const encrypted = (passphrase: string) =>
+  createPrivateKey(app.key)
+    .export({ type: 'pkcs8', format: 'pem', cipher: 'aes-256-cbc', passphrase })
+    .toString();
+
+describe('Forms that are accepted', () => {
+  const forms: [string, (text: string) => string | Buffer][] = [
+    ['plain text', (text) => text],
+    ['escaped newlines', (text) => text.replaceAll('\n', '\\n')],
+    ['escaped CRLF', (text) => text.replaceAll('\n', '\\r\\n')],
+    ['CRLF', (text) => text.replaceAll('\n', '\r\n')],
+    ['a byte order mark', (text) => `\uFEFF${text}`],
+    ['UTF-16 with a byte order mark', (text) => Buffer.from(`\uFEFF${text}`, 'utf16le')],
+    ['text around the blocks', (text) => `subject=CN = app\nissuer=x\n${text}\nthe end\n`],
+    ['newlines lost to spaces', (text) => text.replaceAll('\n', ' ')],
+    ['quotes around it', (text) => `"${text.replaceAll('\n', '\\n')}"`],
+    ['base64', (text) => Buffer.from(text).toString('base64')],
+    [
+      'base64 in lines',
+      (text) =>
+        Buffer.from(text)
+          .toString('base64')
+          .replace(/(.{76})/g, '$1\n'),
+    ],
+    ['base64 of CRLF', (text) => Buffer.from(text.replaceAll('\n', '\r\n')).toString('base64')],
+  ];
+  it.each(forms)('%s, as a value and in a file', async (_name, form) => {
+    const values: Record<string, PemValue> = {};
+    const files: Record<string, PemValue> = {};
+    for (const [key, text] of Object.entries(good())) {
+      const formed = form(text);
+      files[key] = await file(`${key}.pem`, formed);
+      values[key] = typeof formed === 'string' ? formed : files[key];
+    }
+    for (const pems of [values, files]) {
+      const { identity, faults } = await load(pems);
+      expect(faults).toEqual([]);
+      expect(identity?.certificate?.subject).toBe('CN=app');
+    }
+  });
+
+  it('accepts the application certificate with the chain after it (specification 5.2.4)', async () => {
+    const { identity, certificate } = await load({
+      ...good(),
+      certificate: app.certificate + authority.chain,
+    });
+    expect(identity).toBeDefined();
+    expect(certificate?.subject).toBe('CN=app');
+    expect(certificate?.fingerprint256).toBe(new X509Certificate(app.certificate).fingerprint256);
+  });
+
+  it('accepts an EC key with its parameters before it, in SEC1 form', async () => {
+    const sec1 = createPrivateKey(app.key).export({ type: 'sec1', format: 'pem' }).toString();
+    const parameters = pem('EC PARAMETERS', Buffer.from('06082a8648ce3d030107', 'hex'));
+    expect((await load({ ...good(), privateKey: parameters + sec1 })).faults).toEqual([]);
+  });
+
+  it('accepts encrypted keys, new and traditional, with a passphrase from a file with its newline', async () => {
+    const traditional = createPrivateKey(app.key)
+      .export({ type: 'sec1', format: 'pem', cipher: 'aes-256-cbc', passphrase: 'open sesame' })
+      .toString();
+    const passphrase = await file('passphrase', 'open sesame\n');
+    for (const privateKey of [encrypted('open sesame'), traditional, traditional.replaceAll('\n', '\\n')]) {
+      expect((await load({ ...good(), privateKey, passphrase })).faults).toEqual([]);
+      expect((await load({ ...good(), privateKey, passphrase: 'open sesame' })).faults).toEqual([]);
+    }
+  });
+
+  it('works without any certificate, and with a chain alone', async () => {
+    expect((await load({})).identity?.certificate).toBeUndefined();
+    expect((await load({ chain: authority.intermediate.certificate })).identity).toBeDefined();
+  });
+});
+
+describe('Files', () => {
+  it('names a missing file, a directory and an empty file by option, variable and path', async () => {
+    const directory = join(folder, 'directory');
+    await mkdir(directory);
+    const missing = join(folder, 'nowhere.pem');
+    const faults = await faultsOf({
+      certificate: { file: missing },
+      privateKey: { file: directory },
+      chain: await file('empty.pem', ' \n'),
+    });
+    expect(faults).toEqual([
+      {
+        option: 'tls.certificate',
+        variable: 'SERVICE_TLS_CERTIFICATE_FILE',
+        message: expect.stringMatching(`${missing} does not exist. Check the path`),
+      },
+      {
+        option: 'tls.privateKey',
+        variable: 'SERVICE_TLS_PRIVATE_KEY_FILE',
+        message: expect.stringMatching(`${directory} is a directory`),
+      },
+      {
+        option: 'tls.chain',
+        variable: 'SERVICE_TLS_CHAIN_FILE',
+        message: expect.stringMatching(/empty\.pem is empty/),
+      },
+    ]);
+  });
+
+  it('names a file that may not be read', async () => {
+    const loop = join(folder, 'loop');
+    await symlink(loop, loop);
+    expect((await onlyFault({ ...good(), chain: { file: loop } })).message).toMatch(
+      /loop cannot be read.*circle/,
+    );
+    if (process.getuid?.() === 0) return;
+    const locked = await file('locked.pem', app.key);
+    await chmod(locked.file, 0o000);
+    expect((await onlyFault({ ...good(), privateKey: locked })).message).toMatch(/cannot be read \(EACCES\)/);
+  });
+
+  it('names a missing passphrase file, whether the key needs it or not', async () => {
+    const passphrase = { file: join(folder, 'no-passphrase') };
+    expect((await onlyFault({ ...good(), passphrase })).option).toBe('tls.passphrase');
+    expect((await onlyFault({ ...good(), privateKey: encrypted('x'), passphrase })).message).toMatch(
+      /does not exist/,
+    );
+  });
+
+  it('sees a path where PEM text belongs', async () => {
+    const { message, variable } = await onlyFault({ ...good(), privateKey: '/run/secrets/key.pem' });
+    expect(message).toMatch(
+      /looks like a path: give a file as tls\.privateKey: \{ file: '\.\.\.' \}, or set SERVICE_TLS_PRIVATE_KEY_FILE/,
+    );
+    expect(variable).toBe('SERVICE_TLS_PRIVATE_KEY');
+  });
+});
+
+describe('Foreign formats are named, with the command that converts them', () => {
+  const cases: [string, keyof TlsIdentityPems, () => string | Buffer | Promise<string>, RegExp][] = [
+    [
+      'DER certificate',
+      'certificate',
+      () => der(app.certificate),
+      /certificate in DER.*openssl x509 -inform DER -in \S+foreign -out certificate\.pem/,
+    ],
+    ['DER chain', 'chain', () => der(authority.root.certificate), /certificate in DER.*-out chain\.pem/],
+    [
+      'DER key',
+      'privateKey',
+      () => createPrivateKey(app.key).export({ type: 'pkcs8', format: 'der' }),
+      /private key in DER.*openssl pkey -inform DER/,
+    ],
+    [
+      'DER key, SEC1',
+      'privateKey',
+      () => createPrivateKey(app.key).export({ type: 'sec1', format: 'der' }),
+      /private key in DER/,
+    ],
+    [
+      'encrypted DER key',
+      'privateKey',
+      () =>
+        createPrivateKey(app.key).export({
+          type: 'pkcs8',
+          format: 'der',
+          cipher: 'aes-256-cbc',
+          passphrase: 'x',
+        }),
+      /encrypted private key in DER.*openssl pkcs8 -inform DER/,
+    ],
+    [
+      'OpenSSH key',
+      'privateKey',
+      () => pem('OPENSSH PRIVATE KEY', Buffer.alloc(120)),
+      /OpenSSH format.*ssh-keygen -p -m PEM.*openssl pkey/,
+    ],
+    [
+      'certificate request',
+      'certificate',
+      () => request('app', app.keys),
+      /certificate request.*openssl req -in/,
+    ],
+    [
+      'certificate request in DER',
+      'certificate',
+      async () =>
+        Buffer.from(
+          (await request('app', app.keys)).replace(/-----[^-]+-----|\s/g, ''),
+          'base64',
+        ) as unknown as string,
+      /certificate request.*openssl req -inform DER/,
+    ],
+    [
+      'public key',
+      'privateKey',
+      () => pem('PUBLIC KEY', Buffer.alloc(80)),
+      /public key, not the private key.*openssl pkey -pubin/,
+    ],
+    [
+      'trusted certificate',
+      'certificate',
+      () => pem('TRUSTED CERTIFICATE', der(app.certificate)),
+      /TRUSTED format.*openssl x509/,
+    ],
+    ['PKCS#7', 'chain', () => pem('PKCS7', Buffer.alloc(80)), /PKCS#7.*openssl pkcs7 -print_certs/],
+    [
+      'Java keystore',
+      'certificate',
+      () => Buffer.from('feedfeed000000020000', 'hex'),
+      /Java keystore.*keytool.*openssl pkcs12/,
+    ],
+  ];
+  it.each(cases)('%s', async (_name, key, content, expected) => {
+    const { option, message } = await onlyFault({ ...good(), [key]: await file('foreign', await content()) });
+    expect(option).toBe(`tls.${key}`);
+    expect(message).toMatch(expected);
+  });
+
+  it('PKCS#12, also as base64 in a variable', async () => {
+    // PFX ::= SEQUENCE { version INTEGER 3, authSafe SEQUENCE { 1.2.840.113549.1.7.1, ... (RFC 7292, 4)
+    const bytes = Buffer.concat([
+      Buffer.from('308203e8020103308203ae06092a864886f70d010701', 'hex'),
+      Buffer.alloc(978),
+    ]);
+    const value = bytes.toString('base64');
+    const faults = await faultsOf({
+      certificate: await file('app.p12', bytes),
+      privateKey: value,
+      chain: value,
+    });
+    expect(faults.map(({ message }) => message)).toEqual([
+      expect.stringMatching(/PKCS#12.*openssl pkcs12 -in \S+app\.p12 -clcerts -nokeys -out certificate\.pem/),
+      expect.stringMatching(/PKCS#12.*openssl pkcs12 -in <file> -nocerts -nodes -out private-key\.pem/),
+      expect.stringMatching(/PKCS#12.*-cacerts -nokeys -out chain\.pem/),
+    ]);
+  });
+
+  const ifOpenssl = spawnSync('openssl', ['version']).status === 0 ? it : it.skip;
+  ifOpenssl('the converting command brings what is accepted', async () => {
+    const { file: input } = await file('app.der', der(app.certificate));
+    const output = join(folder, 'converted.pem');
+    const { message } = await onlyFault({ ...good(), certificate: { file: input } });
+    const command = /Convert it: openssl (.*)$/
+      .exec(message)?.[1]
+      .replace('certificate.pem', output)
+      .split(' ');
+    execFileSync('openssl', command ?? []);
+    expect((await load({ ...good(), certificate: { file: output } })).faults).toEqual([]);
+  });
+});
+
+describe('Pairs', () => {
+  it('key of another certificate', async () => {
+    const { option, message } = await onlyFault({ ...good(), privateKey: other.key });
+    expect(option).toBe('tls.privateKey');
+    expect(message).toMatch(/key of another certificate, not of "CN=app" \(SHA-256 /);
+  });
+
+  it("chain's certificate first", async () => {
+    const { option, message } = await onlyFault({
+      ...good(),
+      certificate: authority.chain + app.certificate,
+    });
+    expect(option).toBe('tls.certificate');
+    expect(message).toMatch(
+      /begins with a certificate of the chain, "CN=Service Intermediate".*"CN=app".*at place 3\. Put the application certificate first/,
+    );
+  });
+
+  it('certificate and key swapped', async () => {
+    const { message } = await onlyFault({ ...good(), certificate: app.key, privateKey: app.certificate });
+    expect(message).toMatch(
+      /holds the private key, and tls\.privateKey \(SERVICE_TLS_PRIVATE_KEY\) holds the certificate: the two are swapped/,
+    );
+  });
+
+  it('certificate and chain swapped', async () => {
+    const { message } = await onlyFault({ ...good(), certificate: authority.chain, chain: app.certificate });
+    expect(message).toMatch(/stands in tls\.chain: application certificate and chain are swapped/);
+  });
+
+  it('the chain in place of the certificate', async () => {
+    expect((await onlyFault({ ...good(), certificate: authority.chain })).message).toMatch(
+      /certificate authority's certificate, "CN=Service Intermediate"/,
+    );
+  });
+
+  it('the same file given for both', async () => {
+    const withKey = await onlyFault({ ...good(), certificate: app.key });
+    expect(withKey.message).toMatch(/holds a private key where the application certificate is expected/);
+    const withCertificate = await onlyFault({ ...good(), privateKey: app.certificate });
+    expect(withCertificate.message).toMatch(/holds a certificate where the private key is expected/);
+  });
+
+  it('certificate without key, key without certificate: at the option that is missing', async () => {
+    expect(await onlyFault({ certificate: app.certificate })).toEqual({
+      option: 'tls.privateKey',
+      variable: 'SERVICE_TLS_PRIVATE_KEY',
+      message: expect.stringMatching(/is missing: tls\.certificate is set/),
+    });
+    expect(await onlyFault({ privateKey: await file('key.pem', app.key) })).toEqual({
+      option: 'tls.certificate',
+      variable: 'SERVICE_TLS_CERTIFICATE',
+      message: expect.stringMatching(/is missing: tls\.privateKey is set/),
+    });
+  });
+
+  it('private key inside the certificate or chain file', async () => {
+    const faults = await faultsOf({
+      certificate: app.certificate + app.key,
+      privateKey: app.key,
+      chain: authority.chain + other.key,
+    });
+    expect(faults.map(({ option }) => option)).toEqual(['tls.certificate', 'tls.chain']);
+    for (const { message } of faults)
+      expect(message).toMatch(/holds a private key beside certificates. Take it out/);
+    const openssh = pem('OPENSSH PRIVATE KEY', Buffer.alloc(120));
+    expect((await onlyFault({ ...good(), chain: authority.chain + openssh })).message).toMatch(
+      /private key beside/,
+    );
+  });
+
+  it('several private keys', async () => {
+    expect((await onlyFault({ ...good(), privateKey: app.key + other.key })).message).toMatch(
+      /holds 2 private keys/,
+    );
+  });
+});
+
+describe('Encrypted keys', () => {
+  it('without a passphrase', async () => {
+    const { option, message } = await onlyFault({ ...good(), privateKey: encrypted('x') });
+    expect(option).toBe('tls.privateKey');
+    expect(message).toMatch(
+      /encrypted key and there is no passphrase. Set tls\.passphrase \(SERVICE_TLS_PASSPHRASE\), or decrypt the key: openssl pkey/,
+    );
+  });
+
+  it('with a wrong passphrase', async () => {
+    const { option, variable, message } = await onlyFault({
+      ...good(),
+      privateKey: encrypted('x'),
+      passphrase: 'wrong one',
+    });
+    expect([option, variable]).toEqual(['tls.passphrase', 'SERVICE_TLS_PASSPHRASE']);
+    expect(message).toMatch(/does not open the private key/);
+    expect(message).not.toMatch('wrong one');
+  });
+});
+
+describe('Garbage', () => {
+  const cut = (text: string) => text.slice(0, text.length - 60);
+  const rows: [string, () => string, RegExp][] = [
+    ['garbage', () => 'this is no chain', /holds no PEM/],
+    ['truncated', () => cut(authority.chain), /is truncated/],
+    ['begun too late', () => authority.chain.slice(40), /is truncated/],
+    ['empty', () => '', /is empty/],
+    [
+      'a certificate of nonsense',
+      () => pem('CERTIFICATE', Buffer.alloc(100, 7)),
+      /block 1 of the value is no readable certificate/,
+    ],
+    [
+      'a second certificate of nonsense',
+      () => authority.root.certificate + pem('CERTIFICATE', Buffer.alloc(9)),
+      /block 2 of/,
+    ],
+    ['no certificate', () => pem('DH PARAMETERS', Buffer.alloc(20)), /no certificate/],
+  ];
+  it.each(rows)('%s: chain and certificate', async (_name, content, expected) => {
+    for (const key of ['chain', 'certificate'] as const) {
+      const faults = await faultsOf({ ...good(), [key]: content() });
+      expect(faults[0]).toMatchObject({ option: `tls.${key}`, message: expect.stringMatching(expected) });
+    }
+  });
+
+  it('a damaged private key', async () => {
+    const fault = await onlyFault({ ...good(), privateKey: pem('PRIVATE KEY', Buffer.alloc(100, 7)) });
+    expect(fault.message).toMatch(/private key that cannot be read/);
+    expect((await onlyFault({ ...good(), privateKey: cut(app.key) })).message).toMatch(/is truncated/);
+    expect((await onlyFault({ ...good(), privateKey: 'nonsense' })).message).toMatch(/BEGIN PRIVATE KEY/);
+  });
+
+  it('a function that fails or returns nonsense', async () => {
+    const ask = async (source: () => unknown) =>
+      (await loadIdentity({ source: source as never, reload: true }, systemClock)).faults;
+    const failing = await ask(() =>
+      Promise.reject(Object.assign(new Error('token s.123 refused'), { code: 'EVAULT' })),
+    );
+    expect(failing).toEqual([{ option: 'tls', message: expect.stringMatching(/failed \(EVAULT\)/) }]);
+    expect((await ask(() => undefined))[0].message).toMatch(/returned no object/);
+    expect((await ask(() => ({ chain: 7 })))[0]).toMatchObject({ option: 'tls.chain' });
+    expect(await ask(() => good())).toEqual([]);
+  });
+
+  it('a key too weak for OpenSSL is named, not thrown', async () => {
+    const weak = await issue('weak', { algorithm: WEAK });
+    const fault = await onlyFault({ certificate: weak.certificate, privateKey: weak.key });
+    expect(fault.message).toMatch(/OpenSSL does not accept the certificate and key \(ERR_/);
+  });
+});
+
+describe('Dates', () => {
+  const at = (days: number) => new Date(Date.now() + days * DAY_MS);
+
+  it('expired and not yet valid: errors with date and remedy', async () => {
+    const expired = await authority.client('old', { notBefore: at(-20), notAfter: at(-2) });
+    const message = (await onlyFault({ certificate: expired.certificate, privateKey: expired.key })).message;
+    expect(message).toMatch(`expired on ${at(-2).toISOString().slice(0, 10)}`);
+    expect(message).toMatch(/Generate a new one in the developer portal/);
+    const early = await authority.client('new', { notBefore: at(2), notAfter: at(9) });
+    expect((await onlyFault({ certificate: early.certificate, privateKey: early.key })).message).toMatch(
+      /is not valid before/,
+    );
+  });
+
+  it('a chain none of which is valid: error; one of several expired, or ending soon: warning', async () => {
+    const expired = await issue('Old Root', { ca: true, notBefore: at(-20), notAfter: at(-2) });
+    const soon = await issue('Root ending', { ca: true, notAfter: at(20) });
+    expect((await onlyFault({ ...good(), chain: expired.certificate })).message).toMatch(
+      /no certificate of the service's chain is valid now/,
+    );
+    const { identity, warnings } = await load({
+      ...good(),
+      chain: expired.certificate + soon.certificate + authority.chain,
+    });
+    expect(identity).toBeDefined();
+    expect(warnings).toEqual([
+      expect.stringMatching(/"CN=Old Root".*expired on/),
+      expect.stringMatching(/"CN=Root ending".*expires on/),
+    ]);
+  });
+
+  it('reports all faults of an identity at once', async () => {
+    const expired = await authority.client('old', { notBefore: at(-20), notAfter: at(-2) });
+    const faults = await faultsOf({
+      certificate: expired.certificate,
+      privateKey: other.key,
+      chain: 'nonsense',
+    });
+    expect(faults.map(({ option }) => option).sort()).toEqual([
+      'tls.certificate',
+      'tls.chain',
+      'tls.privateKey',
+    ]);
+  });
+});

@@ -1,0 +1,334 @@
+import { afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { type ServerResponse } from 'node:http';
+import * as https from 'node:https';
+import * as tls from 'node:tls';
+import { inspect } from 'node:util';
+import axios from 'axios';
+import { systemClock } from '../../../lib/config/clock.js';
+import { IdentityAgent, loadIdentity } from '../../../lib/tls/index.js';
+import { createAuthority, type Authority, type Issued } from '../../helpers/certificates.js';
+import { call, mtlsServer, until, type MtlsServer, type MtlsServerOptions } from './mtls-server.js';
+import { tlsSettings } from './tls-settings.js';
+
+let authority: Authority;
+let first: Issued;
+let second: Issued;
+const open: { close(): Promise<void> }[] = [];
+
+beforeAll(async () => {
+  authority = await createAuthority();
+  [first, second] = await Promise.all([authority.client('first'), authority.client('second')]);
+});
+afterEach(async () => {
+  for (const each of open.splice(0).reverse()) await each.close();
+});
+
+async function server(options?: MtlsServerOptions): Promise<MtlsServer> {
+  const started = await mtlsServer(authority, options);
+  open.push(started);
+  return started;
+}
+
+async function contextOf(
+  client: Issued | undefined,
+  chain: string | undefined = authority.chain,
+): Promise<tls.SecureContext> {
+  const pems = client ? { certificate: client.certificate, privateKey: client.key } : {};
+  const { identity, faults } = await loadIdentity(tlsSettings({ ...pems, chain }), systemClock);
+  expect(faults).toEqual([]);
+  return (identity as { apiContext: tls.SecureContext }).apiContext;
+}
+
+async function agent(client: Issued | undefined = first, settings = {}): Promise<IdentityAgent> {
+  const made = new IdentityAgent(await contextOf(client), { maxSockets: 50, ...settings });
+  open.push({ close: () => made.close(0, systemClock) });
+  return made;
+}
+
+/** Runs `count` calls with so many at a time. */
+async function run(count: number, concurrency: number, one: () => Promise<unknown>): Promise<void> {
+  let left = count;
+  const worker = async () => {
+    while (left-- > 0) await one();
+  };
+  await Promise.all(Array.from({ length: concurrency }, worker));
+}
+
+describe('Connections', () => {
+  it('500 calls at concurrency 20 make at most 20 handshakes', async () => {
+    const { url, ...seen } = await server();
+    const live = open[0] as MtlsServer;
+    const used = await agent();
+    await run(500, 20, () => call(url, used));
+    expect(live.subjects).toHaveLength(500);
+    expect(new Set(live.subjects)).toEqual(new Set(['first']));
+    expect(live.handshakes).toBeLessThanOrEqual(20);
+    expect(seen.handshakes).toBe(0);
+  });
+
+  it.each(['TLSv1.2', 'TLSv1.3'] as const)('resumes its session after idle closing, %s', async (version) => {
+    const live = await server({ minVersion: version, maxVersion: version });
+    const used = await agent(first, { idleTimeoutMs: 30 });
+    await call(live.url, used);
+    await until(() => live.sockets.size === 0);
+    expect((await call(live.url, used)).reused).toBe(false);
+    expect([live.handshakes, live.resumed]).toEqual([2, 1]);
+    expect(live.subjects).toEqual(['first', 'first']);
+  });
+
+  it("heeds the server's keep-alive hint, though its own idle time is longer", async () => {
+    const live = await server({
+      onRequest: (_request, response) => response.setHeader('Keep-Alive', 'timeout=1').end('{}'),
+    });
+    const used = await agent();
+    await call(live.url, used);
+    // Node takes a second off the hint: nothing is left, so the connection is not kept.
+    expect((await call(live.url, used)).reused).toBe(false);
+  });
+
+  it('does not cut, nor time out, a call that takes longer than the idle time', async () => {
+    const waiting: ServerResponse[] = [];
+    const live = await server({ onRequest: (_request, response) => void waiting.push(response) });
+    const used = await agent(first, { idleTimeoutMs: 40 });
+    for (let round = 0; round < 2; round++) {
+      let timeouts = 0;
+      const answered = new Promise<number | undefined>((resolve, reject) => {
+        const request = https.request(live.url, { agent: used }, (response) => {
+          response.resume().on('end', () => resolve(response.statusCode));
+        });
+        request.on('timeout', () => timeouts++);
+        request.on('error', reject).end();
+      });
+      await until(() => waiting.length === 1);
+      await new Promise((resolve) => setTimeout(resolve, 120));
+      waiting.pop()?.end('{}');
+      expect(await answered).toBe(200);
+      expect(timeouts).toBe(0);
+    }
+    expect(live.handshakes).toBe(1);
+  });
+
+  it("honours a request's own time-out, also on a connection used again and equal to the idle time", async () => {
+    let answer = true;
+    const live = await server({ onRequest: (_request, response) => void (answer && response.end('{}')) });
+    const used = await agent(first, { idleTimeoutMs: 50 });
+    await call(live.url, used);
+    answer = false;
+    await new Promise<void>((resolve, reject) => {
+      const request = https.request(live.url, { agent: used, timeout: 50 }, () =>
+        reject(new Error('answered')),
+      );
+      request.on('timeout', () => request.destroy()).on('error', () => resolve());
+      request.end();
+    });
+  });
+
+  it('keeps to maxSockets', async () => {
+    let most = 0;
+    const live = await server({
+      onRequest: (_request, response) => {
+        most = Math.max(most, (open[0] as MtlsServer).sockets.size);
+        setImmediate(() => response.end('{}'));
+      },
+    });
+    const used = await agent(first, { maxSockets: 3 });
+    await run(60, 20, () => call(live.url, used));
+    expect(most).toBe(3);
+    expect(live.handshakes).toBe(3);
+  });
+
+  it('serves axios with its own adapter', async () => {
+    const live = await server();
+    const used = await agent();
+    const { status } = await axios.get(live.url, { httpsAgent: used, proxy: false });
+    expect([status, live.subjects]).toEqual([200, ['first']]);
+  });
+
+  it('names a pool by where it goes, and joins no PEM', async () => {
+    const used = await agent();
+    const pems = { ca: authority.chain, cert: first.certificate, key: first.key };
+    expect(used.getName({ host: 'api', port: 443, ...pems })).toBe('api:443:::');
+    expect(used.getName({ host: 'api', port: 443, servername: 'a', ...pems })).not.toMatch('BEGIN');
+  });
+
+  it('works with an intermediate as its only anchor', async () => {
+    const live = await server();
+    const used = new IdentityAgent(await contextOf(first, authority.intermediate.certificate), {
+      maxSockets: 1,
+    });
+    open.push({ close: () => used.close(0, systemClock) });
+    expect((await call(live.url, used)).status).toBe(200);
+  });
+});
+
+describe('The server is always verified', () => {
+  const attempts: [string, https.RequestOptions & Record<string, unknown>][] = [
+    ['nothing special', {}],
+    ['rejectUnauthorized', { rejectUnauthorized: false }],
+    ['checkServerIdentity', { checkServerIdentity: () => undefined, rejectUnauthorized: false }],
+    ['a context of its own', { secureContext: tls.createSecureContext(), rejectUnauthorized: false }],
+    ['pskCallback', { pskCallback: () => null, rejectUnauthorized: false }],
+  ];
+
+  it.each(attempts)('not switched off by %s: foreign authority', async (_name, options) => {
+    const foreign = await createAuthority('Foreign');
+    const live = await mtlsServer(foreign, { demandCertificate: false });
+    open.push(live);
+    const used = await agent();
+    const trusting = { ...options, ca: foreign.chain };
+    await expect(call(live.url, used, trusting)).rejects.toMatchObject({
+      code: expect.stringMatching(/^(SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_)/),
+    });
+    expect(live.subjects).toEqual([]);
+  });
+
+  it.each(attempts)('not switched off by %s: wrong host name', async (_name, options) => {
+    const live = await server();
+    const used = await agent();
+    const refused = call(live.url, used, { ...options, servername: 'elsewhere.example' });
+    await expect(refused).rejects.toMatchObject({ code: 'ERR_TLS_CERT_ALTNAME_INVALID' });
+    expect(live.subjects).toEqual([]);
+  });
+
+  it('not by NODE_TLS_REJECT_UNAUTHORIZED, nor by changing the options of the agent', async () => {
+    const foreign = await mtlsServer(await createAuthority('Foreign'), { demandCertificate: false });
+    open.push(foreign);
+    const used = await agent();
+    Object.assign(used.options, { rejectUnauthorized: false, ca: [] });
+    process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0';
+    try {
+      await expect(call(foreign.url, used)).rejects.toThrow(/self.signed|unable to/);
+    } finally {
+      delete process.env.NODE_TLS_REJECT_UNAUTHORIZED;
+    }
+  });
+
+  it('not by a session the request brings along', async () => {
+    const live = await server();
+    const session = await new Promise<Buffer>((resolve) => {
+      const options = {
+        port: live.port,
+        host: '127.0.0.1',
+        ca: authority.chain,
+        cert: first.certificate,
+        key: first.key,
+      };
+      const socket = tls.connect(options, () => socket.write('GET / HTTP/1.1\r\nhost: a\r\n\r\n'));
+      socket.on('data', () => undefined).once('session', (made) => resolve(made));
+      open.push({ close: async () => void socket.destroy() });
+    });
+    const used = await agent();
+    const refused = call(live.url, used, { session, servername: 'elsewhere.example' });
+    await expect(refused).rejects.toMatchObject({ code: 'ERR_TLS_CERT_ALTNAME_INVALID' });
+  });
+
+  it('speaks TLS 1.2 at least, whatever is asked for', async () => {
+    const live = await server({ minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'ALL:@SECLEVEL=0' });
+    const used = await agent();
+    const options = { minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'ALL:@SECLEVEL=0' } as const;
+    await expect(call(live.url, used, options)).rejects.toThrow(/alert protocol version/);
+  });
+});
+
+describe('A new identity', () => {
+  it('serves new calls at once while those in flight finish on the old; then the old connections close', async () => {
+    const waiting: ServerResponse[] = [];
+    const live = await server({ onRequest: (_request, response) => void waiting.push(response) });
+    const used = await agent();
+    const before = [call(live.url, used), call(live.url, used)];
+    await until(() => waiting.length === 2);
+    waiting.shift()?.end('{}');
+    await before[0];
+
+    used.use(await contextOf(second));
+    await until(() => live.sockets.size === 1);
+    const after = call(live.url, used);
+    await until(() => live.subjects.length === 3);
+    expect(live.subjects).toEqual(['first', 'first', 'second']);
+    for (const response of waiting.splice(0)) response.end('{}');
+    expect((await before[1]).status).toBe(200);
+    expect((await after).status).toBe(200);
+    await until(() => live.sockets.size === 1);
+    expect(live.resumed).toBe(0);
+
+    const again = call(live.url, used);
+    await until(() => waiting.length === 1);
+    waiting.pop()?.end('{}');
+    expect((await again).reused).toBe(true);
+    expect(live.subjects.at(-1)).toBe('second');
+  });
+
+  it('is used by calls that were still waiting for a connection', async () => {
+    const waiting: ServerResponse[] = [];
+    const live = await server({ onRequest: (_request, response) => void waiting.push(response) });
+    const used = await agent(first, { maxSockets: 1 });
+    const calls = [call(live.url, used), call(live.url, used), call(live.url, used)];
+    await until(() => waiting.length === 1);
+    used.use(await contextOf(second));
+    for (let answered = 0; answered < 3; answered++) {
+      await until(() => waiting.length > 0);
+      waiting.shift()?.end('{}');
+    }
+    await Promise.all(calls);
+    expect(live.subjects).toEqual(['first', 'second', 'second']);
+  });
+
+  it('loses no call under load, ten times over', async () => {
+    const live = await server();
+    const used = await agent();
+    const contexts = [await contextOf(second), await contextOf(first)];
+    let done = 0;
+    const swaps = (async () => {
+      for (let swap = 1; swap <= 10; swap++) {
+        await until(() => done >= swap * 80);
+        used.use(contexts[swap % 2]);
+      }
+    })();
+    await Promise.all([
+      swaps,
+      run(1_000, 20, async () => {
+        const { status } = await call(live.url, used);
+        if (status === 200) done++;
+      }),
+    ]);
+    expect(done).toBe(1_000);
+    expect(new Set(live.subjects)).toEqual(new Set(['first', 'second']));
+  });
+});
+
+describe('Closing', () => {
+  it('closes idle connections at once, waits for calls in flight, takes no more', async () => {
+    const waiting: ServerResponse[] = [];
+    const live = await server({ onRequest: (_request, response) => void waiting.push(response) });
+    const used = await agent();
+    const inFlight = call(live.url, used);
+    await until(() => waiting.length === 1);
+    const closed = used.close(60_000, systemClock);
+    await expect(call(live.url, used)).rejects.toMatchObject({ code: 'ERR_AGENT_CLOSED' });
+    waiting[0].end('{}');
+    expect((await inFlight).status).toBe(200);
+    await closed;
+    await until(() => live.sockets.size === 0);
+  });
+
+  it('cuts what is not done after the grace, waiting calls included', async () => {
+    const live = await server({ onRequest: () => undefined });
+    const used = await agent(first, { maxSockets: 1 });
+    const calls = [call(live.url, used), call(live.url, used)];
+    const outcomes = Promise.allSettled(calls);
+    await until(() => live.subjects.length === 1);
+    await used.close(20, systemClock);
+    expect((await outcomes).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+    await until(() => live.sockets.size === 0);
+    expect(live.subjects).toHaveLength(1);
+  });
+});
+
+it('shows no key to inspect or JSON, at any depth, with connections open', async () => {
+  const live = await server();
+  const used = await agent();
+  await call(live.url, used);
+  const shown = inspect(used, { depth: 20, showHidden: true, getters: true }) + JSON.stringify(used);
+  expect(shown).not.toMatch(/PRIVATE KEY|BEGIN CERT/);
+  expect(shown).not.toMatch(first.key.split('\n')[1]);
+});

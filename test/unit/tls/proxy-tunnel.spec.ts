@@ -1,0 +1,181 @@
+import { afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import * as http from 'node:http';
+import * as https from 'node:https';
+import * as net from 'node:net';
+import { once } from 'node:events';
+import { inspect } from 'node:util';
+import { systemClock } from '../../../lib/config/clock.js';
+import { Secret } from '../../../lib/config/secret.js';
+import { IdentityAgent, loadIdentity } from '../../../lib/tls/index.js';
+import { createAuthority, type Authority, type Issued } from '../../helpers/certificates.js';
+import { call, mtlsServer, until, type MtlsServer } from './mtls-server.js';
+import { tlsSettings } from './tls-settings.js';
+
+let authority: Authority;
+let client: Issued;
+const open: (() => Promise<void>)[] = [];
+
+beforeAll(async () => {
+  authority = await createAuthority();
+  client = await authority.client('app');
+});
+afterEach(async () => {
+  for (const close of open.splice(0).reverse()) await close();
+});
+
+interface Proxy {
+  port: number;
+  heads: string[];
+  tunnels: number;
+}
+
+/** A real proxy; records the head of each CONNECT and every byte before the tunnel stands. */
+async function proxyServer(
+  onConnect?: (socket: net.Socket) => void,
+  options?: https.ServerOptions,
+): Promise<Proxy> {
+  const proxy: Proxy = { port: 0, heads: [], tunnels: 0 };
+  const server = options ? https.createServer(options) : http.createServer();
+  const sockets = new Set<net.Socket>();
+  server.on('connect', (request: http.IncomingMessage, socket: net.Socket) => {
+    sockets.add(socket.on('error', () => undefined).on('close', () => sockets.delete(socket)));
+    proxy.heads.push(JSON.stringify([request.method, request.url, request.headers]));
+    if (onConnect) return onConnect(socket);
+    proxy.tunnels++;
+    const upstream = net.connect(Number(request.url?.split(':')[1]), '127.0.0.1', () => {
+      socket.write('HTTP/1.1 200 Connection established\r\n\r\n');
+      upstream.pipe(socket).pipe(upstream);
+    });
+    upstream.on('error', () => socket.destroy()).on('close', () => socket.destroy());
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  proxy.port = (server.address() as net.AddressInfo).port;
+  open.push(async () => {
+    sockets.forEach((socket) => socket.destroy());
+    server.close();
+    server.closeAllConnections();
+  });
+  return proxy;
+}
+
+async function target(): Promise<MtlsServer> {
+  const live = await mtlsServer(authority);
+  open.push(() => live.close());
+  return live;
+}
+
+async function agentThrough(proxy: string, settings = {}): Promise<IdentityAgent> {
+  const pems = { certificate: client.certificate, privateKey: client.key, chain: authority.chain };
+  const { identity } = await loadIdentity(tlsSettings(pems), systemClock);
+  if (!identity) throw new Error('no identity');
+  const agent = new IdentityAgent(identity.apiContext, {
+    maxSockets: 5,
+    proxy: new Secret(proxy),
+    ...settings,
+  });
+  open.push(() => agent.close(0, systemClock));
+  return agent;
+}
+
+describe('Through a proxy', () => {
+  it('tunnels with CONNECT; the proxy gets its own credentials and none of ours', async () => {
+    const live = await target();
+    const proxy = await proxyServer();
+    const agent = await agentThrough(`http://us%40er:p%20w@127.0.0.1:${proxy.port}`);
+    for (let round = 0; round < 3; round++) {
+      const headers = { 'service-app-token': 'app-token', authorization: 'Bearer token' };
+      expect((await call(live.url, agent, { headers })).reused).toBe(round > 0);
+    }
+    expect(live.subjects).toEqual(['app', 'app', 'app']);
+    const basic = `Basic ${Buffer.from('us@er:p w').toString('base64')}`;
+    const headers = { host: `127.0.0.1:${live.port}`, 'proxy-authorization': basic };
+    const { connection: _connection, ...seen } = (
+      JSON.parse(proxy.heads[0]) as [string, string, Record<string, string>]
+    )[2];
+    expect(seen).toEqual(headers);
+    expect(proxy.heads).toHaveLength(1);
+    const shown = inspect(agent, { depth: 20, showHidden: true, getters: true });
+    expect(shown).not.toMatch(/p%20w|p w|PRIVATE KEY|BEGIN CERT/);
+  });
+
+  it('keeps to maxSockets, resumes sessions, verifies the target', async () => {
+    const live = await target();
+    const proxy = await proxyServer();
+    const agent = await agentThrough(`http://127.0.0.1:${proxy.port}`, { idleTimeoutMs: 30 });
+    await Promise.all(Array.from({ length: 40 }, () => call(live.url, agent)));
+    expect(proxy.tunnels).toBe(5);
+    await until(() => live.sockets.size === 0);
+    await call(live.url, agent);
+    expect(live.resumed).toBe(1);
+    const refused = call(live.url, agent, { servername: 'elsewhere.example', rejectUnauthorized: false });
+    await expect(refused).rejects.toMatchObject({ code: 'ERR_TLS_CERT_ALTNAME_INVALID' });
+  });
+
+  it('carries large bodies both ways', async () => {
+    const live = await mtlsServer(authority, {
+      onRequest: (request, response) => void request.pipe(response),
+    });
+    open.push(() => live.close());
+    const proxy = await proxyServer();
+    const agent = await agentThrough(`http://127.0.0.1:${proxy.port}`);
+    const body = 'x'.repeat(3_000_000);
+    const echoed = await new Promise<number>((resolve, reject) => {
+      const request = https.request(live.url, { agent, method: 'POST' }, (response) => {
+        let length = 0;
+        response.on('data', (chunk: Buffer) => (length += chunk.length)).on('end', () => resolve(length));
+      });
+      request.on('error', reject).end(body);
+    });
+    expect(echoed).toBe(body.length);
+  });
+
+  it('verifies a proxy that speaks TLS itself', async () => {
+    const live = await target();
+    const proxy = await proxyServer(undefined, { cert: authority.serverChain, key: authority.server.key });
+    const agent = await agentThrough(`https://127.0.0.1:${proxy.port}`);
+    await expect(call(live.url, agent)).rejects.toMatchObject({
+      code: expect.stringMatching(/SELF_SIGNED|UNABLE_TO/),
+    });
+    expect(proxy.heads).toEqual([]);
+  });
+
+  it('a refusal, a reset and no proxy at all reach the request as errors, and no call hangs', async () => {
+    const live = await target();
+    const refusing = await proxyServer((socket) =>
+      socket.end('HTTP/1.1 407 Proxy Authentication Required\r\n\r\n'),
+    );
+    const agent = await agentThrough(`http://user:wrong@127.0.0.1:${refusing.port}`, { maxSockets: 2 });
+    const outcomes = await Promise.allSettled(Array.from({ length: 6 }, () => call(live.url, agent)));
+    for (const outcome of outcomes) {
+      expect(outcome).toMatchObject({ status: 'rejected', reason: { code: 'ERR_PROXY_TUNNEL' } });
+      expect(inspect(outcome, { depth: 9, showHidden: true })).not.toMatch(/wrong/);
+      expect(String((outcome as PromiseRejectedResult).reason)).toMatch(
+        /status 407: check the user and password/,
+      );
+    }
+    const resetting = await proxyServer((socket) => void socket.destroy());
+    await expect(
+      call(live.url, await agentThrough(`http://127.0.0.1:${resetting.port}`)),
+    ).rejects.toMatchObject({ code: 'ECONNRESET' });
+    await expect(call(live.url, await agentThrough('http://127.0.0.1:1'))).rejects.toMatchObject({
+      code: 'ECONNREFUSED',
+    });
+    expect(live.subjects).toEqual([]);
+  });
+
+  it('a call given up while the tunnel is built ends, and so does the tunnel', async () => {
+    const live = await target();
+    let held: net.Socket | undefined;
+    const holding = await proxyServer((socket) => void (held = socket));
+    const agent = await agentThrough(`http://127.0.0.1:${holding.port}`);
+    const request = https.request(live.url, { agent });
+    const failed = once(request, 'error').catch((error: unknown) => [error]);
+    request.end();
+    await until(() => held !== undefined);
+    const gone = once(held as net.Socket, 'close');
+    request.destroy();
+    expect(await failed).toHaveLength(1);
+    await gone;
+  });
+});
