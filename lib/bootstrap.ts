@@ -43,7 +43,8 @@ export async function bootstrap(
     clock: systemClock,
     log: (level, message) => logger[level](message),
   });
-  const options = [...variables.faults, ...resolution.faults];
+  const ambiguous = new Set(variables.faults.map(({ option }) => option));
+  const options = [...variables.faults, ...resolution.faults.filter(({ option }) => !ambiguous.has(option))];
   if (options.length > 0 || !resolution.options || !opened.identity) {
     await opened.identity?.close();
     throw faultsError(options, opened.faults, opened.certificate);

@@ -1,8 +1,8 @@
-import { ConfigurableModuleBuilder, type Provider } from '@nestjs/common';
+import { ConfigurableModuleBuilder, type Provider, type Type } from '@nestjs/common';
 import { type ServiceModuleOptions } from './config/options.js';
 import { hideOptions } from './given-options.js';
 import { publicProviders } from './public-providers.js';
-import { getServiceToken } from './service-token.js';
+import { getServiceToken, privateToken } from './service-token.js';
 
 /** What forRoot and forRootAsync take beside the options. */
 export interface ServiceModuleExtras {
@@ -37,9 +37,9 @@ const builder = new ConfigurableModuleBuilder<ServiceModuleOptions>({
         ...(definition.providers ?? []).map((provider) => hideOptions(provider, OPTIONS)),
         ...(extras.extraProviders ?? []),
         { provide: MODULE_NAME, useValue: { name: extras.name } },
-        ...namedProviders(extras.name),
+        ...publicProviders.map((type) => publicAlias(type, extras.name)),
       ],
-      // A named module exports its named tokens only: two modules must not compete for one class.
+      // A named module knows its named tokens only: two modules must not compete for one class.
       exports: publicProviders.map((type) => getServiceToken(type, extras.name)),
     }),
   );
@@ -47,7 +47,6 @@ const builder = new ConfigurableModuleBuilder<ServiceModuleOptions>({
 export const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN, OPTIONS_TYPE, ASYNC_OPTIONS_TYPE } =
   builder.build();
 
-function namedProviders(name: string | undefined): Provider[] {
-  if (name === undefined) return [];
-  return publicProviders.map((type) => ({ provide: getServiceToken(type, name), useExisting: type }));
+function publicAlias(type: Type, name: string | undefined): Provider {
+  return { provide: getServiceToken(type, name), useExisting: privateToken(type.name) };
 }

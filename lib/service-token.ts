@@ -15,3 +15,8 @@ export function getServiceToken<T>(type: Type<T>, name?: string): Type<T> | stri
 export function InjectService<T>(type: Type<T>, name?: string): PropertyDecorator & ParameterDecorator {
   return Inject(getServiceToken(type, name));
 }
+
+/** The token of a module's own part; no host injects it. */
+export function privateToken(part: string): string {
+  return `nestjs-service(private):${part}`;
+}

@@ -1,8 +1,9 @@
-import { HttpService } from '@nestjs/axios';
-import { type Provider } from '@nestjs/common';
+import { type HttpService } from '@nestjs/axios';
+import { type FactoryProvider, type Provider } from '@nestjs/common';
 import { ConfigService, getConfigToken } from '@nestjs/config';
 import { createTokenCache, ServiceAuthService, type TokenCache } from './auth/index.js';
 import { BanksService } from './banks/banks.service.js';
+import { bootstrap, type Bootstrapped } from './bootstrap.js';
 import { type ResolvedOptions } from './config/resolved-options.js';
 import { CustomersService } from './customers/customers.service.js';
 import { exchange } from './exchange/exchange.js';
@@ -13,15 +14,26 @@ import { ServiceHttpService } from './http/service-http.service.js';
 import { createLinkSdk } from './link-sdk/create-link-sdk.js';
 import { LinkSdkService } from './link-sdk/link-sdk.service.js';
 import { MODULE_NAME, MODULE_OPTIONS_TOKEN } from './module-definition.js';
-import { bootstrap, type Bootstrapped } from './bootstrap.js';
 import { ServiceLifecycle } from './service.lifecycle.js';
-import { Agents, ClientIdentity } from './tls/index.js';
+import { privateToken } from './service-token.js';
+import { Agents, type ClientIdentity } from './tls/index.js';
 
-const BOOTSTRAPPED = Symbol('nestjs-service:bootstrapped');
-const RESOLVED_OPTIONS = Symbol('nestjs-service:resolved-options');
-const TOKEN_CACHE = Symbol('nestjs-service:token-cache');
+const BOOTSTRAPPED = privateToken('bootstrapped');
+const OPTIONS = privateToken('options');
+const IDENTITY = privateToken('identity');
+const AGENTS = privateToken('agents');
+const TOKENS = privateToken('tokens');
+const CALLS = privateToken('calls-in-flight');
+const AXIOS = privateToken('axios');
+const PATHS = privateToken('resource-paths');
+const AUTH = privateToken(ServiceAuthService.name);
+const HTTP = privateToken(ServiceHttpService.name);
 
-/** The parts of one module, each made of those above it; all private but the services. */
+/**
+ * The parts of one module, each made of those above it. Their tokens are private ones: a host that asks for one of
+ * these classes, or for its own HttpService, must never be handed those of another module. What a host injects are the
+ * aliases of module-definition.ts.
+ */
 export const serviceProviders: Provider[] = [
   {
     provide: BOOTSTRAPPED,
@@ -34,49 +46,56 @@ export const serviceProviders: Provider[] = [
       { token: getConfigToken('service'), optional: true },
     ],
   },
-  { provide: RESOLVED_OPTIONS, useFactory: ({ options }: Bootstrapped) => options, inject: [BOOTSTRAPPED] },
-  { provide: ClientIdentity, useFactory: ({ identity }: Bootstrapped) => identity, inject: [BOOTSTRAPPED] },
-  {
-    provide: Agents,
-    useFactory: ({ http }: ResolvedOptions, identity: ClientIdentity) =>
-      new Agents(identity, http.maxSockets),
-    inject: [RESOLVED_OPTIONS, ClientIdentity],
-  },
-  {
-    provide: TOKEN_CACHE,
-    useFactory: (options: ResolvedOptions, identity: ClientIdentity, agents: Agents) =>
+  part(OPTIONS, [BOOTSTRAPPED], ({ options }: Bootstrapped) => options),
+  part(IDENTITY, [BOOTSTRAPPED], ({ identity }: Bootstrapped) => identity),
+  part(
+    AGENTS,
+    [OPTIONS, IDENTITY],
+    ({ http }: ResolvedOptions, identity: ClientIdentity) => new Agents(identity, http.maxSockets),
+  ),
+  part(
+    TOKENS,
+    [OPTIONS, IDENTITY, AGENTS],
+    (options: ResolvedOptions, identity: ClientIdentity, agents: Agents) =>
       createTokenCache(options, {
         exchange,
         agent: () => agents.token(options.addresses.tokenUrl ?? ''),
         binding: () => (options.oauth?.mtls ? identity.certificate?.fingerprint256 : undefined),
       }),
-    inject: [RESOLVED_OPTIONS, ClientIdentity, Agents],
-  },
-  {
-    provide: ServiceAuthService,
-    useFactory: (options: ResolvedOptions, identity: ClientIdentity, tokens: TokenCache | undefined) =>
+  ),
+  part(
+    AUTH,
+    [OPTIONS, IDENTITY, TOKENS],
+    (options: ResolvedOptions, identity: ClientIdentity, tokens: TokenCache | undefined) =>
       new ServiceAuthService(options, identity, tokens),
-    inject: [RESOLVED_OPTIONS, ClientIdentity, TOKEN_CACHE],
-  },
-  CallsInFlight,
-  {
-    provide: HttpService,
-    useFactory: createServiceHttp,
-    inject: [RESOLVED_OPTIONS, ServiceAuthService, ClientIdentity, Agents, CallsInFlight],
-  },
-  ServiceHttpService,
-  {
-    provide: ResourcePaths,
-    useFactory: ({ http }: ResolvedOptions) => new ResourcePaths(http.trailingSlash),
-    inject: [RESOLVED_OPTIONS],
-  },
-  CustomersService,
-  BanksService,
-  { provide: LinkSdkService, useFactory: createLinkSdk, inject: [RESOLVED_OPTIONS, ServiceAuthService] },
-  {
-    provide: ServiceLifecycle,
-    useFactory: (options: ResolvedOptions, calls: CallsInFlight, agents: Agents, tokens?: TokenCache) =>
+  ),
+  part(CALLS, [], () => new CallsInFlight()),
+  part(AXIOS, [OPTIONS, AUTH, IDENTITY, AGENTS, CALLS], createServiceHttp),
+  part(HTTP, [AXIOS], (axios: HttpService) => new ServiceHttpService(axios)),
+  part(PATHS, [OPTIONS], ({ http }: ResolvedOptions) => new ResourcePaths(http.trailingSlash)),
+  part(
+    privateToken(CustomersService.name),
+    [HTTP, PATHS],
+    (http: ServiceHttpService, paths: ResourcePaths) => new CustomersService(http, paths),
+  ),
+  part(
+    privateToken(BanksService.name),
+    [HTTP, PATHS],
+    (http: ServiceHttpService, paths: ResourcePaths) => new BanksService(http, paths),
+  ),
+  part(privateToken(LinkSdkService.name), [OPTIONS, AUTH], createLinkSdk),
+  part(
+    privateToken(ServiceLifecycle.name),
+    [OPTIONS, CALLS, AGENTS, TOKENS],
+    (options: ResolvedOptions, calls: CallsInFlight, agents: Agents, tokens: TokenCache | undefined) =>
       new ServiceLifecycle(options, calls, agents, tokens),
-    inject: [RESOLVED_OPTIONS, CallsInFlight, Agents, TOKEN_CACHE],
-  },
+  ),
 ];
+
+function part<Parts extends unknown[]>(
+  provide: string,
+  inject: readonly string[],
+  useFactory: (...parts: Parts) => unknown,
+): FactoryProvider {
+  return { provide, inject: [...inject], useFactory: useFactory as FactoryProvider['useFactory'] };
+}

@@ -1,6 +1,6 @@
-import { Inject, Injectable } from '@nestjs/common';
-import { ResourcePaths } from '../http/resource-paths.js';
-import { ServiceHttpService, type CallOptions } from '../http/service-http.service.js';
+import { Injectable } from '@nestjs/common';
+import { type ResourcePaths } from '../http/resource-paths.js';
+import { type ServiceHttpService, type CallOptions } from '../http/service-http.service.js';
 
 /** The JSON body of GET /banks/v1; its fields are not in the specification (2.5, 4) and pass untouched. */
 export type BanksBody = unknown;
@@ -9,8 +9,8 @@ export type BanksBody = unknown;
 @Injectable()
 export class BanksService {
   constructor(
-    @Inject(ServiceHttpService) private readonly http: ServiceHttpService,
-    @Inject(ResourcePaths) private readonly paths: ResourcePaths,
+    private readonly http: ServiceHttpService,
+    private readonly paths: ResourcePaths,
   ) {}
 
   /** GET /banks/v1: the JSON body as it came. Throws what {@link ServiceHttpService} throws. */

@@ -28,7 +28,9 @@ export async function resolveOptions(merged: ServiceModuleOptions, name?: string
   const malformed = validateOptions(merged);
   const broken = new Set(malformed.map(({ option }) => option));
   const options = without(merged, broken);
-  const mode = modeOf(options);
+  // What is there but malformed was meant: it still asks for what belongs to it.
+  const { hasOAuth, hasCertificate } = modeOf(merged);
+  const mode = { ...modeOf(options), hasOAuth, hasCertificate };
   const wantsOAuth = mode.authentication === 'oauth' || mode.hasOAuth;
   const addresses = chooseAddresses({ ...mode, needsToken: wantsOAuth, urls: options.urls ?? {} });
   const appToken = await readAppToken(options);

@@ -1,7 +1,7 @@
-import { Inject, Injectable } from '@nestjs/common';
+import { Injectable } from '@nestjs/common';
 import { validateInput } from '../config/validate-input.js';
-import { ResourcePaths } from '../http/resource-paths.js';
-import { ServiceHttpService, type CallOptions } from '../http/service-http.service.js';
+import { type ResourcePaths } from '../http/resource-paths.js';
+import { type ServiceHttpService, type CallOptions } from '../http/service-http.service.js';
 import { CreateCustomerDto } from './create-customer.dto.js';
 
 /** A customer as the service returns it; its fields are not in the specification (2.5, 4) and pass untouched. */
@@ -11,8 +11,8 @@ export type Customer = Record<string, unknown>;
 @Injectable()
 export class CustomersService {
   constructor(
-    @Inject(ServiceHttpService) private readonly http: ServiceHttpService,
-    @Inject(ResourcePaths) private readonly paths: ResourcePaths,
+    private readonly http: ServiceHttpService,
+    private readonly paths: ResourcePaths,
   ) {}
 
   /**

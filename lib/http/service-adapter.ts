@@ -41,7 +41,7 @@ function toAxiosResponse(
   if (!accepted) throw answerToError(response, context);
   const { status, statusText, headers } = response;
   const data = bodyFor(response, config, context, isSuccess);
-  return { status, statusText, headers: headers as AxiosResponse['headers'], config, data };
+  return { status, statusText, headers: headers, config, data };
 }
 
 function bodyFor(
@@ -70,7 +70,7 @@ function contextOf(call: Call, { correlationIdHeader, appTokenHeader }: ServiceA
 function cancellation({
   cancelToken,
 }: InternalAxiosRequestConfig): { signal: AbortSignal; stop(): void } | undefined {
-  const token = cancelToken as (typeof cancelToken & Partial<Subscribable>) | undefined;
+  const token = cancelToken;
   if (!token?.subscribe) return undefined;
   const controller = new AbortController();
   const abort = (reason: unknown): void => controller.abort(reason);

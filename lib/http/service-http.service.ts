@@ -1,5 +1,5 @@
-import { HttpService } from '@nestjs/axios';
-import { Inject, Injectable } from '@nestjs/common';
+import { type HttpService } from '@nestjs/axios';
+import { Injectable } from '@nestjs/common';
 import { type AxiosInstance } from 'axios';
 
 /** What a call may bring with it. */
@@ -35,7 +35,7 @@ export interface HttpRequestOptions extends HttpCallOptions {
 export class ServiceHttpService {
   readonly #axios: AxiosInstance;
 
-  constructor(@Inject(HttpService) http: HttpService) {
+  constructor(http: HttpService) {
     this.#axios = http.axiosRef;
   }
 

@@ -57,6 +57,6 @@ describe('checkScope', () => {
   ])('refuses %j', (scope) => expect(() => checkScope(scope)).toThrow(ServiceRequestError));
 
   it.each([undefined, null, 7, ['api']])('refuses %j', (scope) => {
-    expect(() => checkScope(scope as string)).toThrow(ServiceRequestError);
+    expect(() => checkScope(scope as unknown as string)).toThrow(ServiceRequestError);
   });
 });

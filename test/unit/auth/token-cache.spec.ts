@@ -112,12 +112,12 @@ describe('an acquisition that callers wait for', () => {
   });
 
   it.each([
-    refusal('token_refused', 400),
-    refusal('invalid_token_response', 200),
-    new ServiceConnectionError({ kind: 'tls', message: 'wrong host name' }),
-    new ServiceConnectionError({ kind: 'redirect', message: 'elsewhere' }),
-    new ServiceConnectionError({ kind: 'too_large', message: 'over the cap' }),
-  ])('makes one after %s', async (error) => {
+    ['a refusal', refusal('token_refused', 400)],
+    ['an answer out of order', refusal('invalid_token_response', 200)],
+    ['a TLS fault', new ServiceConnectionError({ kind: 'tls', message: 'wrong host name' })],
+    ['a redirect', new ServiceConnectionError({ kind: 'redirect', message: 'elsewhere' })],
+    ['too much', new ServiceConnectionError({ kind: 'too_large', message: 'over the cap' })],
+  ])('makes one after %s', async (_name, error) => {
     const { cache, source, clock } = setUp();
     const waiting = outcomes([cache.get('api')]);
     await settle();

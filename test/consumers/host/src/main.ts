@@ -1,0 +1,88 @@
+import { ValidationPipe } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { ServiceApiError, ServiceExceptionFilter } from 'nestjs-service';
+import { ServiceSimulator } from 'nestjs-service/testing';
+import assert from 'node:assert/strict';
+import { BankingService } from './banking.service.js';
+
+/** Starts the simulator and, configured by its variables, a whole application; throws where a call goes wrong. */
+async function main(): Promise<void> {
+  const simulator = await ServiceSimulator.start();
+  Object.assign(
+    process.env,
+    simulator.env({ environment: 'production', authentication: 'mtls', oauth: true }),
+    simulator.env({ name: 'ksa', environment: 'sandbox', authentication: 'oauth' }),
+  );
+  // ConfigModule reads the environment when the module's file is loaded.
+  const { AppModule } = await import('./app.module.js');
+  const app = await NestFactory.create(AppModule, { logger: ['error', 'warn'] });
+  app.useGlobalPipes(new ValidationPipe({ whitelist: true, transform: true }));
+  app.useGlobalFilters(new ServiceExceptionFilter());
+  await app.listen(0, '127.0.0.1');
+  try {
+    await callByInjection(app.get(BankingService), simulator);
+    await callByHttp(await app.getUrl(), simulator);
+  } finally {
+    await app.close();
+    await simulator.stop();
+  }
+}
+
+async function callByInjection(banking: BankingService, simulator: ServiceSimulator): Promise<void> {
+  assert.equal((await banking.customers.create({ app_user_id: 'u-1' })).app_user_id, 'u-1');
+  assert.equal(simulator.customers[0]?.app_user_id, 'u-1');
+
+  const banks = await banking.banks.list();
+  assert.ok(banks);
+  const [created, listed] = simulator.apiRequests;
+  for (const request of [created, listed]) {
+    assert.equal(request?.face, 'base');
+    assert.equal(request.certificateSubject, simulator.application.subject);
+    assert.equal(request.headers['service-app-token'], simulator.appToken);
+    assert.equal(request.headers['x-host'], 'consumer');
+  }
+
+  const session = await banking.sdk.connectParameters({ customer_id: 'c-1', permissions: ['identity'] });
+  const { access_token, ...rest } = session;
+  assert.match(access_token ?? '', /^eyJ/);
+  assert.deepEqual(rest, { customer_id: 'c-1', permissions: ['identity'] });
+
+  assert.equal((await banking.auth.getCustomerToken('c-1')).scope, 'customer.c-1');
+  assert.ok(banking.auth.certificate);
+
+  assert.deepEqual(await banking.ksaBanks.list(), banks);
+  const last = simulator.apiRequests.at(-1);
+  assert.equal(last?.face, 'sandbox');
+  assert.match(last.headers.authorization ?? '', /^Bearer /);
+  assert.equal((await banking.ksaAuth.getApiToken()).scope, 'api');
+
+  simulator.fail({ times: 1, fault: { status: 409, json: { status: 409, message: 'taken' } } });
+  const error: unknown = await banking.customers
+    .create({ app_user_id: 'u-1' })
+    .catch((reason: unknown) => reason);
+  assert.ok(error instanceof ServiceApiError, 'the host sees another ServiceApiError than the one thrown');
+  assert.equal(error.status, 409);
+  assert.equal(error.body?.message, 'taken');
+}
+
+async function callByHttp(url: string, simulator: ServiceSimulator): Promise<void> {
+  assert.equal((await fetch(`${url}/banks`)).status, 200);
+  assert.equal((await post(`${url}/customers`, { app_user_id: 'u-2' })).status, 201);
+  // The pipe knows the DTO's rules only where both share one class-validator.
+  assert.equal((await post(`${url}/customers`, { app_user_id: '' })).status, 400);
+  simulator.fail({ times: 1, fault: { status: 401, json: { status: 401, message: 'who' } } });
+  assert.equal((await fetch(`${url}/banks`)).status, 502);
+}
+
+function post(url: string, body: unknown): Promise<Response> {
+  const headers = { 'content-type': 'application/json' };
+  return fetch(url, { method: 'POST', headers, body: JSON.stringify(body) });
+}
+
+main().then(
+  () => console.log('ok'),
+  (error: unknown) => {
+    console.error(error);
+    process.exitCode = 1;
+  },
+);

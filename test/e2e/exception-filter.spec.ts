@@ -1,0 +1,98 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { ServiceModule } from 'nestjs-service';
+import { ServiceSimulator, type FaultRule } from 'nestjs-service/testing';
+import { startHost, type Host, type Platform } from '../helpers/start-host.js';
+
+const UNAVAILABLE = 'The service cannot be reached at the moment.';
+const FAILED = 'The service failed to answer this call.';
+const own = (status: number): FaultRule => ({
+  fault: { status, json: { status: 'X', message: 'said by the service' } },
+});
+
+describe.each<Platform>(['express', 'fastify'])('ServiceExceptionFilter on %s', (platform) => {
+  let simulator: ServiceSimulator;
+  let host: Host;
+
+  beforeAll(async () => {
+    simulator = await ServiceSimulator.start();
+    const options = simulator.moduleOptions({ environment: 'production', authentication: 'oauth' });
+    host = await startHost(
+      ServiceModule.forRoot({ ...options, http: { retries: 0, timeout: 500 } }),
+      platform,
+    );
+  });
+  afterEach(() => simulator.clearFaults());
+  afterAll(async () => {
+    await host.close();
+    await simulator.stop();
+  });
+
+  it.each<[string, FaultRule, number, string, string]>([
+    ['400', own(400), 400, 'said by the service', 'api_error'],
+    ['404', own(404), 404, 'said by the service', 'api_error'],
+    ['409', own(409), 409, 'said by the service', 'api_error'],
+    ['422', own(422), 422, 'said by the service', 'api_error'],
+    ['403', own(403), 502, FAILED, 'api_error'],
+    ['418', own(418), 502, FAILED, 'api_error'],
+    ['500', own(500), 502, FAILED, 'api_error'],
+    ['503', own(503), 502, FAILED, 'api_error'],
+    ['200 with HTML', { fault: 'html' }, 502, FAILED, 'invalid_response'],
+    [
+      'a reset',
+      { fault: 'reset' },
+      503,
+      `${UNAVAILABLE} The request may have been carried out all the same.`,
+      'connection_reset',
+    ],
+    [
+      'no answer',
+      { fault: 'hang' },
+      504,
+      'The service did not answer in time. The request may have been carried out all the same.',
+      'connection_timeout',
+    ],
+  ])('maps %s', async (_, rule, statusCode, message, code) => {
+    simulator.fail({ path: '/customers/v1', ...rule });
+    const { status, body } = await host.request('POST', '/customers', { app_user_id: 'u-1' });
+    expect(body).toEqual({ statusCode, message, code });
+    expect(status).toBe(statusCode);
+  });
+
+  it('maps 401, which is about our credentials, to 502', async () => {
+    simulator.fail({ path: '/banks/v1', times: 2, ...own(401) });
+    expect((await host.request('GET', '/banks')).body).toEqual({
+      statusCode: 502,
+      message: FAILED,
+      code: 'api_error',
+    });
+  });
+
+  it('maps 429 to 503 and keeps Retry-After', async () => {
+    simulator.fail({ path: '/banks/v1', fault: { status: 429, headers: { 'retry-after': '17' } } });
+    const { status, headers, body } = await host.request('GET', '/banks');
+    expect({ status, body }).toEqual({
+      status: 503,
+      body: { statusCode: 503, message: UNAVAILABLE, code: 'api_error' },
+    });
+    expect(headers.get('retry-after')).toBe('17');
+  });
+
+  it('maps a failing token endpoint to 503', async () => {
+    simulator.fail({ face: 'token', times: 3, fault: { status: 400, json: { error: 'invalid_scope' } } });
+    const { status, body } = await host.request('POST', '/link-session', {
+      customer_id: 'c-9',
+      permissions: ['identity'],
+    });
+    expect(status).toBe(503);
+    expect(body).toEqual({ statusCode: 503, message: UNAVAILABLE, code: 'token_refused' });
+  });
+
+  it("maps input that the module itself refuses to 400, as the host's ValidationPipe does", async () => {
+    const { status, body } = await host.request('POST', '/link-session', {
+      customer_id: '../x',
+      permissions: [],
+    });
+    expect(status).toBe(400);
+    expect(JSON.stringify(body)).toMatch(/customer_id/);
+  });
+});

@@ -1,0 +1,207 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { type DynamicModule, type INestApplication } from '@nestjs/common';
+import { Test } from '@nestjs/testing';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import {
+  BanksService,
+  LinkSdkService,
+  ServiceAuthService,
+  ServiceModule,
+  type ServiceModuleOptions,
+} from 'nestjs-service';
+import { ServiceSimulator } from 'nestjs-service/testing';
+import ts from 'typescript';
+import { readVariables } from '../../lib/config/variables.js';
+import { readReadme, writeSnippets, type Fence } from '../helpers/readme.js';
+
+type Snippets = Awaited<ReturnType<typeof writeSnippets>>;
+
+describe('README', () => {
+  let simulator: ServiceSimulator;
+  let readme: { text: string; fences: Fence[] };
+  let snippets: Snippets;
+  let folder: string;
+  const before = { ...process.env };
+
+  beforeAll(async () => {
+    [simulator, readme, folder] = await Promise.all([
+      ServiceSimulator.start(),
+      readReadme(),
+      mkdtemp(join(tmpdir(), 'readme-')),
+    ]);
+    snippets = await writeSnippets(readme.fences);
+  });
+  afterEach(() => {
+    for (const key of Object.keys(process.env)) if (!(key in before)) delete process.env[key];
+  });
+  afterAll(async () => {
+    await simulator.stop();
+    await snippets.remove();
+    await rm(folder, { recursive: true });
+  });
+
+  const load = async <T>(file: string): Promise<T> => (await import(snippets.path(file))) as T;
+
+  it('has TypeScript that compiles', () => {
+    const root = join(import.meta.dirname, '../..');
+    const { config } = ts.readConfigFile(join(root, 'tsconfig.json'), (file) => ts.sys.readFile(file)) as {
+      config: { compilerOptions: object };
+    };
+    const { options } = ts.convertCompilerOptionsFromJson(
+      { ...config.compilerOptions, noEmit: true, noUnusedLocals: false },
+      root,
+    );
+    const program = ts.createProgram(snippets.files, options);
+    const problems = ts
+      .getPreEmitDiagnostics(program)
+      .map(
+        ({ messageText, file }) => `${file?.fileName}: ${ts.flattenDiagnosticMessageText(messageText, '\n')}`,
+      );
+    expect(problems).toEqual([]);
+    expect(snippets.files.length).toBeGreaterThanOrEqual(6);
+  }, 30_000);
+
+  it('has an application that runs as it stands', async () => {
+    Object.assign(
+      process.env,
+      simulator.env({ environment: 'production', authentication: 'mtls', oauth: true }),
+      { PORT: '0' },
+    );
+    const { bootstrap } = await load<{ bootstrap(): Promise<INestApplication> }>('main.ts');
+    const app = await bootstrap();
+    try {
+      app.useLogger(false);
+      const url = (await app.getUrl()).replace('[::1]', '127.0.0.1').replace('localhost', '127.0.0.1');
+      const post = (path: string, body: object) =>
+        fetch(url + path, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json' },
+          body: JSON.stringify(body),
+        });
+      expect((await fetch(`${url}/banks`)).status).toBe(200);
+      expect((await fetch(`${url}/echo`)).status).toBe(200);
+      expect((await post('/customers', { app_user_id: 'u-1' })).status).toBe(201);
+      const session = await post('/link-session', { customer_id: 'c-1', permissions: ['identity'] });
+      expect(await session.json()).toEqual({
+        access_token: expect.any(String),
+        customer_id: 'c-1',
+        permissions: ['identity'],
+      });
+
+      const { statusOf } = await load<{ statusOf(url: string, auth: ServiceAuthService): Promise<number> }>(
+        'other-client.ts',
+      );
+      expect(await statusOf(`${simulator.urls.baseUrl}/banks/v1`, app.get(ServiceAuthService))).toBe(200);
+    } finally {
+      await app.close();
+    }
+  });
+
+  it('has options from a vault, and a second service, that work', async () => {
+    const { fromVault, second } = await load<{
+      fromVault(vault: { read(name: string): Promise<string> }): DynamicModule;
+      second(): DynamicModule;
+    }>('options.ts');
+    const { tls, oauth, appToken } = simulator.moduleOptions({
+      environment: 'production',
+      authentication: 'mtls',
+      oauth: true,
+    });
+    const vault: Record<string, string | undefined> = {
+      'app-token': appToken,
+      'client-secret': oauth?.clientSecret,
+      certificate: tls.certificate,
+      'private-key': tls.privateKey,
+      chain: tls.chain,
+    };
+    const { SERVICE_ENVIRONMENT, SERVICE_BASE_URL, SERVICE_AUTH_URL } = simulator.env();
+    Object.assign(process.env, {
+      SERVICE_ENVIRONMENT,
+      SERVICE_BASE_URL,
+      SERVICE_AUTH_URL,
+      SERVICE_CLIENT_ID: simulator.clientId,
+    });
+    Object.assign(process.env, simulator.env({ environment: 'sandbox', name: 'ksa' }));
+    const module = await Test.createTestingModule({
+      imports: [fromVault({ read: async (name) => vault[name] ?? '' }), second()],
+    }).compile();
+    simulator.clearRequests();
+    await module.get(BanksService).list();
+    await module.get(LinkSdkService).connectParameters({ customer_id: 'c-1', permissions: ['identity'] });
+    await module.get<BanksService>('nestjs-service:ksa:BanksService').list();
+    expect(simulator.requests.map(({ face }) => face)).toEqual(['base', 'token', 'sandbox']);
+    await module.close();
+  });
+
+  it('has a test of a host that passes', async () => {
+    const { survivesOneFailure } = await load<{ survivesOneFailure(): Promise<unknown> }>('banks.spec.ts');
+    const call = { face: 'base', method: 'GET', path: '/banks/v1' };
+    expect(await survivesOneFailure()).toEqual([
+      { ...call, status: 503 },
+      { ...call, status: 200 },
+    ]);
+  });
+
+  it('has a .env for each of the five modes, with all it takes', async () => {
+    const blocks = readme.fences.filter(({ language }) => language === 'dotenv');
+    const modes: string[] = [];
+    for (const { text } of blocks) {
+      const lines = text
+        .trim()
+        .split('\n')
+        .map((line) => line.split('=', 2) as [string, string]);
+      const variables = Object.fromEntries(lines);
+      const { SERVICE_ENVIRONMENT: environment, SERVICE_AUTHENTICATION: authentication } = variables;
+      modes.push(`${environment}/${authentication}`);
+      const real = simulator.moduleOptions({ environment, authentication } as never);
+      const values = simulator.env({ environment, authentication } as never);
+      for (const name of Object.keys(variables)) {
+        const isFile = name.endsWith('_FILE');
+        const value = values[isFile ? name.slice(0, -'_FILE'.length) : name];
+        expect([name, typeof value]).toEqual([name, 'string']);
+        variables[name] = isFile ? await fileOf(name, value as string) : (value as string);
+      }
+      // The simulator's certificate is of no public root: a host of the real service may do without the chain.
+      const options: ServiceModuleOptions =
+        authentication === 'mtls' ? {} : { tls: { chain: real.tls.chain } };
+      Object.assign(process.env, variables);
+      const module = await Test.createTestingModule({ imports: [ServiceModule.forRoot(options)] }).compile();
+      expect(await module.get(BanksService).list()).toBeDefined();
+      await module.close();
+      for (const name of Object.keys(variables)) delete process.env[name];
+    }
+    expect(modes).toEqual([
+      'sandbox/app-token',
+      'sandbox/mtls',
+      'sandbox/oauth',
+      'production/mtls',
+      'production/oauth',
+    ]);
+  });
+
+  it('names every option and variable there is, and no other', () => {
+    const asked = new Set<string>();
+    readVariables((variable) => void asked.add(variable));
+    const documented = new Set(
+      readme.text.replace(/SERVICE_[A-Z_]*\*/g, '').match(/SERVICE_[A-Z_]+[A-Z]/g),
+    );
+    expect([...documented].sort()).toEqual([...asked].sort());
+  });
+
+  it('begins with two commands that package.json has', async () => {
+    const commands = readme.fences.filter(({ language }) => language === 'sh').map(({ text }) => text.trim());
+    expect(commands.slice(0, 2)).toEqual(['npm ci && npm start', 'npm ci && npm test']);
+    const { scripts } = JSON.parse(
+      await readFile(join(import.meta.dirname, '../../package.json'), 'utf8'),
+    ) as { scripts: object };
+    expect(Object.keys(scripts)).toEqual(expect.arrayContaining(['start', 'test']));
+  });
+
+  async function fileOf(name: string, value: string): Promise<string> {
+    const path = join(folder, name);
+    await writeFile(path, value.replaceAll('\\n', '\n'));
+    return path;
+  }
+});

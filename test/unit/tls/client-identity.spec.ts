@@ -1,0 +1,384 @@
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { inspect } from 'node:util';
+import { createPrivateKey } from 'node:crypto';
+import { type TlsIdentityPems } from '../../../lib/config/options.js';
+import { type TlsSettings } from '../../../lib/config/resolved-options.js';
+import {
+  certificateRefusedError,
+  ClientIdentity,
+  type ClientIdentitySettings,
+} from '../../../lib/tls/index.js';
+import { createAuthority, type Authority, type Issued } from '../../helpers/certificates.js';
+import { ManualClock } from './manual-clock.js';
+import { call, mtlsServer, until, type MtlsServer, type MtlsServerOptions } from './mtls-server.js';
+import { tlsSettings } from './tls-settings.js';
+
+const DAY_MS = 86_400_000;
+let authority: Authority;
+let clients: Issued[];
+let clock: ManualClock;
+let folder: string;
+let lines: string[];
+const open: (() => Promise<void>)[] = [];
+
+beforeAll(async () => {
+  authority = await createAuthority();
+  clients = await Promise.all(Array.from({ length: 5 }, (_, index) => authority.client(`app-${index}`)));
+});
+beforeEach(async () => {
+  clock = new ManualClock();
+  lines = [];
+  folder = await mkdtemp(join(tmpdir(), 'identity-'));
+});
+afterEach(async () => {
+  for (const close of open.splice(0).reverse()) await close();
+  await rm(folder, { recursive: true });
+});
+
+async function start(
+  tls: TlsSettings,
+  settings: Partial<ClientIdentitySettings> = {},
+): Promise<ClientIdentity> {
+  const log = (level: string, message: string) => void lines.push(`${level}: ${message}`);
+  const { identity, faults } = await ClientIdentity.open({
+    tls,
+    maxSockets: 20,
+    offerToTokenEndpoint: false,
+    clock,
+    log,
+    ...settings,
+  });
+  expect(faults).toEqual([]);
+  const opened = identity as ClientIdentity;
+  open.push(() => opened.close());
+  return opened;
+}
+
+async function server(options?: MtlsServerOptions): Promise<MtlsServer> {
+  const live = await mtlsServer(authority, options);
+  open.push(() => live.close());
+  return live;
+}
+
+const pemsOf = ({ certificate, key }: Issued) => ({ certificate, privateKey: key, chain: authority.chain });
+const paths = () => ({
+  certificate: { file: join(folder, 'tls.crt') },
+  privateKey: { file: join(folder, 'tls.key') },
+});
+
+async function inPlace({ certificate, key }: Issued): Promise<void> {
+  await writeFile(join(folder, 'tls.crt'), certificate);
+  await writeFile(join(folder, 'tls.key'), key);
+}
+
+async function byRename({ certificate, key }: Issued): Promise<void> {
+  for (const [name, content] of [
+    ['tls.crt', certificate],
+    ['tls.key', key],
+  ]) {
+    await writeFile(join(folder, `${name}.new`), content);
+    await rename(join(folder, `${name}.new`), join(folder, name));
+  }
+}
+
+/** As the kubelet does it: tls.crt -> ..data/tls.crt, ..data -> a folder of its own for each version. */
+async function bySymlink({ certificate, key }: Issued): Promise<void> {
+  const version = await mkdtemp(join(folder, '..version-'));
+  await writeFile(join(version, 'tls.crt'), certificate);
+  await writeFile(join(version, 'tls.key'), key);
+  await symlink(version, join(folder, '..data_tmp'));
+  await rename(join(folder, '..data_tmp'), join(folder, '..data'));
+  for (const name of ['tls.crt', 'tls.key']) {
+    await symlink(join('..data', name), join(folder, name)).catch(() => undefined);
+  }
+}
+
+describe('Files replaced while calls run', () => {
+  it.each([
+    ['written in place', inPlace],
+    ['renamed over', byRename],
+    ['symlink swapped', bySymlink],
+  ])('%s: no call fails, every new subject arrives', async (_name, replace) => {
+    const live = await server();
+    await replace(clients[0]);
+    const identity = await start(tlsSettings({ ...paths(), chain: authority.chain }));
+    let running = true;
+    let done = 0;
+    const load = Array.from({ length: 20 }, async () => {
+      while (running) {
+        expect((await call(live.url, identity.httpsAgent)).status).toBe(200);
+        done++;
+      }
+    });
+    const changes: unknown[] = [];
+    identity.onChange(({ certificateChanged, certificate }) =>
+      changes.push([certificateChanged, certificate?.subject]),
+    );
+    for (const client of clients.slice(1)) {
+      const before = done;
+      await until(() => done > before + 20);
+      await replace(client);
+      await clock.advance(10_000);
+      expect(identity.certificate?.subject).toBe(`CN=${client.x509.subject.slice(3)}`);
+      await until(() => live.subjects.includes(client.x509.subject.slice(3)));
+    }
+    running = false;
+    await Promise.all(load);
+    expect(new Set(live.subjects).size).toBe(clients.length);
+    expect(changes).toEqual(clients.slice(1).map((client) => [true, client.x509.subject]));
+    const last = live.subjects.slice(-1);
+    expect(last).toEqual(['app-4']);
+  });
+
+  it('half-written and mismatched for a while: the last good one stays; taken when it fits; no noise', async () => {
+    const live = await server();
+    await inPlace(clients[0]);
+    const identity = await start(tlsSettings({ ...paths(), chain: authority.chain }));
+    // Changes that come within the quiet second are not even looked at.
+    await writeFile(paths().certificate.file, clients[1].certificate.slice(0, 100));
+    await clock.advance(2_500);
+    await inPlace(clients[1]);
+    await clock.advance(5_000);
+    expect(identity.certificate?.subject).toBe('CN=app-1');
+    expect(lines.filter((line) => line.startsWith('error'))).toEqual([]);
+
+    await writeFile(paths().certificate.file, clients[2].certificate);
+    await clock.advance(300_000);
+    expect(identity.certificate?.subject).toBe('CN=app-1');
+    expect(identity.status).toMatchObject({
+      healthy: true,
+      lastReloadFault: {
+        faults: [{ option: 'tls.privateKey', message: expect.stringMatching(/another certificate/) }],
+      },
+    });
+    expect(lines.filter((line) => line.startsWith('error'))).toHaveLength(1);
+    await call(live.url, identity.httpsAgent);
+
+    await writeFile(paths().privateKey.file, clients[2].key);
+    await clock.advance(10_000);
+    expect(identity.status.lastReloadFault).toBeUndefined();
+    await call(live.url, identity.httpsAgent);
+    expect(live.subjects).toEqual(['app-1', 'app-2']);
+  });
+
+  it('a bad pair taken back leaves no fault', async () => {
+    await inPlace(clients[0]);
+    const identity = await start(tlsSettings(paths()));
+    await writeFile(paths().certificate.file, 'nonsense');
+    await clock.advance(10_000);
+    expect(identity.status.lastReloadFault?.faults).toHaveLength(1);
+    await inPlace(clients[0]);
+    await clock.advance(10_000);
+    expect(identity.status.lastReloadFault).toBeUndefined();
+  });
+
+  it('a certificate not valid yet is taken when its time comes', async () => {
+    const early = await authority.client('early', { notBefore: new Date(clock.now() + 3_600_000) });
+    await inPlace(clients[0]);
+    const identity = await start(tlsSettings(paths()));
+    await inPlace(early);
+    await clock.advance(10_000);
+    expect(identity.status.lastReloadFault?.faults[0].message).toMatch(/not valid before/);
+    await clock.advance(3_700_000);
+    expect(identity.certificate?.subject).toBe('CN=early');
+    expect(lines.filter((line) => line.startsWith('error'))).toHaveLength(1);
+  }, 20_000);
+
+  it('reload: false follows nothing, but reload() still reads', async () => {
+    await inPlace(clients[0]);
+    const identity = await start(tlsSettings(paths(), false));
+    await inPlace(clients[1]);
+    await clock.advance(60_000);
+    expect(identity.certificate?.subject).toBe('CN=app-0');
+    expect(await identity.reloadAfterRefusal(identity.certificate)).toBe(false);
+    expect(await identity.reload()).toBe(true);
+    expect(identity.certificate?.subject).toBe('CN=app-1');
+  });
+});
+
+describe('A function as the source', () => {
+  it('is asked each minute, and when told to; its failure keeps the last good one', async () => {
+    let answer: () => TlsIdentityPems = () => pemsOf(clients[0]);
+    let asked = 0;
+    const source = async () => {
+      asked++;
+      return answer();
+    };
+    const identity = await start({ source, reload: true });
+    await clock.advance(61_000);
+    expect(asked).toBe(2);
+    answer = () => pemsOf(clients[1]);
+    await clock.advance(60_000);
+    expect(identity.certificate?.subject).toBe('CN=app-1');
+    answer = () => {
+      throw new Error('hvs.secret-token is not allowed');
+    };
+    expect(await identity.reload()).toBe(false);
+    expect(identity.status.lastReloadFault?.faults[0]).toMatchObject({ option: 'tls' });
+    expect(lines.join()).not.toMatch('hvs');
+    answer = () => pemsOf(clients[2]);
+    expect(await Promise.all([identity.reload(), identity.reload()])).toEqual([true, true]);
+    expect(identity.certificate?.subject).toBe('CN=app-2');
+  });
+
+  it('that does not answer fails after 30 s', async () => {
+    const opening = ClientIdentity.open({
+      tls: { source: () => new Promise(() => undefined), reload: true },
+      maxSockets: 1,
+      offerToTokenEndpoint: false,
+      clock,
+      log: () => undefined,
+    });
+    await clock.advance(30_000);
+    expect((await opening).faults[0].message).toMatch(/no answer within 30 s/);
+  });
+});
+
+describe('When the server refuses the certificate', () => {
+  it('the files are read once for all calls, and say whether another try makes sense', async () => {
+    let asked = 0;
+    let current = clients[0];
+    const source = () => {
+      asked++;
+      return pemsOf(current);
+    };
+    const identity = await start({ source, reload: true });
+    const refused = identity.certificate;
+    asked = 0;
+    const all = await Promise.all(Array.from({ length: 100 }, () => identity.reloadAfterRefusal(refused)));
+    expect(new Set(all)).toEqual(new Set([false]));
+    expect(await identity.reloadAfterRefusal(refused)).toBe(false);
+    expect(asked).toBe(1);
+    current = clients[1];
+    await clock.advance(11_000);
+    expect(await identity.reloadAfterRefusal(refused)).toBe(true);
+    expect(await identity.reloadAfterRefusal(refused)).toBe(true);
+    expect(asked).toBe(2);
+  });
+
+  it('the error names subject, fingerprint and dates', async () => {
+    const identity = await start(tlsSettings(pemsOf(clients[0])));
+    const error = certificateRefusedError(identity.certificate, 'ERR_SSL_TLSV1_ALERT_UNKNOWN_CA');
+    expect(error).toMatchObject({ code: 'certificate_refused', certificate: { subject: 'CN=app-0' } });
+    expect(error.message).toMatch(
+      /refused.*"CN=app-0" \(SHA-256 ([0-9A-F]{2}:){31}.*valid from \d{4}.* to \d{4}.*UNKNOWN_CA.*developer portal/s,
+    );
+    expect(certificateRefusedError(undefined).message).toMatch(
+      /asks for a client certificate and none is set/,
+    );
+  });
+});
+
+describe('Expiry', () => {
+  it('warns once each at 30, 7 and 1 day(s), says when it is over, and is then not healthy', async () => {
+    const ending = await authority.client('ending', {
+      notAfter: new Date(Math.floor(clock.now() / 1000) * 1000 + 40 * DAY_MS),
+    });
+    const identity = await start(tlsSettings(pemsOf(ending)));
+    expect(lines).toEqual([]);
+    expect(identity.status).toMatchObject({ healthy: true, daysLeft: 39 });
+    const timers = clock.timers;
+    await clock.advance(41 * DAY_MS);
+    expect(lines.map((line) => /^(\w+): .*(within \d+ days?|expired on)/.exec(line)?.slice(1))).toEqual([
+      ['warn', 'within 30 days'],
+      ['warn', 'within 7 days'],
+      ['warn', 'within 1 day'],
+      ['error', 'expired on'],
+    ]);
+    expect(identity.status).toMatchObject({ healthy: false, daysLeft: -2 });
+    expect(clock.timers).toBe(timers - 1);
+  });
+
+  it('says only the nearest at start-up', async () => {
+    const ending = await authority.client('ending', { notAfter: new Date(clock.now() + 5 * DAY_MS) });
+    await start(tlsSettings(pemsOf(ending)));
+    expect(lines).toEqual([expect.stringMatching(/^warn: .*"CN=ending".*within 7 days/)]);
+  });
+});
+
+describe('The two agents', () => {
+  it('the token endpoint sees the client certificate only where it is offered', async () => {
+    const live = await server({ demandCertificate: false, requestCert: true, rejectUnauthorized: false });
+    for (const offerToTokenEndpoint of [false, true]) {
+      const identity = await start(tlsSettings(pemsOf(clients[0])), { offerToTokenEndpoint });
+      await call(live.url, identity.tokenAgent);
+      await call(live.url, identity.httpsAgent);
+    }
+    expect(live.subjects).toEqual(['', 'app-0', 'app-0', 'app-0']);
+  });
+
+  it('stay the same across identities, and without any certificate', async () => {
+    const live = await server({ demandCertificate: false });
+    const identity = await start(tlsSettings({ chain: authority.chain }));
+    const { httpsAgent, tokenAgent } = identity;
+    expect((await call(live.url, httpsAgent)).status).toBe(200);
+    expect((await call(live.url, tokenAgent)).status).toBe(200);
+    expect(identity.status).toEqual({ healthy: true });
+  });
+
+  it('the client sends the chain that stands after its certificate', async () => {
+    // The server knows the root alone: it needs the intermediate from the client.
+    const live = await server({ ca: authority.root.certificate });
+    const pems = {
+      ...pemsOf(clients[0]),
+      certificate: clients[0].certificate + authority.intermediate.certificate,
+    };
+    const identity = await start(tlsSettings({ ...pems, chain: authority.root.certificate }));
+    expect((await call(live.url, identity.httpsAgent)).status).toBe(200);
+  });
+
+  it('without a chain, the public roots decide', async () => {
+    const live = await server({ demandCertificate: false });
+    const identity = await start(tlsSettings({}));
+    await expect(call(live.url, identity.httpsAgent)).rejects.toMatchObject({
+      code: expect.stringMatching(/^UNABLE_TO_GET_ISSUER_CERT|^SELF_SIGNED_CERT_IN_CHAIN/),
+    });
+  });
+});
+
+it('reports every fault of what it was given', async () => {
+  const { identity, faults, certificate } = await ClientIdentity.open({
+    tls: tlsSettings({ certificate: clients[0].certificate, privateKey: clients[1].key, chain: '' }),
+    maxSockets: 1,
+    offerToTokenEndpoint: false,
+    clock,
+    log: () => undefined,
+  });
+  expect(identity).toBeUndefined();
+  expect(faults).toHaveLength(2);
+  expect(certificate?.subject).toBe('CN=app-0');
+});
+
+it('close ends timers and connections', async () => {
+  const live = await server();
+  await mkdir(join(folder, 'sub'));
+  await inPlace(clients[0]);
+  const identity = await start(tlsSettings({ ...paths(), chain: authority.chain }));
+  await call(live.url, identity.httpsAgent);
+  expect(clock.timers).toBe(2);
+  await identity.close();
+  expect(clock.timers).toBe(0);
+  await until(() => live.sockets.size === 0);
+  await expect(call(live.url, identity.httpsAgent)).rejects.toMatchObject({ code: 'ERR_AGENT_CLOSED' });
+});
+
+it('shows no key and no passphrase, at any depth', async () => {
+  const live = await server();
+  const passphrase = 'open-sesame-4711';
+  const encrypted = createPrivateKey(clients[0].key).export({
+    type: 'pkcs8',
+    format: 'pem',
+    cipher: 'aes-256-cbc',
+    passphrase,
+  });
+  const tls = tlsSettings({ ...pemsOf(clients[0]), privateKey: encrypted.toString(), passphrase });
+  const identity = await start(tls);
+  await call(live.url, identity.httpsAgent);
+  for (const shown of [identity, identity.httpsAgent, identity.tokenAgent, identity.status]) {
+    const text = inspect(shown, { depth: 20, showHidden: true }) + JSON.stringify(shown);
+    expect(text).not.toMatch(/PRIVATE KEY|BEGIN CERT|open-sesame/);
+  }
+});
