@@ -4,7 +4,7 @@ import tseslint from 'typescript-eslint';
 
 // design.md "Floors": a file imports from its own floor or below, never up.
 const FLOORS = [
-  ['config', 'errors', 'exchange'],
+  ['config', 'errors', 'exchange', 'telemetry'],
   ['auth', 'tls'],
   ['http'],
   ['customers', 'banks', 'link-sdk'],
@@ -22,7 +22,10 @@ const floorRules = FLOORS.flatMap((rooms, floor) => {
         {
           patterns: [
             { group: above.map((name) => `../${name}/*`), message: `lib/${room} stands below that floor.` },
-            { group: ['../index.js', '../service.module.js'], message: 'Import the file itself, not the face.' },
+            {
+              group: ['../index.js', '../service.module.js'],
+              message: 'Import the file itself, not the face.',
+            },
           ],
         },
       ],
@@ -30,8 +33,21 @@ const floorRules = FLOORS.flatMap((rooms, floor) => {
   }));
 });
 
+const JAVASCRIPT = ['**/*.js', '**/*.mjs', '**/*.cjs'];
+
+const NODE_GLOBALS = {
+  Buffer: 'readonly',
+  URL: 'readonly',
+  clearTimeout: 'readonly',
+  console: 'readonly',
+  fetch: 'readonly',
+  performance: 'readonly',
+  process: 'readonly',
+  setTimeout: 'readonly',
+};
+
 export default tseslint.config(
-  { ignores: ['dist', 'coverage', 'test/consumers/*/node_modules'] },
+  { ignores: ['dist', 'dist-sample', 'coverage', 'test/consumers/*/node_modules'] },
   js.configs.recommended,
   ...tseslint.configs.recommendedTypeChecked,
   {
@@ -48,11 +64,23 @@ export default tseslint.config(
     },
   },
   ...floorRules,
+  { files: JAVASCRIPT, ...tseslint.configs.disableTypeChecked },
+  { files: JAVASCRIPT, languageOptions: { globals: NODE_GLOBALS } },
   {
-    files: ['**/*.js', '**/*.mjs', '**/*.cjs'],
-    ...tseslint.configs.disableTypeChecked,
-    languageOptions: { globals: { process: 'readonly', console: 'readonly', Buffer: 'readonly', URL: 'readonly', setTimeout: 'readonly' } },
+    files: ['**/*.cjs', 'test/consumers/cjs-*/*.js'],
+    languageOptions: { sourceType: 'commonjs', globals: { module: 'writable' } },
   },
-  { files: ['test/**/*.ts'], rules: { '@typescript-eslint/require-await': 'off', '@typescript-eslint/no-unsafe-assignment': 'off', '@typescript-eslint/no-unsafe-member-access': 'off', '@typescript-eslint/no-unsafe-argument': 'off', '@typescript-eslint/no-unsafe-call': 'off', '@typescript-eslint/no-unsafe-return': 'off' } },
+  {
+    files: ['test/**/*.ts'],
+    rules: {
+      '@typescript-eslint/require-await': 'off',
+      '@typescript-eslint/no-unsafe-assignment': 'off',
+      '@typescript-eslint/no-unsafe-member-access': 'off',
+      '@typescript-eslint/no-unsafe-argument': 'off',
+      '@typescript-eslint/no-unsafe-call': 'off',
+      '@typescript-eslint/no-unsafe-return': 'off',
+      '@typescript-eslint/unbound-method': 'off',
+    },
+  },
   prettier,
 );

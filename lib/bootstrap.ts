@@ -2,6 +2,7 @@ import { Logger } from '@nestjs/common';
 import { type ConfigService } from '@nestjs/config';
 import { systemClock } from './config/clock.js';
 import { mergeOptions } from './config/merge-options.js';
+import { moduleLabel } from './config/module-label.js';
 import { type ResolvedOptions } from './config/resolved-options.js';
 import { resolveOptions } from './config/resolve-options.js';
 import { readVariables } from './config/variables.js';
@@ -34,7 +35,7 @@ export async function bootstrap(
   const fallback = typeof loaded === 'object' && loaded !== null ? loaded : undefined;
   const merged = mergeOptions(given.value, fallback, variables.options);
   const resolution = await resolveOptions(merged, name);
-  const logger = new Logger(name === undefined ? 'ServiceModule' : `ServiceModule:${name}`);
+  const logger = new Logger(moduleLabel(name));
   const opened = await ClientIdentity.open({
     tls: resolution.tls,
     maxSockets: resolution.options?.http.maxSockets ?? 1,

@@ -16,6 +16,7 @@ import { LinkSdkService } from './link-sdk/link-sdk.service.js';
 import { MODULE_NAME, MODULE_OPTIONS_TOKEN } from './module-definition.js';
 import { ServiceLifecycle } from './service.lifecycle.js';
 import { privateToken } from './service-token.js';
+import { Telemetry } from './telemetry/telemetry.js';
 import { Agents, type ClientIdentity } from './tls/index.js';
 
 const BOOTSTRAPPED = privateToken('bootstrapped');
@@ -23,6 +24,7 @@ const OPTIONS = privateToken('options');
 const IDENTITY = privateToken('identity');
 const AGENTS = privateToken('agents');
 const TOKENS = privateToken('tokens');
+const TELEMETRY = privateToken('telemetry');
 const CALLS = privateToken('calls-in-flight');
 const AXIOS = privateToken('axios');
 const PATHS = privateToken('resource-paths');
@@ -70,7 +72,8 @@ export const serviceProviders: Provider[] = [
       new ServiceAuthService(options, identity, tokens),
   ),
   part(CALLS, [], () => new CallsInFlight()),
-  part(AXIOS, [OPTIONS, AUTH, IDENTITY, AGENTS, CALLS], createServiceHttp),
+  part(TELEMETRY, [OPTIONS], ({ name }: ResolvedOptions) => new Telemetry(name)),
+  part(AXIOS, [OPTIONS, AUTH, IDENTITY, AGENTS, CALLS, TELEMETRY], createServiceHttp),
   part(HTTP, [AXIOS], (axios: HttpService) => new ServiceHttpService(axios)),
   part(PATHS, [OPTIONS], ({ http }: ResolvedOptions) => new ResourcePaths(http.trailingSlash)),
   part(

@@ -174,7 +174,7 @@ export class TokenCache {
     const heldMs = this.#hold.remainingMs;
     if (heldMs > (wait.timeoutMs ?? DEFAULT_WAIT_MS)) throw this.#hold.error(scope);
     if (!this.#requests.has(scope) && this.#isFull(scope)) throw tooMany(scope);
-    return this.#request(scope).callers.join(wait);
+    return (this.#requests.get(scope) ?? this.#request(scope)).callers.join(wait);
   }
 
   #isFull(scope: string): boolean {

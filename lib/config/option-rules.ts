@@ -68,6 +68,7 @@ class HttpRules {
   @IsOptional() @between(1, 65_535, 'connections') maxSockets?: unknown;
   @IsOptional() @flag() trailingSlash?: unknown;
   @IsOptional() @IsProxyUrl() proxy?: unknown;
+  @IsOptional() @oneOf(['node', 'axios']) adapter?: unknown;
   @IsOptional() @IsHeaderName() correlationIdHeader?: unknown;
   @IsOptional() @between(0, DAY_MS, 'milliseconds') shutdownTimeout?: unknown;
 }

@@ -96,6 +96,11 @@ export interface ServiceHttpOptions {
   trailingSlash?: boolean;
   /** URL of a proxy (`http://proxy:3128`); the environment's proxies are ignored. SERVICE_HTTP_PROXY */
   proxy?: string;
+  /**
+   * What carries the calls: `node` (default) is the module's own exchange over node:https; `axios` is axios's http
+   * adapter, for tools that hook into it. SERVICE_HTTP_ADAPTER
+   */
+  adapter?: 'node' | 'axios';
   /** Header of an answer that holds its correlation id. Default `x-correlation-id`. SERVICE_HTTP_CORRELATION_ID_HEADER */
   correlationIdHeader?: string;
   /** Milliseconds that calls in flight get at shutdown. Default 5,000. SERVICE_HTTP_SHUTDOWN_TIMEOUT */

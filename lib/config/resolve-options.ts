@@ -139,6 +139,7 @@ function httpSettings({ http = {} }: ServiceModuleOptions): ResolvedOptions['htt
     maxSockets: http.maxSockets ?? 50,
     trailingSlash: http.trailingSlash ?? false,
     proxy: http.proxy === undefined ? undefined : new Secret(http.proxy),
+    adapter: http.adapter ?? 'node',
     correlationIdHeader: (http.correlationIdHeader ?? 'x-correlation-id').toLowerCase(),
     shutdownTimeout: http.shutdownTimeout ?? 5_000,
   };

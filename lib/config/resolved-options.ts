@@ -81,6 +81,7 @@ export interface HttpSettings {
   trailingSlash: boolean;
   /** May hold the proxy's own credentials. */
   proxy?: Secret;
+  adapter: 'node' | 'axios';
   /** Lower case. */
   correlationIdHeader: string;
   shutdownTimeout: number;

@@ -34,6 +34,7 @@ const VARIABLES: Readonly<Record<string, readonly [suffix: string, kind: Variabl
   'http.maxSockets': ['HTTP_MAX_SOCKETS', 'integer'],
   'http.trailingSlash': ['HTTP_TRAILING_SLASH', 'boolean'],
   'http.proxy': ['HTTP_PROXY', 'text'],
+  'http.adapter': ['HTTP_ADAPTER', 'text'],
   'http.correlationIdHeader': ['HTTP_CORRELATION_ID_HEADER', 'text'],
   'http.shutdownTimeout': ['HTTP_SHUTDOWN_TIMEOUT', 'integer'],
 };

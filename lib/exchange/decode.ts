@@ -18,7 +18,7 @@ export async function decode(body: Buffer, encoding: string, maxOutputLength: nu
   if (!(name in unzip))
     throw Object.assign(new Error('unknown content coding'), { code: 'ERR_HTTP_CONTENT_CODING' });
   // Some servers send `deflate` without the zlib header (RFC 9110, 8.4.1.2); its low nibble is always 8.
-  const isRaw = name === 'deflate' && body.length > 0 && ((body[0]) & 0x0f) !== 8;
+  const isRaw = name === 'deflate' && body.length > 0 && (body[0] & 0x0f) !== 8;
   return isRaw
     ? rawInflate(body, { maxOutputLength })
     : unzip[name as keyof typeof unzip](body, { maxOutputLength });

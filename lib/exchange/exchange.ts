@@ -1,19 +1,12 @@
-import {
-  request as httpRequest,
-  type ClientRequest,
-  type IncomingMessage,
-  type RequestOptions,
-} from 'node:http';
-import { request as httpsRequest } from 'node:https';
-import { type Socket } from 'node:net';
+import http, { type ClientRequest, type IncomingMessage, type RequestOptions } from 'node:http';
+import https from 'node:https';
 import { Readable } from 'node:stream';
-import { type TLSSocket } from 'node:tls';
 import { classify } from './classify.js';
 import { decode } from './decode.js';
+import { ExchangeProgress } from './exchange-progress.js';
 import {
   ExchangeFault,
   type ExchangeFaultDetails,
-  type ExchangePhase,
   type ExchangeRequest,
   type ExchangeResponse,
 } from './exchange.types.js';
@@ -28,8 +21,7 @@ export function exchange(request: ExchangeRequest): Promise<ExchangeResponse> {
 }
 
 class RunningExchange {
-  private phase: ExchangePhase = 'connecting';
-  private reusedSocket = false;
+  private readonly progress = new ExchangeProgress();
   private settled = false;
   private timer?: NodeJS.Timeout;
   private outgoing?: ClientRequest;
@@ -55,9 +47,10 @@ class RunningExchange {
 
   private send(): void {
     const { url, body } = this.request;
-    const outgoing = (url.protocol === 'https:' ? httpsRequest : httpRequest)(this.options());
+    // Looked up at each call: instrumentation and nock replace it.
+    const outgoing = (url.protocol === 'https:' ? https : http).request(this.options());
     this.outgoing = outgoing;
-    outgoing.on('socket', (socket) => this.onSocket(socket));
+    this.progress.follow(outgoing);
     outgoing.on('response', (incoming) => this.onResponse(incoming));
     outgoing.on('error', (error) => this.fail(classify(error)));
     outgoing.on('close', () => this.fail({ kind: 'reset' }));
@@ -82,16 +75,7 @@ class RunningExchange {
     };
   }
 
-  private onSocket(socket: Socket | TLSSocket): void {
-    this.reusedSocket = this.outgoing?.reusedSocket ?? false;
-    const secure = 'secureConnecting' in socket;
-    const pending = secure ? socket.secureConnecting : socket.connecting;
-    if (pending) socket.once(secure ? 'secureConnect' : 'connect', () => (this.phase = 'sent'));
-    else this.phase = 'sent';
-  }
-
   private onResponse(incoming: IncomingMessage): void {
-    this.phase = 'answering';
     const chunks: Buffer[] = [];
     let length = 0;
     incoming.on('data', (chunk: Buffer) => {
@@ -102,7 +86,7 @@ class RunningExchange {
     incoming.on('error', (error) => this.fail(classify(error)));
     incoming.on('end', () => {
       if (!incoming.complete) return this.fail({ kind: 'reset' });
-      this.onBody(incoming, chunks.length === 1 ? (chunks[0]) : Buffer.concat(chunks, length));
+      this.onBody(incoming, chunks.length === 1 ? chunks[0] : Buffer.concat(chunks, length));
     });
   }
 
@@ -134,7 +118,7 @@ class RunningExchange {
   private fail(
     fault: Pick<ExchangeFaultDetails, 'kind' | 'reason'> & { certificateRefused?: boolean },
   ): void {
-    const { phase, reusedSocket } = this;
+    const { phase, reusedSocket } = this.progress;
     this.settle(() =>
       this.reject(new ExchangeFault({ certificateRefused: false, ...fault, phase, reusedSocket })),
     );

@@ -5,6 +5,7 @@ import { ExchangeFault, type Exchange, type ExchangeResponse } from '../exchange
 import { parseRetryAfter } from '../exchange/retry-after.js';
 import { certificateRefusedError } from '../tls/index.js';
 import { type Call } from './call.js';
+import { type CallObservation } from './call-observer.js';
 import { faultToError } from './fault-to-error.js';
 import { pause } from './pause.js';
 import { type RetryBudget } from './retry-budget.js';
@@ -66,7 +67,12 @@ interface Progress {
 export class CallRunner {
   constructor(private readonly parts: CallRunnerParts) {}
 
-  async run(call: Call, signal: AbortSignal, timeoutMs: number): Promise<ExchangeResponse> {
+  async run(
+    call: Call,
+    signal: AbortSignal,
+    timeoutMs: number,
+    observation: CallObservation,
+  ): Promise<ExchangeResponse> {
     const progress: Progress = {
       call,
       signal,
@@ -77,10 +83,11 @@ export class CallRunner {
     };
     for (;;) {
       const outcome = await this.attempt(progress);
-      if (await this.renewCredentials(progress, outcome)) continue;
-      const waitMs = this.retryWait(progress, outcome);
+      const renewed = await this.renewCredentials(progress, outcome);
+      const waitMs = renewed ? 0 : this.retryWait(progress, outcome);
       if (waitMs === undefined) return this.conclude(progress, outcome);
-      await pause(waitMs, signal);
+      observation.again(outcome.fault?.kind ?? String(outcome.response?.status));
+      if (waitMs > 0) await pause(waitMs, signal);
     }
   }
 

@@ -1,8 +1,13 @@
 import { HttpService } from '@nestjs/axios';
+import { Logger } from '@nestjs/common';
 import { type ServiceAuthService } from '../auth/index.js';
+import { moduleLabel } from '../config/module-label.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { exchange } from '../exchange/exchange.js';
+import { type Telemetry } from '../telemetry/telemetry.js';
 import { type Agents, type ClientIdentity } from '../tls/index.js';
+import { axiosExchange } from './axios-exchange.js';
+import { CallObserver } from './call-observer.js';
 import { CallRunner } from './call-runner.js';
 import { type CallsInFlight } from './calls-in-flight.js';
 import { RetryBudget } from './retry-budget.js';
@@ -15,10 +20,12 @@ export function createServiceHttp(
   identity: ClientIdentity,
   agents: Agents,
   inFlight: CallsInFlight,
+  telemetry: Telemetry,
 ): HttpService {
   const { http, appTokenHeader, addresses } = options;
+  const logger = new Logger(moduleLabel(options.name));
   const runner = new CallRunner({
-    exchange,
+    exchange: http.adapter === 'axios' ? axiosExchange : exchange,
     agentFor: (url) => agents.api(url),
     credentials: {
       renewedHeaders: ({ authorization = '' }, wait) => auth.renewedHeaders(authorization, wait),
@@ -41,6 +48,7 @@ export function createServiceHttp(
     {
       runner,
       inFlight,
+      observer: new CallObserver(telemetry, logger, () => Logger.isLevelEnabled('debug')),
       timeoutMs: http.timeout,
       correlationIdHeader: http.correlationIdHeader,
       appTokenHeader,

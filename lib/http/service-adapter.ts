@@ -3,12 +3,14 @@ import { Readable } from 'node:stream';
 import { type ExchangeResponse } from '../exchange/exchange.types.js';
 import { answerToError, readBody, type AnswerContext } from './api-answer.js';
 import { toCall, type Call } from './call.js';
+import { type CallObserver } from './call-observer.js';
 import { type CallRunner } from './call-runner.js';
 import { type CallsInFlight } from './calls-in-flight.js';
 
 export interface ServiceAdapterParts {
   runner: CallRunner;
   inFlight: CallsInFlight;
+  observer: CallObserver;
   timeoutMs: number;
   correlationIdHeader: string;
   appTokenHeader: string;
@@ -21,8 +23,11 @@ export function serviceAdapter(parts: ServiceAdapterParts): AxiosAdapter {
     const cancelled = cancellation(config);
     const flight = parts.inFlight.begin(config.signal as AbortSignal | undefined, cancelled?.signal);
     try {
-      const response = await parts.runner.run(call, flight.signal, config.timeout || parts.timeoutMs);
-      return toAxiosResponse(response, config, contextOf(call, parts));
+      return await parts.observer.observe(call, async (observation) => {
+        const timeoutMs = config.timeout || parts.timeoutMs;
+        const response = await parts.runner.run(call, flight.signal, timeoutMs, observation);
+        return toAxiosResponse(response, config, contextOf(call, parts));
+      });
     } finally {
       flight.end();
       cancelled?.stop();
@@ -76,9 +81,4 @@ function cancellation({
   const abort = (reason: unknown): void => controller.abort(reason);
   token.subscribe(abort);
   return { signal: controller.signal, stop: () => token.unsubscribe?.(abort) };
-}
-
-interface Subscribable {
-  subscribe(listener: (reason: unknown) => void): void;
-  unsubscribe(listener: (reason: unknown) => void): void;
 }

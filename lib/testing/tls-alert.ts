@@ -49,8 +49,8 @@ export function sendTlsAlert(
     return;
   }
   const suite = CIPHERS[name as keyof typeof CIPHERS];
-  // OpenSSL has by then sent two session tickets, or one on a resumed session, under the same key.
-  const sequence = tls.isSessionReused() ? 1 : 2;
+  // OpenSSL has by then sent its two session tickets under the same key; on a resumed session it sends none.
+  const sequence = tls.isSessionReused() ? 0 : 2;
   const key = expandLabel(suite.hash, trafficSecret, 'key', suite.keyLength);
   const nonce = expandLabel(suite.hash, trafficSecret, 'iv', 12);
   nonce[11] ^= sequence;

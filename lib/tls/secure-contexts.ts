@@ -30,7 +30,7 @@ export function tokenContext(
 
 function base(ca: string[] | undefined): tls.SecureContextOptions {
   // The chain may end in an intermediate: it is an anchor all the same (X509_V_FLAG_PARTIAL_CHAIN).
-  return { ca, allowPartialTrustChain: false, minVersion: 'TLSv1.2' };
+  return { ca, allowPartialTrustChain: ca !== undefined, minVersion: 'TLSv1.2' };
 }
 
 /** Node's own roots as a list: handing in a `ca` replaces them, those of NODE_EXTRA_CA_CERTS included. */

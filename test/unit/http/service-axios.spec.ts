@@ -10,10 +10,13 @@ import {
   ServiceError,
   ServiceRequestError,
 } from '../../../lib/errors/index.js';
+import { axiosExchange } from '../../../lib/http/axios-exchange.js';
+import { CallObserver } from '../../../lib/http/call-observer.js';
 import { CallRunner } from '../../../lib/http/call-runner.js';
 import { CallsInFlight } from '../../../lib/http/calls-in-flight.js';
 import { RetryBudget } from '../../../lib/http/retry-budget.js';
 import { createServiceAxios } from '../../../lib/http/service-axios.js';
+import { Telemetry } from '../../../lib/telemetry/telemetry.js';
 import { deadPort, httpServer } from '../../helpers/loopback.js';
 
 const APP_TOKEN = 'app-token-planted';
@@ -41,7 +44,7 @@ interface Setup {
   budget?: RetryBudget;
 }
 
-async function setUp(setup: Setup = {}) {
+async function setUpThrough(setup: Setup) {
   const arrived: Arrived[] = [];
   const server = await httpServer((request, response) => {
     void request.toArray().then((chunks: Buffer[]) => {
@@ -54,6 +57,8 @@ async function setUp(setup: Setup = {}) {
   closing.push(server.close, () => agent.destroy());
   const baseUrl = setup.baseUrl ?? server.url;
   const inFlight = new CallsInFlight();
+  const silent = { debug: () => undefined, warn: () => undefined };
+  const observer = new CallObserver(new Telemetry(), silent, () => true);
   const renewals: Readonly<Record<string, string>>[] = [];
   const timeoutMs = setup.timeoutMs ?? 2_000;
   const runner = new CallRunner({
@@ -81,6 +86,7 @@ async function setUp(setup: Setup = {}) {
     {
       runner,
       inFlight,
+      observer,
       timeoutMs,
       correlationIdHeader: 'x-correlation-id',
       appTokenHeader: 'service-app-token',
@@ -107,7 +113,12 @@ const errorOf = (promise: Promise<unknown>): Promise<unknown> =>
     (error: unknown) => error,
   );
 
-describe('the authenticated call', () => {
+describe.each<[string, Exchange]>([
+  ["the module's own exchange", exchange],
+  ["axios's http adapter", axiosExchange],
+])('the authenticated call through %s', (_adapter, through) => {
+  const setUp = (setup: Setup = {}) => setUpThrough({ through, ...setup });
+
   it('attaches the headers, sends JSON and reads JSON', async () => {
     const { axios, arrived } = await setUp();
     const { data, status } = await axios.post<unknown>('/customers/v1', { app_user_id: 'ü' });
@@ -382,7 +393,7 @@ describe('the authenticated call', () => {
       baseUrl: `http://127.0.0.1:${await deadPort()}`,
       through: (request) => {
         attempts.push(request.method);
-        return exchange(request);
+        return through(request);
       },
     });
     expect(await errorOf(axios.post('/a', {}))).toMatchObject({ kind: 'refused', outcomeUnknown: false });

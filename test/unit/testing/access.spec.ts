@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { decodeJwt } from 'jose';
-import { ServiceSimulator } from '../../../lib/testing/index.js';
+import { ServiceSimulator, type SimulatorOptions } from '../../../lib/testing/index.js';
 import { call, requestToken } from './plain-client.js';
 
 describe('the API of ServiceSimulator', () => {
@@ -8,6 +8,12 @@ describe('the API of ServiceSimulator', () => {
   let sandbox: string;
   let base: string;
   let appToken: Record<string, string>;
+  const others: ServiceSimulator[] = [];
+  const start = async (options?: SimulatorOptions) => {
+    const other = await ServiceSimulator.start(options);
+    others.push(other);
+    return other;
+  };
   beforeAll(async () => {
     simulator = await ServiceSimulator.start();
     sandbox = simulator.urls.sandboxUrl;
@@ -15,7 +21,7 @@ describe('the API of ServiceSimulator', () => {
     appToken = { 'service-app-token': simulator.appToken };
   });
   afterEach(() => simulator.clearRequests());
-  afterAll(() => simulator.stop());
+  afterAll(() => Promise.all([simulator, ...others].map((each) => each.stop())));
 
   const bearer = async (...request: Parameters<ServiceSimulator['issueToken']>) => ({
     authorization: `Bearer ${await simulator.issueToken(...request)}`,
@@ -187,7 +193,7 @@ describe('the API of ServiceSimulator', () => {
   });
 
   it('takes both credentials, another header, a base path and banks of the test where told to', async () => {
-    const other = await ServiceSimulator.start({
+    const other = await start({
       acceptBoth: true,
       appTokenHeader: 'X-App',
       basePath: '/api/',
@@ -200,6 +206,5 @@ describe('the API of ServiceSimulator', () => {
     expect((await call(other, `${new URL(other.urls.baseUrl).origin}/banks/v1`, { headers })).status).toBe(
       404,
     );
-    await other.stop();
   });
 });

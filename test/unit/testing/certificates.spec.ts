@@ -2,15 +2,21 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { connect } from 'node:tls';
 import { importPeer } from '../../../lib/testing/optional-peers.js';
-import { ServiceSimulator } from '../../../lib/testing/index.js';
+import { ServiceSimulator, type SimulatorOptions } from '../../../lib/testing/index.js';
 import { call, failCode } from './plain-client.js';
 
 describe('the certificates of ServiceSimulator', () => {
   let simulator: ServiceSimulator;
+  const others: ServiceSimulator[] = [];
+  const start = async (options?: SimulatorOptions) => {
+    const other = await ServiceSimulator.start(options);
+    others.push(other);
+    return other;
+  };
   beforeAll(async () => {
     simulator = await ServiceSimulator.start();
   });
-  afterAll(() => simulator.stop());
+  afterAll(() => Promise.all([simulator, ...others].map((each) => each.stop())));
 
   const blocks = (pem: string) => pem.match(/-----BEGIN[^]+?-----END [A-Z ]+-----/g) ?? [];
 
@@ -28,7 +34,7 @@ describe('the certificates of ServiceSimulator', () => {
 
   it('serve a server certificate for 127.0.0.1 and localhost, with the intermediate, that verifies', async () => {
     const { port } = new URL(simulator.urls.sandboxUrl);
-    const [intermediate, root] = blocks(simulator.chain);
+    const [intermediate = '', root] = blocks(simulator.chain);
     for (const ca of [simulator.chain, root]) {
       for (const servername of ['localhost', undefined]) {
         const socket = connect({ host: '127.0.0.1', port: Number(port), ca, servername });
@@ -78,21 +84,19 @@ describe('the certificates of ServiceSimulator', () => {
   });
 
   it('differ from simulator to simulator', async () => {
-    const other = await ServiceSimulator.start();
+    const other = await start();
     expect(other.chain).not.toBe(simulator.chain);
     expect(await failCode(call(simulator, other.urls.sandboxUrl))).toMatch(/CERT|SIGNATURE/);
-    await other.stop();
   });
 
   it('live as long as asked for', async () => {
-    const short = await ServiceSimulator.start({
+    const short = await start({
       certificates: { applicationLifetime: 86_400, serverLifetime: -60 },
     });
     const days =
       (Date.parse(new X509Certificate(short.application.certificate).validTo) - Date.now()) / 86_400_000;
     expect(days).toBeCloseTo(1, 2);
     expect(await failCode(call(short, short.urls.sandboxUrl))).toBe('CERT_HAS_EXPIRED');
-    await short.stop();
   });
 
   it.each([

@@ -37,24 +37,24 @@ describe('client certificates on ServiceSimulator', () => {
   });
 
   it.each([
-    ['foreign', { foreign: true }, 'ERR_SSL_TLSV1_ALERT_UNKNOWN_CA', 'unknown_ca'],
+    ['foreign', { foreign: true }, /^ERR_SSL_TLSV1_ALERT_UNKNOWN_CA$/, 'unknown_ca'],
     [
       'expired',
       { notAfter: new Date(Date.now() - 5000) },
-      'ERR_SSL_SSLV3_ALERT_CERTIFICATE_EXPIRED',
+      /^ERR_SSL_SSL(V3|\/TLS)_ALERT_CERTIFICATE_EXPIRED$/,
       'certificate_expired',
     ],
     [
       'not yet valid',
       { notBefore: new Date(Date.now() + 60_000) },
-      'ERR_SSL_SSLV3_ALERT_BAD_CERTIFICATE',
+      /^ERR_SSL_SSL(V3|\/TLS)_ALERT_BAD_CERTIFICATE$/,
       'bad_certificate',
     ],
   ])('are refused with a TLS alert when %s', async (_, request, code, alert) => {
     const { base, sandboxMtls, headers } = await start();
     const certificate = await simulator.issueCertificate(request);
-    expect(await failCode(call(simulator, base, { certificate, headers }))).toBe(code);
-    expect(await failCode(call(simulator, sandboxMtls, { certificate, headers }))).toBe(code);
+    expect(await failCode(call(simulator, base, { certificate, headers }))).toMatch(code);
+    expect(await failCode(call(simulator, sandboxMtls, { certificate, headers }))).toMatch(code);
     const certificateFingerprint256 = certificate.fingerprint256;
     expect(simulator.refusals).toMatchObject([
       { face: 'base', alert, certificateFingerprint256 },
@@ -133,12 +133,12 @@ describe('client certificates on ServiceSimulator', () => {
     expect((await call(simulator, base, { agent, headers })).status).toBe(200);
     simulator.revokeCertificate();
     expect((await call(simulator, base, { agent, headers })).status).toBe(400);
-    simulator.dropConnections();
+    agent.destroy();
     const resumed = await failCode(call(simulator, base, { agent, headers }));
-    expect(resumed).toBe('ERR_SSL_SSLV3_ALERT_CERTIFICATE_REVOKED');
+    expect(resumed).toMatch(/^ERR_SSL_SSL(V3|\/TLS)_ALERT_CERTIFICATE_REVOKED$/);
     expect(simulator.handshakes.base).toEqual({ total: 2, resumed: 1, refused: 1 });
     const code = await failCode(call(simulator, base, { headers, certificate: simulator.application }));
-    expect(code).toBe('ERR_SSL_SSLV3_ALERT_CERTIFICATE_REVOKED');
+    expect(code).toMatch(/^ERR_SSL_SSL(V3|\/TLS)_ALERT_CERTIFICATE_REVOKED$/);
     agent.destroy();
     const other = await simulator.issueCertificate();
     expect((await call(simulator, base, { headers, certificate: other })).status).toBe(200);

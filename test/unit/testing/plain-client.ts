@@ -11,6 +11,8 @@ export interface Reply {
   status: number;
   headers: IncomingHttpHeaders;
   body: string;
+  /** The parsed body, for assertions. */
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any
   json: any;
 }
 
@@ -23,7 +25,11 @@ export function call(simulator: ServiceSimulator, url: string, options: CallOpti
     passphrase: certificate.passphrase,
   };
   return new Promise((resolve, reject) => {
-    const outgoing = request(url, { agent: false, ca: simulator.chain, ...identity, ...rest }, (response) => {
+    // Without a length, node:http sends the body of a DELETE unframed.
+    const length = body === undefined ? {} : { 'content-length': Buffer.byteLength(body) };
+    const headers = { ...length, ...(rest.headers as Record<string, string>) };
+    const settings = { agent: false as const, ca: simulator.chain, ...identity, ...rest, headers };
+    const outgoing = request(url, settings, (response) => {
       const chunks: Buffer[] = [];
       response.on('data', (chunk: Buffer) => chunks.push(chunk));
       response.on('error', reject);

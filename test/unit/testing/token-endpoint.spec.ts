@@ -1,14 +1,20 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { decodeJwt, decodeProtectedHeader } from 'jose';
-import { ServiceSimulator } from '../../../lib/testing/index.js';
+import { ServiceSimulator, type SimulatorOptions } from '../../../lib/testing/index.js';
 import { call, requestToken } from './plain-client.js';
 
 describe('the token endpoint of ServiceSimulator', () => {
   let simulator: ServiceSimulator;
+  const others: ServiceSimulator[] = [];
+  const start = async (options?: SimulatorOptions) => {
+    const other = await ServiceSimulator.start(options);
+    others.push(other);
+    return other;
+  };
   beforeAll(async () => {
     simulator = await ServiceSimulator.start({ tokenLifetime: 120 });
   });
-  afterAll(() => simulator.stop());
+  afterAll(() => Promise.all([simulator, ...others].map((each) => each.stop())));
 
   it('issues an api token', async () => {
     const before = Math.floor(Date.now() / 1000);
@@ -132,16 +138,15 @@ describe('the token endpoint of ServiceSimulator', () => {
   });
 
   it('issues nothing where OAuth is not enabled, and bearers are refused', async () => {
-    const closed = await ServiceSimulator.start({ oauth: { enabled: false } });
+    const closed = await start({ oauth: { enabled: false } });
     const refused = await requestToken(closed);
     expect([refused.status, refused.json.error]).toEqual([400, 'unauthorized_client']);
     const headers = { authorization: `Bearer ${await closed.issueToken()}` };
     expect((await call(closed, `${closed.urls.baseUrl}/banks/v1`, { headers })).status).toBe(401);
-    await closed.stop();
   });
 
   it('binds tokens to the client certificate where told to', async () => {
-    const bound = await ServiceSimulator.start({ certificateBoundTokens: true });
+    const bound = await start({ certificateBoundTokens: true });
     const { json } = await requestToken(bound, {}, { certificate: bound.application });
     const headers = { authorization: `Bearer ${json.access_token}` };
     const status = async (certificate?: typeof bound.application) =>
@@ -149,6 +154,5 @@ describe('the token endpoint of ServiceSimulator', () => {
     expect(await status(bound.application)).toBe(200);
     expect(await status(await bound.issueCertificate())).toBe(401);
     expect(await status()).toBe(401);
-    await bound.stop();
   });
 });

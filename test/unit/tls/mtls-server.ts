@@ -95,11 +95,11 @@ export function call(
   });
 }
 
-/** Waits for what must come; fails the test when it does not come within two seconds. */
+/** Waits for what must come; fails the test when it does not come within four seconds. */
 export async function until(condition: () => boolean): Promise<void> {
-  const end = performance.now() + 2_000;
+  const end = performance.now() + 4_000;
   while (!condition()) {
-    if (performance.now() > end) throw new Error('It did not come to that within 2 s');
+    if (performance.now() > end) throw new Error('It did not come to that within 4 s');
     await new Promise((resolve) => setImmediate(resolve));
   }
 }

@@ -1,0 +1,104 @@
+import axios, { AxiosHeaders, type AxiosError } from 'axios';
+import http, {
+  type ClientRequest,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type RequestOptions,
+} from 'node:http';
+import https from 'node:https';
+import { classify } from '../exchange/classify.js';
+import { ExchangeProgress } from '../exchange/exchange-progress.js';
+import {
+  ExchangeFault,
+  type Exchange,
+  type ExchangeFaultDetails,
+  type ExchangeRequest,
+  type ExchangeResponse,
+} from '../exchange/exchange.types.js';
+
+/**
+ * The same exchange through axios's own http adapter (`http.adapter: 'axios'`), for hosts whose tools hook into it.
+ * Slower: see test/bench/README.md. What axios leaves open (a deadline for all of it, the caller's own abort reason,
+ * no redirects, no proxy of the environment) is closed here.
+ */
+export const axiosExchange: Exchange = async (request) => {
+  const { signal } = request;
+  const controller = new AbortController();
+  const abort = (): void => controller.abort();
+  const progress = new ExchangeProgress();
+  let timedOut = false;
+  const timer = setTimeout(
+    () => {
+      timedOut = true;
+      controller.abort();
+    },
+    Math.max(request.timeoutMs, 0),
+  );
+  signal?.addEventListener('abort', abort, { once: true });
+  try {
+    if (signal?.aborted) throw signal.reason;
+    return await send(request, controller.signal, progress);
+  } catch (error) {
+    if (signal?.aborted) throw signal.reason;
+    throw toFault(error, timedOut, progress);
+  } finally {
+    clearTimeout(timer);
+    signal?.removeEventListener('abort', abort);
+  }
+};
+
+async function send(
+  request: ExchangeRequest,
+  signal: AbortSignal,
+  progress: ExchangeProgress,
+): Promise<ExchangeResponse> {
+  const { url, method, headers, body, agent, maxResponseBytes } = request;
+  // The adapter alone: the default instance has the host's interceptors, which must not see these headers.
+  const response = await axios.getAdapter('http')({
+    url: url.href,
+    method,
+    headers: new AxiosHeaders(headers),
+    data: body,
+    httpAgent: agent,
+    httpsAgent: agent,
+    responseType: 'arraybuffer',
+    maxRedirects: 0,
+    maxBodyLength: Infinity,
+    maxContentLength: maxResponseBytes,
+    proxy: false,
+    transport: followedTransport(url, progress),
+    validateStatus: () => true,
+    signal,
+  });
+  return {
+    status: response.status,
+    statusText: response.statusText,
+    headers: response.headers as IncomingHttpHeaders,
+    body: Buffer.from(response.data as Buffer),
+  };
+}
+
+/** Node's own request function, looked up at each call, as tools replace it. */
+function followedTransport({ protocol }: URL, progress: ExchangeProgress) {
+  return {
+    request: (options: RequestOptions, onResponse: (response: IncomingMessage) => void): ClientRequest => {
+      const request = (protocol === 'https:' ? https : http).request(options, onResponse);
+      progress.follow(request);
+      return request;
+    },
+  };
+}
+
+function toFault(
+  error: unknown,
+  timedOut: boolean,
+  { phase, reusedSocket }: ExchangeProgress,
+): ExchangeFault {
+  const { message, code, cause } = error as AxiosError;
+  const fault = (more: Partial<ExchangeFaultDetails>): ExchangeFault =>
+    new ExchangeFault({ kind: 'network', certificateRefused: false, phase, reusedSocket, ...more });
+  if (timedOut) return fault({ kind: 'timeout' });
+  if (/maxContentLength size/.test(message)) return fault({ kind: 'too_large' });
+  if (code === 'ERR_BAD_RESPONSE' || /aborted|stream/i.test(message)) return fault({ kind: 'reset' });
+  return fault(classify(cause ?? error));
+}

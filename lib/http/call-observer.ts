@@ -1,0 +1,82 @@
+import { context, SpanKind, SpanStatusCode, trace, type Attributes, type Span } from '@opentelemetry/api';
+import { ServiceApiError, ServiceError } from '../errors/index.js';
+import { type Telemetry } from '../telemetry/telemetry.js';
+import { type Call } from './call.js';
+
+/** Where log lines go: Nest's Logger fits. */
+export interface CallLog {
+  debug(message: string): void;
+  warn(message: string): void;
+}
+
+/** What is seen of one call while it runs. */
+export interface CallObservation {
+  /** Another attempt follows, for this reason: a status, a kind of fault. */
+  again(reason: string): void;
+}
+
+/** Makes calls visible: a span and a duration for each (OpenTelemetry's HTTP client conventions), and log lines. */
+export class CallObserver {
+  constructor(
+    private readonly telemetry: Telemetry,
+    private readonly log: CallLog,
+    /** Asked for each call, as a host may change it while it runs. */
+    private readonly isDebug: () => boolean,
+  ) {}
+
+  async observe<T extends { status: number }>(
+    call: Call,
+    run: (observation: CallObservation) => Promise<T>,
+  ): Promise<T> {
+    const startedAt = performance.now();
+    const attributes = this.attributesOf(call);
+    const span = this.telemetry.tracer.startSpan(call.method, { kind: SpanKind.CLIENT, attributes });
+    let retries = 0;
+    const again = (reason: string): void => {
+      retries += 1;
+      this.telemetry.retries.add(1, { ...attributes, 'error.type': reason });
+      this.log.warn(`${call.method} ${call.url.pathname}: ${reason}, another attempt follows`);
+    };
+    try {
+      const active = trace.setSpan(context.active(), span);
+      const result = await context.with(active, () => run({ again }));
+      this.end(span, call, { ...attributes, 'http.response.status_code': result.status }, startedAt, retries);
+      return result;
+    } catch (error) {
+      this.end(span, call, { ...attributes, ...failureOf(error) }, startedAt, retries);
+      throw error;
+    }
+  }
+
+  private end(span: Span, call: Call, attributes: Attributes, startedAt: number, retries: number): void {
+    const durationMs = performance.now() - startedAt;
+    this.telemetry.callDuration.record(durationMs / 1000, attributes);
+    if (span.isRecording()) {
+      span.setAttributes({ ...attributes, 'url.full': call.url.origin + call.url.pathname });
+      if (retries > 0) span.setAttribute('http.request.resend_count', retries);
+      if (attributes['error.type'] !== undefined) span.setStatus({ code: SpanStatusCode.ERROR });
+    }
+    span.end();
+    if (!this.isDebug()) return;
+    const outcome = attributes['error.type'] ?? attributes['http.response.status_code'];
+    this.log.debug(
+      `${call.method} ${call.url.pathname}: ${String(outcome)} after ${Math.round(durationMs)} ms`,
+    );
+  }
+
+  private attributesOf({ method, url }: Call): Attributes {
+    return {
+      ...this.telemetry.attributes,
+      'http.request.method': method,
+      'server.address': url.hostname,
+      'server.port': Number(url.port) || (url.protocol === 'https:' ? 443 : 80),
+    };
+  }
+}
+
+function failureOf(error: unknown): Attributes {
+  if (error instanceof ServiceApiError && error.code === 'api_error') {
+    return { 'http.response.status_code': error.status, 'error.type': String(error.status) };
+  }
+  return { 'error.type': error instanceof ServiceError ? error.code : 'aborted' };
+}

@@ -1,0 +1,60 @@
+import {
+  metrics,
+  trace,
+  type Attributes,
+  type Counter,
+  type Histogram,
+  type Tracer,
+} from '@opentelemetry/api';
+
+const NAME = 'nestjs-service';
+
+/**
+ * The module's instruments (OpenTelemetry). Without an SDK in the host they do nothing; with one there is nothing to
+ * configure. No attribute holds a token, a key, a customer or a query.
+ */
+export class Telemetry {
+  readonly tracer: Tracer = trace.getTracer(NAME);
+  /** Seconds, by the HTTP client semantic conventions. */
+  readonly callDuration: Histogram;
+  readonly retries: Counter;
+  readonly tokenRequests: Counter;
+  readonly tokenCacheHits: Counter;
+  /** Goes with every measurement: the module's name, where it has one. */
+  readonly attributes: Attributes;
+
+  constructor(module?: string) {
+    this.attributes = module === undefined ? {} : { 'nestjs_service.module': module };
+    const meter = metrics.getMeter(NAME);
+    this.callDuration = meter.createHistogram('http.client.request.duration', {
+      unit: 's',
+      description: 'Duration of calls of the service, retries included.',
+    });
+    this.retries = meter.createCounter('nestjs_service.retries', {
+      unit: '{retry}',
+      description: 'Attempts of calls after the first.',
+    });
+    this.tokenRequests = meter.createCounter('nestjs_service.token.requests', {
+      unit: '{request}',
+      description: 'Requests to the token endpoint.',
+    });
+    this.tokenCacheHits = meter.createCounter('nestjs_service.token.cache_hits', {
+      unit: '{hit}',
+      description: 'Tokens served from the cache.',
+    });
+  }
+
+  /** Reports the days that the client certificate has left, as long as it returns a number. Returns what ends that. */
+  observeCertificate(daysLeft: () => number | undefined): () => void {
+    const gauge = metrics.getMeter(NAME).createObservableGauge('nestjs_service.certificate.days_left', {
+      unit: 'd',
+      description: 'Days until the client certificate expires.',
+    });
+    const report = (result: { observe(value: number, attributes?: Attributes): void }): void => {
+      const days = daysLeft();
+      if (days !== undefined) result.observe(days, this.attributes);
+    };
+    gauge.addCallback(report);
+    return () => gauge.removeCallback(report);
+  }
+}

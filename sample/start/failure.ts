@@ -1,0 +1,16 @@
+import { ServiceError } from 'nestjs-service';
+
+/** What to print where the application cannot start: what is wrong and how to mend it; a stack only for a bug. */
+export function describeFailure(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  if (error instanceof ServiceError || error instanceof RangeError) return error.message;
+  if (hasCode(error, 'EADDRINUSE'))
+    return `Port ${error.port} is taken. Set PORT to a free one, for example PORT=${error.port + 1} npm start`;
+  if (hasCode(error, 'EACCES'))
+    return `Port ${error.port} may not be used by this user. Set PORT to one from 1024 on.`;
+  return error.stack ?? error.message;
+}
+
+function hasCode(error: Error, code: string): error is Error & { port: number } {
+  return 'code' in error && error.code === code && 'port' in error;
+}

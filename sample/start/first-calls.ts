@@ -1,0 +1,71 @@
+import {
+  ServiceApiError,
+  ServiceError,
+  type BanksService,
+  type ConnectParameters,
+  type Customer,
+  type CustomersService,
+  type LinkSdkService,
+} from 'nestjs-service';
+
+/** Milliseconds for each call: a service that does not answer is told soon. */
+const TIMEOUT_MS = 10_000;
+/** The same at every start, so that a real service gets one customer of the sample at most. */
+const APP_USER_ID = 'sample-user';
+const FALLBACK_CUSTOMER_ID = 'sample-customer';
+
+export interface FirstCallServices {
+  banks: BanksService;
+  customers: CustomersService;
+  sdk: LinkSdkService;
+}
+
+/** One real call of each kind, one after the other; tells each outcome at once. Returns a customer to go on with. */
+export async function makeFirstCalls(
+  { banks, customers, sdk }: FirstCallServices,
+  tell: (call: string, outcome: string) => void,
+): Promise<string> {
+  let customerId = FALLBACK_CUSTOMER_ID;
+  const attempt = async (call: string, run: () => Promise<string>): Promise<void> => {
+    const started = performance.now();
+    const outcome = await run().then((summary) => `ok: ${summary}`, describeError);
+    tell(call, `${outcome} (${Math.round(performance.now() - started)} ms)`);
+  };
+
+  await attempt('banks.list', async () => describeBanks(await banks.list({ timeout: TIMEOUT_MS })));
+  await attempt('customers.create', async () => {
+    const customer = await customers.create({ app_user_id: APP_USER_ID }, { timeout: TIMEOUT_MS });
+    customerId = idOf(customer) ?? customerId;
+    return `customer ${customerId}`;
+  });
+  await attempt('sdk.connectParameters', async () =>
+    describeParameters(await sdk.connectParameters({ customer_id: customerId, permissions: ['identity'] })),
+  );
+  return customerId;
+}
+
+function describeError(error: unknown): string {
+  if (error instanceof ServiceApiError) return `failed: ${error.code} ${error.status}: ${error.message}`;
+  return error instanceof ServiceError
+    ? `failed: ${error.code}: ${error.message}`
+    : `failed: ${String(error)}`;
+}
+
+function describeBanks(body: unknown): string {
+  return Array.isArray(body) ? `${body.length} banks` : 'answered, not with a list';
+}
+
+/** The specification does not show the fields of a customer (2.5). */
+function idOf({ customer_id, id }: Customer): string | undefined {
+  return [customer_id, id].find((value) => typeof value === 'string');
+}
+
+/** Tokens never reach the screen. */
+function describeParameters(parameters: ConnectParameters): string {
+  const shown = Object.entries(parameters).map(([name, value]: [string, unknown]) =>
+    name.endsWith('_token')
+      ? `${name} <token of ${String(value).length} characters>`
+      : `${name} ${String(value)}`,
+  );
+  return shown.join(', ');
+}

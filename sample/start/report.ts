@@ -1,0 +1,72 @@
+import { type INestApplication } from '@nestjs/common';
+import {
+  BanksService,
+  CustomersService,
+  LinkSdkService,
+  ServiceAuthService,
+  serviceConfig,
+  type CertificateSummary,
+} from 'nestjs-service';
+import { daysUntil } from '../health/days-until.js';
+import { makeFirstCalls } from './first-calls.js';
+
+/** Says what the application runs against, tries it, and says how to go on. Never prints a token, a secret or a key. */
+export async function printStartReport(app: INestApplication, isSimulated: boolean): Promise<void> {
+  const url = await app.getUrl();
+  print('', `The sample application listens at ${url}`, '', ...describeTarget(isSimulated));
+  print(row('certificate', describeCertificate(app.get(ServiceAuthService).certificate)));
+
+  print('', 'One real call of each kind:');
+  const services = {
+    banks: app.get(BanksService),
+    customers: app.get(CustomersService),
+    sdk: app.get(LinkSdkService),
+  };
+  const customerId = await makeFirstCalls(services, (call, outcome) => print(row(call, outcome)));
+  print('', ...describeRoutes(url, customerId), '');
+}
+
+function describeTarget(isSimulated: boolean): string[] {
+  const { environment = 'sandbox', authentication, oauth, urls = {} } = serviceConfig();
+  const mode = authentication ?? (environment === 'production' ? 'mtls' : 'app-token');
+  const customerTokens = mode !== 'oauth' && oauth?.clientId ? ', with OAuth for customer tokens' : '';
+  const ofEnvironment = Object.entries(urls).filter(
+    ([name]) => name.startsWith('sandbox') === (environment === 'sandbox'),
+  );
+  return [
+    isSimulated
+      ? 'It runs against a simulator on this machine. For the service itself: cp .env.example .env'
+      : 'It runs against the service that the SERVICE_* variables name:',
+    row('environment', environment),
+    row('authentication', mode + customerTokens),
+    ...ofEnvironment.map(([name, address]) => row(name, String(address))),
+  ];
+}
+
+function describeCertificate(certificate: CertificateSummary | undefined): string {
+  if (!certificate) return 'none';
+  const { subject, validTo } = certificate;
+  const name = subject.replaceAll('\n', ', ');
+  return `${name}; valid until ${validTo.toISOString().slice(0, 10)} (${daysUntil(validTo)} days)`;
+}
+
+function describeRoutes(url: string, customerId: string): string[] {
+  const post = (path: string, body: unknown) =>
+    `  curl ${url}${path} -H 'content-type: application/json' -d '${JSON.stringify(body)}'`;
+  return [
+    'Try it:',
+    `  curl ${url}/banks`,
+    post('/customers', { app_user_id: 'user-42' }),
+    post('/link-session', { customer_id: customerId, permissions: ['identity'] }),
+    `  curl ${url}/health`,
+    `  and in a browser: ${url}/docs`,
+  ];
+}
+
+function row(name: string, value: string): string {
+  return `  ${name.padEnd(22)} ${value.replaceAll('\n', '\n'.padEnd(26))}`;
+}
+
+function print(...lines: string[]): void {
+  console.log(lines.join('\n'));
+}

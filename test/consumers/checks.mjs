@@ -1,0 +1,28 @@
+/** Small programs for `node -e`, in the module system of the consumer; each throws where its check fails. */
+const assertions = (body, type) =>
+  type === 'module'
+    ? `import assert from 'node:assert/strict'; ${body('await import')}`
+    : `const assert = require('node:assert/strict'); (async () => { ${body('require')} })();`;
+
+/** The package works where the host itself has not loaded reflect-metadata. */
+export const withoutReflectMetadata = (type) =>
+  assertions(
+    (load) => `
+      assert.equal(Reflect.getMetadata, undefined);
+      const { BanksService, ServiceModule, getServiceToken } = ${load}('nestjs-service');
+      assert.equal(getServiceToken(BanksService), BanksService);
+      assert.equal(ServiceModule.forRoot().module, ServiceModule);
+      assert.ok(Reflect.getMetadata('imports', ServiceModule));`,
+    type,
+  );
+
+/** Without the optional peers the root loads, and the simulator says what to install. */
+export const withoutOptionalPeers = (type) =>
+  assertions(
+    (load) => `
+      const { ServiceModule } = ${load}('nestjs-service');
+      assert.ok(ServiceModule);
+      const { ServiceSimulator } = ${load}('nestjs-service/testing');
+      await assert.rejects(ServiceSimulator.start(), /npm i -D @peculiar\\/x509 jose/);`,
+    type,
+  );

@@ -1,0 +1,68 @@
+import { cp, readFile, readdir, rm } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { withoutOptionalPeers, withoutReflectMetadata } from './checks.mjs';
+import { checkPackageContents } from './package-contents.mjs';
+import { runBounded } from './run-bounded.mjs';
+
+const OPTIONAL_PEERS = ['@peculiar/x509', 'jose'];
+const INSTALL = ['install', '--prefer-offline', '--no-audit', '--no-fund', '--no-package-lock'];
+
+/**
+ * One consumer, copied to `folder` with the sources that all consumers share, as a list of checks to run in order:
+ * `{ name, node, run }`. A tsconfig.<variant>.json is compiled into dist-<variant>, and what it made is run too.
+ */
+export async function consumerChecks({ template, host, folder, nodes }) {
+  await cp(template, folder, { recursive: true });
+  await cp(host, folder, { recursive: true });
+  const entries = await readdir(template);
+  const { type } = JSON.parse(await readFile(join(template, 'package.json'), 'utf8'));
+  const tsc = join(folder, 'node_modules', 'typescript', 'bin', 'tsc');
+  const jest = join(folder, 'node_modules', 'jest', 'bin', 'jest.js');
+  const variants = entries
+    .map((entry) => /^tsconfig(?:\.(?!jest)(\w+))?\.json$/.exec(entry))
+    .filter((match) => match !== null)
+    .map(([project, variant]) => ({ project, variant, output: variant ? `dist-${variant}` : 'dist' }));
+
+  const node = (path, args, timeoutMs) => runBounded(path, args, { cwd: folder, timeoutMs });
+  const evaluate = (path, code) =>
+    node(path, [...(type === 'module' ? ['--input-type=module'] : []), '-e', code], 20_000);
+
+  const checks = [
+    { name: 'install', run: () => runBounded('npm', INSTALL, { cwd: folder, timeoutMs: 180_000 }) },
+    {
+      name: 'package contents',
+      run: () => checkPackageContents(join(folder, 'node_modules', 'nestjs-service')),
+    },
+    ...variants.map(({ project, variant }) => ({
+      name: label('types', variant),
+      run: () => node(process.execPath, [tsc, '-p', project], 120_000),
+    })),
+  ];
+  for (const { version, path } of nodes) {
+    checks.push(
+      { name: 'plain import', node: version, run: () => evaluate(path, withoutReflectMetadata(type)) },
+      ...variants.map(({ variant, output }) => ({
+        name: label('run', variant),
+        node: version,
+        run: () => node(path, [join(output, 'main.js')], 30_000),
+      })),
+    );
+    if (entries.includes('jest.config.js')) {
+      checks.push({ name: 'its own jest', node: version, run: () => node(path, [jest, '--ci'], 90_000) });
+    }
+  }
+  checks.push({
+    name: 'no optional peers',
+    run: async () => {
+      for (const peer of OPTIONAL_PEERS) {
+        await rm(join(folder, 'node_modules', peer), { recursive: true });
+      }
+      await evaluate(process.execPath, withoutOptionalPeers(type));
+    },
+  });
+  return { name: basename(template), checks };
+}
+
+function label(name, variant) {
+  return variant === undefined ? name : `${name} (${variant})`;
+}

@@ -1,0 +1,20 @@
+import assert from 'node:assert/strict';
+import { readFile, readdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+
+const TOP_LEVEL = ['CHANGELOG.md', 'LICENSE', 'README.md', 'dist', 'package.json'];
+
+/** Throws where the installed package holds more or less than it should, or an export leads nowhere. */
+export async function checkPackageContents(folder) {
+  assert.deepEqual((await readdir(folder)).sort(), TOP_LEVEL);
+  const files = await readdir(join(folder, 'dist'), { recursive: true });
+  assert.deepEqual(
+    files.filter((file) => /(^|[/\\])(sample|test)[/\\]|\.spec\.|\.tsbuildinfo$/.test(file)),
+    [],
+  );
+  const { exports } = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8'));
+  const targets = Object.values(exports).flatMap((target) =>
+    typeof target === 'string' ? [target] : Object.values(target),
+  );
+  for (const target of targets) assert.ok((await stat(join(folder, target))).isFile(), target);
+}

@@ -1,0 +1,93 @@
+// Packs the package, installs the tarball into applications of the kinds that hosts are, and runs them.
+//
+//   node test/consumers/run.mjs [--all-nodes] [consumer...]
+//
+// With --all-nodes they run on every supported line of Node, otherwise on the one that runs this.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { readdir, rename } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { consumerChecks } from './consumer.mjs';
+import { currentNode, supportedNodes } from './node-binaries.mjs';
+import { endAll, runBounded } from './run-bounded.mjs';
+
+const here = import.meta.dirname;
+const repository = join(here, '..', '..');
+const consumers = ['esm-nest12', 'cjs-nest12', 'cjs-nest11'];
+
+const workspace = mkdtempSync(join(tmpdir(), 'nestjs-service-consumers-'));
+process.on('exit', () => rmSync(workspace, { recursive: true, force: true }));
+for (const [signal, code] of [
+  ['SIGINT', 130],
+  ['SIGTERM', 143],
+]) {
+  process.on(signal, () => {
+    endAll();
+    process.exit(code);
+  });
+}
+
+const rows = [];
+
+/** Runs one check, notes its outcome and says whether it passed. */
+async function check(consumer, { name, node = '', run }) {
+  const start = performance.now();
+  let fault;
+  try {
+    await run();
+  } catch (error) {
+    fault = error instanceof Error ? error.message : String(error);
+  }
+  const seconds = ((performance.now() - start) / 1000).toFixed(1);
+  rows.push({ consumer, check: name, node, outcome: fault === undefined ? 'ok' : 'FAILED', seconds });
+  if (fault !== undefined) console.error(`\n${consumer}: ${name} ${node} failed\n${fault}\n`);
+  return fault === undefined;
+}
+
+async function pack() {
+  await runBounded('npm', ['pack', '--pack-destination', workspace], { cwd: repository, timeoutMs: 120_000 });
+  const tarball = (await readdir(workspace)).find((file) => file.endsWith('.tgz'));
+  await rename(join(workspace, tarball), join(workspace, 'nestjs-service.tgz'));
+}
+
+async function runConsumer(name, nodes) {
+  const { checks } = await consumerChecks({
+    template: join(here, name),
+    host: join(here, 'host'),
+    folder: join(workspace, name),
+    nodes,
+  });
+  let passed = true;
+  for (const one of checks) {
+    const ok = await check(name, one);
+    passed &&= ok;
+    // Nothing that follows can work.
+    if (!ok && (one.name === 'install' || one.name.startsWith('types'))) break;
+  }
+  console.log(`${passed ? 'ok' : 'not ok'} ${name}`);
+}
+
+const args = process.argv.slice(2);
+const named = args.filter((arg) => !arg.startsWith('--'));
+const unknown = args.filter((arg) => arg !== '--all-nodes' && !consumers.includes(arg));
+if (unknown.length > 0) {
+  console.error(`Unknown: ${unknown.join(' ')}. Consumers: ${consumers.join(', ')}.`);
+  process.exit(2);
+}
+
+let nodes = currentNode();
+let ready = await check('(package)', { name: 'npm pack', run: pack });
+if (ready && args.includes('--all-nodes')) {
+  const install = async () => {
+    nodes = await supportedNodes(join(workspace, 'nodes'));
+  };
+  ready = await check('(nodes)', { name: 'install', run: install });
+}
+if (ready) {
+  for (const name of named.length > 0 ? named : consumers) await runConsumer(name, nodes);
+}
+
+console.table(rows);
+const failed = rows.filter(({ outcome }) => outcome !== 'ok').length;
+console.log(`${rows.length - failed} passed, ${failed} failed`);
+process.exitCode = failed === 0 ? 0 : 1;

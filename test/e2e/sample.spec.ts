@@ -1,0 +1,270 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { type OpenAPIObject } from '@nestjs/swagger';
+import { decodeJwt } from 'jose';
+import { rename, writeFile } from 'node:fs/promises';
+import { createServer, connect, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { ServiceSimulator } from 'nestjs-service/testing';
+import { renderPage } from '../helpers/browser.js';
+import { deadPort } from '../helpers/loopback.js';
+import { findPeer, itWith, requirePeer } from '../helpers/optional-peers.js';
+import { cloneProject, isListening, startProcess, type SampleProcess } from '../helpers/sample-process.js';
+
+const LAST_LINE = '/docs\n';
+const browser = findPeer('chromium');
+const browserIt = itWith(browser, 'the Swagger page of the sample in a browser');
+
+describe('the sample', () => {
+  let project: Awaited<ReturnType<typeof cloneProject>>;
+  const started: SampleProcess[] = [];
+
+  beforeAll(async () => {
+    project = await cloneProject();
+  });
+  afterAll(async () => {
+    await Promise.all(started.map((each) => each.kill()));
+    await project.remove();
+  });
+
+  /** Given a port and variables. */
+  function start(command: string[], env?: Record<string, string>): SampleProcess {
+    const sample = startProcess(command, { cwd: project.path, env });
+    started.push(sample);
+    return sample;
+  }
+
+  describe('in a clean clone, with nothing in .env but a port', () => {
+    let sample: SampleProcess;
+    let port: number;
+    let url: string;
+
+    beforeAll(async () => {
+      port = await deadPort();
+      url = `http://127.0.0.1:${port}`;
+      await writeFile(join(project.path, '.env'), `PORT=${port}\n`);
+      sample = start(['npm', 'start']);
+      await sample.printed(LAST_LINE);
+    }, 120_000);
+
+    it('says what it runs against, and how one call of each kind went', () => {
+      const report = sample.output();
+      expect(report).toContain(`listens at ${url}`);
+      expect(report).toMatch(/runs against a simulator/);
+      expect(report).toMatch(/environment +production/);
+      expect(report).toMatch(/authentication +mtls, with OAuth for customer tokens/);
+      expect(report).toMatch(/baseUrl +https:\/\/127\.0\.0\.1:\d+/);
+      expect(report).toMatch(/certificate +CN=[\da-f-]{36}.*valid until \d{4}-\d\d-\d\d \(36\d days\)/);
+      expect(report).toMatch(/banks\.list +ok: 10 banks/);
+      expect(report).toMatch(/customers\.create +ok: customer [\da-f-]{36}/);
+      expect(report).toMatch(/sdk\.connectParameters +ok: access_token <token of \d+ characters>/);
+    });
+
+    it('prints no token and no key', () => {
+      expect(sample.output()).not.toMatch(/eyJ[\w-]+\.|BEGIN [A-Z ]+|app_token/);
+    });
+
+    it('gives curl lines that work', async () => {
+      const lines = sample.output().matchAll(/curl (\S+)(?: -H '([\w-]+): ([^']+)' -d '([^']+)')?$/gm);
+      const answers = await Promise.all(
+        [...lines].map(async ([, address = '', name = '', value = '', body]) => {
+          const answer = await fetch(
+            address,
+            body ? { method: 'POST', headers: { [name]: value }, body } : {},
+          );
+          return `${new URL(address).pathname} ${answer.status}`;
+        }),
+      );
+      expect(answers).toEqual(['/banks 200', '/customers 201', '/link-session 201', '/health 200']);
+    });
+
+    it('answers with what the service answers', async () => {
+      const banks = await (await fetch(`${url}/banks`)).json();
+      expect(banks).toHaveLength(10);
+      expect(await post(`${url}/customers`, { app_user_id: 'u-1', is_admin: true })).toEqual({
+        status: 201,
+        body: { customer_id: expect.any(String), app_user_id: 'u-1', created_at: expect.any(String) },
+      });
+      const session = { customer_id: 'c-1', permissions: ['identity'], bank_identifier: 'b-1' };
+      const { status, body } = await post(`${url}/link-session`, session);
+      expect(status).toBe(201);
+      const { access_token, ...rest } = body as { access_token: string };
+      expect(decodeJwt(access_token)).toMatchObject({ scope: 'customer.c-1' });
+      expect(rest).toEqual(session);
+    });
+
+    it('refuses a body that is not as described', async () => {
+      expect(await post(`${url}/customers`, {})).toMatchObject({ status: 400, body: { statusCode: 400 } });
+      const wider = { customer_id: 'c-1 api', permissions: ['identity'] };
+      expect(await post(`${url}/link-session`, wider)).toMatchObject({
+        status: 400,
+        body: { message: [expect.stringContaining('customer_id')] },
+      });
+    });
+
+    it('tells its health', async () => {
+      const answer = await fetch(`${url}/health`);
+      expect(answer.status).toBe(200);
+      expect(await answer.json()).toEqual({
+        status: 'ok',
+        service: { reachable: true, checkedAt: expect.any(String) },
+        certificate: { daysLeft: expect.any(Number), validTo: expect.any(String) },
+      });
+    });
+
+    it('describes its routes and their bodies at /docs-json', async () => {
+      const document = (await (await fetch(`${url}/docs-json`)).json()) as OpenAPIObject;
+      expect(Object.keys(document.paths)).toEqual(['/banks', '/customers', '/link-session', '/health']);
+      const { NewCustomerDto, NewLinkSessionDto } = document.components?.schemas ?? {};
+      expect(NewCustomerDto).toMatchObject({
+        required: ['app_user_id'],
+        properties: { app_user_id: { example: 'user-42' } },
+      });
+      expect(NewLinkSessionDto).toMatchObject({
+        required: ['customer_id', 'permissions'],
+        properties: {
+          customer_id: { example: expect.any(String) },
+          permissions: { type: 'array', example: expect.any(Array) },
+          bank_identifier: { example: expect.any(String) },
+        },
+      });
+    });
+
+    browserIt(
+      'shows them in a browser at /docs',
+      async () => {
+        const dom = await renderPage(requirePeer(browser), `${url}/docs`);
+        for (const route of ['get /banks', 'post /customers', 'post /link-session', 'get /health']) {
+          const [method, path] = route.split(' ');
+          expect(dom).toMatch(new RegExp(`opblock-${method}"[^]*?data-path="${path}"`));
+        }
+      },
+      30_000,
+    );
+
+    it('stops whole on SIGTERM to npm, though a browser keeps a connection that it has not used', async () => {
+      const unused = await openConnection(port);
+      sample.signal('SIGTERM');
+      expect([0, 143]).toContain((await sample.exited).code);
+      expect(await sample.isGone()).toBe(true);
+      expect(await isListening(port)).toBe(false);
+      unused.destroy();
+    });
+  });
+
+  describe('with SERVICE_* variables', () => {
+    let simulator: ServiceSimulator;
+
+    beforeAll(async () => {
+      simulator = await ServiceSimulator.start();
+    });
+    afterEach(() => {
+      simulator.clearFaults();
+      simulator.clearRequests();
+    });
+    afterAll(() => simulator.stop());
+
+    it('talks to what they name, and stops whole on Ctrl-C', async () => {
+      const port = await deadPort();
+      const sample = start(built(), {
+        ...simulator.env({ environment: 'sandbox', authentication: 'oauth' }),
+        PORT: String(port),
+      });
+      await sample.printed(LAST_LINE);
+      expect(simulator.apiRequests.map(({ method, path, face }) => `${method} ${path} ${face}`)).toEqual([
+        'GET /banks/v1 sandbox',
+        'POST /customers/v1 sandbox',
+      ]);
+      expect(sample.output()).toMatch(/authentication +oauth\n +sandboxUrl/);
+      expect(sample.output()).toMatch(/certificate +none/);
+      for (const secret of [simulator.clientSecret, simulator.appToken]) {
+        expect(sample.output()).not.toContain(secret);
+      }
+      // From the terminal, and again from npm and the Nest CLI, which both pass it on.
+      for (let times = 0; times < 3; times++) sample.signal('SIGINT', 'group');
+      await sample.exited;
+      expect(await sample.isGone()).toBe(true);
+      expect(await isListening(port)).toBe(false);
+    }, 30_000);
+
+    it('goes on after failed calls, maps errors, needs no simulator, and ends by the signal', async () => {
+      const testing = join(project.path, 'dist-sample/lib/testing');
+      await rename(testing, `${testing}-away`);
+      simulator.fail({
+        path: '/customers/v1',
+        times: 2,
+        fault: { status: 409, json: { status: 'EXISTS', message: 'Known' } },
+      });
+      const port = await deadPort();
+      const sample = start(built(), { ...simulator.env({ environment: 'sandbox' }), PORT: String(port) });
+      await sample.printed(LAST_LINE);
+      expect(sample.output()).toMatch(/banks\.list +ok/);
+      expect(sample.output()).toMatch(/customers\.create +failed: api_error 409: Known/);
+      expect(sample.output()).toMatch(/sdk\.connectParameters +ok: app_token <token of \d+ characters>/);
+      expect(sample.output()).not.toContain(simulator.appToken);
+
+      const url = `http://127.0.0.1:${port}`;
+      expect(await post(`${url}/customers`, { app_user_id: 'u-1' })).toMatchObject({
+        status: 409,
+        body: { code: 'api_error' },
+      });
+      simulator.fail({ path: '/banks/v1', probability: 1, fault: { status: 500 } });
+      simulator.clearRequests();
+      const health = await Promise.all([fetch(`${url}/health`), fetch(`${url}/health`)]);
+      expect(health.map(({ status }) => status)).toEqual([503, 503]);
+      expect(await health[0]?.json()).toEqual({
+        status: 'error',
+        service: { reachable: false, checkedAt: expect.any(String), code: 'api_error' },
+      });
+      // One call for both, with its retries.
+      expect(simulator.apiRequests).toHaveLength(3);
+      expect((await fetch(`${url}/banks`)).status).toBe(502);
+
+      sample.signal('SIGTERM');
+      expect(await sample.exited).toEqual({ code: null, signal: 'SIGTERM' });
+      expect(await isListening(port)).toBe(false);
+      await rename(`${testing}-away`, testing);
+    }, 30_000);
+
+    it('says in one line that the port is taken', async () => {
+      const other = createServer();
+      await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
+      const { port } = other.address() as { port: number };
+      const sample = start(built(), { ...simulator.env({ environment: 'sandbox' }), PORT: String(port) });
+      expect((await sample.exited).code).toBe(1);
+      expect(sample.output()).toMatch(new RegExp(`^Port ${port} is taken.*PORT=.*\\n$`));
+      other.close();
+    }, 30_000);
+
+    it('lists what is wrong with the configuration, without a stack', async () => {
+      const sample = start(built(), { SERVICE_ENVIRONMENT: 'production' });
+      expect((await sample.exited).code).toBe(1);
+      const lines = sample.output().trimEnd().split('\n');
+      expect(lines[0]).toMatch(/^The configuration of ServiceModule is not usable:$/);
+      expect(lines.slice(1).join('\n')).toMatch(/SERVICE_APP_TOKEN[^]*SERVICE_BASE_URL/);
+      for (const line of lines.slice(1)) expect(line).toMatch(/^ {2}- \S+ \(SERVICE_\w+\): /);
+    }, 30_000);
+
+    it('takes no text for a port', async () => {
+      const sample = start(built(), { ...simulator.env({ environment: 'sandbox' }), PORT: '30o0' });
+      expect((await sample.exited).code).toBe(1);
+      expect(sample.output()).toMatch(/^PORT must be a number.*\n$/);
+    }, 30_000);
+  });
+
+  /** What `npm start` runs once it has built. */
+  function built(): string[] {
+    return [process.execPath, join(project.path, 'dist-sample/sample/main.js')];
+  }
+});
+
+async function post(url: string, body: unknown): Promise<{ status: number; body: unknown }> {
+  const headers = { 'content-type': 'application/json' };
+  const answer = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) });
+  return { status: answer.status, body: await answer.json() };
+}
+
+async function openConnection(port: number): Promise<Socket> {
+  const socket = connect(port, '127.0.0.1').on('error', () => undefined);
+  await new Promise<void>((resolve) => socket.once('connect', () => resolve()));
+  return socket;
+}

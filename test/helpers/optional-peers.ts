@@ -1,0 +1,48 @@
+import { it } from '@jest/globals';
+import { accessSync, constants } from 'node:fs';
+import { delimiter, join } from 'node:path';
+
+/** A program that some tests work with and that a machine may not have. */
+export interface Peer {
+  /** Undefined where the machine has none. */
+  path?: string;
+  install: string;
+}
+
+const PROGRAMS = {
+  chromium: {
+    names: ['chromium', 'chromium-browser', 'google-chrome'],
+    install: 'apt-get install chromium',
+  },
+};
+
+export function findPeer(program: keyof typeof PROGRAMS): Peer {
+  const { names, install } = PROGRAMS[program];
+  const folders = (process.env.PATH ?? '').split(delimiter);
+  return {
+    path: names.flatMap((name) => folders.map((folder) => join(folder, name))).find(isProgram),
+    install,
+  };
+}
+
+/** `it` where the peer is there, and in CI, which must have it; else a skipped test and a line that says so. */
+export function itWith({ path, install }: Peer, leftOut: string): typeof it | typeof it.skip {
+  if (path !== undefined || process.env.CI === 'true') return it;
+  console.warn(`left out: ${leftOut}; install with: ${install}`);
+  return it.skip;
+}
+
+/** The program's path; throws where the machine does not have it. */
+export function requirePeer({ path, install }: Peer): string {
+  if (path !== undefined) return path;
+  throw new Error(`A program that this test needs is missing; install with: ${install}`);
+}
+
+function isProgram(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
