@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { CanceledError, type AxiosInstance } from 'axios';
+import { EventEmitter, once } from 'node:events';
 import { Agent, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
 import { inspect } from 'node:util';
 import { exchange } from '../../../lib/exchange/exchange.js';
@@ -436,25 +437,27 @@ describe.each<[string, Exchange]>([
   });
 
   it('waits for calls in flight at shutdown, then ends them, and refuses new ones', async () => {
-    let answer: (() => void) | undefined;
+    const arrivals = new EventEmitter();
+    const arrival = once(arrivals, 'arrival') as Promise<[() => void]>;
     const { axios, inFlight } = await setUp({
-      listener: (_, response) => (answer = () => response.end('{}')),
+      listener: (_, response) => arrivals.emit('arrival', () => response.end('{}')),
     });
-    const waitFor = async () => {
-      while (!answer) await new Promise((resolve) => setImmediate(resolve));
-    };
     const finishing = axios.get<unknown>('/a');
-    await waitFor();
+    const [answer] = await arrival;
     const closed = inFlight.close(5_000);
-    answer?.();
+    answer();
     await closed;
     expect((await finishing).data).toEqual({});
     expect(await errorOf(axios.get('/a'))).toMatchObject({ kind: 'closed' });
+  });
 
-    const hanging = await setUp({ listener: () => undefined });
-    const hangs = errorOf(hanging.axios.get('/a'));
-    while (hanging.arrived.length === 0) await new Promise((resolve) => setImmediate(resolve));
-    await hanging.inFlight.close(10);
+  it('ends calls that outlast the shutdown', async () => {
+    const arrivals = new EventEmitter();
+    const arrival = once(arrivals, 'arrival');
+    const { axios, inFlight } = await setUp({ listener: () => arrivals.emit('arrival') });
+    const hangs = errorOf(axios.get('/a'));
+    await arrival;
+    await inFlight.close(10);
     expect(await hangs).toMatchObject({ kind: 'closed', code: 'connection_closed' });
   });
 

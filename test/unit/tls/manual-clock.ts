@@ -56,7 +56,7 @@ export class ManualClock implements Clock {
   /** A look at files is over when its next timer is set; what sets none gets a moment. */
   async #settle(timers: number): Promise<void> {
     const turn = () => new Promise((resolve) => setImmediate(resolve));
-    const end = performance.now() + 200;
+    const end = performance.now() + 1_000;
     while (this.#timers.size < timers && performance.now() < end) await turn();
     // A `tls` function has a timer of its own while it is asked.
     for (let turns = 0; turns < 10; turns++) await turn();
