@@ -4,7 +4,7 @@ import { systemClock } from './config/clock.js';
 import { mergeOptions } from './config/merge-options.js';
 import { moduleLabel } from './config/module-label.js';
 import { type ResolvedOptions } from './config/resolved-options.js';
-import { resolveOptions } from './config/resolve-options.js';
+import { resolveOptions, type Resolution } from './config/resolve-options.js';
 import { readVariables } from './config/variables.js';
 import {
   ServiceCertificateError,
@@ -44,11 +44,12 @@ export async function bootstrap(
     clock: systemClock,
     log: (level, message) => logger[level](message),
   });
+  const certificates = [...opened.faults, ...missingCertificate(resolution, opened.identity)];
   const ambiguous = new Set(variables.faults.map(({ option }) => option));
   const options = [...variables.faults, ...resolution.faults.filter(({ option }) => !ambiguous.has(option))];
-  if (options.length > 0 || !resolution.options || !opened.identity) {
+  if (options.length + certificates.length > 0 || !resolution.options || !opened.identity) {
     await opened.identity?.close();
-    throw faultsError(options, opened.faults, opened.certificate);
+    throw faultsError(options, certificates, opened.certificate);
   }
   if (resolution.options.addresses.deprecated) {
     logger.log(
@@ -56,6 +57,20 @@ export async function bootstrap(
     );
   }
   return { options: resolution.options, identity: opened.identity };
+}
+
+/** What a `tls` function returns is known only now. */
+function missingCertificate({ options }: Resolution, identity?: ClientIdentity): ConfigurationFault[] {
+  if (!options || !identity || identity.certificate) return [];
+  const needed =
+    options.authentication === 'mtls' ? "'mtls'" : options.oauth?.mtls ? 'oauth.mtls' : undefined;
+  if (needed === undefined) return [];
+  return [
+    {
+      option: 'tls.certificate',
+      message: `is missing: ${needed} needs it, and the tls function returned none.`,
+    },
+  ];
 }
 
 function faultsError(

@@ -41,7 +41,7 @@ const VARIABLES: Readonly<Record<string, readonly [suffix: string, kind: Variabl
 
 /** `SERVICE_`, or `SERVICE_KSA_` for the module named `ksa`. */
 export function variablePrefix(name?: string): string {
-  return name === undefined ? 'SERVICE_' : `SERVICE_${name.replace(/[^A-Za-z0-9]+/g, '_').toUpperCase()}_`;
+  return name === undefined ? 'SERVICE_' : `SERVICE_${name.replace(/[^A-Za-z0-9]/g, '_').toUpperCase()}_`;
 }
 
 /** The variable that sets an option (`oauth.clientId` -> `SERVICE_CLIENT_ID`), if one does. */

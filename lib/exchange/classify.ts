@@ -26,6 +26,7 @@ const KINDS: Readonly<Record<string, ConnectionErrorKind>> = {
   EPIPE: 'reset',
   ERR_STREAM_PREMATURE_CLOSE: 'reset',
   EPROTO: 'tls',
+  ERR_AGENT_CLOSED: 'closed',
 };
 
 /** Node's, OpenSSL's or the system's error as one of our kinds. Only its code is kept, never its text. */

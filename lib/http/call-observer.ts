@@ -57,10 +57,10 @@ export class CallObserver {
       if (attributes['error.type'] !== undefined) span.setStatus({ code: SpanStatusCode.ERROR });
     }
     span.end();
-    if (!this.isDebug()) return;
-    const outcome = attributes['error.type'] ?? attributes['http.response.status_code'];
+    // A call that went well says nothing: hosts log at all levels by default, and spans tell the same.
+    if (attributes['error.type'] === undefined || !this.isDebug()) return;
     this.log.debug(
-      `${call.method} ${call.url.pathname}: ${String(outcome)} after ${Math.round(durationMs)} ms`,
+      `${call.method} ${call.url.pathname}: ${String(attributes['error.type'])} after ${Math.round(durationMs)} ms`,
     );
   }
 

@@ -9,7 +9,7 @@ import { type CallObservation } from './call-observer.js';
 import { faultToError } from './fault-to-error.js';
 import { pause } from './pause.js';
 import { type RetryBudget } from './retry-budget.js';
-import { backoffMs, isRetryableFault, isRetryableStatus } from './retry-policy.js';
+import { backoffMs, isRetryableFault, isRetryableStatus, isSafe } from './retry-policy.js';
 
 /** The credentials as a running call needs them. */
 export interface CallCredentials {
@@ -43,6 +43,9 @@ export interface CallRunnerParts {
 /** With less time left than this, an attempt would only be a burden to the service. */
 const LEAST_ATTEMPT_MS = 10;
 
+/** A server that restarts closes all idle connections at once; another may be picked up before the client knows. */
+const MOST_LOST_RACES = 3;
+
 /** What one attempt brought: exactly one of the two. */
 type Outcome =
   { response: ExchangeResponse; fault?: undefined } | { fault: ExchangeFault; response?: undefined };
@@ -56,6 +59,8 @@ interface Progress {
   taken?: number;
   replayed: boolean;
   reloaded: boolean;
+  /** Times a kept-alive connection turned out to be closed already. */
+  raced: number;
   /** The certificate of the attempt under way. */
   certificate?: CertificateSummary;
 }
@@ -80,11 +85,12 @@ export class CallRunner {
       retries: 0,
       replayed: false,
       reloaded: false,
+      raced: 0,
     };
     for (;;) {
       const outcome = await this.attempt(progress);
-      const renewed = await this.renewCredentials(progress, outcome);
-      const waitMs = renewed ? 0 : this.retryWait(progress, outcome);
+      const again = this.lostRace(progress, outcome) || (await this.renewCredentials(progress, outcome));
+      const waitMs = again ? 0 : this.retryWait(progress, outcome);
       if (waitMs === undefined) return this.conclude(progress, outcome);
       observation.again(outcome.fault?.kind ?? String(outcome.response?.status));
       if (waitMs > 0) await pause(waitMs, signal);
@@ -111,6 +117,18 @@ export class CallRunner {
       if (error instanceof ExchangeFault) return { fault: error };
       throw error;
     }
+  }
+
+  /**
+   * The server closed an idle connection while the request was on its way: not its fault, so no retry is counted and
+   * no time lost. Only for what may be sent twice, as the request may have got there before.
+   */
+  private lostRace(progress: Progress, { fault }: Outcome): boolean {
+    const { call } = progress;
+    if (!fault?.reusedSocket || fault.kind !== 'reset' || fault.phase !== 'sent') return false;
+    if (!isSafe(call.method) || !call.replayable || progress.raced >= MOST_LOST_RACES) return false;
+    progress.raced += 1;
+    return true;
   }
 
   private async renewCredentials(progress: Progress, { response, fault }: Outcome): Promise<boolean> {

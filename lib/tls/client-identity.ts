@@ -22,7 +22,7 @@ export interface ClientIdentitySettings {
   offerToTokenEndpoint: boolean;
   clock: Clock;
   log: Log;
-  /** Milliseconds between two looks: 2,000 for files, 60,000 for a function. */
+  /** Milliseconds between two looks: 1,000 for files, 60,000 for a function. */
   pollMs?: number;
 }
 
@@ -43,7 +43,7 @@ export interface IdentityChange {
 }
 
 const QUIET_MS = 1_000;
-const FILE_POLL_MS = 2_000;
+const FILE_POLL_MS = 1_000;
 const FUNCTION_POLL_MS = 60_000;
 /** A bad pair may become good with no change to it: a certificate of the near future. */
 const RETRY_BAD_MS = 60_000;

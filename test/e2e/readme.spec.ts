@@ -184,9 +184,7 @@ describe('README', () => {
   it('names every option and variable there is, and no other', () => {
     const asked = new Set<string>();
     readVariables((variable) => void asked.add(variable));
-    const documented = new Set(
-      readme.text.replace(/SERVICE_[A-Z_]*\*/g, '').match(/SERVICE_[A-Z_]+[A-Z]/g),
-    );
+    const documented = new Set(readme.text.replace(/SERVICE_[A-Z_]*\*/g, '').match(/SERVICE_[A-Z_]+[A-Z]/g));
     expect([...documented].sort()).toEqual([...asked].sort());
   });
 

@@ -45,7 +45,7 @@ async function setUp({ answer, source }: SetUp) {
     agent: () => agent,
     clock,
   });
-  cleanUp.push(server.close, () => agent.destroy());
+  cleanUp.push(() => agent.destroy(), server.close);
   const request = (scope = 'api', context = {}): Promise<TokenGrant> =>
     endpoint.request(scope, { ...CONTEXT, ...context });
   return { server, endpoint, clock, request };
@@ -59,11 +59,14 @@ function demanding(secret: { right: string }): SetUp['answer'] {
       : { status: 401, body: { error: 'invalid_client' } };
 }
 
-async function failure(promise: Promise<unknown>): Promise<ServiceTokenError & ServiceConnectionError> {
+type TokenFailure = Error &
+  Pick<ServiceTokenError, 'code' | 'error' | 'error_description' | 'status' | 'retryAfter'>;
+
+async function failure(promise: Promise<unknown>): Promise<TokenFailure> {
   try {
     await promise;
   } catch (error) {
-    return error as ServiceTokenError & ServiceConnectionError;
+    return error as TokenFailure;
   }
   throw new Error('It did not fail');
 }
@@ -353,10 +356,12 @@ describe('with the cache, over real sockets', () => {
   });
 
   it('closing ends a request that is under way', async () => {
-    const { server, endpoint } = await setUp({ answer: () => ({ fault: 'silent' }) });
+    let arrive = (): void => undefined;
+    const arrived = new Promise<void>((resolve) => (arrive = resolve));
+    const { endpoint } = await setUp({ answer: () => (arrive(), { fault: 'silent' }) });
     const cache = cacheOf(endpoint);
     const waiting = failure(cache.get('api'));
-    while (server.arrived.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    await arrived;
     cache.close();
     expect(await waiting).toMatchObject({ code: 'connection_closed' });
   });

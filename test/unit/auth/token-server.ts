@@ -40,9 +40,11 @@ export async function tokenServer(answer: (request: ArrivedRequest, number: numb
   return {
     arrived,
     url: `http://127.0.0.1:${port}/oauth2/token`,
-    close: () => {
+    close: async () => {
+      // Listening ends first: a connection accepted after the others were ended would never end.
+      const closed = new Promise((resolve) => server.close(resolve));
       server.closeAllConnections();
-      return new Promise<void>((resolve) => server.close(() => resolve()));
+      await closed;
     },
   };
 }

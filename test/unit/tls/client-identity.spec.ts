@@ -145,7 +145,7 @@ describe('Files replaced while calls run', () => {
     const identity = await start(tlsSettings({ ...paths(), chain: authority.chain }));
     // Changes that come within the quiet second are not even looked at.
     await writeFile(paths().certificate.file, clients[1].certificate.slice(0, 100));
-    await clock.advance(2_500);
+    await clock.advance(1_500);
     await inPlace(clients[1]);
     await clock.advance(5_000);
     expect(identity.certificate?.subject).toBe('CN=app-1');

@@ -1,0 +1,47 @@
+import { type LoggerService } from '@nestjs/common';
+import { Test, type TestingModule } from '@nestjs/testing';
+import {
+  BanksService,
+  CustomersService,
+  ServiceAuthService,
+  ServiceHttpService,
+  ServiceModule,
+  type ServiceModuleOptions,
+} from 'nestjs-service';
+
+export interface StartedModule {
+  module: TestingModule;
+  banks: BanksService;
+  customers: CustomersService;
+  http: ServiceHttpService;
+  auth: ServiceAuthService;
+}
+
+/** A Nest application context around the module; `logger` sees every level. */
+export async function startModule(
+  options: ServiceModuleOptions,
+  logger: LoggerService | false = false,
+): Promise<StartedModule> {
+  const module = await Test.createTestingModule({ imports: [ServiceModule.forRoot(options)] })
+    .setLogger(logger as LoggerService)
+    .compile();
+  await module.init();
+  return {
+    module,
+    banks: module.get(BanksService),
+    customers: module.get(CustomersService),
+    http: module.get(ServiceHttpService),
+    auth: module.get(ServiceAuthService),
+  };
+}
+
+/** What a promise rejects with; fails where it does not. */
+export async function rejection(promise: Promise<unknown>): Promise<unknown> {
+  let value: unknown;
+  try {
+    value = await promise;
+  } catch (error) {
+    return error;
+  }
+  throw new Error(`It did not fail, but brought ${JSON.stringify(value)}`);
+}

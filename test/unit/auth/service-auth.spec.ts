@@ -1,0 +1,193 @@
+import { Agent } from 'node:https';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { inspect } from 'node:util';
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { ServiceAuthService, type IdentityView } from '../../../lib/auth/service-auth.service.js';
+import { TokenCache } from '../../../lib/auth/token-cache.js';
+import { TOKEN_CHANNEL, type TokenEvent, TokenEvents } from '../../../lib/auth/token-events.js';
+import { type ResolvedOptions } from '../../../lib/config/resolved-options.js';
+import { Secret } from '../../../lib/config/secret.js';
+import { ServiceConnectionError, ServiceRequestError, ServiceTokenError } from '../../../lib/errors/index.js';
+import { FakeClock, FakeSource, settle } from './fakes.js';
+
+const OPTIONS = {
+  environment: 'sandbox',
+  authentication: 'oauth',
+  appToken: new Secret('app-secret'),
+  appTokenHeader: 'service-app-token',
+  sendAppTokenWithBearer: false,
+  http: { timeout: 30_000 },
+} as ResolvedOptions;
+
+const cleanUp: (() => void)[] = [];
+afterEach(() => cleanUp.splice(0).forEach((undo) => undo()));
+
+function setUp(changed: Partial<ResolvedOptions> = {}, identity?: IdentityView) {
+  const clock = new FakeClock();
+  const source = new FakeSource();
+  const events = new TokenEvents(changed.name);
+  const cache = new TokenCache({
+    source,
+    clock,
+    events,
+    refresh: 'ahead',
+    maxEntries: 10,
+    customerReserveMs: 0,
+    random: () => 0,
+  });
+  const auth = new ServiceAuthService({ ...OPTIONS, ...changed }, identity, cache);
+  cleanUp.push(() => auth.onApplicationShutdown());
+  const answered = async <T>(promise: Promise<T>, expiresIn = 600): Promise<T> => {
+    await settle();
+    source.last.grant(expiresIn);
+    return promise;
+  };
+  return { clock, source, auth, answered };
+}
+
+describe('tokens', () => {
+  it('for the API and for customers, as copies', async () => {
+    const { auth, answered, clock } = setUp();
+    const token = await answered(auth.getApiToken());
+    expect(token).toEqual({
+      accessToken: 'token-1',
+      tokenType: 'bearer',
+      scope: 'api',
+      expiresAt: new Date(clock.now() + 600_000),
+    });
+    token.accessToken = 'spoilt';
+    token.expiresAt.setTime(0);
+    expect(await auth.getToken('api')).toMatchObject({
+      accessToken: 'token-1',
+      expiresAt: new Date(clock.now() + 600_000),
+    });
+    expect((await answered(auth.getCustomerToken('c1'))).scope).toBe('customer.c1');
+  });
+
+  it.each(['', 'a b', '../x', 'a"b'])('are not asked for where the customer id is %j', async (id) => {
+    const { auth, source } = setUp();
+    await expect(auth.getCustomerToken(id)).rejects.toThrow(ServiceRequestError);
+    await expect(auth.getToken(`customer.${id}`)).rejects.toThrow(ServiceRequestError);
+    expect(source.requests).toHaveLength(0);
+  });
+
+  it('without OAuth credentials: what to set', async () => {
+    const auth = new ServiceAuthService({ ...OPTIONS, name: 'ksa' }, undefined, undefined);
+    const error = await auth.getApiToken().catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(ServiceTokenError);
+    expect(error).toMatchObject({ code: 'oauth_not_configured', scope: 'api' });
+    expect(String(error)).toMatch(/oauth\.clientId \(SERVICE_KSA_CLIENT_ID\).*SERVICE_KSA_SANDBOX_AUTH_URL/);
+    await expect(auth.authorizationHeaders()).rejects.toMatchObject({ code: 'oauth_not_configured' });
+    expect(auth.peekHeaders()).toBeUndefined();
+    expect(() => auth.invalidate('x')).not.toThrow();
+  });
+});
+
+describe('headers', () => {
+  it.each(['mtls', 'app-token'] as const)('of %s are the app token', async (authentication) => {
+    const { auth, source } = setUp({ authentication });
+    expect(auth.peekHeaders()).toEqual({ 'service-app-token': 'app-secret' });
+    expect(await auth.authorizationHeaders()).toEqual({ 'service-app-token': 'app-secret' });
+    expect(await auth.renewedHeaders('Bearer x')).toBeUndefined();
+    expect(source.requests).toHaveLength(0);
+  });
+
+  it('of oauth are the bearer alone, the same object while the token lives', async () => {
+    const { auth, answered } = setUp();
+    expect(auth.peekHeaders()).toBeUndefined();
+    expect(await answered(auth.authorizationHeaders())).toEqual({ Authorization: 'Bearer token-1' });
+    expect(auth.peekHeaders()).toBe(auth.peekHeaders());
+    expect(Object.isFrozen(auth.peekHeaders())).toBe(true);
+  });
+
+  it('of oauth have the app token too where asked for', async () => {
+    const { auth, answered } = setUp({ sendAppTokenWithBearer: true });
+    expect(await answered(auth.authorizationHeaders())).toEqual({
+      'service-app-token': 'app-secret',
+      Authorization: 'Bearer token-1',
+    });
+  });
+
+  it('after a 401 come with another token, once for all', async () => {
+    const { auth, source, answered } = setUp();
+    await answered(auth.authorizationHeaders());
+    const both = Promise.all([auth.renewedHeaders('Bearer token-1'), auth.renewedHeaders('Bearer token-1')]);
+    expect(await answered(both)).toEqual(Array(2).fill({ Authorization: 'Bearer token-2' }));
+    expect(await auth.renewedHeaders('Bearer token-1')).toBe(auth.peekHeaders());
+    expect(await auth.renewedHeaders('Basic abc')).toBeUndefined();
+    expect(source.requests).toHaveLength(2);
+  });
+
+  it('are attached within 2 us, without a promise', async () => {
+    const { auth, answered } = setUp();
+    await answered(auth.authorizationHeaders());
+    const time = (): number => {
+      const begun = process.hrtime.bigint();
+      for (let call = 0; call < 20_000; call += 1) auth.peekHeaders();
+      return Number(process.hrtime.bigint() - begun) / 20_000;
+    };
+    expect(Math.min(...Array.from({ length: 5 }, time))).toBeLessThan(2_000);
+  });
+});
+
+describe('the identity', () => {
+  it('is the one handed in', async () => {
+    const httpsAgent = new Agent();
+    const certificate = { subject: 'CN=app' } as NonNullable<IdentityView['certificate']>;
+    const { auth } = setUp({}, { httpsAgent, certificate, reload: async () => true });
+    expect(auth.httpsAgent).toBe(httpsAgent);
+    expect(auth.certificate).toBe(certificate);
+    expect(await auth.reloadCertificate()).toBe(true);
+  });
+
+  it('without one there is a plain agent that verifies', async () => {
+    const { auth } = setUp();
+    expect(auth.httpsAgent).toBe(auth.httpsAgent);
+    expect(auth.httpsAgent.options).toMatchObject({ rejectUnauthorized: true, minVersion: 'TLSv1.2' });
+    expect(auth.certificate).toBeUndefined();
+    expect(await auth.reloadCertificate()).toBe(false);
+  });
+});
+
+it('shows no secret and no token', async () => {
+  const { auth, answered } = setUp({ authentication: 'oauth', sendAppTokenWithBearer: true });
+  await answered(auth.authorizationHeaders());
+  expect(inspect(auth, { depth: 20, showHidden: true }) + JSON.stringify(auth)).not.toMatch(
+    /token-1|app-secret/,
+  );
+});
+
+it('shutting down rejects who waits', async () => {
+  const { auth } = setUp();
+  const waiting = auth.getApiToken();
+  auth.onApplicationShutdown();
+  await expect(waiting).rejects.toMatchObject({ code: 'connection_closed' });
+});
+
+describe('events', () => {
+  it('tell what happened, never with the token', async () => {
+    const seen: TokenEvent[] = [];
+    const listener = (event: unknown): void => void seen.push(event as TokenEvent);
+    subscribe(TOKEN_CHANNEL, listener);
+    cleanUp.push(() => unsubscribe(TOKEN_CHANNEL, listener));
+    const { auth, source, answered, clock } = setUp({ name: 'ksa' });
+    const waiting = auth.getApiToken();
+    await settle();
+    source.last.fail(new ServiceConnectionError({ kind: 'reset', message: 'reset' }));
+    await clock.advance(0);
+    await answered(waiting);
+    await auth.getApiToken();
+    expect(seen.map(({ type }) => type)).toEqual([
+      'requested',
+      'failed',
+      'requested',
+      'refreshed',
+      'served-from-cache',
+    ]);
+    expect(seen).toEqual(
+      seen.map((event) => expect.objectContaining({ module: 'ksa', scope: 'api', type: event.type })),
+    );
+    expect(seen[1]).toMatchObject({ code: 'connection_reset', attempt: 1 });
+    expect(inspect(seen, { depth: 9 })).not.toContain('token-1');
+  });
+});
