@@ -51,7 +51,7 @@ export function createServiceHttp(
       observer: new CallObserver(telemetry, logger, () => Logger.isLevelEnabled('debug')),
       timeoutMs: http.timeout,
       correlationIdHeader: http.correlationIdHeader,
-      appTokenHeader,
+      appToken: options.appToken,
     },
   );
   return new HttpService(axios);

@@ -1,5 +1,6 @@
 import { type AxiosAdapter, type AxiosResponse, type InternalAxiosRequestConfig } from 'axios';
 import { Readable } from 'node:stream';
+import { type Secret } from '../config/secret.js';
 import { type ExchangeResponse } from '../exchange/exchange.types.js';
 import { answerToError, readBody, type AnswerContext } from './api-answer.js';
 import { toCall, type Call } from './call.js';
@@ -13,7 +14,8 @@ export interface ServiceAdapterParts {
   observer: CallObserver;
   timeoutMs: number;
   correlationIdHeader: string;
-  appTokenHeader: string;
+  /** Taken out of what an answer echoes, also where it was not sent. */
+  appToken?: Secret;
 }
 
 /** Axios's adapter for calls of the service: a config in, an answer or one of our errors out. */
@@ -61,14 +63,9 @@ function bodyFor(
   return isSuccess ? readBody(response, context) : response.body.toString('utf8');
 }
 
-function contextOf(call: Call, { correlationIdHeader, appTokenHeader }: ServiceAdapterParts): AnswerContext {
-  const { authorization = '', [appTokenHeader.toLowerCase()]: appToken = '' } = call.headers;
-  return {
-    call,
-    correlationIdHeader,
-    secrets: [authorization.replace(/^Bearer /i, ''), appToken],
-    now: Date.now(),
-  };
+function contextOf(call: Call, { correlationIdHeader, appToken }: ServiceAdapterParts): AnswerContext {
+  const bearer = (call.headers.authorization ?? '').replace(/^Bearer /i, '');
+  return { call, correlationIdHeader, secrets: [bearer, appToken?.reveal() ?? ''], now: Date.now() };
 }
 
 /** Axios's own cancel tokens, older than AbortSignal: HttpService's Observables still use them. */

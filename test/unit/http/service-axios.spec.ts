@@ -3,6 +3,7 @@ import { CanceledError, type AxiosInstance } from 'axios';
 import { EventEmitter, once } from 'node:events';
 import { Agent, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
 import { inspect } from 'node:util';
+import { Secret } from '../../../lib/config/secret.js';
 import { exchange } from '../../../lib/exchange/exchange.js';
 import { type Exchange } from '../../../lib/exchange/exchange.types.js';
 import {
@@ -90,7 +91,7 @@ async function setUpThrough(setup: Setup) {
       observer,
       timeoutMs,
       correlationIdHeader: 'x-correlation-id',
-      appTokenHeader: 'service-app-token',
+      appToken: new Secret(APP_TOKEN),
     },
   );
   return { axios, arrived, inFlight, renewals, server };

@@ -1,0 +1,172 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import axios from 'axios';
+import { Agent } from 'node:https';
+import { type ServiceModuleOptions } from 'nestjs-service';
+import {
+  ServiceSimulator,
+  type FaultRule,
+  type SimulatorFault,
+  type SimulatorModeOptions,
+} from 'nestjs-service/testing';
+import { CollectingLogger, everyForm, secretsIn } from '../helpers/secret-scan.js';
+import { startModule, type StartedModule } from '../helpers/start-module.js';
+
+const MODES: [string, SimulatorModeOptions][] = [
+  ['sandbox/app-token', { environment: 'sandbox', authentication: 'app-token' }],
+  ['sandbox/mtls', { environment: 'sandbox', authentication: 'mtls', oauth: true }],
+  ['sandbox/oauth', { environment: 'sandbox', authentication: 'oauth' }],
+  ['production/mtls', { environment: 'production', authentication: 'mtls', oauth: true }],
+  [
+    'production/oauth',
+    { environment: 'production', authentication: 'oauth', clientCertificate: true, oauthMtls: true },
+  ],
+];
+
+/** Faults of the API; `echo` is what a request holds, as a badly written service might send it back. */
+const apiFaults = (echo: string): SimulatorFault[] => [
+  ...[400, 401, 403, 404, 409, 418, 422, 429, 500, 502, 503, 504].map((status) => ({
+    status,
+    json: { status: echo, message: echo },
+    headers: { 'x-correlation-id': 'c-1' },
+  })),
+  'reset',
+  'reset-after-headers',
+  'truncate',
+  'hang',
+  'html',
+  'empty',
+  'gzip-bomb',
+  { trickleMs: 20 },
+  { redirect: 'https://127.0.0.1:9/elsewhere' },
+  { raw: echo },
+  { raw: `<html>${echo}</html>`, contentType: 'text/html', status: 400 },
+  { raw: '{"status":', status: 500 },
+];
+
+const tokenFaults = (echo: string): SimulatorFault[] => [
+  ...[400, 401, 403, 429, 500, 503].map((status) => ({
+    status,
+    json: { error: status === 400 ? 'invalid_client' : echo, error_description: echo },
+  })),
+  'reset',
+  'hang',
+  'html',
+  'truncate',
+  { raw: 'null' },
+  { raw: `[${JSON.stringify(echo)}]` },
+  { tokenResponse: { access_token: `bad token ${echo}\r\n` } },
+  { tokenResponse: { access_token: undefined } },
+  { tokenResponse: { token_type: echo } },
+  { tokenResponse: { scope: echo } },
+  { tokenResponse: { expires_in: echo } },
+];
+
+describe('no error and no log line holds a secret', () => {
+  let simulator: ServiceSimulator;
+
+  beforeAll(async () => {
+    simulator = await ServiceSimulator.start();
+  });
+  afterAll(() => simulator.stop());
+
+  it.each<[string, SimulatorModeOptions]>(MODES)(
+    '%s',
+    async (_, mode) => {
+      const base = simulator.moduleOptions(mode);
+      const options: ServiceModuleOptions = {
+        ...base,
+        http: { timeout: 150, maxResponseBytes: 100_000, retries: 1 },
+      };
+      const logger = new CollectingLogger();
+      const secrets: Record<string, string> = {
+        appToken: base.appToken,
+        clientSecret: simulator.clientSecret,
+        privateKey: simulator.application.privateKey,
+      };
+      const errors: unknown[] = [];
+      const collect = (promise: Promise<unknown>) => promise.catch((error: unknown) => errors.push(error));
+      for (const faultNumber of apiFaults('').keys()) {
+        const api = await startModule(options, logger);
+        const tokens = await tokensOf(api);
+        rememberTokens(secrets, tokens);
+        const fault = apiFaults([base.appToken, ...tokens].join(' and '))[faultNumber] as SimulatorFault;
+        simulator.fail({ path: /v1/, times: 4, fault });
+        await Promise.all([collect(api.banks.list()), collect(api.customers.create({ app_user_id: 'u-1' }))]);
+        await collect(api.http.get('https://evil.example/'));
+        await collect(api.http.axiosRef.get('/banks/v1', { signal: AbortSignal.timeout(1) }));
+        simulator.clearFaults();
+        await api.module.close();
+      }
+      if (base.oauth) {
+        for (const fault of tokenFaults(`a ${simulator.clientSecret} b`)) {
+          const api = await startModule(options, logger);
+          const rule: FaultRule = { face: 'token', times: 4, fault };
+          simulator.fail(rule);
+          await collect(api.auth.getCustomerToken('c-1', { timeoutMs: 150 }));
+          await collect(api.banks.list());
+          simulator.clearFaults();
+          await api.module.close();
+        }
+      }
+      for (const broken of brokenOptions(base)) await collect(startModule(broken, logger));
+
+      expect(errors.length).toBeGreaterThan(50);
+      for (const found of [...errors, ...logger.lines])
+        expect(secretsIn(everyForm(found), secrets)).toEqual([]);
+      for (const error of errors) {
+        expect(everyForm(error)).not.toMatch(/isAxiosError|_header|Bearer /);
+        if (!(error instanceof DOMException)) expect((error as Error).cause).toBeUndefined();
+      }
+    },
+    60_000,
+  );
+
+  it('proves itself on a planted AxiosError', async () => {
+    const { appToken, tls } = simulator.moduleOptions({ authentication: 'mtls' });
+    const secrets = { appToken, privateKey: tls.privateKey as string };
+    const planted: unknown = await axios
+      .get('https://127.0.0.1:9/', {
+        headers: { 'service-app-token': appToken },
+        httpsAgent: new Agent({ cert: tls.certificate, key: tls.privateKey, ca: tls.chain }),
+      })
+      .catch((error: unknown) => error);
+    expect(secretsIn(everyForm(planted), secrets)).toEqual(['appToken', 'privateKey']);
+    expect(secretsIn(everyForm({ nested: { cause: planted } }), secrets)).toEqual(['appToken', 'privateKey']);
+  });
+});
+
+/** Asked for before the faults begin, so that the scan knows what to look for. */
+async function tokensOf({ auth }: StartedModule): Promise<string[]> {
+  const tokens = await Promise.all([
+    auth.getApiToken().catch(() => undefined),
+    auth.getCustomerToken('c-9').catch(() => undefined),
+  ]);
+  return tokens.flatMap((token) => (token ? [token.accessToken] : []));
+}
+
+function rememberTokens(secrets: Record<string, string>, tokens: string[]): void {
+  for (const token of tokens) secrets[`token ${Object.keys(secrets).length}`] = token;
+}
+
+/** Start-ups that fail with a secret in the wrong place. */
+function brokenOptions(
+  base: ServiceModuleOptions & { appToken: string; tls: { privateKey?: string; chain: string } },
+): ServiceModuleOptions[] {
+  const key = base.tls.privateKey ?? 'not-a-key';
+  return [
+    { ...base, appToken: `${base.appToken}\r\nx: y` },
+    { ...base, appTokenHeader: base.appToken },
+    {
+      ...base,
+      oauth: { clientId: base.appToken, clientSecret: base.appToken, refresh: base.appToken as never },
+    },
+    { ...base, tls: { ...base.tls, certificate: key, privateKey: key } },
+    { ...base, tls: { ...base.tls, certificate: base.tls.chain, chain: key } },
+    { ...base, tls: { ...base.tls, privateKey: `${key.slice(0, 150)}` } },
+    {
+      ...base,
+      environment: base.appToken as never,
+      urls: { ...base.urls, baseUrl: `https://u:${base.appToken}@x.example` },
+    },
+  ];
+}

@@ -1,0 +1,54 @@
+import { type LoggerService } from '@nestjs/common';
+import { inspect } from 'node:util';
+
+/** Collects everything that Nest's Logger is told, at all levels. */
+export class CollectingLogger implements LoggerService {
+  readonly lines: unknown[] = [];
+  private readonly take = (...parts: unknown[]): void => void this.lines.push(...parts);
+  log = this.take;
+  error = this.take;
+  warn = this.take;
+  debug = this.take;
+  verbose = this.take;
+  fatal = this.take;
+}
+
+/** Every form in which a thing may show: printed, as JSON, its stack, and the same of its causes. */
+export function everyForm(thing: unknown, depth = 0): string {
+  if (depth > 10) return '';
+  const { stack, cause, errors } = (thing ?? {}) as { stack?: unknown; cause?: unknown; errors?: unknown };
+  return [
+    inspect(thing, { depth: 20, showHidden: true, maxStringLength: Infinity, maxArrayLength: Infinity }),
+    safeJson(thing),
+    String(stack),
+    String(thing),
+    cause === undefined ? '' : everyForm(cause, depth + 1),
+    errors === undefined ? '' : everyForm(errors, depth + 1),
+  ].join('\n');
+}
+
+/** Names of the secrets that show in a text: as they are, form-encoded, and as parts of a PEM or a token. */
+export function secretsIn(text: string, secrets: Readonly<Record<string, string>>): string[] {
+  return Object.entries(secrets)
+    .filter(([, secret]) => formsOf(secret).some((form) => text.includes(form)))
+    .map(([name]) => name);
+}
+
+function formsOf(secret: string): string[] {
+  const lines = secret.includes('-----BEGIN') ? secret.split('\n').filter((line) => line.length > 40) : [];
+  return [
+    secret,
+    encodeURIComponent(secret),
+    new URLSearchParams({ s: secret }).toString().slice(2),
+    JSON.stringify(secret).slice(1, -1),
+    ...lines,
+  ];
+}
+
+function safeJson(thing: unknown): string {
+  try {
+    return JSON.stringify(thing) ?? '';
+  } catch {
+    return '';
+  }
+}
