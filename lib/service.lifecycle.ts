@@ -1,21 +1,38 @@
-import { type OnApplicationShutdown } from '@nestjs/common';
+import { type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { type TokenCache } from './auth/index.js';
 import { type ResolvedOptions } from './config/resolved-options.js';
 import { type CallsInFlight } from './http/calls-in-flight.js';
-import { type Agents } from './tls/index.js';
+import { type Telemetry } from './telemetry/telemetry.js';
+import { type Agents, type ClientIdentity } from './tls/index.js';
+
+export interface LifecycleParts {
+  options: ResolvedOptions;
+  calls: CallsInFlight;
+  tokens: TokenCache | undefined;
+  agents: Agents;
+  identity: ClientIdentity;
+  telemetry: Telemetry;
+}
 
 /** Ends the parts of a module in their order: calls first, as they still need tokens and connections. */
-export class ServiceLifecycle implements OnApplicationShutdown {
-  constructor(
-    private readonly options: ResolvedOptions,
-    private readonly calls: CallsInFlight,
-    private readonly agents: Agents,
-    private readonly tokens: TokenCache | undefined,
-  ) {}
+export class ServiceLifecycle implements OnModuleInit, OnApplicationShutdown {
+  readonly #parts: LifecycleParts;
+  #stopObserving?: () => void;
+
+  constructor(parts: LifecycleParts) {
+    this.#parts = parts;
+  }
+
+  onModuleInit(): void {
+    const { telemetry, identity } = this.#parts;
+    this.#stopObserving = telemetry.observeCertificate(() => identity.status.daysLeft);
+  }
 
   async onApplicationShutdown(): Promise<void> {
-    await this.calls.close(this.options.http.shutdownTimeout);
-    this.tokens?.close();
-    await this.agents.close();
+    const { calls, tokens, agents, options } = this.#parts;
+    await calls.close(options.http.shutdownTimeout);
+    tokens?.close();
+    await agents.close();
+    this.#stopObserving?.();
   }
 }

@@ -1,9 +1,10 @@
 import { type HttpService } from '@nestjs/axios';
-import { type FactoryProvider, type Provider } from '@nestjs/common';
+import { Logger, type FactoryProvider, type Provider } from '@nestjs/common';
 import { ConfigService, getConfigToken } from '@nestjs/config';
 import { createTokenCache, ServiceAuthService, type TokenCache } from './auth/index.js';
 import { BanksService } from './banks/banks.service.js';
 import { bootstrap, type Bootstrapped } from './bootstrap.js';
+import { moduleLabel } from './config/module-label.js';
 import { type ResolvedOptions } from './config/resolved-options.js';
 import { CustomersService } from './customers/customers.service.js';
 import { exchange } from './exchange/exchange.js';
@@ -49,6 +50,7 @@ export const serviceProviders: Provider[] = [
     ],
   },
   part(OPTIONS, [BOOTSTRAPPED], ({ options }: Bootstrapped) => options),
+  part(TELEMETRY, [OPTIONS], ({ name }: ResolvedOptions) => new Telemetry(name)),
   part(IDENTITY, [BOOTSTRAPPED], ({ identity }: Bootstrapped) => identity),
   part(
     AGENTS,
@@ -57,13 +59,20 @@ export const serviceProviders: Provider[] = [
   ),
   part(
     TOKENS,
-    [OPTIONS, IDENTITY, AGENTS],
-    (options: ResolvedOptions, identity: ClientIdentity, agents: Agents) =>
-      createTokenCache(options, {
+    [OPTIONS, IDENTITY, AGENTS, TELEMETRY],
+    (options: ResolvedOptions, identity: ClientIdentity, agents: Agents, telemetry: Telemetry) => {
+      const bound = options.oauth?.mtls ?? false;
+      const tokens = createTokenCache(options, {
         exchange,
+        telemetry,
+        warn: (message) => new Logger(moduleLabel(options.name)).warn(message),
         agent: () => agents.token(options.addresses.tokenUrl ?? ''),
-        binding: () => (options.oauth?.mtls ? identity.certificate?.fingerprint256 : undefined),
-      }),
+        binding: () => (bound ? identity.certificate?.fingerprint256 : undefined),
+      });
+      // RFC 8705, 3: a token got with one certificate is refused together with another.
+      if (bound) identity.onChange(({ certificateChanged }) => certificateChanged && tokens?.invalidateAll());
+      return tokens;
+    },
   ),
   part(
     AUTH,
@@ -72,7 +81,6 @@ export const serviceProviders: Provider[] = [
       new ServiceAuthService(options, identity, tokens),
   ),
   part(CALLS, [], () => new CallsInFlight()),
-  part(TELEMETRY, [OPTIONS], ({ name }: ResolvedOptions) => new Telemetry(name)),
   part(AXIOS, [OPTIONS, AUTH, IDENTITY, AGENTS, CALLS, TELEMETRY], createServiceHttp),
   part(HTTP, [AXIOS], (axios: HttpService) => new ServiceHttpService(axios)),
   part(PATHS, [OPTIONS], ({ http }: ResolvedOptions) => new ResourcePaths(http.trailingSlash)),
@@ -89,9 +97,15 @@ export const serviceProviders: Provider[] = [
   part(privateToken(LinkSdkService.name), [OPTIONS, AUTH], createLinkSdk),
   part(
     privateToken(ServiceLifecycle.name),
-    [OPTIONS, CALLS, AGENTS, TOKENS],
-    (options: ResolvedOptions, calls: CallsInFlight, agents: Agents, tokens: TokenCache | undefined) =>
-      new ServiceLifecycle(options, calls, agents, tokens),
+    [OPTIONS, CALLS, TOKENS, AGENTS, IDENTITY, TELEMETRY],
+    (
+      options: ResolvedOptions,
+      calls: CallsInFlight,
+      tokens: TokenCache | undefined,
+      agents: Agents,
+      identity: ClientIdentity,
+      telemetry: Telemetry,
+    ) => new ServiceLifecycle({ options, calls, tokens, agents, identity, telemetry }),
   ),
 ];
 

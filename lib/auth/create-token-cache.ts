@@ -6,9 +6,9 @@ import { ClientSecret } from './client-secret.js';
 import { SharedStore } from './shared-store.js';
 import { TokenCache } from './token-cache.js';
 import { TokenEndpoint } from './token-endpoint.js';
-import { TokenEvents } from './token-events.js';
+import { TokenEvents, type TokenEventsParts } from './token-events.js';
 
-export interface TokenCacheParts {
+export interface TokenCacheParts extends Pick<TokenEventsParts, 'telemetry' | 'warn'> {
   exchange: Exchange;
   /** For the token endpoint: verified against Node's public roots and `tls.chain`; with the identity for oauth.mtls. */
   agent: () => Agent;
@@ -24,7 +24,7 @@ export function createTokenCache(options: ResolvedOptions, parts: TokenCachePart
   const { oauth, tokenStore, tokenCache, linkSdk, name } = options;
   const { tokenUrl } = options.addresses;
   if (!oauth || tokenUrl === undefined) return undefined;
-  const { exchange, agent, binding, clock = systemClock, random } = parts;
+  const { exchange, agent, binding, clock = systemClock, random, telemetry, warn } = parts;
   const { clientId } = oauth;
   const clientSecret = new ClientSecret(oauth, clock);
   const endpoint = new TokenEndpoint({ tokenUrl, clientId, clientSecret, exchange, agent, clock });
@@ -37,6 +37,6 @@ export function createTokenCache(options: ResolvedOptions, parts: TokenCachePart
     customerReserveMs: linkSdk.minTokenLife * 1000,
     clock,
     random,
-    events: new TokenEvents(name),
+    events: new TokenEvents({ module: name, telemetry, warn }),
   });
 }

@@ -1,8 +1,9 @@
-import { Agent } from 'node:https';
-import { Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
+import { type Agent } from 'node:https';
+import { Injectable, type OnApplicationBootstrap } from '@nestjs/common';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { variableOf } from '../config/variables.js';
 import { type CertificateSummary, ServiceTokenError } from '../errors/index.js';
+import { type IdentityStatus } from '../tls/index.js';
 import { type AccessToken } from './access-token.js';
 import { AuthorizationHeaders, bearerOf } from './authorization-headers.js';
 import { API_SCOPE, checkScope, customerScope } from './scope.js';
@@ -13,24 +14,23 @@ import { type WaitOptions } from './waiting-callers.js';
 export interface IdentityView {
   readonly httpsAgent: Agent;
   readonly certificate?: CertificateSummary;
+  readonly status: IdentityStatus;
   /** Reads the certificate anew; true where another one is in use now. */
   reload(): Promise<boolean>;
 }
 
 /** What authenticates calls: tokens, headers and the mTLS identity, for the module and for the host's own clients. */
 @Injectable()
-export class ServiceAuthService implements OnApplicationBootstrap, OnApplicationShutdown {
+export class ServiceAuthService implements OnApplicationBootstrap {
   readonly #options: ResolvedOptions;
-  readonly #identity: IdentityView | undefined;
+  readonly #identity: IdentityView;
   readonly #tokens: TokenCache | undefined;
   readonly #headers: AuthorizationHeaders;
-  #plainAgent: Agent | undefined;
 
   /**
-   * @param identity absent where no TLS option is set
    * @param tokens absent where no OAuth credentials are configured
    */
-  constructor(options: ResolvedOptions, identity: IdentityView | undefined, tokens: TokenCache | undefined) {
+  constructor(options: ResolvedOptions, identity: IdentityView, tokens: TokenCache | undefined) {
     this.#options = options;
     this.#identity = identity;
     this.#tokens = tokens;
@@ -105,31 +105,30 @@ export class ServiceAuthService implements OnApplicationBootstrap, OnApplication
 
   /** The module's https.Agent with the client certificate: one object, also across certificate reloads. */
   get httpsAgent(): Agent {
-    return (
-      this.#identity?.httpsAgent ??
-      (this.#plainAgent ??= new Agent({ keepAlive: true, minVersion: 'TLSv1.2', rejectUnauthorized: true }))
-    );
+    return this.#identity.httpsAgent;
   }
 
   /** The client certificate in use; undefined where none is configured. */
   get certificate(): CertificateSummary | undefined {
-    return this.#identity?.certificate;
+    return this.#identity.certificate;
+  }
+
+  /**
+   * What health wants to know: `healthy` (false once the certificate has expired), `daysLeft` until then, and
+   * `lastReloadFault` while the newest files, or the function's newest answer, are not usable.
+   */
+  get identityStatus(): IdentityStatus {
+    return this.#identity.status;
   }
 
   /** Reads the certificate and key anew, for example after a vault rotated them; true where another one is in use. */
   async reloadCertificate(): Promise<boolean> {
-    return (await this.#identity?.reload()) ?? false;
+    return this.#identity.reload();
   }
 
   /** With `oauth.refresh: 'scheduled'`, gets the first token. */
   onApplicationBootstrap(): void {
     if (this.#options.authentication === 'oauth') this.#tokens?.start();
-  }
-
-  /** Ends what is under way; nothing is left running. */
-  onApplicationShutdown(): void {
-    this.#tokens?.close();
-    this.#plainAgent?.destroy();
   }
 
   #waitOptions(wait: WaitOptions = {}): WaitOptions {

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { type Clock, systemClock } from '../config/clock.js';
 import { type TokenRefresh } from '../config/options.js';
 import { ServiceConnectionError, ServiceTokenError } from '../errors/index.js';
@@ -60,6 +61,8 @@ export class TokenCache {
     this.#random = options.random ?? Math.random;
     this.#hold = new EndpointHold(this.#clock);
     this.#slots = new TokenSlots(options.maxEntries);
+    // Each request under way listens, and Node would warn of a leak from the eleventh on.
+    setMaxListeners(0, this.#stop.signal);
   }
 
   /** Customers that something is known of. */

@@ -1,7 +1,6 @@
 import { type Secret } from '../config/secret.js';
-import { ServiceTokenError } from '../errors/index.js';
+import { cleanText, ServiceTokenError } from '../errors/index.js';
 import { isJsonObject } from './json.js';
-import { scrub } from './scrub.js';
 
 export interface RefusedAnswer {
   status: number;
@@ -13,6 +12,8 @@ export interface RefusedAnswer {
   /** What must not be in the error, should the endpoint echo it. */
   secrets: readonly Secret[];
 }
+
+const LONGEST_TEXT = 200;
 
 const CHECK_CREDENTIALS =
   'Check oauth.clientId (SERVICE_CLIENT_ID) and oauth.clientSecret (SERVICE_CLIENT_SECRET), that both belong to the ' +
@@ -27,7 +28,8 @@ export function tokenRefusal({ status, json, scope, retryAfter, secrets }: Refus
   const description = body.error_description;
   const details = {
     error,
-    error_description: typeof description === 'string' ? scrub(description, revealed) : undefined,
+    error_description:
+      typeof description === 'string' ? cleanText(description, revealed, LONGEST_TEXT) : undefined,
     status,
     scope,
     retryAfter,
@@ -54,5 +56,5 @@ export function isCredentialRefusal({ status, error }: Pick<ServiceTokenError, '
 /** The characters of RFC 6749's own codes; anything else may be an echo. */
 function readErrorCode(value: unknown, revealed: readonly string[]): string | undefined {
   if (typeof value !== 'string' || !/^[A-Za-z0-9_.-]{1,64}$/.test(value)) return undefined;
-  return scrub(value, revealed) === value ? value : undefined;
+  return cleanText(value, revealed, LONGEST_TEXT) === value ? value : undefined;
 }

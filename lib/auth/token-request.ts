@@ -88,7 +88,11 @@ export class TokenRequest {
       return grant;
     } catch (error) {
       hold.failed(error);
-      events?.failed(this.#scope, error, { attempt, durationMs: clock.monotonic() - begun });
+      events?.failed(this.#scope, error, {
+        attempt,
+        durationMs: clock.monotonic() - begun,
+        waiting: this.callers.size,
+      });
       throw error;
     }
   }

@@ -1,21 +1,28 @@
-// Three base64url parts: a JWT, wherever it comes from.
+const HIDDEN = '[secret]';
+// Three base64url parts: a JWT, whosever it is.
 const JWT = /eyJ[\w-]+\.[\w-]+\.[\w-]*/g;
 const PEM_BLOCK = /-----BEGIN [^-]+-----[^]*?(-----END [^-]+-----|$)/g;
 
 /**
- * Foreign text made fit for an error: one line, bounded, and without the secrets it may echo, raw or form-encoded.
+ * Foreign text made fit for an error or a log: one line, at most `maxLength` characters, and without the secrets that
+ * it may echo (as they are, form-encoded, percent-encoded, as JSON text), without tokens and keys of anybody.
  */
 export function cleanText(text: string, secrets: readonly string[], maxLength: number): string {
-  let cleaned = text.replace(PEM_BLOCK, '[secret]').replace(JWT, '[secret]');
-  for (const secret of secrets.filter(Boolean)) {
-    for (const form of new Set([
-      secret,
-      encodeURIComponent(secret),
-      new URLSearchParams([['', secret]]).toString().slice(1),
-    ])) {
-      cleaned = cleaned.replaceAll(form, '[secret]');
-    }
-  }
-  cleaned = cleaned.replace(/[\p{Cc}\p{Cf}\s]+/gu, ' ').trim();
-  return cleaned.length > maxLength ? `${cleaned.slice(0, maxLength)}...` : cleaned;
+  // Twice, because a secret may be put together again by taking the control characters out.
+  const once = hide(text, secrets).replace(/\p{Cf}+/gu, '');
+  const cleaned = hide(once.replace(/[\p{Cc}\s]+/gu, ' '), secrets).trim();
+  return cleaned.length > maxLength ? `${cleaned.slice(0, maxLength)}…` : cleaned;
+}
+
+function hide(text: string, secrets: readonly string[]): string {
+  let hidden = text.replace(PEM_BLOCK, HIDDEN).replace(JWT, HIDDEN);
+  for (const form of new Set(secrets.flatMap(formsOf))) hidden = hidden.replaceAll(form, HIDDEN);
+  return hidden;
+}
+
+function formsOf(secret: string): string[] {
+  if (secret === '') return [];
+  const formEncoded = new URLSearchParams({ s: secret }).toString().slice(2);
+  const forms = [secret, formEncoded, encodeURIComponent(secret), JSON.stringify(secret).slice(1, -1)];
+  return [...forms, ...forms.map((form) => form.replace(/%[0-9A-F]{2}/g, (hex) => hex.toLowerCase()))];
 }

@@ -26,7 +26,7 @@ export function checkPair(
   if (chain?.certificates.some(({ x509 }) => x509.checkPrivateKey(key))) {
     return fault(
       certificate.input,
-      `the certificate of this private key stands in ${chain.input.option}${chain.input.path ? ` (${chain.input.path})` : ''}: application certificate and chain are swapped. Exchange the two.`,
+      `${nameOf(certificate.input)} holds another certificate than that of the private key, which stands in ${chain.input.option}${chain.input.path ? ` (${chain.input.path})` : ''}: application certificate and chain are swapped. Exchange the two.`,
     );
   }
   if (first.x509.ca) {

@@ -50,6 +50,13 @@ const RETRY_BAD_MS = 60_000;
 /** Many calls are refused at the same moment: their common cause is looked into once. */
 const REFUSAL_MEMORY_MS = 10_000;
 
+/** A vault that answers with nothing must not turn a module with a certificate into one without. */
+const CERTIFICATE_LOST: ConfigurationFault = {
+  option: 'tls.certificate',
+  message:
+    'is missing: the tls function returned none, and there was one before. Look at its vault or store.',
+};
+
 /** The client identity of one module: two stable agents, followed inputs, and what health wants to know. */
 export class ClientIdentity {
   /** For the API: the client certificate where there is one; verified against `tls.chain` alone where that is set. */
@@ -179,9 +186,10 @@ export class ClientIdentity {
       return false;
     }
     const result = checkIdentity(snapshot, clock.now(), offerToTokenEndpoint);
-    if (result.identity) this.#swap(result.identity, result.warnings);
-    else this.#keepLastGood(snapshot, result.faults);
-    return result.identity !== undefined;
+    const lost = this.#certificate && result.identity && !result.identity.certificate;
+    if (lost || !result.identity) this.#keepLastGood(snapshot, lost ? [CERTIFICATE_LOST] : result.faults);
+    else this.#swap(result.identity, result.warnings);
+    return result.identity !== undefined && !lost;
   }
 
   #swap(loaded: LoadedIdentity, warnings: readonly string[]): void {

@@ -38,9 +38,10 @@ const UNREADABLE: Readonly<Record<string, string>> = {
 
 /** Reads the value, or the file it names. Never throws: what went wrong is in `fault`. */
 export async function readInput(input: TlsInput<PemValue | SecretValue>): Promise<ReadInput> {
-  const origin: Origin = { option: input.option, variable: input.variable };
-  if (input.value instanceof Secret) return withContent(origin, Buffer.from(input.value.reveal(), 'utf8'));
-  const path = input.value.file;
+  const { option, variable, value } = input;
+  if (value instanceof Secret) return withContent({ option, variable }, Buffer.from(value.reveal(), 'utf8'));
+  const origin: Origin = { option, variable: variable && fileVariable(variable) };
+  const path = value.file;
   try {
     return withContent({ ...origin, path }, await readFile(path));
   } catch (error) {
@@ -66,6 +67,11 @@ export function nameOf(input: { path?: string }): string {
 export function pathOf(input: { path?: string }, fallback: string): string {
   if (input.path === undefined) return fallback;
   return /^[\w./@:+-]+$/.test(input.path) ? input.path : `'${input.path.replaceAll("'", `'\\''`)}'`;
+}
+
+/** The variable that names a file. */
+function fileVariable(variable: string): string {
+  return variable.endsWith('_FILE') ? variable : `${variable}_FILE`;
 }
 
 function withContent(origin: Origin & { path?: string }, bytes: Buffer): ReadInput {

@@ -18,7 +18,7 @@ export function checkDates(
   summary: CertificateSummary,
   now: number,
 ): ConfigurationFault | undefined {
-  const name = describeCertificate(summary);
+  const name = describeCertificate(summary) + inFile(input);
   if (now >= summary.validTo.getTime()) {
     return fault(
       input,
@@ -47,7 +47,7 @@ export function checkChainDates(
     const why = ended.includes(first)
       ? `expired on ${date(first.validTo)}`
       : `is not valid before ${date(first.validFrom)}`;
-    const message = `no certificate of the service's chain is valid now: ${describeCertificate(first)} ${why}. Download the chain anew from the developer portal.`;
+    const message = `no certificate of the service's chain${inFile(input)} is valid now: ${describeCertificate(first)} ${why}. Download the chain anew from the developer portal.`;
     return { fault: fault(input, message), warnings: [] };
   }
   const soon = chain.filter(
@@ -64,6 +64,10 @@ export function checkChainDates(
 /** "2030-01-31T12:00:00Z". */
 export function date(value: Date): string {
   return value.toISOString().replace(/\.\d+Z$/, 'Z');
+}
+
+function inFile({ path }: ReadInput): string {
+  return path === undefined ? '' : ` in ${path}`;
 }
 
 function chainWarning({ option }: ReadInput, summary: CertificateSummary, verb: string): string {

@@ -210,7 +210,7 @@ describe('an entry that is not to be trusted is ignored', () => {
     await process().fill();
     for (const entry of store.entries.values()) entry.value = spoil(entry.value);
     const other = process();
-    expect(await other.fill()).toMatchObject({ accessToken: 'token-1', ageMs: undefined });
+    expect((await other.fill()).ageMs).toBeUndefined();
     expect(other.source.requests).toHaveLength(1);
   });
 });

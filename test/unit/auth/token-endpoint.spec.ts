@@ -234,6 +234,16 @@ describe('a refused secret', () => {
     expect([server.arrived.length, asked]).toEqual([1, 2]);
   });
 
+  it('refused to many at once is asked for again once', async () => {
+    let asked = 0;
+    const { request } = await setUp({
+      answer: demanding({ right: 'new' }),
+      source: () => ((asked += 1), asked === 1 ? 'old' : 'new'),
+    });
+    await Promise.all(Array.from({ length: 20 }, (_, n) => request(`customer.c${n}`)));
+    expect(asked).toBe(2);
+  });
+
   it('two wrong ones are two requests, and no more for 10 s', async () => {
     let asked = 0;
     const { server, request, clock } = await setUp({

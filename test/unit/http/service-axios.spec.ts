@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { CanceledError, type AxiosInstance } from 'axios';
+import globalAxios, { CanceledError, type AxiosInstance } from 'axios';
 import { EventEmitter, once } from 'node:events';
 import { Agent, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
 import { inspect } from 'node:util';
@@ -428,8 +428,7 @@ describe.each<[string, Exchange]>([
 
   it("takes axios's own cancel tokens, and shows nothing of axios then", async () => {
     const { axios } = await setUp({ listener: () => undefined });
-    const { CancelToken } = await import('axios');
-    const source = CancelToken.source();
+    const source = globalAxios.CancelToken.source();
     setImmediate(() => source.cancel('enough'));
     const error = await errorOf(axios.get('/a', { cancelToken: source.token }));
     expect(error).not.toHaveProperty('config');
