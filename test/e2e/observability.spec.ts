@@ -1,0 +1,132 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { context, metrics, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
+import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
+import {
+  AggregationTemporality,
+  InMemoryMetricExporter,
+  MeterProvider,
+  PeriodicExportingMetricReader,
+} from '@opentelemetry/sdk-metrics';
+import {
+  BasicTracerProvider,
+  InMemorySpanExporter,
+  SimpleSpanProcessor,
+} from '@opentelemetry/sdk-trace-base';
+import { inspect } from 'node:util';
+import { ServiceSimulator } from 'nestjs-service/testing';
+import { CollectingLogger } from '../helpers/secret-scan.js';
+import { rejection, startModule } from '../helpers/start-module.js';
+
+describe('observability', () => {
+  const spans = new InMemorySpanExporter();
+  const points = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);
+  const reader = new PeriodicExportingMetricReader({ exporter: points, exportIntervalMillis: 3_600_000 });
+  const meterProvider = new MeterProvider({ readers: [reader] });
+  let simulator: ServiceSimulator;
+
+  beforeAll(async () => {
+    context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
+    trace.setGlobalTracerProvider(
+      new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(spans)] }),
+    );
+    metrics.setGlobalMeterProvider(meterProvider);
+    simulator = await ServiceSimulator.start();
+  });
+  afterEach(() => {
+    simulator.clearFaults();
+    spans.reset();
+  });
+  afterAll(async () => {
+    await simulator.stop();
+    await meterProvider.shutdown();
+    for (const api of [context, trace, metrics]) api.disable();
+  });
+
+  const names = async (): Promise<Record<string, unknown[]>> => {
+    points.reset();
+    await reader.forceFlush();
+    const all = points
+      .getMetrics()
+      .flatMap(({ scopeMetrics }) => scopeMetrics.flatMap((scope) => scope.metrics));
+    return Object.fromEntries(all.map(({ descriptor, dataPoints }) => [descriptor.name, dataPoints]));
+  };
+
+  it('makes a client span of each call, by the conventions, under the span of the caller', async () => {
+    const api = await startModule(simulator.moduleOptions({ authentication: 'mtls' }));
+    simulator.fail({ path: /banks/, fault: { status: 503 } });
+    const parent = trace.getTracer('host').startSpan('host');
+    await context.with(trace.setSpan(context.active(), parent), () => api.http.get('/banks/v1?secret=1'));
+    parent.end();
+    const span = spans.getFinishedSpans().find(({ kind }) => kind === SpanKind.CLIENT);
+    const { hostname, port, origin } = new URL(simulator.urls.baseUrl);
+    expect(span).toMatchObject({
+      name: 'GET',
+      parentSpanContext: { spanId: parent.spanContext().spanId },
+      status: { code: SpanStatusCode.UNSET },
+      attributes: {
+        'http.request.method': 'GET',
+        'server.address': hostname,
+        'server.port': Number(port),
+        'url.full': `${origin}/banks/v1`,
+        'http.response.status_code': 200,
+        'http.request.resend_count': 1,
+      },
+    });
+    await api.module.close();
+  });
+
+  it('marks a failed call with its error type, and holds no secret', async () => {
+    const api = await startModule(simulator.moduleOptions({ authentication: 'oauth' }));
+    const { accessToken } = await api.auth.getApiToken();
+    simulator.fail({ path: /customers/, fault: 'reset' });
+    await rejection(api.customers.create({ app_user_id: 'private-user' }));
+    simulator.fail({ path: /banks/, fault: { status: 404 } });
+    await rejection(api.banks.list());
+    const finished = spans.getFinishedSpans();
+    expect(finished.map(({ attributes }) => attributes['error.type'])).toEqual(['connection_reset', '404']);
+    expect(finished.every(({ status }) => status.code === SpanStatusCode.ERROR)).toBe(true);
+    const seen = inspect(
+      [finished.map(({ attributes, events }) => ({ attributes, events })), await names()],
+      { depth: 10 },
+    );
+    for (const secret of [accessToken, simulator.clientSecret, 'private-user'])
+      expect(seen).not.toContain(secret);
+    await api.module.close();
+  });
+
+  it('counts calls, retries, token requests, cache hits and the days of the certificate', async () => {
+    const options = simulator.moduleOptions({ authentication: 'oauth', clientCertificate: true });
+    const api = await startModule(options);
+    simulator.fail({ path: /banks/, fault: { status: 502 } });
+    await api.banks.list();
+    await api.banks.list();
+    const found = await names();
+    expect(found).toMatchObject({
+      'http.client.request.duration': expect.arrayContaining([
+        expect.objectContaining({
+          attributes: expect.objectContaining({ 'http.response.status_code': 200 }),
+        }),
+      ]),
+      'nestjs_service.retries': expect.arrayContaining([
+        expect.objectContaining({ value: 1, attributes: expect.objectContaining({ 'error.type': '502' }) }),
+      ]),
+      'nestjs_service.token.requests': [expect.objectContaining({ value: expect.any(Number) })],
+      'nestjs_service.token.cache_hits': [expect.objectContaining({ value: expect.any(Number) })],
+    });
+    const [days] = found['nestjs_service.certificate.days_left'] as { value: number }[];
+    expect(days?.value).toBeGreaterThan(300);
+    await api.module.close();
+  });
+
+  it('says nothing of a call that went well, and warns of further attempts', async () => {
+    const logger = new CollectingLogger();
+    const api = await startModule(simulator.moduleOptions({ authentication: 'mtls' }), logger);
+    const lines = () => logger.lines.filter((line) => typeof line === 'string' && /banks/.test(line));
+    await api.banks.list();
+    expect(lines()).toEqual([]);
+    simulator.fail({ path: /banks/, fault: { status: 503 } });
+    await api.banks.list();
+    expect(lines()).toEqual(['GET /banks/v1: 503, another attempt follows']);
+    await api.module.close();
+  });
+});
