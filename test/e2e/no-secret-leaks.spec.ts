@@ -89,7 +89,7 @@ describe('no error and no log line holds a secret', () => {
         const api = await startModule(options, logger);
         const tokens = await tokensOf(api);
         rememberTokens(secrets, tokens);
-        const fault = apiFaults([base.appToken, ...tokens].join(' and '))[faultNumber] as SimulatorFault;
+        const fault = apiFaults([base.appToken, ...tokens].join(' and '))[faultNumber];
         simulator.fail({ path: /v1/, times: 4, fault });
         await Promise.all([collect(api.banks.list()), collect(api.customers.create({ app_user_id: 'u-1' }))]);
         await collect(api.http.get('https://evil.example/'));

@@ -14,6 +14,7 @@ import {
 import { ServiceSimulator } from 'nestjs-service/testing';
 import ts from 'typescript';
 import { readVariables } from '../../lib/config/variables.js';
+import { startModule } from '../helpers/start-module.js';
 import { readReadme, writeSnippets, type Fence } from '../helpers/readme.js';
 
 type Snippets = Awaited<ReturnType<typeof writeSnippets>>;
@@ -135,6 +136,19 @@ describe('README', () => {
     await module.close();
   });
 
+  it('has token events that come', async () => {
+    const { watchTokens } = await load<{ watchTokens(seen: (line: string) => void): void }>(
+      'token-events.ts',
+    );
+    const lines: string[] = [];
+    watchTokens((line) => lines.push(line));
+    const { module, auth } = await startModule(simulator.moduleOptions({ authentication: 'oauth' }));
+    await auth.getApiToken();
+    await auth.getApiToken();
+    await module.close();
+    expect(lines).toEqual(['requested api', 'refreshed api', 'served-from-cache api']);
+  });
+
   it('has a test of a host that passes', async () => {
     const { survivesOneFailure } = await load<{ survivesOneFailure(): Promise<unknown> }>('banks.spec.ts');
     const call = { face: 'base', method: 'GET', path: '/banks/v1' };
@@ -161,7 +175,7 @@ describe('README', () => {
         const isFile = name.endsWith('_FILE');
         const value = values[isFile ? name.slice(0, -'_FILE'.length) : name];
         expect([name, typeof value]).toEqual([name, 'string']);
-        variables[name] = isFile ? await fileOf(name, value as string) : (value as string);
+        variables[name] = isFile ? await fileOf(name, value) : value;
       }
       // The simulator's certificate is of no public root: a host of the real service may do without the chain.
       const options: ServiceModuleOptions =

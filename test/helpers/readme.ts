@@ -1,5 +1,6 @@
-import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import ts from 'typescript';
 
 const ROOT = join(import.meta.dirname, '../..');
 
@@ -10,8 +11,13 @@ export interface Fence {
   file?: string;
 }
 
-export async function readReadme(): Promise<{ text: string; fences: Fence[] }> {
-  const text = await readFile(join(ROOT, 'README.md'), 'utf8');
+export function readReadme(): Promise<{ text: string; fences: Fence[] }> {
+  return readDocument('README.md');
+}
+
+/** A Markdown file of the project, by its path from the top, with its fenced blocks. */
+export async function readDocument(path: string): Promise<{ text: string; fences: Fence[] }> {
+  const text = await readFile(join(ROOT, path), 'utf8');
   const fences = [...text.matchAll(/^```(\w+)\n([^]*?)^```$/gm)].map(([, language = '', body = '']) => ({
     language,
     text: body,
@@ -20,22 +26,51 @@ export async function readReadme(): Promise<{ text: string; fences: Fence[] }> {
   return { text, fences };
 }
 
-/** Writes the TypeScript blocks to files of their names, where imports resolve as in this project. */
+export interface Snippets {
+  files: string[];
+  path(file: string): string;
+  /** Where a stubbed package stands. */
+  stub(name: string): string;
+  remove(): Promise<void>;
+}
+
+/**
+ * Writes the TypeScript blocks to files of their names, where imports resolve as in this project. `name` keeps the
+ * documents apart; `stubs`: the packages of test/helpers/sdk-stubs can be imported too.
+ */
 export async function writeSnippets(
   fences: Fence[],
-): Promise<{ files: string[]; path(file: string): string; remove(): Promise<void> }> {
-  const folder = join(ROOT, 'test/.readme');
+  { name = 'README', stubs = false }: { name?: string; stubs?: boolean } = {},
+): Promise<Snippets> {
+  const folder = join(ROOT, 'test/.readme', name);
+  const packages = join(folder, 'node_modules');
   await rm(folder, { recursive: true, force: true });
-  await mkdir(folder);
+  await mkdir(folder, { recursive: true });
+  if (stubs) await cp(join(import.meta.dirname, 'sdk-stubs'), packages, { recursive: true });
   const path = (file: string): string => join(folder, file);
   const blocks = fences.filter(({ language }) => language === 'ts');
   for (const { file, text } of blocks) {
-    if (!file) throw new Error(`A block of the README does not begin with its file's name:\n${text}`);
+    if (!file) throw new Error(`A block of ${name} does not begin with its file's name:\n${text}`);
     await writeFile(path(file), text);
   }
   return {
     files: blocks.map(({ file = '' }) => path(file)),
     path,
+    stub: (stubbed) => join(packages, stubbed),
     remove: () => rm(folder, { recursive: true, force: true }),
   };
+}
+
+/** What the compiler has to say against these files, under the project's own settings. */
+export function typeProblems(files: readonly string[]): string[] {
+  const { config } = ts.readConfigFile(join(ROOT, 'tsconfig.json'), (file) => ts.sys.readFile(file)) as {
+    config: { compilerOptions: object };
+  };
+  const settings = { ...config.compilerOptions, noEmit: true, noUnusedLocals: false };
+  const { options } = ts.convertCompilerOptionsFromJson(settings, ROOT);
+  return ts
+    .getPreEmitDiagnostics(ts.createProgram(files, options))
+    .map(
+      ({ messageText, file }) => `${file?.fileName}: ${ts.flattenDiagnosticMessageText(messageText, '\n')}`,
+    );
 }

@@ -1,0 +1,533 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { type INestApplication, type LoggerService } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import axios from 'axios';
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { get } from 'node:https';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import {
+  BanksService,
+  ServiceAuthService,
+  ServiceCertificateError,
+  ServiceModule,
+  type PemValue,
+  type ServiceTlsOptions,
+} from 'nestjs-service';
+import { ServiceSimulator, type IssuedCertificate } from 'nestjs-service/testing';
+import { pem, request, issue, type Issued } from '../helpers/certificates.js';
+
+const DAY_MS = 86_400_000;
+const KEYS = ['certificate', 'privateKey', 'passphrase', 'chain'] as const;
+type Key = (typeof KEYS)[number];
+/** What an input holds; a path where it is about the file itself. */
+type Content = string | Buffer | { path: string };
+
+const VARIABLES: Record<Key, string> = {
+  certificate: 'SERVICE_TLS_CERTIFICATE',
+  privateKey: 'SERVICE_TLS_PRIVATE_KEY',
+  passphrase: 'SERVICE_TLS_PASSPHRASE',
+  chain: 'SERVICE_TLS_CHAIN',
+};
+
+interface Row {
+  fault: string;
+  /** In place of what would be good; undefined leaves it out. */
+  given: () => Partial<Record<Key, Content | undefined>>;
+  /** Where the fault is reported. */
+  at: Key;
+  says: RegExp;
+  /** What to do. */
+  remedy: RegExp;
+  /** There is no file at fault, but an option that is missing. */
+  missing?: boolean;
+}
+
+let simulator: ServiceSimulator;
+let app: IssuedCertificate;
+let issued: Record<'other' | 'expired' | 'early' | 'encrypted', IssuedCertificate>;
+let selfMade: Issued;
+let csr: string;
+let expiredRoot: Issued;
+let folder: string;
+const before = { ...process.env };
+const started: INestApplication[] = [];
+
+beforeAll(async () => {
+  [simulator, folder] = await Promise.all([
+    ServiceSimulator.start(),
+    mkdtemp(join(tmpdir(), 'certificates-')),
+  ]);
+  const ago = (days: number) => new Date(Date.now() - days * DAY_MS);
+  const [other, expired, early, encrypted] = await Promise.all([
+    simulator.issueCertificate({ commonName: 'other' }),
+    simulator.issueCertificate({ commonName: 'expired', notBefore: ago(400), notAfter: ago(2) }),
+    simulator.issueCertificate({ commonName: 'early', notBefore: ago(-2) }),
+    simulator.issueCertificate({ commonName: 'encrypted', passphrase: 'open sesame' }),
+  ]);
+  issued = { other, expired, early, encrypted };
+  app = simulator.application;
+  selfMade = await issue('self-made');
+  csr = await request('app', selfMade.keys);
+  expiredRoot = await issue('Old Root', { ca: true, notBefore: ago(400), notAfter: ago(2) });
+  await mkdir(join(folder, 'directory'));
+  await symlink(join(folder, 'loop'), join(folder, 'loop'));
+});
+afterEach(async () => {
+  for (const key of Object.keys(process.env)) if (!(key in before)) delete process.env[key];
+  for (const each of started.splice(0)) await each.close();
+  simulator.clearRequests();
+});
+afterAll(async () => {
+  await simulator.stop();
+  await rm(folder, { recursive: true });
+});
+
+const good = (): Partial<Record<Key, Content | undefined>> => ({
+  certificate: app.certificate,
+  privateKey: app.privateKey,
+  chain: simulator.chain,
+});
+const der = (text: string) => new X509Certificate(text).raw;
+const cut = (text: string) => text.slice(0, text.length - 60);
+const derKey = () => createPrivateKey(app.privateKey).export({ type: 'pkcs8', format: 'der' });
+// PFX ::= SEQUENCE { version INTEGER 3, authSafe SEQUENCE { 1.2.840.113549.1.7.1, ... (RFC 7292, 4)
+const pkcs12 = () =>
+  Buffer.concat([Buffer.from('308203e8020103308203ae06092a864886f70d010701', 'hex'), Buffer.alloc(978)]);
+
+const AS_FILE: Row[] = [
+  {
+    fault: 'missing file',
+    given: () => ({ certificate: { path: join(folder, 'nowhere.crt') } }),
+    at: 'certificate',
+    says: /does not exist/,
+    remedy: /Check the path, and that the file is mounted/,
+  },
+  {
+    fault: 'unreadable file',
+    given: () => ({ privateKey: { path: join(folder, 'loop') } }),
+    at: 'privateKey',
+    says: /cannot be read/,
+    remedy: /symbolic links lead in a circle/,
+  },
+  {
+    fault: 'a directory',
+    given: () => ({ chain: { path: join(folder, 'directory') } }),
+    at: 'chain',
+    says: /is a directory/,
+    remedy: /Name the PEM file inside it/,
+  },
+  {
+    fault: 'empty file',
+    given: () => ({ privateKey: '\n' }),
+    at: 'privateKey',
+    says: /is empty/,
+    remedy: /Fill it, or leave the option out/,
+  },
+  {
+    fault: 'empty chain',
+    given: () => ({ chain: ' ' }),
+    at: 'chain',
+    says: /is empty/,
+    remedy: /Fill it, or leave the option out/,
+  },
+  {
+    fault: 'missing passphrase file',
+    given: () => ({ ...encrypted(), passphrase: { path: join(folder, 'no-passphrase') } }),
+    at: 'passphrase',
+    says: /does not exist/,
+    remedy: /Check the path/,
+  },
+];
+
+const AS_ANYTHING: Row[] = [
+  {
+    fault: 'key of another certificate',
+    given: () => ({ privateKey: issued.other.privateKey }),
+    at: 'privateKey',
+    says: /holds the key of another certificate, not of "CN=.*SHA-256/,
+    remedy: /Take key and certificate from the same download/,
+  },
+  {
+    fault: "chain's certificate first",
+    given: () => ({ certificate: simulator.chain + app.certificate }),
+    at: 'certificate',
+    says: /begins with a certificate of the chain/,
+    remedy: /Put the application certificate first/,
+  },
+  {
+    fault: 'certificate and key swapped',
+    given: () => ({ certificate: app.privateKey, privateKey: app.certificate }),
+    at: 'certificate',
+    says: /holds the private key, and tls\.privateKey \(SERVICE_TLS_PRIVATE_KEY(_FILE)?\) holds the certificate/,
+    remedy: /Exchange them/,
+  },
+  {
+    fault: 'certificate and chain swapped',
+    given: () => ({ certificate: simulator.chain, chain: app.certificate }),
+    at: 'certificate',
+    says: /application certificate and chain are swapped/,
+    remedy: /Exchange the two/,
+  },
+  {
+    fault: 'the chain in place of the certificate',
+    given: () => ({ certificate: simulator.chain }),
+    at: 'certificate',
+    says: /begins with a certificate authority's certificate/,
+    remedy: /Put the application certificate \(CRT\) there/,
+  },
+  {
+    fault: 'expired certificate',
+    given: () => pair(issued.expired),
+    at: 'certificate',
+    says: /"CN=expired" .* expired on \d{4}-\d\d-\d\dT/,
+    remedy: /Generate a new one in the developer portal/,
+  },
+  {
+    fault: 'certificate not yet valid',
+    given: () => pair(issued.early),
+    at: 'certificate',
+    says: /"CN=early" .* is not valid before \d{4}-\d\d-\d\dT/,
+    remedy: /Check the clock, or wait/,
+  },
+  {
+    fault: 'expired chain',
+    given: () => ({ chain: expiredRoot.certificate }),
+    at: 'chain',
+    says: /no certificate of the service's chain( in \S+)? is valid now: "CN=Old Root" .* expired on/,
+    remedy: /Download the chain anew/,
+  },
+  {
+    fault: 'encrypted key without passphrase',
+    given: () => encrypted(),
+    at: 'privateKey',
+    says: /is an encrypted key and there is no passphrase/,
+    remedy: /Set tls\.passphrase \(SERVICE_TLS_PASSPHRASE\), or decrypt the key: openssl pkey -in/,
+  },
+  {
+    fault: 'encrypted key with a wrong passphrase',
+    given: () => ({ ...encrypted(), passphrase: 'open barley' }),
+    at: 'passphrase',
+    says: /the passphrase does not open the private key/,
+    remedy: /it is wrong, or the key is damaged/,
+  },
+  {
+    fault: 'DER certificate',
+    given: () => ({ certificate: der(app.certificate) }),
+    at: 'certificate',
+    says: /holds a certificate in DER \(binary\) form/,
+    remedy: /openssl x509 -inform DER -in \S+ -out certificate\.pem/,
+  },
+  {
+    fault: 'DER key',
+    given: () => ({ privateKey: derKey() }),
+    at: 'privateKey',
+    says: /holds a private key in DER \(binary\) form/,
+    remedy: /openssl pkey -inform DER -in \S+ -out private-key\.pem/,
+  },
+  {
+    fault: 'PKCS#12 archive',
+    given: () => ({ certificate: pkcs12() }),
+    at: 'certificate',
+    says: /holds a PKCS#12 \(\.p12, \.pfx\) archive/,
+    remedy: /openssl pkcs12 -in \S+ -clcerts -nokeys -out certificate\.pem/,
+  },
+  {
+    fault: 'OpenSSH key',
+    given: () => ({ privateKey: pem('OPENSSH PRIVATE KEY', Buffer.alloc(120)) }),
+    at: 'privateKey',
+    says: /holds a private key in OpenSSH format/,
+    remedy: /ssh-keygen -p -m PEM .*openssl pkey/,
+  },
+  {
+    fault: 'certificate request',
+    given: () => ({ certificate: csr }),
+    at: 'certificate',
+    says: /holds a certificate request \(CSR\)/,
+    remedy: /Use the certificate that was issued for it \(openssl req -in/,
+  },
+  {
+    fault: 'garbage for a certificate',
+    given: () => ({ certificate: 'no certificate at all' }),
+    at: 'certificate',
+    says: /holds no PEM/,
+    remedy: /text that begins with -----BEGIN CERTIFICATE-----/,
+  },
+  {
+    fault: 'garbage for a key',
+    given: () => ({ privateKey: pem('PRIVATE KEY', Buffer.alloc(100, 7)) }),
+    at: 'privateKey',
+    says: /cannot be read: it is damaged or cut/,
+    remedy: /Check it: openssl pkey -in \S+ -noout/,
+  },
+  {
+    fault: 'garbage for a chain',
+    given: () => ({ chain: 'this is no chain' }),
+    at: 'chain',
+    says: /holds no PEM/,
+    remedy: /text that begins with -----BEGIN CERTIFICATE-----/,
+  },
+  {
+    fault: 'truncated chain',
+    given: () => ({ chain: cut(simulator.chain) }),
+    at: 'chain',
+    says: /is truncated/,
+    remedy: /Copy all of it, from -----BEGIN to -----END/,
+  },
+  {
+    fault: 'a certificate of the chain damaged',
+    given: () => ({ chain: simulator.chain + pem('CERTIFICATE', Buffer.alloc(100, 7)) }),
+    at: 'chain',
+    says: /block 3 of .* is no readable certificate/,
+    remedy: /Download it anew/,
+  },
+  {
+    fault: 'private key inside the chain',
+    given: () => ({ chain: simulator.chain + issued.other.privateKey }),
+    at: 'chain',
+    says: /holds a private key beside certificates/,
+    remedy: /Take it out: the key belongs in tls\.privateKey alone/,
+  },
+  {
+    fault: 'private key inside the certificate file',
+    given: () => ({ certificate: app.certificate + app.privateKey }),
+    at: 'certificate',
+    says: /holds a private key beside certificates/,
+    remedy: /Take it out/,
+  },
+  {
+    fault: 'certificate without key',
+    given: () => ({ privateKey: undefined }),
+    at: 'privateKey',
+    says: /is missing: tls\.certificate is set/,
+    remedy: /Set the key, or leave out both/,
+    missing: true,
+  },
+  {
+    fault: 'key without certificate',
+    given: () => ({ certificate: undefined }),
+    at: 'certificate',
+    says: /is missing: tls\.privateKey is set/,
+    remedy: /Set the certificate, or leave out both/,
+    missing: true,
+  },
+];
+
+const pair = ({ certificate, privateKey }: IssuedCertificate) => ({ certificate, privateKey });
+const encrypted = () => pair(issued.encrypted);
+
+async function start(tls: ServiceTlsOptions | undefined, logger: LoggerService | false = false) {
+  const { tls: _, ...rest } = simulator.moduleOptions();
+  const application = await NestFactory.create(
+    { module: class Host {}, imports: [ServiceModule.forRoot({ ...rest, tls })] },
+    { logger, abortOnError: false },
+  );
+  started.push(application);
+  await application.init();
+  return application;
+}
+
+let files = 0;
+async function fileOf(content: Content): Promise<string> {
+  if (typeof content === 'object' && 'path' in content) return content.path;
+  const path = join(folder, `input-${(files += 1)}.pem`);
+  await writeFile(path, content);
+  return path;
+}
+
+/** Binary content has no other way into a string. */
+function textOf(content: Content): string {
+  if (typeof content === 'string') return content;
+  if (Buffer.isBuffer(content)) return content.toString('base64');
+  throw new Error('A path cannot be given as text');
+}
+
+type Way = 'option, as text' | 'option, as a file' | 'variable' | 'variable _FILE';
+
+/** Starts an application with the inputs given in one of the four ways; the paths are those of the files used. */
+async function startWith(given: Partial<Record<Key, Content | undefined>>, way: Way) {
+  const options: Partial<Record<Key, PemValue>> = {};
+  const paths: Partial<Record<Key, string>> = {};
+  for (const key of KEYS) {
+    const content = given[key];
+    if (content === undefined) continue;
+    if (way === 'option, as text') options[key] = textOf(content);
+    else if (way === 'variable') process.env[VARIABLES[key]] = textOf(content);
+    else {
+      const file = (paths[key] = await fileOf(content));
+      if (way === 'option, as a file') options[key] = { file };
+      else process.env[`${VARIABLES[key]}_FILE`] = file;
+    }
+  }
+  const isOption = way.startsWith('option');
+  return { paths, application: start(isOption ? options : undefined) };
+}
+
+async function expectFault({ given, at, says, remedy, missing }: Row, way: Way): Promise<void> {
+  const { paths, application } = await startWith({ ...good(), ...given() }, way);
+  const error = await application.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  expect(error).toBeInstanceOf(ServiceCertificateError);
+  const { message, faults } = error as ServiceCertificateError;
+  const asFile = way.endsWith('file') || way.endsWith('_FILE');
+  const variable = VARIABLES[at] + (asFile && !missing ? '_FILE' : '');
+  expect(faults).toEqual([{ option: `tls.${at}`, variable, message: expect.any(String) }]);
+  expect(message).toContain(`  - tls.${at} (${variable}): `);
+  expect(message).toMatch(says);
+  expect(message).toMatch(remedy);
+  const path = paths[at];
+  // A wrong passphrase is told with the path of the key that it does not open.
+  if (path)
+    expect(message).toContain(at === 'passphrase' && !/exist/.test(message) ? paths.privateKey : path);
+  // Nothing of what the inputs hold.
+  expect(message.replaceAll(folder, '')).not.toMatch(/[A-Za-z0-9+/]{40}|open sesame|open barley/);
+}
+
+describe('A bad certificate, key or chain ends the start of an application', () => {
+  for (const way of ['option, as a file', 'variable _FILE'] as const) {
+    it.each([...AS_FILE, ...AS_ANYTHING])(`$fault (${way})`, (row) => expectFault(row, way));
+  }
+  for (const way of ['option, as text', 'variable'] as const) {
+    it.each(AS_ANYTHING)(`$fault (${way})`, (row) => expectFault(row, way));
+  }
+
+  it('an empty chain given as text is an option that is malformed; an empty variable is one not set', async () => {
+    const { application } = await startWith({ ...good(), chain: ' ' }, 'option, as text');
+    await expect(application).rejects.toThrow(
+      /tls\.chain \(SERVICE_TLS_CHAIN\): must be text or \{ file: path \}, and not empty/,
+    );
+  });
+
+  it('a path where PEM text belongs (variable)', async () => {
+    const { application } = await startWith({ ...good(), privateKey: '/run/secrets/key.pem' }, 'variable');
+    await expect(application).rejects.toThrow(
+      /tls\.privateKey \(SERVICE_TLS_PRIVATE_KEY\): .*It looks like a path.*set SERVICE_TLS_PRIVATE_KEY_FILE/,
+    );
+  });
+
+  it('all that is wrong at once', async () => {
+    const chain = cut(simulator.chain);
+    const given = { ...pair(issued.expired), privateKey: app.privateKey, chain };
+    const { application } = await startWith(given, 'variable _FILE');
+    const error = await application.catch((reason: unknown) => reason);
+    const faults = (error as ServiceCertificateError).faults.map(({ variable }) => variable);
+    expect(faults.sort()).toEqual([
+      'SERVICE_TLS_CERTIFICATE_FILE',
+      'SERVICE_TLS_CHAIN_FILE',
+      'SERVICE_TLS_PRIVATE_KEY_FILE',
+    ]);
+  });
+
+  it('a tls function that fails or returns nothing', async () => {
+    const { tls: _, ...rest } = simulator.moduleOptions();
+    const withSource = (source: () => Promise<never>) =>
+      NestFactory.create(ServiceModule.forRoot({ ...rest, tls: source }), {
+        logger: false,
+        abortOnError: false,
+      });
+    const sealed = Object.assign(new Error('token s.1234 refused'), { code: 'VAULT_SEALED' });
+    await expect(withSource(() => Promise.reject(sealed))).rejects.toThrow(
+      /tls: the function failed \(VAULT_SEALED\)\. Look at its vault or store\.$/,
+    );
+    await expect(withSource(async () => ({}) as never)).rejects.toThrow(
+      /tls\.certificate.* is missing: 'mtls' needs it, and the tls function returned none/,
+    );
+  });
+});
+
+describe('Forms that are accepted', () => {
+  const forms: [string, (text: string) => string][] = [
+    ['newlines escaped', (text) => text.replaceAll('\n', '\\n')],
+    ['base64', (text) => Buffer.from(text).toString('base64')],
+    ['CRLF', (text) => text.replaceAll('\n', '\r\n')],
+    ['a byte order mark', (text) => `\uFEFF${text}`],
+    ['text around the blocks', (text) => `Bag Attributes\n${text}\n# end\n`],
+  ];
+  it.each(forms)('%s', async (_name, form) => {
+    for (const way of ['option, as text', 'option, as a file', 'variable', 'variable _FILE'] as const) {
+      const given = {
+        certificate: form(app.certificate + simulator.chain),
+        privateKey: form(issuedKey()),
+        chain: form(simulator.chain),
+      };
+      const { application } = await startWith(given, way);
+      await (await application).get(BanksService).list();
+      expect(simulator.requests.at(-1)?.certificateSubject).toBe(app.subject);
+      await started.pop()?.close();
+      for (const key of KEYS) {
+        delete process.env[VARIABLES[key]];
+        delete process.env[`${VARIABLES[key]}_FILE`];
+      }
+    }
+  });
+  const issuedKey = () => app.privateKey;
+});
+
+describe('The certificate in use', () => {
+  const lines: string[] = [];
+  const logger = {
+    log: () => undefined,
+    warn: (message: string) => void lines.push(`warn: ${message}`),
+    error: (message: string) => void lines.push(`error: ${message}`),
+  };
+  afterEach(() => void (lines.length = 0));
+
+  it('is shown with subject, issuer, fingerprint and dates, and is healthy', async () => {
+    const auth = (await start(simulator.moduleOptions().tls as ServiceTlsOptions, logger)).get(
+      ServiceAuthService,
+    );
+    const { subject, issuer, fingerprint256, validFrom, validTo } = new X509Certificate(app.certificate);
+    expect(auth.certificate).toEqual({
+      subject: subject.replace('\n', ', '),
+      issuer,
+      fingerprint256,
+      validFrom: new Date(validFrom),
+      validTo: new Date(validTo),
+    });
+    expect(auth.identityStatus).toEqual({
+      healthy: true,
+      certificate: auth.certificate,
+      daysLeft: expect.any(Number),
+    });
+    expect(lines).toEqual([]);
+  });
+
+  it.each([
+    [20, 'within 30 days'],
+    [5, 'within 7 days'],
+    [0.5, 'within 1 day,'],
+  ])('that ends in %d days is warned of with the date, through the host logger', async (days, within) => {
+    const notAfter = new Date(Math.floor((Date.now() + days * DAY_MS) / 1000) * 1000);
+    const soon = await simulator.issueCertificate({ commonName: 'soon', notAfter });
+    const auth = (await start({ ...pair(soon), chain: simulator.chain }, logger)).get(ServiceAuthService);
+    const date = notAfter.toISOString().replace('.000Z', 'Z');
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).toMatch(/^warn: The application certificate "CN=soon"/);
+    expect(lines[0]).toContain(within);
+    expect(lines[0]).toContain(`on ${date}`);
+    expect(lines[0]).toMatch(/Generate a new one in the developer portal/);
+    expect(auth.identityStatus).toMatchObject({ healthy: true, daysLeft: Math.ceil(days) - 1 });
+  });
+
+  it('serves other clients with the same identity: node:https and axios', async () => {
+    const auth = (await start(simulator.moduleOptions().tls as ServiceTlsOptions)).get(ServiceAuthService);
+    const url = `${simulator.urls.baseUrl}/banks/v1`;
+    const headers = await auth.authorizationHeaders();
+    const status = await new Promise((resolve, reject) => {
+      get(url, { agent: auth.httpsAgent, headers }, (response) => {
+        response.resume().on('end', () => resolve(response.statusCode));
+      }).on('error', reject);
+    });
+    expect(status).toBe(200);
+    expect((await axios.get(url, { httpsAgent: auth.httpsAgent, headers })).status).toBe(200);
+    expect(simulator.requests.map(({ certificateSubject }) => certificateSubject)).toEqual([
+      app.subject,
+      app.subject,
+    ]);
+    // One pool for all of them.
+    expect(new Set(simulator.requests.map(({ connection }) => connection)).size).toBe(1);
+  });
+});

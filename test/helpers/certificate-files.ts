@@ -1,0 +1,52 @@
+import { mkdtemp, rename, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/** Certificate and key, PEM. */
+export interface CertificatePair {
+  certificate: string;
+  privateKey: string;
+}
+
+/** Puts a pair in place of the one before, as `tls.crt` and `tls.key` of a folder. */
+export type Replacement = (folder: string, pair: CertificatePair) => Promise<void>;
+
+/** Milliseconds between two steps of a writer that is not quick. */
+const STEP_MS = 50;
+
+const files = ({ certificate, privateKey }: CertificatePair) =>
+  [
+    ['tls.crt', certificate],
+    ['tls.key', privateKey],
+  ] as const;
+
+/** One file after the other; for a while they do not fit. */
+export const byRename: Replacement = async (folder, pair) => {
+  for (const [name, content] of files(pair)) {
+    await writeFile(join(folder, `${name}.new`), content);
+    await rename(join(folder, `${name}.new`), join(folder, name));
+    await sleep(STEP_MS);
+  }
+};
+
+/** Over what is there, in two halves: each file is half-written for a while, and the two do not fit. */
+export const inPlace: Replacement = async (folder, pair) => {
+  for (const [name, content] of files(pair)) {
+    const middle = content.length / 2;
+    await writeFile(join(folder, name), content.slice(0, middle));
+    await sleep(STEP_MS);
+    await writeFile(join(folder, name), content.slice(middle), { flag: 'a' });
+    await sleep(STEP_MS);
+  }
+};
+
+/** As the kubelet does it: tls.crt -> ..data/tls.crt, and ..data -> a folder of its own for each version. */
+export const bySymlinkSwap: Replacement = async (folder, pair) => {
+  const version = await mkdtemp(join(folder, '..version-'));
+  for (const [name, content] of files(pair)) await writeFile(join(version, name), content);
+  await symlink(version, join(folder, '..data_tmp'));
+  await rename(join(folder, '..data_tmp'), join(folder, '..data'));
+  for (const [name] of files(pair)) {
+    await symlink(join('..data', name), join(folder, name)).catch(() => undefined);
+  }
+};
