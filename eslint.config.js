@@ -35,19 +35,12 @@ const floorRules = FLOORS.flatMap((rooms, floor) => {
 
 const JAVASCRIPT = ['**/*.js', '**/*.mjs', '**/*.cjs'];
 
-const NODE_GLOBALS = {
-  Buffer: 'readonly',
-  URL: 'readonly',
-  clearTimeout: 'readonly',
-  console: 'readonly',
-  fetch: 'readonly',
-  performance: 'readonly',
-  process: 'readonly',
-  setTimeout: 'readonly',
-};
+const NODE_GLOBALS = Object.fromEntries(
+  Object.getOwnPropertyNames(globalThis).map((name) => [name, 'readonly']),
+);
 
 export default tseslint.config(
-  { ignores: ['dist', 'dist-sample', 'coverage', 'test/consumers/*/node_modules'] },
+  { ignores: ['dist', 'dist-sample', 'coverage', 'test/consumers/*/node_modules', 'test/bench/.build'] },
   js.configs.recommended,
   ...tseslint.configs.recommendedTypeChecked,
   {
@@ -60,7 +53,7 @@ export default tseslint.config(
     rules: {
       '@typescript-eslint/consistent-type-imports': ['error', { fixStyle: 'inline-type-imports' }],
       '@typescript-eslint/no-floating-promises': 'error',
-      '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_' }],
+      '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_', varsIgnorePattern: '^_' }],
     },
   },
   ...floorRules,

@@ -7,6 +7,7 @@ import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { get } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import {
   BanksService,
   ServiceAuthService,
@@ -511,6 +512,20 @@ describe('The certificate in use', () => {
     expect(lines[0]).toMatch(/Generate a new one in the developer portal/);
     expect(auth.identityStatus).toMatchObject({ healthy: true, daysLeft: Math.ceil(days) - 1 });
   });
+
+  it('that ends while the application runs is not healthy any more, and that is logged', async () => {
+    const notAfter = new Date(Math.ceil((Date.now() + 1_000) / 1000) * 1000);
+    const brief = await simulator.issueCertificate({ commonName: 'brief', notAfter });
+    const auth = (await start({ ...pair(brief), chain: simulator.chain }, logger)).get(ServiceAuthService);
+    expect(auth.identityStatus).toMatchObject({ healthy: true, daysLeft: 0 });
+    lines.length = 0;
+    const deadline = Date.now() + 10_000;
+    while (lines.length === 0 && Date.now() < deadline) await sleep(20);
+    expect(lines).toEqual([
+      expect.stringMatching(/^error: The application certificate "CN=brief".* expired on /),
+    ]);
+    expect(auth.identityStatus).toMatchObject({ healthy: false, daysLeft: -1 });
+  }, 15_000);
 
   it('serves other clients with the same identity: node:https and axios', async () => {
     const auth = (await start(simulator.moduleOptions().tls as ServiceTlsOptions)).get(ServiceAuthService);
