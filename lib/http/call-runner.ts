@@ -139,7 +139,7 @@ export class CallRunner {
       progress.replayed = true;
       const timeoutMs = endsAt - performance.now();
       const headers = await credentials.renewedHeaders(call.headers, { signal, timeoutMs });
-      if (headers) Object.assign(call.headers, headers);
+      for (const [name, value] of Object.entries(headers ?? {})) call.headers[name.toLowerCase()] = value;
       return headers !== undefined;
     }
     if (fault?.certificateRefused && !progress.reloaded) {

@@ -292,7 +292,7 @@ describe.each<[string, Exchange]>([
       listener: (_, response) => response.writeHead(400).end(JSON.stringify({ status: 400, message })),
     });
     const error = (await errorOf(axios.get('/a'))) as ServiceApiError;
-    expect(error.message).toMatch(/^token \[secret\] and \[secret\] x+\.\.\.$/);
+    expect(error.message).toMatch(/^token \[secret\] and \[secret\] x+…$/);
     expect(error.message.length).toBeLessThan(600);
     expect(inspect(error, { depth: 20, showHidden: true })).not.toMatch(/planted/);
   });
