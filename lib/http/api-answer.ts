@@ -44,13 +44,13 @@ export function answerToError(
   });
 }
 
-function common(response: ExchangeResponse, { call, correlationIdHeader, now }: AnswerContext) {
+function common(response: ExchangeResponse, { call, correlationIdHeader, now, secrets }: AnswerContext) {
   const correlationId = response.headers[correlationIdHeader] ?? response.headers['x-request-id'];
   return {
     status: response.status,
     method: call.method,
     path: call.url.pathname,
-    correlationId: correlationId === undefined ? undefined : cleanText(String(correlationId), [], 128),
+    correlationId: correlationId === undefined ? undefined : cleanText(String(correlationId), secrets, 128),
     retryAfter: parseRetryAfter(response.headers['retry-after'], now),
   };
 }

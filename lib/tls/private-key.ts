@@ -20,7 +20,9 @@ export function readPrivateKey(
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code ?? '';
     return {
-      fault: encrypted ? encryptedFault(input, passphrase ?? input, code) : fault(input, damaged(input)),
+      fault: encrypted
+        ? encryptedFault(input, block, passphrase ?? input, code)
+        : fault(input, damaged(input)),
     };
   }
 }
@@ -38,8 +40,23 @@ function withoutPassphrase(input: ReadInput): string {
   return `${nameOf(input)} is an encrypted key and there is no passphrase. Set ${where}, or decrypt the key: openssl pkey -in ${pathOf(input, '<file>')} -out private-key.pem`;
 }
 
-function encryptedFault(input: ReadInput, passphrase: ReadInput, code: string): ConfigurationFault {
-  if (/UNSUPPORTED/.test(code)) {
+// 2.16.840.1.101.3.4.1, AES, and 1.2.840.113549.3.7, DES-EDE3-CBC: DER of the object identifiers.
+const CURRENT_CIPHERS = ['060960864801650304', '06082a864886f70d0307'];
+
+/** One time in some 200, a wrong passphrase decrypts to nonsense; OpenSSL then says the same as of an old cipher. */
+function isCurrentCipher({ pem }: PemBlock): boolean {
+  if (/^DEK-Info: (AES|DES-EDE3)/m.test(pem)) return true;
+  const der = Buffer.from(pem.replace(/-----[^-]+-----/g, ''), 'base64').toString('hex');
+  return CURRENT_CIPHERS.some((identifier) => der.includes(identifier));
+}
+
+function encryptedFault(
+  input: ReadInput,
+  block: PemBlock,
+  passphrase: ReadInput,
+  code: string,
+): ConfigurationFault {
+  if (/UNSUPPORTED/.test(code) && !isCurrentCipher(block)) {
     const command = `openssl pkcs8 -topk8 -v2 aes-256-cbc -provider legacy -provider default -in ${pathOf(input, '<file>')} -out private-key.pem`;
     return fault(
       input,
