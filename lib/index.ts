@@ -50,3 +50,4 @@ export {
 export { ConnectDto } from './link-sdk/connect.dto.js';
 export { type ConnectParameters } from './link-sdk/connect-parameters.js';
 export { LinkSdkService } from './link-sdk/link-sdk.service.js';
+export { type IdentityStatus } from './tls/index.js';

@@ -4,6 +4,7 @@ import { type CertificateSummary } from '../errors/index.js';
 import { ExchangeFault, type Exchange, type ExchangeResponse } from '../exchange/exchange.types.js';
 import { parseRetryAfter } from '../exchange/retry-after.js';
 import { certificateRefusedError } from '../tls/index.js';
+import { missesCertificate } from './api-answer.js';
 import { type Call } from './call.js';
 import { type CallObservation } from './call-observer.js';
 import { faultToError } from './fault-to-error.js';
@@ -142,7 +143,8 @@ export class CallRunner {
       for (const [name, value] of Object.entries(headers ?? {})) call.headers[name.toLowerCase()] = value;
       return headers !== undefined;
     }
-    if (fault?.certificateRefused && !progress.reloaded) {
+    const isRefused = fault ? fault.certificateRefused : missesCertificate(response);
+    if (isRefused && !progress.reloaded) {
       progress.reloaded = true;
       return identity.reloadAfterRefusal(progress.certificate);
     }

@@ -1,3 +1,4 @@
+import { type ConnectionErrorKind } from '../errors/index.js';
 import { type ExchangeFault } from '../exchange/exchange.types.js';
 
 const BASE_MS = 100;
@@ -5,6 +6,8 @@ const CAP_MS = 20_000;
 
 // RFC 9110, 9.2.1: methods that change nothing on the server.
 const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS']);
+/** They would only come again. */
+const LASTING_FAULTS: ReadonlySet<ConnectionErrorKind> = new Set(['tls', 'too_large', 'protocol', 'closed']);
 const RETRYABLE_STATUS = new Set([429, 500, 502, 503, 504]);
 
 export function isSafe(method: string): boolean {
@@ -21,10 +24,9 @@ export function cannotHaveActed(fault: ExchangeFault): boolean {
   return fault.phase === 'connecting' || fault.certificateRefused;
 }
 
-/** Whether the same call may be sent again after a fault. A TLS or protocol fault would only come again. */
+/** Whether the same call may be sent again after a fault. */
 export function isRetryableFault(method: string, fault: ExchangeFault): boolean {
-  if (fault.kind === 'tls' || fault.kind === 'too_large' || fault.kind === 'protocol') return false;
-  if (fault.certificateRefused) return false;
+  if (LASTING_FAULTS.has(fault.kind) || fault.certificateRefused) return false;
   return isSafe(method) || cannotHaveActed(fault);
 }
 

@@ -26,6 +26,8 @@ import {
   type ServiceOptionsFactory,
 } from 'nestjs-service';
 import { ServiceSimulator } from 'nestjs-service/testing';
+import { CollectingLogger } from '../helpers/secret-scan.js';
+import { startModule } from '../helpers/start-module.js';
 
 describe('ServiceModule', () => {
   let simulator: ServiceSimulator;
@@ -273,6 +275,21 @@ describe('ServiceModule', () => {
       }
     }
     expect(looked).toBeGreaterThan(10);
+  });
+
+  it('says once that {oauth_base_url} is to be deprecated, where calls go there', async () => {
+    for (const [oauthBaseUrl, times] of [
+      [true, 1],
+      [false, 0],
+    ] as const) {
+      const logger = new CollectingLogger();
+      const options = simulator.moduleOptions({ authentication: 'oauth', oauthBaseUrl });
+      const { module, banks } = await startModule(options, logger);
+      await banks.list();
+      await banks.list();
+      expect(logger.lines.filter((line) => /deprecated/.test(String(line)))).toHaveLength(times);
+      await module.close();
+    }
   });
 
   it('hands the same mTLS identity to any other client', async () => {

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import axios from 'axios';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -19,6 +19,9 @@ import { steadyLoad, type SteadyLoad } from '../helpers/steady-load.js';
 const { seconds, replacements } = process.env.CI
   ? { seconds: 30, replacements: 10 }
   : { seconds: 10, replacements: 3 };
+
+// Real time and load: a busy machine takes its time.
+jest.setTimeout(60_000);
 
 const quiet = () => undefined;
 const SILENT = { log: quiet, warn: quiet, error: quiet };
@@ -115,7 +118,7 @@ describe('Certificate and key are replaced while calls run', () => {
         const elapsed = (performance.now() - begun) / 1000;
         expect(load.failures).toEqual([]);
         // The pace of a busy machine is not what is tested, but a load it must have been.
-        expect(load.done).toBeGreaterThan(100 * elapsed);
+        expect(load.done).toBeGreaterThan(50 * elapsed);
         log.push(`${way}: ${load.done} calls in ${elapsed.toFixed(1)} s`);
         expect(auth.identityStatus.lastReloadFault).toBeUndefined();
         const seen = subjects().filter((subject) => subject?.startsWith(`CN=${way}-`));
@@ -162,7 +165,7 @@ describe('Certificate and key are replaced while calls run', () => {
     await load.stop();
     expect(load.failures).toEqual([]);
     expect(statuses()).toEqual(new Set([200]));
-  }, 30_000);
+  });
 });
 
 describe('A function as the source', () => {
@@ -341,6 +344,27 @@ describe('The server refuses our certificate in mid-life', () => {
     expect(auth.certificate?.subject).toBe('CN=second');
     expect(simulator.customers).toHaveLength(1);
     expect(subjects().slice(1)).toEqual(Array.from({ length: 11 }, () => 'CN=second'));
+  });
+
+  it("by a proxy's HTML 400 on an open connection: the same", async () => {
+    await simulate();
+    const [first, second] = await Promise.all([issue('first'), issue('second')]);
+    await bySymlinkSwap(folder, first);
+    const { banks, customers } = await start(filesIn(folder));
+    await banks.list();
+    // The connection stays open: the simulator answers its calls as nginx does.
+    simulator.revokeCertificate(first);
+    await bySymlinkSwap(folder, second);
+    await customers.create({ app_user_id: 'u-1' });
+    await banks.list();
+    expect(
+      simulator.apiRequests.map(({ status, certificateSubject }) => [status, certificateSubject]),
+    ).toEqual([
+      [200, 'CN=first'],
+      [400, 'CN=first'],
+      [201, 'CN=second'],
+      [200, 'CN=second'],
+    ]);
   });
 
   it('and there is nothing new: a typed error for each call, one re-read for all, no storm', async () => {

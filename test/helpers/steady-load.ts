@@ -9,6 +9,9 @@ export interface SteadyLoad {
   stop(): Promise<void>;
 }
 
+/** Milliseconds that a worker may be behind; on a machine that is too slow the pace drops. */
+const CATCH_UP_MS = 1_000;
+
 /** Calls at a steady pace, never more than `concurrency` at a time; a worker that is late catches up. */
 export function steadyLoad(
   call: () => Promise<unknown>,
@@ -27,7 +30,7 @@ export function steadyLoad(
       if (!running) return;
       await call().catch((error: unknown) => failures.push(error));
       done += 1;
-      next += everyMs;
+      next = Math.max(next + everyMs, performance.now() - CATCH_UP_MS);
     }
   });
   return {

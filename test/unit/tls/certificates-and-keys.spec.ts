@@ -1,6 +1,6 @@
 import { beforeAll, afterAll, describe, expect, it } from '@jest/globals';
 import { execFileSync, spawnSync } from 'node:child_process';
-import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { createCipheriv, createPrivateKey, pbkdf2Sync, X509Certificate } from 'node:crypto';
 import { chmod, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -405,6 +405,26 @@ describe('Encrypted keys', () => {
     expect([option, variable]).toEqual(['tls.passphrase', 'SERVICE_TLS_PASSPHRASE']);
     expect(message).toMatch(/does not open the private key/);
     expect(message).not.toMatch('wrong one');
+  });
+
+  it('with a wrong passphrase that happens to decrypt to nonsense', async () => {
+    const der = Buffer.from(encrypted('x').replace(/-----[^-]+-----/g, ''), 'base64');
+    const after = (mark: string) => der.indexOf(Buffer.from(mark, 'hex')) + mark.length / 2;
+    // RFC 8018: PBKDF2 with its salt, AES-256-CBC with its IV; the ciphertext comes last.
+    const salt = after('06092a864886f70d01050c301c0408');
+    const iv = after('060960864801650304012a0410');
+    const ciphertext = iv + 16 + 3;
+    const key = pbkdf2Sync('x', der.subarray(salt, salt + 8), 2048, 32, 'sha256');
+    const cipher = createCipheriv('aes-256-cbc', key, der.subarray(iv, iv + 16));
+    const nonsense = Buffer.alloc(der.length - ciphertext - 1, 7);
+    Buffer.concat([cipher.update(nonsense), cipher.final()]).copy(der, ciphertext);
+    const fault = await onlyFault({
+      ...good(),
+      privateKey: pem('ENCRYPTED PRIVATE KEY', der),
+      passphrase: 'x',
+    });
+    expect(fault.option).toBe('tls.passphrase');
+    expect(fault.message).toMatch(/does not open the private key.*wrong, or the key is damaged/);
   });
 });
 

@@ -1,0 +1,75 @@
+import { describe, expect, it } from '@jest/globals';
+import { ExchangeFault, type ExchangeFaultDetails } from '../../../lib/exchange/exchange.types.js';
+import { RetryBudget } from '../../../lib/http/retry-budget.js';
+import { backoffMs, isRetryableFault, isRetryableStatus } from '../../../lib/http/retry-policy.js';
+
+const fault = (details: Partial<ExchangeFaultDetails>): ExchangeFault =>
+  new ExchangeFault({
+    kind: 'reset',
+    phase: 'sent',
+    reusedSocket: false,
+    certificateRefused: false,
+    ...details,
+  });
+
+describe('the retry policy', () => {
+  it.each([
+    ['GET', 429, true],
+    ['GET', 500, true],
+    ['HEAD', 503, true],
+    ['GET', 501, false],
+    ['GET', 404, false],
+    ['POST', 429, true],
+    ['POST', 503, false],
+    ['PUT', 500, false],
+    ['DELETE', 502, false],
+  ])('%s answered %d: %s', (method, status, again) => {
+    expect(isRetryableStatus(method, status)).toBe(again);
+  });
+
+  it.each<[string, Partial<ExchangeFaultDetails>, boolean]>([
+    ['GET', { kind: 'reset' }, true],
+    ['GET', { kind: 'timeout', phase: 'answering' }, true],
+    ['GET', { kind: 'tls', phase: 'connecting' }, false],
+    ['GET', { kind: 'too_large', phase: 'answering' }, false],
+    ['GET', { kind: 'closed', phase: 'connecting' }, false],
+    ['POST', { kind: 'reset', phase: 'sent' }, false],
+    ['POST', { kind: 'reset', phase: 'answering' }, false],
+    ['POST', { kind: 'refused', phase: 'connecting' }, true],
+    ['POST', { kind: 'dns', phase: 'connecting' }, true],
+    ['POST', { kind: 'reset', phase: 'connecting' }, true],
+  ])('%s with %j: %s', (method, details, again) => {
+    expect(isRetryableFault(method, fault(details))).toBe(again);
+  });
+
+  it('waits anything from nothing to 100 ms * 2^n, at most 20 s', () => {
+    expect([0, 1, 2, 20].map((retry) => backoffMs(retry, () => 1))).toEqual([100, 200, 400, 20_000]);
+    expect(backoffMs(5, () => 0)).toBe(0);
+  });
+});
+
+describe('RetryBudget', () => {
+  it('allows 100 retries in a row, or 50 after time-outs', () => {
+    for (const [afterTimeout, allowed] of [
+      [false, 100],
+      [true, 50],
+    ] as const) {
+      const budget = new RetryBudget();
+      let retries = 0;
+      while (budget.take(afterTimeout) !== undefined) retries += 1;
+      expect(retries).toBe(allowed);
+    }
+  });
+
+  it('gets back what a successful retry took, or one for each success, and never more than it had', () => {
+    const budget = new RetryBudget();
+    budget.giveBack(100);
+    while (budget.take(false) !== undefined);
+    budget.giveBack(5);
+    expect(budget.take(false)).toBe(5);
+    for (let call = 0; call < 4; call++) budget.giveBack();
+    expect(budget.take(false)).toBeUndefined();
+    budget.giveBack();
+    expect(budget.take(false)).toBe(5);
+  });
+});
