@@ -1,0 +1,48 @@
+// BanksService as the module puts it together, over the exchange that is handed in.
+import { HttpService } from '@nestjs/axios';
+import { built } from './harness.mjs';
+import { mtlsOptions, startModule } from './service.mjs';
+
+const FILES = [
+  'banks/banks.service.js',
+  'http/call-observer.js',
+  'http/call-runner.js',
+  'http/calls-in-flight.js',
+  'http/resource-paths.js',
+  'http/retry-budget.js',
+  'http/service-axios.js',
+  'http/service-http.service.js',
+  'telemetry/telemetry.js',
+];
+
+export async function banksOver(exchange, api) {
+  const lib = Object.assign({}, ...(await Promise.all(FILES.map(built))));
+  const { auth, close } = await startModule(mtlsOptions(api));
+  const http = { timeout: 30_000, retries: 2, maxResponseBytes: 10 * 2 ** 20 };
+  const runner = new lib.CallRunner({
+    exchange,
+    agentFor: () => auth.httpsAgent,
+    credentials: { renewedHeaders: async () => undefined },
+    identity: { certificate: auth.certificate, reloadAfterRefusal: async () => false },
+    budget: new lib.RetryBudget(),
+    http,
+    random: Math.random,
+  });
+  const common = { appTokenHeader: 'service-app-token', timeoutMs: http.timeout };
+  const headers = {
+    ...common,
+    source: { peekHeaders: () => auth.peekHeaders(), headers: () => auth.authorizationHeaders() },
+    rules: { baseUrl: api.origin, origins: new Set([api.origin]) },
+  };
+  const adapter = {
+    ...common,
+    runner,
+    inFlight: new lib.CallsInFlight(),
+    observer: new lib.CallObserver(new lib.Telemetry(), console, () => false),
+    correlationIdHeader: 'x-correlation-id',
+  };
+  const axios = lib.createServiceAxios(headers, adapter);
+  const service = new lib.ServiceHttpService(new HttpService(axios));
+  const banks = new lib.BanksService(service, new lib.ResourcePaths(false));
+  return { call: () => banks.list(), close };
+}

@@ -1,0 +1,146 @@
+// GET /banks/v1 over kept-alive mTLS, the way one writes it with each client. All of them parse the JSON.
+import { HttpService } from '@nestjs/axios';
+import axios from 'axios';
+import got from 'got';
+import https from 'node:https';
+import { firstValueFrom } from 'rxjs';
+import { Agent, Pool } from 'undici';
+import { banksOver } from './banks-over.mjs';
+import { built } from './harness.mjs';
+import { APP_TOKEN, mtlsOptions, startModule } from './service.mjs';
+import { undiciExchange } from './undici-exchange.mjs';
+
+const PATH = '/banks/v1';
+const HEADERS = { 'service-app-token': APP_TOKEN };
+/** As many as ours has by default. */
+const CONNECTIONS = 50;
+
+/** What a host has: the whole module, BanksService injected. */
+async function banksService(api, http = {}) {
+  const { banks, close } = await startModule(mtlsOptions(api, { http }));
+  return { call: () => banks.list(), close };
+}
+
+/** The module's path over another exchange. */
+async function listOverHttps(api) {
+  const { exchange } = await built('exchange/exchange.js');
+  return banksOver(exchange, api);
+}
+
+function listOverUndici(api) {
+  return banksOver(undiciExchange(api), api);
+}
+
+const token = Promise.resolve(APP_TOKEN);
+
+/** What hosts write: the certificate in an agent, an interceptor that waits for the token and sets the header. */
+function nestAxiosRecipe({ origin, pems }) {
+  const httpsAgent = new https.Agent({ ...pems, keepAlive: true, maxSockets: CONNECTIONS });
+  const http = new HttpService(axios.create({ baseURL: origin, httpsAgent }));
+  http.axiosRef.interceptors.request.use(async (config) => {
+    config.headers.set('service-app-token', await token);
+    return config;
+  });
+  return {
+    call: async () => (await firstValueFrom(http.get(PATH))).data,
+    close: () => httpsAgent.destroy(),
+  };
+}
+
+function axiosWithoutRedirects({ origin, pems }) {
+  const httpsAgent = new https.Agent({ ...pems, keepAlive: true, maxSockets: CONNECTIONS });
+  const client = axios.create({ baseURL: origin, httpsAgent, maxRedirects: 0, headers: HEADERS });
+  return {
+    call: async () => (await client.get(PATH)).data,
+    close: () => httpsAgent.destroy(),
+  };
+}
+
+function gotClient({ origin, pems }) {
+  const agent = new https.Agent({ ...pems, keepAlive: true, maxSockets: CONNECTIONS });
+  const client = got.extend({ prefixUrl: origin, agent: { https: agent }, headers: HEADERS });
+  return { call: () => client.get(PATH.slice(1)).json(), close: () => agent.destroy() };
+}
+
+/** Node's own fetch; a dispatcher is its only way to a client certificate. */
+function fetchClient({ origin, pems }) {
+  const dispatcher = new Agent({ connect: pems, connections: CONNECTIONS });
+  return {
+    call: async () => (await fetch(origin + PATH, { dispatcher, headers: HEADERS })).json(),
+    close: () => dispatcher.close(),
+  };
+}
+
+function undiciPool({ origin, pems }) {
+  const pool = new Pool(origin, { connect: pems, connections: CONNECTIONS });
+  const request = { path: PATH, method: 'GET', headers: HEADERS };
+  return {
+    call: async () => (await pool.request(request)).body.json(),
+    close: () => pool.close(),
+  };
+}
+
+/** One request with node:https and nothing around it; resolves to the text. */
+function getText(url, agent, headers = HEADERS) {
+  return new Promise((resolve, reject) => {
+    const onResponse = (response) => {
+      const chunks = [];
+      response.on('data', (chunk) => chunks.push(chunk));
+      response.on('end', () => resolve(Buffer.concat(chunks).toString()));
+      response.on('error', reject);
+    };
+    https.get(url, { agent, headers }, onResponse).on('error', reject);
+  });
+}
+
+/** Over the module's own agent, so that the difference is what stands above it. */
+async function bareHttps(api) {
+  const { auth, close } = await startModule(mtlsOptions(api));
+  return { call: async () => JSON.parse(await getText(api.origin + PATH, auth.httpsAgent)), close };
+}
+
+/** Axios and nothing below it: what its own machinery costs. */
+function axiosOverNothing({ origin, text }) {
+  return axiosOver(origin, async () => text);
+}
+
+async function axiosOverHttps(api) {
+  const { auth, close } = await startModule(mtlsOptions(api));
+  const exchange = ({ url, headers }) => getText(api.origin + url, auth.httpsAgent, headers.toJSON());
+  return { ...axiosOver(api.origin, exchange), close };
+}
+
+function axiosOverUndici({ origin, pems }) {
+  const pool = new Pool(origin, { connect: pems, connections: CONNECTIONS });
+  const exchange = async ({ url, headers }) => {
+    const { body } = await pool.request({ path: url, method: 'GET', headers: headers.toJSON() });
+    return body.text();
+  };
+  return { ...axiosOver(origin, exchange), close: () => pool.close() };
+}
+
+function axiosOver(baseURL, exchange) {
+  const adapter = async (config) => {
+    const data = await exchange(config);
+    return { status: 200, statusText: 'OK', headers: {}, config, data };
+  };
+  const client = axios.create({ baseURL, adapter, headers: HEADERS });
+  return { call: async () => (await client.get(PATH)).data, close: () => undefined };
+}
+
+/** By the names that stand in the tables; each takes the API and makes `call()` and `close()`. */
+export const CALL_CONTENDERS = {
+  'BanksService.list()': (api) => banksService(api),
+  "BanksService.list(), http.adapter 'axios'": (api) => banksService(api, { adapter: 'axios' }),
+  '@nestjs/axios recipe': nestAxiosRecipe,
+  'axios, maxRedirects 0': axiosWithoutRedirects,
+  got: gotClient,
+  fetch: fetchClient,
+  'bare node:https': bareHttps,
+  'undici Pool': undiciPool,
+  'axios over an adapter that does nothing': axiosOverNothing,
+  'list() over node:https': listOverHttps,
+  'list() over undici': listOverUndici,
+  'axios over a thin node:https adapter': axiosOverHttps,
+  'axios over a thin undici adapter': axiosOverUndici,
+};

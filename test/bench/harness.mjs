@@ -1,0 +1,128 @@
+// What all parts share: child processes to talk to, CPU time in alternating blocks, medians and tables.
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+
+const ROUND_TRIP_MS = 60_000;
+
+/** Imports a file of the package as it was built for this run. */
+export function built(file) {
+  return import(new URL(`./.build/${file}`, import.meta.url).href);
+}
+
+/**
+ * Starts processes/<name>.mjs in a process of its own and hands it `setup`. Resolves to what it answers and
+ * `ask(question)`; it ends with `stop()`, at the latest with this process.
+ */
+export async function startProcess(name, setup) {
+  const child = fork(join(import.meta.dirname, 'processes', `${name}.mjs`), { stdio: 'inherit' });
+  const ask = async (message) => {
+    child.send(message);
+    const done = new AbortController();
+    const signal = AbortSignal.any([done.signal, AbortSignal.timeout(ROUND_TRIP_MS)]);
+    const ended = once(child, 'exit', { signal }).then(([code]) => {
+      throw new Error(`The process ${name} ended (${code})`);
+    });
+    const [{ answer }] = await Promise.race([once(child, 'message', { signal }), ended]);
+    ended.catch(() => undefined);
+    done.abort();
+    return answer;
+  };
+  const ready = await ask(setup);
+  return { ...ready, ask, stop: () => child.disconnect() };
+}
+
+/** Runs `count` calls, `concurrency` at a time. */
+export async function callAll(call, count, concurrency) {
+  let left = count;
+  const worker = async () => {
+    while (left-- > 0) await call();
+  };
+  await Promise.all(Array.from({ length: Math.min(concurrency, count) }, worker));
+}
+
+/** Microseconds of this process's CPU for each of `count` calls. */
+export async function cpuPerCall(call, count, concurrency) {
+  const before = process.cpuUsage();
+  await callAll(call, count, concurrency);
+  return cpuSince(before) / count;
+}
+
+/**
+ * Blocks of calls, contender after contender, round after round, each round beginning with another one: what disturbs
+ * the machine disturbs all of them. A contender's `block(count)` resolves to the CPU of one call. Resolves to one list
+ * of samples for each contender, one sample a round.
+ */
+export async function alternate(contenders, { rounds, calls, warmUp = calls }) {
+  const samples = new Map(contenders.map(({ name }) => [name, []]));
+  for (const { block } of contenders) await block(warmUp);
+  for (let round = 0; round < rounds; round += 1) {
+    const order = contenders.map((_, i) => contenders[(i + round) % contenders.length]);
+    for (const { name, block } of order) samples.get(name).push(await block(calls));
+  }
+  return samples;
+}
+
+/** Microseconds of CPU of one synchronous `step`: the median of several runs. */
+export function microsecondsOf(step, { iterations = 100_000, runs = 9 } = {}) {
+  const run = () => {
+    const before = process.cpuUsage();
+    for (let i = 0; i < iterations; i += 1) step(i);
+    return cpuSince(before) / iterations;
+  };
+  run();
+  return median(Array.from({ length: runs }, run));
+}
+
+/** Microseconds of CPU, user and system, of this process. */
+export function cpuSince(before) {
+  const { user, system } = process.cpuUsage(before);
+  return user + system;
+}
+
+export function median(values) {
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+}
+
+/** The median of the ratios within each round. */
+export function ratio(samples, name, to) {
+  const divisors = samples.get(to);
+  return median(samples.get(name).map((value, round) => value / divisors[round]));
+}
+
+/** Rows of a table of {@link alternate}: the median, its spread, and the ratios to the named contenders. */
+export function ratioRows(samples, unit, ...to) {
+  return [...samples].map(([name, values]) => ({
+    contender: name,
+    [unit]: round(median(values)),
+    'least-most': `${round(Math.min(...values))}-${round(Math.max(...values))}`,
+    ...Object.fromEntries(to.map((other) => [`/ ${other}`, round(ratio(samples, name, other), 2)])),
+  }));
+}
+
+export function round(value, digits = 0) {
+  return Number(value.toFixed(digits));
+}
+
+/** A table as Markdown has it: it can be read in a terminal and pasted into README.md. */
+export function printTable(title, rows) {
+  const names = Object.keys(rows[0]);
+  const cells = [names, ...rows.map((row) => names.map((name) => String(row[name] ?? '')))];
+  const widths = names.map((_, i) => Math.max(...cells.map((row) => row[i].length)));
+  const line = (row) => `| ${row.map((cell, i) => cell.padEnd(widths[i])).join(' | ')} |`;
+  const rule = `|${widths.map((width) => '-'.repeat(width + 2)).join('|')}|`;
+  console.log(['', `### ${title}`, '', line(cells[0]), rule, ...cells.slice(1).map(line)].join('\n'));
+}
+
+/** Prints a figure beside its target. Says what is missed; never fails. */
+export function printFigure(name, value, target) {
+  const verdict = target === undefined ? '' : ` (target <= ${target}${value <= target ? '' : ': MISSED'})`;
+  console.log(`${name}: ${value}${verdict}`);
+}
+
+/** For what a bench stands on: where it does not hold, the bench is broken and its figures mean nothing. */
+export function must(condition, message) {
+  if (!condition) throw new Error(`The bench is broken: ${message}`);
+}

@@ -1,0 +1,65 @@
+// Attaching the headers to a call while the token is in the cache: microseconds, and that no promise is made.
+import axios, { AxiosHeaders } from 'axios';
+import { createHook } from 'node:async_hooks';
+import { built, must, microsecondsOf, printFigure, printTable, round, startProcess } from './harness.mjs';
+import { startModule } from './service.mjs';
+
+const { authHeadersInterceptor } = await built('http/auth-headers.interceptor.js');
+
+const { resolveTarget } = await built('http/target.js');
+
+const server = await startProcess('tokens', { lifetimeS: 3600, delayMs: 1 });
+const address = `http://127.0.0.1:${server.port}/headers`;
+const { auth, close } = await startModule({
+  environment: 'sandbox',
+  authentication: 'oauth',
+  urls: { sandboxUrl: address, sandboxAuthUrl: address },
+  oauth: { clientId: '7d1f6a4e-3c52-4e0b-9a55-0f8f6e1c2b3a', clientSecret: 'secret' },
+});
+await auth.getApiToken();
+
+const rules = { baseUrl: address, origins: new Set([new URL(address).origin]) };
+const attach = authHeadersInterceptor(axios.create(), {
+  source: { peekHeaders: () => auth.peekHeaders(), headers: () => auth.authorizationHeaders() },
+  rules,
+  appTokenHeader: 'service-app-token',
+  timeoutMs: 30_000,
+});
+const makeConfig = () => ({
+  url: '/banks/v1',
+  method: 'get',
+  headers: new AxiosHeaders({ Accept: 'application/json' }),
+});
+
+function promisesOf(step, times = 1_000) {
+  let promises = 0;
+  const hook = createHook({ init: (_id, type) => (promises += type === 'PROMISE' ? 1 : 0) }).enable();
+  for (let i = 0; i < times; i += 1) step();
+  hook.disable();
+  return promises / times;
+}
+
+const config = attach(makeConfig());
+must(/^Bearer ./.test(config.headers.get('authorization')), 'the interceptor attached no bearer');
+
+const peek = () => auth.peekHeaders();
+const intercept = () => attach(makeConfig());
+// Else a count of 0 would say nothing.
+must(promisesOf(() => Promise.resolve()) === 1, 'promises are not counted');
+
+const resolve = () => resolveTarget('/banks/v1', rules);
+
+const inConfig = microsecondsOf(makeConfig);
+const inResolve = microsecondsOf(resolve);
+const inInterceptor = microsecondsOf(intercept) - inConfig;
+const row = (step, us, run) => ({ step, 'CPU us': round(us, 2), promises: promisesOf(run) });
+printTable('Headers with the token in the cache (oauth)', [
+  row('auth.peekHeaders(): the look at the cache', microsecondsOf(peek), peek),
+  row('resolveTarget(): is this address ours', inResolve, resolve),
+  row('the request interceptor, both of them included', inInterceptor, intercept),
+]);
+printFigure('Attaching the headers, us', round(inInterceptor, 2), 2);
+printFigure('Promises on the fresh path', promisesOf(intercept), 0);
+
+await close();
+server.stop();

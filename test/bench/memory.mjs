@@ -1,0 +1,58 @@
+// A million distinct customers through the token cache: what stays in memory, and how fast they go through.
+import { built, callAll, cpuSince, must, printTable, round } from './harness.mjs';
+
+const CUSTOMERS = 1_000_000;
+const MAX_ENTRIES = 10_000;
+const CONCURRENCY = 100;
+
+const { TokenCache } = await built('auth/token-cache.js');
+const { TokenEvents } = await built('auth/token-events.js');
+
+let issued = 0;
+const source = {
+  request: async (scope) => {
+    issued += 1;
+    // As long as a JWT, and each one a string of its own.
+    const accessToken = Buffer.alloc(500, issued % 251).toString('base64url') + issued;
+    return { accessToken, tokenType: 'bearer', scope, expiresIn: 3600 };
+  },
+};
+const cache = new TokenCache({
+  source,
+  refresh: 'ahead',
+  maxEntries: MAX_ENTRIES,
+  customerReserveMs: 600_000,
+  events: new TokenEvents(),
+});
+
+const rows = [];
+function note(customers, cpu) {
+  globalThis.gc();
+  const { heapUsed, rss } = process.memoryUsage();
+  rows.push({
+    'customers so far': customers,
+    'entries in the cache': cache.size,
+    'heap after GC, MB': round(heapUsed / 2 ** 20, 1),
+    'RSS, MB': round(rss / 2 ** 20),
+    'CPU us a token': cpu === undefined ? '' : round(cpu / CUSTOMERS, 1),
+    'tokens/s of CPU': cpu === undefined ? '' : round((CUSTOMERS / cpu) * 1e6),
+  });
+}
+
+let customer = 0;
+const next = () => cache.get(`customer.customer-${customer++}`);
+
+note(0);
+await callAll(next, MAX_ENTRIES * 2, CONCURRENCY);
+note(customer);
+const before = process.cpuUsage();
+await callAll(next, CUSTOMERS, CONCURRENCY);
+note(customer, cpuSince(before));
+
+must(issued === customer, `${issued} tokens were issued to ${customer} customers`);
+must(cache.size <= MAX_ENTRIES, `the cache holds ${cache.size} entries`);
+printTable(
+  `${CUSTOMERS.toLocaleString('en')} customers, tokenCache.maxEntries ${MAX_ENTRIES.toLocaleString('en')}`,
+  rows,
+);
+cache.close();

@@ -1,0 +1,68 @@
+// Builds the package into a folder of the bench, installs the peers on first use, runs the parts one after another.
+//
+//   npm run bench [-- tokens memory connections calls headers transports]
+//
+// Prints tables of medians and ratios. Never fails for a figure; exits 1 where a part itself broke.
+import { spawn } from 'node:child_process';
+import { rmSync, statSync } from 'node:fs';
+import { cpus, loadavg } from 'node:os';
+import { join } from 'node:path';
+
+const here = import.meta.dirname;
+const repository = join(here, '..', '..');
+const build = join(here, '.build');
+const PARTS = ['tokens', 'memory', 'connections', 'calls', 'headers', 'transports'];
+const PART_TIMEOUT_MS = 180_000;
+
+/** Rejects unless the command ends well in its time. */
+async function run(command, args, { cwd = repository, timeoutMs = 180_000 } = {}) {
+  const child = spawn(command, args, { cwd, stdio: 'inherit', timeout: timeoutMs, killSignal: 'SIGKILL' });
+  const [code, signal] = await new Promise((resolve, reject) => {
+    child.once('error', reject);
+    child.once('exit', (...outcome) => resolve(outcome));
+  });
+  if (code !== 0) throw new Error(`${command} ${args.join(' ')}: ended with ${code ?? signal}`);
+}
+
+async function installPeers() {
+  const changed = (file) => statSync(join(here, file), { throwIfNoEntry: false })?.mtimeMs ?? 0;
+  // npm writes the second one as the last thing that it does.
+  if (changed('node_modules/.package-lock.json') >= changed('package-lock.json')) return;
+  await run('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'], { cwd: here });
+}
+
+async function buildPackage() {
+  rmSync(build, { recursive: true, force: true });
+  const compiler = join(repository, 'node_modules', 'typescript', 'bin', 'tsc');
+  const options = ['-p', 'tsconfig.build.json', '--outDir', build, '--declaration', 'false'];
+  await run(process.execPath, [compiler, ...options]);
+}
+
+const named = process.argv.slice(2);
+const unknown = named.filter((part) => !PARTS.includes(part));
+if (unknown.length > 0) {
+  console.error(`Unknown: ${unknown.join(' ')}. Parts: ${PARTS.join(', ')}.`);
+  process.exit(2);
+}
+
+await installPeers();
+await buildPackage();
+const cores = cpus();
+console.log(
+  `Node ${process.version}, ${cores.length} cores (${cores[0]?.model}), load ${loadavg()[0].toFixed(1)}`,
+);
+
+let broken = 0;
+for (const part of named.length > 0 ? named : PARTS) {
+  const start = performance.now();
+  console.log(`\n## ${part}`);
+  try {
+    const flags = ['--expose-gc', '--disable-warning=ExperimentalWarning'];
+    await run(process.execPath, [...flags, join(here, `${part}.mjs`)], { timeoutMs: PART_TIMEOUT_MS });
+  } catch (error) {
+    broken += 1;
+    console.error(error.message);
+  }
+  console.log(`(${((performance.now() - start) / 1000).toFixed(0)} s, load ${loadavg()[0].toFixed(1)})`);
+}
+process.exitCode = broken === 0 ? 0 : 1;

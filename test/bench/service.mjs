@@ -1,0 +1,46 @@
+// nestjs-service as a host has it: a Nest application around the module that was built for this run.
+import { Logger } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { built, startProcess } from './harness.mjs';
+
+Logger.overrideLogger(['error', 'warn', 'fatal']);
+
+export const APP_TOKEN = 'app-token-of-the-bench';
+
+/** Resolves to the module's services and `close()`. */
+export async function startModule(options) {
+  const { BanksService, ServiceAuthService, ServiceModule } = await built('index.js');
+  const module = { module: class BenchModule {}, imports: [ServiceModule.forRoot(options)] };
+  const context = await NestFactory.createApplicationContext(module, { logger: ['error', 'warn', 'fatal'] });
+  return {
+    auth: context.get(ServiceAuthService),
+    banks: context.get(BanksService),
+    close: () => context.close(),
+  };
+}
+
+/** The API over mTLS in a process of its own, and the client's PEMs for it. */
+export async function startApi() {
+  const { CertificateAuthority } = await built('testing/certificate-authority.js');
+  const authority = await CertificateAuthority.create('Bench');
+  const [server, client] = await Promise.all([
+    authority.issue({ server: ['localhost', '127.0.0.1'] }, { commonName: 'localhost' }),
+    authority.issue({ client: true }, { commonName: 'bench' }),
+  ]);
+  const { chain: ca } = authority;
+  const api = await startProcess('api', { key: server.privateKey, cert: server.certificate, ca });
+  const pems = { cert: client.certificate, key: client.privateKey, ca };
+  return { ...api, origin: `https://localhost:${api.port}`, pems };
+}
+
+/** What `ServiceModule.forRoot()` takes for calls of that API, in production with mTLS. */
+export function mtlsOptions({ origin, pems: { cert, key, ca } }, more = {}) {
+  return {
+    environment: 'production',
+    authentication: 'mtls',
+    urls: { baseUrl: origin },
+    appToken: APP_TOKEN,
+    tls: { certificate: cert, privateKey: key, chain: ca },
+    ...more,
+  };
+}
