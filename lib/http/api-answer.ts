@@ -113,9 +113,13 @@ function trimSlash(path: string): string {
 const INVALID = Symbol('not JSON');
 
 function parseJson(body: Buffer): unknown {
+  // A byte order mark is allowed to be ignored (RFC 8259, 8.1).
+  const text =
+    body[0] === 0xef && body[1] === 0xbb && body[2] === 0xbf
+      ? body.toString('utf8', 3)
+      : body.toString('utf8');
   try {
-    // A byte order mark is allowed to be ignored (RFC 8259, 8.1).
-    return JSON.parse(body.toString('utf8').replace(/^\uFEFF/, '')) as unknown;
+    return JSON.parse(text) as unknown;
   } catch {
     return INVALID;
   }

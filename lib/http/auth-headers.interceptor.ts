@@ -1,5 +1,5 @@
 import { type AxiosInstance, type InternalAxiosRequestConfig } from 'axios';
-import { resolveTarget, type TargetRules } from './target.js';
+import { type Targets } from './targets.js';
 
 /** The headers that authenticate a call. */
 export interface HeaderSource {
@@ -10,7 +10,7 @@ export interface HeaderSource {
 
 export interface AuthHeadersParts {
   source: HeaderSource;
-  rules: TargetRules;
+  targets: Targets;
   appTokenHeader: string;
   timeoutMs: number;
 }
@@ -22,12 +22,12 @@ export interface AuthHeadersParts {
  */
 export function authHeadersInterceptor(
   axios: AxiosInstance,
-  { source, rules, appTokenHeader, timeoutMs }: AuthHeadersParts,
+  { source, targets, appTokenHeader, timeoutMs }: AuthHeadersParts,
 ) {
   return (
     config: InternalAxiosRequestConfig,
   ): InternalAxiosRequestConfig | Promise<InternalAxiosRequestConfig> => {
-    config.url = resolveTarget(addressOf(axios, config), rules).href;
+    config.url = targets.resolve(addressOf(axios, config)).href;
     config.baseURL = undefined;
     config.params = undefined;
     config.timeout ||= timeoutMs;

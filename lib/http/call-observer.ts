@@ -38,8 +38,10 @@ export class CallObserver {
       this.log.warn(`${call.method} ${call.url.pathname}: ${reason}, another attempt follows`);
     };
     try {
-      const active = trace.setSpan(context.active(), span);
-      const result = await context.with(active, () => run({ again }));
+      // Without an SDK there is no span to be under.
+      const result = await (span.isRecording()
+        ? context.with(trace.setSpan(context.active(), span), () => run({ again }))
+        : run({ again }));
       this.end(span, call, { ...attributes, 'http.response.status_code': result.status }, startedAt, retries);
       return result;
     } catch (error) {

@@ -20,7 +20,7 @@ export interface CallCredentials {
    */
   renewedHeaders(
     refused: Readonly<Record<string, string>>,
-    wait: { signal: AbortSignal; timeoutMs: number },
+    wait: { signal?: AbortSignal; timeoutMs: number },
   ): Promise<Readonly<Record<string, string>> | undefined>;
 }
 
@@ -39,6 +39,8 @@ export interface CallRunnerParts {
   budget: RetryBudget;
   http: ResolvedOptions['http'];
   random: () => number;
+  /** Aborted at the end of a shutdown, just before the connections are closed. */
+  closed: AbortSignal;
 }
 
 /** With less time left than this, an attempt would only be a burden to the service. */
@@ -53,7 +55,8 @@ type Outcome =
 
 interface Progress {
   call: Call;
-  signal: AbortSignal;
+  /** The caller's own. */
+  signal?: AbortSignal;
   /** On the monotonic clock. */
   endsAt: number;
   retries: number;
@@ -75,7 +78,7 @@ export class CallRunner {
 
   async run(
     call: Call,
-    signal: AbortSignal,
+    signal: AbortSignal | undefined,
     timeoutMs: number,
     observation: CallObservation,
   ): Promise<ExchangeResponse> {
@@ -94,7 +97,7 @@ export class CallRunner {
       const waitMs = again ? 0 : this.retryWait(progress, outcome);
       if (waitMs === undefined) return this.conclude(progress, outcome);
       observation.again(outcome.fault?.kind ?? String(outcome.response?.status));
-      if (waitMs > 0) await pause(waitMs, signal);
+      if (waitMs > 0) await pause(waitMs, signal, this.parts.closed);
     }
   }
 
@@ -168,7 +171,9 @@ export class CallRunner {
   }
 
   private conclude({ call, taken, certificate }: Progress, { response, fault }: Outcome): ExchangeResponse {
-    const { budget } = this.parts;
+    const { budget, closed } = this.parts;
+    // Its connection was closed under it.
+    if (fault && closed.aborted) throw closed.reason;
     if (fault?.certificateRefused) throw certificateRefusedError(certificate, fault.reason);
     if (fault) throw faultToError(fault, call);
     if (response.status < 400) budget.giveBack(taken);

@@ -1,7 +1,8 @@
-import { type AxiosResponse, type InternalAxiosRequestConfig } from 'axios';
+import { type InternalAxiosRequestConfig } from 'axios';
 import { Readable } from 'node:stream';
 import { ServiceRequestError } from '../errors/index.js';
 import { ACCEPTED_ENCODINGS } from '../exchange/decode.js';
+import { type Targets } from './targets.js';
 
 /** One call as it goes over the wire, however many attempts it takes. */
 export interface Call {
@@ -28,15 +29,17 @@ const OWN_HEADERS = new Set([
   'upgrade',
 ]);
 
+const NO_BODY: { body?: Call['body']; contentType?: string } = {};
+
 /** Axios's config after its interceptors -> a call. Throws ServiceRequestError for what cannot be sent. */
-export async function toCall(config: InternalAxiosRequestConfig): Promise<Call> {
-  const { body, contentType } = await toBody(config.data);
+export async function toCall(config: InternalAxiosRequestConfig, targets: Targets): Promise<Call> {
+  const { body, contentType } = config.data === undefined ? NO_BODY : await toBody(config.data);
   const headers = toHeaders(config);
   if (contentType) headers['content-type'] = contentType;
   if (body === undefined) delete headers['content-type'];
   return {
     method: (config.method ?? 'get').toUpperCase(),
-    url: new URL(config.url ?? ''),
+    url: targets.resolve(config.url),
     headers,
     body,
     replayable: !(body instanceof Readable),
@@ -72,5 +75,3 @@ async function toBody(data: unknown): Promise<{ body?: Call['body']; contentType
   }
   throw new ServiceRequestError([{ property: 'data', message: 'is of a kind that cannot be sent' }]);
 }
-
-export type CallResponse = Pick<AxiosResponse, 'status' | 'statusText' | 'headers' | 'data'>;

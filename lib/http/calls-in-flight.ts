@@ -1,60 +1,52 @@
+import { setMaxListeners } from 'node:events';
 import { ServiceConnectionError } from '../errors/index.js';
 
-export interface CallInFlight {
-  signal: AbortSignal;
-  end(): void;
-}
-
-/** Knows the calls under way, so that a shutdown can wait for them and then end them. */
+/** Knows how many calls are under way, so that a shutdown can wait for them. */
 export class CallsInFlight {
-  private readonly running = new Set<AbortController>();
+  private running = 0;
   private closing?: ServiceConnectionError;
   private onIdle?: () => void;
+  private readonly controller = new AbortController();
 
-  /** Follows the caller's own signals. Throws once the module is shutting down. */
-  begin(...signals: (AbortSignal | undefined)[]): CallInFlight {
+  constructor() {
+    // Each call that waits may listen, and Node would warn of a leak from the eleventh on.
+    setMaxListeners(0, this.controller.signal);
+  }
+
+  /** Aborted once the time of the calls under way is over; its reason is what they reject with. */
+  get closed(): AbortSignal {
+    return this.controller.signal;
+  }
+
+  /** Throws once the module is shutting down. */
+  begin(): void {
     if (this.closing) throw this.closing;
-    const controller = new AbortController();
-    const followed = signals
-      .filter((signal) => signal !== undefined)
-      .map((signal) => follow(signal, controller));
-    this.running.add(controller);
-    return {
-      signal: controller.signal,
-      end: () => {
-        followed.forEach((stop) => stop());
-        this.running.delete(controller);
-        if (this.running.size === 0) this.onIdle?.();
-      },
-    };
+    this.running += 1;
   }
 
-  get size(): number {
-    return this.running.size;
+  end(): void {
+    this.running -= 1;
+    if (this.running === 0) this.onIdle?.();
   }
 
-  /** Refuses new calls, gives those under way `graceMs`, then aborts what is left. */
+  /**
+   * Refuses new calls and gives those under way `graceMs`; what is left then ends with its connection, which is the
+   * caller's to close.
+   */
   async close(graceMs: number): Promise<void> {
     this.closing ??= new ServiceConnectionError({
       kind: 'closed',
       message: 'ServiceModule is shutting down.',
     });
-    const closed = this.closing;
-    if (this.running.size === 0) return;
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, graceMs);
-      this.onIdle = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
-    this.running.forEach((controller) => controller.abort(closed));
+    if (this.running > 0) {
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, graceMs);
+        this.onIdle = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+      });
+    }
+    this.controller.abort(this.closing);
   }
-}
-
-function follow(signal: AbortSignal, controller: AbortController): () => void {
-  const abort = (): void => controller.abort(signal.reason);
-  if (signal.aborted) abort();
-  else signal.addEventListener('abort', abort, { once: true });
-  return () => signal.removeEventListener('abort', abort);
 }

@@ -4,6 +4,7 @@ import { type ServiceAuthService } from '../auth/index.js';
 import { moduleLabel } from '../config/module-label.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { exchange } from '../exchange/exchange.js';
+import { Targets } from './targets.js';
 import { type Telemetry } from '../telemetry/telemetry.js';
 import { type Agents, type ClientIdentity } from '../tls/index.js';
 import { axiosExchange } from './axios-exchange.js';
@@ -24,6 +25,7 @@ export function createServiceHttp(
 ): HttpService {
   const { http, appTokenHeader, addresses } = options;
   const logger = new Logger(moduleLabel(options.name));
+  const targets = new Targets(addresses);
   const runner = new CallRunner({
     exchange: http.adapter === 'axios' ? axiosExchange : exchange,
     agentFor: (url) => agents.api(url),
@@ -34,6 +36,7 @@ export function createServiceHttp(
     budget: new RetryBudget(),
     http,
     random: Math.random,
+    closed: inFlight.closed,
   });
   const axios = createServiceAxios(
     {
@@ -41,13 +44,14 @@ export function createServiceHttp(
         peekHeaders: () => auth.peekHeaders(),
         headers: (wait) => auth.authorizationHeaders(wait),
       },
-      rules: addresses,
+      targets,
       appTokenHeader,
       timeoutMs: http.timeout,
     },
     {
       runner,
       inFlight,
+      targets,
       observer: new CallObserver(telemetry, logger, () => Logger.isLevelEnabled('debug')),
       timeoutMs: http.timeout,
       correlationIdHeader: http.correlationIdHeader,

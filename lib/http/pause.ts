@@ -1,15 +1,18 @@
-/** Waits, or rejects with `signal.reason` as soon as the signal is aborted. */
-export function pause(ms: number, signal: AbortSignal): Promise<void> {
+/** Waits, or rejects with the reason of whichever signal is aborted first. */
+export function pause(ms: number, ...signals: (AbortSignal | undefined)[]): Promise<void> {
+  const given = signals.filter((signal) => signal !== undefined);
   return new Promise((resolve, reject) => {
-    if (signal.aborted) return reject(signal.reason as Error);
-    const stop = (): void => {
+    const done = (settle: () => void): void => {
       clearTimeout(timer);
-      reject(signal.reason as Error);
+      for (const signal of given) signal.removeEventListener('abort', onAbort);
+      settle();
     };
-    const timer = setTimeout(() => {
-      signal.removeEventListener('abort', stop);
-      resolve();
-    }, ms);
-    signal.addEventListener('abort', stop, { once: true });
+    const onAbort = (): void => {
+      const aborted = given.find((signal) => signal.aborted);
+      done(() => reject(aborted?.reason as Error));
+    };
+    const timer = setTimeout(() => done(resolve), ms);
+    for (const signal of given) signal.addEventListener('abort', onAbort);
+    if (given.some((signal) => signal.aborted)) onAbort();
   });
 }

@@ -7,11 +7,13 @@ import { toCall, type Call } from './call.js';
 import { type CallObserver } from './call-observer.js';
 import { type CallRunner } from './call-runner.js';
 import { type CallsInFlight } from './calls-in-flight.js';
+import { type Targets } from './targets.js';
 
 export interface ServiceAdapterParts {
   runner: CallRunner;
   inFlight: CallsInFlight;
   observer: CallObserver;
+  targets: Targets;
   timeoutMs: number;
   correlationIdHeader: string;
   /** Taken out of what an answer echoes, also where it was not sent. */
@@ -20,21 +22,26 @@ export interface ServiceAdapterParts {
 
 /** Axios's adapter for calls of the service: a config in, an answer or one of our errors out. */
 export function serviceAdapter(parts: ServiceAdapterParts): AxiosAdapter {
+  const { runner, inFlight, observer, targets } = parts;
   return async (config) => {
-    const call = await toCall(config);
+    inFlight.begin();
     const cancelled = cancellation(config);
-    const flight = parts.inFlight.begin(config.signal as AbortSignal | undefined, cancelled?.signal);
     try {
-      return await parts.observer.observe(call, async (observation) => {
-        const timeoutMs = config.timeout || parts.timeoutMs;
-        const response = await parts.runner.run(call, flight.signal, timeoutMs, observation);
+      const call = await toCall(config, targets);
+      const signal = eitherOf(config.signal as AbortSignal | undefined, cancelled?.signal);
+      return await observer.observe(call, async (observation) => {
+        const response = await runner.run(call, signal, config.timeout || parts.timeoutMs, observation);
         return toAxiosResponse(response, config, contextOf(call, parts));
       });
     } finally {
-      flight.end();
+      inFlight.end();
       cancelled?.stop();
     }
   };
+}
+
+function eitherOf(first: AbortSignal | undefined, second: AbortSignal | undefined): AbortSignal | undefined {
+  return first && second ? AbortSignal.any([first, second]) : (first ?? second);
 }
 
 function toAxiosResponse(

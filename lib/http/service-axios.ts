@@ -13,7 +13,21 @@ export function createServiceAxios(headers: AuthHeadersParts, adapter: ServiceAd
     validateStatus: undefined,
     headers: { common: { Accept: 'application/json' } },
   });
+  dropUnused(instance);
   instance.interceptors.request.use(authHeadersInterceptor(instance, headers));
   instance.interceptors.response.use(undefined, cleanErrors);
   return instance;
+}
+
+/** What axios's browser and node adapters want, and ours does not: axios copies all of it at each call. */
+function dropUnused({ defaults }: AxiosInstance): void {
+  const unused = [
+    'transitional',
+    'env',
+    'xsrfCookieName',
+    'xsrfHeaderName',
+    'maxContentLength',
+    'maxBodyLength',
+  ] as const;
+  for (const key of [...unused, 'timeout', 'validateStatus'] as const) delete defaults[key];
 }

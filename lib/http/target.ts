@@ -22,12 +22,19 @@ export function resolveTarget(path: unknown, { baseUrl, origins }: TargetRules):
   const absolute = /^[a-z][a-z0-9+.-]*:/i.test(path);
   if (hasDotSegment(path)) throw refuse('must not hold . or .. segments');
   const address = absolute ? path : `${baseUrl}${path === '' || /^[/?]/.test(path) ? '' : '/'}${path}`;
-  const url = URL.canParse(address) ? new URL(address) : undefined;
-  if (!url) throw refuse('is not a URL');
+  const url = parse(address);
   if (url.username || url.password) throw refuse('must not hold a user name or password');
   if (!origins.has(url.origin)) throw refuse("leads outside the service's own addresses");
-  url.hash = '';
+  if (url.hash) url.hash = '';
   return url;
+}
+
+function parse(address: string): URL {
+  try {
+    return new URL(address);
+  } catch {
+    throw refuse('is not a URL');
+  }
 }
 
 function hasDotSegment(path: string): boolean {

@@ -12,6 +12,7 @@ const FILES = [
   'http/retry-budget.js',
   'http/service-axios.js',
   'http/service-http.service.js',
+  'http/targets.js',
   'telemetry/telemetry.js',
 ];
 
@@ -19,6 +20,8 @@ export async function banksOver(exchange, api) {
   const lib = Object.assign({}, ...(await Promise.all(FILES.map(built))));
   const { auth, close } = await startModule(mtlsOptions(api));
   const http = { timeout: 30_000, retries: 2, maxResponseBytes: 10 * 2 ** 20 };
+  const inFlight = new lib.CallsInFlight();
+  const targets = new lib.Targets({ baseUrl: api.origin, origins: new Set([api.origin]) });
   const runner = new lib.CallRunner({
     exchange,
     agentFor: () => auth.httpsAgent,
@@ -27,17 +30,19 @@ export async function banksOver(exchange, api) {
     budget: new lib.RetryBudget(),
     http,
     random: Math.random,
+    closed: inFlight.closed,
   });
   const common = { appTokenHeader: 'service-app-token', timeoutMs: http.timeout };
   const headers = {
     ...common,
     source: { peekHeaders: () => auth.peekHeaders(), headers: () => auth.authorizationHeaders() },
-    rules: { baseUrl: api.origin, origins: new Set([api.origin]) },
+    targets,
   };
   const adapter = {
     ...common,
     runner,
-    inFlight: new lib.CallsInFlight(),
+    inFlight,
+    targets,
     observer: new lib.CallObserver(new lib.Telemetry(), console, () => false),
     correlationIdHeader: 'x-correlation-id',
   };

@@ -7,6 +7,7 @@ import { startModule } from './service.mjs';
 const { authHeadersInterceptor } = await built('http/auth-headers.interceptor.js');
 
 const { resolveTarget } = await built('http/target.js');
+const { Targets } = await built('http/targets.js');
 
 const server = await startProcess('tokens', { lifetimeS: 3600, delayMs: 1 });
 const address = `http://127.0.0.1:${server.port}/headers`;
@@ -21,7 +22,7 @@ await auth.getApiToken();
 const rules = { baseUrl: address, origins: new Set([new URL(address).origin]) };
 const attach = authHeadersInterceptor(axios.create(), {
   source: { peekHeaders: () => auth.peekHeaders(), headers: () => auth.authorizationHeaders() },
-  rules,
+  targets: new Targets(rules),
   appTokenHeader: 'service-app-token',
   timeoutMs: 30_000,
 });
@@ -55,7 +56,7 @@ const inInterceptor = microsecondsOf(intercept) - inConfig;
 const row = (step, us, run) => ({ step, 'CPU us': round(us, 2), promises: promisesOf(run) });
 printTable('Headers with the token in the cache (oauth)', [
   row('auth.peekHeaders(): the look at the cache', microsecondsOf(peek), peek),
-  row('resolveTarget(): is this address ours', inResolve, resolve),
+  row('resolveTarget(): is this address ours, the first time', inResolve, resolve),
   row('the request interceptor, both of them included', inInterceptor, intercept),
 ]);
 printFigure('Attaching the headers, us', round(inInterceptor, 2), 2);

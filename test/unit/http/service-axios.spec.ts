@@ -18,6 +18,7 @@ import { CallRunner } from '../../../lib/http/call-runner.js';
 import { CallsInFlight } from '../../../lib/http/calls-in-flight.js';
 import { RetryBudget } from '../../../lib/http/retry-budget.js';
 import { createServiceAxios } from '../../../lib/http/service-axios.js';
+import { Targets } from '../../../lib/http/targets.js';
 import { Telemetry } from '../../../lib/telemetry/telemetry.js';
 import { deadPort, httpServer } from '../../helpers/loopback.js';
 
@@ -76,25 +77,28 @@ async function setUpThrough(setup: Setup) {
     budget: setup.budget ?? new RetryBudget(),
     http: { retries: setup.retries ?? 2, maxResponseBytes: 10_000 } as never,
     random: () => 0,
+    closed: inFlight.closed,
   });
+  const targets = new Targets({ baseUrl, origins: new Set([new URL(baseUrl).origin]) });
   const headers = { Authorization: `Bearer ${BEARER}`, 'service-app-token': APP_TOKEN };
   const axios = createServiceAxios(
     {
       source: { peekHeaders: () => headers, headers: async () => headers },
-      rules: { baseUrl, origins: new Set([new URL(baseUrl).origin]) },
+      targets,
       appTokenHeader: 'service-app-token',
       timeoutMs,
     },
     {
       runner,
       inFlight,
+      targets,
       observer,
       timeoutMs,
       correlationIdHeader: 'x-correlation-id',
       appToken: new Secret(APP_TOKEN),
     },
   );
-  return { axios, arrived, inFlight, renewals, server };
+  return { axios, arrived, inFlight, renewals, server, agent };
 }
 
 const failing = (...statuses: number[]): RequestListener => {
@@ -454,10 +458,11 @@ describe.each<[string, Exchange]>([
   it('ends calls that outlast the shutdown', async () => {
     const arrivals = new EventEmitter();
     const arrival = once(arrivals, 'arrival');
-    const { axios, inFlight } = await setUp({ listener: () => arrivals.emit('arrival') });
+    const { axios, inFlight, agent } = await setUp({ listener: () => arrivals.emit('arrival') });
     const hangs = errorOf(axios.get('/a'));
     await arrival;
     await inFlight.close(10);
+    agent.destroy();
     expect(await hangs).toMatchObject({ kind: 'closed', code: 'connection_closed' });
   });
 
