@@ -1,6 +1,8 @@
 /** @type {import('jest').Config} */
 export default {
   testEnvironment: 'node',
+  // Generous, for machines that are busy with other things: no test waits for it.
+  testTimeout: 30_000,
   testMatch: ['<rootDir>/test/{unit,e2e}/**/*.spec.ts'],
   extensionsToTreatAsEsm: ['.ts'],
   moduleNameMapper: {

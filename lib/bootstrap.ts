@@ -49,7 +49,8 @@ export async function bootstrap(
   const options = [...variables.faults, ...resolution.faults.filter(({ option }) => !ambiguous.has(option))];
   if (options.length + certificates.length > 0 || !resolution.options || !opened.identity) {
     await opened.identity?.close();
-    throw faultsError(options, certificates, opened.certificate);
+    const nothingSet = Object.keys(variables.options).length === 0 && Object.keys(given.value).length === 0;
+    throw faultsError(options, certificates, opened.certificate, nothingSet);
   }
   if (resolution.options.addresses.deprecated) {
     logger.log(
@@ -58,6 +59,9 @@ export async function bootstrap(
   }
   return { options: resolution.options, identity: opened.identity };
 }
+
+const NOTHING_SET =
+  'ServiceModule found no SERVICE_* variable at all (does the application import ConfigModule.forRoot(), and is its .env in the working directory?), so its configuration is not usable';
 
 /** What a `tls` function returns is known only now. */
 function missingCertificate({ options }: Resolution, identity?: ClientIdentity): ConfigurationFault[] {
@@ -77,8 +81,9 @@ function faultsError(
   options: ConfigurationFault[],
   certificates: ConfigurationFault[],
   certificate: ServiceCertificateError['certificate'],
+  nothingSet: boolean,
 ): ServiceConfigurationError {
   return options.length === 0
     ? new ServiceCertificateError(certificates, { certificate })
-    : new ServiceConfigurationError([...options, ...certificates]);
+    : new ServiceConfigurationError([...options, ...certificates], nothingSet ? NOTHING_SET : undefined);
 }

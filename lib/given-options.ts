@@ -7,8 +7,8 @@ export class GivenOptions {
   readonly #options: ServiceModuleOptions;
 
   constructor(options: unknown) {
-    if (typeof options !== 'object' || options === null) {
-      const what = options === null ? 'null' : typeof options;
+    if (typeof options !== 'object' || options === null || Array.isArray(options)) {
+      const what = options === null ? 'null' : Array.isArray(options) ? 'an array' : typeof options;
       throw new ServiceConfigurationError([
         {
           option: 'forRootAsync',
@@ -34,6 +34,18 @@ export function hideOptions(provider: Provider, optionsToken: unknown): Provider
   const { useFactory } = provider as FactoryProvider<unknown>;
   return {
     ...provider,
-    useFactory: async (...args: unknown[]) => new GivenOptions(await useFactory(...args)),
+    useFactory: async (...args: unknown[]) => new GivenOptions(await callFactory(() => useFactory(...args))),
   };
+}
+
+/** What a factory throws is the host's own; only Nest's complaint about a missing method is put into words. */
+async function callFactory(factory: () => unknown): Promise<unknown> {
+  try {
+    return await factory();
+  } catch (error) {
+    if (!(error instanceof TypeError && error.message.includes('factoryClassMethodKey'))) throw error;
+    const message =
+      'the class of useClass or useExisting has no createServiceOptions() (see ServiceOptionsFactory).';
+    throw new ServiceConfigurationError([{ option: 'forRootAsync', message }]);
+  }
 }

@@ -30,9 +30,11 @@ export class ServiceLifecycle implements OnModuleInit, OnApplicationShutdown {
 
   async onApplicationShutdown(): Promise<void> {
     const { calls, tokens, agents, options } = this.#parts;
+    const deadline = performance.now() + options.http.shutdownTimeout;
     await calls.close(options.http.shutdownTimeout);
     tokens?.close();
-    await agents.close();
+    // What is left is the host's own, over `auth.httpsAgent`, or has to end now.
+    await agents.close(Math.max(0, deadline - performance.now()));
     this.#stopObserving?.();
   }
 }

@@ -15,23 +15,31 @@ export class ServiceModule extends ConfigurableModuleClass {
    * wrong with them is thrown at bootstrap, in one ServiceConfigurationError.
    */
   static override forRoot(options: typeof OPTIONS_TYPE = {}): DynamicModule {
-    checkName(options.name);
+    checkOptions(options, 'forRoot');
     return super.forRoot(options);
   }
 
   /** The same with options from a factory: `useFactory`, `useClass` or `useExisting`, with `imports` and `inject`. */
   static override forRootAsync(options: typeof ASYNC_OPTIONS_TYPE): DynamicModule {
-    checkName(options.name);
-    if (!options.useFactory && !options.useClass && !options.useExisting) {
+    checkOptions(options, 'forRootAsync');
+    const factory = options.useFactory ?? options.useClass ?? options.useExisting;
+    if (typeof factory !== 'function' && (options.useExisting ?? undefined) === undefined) {
       throw new ServiceConfigurationError([
-        { option: 'forRootAsync', message: 'needs one of useFactory, useClass and useExisting.' },
+        {
+          option: 'forRootAsync',
+          message: 'needs a function as useFactory, or a class as useClass or useExisting.',
+        },
       ]);
     }
     return super.forRootAsync(options);
   }
 }
 
-function checkName(name: string | undefined): void {
+function checkOptions(options: unknown, method: string): void {
+  if (typeof options !== 'object' || options === null) {
+    throw new ServiceConfigurationError([{ option: method, message: 'takes an object of options.' }]);
+  }
+  const { name } = options as { name?: string };
   if (name === undefined || /^[A-Za-z][\w-]*$/.test(name)) return;
   throw new ServiceConfigurationError([
     { option: 'name', message: 'must begin with a letter and hold letters, digits, - and _ only.' },

@@ -23,14 +23,16 @@ export class EndpointHold {
     return Math.max(0, this.#until - this.#clock.monotonic());
   }
 
-  /** Where a 429 names no time: 3 s, doubling to 30 s with each in a row. */
+  /** At least 3 s after a 429, doubling to 30 s with each in a row. */
   failed(error: unknown): void {
     if (!(error instanceof ServiceTokenError)) return;
     const limited = error.code === 'token_rate_limited';
     if (!limited && error.retryAfter === undefined) return;
     if (!limited && error.code !== 'token_unavailable') return;
     this.#inARow += 1;
-    const holdMs = error.retryAfter === undefined ? renewalDelay(this.#inARow) : error.retryAfter * 1000;
+    // A Retry-After of 0, or a date that a skewed clock puts into the past, does not switch the back-off off.
+    const leastMs = limited || error.retryAfter === undefined ? renewalDelay(this.#inARow) : 0;
+    const holdMs = Math.max((error.retryAfter ?? 0) * 1000, leastMs);
     this.#until = Math.max(this.#until, this.#clock.monotonic() + Math.min(holdMs, LONGEST_HOLD_S * 1000));
     this.#cause = { code: error.code, status: error.status };
   }

@@ -1,9 +1,6 @@
 import { ValidateBy, type ValidationOptions } from 'class-validator';
 import { addressFault } from './address.js';
-
-/** Headers that carry the exchange itself; none of them can be the app token's. */
-const RESERVED_HEADERS =
-  /^(authorization|host|connection|content-.*|transfer-encoding|accept.*|cookie|te|upgrade)$/i;
+import { isReservedHeader } from './reserved-headers.js';
 
 /** An address of the service: https (http on loopback), no credentials, no query, no fragment. */
 export const IsServiceAddress = (): PropertyDecorator =>
@@ -11,14 +8,18 @@ export const IsServiceAddress = (): PropertyDecorator =>
     message: ({ value }) => addressFault(value) ?? '',
   });
 
+/** The address of a token endpoint: the same, without the path that is appended to it. */
+export const IsAuthAddress = (): PropertyDecorator =>
+  check('isAuthAddress', (value) => typeof value !== 'string' || !/\/oauth2\/token\/*$/.test(value), {
+    message: 'must not end in /oauth2/token, which is appended to it',
+  });
+
 /** RFC 9110, 5.1: a field name is a token. */
 export const IsHeaderName = (): PropertyDecorator =>
   check(
     'isHeaderName',
     (value) =>
-      typeof value === 'string' &&
-      /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(value) &&
-      !RESERVED_HEADERS.test(value),
+      typeof value === 'string' && /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(value) && !isReservedHeader(value),
     { message: "must be a header's name (RFC 9110, 5.1) that HTTP does not use itself" },
   );
 

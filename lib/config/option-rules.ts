@@ -9,7 +9,14 @@ import {
   ValidateNested,
   type ValidationOptions,
 } from 'class-validator';
-import { IsHeaderName, IsProxyUrl, IsServiceAddress, IsSource, IsTokenStore } from './option-decorators.js';
+import {
+  IsAuthAddress,
+  IsHeaderName,
+  IsProxyUrl,
+  IsServiceAddress,
+  IsSource,
+  IsTokenStore,
+} from './option-decorators.js';
 
 // RFC 9562's form, any version: the specification only says UUID.
 const UUID = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/i;
@@ -31,8 +38,8 @@ class UrlRules {
   @IsOptional() @IsServiceAddress() oauthBaseUrl?: unknown;
   @IsOptional() @IsServiceAddress() sandboxUrl?: unknown;
   @IsOptional() @IsServiceAddress() sandboxMtlsUrl?: unknown;
-  @IsOptional() @IsServiceAddress() authUrl?: unknown;
-  @IsOptional() @IsServiceAddress() sandboxAuthUrl?: unknown;
+  @IsOptional() @IsServiceAddress() @IsAuthAddress() authUrl?: unknown;
+  @IsOptional() @IsServiceAddress() @IsAuthAddress() sandboxAuthUrl?: unknown;
 }
 
 class OAuthRules {

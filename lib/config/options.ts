@@ -22,52 +22,52 @@ export type TokenRefresh = 'ahead' | 'scheduled' | 'on-expiry';
 /** The service's addresses; only those that the environment and authentication use have to be set. */
 export interface ServiceUrls {
   /** {base_url}. SERVICE_BASE_URL */
-  baseUrl?: string;
+  baseUrl?: string | undefined;
   /** {oauth_base_url}: where set, production OAuth calls go there (specification 9.2). SERVICE_OAUTH_BASE_URL */
-  oauthBaseUrl?: string;
+  oauthBaseUrl?: string | undefined;
   /** {sandbox_url}: `app-token`, and `oauth` without a client certificate. SERVICE_SANDBOX_URL */
-  sandboxUrl?: string;
+  sandboxUrl?: string | undefined;
   /** {sandbox_mtls_url}: `mtls`, and `oauth` with a client certificate. SERVICE_SANDBOX_MTLS_URL */
-  sandboxMtlsUrl?: string;
+  sandboxMtlsUrl?: string | undefined;
   /** {auth_url}. SERVICE_AUTH_URL */
-  authUrl?: string;
+  authUrl?: string | undefined;
   /** {sandbox_auth_url}. SERVICE_SANDBOX_AUTH_URL */
-  sandboxAuthUrl?: string;
+  sandboxAuthUrl?: string | undefined;
 }
 
 /** OAuth 2.0 client credentials (specification 5.3, 5.4). */
 export interface ServiceOAuthOptions {
   /** The application id, a UUID. SERVICE_CLIENT_ID */
-  clientId?: string;
+  clientId?: string | undefined;
   /**
    * The client secret, a file that holds it, or a function that returns it (vault, KMS). A file or function is asked
    * again when the endpoint says invalid_client. SERVICE_CLIENT_SECRET, SERVICE_CLIENT_SECRET_FILE
    */
-  clientSecret?: SecretValue | (() => string | Promise<string>);
+  clientSecret?: SecretValue | (() => string | Promise<string>) | undefined;
   /** Default `ahead`. SERVICE_TOKEN_REFRESH */
-  refresh?: TokenRefresh;
+  refresh?: TokenRefresh | undefined;
   /** Offer the client certificate to the token endpoint too (RFC 8705). Default false. SERVICE_OAUTH_MTLS */
-  mtls?: boolean;
+  mtls?: boolean | undefined;
 }
 
 /** The client identity as PEM (specification 5.2.1 to 5.2.4). */
 export interface TlsIdentityPems {
   /** The application certificate, alone or with chain certificates after it. SERVICE_TLS_CERTIFICATE(_FILE) */
-  certificate?: PemValue;
+  certificate?: PemValue | undefined;
   /** The certificate's private key. SERVICE_TLS_PRIVATE_KEY(_FILE) */
-  privateKey?: PemValue;
+  privateKey?: PemValue | undefined;
   /** Where the private key is encrypted. SERVICE_TLS_PASSPHRASE(_FILE) */
-  passphrase?: SecretValue;
+  passphrase?: SecretValue | undefined;
   /**
    * The service's public chain: the only trust anchor for the API. Without it, Node's public roots.
    * SERVICE_TLS_CHAIN(_FILE)
    */
-  chain?: PemValue;
+  chain?: PemValue | undefined;
 }
 
 export interface ServiceTlsOptions extends TlsIdentityPems {
   /** Follow the files and swap the identity when they change. Default: true for files. SERVICE_TLS_RELOAD */
-  reload?: boolean;
+  reload?: boolean | undefined;
 }
 
 /** Asked at start-up and at each reload, for example from a vault. */
@@ -78,33 +78,33 @@ export interface ServiceLinkSdkOptions {
    * Seconds that a customer token must have left to be handed out again; at most half of its lifetime counts.
    * Default 600. SERVICE_LINK_SDK_MIN_TOKEN_LIFE
    */
-  minTokenLife?: number;
+  minTokenLife?: number | undefined;
   /** app_token among the connect parameters in OAuth mode too. Default false. SERVICE_LINK_SDK_INCLUDE_APP_TOKEN */
-  includeAppToken?: boolean;
+  includeAppToken?: boolean | undefined;
 }
 
 export interface ServiceHttpOptions {
   /** Milliseconds for a whole call, retries and body included. Default 30,000. SERVICE_HTTP_TIMEOUT */
-  timeout?: number;
+  timeout?: number | undefined;
   /** Attempts after the first. Default 2. SERVICE_HTTP_RETRIES */
-  retries?: number;
+  retries?: number | undefined;
   /** Bytes, decompressed. Default 10 MiB. SERVICE_HTTP_MAX_RESPONSE_BYTES */
-  maxResponseBytes?: number;
+  maxResponseBytes?: number | undefined;
   /** Connections to one origin. Default 50. SERVICE_HTTP_MAX_SOCKETS */
-  maxSockets?: number;
+  maxSockets?: number | undefined;
   /** Resource paths end in a slash: `/banks/v1/`. Default false. SERVICE_HTTP_TRAILING_SLASH */
-  trailingSlash?: boolean;
+  trailingSlash?: boolean | undefined;
   /** URL of a proxy (`http://proxy:3128`); the environment's proxies are ignored. SERVICE_HTTP_PROXY */
-  proxy?: string;
+  proxy?: string | undefined;
   /**
    * What carries the calls: `node` (default) is the module's own exchange over node:https; `axios` is axios's http
    * adapter, for tools that hook into it. SERVICE_HTTP_ADAPTER
    */
-  adapter?: 'node' | 'axios';
+  adapter?: 'node' | 'axios' | undefined;
   /** Header of an answer that holds its correlation id. Default `x-correlation-id`. SERVICE_HTTP_CORRELATION_ID_HEADER */
-  correlationIdHeader?: string;
+  correlationIdHeader?: string | undefined;
   /** Milliseconds that calls in flight get at shutdown. Default 5,000. SERVICE_HTTP_SHUTDOWN_TIMEOUT */
-  shutdownTimeout?: number;
+  shutdownTimeout?: number | undefined;
 }
 
 /**
@@ -113,25 +113,25 @@ export interface ServiceHttpOptions {
  */
 export interface ServiceModuleOptions {
   /** Default `sandbox`. SERVICE_ENVIRONMENT */
-  environment?: ServiceEnvironment;
+  environment?: ServiceEnvironment | undefined;
   /** Default `mtls` in production, `app-token` in sandbox. SERVICE_AUTHENTICATION */
-  authentication?: ServiceAuthentication;
-  urls?: ServiceUrls;
+  authentication?: ServiceAuthentication | undefined;
+  urls?: ServiceUrls | undefined;
   /** Sent in the app-token header; needed for `mtls` and `app-token`. SERVICE_APP_TOKEN(_FILE) */
-  appToken?: SecretValue;
+  appToken?: SecretValue | undefined;
   /** Default `service-app-token`. SERVICE_APP_TOKEN_HEADER */
-  appTokenHeader?: string;
+  appTokenHeader?: string | undefined;
   /** Default false: services of this kind answer 400 to both at once. SERVICE_SEND_APP_TOKEN_WITH_BEARER */
-  sendAppTokenWithBearer?: boolean;
-  oauth?: ServiceOAuthOptions;
+  sendAppTokenWithBearer?: boolean | undefined;
+  oauth?: ServiceOAuthOptions | undefined;
   /** PEMs and their reload, or a function that returns the PEMs (in place of the SERVICE_TLS_* variables). */
-  tls?: ServiceTlsOptions | TlsIdentitySource;
-  linkSdk?: ServiceLinkSdkOptions;
+  tls?: ServiceTlsOptions | TlsIdentitySource | undefined;
+  linkSdk?: ServiceLinkSdkOptions | undefined;
   tokenCache?: {
     /** Customer tokens kept, least recently used out first. Default 10,000. SERVICE_TOKEN_CACHE_MAX_ENTRIES */
-    maxEntries?: number;
+    maxEntries?: number | undefined;
   };
   /** Tokens shared between processes. */
-  tokenStore?: TokenStore;
-  http?: ServiceHttpOptions;
+  tokenStore?: TokenStore | undefined;
+  http?: ServiceHttpOptions | undefined;
 }

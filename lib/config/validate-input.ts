@@ -16,11 +16,17 @@ export function validateInput<T extends object>(Dto: new () => T, input: unknown
       { property: 'input', message: 'holds a property name that is not allowed' },
     ]);
   }
-  const dto = Object.assign(new Dto(), input);
+  // Holes of an array are skipped by validators, but not by JSON.
+  const entries = Object.entries(input as Record<string, unknown>).map(([key, value]): [string, unknown] => [
+    key,
+    Array.isArray(value) ? Array.from<unknown>(value) : value,
+  ]);
+  const dto: T = Object.assign(new Dto(), Object.fromEntries(entries));
   const errors = validateSync(dto, {
     whitelist: true,
     forbidNonWhitelisted: true,
     forbidUnknownValues: true,
+    stopAtFirstError: true,
     validationError: { target: false, value: false },
   });
   if (errors.length > 0)

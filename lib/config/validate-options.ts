@@ -5,6 +5,8 @@ import { type ServiceModuleOptions } from './options.js';
 
 /** What is wrong with the options one by one, unknown names among them. */
 export function validateOptions(options: ServiceModuleOptions): ConfigurationFault[] {
+  const dangerous = dangerousKeys(options);
+  if (dangerous.length > 0) return dangerous;
   const rules = Object.assign(new OptionRules(), options);
   const faults: ConfigurationFault[] = [];
   for (const [section, Rules] of Object.entries(SECTION_RULES) as [
@@ -36,4 +38,16 @@ function toFaults(error: ValidationError, parent?: string): ConfigurationFault[]
       rule === 'whitelistValidation' ? 'is not an option of ServiceModule; look for a misspelling' : message,
   }));
   return [...messages, ...(error.children ?? []).flatMap((child) => toFaults(child, option))];
+}
+
+/** Names that would change what the rules are checked on. */
+function dangerousKeys(options: object): ConfigurationFault[] {
+  const sections: unknown[] = Object.values(options);
+  return [options, ...sections].flatMap((section) =>
+    typeof section === 'object' && section !== null
+      ? ['__proto__', 'constructor', 'prototype']
+          .filter((key) => Object.hasOwn(section, key))
+          .map((key) => ({ option: key, message: 'is not an option of ServiceModule' }))
+      : [],
+  );
 }

@@ -46,7 +46,7 @@ export function variablePrefix(name?: string): string {
 
 /** The variable that sets an option (`oauth.clientId` -> `SERVICE_CLIENT_ID`), if one does. */
 export function variableOf(option: string, name?: string): string | undefined {
-  const variable = VARIABLES[option];
+  const variable = Object.hasOwn(VARIABLES, option) ? VARIABLES[option] : undefined;
   return variable && variablePrefix(name) + variable[0];
 }
 

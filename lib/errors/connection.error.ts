@@ -1,6 +1,7 @@
 import { ServiceError } from './service.error.js';
 
-/** Why there is no answer. `closed`: this module was shut down; `network`: none of the others. */
+/** Why there is no answer. `closed`: this module was shut down; `proxy`: the proxy of
+ * `http.proxy` cannot be reached or refuses. `network`: none of the others. */
 export type ConnectionErrorKind =
   | 'timeout'
   | 'reset'
@@ -10,6 +11,7 @@ export type ConnectionErrorKind =
   | 'redirect'
   | 'too_large'
   | 'protocol'
+  | 'proxy'
   | 'closed'
   | 'network';
 

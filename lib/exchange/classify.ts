@@ -12,7 +12,7 @@ const CERTIFICATE_ALERTS = new Set([42, 43, 44, 45, 46, 48, 49, 116]);
 const CERTIFICATE_ALERT_CODE =
   /ALERT_(BAD_CERTIFICATE|UNSUPPORTED_CERTIFICATE|CERTIFICATE_(REVOKED|EXPIRED|UNKNOWN|REQUIRED)|UNKNOWN_CA|ACCESS_DENIED)$/;
 const VERIFICATION_CODE =
-  /^(CERT_|CRL_|UNABLE_TO_|SELF_SIGNED_CERT|DEPTH_ZERO_SELF_SIGNED_CERT|INVALID_(CA|PURPOSE)|PATH_LENGTH_EXCEEDED|HOSTNAME_MISMATCH|ERROR_IN_CERT|ERR_TLS_)/;
+  /^(CERT_|CRL_|UNABLE_TO_|SELF_SIGNED_CERT|DEPTH_ZERO_SELF_SIGNED_CERT|INVALID_(CA|PURPOSE)|PATH_LENGTH_EXCEEDED|HOSTNAME_MISMATCH|ERROR_IN_CERT|UNSPECIFIED|ERR_TLS_)/;
 
 const KINDS: Readonly<Record<string, ConnectionErrorKind>> = {
   ECONNREFUSED: 'refused',
@@ -33,22 +33,34 @@ const KINDS: Readonly<Record<string, ConnectionErrorKind>> = {
 export function classify(error: unknown): Classified {
   const { code, message } = describe(error);
   const certificateRefused = isCertificateAlert(code, message);
-  return { kind: kindOf(code, message), reason: code, certificateRefused };
+  return { kind: kindOf(code, message), reason: reasonOf(code, message), certificateRefused };
 }
 
 function kindOf(code: string | undefined, message: string): ConnectionErrorKind {
   if (code === undefined) return /socket hang up|aborted/.test(message) ? 'reset' : 'network';
   const known = KINDS[code];
   if (known) return known;
+  if (code.startsWith('ERR_PROXY_')) return 'proxy';
   if (VERIFICATION_CODE.test(code) || code.startsWith('ERR_SSL_')) return 'tls';
   return code.startsWith('HPE_') || code.startsWith('ERR_HTTP_') ? 'protocol' : 'network';
+}
+
+/** EPROTO hides which TLS alert it was. */
+function reasonOf(code: string | undefined, message: string): string | undefined {
+  const alert = code === 'EPROTO' ? alertNumber(message) : undefined;
+  return alert === undefined ? code : `TLS_ALERT_${alert}`;
+}
+
+function alertNumber(message: string): number | undefined {
+  const number = /SSL alert number (\d+)/.exec(message)?.[1];
+  return number === undefined ? undefined : Number(number);
 }
 
 /** OpenSSL's versions spell the code differently, and some give only EPROTO; the alert's number is the same in all. */
 function isCertificateAlert(code: string | undefined, message: string): boolean {
   if (code && CERTIFICATE_ALERT_CODE.test(code)) return true;
-  const number = /SSL alert number (\d+)/.exec(message)?.[1];
-  return number !== undefined && CERTIFICATE_ALERTS.has(Number(number));
+  const number = alertNumber(message);
+  return number !== undefined && CERTIFICATE_ALERTS.has(number);
 }
 
 // By its form, not its class: an error may come from another realm (a vm context, a worker).

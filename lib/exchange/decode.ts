@@ -15,7 +15,7 @@ const rawInflate = promisify(inflateRaw);
 /** The body without its content coding; rejects with `ERR_BUFFER_TOO_LARGE` as soon as it would pass the cap. */
 export async function decode(body: Buffer, encoding: string, maxOutputLength: number): Promise<Buffer> {
   const name = encoding.trim().toLowerCase();
-  if (!(name in unzip))
+  if (!Object.hasOwn(unzip, name))
     throw Object.assign(new Error('unknown content coding'), { code: 'ERR_HTTP_CONTENT_CODING' });
   // Some servers send `deflate` without the zlib header (RFC 9110, 8.4.1.2); its low nibble is always 8.
   const isRaw = name === 'deflate' && body.length > 0 && (body[0] & 0x0f) !== 8;

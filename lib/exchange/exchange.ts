@@ -1,8 +1,9 @@
 import http, { type ClientRequest, type IncomingMessage, type RequestOptions } from 'node:http';
 import https from 'node:https';
-import { Readable } from 'node:stream';
+import { finished, Readable } from 'node:stream';
 import { classify } from './classify.js';
 import { decode } from './decode.js';
+import { framing, timerDelay } from './framing.js';
 import { ExchangeProgress } from './exchange-progress.js';
 import {
   ExchangeFault,
@@ -36,7 +37,7 @@ class RunningExchange {
     const { signal, timeoutMs } = this.request;
     if (signal?.aborted) return this.settle(() => this.reject(signal.reason));
     signal?.addEventListener('abort', this.onAbort);
-    this.timer = setTimeout(() => this.fail({ kind: 'timeout' }), Math.max(timeoutMs, 0));
+    this.timer = setTimeout(() => this.fail({ kind: 'timeout' }), timerDelay(timeoutMs));
     try {
       this.send();
     } catch (error) {
@@ -55,7 +56,8 @@ class RunningExchange {
     outgoing.on('error', (error) => this.fail(classify(error)));
     outgoing.on('close', () => this.fail({ kind: 'reset' }));
     if (body instanceof Readable) {
-      body.on('error', () => this.fail({ kind: 'network', reason: 'ERR_REQUEST_BODY' }));
+      // Also one that had failed, or was closed, before it got here.
+      finished(body, (error) => error && this.fail({ kind: 'network', reason: 'ERR_REQUEST_BODY' }));
       body.pipe(outgoing);
     } else {
       outgoing.end(body);
@@ -63,14 +65,14 @@ class RunningExchange {
   }
 
   private options(): RequestOptions {
-    const { url, method, headers, agent } = this.request;
+    const { url, method, headers, body, agent } = this.request;
     return {
       protocol: url.protocol,
       hostname: url.hostname.startsWith('[') ? url.hostname.slice(1, -1) : url.hostname,
       port: url.port,
       path: url.pathname + url.search,
       method,
-      headers,
+      headers: { ...headers, ...framing(body) },
       agent,
     };
   }
@@ -131,5 +133,7 @@ class RunningExchange {
     clearTimeout(this.timer);
     this.request.signal?.removeEventListener('abort', this.onAbort);
     outcome();
+    // Read to its end, or of no more use: either way its file or socket must not stay open.
+    if (this.request.body instanceof Readable) this.request.body.destroy();
   }
 }

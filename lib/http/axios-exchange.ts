@@ -6,7 +6,9 @@ import http, {
   type RequestOptions,
 } from 'node:http';
 import https from 'node:https';
+import { Readable } from 'node:stream';
 import { classify } from '../exchange/classify.js';
+import { framing, timerDelay } from '../exchange/framing.js';
 import { ExchangeProgress } from '../exchange/exchange-progress.js';
 import {
   ExchangeFault,
@@ -27,23 +29,24 @@ export const axiosExchange: Exchange = async (request) => {
   const abort = (): void => controller.abort();
   const progress = new ExchangeProgress();
   let timedOut = false;
-  const timer = setTimeout(
-    () => {
-      timedOut = true;
-      controller.abort();
-    },
-    Math.max(request.timeoutMs, 0),
-  );
+  const timer = setTimeout(() => {
+    timedOut = true;
+    controller.abort();
+  }, timerDelay(request.timeoutMs));
   signal?.addEventListener('abort', abort, { once: true });
   try {
     if (signal?.aborted) throw signal.reason;
+    if (request.body instanceof Readable && request.body.destroyed) throw bodyFault(progress);
     return await send(request, controller.signal, progress);
   } catch (error) {
     if (signal?.aborted) throw signal.reason;
+    if (error instanceof ExchangeFault) throw error;
+    if (request.body instanceof Readable && !timedOut && request.body.errored) throw bodyFault(progress);
     throw toFault(error, timedOut, progress);
   } finally {
     clearTimeout(timer);
     signal?.removeEventListener('abort', abort);
+    if (request.body instanceof Readable) request.body.destroy();
   }
 };
 
@@ -57,7 +60,7 @@ async function send(
   const response = await axios.getAdapter('http')({
     url: url.href,
     method,
-    headers: new AxiosHeaders(headers),
+    headers: new AxiosHeaders({ ...headers, ...framing(body) }),
     data: body,
     httpAgent: agent,
     httpsAgent: agent,
@@ -101,4 +104,14 @@ function toFault(
   if (/maxContentLength size/.test(message)) return fault({ kind: 'too_large' });
   if (code === 'ERR_BAD_RESPONSE' || /aborted|stream/i.test(message)) return fault({ kind: 'reset' });
   return fault(classify(cause ?? error));
+}
+
+function bodyFault({ phase, reusedSocket }: ExchangeProgress): ExchangeFault {
+  return new ExchangeFault({
+    kind: 'network',
+    reason: 'ERR_REQUEST_BODY',
+    certificateRefused: false,
+    phase,
+    reusedSocket,
+  });
 }

@@ -1,5 +1,6 @@
 import { type InternalAxiosRequestConfig } from 'axios';
 import { Readable } from 'node:stream';
+import { EXCHANGE_HEADERS } from '../config/reserved-headers.js';
 import { ServiceRequestError } from '../errors/index.js';
 import { ACCEPTED_ENCODINGS } from '../exchange/decode.js';
 import { type Targets } from './targets.js';
@@ -14,20 +15,8 @@ export interface Call {
   replayable: boolean;
 }
 
-// They carry the exchange itself, or name another host: not a caller's to set.
-const OWN_HEADERS = new Set([
-  'host',
-  'connection',
-  'content-length',
-  'expect',
-  'keep-alive',
-  'proxy-authorization',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-]);
+// RFC 9110, 9.1: a method is a token.
+const METHOD = /^[A-Z][A-Z0-9!#$%&'*+.^_`|~-]*$/;
 
 const NO_BODY: { body?: Call['body']; contentType?: string } = {};
 
@@ -38,7 +27,7 @@ export async function toCall(config: InternalAxiosRequestConfig, targets: Target
   if (contentType) headers['content-type'] = contentType;
   if (body === undefined) delete headers['content-type'];
   return {
-    method: (config.method ?? 'get').toUpperCase(),
+    method: toMethod(config.method),
     url: targets.resolve(config.url),
     headers,
     body,
@@ -46,11 +35,17 @@ export async function toCall(config: InternalAxiosRequestConfig, targets: Target
   };
 }
 
+function toMethod(given: unknown = 'get'): string {
+  const method = typeof given === 'string' ? given.toUpperCase() : '';
+  if (METHOD.test(method) && method !== 'CONNECT' && method !== 'TRACE') return method;
+  throw new ServiceRequestError([{ property: 'method', message: 'is none that can be sent' }]);
+}
+
 function toHeaders(config: InternalAxiosRequestConfig): Record<string, string> {
   const headers: Record<string, string> = { 'accept-encoding': ACCEPTED_ENCODINGS };
   for (const [name, value] of Object.entries(config.headers.toJSON())) {
     const key = name.toLowerCase();
-    if (value === null || value === undefined || OWN_HEADERS.has(key)) continue;
+    if (value === null || value === undefined || EXCHANGE_HEADERS.has(key)) continue;
     const text = Array.isArray(value) ? value.join(', ') : String(value);
     if (/[^\t\x20-\x7e\x80-\xff]/.test(text)) {
       throw new ServiceRequestError([

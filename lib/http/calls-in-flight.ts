@@ -18,9 +18,14 @@ export class CallsInFlight {
     return this.controller.signal;
   }
 
-  /** Throws once the module is shutting down. */
-  begin(): void {
+  /** Throws once the module is shutting down: for calls that come anew. */
+  admit(): void {
     if (this.closing) throw this.closing;
+  }
+
+  /** Throws once the shutdown's time is over. */
+  begin(): void {
+    this.closed.throwIfAborted();
     this.running += 1;
   }
 

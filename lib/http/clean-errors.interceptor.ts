@@ -18,6 +18,10 @@ export function cleanErrors(error: unknown): never {
     if (config?.signal?.aborted) throw config.signal.reason as Error;
     throw new ServiceConnectionError({ kind: 'closed', message: 'The call was cancelled.' });
   }
+  if (isAxiosError(error) && (error.request !== undefined || error.response !== undefined)) {
+    const message = 'The call failed below the adapter of this module; what became of it is not known.';
+    throw new ServiceConnectionError({ kind: 'network', message, outcomeUnknown: true });
+  }
   if (isAxiosError(error)) {
     const { code, message } = error as AxiosLike;
     throw new ServiceRequestError([

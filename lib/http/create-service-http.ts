@@ -45,6 +45,7 @@ export function createServiceHttp(
         headers: (wait) => auth.authorizationHeaders(wait),
       },
       targets,
+      inFlight,
       appTokenHeader,
       timeoutMs: http.timeout,
     },
@@ -55,6 +56,7 @@ export function createServiceHttp(
       observer: new CallObserver(telemetry, logger, () => Logger.isLevelEnabled('debug')),
       timeoutMs: http.timeout,
       correlationIdHeader: http.correlationIdHeader,
+      appTokenHeader,
       appToken: options.appToken,
     },
   );

@@ -26,11 +26,16 @@ export function cannotHaveActed(fault: ExchangeFault): boolean {
 
 /** Whether the same call may be sent again after a fault. */
 export function isRetryableFault(method: string, fault: ExchangeFault): boolean {
-  if (LASTING_FAULTS.has(fault.kind) || fault.certificateRefused) return false;
+  if (LASTING_FAULTS.has(fault.kind) || fault.certificateRefused || isProxyRefusal(fault)) return false;
   return isSafe(method) || cannotHaveActed(fault);
 }
 
 /** Full jitter: anything from nothing to 100 ms * 2^n, at most 20 s. */
 export function backoffMs(retry: number, random: () => number): number {
   return random() * Math.min(CAP_MS, BASE_MS * 2 ** retry);
+}
+
+/** A proxy that says 4xx will say it again, and a wrong password may lock the account. */
+function isProxyRefusal({ kind, reason = '' }: ExchangeFault): boolean {
+  return kind === 'proxy' && /_4\d\d$/.test(reason);
 }

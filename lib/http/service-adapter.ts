@@ -3,6 +3,7 @@ import { Readable } from 'node:stream';
 import { type Secret } from '../config/secret.js';
 import { type ExchangeResponse } from '../exchange/exchange.types.js';
 import { answerToError, readBody, type AnswerContext } from './api-answer.js';
+import { discardBody } from './body-stream.js';
 import { toCall, type Call } from './call.js';
 import { type CallObserver } from './call-observer.js';
 import { type CallRunner } from './call-runner.js';
@@ -16,6 +17,7 @@ export interface ServiceAdapterParts {
   targets: Targets;
   timeoutMs: number;
   correlationIdHeader: string;
+  appTokenHeader: string;
   /** Taken out of what an answer echoes, also where it was not sent. */
   appToken?: Secret;
 }
@@ -24,8 +26,8 @@ export interface ServiceAdapterParts {
 export function serviceAdapter(parts: ServiceAdapterParts): AxiosAdapter {
   const { runner, inFlight, observer, targets } = parts;
   return async (config) => {
-    inFlight.begin();
     const cancelled = cancellation(config);
+    inFlight.begin();
     try {
       const call = await toCall(config, targets);
       const signal = eitherOf(config.signal as AbortSignal | undefined, cancelled?.signal);
@@ -33,7 +35,13 @@ export function serviceAdapter(parts: ServiceAdapterParts): AxiosAdapter {
         const response = await runner.run(call, signal, config.timeout || parts.timeoutMs, observation);
         return toAxiosResponse(response, config, contextOf(call, parts));
       });
+    } catch (error) {
+      discardBody(config.data);
+      throw error;
     } finally {
+      // The response goes to a host's own interceptors with its config, and from there perhaps into a log.
+      config.headers.delete('authorization');
+      config.headers.delete(parts.appTokenHeader);
       inFlight.end();
       cancelled?.stop();
     }

@@ -5,8 +5,9 @@ import { serviceAdapter, type ServiceAdapterParts } from './service-adapter.js';
 
 /** The module's own axios instance; the host's is not touched. */
 export function createServiceAxios(headers: AuthHeadersParts, adapter: ServiceAdapterParts): AxiosInstance {
+  const ownAdapter = serviceAdapter(adapter);
   const instance = axios.create({
-    adapter: serviceAdapter(adapter),
+    adapter: ownAdapter,
     // The adapter parses: axios would keep text that is no JSON, in silence.
     transformResponse: [],
     // Its statuses are the adapter's to judge; a call may still bring its own validateStatus.
@@ -14,7 +15,7 @@ export function createServiceAxios(headers: AuthHeadersParts, adapter: ServiceAd
     headers: { common: { Accept: 'application/json' } },
   });
   dropUnused(instance);
-  instance.interceptors.request.use(authHeadersInterceptor(instance, headers));
+  instance.interceptors.request.use(authHeadersInterceptor(instance, headers, ownAdapter));
   instance.interceptors.response.use(undefined, cleanErrors);
   return instance;
 }

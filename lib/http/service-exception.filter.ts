@@ -15,6 +15,9 @@ interface HttpReply {
   status(code: number): HttpReply;
   header(name: string, value: string): unknown;
   send(body: unknown): unknown;
+  end?(): unknown;
+  /** Fastify's own response of node:http. */
+  raw?: { end(): unknown };
 }
 
 interface Answer {
@@ -25,6 +28,7 @@ interface Answer {
 
 /** The service's failures that are the caller's own fault and make sense to them. */
 const PASSED_ON = new Set([400, 404, 409, 422]);
+const DAY_S = 86_400;
 const UNAVAILABLE = 'The service cannot be reached at the moment.';
 
 /**
@@ -40,12 +44,20 @@ export class ServiceExceptionFilter implements ExceptionFilter<ServiceError> {
     // Other transports have filters and error forms of their own.
     if (host.getType() !== 'http') throw error;
     const { status, message, retryAfter } = toAnswer(error);
-    if (status >= 500) this.logger.error(`${status}: ${error.code}: ${error.message}`);
+    if (status >= 500) this.logger.error(`${status}: ${describe(error)}`);
     const reply = host.switchToHttp().getResponse<HttpReply>();
-    if (reply.headersSent || reply.sent) return;
-    if (retryAfter !== undefined) reply.header('Retry-After', String(Math.ceil(retryAfter)));
+    if (reply.headersSent || reply.sent) return void (reply.raw ?? reply).end?.();
+    if (retryAfter !== undefined) reply.header('Retry-After', String(Math.min(Math.ceil(retryAfter), DAY_S)));
     reply.status(status).send({ statusCode: status, message, code: error.code });
   }
+}
+
+/** What an operator needs: which call it was, and how the service's support finds it. */
+function describe(error: ServiceError): string {
+  if (!(error instanceof ServiceApiError)) return `${error.code}: ${error.message}`;
+  const { code, method, path, status, correlationId, message, hint } = error;
+  const extras = [correlationId && `correlation id ${correlationId}`, hint].filter(Boolean).join('; ');
+  return `${code}: ${method} ${path} answered ${status}: ${message}${extras && ` (${extras})`}`;
 }
 
 function toAnswer(error: ServiceError): Answer {

@@ -5,21 +5,21 @@ import { type AxiosInstance } from 'axios';
 /** What a call may bring with it. */
 export interface CallOptions {
   /** Aborts this call alone; it then rejects with `signal.reason`. */
-  signal?: AbortSignal;
+  signal?: AbortSignal | undefined;
   /** Milliseconds for the whole call, retries and body included. Default: `http.timeout`. */
-  timeout?: number;
+  timeout?: number | undefined;
 }
 
 export interface HttpCallOptions extends CallOptions {
   /** Query parameters. */
-  params?: Record<string, unknown> | URLSearchParams;
+  params?: Record<string, unknown> | URLSearchParams | undefined;
   /** Further headers; the authenticating ones are the module's. */
-  headers?: Record<string, string>;
+  headers?: Record<string, string> | undefined;
 }
 
 export interface HttpRequestOptions extends HttpCallOptions {
   /** Default GET. */
-  method?: string;
+  method?: string | undefined;
   /** An object is sent as JSON. */
   data?: unknown;
 }

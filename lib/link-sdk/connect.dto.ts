@@ -1,14 +1,7 @@
-import {
-  ArrayNotEmpty,
-  IsArray,
-  IsNotEmpty,
-  IsOptional,
-  IsString,
-  Matches,
-  MaxLength,
-} from 'class-validator';
+import { ArrayNotEmpty, IsArray, IsOptional, IsString, Matches, MaxLength } from 'class-validator';
 import { IsCustomerId } from './is-customer-id.js';
 
+const NOT_BLANK = /\S/;
 const NO_CONTROL_CHARACTERS = /^\P{Cc}*$/u;
 
 /** What a host's request for an SDK session holds (specification 2.4). */
@@ -20,14 +13,14 @@ export class ConnectDto {
   @IsArray()
   @ArrayNotEmpty()
   @IsString({ each: true })
-  @IsNotEmpty({ each: true })
+  @Matches(NOT_BLANK, { each: true, message: 'each value in permissions must not be blank' })
   @MaxLength(256, { each: true })
   permissions!: string[];
 
   @IsOptional()
   @IsString()
-  @IsNotEmpty()
+  @Matches(NOT_BLANK, { message: 'bank_identifier must not be blank' })
   @MaxLength(256)
   @Matches(NO_CONTROL_CHARACTERS, { message: 'bank_identifier must not hold control characters' })
-  bank_identifier?: string;
+  bank_identifier?: string | undefined;
 }

@@ -37,6 +37,7 @@ export async function banksOver(exchange, api) {
     ...common,
     source: { peekHeaders: () => auth.peekHeaders(), headers: () => auth.authorizationHeaders() },
     targets,
+    inFlight,
   };
   const adapter = {
     ...common,

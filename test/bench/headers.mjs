@@ -8,6 +8,7 @@ const { authHeadersInterceptor } = await built('http/auth-headers.interceptor.js
 
 const { resolveTarget } = await built('http/target.js');
 const { Targets } = await built('http/targets.js');
+const { CallsInFlight } = await built('http/calls-in-flight.js');
 
 const server = await startProcess('tokens', { lifetimeS: 3600, delayMs: 1 });
 const address = `http://127.0.0.1:${server.port}/headers`;
@@ -23,6 +24,7 @@ const rules = { baseUrl: address, origins: new Set([new URL(address).origin]) };
 const attach = authHeadersInterceptor(axios.create(), {
   source: { peekHeaders: () => auth.peekHeaders(), headers: () => auth.authorizationHeaders() },
   targets: new Targets(rules),
+  inFlight: new CallsInFlight(),
   appTokenHeader: 'service-app-token',
   timeoutMs: 30_000,
 });

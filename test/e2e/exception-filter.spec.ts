@@ -87,6 +87,13 @@ describe.each<Platform>(['express', 'fastify'])('ServiceExceptionFilter on %s', 
     expect(body).toEqual({ statusCode: 503, message: UNAVAILABLE, code: 'token_refused' });
   });
 
+  it('ends an answer that had begun', async () => {
+    const response = await fetch(`${await host.app.getUrl()}/begun`);
+    await expect(
+      Promise.race([response.text(), new Promise((_, reject) => setTimeout(reject, 3_000).unref())]),
+    ).resolves.toBe('begun');
+  });
+
   it("maps input that the module itself refuses to 400, as the host's ValidationPipe does", async () => {
     const { status, body } = await host.request('POST', '/link-session', {
       customer_id: '../x',

@@ -139,7 +139,13 @@ describe('ServiceModule', () => {
   });
 
   it('says what is wrong with a factory', async () => {
-    expect(() => ServiceModule.forRootAsync({})).toThrow(/useFactory, useClass and useExisting/);
+    for (const options of [{}, { useFactory: 5 }, undefined, null]) {
+      expect(() => ServiceModule.forRootAsync(options as never)).toThrow(ServiceConfigurationError);
+    }
+    expect(() => ServiceModule.forRoot(null as never)).toThrow(ServiceConfigurationError);
+    class NoFactory {}
+    const withoutMethod = ServiceModule.forRootAsync({ useClass: NoFactory as never });
+    expect((await failure([withoutMethod])).message).toMatch(/createServiceOptions/);
     const returnsNothing = ServiceModule.forRootAsync({ useFactory: () => undefined as never });
     expect((await failure([returnsNothing])).message).toMatch(/factory returned undefined/);
     const throws = ServiceModule.forRootAsync({
@@ -148,6 +154,12 @@ describe('ServiceModule', () => {
       },
     });
     await expect(start({ imports: [throws] })).rejects.toThrow('the vault is sealed');
+  });
+
+  it('asks whether ConfigModule was forgotten where no variable is set at all', async () => {
+    expect((await failure([ServiceModule.forRoot()])).message).toMatch(
+      /no SERVICE_\* variable.*ConfigModule\.forRoot\(\)/,
+    );
   });
 
   it('is global only where it is told to be', async () => {

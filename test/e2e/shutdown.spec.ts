@@ -44,6 +44,15 @@ describe('shutdown', () => {
     expect(await outcome).toMatchObject({ kind: 'closed' });
   });
 
+  it('gives a call that waits for its token the same time', async () => {
+    const module = await start(5_000);
+    simulator.fail({ face: 'token', fault: { delayMs: 150 } });
+    const waiting = module.get(BanksService).list();
+    await simulator.waitForRequest(({ face }) => face === 'token');
+    await module.close();
+    expect(await waiting).toBeDefined();
+  });
+
   it('ends a token request under way', async () => {
     const module = await start(50);
     simulator.fail({ face: 'token', fault: 'hang' });

@@ -4,11 +4,13 @@ import {
   Get,
   Inject,
   Post,
+  Res,
   ValidationPipe,
   type DynamicModule,
   type INestApplication,
 } from '@nestjs/common';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
+import { type ServerResponse } from 'node:http';
 import { Test } from '@nestjs/testing';
 import {
   BanksService,
@@ -16,6 +18,7 @@ import {
   CreateCustomerDto,
   CustomersService,
   LinkSdkService,
+  ServiceConnectionError,
   ServiceExceptionFilter,
 } from 'nestjs-service';
 
@@ -33,6 +36,13 @@ class HostController {
   @Get('banks')
   list(): Promise<unknown> {
     return this.banks.list();
+  }
+
+  /** Fails after its answer has begun. */
+  @Get('begun')
+  begun(@Res() reply: { raw?: ServerResponse } & ServerResponse): void {
+    (reply.raw ?? reply).write('begun');
+    throw new ServiceConnectionError({ kind: 'reset', message: 'reset' });
   }
 
   @Post('customers')

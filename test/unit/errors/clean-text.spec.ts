@@ -18,6 +18,16 @@ describe('cleanText', () => {
     expect(cleanText(`a eyJhbGciOi.eyJzdWIi.c2ln b ${key} c`, [], 200)).toBe('a [secret] b [secret] c');
   });
 
+  it.each(['eyJ', 'eyJa.', '-----BEGIN ', '-----BEGIN A-----', 'a-', '\u200b'])(
+    'is done with 10 MB of %j at once',
+    (part) => {
+      expect(cleanText(part.repeat(10_000_000 / part.length), ['secret'], 200).length).toBeLessThanOrEqual(
+        201,
+      );
+    },
+    2_000,
+  );
+
   it('hides before it cuts, so that no part of a secret is left', () => {
     expect(cleanText(`${'x'.repeat(195)}topsecret`, ['topsecret'], 200)).toBe(`${'x'.repeat(195)}[secr…`);
   });

@@ -2,6 +2,8 @@ import { afterEach, describe, expect, it } from '@jest/globals';
 import globalAxios, { CanceledError, type AxiosInstance } from 'axios';
 import { EventEmitter, once } from 'node:events';
 import { Agent, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
+import { createReadStream } from 'node:fs';
+import { Readable } from 'node:stream';
 import { inspect } from 'node:util';
 import { Secret } from '../../../lib/config/secret.js';
 import { exchange } from '../../../lib/exchange/exchange.js';
@@ -85,6 +87,7 @@ async function setUpThrough(setup: Setup) {
     {
       source: { peekHeaders: () => headers, headers: async () => headers },
       targets,
+      inFlight,
       appTokenHeader: 'service-app-token',
       timeoutMs,
     },
@@ -95,6 +98,7 @@ async function setUpThrough(setup: Setup) {
       observer,
       timeoutMs,
       correlationIdHeader: 'x-correlation-id',
+      appTokenHeader: 'service-app-token',
       appToken: new Secret(APP_TOKEN),
     },
   );
@@ -191,6 +195,87 @@ describe.each<[string, Exchange]>([
     } as never);
     expect(evil.arrived).toHaveLength(0);
     expect(arrived).toHaveLength(1);
+  });
+
+  it.each(['GET', 'DELETE', 'OPTIONS', 'POST', 'PUT', 'PATCH', 'PROPFIND'])(
+    'frames the body of %s, so that it is not read as the next request',
+    async (method) => {
+      const smuggled = 'GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n';
+      const { axios, arrived } = await setUp();
+      for (const data of [smuggled, Buffer.from(smuggled), Readable.from([smuggled])]) {
+        await axios.request({ url: '/framed', method, data });
+        await axios.get('/next');
+      }
+      expect(arrived.map(({ url }) => url)).toEqual(Array(3).fill(['/framed', '/next']).flat());
+      expect(arrived.filter(({ url }) => url === '/framed').map(({ body }) => body)).toEqual(
+        Array(3).fill(smuggled),
+      );
+    },
+  );
+
+  it("lets no other adapter take the module's place", async () => {
+    const evil = await setUp();
+    const { axios, arrived } = await setUp({
+      listener: (_, response) => response.writeHead(302, { location: `${evil.server.url}/steal` }).end(),
+    });
+    axios.defaults.adapter = 'http';
+    for (const adapter of ['http', 'fetch', undefined] as const) {
+      const error = await errorOf(
+        axios.get('/a', { adapter, proxy: { host: '127.0.0.1', port: evil.server.port } }),
+      );
+      expect(error).toMatchObject({ kind: 'redirect' });
+    }
+    expect(arrived).toHaveLength(3);
+    expect(evil.arrived).toHaveLength(0);
+  });
+
+  it("hands a host's interceptors an answer whose config holds no credentials", async () => {
+    const { axios } = await setUp();
+    const answers: unknown[] = [];
+    axios.interceptors.response.use((response) => (answers.push(response), response));
+    await axios.get('/a');
+    expect(inspect(answers, { depth: 20, showHidden: true })).not.toMatch(/planted/);
+  });
+
+  it.each([
+    [{ timeout: Infinity }],
+    [{ timeout: 2 ** 31 }],
+    [{ timeout: '500' }],
+    [{ timeout: -1 }],
+    [{ timeout: NaN }],
+    [{ signal: 'x' }],
+    [{ signal: {} }],
+    [{ method: 'GET / HTTP/1.1\r\nX: y' }],
+    [{ method: 'CONNECT' }],
+  ])('sends nothing with %j', async (config) => {
+    const { axios, arrived } = await setUp();
+    expect(await errorOf(axios.request({ url: '/a', ...config } as never))).toBeInstanceOf(
+      ServiceRequestError,
+    );
+    expect(arrived).toHaveLength(0);
+  });
+
+  it('ends a call whose stream fails, has failed or was closed, and leaves no stream open', async () => {
+    const { axios } = await setUp({ retries: 0 });
+    const missing = createReadStream('/nonexistent/file');
+    const destroyed = createReadStream(import.meta.filename);
+    destroyed.destroy();
+    for (const data of [missing, destroyed]) {
+      expect(await errorOf(axios.post('/a', data))).toMatchObject({
+        kind: 'network',
+        reason: 'ERR_REQUEST_BODY',
+      });
+    }
+    const refused = await setUp({ baseUrl: `http://127.0.0.1:${await deadPort()}` });
+    for (const send of [
+      (data: Readable) => refused.axios.post('/a', data),
+      (data: Readable) => axios.post('https://evil.example/', data),
+      (data: Readable) => axios.post('/a', data),
+    ]) {
+      const stream = createReadStream(import.meta.filename);
+      await send(stream).catch(() => undefined);
+      expect(stream.destroyed).toBe(true);
+    }
   });
 
   it("judges the address after a host's own interceptor, which sees clean errors too", async () => {

@@ -1,0 +1,20 @@
+import { ServiceRequestError } from '../errors/index.js';
+
+const DAY_MS = 86_400_000;
+
+/** A call's own time limit; undefined for none (0, null, undefined). Throws ServiceRequestError for what is no limit. */
+export function checkTimeout(timeout: unknown): number | undefined {
+  if (timeout === undefined || timeout === null || timeout === 0) return undefined;
+  if (typeof timeout === 'number' && timeout > 0 && timeout <= DAY_MS) return timeout;
+  throw new ServiceRequestError([
+    { property: 'timeout', message: `must be milliseconds from 1 to ${DAY_MS}` },
+  ]);
+}
+
+/** Throws ServiceRequestError for what is no AbortSignal. */
+export function checkSignal(signal: unknown): void {
+  if (signal === undefined || signal === null) return;
+  const { aborted, addEventListener } = Object(signal) as Partial<AbortSignal>;
+  if (typeof aborted === 'boolean' && typeof addEventListener === 'function') return;
+  throw new ServiceRequestError([{ property: 'signal', message: 'must be an AbortSignal' }]);
+}
