@@ -16,7 +16,10 @@ export class ExchangeProgress {
       if (pending) socket.once(secure ? 'secureConnect' : 'connect', () => this.#reach('sent'));
       else this.#reach('sent');
     });
-    request.on('response', () => this.#reach('answering'));
+  }
+
+  answering(): void {
+    this.#reach('answering');
   }
 
   #reach(phase: ExchangePhase): void {

@@ -54,7 +54,6 @@ class RunningExchange {
     this.progress.follow(outgoing);
     outgoing.on('response', (incoming) => this.onResponse(incoming));
     outgoing.on('error', (error) => this.fail(classify(error)));
-    outgoing.on('close', () => this.fail({ kind: 'reset' }));
     if (body instanceof Readable) {
       // Also one that had failed, or was closed, before it got here.
       finished(body, (error) => error && this.fail({ kind: 'network', reason: 'ERR_REQUEST_BODY' }));
@@ -72,12 +71,13 @@ class RunningExchange {
       port: url.port,
       path: url.pathname + url.search,
       method,
-      headers: { ...headers, ...framing(body) },
+      headers: body === undefined ? headers : { ...headers, ...framing(body) },
       agent,
     };
   }
 
   private onResponse(incoming: IncomingMessage): void {
+    this.progress.answering();
     const chunks: Buffer[] = [];
     let length = 0;
     incoming.on('data', (chunk: Buffer) => {
@@ -96,8 +96,6 @@ class RunningExchange {
     const encoding = incoming.headers['content-encoding'];
     if (!encoding || encoding.toLowerCase() === 'identity' || body.length === 0)
       return this.finish(incoming, body);
-    // The socket is done with its part; closing it must not fail what is being decompressed.
-    this.outgoing?.removeAllListeners('close');
     decode(body, encoding, this.request.maxResponseBytes).then(
       (decoded) => this.finish(incoming, decoded),
       (error: NodeJS.ErrnoException) => {

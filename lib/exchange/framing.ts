@@ -7,8 +7,7 @@ const LONGEST_TIMER_MS = 2 ** 31 - 1;
  * The headers that say where a request's body ends (RFC 9112, 6). Node sets them by itself for some methods only; a
  * body without them, on DELETE or GET, would be read as the next request on the connection.
  */
-export function framing(body: ExchangeRequest['body']): Record<string, string> {
-  if (body === undefined) return {};
+export function framing(body: NonNullable<ExchangeRequest['body']>): Record<string, string> {
   if (body instanceof Readable) return { 'transfer-encoding': 'chunked' };
   return { 'content-length': String(Buffer.byteLength(body)) };
 }

@@ -1,5 +1,6 @@
 import { type AxiosAdapter, type AxiosInstance, type InternalAxiosRequestConfig } from 'axios';
 import { discardBody, guardBody } from './body-stream.js';
+import { dropCredentials } from './credential-headers.js';
 import { checkSignal, checkTimeout } from './call-limits.js';
 import { type CallsInFlight } from './calls-in-flight.js';
 import { type Targets } from './targets.js';
@@ -38,8 +39,7 @@ export function authHeadersInterceptor(axios: AxiosInstance, parts: AuthHeadersP
       discardBody(config.data);
       throw error;
     }
-    config.headers.delete('authorization');
-    config.headers.delete(appTokenHeader);
+    dropCredentials(config.headers, appTokenHeader);
     const fresh = source.peekHeaders();
     return fresh ? attach(config, fresh) : attachLater(config, parts);
   };
@@ -94,6 +94,7 @@ function attach(
   config: InternalAxiosRequestConfig,
   headers: Readonly<Record<string, string>>,
 ): InternalAxiosRequestConfig {
-  for (const name in headers) config.headers.set(name, headers[name], true);
+  // Checked when they were configured or received, and nothing of that name is left.
+  for (const name in headers) config.headers[name] = headers[name];
   return config;
 }

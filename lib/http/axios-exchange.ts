@@ -60,7 +60,7 @@ async function send(
   const response = await axios.getAdapter('http')({
     url: url.href,
     method,
-    headers: new AxiosHeaders({ ...headers, ...framing(body) }),
+    headers: new AxiosHeaders(body === undefined ? headers : { ...headers, ...framing(body) }),
     data: body,
     httpAgent: agent,
     httpsAgent: agent,
@@ -85,7 +85,10 @@ async function send(
 function followedTransport({ protocol }: URL, progress: ExchangeProgress) {
   return {
     request: (options: RequestOptions, onResponse: (response: IncomingMessage) => void): ClientRequest => {
-      const request = (protocol === 'https:' ? https : http).request(options, onResponse);
+      const request = (protocol === 'https:' ? https : http).request(options, (response) => {
+        progress.answering();
+        onResponse(response);
+      });
       progress.follow(request);
       return request;
     },

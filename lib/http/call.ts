@@ -43,9 +43,9 @@ function toMethod(given: unknown = 'get'): string {
 
 function toHeaders(config: InternalAxiosRequestConfig): Record<string, string> {
   const headers: Record<string, string> = { 'accept-encoding': ACCEPTED_ENCODINGS };
-  for (const [name, value] of Object.entries(config.headers.toJSON())) {
+  for (const [name, value] of Object.entries(config.headers)) {
     const key = name.toLowerCase();
-    if (value === null || value === undefined || EXCHANGE_HEADERS.has(key)) continue;
+    if (value === null || value === undefined || value === false || EXCHANGE_HEADERS.has(key)) continue;
     const text = Array.isArray(value) ? value.join(', ') : String(value);
     if (/[^\t\x20-\x7e\x80-\xff]/.test(text)) {
       throw new ServiceRequestError([

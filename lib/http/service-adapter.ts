@@ -8,6 +8,7 @@ import { toCall, type Call } from './call.js';
 import { type CallObserver } from './call-observer.js';
 import { type CallRunner } from './call-runner.js';
 import { type CallsInFlight } from './calls-in-flight.js';
+import { dropCredentials } from './credential-headers.js';
 import { type Targets } from './targets.js';
 
 export interface ServiceAdapterParts {
@@ -40,8 +41,7 @@ export function serviceAdapter(parts: ServiceAdapterParts): AxiosAdapter {
       throw error;
     } finally {
       // The response goes to a host's own interceptors with its config, and from there perhaps into a log.
-      config.headers.delete('authorization');
-      config.headers.delete(parts.appTokenHeader);
+      dropCredentials(config.headers, parts.appTokenHeader);
       inFlight.end();
       cancelled?.stop();
     }
