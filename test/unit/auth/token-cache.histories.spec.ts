@@ -87,6 +87,8 @@ class WatchedSource implements TokenSource {
       this.violations.push(`${scope} was asked for too early`);
   }
 
+  #limitedInARow = 0;
+
   #issue(scope: string, { lifetime, delay }: { lifetime: number; delay: number }): TokenGrant {
     const accessToken = `${scope}-${this.#next}-${this.issued.size}`;
     this.issued.set(accessToken, {
@@ -96,6 +98,7 @@ class WatchedSource implements TokenSource {
       wall: this.clock.now() - delay,
     });
     this.#last.set(scope, accessToken);
+    this.#limitedInARow = 0;
     return { accessToken, tokenType: 'bearer', scope, expiresIn: lifetime };
   }
 
@@ -108,7 +111,11 @@ class WatchedSource implements TokenSource {
       limited: () =>
         new ServiceTokenError({ code: 'token_rate_limited', status: 429, retryAfter: 4, message: '429' }),
     }[kind]();
-    if (kind === 'limited') this.heldUntil = this.clock.monotonic() + 4_000;
+    if (kind === 'limited') {
+      this.#limitedInARow += 1;
+      const leastMs = Math.min(3_000 * 2 ** (this.#limitedInARow - 1), 30_000);
+      this.heldUntil = Math.max(this.heldUntil, this.clock.monotonic() + Math.max(4_000, leastMs));
+    }
     this.failures.set(error, this.clock.monotonic());
     return error;
   }

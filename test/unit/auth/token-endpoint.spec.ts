@@ -1,14 +1,21 @@
 import { Agent } from 'node:http';
+import * as https from 'node:https';
 import { inspect } from 'node:util';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { type TokenGrant } from '../../../lib/auth/access-token.js';
 import { ClientSecret } from '../../../lib/auth/client-secret.js';
 import { TokenCache } from '../../../lib/auth/token-cache.js';
-import { TokenEndpoint } from '../../../lib/auth/token-endpoint.js';
+import { type EndpointIdentity, TokenEndpoint } from '../../../lib/auth/token-endpoint.js';
 import { systemClock } from '../../../lib/config/clock.js';
 import { Secret } from '../../../lib/config/secret.js';
-import { ServiceConnectionError, ServiceTokenError } from '../../../lib/errors/index.js';
+import {
+  ServiceCertificateError,
+  ServiceConnectionError,
+  ServiceTokenError,
+} from '../../../lib/errors/index.js';
 import { exchange } from '../../../lib/exchange/exchange.js';
+import { createAuthority, type Authority, type Issued } from '../../helpers/certificates.js';
+import { mtlsServer } from '../tls/mtls-server.js';
 import { FakeClock } from './fakes.js';
 import { type ArrivedRequest, granted, type ServerAnswer, tokenServer } from './token-server.js';
 
@@ -148,6 +155,154 @@ describe('an answer that is no token', () => {
     const reason = new Error('changed my mind');
     setTimeout(() => controller.abort(reason), 20);
     await expect(waiting).rejects.toBe(reason);
+  });
+});
+
+describe('what an error says', () => {
+  /** An endpoint that does not get as far as an answer of a token. */
+  async function messageOf(tokenUrl: string, agent: Agent = new Agent()): Promise<string> {
+    const clock = new FakeClock();
+    const clientSecret = new ClientSecret(
+      { clientSecret: async () => new Secret(SECRET), clientSecretCanChange: false },
+      clock,
+    );
+    const endpoint = new TokenEndpoint({
+      tokenUrl,
+      clientId: CLIENT_ID,
+      clientSecret,
+      exchange,
+      agent: () => agent,
+      clock,
+    });
+    cleanUp.push(() => agent.destroy());
+    return (await failure(endpoint.request('api', CONTEXT))).message;
+  }
+
+  it('refused, unknown host: names it and the options with its address', async () => {
+    const expected =
+      /check urls\.authUrl \(SERVICE_AUTH_URL\) or urls\.sandboxAuthUrl \(SERVICE_SANDBOX_AUTH_URL\)/;
+    const refused = await messageOf('http://127.0.0.1:1/oauth2/token');
+    expect(refused).toMatch(/at 127\.0\.0\.1:1 .*refused, ECONNREFUSED/);
+    expect(refused).toMatch(expected);
+    const unknown = await messageOf('http://auth.invalid/oauth2/token');
+    expect(unknown).toMatch(/at auth\.invalid .*dns/);
+    expect(unknown).toMatch(expected);
+  });
+
+  it('not trusted, or not the host: names what it is verified against', async () => {
+    const authority = await createAuthority();
+    const live = await mtlsServer(authority, { demandCertificate: false });
+    cleanUp.push(() => live.close());
+    const expected = /verified against Node's public roots and tls\.chain \(SERVICE_TLS_CHAIN/;
+    expect(await messageOf(live.url, new https.Agent())).toMatch(expected);
+    const named = new https.Agent({ ca: authority.chain, servername: 'elsewhere.example' });
+    const message = await messageOf(live.url, named);
+    expect(message).toMatch(/ERR_TLS_CERT_ALTNAME_INVALID/);
+    expect(message).toMatch(expected);
+  });
+
+  it('a certificate that it asks for and is not shown: names oauth.mtls', async () => {
+    const authority = await createAuthority();
+    const live = await mtlsServer(authority);
+    cleanUp.push(() => live.close());
+    expect(await messageOf(live.url, new https.Agent({ ca: authority.chain }))).toMatch(/set oauth\.mtls/);
+  });
+
+  it('a proxy that fails: names http.proxy', async () => {
+    const agent = new Agent();
+    agent.createConnection = () => {
+      throw Object.assign(new Error('407'), { code: 'ERR_PROXY_TUNNEL_407' });
+    };
+    const message = await messageOf('http://127.0.0.1:1/oauth2/token', agent);
+    expect(message).toMatch(/ERR_PROXY_TUNNEL_407.*check http\.proxy/);
+  });
+
+  it.each([404, 405])('HTTP %d: names the address, without the path', async (status) => {
+    const { request } = await setUp({ answer: () => ({ status }) });
+    expect((await failure(request())).message).toMatch(/urls\.authUrl .*without \/oauth2\/token/);
+  });
+});
+
+describe('with oauth.mtls', () => {
+  interface Shown {
+    authority: Authority;
+    /** The only one that the endpoint accepts. */
+    accepted?: Issued;
+    first: Issued;
+    /** What is in use after the identity was read again. */
+    second?: Issued;
+  }
+
+  const summary = ({ x509, certificate }: Issued) => ({
+    subject: x509.subject,
+    issuer: x509.issuer,
+    fingerprint256: certificate.slice(100, 150),
+    validFrom: x509.notBefore,
+    validTo: x509.notAfter,
+  });
+
+  async function setUpMtls({ authority, accepted, first, second }: Shown) {
+    const live = await mtlsServer(authority, {
+      onRequest: (_request, response) =>
+        response.setHeader('content-type', 'application/json').end(JSON.stringify(granted('api').body)),
+    });
+    // To a certificate it does not trust, Node's server says nothing: a missing one is what brings an alert.
+    const agentOf = (issued: Issued) =>
+      issued === accepted
+        ? new https.Agent({ cert: issued.certificate, key: issued.key, ca: authority.chain })
+        : new https.Agent({ ca: authority.chain });
+    let shown = first;
+    const refused: unknown[] = [];
+    const identity: EndpointIdentity = {
+      get certificate() {
+        return summary(shown);
+      },
+      reloadAfterRefusal: async (certificate) => {
+        refused.push(certificate?.subject);
+        shown = second ?? first;
+        return second !== undefined;
+      },
+    };
+    const clock = new FakeClock();
+    const endpoint = new TokenEndpoint({
+      tokenUrl: `${live.url}/oauth2/token`,
+      clientId: CLIENT_ID,
+      clientSecret: new ClientSecret(
+        { clientSecret: async () => new Secret(SECRET), clientSecretCanChange: false },
+        clock,
+      ),
+      exchange,
+      agent: () => agentOf(shown),
+      identity,
+      clock,
+    });
+    cleanUp.push(() => live.close());
+    return { live, refused, request: () => endpoint.request('api', CONTEXT) };
+  }
+
+  it('a certificate that is refused is read again once, and the request made again with another one', async () => {
+    const authority = await createAuthority();
+    const [first, second] = await Promise.all([authority.client('old'), authority.client('new')]);
+    const { live, refused, request } = await setUpMtls({ authority, accepted: second, first, second });
+    expect(await request()).toMatchObject({ accessToken: 'token' });
+    expect(refused).toEqual(['CN=old']);
+    expect(live.subjects).toEqual(['new']);
+  });
+
+  it('with none other, or another that is refused too: an error that names it', async () => {
+    const authority = await createAuthority();
+    const [first, second] = await Promise.all([authority.client('old'), authority.client('new')]);
+    for (const [after, named] of [
+      [undefined, 'CN=old'],
+      [second, 'CN=new'],
+    ] as const) {
+      const { refused, request } = await setUpMtls({ authority, first, second: after });
+      const error = await failure(request());
+      expect(error).toBeInstanceOf(ServiceCertificateError);
+      expect(error).toMatchObject({ code: 'certificate_refused', certificate: { subject: named } });
+      expect(error.message).toMatch(/ALERT|EPROTO/);
+      expect(refused).toEqual(['CN=old']);
+    }
   });
 });
 
