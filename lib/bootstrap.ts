@@ -44,7 +44,10 @@ export async function bootstrap(
     clock: systemClock,
     log: (level, message) => logger[level](message),
   });
-  const certificates = [...opened.faults, ...missingCertificate(resolution, opened.identity)];
+  // What is malformed as an option was reported as one.
+  const reported = new Set(resolution.faults.map(({ option }) => option));
+  const unusable = opened.faults.filter(({ option }) => !reported.has(option));
+  const certificates = [...unusable, ...missingCertificate(resolution, opened.identity)];
   const ambiguous = new Set(variables.faults.map(({ option }) => option));
   const options = [...variables.faults, ...resolution.faults.filter(({ option }) => !ambiguous.has(option))];
   if (options.length + certificates.length > 0 || !resolution.options || !opened.identity) {

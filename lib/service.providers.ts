@@ -67,7 +67,7 @@ export const serviceProviders: Provider[] = [
         telemetry,
         warn: (message) => new Logger(moduleLabel(options.name)).warn(message),
         agent: () => agents.token(options.addresses.tokenUrl ?? ''),
-        binding: () => (bound ? identity.certificate?.fingerprint256 : undefined),
+        identity: bound ? identity : undefined,
       });
       // RFC 8705, 3: a token got with one certificate is refused together with another.
       if (bound) identity.onChange(({ certificateChanged }) => certificateChanged && tokens?.invalidateAll());

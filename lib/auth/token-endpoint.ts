@@ -1,11 +1,13 @@
 import { type Agent } from 'node:http';
 import { type Clock } from '../config/clock.js';
 import { type Secret } from '../config/secret.js';
-import { ServiceConnectionError, ServiceTokenError } from '../errors/index.js';
+import { type CertificateSummary, ServiceTokenError } from '../errors/index.js';
 import { type Exchange, ExchangeFault, type ExchangeResponse } from '../exchange/exchange.types.js';
 import { parseRetryAfter } from '../exchange/retry-after.js';
+import { certificateRefusedError } from '../tls/index.js';
 import { type TokenGrant, type TokenRequestContext, type TokenSource } from './access-token.js';
 import { type ClientSecret, type SecretReading } from './client-secret.js';
+import { tokenConnectionError } from './endpoint-fault.js';
 import { LONGEST_HOLD_S } from './endpoint-hold.js';
 import { isJsonObject, parseJson } from './json.js';
 import { RefusedSecrets } from './refused-secrets.js';
@@ -25,7 +27,23 @@ export interface TokenEndpointOptions {
   exchange: Exchange;
   /** Asked at each request: a reloaded certificate may have brought another one. */
   agent: () => Agent;
+  /** With `oauth.mtls`: the identity that the endpoint is shown. */
+  identity?: EndpointIdentity;
   clock: Clock;
+}
+
+/** The client identity as the endpoint's requests need it. */
+export interface EndpointIdentity {
+  readonly certificate?: CertificateSummary;
+  /** Reads it again; true where another certificate than the refused one is in use now. */
+  reloadAfterRefusal(refused: CertificateSummary | undefined): Promise<boolean>;
+}
+
+/** How long an attempt may take. */
+interface Limits {
+  /** On the monotonic clock. */
+  end: number;
+  signal: AbortSignal;
 }
 
 /**
@@ -46,16 +64,16 @@ export class TokenEndpoint implements TokenSource {
   /**
    * @param scope a checked one
    * @throws ServiceTokenError where the endpoint grants no token or answers in a way that breaks the specification;
-   * ServiceConnectionError where there is no whole answer
+   * ServiceConnectionError where there is no whole answer; ServiceCertificateError where it refuses our certificate
    */
   async request(scope: string, context: TokenRequestContext): Promise<TokenGrant> {
     const { clientSecret, clock } = this.#options;
+    const { signal } = context;
     const end = clock.monotonic() + Math.min(context.timeoutMs, DEADLINE_MS);
-    const post = (secrets: Secret[]): Promise<TokenGrant> =>
-      this.#post(scope, secrets, end - clock.monotonic(), context.signal);
+    const post = (secrets: Secret[]): Promise<TokenGrant> => this.#post(scope, secrets, { end, signal });
 
     const first = await this.#readSecret(scope);
-    context.signal.throwIfAborted();
+    signal.throwIfAborted();
     try {
       return await post([first.secret]);
     } catch (error) {
@@ -64,7 +82,7 @@ export class TokenEndpoint implements TokenSource {
       if (!clientSecret.canChange) throw error;
       const second = await clientSecret.readAfter(first).catch(() => first);
       if (second.secret.reveal() === first.secret.reveal()) throw error;
-      context.signal.throwIfAborted();
+      signal.throwIfAborted();
       return await post([second.secret, first.secret]).catch((again: unknown) => {
         if (isRefusedSecret(again)) this.#refused.remember(second.secret, scope, again);
         throw again;
@@ -85,16 +103,36 @@ export class TokenEndpoint implements TokenSource {
   }
 
   /** @param secrets the one to send, and others that an answer must not show */
-  async #post(scope: string, secrets: Secret[], timeoutMs: number, signal: AbortSignal): Promise<TokenGrant> {
-    const { clientId, exchange, agent, clock } = this.#options;
+  async #post(scope: string, secrets: Secret[], limits: Limits): Promise<TokenGrant> {
     const form = new URLSearchParams({
       grant_type: 'client_credentials',
-      client_id: clientId,
+      client_id: this.#options.clientId,
       client_secret: secrets[0]?.reveal() ?? '',
       scope,
     });
-    const body = Buffer.from(form.toString());
-    const response = await exchange({
+    const response = await this.#send(Buffer.from(form.toString()), limits);
+    return this.#readAnswer(response, scope, secrets, this.#options.clock.now());
+  }
+
+  /** Once more where our certificate was refused and another one is in use by now. */
+  async #send(body: Buffer, limits: Limits, isLast = false): Promise<ExchangeResponse> {
+    const { identity } = this.#options;
+    const certificate = identity?.certificate;
+    try {
+      return await this.#exchange(body, limits);
+    } catch (error) {
+      if (!(error instanceof ExchangeFault)) throw error;
+      if (!identity || !error.certificateRefused) throw tokenConnectionError(this.#url, error);
+      const isOther = !isLast && (await identity.reloadAfterRefusal(certificate));
+      limits.signal.throwIfAborted();
+      if (!isOther) throw certificateRefusedError(certificate, error.reason);
+      return this.#send(body, limits, true);
+    }
+  }
+
+  #exchange(body: Buffer, { end, signal }: Limits): Promise<ExchangeResponse> {
+    const { exchange, agent, clock } = this.#options;
+    return exchange({
       url: this.#url,
       method: 'POST',
       headers: {
@@ -104,13 +142,10 @@ export class TokenEndpoint implements TokenSource {
       },
       body,
       agent: agent(),
-      timeoutMs,
+      timeoutMs: end - clock.monotonic(),
       maxResponseBytes: MAX_RESPONSE_BYTES,
       signal,
-    }).catch((error: unknown) => {
-      throw error instanceof ExchangeFault ? this.#connectionError(error) : error;
     });
-    return this.#readAnswer(response, scope, secrets, clock.now());
   }
 
   #readAnswer(
@@ -125,25 +160,11 @@ export class TokenEndpoint implements TokenSource {
       return readTokenResponse(json, scope, status);
     }
     if (status >= 300 && status < 400) {
-      throw this.#connectionError({ kind: 'redirect', reason: `HTTP_${status}` });
+      throw tokenConnectionError(this.#url, { kind: 'redirect', reason: `HTTP_${status}` });
     }
     const seconds = parseRetryAfter(headers['retry-after'], now);
     const retryAfter = seconds === undefined ? undefined : Math.min(seconds, LONGEST_HOLD_S);
     throw tokenRefusal({ status, json, scope, retryAfter, secrets });
-  }
-
-  #connectionError({ kind, reason }: Pick<ExchangeFault, 'kind' | 'reason'>): ServiceConnectionError {
-    const hint =
-      kind === 'redirect'
-        ? '; redirects are not followed, check the address (urls.authUrl or urls.sandboxAuthUrl)'
-        : '';
-    return new ServiceConnectionError({
-      kind,
-      message: `No token: the token endpoint gave no usable answer (${kind}${reason ? `, ${reason}` : ''})${hint}`,
-      method: 'POST',
-      path: this.#url.pathname,
-      reason,
-    });
   }
 }
 

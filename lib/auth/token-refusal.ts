@@ -20,6 +20,10 @@ const CHECK_CREDENTIALS =
   'application of this environment, and that OAuth is enabled for it. A secret can be retrieved from the dashboard ' +
   'once: retrieving or generating another one invalidates the one before.';
 
+const CHECK_ADDRESS =
+  'Check the address: urls.authUrl (SERVICE_AUTH_URL) or urls.sandboxAuthUrl (SERVICE_SANDBOX_AUTH_URL), which is ' +
+  'without /oauth2/token.';
+
 /** The error for an answer that grants no token (RFC 6749, 5.2). */
 export function tokenRefusal({ status, json, scope, retryAfter, secrets }: RefusedAnswer): ServiceTokenError {
   const revealed = secrets.map((secret) => secret.reveal());
@@ -43,9 +47,14 @@ export function tokenRefusal({ status, json, scope, retryAfter, secrets }: Refus
     const message = `The token endpoint is not available (${said})`;
     return new ServiceTokenError({ ...details, code: 'token_unavailable', message });
   }
-  const hint = isCredentialRefusal({ status, error }) ? `. ${CHECK_CREDENTIALS}` : '';
-  const message = `The token endpoint refused a token for this scope (${said})${hint}`;
+  const hint = hintFor(status, error);
+  const message = `The token endpoint refused a token for this scope (${said})${hint ? `. ${hint}` : ''}`;
   return new ServiceTokenError({ ...details, code: 'token_refused', message });
+}
+
+function hintFor(status: number, error: string | undefined): string | undefined {
+  if (isCredentialRefusal({ status, error })) return CHECK_CREDENTIALS;
+  return status === 404 || status === 405 ? CHECK_ADDRESS : undefined;
 }
 
 /** Whether another secret may help. */

@@ -17,6 +17,7 @@ const TRANSIENT: ReadonlySet<ConnectionErrorKind> = new Set([
   'refused',
   'dns',
   'protocol',
+  'proxy',
   'network',
 ]);
 
@@ -108,7 +109,10 @@ export class TokenRequest {
 }
 
 function isTransient(error: unknown): boolean {
-  if (error instanceof ServiceConnectionError) return TRANSIENT.has(error.kind);
+  if (error instanceof ServiceConnectionError) {
+    // A proxy that says 4xx will say it again, and a wrong password may lock the account.
+    return TRANSIENT.has(error.kind) && !(error.kind === 'proxy' && /_4\d\d$/.test(error.reason ?? ''));
+  }
   return (
     error instanceof ServiceTokenError &&
     ['token_unavailable', 'token_rate_limited', 'client_secret_unavailable'].includes(error.code)

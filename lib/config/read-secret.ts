@@ -1,12 +1,12 @@
-import { readFile } from 'node:fs/promises';
 import { type ConfigurationFault } from '../errors/index.js';
 import { type SecretValue } from './options.js';
+import { readRegularFile } from './read-file.js';
 import { Secret } from './secret.js';
 
 /** A secret's text; from a file without the one newline that editors and `echo` put at its end. */
 export async function readSecret(value: SecretValue): Promise<Secret> {
   if (typeof value === 'string') return new Secret(value);
-  const text = await readFile(value.file, 'utf8');
+  const text = (await readRegularFile(value.file)).toString('utf8');
   return new Secret(text.replace(/\r?\n$/, ''));
 }
 

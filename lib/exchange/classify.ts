@@ -32,7 +32,8 @@ const KINDS: Readonly<Record<string, ConnectionErrorKind>> = {
 /** Node's, OpenSSL's or the system's error as one of our kinds. Only its code is kept, never its text. */
 export function classify(error: unknown): Classified {
   const { code, message } = describe(error);
-  const certificateRefused = isCertificateAlert(code, message);
+  // A proxy's complaint about a certificate is not about the one that the service is shown.
+  const certificateRefused = !code?.startsWith('ERR_PROXY_') && isCertificateAlert(code, message);
   return { kind: kindOf(code, message), reason: reasonOf(code, message), certificateRefused };
 }
 

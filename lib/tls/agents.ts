@@ -1,14 +1,18 @@
-import { Agent } from 'node:http';
+import { type Agent } from 'node:http';
+import { type Clock, systemClock } from '../config/clock.js';
 import { type ClientIdentity } from './client-identity.js';
+import { PlainAgent } from './plain-agent.js';
 
 /** The agents of one module: TLS with its identity, and plain http, which addresses may name on loopback only. */
 export class Agents {
   readonly #identity: ClientIdentity;
-  readonly #plain: Agent;
+  readonly #plain: PlainAgent;
+  readonly #clock: Clock;
 
-  constructor(identity: ClientIdentity, maxSockets: number) {
+  constructor(identity: ClientIdentity, maxSockets: number, clock: Clock = systemClock) {
     this.#identity = identity;
-    this.#plain = new Agent({ keepAlive: true, scheduling: 'lifo', maxSockets });
+    this.#plain = new PlainAgent(maxSockets);
+    this.#clock = clock;
   }
 
   /** For a call of the API. */
@@ -21,9 +25,11 @@ export class Agents {
     return address.startsWith('https:') ? this.#identity.tokenAgent : this.#plain;
   }
 
-  /** Closes idle connections at once, those of calls in flight after `graceMs` at the latest. */
+  /**
+   * Closes idle connections at once, those of calls in flight after `graceMs` at the latest. Resolves as soon as no
+   * connection is left.
+   */
   async close(graceMs = 0): Promise<void> {
-    this.#plain.destroy();
-    await this.#identity.close(graceMs);
+    await Promise.all([this.#plain.close(graceMs, this.#clock), this.#identity.close(graceMs)]);
   }
 }

@@ -53,8 +53,8 @@ function checkCertificates(contents: PemContents, purpose: 'certificate' | 'chai
   } else if (hasKey) {
     const what = foreign[0]?.what ?? 'a private key';
     found.push(fault(input, `${nameOf(input)} holds ${what} where ${EXPECTED[purpose]} is expected.`));
-  } else if (certificates.length === 0 && foreign.length > 0) {
-    found.push(foreignFault(contents, purpose));
+  } else if (foreign.length > 0) {
+    found.push(...foreignFaults(contents, purpose));
   } else if (certificates.length === 0 && found.length === 0) {
     found.push(
       fault(
@@ -68,7 +68,8 @@ function checkCertificates(contents: PemContents, purpose: 'certificate' | 'chai
 
 function checkKeys(contents: PemContents): ConfigurationFault[] {
   const { input, certificates, keys, foreign, faults } = contents;
-  if (keys.length === 1 || faults.length > 0) return faults;
+  if (faults.length > 0) return faults;
+  if (keys.length === 1) return foreignFaults(contents, 'key');
   if (keys.length > 1) {
     return [
       fault(
@@ -77,7 +78,7 @@ function checkKeys(contents: PemContents): ConfigurationFault[] {
       ),
     ];
   }
-  if (foreign.length > 0) return [foreignFault(contents, 'key')];
+  if (foreign.length > 0) return foreignFaults(contents, 'key');
   if (certificates.length > 0)
     return [fault(input, `${nameOf(input)} holds a certificate where the private key is expected.`)];
   return [
@@ -85,10 +86,16 @@ function checkKeys(contents: PemContents): ConfigurationFault[] {
   ];
 }
 
-function foreignFault({ input, foreign: [format] }: PemContents, purpose: Purpose): ConfigurationFault {
-  return fault(
-    input,
-    `${nameOf(input)} holds ${format.what}, not ${EXPECTED[purpose]} as PEM. ${format.remedy}`,
+/** One for each kind of block that does not belong there. */
+function foreignFaults(
+  { input, certificates, keys, foreign }: PemContents,
+  purpose: Purpose,
+): ConfigurationFault[] {
+  const isBeside = (purpose === 'key' ? keys : certificates).length > 0;
+  const rest = isBeside ? `beside ${EXPECTED[purpose]}` : `not ${EXPECTED[purpose]} as PEM`;
+  const formats = new Map(foreign.map((format) => [format.what, format]));
+  return [...formats.values()].map(({ what, remedy }) =>
+    fault(input, `${nameOf(input)} holds ${what}${isBeside ? ' ' : ', '}${rest}. ${remedy}`),
   );
 }
 

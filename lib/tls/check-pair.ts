@@ -1,6 +1,6 @@
 import { type KeyObject } from 'node:crypto';
 import { type ConfigurationFault } from '../errors/index.js';
-import { fault, nameOf } from './input.js';
+import { fault, nameOf, type ReadInput } from './input.js';
 import { type ParsedCertificate, type PemContents } from './pem-contents.js';
 import { describeCertificate, summarize } from './summary.js';
 
@@ -14,7 +14,8 @@ export function checkPair(
   chain: PemContents | undefined,
 ): ConfigurationFault | undefined {
   const [first, ...rest] = certificate.certificates;
-  if (first.x509.checkPrivateKey(key)) return undefined;
+  const inChain = chain?.certificates.find(({ x509 }) => x509.checkPrivateKey(key));
+  if (first.x509.checkPrivateKey(key)) return chain && inChain && notAnAnchor(chain.input, inChain);
 
   const place = rest.findIndex(({ x509 }) => x509.checkPrivateKey(key));
   if (place >= 0) {
@@ -23,7 +24,7 @@ export function checkPair(
       `${nameOf(certificate.input)} begins with a certificate of the chain, ${name(first)}; the application certificate, ${name(rest[place])}, comes at place ${place + 2}. Put the application certificate first.`,
     );
   }
-  if (chain?.certificates.some(({ x509 }) => x509.checkPrivateKey(key))) {
+  if (chain && inChain) {
     return fault(
       certificate.input,
       `${nameOf(certificate.input)} holds another certificate than that of the private key, which stands in ${chain.input.option}${chain.input.path ? ` (${chain.input.path})` : ''}: application certificate and chain are swapped. Exchange the two.`,
@@ -38,5 +39,12 @@ export function checkPair(
   return fault(
     privateKey.input,
     `${nameOf(privateKey.input)} holds the key of another certificate, not of ${name(first)}. Take key and certificate from the same download of the developer portal.`,
+  );
+}
+
+function notAnAnchor(input: ReadInput, certificate: ParsedCertificate): ConfigurationFault {
+  return fault(
+    input,
+    `${nameOf(input)} holds the application certificate itself, ${name(certificate)}: whoever has its key could pose as the service. Put the service's public chain from the developer portal there, and nothing else.`,
   );
 }

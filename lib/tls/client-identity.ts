@@ -5,12 +5,13 @@ import { type Secret } from '../config/secret.js';
 import { type CertificateSummary, type ConfigurationFault } from '../errors/index.js';
 import { ExpiryWatch } from './expiry-watch.js';
 import { IdentityAgent } from './identity-agent.js';
+import { describeChange, isOtherCertificate, lostParts } from './identity-changes.js';
 import { IdentityWatch } from './identity-watch.js';
 import { checkIdentity, type LoadedIdentity } from './load-identity.js';
 import { type Log } from './log.js';
+import { RepeatableRun } from './repeatable-run.js';
 import { readSnapshot, type IdentitySnapshot } from './snapshot.js';
-import { describeCertificate } from './summary.js';
-import { date, daysLeft } from './validity.js';
+import { daysLeft } from './validity.js';
 
 export interface ClientIdentitySettings {
   tls: TlsSettings;
@@ -50,12 +51,8 @@ const RETRY_BAD_MS = 60_000;
 /** Many calls are refused at the same moment: their common cause is looked into once. */
 const REFUSAL_MEMORY_MS = 10_000;
 
-/** A vault that answers with nothing must not turn a module with a certificate into one without. */
-const CERTIFICATE_LOST: ConfigurationFault = {
-  option: 'tls.certificate',
-  message:
-    'is missing: the tls function returned none, and there was one before. Look at its vault or store.',
-};
+/** What was read, numbered in the order in which the readings began. */
+type Reading = IdentitySnapshot & { number: number };
 
 /** The client identity of one module: two stable agents, followed inputs, and what health wants to know. */
 export class ClientIdentity {
@@ -68,13 +65,16 @@ export class ClientIdentity {
   readonly #apiAgent: IdentityAgent;
   readonly #tokenAgent: IdentityAgent;
   readonly #expiry: ExpiryWatch;
-  readonly #watch?: IdentityWatch<IdentitySnapshot>;
+  readonly #watch?: IdentityWatch<Reading>;
+  readonly #reloading = new RepeatableRun(() => this.#reload());
   readonly #listeners = new Set<(change: IdentityChange) => void>();
-  #digest: string;
-  #certificate?: CertificateSummary;
+  #inUse: LoadedIdentity;
   #fault?: { at: Date; faults: ConfigurationFault[]; digest: string };
-  #reloading?: Promise<boolean>;
+  #readings = 0;
+  /** Number of the last reading that was taken. */
+  #taken = 0;
   #refusedAt = -Infinity;
+  #reloadedAfterRefusal?: Promise<boolean>;
   #cancelRetry?: () => void;
   #closed = false;
 
@@ -102,8 +102,7 @@ export class ClientIdentity {
     this.#settings = settings;
     this.#apiAgent = this.httpsAgent = new IdentityAgent(loaded.apiContext, { maxSockets, proxy });
     this.#tokenAgent = this.tokenAgent = new IdentityAgent(loaded.tokenContext, { maxSockets, proxy });
-    this.#digest = loaded.digest;
-    this.#certificate = loaded.certificate;
+    this.#inUse = loaded;
     this.#expiry = new ExpiryWatch(clock, log);
     this.#expiry.watch(loaded.certificate);
     if (tls.reload && canChange(tls)) {
@@ -111,20 +110,20 @@ export class ClientIdentity {
       const pollMs = settings.pollMs ?? (asked ? FUNCTION_POLL_MS : FILE_POLL_MS);
       // A function returns whole values, and one that issues a certificate at each call would never come to rest.
       const quietMs = asked ? 0 : QUIET_MS;
-      const read = () => readSnapshot(tls, clock);
-      const onQuiet = (snapshot: IdentitySnapshot) => void this.#take(snapshot);
+      const read = () => this.#read();
+      const onQuiet = (reading: Reading) => this.#take(reading);
       this.#watch = new IdentityWatch({ pollMs, quietMs, clock, read, onQuiet }, loaded.digest);
     }
   }
 
   /** The application certificate in use. */
   get certificate(): CertificateSummary | undefined {
-    return this.#certificate;
+    return this.#inUse.certificate;
   }
 
   get status(): IdentityStatus {
     const now = this.#settings.clock.now();
-    const certificate = this.#certificate;
+    const { certificate } = this.#inUse;
     const status: IdentityStatus = { healthy: !certificate || now < certificate.validTo.getTime() };
     if (certificate) Object.assign(status, { certificate, daysLeft: daysLeft(certificate, now) });
     if (this.#fault) status.lastReloadFault = { at: this.#fault.at, faults: this.#fault.faults };
@@ -138,12 +137,14 @@ export class ClientIdentity {
   }
 
   /**
-   * Reads the files again (asks the function again), checks everything and swaps. True: another identity is in use
-   * now. A bad one is logged once, shows in {@link status}, and the last good one stays. Never rejects.
+   * Reads the files again (asks the function again), checks everything and swaps; the reading begins after this call.
+   * True: another identity is in use now. A bad one is logged once, shows in {@link status}, and the last good one
+   * stays. Never rejects.
    */
-  reload(): Promise<boolean> {
-    this.#reloading ??= this.#reload().finally(() => (this.#reloading = undefined));
-    return this.#reloading;
+  async reload(): Promise<boolean> {
+    const before = this.#inUse;
+    await this.#reloading.request();
+    return this.#inUse.digest !== before.digest;
   }
 
   /**
@@ -154,9 +155,11 @@ export class ClientIdentity {
     if (this.#isOther(refused)) return true;
     const { tls, clock } = this.#settings;
     if (!tls.reload || !canChange(tls)) return false;
-    if (!this.#reloading && clock.monotonic() - this.#refusedAt < REFUSAL_MEMORY_MS) return false;
-    this.#refusedAt = clock.monotonic();
-    await this.reload();
+    if (clock.monotonic() - this.#refusedAt >= REFUSAL_MEMORY_MS) {
+      this.#refusedAt = clock.monotonic();
+      this.#reloadedAfterRefusal = this.reload();
+    }
+    await this.#reloadedAfterRefusal;
     return this.#isOther(refused);
   }
 
@@ -171,40 +174,48 @@ export class ClientIdentity {
     await Promise.all([this.#apiAgent.close(graceMs, clock), this.#tokenAgent.close(graceMs, clock)]);
   }
 
-  async #reload(): Promise<boolean> {
-    const snapshot = await readSnapshot(this.#settings.tls, this.#settings.clock);
-    this.#watch?.settle(snapshot.digest);
-    return this.#take(snapshot);
+  async #read(): Promise<Reading> {
+    this.#readings += 1;
+    const number = this.#readings;
+    const { tls, clock } = this.#settings;
+    return { ...(await readSnapshot(tls, clock)), number };
   }
 
-  #take(snapshot: IdentitySnapshot): boolean {
-    const { clock, offerToTokenEndpoint } = this.#settings;
-    if (this.#closed) return false;
-    if (snapshot.digest === this.#digest) {
+  async #reload(): Promise<void> {
+    const reading = await this.#read();
+    if (reading.number > this.#taken) this.#watch?.settle(reading.digest);
+    this.#take(reading);
+  }
+
+  #take(reading: Reading): void {
+    // Overtaken: what it saw may have been replaced since.
+    if (this.#closed || reading.number < this.#taken) return;
+    this.#taken = reading.number;
+    if (reading.digest === this.#inUse.digest) {
       this.#fault = undefined;
       this.#cancelRetry?.();
-      return false;
+      return;
     }
-    const result = checkIdentity(snapshot, clock.now(), offerToTokenEndpoint);
-    const lost = this.#certificate && result.identity && !result.identity.certificate;
-    if (lost || !result.identity) this.#keepLastGood(snapshot, lost ? [CERTIFICATE_LOST] : result.faults);
-    else this.#swap(result.identity, result.warnings);
-    return result.identity !== undefined && !lost;
+    const { clock, offerToTokenEndpoint } = this.#settings;
+    const { identity, faults, warnings } = checkIdentity(reading, clock.now(), offerToTokenEndpoint);
+    const lost = identity ? lostParts(this.#inUse, identity) : [];
+    if (identity && lost.length === 0) this.#swap(identity, warnings);
+    else this.#keepLastGood(reading, [...faults, ...lost]);
   }
 
   #swap(loaded: LoadedIdentity, warnings: readonly string[]): void {
-    const before = this.#certificate;
-    this.#digest = loaded.digest;
-    this.#certificate = loaded.certificate;
+    const before = this.#inUse;
+    const { certificate } = loaded;
+    this.#inUse = loaded;
     this.#fault = undefined;
     this.#cancelRetry?.();
     this.#apiAgent.use(loaded.apiContext);
     this.#tokenAgent.use(loaded.tokenContext);
     for (const warning of warnings) this.#settings.log('warn', warning);
-    this.#settings.log('log', swapped(loaded.certificate));
-    this.#expiry.watch(loaded.certificate);
-    const certificateChanged = before?.fingerprint256 !== loaded.certificate?.fingerprint256;
-    for (const listener of this.#listeners) listener({ certificate: loaded.certificate, certificateChanged });
+    this.#settings.log('log', describeChange(before, loaded));
+    this.#expiry.watch(certificate);
+    const certificateChanged = isOtherCertificate(before.certificate, certificate);
+    for (const listener of this.#listeners) listener({ certificate, certificateChanged });
   }
 
   #keepLastGood({ digest }: IdentitySnapshot, faults: ConfigurationFault[]): void {
@@ -219,7 +230,7 @@ export class ClientIdentity {
   }
 
   #isOther(refused: CertificateSummary | undefined): boolean {
-    return this.#certificate?.fingerprint256 !== refused?.fingerprint256;
+    return isOtherCertificate(this.#inUse.certificate, refused);
   }
 }
 
@@ -229,10 +240,4 @@ function canChange({ source }: TlsSettings): boolean {
     typeof source === 'function' ||
     Object.values(source).some((input: TlsInputs[keyof TlsInputs]) => input && 'file' in input.value)
   );
-}
-
-function swapped(certificate: CertificateSummary | undefined): string {
-  return certificate
-    ? `A new application certificate is in use: ${describeCertificate(certificate)}, valid until ${date(certificate.validTo)}.`
-    : "The service's chain was renewed.";
 }

@@ -26,7 +26,7 @@ const PKCS12_SWITCHES: Readonly<Record<Purpose, string>> = {
 const convert = (command: string) => `Convert it: ${command}`;
 
 /** Names a PEM block that is neither certificate nor private key. `file` is how the command line calls it. */
-export function foreignBlock(label: string, purpose: Purpose, file: string): ForeignFormat | undefined {
+export function foreignBlock(label: string, purpose: Purpose, file: string): ForeignFormat {
   const out = OUTPUT[purpose];
   switch (label) {
     case 'OPENSSH PRIVATE KEY':
@@ -52,8 +52,17 @@ export function foreignBlock(label: string, purpose: Purpose, file: string): For
     case 'X509 CRL':
       return { what: 'a revocation list (CRL)', remedy: 'Put the certificate there instead.' };
     default:
-      return undefined;
+      return unknownBlock(label, purpose);
   }
+}
+
+function unknownBlock(label: string, purpose: Purpose): ForeignFormat {
+  const expected = purpose === 'key' ? 'PRIVATE KEY' : 'CERTIFICATE';
+  const shown = label.replace(/[^\w .]/g, '?').slice(0, 40);
+  return {
+    what: `a block labelled "${shown}" (which is no ${expected.toLowerCase()})`,
+    remedy: `It should begin with -----BEGIN ${expected}-----: download it anew from the developer portal, or take that block out.`,
+  };
 }
 
 /** Names bytes that are no PEM: DER of something, PKCS#12, a Java keystore. */

@@ -16,6 +16,7 @@ export class IdentityAgent extends Agent {
   #current: PooledAgent;
   readonly #old = new Set<PooledAgent>();
   #closed = false;
+  readonly #onEmpty = new Set<() => void>();
 
   constructor(context: SecureContext, settings: PoolSettings) {
     super({ keepAlive: true, scheduling: 'lifo', maxSockets: settings.maxSockets });
@@ -62,7 +63,7 @@ export class IdentityAgent extends Agent {
 
   /**
    * Takes no more calls (ERR_AGENT_CLOSED). Idle connections are closed at once; calls in flight get `graceMs`, then
-   * are cut. Resolves when no connection is left.
+   * are cut. Resolves as soon as no connection is left.
    */
   async close(graceMs: number, clock: Clock): Promise<void> {
     if (!this.#closed) {
@@ -75,23 +76,21 @@ export class IdentityAgent extends Agent {
     this.#old.clear();
   }
 
-  #onEmpty?: () => void;
-
   #retire(agent: PooledAgent): void {
     this.#old.add(agent);
     agent.drain(() => {
       this.#old.delete(agent);
-      if (this.#old.size === 0) this.#onEmpty?.();
+      if (this.#old.size === 0) for (const tell of this.#onEmpty) tell();
     });
   }
 
   #drained(graceMs: number, clock: Clock): Promise<void> {
     return new Promise((resolve) => {
       const cancel = clock.schedule(resolve, graceMs);
-      this.#onEmpty = () => {
+      this.#onEmpty.add(() => {
         cancel();
         resolve();
-      };
+      });
     });
   }
 }

@@ -1,8 +1,9 @@
-import { readFile } from 'node:fs/promises';
+import { isAbsolute, resolve } from 'node:path';
 import { type PemValue, type SecretValue } from '../config/options.js';
 import { type Origin, type TlsInput } from '../config/resolved-options.js';
 import { Secret } from '../config/secret.js';
 import { type ConfigurationFault } from '../errors/index.js';
+import { readRegularFile } from '../config/read-file.js';
 
 /** A PEM, key or passphrase as read: its bytes, or why there are none. */
 export interface ReadInput extends Origin {
@@ -34,6 +35,8 @@ const UNREADABLE: Readonly<Record<string, string>> = {
   EISDIR: 'is a directory. Name the PEM file inside it.',
   ENOTDIR: 'does not exist: a part of its path is a file, not a directory.',
   ELOOP: 'cannot be read: its symbolic links lead in a circle.',
+  ERR_NOT_A_FILE: 'is a pipe or a device. Name a regular file.',
+  ERR_FILE_TOO_LARGE: 'has more than 1 MiB: that is no PEM file. Check the path.',
 };
 
 /** Reads the value, or the file it names. Never throws: what went wrong is in `fault`. */
@@ -41,13 +44,14 @@ export async function readInput(input: TlsInput<PemValue | SecretValue>): Promis
   const { option, variable, value } = input;
   if (value instanceof Secret) return withContent({ option, variable }, Buffer.from(value.reveal(), 'utf8'));
   const origin: Origin = { option, variable: variable && fileVariable(variable) };
-  const path = value.file;
+  const path: unknown = value.file;
+  if (typeof path !== 'string') return { ...origin, fault: fault(origin, 'must be text or { file: path }.') };
   try {
-    return withContent({ ...origin, path }, await readFile(path));
+    return withContent({ ...origin, path }, await readRegularFile(path));
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code ?? 'unknown reason';
     const why = UNREADABLE[code] ?? `cannot be read (${code}).`;
-    return { ...origin, path, fault: fault(origin, `the file ${path} ${why}`) };
+    return { ...origin, path, fault: fault(origin, `the file ${path} ${why}${whereSought(path, code)}`) };
   }
 }
 
@@ -67,6 +71,12 @@ export function nameOf(input: { path?: string }): string {
 export function pathOf(input: { path?: string }, fallback: string): string {
   if (input.path === undefined) return fallback;
   return /^[\w./@:+-]+$/.test(input.path) ? input.path : `'${input.path.replaceAll("'", `'\\''`)}'`;
+}
+
+function whereSought(path: string, code: string): string {
+  if (code !== 'ENOENT') return '';
+  if (path.startsWith('~')) return ' ~ is not expanded here: write the home directory out.';
+  return isAbsolute(path) ? '' : ` It was looked for at ${resolve(path)}.`;
 }
 
 /** The variable that names a file. */

@@ -18,6 +18,8 @@ export interface LoadedIdentity {
   tokenContext: SecureContext;
   /** The application certificate; absent where there is none (`app-token`, `oauth`). */
   certificate?: CertificateSummary;
+  /** SHA-256 fingerprints of the service's chain; absent where Node's public roots are the anchor. */
+  chain?: readonly string[];
   /** Equal for equal content of the inputs. */
   digest: string;
 }
@@ -78,7 +80,10 @@ export function checkIdentity(
   material.chain = chain?.certificates.map(({ pem }) => pem);
 
   if (faults.length > 0) return { faults, warnings: [], certificate: summary };
-  return makeContexts(snapshot, material, summary, chainDates.warnings, offerToTokenEndpoint);
+  const result = makeContexts(snapshot, material, summary, chainDates.warnings, offerToTokenEndpoint);
+  if (result.identity && chain)
+    result.identity.chain = chain.certificates.map(({ x509 }) => x509.fingerprint256);
+  return result;
 }
 
 function pairedKey(

@@ -19,6 +19,8 @@ export interface PemContents {
 }
 
 const CERTIFICATE_LABELS = new Set(['CERTIFICATE', 'X509 CERTIFICATE']);
+/** openssl ecparam -genkey puts them before the key, which says all of it again. */
+const KEY_PARAMETERS = 'EC PARAMETERS';
 const KEY_LABEL = /^((RSA|EC|DSA|ENCRYPTED) )?PRIVATE KEY$/;
 
 export function readContents(input: ReadInput, purpose: Purpose): PemContents {
@@ -38,7 +40,8 @@ export function readContents(input: ReadInput, purpose: Purpose): PemContents {
   for (const [index, block] of text.blocks.entries()) {
     if (CERTIFICATE_LABELS.has(block.label)) addCertificate(contents, block, index + 1);
     else if (KEY_LABEL.test(block.label)) contents.keys.push(block);
-    else addForeign(contents, foreignBlock(block.label, purpose, file));
+    else if (purpose !== 'key' || block.label !== KEY_PARAMETERS)
+      contents.foreign.push(foreignBlock(block.label, purpose, file));
   }
   return contents;
 }
@@ -57,12 +60,11 @@ function addCertificate(contents: PemContents, block: PemBlock, place: number): 
   }
 }
 
-function addForeign(contents: PemContents, format: ForeignFormat | undefined): void {
-  if (format) contents.foreign.push(format);
-}
-
 function truncated(input: ReadInput): string {
-  return `${nameOf(input)} is truncated: a PEM block in it has no beginning or no end. Copy all of it, from -----BEGIN to -----END.`;
+  const message = `${nameOf(input)} is truncated: a PEM block in it has no beginning or no end. Copy all of it, from -----BEGIN to -----END.`;
+  return input.path === undefined
+    ? `${message} In a .env file, put it in quotes or write \\n for the line breaks.`
+    : message;
 }
 
 function notPem(input: ReadInput, purpose: Purpose, bytes: Buffer): string {

@@ -12,8 +12,10 @@ export interface PemText {
   binary?: Buffer;
 }
 
-const BLOCK = /-----BEGIN ([A-Z0-9 ]+)-----([^]*?)-----END \1-----/g;
-const BOUNDARY = /-----(BEGIN|END) [A-Z0-9 ]+-----/g;
+// Labels that RFC 7468, 3 does not know are found too: what is under them must not go unseen.
+const BLOCK = /-----BEGIN ([^-\n]+)-----([^]*?)-----END \1-----/g;
+/** A boundary, or what is left of one. */
+const BOUNDARY = /-{3,}(BEGIN|END)\b/gi;
 // RFC 1421, 4.6: the headers of a traditionally encrypted key.
 const HEADER_LINE = /^[A-Za-z-]+: .*$/;
 

@@ -1,6 +1,6 @@
 import * as http from 'node:http';
 import * as https from 'node:https';
-import { type Socket } from 'node:net';
+import { isIP, type Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import { urlToHttpOptions } from 'node:url';
 import { type Secret } from '../config/secret.js';
@@ -16,8 +16,8 @@ const CONNECT_TIMEOUT_MS = 10_000;
  * A tunnel through the proxy (RFC 9110, 9.3.6), to be TLS's transport: what is written waits until the tunnel stands.
  * The proxy gets the target's name and its own credentials, and nothing else: no header of the call, no client key.
  *
- * Fails with the system's code where the proxy cannot be reached (ECONNREFUSED), ETIMEDOUT, or ERR_PROXY_TUNNEL where
- * it refuses.
+ * Before the tunnel stands, all codes begin with ERR_PROXY_: ERR_PROXY_ECONNREFUSED and the like where the proxy cannot
+ * be reached, ERR_PROXY_TIMEOUT where it does not answer, ERR_PROXY_TUNNEL_407 and the like where it refuses.
  */
 export function openTunnel(proxy: ProxyTarget, host: string, port: number): ProxyTunnel {
   return new ProxyTunnel(proxy, `${host.includes(':') ? `[${host}]` : host}:${port}`);
@@ -34,7 +34,7 @@ export class ProxyTunnel extends Duplex {
     super({ allowHalfOpen: true });
     this.#connect = connectRequest(proxy, authority);
     if (this.#connect) this.#await(this.#connect);
-    else this.destroy(codedError('http.proxy is no URL of a proxy.', 'ERR_PROXY_TUNNEL'));
+    else this.destroy(codedError('http.proxy is no URL of a proxy.', 'ERR_PROXY_INVALID_URL'));
   }
 
   ref(): void {
@@ -79,11 +79,11 @@ export class ProxyTunnel extends Duplex {
       this.destroy(refused(statusCode));
     });
     connect.once('timeout', () =>
-      connect.destroy(codedError('The proxy did not answer in time.', 'ETIMEDOUT')),
+      connect.destroy(codedError('The proxy did not answer in time.', 'TIMEOUT')),
     );
-    connect.on('error', (error: NodeJS.ErrnoException) => {
-      const code = error.code ?? 'ERR_PROXY_TUNNEL';
-      this.destroy(codedError(`The proxy cannot be reached (${code}).`, code));
+    connect.on('error', ({ code = 'UNKNOWN' }: NodeJS.ErrnoException) => {
+      const own = `ERR_PROXY_${code.replace(/^ERR_/, '')}`;
+      this.destroy(codedError(`The proxy cannot be reached (${own}).`, own));
     });
     connect.end();
   }
@@ -119,9 +119,10 @@ function connectRequest(target: ProxyTarget, authority: string): http.ClientRequ
     agent: false,
     timeout: CONNECT_TIMEOUT_MS,
   };
-  return protocol === 'https:'
-    ? https.request({ ...options, rejectUnauthorized: true, minVersion: 'TLSv1.2' })
-    : http.request({ ...options });
+  if (protocol !== 'https:') return http.request(options);
+  // Left to itself, Node would take the Host header's name, which is the target's, and verify the proxy against that.
+  const servername = hostname && !isIP(hostname) ? hostname : '';
+  return https.request({ ...options, servername, rejectUnauthorized: true, minVersion: 'TLSv1.2' });
 }
 
 function basic({ username, password }: URL): string {
@@ -139,5 +140,5 @@ function decode(text: string): string {
 
 function refused(status: number): Error {
   const hint = status === 407 ? ': check the user and password in http.proxy' : '';
-  return codedError(`The proxy answered CONNECT with status ${status}${hint}.`, 'ERR_PROXY_TUNNEL');
+  return codedError(`The proxy answered CONNECT with status ${status}${hint}.`, `ERR_PROXY_TUNNEL_${status}`);
 }

@@ -178,6 +178,30 @@ describe('Files', () => {
     expect((await onlyFault({ ...good(), privateKey: locked })).message).toMatch(/cannot be read \(EACCES\)/);
   });
 
+  it('says of a path from the shell or from elsewhere where it was looked for', async () => {
+    const home = await onlyFault({ ...good(), chain: { file: '~/chain.pem' } });
+    expect(home.message).toMatch(/~\/chain\.pem does not exist.*~ is not expanded here/);
+    const relative = await onlyFault({ ...good(), chain: { file: 'nowhere/chain.pem' } });
+    expect(relative.message).toContain(`It was looked for at ${join(process.cwd(), 'nowhere/chain.pem')}.`);
+  });
+
+  const ifPosix = process.platform === 'win32' ? it.skip : it;
+  ifPosix('waits for no pipe or device, and reads no file of any length', async () => {
+    const pipe = join(folder, 'pipe');
+    execFileSync('mkfifo', [pipe]);
+    for (const path of [pipe, '/dev/zero']) {
+      const { message } = await onlyFault({ ...good(), privateKey: { file: path } });
+      expect(message).toMatch(/is a pipe or a device\. Name a regular file/);
+    }
+    const large = await file('large.pem', authority.chain + ' '.repeat(1024 * 1024));
+    expect((await onlyFault({ ...good(), chain: large })).message).toMatch(/has more than 1 MiB/);
+  });
+
+  it('takes bytes from plain JavaScript for no file', async () => {
+    const certificate = Buffer.from(app.certificate) as unknown as PemValue;
+    expect((await onlyFault({ ...good(), certificate })).message).toBe('must be text or { file: path }.');
+  });
+
   it('names a missing passphrase file, whether the key needs it or not', async () => {
     const passphrase = { file: join(folder, 'no-passphrase') };
     expect((await onlyFault({ ...good(), passphrase })).option).toBe('tls.passphrase');
@@ -345,6 +369,12 @@ describe('Pairs', () => {
     );
   });
 
+  it('the application certificate in the chain too', async () => {
+    const { option, message } = await onlyFault({ ...good(), chain: authority.chain + app.certificate });
+    expect(option).toBe('tls.chain');
+    expect(message).toMatch(/holds the application certificate itself, "CN=app"/);
+  });
+
   it('the same file given for both', async () => {
     const withKey = await onlyFault({ ...good(), certificate: app.key });
     expect(withKey.message).toMatch(/holds a private key where the application certificate is expected/);
@@ -425,6 +455,55 @@ describe('Encrypted keys', () => {
     });
     expect(fault.option).toBe('tls.passphrase');
     expect(fault.message).toMatch(/does not open the private key.*wrong, or the key is damaged/);
+  });
+});
+
+describe('A part that would be lost', () => {
+  const relabelled = (text: string, label: string) => text.replaceAll('CERTIFICATE', label);
+  const rows: [string, () => string | Promise<string>, RegExp][] = [
+    ['a cut boundary at the end', () => '-----BEGIN CERTIFICATE---', /is truncated/],
+    ['the beginning of one', () => '-----BEGIN', /is truncated/],
+    ['boundaries with a dash too few', () => other.certificate.replaceAll('-----', '----'), /is truncated/],
+    ['boundaries in small letters', () => relabelled(other.certificate, 'x').toLowerCase(), /is truncated/],
+    [
+      'a misspelt label',
+      () => relabelled(other.certificate, 'CERTFICATE'),
+      /holds a block labelled "CERTFICATE" .*It should begin with -----BEGIN CERTIFICATE-----/,
+    ],
+    ['a label in mixed case', () => relabelled(other.certificate, 'Certificate'), /labelled "Certificate"/],
+    ['a trusted certificate', () => relabelled(other.certificate, 'TRUSTED CERTIFICATE'), /TRUSTED format/],
+    ['a certificate request', () => request('app', app.keys), /certificate request \(CSR\) beside/],
+    ['a revocation list', () => pem('X509 CRL', Buffer.alloc(80)), /revocation list/],
+  ];
+  it.each(rows)('%s, behind or before a good certificate', async (_name, part, expected) => {
+    const lost = await part();
+    for (const chain of [`${authority.chain}${lost}\n`, `${lost}\n${authority.chain}`]) {
+      expect(await onlyFault({ ...good(), chain })).toMatchObject({
+        option: 'tls.chain',
+        message: expect.stringMatching(expected),
+      });
+    }
+    const certificate = `${app.certificate}${lost}\n`;
+    expect((await onlyFault({ ...good(), certificate })).option).toBe('tls.certificate');
+  });
+
+  it('beside a key; but not its parameters, nor the attributes that openssl pkcs12 writes', async () => {
+    const privateKey = pem('PRIVATE KYE', Buffer.alloc(80)) + app.key;
+    expect((await onlyFault({ ...good(), privateKey })).message).toMatch(/labelled "PRIVATE KYE"/);
+    const attributes = 'Bag Attributes\n    localKeyID: 01 02\nKey Attributes: <No Attributes>\n';
+    expect((await load({ ...good(), privateKey: attributes + app.key })).faults).toEqual([]);
+    const chain = `# --- the chain ---\n${attributes}subject=CN = x\n${authority.chain}`;
+    expect((await load({ ...good(), chain })).faults).toEqual([]);
+  });
+
+  it('of a value says how a .env file holds several lines; of a file it does not', async () => {
+    const [first] = authority.chain.split('\n');
+    expect((await onlyFault({ ...good(), chain: first })).message).toMatch(
+      /truncated.*In a \.env file, put it in quotes or write \\n for the line breaks/,
+    );
+    expect((await onlyFault({ ...good(), chain: await file('cut.pem', first) })).message).not.toMatch(
+      /\.env/,
+    );
   });
 });
 

@@ -230,6 +230,86 @@ describe('A function as the source', () => {
     expect(identity.certificate?.subject).toBe('CN=app-2');
   });
 
+  it('that leaves out certificate or chain does not change what servers are trusted, nor who we are', async () => {
+    const live = await server();
+    let answer: TlsIdentityPems = pemsOf(clients[0]);
+    const identity = await start({ source: () => answer, reload: true });
+    const { certificate, privateKey, chain } = pemsOf(clients[1]);
+    for (const [partial, lost] of [
+      [{ certificate, privateKey }, ['tls.chain']],
+      [{ chain }, ['tls.certificate']],
+      [{}, ['tls.certificate', 'tls.chain']],
+    ] as const) {
+      answer = partial;
+      expect(await identity.reload()).toBe(false);
+      const faults = identity.status.lastReloadFault?.faults;
+      expect(faults?.map(({ option }) => option)).toEqual(lost);
+      expect(faults?.[0].message).toMatch(/returned none, and there was one before/);
+      expect((await call(live.url, identity.httpsAgent)).status).toBe(200);
+    }
+    expect(identity.certificate?.subject).toBe('CN=app-0');
+    answer = pemsOf(clients[1]);
+    expect(await identity.reload()).toBe(true);
+    expect(identity.status.lastReloadFault).toBeUndefined();
+  });
+
+  it('asked to reload during a reload, it is asked once more, for all who asked by then', async () => {
+    const answers: ((pems: TlsIdentityPems) => void)[] = [];
+    let live = false;
+    const source = () =>
+      live ? new Promise<TlsIdentityPems>((resolve) => answers.push(resolve)) : pemsOf(clients[0]);
+    const identity = await start({ source, reload: true });
+    live = true;
+    const first = identity.reload();
+    await until(() => answers.length === 1);
+    const later = [identity.reload(), identity.reload()];
+    answers[0](pemsOf(clients[0]));
+    expect(await first).toBe(false);
+    await until(() => answers.length === 2);
+    answers[1](pemsOf(clients[1]));
+    expect(await Promise.all(later)).toEqual([true, true]);
+    expect(identity.certificate?.subject).toBe('CN=app-1');
+    expect(answers).toHaveLength(2);
+  });
+
+  it('an answer that was overtaken by a newer one is not taken', async () => {
+    const answers: ((pems: TlsIdentityPems) => void)[] = [];
+    let live = false;
+    const source = () =>
+      live ? new Promise<TlsIdentityPems>((resolve) => answers.push(resolve)) : pemsOf(clients[0]);
+    const identity = await start({ source, reload: true });
+    live = true;
+    await clock.advance(60_000);
+    await until(() => answers.length === 1);
+    const reloading = identity.reload();
+    await until(() => answers.length === 2);
+    answers[1](pemsOf(clients[2]));
+    expect(await reloading).toBe(true);
+    const timers = clock.timers;
+    answers[0](pemsOf(clients[1]));
+    // The time limit of the answer goes, the next look comes.
+    await until(() => clock.timers === timers);
+    for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
+    expect(identity.certificate?.subject).toBe('CN=app-2');
+    expect(lines.filter((line) => line.includes('app-1'))).toEqual([]);
+  });
+
+  it('tells a new chain from a new certificate', async () => {
+    const current = { ...pemsOf(clients[0]) };
+    const identity = await start({ source: () => ({ ...current }), reload: true });
+    current.chain = authority.root.certificate;
+    expect(await identity.reload()).toBe(true);
+    current.chain = `\n${current.chain}`;
+    expect(await identity.reload()).toBe(true);
+    Object.assign(current, pemsOf(clients[1]));
+    expect(await identity.reload()).toBe(true);
+    expect(lines).toEqual([
+      "log: The service's chain was renewed.",
+      'log: The identity was read anew; its certificates are the same.',
+      expect.stringMatching(/^log: A new application certificate is in use: "CN=app-1"/),
+    ]);
+  });
+
   it('that does not answer fails after 30 s', async () => {
     const opening = ClientIdentity.open({
       tls: { source: () => new Promise(() => undefined), reload: true },

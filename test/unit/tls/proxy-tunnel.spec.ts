@@ -1,14 +1,15 @@
-import { afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import * as http from 'node:http';
 import * as https from 'node:https';
 import * as net from 'node:net';
+import tls from 'node:tls';
 import { once } from 'node:events';
 import { inspect } from 'node:util';
 import { systemClock } from '../../../lib/config/clock.js';
 import { Secret } from '../../../lib/config/secret.js';
 import { IdentityAgent, loadIdentity } from '../../../lib/tls/index.js';
-import { createAuthority, type Authority, type Issued } from '../../helpers/certificates.js';
-import { call, mtlsServer, until, type MtlsServer } from './mtls-server.js';
+import { createAuthority, issue, type Authority, type Issued } from '../../helpers/certificates.js';
+import { call, mtlsServer, until, type MtlsServer, type MtlsServerOptions } from './mtls-server.js';
 import { tlsSettings } from './tls-settings.js';
 
 let authority: Authority;
@@ -59,8 +60,8 @@ async function proxyServer(
   return proxy;
 }
 
-async function target(): Promise<MtlsServer> {
-  const live = await mtlsServer(authority);
+async function target(options?: MtlsServerOptions): Promise<MtlsServer> {
+  const live = await mtlsServer(authority, options);
   open.push(() => live.close());
   return live;
 }
@@ -134,9 +135,32 @@ describe('Through a proxy', () => {
     const proxy = await proxyServer(undefined, { cert: authority.serverChain, key: authority.server.key });
     const agent = await agentThrough(`https://127.0.0.1:${proxy.port}`);
     await expect(call(live.url, agent)).rejects.toMatchObject({
-      code: expect.stringMatching(/SELF_SIGNED|UNABLE_TO/),
+      code: expect.stringMatching(/^ERR_PROXY_(SELF_SIGNED|UNABLE_TO)/),
     });
     expect(proxy.heads).toEqual([]);
+  });
+
+  it("verifies such a proxy against the proxy's own name, not the target's", async () => {
+    const named = (name: string) => issue(name, { issuer: authority.intermediate, names: [name] });
+    const [ofProxy, ofTarget] = await Promise.all([named('localhost'), named('target.example')]);
+    const serving = ({ certificate, key }: Issued) => ({
+      cert: certificate + authority.intermediate.certificate,
+      key,
+    });
+    const live = await target(serving(ofTarget));
+    // The authority takes the place of Node's public roots.
+    const real = tls.connect.bind(tls) as (options: tls.ConnectionOptions) => tls.TLSSocket;
+    const connecting = jest
+      .spyOn(tls, 'connect')
+      .mockImplementation(((options: tls.ConnectionOptions) =>
+        real(options.secureContext ? options : { ...options, ca: authority.chain })) as typeof tls.connect);
+    open.push(async () => connecting.mockRestore());
+    const through = async (proxy: Issued): Promise<unknown> => {
+      const { port } = await proxyServer(undefined, serving(proxy));
+      return call(`https://target.example:${live.port}`, await agentThrough(`https://localhost:${port}`));
+    };
+    await expect(through(ofProxy)).resolves.toMatchObject({ status: 200 });
+    await expect(through(ofTarget)).rejects.toMatchObject({ code: 'ERR_PROXY_TLS_CERT_ALTNAME_INVALID' });
   });
 
   it('a refusal, a reset and no proxy at all reach the request as errors, and no call hangs', async () => {
@@ -147,7 +171,7 @@ describe('Through a proxy', () => {
     const agent = await agentThrough(`http://user:wrong@127.0.0.1:${refusing.port}`, { maxSockets: 2 });
     const outcomes = await Promise.allSettled(Array.from({ length: 6 }, () => call(live.url, agent)));
     for (const outcome of outcomes) {
-      expect(outcome).toMatchObject({ status: 'rejected', reason: { code: 'ERR_PROXY_TUNNEL' } });
+      expect(outcome).toMatchObject({ status: 'rejected', reason: { code: 'ERR_PROXY_TUNNEL_407' } });
       expect(inspect(outcome, { depth: 9, showHidden: true })).not.toMatch(/wrong/);
       expect(String((outcome as PromiseRejectedResult).reason)).toMatch(
         /status 407: check the user and password/,
@@ -156,9 +180,16 @@ describe('Through a proxy', () => {
     const resetting = await proxyServer((socket) => void socket.destroy());
     await expect(
       call(live.url, await agentThrough(`http://127.0.0.1:${resetting.port}`)),
-    ).rejects.toMatchObject({ code: 'ECONNRESET' });
+    ).rejects.toMatchObject({ code: 'ERR_PROXY_ECONNRESET' });
+    const failing = await proxyServer((socket) => socket.end('HTTP/1.1 502 Bad Gateway\r\n\r\n'));
+    await expect(
+      call(live.url, await agentThrough(`http://127.0.0.1:${failing.port}`)),
+    ).rejects.toMatchObject({ code: 'ERR_PROXY_TUNNEL_502' });
     await expect(call(live.url, await agentThrough('http://127.0.0.1:1'))).rejects.toMatchObject({
-      code: 'ECONNREFUSED',
+      code: 'ERR_PROXY_ECONNREFUSED',
+    });
+    await expect(call(live.url, await agentThrough('http://proxy.invalid:1'))).rejects.toMatchObject({
+      code: expect.stringMatching(/^ERR_PROXY_(ENOTFOUND|EAI_AGAIN)$/),
     });
     expect(live.subjects).toEqual([]);
   });
