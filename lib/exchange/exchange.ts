@@ -53,6 +53,11 @@ class RunningExchange {
     this.outgoing = outgoing;
     this.progress.follow(outgoing);
     outgoing.on('response', (incoming) => this.onResponse(incoming));
+    // Nobody asked for another protocol (101), and Node would say nothing more of this request.
+    outgoing.on('upgrade', (_, socket) => {
+      socket.destroy();
+      this.fail({ kind: 'protocol', reason: 'ERR_HTTP_UPGRADE' });
+    });
     outgoing.on('error', (error) => this.fail(classify(error)));
     if (body instanceof Readable) {
       // Also one that had failed, or was closed, before it got here.

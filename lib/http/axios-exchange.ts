@@ -90,6 +90,11 @@ function followedTransport({ protocol }: URL, progress: ExchangeProgress) {
         onResponse(response);
       });
       progress.follow(request);
+      // Nobody asked for another protocol (101), and Node would say nothing more of this request.
+      request.on('upgrade', (_, socket) => {
+        socket.destroy();
+        request.emit('error', Object.assign(new Error('upgrade'), { code: 'ERR_HTTP_UPGRADE' }));
+      });
       return request;
     },
   };
@@ -105,7 +110,8 @@ function toFault(
     new ExchangeFault({ kind: 'network', certificateRefused: false, phase, reusedSocket, ...more });
   if (timedOut) return fault({ kind: 'timeout' });
   if (/maxContentLength size/.test(message)) return fault({ kind: 'too_large' });
-  if (code === 'ERR_BAD_RESPONSE' || /aborted|stream/i.test(message)) return fault({ kind: 'reset' });
+  if (code === 'ERR_BAD_RESPONSE' || /^(stream has been )?aborted$/i.test(message))
+    return fault({ kind: 'reset' });
   return fault(classify(cause ?? error));
 }
 

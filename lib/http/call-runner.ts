@@ -5,6 +5,7 @@ import { ExchangeFault, type Exchange, type ExchangeResponse } from '../exchange
 import { parseRetryAfter } from '../exchange/retry-after.js';
 import { certificateRefusedError } from '../tls/index.js';
 import { missesCertificate } from './api-answer.js';
+import { setHeaders } from './attach-headers.js';
 import { type Call } from './call.js';
 import { type CallObservation } from './call-observer.js';
 import { faultToError } from './fault-to-error.js';
@@ -138,18 +139,18 @@ export class CallRunner {
   private async renewCredentials(progress: Progress, { response, fault }: Outcome): Promise<boolean> {
     const { credentials, identity } = this.parts;
     const { call, signal, endsAt } = progress;
-    if (!call.replayable) return false;
     if (response?.status === 401 && !progress.replayed) {
       progress.replayed = true;
       const timeoutMs = endsAt - performance.now();
       const headers = await credentials.renewedHeaders(call.headers, { signal, timeoutMs });
-      for (const [name, value] of Object.entries(headers ?? {})) call.headers[name.toLowerCase()] = value;
-      return headers !== undefined;
+      if (headers) setHeaders(call, headers);
+      // A stream is sent once only; but the next call is to find a token that works.
+      return headers !== undefined && call.replayable;
     }
     const isRefused = fault ? fault.certificateRefused : missesCertificate(response);
     if (isRefused && !progress.reloaded) {
       progress.reloaded = true;
-      return identity.reloadAfterRefusal(progress.certificate);
+      return (await identity.reloadAfterRefusal(progress.certificate)) && call.replayable;
     }
     return false;
   }
@@ -173,7 +174,7 @@ export class CallRunner {
   private conclude({ call, taken, certificate }: Progress, { response, fault }: Outcome): ExchangeResponse {
     const { budget, closed } = this.parts;
     // Its connection was closed under it.
-    if (fault && closed.aborted) throw closed.reason;
+    if (fault && closed.aborted) throw faultToError(asClosed(fault), call);
     if (fault?.certificateRefused) throw certificateRefusedError(certificate, fault.reason);
     if (fault) throw faultToError(fault, call);
     if (response.status < 400) budget.giveBack(taken);
@@ -184,4 +185,8 @@ export class CallRunner {
 function retryAfterMs(response: ExchangeResponse | undefined): number | undefined {
   const seconds = parseRetryAfter(response?.headers['retry-after'], Date.now());
   return seconds === undefined ? undefined : seconds * 1000;
+}
+
+function asClosed({ phase, reusedSocket, certificateRefused }: ExchangeFault): ExchangeFault {
+  return new ExchangeFault({ kind: 'closed', phase, reusedSocket, certificateRefused });
 }

@@ -15,6 +15,7 @@ export interface Call {
   replayable: boolean;
 }
 
+const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/;
 // RFC 9110, 9.1: a method is a token.
 const METHOD = /^[A-Z][A-Z0-9!#$%&'*+.^_`|~-]*$/;
 
@@ -47,26 +48,29 @@ function toHeaders(config: InternalAxiosRequestConfig): Record<string, string> {
     const key = name.toLowerCase();
     if (value === null || value === undefined || value === false || EXCHANGE_HEADERS.has(key)) continue;
     const text = Array.isArray(value) ? value.join(', ') : String(value);
+    if (!HEADER_NAME.test(key)) throw refusedHeader('a header', 'has a name that no header can have');
     if (/[^\t\x20-\x7e\x80-\xff]/.test(text)) {
-      throw new ServiceRequestError([
-        { property: `header ${key}`, message: 'holds a character no header can hold' },
-      ]);
+      throw refusedHeader(`header ${key}`, 'holds a character no header can hold');
     }
     headers[key] = text;
   }
   return headers;
 }
 
+function refusedHeader(property: string, message: string): ServiceRequestError {
+  return new ServiceRequestError([{ property, message }]);
+}
+
 async function toBody(data: unknown): Promise<{ body?: Call['body']; contentType?: string }> {
   if (data === undefined || data === null) return {};
   if (typeof data === 'string' || data instanceof Uint8Array || data instanceof Readable)
     return { body: data };
-  if (data instanceof ArrayBuffer) return { body: new Uint8Array(data) };
+  if (data instanceof ArrayBuffer) return { body: Buffer.from(data) };
   if (data instanceof URLSearchParams) return { body: data.toString() };
   if (data instanceof FormData || data instanceof Blob) {
     const encoded = new Response(data);
     const contentType = encoded.headers.get('content-type') ?? undefined;
-    return { body: new Uint8Array(await encoded.arrayBuffer()), contentType };
+    return { body: Buffer.from(await encoded.arrayBuffer()), contentType };
   }
   throw new ServiceRequestError([{ property: 'data', message: 'is of a kind that cannot be sent' }]);
 }

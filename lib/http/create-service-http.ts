@@ -39,24 +39,18 @@ export function createServiceHttp(
     closed: inFlight.closed,
   });
   const axios = createServiceAxios(
-    {
-      source: {
-        peekHeaders: () => auth.peekHeaders(),
-        headers: (wait) => auth.authorizationHeaders(wait),
-      },
-      targets,
-      inFlight,
-      appTokenHeader,
-      timeoutMs: http.timeout,
-    },
+    { targets, inFlight, appTokenHeader, timeoutMs: http.timeout },
     {
       runner,
       inFlight,
       targets,
+      source: {
+        peekHeaders: () => auth.peekHeaders(),
+        headers: (wait) => auth.authorizationHeaders(wait),
+      },
       observer: new CallObserver(telemetry, logger, () => Logger.isLevelEnabled('debug')),
       timeoutMs: http.timeout,
       correlationIdHeader: http.correlationIdHeader,
-      appTokenHeader,
       appToken: options.appToken,
     },
   );

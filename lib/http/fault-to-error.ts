@@ -4,7 +4,7 @@ import { type Call } from './call.js';
 import { cannotHaveActed, isSafe } from './retry-policy.js';
 
 const EXPLANATIONS: Readonly<Record<ConnectionErrorKind, string>> = {
-  timeout: 'no whole answer within the time limit (http.timeout)',
+  timeout: "no whole answer within the time limit (the call's timeout, or http.timeout)",
   reset: 'the connection ended before the whole answer was there',
   refused: 'the connection was refused; check the address (SERVICE_*_URL) and that the service is reachable',
   dns: 'the host name could not be resolved; check the address (SERVICE_*_URL)',

@@ -35,7 +35,13 @@ export function backoffMs(retry: number, random: () => number): number {
   return random() * Math.min(CAP_MS, BASE_MS * 2 ** retry);
 }
 
-/** A proxy that says 4xx will say it again, and a wrong password may lock the account. */
+/**
+ * A proxy that says 4xx will say it again, and a wrong password may lock the account; its certificate stays what it is.
+ * What passes: a proxy that cannot be reached for the moment, or says 5xx.
+ */
 function isProxyRefusal({ kind, reason = '' }: ExchangeFault): boolean {
-  return kind === 'proxy' && /_4\d\d$/.test(reason);
+  return (
+    kind === 'proxy' &&
+    !/_(5\d\d|TIMEOUT|ECONN\w+|ETIMEDOUT|EPIPE|ENOTFOUND|EAI_\w+|E\w+UNREACH)$/.test(reason)
+  );
 }

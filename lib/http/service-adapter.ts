@@ -3,12 +3,12 @@ import { Readable } from 'node:stream';
 import { type Secret } from '../config/secret.js';
 import { type ExchangeResponse } from '../exchange/exchange.types.js';
 import { answerToError, readBody, type AnswerContext } from './api-answer.js';
+import { attachHeaders, type HeaderSource } from './attach-headers.js';
 import { discardBody } from './body-stream.js';
 import { toCall, type Call } from './call.js';
 import { type CallObserver } from './call-observer.js';
 import { type CallRunner } from './call-runner.js';
 import { type CallsInFlight } from './calls-in-flight.js';
-import { dropCredentials } from './credential-headers.js';
 import { type Targets } from './targets.js';
 
 export interface ServiceAdapterParts {
@@ -16,32 +16,35 @@ export interface ServiceAdapterParts {
   inFlight: CallsInFlight;
   observer: CallObserver;
   targets: Targets;
+  source: HeaderSource;
   timeoutMs: number;
   correlationIdHeader: string;
-  appTokenHeader: string;
   /** Taken out of what an answer echoes, also where it was not sent. */
   appToken?: Secret;
 }
 
 /** Axios's adapter for calls of the service: a config in, an answer or one of our errors out. */
 export function serviceAdapter(parts: ServiceAdapterParts): AxiosAdapter {
-  const { runner, inFlight, observer, targets } = parts;
+  const { runner, inFlight, observer, targets, source } = parts;
   return async (config) => {
     const cancelled = cancellation(config);
     inFlight.begin();
     try {
       const call = await toCall(config, targets);
       const signal = eitherOf(config.signal as AbortSignal | undefined, cancelled?.signal);
+      const timeoutMs = config.timeout || parts.timeoutMs;
+      const startedAt = performance.now();
+      const waiting = attachHeaders(call, source, { signal, timeoutMs });
+      if (waiting) await waiting;
+      const leftMs = waiting ? Math.max(1, timeoutMs - (performance.now() - startedAt)) : timeoutMs;
       return await observer.observe(call, async (observation) => {
-        const response = await runner.run(call, signal, config.timeout || parts.timeoutMs, observation);
+        const response = await runner.run(call, signal, leftMs, observation);
         return toAxiosResponse(response, config, contextOf(call, parts));
       });
     } catch (error) {
       discardBody(config.data);
       throw error;
     } finally {
-      // The response goes to a host's own interceptors with its config, and from there perhaps into a log.
-      dropCredentials(config.headers, parts.appTokenHeader);
       inFlight.end();
       cancelled?.stop();
     }

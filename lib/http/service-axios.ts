@@ -1,10 +1,10 @@
 import axios, { type AxiosInstance } from 'axios';
-import { authHeadersInterceptor, type AuthHeadersParts } from './auth-headers.interceptor.js';
+import { guardInterceptor, type GuardParts } from './guard.interceptor.js';
 import { cleanErrors } from './clean-errors.interceptor.js';
 import { serviceAdapter, type ServiceAdapterParts } from './service-adapter.js';
 
 /** The module's own axios instance; the host's is not touched. */
-export function createServiceAxios(headers: AuthHeadersParts, adapter: ServiceAdapterParts): AxiosInstance {
+export function createServiceAxios(guard: GuardParts, adapter: ServiceAdapterParts): AxiosInstance {
   const ownAdapter = serviceAdapter(adapter);
   const instance = axios.create({
     adapter: ownAdapter,
@@ -15,7 +15,7 @@ export function createServiceAxios(headers: AuthHeadersParts, adapter: ServiceAd
     headers: { common: { Accept: 'application/json' } },
   });
   dropUnused(instance);
-  instance.interceptors.request.use(authHeadersInterceptor(instance, headers, ownAdapter));
+  instance.interceptors.request.use(guardInterceptor(instance, guard, ownAdapter));
   instance.interceptors.response.use(undefined, cleanErrors);
   return instance;
 }

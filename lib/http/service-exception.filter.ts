@@ -54,10 +54,13 @@ export class ServiceExceptionFilter implements ExceptionFilter<ServiceError> {
 
 /** What an operator needs: which call it was, and how the service's support finds it. */
 function describe(error: ServiceError): string {
+  if (error instanceof ServiceConnectionError && error.outcomeUnknown) {
+    return `${error.code}: ${error.message}; it may have been carried out`;
+  }
   if (!(error instanceof ServiceApiError)) return `${error.code}: ${error.message}`;
-  const { code, method, path, status, correlationId, message, hint } = error;
-  const extras = [correlationId && `correlation id ${correlationId}`, hint].filter(Boolean).join('; ');
-  return `${code}: ${method} ${path} answered ${status}: ${message}${extras && ` (${extras})`}`;
+  const { code, method, path, status, correlationId, body, hint } = error;
+  const extras = [body?.message, correlationId && `correlation id ${correlationId}`, hint].filter(Boolean);
+  return [`${code}: ${method} ${path} answered ${status}`, ...extras].join('; ');
 }
 
 function toAnswer(error: ServiceError): Answer {

@@ -50,7 +50,9 @@ export class ServiceHttpService {
     target: string | (HttpRequestOptions & { url: string }),
     options?: HttpRequestOptions,
   ): Promise<T> {
-    const config = typeof target === 'string' ? { ...options, url: target } : target;
+    const isConfig = typeof target === 'object' && target !== null && options === undefined;
+    // Anything else is taken for a path, and refused as one.
+    const config = isConfig ? target : { ...options, url: target as string };
     const { data } = await this.#axios.request<T>(config);
     return data;
   }

@@ -8,6 +8,8 @@ import {
 } from '@opentelemetry/api';
 
 const NAME = 'nestjs-service';
+/** Seconds, as the HTTP conventions advise; an SDK's own default would put every call into the first one. */
+const HTTP_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10];
 
 /**
  * The module's instruments (OpenTelemetry). Without an SDK in the host they do nothing; with one there is nothing to
@@ -29,6 +31,7 @@ export class Telemetry {
     this.callDuration = meter.createHistogram('http.client.request.duration', {
       unit: 's',
       description: 'Duration of calls of the service, retries included.',
+      advice: { explicitBucketBoundaries: HTTP_BUCKETS },
     });
     this.retries = meter.createCounter('nestjs_service.retries', {
       unit: '{retry}',

@@ -32,22 +32,18 @@ export async function banksOver(exchange, api) {
     random: Math.random,
     closed: inFlight.closed,
   });
-  const common = { appTokenHeader: 'service-app-token', timeoutMs: http.timeout };
-  const headers = {
-    ...common,
-    source: { peekHeaders: () => auth.peekHeaders(), headers: () => auth.authorizationHeaders() },
-    targets,
-    inFlight,
-  };
+  const timeoutMs = http.timeout;
+  const guard = { targets, inFlight, appTokenHeader: 'service-app-token', timeoutMs };
   const adapter = {
-    ...common,
     runner,
     inFlight,
     targets,
+    source: { peekHeaders: () => auth.peekHeaders(), headers: () => auth.authorizationHeaders() },
     observer: new lib.CallObserver(new lib.Telemetry(), console, () => false),
+    timeoutMs,
     correlationIdHeader: 'x-correlation-id',
   };
-  const axios = lib.createServiceAxios(headers, adapter);
+  const axios = lib.createServiceAxios(guard, adapter);
   const service = new lib.ServiceHttpService(new HttpService(axios));
   const banks = new lib.BanksService(service, new lib.ResourcePaths(false));
   return { call: () => banks.list(), close };

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFile, readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 
-const TOP_LEVEL = ['CHANGELOG.md', 'LICENSE', 'README.md', 'dist', 'package.json'];
+const TOP_LEVEL = ['CHANGELOG.md', 'LICENSE', 'README.md', 'dist', 'docs', 'package.json'];
 
 /** Throws where the installed package holds more or less than it should, or an export leads nowhere. */
 export async function checkPackageContents(folder) {

@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/glob
 import { decodeJwt } from 'jose';
 import { ServiceModule, type ServiceAuthentication, type ServiceEnvironment } from 'nestjs-service';
 import { ServiceSimulator, type SimulatorFace } from 'nestjs-service/testing';
+import { startModule } from '../helpers/start-module.js';
 import { startHost, type Host, type Platform } from '../helpers/start-host.js';
 
 interface Mode {
@@ -188,7 +189,7 @@ describe('the modes', () => {
     expect(simulator.apiRequests.map(({ path }) => path)).toEqual(['/banks/v1/', '/customers/v1/']);
   });
 
-  it('makes one token request for 1,000 callers at once', async () => {
+  it('makes one token request for 1,000 callers at once, and for 10,000', async () => {
     host = await startHost(
       ServiceModule.forRoot(simulator.moduleOptions({ environment: 'sandbox', authentication: 'oauth' })),
     );
@@ -197,5 +198,19 @@ describe('the modes', () => {
     const tokens = await Promise.all(Array.from({ length: 1_000 }, () => auth.getApiToken()));
     expect(new Set(tokens.map(({ accessToken }) => accessToken)).size).toBe(1);
     expect(simulator.tokenRequests).toHaveLength(1);
+    auth.invalidate(tokens[0]?.accessToken ?? '');
+    await Promise.all(Array.from({ length: 10_000 }, () => auth.getApiToken()));
+    expect(simulator.tokenRequests).toHaveLength(2);
+  });
+
+  it('answers several revocations within a minute by one refresh each', async () => {
+    const { banks, module } = await startModule(simulator.moduleOptions({ authentication: 'oauth' }));
+    await banks.list();
+    for (let revocation = 1; revocation <= 3; revocation++) {
+      simulator.revokeTokens();
+      await Promise.all(Array.from({ length: 20 }, () => banks.list()));
+      expect(simulator.tokenRequests).toHaveLength(1 + revocation);
+    }
+    await module.close();
   });
 });

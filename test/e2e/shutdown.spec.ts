@@ -1,7 +1,14 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { Test } from '@nestjs/testing';
-import { BanksService, ServiceAuthService, ServiceConnectionError, ServiceModule } from 'nestjs-service';
+import {
+  BanksService,
+  CustomersService,
+  ServiceAuthService,
+  ServiceConnectionError,
+  ServiceModule,
+} from 'nestjs-service';
 import { ServiceSimulator } from 'nestjs-service/testing';
+import { rejection } from '../helpers/start-module.js';
 
 describe('shutdown', () => {
   let simulator: ServiceSimulator;
@@ -42,6 +49,20 @@ describe('shutdown', () => {
     await module.close();
     expect(await outcome).toBeInstanceOf(ServiceConnectionError);
     expect(await outcome).toMatchObject({ kind: 'closed' });
+  });
+
+  it('says of a POST that it ends that it may have been carried out', async () => {
+    const module = await start(50);
+    simulator.fail({ path: '/customers/v1', fault: { delayMs: 2_000 } });
+    const outcome = rejection(module.get(CustomersService).create({ app_user_id: 'u-1' }));
+    await simulator.waitForRequest(({ path }) => path === '/customers/v1');
+    await module.close();
+    expect(await outcome).toMatchObject({
+      kind: 'closed',
+      outcomeUnknown: true,
+      method: 'POST',
+      path: '/customers/v1',
+    });
   });
 
   it('gives a call that waits for its token the same time', async () => {

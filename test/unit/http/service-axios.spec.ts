@@ -47,6 +47,8 @@ interface Setup {
   timeoutMs?: number;
   through?: Exchange;
   budget?: RetryBudget;
+  /** No token yet: it has to be waited for. */
+  cold?: boolean;
 }
 
 async function setUpThrough(setup: Setup) {
@@ -84,21 +86,15 @@ async function setUpThrough(setup: Setup) {
   const targets = new Targets({ baseUrl, origins: new Set([new URL(baseUrl).origin]) });
   const headers = { Authorization: `Bearer ${BEARER}`, 'service-app-token': APP_TOKEN };
   const axios = createServiceAxios(
-    {
-      source: { peekHeaders: () => headers, headers: async () => headers },
-      targets,
-      inFlight,
-      appTokenHeader: 'service-app-token',
-      timeoutMs,
-    },
+    { targets, inFlight, appTokenHeader: 'service-app-token', timeoutMs },
     {
       runner,
       inFlight,
       targets,
+      source: { peekHeaders: () => (setup.cold ? undefined : headers), headers: async () => headers },
       observer,
       timeoutMs,
       correlationIdHeader: 'x-correlation-id',
-      appTokenHeader: 'service-app-token',
       appToken: new Secret(APP_TOKEN),
     },
   );
@@ -229,6 +225,64 @@ describe.each<[string, Exchange]>([
     expect(evil.arrived).toHaveLength(0);
   });
 
+  it('shows no credentials to a host, whatever it does with its config', async () => {
+    const evil = await setUp();
+    const { axios, arrived } = await setUp();
+    const seen: unknown[] = [];
+    let mischief = true;
+    axios.interceptors.request.use((config) => {
+      seen.push(inspect(config.headers));
+      // With `transitional`, axios runs this one after the module's own.
+      if (mischief) Object.assign(config, { adapter: 'http', url: evil.server.url });
+      return config;
+    });
+    const transitional = { silentJSONParsing: false };
+    await errorOf(axios.get('/a', { transitional }).then(() => Promise.reject(new Error('answered'))));
+    await errorOf(axios.get('/a'));
+    mischief = false;
+    const transformRequest = function (this: object, data: unknown): unknown {
+      Object.assign(this, { adapter: 'http', url: evil.server.url });
+      return data;
+    };
+    await axios.post('/a', {}, { transformRequest: [transformRequest] }).catch(() => undefined);
+    expect(JSON.stringify(evil.arrived)).not.toMatch(/planted/);
+    expect(seen.join()).not.toMatch(/planted/);
+    expect(arrived).toHaveLength(0);
+  });
+
+  it('sends just the bytes of a view, a FormData and a Blob', async () => {
+    const { axios, arrived } = await setUp();
+    const memory = new Uint8Array(1_000).fill(65);
+    memory.set([97, 98, 99]);
+    await axios.post('/a', memory.subarray(0, 3));
+    await axios.post('/a', memory.slice(0, 3).buffer);
+    await axios.post('/a', new Blob(['abc'], { type: 'text/x' }));
+    const form = new FormData();
+    form.set('field', 'value');
+    await axios.post('/a', form);
+    expect(arrived.slice(0, 3).map(({ body }) => body)).toEqual(['abc', 'abc', 'abc']);
+    expect(arrived[3]).toMatchObject({
+      body: expect.stringMatching(/name="field"\r\n\r\nvalue/),
+      headers: { 'content-type': expect.stringMatching(/^multipart\/form-data; boundary=/) },
+    });
+  });
+
+  it('attaches headers that had to be waited for, and leaves the config as it was', async () => {
+    const { axios, arrived } = await setUp({ cold: true });
+    const { config } = await axios.get('/a', { timeout: 1_000 });
+    expect(arrived[0]?.headers.authorization).toBe(`Bearer ${BEARER}`);
+    expect(config.timeout).toBe(1_000);
+  });
+
+  it('gets another token after a 401 to a stream, though it cannot be sent again', async () => {
+    const { axios, arrived, renewals } = await setUp({
+      listener: failing(401),
+      renewed: { Authorization: 'Bearer new' },
+    });
+    expect(await errorOf(axios.post('/a', Readable.from(['x'])))).toMatchObject({ status: 401 });
+    expect([arrived.length, renewals.length]).toEqual([1, 1]);
+  });
+
   it("hands a host's interceptors an answer whose config holds no credentials", async () => {
     const { axios } = await setUp();
     const answers: unknown[] = [];
@@ -247,6 +301,9 @@ describe.each<[string, Exchange]>([
     [{ signal: {} }],
     [{ method: 'GET / HTTP/1.1\r\nX: y' }],
     [{ method: 'CONNECT' }],
+    [{ headers: { 'x y': 'z' } }],
+    [{ url: undefined }],
+    [{ url: 7 }],
   ])('sends nothing with %j', async (config) => {
     const { axios, arrived } = await setUp();
     expect(await errorOf(axios.request({ url: '/a', ...config } as never))).toBeInstanceOf(
