@@ -10,6 +10,7 @@ import {
   ServiceAuthService,
   ServiceModule,
   type ServiceModuleOptions,
+  type TokenStore,
 } from 'nestjs-service';
 import { ServiceSimulator } from 'nestjs-service/testing';
 import ts from 'typescript';
@@ -147,6 +148,20 @@ describe('README', () => {
     await auth.getApiToken();
     await module.close();
     expect(lines).toEqual(['requested api', 'refreshed api', 'served-from-cache api']);
+  });
+
+  it('has a token store that two modules share', async () => {
+    const { MemoryTokenStore } = await load<{ MemoryTokenStore: new () => TokenStore }>('token-store.ts');
+    const options = {
+      ...simulator.moduleOptions({ authentication: 'oauth' }),
+      tokenStore: new MemoryTokenStore(),
+    };
+    const both = await Promise.all([startModule(options), startModule(options)]);
+    simulator.clearRequests();
+    const tokens = await Promise.all(both.map(({ auth }) => auth.getApiToken()));
+    expect(new Set(tokens.map(({ accessToken }) => accessToken)).size).toBe(1);
+    expect(simulator.tokenRequests).toHaveLength(1);
+    await Promise.all(both.map(({ module }) => module.close()));
   });
 
   it('has a test of a host that passes', async () => {
