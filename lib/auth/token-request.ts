@@ -1,5 +1,6 @@
 import { type Clock } from '../config/clock.js';
 import { type ConnectionErrorKind, ServiceConnectionError, ServiceTokenError } from '../errors/index.js';
+import { isProxyRefusal } from '../exchange/proxy-refusal.js';
 import { type AccessToken, type TokenGrant, type TokenSource } from './access-token.js';
 import { retryDelay } from './back-off.js';
 import { type EndpointHold } from './endpoint-hold.js';
@@ -109,10 +110,7 @@ export class TokenRequest {
 }
 
 function isTransient(error: unknown): boolean {
-  if (error instanceof ServiceConnectionError) {
-    // A proxy that says 4xx will say it again, and a wrong password may lock the account.
-    return TRANSIENT.has(error.kind) && !(error.kind === 'proxy' && /_4\d\d$/.test(error.reason ?? ''));
-  }
+  if (error instanceof ServiceConnectionError) return TRANSIENT.has(error.kind) && !isProxyRefusal(error);
   return (
     error instanceof ServiceTokenError &&
     ['token_unavailable', 'token_rate_limited', 'client_secret_unavailable'].includes(error.code)

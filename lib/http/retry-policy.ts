@@ -1,5 +1,6 @@
 import { type ConnectionErrorKind } from '../errors/index.js';
 import { type ExchangeFault } from '../exchange/exchange.types.js';
+import { isProxyRefusal } from '../exchange/proxy-refusal.js';
 
 const BASE_MS = 100;
 const CAP_MS = 20_000;
@@ -33,15 +34,4 @@ export function isRetryableFault(method: string, fault: ExchangeFault): boolean 
 /** Full jitter: anything from nothing to 100 ms * 2^n, at most 20 s. */
 export function backoffMs(retry: number, random: () => number): number {
   return random() * Math.min(CAP_MS, BASE_MS * 2 ** retry);
-}
-
-/**
- * A proxy that says 4xx will say it again, and a wrong password may lock the account; its certificate stays what it is.
- * What passes: a proxy that cannot be reached for the moment, or says 5xx.
- */
-function isProxyRefusal({ kind, reason = '' }: ExchangeFault): boolean {
-  return (
-    kind === 'proxy' &&
-    !/_(5\d\d|TIMEOUT|ECONN\w+|ETIMEDOUT|EPIPE|ENOTFOUND|EAI_\w+|E\w+UNREACH)$/.test(reason)
-  );
 }
