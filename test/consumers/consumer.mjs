@@ -9,7 +9,8 @@ const INSTALL = ['install', '--prefer-offline', '--no-audit', '--no-fund', '--no
 
 /**
  * One consumer, copied to `folder` with the sources that all consumers share, as a list of checks to run in order:
- * `{ name, node, run }`. A tsconfig.<variant>.json is compiled into dist-<variant>, and what it made is run too.
+ * `{ name, node, run }`. A tsconfig.<variant>.json is compiled into dist-<variant>, and what it made is run too; so is
+ * each of its programs/.
  */
 export async function consumerChecks({ template, host, folder, nodes }) {
   await cp(template, folder, { recursive: true });
@@ -22,6 +23,8 @@ export async function consumerChecks({ template, host, folder, nodes }) {
     .map((entry) => /^tsconfig(?:\.(?!jest)(\w+))?\.json$/.exec(entry))
     .filter((match) => match !== null)
     .map(([project, variant]) => ({ project, variant, output: variant ? `dist-${variant}` : 'dist' }));
+
+  const programs = entries.includes('programs') ? await readdir(join(template, 'programs')) : [];
 
   const node = (path, args, timeoutMs) => runBounded(path, args, { cwd: folder, timeoutMs });
   const evaluate = (path, code) =>
@@ -45,6 +48,11 @@ export async function consumerChecks({ template, host, folder, nodes }) {
         name: label('run', variant),
         node: version,
         run: () => node(path, [join(output, 'main.js')], 30_000),
+      })),
+      ...programs.map((program) => ({
+        name: basename(program, '.mjs'),
+        node: version,
+        run: () => node(path, [join('programs', program)], 30_000),
       })),
     );
     if (entries.includes('jest.config.js')) {
