@@ -3,19 +3,18 @@ import { type Clock, systemClock } from '../config/clock.js';
 import { type TokenRefresh } from '../config/options.js';
 import { ServiceConnectionError, ServiceTokenError } from '../errors/index.js';
 import { type AccessToken, type TokenGrant, type TokenSource } from './access-token.js';
-import { renewalDelay } from './back-off.js';
 import { CachedToken } from './cached-token.js';
 import { EndpointHold } from './endpoint-hold.js';
+import { RenewalSchedule } from './renewal-schedule.js';
 import { API_SCOPE } from './scope.js';
 import { type TokenEvents } from './token-events.js';
 import { type ArrivedGrant, TokenRequest } from './token-request.js';
-import { type TokenSlot, TokenSlots } from './token-slots.js';
+import { type TokenSlot } from './token-slot.js';
+import { TokenSlots } from './token-slots.js';
 import { DEFAULT_WAIT_MS, type WaitOptions } from './waiting-callers.js';
 
 /** Customers whose tokens may be under way at a time, where the cache itself is smaller. */
 const LEAST_REQUESTS = 1_000;
-/** No schedule fires more often than that, in milliseconds. */
-const SHORTEST_SCHEDULE = 250;
 
 export interface TokenCacheOptions {
   source: TokenSource;
@@ -51,7 +50,8 @@ export class TokenCache {
   readonly #slots: TokenSlots;
   readonly #requests = new Map<string, TokenRequest>();
   readonly #stop = new AbortController();
-  #cancelSchedule: (() => void) | undefined;
+  /** With `scheduled`, of the api token. */
+  readonly #schedule?: RenewalSchedule;
   /** Counts {@link invalidateAll}: what was asked for before is not kept. */
   #era = 0;
 
@@ -61,6 +61,7 @@ export class TokenCache {
     this.#random = options.random ?? Math.random;
     this.#hold = new EndpointHold(this.#clock);
     this.#slots = new TokenSlots(options.maxEntries);
+    if (options.refresh === 'scheduled') this.#schedule = this.#renewalSchedule(this.#slots.make(API_SCOPE));
     // Each request under way listens, and Node would warn of a leak from the eleventh on.
     setMaxListeners(0, this.#stop.signal);
   }
@@ -72,7 +73,7 @@ export class TokenCache {
 
   state(scope: string): TokenState {
     const slot = this.#slots.find(scope);
-    if (this.#live(slot)) return this.#requests.has(scope) ? 'refreshing' : 'fresh';
+    if (slot?.live(this.#clock)) return this.#requests.has(scope) ? 'refreshing' : 'fresh';
     if (this.#requests.has(scope)) return 'fetching';
     return slot?.cached ? 'dead' : 'absent';
   }
@@ -83,7 +84,7 @@ export class TokenCache {
    */
   peek(scope: string): AccessToken | undefined {
     const slot = this.#slots.find(scope);
-    const cached = this.#live(slot);
+    const cached = slot?.live(this.#clock);
     if (!slot || !cached) return undefined;
     if (this.#options.refresh !== 'on-expiry' && cached.isDue(this.#clock)) this.#renew(scope, slot);
     this.#options.events?.servedFromCache(scope);
@@ -113,7 +114,7 @@ export class TokenCache {
     wait.signal?.throwIfAborted();
     this.#stop.signal.throwIfAborted();
     const slot = this.#slots.make(scope);
-    const live = this.#live(slot)?.token;
+    const live = slot.live(this.#clock)?.token;
     if (live && live.accessToken !== usedToken) return live;
     if (!this.#requests.has(scope)) {
       if (!slot.forced.take(this.#clock.monotonic())) return undefined;
@@ -133,15 +134,12 @@ export class TokenCache {
   /** Drops every token, also those under way: they were bound to a client certificate that is no longer in use. */
   invalidateAll(): void {
     this.#era += 1;
-    for (const [, slot] of this.#slots.all()) {
-      slot.dropped = slot.cached?.token.accessToken;
-      slot.cached = undefined;
-    }
+    for (const [, slot] of this.#slots.all()) slot.drop();
   }
 
   /** With `scheduled`: gets the api token now and renews it from then on. */
   start(): void {
-    if (this.#options.refresh === 'scheduled') this.#renewOnSchedule(this.#slots.make(API_SCOPE));
+    this.#schedule?.start();
   }
 
   /** Ends what is under way and rejects all who wait; no timer is left. */
@@ -149,18 +147,13 @@ export class TokenCache {
     if (this.#stop.signal.aborted) return;
     const reason = new ServiceConnectionError({ kind: 'closed', message: 'The module was shut down' });
     this.#stop.abort(reason);
-    this.#cancelSchedule?.();
+    this.#schedule?.stop();
     for (const request of this.#requests.values()) request.callers.reject(reason);
     this.#requests.clear();
   }
 
-  #live(slot: TokenSlot | undefined): CachedToken | undefined {
-    return slot?.cached?.isDead(this.#clock) === false ? slot.cached : undefined;
-  }
-
   #drop(scope: string, slot: TokenSlot, accessToken: string): void {
-    slot.dropped = accessToken;
-    slot.cached = undefined;
+    slot.drop(accessToken);
     this.#options.source.dropped?.(scope, accessToken);
   }
 
@@ -168,7 +161,7 @@ export class TokenCache {
   #renew(scope: string, slot: TokenSlot): boolean {
     if (this.#requests.has(scope)) return true;
     if (this.#stop.signal.aborted || this.#isFull(scope) || this.#hold.remainingMs > 0) return false;
-    if (this.#clock.monotonic() < slot.renewNotBefore) return false;
+    if (slot.postponedMs(this.#clock) > 0) return false;
     this.#request(scope);
     return true;
   }
@@ -208,9 +201,7 @@ export class TokenCache {
 
   /** Whether a token that another process got is of use here: neither the one to be replaced, nor due itself. */
   #accepts(scope: string, grant: TokenGrant): boolean {
-    const slot = this.#slots.find(scope);
-    if (grant.accessToken === slot?.dropped || grant.accessToken === slot?.cached?.token.accessToken)
-      return false;
+    if (this.#slots.find(scope)?.hasHad(grant.accessToken)) return false;
     return !this.#place(scope, grant, this.#clock.monotonic()).isDue(this.#clock);
   }
 
@@ -239,54 +230,31 @@ export class TokenCache {
   }
 
   #keep(scope: string, cached: CachedToken): void {
-    const slot = this.#slots.make(scope);
-    const same = slot.cached?.token.accessToken === cached.token.accessToken;
-    slot.cached = cached;
-    // An endpoint that hands out the same token until it ends would be asked ever more often.
-    if (same) this.#postpone(scope);
-    else {
-      slot.failures = 0;
-      slot.renewNotBefore = -Infinity;
-    }
-    if (scope === API_SCOPE) this.#schedule(slot);
+    this.#slots.make(scope).keep(cached, this.#clock);
+    if (scope === API_SCOPE) this.#schedule?.plan();
   }
 
   /** No schedule for tokens that cannot be kept: it would ask for them all day, for nobody. */
   #discard(scope: string, { again }: { again: boolean }): void {
-    this.#postpone(scope);
-    if (again && scope === API_SCOPE) this.#schedule(this.#slots.make(scope));
+    this.#slots.find(scope)?.postpone(this.#clock);
+    if (again && scope === API_SCOPE) this.#schedule?.plan();
   }
 
   #failed(scope: string, request: TokenRequest, error: Error): void {
     if (this.#stop.signal.aborted) return;
     this.#requests.delete(scope);
-    this.#postpone(scope);
-    if (scope === API_SCOPE) this.#schedule(this.#slots.make(scope));
+    this.#discard(scope, { again: true });
     request.callers.reject(error);
   }
 
-  #postpone(scope: string): void {
-    const slot = this.#slots.find(scope);
-    if (!slot) return;
-    slot.failures += 1;
-    slot.renewNotBefore = this.#clock.monotonic() + renewalDelay(slot.failures);
-  }
-
-  #schedule(slot: TokenSlot): void {
-    if (this.#options.refresh !== 'scheduled' || this.#stop.signal.aborted) return;
-    this.#cancelSchedule?.();
-    const delayMs = Math.max(
-      this.#live(slot)?.dueInMs(this.#clock) ?? 0,
-      slot.renewNotBefore - this.#clock.monotonic(),
-      this.#hold.remainingMs,
-      SHORTEST_SCHEDULE,
-    );
-    this.#cancelSchedule = this.#clock.schedule(() => this.#renewOnSchedule(slot), delayMs);
-  }
-
-  /** The request's end plans the next one; where none could begin, that has to be done here. */
-  #renewOnSchedule(slot: TokenSlot): void {
-    if (!this.#renew(API_SCOPE, slot)) this.#schedule(slot);
+  #renewalSchedule(slot: TokenSlot): RenewalSchedule {
+    const clock = this.#clock;
+    return new RenewalSchedule({
+      clock,
+      delayMs: () =>
+        Math.max(slot.live(clock)?.dueInMs(clock) ?? 0, slot.postponedMs(clock), this.#hold.remainingMs),
+      renew: () => this.#renew(API_SCOPE, slot),
+    });
   }
 }
 

@@ -1,24 +1,6 @@
-import { type CachedToken } from './cached-token.js';
-import { ForcedRefreshLimit } from './forced-refresh-limit.js';
 import { LeastRecentlyUsed } from './least-recently-used.js';
 import { API_SCOPE } from './scope.js';
-
-/** What is known of one scope. */
-export class TokenSlot {
-  /** Dead or alive; absent before the first and after one was dropped. */
-  cached?: CachedToken;
-  /** The access token that was dropped last: it must not come back from a shared store. */
-  dropped?: string;
-  /** Requests that brought nothing of use, in a row. */
-  failures = 0;
-  /** Monotonic milliseconds before which no renewal begins in the background. */
-  renewNotBefore = -Infinity;
-  #forced?: ForcedRefreshLimit;
-
-  get forced(): ForcedRefreshLimit {
-    return (this.#forced ??= new ForcedRefreshLimit());
-  }
-}
+import { TokenSlot } from './token-slot.js';
 
 /** The api token has a place of its own, so that no number of customers can push it out. */
 export class TokenSlots {
