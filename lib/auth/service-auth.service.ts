@@ -3,6 +3,7 @@ import { Injectable, type OnApplicationBootstrap } from '@nestjs/common';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { variableOf } from '../config/variables.js';
 import { type CertificateSummary, ServiceTokenError } from '../errors/index.js';
+import { allowListeners } from '../exchange/allow-listeners.js';
 import { type IdentityStatus } from '../tls/index.js';
 import { type AccessToken } from './access-token.js';
 import { AuthorizationHeaders, bearerOf } from './authorization-headers.js';
@@ -132,6 +133,7 @@ export class ServiceAuthService implements OnApplicationBootstrap {
   }
 
   #waitOptions(wait: WaitOptions = {}): WaitOptions {
+    allowListeners(wait.signal);
     return { signal: wait.signal, timeoutMs: wait.timeoutMs ?? this.#options.http.timeout };
   }
 

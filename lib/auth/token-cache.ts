@@ -1,7 +1,7 @@
-import { setMaxListeners } from 'node:events';
 import { type Clock, systemClock } from '../config/clock.js';
 import { type TokenRefresh } from '../config/options.js';
 import { ServiceConnectionError, ServiceTokenError } from '../errors/index.js';
+import { allowListeners } from '../exchange/allow-listeners.js';
 import { type AccessToken, type TokenGrant, type TokenSource } from './access-token.js';
 import { CachedToken } from './cached-token.js';
 import { EndpointHold } from './endpoint-hold.js';
@@ -62,8 +62,7 @@ export class TokenCache {
     this.#hold = new EndpointHold(this.#clock);
     this.#slots = new TokenSlots(options.maxEntries);
     if (options.refresh === 'scheduled') this.#schedule = this.#renewalSchedule(this.#slots.make(API_SCOPE));
-    // Each request under way listens, and Node would warn of a leak from the eleventh on.
-    setMaxListeners(0, this.#stop.signal);
+    allowListeners(this.#stop.signal);
   }
 
   /** Customers that something is known of. */

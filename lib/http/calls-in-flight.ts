@@ -1,5 +1,5 @@
-import { setMaxListeners } from 'node:events';
 import { ServiceConnectionError } from '../errors/index.js';
+import { allowListeners } from '../exchange/allow-listeners.js';
 
 /** Knows how many calls are under way, so that a shutdown can wait for them. */
 export class CallsInFlight {
@@ -9,8 +9,7 @@ export class CallsInFlight {
   private readonly controller = new AbortController();
 
   constructor() {
-    // Each call that waits may listen, and Node would warn of a leak from the eleventh on.
-    setMaxListeners(0, this.controller.signal);
+    allowListeners(this.controller.signal);
   }
 
   /** Aborted once the time of the calls under way is over; its reason is what they reject with. */

@@ -1,6 +1,7 @@
 import { type AxiosAdapter, type AxiosResponse, type InternalAxiosRequestConfig } from 'axios';
 import { Readable } from 'node:stream';
 import { type Secret } from '../config/secret.js';
+import { allowListeners } from '../exchange/allow-listeners.js';
 import { type ExchangeResponse } from '../exchange/exchange.types.js';
 import { answerToError, readBody, type AnswerContext } from './api-answer.js';
 import { attachHeaders, type HeaderSource } from './attach-headers.js';
@@ -31,7 +32,9 @@ export function serviceAdapter(parts: ServiceAdapterParts): AxiosAdapter {
     inFlight.begin();
     try {
       const call = await toCall(config, targets);
-      const signal = eitherOf(config.signal as AbortSignal | undefined, cancelled?.signal);
+      const given = config.signal as AbortSignal | undefined;
+      allowListeners(given);
+      const signal = eitherOf(given, cancelled?.signal);
       const timeoutMs = config.timeout || parts.timeoutMs;
       const startedAt = performance.now();
       const waiting = attachHeaders(call, source, { signal, timeoutMs });

@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/glob
 import { ServiceApiError, ServiceCertificateError, ServiceConnectionError } from 'nestjs-service';
 import { ServiceSimulator, type SimulatorFault } from 'nestjs-service/testing';
 import { deadPort } from '../helpers/loopback.js';
+import { warningsDuring } from '../helpers/node-process.js';
 import { rejection, startModule, type StartedModule } from '../helpers/start-module.js';
 
 /** faults.md, "API": each row over real TLS; the server counts what arrives. */
@@ -226,5 +227,21 @@ describe.each<'node' | 'axios'>(['node', 'axios'])('faults of the API, http.adap
     controller.abort(reason);
     expect(await mine).toBe(reason);
     expect(await other).toBeDefined();
+  });
+
+  it('one signal for many calls: all end by it, and Node has no leak to warn of', async () => {
+    const controller = new AbortController();
+    const { signal } = controller;
+    const reason = new Error('enough');
+    oauth.auth.invalidate((await oauth.auth.getApiToken()).accessToken);
+    simulator.fail({ fault: 'hang', times: Infinity });
+    const warnings = await warningsDuring(async () => {
+      const calls = Array.from({ length: 20 }, () => rejection(mtls.banks.list({ signal })));
+      const tokens = Array.from({ length: 20 }, () => rejection(oauth.auth.getApiToken({ signal })));
+      await simulator.waitForRequest(() => simulator.apiRequests.length === 20);
+      controller.abort(reason);
+      expect(new Set(await Promise.all([...calls, ...tokens]))).toEqual(new Set([reason]));
+    });
+    expect(warnings).toEqual([]);
   });
 });
