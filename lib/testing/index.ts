@@ -1,12 +1,10 @@
+export { ServiceSimulator } from './simulator.js';
 export {
-  ServiceSimulator,
   type AccessTokenRequest,
-  type ClientCertificateRequest,
-  type ServerCertificateRequest,
-} from './simulator.js';
-export {
   type CertificateRefusal,
+  type ClientCertificateRequest,
   type HandshakeCount,
+  type ServerCertificateRequest,
   type SimulatorAddress,
   type SimulatorFace,
   type SimulatorOptions,

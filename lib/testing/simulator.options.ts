@@ -1,3 +1,5 @@
+import { type ServiceEnvironment } from '../config/options.js';
+import { type CertificateRequest } from './certificate-authority.js';
 import { type TlsAlert } from './tls-alert.js';
 
 /**
@@ -57,6 +59,36 @@ export interface SimulatorOptions {
   maxRequests?: number;
   /** Decides on faults with a probability. Default Math.random. */
   random?: () => number;
+}
+
+/** A certificate for tests of the client's side of TLS. */
+export interface ClientCertificateRequest extends CertificateRequest {
+  /** From an authority that the service does not know. */
+  foreign?: boolean;
+}
+
+/** The certificate that the simulator itself presents. What is left out is as it should be. */
+export interface ServerCertificateRequest {
+  /** Only for these faces. Default: all. */
+  face?: SimulatorFace;
+  /** From an authority outside `simulator.chain`. */
+  foreign?: boolean;
+  notBefore?: Date;
+  notAfter?: Date;
+  /** DNS names and addresses. Default: localhost, 127.0.0.1, ::1. */
+  names?: readonly string[];
+}
+
+/** An access token made without the token endpoint. */
+export interface AccessTokenRequest {
+  /** Default `api`. */
+  scope?: string;
+  /** Default `production`. */
+  environment?: ServiceEnvironment;
+  /** Seconds; negative for a token that has expired. Default: the simulator's `tokenLifetime`. */
+  lifetime?: number;
+  /** Signed with a key that the service does not know. */
+  foreign?: boolean;
 }
 
 /** TLS connections of a face since the start. */

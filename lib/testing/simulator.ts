@@ -1,15 +1,9 @@
-import { type ServiceEnvironment } from '../config/options.js';
 import { RegisteredApplication } from './application.js';
-import {
-  CertificateAuthority,
-  type CertificateRequest,
-  type IssuedCertificate,
-} from './certificate-authority.js';
-import { checkAccess } from './faces/access.js';
-import { answerApiCall, defaultBanks, type SimulatedCustomer } from './faces/api-face.js';
-import { basePathOf, type Faces, startFaces } from './faces/start-faces.js';
-import { type FaceContext, type TlsFace } from './faces/tls-face.js';
-import { answerTokenRequest } from './faces/token-face.js';
+import { CertificateAuthority, type IssuedCertificate } from './certificate-authority.js';
+import { type SimulatedCustomer } from './faces/api-face.js';
+import { type FaceGroup } from './faces/face-group.js';
+import { responders } from './faces/responders.js';
+import { basePathOf, startFaces } from './faces/start-faces.js';
 import { FaultBook, type FaultHandle, type FaultRule } from './faults.js';
 import {
   environmentFor,
@@ -19,8 +13,11 @@ import {
 } from './module-options.js';
 import { type RecordedRequest, RequestLog } from './request-log.js';
 import {
+  type AccessTokenRequest,
   type CertificateRefusal,
+  type ClientCertificateRequest,
   type HandshakeCount,
+  type ServerCertificateRequest,
   type SimulatorAddress,
   type SimulatorFace,
   type SimulatorOptions,
@@ -29,36 +26,6 @@ import { TokenIssuer } from './token-issuer.js';
 
 const SERVER_NAMES = ['localhost', '127.0.0.1', '::1'];
 const DEFAULT_HEADER = 'service-app-token';
-
-/** A certificate for tests of the client's side of TLS. */
-export interface ClientCertificateRequest extends CertificateRequest {
-  /** From an authority that the service does not know. */
-  foreign?: boolean;
-}
-
-/** The certificate that the simulator itself presents. What is left out is as it should be. */
-export interface ServerCertificateRequest {
-  /** Only for these faces. Default: all. */
-  face?: SimulatorFace;
-  /** From an authority outside `simulator.chain`. */
-  foreign?: boolean;
-  notBefore?: Date;
-  notAfter?: Date;
-  /** DNS names and addresses. Default: localhost, 127.0.0.1, ::1. */
-  names?: readonly string[];
-}
-
-/** An access token made without the token endpoint. */
-export interface AccessTokenRequest {
-  /** Default `api`. */
-  scope?: string;
-  /** Default `production`. */
-  environment?: ServiceEnvironment;
-  /** Seconds; negative for a token that has expired. Default: the simulator's `tokenLifetime`. */
-  lifetime?: number;
-  /** Signed with a key that the service does not know. */
-  foreign?: boolean;
-}
 
 interface Parts {
   options: SimulatorOptions;
@@ -98,7 +65,7 @@ export class ServiceSimulator {
   readonly #revoked = new Set<string>();
   readonly #refusals: CertificateRefusal[] = [];
   readonly #createdCustomers: SimulatedCustomer[] = [];
-  #faces?: Faces;
+  #faces?: FaceGroup;
   #foreignAuthority?: Promise<CertificateAuthority>;
   #stopped?: Promise<void>;
 
@@ -142,12 +109,7 @@ export class ServiceSimulator {
 
   /** The six addresses: `https://127.0.0.1:<port>`, and `basePath` where set. */
   get urls(): Record<SimulatorAddress, string> {
-    const path = basePathOf(this.#parts.options);
-    const entries = Object.entries(this.#startedFaces()).map(([address, face]) => [
-      address,
-      face.origin + path,
-    ]);
-    return Object.fromEntries(entries) as Record<SimulatorAddress, string>;
+    return this.#startedFaces().urls(basePathOf(this.#parts.options));
   }
 
   /** The service's public chain, PEM: what `tls.chain` takes. */
@@ -190,23 +152,12 @@ export class ServiceSimulator {
 
   /** TLS handshakes by face, since the start; `token` counts both environments. */
   get handshakes(): Record<SimulatorFace, HandshakeCount> {
-    const count = (name: SimulatorFace) => {
-      const counts = this.#facesNamed(name).map((face) => face.handshakes);
-      const sum = (key: keyof HandshakeCount) => counts.reduce((total, each) => total + each[key], 0);
-      return { total: sum('total'), resumed: sum('resumed'), refused: sum('refused') };
-    };
-    return {
-      base: count('base'),
-      'oauth-base': count('oauth-base'),
-      sandbox: count('sandbox'),
-      'sandbox-mtls': count('sandbox-mtls'),
-      token: count('token'),
-    };
+    return this.#startedFaces().handshakes;
   }
 
   /** Connections open now, over all faces. */
   get openConnections(): number {
-    return this.#facesNamed().reduce((total, face) => total + face.openConnections, 0);
+    return this.#startedFaces().openConnections;
   }
 
   /** Empties `requests`. */
@@ -294,7 +245,7 @@ export class ServiceSimulator {
     const server = request
       ? await authority.issue({ server: names }, { commonName: names[0], notBefore, notAfter })
       : this.#parts.server;
-    for (const each of this.#facesNamed(face)) {
+    for (const each of this.#startedFaces().named(face)) {
       each.useIdentity(serverIdentity(server, authority));
       each.dropConnections();
     }
@@ -302,7 +253,7 @@ export class ServiceSimulator {
 
   /** Ends every open connection, of one face or all; the faces go on listening. */
   dropConnections(face?: SimulatorFace): void {
-    for (const each of this.#facesNamed(face)) each.dropConnections();
+    for (const each of this.#startedFaces().named(face)) each.dropConnections();
   }
 
   /** What `ServiceModule.forRoot()` takes to work against this simulator. */
@@ -311,7 +262,7 @@ export class ServiceSimulator {
       urls: this.urls,
       application: this.application,
       appToken: this.appToken,
-      appTokenHeader: this.#parts.options.appTokenHeader ?? DEFAULT_HEADER,
+      appTokenHeader: this.#appTokenHeader,
       clientId: this.clientId,
       clientSecret: this.clientSecret,
       chain: this.chain,
@@ -337,56 +288,39 @@ export class ServiceSimulator {
   async #close(): Promise<void> {
     this.#log.close();
     this.#faults.clear();
-    await Promise.all(this.#facesNamed().map((face) => face.close()));
+    await this.#startedFaces().close();
   }
 
   async #listen(): Promise<void> {
     const { options, authority, application, issuer, server } = this.#parts;
-    const appTokenHeader = options.appTokenHeader ?? DEFAULT_HEADER;
-    const oauthEnabled = options.oauth?.enabled ?? true;
-    const access = {
-      application,
-      issuer,
-      appTokenHeader,
-      oauthEnabled,
-      acceptBoth: options.acceptBoth ?? false,
-    };
-    const api = {
-      banks: options.banks ?? defaultBanks(),
-      customers: this.#createdCustomers,
-      hiddenHeaders: ['authorization', appTokenHeader.toLowerCase()],
-    };
-    const token = {
-      application,
-      issuer,
-      oauthEnabled,
-      certificateBoundTokens: options.certificateBoundTokens ?? false,
-      lifetime: () => this.tokenLifetime,
-    };
-    const context: FaceContext = {
-      log: this.#log,
-      faults: this.#faults,
-      revoked: this.#revoked,
-      refusals: this.#refusals,
-    };
     this.#faces = await startFaces({
       options,
       identity: serverIdentity(server, authority),
       clientAuthorities: authority.chain,
-      context,
-      api: async (request, path) => (await checkAccess(request, access)) ?? answerApiCall(request, path, api),
-      token: (request, path) => answerTokenRequest(request, path, token),
+      context: {
+        log: this.#log,
+        faults: this.#faults,
+        revoked: this.#revoked,
+        refusals: this.#refusals,
+      },
+      ...responders({
+        options,
+        appTokenHeader: this.#appTokenHeader,
+        application,
+        issuer,
+        customers: this.#createdCustomers,
+        tokenLifetime: () => this.tokenLifetime,
+      }),
     });
   }
 
-  #startedFaces(): Faces {
-    if (this.#faces === undefined) throw new Error('The simulator was not started');
-    return this.#faces;
+  get #appTokenHeader(): string {
+    return this.#parts.options.appTokenHeader ?? DEFAULT_HEADER;
   }
 
-  #facesNamed(name?: SimulatorFace): TlsFace[] {
-    const faces = Object.values(this.#startedFaces());
-    return name === undefined ? faces : faces.filter((face) => face.name === name);
+  #startedFaces(): FaceGroup {
+    if (this.#faces === undefined) throw new Error('The simulator was not started');
+    return this.#faces;
   }
 
   #foreign(): Promise<CertificateAuthority> {

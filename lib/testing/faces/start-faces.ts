@@ -2,9 +2,8 @@ import { type ServiceEnvironment } from '../../config/options.js';
 import { type RecordedRequest } from '../request-log.js';
 import { type SimulatorAddress, type SimulatorFace, type SimulatorOptions } from '../simulator.options.js';
 import { type Answer, failure } from './answer.js';
+import { FaceGroup } from './face-group.js';
 import { type FaceContext, type ServerIdentity, TlsFace, type TlsFaceSettings } from './tls-face.js';
-
-export type Faces = Readonly<Record<SimulatorAddress, TlsFace>>;
 
 interface Plan {
   face: SimulatorFace;
@@ -34,7 +33,7 @@ export interface FacesSettings {
 }
 
 /** Starts the six servers; where one cannot listen, closes the others and rejects. */
-export async function startFaces(settings: FacesSettings): Promise<Faces> {
+export async function startFaces(settings: FacesSettings): Promise<FaceGroup> {
   const addresses = Object.keys(PLANS) as SimulatorAddress[];
   const started = await Promise.allSettled(addresses.map((address) => startFace(address, settings)));
   const faces = started.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
@@ -43,7 +42,8 @@ export async function startFaces(settings: FacesSettings): Promise<Faces> {
     await Promise.all(faces.map((face) => face.close()));
     throw failed.reason;
   }
-  return Object.fromEntries(addresses.map((address, index) => [address, faces[index]])) as Faces;
+  const byAddress = Object.fromEntries(addresses.map((address, index) => [address, faces[index]]));
+  return new FaceGroup(byAddress as Record<SimulatorAddress, TlsFace>);
 }
 
 function startFace(address: SimulatorAddress, settings: FacesSettings): Promise<TlsFace> {

@@ -1,0 +1,37 @@
+import { type RegisteredApplication } from '../application.js';
+import { type SimulatorOptions } from '../simulator.options.js';
+import { type TokenIssuer } from '../token-issuer.js';
+import { checkAccess } from './access.js';
+import { answerApiCall, defaultBanks, type SimulatedCustomer } from './api-face.js';
+import { type FacesSettings } from './start-faces.js';
+import { answerTokenRequest } from './token-face.js';
+
+export interface RespondersParts {
+  options: SimulatorOptions;
+  appTokenHeader: string;
+  application: RegisteredApplication;
+  issuer: TokenIssuer;
+  /** Where those that are created go. */
+  customers: SimulatedCustomer[];
+  /** Seconds that a token issued now lives. */
+  tokenLifetime: () => number;
+}
+
+/** What the API's faces and the token faces answer. */
+export function responders(parts: RespondersParts): Pick<FacesSettings, 'api' | 'token'> {
+  const { options, appTokenHeader, application, issuer, customers, tokenLifetime } = parts;
+  const oauthEnabled = options.oauth?.enabled ?? true;
+  const acceptBoth = options.acceptBoth ?? false;
+  const access = { application, issuer, appTokenHeader, oauthEnabled, acceptBoth };
+  const api = {
+    banks: options.banks ?? defaultBanks(),
+    customers,
+    hiddenHeaders: ['authorization', appTokenHeader.toLowerCase()],
+  };
+  const certificateBoundTokens = options.certificateBoundTokens ?? false;
+  const token = { application, issuer, oauthEnabled, certificateBoundTokens, lifetime: tokenLifetime };
+  return {
+    api: async (request, path) => (await checkAccess(request, access)) ?? answerApiCall(request, path, api),
+    token: (request, path) => answerTokenRequest(request, path, token),
+  };
+}
