@@ -9,6 +9,7 @@ import { describeChange, isOtherCertificate, lostParts } from './identity-change
 import { IdentityWatch } from './identity-watch.js';
 import { checkIdentity, type LoadedIdentity } from './load-identity.js';
 import { type Log } from './log.js';
+import { ReloadFault } from './reload-fault.js';
 import { RepeatableRun } from './repeatable-run.js';
 import { readSnapshot, type IdentitySnapshot } from './snapshot.js';
 import { daysLeft } from './validity.js';
@@ -46,8 +47,6 @@ export interface IdentityChange {
 const QUIET_MS = 1_000;
 const FILE_POLL_MS = 1_000;
 const FUNCTION_POLL_MS = 60_000;
-/** A bad pair may become good with no change to it: a certificate of the near future. */
-const RETRY_BAD_MS = 60_000;
 /** Many calls are refused at the same moment: their common cause is looked into once. */
 const REFUSAL_MEMORY_MS = 10_000;
 
@@ -65,17 +64,16 @@ export class ClientIdentity {
   readonly #apiAgent: IdentityAgent;
   readonly #tokenAgent: IdentityAgent;
   readonly #expiry: ExpiryWatch;
+  readonly #fault: ReloadFault;
   readonly #watch?: IdentityWatch<Reading>;
   readonly #reloading = new RepeatableRun(() => this.#reload());
   readonly #listeners = new Set<(change: IdentityChange) => void>();
   #inUse: LoadedIdentity;
-  #fault?: { at: Date; faults: ConfigurationFault[]; digest: string };
   #readings = 0;
   /** Number of the last reading that was taken. */
   #taken = 0;
   #refusedAt = -Infinity;
   #reloadedAfterRefusal?: Promise<boolean>;
-  #cancelRetry?: () => void;
   #closed = false;
 
   /**
@@ -105,6 +103,7 @@ export class ClientIdentity {
     this.#inUse = loaded;
     this.#expiry = new ExpiryWatch(clock, log);
     this.#expiry.watch(loaded.certificate);
+    this.#fault = new ReloadFault(clock, log);
     if (tls.reload && canChange(tls)) {
       const asked = typeof tls.source === 'function';
       const pollMs = settings.pollMs ?? (asked ? FUNCTION_POLL_MS : FILE_POLL_MS);
@@ -126,7 +125,7 @@ export class ClientIdentity {
     const { certificate } = this.#inUse;
     const status: IdentityStatus = { healthy: !certificate || now < certificate.validTo.getTime() };
     if (certificate) Object.assign(status, { certificate, daysLeft: daysLeft(certificate, now) });
-    if (this.#fault) status.lastReloadFault = { at: this.#fault.at, faults: this.#fault.faults };
+    if (this.#fault.current) status.lastReloadFault = this.#fault.current;
     return status;
   }
 
@@ -168,7 +167,7 @@ export class ClientIdentity {
     this.#closed = true;
     this.#watch?.stop();
     this.#expiry.stop();
-    this.#cancelRetry?.();
+    this.#fault.stop();
     this.#listeners.clear();
     const { clock } = this.#settings;
     await Promise.all([this.#apiAgent.close(graceMs, clock), this.#tokenAgent.close(graceMs, clock)]);
@@ -191,24 +190,19 @@ export class ClientIdentity {
     // Overtaken: what it saw may have been replaced since.
     if (this.#closed || reading.number < this.#taken) return;
     this.#taken = reading.number;
-    if (reading.digest === this.#inUse.digest) {
-      this.#fault = undefined;
-      this.#cancelRetry?.();
-      return;
-    }
+    if (reading.digest === this.#inUse.digest) return this.#fault.clear();
     const { clock, offerToTokenEndpoint } = this.#settings;
     const { identity, faults, warnings } = checkIdentity(reading, clock.now(), offerToTokenEndpoint);
     const lost = identity ? lostParts(this.#inUse, identity) : [];
     if (identity && lost.length === 0) this.#swap(identity, warnings);
-    else this.#keepLastGood(reading, [...faults, ...lost]);
+    else this.#fault.note(reading.digest, [...faults, ...lost], this.#watch && (() => void this.reload()));
   }
 
   #swap(loaded: LoadedIdentity, warnings: readonly string[]): void {
     const before = this.#inUse;
     const { certificate } = loaded;
     this.#inUse = loaded;
-    this.#fault = undefined;
-    this.#cancelRetry?.();
+    this.#fault.clear();
     this.#apiAgent.use(loaded.apiContext);
     this.#tokenAgent.use(loaded.tokenContext);
     for (const warning of warnings) this.#settings.log('warn', warning);
@@ -216,17 +210,6 @@ export class ClientIdentity {
     this.#expiry.watch(certificate);
     const certificateChanged = isOtherCertificate(before.certificate, certificate);
     for (const listener of this.#listeners) listener({ certificate, certificateChanged });
-  }
-
-  #keepLastGood({ digest }: IdentitySnapshot, faults: ConfigurationFault[]): void {
-    const { clock, log } = this.#settings;
-    if (this.#fault?.digest !== digest) {
-      const list = faults.map(({ option, message }) => `\n  - ${option}: ${message}`).join('');
-      log('error', `The new client identity is not usable; the one before stays in use:${list}`);
-    }
-    this.#fault = { at: new Date(clock.now()), faults, digest };
-    this.#cancelRetry?.();
-    if (this.#watch) this.#cancelRetry = clock.schedule(() => void this.reload(), RETRY_BAD_MS);
   }
 
   #isOther(refused: CertificateSummary | undefined): boolean {
