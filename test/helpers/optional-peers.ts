@@ -14,6 +14,10 @@ const PROGRAMS = {
     names: ['chromium', 'chromium-browser', 'google-chrome'],
     install: 'apt-get install chromium',
   },
+  'redis-server': {
+    names: ['redis-server'],
+    install: 'apt-get install redis-server',
+  },
 };
 
 export function findPeer(program: keyof typeof PROGRAMS): Peer {

@@ -1,0 +1,149 @@
+import { type RedisClientType } from '@redis/client';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect } from '@jest/globals';
+import { type ServiceModuleOptions } from 'nestjs-service';
+import { ServiceSimulator } from 'nestjs-service/testing';
+import { findPeer, itWith, requirePeer } from '../helpers/optional-peers.js';
+import { redisTokenStore, startRedis, type RedisServer } from '../helpers/redis.js';
+import { startModule, type StartedModule } from '../helpers/start-module.js';
+
+const program = findPeer('redis-server');
+const redisIt = itWith(program, 'tokens shared over a real Redis');
+
+/** faults.md, "Process": a store shared between processes, each with a connection of its own, over a real Redis. */
+describe('tokens shared over Redis', () => {
+  let simulator: ServiceSimulator;
+  let redis: RedisServer;
+  let clients: RedisClientType[];
+  let modules: StartedModule[];
+
+  beforeAll(async () => {
+    simulator = await ServiceSimulator.start();
+  });
+  afterAll(() => simulator.stop());
+
+  beforeEach(async () => {
+    clients = [];
+    modules = [];
+    if (program.path !== undefined) redis = await startRedis(requirePeer(program));
+    simulator.clearRequests();
+  });
+  afterEach(async () => {
+    await Promise.all(modules.map(({ module }) => module.close()));
+    clients.forEach((client) => client.destroy());
+    if (program.path !== undefined) await redis.kill();
+  });
+
+  /** One process of a host: the module, and a connection to the store. */
+  async function start(more: Partial<ServiceModuleOptions> = {}): Promise<StartedModule> {
+    const client = await redis.connect();
+    clients.push(client);
+    const started = await startModule({
+      ...simulator.moduleOptions({ authentication: 'oauth' }),
+      tokenStore: redisTokenStore(client),
+      ...more,
+    });
+    modules.push(started);
+    return started;
+  }
+  const keys = async (): Promise<string[]> => {
+    const found = await clients[0].keys('*');
+    return found.sort();
+  };
+  /** The token is handed out before the store has it. */
+  const stored = async (count: number): Promise<string[]> => {
+    for (let found = await keys(); ; found = await keys()) {
+      if (found.filter((key) => !key.endsWith(':lock')).length === count && found.length === count)
+        return found;
+    }
+  };
+
+  redisIt('ten processes at once, with no token: one request, and a call of each is answered', async () => {
+    const all = await Promise.all(Array.from({ length: 10 }, () => start()));
+    await Promise.all(all.map(({ banks }) => banks.list()));
+    expect(simulator.tokenRequests).toHaveLength(1);
+    expect(new Set(simulator.apiRequests.map(({ headers }) => headers.authorization)).size).toBe(1);
+    const [key] = await stored(1);
+    const ttl = await clients[0].pTTL(key);
+    expect(ttl).toBeGreaterThan(3_000_000);
+    expect(ttl).toBeLessThanOrEqual(3_600_000);
+    for (const secret of [simulator.clientId, simulator.clientSecret, 'api'])
+      expect(key).not.toContain(secret);
+  });
+
+  redisIt('a revoked token: dropped for all, replaced once', async () => {
+    const all = await Promise.all(Array.from({ length: 5 }, () => start()));
+    await Promise.all(all.map(({ banks }) => banks.list()));
+    await stored(1);
+    simulator.clearRequests();
+    simulator.revokeTokens();
+    await Promise.all(all.map(({ banks }) => banks.list()));
+    expect(simulator.tokenRequests).toHaveLength(1);
+    expect(simulator.apiRequests.map(({ status }) => status).sort()).toEqual([
+      ...Array<number>(5).fill(200),
+      ...Array<number>(5).fill(401),
+    ]);
+  });
+
+  redisIt('customers and clients do not meet in it', async () => {
+    const [one, other] = [await start(), await start()];
+    const stranger = await start({ oauth: { clientId: crypto.randomUUID(), clientSecret: 'of-another' } });
+    const { accessToken } = await one.auth.getCustomerToken('c-1');
+    await stored(1);
+    expect((await other.auth.getCustomerToken('c-1')).accessToken).toBe(accessToken);
+    expect((await other.auth.getCustomerToken('c-2')).accessToken).not.toBe(accessToken);
+    await expect(stranger.auth.getCustomerToken('c-1')).rejects.toMatchObject({ error: 'invalid_client' });
+    expect(simulator.tokenRequests.map(({ status }) => status)).toEqual([200, 200, 401]);
+  });
+
+  redisIt('what stands there and is no token of ours: passed over, and written anew', async () => {
+    await (await start()).auth.getApiToken();
+    const [key] = await stored(1);
+    const entry = (await clients[0].get(key)) ?? '';
+    for (const wrong of ['', 'null', '{', entry.slice(0, -9), entry.replace('"api"', '"customer.c-1"')]) {
+      expect(wrong).not.toBe(entry);
+      await clients[0].set(key, wrong);
+      simulator.clearRequests();
+      await (await start()).banks.list();
+      expect(simulator.tokenRequests).toHaveLength(1);
+      while ((await clients[0].get(key)) === wrong);
+    }
+  });
+
+  redisIt('full: each process asks for itself', async () => {
+    const [one, other] = [await start(), await start()];
+    await clients[0].configSet({ maxmemory: '1', 'maxmemory-policy': 'noeviction' });
+    await one.banks.list();
+    await other.banks.list();
+    expect(simulator.tokenRequests).toHaveLength(2);
+  });
+
+  redisIt('frozen, then gone, then never there: calls go on', async () => {
+    const [one, other] = [await start(), await start()];
+    redis.freeze();
+    await one.banks.list();
+    redis.thaw();
+    await redis.kill();
+    await other.banks.list();
+    const third = await startModule({
+      ...simulator.moduleOptions({ authentication: 'oauth' }),
+      tokenStore: redisTokenStore(clients[0]),
+    });
+    modules.push(third);
+    await third.banks.list();
+    expect(simulator.tokenRequests).toHaveLength(3);
+  });
+
+  redisIt('whoever holds the lock dies: the others go on when it ends', async () => {
+    const all = [await start(), await start()];
+    await all[0].auth.getApiToken();
+    const [key] = await stored(1);
+    await clients[0].del(key);
+    await clients[0].set(`${key}:lock`, 'of-one-that-died', { PX: 800 });
+    simulator.clearRequests();
+    const third = await start();
+    const fourth = await start();
+    await Promise.all([third.banks.list(), fourth.banks.list()]);
+    expect(simulator.tokenRequests).toHaveLength(1);
+    expect((await stored(1))[0]).toBe(key);
+  });
+});
