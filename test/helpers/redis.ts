@@ -29,7 +29,10 @@ export async function startRedis(program: string): Promise<RedisServer> {
   server.stdout.resume();
   return {
     connect: async () => {
-      const client: RedisClientType = createClient({ socket: { path, tls: false }, disableOfflineQueue: true });
+      const client: RedisClientType = createClient({
+        socket: { path, tls: false },
+        disableOfflineQueue: true,
+      });
       client.on('error', () => undefined);
       await client.connect();
       return client;
