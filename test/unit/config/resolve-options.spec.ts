@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { mkdtemp, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
@@ -245,7 +245,8 @@ describe('resolveOptions', () => {
   });
 
   it('reads secrets from files, without the newline at their end, and anew each time', async () => {
-    const file = join(await mkdtemp(join(tmpdir(), 'service-')), 'secret');
+    const folder = await mkdtemp(join(tmpdir(), 'options-'));
+    const file = join(folder, 'secret');
     await writeFile(file, 'first \n');
     const options = await resolved({
       ...production,
@@ -264,6 +265,7 @@ describe('resolveOptions', () => {
     await writeFile(file, 'second\r\n');
     expect((await settings?.clientSecret())?.reveal()).toBe('second');
     expect(settings?.clientSecretCanChange).toBe(true);
+    await rm(folder, { recursive: true });
   });
 
   it('prints no secret', async () => {
