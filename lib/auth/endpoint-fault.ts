@@ -1,13 +1,10 @@
 import { ServiceConnectionError } from '../errors/index.js';
 import { type ExchangeFault } from '../exchange/exchange.types.js';
+import { explainServerCertificate, HANDSHAKE_FAILURE, isUntrusted } from '../exchange/tls-explanation.js';
 
 type Fault = Pick<ExchangeFault, 'kind' | 'reason'> & Partial<Pick<ExchangeFault, 'certificateRefused'>>;
 
 const ADDRESS = 'urls.authUrl (SERVICE_AUTH_URL) or urls.sandboxAuthUrl (SERVICE_SANDBOX_AUTH_URL)';
-
-// OpenSSL's verification codes as Node spells them.
-const UNVERIFIED =
-  /^(UNABLE_TO_|SELF_SIGNED|DEPTH_ZERO_|CERT_|CRL_|INVALID_(CA|PURPOSE)|UNSPECIFIED|ERR_TLS_CERT_)/;
 
 /** There was no whole answer of the token endpoint: names its host and what to check. */
 export function tokenConnectionError(url: URL, fault: Fault): ServiceConnectionError {
@@ -27,7 +24,11 @@ function hintFor({ kind, reason = '', certificateRefused }: Fault): string | und
   if (reason.startsWith('ERR_PROXY_')) return 'check http.proxy (SERVICE_HTTP_PROXY)';
   if (certificateRefused)
     return 'where it asks for the client certificate, set oauth.mtls (SERVICE_OAUTH_MTLS)';
-  if (UNVERIFIED.test(reason))
+  if (reason === HANDSHAKE_FAILURE)
+    return 'it may ask for a client certificate, of a kind it takes: set oauth.mtls (SERVICE_OAUTH_MTLS), and check tls.certificate';
+  const cause = explainServerCertificate(reason);
+  if (cause) return cause;
+  if (isUntrusted(reason))
     return "it is verified against Node's public roots and tls.chain (SERVICE_TLS_CHAIN or SERVICE_TLS_CHAIN_FILE: the service's public chain from the developer portal)";
   if (kind === 'redirect') return `redirects are not followed, check ${ADDRESS}`;
   return kind === 'dns' || kind === 'refused' ? `check ${ADDRESS}` : undefined;

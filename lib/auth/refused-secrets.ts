@@ -8,27 +8,33 @@ const MOST_SCOPES = 1_000;
 
 interface Refusal {
   secret: Secret;
+  certificate?: string;
   until: number;
   error: ServiceTokenError;
 }
 
 /**
  * Remembers for 10 s which secret the endpoint refused, so that 10,000 callers do not become 10,000 wrong passwords.
- * It is the secret that is remembered: another one, after a rotation, is tried at once.
+ * It is the secret that is remembered, with the client certificate that was shown: others, after a rotation, are tried
+ * at once.
  */
 export class RefusedSecrets {
   readonly #clock: Clock;
+  readonly #presented: () => string | undefined;
   /** By scope; an invalid_client, which concerns all of them, under the empty text. */
   readonly #refusals = new Map<string, Refusal>();
 
-  constructor(clock: Clock) {
+  /** @param presented the fingerprint of the certificate that the endpoint is shown now, if any */
+  constructor(clock: Clock, presented: () => string | undefined) {
     this.#clock = clock;
+    this.#presented = presented;
   }
 
   remember(secret: Secret, scope: string, error: ServiceTokenError): void {
     const key = concernsClient(error) ? '' : scope;
     this.#refusals.delete(key);
-    this.#refusals.set(key, { secret, until: this.#clock.monotonic() + MEMORY_MS, error });
+    const until = this.#clock.monotonic() + MEMORY_MS;
+    this.#refusals.set(key, { secret, certificate: this.#presented(), until, error });
     const [oldest] = this.#refusals.keys();
     if (this.#refusals.size > MOST_SCOPES && oldest !== undefined) this.#refusals.delete(oldest);
   }
@@ -39,6 +45,7 @@ export class RefusedSecrets {
       const refusal = this.#refusals.get(key);
       const leftMs = (refusal?.until ?? 0) - this.#clock.monotonic();
       if (!refusal || refusal.secret.reveal() !== secret.reveal()) continue;
+      if (refusal.certificate !== this.#presented()) continue;
       if (leftMs > 0) return repeat(refusal.error, scope, leftMs);
       this.#refusals.delete(key);
     }

@@ -2,7 +2,9 @@ import { type Agent } from 'node:http';
 import { type Clock } from '../config/clock.js';
 import { type Secret } from '../config/secret.js';
 import { type CertificateSummary, ServiceTokenError } from '../errors/index.js';
-import { type Exchange, ExchangeFault, type ExchangeResponse } from '../exchange/exchange.types.js';
+import { certificateVerdict } from '../exchange/certificate-page.js';
+import { type Exchange, type ExchangeResponse } from '../exchange/exchange.types.js';
+import { outcomeOf } from '../exchange/outcome.js';
 import { parseRetryAfter } from '../exchange/retry-after.js';
 import { certificateRefusedError } from '../tls/index.js';
 import { type TokenGrant, type TokenRequestContext, type TokenSource } from './access-token.js';
@@ -58,7 +60,8 @@ export class TokenEndpoint implements TokenSource {
   constructor(options: TokenEndpointOptions) {
     this.#options = options;
     this.#url = new URL(options.tokenUrl);
-    this.#refused = new RefusedSecrets(options.clock);
+    const presented = (): string | undefined => options.identity?.certificate?.fingerprint256;
+    this.#refused = new RefusedSecrets(options.clock, presented);
   }
 
   /**
@@ -118,16 +121,18 @@ export class TokenEndpoint implements TokenSource {
   async #send(body: Buffer, limits: Limits, isLast = false): Promise<ExchangeResponse> {
     const { identity } = this.#options;
     const certificate = identity?.certificate;
-    try {
-      return await this.#exchange(body, limits);
-    } catch (error) {
-      if (!(error instanceof ExchangeFault)) throw error;
-      if (!identity || !error.certificateRefused) throw tokenConnectionError(this.#url, error);
+    const { response, fault } = await outcomeOf(this.#exchange(body, limits));
+    const verdict = fault ? fault.certificateRefused && 'refused' : certificateVerdict(response);
+    if (identity && verdict) {
       const isOther = !isLast && (await identity.reloadAfterRefusal(certificate));
       limits.signal.throwIfAborted();
-      if (!isOther) throw certificateRefusedError(certificate, error.reason);
-      return this.#send(body, limits, true);
+      if (isOther) return this.#send(body, limits, true);
+      if (verdict === 'refused') {
+        throw certificateRefusedError(certificate, fault ? fault.reason : `HTTP ${response.status}`);
+      }
     }
+    if (fault) throw tokenConnectionError(this.#url, fault);
+    return response;
   }
 
   #exchange(body: Buffer, { end, signal }: Limits): Promise<ExchangeResponse> {
@@ -148,12 +153,8 @@ export class TokenEndpoint implements TokenSource {
     });
   }
 
-  #readAnswer(
-    { status, headers, body }: ExchangeResponse,
-    scope: string,
-    secrets: Secret[],
-    now: number,
-  ): TokenGrant {
+  #readAnswer(response: ExchangeResponse, scope: string, secrets: Secret[], now: number): TokenGrant {
+    const { status, headers, body } = response;
     const json = parseJson(body.toString('utf8'));
     const succeeded = status >= 200 && status < 300;
     if (succeeded && !(isJsonObject(json) && typeof json.error === 'string')) {
@@ -164,7 +165,8 @@ export class TokenEndpoint implements TokenSource {
     }
     const seconds = parseRetryAfter(headers['retry-after'], now);
     const retryAfter = seconds === undefined ? undefined : Math.min(seconds, LONGEST_HOLD_S);
-    throw tokenRefusal({ status, json, scope, retryAfter, secrets });
+    const proxy = certificateVerdict(response);
+    throw tokenRefusal({ status, json, scope, retryAfter, secrets, proxy });
   }
 }
 

@@ -7,6 +7,8 @@ export interface RefusedAnswer {
   /** The parsed body; undefined where it was no JSON. */
   json: unknown;
   scope: string;
+  /** A proxy's own answer before the endpoint, about our client certificate. */
+  proxy?: 'refused' | 'perhaps';
   /** Seconds of its Retry-After. */
   retryAfter?: number;
   /** What must not be in the error, should the endpoint echo it. */
@@ -24,8 +26,22 @@ const CHECK_ADDRESS =
   'Check the address: urls.authUrl (SERVICE_AUTH_URL) or urls.sandboxAuthUrl (SERVICE_SANDBOX_AUTH_URL), which is ' +
   'without /oauth2/token.';
 
+const ASKS_FOR_CERTIFICATE =
+  'A proxy before it asks for the client certificate: set oauth.mtls (SERVICE_OAUTH_MTLS).';
+
+const PERHAPS_CERTIFICATE =
+  'The answer is a page, not of the endpoint itself: a proxy before it may ask for the client certificate ' +
+  '(oauth.mtls, SERVICE_OAUTH_MTLS) or reject it (tls.certificate). If it is not that:';
+
 /** The error for an answer that grants no token (RFC 6749, 5.2). */
-export function tokenRefusal({ status, json, scope, retryAfter, secrets }: RefusedAnswer): ServiceTokenError {
+export function tokenRefusal({
+  status,
+  json,
+  scope,
+  proxy,
+  retryAfter,
+  secrets,
+}: RefusedAnswer): ServiceTokenError {
   const revealed = secrets.map((secret) => secret.reveal());
   const body = isJsonObject(json) ? json : {};
   const error = readErrorCode(body.error, revealed);
@@ -47,12 +63,14 @@ export function tokenRefusal({ status, json, scope, retryAfter, secrets }: Refus
     const message = `The token endpoint is not available (${said})`;
     return new ServiceTokenError({ ...details, code: 'token_unavailable', message });
   }
-  const hint = hintFor(status, error);
+  const hint = hintFor(status, error, proxy);
   const message = `The token endpoint refused a token for this scope (${said})${hint ? `. ${hint}` : ''}`;
   return new ServiceTokenError({ ...details, code: 'token_refused', message });
 }
 
-function hintFor(status: number, error: string | undefined): string | undefined {
+function hintFor(status: number, error?: string, proxy?: RefusedAnswer['proxy']): string | undefined {
+  if (proxy === 'refused') return ASKS_FOR_CERTIFICATE;
+  if (proxy === 'perhaps') return `${PERHAPS_CERTIFICATE} ${CHECK_CREDENTIALS}`;
   if (isCredentialRefusal({ status, error })) return CHECK_CREDENTIALS;
   return status === 404 || status === 405 ? CHECK_ADDRESS : undefined;
 }

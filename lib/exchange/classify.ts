@@ -1,4 +1,5 @@
 import { type ConnectionErrorKind } from '../errors/index.js';
+import { HANDSHAKE_FAILURE } from './tls-explanation.js';
 
 export interface Classified {
   kind: ConnectionErrorKind;
@@ -48,6 +49,7 @@ function kindOf(code: string | undefined, message: string): ConnectionErrorKind 
 
 /** EPROTO hides which TLS alert it was. */
 function reasonOf(code: string | undefined, message: string): string | undefined {
+  if (code?.endsWith('_ALERT_HANDSHAKE_FAILURE')) return HANDSHAKE_FAILURE;
   const alert = code === 'EPROTO' ? alertNumber(message) : undefined;
   return alert === undefined ? code : `TLS_ALERT_${alert}`;
 }

@@ -1,10 +1,10 @@
 import { cleanText, ServiceApiError, ServiceConnectionError, type ApiErrorBody } from '../errors/index.js';
+import { certificateVerdict } from '../exchange/certificate-page.js';
 import { type ExchangeResponse } from '../exchange/exchange.types.js';
 import { parseRetryAfter } from '../exchange/retry-after.js';
 import { type Call } from './call.js';
 
 const MAX_MESSAGE = 500;
-const LONGEST_PROXY_PAGE = 4_096;
 const REDIRECTS = new Set([300, 301, 302, 303, 305, 307, 308]);
 
 export interface AnswerContext {
@@ -88,22 +88,17 @@ function redirectError(
 }
 
 function hintFor(response: ExchangeResponse): string | undefined {
-  if (missesCertificate(response)) {
+  const verdict = certificateVerdict(response);
+  if (verdict === 'refused') {
     return 'A proxy before the service misses or rejects the client certificate: check tls.certificate and tls.privateKey, and that they are of this environment.';
+  }
+  if (verdict === 'perhaps') {
+    return 'The answer is a page, not of the service itself: a proxy before it refused the call. Where that looks at client certificates, check tls.certificate and tls.privateKey, and that they are of this environment.';
   }
   if (response.status === 400 && /both|multiple|more than one/i.test(response.body.toString('latin1'))) {
     return 'If the service complains about both the app token and a bearer token, leave sendAppTokenWithBearer off.';
   }
   return undefined;
-}
-
-/** A proxy's own answer where the client certificate is missing or bad: nginx's HTML 400, or its 495 and 496. */
-export function missesCertificate({ status, headers, body }: ExchangeResponse): boolean {
-  if (status === 495 || status === 496) return true;
-  if (status !== 400) return false;
-  const text = body.subarray(0, LONGEST_PROXY_PAGE).toString('latin1');
-  const isHtml = /html/i.test(headers['content-type'] ?? '') || /^\s*</.test(text);
-  return isHtml && /certificate/i.test(text);
 }
 
 function trimSlash(path: string): string {

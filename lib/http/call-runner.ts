@@ -1,10 +1,11 @@
 import { type Agent } from 'node:http';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { type CertificateSummary } from '../errors/index.js';
+import { certificateVerdict } from '../exchange/certificate-page.js';
 import { ExchangeFault, type Exchange, type ExchangeResponse } from '../exchange/exchange.types.js';
+import { outcomeOf, type Outcome } from '../exchange/outcome.js';
 import { parseRetryAfter } from '../exchange/retry-after.js';
 import { certificateRefusedError } from '../tls/index.js';
-import { missesCertificate } from './api-answer.js';
 import { setHeaders } from './attach-headers.js';
 import { type Call } from './call.js';
 import { type CallObservation } from './call-observer.js';
@@ -49,10 +50,6 @@ const LEAST_ATTEMPT_MS = 10;
 
 /** A server that restarts closes all idle connections at once; another may be picked up before the client knows. */
 const MOST_LOST_RACES = 3;
-
-/** What one attempt brought: exactly one of the two. */
-type Outcome =
-  { response: ExchangeResponse; fault?: undefined } | { fault: ExchangeFault; response?: undefined };
 
 interface Progress {
   call: Call;
@@ -102,12 +99,12 @@ export class CallRunner {
     }
   }
 
-  private async attempt(progress: Progress): Promise<Outcome> {
+  private attempt(progress: Progress): Promise<Outcome> {
     const { exchange, agentFor, http, identity } = this.parts;
     const { call, signal, endsAt } = progress;
     progress.certificate = identity.certificate;
-    try {
-      const response = await exchange({
+    return outcomeOf(
+      exchange({
         url: call.url,
         method: call.method,
         headers: call.headers,
@@ -116,12 +113,8 @@ export class CallRunner {
         timeoutMs: endsAt - performance.now(),
         maxResponseBytes: http.maxResponseBytes,
         signal,
-      });
-      return { response };
-    } catch (error) {
-      if (error instanceof ExchangeFault) return { fault: error };
-      throw error;
-    }
+      }),
+    );
   }
 
   /**
@@ -143,11 +136,13 @@ export class CallRunner {
       progress.replayed = true;
       const timeoutMs = endsAt - performance.now();
       const headers = await credentials.renewedHeaders(call.headers, { signal, timeoutMs });
-      if (headers) setHeaders(call, headers);
-      // A stream is sent once only; but the next call is to find a token that works.
-      return headers !== undefined && call.replayable;
+      if (headers) {
+        setHeaders(call, headers);
+        // A stream is sent once only; but the next call is to find a token that works.
+        return call.replayable;
+      }
     }
-    const isRefused = fault ? fault.certificateRefused : missesCertificate(response);
+    const isRefused = fault ? fault.certificateRefused : certificateVerdict(response) !== undefined;
     if (isRefused && !progress.reloaded) {
       progress.reloaded = true;
       return (await identity.reloadAfterRefusal(progress.certificate)) && call.replayable;

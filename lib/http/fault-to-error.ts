@@ -1,5 +1,6 @@
 import { ServiceConnectionError, type ConnectionErrorKind, type ServiceError } from '../errors/index.js';
 import { type ExchangeFault } from '../exchange/exchange.types.js';
+import { explainServerCertificate, HANDSHAKE_FAILURE, isUntrusted } from '../exchange/tls-explanation.js';
 import { type Call } from './call.js';
 import { cannotHaveActed, isSafe } from './retry-policy.js';
 
@@ -11,24 +12,14 @@ const EXPLANATIONS: Readonly<Record<ConnectionErrorKind, string>> = {
   tls: 'the TLS connection failed',
   redirect: 'the service answered with a redirect, which is never followed',
   too_large: 'the answer is larger than http.maxResponseBytes',
-  proxy:
-    'the proxy could not be reached or refused the connection; check http.proxy (SERVICE_HTTP_PROXY), its user and password',
+  proxy: 'the proxy could not be reached or refused the connection; check http.proxy (SERVICE_HTTP_PROXY)',
   protocol: 'the exchange broke the rules of HTTP',
   closed: 'the module is shutting down',
   network: 'the network failed',
 };
 
-const TLS_HINTS: Readonly<Record<string, string>> = {
-  ERR_TLS_CERT_ALTNAME_INVALID: "the server's certificate is for another host name",
-  CERT_HAS_EXPIRED: "the server's certificate has expired",
-  CERT_NOT_YET_VALID: "the server's certificate is not valid yet",
-  CERT_REVOKED: "the server's certificate was revoked",
-  INVALID_PURPOSE: "the server's certificate is not for servers",
-  UNSPECIFIED:
-    "the server's certificate breaks a rule of its chain: a name constraint, a weak key or signature",
-  TLS_ALERT_40:
-    'the server ended the handshake (handshake_failure); it may demand a client certificate, of a kind it takes: check tls.certificate',
-};
+const HANDSHAKE_REFUSED =
+  'the server ended the handshake (handshake_failure); it may demand a client certificate, of a kind it takes: check tls.certificate';
 const UNTRUSTED =
   "the server's certificate is not signed by what it is verified against: tls.chain (SERVICE_TLS_CHAIN, the service's public chain of the developer portal), or Node's public roots where that is not set";
 
@@ -38,7 +29,7 @@ export function faultToError(
   call: Pick<Call, 'method' | 'url'>,
   retryAfter?: number,
 ): ServiceError {
-  const explanation = fault.kind === 'tls' ? explainTls(fault.reason) : EXPLANATIONS[fault.kind];
+  const explanation = explain(fault);
   return new ServiceConnectionError({
     kind: fault.kind,
     message: `${call.method} ${call.url.pathname} at ${call.url.host}: ${explanation}${fault.reason ? ` (${fault.reason})` : ''}`,
@@ -50,10 +41,20 @@ export function faultToError(
   });
 }
 
+function explain({ kind, reason }: ExchangeFault): string {
+  if (kind === 'tls') return explainTls(reason);
+  return kind === 'proxy' ? explainProxy(reason) : EXPLANATIONS[kind];
+}
+
+function explainProxy(reason = ''): string {
+  const status = /_TUNNEL_(\d{3})$/.exec(reason)?.[1] ?? '';
+  if (status === '407') return 'the proxy refused the user and password of http.proxy (SERVICE_HTTP_PROXY)';
+  if (status === '403') return 'the proxy of http.proxy does not allow connections to the service';
+  return status.startsWith('5') ? 'the proxy of http.proxy cannot reach the service' : EXPLANATIONS.proxy;
+}
+
 function explainTls(reason = ''): string {
-  const known = TLS_HINTS[reason];
-  if (known) return `${EXPLANATIONS.tls}: ${known}`;
-  return /^(UNABLE_TO_|SELF_SIGNED|DEPTH_ZERO|CERT_|INVALID_CA)/.test(reason)
-    ? `${EXPLANATIONS.tls}: ${UNTRUSTED}`
-    : EXPLANATIONS.tls;
+  const cause = reason === HANDSHAKE_FAILURE ? HANDSHAKE_REFUSED : explainServerCertificate(reason);
+  if (cause) return `${EXPLANATIONS.tls}: ${cause}`;
+  return isUntrusted(reason) ? `${EXPLANATIONS.tls}: ${UNTRUSTED}` : EXPLANATIONS.tls;
 }

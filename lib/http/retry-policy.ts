@@ -9,7 +9,8 @@ const CAP_MS = 20_000;
 const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS']);
 /** They would only come again. */
 const LASTING_FAULTS: ReadonlySet<ConnectionErrorKind> = new Set(['tls', 'too_large', 'protocol', 'closed']);
-const RETRYABLE_STATUS = new Set([429, 500, 502, 503, 504]);
+// 408: mostly a connection that a server was about to close (RFC 9110, 15.5.9).
+const RETRYABLE_STATUS = new Set([408, 429, 500, 502, 503, 504]);
 
 export function isSafe(method: string): boolean {
   return SAFE_METHODS.has(method);

@@ -81,7 +81,7 @@ describe.each<'node' | 'axios'>(['node', 'axios'])('faults of the API, http.adap
     },
   );
 
-  it.each<SimulatorFault>(['reset', 'reset-after-headers', 'truncate', { status: 502 }])(
+  it.each<SimulatorFault>(['reset', 'reset-after-headers', 'truncate', { status: 408 }, { status: 502 }])(
     '%j: a GET is retried',
     async (fault) => {
       failBanks(fault, 2);
@@ -171,6 +171,21 @@ describe.each<'node' | 'axios'>(['node', 'axios'])('faults of the API, http.adap
     await api.module.close();
   });
 
+  it('a certificate demanded on TLS 1.2 and none set: not retried, named for what it is', async () => {
+    await using demanding = await ServiceSimulator.start({
+      maxTlsVersion: 'TLSv1.2',
+      requireClientCertificate: true,
+    });
+    const options = demanding.moduleOptions({ environment: 'production', authentication: 'oauth' });
+    const urls = { ...options.urls, oauthBaseUrl: demanding.urls.baseUrl };
+    const tls = { chain: demanding.chain };
+    const api = await startModule({ ...options, urls, tls, http: { adapter } });
+    const error = await rejection(create(api));
+    expect(error).toMatchObject({ kind: 'tls', reason: 'TLS_ALERT_40', outcomeUnknown: false });
+    expect((error as Error).message).toMatch(/may demand a client certificate/);
+    await api.module.close();
+  });
+
   it('HTML 400 of a proxy for a missing client certificate: the status, a hint, no HTML', async () => {
     const html = '<html><head><title>400 No required SSL certificate was sent</title></head></html>';
     failBanks({ status: 400, body: html, headers: { 'content-type': 'text/html' } });
@@ -178,6 +193,22 @@ describe.each<'node' | 'axios'>(['node', 'axios'])('faults of the API, http.adap
     expect(error).toBeInstanceOf(ServiceApiError);
     expect(error).toMatchObject({ status: 400, hint: expect.stringMatching(/tls\.certificate/) });
     expect(JSON.stringify(error)).not.toContain('<');
+  });
+
+  it.each([
+    ['that does not say why', '<html><h1>403 Forbidden</h1></html>', /a page, not of the service itself/],
+    [
+      'that names the certificate',
+      '<html>Client certificate required</html>',
+      /misses or rejects the client/,
+    ],
+  ])('HTML 403 of a proxy %s: the status, a hint, no HTML, one attempt', async (_, body, hint) => {
+    failBanks({ status: 403, body, headers: { 'content-type': 'text/html' } }, 2);
+    const error = await rejection(mtls.banks.list());
+    expect(error).toBeInstanceOf(ServiceApiError);
+    expect(error).toMatchObject({ status: 403, hint: expect.stringMatching(hint) });
+    expect(JSON.stringify(error)).not.toContain('<');
+    expect(arrived()).toBe(1);
   });
 
   it('a redirect: never followed', async () => {

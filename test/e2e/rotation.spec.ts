@@ -346,6 +346,25 @@ describe('The server refuses our certificate in mid-life', () => {
     expect(subjects().slice(1)).toEqual(Array.from({ length: 11 }, () => 'CN=second'));
   });
 
+  it.each([
+    [403, 'text/html', '<h1>403 Forbidden</h1>'],
+    [401, 'text/html', '<h1>401 Unauthorized</h1>'],
+    [496, 'text/plain', ''],
+  ])("by a proxy's %i: the same", async (status, type, body) => {
+    await simulate();
+    const [first, second] = await Promise.all([issue('first'), issue('second')]);
+    await bySymlinkSwap(folder, first);
+    const { customers } = await start(filesIn(folder));
+    const fault = { status, body, headers: { 'content-type': type } };
+    simulator.fail({ when: (request) => request.certificateSubject === 'CN=first', times: Infinity, fault });
+    await bySymlinkSwap(folder, second);
+    await customers.create({ app_user_id: 'u-1' });
+    expect(simulator.apiRequests.map((request) => [request.status, request.certificateSubject])).toEqual([
+      [status, 'CN=first'],
+      [201, 'CN=second'],
+    ]);
+  });
+
   it("by a proxy's HTML 400 on an open connection: the same", async () => {
     await simulate();
     const [first, second] = await Promise.all([issue('first'), issue('second')]);

@@ -30,10 +30,11 @@ afterEach(async () => {
 
 interface SetUp {
   answer: (request: ArrivedRequest, number: number) => ServerAnswer;
+  identity?: EndpointIdentity;
   source?: () => string | Promise<string>;
 }
 
-async function setUp({ answer, source }: SetUp) {
+async function setUp({ answer, source, identity }: SetUp) {
   const server = await tokenServer(answer);
   const agent = new Agent({ keepAlive: true });
   const clock = new FakeClock();
@@ -50,6 +51,7 @@ async function setUp({ answer, source }: SetUp) {
     clientSecret,
     exchange,
     agent: () => agent,
+    identity,
     clock,
   });
   cleanUp.push(() => agent.destroy(), server.close);
@@ -189,7 +191,7 @@ describe('what an error says', () => {
     expect(unknown).toMatch(expected);
   });
 
-  it('not trusted, or not the host: names what it is verified against', async () => {
+  it('not trusted: names what it is verified against; not the host: says so', async () => {
     const authority = await createAuthority();
     const live = await mtlsServer(authority, { demandCertificate: false });
     cleanUp.push(() => live.close());
@@ -197,16 +199,21 @@ describe('what an error says', () => {
     expect(await messageOf(live.url, new https.Agent())).toMatch(expected);
     const named = new https.Agent({ ca: authority.chain, servername: 'elsewhere.example' });
     const message = await messageOf(live.url, named);
-    expect(message).toMatch(/ERR_TLS_CERT_ALTNAME_INVALID/);
-    expect(message).toMatch(expected);
+    expect(message).toMatch(
+      /ERR_TLS_CERT_ALTNAME_INVALID\); the server's certificate is for another host name$/,
+    );
   });
 
-  it('a certificate that it asks for and is not shown: names oauth.mtls', async () => {
-    const authority = await createAuthority();
-    const live = await mtlsServer(authority);
-    cleanUp.push(() => live.close());
-    expect(await messageOf(live.url, new https.Agent({ ca: authority.chain }))).toMatch(/set oauth\.mtls/);
-  });
+  it.each(['TLSv1.2', 'TLSv1.3'] as const)(
+    'a certificate that it asks for and is not shown, %s: names oauth.mtls',
+    async (maxVersion) => {
+      const authority = await createAuthority();
+      const live = await mtlsServer(authority, { maxVersion });
+      cleanUp.push(() => live.close());
+      const agent = new https.Agent({ ca: authority.chain });
+      expect(await messageOf(live.url, agent)).toMatch(/ask.* for .*certificate.*set oauth\.mtls/);
+    },
+  );
 
   it('a proxy that fails: names http.proxy', async () => {
     const agent = new Agent();
@@ -529,5 +536,82 @@ describe('with the cache, over real sockets', () => {
     await arrived;
     cache.close();
     expect(await waiting).toMatchObject({ code: 'connection_closed' });
+  });
+});
+
+describe('a proxy before the endpoint that answers with a page', () => {
+  const HTML = { 'content-type': 'text/html' };
+  const denied: ServerAnswer = { status: 403, headers: HTML, body: '<h1>403 Forbidden</h1>' };
+  const missing: ServerAnswer = { status: 496, headers: HTML, body: '<h1>496</h1>' };
+  const named: ServerAnswer = { status: 400, headers: HTML, body: 'No required SSL certificate was sent' };
+
+  /** The identity of oauth.mtls; it has `next` in use once it was read again. */
+  const identityOf = (...fingerprints: string[]) => {
+    const validFrom = new Date();
+    const validTo = new Date(Date.now() + 86_400_000);
+    const certificates = fingerprints.map((fingerprint256) => {
+      return { subject: `CN=${fingerprint256}`, issuer: 'CN=issuer', fingerprint256, validFrom, validTo };
+    });
+    return {
+      get certificate() {
+        return certificates[0];
+      },
+      reloadAfterRefusal: async () => certificates.length > 1 && certificates.shift() !== undefined,
+    };
+  };
+
+  it.each([
+    ['496', missing],
+    ['400 that names the certificate', named],
+    ['403 that does not say why', denied],
+  ])('%s: the certificate is read again, and the request made again with another one', async (_, page) => {
+    const identity = identityOf('old', 'new');
+    const { server, request } = await setUp({
+      answer: ({ form }, number) => (number === 1 ? page : granted(form.get('scope'))),
+      identity,
+    });
+    expect(await request()).toMatchObject({ accessToken: 'token' });
+    expect(server.arrived).toHaveLength(2);
+  });
+
+  it.each([
+    ['496', missing],
+    ['400 that names the certificate', named],
+  ])('%s, and no other certificate: a credential fault that names it', async (_, page) => {
+    const { server, request } = await setUp({ answer: () => page, identity: identityOf('only') });
+    const error = await failure(request());
+    expect(error).toMatchObject({ code: 'certificate_refused', certificate: { fingerprint256: 'only' } });
+    expect(error.message).toMatch(/CN=only.*HTTP 4/);
+    expect(server.arrived).toHaveLength(1);
+  });
+
+  it('403 that does not say why: names both it may be, and is remembered for this certificate only', async () => {
+    let identity = identityOf('old');
+    let page: ServerAnswer | undefined = denied;
+    const { server, request } = await setUp({
+      answer: ({ form }) => page ?? granted(form.get('scope')),
+      identity: {
+        get certificate() {
+          return identity.certificate;
+        },
+        reloadAfterRefusal: async () => false,
+      },
+    });
+    const error = await failure(request());
+    expect(error).toMatchObject({ code: 'token_refused', status: 403 });
+    expect(error.message).toMatch(/tls\.certificate.*oauth\.clientSecret/);
+    expect(error.message).not.toContain('Forbidden');
+    expect((await failure(request())).message).toMatch(/remembered/);
+    expect(server.arrived).toHaveLength(1);
+    page = undefined;
+    identity = identityOf('new');
+    expect(await request()).toMatchObject({ accessToken: 'token' });
+  });
+
+  it('where no certificate is offered: says that one may be', async () => {
+    const { request } = await setUp({ answer: () => named });
+    const error = await failure(request());
+    expect(error).toMatchObject({ code: 'token_refused', status: 400 });
+    expect(error.message).toMatch(/asks for the client certificate: set oauth\.mtls \(SERVICE_OAUTH_MTLS\)/);
   });
 });
