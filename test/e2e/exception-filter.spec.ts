@@ -77,6 +77,11 @@ describe.each<Platform>(['express', 'fastify'])('ServiceExceptionFilter on %s', 
     expect(headers.get('retry-after')).toBe('17');
   });
 
+  it('passes on no Retry-After of over a day', async () => {
+    simulator.fail({ path: '/banks/v1', fault: { status: 429, headers: { 'retry-after': '9999999' } } });
+    expect((await host.request('GET', '/banks')).headers.get('retry-after')).toBe('86400');
+  });
+
   it('maps a failing token endpoint to 503', async () => {
     simulator.fail({ face: 'token', times: 3, fault: { status: 400, json: { error: 'invalid_scope' } } });
     const { status, body } = await host.request('POST', '/link-session', {

@@ -14,6 +14,7 @@ import {
 } from '@opentelemetry/sdk-trace-base';
 import { inspect } from 'node:util';
 import { ServiceSimulator } from 'nestjs-service/testing';
+import { Telemetry } from '../../lib/telemetry/telemetry.js';
 import { CollectingLogger } from '../helpers/secret-scan.js';
 import { rejection, startModule } from '../helpers/start-module.js';
 
@@ -116,6 +117,16 @@ describe('observability', () => {
     const [days] = found['nestjs_service.certificate.days_left'] as { value: number }[];
     expect(days?.value).toBeGreaterThan(300);
     await api.module.close();
+  });
+
+  it('asks for the days of the certificate no more once the module is closed', async () => {
+    let asked = 0;
+    const stop = new Telemetry().observeCertificate(() => (asked += 1));
+    await names();
+    expect(asked).toBe(1);
+    stop();
+    await names();
+    expect(asked).toBe(1);
   });
 
   it('says nothing of a call that went well, and warns of further attempts', async () => {

@@ -30,10 +30,16 @@ describe('shutdown', () => {
     const module = await start(5_000);
     const banks = module.get(BanksService);
     await banks.list();
-    simulator.fail({ path: '/banks/v1', fault: { delayMs: 100 } });
-    const inFlight = banks.list();
+    simulator.fail({ path: '/banks/v1', fault: { delayMs: 400 } });
+    let isUnderWay = true;
+    const inFlight = banks.list().finally(() => (isUnderWay = false));
     await simulator.waitForRequest(({ face, status }) => face !== 'token' && status === undefined);
     const closed = module.close();
+    // Nest calls other hooks before ours: until then calls are taken.
+    let late: unknown;
+    while (!(late instanceof Error)) late = await banks.list().catch((error: unknown) => error);
+    expect(late).toMatchObject({ kind: 'closed' });
+    expect(isUnderWay).toBe(true);
     expect(await inFlight).toBeDefined();
     await closed;
     await expect(banks.list()).rejects.toMatchObject({ kind: 'closed' });

@@ -241,7 +241,14 @@ describe('resolveOptions', () => {
     for (const sandboxUrl of ['http://localhost:1', 'http://127.0.0.9:1', 'http://[::1]:1']) {
       expect(await faultsOf({ ...sandbox, urls: { sandboxUrl } })).toEqual([]);
     }
-    expect(await faultsOf({ ...sandbox, urls: { sandboxUrl: 'http://127.0.0.1.example' } })).toHaveLength(1);
+    for (const sandboxUrl of [
+      'http://127.0.0.1.example',
+      'http://128.0.0.1',
+      'http://12.7.0.1',
+      'http://[::2]',
+    ]) {
+      expect(await faultsOf({ ...sandbox, urls: { sandboxUrl } })).toHaveLength(1);
+    }
   });
 
   it('reads secrets from files, without the newline at their end, and anew each time', async () => {

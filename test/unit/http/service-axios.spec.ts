@@ -7,7 +7,7 @@ import { Readable } from 'node:stream';
 import { inspect } from 'node:util';
 import { Secret } from '../../../lib/config/secret.js';
 import { exchange } from '../../../lib/exchange/exchange.js';
-import { type Exchange } from '../../../lib/exchange/exchange.types.js';
+import { ExchangeFault, type Exchange } from '../../../lib/exchange/exchange.types.js';
 import {
   ServiceApiError,
   ServiceConnectionError,
@@ -631,4 +631,42 @@ describe.each<[string, Exchange]>([
       outcomeUnknown: false,
     });
   });
+});
+
+it('a connection lost to the race with an idle time-out is taken up again, but not for ever', async () => {
+  let sent = 0;
+  const lost = async (): Promise<never> => {
+    sent += 1;
+    throw new ExchangeFault({ kind: 'reset', phase: 'sent', reusedSocket: true, certificateRefused: false });
+  };
+  const { axios } = await setUpThrough({ through: lost, retries: 2 });
+  expect(await errorOf(axios.get('/banks/v1'))).toMatchObject({ kind: 'reset' });
+  expect(sent).toBe(1 + 3 + 2);
+});
+
+it('the correlation id may come as x-request-id too; the configured header counts first', async () => {
+  const answering = (headers: Record<string, string>) => ({
+    listener: ((_, response) => void response.writeHead(422, headers).end('{}')) as RequestListener,
+  });
+  const only = await setUpThrough({ through: exchange, ...answering({ 'x-request-id': 'r-1' }) });
+  expect(await errorOf(only.axios.get('/a'))).toMatchObject({ correlationId: 'r-1' });
+  const both = { 'x-request-id': 'r-1', 'x-correlation-id': 'c-1' };
+  const { axios } = await setUpThrough({ through: exchange, ...answering(both) });
+  expect(await errorOf(axios.get('/a'))).toMatchObject({ correlationId: 'c-1' });
+});
+
+it("leaves no listener on a host's cancel token", async () => {
+  const { axios } = await setUpThrough({});
+  const { token } = globalAxios.CancelToken.source();
+  await axios.get('/a', { cancelToken: token });
+  expect((token as unknown as { _listeners?: unknown[] })._listeners ?? []).toHaveLength(0);
+});
+
+it('a stream that is not sent after all is closed', async () => {
+  const { axios, arrived } = await setUpThrough({});
+  const body = Readable.from(['never sent']);
+  const error = await errorOf(axios.request({ method: 'TRACE', url: '/a', data: body }));
+  expect(error).toBeInstanceOf(ServiceRequestError);
+  expect(body.destroyed).toBe(true);
+  expect(arrived).toHaveLength(0);
 });
