@@ -8,7 +8,7 @@ const FLOORS = [
   ['auth', 'tls'],
   ['http'],
   ['customers', 'banks', 'link-sdk'],
-  ['testing'],
+  ['module', 'testing'],
 ];
 
 const floorRules = FLOORS.flatMap((rooms, floor) => {

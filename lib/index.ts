@@ -1,7 +1,7 @@
 import 'reflect-metadata';
 
 export { ServiceModule } from './service.module.js';
-export { type ServiceModuleExtras } from './module-definition.js';
+export { type ServiceModuleExtras } from './module/definition.js';
 export { getServiceToken, InjectService } from './service-token.js';
 export {
   type AccessToken,

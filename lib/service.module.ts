@@ -1,8 +1,8 @@
 import { Module, type DynamicModule } from '@nestjs/common';
 import { ConfigModule } from '@nestjs/config';
 import { ServiceConfigurationError } from './errors/index.js';
-import { ConfigurableModuleClass, type ASYNC_OPTIONS_TYPE, type OPTIONS_TYPE } from './module-definition.js';
-import { serviceProviders } from './service.providers.js';
+import { ConfigurableModuleClass, type ASYNC_OPTIONS_TYPE, type OPTIONS_TYPE } from './module/definition.js';
+import { serviceProviders } from './module/providers.js';
 
 /**
  * The authenticated client of the service: provides ServiceAuthService, ServiceHttpService, CustomersService,

@@ -1,26 +1,26 @@
 import { type HttpService } from '@nestjs/axios';
 import { Logger, type FactoryProvider, type Provider } from '@nestjs/common';
 import { ConfigService, getConfigToken } from '@nestjs/config';
-import { createTokenCache, ServiceAuthService, type TokenCache } from './auth/index.js';
-import { BanksService } from './banks/banks.service.js';
-import { bootstrap, type Bootstrapped } from './bootstrap.js';
-import { moduleLabel } from './config/module-label.js';
-import { type ResolvedOptions } from './config/resolved-options.js';
-import { CustomersService } from './customers/customers.service.js';
-import { exchange } from './exchange/exchange.js';
-import { CallsInFlight } from './http/calls-in-flight.js';
-import { createServiceHttp } from './http/create-service-http.js';
-import { ResourcePaths } from './http/resource-paths.js';
-import { ServiceHttpService } from './http/service-http.service.js';
-import { createLinkSdk } from './link-sdk/create-link-sdk.js';
-import { LinkSdkService } from './link-sdk/link-sdk.service.js';
-import { MODULE_NAME, MODULE_OPTIONS_TOKEN } from './module-definition.js';
-import { ServiceLifecycle } from './service.lifecycle.js';
-import { privateToken } from './service-token.js';
-import { Telemetry } from './telemetry/telemetry.js';
-import { Agents, type ClientIdentity } from './tls/index.js';
+import { createTokenCache, ServiceAuthService, type TokenCache } from '../auth/index.js';
+import { BanksService } from '../banks/banks.service.js';
+import { loadConfiguration, type LoadedConfiguration } from './load-configuration.js';
+import { moduleLabel } from '../config/module-label.js';
+import { type ResolvedOptions } from '../config/resolved-options.js';
+import { CustomersService } from '../customers/customers.service.js';
+import { exchange } from '../exchange/exchange.js';
+import { CallsInFlight } from '../http/calls-in-flight.js';
+import { createServiceHttp } from '../http/create-service-http.js';
+import { ResourcePaths } from '../http/resource-paths.js';
+import { ServiceHttpService } from '../http/service-http.service.js';
+import { createLinkSdk } from '../link-sdk/create-link-sdk.js';
+import { LinkSdkService } from '../link-sdk/link-sdk.service.js';
+import { MODULE_NAME, MODULE_OPTIONS_TOKEN } from './definition.js';
+import { ServiceLifecycle } from './lifecycle.js';
+import { privateToken } from '../service-token.js';
+import { Telemetry } from '../telemetry/telemetry.js';
+import { Agents, type ClientIdentity } from '../tls/index.js';
 
-const BOOTSTRAPPED = privateToken('bootstrapped');
+const CONFIGURATION = privateToken('configuration');
 const OPTIONS = privateToken('options');
 const IDENTITY = privateToken('identity');
 const AGENTS = privateToken('agents');
@@ -35,12 +35,12 @@ const HTTP = privateToken(ServiceHttpService.name);
 /**
  * The parts of one module, each made of those above it. Their tokens are private ones: a host that asks for one of
  * these classes, or for its own HttpService, must never be handed those of another module. What a host injects are the
- * aliases of module-definition.ts.
+ * aliases of definition.ts.
  */
 export const serviceProviders: Provider[] = [
   {
-    provide: BOOTSTRAPPED,
-    useFactory: bootstrap,
+    provide: CONFIGURATION,
+    useFactory: loadConfiguration,
     inject: [
       MODULE_OPTIONS_TOKEN,
       MODULE_NAME,
@@ -49,9 +49,9 @@ export const serviceProviders: Provider[] = [
       { token: getConfigToken('service'), optional: true },
     ],
   },
-  part(OPTIONS, [BOOTSTRAPPED], ({ options }: Bootstrapped) => options),
+  part(OPTIONS, [CONFIGURATION], ({ options }: LoadedConfiguration) => options),
   part(TELEMETRY, [OPTIONS], ({ name }: ResolvedOptions) => new Telemetry(name)),
-  part(IDENTITY, [BOOTSTRAPPED], ({ identity }: Bootstrapped) => identity),
+  part(IDENTITY, [CONFIGURATION], ({ identity }: LoadedConfiguration) => identity),
   part(
     AGENTS,
     [OPTIONS, IDENTITY],

@@ -1,21 +1,21 @@
 import { Logger } from '@nestjs/common';
 import { type ConfigService } from '@nestjs/config';
-import { systemClock } from './config/clock.js';
-import { mergeOptions } from './config/merge-options.js';
-import { moduleLabel } from './config/module-label.js';
-import { type ResolvedOptions } from './config/resolved-options.js';
-import { resolveOptions, type Resolution } from './config/resolve-options.js';
-import { readVariables } from './config/variables.js';
+import { systemClock } from '../config/clock.js';
+import { mergeOptions } from '../config/merge-options.js';
+import { moduleLabel } from '../config/module-label.js';
+import { type ResolvedOptions } from '../config/resolved-options.js';
+import { resolveOptions, type Resolution } from '../config/resolve-options.js';
+import { readVariables } from '../config/variables.js';
 import {
   ServiceCertificateError,
   ServiceConfigurationError,
   type ConfigurationFault,
-} from './errors/index.js';
+} from '../errors/index.js';
 import { type GivenOptions } from './given-options.js';
-import { ClientIdentity } from './tls/index.js';
+import { ClientIdentity } from '../tls/index.js';
 
 /** What a module stands on: options and identity, both checked. */
-export interface Bootstrapped {
+export interface LoadedConfiguration {
   options: ResolvedOptions;
   identity: ClientIdentity;
 }
@@ -24,12 +24,12 @@ export interface Bootstrapped {
  * Explicit options, then the `service` namespace, then the variables, key by key; then everything is checked and every
  * fault of options, files and certificates thrown at once.
  */
-export async function bootstrap(
+export async function loadConfiguration(
   given: GivenOptions,
   { name }: { name?: string },
   config: ConfigService,
   namespace?: object,
-): Promise<Bootstrapped> {
+): Promise<LoadedConfiguration> {
   const variables = readVariables((variable) => config.get<unknown>(variable), name);
   const loaded = name === undefined ? (namespace ?? config.get<unknown>('service')) : undefined;
   const fallback = typeof loaded === 'object' && loaded !== null ? loaded : undefined;

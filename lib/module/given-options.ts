@@ -1,6 +1,6 @@
 import { type FactoryProvider, type Provider, type ValueProvider } from '@nestjs/common';
-import { type ServiceModuleOptions } from './config/options.js';
-import { ServiceConfigurationError } from './errors/index.js';
+import { type ServiceModuleOptions } from '../config/options.js';
+import { ServiceConfigurationError } from '../errors/index.js';
 
 /** The host's options as they came, behind a private field: a provider that is printed shows no key. */
 export class GivenOptions {

@@ -1,9 +1,9 @@
 import { type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
-import { type TokenCache } from './auth/index.js';
-import { type ResolvedOptions } from './config/resolved-options.js';
-import { type CallsInFlight } from './http/calls-in-flight.js';
-import { type Telemetry } from './telemetry/telemetry.js';
-import { type Agents, type ClientIdentity } from './tls/index.js';
+import { type TokenCache } from '../auth/index.js';
+import { type ResolvedOptions } from '../config/resolved-options.js';
+import { type CallsInFlight } from '../http/calls-in-flight.js';
+import { type Telemetry } from '../telemetry/telemetry.js';
+import { type Agents, type ClientIdentity } from '../tls/index.js';
 
 export interface LifecycleParts {
   options: ResolvedOptions;

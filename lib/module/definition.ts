@@ -1,8 +1,8 @@
 import { ConfigurableModuleBuilder, type Provider, type Type } from '@nestjs/common';
-import { type ServiceModuleOptions } from './config/options.js';
+import { type ServiceModuleOptions } from '../config/options.js';
 import { hideOptions } from './given-options.js';
 import { publicProviders } from './public-providers.js';
-import { getServiceToken, privateToken } from './service-token.js';
+import { getServiceToken, privateToken } from '../service-token.js';
 
 /** What forRoot and forRootAsync take beside the options. */
 export interface ServiceModuleExtras {
