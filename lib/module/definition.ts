@@ -1,6 +1,6 @@
 import { ConfigurableModuleBuilder, type Provider, type Type } from '@nestjs/common';
 import { type ServiceModuleOptions } from '../config/options.js';
-import { hideOptions } from './given-options.js';
+import { hideOptions, hideValue } from './given-options.js';
 import { publicProviders } from './public-providers.js';
 import { getServiceToken, privateToken } from '../service-token.js';
 
@@ -25,6 +25,9 @@ const OPTIONS = Symbol('nestjs-service:options');
 const builder = new ConfigurableModuleBuilder<ServiceModuleOptions>({
   moduleName: 'Service',
   optionsInjectionToken: OPTIONS,
+  // Each call is a module of its own, also where the host has Nest compare modules by content ('deep-hash'): what
+  // tells two calls apart is hidden from that comparison.
+  alwaysTransient: true,
 })
   .setClassMethodName('forRoot')
   .setFactoryMethodName('createServiceOptions')
@@ -35,7 +38,7 @@ const builder = new ConfigurableModuleBuilder<ServiceModuleOptions>({
       global: extras.isGlobal,
       providers: [
         ...(definition.providers ?? []).map((provider) => hideOptions(provider, OPTIONS)),
-        ...(extras.extraProviders ?? []),
+        ...(extras.extraProviders ?? []).map(hideValue),
         { provide: MODULE_NAME, useValue: { name: extras.name } },
         ...publicProviders.map((type) => publicAlias(type, extras.name)),
       ],

@@ -38,6 +38,16 @@ export function hideOptions(provider: Provider, optionsToken: unknown): Provider
   };
 }
 
+/**
+ * A provider of the host's, without its value in the module's definition: Nest may serialise that to compare modules,
+ * and a value may hold sockets, cycles or megabytes.
+ */
+export function hideValue(provider: Provider): Provider {
+  if (typeof provider !== 'object' || !('useValue' in provider)) return provider;
+  const { useValue, ...rest } = provider as ValueProvider<unknown>;
+  return { ...rest, useFactory: () => useValue };
+}
+
 /** What a factory throws is the host's own; only Nest's complaint about a missing method is put into words. */
 async function callFactory(factory: () => unknown): Promise<unknown> {
   try {

@@ -1,0 +1,119 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import {
+  Inject,
+  Injectable,
+  Module,
+  type DynamicModule,
+  type INestApplicationContext,
+  type Type,
+} from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { BanksService, ServiceModule, type ServiceModuleOptions } from 'nestjs-service';
+import { ServiceSimulator } from 'nestjs-service/testing';
+
+/** What a feature of a host looks like: its own ServiceModule, its own service. */
+function feature(serviceModule: DynamicModule): { module: Type; service: Type<{ banks: BanksService }> } {
+  @Injectable()
+  class FeatureService {
+    constructor(@Inject(BanksService) readonly banks: BanksService) {}
+  }
+  @Module({ imports: [serviceModule], providers: [FeatureService], exports: [FeatureService] })
+  class FeatureModule {}
+  return { module: FeatureModule, service: FeatureService };
+}
+
+describe('two calls of forRoot or forRootAsync', () => {
+  let simulators: ServiceSimulator[];
+  const open: INestApplicationContext[] = [];
+
+  beforeAll(async () => {
+    simulators = await Promise.all([
+      ServiceSimulator.start({ appToken: 'token-of-a' }),
+      ServiceSimulator.start({ appToken: 'token-of-b' }),
+    ]);
+  });
+  afterEach(async () => {
+    for (const app of open.splice(0)) await app.close();
+    for (const simulator of simulators) simulator.clearRequests();
+  });
+  afterAll(async () => {
+    await Promise.all(simulators.map((simulator) => simulator.stop()));
+  });
+
+  async function start(
+    imports: (Type | DynamicModule)[],
+    options: Parameters<typeof NestFactory.createApplicationContext>[1] = {},
+  ): Promise<INestApplicationContext> {
+    @Module({ imports })
+    class AppModule {}
+    const app = await NestFactory.createApplicationContext(AppModule, {
+      logger: false,
+      abortOnError: false,
+      ...options,
+    });
+    open.push(app);
+    return app;
+  }
+
+  const ways: [string, (options: ServiceModuleOptions) => DynamicModule][] = [
+    ['forRoot', (options) => ServiceModule.forRoot(options)],
+    ['forRootAsync', (options) => ServiceModule.forRootAsync({ useFactory: () => options })],
+  ];
+  for (const [way, make] of ways) {
+    for (const settings of [
+      { moduleIdGeneratorAlgorithm: 'deep-hash' },
+      { moduleIdGeneratorAlgorithm: 'reference' },
+      { snapshot: true },
+    ] as const) {
+      it(`are two modules: ${way}, ${JSON.stringify(settings)}`, async () => {
+        const features = simulators.map((simulator) =>
+          feature(make(simulator.moduleOptions({ environment: 'sandbox' }))),
+        );
+        const app = await start(
+          features.map(({ module }) => module),
+          settings,
+        );
+        for (const { service } of features) await app.get(service, { strict: false }).banks.list();
+        expect(simulators.map(({ requests }) => requests.length)).toEqual([1, 1]);
+        expect(simulators.map(({ requests }) => requests[0]?.headers['service-app-token'])).toEqual([
+          'token-of-a',
+          'token-of-b',
+        ]);
+      });
+    }
+  }
+
+  it('are one module where the result of one call is imported twice', async () => {
+    for (const moduleIdGeneratorAlgorithm of ['deep-hash', 'reference'] as const) {
+      const shared = ServiceModule.forRoot(simulators[0].moduleOptions({ environment: 'sandbox' }));
+      const features = [feature(shared), feature(shared)];
+      const app = await start(
+        features.map(({ module }) => module),
+        { moduleIdGeneratorAlgorithm },
+      );
+      const [a, b] = features.map(({ service }) => app.get(service, { strict: false }).banks);
+      expect(a).toBe(b);
+    }
+  });
+
+  it('show no option, store or value of extraProviders to a host that serialises modules', () => {
+    const store: Record<string, unknown> = {
+      toJSON: () => {
+        throw new Error('serialised');
+      },
+    };
+    const options = {
+      ...simulators[0].moduleOptions({ environment: 'sandbox' }),
+      tokenStore: store as never,
+    };
+    for (const definition of [
+      ServiceModule.forRoot(options),
+      ServiceModule.forRootAsync({
+        extraProviders: [{ provide: 'STORE', useValue: store }],
+        useFactory: () => options,
+      }),
+    ]) {
+      expect(JSON.stringify(definition)).not.toContain('token-of-a');
+    }
+  });
+});
