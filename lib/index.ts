@@ -13,24 +13,25 @@ export {
 export { BanksService, type BanksBody } from './banks/banks.service.js';
 export { CreateCustomerDto } from './customers/create-customer.dto.js';
 export { CustomersService, type Customer } from './customers/customers.service.js';
+export { type ServiceHttpOptions } from './config/http.options.js';
+export { type ServiceLinkSdkOptions } from './config/link-sdk.options.js';
+export { type ServiceOAuthOptions, type TokenRefresh } from './config/oauth.options.js';
 export {
-  type PemValue,
-  type SecretValue,
   type ServiceAuthentication,
   type ServiceEnvironment,
-  type ServiceHttpOptions,
-  type ServiceLinkSdkOptions,
   type ServiceModuleOptions,
-  type ServiceOAuthOptions,
+  type ServiceOptionsFactory,
+} from './config/options.js';
+export { type PemValue, type SecretValue } from './config/secret.js';
+export { serviceConfig } from './config/service.config.js';
+export {
   type ServiceTlsOptions,
-  type ServiceUrls,
   type TlsIdentityPems,
   type TlsIdentitySource,
-  type TokenRefresh,
-} from './config/options.js';
-export { type ServiceOptionsFactory } from './config/options-factory.js';
-export { serviceConfig } from './config/service.config.js';
+} from './config/tls.options.js';
+export { type ServiceTokenCacheOptions } from './config/token-cache.options.js';
 export { type TokenStore } from './config/token-store.js';
+export { type ServiceUrls } from './config/urls.options.js';
 export {
   type ApiErrorBody,
   type CertificateSummary,

@@ -1,5 +1,5 @@
 import { type Clock, systemClock } from '../config/clock.js';
-import { type TokenRefresh } from '../config/options.js';
+import { type TokenRefresh } from '../config/oauth.options.js';
 import { ServiceConnectionError, ServiceTokenError } from '../errors/index.js';
 import { allowListeners } from '../exchange/allow-listeners.js';
 import { type AccessToken, type TokenGrant, type TokenSource } from './access-token.js';

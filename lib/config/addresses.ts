@@ -1,7 +1,8 @@
 import { type ConfigurationFault } from '../errors/index.js';
 import { addressFault, normalizeAddress } from './address.js';
-import { type ServiceAuthentication, type ServiceEnvironment, type ServiceUrls } from './options.js';
+import { type ServiceAuthentication, type ServiceEnvironment } from './options.js';
 import { type Addresses } from './resolved-options.js';
+import { type ServiceUrls } from './urls.options.js';
 
 export interface AddressChoice {
   environment: ServiceEnvironment;

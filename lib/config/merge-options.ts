@@ -1,13 +1,13 @@
-import { type ServiceModuleOptions } from './options.js';
-
-const SECTIONS = ['urls', 'oauth', 'tls', 'linkSdk', 'tokenCache', 'http'];
+import { sectionsOf } from './option.js';
+import { ServiceModuleOptions } from './options.js';
 
 /** Key by key, the first that is set wins: `undefined` and `null` count as not set. A `tls` function stands alone. */
 export function mergeOptions(...sources: readonly (object | undefined)[]): ServiceModuleOptions {
+  const sections = sectionsOf(ServiceModuleOptions);
   const merged: Record<string, unknown> = {};
   for (const source of sources) {
     for (const [key, value] of Object.entries(source ?? {}) as [string, unknown][]) {
-      merged[key] = SECTIONS.includes(key)
+      merged[key] = Object.hasOwn(sections, key)
         ? mergeSection(merged[key], value)
         : (merged[key] ?? value ?? undefined);
     }

@@ -1,7 +1,6 @@
 import { type ConfigurationFault } from '../errors/index.js';
-import { type SecretValue } from './options.js';
 import { readRegularFile } from './read-file.js';
-import { Secret } from './secret.js';
+import { Secret, type SecretValue } from './secret.js';
 
 /** A secret's text; from a file without the one newline that editors and `echo` put at its end. */
 export async function readSecret(value: SecretValue): Promise<Secret> {

@@ -1,15 +1,18 @@
 import { type ConfigurationFault } from '../errors/index.js';
 import { chooseAddresses } from './addresses.js';
-import { type ServiceModuleOptions, type TlsIdentityPems } from './options.js';
+import { optionsOf, withDefaults } from './option.js';
+import { ServiceModuleOptions } from './options.js';
 import { readSecret, readSecretOrFault } from './read-secret.js';
 import { missingRequirements, modeOf } from './requirements.js';
 import {
+  type HttpSettings,
   type OAuthSettings,
   type ResolvedOptions,
   type TlsInputs,
   type TlsSettings,
 } from './resolved-options.js';
 import { Secret } from './secret.js';
+import { TlsIdentityPems } from './tls.options.js';
 import { validateOptions } from './validate-options.js';
 import { variableOf } from './variables.js';
 
@@ -27,43 +30,35 @@ export interface Resolution {
 export async function resolveOptions(merged: ServiceModuleOptions, name?: string): Promise<Resolution> {
   const malformed = validateOptions(merged);
   const broken = new Set(malformed.map(({ option }) => option));
-  const options = without(merged, broken);
+  const usable = without(merged, broken);
   // What is there but malformed was meant: it still asks for what belongs to it.
   const { hasOAuth, hasCertificate } = modeOf(merged);
-  const mode = { ...modeOf(options), hasOAuth, hasCertificate };
+  const mode = { ...modeOf(usable), hasOAuth, hasCertificate };
   const wantsOAuth = mode.authentication === 'oauth' || mode.hasOAuth;
-  const addresses = chooseAddresses({ ...mode, needsToken: wantsOAuth, urls: options.urls ?? {} });
-  const appToken = await readAppToken(options);
-  const secret = await checkClientSecret(options);
+  const chosen = chooseAddresses({ ...mode, needsToken: wantsOAuth, urls: usable.urls ?? {} });
+  const appToken = await readAppToken(usable);
+  const secret = await checkClientSecret(usable);
   const faults = [
     ...malformed,
-    ...[...missingRequirements(options, mode), ...addresses.faults].filter(
-      ({ option }) => !broken.has(option),
-    ),
+    ...[...missingRequirements(usable, mode), ...chosen.faults].filter(({ option }) => !broken.has(option)),
     ...appToken.faults,
     ...secret,
   ].map((fault) => ({ ...fault, variable: fault.variable ?? variableOf(fault.option, name) }));
+  const options = withDefaults(ServiceModuleOptions, usable);
   const tls = tlsSettings(options, name);
-  if (faults.length > 0 || !addresses.addresses) return { tls, faults };
-  return {
+  if (faults.length > 0 || !chosen.addresses) return { tls, faults };
+  const { urls: _, ...rest } = options;
+  const resolved = {
+    ...rest,
+    name,
+    authentication: mode.authentication,
+    addresses: chosen.addresses,
+    appToken: appToken.secret,
+    oauth: wantsOAuth ? oauthSettings(options) : undefined,
     tls,
-    faults,
-    options: {
-      name,
-      environment: mode.environment,
-      authentication: mode.authentication,
-      addresses: addresses.addresses,
-      appToken: appToken.secret,
-      appTokenHeader: options.appTokenHeader ?? 'service-app-token',
-      sendAppTokenWithBearer: options.sendAppTokenWithBearer ?? false,
-      oauth: wantsOAuth ? oauthSettings(options) : undefined,
-      tls,
-      linkSdk: { minTokenLife: 600, includeAppToken: false, ...options.linkSdk },
-      tokenCache: { maxEntries: 10_000, ...options.tokenCache },
-      tokenStore: options.tokenStore,
-      http: httpSettings(options),
-    },
+    http: httpSettings(options),
   };
+  return { tls, faults, options: resolved as ResolvedOptions };
 }
 
 /** A malformed value is reported once, for its form; it must not lead to a second report that it is missing. */
@@ -95,30 +90,20 @@ async function checkClientSecret({ oauth }: ServiceModuleOptions): Promise<Confi
   return (await readSecretOrFault(secret, 'oauth.clientSecret')).faults;
 }
 
-function oauthSettings({ oauth = {} }: ServiceModuleOptions): OAuthSettings {
-  const source = oauth.clientSecret as NonNullable<typeof oauth.clientSecret>;
+function oauthSettings({ oauth }: ServiceModuleOptions): OAuthSettings {
+  const source = oauth?.clientSecret as NonNullable<typeof oauth>['clientSecret'] & {};
   const fixed = typeof source === 'string' ? new Secret(source) : undefined;
-  return {
-    clientId: oauth.clientId as string,
-    clientSecret: async () => {
-      if (fixed) return fixed;
-      return typeof source === 'function' ? new Secret(await source()) : readSecret(source);
-    },
-    clientSecretCanChange: fixed === undefined,
-    refresh: oauth.refresh ?? 'ahead',
-    mtls: oauth.mtls ?? false,
+  const clientSecret = async (): Promise<Secret> => {
+    if (fixed) return fixed;
+    return typeof source === 'function' ? new Secret(await source()) : readSecret(source);
   };
+  return { ...oauth, clientSecret, clientSecretCanChange: fixed === undefined } as OAuthSettings;
 }
 
 function tlsSettings({ tls }: ServiceModuleOptions, name?: string): TlsSettings {
   if (typeof tls === 'function') return { source: tls, reload: true };
   const source: TlsInputs = {};
-  for (const key of [
-    'certificate',
-    'privateKey',
-    'passphrase',
-    'chain',
-  ] satisfies (keyof TlsIdentityPems)[]) {
+  for (const { option: key } of optionsOf(TlsIdentityPems) as { option: keyof TlsIdentityPems }[]) {
     const value = tls?.[key];
     if (value === undefined) continue;
     const option = `tls.${key}`;
@@ -131,16 +116,11 @@ function tlsSettings({ tls }: ServiceModuleOptions, name?: string): TlsSettings 
   return { source, reload: tls?.reload ?? true };
 }
 
-function httpSettings({ http = {} }: ServiceModuleOptions): ResolvedOptions['http'] {
+function httpSettings({ http }: ServiceModuleOptions): HttpSettings {
+  const proxy = http?.proxy === undefined ? undefined : new Secret(http.proxy);
   return {
-    timeout: http.timeout ?? 30_000,
-    retries: http.retries ?? 2,
-    maxResponseBytes: http.maxResponseBytes ?? 10 * 1024 * 1024,
-    maxSockets: http.maxSockets ?? 50,
-    trailingSlash: http.trailingSlash ?? false,
-    proxy: http.proxy === undefined ? undefined : new Secret(http.proxy),
-    adapter: http.adapter ?? 'node',
-    correlationIdHeader: (http.correlationIdHeader ?? 'x-correlation-id').toLowerCase(),
-    shutdownTimeout: http.shutdownTimeout ?? 5_000,
-  };
+    ...http,
+    proxy,
+    correlationIdHeader: http?.correlationIdHeader?.toLowerCase(),
+  } as HttpSettings;
 }

@@ -1,12 +1,10 @@
-import {
-  type PemValue,
-  type SecretValue,
-  type ServiceAuthentication,
-  type ServiceEnvironment,
-  type TlsIdentitySource,
-  type TokenRefresh,
-} from './options.js';
-import { type Secret } from './secret.js';
+import { type ServiceHttpOptions } from './http.options.js';
+import { type ServiceLinkSdkOptions } from './link-sdk.options.js';
+import { type ServiceOAuthOptions } from './oauth.options.js';
+import { type ServiceAuthentication, type ServiceModuleOptions } from './options.js';
+import { type PemValue, type Secret, type SecretValue } from './secret.js';
+import { type TlsIdentitySource } from './tls.options.js';
+import { type ServiceTokenCacheOptions } from './token-cache.options.js';
 import { type TokenStore } from './token-store.js';
 
 /** Where a value came from, for messages that say where to mend it. */
@@ -15,20 +13,23 @@ export interface Origin {
   variable?: string;
 }
 
+/** These options after their defaults: each has a value. */
+type Filled<T, Key extends keyof T = keyof T> = { [K in Key]-?: NonNullable<T[K]> };
+
 /** The options after merging, defaults and validation. Secrets are wrapped; nothing in here prints one. */
-export interface ResolvedOptions {
+export interface ResolvedOptions extends Filled<
+  ServiceModuleOptions,
+  'environment' | 'appTokenHeader' | 'sendAppTokenWithBearer'
+> {
   /** The module's name, `undefined` for the unnamed one. */
   name?: string;
-  environment: ServiceEnvironment;
   authentication: ServiceAuthentication;
   addresses: Addresses;
   appToken?: Secret;
-  appTokenHeader: string;
-  sendAppTokenWithBearer: boolean;
   oauth?: OAuthSettings;
   tls: TlsSettings;
-  linkSdk: { minTokenLife: number; includeAppToken: boolean };
-  tokenCache: { maxEntries: number };
+  linkSdk: Filled<ServiceLinkSdkOptions>;
+  tokenCache: Filled<ServiceTokenCacheOptions>;
   tokenStore?: TokenStore;
   http: HttpSettings;
 }
@@ -44,14 +45,11 @@ export interface Addresses {
   deprecated: boolean;
 }
 
-export interface OAuthSettings {
-  clientId: string;
+export interface OAuthSettings extends Filled<Omit<ServiceOAuthOptions, 'clientSecret'>> {
   /** Read anew at each call: a file that changed or a vault may give another secret. */
   clientSecret: () => Promise<Secret>;
   /** False for a plain string: asking again brings the same. */
   clientSecretCanChange: boolean;
-  refresh: TokenRefresh;
-  mtls: boolean;
 }
 
 /** A PEM or passphrase as configured, not yet read. */
@@ -73,16 +71,8 @@ export interface TlsSettings {
   reload: boolean;
 }
 
-export interface HttpSettings {
-  timeout: number;
-  retries: number;
-  maxResponseBytes: number;
-  maxSockets: number;
-  trailingSlash: boolean;
+/** `correlationIdHeader` is in lower case here. */
+export interface HttpSettings extends Filled<Omit<ServiceHttpOptions, 'proxy'>> {
   /** May hold the proxy's own credentials. */
   proxy?: Secret;
-  adapter: 'node' | 'axios';
-  /** Lower case. */
-  correlationIdHeader: string;
-  shutdownTimeout: number;
 }

@@ -1,43 +1,6 @@
 import { type ConfigurationFault } from '../errors/index.js';
-import { type ServiceModuleOptions } from './options.js';
-
-type VariableKind = 'text' | 'boolean' | 'integer' | 'secret';
-
-/** Option path -> the variable's name behind the prefix, and how its text is read. `secret` has a `_FILE` variant. */
-const VARIABLES: Readonly<Record<string, readonly [suffix: string, kind: VariableKind]>> = {
-  environment: ['ENVIRONMENT', 'text'],
-  authentication: ['AUTHENTICATION', 'text'],
-  'urls.baseUrl': ['BASE_URL', 'text'],
-  'urls.oauthBaseUrl': ['OAUTH_BASE_URL', 'text'],
-  'urls.sandboxUrl': ['SANDBOX_URL', 'text'],
-  'urls.sandboxMtlsUrl': ['SANDBOX_MTLS_URL', 'text'],
-  'urls.authUrl': ['AUTH_URL', 'text'],
-  'urls.sandboxAuthUrl': ['SANDBOX_AUTH_URL', 'text'],
-  appToken: ['APP_TOKEN', 'secret'],
-  appTokenHeader: ['APP_TOKEN_HEADER', 'text'],
-  sendAppTokenWithBearer: ['SEND_APP_TOKEN_WITH_BEARER', 'boolean'],
-  'oauth.clientId': ['CLIENT_ID', 'text'],
-  'oauth.clientSecret': ['CLIENT_SECRET', 'secret'],
-  'oauth.refresh': ['TOKEN_REFRESH', 'text'],
-  'oauth.mtls': ['OAUTH_MTLS', 'boolean'],
-  'tls.certificate': ['TLS_CERTIFICATE', 'secret'],
-  'tls.privateKey': ['TLS_PRIVATE_KEY', 'secret'],
-  'tls.passphrase': ['TLS_PASSPHRASE', 'secret'],
-  'tls.chain': ['TLS_CHAIN', 'secret'],
-  'tls.reload': ['TLS_RELOAD', 'boolean'],
-  'linkSdk.minTokenLife': ['LINK_SDK_MIN_TOKEN_LIFE', 'integer'],
-  'linkSdk.includeAppToken': ['LINK_SDK_INCLUDE_APP_TOKEN', 'boolean'],
-  'tokenCache.maxEntries': ['TOKEN_CACHE_MAX_ENTRIES', 'integer'],
-  'http.timeout': ['HTTP_TIMEOUT', 'integer'],
-  'http.retries': ['HTTP_RETRIES', 'integer'],
-  'http.maxResponseBytes': ['HTTP_MAX_RESPONSE_BYTES', 'integer'],
-  'http.maxSockets': ['HTTP_MAX_SOCKETS', 'integer'],
-  'http.trailingSlash': ['HTTP_TRAILING_SLASH', 'boolean'],
-  'http.proxy': ['HTTP_PROXY', 'text'],
-  'http.adapter': ['HTTP_ADAPTER', 'text'],
-  'http.correlationIdHeader': ['HTTP_CORRELATION_ID_HEADER', 'text'],
-  'http.shutdownTimeout': ['HTTP_SHUTDOWN_TIMEOUT', 'integer'],
-};
+import { type OptionKind } from './option.js';
+import { OPTIONS, type ServiceModuleOptions } from './options.js';
 
 /** `SERVICE_`, or `SERVICE_KSA_` for the module named `ksa`. */
 export function variablePrefix(name?: string): string {
@@ -46,8 +9,8 @@ export function variablePrefix(name?: string): string {
 
 /** The variable that sets an option (`oauth.clientId` -> `SERVICE_CLIENT_ID`), if one does. */
 export function variableOf(option: string, name?: string): string | undefined {
-  const variable = Object.hasOwn(VARIABLES, option) ? VARIABLES[option] : undefined;
-  return variable && variablePrefix(name) + variable[0];
+  const suffix = OPTIONS.find((entry) => entry.option === option)?.suffix;
+  return suffix && variablePrefix(name) + suffix;
 }
 
 /**
@@ -60,7 +23,8 @@ export function readVariables(
 ): { options: ServiceModuleOptions; faults: ConfigurationFault[] } {
   const options: Record<string, unknown> = {};
   const faults: ConfigurationFault[] = [];
-  for (const [option, [suffix, kind]] of Object.entries(VARIABLES)) {
+  for (const { option, suffix, kind } of OPTIONS) {
+    if (suffix === undefined) continue;
     const variable = variablePrefix(name) + suffix;
     const value = parseValue(read(variable), kind);
     const file = kind === 'secret' ? parseValue(read(`${variable}_FILE`), 'text') : undefined;
@@ -78,7 +42,7 @@ export function readVariables(
   return { options, faults };
 }
 
-function parseValue(raw: unknown, kind: VariableKind): unknown {
+function parseValue(raw: unknown, kind: OptionKind): unknown {
   if (raw === undefined || raw === null || raw === '') return undefined;
   if (typeof raw !== 'string' || kind === 'secret') return raw;
   const text = raw.trim();

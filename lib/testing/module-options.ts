@@ -2,8 +2,8 @@ import {
   type ServiceAuthentication,
   type ServiceEnvironment,
   type ServiceModuleOptions,
-  type ServiceUrls,
 } from '../config/options.js';
+import { type ServiceUrls } from '../config/urls.options.js';
 import { type IssuedCertificate } from './certificate-authority.js';
 
 /** The mode that options or variables are made for. */

@@ -1,7 +1,6 @@
 import { isAbsolute, resolve } from 'node:path';
-import { type PemValue, type SecretValue } from '../config/options.js';
 import { type Origin, type TlsInput } from '../config/resolved-options.js';
-import { Secret } from '../config/secret.js';
+import { type PemValue, Secret, type SecretValue } from '../config/secret.js';
 import { type ConfigurationFault } from '../errors/index.js';
 import { readRegularFile } from '../config/read-file.js';
 

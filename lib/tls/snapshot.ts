@@ -1,13 +1,8 @@
 import { createHash } from 'node:crypto';
 import { type Clock } from '../config/clock.js';
-import {
-  type PemValue,
-  type SecretValue,
-  type TlsIdentityPems,
-  type TlsIdentitySource,
-} from '../config/options.js';
 import { type TlsInput, type TlsInputs, type TlsSettings } from '../config/resolved-options.js';
-import { Secret } from '../config/secret.js';
+import { type PemValue, Secret, type SecretValue } from '../config/secret.js';
+import { type TlsIdentityPems, type TlsIdentitySource } from '../config/tls.options.js';
 import { type ConfigurationFault } from '../errors/index.js';
 import { readInput, type ReadInput } from './input.js';
 

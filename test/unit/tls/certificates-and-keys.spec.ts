@@ -5,7 +5,8 @@ import { chmod, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '../../../lib/config/clock.js';
-import { type PemValue, type TlsIdentityPems } from '../../../lib/config/options.js';
+import { type PemValue } from '../../../lib/config/secret.js';
+import { type TlsIdentityPems } from '../../../lib/config/tls.options.js';
 import { type ConfigurationFault } from '../../../lib/errors/index.js';
 import { loadIdentity } from '../../../lib/tls/index.js';
 import {

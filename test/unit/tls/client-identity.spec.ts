@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
 import { createPrivateKey } from 'node:crypto';
-import { type TlsIdentityPems } from '../../../lib/config/options.js';
+import { type TlsIdentityPems } from '../../../lib/config/tls.options.js';
 import { type TlsSettings } from '../../../lib/config/resolved-options.js';
 import {
   certificateRefusedError,

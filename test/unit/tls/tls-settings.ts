@@ -1,4 +1,4 @@
-import { type TlsIdentityPems } from '../../../lib/config/options.js';
+import { type TlsIdentityPems } from '../../../lib/config/tls.options.js';
 import { type TlsInputs, type TlsSettings } from '../../../lib/config/resolved-options.js';
 import { Secret } from '../../../lib/config/secret.js';
 

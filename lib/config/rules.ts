@@ -1,6 +1,24 @@
-import { ValidateBy, type ValidationOptions } from 'class-validator';
+import { IsBoolean, IsIn, Matches, ValidateBy, type ValidationOptions } from 'class-validator';
 import { addressFault } from './address.js';
 import { isReservedHeader } from './reserved-headers.js';
+
+// RFC 9562's form, any version: the specification only says UUID.
+const UUID = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/i;
+
+export const OneOf = (...values: string[]): PropertyDecorator =>
+  IsIn(values, { message: `must be one of: ${values.join(', ')}` });
+
+export const Flag = (): PropertyDecorator => IsBoolean({ message: 'must be true or false' });
+
+export const WholeNumber = (least: number, most: number, unit: string): PropertyDecorator =>
+  check(
+    'wholeNumber',
+    (value) => Number.isInteger(value) && (value as number) >= least && (value as number) <= most,
+    { message: `must be a whole number of ${unit} from ${least} to ${most}` },
+  );
+
+export const IsUuid = (): PropertyDecorator =>
+  Matches(UUID, { message: 'must be the application id of the dashboard, a UUID' });
 
 /** An address of the service: https (http on loopback), no credentials, no query, no fragment. */
 export const IsServiceAddress = (): PropertyDecorator =>

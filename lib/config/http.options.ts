@@ -1,0 +1,54 @@
+import { Option } from './option.js';
+import { Flag, IsHeaderName, IsProxyUrl, OneOf, WholeNumber } from './rules.js';
+
+const DAY_MS = 86_400_000;
+
+export class ServiceHttpOptions {
+  /** Milliseconds for a whole call, retries and body included. Default 30,000. SERVICE_HTTP_TIMEOUT */
+  @Option('HTTP_TIMEOUT', 'integer')
+  @WholeNumber(1, DAY_MS, 'milliseconds')
+  timeout?: number | undefined = 30_000;
+
+  /** Attempts after the first. Default 2. SERVICE_HTTP_RETRIES */
+  @Option('HTTP_RETRIES', 'integer')
+  @WholeNumber(0, 10, 'attempts')
+  retries?: number | undefined = 2;
+
+  /** Bytes, decompressed. Default 10 MiB. SERVICE_HTTP_MAX_RESPONSE_BYTES */
+  @Option('HTTP_MAX_RESPONSE_BYTES', 'integer')
+  @WholeNumber(1, 2 ** 30, 'bytes')
+  maxResponseBytes?: number | undefined = 10 * 1024 * 1024;
+
+  /** Connections to one origin. Default 50. SERVICE_HTTP_MAX_SOCKETS */
+  @Option('HTTP_MAX_SOCKETS', 'integer')
+  @WholeNumber(1, 65_535, 'connections')
+  maxSockets?: number | undefined = 50;
+
+  /** Resource paths end in a slash: `/banks/v1/`. Default false. SERVICE_HTTP_TRAILING_SLASH */
+  @Option('HTTP_TRAILING_SLASH', 'boolean')
+  @Flag()
+  trailingSlash?: boolean | undefined = false;
+
+  /** URL of a proxy (`http://proxy:3128`); the environment's proxies are ignored. SERVICE_HTTP_PROXY */
+  @Option('HTTP_PROXY')
+  @IsProxyUrl()
+  proxy?: string | undefined;
+
+  /**
+   * What carries the calls: `node` (default) is the module's own exchange over node:https; `axios` is axios's http
+   * adapter, for tools that hook into it. SERVICE_HTTP_ADAPTER
+   */
+  @Option('HTTP_ADAPTER', 'choice')
+  @OneOf('node', 'axios')
+  adapter?: 'node' | 'axios' | undefined = 'node';
+
+  /** Header of an answer that holds its correlation id. Default `x-correlation-id`. SERVICE_HTTP_CORRELATION_ID_HEADER */
+  @Option('HTTP_CORRELATION_ID_HEADER')
+  @IsHeaderName()
+  correlationIdHeader?: string | undefined = 'x-correlation-id';
+
+  /** Milliseconds that calls in flight get at shutdown. Default 5,000. SERVICE_HTTP_SHUTDOWN_TIMEOUT */
+  @Option('HTTP_SHUTDOWN_TIMEOUT', 'integer')
+  @WholeNumber(0, DAY_MS, 'milliseconds')
+  shutdownTimeout?: number | undefined = 5_000;
+}

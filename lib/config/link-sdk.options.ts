@@ -1,0 +1,17 @@
+import { Option } from './option.js';
+import { Flag, WholeNumber } from './rules.js';
+
+export class ServiceLinkSdkOptions {
+  /**
+   * Seconds that a customer token must have left to be handed out again; at most half of its lifetime counts.
+   * Default 600. SERVICE_LINK_SDK_MIN_TOKEN_LIFE
+   */
+  @Option('LINK_SDK_MIN_TOKEN_LIFE', 'integer')
+  @WholeNumber(0, 86_400, 'seconds')
+  minTokenLife?: number | undefined = 600;
+
+  /** app_token among the connect parameters in OAuth mode too. Default false. SERVICE_LINK_SDK_INCLUDE_APP_TOKEN */
+  @Option('LINK_SDK_INCLUDE_APP_TOKEN', 'boolean')
+  @Flag()
+  includeAppToken?: boolean | undefined = false;
+}

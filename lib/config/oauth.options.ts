@@ -1,0 +1,36 @@
+import { Option } from './option.js';
+import { Flag, IsSource, IsUuid, OneOf } from './rules.js';
+import { type SecretValue } from './secret.js';
+
+/**
+ * - `ahead`: a token is renewed in the background before it ends, while calls come.
+ * - `scheduled`: the same on a schedule, also without calls.
+ * - `on-expiry`: a token is asked for when there is none.
+ */
+export type TokenRefresh = 'ahead' | 'scheduled' | 'on-expiry';
+
+/** OAuth 2.0 client credentials (specification 5.3, 5.4). */
+export class ServiceOAuthOptions {
+  /** The application id, a UUID. SERVICE_CLIENT_ID */
+  @Option('CLIENT_ID')
+  @IsUuid()
+  clientId?: string | undefined;
+
+  /**
+   * The client secret, a file that holds it, or a function that returns it (vault, KMS). A file or function is asked
+   * again when the endpoint says invalid_client. SERVICE_CLIENT_SECRET, SERVICE_CLIENT_SECRET_FILE
+   */
+  @Option('CLIENT_SECRET', 'secret')
+  @IsSource({ orFunction: true })
+  clientSecret?: SecretValue | (() => string | Promise<string>) | undefined;
+
+  /** Default `ahead`. SERVICE_TOKEN_REFRESH */
+  @Option('TOKEN_REFRESH', 'choice')
+  @OneOf('ahead', 'scheduled', 'on-expiry')
+  refresh?: TokenRefresh | undefined = 'ahead';
+
+  /** Offer the client certificate to the token endpoint too (RFC 8705). Default false. SERVICE_OAUTH_MTLS */
+  @Option('OAUTH_MTLS', 'boolean')
+  @Flag()
+  mtls?: boolean | undefined = false;
+}

@@ -1,0 +1,75 @@
+import 'reflect-metadata';
+import { IsOptional, ValidateNested } from 'class-validator';
+
+/**
+ * How the text of a variable is read, and whether a message may quote the value: `text` and `secret` are never quoted.
+ * A `secret` has a `_FILE` variant. `names` is true, false or a comma-separated list.
+ */
+export type OptionKind = 'text' | 'choice' | 'boolean' | 'integer' | 'names' | 'address' | 'secret';
+
+/** One option of ServiceModule, as its class declares it. */
+export interface OptionEntry {
+  /** The path in ServiceModuleOptions: `oauth.clientId`. */
+  option: string;
+  /** The variable's name behind the prefix: `CLIENT_ID`. Absent where only code can set the option. */
+  suffix?: string;
+  kind: OptionKind;
+  default?: unknown;
+}
+
+type OptionsClass = new () => object;
+type Declared = Pick<OptionEntry, 'suffix' | 'kind'> & { key: string; section?: OptionsClass };
+
+const DECLARED = 'nestjs-service:options';
+
+/** Declares a property as an option. Its default is the property's initial value. */
+export function Option(suffix?: string, kind: OptionKind = 'text'): PropertyDecorator {
+  return declare({ suffix, kind }, IsOptional());
+}
+
+/** Declares a property as a section: its options are those of the class. */
+export function Section(section: OptionsClass): PropertyDecorator {
+  const nested = ValidateNested({ message: 'must be an object' });
+  return declare({ kind: 'text', section }, IsOptional(), nested);
+}
+
+function declare(declared: Omit<Declared, 'key'>, ...rules: PropertyDecorator[]): PropertyDecorator {
+  return (target, key) => {
+    const others = declaredIn(target);
+    Reflect.defineMetadata(DECLARED, [...others, { ...declared, key: String(key) }], target);
+    for (const rule of rules) rule(target, key);
+  };
+}
+
+function declaredIn(prototype: object): Declared[] {
+  return (Reflect.getMetadata(DECLARED, prototype) as Declared[] | undefined) ?? [];
+}
+
+/** Every option of the class and of its sections. */
+export function optionsOf(type: OptionsClass, path = ''): OptionEntry[] {
+  const defaults = new type() as Record<string, unknown>;
+  return declaredIn(type.prototype as object).flatMap(({ key, section, ...entry }) =>
+    section
+      ? optionsOf(section, `${path}${key}.`)
+      : [{ ...entry, option: path + key, default: defaults[key] }],
+  );
+}
+
+/** The sections of the class by their keys. */
+export function sectionsOf(type: OptionsClass): Record<string, OptionsClass> {
+  const all = declaredIn(type.prototype as object);
+  return Object.fromEntries(all.flatMap(({ key, section }) => (section ? [[key, section]] : [])));
+}
+
+/** An instance of the class with its defaults under the values that are set; every section is there. */
+export function withDefaults<T extends object>(type: new () => T, values: object): T {
+  const filled = new type() as Record<string, unknown>;
+  for (const [key, value] of Object.entries(values) as [string, unknown][]) {
+    if (value !== undefined && value !== null) filled[key] = value;
+  }
+  for (const [key, section] of Object.entries(sectionsOf(type))) {
+    const value = filled[key] ?? {};
+    if (typeof value === 'object') filled[key] = withDefaults(section, value);
+  }
+  return filled as T;
+}

@@ -1,0 +1,39 @@
+import { Option } from './option.js';
+import { Flag, IsSource } from './rules.js';
+import { type PemValue, type SecretValue } from './secret.js';
+
+/** The client identity as PEM (specification 5.2.1 to 5.2.4). */
+export class TlsIdentityPems {
+  /** The application certificate, alone or with chain certificates after it. SERVICE_TLS_CERTIFICATE(_FILE) */
+  @Option('TLS_CERTIFICATE', 'secret')
+  @IsSource()
+  certificate?: PemValue | undefined;
+
+  /** The certificate's private key. SERVICE_TLS_PRIVATE_KEY(_FILE) */
+  @Option('TLS_PRIVATE_KEY', 'secret')
+  @IsSource()
+  privateKey?: PemValue | undefined;
+
+  /** Where the private key is encrypted. SERVICE_TLS_PASSPHRASE(_FILE) */
+  @Option('TLS_PASSPHRASE', 'secret')
+  @IsSource()
+  passphrase?: SecretValue | undefined;
+
+  /**
+   * The service's public chain: the only trust anchor for the API. Without it, Node's public roots.
+   * SERVICE_TLS_CHAIN(_FILE)
+   */
+  @Option('TLS_CHAIN', 'secret')
+  @IsSource()
+  chain?: PemValue | undefined;
+}
+
+export class ServiceTlsOptions extends TlsIdentityPems {
+  /** Follow the files and swap the identity when they change. Default: true for files. SERVICE_TLS_RELOAD */
+  @Option('TLS_RELOAD', 'boolean')
+  @Flag()
+  reload?: boolean | undefined = true;
+}
+
+/** Asked at start-up and at each reload, for example from a vault. */
+export type TlsIdentitySource = () => TlsIdentityPems | Promise<TlsIdentityPems>;

@@ -1,0 +1,62 @@
+import { describe, expect, it } from '@jest/globals';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { OPTIONS } from '../../../lib/config/options.js';
+import { readReadme } from '../../helpers/readme.js';
+
+const variables = new Set(
+  OPTIONS.flatMap(({ suffix, kind }) =>
+    suffix ? [`SERVICE_${suffix}`, ...(kind === 'secret' ? [`SERVICE_${suffix}_FILE`] : [])] : [],
+  ),
+);
+
+describe('the options', () => {
+  it('stand in the table of the README, each with its variable and default, and no others', async () => {
+    const { text } = await readReadme();
+    const table = /^\| option +\| variable +\|.*\n\|[-| ]+\n((?:\|.*\n)+)/m.exec(text)?.[1] ?? '';
+    const rows = table
+      .trim()
+      .split('\n')
+      .map((row) => row.split('|').map((cell) => cell.trim()));
+    const documented = rows.map(([, option, variable, meaning]) => ({
+      option: option.replaceAll('`', ''),
+      variable: variable.replaceAll('`', ''),
+      // Sentences in brackets tell defaults that depend on something, or are Node's.
+      default: /\(`([^`]+)`[^()]*\)$/.exec(meaning)?.[1],
+    }));
+    const declared = OPTIONS.map(({ option, suffix, default: value }) => ({
+      option,
+      variable: suffix ? `SERVICE_${suffix}` : '',
+      // It is what the environment makes it.
+      default: option === 'authentication' ? 'mtls' : value === undefined ? undefined : String(value),
+    }));
+    expect(documented).toEqual(declared);
+  });
+
+  it('are named in .env.example as they are', async () => {
+    const text = await readFile(join(import.meta.dirname, '../../../.env.example'), 'utf8');
+    const named = text.match(/SERVICE_\w+/g) ?? [];
+    expect(named.filter((name) => name !== 'SERVICE_' && !variables.has(name))).toEqual([]);
+    expect(named.length).toBeGreaterThan(20);
+  });
+
+  it('are documented with their variable and default where an editor shows it', async () => {
+    const folder = join(import.meta.dirname, '../../../lib/config');
+    const files = ['options', 'urls.options', 'oauth.options', 'tls.options', 'link-sdk.options'];
+    const sources = await Promise.all(
+      [...files, 'token-cache.options', 'http.options'].map((file) =>
+        readFile(join(folder, `${file}.ts`), 'utf8'),
+      ),
+    );
+    const documents = [...sources.join('\n').matchAll(/\/\*\*([^]*?)\*\/\s*@Option\('(\w+)'/g)];
+    const undocumented = documents.filter(([, words, suffix]) => !words.includes(`SERVICE_${suffix}`));
+    expect(undocumented.map(([, , suffix]) => suffix)).toEqual([]);
+    expect(documents).toHaveLength(OPTIONS.filter(({ suffix }) => suffix).length);
+  });
+
+  it('each have a variable of their own', () => {
+    expect(variables.size).toBe(
+      OPTIONS.reduce((sum, { suffix, kind }) => sum + (suffix ? (kind === 'secret' ? 2 : 1) : 0), 0),
+    );
+  });
+});
