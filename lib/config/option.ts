@@ -14,7 +14,7 @@ export interface OptionEntry {
   /** The variable's name behind the prefix: `CLIENT_ID`. Absent where only code can set the option. */
   suffix?: string;
   kind: OptionKind;
-  default?: unknown;
+  default?: string | number | boolean;
 }
 
 type OptionsClass = new () => object;
@@ -47,7 +47,7 @@ function declaredIn(prototype: object): Declared[] {
 
 /** Every option of the class and of its sections. */
 export function optionsOf(type: OptionsClass, path = ''): OptionEntry[] {
-  const defaults = new type() as Record<string, unknown>;
+  const defaults = new type() as Record<string, OptionEntry['default']>;
   return declaredIn(type.prototype as object).flatMap(({ key, section, ...entry }) =>
     section
       ? optionsOf(section, `${path}${key}.`)
