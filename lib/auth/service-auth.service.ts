@@ -20,21 +20,34 @@ export interface IdentityView {
   reload(): Promise<boolean>;
 }
 
+/** What counts the waiting of hosts for tokens among the calls under way; `begin` throws once the module has ended. */
+export interface Admission {
+  begin(): void;
+  end(): void;
+}
+
 /** What authenticates calls: tokens, headers and the mTLS identity, for the module and for the host's own clients. */
 @Injectable()
 export class ServiceAuthService implements OnApplicationBootstrap {
   readonly #options: ResolvedOptions;
   readonly #identity: IdentityView;
   readonly #tokens: TokenCache | undefined;
+  readonly #calls: Admission;
   readonly #headers: AuthorizationHeaders;
 
   /**
    * @param tokens absent where no OAuth credentials are configured
    */
-  constructor(options: ResolvedOptions, identity: IdentityView, tokens: TokenCache | undefined) {
+  constructor(
+    options: ResolvedOptions,
+    identity: IdentityView,
+    tokens: TokenCache | undefined,
+    calls: Admission,
+  ) {
     this.#options = options;
     this.#identity = identity;
     this.#tokens = tokens;
+    this.#calls = calls;
     this.#headers = new AuthorizationHeaders(options);
   }
 
@@ -46,7 +59,8 @@ export class ServiceAuthService implements OnApplicationBootstrap {
    */
   async getToken(scope: string, wait?: WaitOptions): Promise<AccessToken> {
     const checked = checkScope(scope);
-    const token = await this.#configuredTokens(checked).get(checked, this.#waitOptions(wait));
+    const tokens = this.#configuredTokens(checked);
+    const token = await this.#counted(() => tokens.get(checked, this.#waitOptions(wait)));
     // A copy: what a host does to it must not reach the next caller.
     return { ...token, expiresAt: new Date(token.expiresAt) };
   }
@@ -66,14 +80,20 @@ export class ServiceAuthService implements OnApplicationBootstrap {
    * @throws as {@link getToken}
    */
   async authorizationHeaders(wait?: WaitOptions): Promise<Record<string, string>> {
-    const fresh = this.peekHeaders();
-    if (fresh) return { ...fresh };
-    const token = await this.#configuredTokens(API_SCOPE).get(API_SCOPE, this.#waitOptions(wait));
-    return { ...this.#headers.withBearer(token) };
+    return this.#counted(async () => ({ ...(this.peekHeaders() ?? (await this.headers(wait))) }));
   }
 
   /**
-   * The same at once and without a promise, frozen; undefined where a token has to be waited for.
+   * The same for a call of the module itself, which is counted already: waits for a token, frozen.
+   * @internal
+   */
+  async headers(wait?: WaitOptions): Promise<Readonly<Record<string, string>>> {
+    const token = await this.#configuredTokens(API_SCOPE).get(API_SCOPE, this.#waitOptions(wait));
+    return this.#headers.withBearer(token);
+  }
+
+  /**
+   * The headers at once and without a promise, frozen; undefined where a token has to be waited for.
    * @internal
    */
   peekHeaders(): Readonly<Record<string, string>> | undefined {
@@ -130,6 +150,15 @@ export class ServiceAuthService implements OnApplicationBootstrap {
   /** With `oauth.refresh: 'scheduled'`, gets the first token. */
   onApplicationBootstrap(): void {
     if (this.#options.authentication === 'oauth') this.#tokens?.start();
+  }
+
+  async #counted<T>(work: () => Promise<T>): Promise<T> {
+    this.#calls.begin();
+    try {
+      return await work();
+    } finally {
+      this.#calls.end();
+    }
   }
 
   #waitOptions(wait: WaitOptions = {}): WaitOptions {

@@ -89,6 +89,8 @@ export class TokenRequest {
       hold.succeeded();
       return grant;
     } catch (error) {
+      // The cache was closed: nobody's failure.
+      if (signal.aborted) throw error;
       hold.failed(error);
       events?.failed(this.#scope, error, {
         attempt,

@@ -22,6 +22,8 @@ export interface ApiErrorDetails {
   retryAfter?: number;
   /** What to check, where we know better than the answer says. */
   hint?: string;
+  /** The service refused our credentials or client certificate. Default false. */
+  credentialFault?: boolean;
 }
 
 /** The service answered, and the answer is a failure or not understandable (specification 7). */
@@ -33,7 +35,13 @@ export class ServiceApiError extends ServiceError {
   readonly path: string;
   readonly correlationId?: string;
   readonly retryAfter?: number;
+  /** For whoever runs the application, not for its callers. */
   readonly hint?: string;
+  /**
+   * True for 401, 403 and a proxy's page about the client certificate, which may be a 400: nothing that the host's own
+   * caller can mend.
+   */
+  readonly credentialFault: boolean;
 
   constructor(details: ApiErrorDetails) {
     super(details.message);
@@ -45,5 +53,6 @@ export class ServiceApiError extends ServiceError {
     this.correlationId = details.correlationId;
     this.retryAfter = details.retryAfter;
     this.hint = details.hint;
+    this.credentialFault = details.credentialFault ?? false;
   }
 }

@@ -1,8 +1,8 @@
 import { cleanText, ServiceApiError, ServiceConnectionError, type ApiErrorBody } from '../errors/index.js';
-import { certificateVerdict } from '../exchange/certificate-page.js';
 import { type ExchangeResponse } from '../exchange/exchange.types.js';
 import { parseRetryAfter } from '../exchange/retry-after.js';
 import { type Call } from './call.js';
+import { credentialHint, isCredentialFault, type CredentialsInUse } from './credential-hint.js';
 
 const MAX_MESSAGE = 500;
 const REDIRECTS = new Set([300, 301, 302, 303, 305, 307, 308]);
@@ -12,6 +12,7 @@ export interface AnswerContext {
   correlationIdHeader: string;
   /** What an answer might echo and no error may hold. */
   secrets: readonly string[];
+  credentials: CredentialsInUse;
   now: number;
 }
 
@@ -34,13 +35,14 @@ export function answerToError(
   context: AnswerContext,
 ): ServiceApiError | ServiceConnectionError {
   if (REDIRECTS.has(response.status)) return redirectError(response, context);
-  const hint = hintFor(response);
+  const hint = hintFor(response, context);
   const body = readErrorBody(parseJson(response.body), context.secrets);
   const fallback = `The service answered ${response.status} to ${context.call.method} ${context.call.url.pathname}.`;
   return new ServiceApiError({
     ...common(response, context),
     body,
     hint,
+    credentialFault: isCredentialFault(response),
     message: body?.message || (hint ? `${fallback} ${hint}` : fallback),
   });
 }
@@ -87,18 +89,13 @@ function redirectError(
   });
 }
 
-function hintFor(response: ExchangeResponse): string | undefined {
-  const verdict = certificateVerdict(response);
-  if (verdict === 'refused') {
-    return 'A proxy before the service misses or rejects the client certificate: check tls.certificate and tls.privateKey, and that they are of this environment.';
-  }
-  if (verdict === 'perhaps') {
-    return 'The answer is a page, not of the service itself: a proxy before it refused the call. Where that looks at client certificates, check tls.certificate and tls.privateKey, and that they are of this environment.';
-  }
-  if (response.status === 400 && /both|multiple|more than one/i.test(response.body.toString('latin1'))) {
-    return 'If the service complains about both the app token and a bearer token, leave sendAppTokenWithBearer off.';
-  }
-  return undefined;
+const BOTH =
+  'If the service complains about both the app token and a bearer token, leave sendAppTokenWithBearer off.';
+
+function hintFor(response: ExchangeResponse, { credentials }: AnswerContext): string | undefined {
+  const isAboutBoth =
+    response.status === 400 && /both|multiple|more than one/i.test(response.body.toString('latin1'));
+  return credentialHint(response, credentials) ?? (isAboutBoth ? BOTH : undefined);
 }
 
 function trimSlash(path: string): string {

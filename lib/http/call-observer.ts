@@ -22,8 +22,6 @@ export class CallObserver {
   constructor(
     private readonly telemetry: Telemetry,
     private readonly log: CallLog,
-    /** Asked for each call, as a host may change it while it runs. */
-    private readonly isDebug: () => boolean,
   ) {}
 
   async observe<T extends { status: number }>(
@@ -62,7 +60,7 @@ export class CallObserver {
     }
     span.end();
     // A call that went well says nothing: hosts log at all levels by default, and spans tell the same.
-    if (attributes['error.type'] === undefined || !this.isDebug()) return;
+    if (attributes['error.type'] === undefined) return;
     this.log.debug(
       `${call.method} ${call.url.pathname}: ${String(attributes['error.type'])} after ${Math.round(durationMs)} ms`,
     );

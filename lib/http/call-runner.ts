@@ -10,7 +10,7 @@ import { setHeaders } from './attach-headers.js';
 import { type Call } from './call.js';
 import { type CallObservation } from './call-observer.js';
 import { faultToError } from './fault-to-error.js';
-import { pause } from './pause.js';
+import { pause, unlessAborted } from './pause.js';
 import { type RetryBudget } from './retry-budget.js';
 import { backoffMs, isRetryableFault, isRetryableStatus, isSafe } from './retry-policy.js';
 
@@ -91,6 +91,7 @@ export class CallRunner {
     };
     for (;;) {
       const outcome = await this.attempt(progress);
+      if (this.parts.closed.aborted) return this.conclude(progress, outcome);
       const again = this.lostRace(progress, outcome) || (await this.renewCredentials(progress, outcome));
       const waitMs = again ? 0 : this.retryWait(progress, outcome);
       if (waitMs === undefined) return this.conclude(progress, outcome);
@@ -145,7 +146,8 @@ export class CallRunner {
     const isRefused = fault ? fault.certificateRefused : certificateVerdict(response) !== undefined;
     if (isRefused && !progress.reloaded) {
       progress.reloaded = true;
-      return (await identity.reloadAfterRefusal(progress.certificate)) && call.replayable;
+      const reloaded = identity.reloadAfterRefusal(progress.certificate);
+      return (await unlessAborted(reloaded, this.parts.closed)) && call.replayable;
     }
     return false;
   }

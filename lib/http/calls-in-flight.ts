@@ -1,56 +1,59 @@
 import { ServiceConnectionError } from '../errors/index.js';
 import { allowListeners } from '../exchange/allow-listeners.js';
 
-/** Knows how many calls are under way, so that a shutdown can wait for them. */
+/** Knows how many calls are under way, so that a shutdown can wait for them, and ends them. */
 export class CallsInFlight {
-  private running = 0;
-  private closing?: ServiceConnectionError;
-  private onIdle?: () => void;
-  private readonly controller = new AbortController();
+  readonly #end = new AbortController();
+  readonly #closed = new ServiceConnectionError({
+    kind: 'closed',
+    message: 'ServiceModule is shutting down.',
+  });
+  #running = 0;
+  #isRefusing = false;
+  #onIdle?: () => void;
 
   constructor() {
-    allowListeners(this.controller.signal);
+    allowListeners(this.closed);
   }
 
-  /** Aborted once the time of the calls under way is over; its reason is what they reject with. */
+  /** Aborted when the time of the calls under way is over; its reason is what they reject with. */
   get closed(): AbortSignal {
-    return this.controller.signal;
+    return this.#end.signal;
   }
 
-  /** Throws once the module is shutting down: for calls that come anew. */
+  /** Throws once no new calls are taken. */
   admit(): void {
-    if (this.closing) throw this.closing;
+    if (this.#isRefusing) throw this.#closed;
   }
 
   /** Throws once the shutdown's time is over. */
   begin(): void {
     this.closed.throwIfAborted();
-    this.running += 1;
+    this.#running += 1;
   }
 
   end(): void {
-    this.running -= 1;
-    if (this.running === 0) this.onIdle?.();
+    this.#running -= 1;
+    if (this.#running === 0) this.#onIdle?.();
+  }
+
+  /** Takes no new calls. Resolves when none is under way, or at {@link close}. */
+  async drain(): Promise<void> {
+    this.#isRefusing = true;
+    if (this.#running === 0 || this.closed.aborted) return;
+    await new Promise<void>((resolve) => (this.#onIdle = resolve));
   }
 
   /**
-   * Refuses new calls and gives those under way `graceMs`; what is left then ends with its connection, which is the
-   * caller's to close.
+   * Ends calls: those that wait reject with the reason of {@link closed}, those on a connection when it is cut, which
+   * is the caller's to do.
+   * @returns how many were under way
    */
-  async close(graceMs: number): Promise<void> {
-    this.closing ??= new ServiceConnectionError({
-      kind: 'closed',
-      message: 'ServiceModule is shutting down.',
-    });
-    if (this.running > 0) {
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, graceMs);
-        this.onIdle = () => {
-          clearTimeout(timer);
-          resolve();
-        };
-      });
-    }
-    this.controller.abort(this.closing);
+  close(): number {
+    this.#isRefusing = true;
+    if (this.closed.aborted) return 0;
+    this.#end.abort(this.#closed);
+    this.#onIdle?.();
+    return this.#running;
   }
 }

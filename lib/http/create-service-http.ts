@@ -46,11 +46,16 @@ export function createServiceHttp(
       targets,
       source: {
         peekHeaders: () => auth.peekHeaders(),
-        headers: (wait) => auth.authorizationHeaders(wait),
+        headers: (wait) => auth.headers(wait),
       },
-      observer: new CallObserver(telemetry, logger, () => Logger.isLevelEnabled('debug')),
+      observer: new CallObserver(telemetry, logger),
       timeoutMs: http.timeout,
       correlationIdHeader: http.correlationIdHeader,
+      credentials: {
+        authentication: options.authentication,
+        name: options.name,
+        certificate: () => identity.certificate,
+      },
       appToken: options.appToken,
     },
   );

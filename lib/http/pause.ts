@@ -16,3 +16,12 @@ export function pause(ms: number, ...signals: (AbortSignal | undefined)[]): Prom
     if (given.some((signal) => signal.aborted)) onAbort();
   });
 }
+
+/** What the work says, or false where the signal is aborted first. */
+export function unlessAborted(work: Promise<boolean>, signal: AbortSignal): Promise<boolean> {
+  return new Promise((resolve, reject) => {
+    const onAbort = (): void => resolve(false);
+    signal.addEventListener('abort', onAbort, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
+  });
+}

@@ -10,6 +10,7 @@ import { toCall, type Call } from './call.js';
 import { type CallObserver } from './call-observer.js';
 import { type CallRunner } from './call-runner.js';
 import { type CallsInFlight } from './calls-in-flight.js';
+import { type CredentialsInUse } from './credential-hint.js';
 import { type Targets } from './targets.js';
 
 export interface ServiceAdapterParts {
@@ -20,6 +21,8 @@ export interface ServiceAdapterParts {
   source: HeaderSource;
   timeoutMs: number;
   correlationIdHeader: string;
+  /** For what to check where they are refused. */
+  credentials: CredentialsInUse;
   /** Taken out of what an answer echoes, also where it was not sent. */
   appToken?: Secret;
 }
@@ -84,9 +87,13 @@ function bodyFor(
   return isSuccess ? readBody(response, context) : response.body.toString('utf8');
 }
 
-function contextOf(call: Call, { correlationIdHeader, appToken }: ServiceAdapterParts): AnswerContext {
+function contextOf(
+  call: Call,
+  { correlationIdHeader, credentials, appToken }: ServiceAdapterParts,
+): AnswerContext {
   const bearer = (call.headers.authorization ?? '').replace(/^Bearer /i, '');
-  return { call, correlationIdHeader, secrets: [bearer, appToken?.reveal() ?? ''], now: Date.now() };
+  const secrets = [bearer, appToken?.reveal() ?? ''];
+  return { call, correlationIdHeader, secrets, credentials, now: Date.now() };
 }
 
 /** Axios's own cancel tokens, older than AbortSignal: HttpService's Observables still use them. */

@@ -1,12 +1,7 @@
 import { Catch, Logger, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
-import {
-  ServiceApiError,
-  ServiceCertificateError,
-  ServiceConnectionError,
-  ServiceError,
-  ServiceRequestError,
-  ServiceTokenError,
-} from '../errors/index.js';
+import { throwError, type Observable } from 'rxjs';
+import { ServiceConnectionError, ServiceError } from '../errors/index.js';
+import { describe, toAnswer, type Answer } from './exception-answer.js';
 
 /** What Express's response and Fastify's reply have in common. */
 interface HttpReply {
@@ -20,68 +15,82 @@ interface HttpReply {
   raw?: { end(): unknown };
 }
 
-interface Answer {
-  status: number;
-  message: string;
-  retryAfter?: number;
+/** Express's request, or Fastify's with the one of node:http in `raw`. */
+interface HttpRequest {
+  httpVersionMajor?: number;
+  raw?: { httpVersionMajor?: number };
 }
 
-/** The service's failures that are the caller's own fault and make sense to them. */
-const PASSED_ON = new Set([400, 404, 409, 422]);
+/** A socket of socket.io, or a WebSocket, whose `emit` never leaves the process. */
+interface GatewayClient {
+  readyState?: number;
+  send?(text: string): unknown;
+  emit?(event: string, data: unknown): unknown;
+}
+
+const OPEN = 1;
 const DAY_S = 86_400;
-const UNAVAILABLE = 'The service cannot be reached at the moment.';
 
 /**
- * Maps the module's errors to answers of the host, on Express and Fastify: the service's 400, 404, 409 and 422 as they
- * are; 401, 403 (our credentials) and 5xx to 502; 429 to 503 with Retry-After; time-outs to 504; other connection,
- * token and certificate errors to 503. Never more than a status, a message and a code. Answers from 500 on are logged.
+ * Maps the module's errors to answers of the host: the service's 400, 404, 409 and 422 as they are; refused credentials
+ * and certificates (401, 403, a proxy's page about the certificate) and 5xx to 502; 429 to 503 with Retry-After;
+ * time-outs to 504; other connection, token and certificate errors to 503. Never more than a status, a message and a
+ * code. Answers from 500 on are logged, with what to check.
+ *
+ * Over HTTP on Express and Fastify. In a microservice and on a WebSocket gateway the same status, message and code go
+ * the way of Nest's own filters: `{ status: 'error', message, code, statusCode }` as the error of the reply, or as the
+ * event `exception`. Other kinds of applications (GraphQL) get the error itself.
  */
 @Catch(ServiceError)
 export class ServiceExceptionFilter implements ExceptionFilter<ServiceError> {
-  private readonly logger = new Logger(ServiceExceptionFilter.name);
+  readonly #logger = new Logger(ServiceExceptionFilter.name);
 
-  catch(error: ServiceError, host: ArgumentsHost): void {
-    // Other transports have filters and error forms of their own.
-    if (host.getType() !== 'http') throw error;
-    const { status, message, retryAfter } = toAnswer(error);
-    if (status >= 500) this.logger.error(`${status}: ${describe(error)}`);
-    const reply = host.switchToHttp().getResponse<HttpReply>();
-    if (reply.headersSent || reply.sent) return void (reply.raw ?? reply).end?.();
-    if (retryAfter !== undefined) reply.header('Retry-After', String(Math.min(Math.ceil(retryAfter), DAY_S)));
-    reply.status(status).send({ statusCode: status, message, code: error.code });
+  /** Nest's: the answer of a microservice is the Observable that this returns. */
+  catch(error: ServiceError, host: ArgumentsHost): Observable<never> | void {
+    const kind = host.getType();
+    // GraphQL has filters and error forms of its own.
+    if (kind !== 'http' && kind !== 'rpc' && kind !== 'ws') throw error;
+    const answer = toAnswer(error);
+    if (answer.status >= 500 && !isOrderlyEnd(error)) {
+      this.#logger.error(`${answer.status}: ${describe(error)}`);
+    }
+    if (kind === 'http') return replyHttp(error, answer, host);
+    const payload = { status: 'error', message: answer.message, code: error.code, statusCode: answer.status };
+    if (kind === 'rpc') return throwError(() => payload);
+    const gateway = host.switchToWs();
+    emit(gateway.getClient<GatewayClient | undefined>(), {
+      ...payload,
+      cause: { pattern: gateway.getPattern() },
+    });
   }
 }
 
-/** What an operator needs: which call it was, and how the service's support finds it. */
-function describe(error: ServiceError): string {
-  if (error instanceof ServiceConnectionError && error.outcomeUnknown) {
-    return `${error.code}: ${error.message}; it may have been carried out`;
+/** Cut at shutdown: said once for all of them, by the module. */
+function isOrderlyEnd(error: ServiceError): boolean {
+  return error instanceof ServiceConnectionError && error.kind === 'closed' && !error.outcomeUnknown;
+}
+
+function replyHttp(error: ServiceError, { status, message, retryAfter }: Answer, host: ArgumentsHost): void {
+  const http = host.switchToHttp();
+  const reply = http.getResponse<HttpReply>();
+  if (reply.headersSent || reply.sent) return void (reply.raw ?? reply).end?.();
+  if (retryAfter !== undefined) reply.header('Retry-After', String(Math.min(Math.ceil(retryAfter), DAY_S)));
+  // An idle connection would hold up a server that is closing (Node waits for its keepAliveTimeout).
+  if (error.code === 'connection_closed' && isHttp1(http.getRequest<HttpRequest>())) {
+    reply.header('Connection', 'close');
   }
-  if (!(error instanceof ServiceApiError)) return `${error.code}: ${error.message}`;
-  const { code, method, path, status, correlationId, body, hint } = error;
-  const extras = [body?.message, correlationId && `correlation id ${correlationId}`, hint].filter(Boolean);
-  return [`${code}: ${method} ${path} answered ${status}`, ...extras].join('; ');
+  reply.status(status).send({ statusCode: status, message, code: error.code });
 }
 
-function toAnswer(error: ServiceError): Answer {
-  if (error instanceof ServiceRequestError) return { status: 400, message: error.message };
-  if (error instanceof ServiceApiError) return fromApi(error);
-  if (error instanceof ServiceConnectionError) return fromConnection(error);
-  if (error instanceof ServiceTokenError)
-    return { status: 503, message: UNAVAILABLE, retryAfter: error.retryAfter };
-  if (error instanceof ServiceCertificateError) return { status: 503, message: UNAVAILABLE };
-  return { status: 500, message: 'Internal server error' };
+/** HTTP/2 knows no Connection header (RFC 9113, 8.2.2). */
+function isHttp1({ raw, httpVersionMajor = raw?.httpVersionMajor }: HttpRequest): boolean {
+  return httpVersionMajor === 1;
 }
 
-function fromApi({ code, status, message, retryAfter }: ServiceApiError): Answer {
-  if (code === 'api_error' && PASSED_ON.has(status)) return { status, message };
-  if (status === 429) return { status: 503, message: UNAVAILABLE, retryAfter };
-  return { status: 502, message: 'The service failed to answer this call.' };
-}
-
-function fromConnection({ kind, outcomeUnknown, retryAfter }: ServiceConnectionError): Answer {
-  const doubt = outcomeUnknown ? ' The request may have been carried out all the same.' : '';
-  return kind === 'timeout'
-    ? { status: 504, message: `The service did not answer in time.${doubt}`, retryAfter }
-    : { status: 503, message: UNAVAILABLE + doubt, retryAfter };
+function emit(client: GatewayClient | undefined, data: object): void {
+  if (typeof client?.readyState === 'number' && client.send) {
+    if (client.readyState === OPEN) client.send(JSON.stringify({ event: 'exception', data }));
+  } else {
+    client?.emit?.('exception', data);
+  }
 }

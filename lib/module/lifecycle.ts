@@ -1,5 +1,10 @@
-import { type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
+import {
+  type BeforeApplicationShutdown,
+  type OnApplicationShutdown,
+  type OnModuleInit,
+} from '@nestjs/common';
 import { type TokenCache } from '../auth/index.js';
+import { systemClock } from '../config/clock.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { type CallsInFlight } from '../http/calls-in-flight.js';
 import { type Telemetry } from '../telemetry/telemetry.js';
@@ -12,12 +17,20 @@ export interface LifecycleParts {
   agents: Agents;
   identity: ClientIdentity;
   telemetry: Telemetry;
+  warn: (message: string) => void;
 }
 
-/** Ends the parts of a module in their order: calls first, as they still need tokens and connections. */
-export class ServiceLifecycle implements OnModuleInit, OnApplicationShutdown {
+/**
+ * Ends the parts of a module. The time of `http.shutdownTimeout` begins before Nest closes its servers, and nothing
+ * waits there: a server waits for its requests, and those may wait for calls of ours. Calls are taken as long as
+ * servers may need them. At the end of that time everything is cut at once.
+ */
+export class ServiceLifecycle implements OnModuleInit, BeforeApplicationShutdown, OnApplicationShutdown {
   readonly #parts: LifecycleParts;
   #stopObserving?: () => void;
+  /** On the monotonic clock. */
+  #endsAt?: number;
+  #cancelEnd?: () => void;
 
   constructor(parts: LifecycleParts) {
     this.#parts = parts;
@@ -28,13 +41,41 @@ export class ServiceLifecycle implements OnModuleInit, OnApplicationShutdown {
     this.#stopObserving = telemetry.observeCertificate(() => identity.status.daysLeft);
   }
 
+  beforeApplicationShutdown(): void {
+    this.#beginGrace();
+  }
+
   async onApplicationShutdown(): Promise<void> {
-    const { calls, tokens, agents, options } = this.#parts;
-    const deadline = performance.now() + options.http.shutdownTimeout;
-    await calls.close(options.http.shutdownTimeout);
+    const { calls, tokens, agents } = this.#parts;
+    const endsAt = this.#beginGrace();
+    await calls.drain();
+    this.#cancelEnd?.();
+    calls.close();
     tokens?.close();
-    // What is left is the host's own, over `auth.httpsAgent`, or has to end now.
-    await agents.close(Math.max(0, deadline - performance.now()));
+    // What is left is the host's own, over `auth.httpsAgent`.
+    await agents.close(Math.max(0, endsAt - systemClock.monotonic()));
     this.#stopObserving?.();
+  }
+
+  /** @returns its end, on the monotonic clock */
+  #beginGrace(): number {
+    if (this.#endsAt === undefined) {
+      const { shutdownTimeout } = this.#parts.options.http;
+      this.#endsAt = systemClock.monotonic() + shutdownTimeout;
+      this.#cancelEnd = systemClock.schedule(() => this.#cut(), shutdownTimeout);
+    }
+    return this.#endsAt;
+  }
+
+  #cut(): void {
+    const { calls, tokens, agents, options, warn } = this.#parts;
+    const count = calls.close();
+    tokens?.close();
+    void agents.close();
+    if (count === 0) return;
+    const which = count === 1 ? '1 call was' : `${count} calls were`;
+    warn(
+      `Shutdown: ${which} still under way after http.shutdownTimeout (${options.http.shutdownTimeout} ms), and cut.`,
+    );
   }
 }

@@ -76,9 +76,13 @@ export const serviceProviders: Provider[] = [
   ),
   part(
     AUTH,
-    [OPTIONS, IDENTITY, TOKENS],
-    (options: ResolvedOptions, identity: ClientIdentity, tokens: TokenCache | undefined) =>
-      new ServiceAuthService(options, identity, tokens),
+    [OPTIONS, IDENTITY, TOKENS, CALLS],
+    (
+      options: ResolvedOptions,
+      identity: ClientIdentity,
+      tokens: TokenCache | undefined,
+      calls: CallsInFlight,
+    ) => new ServiceAuthService(options, identity, tokens, calls),
   ),
   part(CALLS, [], () => new CallsInFlight()),
   part(AXIOS, [OPTIONS, AUTH, IDENTITY, AGENTS, CALLS, TELEMETRY], createServiceHttp),
@@ -105,7 +109,16 @@ export const serviceProviders: Provider[] = [
       agents: Agents,
       identity: ClientIdentity,
       telemetry: Telemetry,
-    ) => new ServiceLifecycle({ options, calls, tokens, agents, identity, telemetry }),
+    ) =>
+      new ServiceLifecycle({
+        options,
+        calls,
+        tokens,
+        agents,
+        identity,
+        telemetry,
+        warn: (message) => new Logger(moduleLabel(options.name)).warn(message),
+      }),
   ),
 ];
 

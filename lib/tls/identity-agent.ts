@@ -3,7 +3,7 @@ import { Agent } from 'node:https';
 import { type Duplex } from 'node:stream';
 import { type SecureContext } from 'node:tls';
 import { type Clock } from '../config/clock.js';
-import { codedError, failRequest, poolName, type AgentRequestOptions } from './node-agent.js';
+import { closedError, failRequest, poolName, type AgentRequestOptions } from './node-agent.js';
 import { PooledAgent, type PoolSettings } from './pooled-agent.js';
 
 /**
@@ -93,8 +93,4 @@ export class IdentityAgent extends Agent {
       });
     });
   }
-}
-
-function closedError(): Error {
-  return codedError('The module was shut down: its agent takes no more calls.', 'ERR_AGENT_CLOSED');
 }

@@ -10,3 +10,4 @@ export { IdentityAgent } from './identity-agent.js';
 export { loadIdentity, type LoadedIdentity, type LoadResult } from './load-identity.js';
 export { type Log } from './log.js';
 export { type PoolSettings } from './pooled-agent.js';
+export { describeCertificate } from './summary.js';

@@ -1,4 +1,4 @@
-import { type ClientRequest, type ClientRequestArgs } from 'node:http';
+import { type Agent as HttpAgent, type ClientRequest, type ClientRequestArgs } from 'node:http';
 import { Agent } from 'node:https';
 import { type Duplex } from 'node:stream';
 
@@ -37,4 +37,17 @@ export function failRequest(request: ClientRequest, error: Error): void {
 /** An error with a code, as Node's own errors have one. */
 export function codedError(message: string, code: string): Error {
   return Object.assign(new Error(message), { code });
+}
+
+/** What a request gets from an agent that was shut down. */
+export function closedError(): Error {
+  return codedError('The module was shut down: its agent takes no more calls.', 'ERR_AGENT_CLOSED');
+}
+
+/** Takes out the requests that wait for a connection: Node would open one for them as soon as another ends. */
+export function takeQueue(agent: Agent | HttpAgent): ClientRequest[] {
+  const queues = agent.requests as Record<string, ClientRequest[] | undefined>;
+  const waiting = Object.values(queues).flatMap((queue) => queue ?? []);
+  for (const name of Object.keys(queues)) delete queues[name];
+  return waiting;
 }

@@ -1,7 +1,7 @@
 import { Agent } from 'node:http';
 import { type Duplex } from 'node:stream';
 import { type Clock } from '../config/clock.js';
-import { nodeAgent, type AgentRequestOptions } from './node-agent.js';
+import { closedError, failRequest, nodeAgent, takeQueue, type AgentRequestOptions } from './node-agent.js';
 
 /** Connections kept alive over plain http, with an end that waits for the calls in flight. */
 export class PlainAgent extends Agent {
@@ -34,6 +34,7 @@ export class PlainAgent extends Agent {
         };
       });
     }
+    for (const request of takeQueue(this)) failRequest(request, closedError());
     this.destroy();
   }
 

@@ -5,10 +5,11 @@ import { type Socket } from 'node:net';
 import { type Duplex } from 'node:stream';
 import { checkServerIdentity, type ConnectionOptions, type SecureContext } from 'node:tls';
 import {
-  codedError,
+  closedError,
   failRequest,
   nodeAgent,
   poolName,
+  takeQueue,
   type AgentRequestOptions,
   type SocketCallback,
 } from './node-agent.js';
@@ -83,7 +84,7 @@ export class PooledAgent extends Agent {
 
   createSocket(request: ClientRequest, options: AgentRequestOptions, callback: SocketCallback): void {
     this.#placed = true;
-    if (this.#ended) callback(codedError('The connections of this identity are closed.', 'ERR_AGENT_CLOSED'));
+    if (this.#ended) callback(closedError());
     else nodeAgent.createSocket.call(this, request, options, callback);
   }
 
@@ -134,23 +135,14 @@ export class PooledAgent extends Agent {
 
   /** Takes out the requests that wait for a connection; each result hands its request to another agent. */
   takeQueued(): Redispatch[] {
-    return this.#takeRequests().flatMap((request) => this.#queued.get(request) ?? []);
+    return takeQueue(this).flatMap((request) => this.#queued.get(request) ?? []);
   }
 
   /** Ends everything, calls in flight too; no new connection is made. */
   end(): void {
     this.#ended = true;
-    const waiting = this.#takeRequests();
-    for (const request of waiting)
-      failRequest(request, codedError('The agent was closed.', 'ERR_AGENT_CLOSED'));
+    for (const request of takeQueue(this)) failRequest(request, closedError());
     this.destroy();
-  }
-
-  #takeRequests(): ClientRequest[] {
-    const queues = this.requests as Record<string, ClientRequest[] | undefined>;
-    const waiting = Object.values(queues).flatMap((queue) => queue ?? []);
-    for (const name of Object.keys(queues)) delete queues[name];
-    return waiting;
   }
 
   #settle(): void {

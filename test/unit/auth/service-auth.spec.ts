@@ -3,6 +3,7 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { inspect } from 'node:util';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { ServiceAuthService, type IdentityView } from '../../../lib/auth/service-auth.service.js';
+import { CallsInFlight } from '../../../lib/http/calls-in-flight.js';
 import { TokenCache } from '../../../lib/auth/token-cache.js';
 import { TOKEN_CHANNEL, type TokenEvent, TokenEvents } from '../../../lib/auth/token-events.js';
 import { type ResolvedOptions } from '../../../lib/config/resolved-options.js';
@@ -41,14 +42,15 @@ function setUp(changed: Partial<ResolvedOptions> = {}, identity: IdentityView = 
     customerReserveMs: 0,
     random: () => 0,
   });
-  const auth = new ServiceAuthService({ ...OPTIONS, ...changed }, identity, cache);
+  const calls = new CallsInFlight();
+  const auth = new ServiceAuthService({ ...OPTIONS, ...changed }, identity, cache, calls);
   cleanUp.push(() => cache.close());
   const answered = async <T>(promise: Promise<T>, expiresIn = 600): Promise<T> => {
     await settle();
     source.last.grant(expiresIn);
     return promise;
   };
-  return { clock, source, auth, answered };
+  return { clock, source, auth, calls, answered };
 }
 
 describe('tokens', () => {
@@ -78,7 +80,12 @@ describe('tokens', () => {
   });
 
   it('without OAuth credentials: what to set', async () => {
-    const auth = new ServiceAuthService({ ...OPTIONS, name: 'ksa' }, IDENTITY, undefined);
+    const auth = new ServiceAuthService(
+      { ...OPTIONS, name: 'ksa' },
+      IDENTITY,
+      undefined,
+      new CallsInFlight(),
+    );
     const error = await auth.getApiToken().catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(ServiceTokenError);
     expect(error).toMatchObject({ code: 'oauth_not_configured', scope: 'api' });

@@ -65,7 +65,7 @@ async function setUpThrough(setup: Setup) {
   const baseUrl = setup.baseUrl ?? server.url;
   const inFlight = new CallsInFlight();
   const silent = { debug: () => undefined, warn: () => undefined };
-  const observer = new CallObserver(new Telemetry(), silent, () => true);
+  const observer = new CallObserver(new Telemetry(), silent);
   const renewals: Readonly<Record<string, string>>[] = [];
   const timeoutMs = setup.timeoutMs ?? 2_000;
   const runner = new CallRunner({
@@ -95,6 +95,7 @@ async function setUpThrough(setup: Setup) {
       observer,
       timeoutMs,
       correlationIdHeader: 'x-correlation-id',
+      credentials: { authentication: 'mtls', certificate: () => undefined },
       appToken: new Secret(APP_TOKEN),
     },
   );
@@ -590,11 +591,12 @@ describe.each<[string, Exchange]>([
     });
     const finishing = axios.get<unknown>('/a');
     const [answer] = await arrival;
-    const closed = inFlight.close(5_000);
-    answer();
-    await closed;
-    expect((await finishing).data).toEqual({});
+    const drained = inFlight.drain();
     expect(await errorOf(axios.get('/a'))).toMatchObject({ kind: 'closed' });
+    answer();
+    await drained;
+    expect((await finishing).data).toEqual({});
+    expect(inFlight.close()).toBe(0);
   });
 
   it('ends calls that outlast the shutdown', async () => {
@@ -603,7 +605,7 @@ describe.each<[string, Exchange]>([
     const { axios, inFlight, agent } = await setUp({ listener: () => arrivals.emit('arrival') });
     const hangs = errorOf(axios.get('/a'));
     await arrival;
-    await inFlight.close(10);
+    expect(inFlight.close()).toBe(1);
     agent.destroy();
     expect(await hangs).toMatchObject({ kind: 'closed', code: 'connection_closed' });
   });
