@@ -1,5 +1,4 @@
 import { Module, type DynamicModule } from '@nestjs/common';
-import { ConfigModule } from '@nestjs/config';
 import { ServiceConfigurationError } from './errors/index.js';
 import { ConfigurableModuleClass, type ASYNC_OPTIONS_TYPE, type OPTIONS_TYPE } from './module/definition.js';
 import { serviceProviders } from './module/providers.js';
@@ -8,7 +7,7 @@ import { serviceProviders } from './module/providers.js';
  * The authenticated client of the service: provides ServiceAuthService, ServiceHttpService, CustomersService,
  * BanksService and LinkSdkService.
  */
-@Module({ imports: [ConfigModule], providers: serviceProviders })
+@Module({ providers: serviceProviders })
 export class ServiceModule extends ConfigurableModuleClass {
   /**
    * Options left out are filled from the `service` namespace and the SERVICE_* variables of ConfigModule. Everything

@@ -20,3 +20,9 @@ export const systemClock: Clock = {
     return () => clearTimeout(timer);
   },
 };
+
+/** Keeps the process from ending for want of anything to do; returns what lets it end again. */
+export function holdProcess(): () => void {
+  const timer = setInterval(() => undefined, LONGEST_TIMER_MS);
+  return () => clearInterval(timer);
+}

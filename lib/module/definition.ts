@@ -1,6 +1,7 @@
 import { ConfigurableModuleBuilder, type Provider, type Type } from '@nestjs/common';
 import { type ServiceModuleOptions } from '../config/options.js';
 import { hideOptions, hideValue } from './given-options.js';
+import { MODULE_NAME, type ModuleName } from './module-names.js';
 import { publicProviders } from './public-providers.js';
 import { getServiceToken, privateToken } from '../service-token.js';
 
@@ -16,9 +17,6 @@ export interface ServiceModuleExtras {
   /** Providers that the options factory can inject. */
   extraProviders?: Provider[];
 }
-
-/** The name among the module's own providers. */
-export const MODULE_NAME = Symbol('nestjs-service:name');
 
 const OPTIONS = Symbol('nestjs-service:options');
 
@@ -39,7 +37,7 @@ const builder = new ConfigurableModuleBuilder<ServiceModuleOptions>({
       providers: [
         ...(definition.providers ?? []).map((provider) => hideOptions(provider, OPTIONS)),
         ...(extras.extraProviders ?? []).map(hideValue),
-        { provide: MODULE_NAME, useValue: { name: extras.name } },
+        { provide: MODULE_NAME, useValue: { name: extras.name } satisfies ModuleName },
         ...publicProviders.map((type) => publicAlias(type, extras.name)),
       ],
       // A named module knows its named tokens only: two modules must not compete for one class.

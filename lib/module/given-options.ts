@@ -1,6 +1,7 @@
 import { type FactoryProvider, type Provider, type ValueProvider } from '@nestjs/common';
 import { type ServiceModuleOptions } from '../config/options.js';
 import { ServiceConfigurationError } from '../errors/index.js';
+import { HOST_CONFIG } from './host-config.js';
 
 /** The host's options as they came, behind a private field: a provider that is printed shows no key. */
 export class GivenOptions {
@@ -24,17 +25,22 @@ export class GivenOptions {
   }
 }
 
-/** The provider of the options, with what it provides hidden in {@link GivenOptions}. */
+/**
+ * The provider of the options, with what it provides hidden in {@link GivenOptions}. A factory is called when
+ * everything is loaded that it may ask a ConfigService for.
+ */
 export function hideOptions(provider: Provider, optionsToken: unknown): Provider {
   if (typeof provider !== 'object' || provider.provide !== optionsToken) return provider;
   if ('useValue' in provider) {
     const { useValue } = provider as ValueProvider<unknown>;
     return { ...provider, useValue: new GivenOptions(useValue) };
   }
-  const { useFactory } = provider as FactoryProvider<unknown>;
+  const { useFactory, inject = [] } = provider as FactoryProvider<unknown>;
   return {
     ...provider,
-    useFactory: async (...args: unknown[]) => new GivenOptions(await callFactory(() => useFactory(...args))),
+    inject: [HOST_CONFIG, ...inject],
+    useFactory: async (_config: unknown, ...args: unknown[]) =>
+      new GivenOptions(await callFactory(() => useFactory(...args))),
   };
 }
 

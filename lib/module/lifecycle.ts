@@ -1,7 +1,7 @@
 import {
   type BeforeApplicationShutdown,
+  type OnApplicationBootstrap,
   type OnApplicationShutdown,
-  type OnModuleInit,
 } from '@nestjs/common';
 import { type TokenCache } from '../auth/index.js';
 import { systemClock } from '../config/clock.js';
@@ -25,7 +25,9 @@ export interface LifecycleParts {
  * waits there: a server waits for its requests, and those may wait for calls of ours. Calls are taken as long as
  * servers may need them. At the end of that time everything is cut at once.
  */
-export class ServiceLifecycle implements OnModuleInit, BeforeApplicationShutdown, OnApplicationShutdown {
+export class ServiceLifecycle
+  implements OnApplicationBootstrap, BeforeApplicationShutdown, OnApplicationShutdown
+{
   readonly #parts: LifecycleParts;
   #stopObserving?: () => void;
   /** On the monotonic clock. */
@@ -36,8 +38,10 @@ export class ServiceLifecycle implements OnModuleInit, BeforeApplicationShutdown
     this.#parts = parts;
   }
 
-  onModuleInit(): void {
+  /** Not earlier: where the host's start fails, Nest calls no hook that would end what runs by then. */
+  onApplicationBootstrap(): void {
     const { telemetry, identity } = this.#parts;
+    identity.follow();
     this.#stopObserving = telemetry.observeCertificate(() => identity.status.daysLeft);
   }
 

@@ -1,5 +1,4 @@
 import { Logger } from '@nestjs/common';
-import { type ConfigService } from '@nestjs/config';
 import { systemClock } from '../config/clock.js';
 import { mergeOptions } from '../config/merge-options.js';
 import { moduleLabel } from '../config/module-label.js';
@@ -12,6 +11,8 @@ import {
   type ConfigurationFault,
 } from '../errors/index.js';
 import { type GivenOptions } from './given-options.js';
+import { type HostConfig } from './host-config.js';
+import { type ModuleName } from './module-names.js';
 import { ClientIdentity } from '../tls/index.js';
 
 /** What a module stands on: options and identity, both checked. */
@@ -26,12 +27,11 @@ export interface LoadedConfiguration {
  */
 export async function loadConfiguration(
   given: GivenOptions,
-  { name }: { name?: string },
-  config: ConfigService,
-  namespace?: object,
+  { name }: ModuleName,
+  config: HostConfig,
 ): Promise<LoadedConfiguration> {
-  const variables = readVariables((variable) => config.get<unknown>(variable), name);
-  const loaded = name === undefined ? (namespace ?? config.get<unknown>('service')) : undefined;
+  const variables = readVariables((variable) => config.get(variable), name);
+  const loaded = name === undefined ? config.get('service') : undefined;
   const fallback = typeof loaded === 'object' && loaded !== null ? loaded : undefined;
   const merged = mergeOptions(given.value, fallback, variables.options);
   const resolution = await resolveOptions(merged, name);
@@ -53,7 +53,7 @@ export async function loadConfiguration(
   if (options.length + certificates.length > 0 || !resolution.options || !opened.identity) {
     await opened.identity?.close();
     const nothingSet = Object.keys(variables.options).length === 0 && Object.keys(given.value).length === 0;
-    throw faultsError(options, certificates, opened.certificate, nothingSet);
+    throw faultsError(options, certificates, opened.certificate, heading(config.imported, nothingSet));
   }
   if (resolution.options.addresses.deprecated) {
     logger.log(
@@ -63,8 +63,17 @@ export async function loadConfiguration(
   return { options: resolution.options, identity: opened.identity };
 }
 
-const NOTHING_SET =
-  'ServiceModule found no SERVICE_* variable at all (does the application import ConfigModule.forRoot(), and is its .env in the working directory?), so its configuration is not usable';
+/** The usual causes behind a configuration of which much is missing. */
+function heading(configImported: boolean, nothingSet: boolean): string | undefined {
+  const found = nothingSet ? 'ServiceModule found no SERVICE_* variable at all' : undefined;
+  if (!configImported) {
+    return (
+      `${found ?? 'The configuration of ServiceModule is not usable'}; the application does not import ConfigModule, ` +
+      'so .env files are not read (import ConfigModule.forRoot())'
+    );
+  }
+  return found && `${found} (is the .env that ConfigModule.forRoot() reads in the working directory?)`;
+}
 
 /** What a `tls` function returns is known only now. */
 function missingCertificate({ options }: Resolution, identity?: ClientIdentity): ConfigurationFault[] {
@@ -84,9 +93,9 @@ function faultsError(
   options: ConfigurationFault[],
   certificates: ConfigurationFault[],
   certificate: ServiceCertificateError['certificate'],
-  nothingSet: boolean,
+  heading: string | undefined,
 ): ServiceConfigurationError {
   return options.length === 0
     ? new ServiceCertificateError(certificates, { certificate })
-    : new ServiceConfigurationError([...options, ...certificates], nothingSet ? NOTHING_SET : undefined);
+    : new ServiceConfigurationError([...options, ...certificates], heading);
 }

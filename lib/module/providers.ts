@@ -1,6 +1,7 @@
 import { type HttpService } from '@nestjs/axios';
-import { Logger, type FactoryProvider, type Provider } from '@nestjs/common';
-import { ConfigService, getConfigToken } from '@nestjs/config';
+import { Logger, type FactoryProvider, type InjectionToken, type Provider } from '@nestjs/common';
+import { ConfigService } from '@nestjs/config';
+import { ModulesContainer } from '@nestjs/core';
 import { createTokenCache, ServiceAuthService, type TokenCache } from '../auth/index.js';
 import { BanksService } from '../banks/banks.service.js';
 import { loadConfiguration, type LoadedConfiguration } from './load-configuration.js';
@@ -14,12 +15,16 @@ import { ResourcePaths } from '../http/resource-paths.js';
 import { ServiceHttpService } from '../http/service-http.service.js';
 import { createLinkSdk } from '../link-sdk/create-link-sdk.js';
 import { LinkSdkService } from '../link-sdk/link-sdk.service.js';
-import { MODULE_NAME, MODULE_OPTIONS_TOKEN } from './definition.js';
+import { MODULE_OPTIONS_TOKEN } from './definition.js';
+import { HOST_CONFIG, readHostConfig } from './host-config.js';
 import { ServiceLifecycle } from './lifecycle.js';
+import { MODULE_NAME, refuseSharedVariables, type ModuleName } from './module-names.js';
+import { RequestScopeCheck } from './request-scope.js';
 import { privateToken } from '../service-token.js';
 import { Telemetry } from '../telemetry/telemetry.js';
 import { Agents, type ClientIdentity } from '../tls/index.js';
 
+const NAMES = privateToken('names');
 const CONFIGURATION = privateToken('configuration');
 const OPTIONS = privateToken('options');
 const IDENTITY = privateToken('identity');
@@ -38,17 +43,18 @@ const HTTP = privateToken(ServiceHttpService.name);
  * aliases of definition.ts.
  */
 export const serviceProviders: Provider[] = [
+  part(NAMES, [MODULE_NAME, ModulesContainer], refuseSharedVariables),
   {
-    provide: CONFIGURATION,
-    useFactory: loadConfiguration,
-    inject: [
-      MODULE_OPTIONS_TOKEN,
-      MODULE_NAME,
-      ConfigService,
-      // Where the host's ConfigModule is global and loads the namespace, waiting for it settles the order.
-      { token: getConfigToken('service'), optional: true },
-    ],
+    provide: HOST_CONFIG,
+    useFactory: (modules: ModulesContainer, config?: ConfigService) => readHostConfig(modules, config),
+    inject: [ModulesContainer, { token: ConfigService, optional: true }],
   },
+  part(CONFIGURATION, [MODULE_OPTIONS_TOKEN, MODULE_NAME, HOST_CONFIG, NAMES], loadConfiguration),
+  part(
+    privateToken(RequestScopeCheck.name),
+    [MODULE_NAME, ModulesContainer],
+    (name: ModuleName, modules: ModulesContainer) => new RequestScopeCheck(name, modules, CONFIGURATION),
+  ),
   part(OPTIONS, [CONFIGURATION], ({ options }: LoadedConfiguration) => options),
   part(TELEMETRY, [OPTIONS], ({ name }: ResolvedOptions) => new Telemetry(name)),
   part(IDENTITY, [CONFIGURATION], ({ identity }: LoadedConfiguration) => identity),
@@ -124,7 +130,7 @@ export const serviceProviders: Provider[] = [
 
 function part<Parts extends unknown[]>(
   provide: string,
-  inject: readonly string[],
+  inject: readonly InjectionToken[],
   useFactory: (...parts: Parts) => unknown,
 ): FactoryProvider {
   return { provide, inject: [...inject], useFactory: useFactory as FactoryProvider['useFactory'] };

@@ -1,5 +1,5 @@
 import { type Agent } from 'node:https';
-import { type Clock } from '../config/clock.js';
+import { holdProcess, type Clock } from '../config/clock.js';
 import { type TlsInputs, type TlsSettings } from '../config/resolved-options.js';
 import { type Secret } from '../config/secret.js';
 import { type CertificateSummary, type ConfigurationFault } from '../errors/index.js';
@@ -72,6 +72,7 @@ export class ClientIdentity {
   #readings = 0;
   /** Number of the last reading that was taken. */
   #taken = 0;
+  #following = false;
   #refusedAt = -Infinity;
   #reloadedAfterRefusal?: Promise<boolean>;
   #closed = false;
@@ -84,7 +85,7 @@ export class ClientIdentity {
     settings: ClientIdentitySettings,
   ): Promise<{ identity?: ClientIdentity; faults: ConfigurationFault[]; certificate?: CertificateSummary }> {
     const { tls, clock, offerToTokenEndpoint, log } = settings;
-    const snapshot = await readSnapshot(tls, clock);
+    const snapshot = await readAtStart(tls, clock);
     const { identity, faults, warnings, certificate } = checkIdentity(
       snapshot,
       clock.now(),
@@ -102,7 +103,6 @@ export class ClientIdentity {
     this.#tokenAgent = this.tokenAgent = new IdentityAgent(loaded.tokenContext, { maxSockets, proxy });
     this.#inUse = loaded;
     this.#expiry = new ExpiryWatch(clock, log);
-    this.#expiry.watch(loaded.certificate);
     this.#fault = new ReloadFault(clock, log);
     if (tls.reload && canChange(tls)) {
       const asked = typeof tls.source === 'function';
@@ -113,6 +113,17 @@ export class ClientIdentity {
       const onQuiet = (reading: Reading) => this.#take(reading);
       this.#watch = new IdentityWatch({ pollMs, quietMs, clock, read, onQuiet }, loaded.digest);
     }
+  }
+
+  /**
+   * Begins to follow the files (or the function) and the certificate's expiry. Not done by {@link open}: the host's
+   * start may still fail elsewhere, and then nobody would end it.
+   */
+  follow(): void {
+    if (this.#following || this.#closed) return;
+    this.#following = true;
+    this.#expiry.watch(this.#inUse.certificate);
+    this.#watch?.start();
   }
 
   /** The application certificate in use. */
@@ -195,7 +206,10 @@ export class ClientIdentity {
     const { identity, faults, warnings } = checkIdentity(reading, clock.now(), offerToTokenEndpoint);
     const lost = identity ? lostParts(this.#inUse, identity) : [];
     if (identity && lost.length === 0) this.#swap(identity, warnings);
-    else this.#fault.note(reading.digest, [...faults, ...lost], this.#watch && (() => void this.reload()));
+    else {
+      const retry = this.#following && this.#watch ? () => void this.reload() : undefined;
+      this.#fault.note(reading.digest, [...faults, ...lost], retry);
+    }
   }
 
   #swap(loaded: LoadedIdentity, warnings: readonly string[]): void {
@@ -207,13 +221,23 @@ export class ClientIdentity {
     this.#tokenAgent.use(loaded.tokenContext);
     for (const warning of warnings) this.#settings.log('warn', warning);
     this.#settings.log('log', describeChange(before, loaded));
-    this.#expiry.watch(certificate);
+    if (this.#following) this.#expiry.watch(certificate);
     const certificateChanged = isOtherCertificate(before.certificate, certificate);
     for (const listener of this.#listeners) listener({ certificate, certificateChanged });
   }
 
   #isOther(refused: CertificateSummary | undefined): boolean {
     return isOtherCertificate(this.#inUse.certificate, refused);
+  }
+}
+
+/** A function that never answers must not let the process end without a word: at start nothing else may hold it. */
+async function readAtStart(tls: TlsSettings, clock: Clock): Promise<IdentitySnapshot> {
+  const release = holdProcess();
+  try {
+    return await readSnapshot(tls, clock);
+  } finally {
+    release();
   }
 }
 

@@ -28,7 +28,10 @@ export class IdentityWatch<T extends { digest: string }> {
     this.#settings = settings;
     this.#settled = digest;
     this.#last = digest;
-    this.#schedule(settings.pollMs);
+  }
+
+  start(): void {
+    this.#schedule(this.#settings.pollMs);
   }
 
   /** What is taken as known; a further look reports only what differs from it. */

@@ -54,6 +54,7 @@ async function start(
   expect(faults).toEqual([]);
   const opened = identity as ClientIdentity;
   open.push(() => opened.close());
+  opened.follow();
   return opened;
 }
 

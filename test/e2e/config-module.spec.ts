@@ -1,0 +1,195 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { HttpModule, HttpService } from '@nestjs/axios';
+import { Module, type DynamicModule, type ModuleMetadata } from '@nestjs/common';
+import { ConfigModule, ConfigService, registerAs } from '@nestjs/config';
+import { Test, type TestingModule } from '@nestjs/testing';
+import {
+  BanksService,
+  serviceConfig,
+  ServiceConfigurationError,
+  ServiceModule,
+  type ServiceModuleOptions,
+} from 'nestjs-service';
+import { ServiceSimulator } from 'nestjs-service/testing';
+
+type Imports = NonNullable<ModuleMetadata['imports']>;
+type ConfigSettings = NonNullable<Parameters<typeof ConfigModule.forRoot>[0]>;
+
+/** As a vault answers: not at once. */
+async function later<T>(value: T): Promise<T> {
+  for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve));
+  return value;
+}
+
+describe('ServiceModule beside ConfigModule', () => {
+  let simulator: ServiceSimulator;
+  let options: ServiceModuleOptions;
+  const open: TestingModule[] = [];
+  const variables: string[] = [];
+
+  beforeAll(async () => {
+    simulator = await ServiceSimulator.start();
+    options = simulator.moduleOptions({ environment: 'sandbox' });
+  });
+  afterEach(async () => {
+    for (const module of open.splice(0)) await module.close();
+    for (const variable of variables.splice(0)) delete process.env[variable];
+    simulator.clearRequests();
+  });
+  afterAll(() => simulator.stop());
+
+  async function start(imports: Imports): Promise<TestingModule> {
+    const module = await Test.createTestingModule({ imports })
+      .setLogger(false as never)
+      .compile();
+    await module.init();
+    open.push(module);
+    return module;
+  }
+
+  const setVariables = (values: Record<string, string>): void => {
+    Object.assign(process.env, values);
+    variables.push(...Object.keys(values));
+  };
+
+  const config = (settings: ConfigSettings): Promise<DynamicModule> =>
+    ConfigModule.forRoot({ ignoreEnvFile: true, ...settings });
+
+  const failure = async (imports: Imports): Promise<Error> => {
+    const error: unknown = await start(imports).catch((reason: unknown) => reason);
+    if (error instanceof Error) return error;
+    throw new Error('it started');
+  };
+
+  /** Each holds what forRoot() needs, and none of it at once. */
+  const namespace = registerAs('service', () => later(options));
+  const flat = (): Promise<Record<string, unknown>> =>
+    later({ SERVICE_APP_TOKEN: simulator.appToken, SERVICE_SANDBOX_URL: simulator.urls.sandboxUrl });
+  const chain = registerAs('service', () => later({ tls: options.tls }));
+
+  const FeatureConfig = (): DynamicModule => {
+    @Module({ imports: [ConfigModule.forFeature(namespace)] })
+    class Feature {}
+    return { module: Feature };
+  };
+
+  const SETUPS: [string, () => Imports | Promise<Imports>][] = [
+    ['a global ConfigModule', () => [config({ isGlobal: true, load: [namespace] })]],
+    ['one that stands beside it', () => [config({ load: [namespace] })]],
+    ['forFeature', () => [config({}), ConfigModule.forFeature(namespace)]],
+    ['forFeature of another module', () => [config({ isGlobal: true }), FeatureConfig()]],
+    ['cache', () => [config({ load: [namespace], cache: true })]],
+    ['skipProcessEnv', () => [config({ isGlobal: true, load: [namespace], skipProcessEnv: true })]],
+    ['validate', () => [config({ load: [namespace], validate: (found) => found })]],
+    ['several of them', () => [config({ load: [flat] }), config({ load: [chain] })]],
+  ];
+  for (const [name, setup] of SETUPS) {
+    for (const order of ['before', 'after'] as const) {
+      it(`waits for what is loaded: ${name}, imported ${order} it`, async () => {
+        const beside = await setup();
+        const mine = ServiceModule.forRoot();
+        const module = await start(order === 'before' ? [...beside, mine] : [mine, ...beside]);
+        expect(await module.get(BanksService).list()).toBeDefined();
+        expect(simulator.requests[0]?.headers['service-app-token']).toBe(simulator.appToken);
+      });
+    }
+  }
+
+  it('waits for one that forRootAsync imports, in its factory and for what the factory leaves out', async () => {
+    const seen: unknown[] = [];
+    const module = await start([
+      ServiceModule.forRootAsync({
+        imports: [config({ load: [flat] }), ConfigModule.forFeature(chain)],
+        inject: [ConfigService],
+        useFactory: (configService: ConfigService) => {
+          seen.push(configService.get('SERVICE_APP_TOKEN'));
+          return {};
+        },
+      }),
+    ]);
+    await module.get(BanksService).list();
+    expect(seen).toEqual([simulator.appToken]);
+  });
+
+  it('reads what validate made of the variables', async () => {
+    setVariables({ SERVICE_HTTP_TIMEOUT: 'soon' });
+    const module = await start([
+      config({ load: [namespace], validate: (found) => ({ ...found, SERVICE_HTTP_TIMEOUT: 5_000 }) }),
+      ServiceModule.forRoot(),
+    ]);
+    expect(await module.get(BanksService).list()).toBeDefined();
+  });
+
+  it('reads serviceConfig, globally loaded or by forFeature', async () => {
+    setVariables(simulator.env({ environment: 'sandbox' }));
+    for (const beside of [
+      config({ isGlobal: true, load: [serviceConfig] }),
+      ConfigModule.forFeature(serviceConfig),
+    ]) {
+      const module = await start([ServiceModule.forRoot(), beside]);
+      expect(await module.get(BanksService).list()).toBeDefined();
+    }
+  });
+
+  for (const order of ['before', 'after'] as const) {
+    it(`shows a factory the same ConfigService as HttpModule.registerAsync, imported ${order} it`, async () => {
+      const seen: Record<string, unknown[]> = { http: [], service: [] };
+      const look = <T>(who: string, result: T) => {
+        return (configService: ConfigService): T => {
+          seen[who]?.push(configService, configService.get('remote.url'), configService.get('FLAT'));
+          return result;
+        };
+      };
+      const mine = [
+        HttpModule.registerAsync({ inject: [ConfigService], useFactory: look('http', {}) }),
+        ServiceModule.forRootAsync({ inject: [ConfigService], useFactory: look('service', options) }),
+      ];
+      const theirs = config({
+        isGlobal: true,
+        load: [
+          registerAs('remote', () => later({ url: 'https://remote.example' })),
+          () => later({ FLAT: 1 }),
+        ],
+      });
+      const module = await start(order === 'before' ? [theirs, ...mine] : [...mine, theirs]);
+      expect(seen.service).toEqual([module.get(ConfigService), 'https://remote.example', 1]);
+      expect(seen.service[0]).toBe(seen.http[0]);
+      expect(seen.http.slice(1)).toEqual(seen.service.slice(1));
+      expect(module.get(HttpService)).toBeDefined();
+    });
+  }
+
+  it('refuses a factory that injects a ConfigService it cannot see, in the words of HttpModule', async () => {
+    const asked = { inject: [ConfigService], useFactory: () => ({}) };
+    for (const mine of [HttpModule.registerAsync(asked), ServiceModule.forRootAsync(asked)]) {
+      expect((await failure([config({}), mine])).message).toMatch(
+        /can't resolve dependencies.*ConfigService/is,
+      );
+    }
+  });
+
+  it('works without any: options in code, and the variables of the process', async () => {
+    setVariables({ SERVICE_APP_TOKEN: simulator.appToken });
+    const module = await start([ServiceModule.forRoot({ ...options, appToken: undefined })]);
+    expect(await module.get(BanksService).list()).toBeDefined();
+  });
+
+  it('says that no ConfigModule is imported where something is missing', async () => {
+    for (const given of [{}, { ...options, appToken: undefined }]) {
+      const error = await failure([ServiceModule.forRoot(given)]);
+      expect(error).toBeInstanceOf(ServiceConfigurationError);
+      expect(error.message).toMatch(/does not import ConfigModule/);
+      const other = await failure([config({}), ServiceModule.forRoot(given)]);
+      expect(other.message).not.toMatch(/does not import/);
+    }
+  });
+
+  it('rejects with what a load function throws', async () => {
+    const sealed = (): Promise<never> =>
+      later(null).then(() => Promise.reject(new Error('the vault is sealed')));
+    for (const isGlobal of [true, false]) {
+      const error = await failure([ServiceModule.forRoot(options), config({ isGlobal, load: [sealed] })]);
+      expect(error.message).toBe('the vault is sealed');
+    }
+  });
+});
