@@ -3,6 +3,7 @@ export default {
   testEnvironment: 'node',
   // Generous, for machines that are busy with other things: no test waits for it.
   testTimeout: 30_000,
+  setupFilesAfterEnv: ['<rootDir>/test/helpers/quiet.ts'],
   testMatch: ['<rootDir>/test/{unit,e2e}/**/*.spec.ts'],
   extensionsToTreatAsEsm: ['.ts'],
   moduleNameMapper: {

@@ -102,3 +102,8 @@ export async function createAuthority(name = 'Service'): Promise<Authority> {
     client: (subject, options) => issue(subject, { ...options, issuer: intermediate }),
   };
 }
+
+/** A message without the paths in it: what is left must quote nothing of a PEM. Paths may have names of any length. */
+export function withoutPaths(message: string, folder: string): string {
+  return message.replaceAll(folder, '').replaceAll(process.cwd(), '');
+}

@@ -1,7 +1,7 @@
 import { runInThisContext } from 'node:vm';
 
 /** Node's own process. Jest gives each test file a copy of it, whose listeners are never called. */
-const nodeProcess = runInThisContext('process') as NodeJS.Process;
+export const nodeProcess = runInThisContext('process') as NodeJS.Process;
 
 /** The names of the warnings that Node gives while `run` goes on. */
 export async function warningsDuring(run: () => Promise<void>): Promise<string[]> {

@@ -1,6 +1,7 @@
 import { it } from '@jest/globals';
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
+import { tell } from './tell.js';
 
 /** A program that some tests work with and that a machine may not have. */
 export interface Peer {
@@ -32,7 +33,7 @@ export function findPeer(program: keyof typeof PROGRAMS): Peer {
 /** `it` where the peer is there, and in CI, which must have it; else a skipped test and a line that says so. */
 export function itWith({ path, install }: Peer, leftOut: string): typeof it | typeof it.skip {
   if (path !== undefined || process.env.CI === 'true') return it;
-  console.warn(`left out: ${leftOut}; install with: ${install}`);
+  tell(`left out: ${leftOut}; install with: ${install}`);
   return it.skip;
 }
 

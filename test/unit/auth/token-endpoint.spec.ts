@@ -21,7 +21,8 @@ import { type ArrivedRequest, granted, type ServerAnswer, tokenServer } from './
 
 const CLIENT_ID = '7d9f3c1e-0000-4000-8000-000000000001';
 const SECRET = 's+/&=% ü€"\\end';
-const CONTEXT = { signal: new AbortController().signal, timeoutMs: 5_000, accepts: () => true };
+/** Each request has a signal of its own, as those of the cache have. */
+const ofItsOwn = () => ({ signal: new AbortController().signal, timeoutMs: 5_000, accepts: () => true });
 
 const cleanUp: (() => Promise<void> | void)[] = [];
 afterEach(async () => {
@@ -56,7 +57,7 @@ async function setUp({ answer, source, identity }: SetUp) {
   });
   cleanUp.push(() => agent.destroy(), server.close);
   const request = (scope = 'api', context = {}): Promise<TokenGrant> =>
-    endpoint.request(scope, { ...CONTEXT, ...context });
+    endpoint.request(scope, { ...ofItsOwn(), ...context });
   return { server, endpoint, clock, request };
 }
 
@@ -177,7 +178,7 @@ describe('what an error says', () => {
       clock,
     });
     cleanUp.push(() => agent.destroy());
-    return (await failure(endpoint.request('api', CONTEXT))).message;
+    return (await failure(endpoint.request('api', ofItsOwn()))).message;
   }
 
   it('refused, unknown host: names it and the options with its address', async () => {
@@ -284,7 +285,7 @@ describe('with oauth.mtls', () => {
       clock,
     });
     cleanUp.push(() => live.close());
-    return { live, refused, request: () => endpoint.request('api', CONTEXT) };
+    return { live, refused, request: () => endpoint.request('api', ofItsOwn()) };
   }
 
   it('a certificate that is refused is read again once, and the request made again with another one', async () => {
