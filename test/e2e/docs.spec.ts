@@ -62,7 +62,7 @@ describe('docs/certificates.md', () => {
   }
 
   it('has TypeScript that compiles', () => {
-    expect(typeProblems(snippets.files)).toEqual([]);
+    expect(typeProblems(snippets)).toEqual([]);
     expect(snippets.files.map((file) => basename(file))).toEqual([
       'aws.module.ts',
       'vault.module.ts',

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import { type DynamicModule, type INestApplication } from '@nestjs/common';
+import { type DynamicModule, type Type } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -13,30 +13,31 @@ import {
   type TokenStore,
 } from 'nestjs-service';
 import { ServiceSimulator } from 'nestjs-service/testing';
-import ts from 'typescript';
 import { readVariables } from '../../lib/config/variables.js';
+import { compileSnippets } from '../helpers/compile-snippets.js';
+import { deadPort } from '../helpers/loopback.js';
+import { readReadme, typeProblems, writeSnippets } from '../helpers/readme.js';
+import { startProcess } from '../helpers/sample-process.js';
 import { startModule } from '../helpers/start-module.js';
-import { readReadme, writeSnippets, type Fence } from '../helpers/readme.js';
 
-type Snippets = Awaited<ReturnType<typeof writeSnippets>>;
+const before = { ...process.env };
+const readme = await readReadme();
+const snippets = await writeSnippets(readme.fences);
+// Its tests of a host are tests of this file.
+for (const file of ['app.controller.spec.ts', 'app.module.spec.ts', 'banks.spec.ts']) {
+  await import(snippets.path(file));
+}
+
+afterEach(() => {
+  for (const key of Object.keys(process.env)) if (!(key in before)) delete process.env[key];
+});
 
 describe('README', () => {
   let simulator: ServiceSimulator;
-  let readme: { text: string; fences: Fence[] };
-  let snippets: Snippets;
   let folder: string;
-  const before = { ...process.env };
 
   beforeAll(async () => {
-    [simulator, readme, folder] = await Promise.all([
-      ServiceSimulator.start(),
-      readReadme(),
-      mkdtemp(join(tmpdir(), 'readme-')),
-    ]);
-    snippets = await writeSnippets(readme.fences);
-  });
-  afterEach(() => {
-    for (const key of Object.keys(process.env)) if (!(key in before)) delete process.env[key];
+    [simulator, folder] = await Promise.all([ServiceSimulator.start(), mkdtemp(join(tmpdir(), 'readme-'))]);
   });
   afterAll(async () => {
     await simulator.stop();
@@ -47,35 +48,23 @@ describe('README', () => {
   const load = async <T>(file: string): Promise<T> => (await import(snippets.path(file))) as T;
 
   it('has TypeScript that compiles', () => {
-    const root = join(import.meta.dirname, '../..');
-    const { config } = ts.readConfigFile(join(root, 'tsconfig.json'), (file) => ts.sys.readFile(file)) as {
-      config: { compilerOptions: object };
-    };
-    const { options } = ts.convertCompilerOptionsFromJson(
-      { ...config.compilerOptions, noEmit: true, noUnusedLocals: false },
-      root,
-    );
-    const program = ts.createProgram(snippets.files, options);
-    const problems = ts
-      .getPreEmitDiagnostics(program)
-      .map(
-        ({ messageText, file }) => `${file?.fileName}: ${ts.flattenDiagnosticMessageText(messageText, '\n')}`,
-      );
-    expect(problems).toEqual([]);
+    expect(typeProblems(snippets)).toEqual([]);
     expect(snippets.files.length).toBeGreaterThanOrEqual(6);
   }, 30_000);
 
-  it('has an application that runs as it stands', async () => {
-    Object.assign(
-      process.env,
-      simulator.env({ environment: 'production', authentication: 'mtls', oauth: true }),
-      { PORT: '0' },
-    );
-    const { bootstrap } = await load<{ bootstrap(): Promise<INestApplication> }>('main.ts');
-    const app = await bootstrap();
+  it('has an application that runs as it stands, and ends by a signal', async () => {
+    const compiled = await compileSnippets(snippets);
+    const port = await deadPort();
+    const application = startProcess([process.execPath, compiled.path('main.ts')], {
+      cwd: compiled.folder,
+      env: {
+        ...simulator.env({ environment: 'production', authentication: 'mtls', oauth: true }),
+        PORT: String(port),
+      },
+    });
     try {
-      app.useLogger(false);
-      const url = (await app.getUrl()).replace('[::1]', '127.0.0.1').replace('localhost', '127.0.0.1');
+      await application.listens(port);
+      const url = `http://127.0.0.1:${port}`;
       const post = (path: string, body: object) =>
         fetch(url + path, {
           method: 'POST',
@@ -85,20 +74,38 @@ describe('README', () => {
       expect((await fetch(`${url}/banks`)).status).toBe(200);
       expect((await fetch(`${url}/echo`)).status).toBe(200);
       expect((await post('/customers', { app_user_id: 'u-1' })).status).toBe(201);
+      expect((await post('/customers', {})).status).toBe(400);
       const session = await post('/link-session', { customer_id: 'c-1', permissions: ['identity'] });
       expect(await session.json()).toEqual({
         access_token: expect.any(String),
         customer_id: 'c-1',
         permissions: ['identity'],
       });
-
-      const { statusOf } = await load<{ statusOf(url: string, auth: ServiceAuthService): Promise<number> }>(
-        'other-client.ts',
-      );
-      expect(await statusOf(`${simulator.urls.baseUrl}/banks/v1`, app.get(ServiceAuthService))).toBe(200);
+      application.signal('SIGTERM');
+      expect(await application.exited).toEqual({ code: null, signal: 'SIGTERM' });
     } finally {
-      await app.close();
+      await application.kill();
+      await compiled.remove();
     }
+  }, 60_000);
+
+  it('has another client that uses the identity and the tokens', async () => {
+    const { statusOf } = await load<{ statusOf(url: string, auth: ServiceAuthService): Promise<number> }>(
+      'other-client.ts',
+    );
+    const { module, auth } = await startModule(simulator.moduleOptions({ environment: 'production' }));
+    expect(await statusOf(`${simulator.urls.baseUrl}/banks/v1`, auth)).toBe(200);
+    await module.close();
+  });
+
+  it('has the configuration injected into a host', async () => {
+    const { WhereTo, WhereToModule } = await load<{
+      WhereTo: Type<{ environment: string }>;
+      WhereToModule: Type;
+    }>('where-to.ts');
+    process.env.SERVICE_ENVIRONMENT = 'production';
+    const module = await Test.createTestingModule({ imports: [WhereToModule] }).compile();
+    expect(module.get(WhereTo).environment).toBe('production');
   });
 
   it('has options from a vault, and a second service, that work', async () => {
@@ -162,15 +169,6 @@ describe('README', () => {
     expect(new Set(tokens.map(({ accessToken }) => accessToken)).size).toBe(1);
     expect(simulator.tokenRequests).toHaveLength(1);
     await Promise.all(both.map(({ module }) => module.close()));
-  });
-
-  it('has a test of a host that passes', async () => {
-    const { survivesOneFailure } = await load<{ survivesOneFailure(): Promise<unknown> }>('banks.spec.ts');
-    const call = { face: 'base', method: 'GET', path: '/banks/v1' };
-    expect(await survivesOneFailure()).toEqual([
-      { ...call, status: 503 },
-      { ...call, status: 200 },
-    ]);
   });
 
   it('has a .env for each of the five modes, with all it takes', async () => {

@@ -2,7 +2,17 @@ import { cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import ts from 'typescript';
 
-const ROOT = join(import.meta.dirname, '../..');
+export const ROOT = join(import.meta.dirname, '../..');
+
+/** What the jest and the vitest of a Nest scaffold have without an import. */
+const GLOBALS = `
+import { type describe as Describe, type expect as Expect, type it as It } from '@jest/globals';
+declare global {
+  const describe: typeof Describe;
+  const expect: typeof Expect;
+  const it: typeof It;
+}
+`;
 
 export interface Fence {
   language: string;
@@ -27,6 +37,7 @@ export async function readDocument(path: string): Promise<{ text: string; fences
 }
 
 export interface Snippets {
+  folder: string;
   files: string[];
   path(file: string): string;
   /** Where a stubbed package stands. */
@@ -53,7 +64,9 @@ export async function writeSnippets(
     if (!file) throw new Error(`A block of ${name} does not begin with its file's name:\n${text}`);
     await writeFile(path(file), text);
   }
+  await writeFile(join(folder, 'globals.d.ts'), GLOBALS);
   return {
+    folder,
     files: blocks.map(({ file = '' }) => path(file)),
     path,
     stub: (stubbed) => join(packages, stubbed),
@@ -61,15 +74,20 @@ export async function writeSnippets(
   };
 }
 
-/** What the compiler has to say against these files, under the project's own settings. */
-export function typeProblems(files: readonly string[]): string[] {
+/** The project's own settings, for snippets. */
+export function compilerOptions(): ts.CompilerOptions {
   const { config } = ts.readConfigFile(join(ROOT, 'tsconfig.json'), (file) => ts.sys.readFile(file)) as {
     config: { compilerOptions: object };
   };
   const settings = { ...config.compilerOptions, noEmit: true, noUnusedLocals: false };
-  const { options } = ts.convertCompilerOptionsFromJson(settings, ROOT);
+  return ts.convertCompilerOptionsFromJson(settings, ROOT).options;
+}
+
+/** What the compiler has to say against these snippets. */
+export function typeProblems({ folder, files }: Snippets): string[] {
+  const program = ts.createProgram([...files, join(folder, 'globals.d.ts')], compilerOptions());
   return ts
-    .getPreEmitDiagnostics(ts.createProgram(files, options))
+    .getPreEmitDiagnostics(program)
     .map(
       ({ messageText, file }) => `${file?.fileName}: ${ts.flattenDiagnosticMessageText(messageText, '\n')}`,
     );

@@ -27,6 +27,8 @@ export interface SampleProcess {
   output(): string;
   /** Waits until this has been printed; throws where the process ends before. */
   printed(text: string): Promise<void>;
+  /** Waits until the port takes connections; throws where the process ends before. */
+  listens(port: number): Promise<void>;
   /** To the process alone, or as Ctrl-C does it: to every process of its group. */
   signal(signal: NodeJS.Signals, to?: 'process' | 'group'): void;
   exited: Promise<Exit>;
@@ -76,6 +78,12 @@ export function startProcess(
     printed: async (text) => {
       while (!plain().includes(text)) {
         if (hasExited) throw new Error(`ended before it printed '${text}':\n${plain()}`);
+        await delay(20);
+      }
+    },
+    listens: async (port) => {
+      while (!(await isListening(port))) {
+        if (hasExited) throw new Error(`ended before it listened at ${port}:\n${plain()}`);
         await delay(20);
       }
     },
