@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import {
   BanksService,
   LinkSdkService,
-  ServiceAuthService,
+  type ServiceAuthService,
   ServiceModule,
   type ServiceModuleOptions,
   type TokenStore,
