@@ -18,8 +18,9 @@ import { LinkSdkService } from '../link-sdk/link-sdk.service.js';
 import { MODULE_OPTIONS_TOKEN } from './definition.js';
 import { HOST_CONFIG, readHostConfig } from './host-config.js';
 import { ServiceLifecycle } from './lifecycle.js';
-import { MODULE_NAME, refuseSharedVariables, type ModuleName } from './module-names.js';
+import { countNamesakes, MODULE_NAME, refuseSharedVariables, type ModuleName } from './module-names.js';
 import { RequestScopeCheck } from './request-scope.js';
+import { StartReport } from './start-report.js';
 import { privateToken } from '../service-token.js';
 import { Telemetry } from '../telemetry/telemetry.js';
 import { Agents, type ClientIdentity } from '../tls/index.js';
@@ -125,6 +126,12 @@ export const serviceProviders: Provider[] = [
         telemetry,
         warn: (message) => new Logger(moduleLabel(options.name)).warn(message),
       }),
+  ),
+  part(
+    privateToken(StartReport.name),
+    [OPTIONS, IDENTITY, MODULE_NAME, ModulesContainer],
+    (options: ResolvedOptions, identity: ClientIdentity, name: ModuleName, modules: ModulesContainer) =>
+      new StartReport({ options, identity, namesakes: countNamesakes(name, modules) }),
   ),
 ];
 

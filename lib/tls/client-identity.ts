@@ -131,6 +131,11 @@ export class ClientIdentity {
     return this.#inUse.certificate;
   }
 
+  /** Whether the service is verified against `tls.chain`; else against Node's public roots. */
+  get hasChain(): boolean {
+    return this.#inUse.chain !== undefined;
+  }
+
   get status(): IdentityStatus {
     const now = this.#settings.clock.now();
     const { certificate } = this.#inUse;

@@ -321,7 +321,10 @@ const encrypted = () => pair(issued.encrypted);
 async function start(tls: ServiceTlsOptions | undefined, logger: LoggerService | false = false) {
   const { tls: _, ...rest } = simulator.moduleOptions();
   const application = await NestFactory.create(
-    { module: class Host {}, imports: [ServiceModule.forRoot({ ...rest, tls })] },
+    {
+      module: class Host {},
+      imports: [ServiceModule.forRoot({ ...rest, tls, linkSdk: { includeAppToken: true } })],
+    },
     { logger, abortOnError: false },
   );
   started.push(application);

@@ -4,13 +4,22 @@ import { inspect } from 'node:util';
 /** Collects everything that Nest's Logger is told, at all levels. */
 export class CollectingLogger implements LoggerService {
   readonly lines: unknown[] = [];
-  private readonly take = (...parts: unknown[]): void => void this.lines.push(...parts);
+  private readonly calls: unknown[][] = [];
+  private readonly take = (...parts: unknown[]): void => {
+    this.lines.push(...parts);
+    this.calls.push(parts);
+  };
   log = this.take;
   error = this.take;
   warn = this.take;
   debug = this.take;
   verbose = this.take;
   fatal = this.take;
+
+  /** What one part of the application has said: Nest hands the part's name over last. */
+  linesOf(context: string): string[] {
+    return this.calls.filter((parts) => parts.at(-1) === context).map(([line]) => String(line));
+  }
 }
 
 /** Every form in which a thing may show: printed, as JSON, its stack, and the same of its causes. */

@@ -1,0 +1,76 @@
+import { Logger, type OnApplicationBootstrap } from '@nestjs/common';
+import { moduleLabel } from '../config/module-label.js';
+import { type ResolvedOptions } from '../config/resolved-options.js';
+import { variableOf } from '../config/variables.js';
+import { type ClientIdentity, type IdentityStatus } from '../tls/index.js';
+
+export interface StartFacts {
+  options: ResolvedOptions;
+  identity: Pick<ClientIdentity, 'status' | 'hasChain'>;
+  /** How many modules of the application have this name, or none as this one; 1 where another one tells of it. */
+  namesakes: number;
+}
+
+/** Says once, when the application has started, what the module is going to do, and what is likely not meant so. */
+export class StartReport implements OnApplicationBootstrap {
+  readonly #facts: StartFacts;
+
+  constructor(facts: StartFacts) {
+    this.#facts = facts;
+  }
+
+  onApplicationBootstrap(): void {
+    const logger = new Logger(moduleLabel(this.#facts.options.name));
+    logger.log(describeStart(this.#facts));
+    for (const warning of startWarnings(this.#facts)) logger.warn(warning);
+  }
+}
+
+/** One line, and nothing secret in it. */
+export function describeStart({ options, identity }: StartFacts): string {
+  const { environment, authentication, addresses } = options;
+  return [
+    `${environment}, ${authentication}: calls go to ${addresses.baseUrl}`,
+    describeIdentity(identity.status),
+    describeTokens(options),
+  ].join('; ');
+}
+
+export function startWarnings({ options, identity, namesakes }: StartFacts): string[] {
+  const { name, environment, authentication, oauth, appToken, linkSdk } = options;
+  const set = (option: string): string => `${option} (${variableOf(option, name)})`;
+  const warnings: string[] = [];
+  if (authentication === 'mtls' && !identity.hasChain) {
+    warnings.push(
+      `There is no ${set('tls.chain')}: the service is verified against Node's public roots, not against its own ` +
+        'chain, which the developer portal has for download (specification 5.2.2, 5.2.4).',
+    );
+  }
+  if (environment === 'production' && !oauth && appToken && !linkSdk.includeAppToken) {
+    warnings.push(
+      'connectParameters() will hand the app token to browsers, as there are no OAuth credentials: set ' +
+        `${set('oauth.clientId')} and ${set('oauth.clientSecret')}, or ${set('linkSdk.includeAppToken')} to true ` +
+        'where that is meant.',
+    );
+  }
+  if (namesakes > 1) {
+    warnings.push(
+      `${namesakes} ServiceModules ${name === undefined ? 'without a name' : `named '${name}'`} are in this ` +
+        'application, each with its own tokens and connections. For one service, call forRoot() once, with isGlobal ' +
+        'or in a module that exports ServiceModule; for several services, give each its own name.',
+    );
+  }
+  return warnings;
+}
+
+function describeIdentity({ certificate, daysLeft = 0 }: IdentityStatus): string {
+  if (!certificate) return 'no client certificate';
+  const left = daysLeft < 0 ? 'expired' : `${daysLeft} day${daysLeft === 1 ? '' : 's'} left`;
+  return `client certificate "${certificate.subject}", ${left}`;
+}
+
+function describeTokens({ addresses, oauth, tokenStore }: ResolvedOptions): string {
+  if (!oauth || addresses.tokenUrl === undefined) return 'no OAuth tokens';
+  const kept = tokenStore ? 'shared through tokenStore' : 'kept in this process';
+  return `tokens from ${new URL(addresses.tokenUrl).host}, ${kept}`;
+}

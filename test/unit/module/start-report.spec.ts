@@ -1,0 +1,99 @@
+import { describe, expect, it } from '@jest/globals';
+import { type ServiceModuleOptions } from '../../../lib/config/options.js';
+import { resolveOptions } from '../../../lib/config/resolve-options.js';
+import { describeStart, startWarnings, type StartFacts } from '../../../lib/module/start-report.js';
+
+const certificate = {
+  subject: 'CN=app, O=Example',
+  issuer: 'CN=issuer',
+  fingerprint256: 'AB:CD',
+  validFrom: new Date(0),
+  validTo: new Date(1),
+};
+const oauth = { clientId: '6f2d6f0e-5a1b-4a44-9c6e-0d6f6c1f3a52', clientSecret: 'client-secret' };
+const production: ServiceModuleOptions = {
+  environment: 'production',
+  urls: { baseUrl: 'https://api.example/base/', authUrl: 'https://auth.example/' },
+  appToken: 'app-token',
+  tls: { certificate: 'PEM', privateKey: 'PEM' },
+};
+const sandbox: ServiceModuleOptions = {
+  urls: { sandboxUrl: 'https://sandbox.example' },
+  appToken: 'app-token',
+};
+
+async function facts(
+  given: ServiceModuleOptions,
+  { name, hasChain = true, namesakes = 1, ...status }: Record<string, unknown> = {},
+): Promise<StartFacts> {
+  const { options } = await resolveOptions(given, name as string | undefined);
+  if (!options) throw new Error('no options');
+  return {
+    options,
+    identity: { hasChain: hasChain as boolean, status: { healthy: true, ...status } },
+    namesakes: namesakes as number,
+  };
+}
+
+describe('The line at start', () => {
+  it.each([
+    [
+      sandbox,
+      {},
+      'sandbox, app-token: calls go to https://sandbox.example; no client certificate; no OAuth tokens',
+    ],
+    [
+      { ...production, oauth },
+      { certificate, daysLeft: 87 },
+      'production, mtls: calls go to https://api.example/base; client certificate "CN=app, O=Example", 87 days left; tokens from auth.example, kept in this process',
+    ],
+    [
+      {
+        ...production,
+        authentication: 'oauth' as const,
+        oauth,
+        tokenStore: { get: async () => undefined, set: async () => undefined, delete: async () => undefined },
+      },
+      { certificate, daysLeft: 1 },
+      'production, oauth: calls go to https://api.example/base; client certificate "CN=app, O=Example", 1 day left; tokens from auth.example, shared through tokenStore',
+    ],
+    [
+      production,
+      { certificate, daysLeft: -1 },
+      'production, mtls: calls go to https://api.example/base; client certificate "CN=app, O=Example", expired; no OAuth tokens',
+    ],
+  ])('says what is going to be done', async (given, status, line) => {
+    expect(describeStart(await facts(given, status))).toBe(line);
+  });
+});
+
+describe('Warnings at start', () => {
+  it('are none where all is well', async () => {
+    expect(startWarnings(await facts(sandbox, { hasChain: false }))).toEqual([]);
+    expect(startWarnings(await facts({ ...production, oauth }))).toEqual([]);
+    expect(
+      startWarnings(await facts({ ...production, authentication: 'oauth', oauth }, { hasChain: false })),
+    ).toEqual([]);
+  });
+
+  it('tell of mtls without the chain of the service', async () => {
+    const warnings = startWarnings(await facts({ ...production, oauth }, { hasChain: false, name: 'ksa' }));
+    expect(warnings).toEqual([expect.stringMatching(/tls\.chain \(SERVICE_KSA_TLS_CHAIN\).*public roots/)]);
+  });
+
+  it('tell of app tokens in browsers, in production, unless they are meant', async () => {
+    expect(startWarnings(await facts(production))).toEqual([
+      expect.stringMatching(/app token to browsers.*SERVICE_CLIENT_ID.*SERVICE_LINK_SDK_INCLUDE_APP_TOKEN/),
+    ]);
+    expect(startWarnings(await facts({ ...production, linkSdk: { includeAppToken: true } }))).toEqual([]);
+  });
+
+  it('tell of several modules of one name', async () => {
+    expect(startWarnings(await facts(sandbox, { namesakes: 2 }))[0]).toMatch(
+      /^2 ServiceModules without a name.*isGlobal/,
+    );
+    expect(startWarnings(await facts(sandbox, { namesakes: 3, name: 'ksa' }))[0]).toMatch(
+      /^3 .* named 'ksa'/,
+    );
+  });
+});
