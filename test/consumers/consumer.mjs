@@ -5,6 +5,8 @@ import { checkPackageContents } from './package-contents.mjs';
 import { runBounded } from './run-bounded.mjs';
 
 const OPTIONAL_PEERS = ['@peculiar/x509', 'jose'];
+/** Programs of the host besides its main one; once, as they do not depend on how they were compiled. */
+const HOST_PROGRAMS = ['transports', 'shutdown'];
 const INSTALL = ['install', '--prefer-offline', '--no-audit', '--no-fund', '--no-package-lock'];
 
 /**
@@ -48,6 +50,11 @@ export async function consumerChecks({ template, host, folder, nodes }) {
         name: label('run', variant),
         node: version,
         run: () => node(path, [join(output, 'main.js')], 30_000),
+      })),
+      ...HOST_PROGRAMS.map((program) => ({
+        name: program,
+        node: version,
+        run: () => node(path, [join('dist', `${program}.js`)], 60_000),
       })),
       ...programs.map((program) => ({
         name: basename(program, '.mjs'),
