@@ -7,22 +7,37 @@ import { type ExchangePhase } from './exchange.types.js';
 export class ExchangeProgress {
   phase: ExchangePhase = 'connecting';
   reusedSocket = false;
+  #socket?: Socket | TLSSocket;
+  #isTls13 = false;
 
   follow(request: ClientRequest): void {
     request.on('socket', (socket: Socket | TLSSocket) => {
+      this.#socket = socket;
       this.reusedSocket = request.reusedSocket;
       const secure = 'secureConnecting' in socket;
       const pending = secure ? socket.secureConnecting : socket.connecting;
-      if (pending) socket.once(secure ? 'secureConnect' : 'connect', () => this.#reach('sent'));
-      else this.#reach('sent');
+      if (pending) socket.once(secure ? 'secureConnect' : 'connect', () => this.#connected());
+      else this.#connected();
     });
   }
 
   answering(): void {
-    this.#reach('answering');
+    this.phase = 'answering';
   }
 
-  #reach(phase: ExchangePhase): void {
-    this.phase = phase;
+  /**
+   * Whether a fatal alert can still be the server's verdict on our handshake. In TLS 1.3 the client sends its
+   * certificate and its first request together, so the verdict comes after the request was sent. In TLS 1.2 it comes
+   * before. A later request, or a byte of an answer (1xx too), shows that the server had accepted the handshake.
+   */
+  get isHandshakePending(): boolean {
+    if (this.phase === 'connecting') return true;
+    return this.phase === 'sent' && this.#isTls13 && !this.reusedSocket && this.#socket?.bytesRead === 0;
+  }
+
+  #connected(): void {
+    this.phase = 'sent';
+    const socket = this.#socket;
+    this.#isTls13 = socket !== undefined && 'getProtocol' in socket && socket.getProtocol() === 'TLSv1.3';
   }
 }

@@ -1,6 +1,5 @@
 import http, { type ClientRequest, type IncomingMessage, type RequestOptions } from 'node:http';
 import https from 'node:https';
-import { finished, Readable } from 'node:stream';
 import { classify } from './classify.js';
 import { decode } from './decode.js';
 import { framing, timerDelay } from './framing.js';
@@ -59,13 +58,7 @@ class RunningExchange {
       this.fail({ kind: 'protocol', reason: 'ERR_HTTP_UPGRADE' });
     });
     outgoing.on('error', (error) => this.fail(classify(error)));
-    if (body instanceof Readable) {
-      // Also one that had failed, or was closed, before it got here.
-      finished(body, (error) => error && this.fail({ kind: 'network', reason: 'ERR_REQUEST_BODY' }));
-      body.pipe(outgoing);
-    } else {
-      outgoing.end(body);
-    }
+    outgoing.end(body);
   }
 
   private options(): RequestOptions {
@@ -123,10 +116,11 @@ class RunningExchange {
   private fail(
     fault: Pick<ExchangeFaultDetails, 'kind' | 'reason'> & { certificateRefused?: boolean },
   ): void {
-    const { phase, reusedSocket } = this.progress;
-    this.settle(() =>
-      this.reject(new ExchangeFault({ certificateRefused: false, ...fault, phase, reusedSocket })),
-    );
+    const { certificateRefused = false } = fault;
+    const { phase, reusedSocket, isHandshakePending } = this.progress;
+    const refusedInHandshake = certificateRefused && isHandshakePending;
+    const details = { ...fault, certificateRefused, refusedInHandshake, phase, reusedSocket };
+    this.settle(() => this.reject(new ExchangeFault(details)));
     this.outgoing?.destroy();
   }
 
@@ -136,7 +130,5 @@ class RunningExchange {
     clearTimeout(this.timer);
     this.request.signal?.removeEventListener('abort', this.onAbort);
     outcome();
-    // Read to its end, or of no more use: either way its file or socket must not stay open.
-    if (this.request.body instanceof Readable) this.request.body.destroy();
   }
 }

@@ -1,5 +1,4 @@
 import { type Agent, type IncomingHttpHeaders } from 'node:http';
-import { type Readable } from 'node:stream';
 import { type ConnectionErrorKind } from '../errors/index.js';
 
 /** One bounded HTTP exchange: one request, one answer, no redirect, no retry, no proxy of its own. */
@@ -7,7 +6,7 @@ export interface ExchangeRequest {
   url: URL;
   method: string;
   headers: Record<string, string | string[]>;
-  body?: string | Uint8Array | Readable;
+  body?: string | Uint8Array;
   agent: Agent;
   /** Milliseconds for the whole exchange, the answer's body included. */
   timeoutMs: number;
@@ -24,7 +23,7 @@ export interface ExchangeResponse {
   body: Buffer;
 }
 
-/** How far the exchange got: whether the server can have acted hangs on it. */
+/** How far the exchange got: it decides whether the server can have acted. */
 export type ExchangePhase = 'connecting' | 'sent' | 'answering';
 
 /** What an exchange rejects with when there is no whole answer. Plain values only. */
@@ -37,6 +36,8 @@ export interface ExchangeFaultDetails {
   reusedSocket: boolean;
   /** The TLS peer said something about our certificate. */
   certificateRefused: boolean;
+  /** It said so as its verdict on the handshake, so it looked at no request. Default false. */
+  refusedInHandshake?: boolean;
 }
 
 export class ExchangeFault extends Error implements ExchangeFaultDetails {
@@ -45,6 +46,7 @@ export class ExchangeFault extends Error implements ExchangeFaultDetails {
   readonly reason?: string;
   readonly reusedSocket: boolean;
   readonly certificateRefused: boolean;
+  readonly refusedInHandshake: boolean;
 
   constructor(details: ExchangeFaultDetails) {
     super(`${details.kind} while ${details.phase}`);
@@ -53,6 +55,7 @@ export class ExchangeFault extends Error implements ExchangeFaultDetails {
     this.reason = details.reason;
     this.reusedSocket = details.reusedSocket;
     this.certificateRefused = details.certificateRefused;
+    this.refusedInHandshake = details.refusedInHandshake ?? false;
   }
 }
 

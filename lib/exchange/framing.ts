@@ -1,4 +1,3 @@
-import { Readable } from 'node:stream';
 import { type ExchangeRequest } from './exchange.types.js';
 
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
@@ -8,7 +7,6 @@ const LONGEST_TIMER_MS = 2 ** 31 - 1;
  * body without them, on DELETE or GET, would be read as the next request on the connection.
  */
 export function framing(body: NonNullable<ExchangeRequest['body']>): Record<string, string> {
-  if (body instanceof Readable) return { 'transfer-encoding': 'chunked' };
   return { 'content-length': String(Buffer.byteLength(body)) };
 }
 

@@ -3,9 +3,10 @@ import { type ExchangeResponse } from '../exchange/exchange.types.js';
 import { parseRetryAfter } from '../exchange/retry-after.js';
 import { type Call } from './call.js';
 import { credentialHint, isCredentialFault, type CredentialsInUse } from './credential-hint.js';
+import { isSafe } from './retry-policy.js';
 
 const MAX_MESSAGE = 500;
-const REDIRECTS = new Set([300, 301, 302, 303, 305, 307, 308]);
+const REDIRECTS = new Set([300, 301, 302, 303, 305, 306, 307, 308]);
 
 export interface AnswerContext {
   call: Call;
@@ -16,16 +17,22 @@ export interface AnswerContext {
   now: number;
 }
 
-/** The JSON body of a success; undefined for 204, 205 and HEAD. Throws ServiceApiError `invalid_response`. */
+/**
+ * The JSON body of a success; undefined for 204, 205 and HEAD, and where a method that changes something is answered
+ * without a body (the specification shows none, 4). Throws ServiceApiError `invalid_response`.
+ */
 export function readBody(response: ExchangeResponse, context: AnswerContext): unknown {
   if (response.status === 204 || response.status === 205 || context.call.method === 'HEAD') return undefined;
   const json = parseJson(response.body);
   if (json !== INVALID) return json;
-  const what = response.body.length === 0 ? 'an empty body' : 'a body that is not JSON';
+  const isEmpty = response.body.toString('utf8').trim() === '';
+  const wasDone = !isSafe(context.call.method);
+  if (isEmpty && wasDone) return undefined;
+  const what = isEmpty ? 'an empty body' : 'a body that is not JSON';
   throw new ServiceApiError({
     ...common(response, context),
     code: 'invalid_response',
-    message: `The service answered ${response.status} with ${what}.`,
+    message: `The service answered ${response.status} with ${what}.${wasDone ? ' By its status the call was carried out.' : ''}`,
   });
 }
 
@@ -85,6 +92,8 @@ function redirectError(
     method: call.method,
     path: call.url.pathname,
     reason: String(status),
+    // A redirect proves nothing: 303 is what follows a deed that is done (RFC 9110, 15.4.4).
+    outcomeUnknown: !isSafe(call.method),
     location: target?.origin,
   });
 }

@@ -17,8 +17,6 @@ export interface CallObservation {
 
 /** Makes calls visible: a span and a duration for each (OpenTelemetry's HTTP client conventions), and log lines. */
 export class CallObserver {
-  private readonly known = new WeakMap<URL, Attributes>();
-
   constructor(
     private readonly telemetry: Telemetry,
     private readonly log: CallLog,
@@ -66,18 +64,13 @@ export class CallObserver {
     );
   }
 
-  /** The same object for the same call: addresses are remembered, and so is what is said of them. */
   private attributesOf({ method, url }: Call): Attributes {
-    const known = this.known.get(url);
-    if (known?.['http.request.method'] === method) return known;
-    const attributes = {
+    return {
       ...this.telemetry.attributes,
       'http.request.method': method,
       'server.address': url.hostname,
       'server.port': Number(url.port) || (url.protocol === 'https:' ? 443 : 80),
     };
-    this.known.set(url, attributes);
-    return attributes;
   }
 }
 

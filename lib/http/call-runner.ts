@@ -5,14 +5,19 @@ import { certificateVerdict } from '../exchange/certificate-page.js';
 import { ExchangeFault, type Exchange, type ExchangeResponse } from '../exchange/exchange.types.js';
 import { outcomeOf, type Outcome } from '../exchange/outcome.js';
 import { parseRetryAfter } from '../exchange/retry-after.js';
-import { certificateRefusedError } from '../tls/index.js';
-import { setHeaders } from './attach-headers.js';
-import { type Call } from './call.js';
+import { setHeaders, type Call } from './call.js';
 import { type CallObservation } from './call-observer.js';
 import { faultToError } from './fault-to-error.js';
 import { pause, unlessAborted } from './pause.js';
 import { type RetryBudget } from './retry-budget.js';
-import { backoffMs, isRetryableFault, isRetryableStatus, isSafe } from './retry-policy.js';
+import {
+  backoffMs,
+  cannotHaveActed,
+  isRefusedBefore,
+  isRetryableFault,
+  isRetryableStatus,
+  isSafe,
+} from './retry-policy.js';
 
 /** The credentials as a running call needs them. */
 export interface CallCredentials {
@@ -125,7 +130,7 @@ export class CallRunner {
   private lostRace(progress: Progress, { fault }: Outcome): boolean {
     const { call } = progress;
     if (!fault?.reusedSocket || fault.kind !== 'reset' || fault.phase !== 'sent') return false;
-    if (!isSafe(call.method) || !call.replayable || progress.raced >= MOST_LOST_RACES) return false;
+    if (!isSafe(call.method) || progress.raced >= MOST_LOST_RACES) return false;
     progress.raced += 1;
     return true;
   }
@@ -133,21 +138,22 @@ export class CallRunner {
   private async renewCredentials(progress: Progress, { response, fault }: Outcome): Promise<boolean> {
     const { credentials, identity } = this.parts;
     const { call, signal, endsAt } = progress;
+    // Where the call may not be repeated, the next one is to find credentials that work.
+    const mayRepeat = isSafe(call.method) || (fault ? cannotHaveActed(fault) : isRefusedBefore(response));
     if (response?.status === 401 && !progress.replayed) {
       progress.replayed = true;
       const timeoutMs = endsAt - performance.now();
       const headers = await credentials.renewedHeaders(call.headers, { signal, timeoutMs });
       if (headers) {
         setHeaders(call, headers);
-        // A stream is sent once only; but the next call is to find a token that works.
-        return call.replayable;
+        return mayRepeat;
       }
     }
     const isRefused = fault ? fault.certificateRefused : certificateVerdict(response) !== undefined;
     if (isRefused && !progress.reloaded) {
       progress.reloaded = true;
       const reloaded = identity.reloadAfterRefusal(progress.certificate);
-      return (await unlessAborted(reloaded, this.parts.closed)) && call.replayable;
+      return (await unlessAborted(reloaded, this.parts.closed)) && mayRepeat;
     }
     return false;
   }
@@ -158,7 +164,7 @@ export class CallRunner {
     const retryable = fault
       ? isRetryableFault(call.method, fault)
       : isRetryableStatus(call.method, response.status);
-    if (!retryable || !call.replayable || progress.retries >= this.parts.http.retries) return undefined;
+    if (!retryable || progress.retries >= this.parts.http.retries) return undefined;
     const waitMs = retryAfterMs(response) ?? backoffMs(progress.retries, this.parts.random);
     if (waitMs + LEAST_ATTEMPT_MS > endsAt - performance.now()) return undefined;
     const taken = this.parts.budget.take(fault?.kind === 'timeout');
@@ -172,8 +178,7 @@ export class CallRunner {
     const { budget, closed } = this.parts;
     // Its connection was closed under it.
     if (fault && closed.aborted) throw faultToError(asClosed(fault), call);
-    if (fault?.certificateRefused) throw certificateRefusedError(certificate, fault.reason);
-    if (fault) throw faultToError(fault, call);
+    if (fault) throw faultToError(fault, call, certificate);
     if (response.status < 400) budget.giveBack(taken);
     return response;
   }
@@ -184,6 +189,12 @@ function retryAfterMs(response: ExchangeResponse | undefined): number | undefine
   return seconds === undefined ? undefined : seconds * 1000;
 }
 
-function asClosed({ phase, reusedSocket, certificateRefused }: ExchangeFault): ExchangeFault {
-  return new ExchangeFault({ kind: 'closed', phase, reusedSocket, certificateRefused });
+function asClosed({ phase, reusedSocket, refusedInHandshake }: ExchangeFault): ExchangeFault {
+  return new ExchangeFault({
+    kind: 'closed',
+    phase,
+    reusedSocket,
+    certificateRefused: false,
+    refusedInHandshake,
+  });
 }

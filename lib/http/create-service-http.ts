@@ -4,10 +4,8 @@ import { type ServiceAuthService } from '../auth/index.js';
 import { moduleLabel } from '../config/module-label.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { exchange } from '../exchange/exchange.js';
-import { Targets } from './targets.js';
 import { type Telemetry } from '../telemetry/telemetry.js';
 import { type Agents, type ClientIdentity } from '../tls/index.js';
-import { axiosExchange } from './axios-exchange.js';
 import { CallObserver } from './call-observer.js';
 import { CallRunner } from './call-runner.js';
 import { type CallsInFlight } from './calls-in-flight.js';
@@ -25,9 +23,8 @@ export function createServiceHttp(
 ): HttpService {
   const { http, appTokenHeader, addresses } = options;
   const logger = new Logger(moduleLabel(options.name));
-  const targets = new Targets(addresses);
   const runner = new CallRunner({
-    exchange: http.adapter === 'axios' ? axiosExchange : exchange,
+    exchange,
     agentFor: (url) => agents.api(url),
     credentials: {
       renewedHeaders: ({ authorization = '' }, wait) => auth.renewedHeaders(authorization, wait),
@@ -38,26 +35,24 @@ export function createServiceHttp(
     random: Math.random,
     closed: inFlight.closed,
   });
-  const axios = createServiceAxios(
-    { targets, inFlight, appTokenHeader, timeoutMs: http.timeout },
-    {
-      runner,
-      inFlight,
-      targets,
-      source: {
-        peekHeaders: () => auth.peekHeaders(),
-        headers: (wait) => auth.headers(wait),
-      },
-      observer: new CallObserver(telemetry, logger),
-      timeoutMs: http.timeout,
-      correlationIdHeader: http.correlationIdHeader,
-      credentials: {
-        authentication: options.authentication,
-        name: options.name,
-        certificate: () => identity.certificate,
-      },
-      appToken: options.appToken,
+  const axios = createServiceAxios({
+    rules: addresses,
+    source: {
+      peekHeaders: () => auth.peekHeaders(),
+      headers: (wait) => auth.headers(wait),
     },
-  );
+    inFlight,
+    appTokenHeader,
+    timeoutMs: http.timeout,
+    runner,
+    observer: new CallObserver(telemetry, logger),
+    correlationIdHeader: http.correlationIdHeader,
+    credentials: {
+      authentication: options.authentication,
+      name: options.name,
+      certificate: () => identity.certificate,
+    },
+    appToken: options.appToken,
+  });
   return new HttpService(axios);
 }

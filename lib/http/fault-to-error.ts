@@ -1,6 +1,12 @@
-import { ServiceConnectionError, type ConnectionErrorKind, type ServiceError } from '../errors/index.js';
+import {
+  ServiceConnectionError,
+  type CertificateSummary,
+  type ConnectionErrorKind,
+  type ServiceError,
+} from '../errors/index.js';
 import { type ExchangeFault } from '../exchange/exchange.types.js';
 import { explainServerCertificate, HANDSHAKE_FAILURE, isUntrusted } from '../exchange/tls-explanation.js';
+import { certificateRefusedError } from '../tls/index.js';
 import { type Call } from './call.js';
 import { cannotHaveActed, isSafe } from './retry-policy.js';
 
@@ -23,27 +29,37 @@ const HANDSHAKE_REFUSED =
 const UNTRUSTED =
   "the server's certificate is not signed by what it is verified against: tls.chain (SERVICE_TLS_CHAIN, the service's public chain of the developer portal), or Node's public roots where that is not set";
 
-/** An exchange without a whole answer, as the error that its caller gets. */
+/**
+ * An exchange without a whole answer, as the error that its caller gets.
+ * @param certificate ours, as it was in use
+ */
 export function faultToError(
   fault: ExchangeFault,
   call: Pick<Call, 'method' | 'url'>,
-  retryAfter?: number,
+  certificate?: CertificateSummary,
 ): ServiceError {
-  const explanation = explain(fault);
+  const outcomeUnknown = !isSafe(call.method) && !cannotHaveActed(fault);
+  if (fault.certificateRefused && !outcomeUnknown) return certificateRefusedError(certificate, fault.reason);
+  const explanation = explain(fault, certificate);
   return new ServiceConnectionError({
     kind: fault.kind,
     message: `${call.method} ${call.url.pathname} at ${call.url.host}: ${explanation}${fault.reason ? ` (${fault.reason})` : ''}`,
     method: call.method,
     path: call.url.pathname,
     reason: fault.reason,
-    outcomeUnknown: !isSafe(call.method) && !cannotHaveActed(fault),
-    retryAfter,
+    outcomeUnknown,
   });
 }
 
-function explain({ kind, reason }: ExchangeFault): string {
+function explain({ kind, reason, certificateRefused }: ExchangeFault, ours?: CertificateSummary): string {
+  if (certificateRefused) return explainLateRefusal(ours);
   if (kind === 'tls') return explainTls(reason);
   return kind === 'proxy' ? explainProxy(reason) : EXPLANATIONS[kind];
+}
+
+function explainLateRefusal(certificate?: CertificateSummary): string {
+  const which = certificate ? ` (fingerprint ${certificate.fingerprint256})` : '';
+  return `the server refused the client certificate${which} after the request was sent, so it may have been carried out`;
 }
 
 function explainProxy(reason = ''): string {

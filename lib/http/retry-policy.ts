@@ -1,5 +1,6 @@
 import { type ConnectionErrorKind } from '../errors/index.js';
-import { type ExchangeFault } from '../exchange/exchange.types.js';
+import { certificateVerdict } from '../exchange/certificate-page.js';
+import { type ExchangeFault, type ExchangeResponse } from '../exchange/exchange.types.js';
 import { isProxyRefusal } from '../exchange/proxy-refusal.js';
 
 const BASE_MS = 100;
@@ -23,7 +24,17 @@ export function isRetryableStatus(method: string, status: number): boolean {
 
 /** The server cannot have acted: the connection was not there yet, or it refused us in the handshake. */
 export function cannotHaveActed(fault: ExchangeFault): boolean {
-  return fault.phase === 'connecting' || fault.certificateRefused;
+  return fault.phase === 'connecting' || fault.refusedInHandshake;
+}
+
+/**
+ * Whether an answer that refuses our credentials or certificate was given instead of carrying the call out. A page that
+ * does not say why (`perhaps`) may come from a firewall that looks at answers after the application acted; a challenge
+ * (RFC 6750, 3) asks for another token, so it comes before.
+ */
+export function isRefusedBefore(response: ExchangeResponse): boolean {
+  if (certificateVerdict(response) !== 'perhaps') return true;
+  return response.status === 401 && /^bearer\b/i.test(response.headers['www-authenticate'] ?? '');
 }
 
 /** Whether the same call may be sent again after a fault. */

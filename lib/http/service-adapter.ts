@@ -1,25 +1,19 @@
 import { type AxiosAdapter, type AxiosResponse, type InternalAxiosRequestConfig } from 'axios';
-import { Readable } from 'node:stream';
 import { type Secret } from '../config/secret.js';
-import { allowListeners } from '../exchange/allow-listeners.js';
+import { ServiceRequestError } from '../errors/index.js';
 import { type ExchangeResponse } from '../exchange/exchange.types.js';
 import { answerToError, readBody, type AnswerContext } from './api-answer.js';
-import { attachHeaders, type HeaderSource } from './attach-headers.js';
-import { discardBody } from './body-stream.js';
-import { toCall, type Call } from './call.js';
+import { dropCredentials, type JudgedCall } from './auth-headers.interceptor.js';
+import { encodeBody } from './body.js';
+import { toCall, toHeaders, type Call } from './call.js';
 import { type CallObserver } from './call-observer.js';
 import { type CallRunner } from './call-runner.js';
-import { type CallsInFlight } from './calls-in-flight.js';
 import { type CredentialsInUse } from './credential-hint.js';
-import { type Targets } from './targets.js';
 
 export interface ServiceAdapterParts {
   runner: CallRunner;
-  inFlight: CallsInFlight;
   observer: CallObserver;
-  targets: Targets;
-  source: HeaderSource;
-  timeoutMs: number;
+  appTokenHeader: string;
   correlationIdHeader: string;
   /** For what to check where they are refused. */
   credentials: CredentialsInUse;
@@ -27,38 +21,43 @@ export interface ServiceAdapterParts {
   appToken?: Secret;
 }
 
-/** Axios's adapter for calls of the service: a config in, an answer or one of our errors out. */
-export function serviceAdapter(parts: ServiceAdapterParts): AxiosAdapter {
-  const { runner, inFlight, observer, targets, source } = parts;
-  return async (config) => {
-    const cancelled = cancellation(config);
-    inFlight.begin();
+/** Axios's adapter for calls that the interceptor judged: a config in, an answer or one of our errors out. */
+export function serviceAdapter(parts: ServiceAdapterParts) {
+  return async (config: InternalAxiosRequestConfig, judged: JudgedCall): Promise<AxiosResponse> => {
     try {
-      const call = await toCall(config, targets);
-      const given = config.signal as AbortSignal | undefined;
-      allowListeners(given);
-      const signal = eitherOf(given, cancelled?.signal);
-      const timeoutMs = config.timeout || parts.timeoutMs;
-      const startedAt = performance.now();
-      const waiting = attachHeaders(call, source, { signal, timeoutMs });
-      if (waiting) await waiting;
-      const leftMs = waiting ? Math.max(1, timeoutMs - (performance.now() - startedAt)) : timeoutMs;
-      return await observer.observe(call, async (observation) => {
-        const response = await runner.run(call, signal, leftMs, observation);
+      // Whoever gets this config with the answer cannot send by it.
+      config.adapter = unjudgedAdapter;
+      const headers = takeHeaders(config, parts.appTokenHeader);
+      if (config.url !== judged.url.href) throw new ServiceRequestError([CHANGED]);
+      const call = toCall(config, judged.url, headers, await encodeBody(config.data));
+      const leftMs = judged.timeoutMs - (performance.now() - judged.startedAt);
+      return await parts.observer.observe(call, async (observation) => {
+        const response = await parts.runner.run(call, judged.signal, Math.max(1, leftMs), observation);
         return toAxiosResponse(response, config, contextOf(call, parts));
       });
-    } catch (error) {
-      discardBody(config.data);
-      throw error;
     } finally {
-      inFlight.end();
-      cancelled?.stop();
+      judged.end();
     }
   };
 }
 
-function eitherOf(first: AbortSignal | undefined, second: AbortSignal | undefined): AbortSignal | undefined {
-  return first && second ? AbortSignal.any([first, second]) : (first ?? second);
+const CHANGED = { property: 'url', message: 'was changed after it had been judged' };
+const UNJUDGED = {
+  property: 'call',
+  message:
+    "came without this module's interceptor: use axiosRef itself, not axiosRef.create(), the config of an earlier answer or interceptors.request.clear()",
+};
+
+/** In the place of an adapter for calls that no interceptor of this module has seen: they would have no credentials. */
+export const unjudgedAdapter: AxiosAdapter = () => Promise.reject(new ServiceRequestError([UNJUDGED]));
+
+/** The headers for the wire; in the config, which hosts see with the answer, ours do not stay. */
+function takeHeaders({ headers }: InternalAxiosRequestConfig, appTokenHeader: string): Call['headers'] {
+  try {
+    return toHeaders(headers);
+  } finally {
+    dropCredentials(headers, appTokenHeader);
+  }
 }
 
 function toAxiosResponse(
@@ -82,7 +81,6 @@ function bodyFor(
   isSuccess: boolean,
 ): unknown {
   if (responseType === 'arraybuffer') return response.body;
-  if (responseType === 'stream') return Readable.from([response.body]);
   if (responseType === 'text') return response.body.toString('utf8');
   return isSuccess ? readBody(response, context) : response.body.toString('utf8');
 }
@@ -94,16 +92,4 @@ function contextOf(
   const bearer = (call.headers.authorization ?? '').replace(/^Bearer /i, '');
   const secrets = [bearer, appToken?.reveal() ?? ''];
   return { call, correlationIdHeader, secrets, credentials, now: Date.now() };
-}
-
-/** Axios's own cancel tokens, older than AbortSignal: HttpService's Observables still use them. */
-function cancellation({
-  cancelToken,
-}: InternalAxiosRequestConfig): { signal: AbortSignal; stop(): void } | undefined {
-  const token = cancelToken;
-  if (!token?.subscribe) return undefined;
-  const controller = new AbortController();
-  const abort = (reason: unknown): void => controller.abort(reason);
-  token.subscribe(abort);
-  return { signal: controller.signal, stop: () => token.unsubscribe?.(abort) };
 }

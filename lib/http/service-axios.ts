@@ -1,13 +1,13 @@
 import axios, { type AxiosInstance } from 'axios';
-import { guardInterceptor, type GuardParts } from './guard.interceptor.js';
-import { cleanErrors } from './clean-errors.interceptor.js';
-import { serviceAdapter, type ServiceAdapterParts } from './service-adapter.js';
+import { useAuthHeaders, type AuthHeadersParts } from './auth-headers.interceptor.js';
+import { serviceAdapter, unjudgedAdapter, type ServiceAdapterParts } from './service-adapter.js';
+
+export type ServiceAxiosParts = Omit<AuthHeadersParts, 'send'> & ServiceAdapterParts;
 
 /** The module's own axios instance; the host's is not touched. */
-export function createServiceAxios(guard: GuardParts, adapter: ServiceAdapterParts): AxiosInstance {
-  const ownAdapter = serviceAdapter(adapter);
+export function createServiceAxios(parts: ServiceAxiosParts): AxiosInstance {
   const instance = axios.create({
-    adapter: ownAdapter,
+    adapter: unjudgedAdapter,
     // The adapter parses: axios would keep text that is no JSON, in silence.
     transformResponse: [],
     // Its statuses are the adapter's to judge; a call may still bring its own validateStatus.
@@ -15,8 +15,7 @@ export function createServiceAxios(guard: GuardParts, adapter: ServiceAdapterPar
     headers: { common: { Accept: 'application/json' } },
   });
   dropUnused(instance);
-  instance.interceptors.request.use(guardInterceptor(instance, guard, ownAdapter));
-  instance.interceptors.response.use(undefined, cleanErrors);
+  useAuthHeaders(instance, { ...parts, send: serviceAdapter(parts) });
   return instance;
 }
 

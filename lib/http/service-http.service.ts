@@ -1,6 +1,7 @@
 import { type HttpService } from '@nestjs/axios';
 import { Injectable } from '@nestjs/common';
 import { type AxiosInstance } from 'axios';
+import { refuseStream } from './body.js';
 
 /** What a call may bring with it. */
 export interface CallOptions {
@@ -20,28 +21,37 @@ export interface HttpCallOptions extends CallOptions {
 export interface HttpRequestOptions extends HttpCallOptions {
   /** Default GET. */
   method?: string | undefined;
-  /** An object is sent as JSON. */
+  /** An object is sent as JSON; a string, Buffer, typed array, URLSearchParams, FormData or Blob as it is. */
   data?: unknown;
 }
 
 /**
  * The authenticated client for every path of the service. Each method takes a path below the base address, or an
- * absolute URL within the service's own origins, and resolves with the JSON body (undefined for 204).
+ * absolute URL within the service's own origins, and resolves with the JSON body; `undefined` for 204, and where a
+ * POST, PUT, PATCH or DELETE is answered 2xx without a body. Streams are refused, as body and as `responseType`.
  *
  * Rejects with ServiceApiError (specification 7), ServiceConnectionError, ServiceTokenError, ServiceCertificateError,
  * ServiceRequestError (nothing was sent), or the reason of the caller's own abort.
  */
 @Injectable()
 export class ServiceHttpService {
-  readonly #axios: AxiosInstance;
+  readonly #http: HttpService;
 
   constructor(http: HttpService) {
-    this.#axios = http.axiosRef;
+    this.#http = http;
+  }
+
+  /**
+   * The @nestjs/axios HttpService behind it, for Observables: the same guards, the same errors. Unsubscribing ends the
+   * call.
+   */
+  get httpService(): HttpService {
+    return this.#http;
   }
 
   /** The axios instance behind it, for a host's own interceptors: the same guards, the same errors. */
   get axiosRef(): AxiosInstance {
-    return this.#axios;
+    return this.#http.axiosRef;
   }
 
   request<T = unknown>(path: string, options?: HttpRequestOptions): Promise<T>;
@@ -53,7 +63,9 @@ export class ServiceHttpService {
     const isConfig = typeof target === 'object' && target !== null && options === undefined;
     // Anything else is taken for a path, and refused as one.
     const config = isConfig ? target : { ...options, url: target as string };
-    const { data } = await this.#axios.request<T>(config);
+    // Axios copies plain objects, and would lose what makes one of them a stream.
+    refuseStream(config?.data);
+    const { data } = await this.axiosRef.request<T>(config);
     return data;
   }
 

@@ -12,7 +12,6 @@ const FILES = [
   'http/retry-budget.js',
   'http/service-axios.js',
   'http/service-http.service.js',
-  'http/targets.js',
   'telemetry/telemetry.js',
 ];
 
@@ -21,7 +20,6 @@ export async function banksOver(exchange, api) {
   const { auth, close } = await startModule(mtlsOptions(api));
   const http = { timeout: 30_000, retries: 2, maxResponseBytes: 10 * 2 ** 20 };
   const inFlight = new lib.CallsInFlight();
-  const targets = new lib.Targets({ baseUrl: api.origin, origins: new Set([api.origin]) });
   const runner = new lib.CallRunner({
     exchange,
     agentFor: () => auth.httpsAgent,
@@ -32,18 +30,17 @@ export async function banksOver(exchange, api) {
     random: Math.random,
     closed: inFlight.closed,
   });
-  const timeoutMs = http.timeout;
-  const guard = { targets, inFlight, appTokenHeader: 'service-app-token', timeoutMs };
-  const adapter = {
-    runner,
-    inFlight,
-    targets,
+  const axios = lib.createServiceAxios({
+    rules: { baseUrl: api.origin, origins: new Set([api.origin]) },
     source: { peekHeaders: () => auth.peekHeaders(), headers: () => auth.authorizationHeaders() },
-    observer: new lib.CallObserver(new lib.Telemetry(), console, () => false),
-    timeoutMs,
+    inFlight,
+    appTokenHeader: 'service-app-token',
+    timeoutMs: http.timeout,
+    runner,
+    observer: new lib.CallObserver(new lib.Telemetry(), console),
     correlationIdHeader: 'x-correlation-id',
-  };
-  const axios = lib.createServiceAxios(guard, adapter);
+    credentials: { authentication: 'mtls', certificate: () => auth.certificate },
+  });
   const service = new lib.ServiceHttpService(new HttpService(axios));
   const banks = new lib.BanksService(service, new lib.ResourcePaths(false));
   return { call: () => banks.list(), close };

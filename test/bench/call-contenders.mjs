@@ -131,7 +131,6 @@ function axiosOver(baseURL, exchange) {
 /** By the names that stand in the tables; each takes the API and makes `call()` and `close()`. */
 export const CALL_CONTENDERS = {
   'BanksService.list()': (api) => banksService(api),
-  "BanksService.list(), http.adapter 'axios'": (api) => banksService(api, { adapter: 'axios' }),
   '@nestjs/axios recipe': nestAxiosRecipe,
   'axios, maxRedirects 0': axiosWithoutRedirects,
   got: gotClient,

@@ -8,7 +8,6 @@ const BARE = 'bare node:https';
 
 const { samples, bytes } = await sampleCalls([
   OURS,
-  "BanksService.list(), http.adapter 'axios'",
   RECIPE,
   'axios, maxRedirects 0',
   'got',

@@ -1,14 +1,11 @@
 // Attaching the headers to a call while the token is in the cache: microseconds, and that no promise is made.
-import axios, { AxiosHeaders } from 'axios';
+import { AxiosHeaders } from 'axios';
 import { createHook } from 'node:async_hooks';
 import { built, must, microsecondsOf, printFigure, printTable, round, startProcess } from './harness.mjs';
 import { startModule } from './service.mjs';
 
-const { guardInterceptor } = await built('http/guard.interceptor.js');
-const { attachHeaders } = await built('http/attach-headers.js');
-
+const { useAuthHeaders } = await built('http/auth-headers.interceptor.js');
 const { resolveTarget } = await built('http/target.js');
-const { Targets } = await built('http/targets.js');
 const { CallsInFlight } = await built('http/calls-in-flight.js');
 
 const server = await startProcess('tokens', { lifetimeS: 3600, delayMs: 1 });
@@ -22,20 +19,24 @@ const { auth, close } = await startModule({
 await auth.getApiToken();
 
 const rules = { baseUrl: address, origins: new Set([new URL(address).origin]) };
-const targets = new Targets(rules);
-const source = { peekHeaders: () => auth.peekHeaders(), headers: () => auth.authorizationHeaders() };
-const guard = guardInterceptor(
-  axios.create(),
-  { targets, inFlight: new CallsInFlight(), appTokenHeader: 'service-app-token', timeoutMs: 30_000 },
-  () => undefined,
+const halves = [];
+useAuthHeaders(
+  { interceptors: { request: { use: (half) => halves.push(half) } } },
+  {
+    rules,
+    source: { peekHeaders: () => auth.peekHeaders(), headers: () => auth.authorizationHeaders() },
+    inFlight: new CallsInFlight(),
+    appTokenHeader: 'service-app-token',
+    timeoutMs: 30_000,
+    send: () => undefined,
+  },
 );
+const [attach, judge] = halves;
 const makeConfig = () => ({
   url: '/banks/v1',
   method: 'get',
   headers: new AxiosHeaders({ Accept: 'application/json' }),
 });
-const makeCall = () => ({ headers: { accept: 'application/json' } });
-const wait = { timeoutMs: 30_000 };
 
 function promisesOf(step, times = 1_000) {
   let promises = 0;
@@ -45,27 +46,22 @@ function promisesOf(step, times = 1_000) {
   return promises / times;
 }
 
-const call = makeCall();
-must(attachHeaders(call, source, wait) === undefined, 'a promise where the token is fresh');
-must(/^Bearer ./.test(call.headers.authorization), 'no bearer was attached');
-
 const peek = () => auth.peekHeaders();
-const step = () => {
-  guard(makeConfig());
-  attachHeaders(makeCall(), source, wait);
-};
+const step = () => attach(judge(makeConfig()));
+must(!(step() instanceof Promise), 'a promise where the token is fresh');
+must(/^Bearer ./.test(step().headers.Authorization), 'no bearer was attached');
 // Else a count of 0 would say nothing.
 must(promisesOf(() => Promise.resolve()) === 1, 'promises are not counted');
 
 const resolve = () => resolveTarget('/banks/v1', rules);
 
 const inResolve = microsecondsOf(resolve);
-const inStep = microsecondsOf(step) - microsecondsOf(makeConfig) - microsecondsOf(makeCall);
+const inStep = microsecondsOf(step) - microsecondsOf(makeConfig);
 const row = (name, us, run) => ({ step: name, 'CPU us': round(us, 2), promises: promisesOf(run) });
 printTable('Headers with the token in the cache (oauth)', [
   row('auth.peekHeaders(): the look at the cache', microsecondsOf(peek), peek),
-  row('resolveTarget(): is this address ours, the first time', inResolve, resolve),
-  row('the guard and the headers attached, address known', inStep, step),
+  row('resolveTarget(): is this address ours', inResolve, resolve),
+  row('the interceptor: address judged, headers attached', inStep, step),
 ]);
 printFigure('Attaching the headers, us', round(inStep, 2), 2);
 printFigure('Promises on the fresh path', promisesOf(step), 0);

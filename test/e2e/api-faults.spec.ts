@@ -6,14 +6,14 @@ import { warningsDuring } from '../helpers/node-process.js';
 import { rejection, startModule, type StartedModule } from '../helpers/start-module.js';
 
 /** faults.md, "API": each row over real TLS; the server counts what arrives. */
-describe.each<'node' | 'axios'>(['node', 'axios'])('faults of the API, http.adapter %s', (adapter) => {
+describe('faults of the API', () => {
   let simulator: ServiceSimulator;
   let oauth: StartedModule;
   let mtls: StartedModule;
 
   beforeAll(async () => {
     simulator = await ServiceSimulator.start();
-    const http = { adapter, timeout: 3_000 };
+    const http = { timeout: 3_000 };
     oauth = await startModule({ ...simulator.moduleOptions({ authentication: 'oauth' }), http });
     mtls = await startModule({ ...simulator.moduleOptions({ authentication: 'mtls' }), http });
     await oauth.banks.list();
@@ -44,10 +44,7 @@ describe.each<'node' | 'axios'>(['node', 'axios'])('faults of the API, http.adap
   });
 
   it('401 always: surfaced after one replay, refreshes bounded, the token stays cached', async () => {
-    const api = await startModule({
-      ...simulator.moduleOptions({ authentication: 'oauth' }),
-      http: { adapter },
-    });
+    const api = await startModule(simulator.moduleOptions({ authentication: 'oauth' }));
     failBanks({ status: 401, json: { status: 'UNAUTHORIZED', message: 'no' } }, Infinity);
     for (let call = 0; call < 10; call++)
       expect(await rejection(api.banks.list())).toMatchObject({ status: 401, message: 'no' });
@@ -116,10 +113,7 @@ describe.each<'node' | 'axios'>(['node', 'axios'])('faults of the API, http.adap
   });
 
   it('a fault before the handshake ended: any method is tried again', async () => {
-    const api = await startModule({
-      ...simulator.moduleOptions({ authentication: 'mtls' }),
-      http: { adapter },
-    });
+    const api = await startModule(simulator.moduleOptions({ authentication: 'mtls' }));
     const broken = simulator.fail({ face: 'base', fault: 'reset-handshake' });
     await create(api);
     expect(arrived()).toBe(1);
@@ -130,7 +124,7 @@ describe.each<'node' | 'axios'>(['node', 'axios'])('faults of the API, http.adap
   it('refused: tried again, then typed; nothing was done', async () => {
     const options = simulator.moduleOptions({ authentication: 'mtls' });
     const baseUrl = `https://127.0.0.1:${await deadPort()}`;
-    const api = await startModule({ ...options, urls: { ...options.urls, baseUrl }, http: { adapter } });
+    const api = await startModule({ ...options, urls: { ...options.urls, baseUrl } });
     expect(await rejection(create(api))).toMatchObject({ kind: 'refused', outcomeUnknown: false });
     await api.module.close();
   });
@@ -159,7 +153,7 @@ describe.each<'node' | 'axios'>(['node', 'axios'])('faults of the API, http.adap
   it('our certificate refused by a TLS alert: a credential fault that names the fingerprint', async () => {
     const foreign = await simulator.issueCertificate({ foreign: true });
     const options = simulator.moduleOptions({ authentication: 'mtls', certificate: foreign });
-    const api = await startModule({ ...options, http: { adapter } });
+    const api = await startModule(options);
     const error = await rejection(create(api));
     expect(error).toBeInstanceOf(ServiceCertificateError);
     expect(error).toMatchObject({
@@ -179,7 +173,7 @@ describe.each<'node' | 'axios'>(['node', 'axios'])('faults of the API, http.adap
     const options = demanding.moduleOptions({ environment: 'production', authentication: 'oauth' });
     const urls = { ...options.urls, oauthBaseUrl: demanding.urls.baseUrl };
     const tls = { chain: demanding.chain };
-    const api = await startModule({ ...options, urls, tls, http: { adapter } });
+    const api = await startModule({ ...options, urls, tls });
     const error = await rejection(create(api));
     expect(error).toMatchObject({ kind: 'tls', reason: 'TLS_ALERT_40', outcomeUnknown: false });
     expect((error as Error).message).toMatch(/may demand a client certificate/);
@@ -228,7 +222,7 @@ describe.each<'node' | 'axios'>(['node', 'axios'])('faults of the API, http.adap
   it('a body over the cap, a gzip bomb too: aborted', async () => {
     const options = {
       ...simulator.moduleOptions({ authentication: 'mtls' }),
-      http: { adapter, maxResponseBytes: 10_000 },
+      http: { maxResponseBytes: 10_000 },
     };
     const api = await startModule(options);
     failBanks({ gzipBombBytes: 50_000_000 });

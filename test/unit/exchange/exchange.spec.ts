@@ -1,6 +1,5 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { Agent, type RequestListener } from 'node:http';
-import { Readable } from 'node:stream';
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
 import { exchange } from '../../../lib/exchange/exchange.js';
 import { ExchangeFault, type ExchangeRequest } from '../../../lib/exchange/exchange.types.js';
@@ -62,12 +61,6 @@ describe('exchange', () => {
       x: '1',
       body: 'text',
     });
-  });
-
-  it('sends a stream', async () => {
-    const { url } = await serve((request, response) => void request.pipe(response));
-    const answer = await ask(url, { method: 'POST', body: Readable.from(['a', 'b']) });
-    expect(answer.body.toString()).toBe('ab');
   });
 
   it('uses a connection again', async () => {

@@ -44,7 +44,7 @@ describe('faultToError', () => {
     ['POST', { kind: 'reset' }, true],
     ['DELETE', { kind: 'timeout', phase: 'answering' }, true],
     ['POST', { kind: 'reset', phase: 'connecting' }, false],
-    ['POST', { certificateRefused: true }, false],
+    ['POST', { certificateRefused: true }, true],
   ])('%s after %j: outcomeUnknown %p', (method, fault, outcomeUnknown) => {
     expect(errorOf(method, fault)).toMatchObject({ outcomeUnknown, method, path: '/banks/v1' });
   });

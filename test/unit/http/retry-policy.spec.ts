@@ -42,6 +42,9 @@ describe('the retry policy', () => {
     ['POST', { kind: 'refused', phase: 'connecting' }, true],
     ['POST', { kind: 'dns', phase: 'connecting' }, true],
     ['POST', { kind: 'reset', phase: 'connecting' }, true],
+    ['POST', { kind: 'refused', phase: 'sent' }, false],
+    ['POST', { kind: 'dns', phase: 'sent' }, false],
+    ['POST', { kind: 'timeout', phase: 'sent' }, false],
   ])('%s with %j: %s', (method, details, again) => {
     expect(isRetryableFault(method, fault(details))).toBe(again);
   });

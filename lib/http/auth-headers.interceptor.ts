@@ -1,0 +1,178 @@
+import {
+  AxiosHeaders,
+  isAxiosError,
+  type AxiosAdapter,
+  type AxiosInstance,
+  type InternalAxiosRequestConfig,
+} from 'axios';
+import { cleanText, ServiceRequestError } from '../errors/index.js';
+import { refuseStream, refuseStreamFields, wholeBuffer } from './body.js';
+import { checkSignal, checkTimeout } from './call-limits.js';
+import { callSignal, type CallSignal } from './call-signal.js';
+import { type CallsInFlight } from './calls-in-flight.js';
+import { resolveTarget, type TargetRules } from './target.js';
+
+/** The headers that authenticate a call. */
+export interface HeaderSource {
+  /** At once, where nothing has to be asked for: no promise on the fresh path. */
+  peekHeaders(): Readonly<Record<string, string>> | undefined;
+  headers(wait: { signal?: AbortSignal; timeoutMs: number }): Promise<Readonly<Record<string, string>>>;
+}
+
+export interface AuthHeadersParts {
+  rules: TargetRules;
+  source: HeaderSource;
+  inFlight: CallsInFlight;
+  appTokenHeader: string;
+  timeoutMs: number;
+  /** Sends a call that was judged; has to call `end` once, when it is over. */
+  send: (config: InternalAxiosRequestConfig, call: JudgedCall) => ReturnType<AxiosAdapter>;
+}
+
+/** A call whose address was judged: what the adapter needs of it, and no other code can change. */
+export interface JudgedCall extends CallSignal {
+  url: URL;
+  /** Milliseconds for the whole call, a token's included. */
+  timeoutMs: number;
+  /** On the monotonic clock. */
+  startedAt: number;
+  end(): void;
+}
+
+/**
+ * Adds the two halves of the interceptor to an instance that has none yet. Axios runs the last one registered first, so
+ * these two see what all of a host's interceptors did. `judge` decides where the call goes and hands on a new config,
+ * which nobody else has; `attach` runs right after it and puts the app token and the bearer in. The adapter takes them
+ * out again once it has read them. `attach` refuses a config that `judge` did not make: axios ran the other order.
+ */
+export function useAuthHeaders(axios: AxiosInstance, parts: AuthHeadersParts): void {
+  const judged = new WeakMap<InternalAxiosRequestConfig, JudgedCall>();
+  axios.interceptors.request.use(attachTo(judged, parts));
+  axios.interceptors.request.use(judgeInto(judged, axios, parts));
+}
+
+type Interceptor = (
+  config: InternalAxiosRequestConfig,
+) => InternalAxiosRequestConfig | Promise<InternalAxiosRequestConfig>;
+
+function judgeInto(
+  judged: WeakMap<object, JudgedCall>,
+  axios: AxiosInstance,
+  { rules, inFlight, appTokenHeader, timeoutMs, send }: AuthHeadersParts,
+): Interceptor {
+  return (given) => {
+    inFlight.admit();
+    given.headers = AxiosHeaders.from(given.headers).normalize(false);
+    refuseOptions(given);
+    const data = transformed(given);
+    const url = resolveTarget(addressOf(axios, given), rules);
+    const timeout = checkTimeout(given.timeout) ?? timeoutMs;
+    checkSignal(given.signal);
+    const { signal, release } = callSignal(given);
+    const end = (): void => {
+      inFlight.end();
+      release?.();
+    };
+    const call = { url, timeoutMs: timeout, startedAt: 0, signal, end };
+    const config: InternalAxiosRequestConfig = {
+      ...given,
+      url: url.href,
+      // They are part of the address now, and the signal is the adapter's: axios would put the config in its errors.
+      baseURL: undefined,
+      params: undefined,
+      signal: undefined,
+      cancelToken: undefined,
+      transformRequest: undefined,
+      env: undefined,
+      timeout,
+      data,
+      headers: withoutCredentials(given.headers, appTokenHeader),
+      adapter: (config) => send(config, call),
+    };
+    judged.set(config, call);
+    return config;
+  };
+}
+
+function attachTo(judged: WeakMap<object, JudgedCall>, { source, inFlight }: AuthHeadersParts): Interceptor {
+  return (config) => {
+    const call = judged.get(config);
+    if (!call) throw refusal('transitional', OTHER_ORDER);
+    inFlight.begin();
+    call.startedAt = performance.now();
+    const attach = (headers: Readonly<Record<string, string>>): InternalAxiosRequestConfig => {
+      for (const name in headers) config.headers[name] = headers[name];
+      return config;
+    };
+    const fresh = source.peekHeaders();
+    if (fresh) return attach(fresh);
+    return source.headers(call).then(attach, (error: unknown) => {
+      call.end();
+      throw error;
+    });
+  };
+}
+
+const OTHER_ORDER =
+  "must not change the order of interceptors (legacyInterceptorReqResOrdering): this module's has to run last";
+
+function refuseOptions({ transitional, responseType, data, headers }: InternalAxiosRequestConfig): void {
+  if (transitional !== undefined) {
+    throw refusal('transitional', "cannot be set: it can make a host's interceptors run after this module's");
+  }
+  if (responseType === 'stream') {
+    throw refusal(
+      'responseType',
+      "cannot be 'stream': use 'arraybuffer', or a client of your own with auth.httpsAgent",
+    );
+  }
+  refuseStream(data);
+  if (/form/i.test(String(headers.getContentType() ?? ''))) refuseStreamFields(data);
+}
+
+/** Runs the transforms of request bodies, axios's own and a host's, which may also change the config. */
+function transformed(config: InternalAxiosRequestConfig): unknown {
+  const { transformRequest } = config;
+  config.data = wholeBuffer(config.data);
+  // For postForm and the like axios would take the form-data package.
+  config.env = { FormData };
+  try {
+    for (const transform of transformRequest ? [transformRequest].flat() : []) {
+      config.data = transform.call(config, config.data, config.headers) as unknown;
+    }
+  } catch (error) {
+    // Axios's own says nothing of a call; what a host's transform throws is the host's.
+    if (!isAxiosError(error) || error.config || error.response) throw error;
+    throw refusal('data', cleanText(`could not be encoded (${error.message})`, [], 200));
+  }
+  return config.data;
+}
+
+function addressOf(
+  axios: AxiosInstance,
+  { url, baseURL, params, paramsSerializer }: InternalAxiosRequestConfig,
+): unknown {
+  if (!baseURL && !params) return url;
+  // An empty base address, so that axios does not take its default one.
+  return axios.getUri({ url, baseURL: baseURL ?? '', params: params as unknown, paramsSerializer });
+}
+
+/** A copy without the authenticating headers, however they are spelt. */
+export function withoutCredentials(given: AxiosHeaders, appTokenHeader: string): AxiosHeaders {
+  const headers = Object.assign(new AxiosHeaders(), given);
+  dropCredentials(headers, appTokenHeader);
+  return headers;
+}
+
+/** Takes the authenticating headers out, however they are spelt. */
+export function dropCredentials(headers: AxiosHeaders, appTokenHeader: string): void {
+  const appToken = appTokenHeader.toLowerCase();
+  for (const name of Object.keys(headers)) {
+    const key = name.toLowerCase();
+    if (key === 'authorization' || key === appToken) delete headers[name];
+  }
+}
+
+function refusal(property: string, message: string): ServiceRequestError {
+  return new ServiceRequestError([{ property, message }]);
+}

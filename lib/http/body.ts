@@ -1,0 +1,61 @@
+import { ServiceRequestError } from '../errors/index.js';
+
+export interface EncodedBody {
+  body?: string | Uint8Array;
+  /** Where the body brings a type of its own (a form's boundary). */
+  contentType?: string;
+}
+
+const NO_BODY: EncodedBody = {};
+const INSTEAD =
+  'send a string, Buffer, FormData or Blob; to stream, use a client of your own with auth.httpsAgent and auth.authorizationHeaders()';
+
+/**
+ * Refuses streams as body, and leaves them as they are: not read, not closed, without a listener. A stream can be sent
+ * once only, so no retry and no second try with another token would be possible. Throws ServiceRequestError.
+ */
+export function refuseStream(data: unknown): void {
+  if (typeof data !== 'object' || data === null) return;
+  const { pipe, getReader, getBoundary } = data as Record<string, unknown>;
+  if (typeof pipe === 'function' && typeof getBoundary === 'function') {
+    throw refused(
+      "is a form of the form-data package; use the global FormData, with Blobs for a file's bytes",
+    );
+  }
+  const isStream =
+    typeof pipe === 'function' || typeof getReader === 'function' || Symbol.asyncIterator in data;
+  if (isStream) throw refused(`is a stream; ${INSTEAD}`);
+}
+
+/** The same for the fields of a form, where axios would send the text "[object Object]" for a stream. */
+export function refuseStreamFields(data: unknown, seen = new Set<unknown>()): void {
+  refuseStream(data);
+  if (typeof data !== 'object' || data === null || ArrayBuffer.isView(data) || seen.has(data)) return;
+  seen.add(data);
+  for (const value of Object.values(data)) refuseStreamFields(value, seen);
+}
+
+/** What axios's transforms made of a body -> bytes. Throws ServiceRequestError for what cannot be sent. */
+export async function encodeBody(data: unknown): Promise<EncodedBody> {
+  refuseStream(data);
+  if (data === undefined || data === null) return NO_BODY;
+  if (typeof data === 'string' || data instanceof Uint8Array) return { body: data };
+  if (data instanceof ArrayBuffer) return { body: Buffer.from(data) };
+  if (data instanceof URLSearchParams) return { body: data.toString() };
+  if (data instanceof FormData || data instanceof Blob) {
+    const encoded = new Response(data);
+    const contentType = encoded.headers.get('content-type') ?? undefined;
+    return { body: Buffer.from(await encoded.arrayBuffer()), contentType };
+  }
+  throw refused('is of a kind that cannot be sent');
+}
+
+/** Axios would send all of the memory that a view is part of. */
+export function wholeBuffer(data: unknown): unknown {
+  if (!ArrayBuffer.isView(data) || Buffer.isBuffer(data)) return data;
+  return Buffer.from(data.buffer, data.byteOffset, data.byteLength);
+}
+
+function refused(message: string): ServiceRequestError {
+  return new ServiceRequestError([{ property: 'data', message }]);
+}

@@ -1,0 +1,142 @@
+import { describe, expect, it } from '@jest/globals';
+import { type RequestListener } from 'node:http';
+import { inspect } from 'node:util';
+import { ServiceApiError } from '../../../lib/errors/index.js';
+import { APP_TOKEN, BEARER, errorOf, failing, setUp } from './setup.js';
+
+describe('answers of the service', () => {
+  it.each([300, 301, 302, 303, 305, 306, 307, 308])('never follows a redirect: %d', async (status) => {
+    const evil = await setUp();
+    const { axios } = await setUp({
+      listener: (_, response) =>
+        response.writeHead(status, { location: `${evil.server.url}/steal?x=1` }).end(),
+    });
+    const redirected = { kind: 'redirect', code: 'connection_redirect', location: evil.server.url };
+    expect(await errorOf(axios.get('/a'))).toMatchObject({ ...redirected, outcomeUnknown: false });
+    for (const method of ['POST', 'PUT', 'PATCH', 'DELETE']) {
+      const error = await errorOf(axios.request({ url: '/a', method }));
+      expect(error).toMatchObject({ ...redirected, outcomeUnknown: true });
+    }
+    expect(evil.arrived).toHaveLength(0);
+  });
+
+  it('hints at http.trailingSlash where a redirect only adds the slash', async () => {
+    const { axios } = await setUp({
+      listener: (_, response) => response.writeHead(301, { location: '/banks/v1/' }).end(),
+    });
+    expect(await errorOf(axios.get('/banks/v1'))).toMatchObject({
+      message: expect.stringMatching(/http\.trailingSlash/),
+    });
+  });
+
+  it('passes status and message of a failure on; the HTTP status is the truth', async () => {
+    const { axios } = await setUp({
+      listener: (_, response) =>
+        response
+          .writeHead(422, { 'x-correlation-id': 'c-1', 'retry-after': '7' })
+          .end('{"status":"INVALID","message":"no such user","internal":"x"}'),
+    });
+    const error = await errorOf(axios.post('/customers/v1?token=1', {}));
+    expect(error).toBeInstanceOf(ServiceApiError);
+    expect((error as ServiceApiError).toJSON()).toMatchObject({
+      name: 'ServiceApiError',
+      code: 'api_error',
+      status: 422,
+      message: 'no such user',
+      body: { status: 'INVALID', message: 'no such user' },
+      method: 'POST',
+      path: '/customers/v1',
+      correlationId: 'c-1',
+      retryAfter: 7,
+    });
+  });
+
+  it.each([
+    ['HTML', '<html>secret page</html>'],
+    ['no status and message', '{"error":"x"}'],
+    ['an array', '[]'],
+    ['nothing', ''],
+  ])('names the status where the failing body is %s, and quotes nothing', async (_, body) => {
+    const { axios } = await setUp({ listener: (__, response) => response.writeHead(404).end(body) });
+    const error = await errorOf(axios.get('/a'));
+    expect(error).toMatchObject({
+      status: 404,
+      message: 'The service answered 404 to GET /a.',
+      body: undefined,
+    });
+  });
+
+  it('hints at the certificate where a proxy answers 400 in HTML for want of one', async () => {
+    const { axios } = await setUp({
+      listener: (_, response) =>
+        response
+          .writeHead(400, { 'content-type': 'text/html' })
+          .end('<html><title>400 No required SSL certificate was sent</title></html>'),
+    });
+    const error = await errorOf(axios.get('/a'));
+    expect(error).toMatchObject({ status: 400, hint: expect.stringMatching(/tls\.certificate/) });
+    expect((error as Error).message).not.toContain('<');
+  });
+
+  it("bounds a failure's message and takes out what it echoes of our secrets", async () => {
+    const message = `token ${BEARER} and ${APP_TOKEN}\r\n${'x'.repeat(10_000)}`.slice(0, 8_000);
+    const { axios } = await setUp({
+      listener: (_, response) => response.writeHead(400).end(JSON.stringify({ status: 400, message })),
+    });
+    const error = (await errorOf(axios.get('/a'))) as ServiceApiError;
+    expect(error.message).toMatch(/^token \[secret\] and \[secret\] x+…$/);
+    expect(error.message.length).toBeLessThan(600);
+    expect(inspect(error, { depth: 20, showHidden: true })).not.toMatch(/planted/);
+  });
+
+  it.each([
+    ['GET', 200, '<html></html>', /a body that is not JSON\.$/],
+    ['GET', 200, '', /an empty body\.$/],
+    ['GET', 201, ' \r\n\t', /an empty body\.$/],
+    ['OPTIONS', 200, '', /an empty body\.$/],
+    ['POST', 201, '{"a"', /not JSON\. By its status the call was carried out\.$/],
+    ['DELETE', 200, '<html></html>', /not JSON\. By its status the call was carried out\.$/],
+  ])('takes %s answered %d with %j for no answer', async (method, status, body, message) => {
+    const { axios } = await setUp({ listener: (_, response) => response.writeHead(status).end(body) });
+    expect(await errorOf(axios.request({ url: '/a', method }))).toMatchObject({
+      code: 'invalid_response',
+      status,
+      message: expect.stringMatching(message),
+    });
+  });
+
+  it.each(
+    ['POST', 'PUT', 'PATCH', 'DELETE'].flatMap((method) =>
+      [200, 201, 202].flatMap((status) =>
+        ['', ' \r\n', '\ufeff'].map((body): [string, number, string] => [method, status, body]),
+      ),
+    ),
+  )('takes %s answered %d with %j for a success without a body', async (method, status, body) => {
+    const { axios } = await setUp({ listener: (_, response) => response.writeHead(status).end(body) });
+    const answer = await axios.request<unknown>({ url: '/a', method });
+    expect([answer.status, answer.data]).toEqual([status, undefined]);
+  });
+
+  it('takes 204 for undefined', async () => {
+    const { axios } = await setUp({ listener: (_, response) => response.writeHead(204).end() });
+    expect((await axios.get<unknown>('/a')).data).toBeUndefined();
+  });
+
+  it("honours a call's own validateStatus and responseType", async () => {
+    const { axios } = await setUp({ listener: failing(404) });
+    expect(await axios.get('/a', { validateStatus: () => true })).toMatchObject({ status: 404 });
+    const { data } = await axios.get<Buffer>('/a', { responseType: 'arraybuffer' });
+    expect(Buffer.isBuffer(data) && data.toString()).toBe('{"ok":true}');
+  });
+
+  it('the correlation id may come as x-request-id too; the configured header counts first', async () => {
+    const answering = (headers: Record<string, string>) => ({
+      listener: ((_, response) => void response.writeHead(422, headers).end('{}')) as RequestListener,
+    });
+    const only = await setUp({ ...answering({ 'x-request-id': 'r-1' }) });
+    expect(await errorOf(only.axios.get('/a'))).toMatchObject({ correlationId: 'r-1' });
+    const both = { 'x-request-id': 'r-1', 'x-correlation-id': 'c-1' };
+    const { axios } = await setUp({ ...answering(both) });
+    expect(await errorOf(axios.get('/a'))).toMatchObject({ correlationId: 'c-1' });
+  });
+});

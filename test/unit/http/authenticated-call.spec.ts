@@ -1,0 +1,100 @@
+import { describe, expect, it } from '@jest/globals';
+import { ServiceError, ServiceRequestError } from '../../../lib/errors/index.js';
+import { APP_TOKEN, BEARER, errorOf, setUp } from './setup.js';
+
+describe('the authenticated call', () => {
+  it('attaches the headers, sends JSON and reads JSON', async () => {
+    const { axios, arrived } = await setUp();
+    const { data, status } = await axios.post<unknown>('/customers/v1', { app_user_id: 'ü' });
+    expect({ data, status }).toEqual({ data: { ok: true }, status: 200 });
+    expect(arrived).toHaveLength(1);
+    expect(arrived[0]).toMatchObject({
+      method: 'POST',
+      url: '/customers/v1',
+      body: '{"app_user_id":"ü"}',
+      headers: {
+        authorization: `Bearer ${BEARER}`,
+        'service-app-token': APP_TOKEN,
+        'content-type': 'application/json',
+        accept: 'application/json',
+        'content-length': '20',
+      },
+    });
+  });
+
+  it('sends no body and no content type with a GET, and query parameters as axios does', async () => {
+    const { axios, arrived } = await setUp();
+    await axios.get('/a', { params: { q: 'a b', list: [1, 2] } });
+    expect(arrived[0]?.url).toBe('/a?q=a+b&list%5B%5D=1&list%5B%5D=2');
+    expect(arrived[0]?.headers['content-type']).toBeUndefined();
+  });
+
+  it.each(['GET', 'DELETE', 'OPTIONS', 'POST', 'PUT', 'PATCH', 'PROPFIND'])(
+    'frames the body of %s, so that it is not read as the next request',
+    async (method) => {
+      const smuggled = 'GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n';
+      const { axios, arrived } = await setUp();
+      for (const data of [smuggled, Buffer.from(smuggled)]) {
+        await axios.request({ url: '/framed', method, data });
+        await axios.get('/next');
+      }
+      expect(arrived.map(({ url }) => url)).toEqual(['/framed', '/next', '/framed', '/next']);
+      expect(arrived.filter(({ url }) => url === '/framed').map(({ body }) => body)).toEqual([
+        smuggled,
+        smuggled,
+      ]);
+    },
+  );
+
+  it('sends just the bytes of a view, a FormData and a Blob', async () => {
+    const { axios, arrived } = await setUp();
+    const memory = new Uint8Array(1_000).fill(65);
+    memory.set([97, 98, 99]);
+    await axios.post('/a', memory.subarray(0, 3));
+    await axios.post('/a', memory.slice(0, 3).buffer);
+    await axios.post('/a', new Blob(['abc'], { type: 'text/x' }));
+    const form = new FormData();
+    form.set('field', 'value');
+    await axios.post('/a', form);
+    expect(arrived.slice(0, 3).map(({ body }) => body)).toEqual(['abc', 'abc', 'abc']);
+    expect(arrived[3]).toMatchObject({
+      body: expect.stringMatching(/name="field"\r\n\r\nvalue/),
+      headers: { 'content-type': expect.stringMatching(/^multipart\/form-data; boundary=/) },
+    });
+  });
+
+  it('attaches headers that had to be waited for, and leaves the config as it was', async () => {
+    const { axios, arrived } = await setUp({ cold: async () => undefined });
+    const { config } = await axios.get('/a', { timeout: 1_000 });
+    expect(arrived[0]?.headers.authorization).toBe(`Bearer ${BEARER}`);
+    expect(config.timeout).toBe(1_000);
+  });
+
+  it.each([
+    [{ timeout: Infinity }],
+    [{ timeout: 2 ** 31 }],
+    [{ timeout: '500' }],
+    [{ timeout: -1 }],
+    [{ timeout: NaN }],
+    [{ signal: 'x' }],
+    [{ signal: {} }],
+    [{ method: 'GET / HTTP/1.1\r\nX: y' }],
+    [{ method: 'CONNECT' }],
+    [{ headers: { 'x y': 'z' } }],
+    [{ url: undefined }],
+    [{ url: 7 }],
+  ])('sends nothing with %j', async (config) => {
+    const { axios, arrived } = await setUp();
+    expect(await errorOf(axios.request({ url: '/a', ...config } as never))).toBeInstanceOf(
+      ServiceRequestError,
+    );
+    expect(arrived).toHaveLength(0);
+  });
+
+  it('refuses header values that no header can hold', async () => {
+    const { axios, arrived } = await setUp();
+    const error = await errorOf(axios.get('/a', { headers: { 'x-a': 'a\u20acb' } }));
+    expect(error).toBeInstanceOf(ServiceError);
+    expect(arrived).toHaveLength(0);
+  });
+});

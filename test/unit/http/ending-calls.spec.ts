@@ -1,0 +1,70 @@
+import { describe, expect, it } from '@jest/globals';
+import globalAxios, { CanceledError } from 'axios';
+import { EventEmitter, once } from 'node:events';
+import { ServiceConnectionError } from '../../../lib/errors/index.js';
+import { errorOf, setUp } from './setup.js';
+
+describe('a call that ends early', () => {
+  it("rejects with the caller's own reason when it aborts", async () => {
+    const reason = new Error('mine');
+    const controller = new AbortController();
+    const { axios } = await setUp({ listener: () => controller.abort(reason) });
+    await expect(axios.get('/a', { signal: controller.signal })).rejects.toBe(reason);
+    await expect(axios.get('/a', { signal: controller.signal })).rejects.toBe(reason);
+  });
+
+  it("takes axios's own cancel tokens, and shows nothing of axios then", async () => {
+    const { axios } = await setUp({ listener: () => undefined });
+    const source = globalAxios.CancelToken.source();
+    setImmediate(() => source.cancel('enough'));
+    const error = await errorOf(axios.get('/a', { cancelToken: source.token }));
+    expect(error).not.toHaveProperty('config');
+    expect(error).toMatchObject({ kind: 'closed' });
+    expect(new CanceledError('x').message).toBe('x');
+  });
+
+  it("leaves no listener on a host's cancel token", async () => {
+    const { axios } = await setUp({});
+    const { token } = globalAxios.CancelToken.source();
+    await axios.get('/a', { cancelToken: token });
+    expect((token as unknown as { _listeners?: unknown[] })._listeners ?? []).toHaveLength(0);
+  });
+
+  it('waits for calls in flight at shutdown, then ends them, and refuses new ones', async () => {
+    const arrivals = new EventEmitter();
+    const arrival = once(arrivals, 'arrival') as Promise<[() => void]>;
+    const { axios, inFlight } = await setUp({
+      listener: (_, response) => arrivals.emit('arrival', () => response.end('{}')),
+    });
+    const finishing = axios.get<unknown>('/a');
+    const [answer] = await arrival;
+    const drained = inFlight.drain();
+    expect(await errorOf(axios.get('/a'))).toMatchObject({ kind: 'closed' });
+    answer();
+    await drained;
+    expect((await finishing).data).toEqual({});
+    expect(inFlight.close()).toBe(0);
+  });
+
+  it('ends calls that outlast the shutdown', async () => {
+    const arrivals = new EventEmitter();
+    const arrival = once(arrivals, 'arrival');
+    const { axios, inFlight, agent } = await setUp({ listener: () => arrivals.emit('arrival') });
+    const hangs = errorOf(axios.get('/a'));
+    await arrival;
+    expect(inFlight.close()).toBe(1);
+    agent.destroy();
+    expect(await hangs).toMatchObject({ kind: 'closed', code: 'connection_closed' });
+  });
+
+  it('keeps ServiceConnectionError plain', () => {
+    const error = new ServiceConnectionError({ kind: 'dns', message: 'm' });
+    expect(JSON.parse(JSON.stringify(error))).toEqual({
+      name: 'ServiceConnectionError',
+      message: 'm',
+      code: 'connection_dns',
+      kind: 'dns',
+      outcomeUnknown: false,
+    });
+  });
+});

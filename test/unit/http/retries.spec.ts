@@ -1,0 +1,125 @@
+import { describe, expect, it } from '@jest/globals';
+import { type RequestListener } from 'node:http';
+import { exchange } from '../../../lib/exchange/exchange.js';
+import { ExchangeFault } from '../../../lib/exchange/exchange.types.js';
+import { RetryBudget } from '../../../lib/http/retry-budget.js';
+import { deadPort } from '../../helpers/loopback.js';
+import { BEARER, errorOf, failing, setUp } from './setup.js';
+
+describe('attempts of one call', () => {
+  it.each([400, 403, 404, 409, 422])('surfaces %d at once', async (status) => {
+    const { axios, arrived, renewals } = await setUp({ listener: failing(status, status) });
+    expect(await errorOf(axios.get('/a'))).toMatchObject({ status });
+    expect(arrived).toHaveLength(1);
+    expect(renewals).toHaveLength(0);
+  });
+
+  it.each([429, 500, 502, 503, 504])('retries a GET after %d, twice at most', async (status) => {
+    const once = await setUp({ listener: failing(status) });
+    expect((await once.axios.get<unknown>('/a')).data).toEqual({ ok: true });
+    const always = await setUp({ listener: failing(status, status, status, status) });
+    expect(await errorOf(always.axios.get('/a'))).toMatchObject({ status });
+    expect(always.arrived).toHaveLength(3);
+  });
+
+  it.each([500, 502, 503, 504])('surfaces %d of a POST, which may have been done', async (status) => {
+    const { axios, arrived } = await setUp({ listener: failing(status) });
+    expect(await errorOf(axios.post('/a', {}))).toMatchObject({ status });
+    expect(arrived).toHaveLength(1);
+  });
+
+  it('retries a POST after 429', async () => {
+    const { axios, arrived } = await setUp({ listener: failing(429) });
+    await axios.post('/a', {});
+    expect(arrived.map(({ body }) => body)).toEqual(['{}', '{}']);
+  });
+
+  it('surfaces a Retry-After that does not fit into the deadline, at once', async () => {
+    const { axios, arrived } = await setUp({
+      listener: (_, response) => response.writeHead(503, { 'retry-after': '3' }).end('{}'),
+    });
+    expect(await errorOf(axios.get('/a'))).toMatchObject({ status: 503, retryAfter: 3 });
+    expect(arrived).toHaveLength(1);
+  });
+
+  it('replays once with other headers after a 401, for any method', async () => {
+    const { axios, arrived, renewals } = await setUp({
+      listener: failing(401),
+      renewed: { Authorization: 'Bearer new' },
+    });
+    await axios.post('/a', {});
+    expect(arrived.map(({ headers }) => headers.authorization)).toEqual([`Bearer ${BEARER}`, 'Bearer new']);
+    expect(renewals[0]?.authorization).toBe(`Bearer ${BEARER}`);
+  });
+
+  it('surfaces a 401 after one replay, and at once where there are no other headers', async () => {
+    const replayed = await setUp({
+      listener: failing(401, 401, 401),
+      renewed: { Authorization: 'Bearer new' },
+    });
+    expect(await errorOf(replayed.axios.get('/a'))).toMatchObject({ status: 401 });
+    expect(replayed.arrived).toHaveLength(2);
+    const bound = await setUp({ listener: failing(401, 401) });
+    expect(await errorOf(bound.axios.get('/a'))).toMatchObject({ status: 401 });
+    expect(bound.arrived).toHaveLength(1);
+  });
+
+  it('retries a reset of a GET; a POST ends with outcomeUnknown and is counted once', async () => {
+    let calls = 0;
+    const listener: RequestListener = (request, response) => {
+      if (calls++ === 0) request.socket.destroy();
+      else response.end('{"ok":true}');
+    };
+    const get = await setUp({ listener });
+    expect((await get.axios.get<unknown>('/a')).data).toEqual({ ok: true });
+    calls = 0;
+    const post = await setUp({ listener });
+    expect(await errorOf(post.axios.post('/a', {}))).toMatchObject({ kind: 'reset', outcomeUnknown: true });
+    expect(post.arrived).toHaveLength(1);
+  });
+
+  it('retries a refused connection for any method, and says that nothing was done', async () => {
+    const attempts: string[] = [];
+    const { axios } = await setUp({
+      baseUrl: `http://127.0.0.1:${await deadPort()}`,
+      through: (request) => {
+        attempts.push(request.method);
+        return exchange(request);
+      },
+    });
+    expect(await errorOf(axios.post('/a', {}))).toMatchObject({ kind: 'refused', outcomeUnknown: false });
+    expect(attempts).toEqual(['POST', 'POST', 'POST']);
+  });
+
+  it('ends by the deadline of the call, all attempts together', async () => {
+    const { axios, arrived } = await setUp({ listener: () => undefined });
+    const startedAt = performance.now();
+    expect(await errorOf(axios.get('/a', { timeout: 100 }))).toMatchObject({ kind: 'timeout' });
+    expect(performance.now() - startedAt).toBeLessThan(1_000);
+    expect(arrived).toHaveLength(1);
+  });
+
+  it('stops retrying when the budget of the module is spent', async () => {
+    const budget = new RetryBudget();
+    while (budget.take(false) !== undefined);
+    const { axios, arrived } = await setUp({ listener: failing(503, 503), budget });
+    expect(await errorOf(axios.get('/a'))).toMatchObject({ status: 503 });
+    expect(arrived).toHaveLength(1);
+  });
+
+  it('a connection lost to the race with an idle time-out is taken up again, but not for ever', async () => {
+    let sent = 0;
+    const lost = async (): Promise<never> => {
+      sent += 1;
+      throw new ExchangeFault({
+        kind: 'reset',
+        phase: 'sent',
+        reusedSocket: true,
+        certificateRefused: false,
+      });
+    };
+    const { axios } = await setUp({ through: lost, retries: 2 });
+    expect(await errorOf(axios.get('/banks/v1'))).toMatchObject({ kind: 'reset' });
+    expect(sent).toBe(1 + 3 + 2);
+  });
+});

@@ -1,0 +1,120 @@
+import { afterEach } from '@jest/globals';
+import { Agent, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
+import { inspect } from 'node:util';
+import { Secret } from '../../../lib/config/secret.js';
+import { exchange } from '../../../lib/exchange/exchange.js';
+import { type Exchange } from '../../../lib/exchange/exchange.types.js';
+import { CallObserver } from '../../../lib/http/call-observer.js';
+import { CallRunner, type CallIdentity } from '../../../lib/http/call-runner.js';
+import { CallsInFlight } from '../../../lib/http/calls-in-flight.js';
+import { RetryBudget } from '../../../lib/http/retry-budget.js';
+import { createServiceAxios } from '../../../lib/http/service-axios.js';
+import { Telemetry } from '../../../lib/telemetry/telemetry.js';
+import { httpServer } from '../../helpers/loopback.js';
+
+export const APP_TOKEN = 'app-token-planted';
+export const BEARER = 'bearer-planted';
+
+const closing: (() => Promise<void> | void)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0)) await close();
+});
+
+/** Runs when the test is over. */
+export const afterwards = (close: () => Promise<void> | void): void => void closing.push(close);
+
+export interface Arrived {
+  method?: string;
+  url?: string;
+  headers: IncomingMessage['headers'];
+  body: string;
+}
+
+export interface Setup {
+  listener?: RequestListener;
+  baseUrl?: string;
+  renewed?: Record<string, string>;
+  retries?: number;
+  timeoutMs?: number;
+  through?: Exchange;
+  budget?: RetryBudget;
+  agent?: Agent;
+  identity?: CallIdentity;
+  /** No token yet: it has to be waited for. */
+  cold?: (wait: { signal?: AbortSignal; timeoutMs: number }) => Promise<void>;
+}
+
+/** The module's axios over a real server and a real exchange; what is above and beside it is made up. */
+export async function setUp(setup: Setup = {}) {
+  const arrived: Arrived[] = [];
+  const server = await httpServer((request, response) => {
+    void request.toArray().then((chunks: Buffer[]) => {
+      const { method, url, headers } = request;
+      arrived.push({ method, url, headers, body: Buffer.concat(chunks).toString() });
+      (setup.listener ?? ((_, answer: ServerResponse) => answer.end('{"ok":true}')))(request, response);
+    });
+  });
+  const agent = setup.agent ?? new Agent({ keepAlive: true });
+  closing.push(server.close, () => agent.destroy());
+  const baseUrl = setup.baseUrl ?? server.url;
+  const inFlight = new CallsInFlight();
+  const silent = { debug: () => undefined, warn: () => undefined };
+  const renewals: Readonly<Record<string, string>>[] = [];
+  const runner = new CallRunner({
+    exchange: setup.through ?? exchange,
+    agentFor: () => agent,
+    credentials: {
+      renewedHeaders: async (refused) => {
+        renewals.push({ ...refused });
+        return setup.renewed;
+      },
+    },
+    identity: setup.identity ?? { reloadAfterRefusal: async () => false },
+    budget: setup.budget ?? new RetryBudget(),
+    http: { retries: setup.retries ?? 2, maxResponseBytes: 10_000 } as never,
+    random: () => 0,
+    closed: inFlight.closed,
+  });
+  const headers = { Authorization: `Bearer ${BEARER}`, 'service-app-token': APP_TOKEN };
+  const axios = createServiceAxios({
+    rules: { baseUrl, origins: new Set([new URL(baseUrl).origin]) },
+    source: {
+      peekHeaders: () => (setup.cold ? undefined : headers),
+      headers: async (wait) => {
+        await setup.cold?.(wait);
+        return headers;
+      },
+    },
+    inFlight,
+    appTokenHeader: 'service-app-token',
+    timeoutMs: setup.timeoutMs ?? 2_000,
+    runner,
+    observer: new CallObserver(new Telemetry(), silent),
+    correlationIdHeader: 'x-correlation-id',
+    credentials: { authentication: 'mtls', certificate: () => undefined },
+    appToken: new Secret(APP_TOKEN),
+  });
+  return { axios, arrived, inFlight, renewals, server, agent };
+}
+
+/** Answers with these statuses, then with success. */
+export const failing = (...statuses: number[]): RequestListener => {
+  const left = [...statuses];
+  return (_, response) => {
+    const status = left.shift();
+    if (status === undefined) response.end('{"ok":true}');
+    else
+      response
+        .writeHead(status)
+        .end(JSON.stringify({ status: `S${status}`, message: `failed with ${status}` }));
+  };
+};
+
+export const errorOf = (promise: Promise<unknown>): Promise<unknown> =>
+  promise.then(
+    (value) => Promise.reject(new Error(`it did not fail: ${inspect(value)}`)),
+    (error: unknown) => error,
+  );
+
+/** All that a host could find in a value. */
+export const everything = (value: unknown): string => inspect(value, { depth: 20, showHidden: true });
