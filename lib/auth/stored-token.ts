@@ -1,5 +1,6 @@
-import { isAccessTokenText, LONGEST_LIFETIME_S, type TokenGrant } from './access-token.js';
+import { LONGEST_LIFETIME_S, type TokenGrant } from './access-token.js';
 import { isJsonObject, parseJson } from './json.js';
+import { expiryOf, judgeToken } from './jwt-claims.js';
 import { hardSkew } from './token-lifetime.js';
 
 /** By how much the clocks of two machines may differ, in milliseconds. */
@@ -26,15 +27,25 @@ export function writeEntry(
   return { value: JSON.stringify(entry), ttlMs: Math.floor(lifetimeS * 1000 - hardSkew(lifetimeS * 1000)) };
 }
 
-/** @returns undefined for what is corrupt, of another client or scope, or from the future */
+/**
+ * An entry passes the same checks as a token of the endpoint, and its token lives no longer than the token itself says:
+ * whoever can write to the store could give it another customer's token, or a longer life.
+ * @param now the wall clock, in milliseconds
+ * @returns undefined for what is corrupt, has ended, is from the future, or of another client, customer or scope
+ */
 export function readEntry(value: unknown, key: string, scope: string, now: number): TokenGrant | undefined {
   const entry = typeof value === 'string' ? parseJson(value) : undefined;
   if (!isJsonObject(entry) || entry.key !== key || entry.scope !== scope) return undefined;
-  const { accessToken, issuedAt, lifetimeS } = entry;
-  if (!isAccessTokenText(accessToken) || typeof issuedAt !== 'number' || !Number.isInteger(lifetimeS))
+  const { accessToken } = judgeToken(entry.accessToken, scope);
+  const { issuedAt, lifetimeS } = entry;
+  if (accessToken === undefined || typeof issuedAt !== 'number' || typeof lifetimeS !== 'number')
     return undefined;
-  const seconds = lifetimeS as number;
-  if (seconds <= 0 || seconds > LONGEST_LIFETIME_S || !(issuedAt <= now + CLOCK_TOLERANCE_MS))
-    return undefined;
-  return { accessToken, tokenType: 'bearer', scope, expiresIn: seconds, ageMs: Math.max(0, now - issuedAt) };
+  if (!Number.isInteger(lifetimeS) || lifetimeS > LONGEST_LIFETIME_S) return undefined;
+  if (!(issuedAt <= now + CLOCK_TOLERANCE_MS)) return undefined;
+  const ownLifetimeS = ((expiryOf(accessToken) ?? Infinity) - issuedAt) / 1000;
+  const seconds = Math.min(lifetimeS, Math.floor(ownLifetimeS));
+  const ageMs = Math.max(0, now - issuedAt);
+  return seconds * 1000 > ageMs
+    ? { accessToken, tokenType: 'bearer', scope, expiresIn: seconds, ageMs }
+    : undefined;
 }

@@ -1,8 +1,7 @@
 import { ServiceTokenError } from '../errors/index.js';
-import { isAccessTokenText, LONGEST_LIFETIME_S, type TokenGrant } from './access-token.js';
+import { LONGEST_LIFETIME_S, type TokenGrant } from './access-token.js';
 import { isJsonObject } from './json.js';
-import { isForScope } from './jwt-claims.js';
-import { customerIdOf } from './scope.js';
+import { judgeToken } from './jwt-claims.js';
 
 /**
  * Checks a successful answer of the token endpoint field by field (specification 2.2; RFC 6749, 5.1).
@@ -20,18 +19,15 @@ export function readTokenResponse(json: unknown, scope: string, status: number):
     });
   };
   if (!isJsonObject(json)) return refuse('the body is not a JSON object');
-  const { access_token: accessToken, token_type: tokenType, expires_in: expiresIn, scope: granted } = json;
+  const { access_token: token, token_type: tokenType, expires_in: expiresIn, scope: granted } = json;
 
-  if (!isAccessTokenText(accessToken))
-    return refuse('access_token is missing, too long or not visible ASCII');
   if (typeof tokenType !== 'string' || tokenType.toLowerCase() !== 'bearer')
     return refuse('token_type is not bearer');
   // A wider token would leave the backend, a narrower one would fail later and elsewhere.
   if (granted !== undefined && granted !== null && granted !== scope)
     return refuse('scope is not the one asked for');
-  if (!isForScope(accessToken, scope, customerIdOf(scope))) {
-    return refuse('the token itself names another scope or customer');
-  }
+  const { accessToken, fault } = judgeToken(token, scope);
+  if (fault !== undefined) return refuse(fault);
 
   const seconds = readLifetime(expiresIn);
   if (seconds === 'invalid') return refuse('expires_in is not a number of seconds');

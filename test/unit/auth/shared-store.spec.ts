@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { type TokenGrant, type TokenRequestContext } from '../../../lib/auth/access-token.js';
 import { SharedStore, type SharedStoreOptions } from '../../../lib/auth/shared-store.js';
 import { type TokenStore } from '../../../lib/config/token-store.js';
-import { FakeClock, FakeSource, settle } from './fakes.js';
+import { FakeClock, FakeSource, jwt, settle } from './fakes.js';
 
 /** A store in memory, by the same clock. */
 class MemoryStore implements TokenStore {
@@ -212,6 +212,34 @@ describe('an entry that is not to be trusted is ignored', () => {
     const other = process();
     expect((await other.fill()).ageMs).toBeUndefined();
     expect(other.source.requests).toHaveLength(1);
+  });
+
+  const customer = (claims: object): string => jwt({ customer_id: 'b', scope: 'customer.b', ...claims });
+
+  it.each<[string, string]>([
+    ["another customer's", customer({ customer_id: 'a', scope: 'customer.a' })],
+    ["another customer's, which names no scope", jwt({ customer_id: 'a' })],
+    ['the api token', jwt({ scope: 'api' })],
+    ['one of both scopes', jwt({ scope: ['api', 'customer.b'] })],
+    ['one that has ended by its own exp', customer({ exp: Date.UTC(2030, 0, 1) / 1000 })],
+  ])("that holds, for a customer, %s, as the endpoint's answers are", async (_name, accessToken) => {
+    const { store, process } = setUp();
+    await process().fill('customer.b');
+    for (const entry of store.entries.values()) entry.value = change({ accessToken })(entry.value);
+    const other = process();
+    expect((await other.fill('customer.b')).accessToken).toBe('token-1');
+    expect(other.source.requests).toHaveLength(1);
+  });
+
+  it('and a token lives no longer than it says itself, whatever the entry says', async () => {
+    const { clock, store, process } = setUp();
+    await process().fill('customer.b');
+    const accessToken = customer({ exp: clock.now() / 1000 + 100 });
+    for (const entry of store.entries.values()) entry.value = change({ accessToken })(entry.value);
+    await clock.advance(40_000);
+    const other = process();
+    expect(await other.request('customer.b')).toMatchObject({ accessToken, expiresIn: 100, ageMs: 40_000 });
+    expect(other.source.requests).toHaveLength(0);
   });
 });
 

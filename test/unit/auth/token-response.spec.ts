@@ -4,17 +4,13 @@ import { type TokenGrant } from '../../../lib/auth/access-token.js';
 import { parseJson } from '../../../lib/auth/json.js';
 import { readTokenResponse } from '../../../lib/auth/token-response.js';
 import { ServiceTokenError } from '../../../lib/errors/index.js';
+import { jwt } from './fakes.js';
 
 const SCOPE = 'customer.c1';
 const whole = { access_token: 'abc', token_type: 'bearer', expires_in: 600, scope: SCOPE };
 
 function read(json: unknown, scope = SCOPE): TokenGrant {
   return readTokenResponse(json, scope, 200);
-}
-
-function jwt(payload: unknown): string {
-  const part = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url');
-  return `${part({ alg: 'RS256' })}.${part(payload)}.c2ln`;
 }
 
 describe('readTokenResponse accepts', () => {
