@@ -24,7 +24,7 @@ export interface TokenCacheParts extends Pick<TokenEventsParts, 'telemetry' | 'w
 
 /** Puts endpoint, shared store and cache together; undefined where no OAuth credentials are configured. */
 export function createTokenCache(options: ResolvedOptions, parts: TokenCacheParts): TokenCache | undefined {
-  const { oauth, tokenStore, tokenCache, linkSdk, name } = options;
+  const { oauth, tokenStore, tokenCache, linkSdk, http, name } = options;
   const { tokenUrl } = options.addresses;
   if (!oauth || tokenUrl === undefined) return undefined;
   const { exchange, agent, identity, clock = systemClock, random, telemetry, warn } = parts;
@@ -39,6 +39,7 @@ export function createTokenCache(options: ResolvedOptions, parts: TokenCachePart
     refresh: oauth.refresh,
     maxEntries: tokenCache.maxEntries,
     customerReserveMs: linkSdk.minTokenLife * 1000,
+    customerRequests: http.maxSockets,
     clock,
     random,
     events: new TokenEvents({ module: name, telemetry, warn }),

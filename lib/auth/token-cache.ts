@@ -6,15 +6,17 @@ import { type AccessToken, type TokenGrant, type TokenSource } from './access-to
 import { CachedToken } from './cached-token.js';
 import { EndpointHold } from './endpoint-hold.js';
 import { RenewalSchedule } from './renewal-schedule.js';
+import { RequestLane } from './request-lane.js';
 import { API_SCOPE } from './scope.js';
 import { type TokenEvents } from './token-events.js';
-import { type ArrivedGrant, TokenRequest } from './token-request.js';
+import { AbandonedRequest, type ArrivedGrant, TokenRequest } from './token-request.js';
 import { type TokenSlot } from './token-slot.js';
 import { TokenSlots } from './token-slots.js';
 import { DEFAULT_WAIT_MS, type WaitOptions } from './waiting-callers.js';
 
-/** Customers whose tokens may be under way at a time, where the cache itself is smaller. */
+/** Customers whose tokens may be under way or waited for at a time, where the cache itself is smaller. */
 const LEAST_REQUESTS = 1_000;
+const CUSTOMER_REQUESTS = 50;
 
 export interface TokenCacheOptions {
   source: TokenSource;
@@ -23,6 +25,11 @@ export interface TokenCacheOptions {
   maxEntries: number;
   /** Milliseconds that a customer token must have left to be handed out; at most half of its lifetime counts. */
   customerReserveMs: number;
+  /**
+   * Requests for customer tokens that the source gets at a time, the others wait for their turn; the api token's never
+   * waits for them. Default 50.
+   */
+  customerRequests?: number;
   clock?: Clock;
   /** In [0, 1). Default Math.random. */
   random?: () => number;
@@ -49,6 +56,7 @@ export class TokenCache {
   readonly #hold: EndpointHold;
   readonly #slots: TokenSlots;
   readonly #requests = new Map<string, TokenRequest>();
+  readonly #customers: RequestLane;
   readonly #stop = new AbortController();
   /** With `scheduled`, of the api token. */
   readonly #schedule?: RenewalSchedule;
@@ -61,6 +69,7 @@ export class TokenCache {
     this.#random = options.random ?? Math.random;
     this.#hold = new EndpointHold(this.#clock);
     this.#slots = new TokenSlots(options.maxEntries);
+    this.#customers = new RequestLane(options.customerRequests ?? CUSTOMER_REQUESTS);
     if (options.refresh === 'scheduled') this.#schedule = this.#renewalSchedule(this.#slots.make(API_SCOPE));
     allowListeners(this.#stop.signal);
   }
@@ -161,6 +170,8 @@ export class TokenCache {
     if (this.#requests.has(scope)) return true;
     if (this.#stop.signal.aborted || this.#isFull(scope) || this.#hold.remainingMs > 0) return false;
     if (slot.postponedMs(this.#clock) > 0) return false;
+    // Callers that have no token go first.
+    if (this.#lane(scope)?.isFull) return false;
     this.#request(scope);
     return true;
   }
@@ -184,18 +195,28 @@ export class TokenCache {
       clock: this.#clock,
       random: this.#random,
       hold: this.#hold,
+      lane: this.#lane(scope),
       signal: this.#stop.signal,
     });
     this.#requests.set(scope, request);
+    this.#run(scope, request);
+    return request;
+  }
+
+  #run(scope: string, request: TokenRequest): void {
     const era = this.#era;
-    // Not in this tick: whoever asked joins first, and a look at the cache stays as quick as it is.
-    queueMicrotask(() => {
-      request.run().then(
+    // Not in this tick: whoever asked joins first, and a look at the cache stays as quick as it is. A promise, because
+    // a test's fake timers may have replaced queueMicrotask.
+    void Promise.resolve()
+      .then(() => request.run())
+      .then(
         (arrived) => this.#arrived(scope, request, arrived, era),
         (error: Error) => this.#failed(scope, request, error),
       );
-    });
-    return request;
+  }
+
+  #lane(scope: string): RequestLane | undefined {
+    return scope === API_SCOPE ? undefined : this.#customers;
   }
 
   /** Whether a token that another process got is of use here: neither the one to be replaced, nor due itself. */
@@ -241,6 +262,8 @@ export class TokenCache {
 
   #failed(scope: string, request: TokenRequest, error: Error): void {
     if (this.#stop.signal.aborted) return;
+    // Somebody came for it after the last one had left.
+    if (error instanceof AbandonedRequest && request.callers.size > 0) return this.#run(scope, request);
     this.#requests.delete(scope);
     this.#discard(scope, { again: true });
     request.callers.reject(error);

@@ -4,6 +4,7 @@ import { isProxyRefusal } from '../exchange/proxy-refusal.js';
 import { type AccessToken, type TokenGrant, type TokenSource } from './access-token.js';
 import { retryDelay } from './back-off.js';
 import { type EndpointHold } from './endpoint-hold.js';
+import { type RequestLane } from './request-lane.js';
 import { sleep, within } from './timing.js';
 import { type TokenEvents } from './token-events.js';
 import { WaitingCallers } from './waiting-callers.js';
@@ -27,6 +28,8 @@ export interface TokenRequestParts {
   clock: Clock;
   random: () => number;
   hold: EndpointHold;
+  /** Where requests of this kind wait for one another; the api token's has none. */
+  lane?: RequestLane;
   events?: TokenEvents;
   /** Ends it when the cache closes. */
   signal: AbortSignal;
@@ -38,6 +41,9 @@ export interface ArrivedGrant {
   requestedAt: number;
   attempt: number;
 }
+
+/** Nobody waits any more for a token whose request was not begun. */
+export class AbandonedRequest extends Error {}
 
 /**
  * One token on its way, shared by all who wait for it. While somebody waits it makes up to 3 attempts; a renewal that
@@ -60,10 +66,10 @@ export class TokenRequest {
     const { clock, random, hold, signal } = this.#parts;
     let budget = BUDGET_MS;
     for (let attempt = 1; ; attempt += 1) {
-      await this.#waitWhileHeld();
+      const leave = await this.#admission();
       const requestedAt = clock.monotonic();
       try {
-        return { grant: await this.#attempt(attempt, budget), requestedAt, attempt };
+        return { grant: await this.#attempt(attempt, budget).finally(leave), requestedAt, attempt };
       } catch (error) {
         if (signal.aborted) throw error;
         const pause = retryDelay(attempt, random());
@@ -98,6 +104,28 @@ export class TokenRequest {
         waiting: this.callers.size,
       });
       throw error;
+    }
+  }
+
+  /** Waits until the endpoint may be asked; returns what is to be called once it has answered. */
+  async #admission(): Promise<() => void> {
+    const { lane, hold } = this.#parts;
+    for (;;) {
+      await this.#waitWhileHeld();
+      if (!lane) return () => undefined;
+      const leave = await this.#place(lane);
+      if (hold.remainingMs === 0) return leave;
+      leave();
+    }
+  }
+
+  async #place(lane: RequestLane): Promise<() => void> {
+    const abandoned = new AbortController();
+    this.callers.onEmpty = () => abandoned.abort(new AbandonedRequest());
+    try {
+      return await lane.enter(abandoned.signal);
+    } finally {
+      this.callers.onEmpty = undefined;
     }
   }
 

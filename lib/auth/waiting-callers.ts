@@ -21,6 +21,8 @@ interface Waiting<T> {
 export class WaitingCallers<T> {
   readonly #clock: Clock;
   readonly #waiting = new Set<Waiting<T>>();
+  /** Called when the last one has left. */
+  onEmpty?: () => void;
   #anchor: NodeJS.Timeout | undefined;
 
   constructor(clock: Clock) {
@@ -39,6 +41,7 @@ export class WaitingCallers<T> {
         signal?.removeEventListener('abort', onAbort);
         this.#waiting.delete(waiting);
         this.#hold();
+        if (this.size === 0) this.onEmpty?.();
       };
       const waiting: Waiting<T> = {
         until: this.#clock.monotonic() + timeoutMs,

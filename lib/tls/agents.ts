@@ -7,11 +7,13 @@ import { PlainAgent } from './plain-agent.js';
 export class Agents {
   readonly #identity: ClientIdentity;
   readonly #plain: PlainAgent;
+  readonly #plainToken: PlainAgent;
   readonly #clock: Clock;
 
   constructor(identity: ClientIdentity, maxSockets: number, clock: Clock = systemClock) {
     this.#identity = identity;
     this.#plain = new PlainAgent(maxSockets);
+    this.#plainToken = new PlainAgent(maxSockets + 1);
     this.#clock = clock;
   }
 
@@ -24,7 +26,7 @@ export class Agents {
 
   /** For the token endpoint at this address. */
   token(address: string): Agent {
-    return address.startsWith('https:') ? this.#identity.tokenAgent : this.#plain;
+    return address.startsWith('https:') ? this.#identity.tokenAgent : this.#plainToken;
   }
 
   /**
@@ -32,6 +34,7 @@ export class Agents {
    * connection is left.
    */
   async close(graceMs = 0): Promise<void> {
-    await Promise.all([this.#plain.close(graceMs, this.#clock), this.#identity.close(graceMs)]);
+    const plain = [this.#plain, this.#plainToken].map((agent) => agent.close(graceMs, this.#clock));
+    await Promise.all([...plain, this.#identity.close(graceMs)]);
   }
 }

@@ -100,7 +100,9 @@ export class ClientIdentity {
     const { tls, clock, maxSockets, proxy, log } = settings;
     this.#settings = settings;
     this.#apiAgent = this.httpsAgent = new IdentityAgent(loaded.apiContext, { maxSockets, proxy });
-    this.#tokenAgent = this.tokenAgent = new IdentityAgent(loaded.tokenContext, { maxSockets, proxy });
+    // One more: customers' requests may fill `maxSockets`, and that for the api token must not wait for them.
+    const tokenSockets = { maxSockets: maxSockets + 1, proxy };
+    this.#tokenAgent = this.tokenAgent = new IdentityAgent(loaded.tokenContext, tokenSockets);
     this.#inUse = loaded;
     this.#expiry = new ExpiryWatch(clock, log);
     this.#fault = new ReloadFault(clock, log);

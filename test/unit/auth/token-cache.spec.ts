@@ -595,15 +595,124 @@ describe('customers', () => {
     }
   });
 
-  it('those under way are bounded too, and api is not held up by them', async () => {
+  it('those that wait are bounded too', async () => {
     const { cache, source } = setUp({ maxEntries: 10 });
     const begun = Array.from({ length: 1_000 }, (_, n) => cache.get(`customer.${n}`));
     await expect(cache.get('customer.more')).rejects.toMatchObject({ code: 'token_unavailable' });
+    for (let answered = 0; answered < 1_000; answered += 1) {
+      await settle();
+      source.requests[answered].grant(3600);
+    }
+    await Promise.all(begun);
+  });
+});
+
+describe("the lane of customers' requests", () => {
+  const scopes = ({ requests }: FakeSource): string[] => requests.map(({ scope }) => scope);
+
+  it('lets so many go at a time, in their order, and the api token past them', async () => {
+    const { cache, source } = setUp({ customerRequests: 2 });
+    const customers = Array.from({ length: 5 }, (_, n) => cache.get(`customer.${n}`));
     const api = cache.get('api');
     await settle();
-    expect(source.requests).toHaveLength(1_001);
+    expect(scopes(source)).toEqual(['api', 'customer.0', 'customer.1']);
+    source.requests[2].grant(3600);
+    await settle();
+    source.requests[1].fail(refusal('token_refused', 403));
+    await settle();
+    expect(scopes(source).slice(3)).toEqual(['customer.2', 'customer.3']);
     source.requests.forEach((request) => request.grant(3600));
-    await Promise.all([...begun, api]);
+    await settle();
+    source.last.grant(3600);
+    expect(await outcomes([...customers, api])).toEqual([
+      'token_refused',
+      'token-3',
+      'token-4',
+      'token-5',
+      'token-6',
+      'token-1',
+    ]);
+  });
+
+  it('a caller in it keeps its deadline and its abort; what nobody waits for is not asked', async () => {
+    const { cache, source, clock } = setUp({ customerRequests: 1 });
+    const first = cache.get('customer.0');
+    const controller = new AbortController();
+    const late = outcomes([cache.get('customer.late', { timeoutMs: 100 })]);
+    const aborted = cache.get('customer.aborted', { signal: controller.signal });
+    const patient = cache.get('customer.patient');
+    await settle();
+    const reason = new Error('changed my mind');
+    controller.abort(reason);
+    await expect(aborted).rejects.toBe(reason);
+    await clock.advance(100);
+    expect(await late).toEqual(['connection_timeout']);
+    source.last.grant(3600);
+    await settle();
+    expect(scopes(source)).toEqual(['customer.0', 'customer.patient']);
+    source.last.grant(3600);
+    await Promise.all([first, patient]);
+    expect(clock.timers).toBe(0);
+  });
+
+  it('a caller that comes just after the last one has left gets its token', async () => {
+    const { cache, source } = setUp({ customerRequests: 1 });
+    const first = cache.get('customer.0');
+    const controller = new AbortController();
+    const leaves = cache.get('customer.1', { signal: controller.signal });
+    await settle();
+    controller.abort(new Error('gone'));
+    const comes = cache.get('customer.1');
+    await expect(leaves).rejects.toThrow('gone');
+    source.last.grant(3600);
+    await settle();
+    source.last.grant(3600);
+    expect(scopes(source)).toEqual(['customer.0', 'customer.1']);
+    expect(await outcomes([first, comes])).toEqual(['token-1', 'token-2']);
+  });
+
+  it('a renewal in the background does not stand in it: those without a token go first', async () => {
+    const { cache, source, clock } = setUp({ customerRequests: 1, customerReserveMs: 0 });
+    const old = cache.get('customer.old');
+    await settle();
+    source.last.grant(60);
+    await old;
+    await clock.advance(45_000);
+    const other = cache.get('customer.other');
+    await settle();
+    expect(cache.peek('customer.old')?.accessToken).toBe('token-1');
+    source.last.grant(3600);
+    await other;
+    expect(scopes(source)).toEqual(['customer.old', 'customer.other']);
+    expect(cache.peek('customer.old')?.accessToken).toBe('token-1');
+    await settle();
+    expect(scopes(source)).toEqual(['customer.old', 'customer.other', 'customer.old']);
+    cache.close();
+  });
+
+  it('a 429 holds those in it too, and tells the hasty ones at once', async () => {
+    const { cache, source, clock } = setUp({ customerRequests: 1 });
+    const patient = cache.get('customer.0', { timeoutMs: 60_000 });
+    const hasty = outcomes([cache.get('customer.1', { timeoutMs: 5_000 })]);
+    await settle();
+    source.last.fail(refusal('token_rate_limited', 429, 20));
+    await settle();
+    expect(await hasty).toEqual(['token_rate_limited']);
+    expect(source.requests).toHaveLength(1);
+    await clock.advance(20_000);
+    source.last.grant(3600);
+    await patient;
+    expect(scopes(source)).toEqual(['customer.0', 'customer.0']);
+  });
+
+  it('closing rejects those in it, and none of them is asked for afterwards', async () => {
+    const { cache, source, clock } = setUp({ customerRequests: 1 });
+    const both = outcomes([cache.get('customer.0'), cache.get('customer.1')]);
+    await settle();
+    cache.close();
+    expect(await both).toEqual(['connection_closed', 'connection_closed']);
+    await settle();
+    expect([source.requests.length, clock.timers]).toEqual([1, 0]);
   });
 });
 
