@@ -2,7 +2,7 @@ import { X509Certificate } from 'node:crypto';
 import { type ConfigurationFault } from '../errors/index.js';
 import { type ForeignFormat, foreignBlock, foreignBytes, type Purpose } from './foreign-format.js';
 import { fault, nameOf, pathOf, type ReadInput } from './input.js';
-import { readPemText, type PemBlock } from './pem-text.js';
+import { MOST_BLOCKS, readPemText, type PemBlock } from './pem-text.js';
 
 export interface ParsedCertificate {
   x509: X509Certificate;
@@ -32,6 +32,7 @@ export function readContents(input: ReadInput, purpose: Purpose): PemContents {
   const file = pathOf(input, '<file>');
   const text = readPemText(input.content.bytes());
   if (text.truncated) contents.faults.push(fault(input, truncated(input)));
+  if (text.tooMany) contents.faults.push(fault(input, tooMany(input)));
   if (text.binary) {
     const format = foreignBytes(text.binary, purpose, file);
     if (format) contents.foreign.push(format);
@@ -65,6 +66,10 @@ function truncated(input: ReadInput): string {
   return input.path === undefined
     ? `${message} In a .env file, put it in quotes or write \\n for the line breaks.`
     : message;
+}
+
+function tooMany(input: ReadInput): string {
+  return `${nameOf(input)} holds more than ${MOST_BLOCKS} PEM blocks: that is not what belongs there. Check the path.`;
 }
 
 function notPem(input: ReadInput, purpose: Purpose, bytes: Buffer): string {

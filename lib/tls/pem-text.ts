@@ -8,14 +8,21 @@ export interface PemText {
   blocks: PemBlock[];
   /** A block begins and does not end, or the other way round. */
   truncated: boolean;
+  /** There are more than {@link MOST_BLOCKS}; `blocks` is empty then. */
+  tooMany?: boolean;
   /** What the bytes decoded to where they are no PEM at all: the DER of something, perhaps. */
   binary?: Buffer;
 }
 
 // Labels that RFC 7468, 3 does not know are found too: what is under them must not go unseen.
-const BLOCK = /-----BEGIN ([^-\n]+)-----([^]*?)-----END \1-----/g;
-/** A boundary, or what is left of one. */
-const BOUNDARY = /-{3,}(BEGIN|END)\b/gi;
+const BOUNDARY = /-----(BEGIN|END) ([^-\n]+)-----/g;
+/**
+ * A boundary, or what is left of one. Neither pattern goes over the same text twice: one that looks for the block's end,
+ * or for any number of dashes, takes minutes for a file of 1 MiB.
+ */
+const REMNANT = /---(BEGIN|END)\b/gi;
+/** More than any bundle of public roots has. */
+export const MOST_BLOCKS = 1_000;
 // RFC 1421, 4.6: the headers of a traditionally encrypted key.
 const HEADER_LINE = /^[A-Za-z-]+: .*$/;
 
@@ -47,11 +54,18 @@ function decodeBase64(text: string): Buffer | undefined {
 
 function splitBlocks(text: string): PemText {
   const unescaped = text.replace(/\\r\\n|\\n|\\r/g, '\n').replace(/\r\n?/g, '\n');
-  const blocks = [...unescaped.matchAll(BLOCK)].map(([, label, body]) => ({
-    label,
-    pem: rebuild(label, body),
-  }));
-  const boundaries = unescaped.match(BOUNDARY)?.length ?? 0;
+  const blocks: PemBlock[] = [];
+  let open: { label: string; from: number } | undefined;
+  for (const { 0: line, 1: edge, 2: label, index } of unescaped.matchAll(BOUNDARY)) {
+    if (edge === 'BEGIN') {
+      open = { label, from: index + line.length };
+      continue;
+    }
+    if (open?.label === label) blocks.push({ label, pem: rebuild(label, unescaped.slice(open.from, index)) });
+    open = undefined;
+    if (blocks.length > MOST_BLOCKS) return { blocks: [], truncated: false, tooMany: true };
+  }
+  const boundaries = unescaped.match(REMNANT)?.length ?? 0;
   return { blocks, truncated: boundaries !== 2 * blocks.length || blocks.length === 0 };
 }
 
