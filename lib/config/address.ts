@@ -19,6 +19,12 @@ export function normalizeAddress(value: string): string {
   return url.origin + url.pathname.replace(/\/+$/, '');
 }
 
+/** The host of an address where it is one of the names that never lead to a service (RFC 2606, RFC 6761). */
+export function reservedHost(value: unknown): string | undefined {
+  const host = typeof value === 'string' ? parseUrl(value)?.hostname : undefined;
+  return host && /(^|\.)(example(\.(com|net|org))?|invalid|test)$/.test(host) ? host : undefined;
+}
+
 export function parseUrl(value: string): URL | undefined {
   return URL.canParse(value) ? new URL(value) : undefined;
 }

@@ -79,3 +79,10 @@ export interface ServiceOptionsFactory {
 
 /** Every option there is, with its variable and default. */
 export const OPTIONS: readonly OptionEntry[] = optionsOf(ServiceModuleOptions);
+
+/** The value at an option's path. */
+export function valueOf(options: ServiceModuleOptions, option: string): unknown {
+  return option
+    .split('.')
+    .reduce<unknown>((value, key) => (value as Record<string, unknown> | null | undefined)?.[key], options);
+}

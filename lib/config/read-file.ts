@@ -1,8 +1,21 @@
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
+import { isAbsolute, resolve } from 'node:path';
+import { Secret, type SecretValue } from './secret.js';
 
 /** Bytes; a secret has some hundred, a PEM file a few thousand, and a bundle of all public roots some 200,000. */
 const MOST_BYTES = 1024 * 1024;
+
+const UNREADABLE: Readonly<Record<string, string>> = {
+  ENOENT: 'does not exist (ENOENT). Check the path, and that the file is mounted into this process.',
+  EACCES: 'cannot be read (EACCES). Give the user this process runs as the right to read it.',
+  EPERM: 'cannot be read (EPERM). Give the user this process runs as the right to read it.',
+  EISDIR: 'is a directory. Name the file inside it.',
+  ENOTDIR: 'does not exist (ENOTDIR): a part of its path is a file, not a directory.',
+  ELOOP: 'cannot be read (ELOOP): its symbolic links lead in a circle.',
+  ERR_NOT_A_FILE: 'is a pipe or a device. Name a regular file.',
+  ERR_FILE_TOO_LARGE: 'has more than 1 MiB: no secret and no certificate has. Check the path.',
+};
 
 /**
  * Reads a file of at most 1 MiB.
@@ -19,6 +32,25 @@ export async function readRegularFile(path: string): Promise<Buffer> {
   const bytes = Buffer.concat(chunks);
   if (bytes.length > MOST_BYTES) throw codedError('too large', 'ERR_FILE_TOO_LARGE');
   return bytes;
+}
+
+/** Why {@link readRegularFile} failed, and what to do: "the file /run/secrets/x does not exist (ENOENT). ...". */
+export function whyUnreadable(path: string, error: unknown): string {
+  const code = (error as NodeJS.ErrnoException).code ?? 'unknown reason';
+  const why = UNREADABLE[code] ?? `cannot be read (${code}).`;
+  return `the file ${path} ${why}${code === 'ENOENT' ? whereSought(path) : ''}`;
+}
+
+/** A secret's text; from a file without the one newline that editors and `echo` put at its end. */
+export async function readSecret(value: SecretValue): Promise<Secret> {
+  if (typeof value === 'string') return new Secret(value);
+  const text = (await readRegularFile(value.file)).toString('utf8');
+  return new Secret(text.replace(/\r?\n$/, ''));
+}
+
+function whereSought(path: string): string {
+  if (path.startsWith('~')) return ' ~ is not expanded here: write the home directory out.';
+  return isAbsolute(path) ? '' : ` It was looked for at ${resolve(path)}.`;
 }
 
 function codedError(message: string, code: string): Error {

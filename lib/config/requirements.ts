@@ -1,75 +1,85 @@
 import { type ConfigurationFault } from '../errors/index.js';
-import { type ServiceAuthentication, type ServiceEnvironment, type ServiceModuleOptions } from './options.js';
+import {
+  type ServiceAuthentication,
+  type ServiceEnvironment,
+  type ServiceModuleOptions,
+  valueOf,
+} from './options.js';
 
+/** What is undefined here is not known, as its option is malformed: nothing that depends on it is a fault. */
 export interface Mode {
-  environment: ServiceEnvironment;
-  authentication: ServiceAuthentication;
-  hasCertificate: boolean;
-  hasOAuth: boolean;
+  environment?: ServiceEnvironment;
+  authentication?: ServiceAuthentication;
+  hasCertificate?: boolean;
+  wantsOAuth: boolean;
 }
 
-/** The mode that the options name, with its defaults. */
-export function modeOf(options: ServiceModuleOptions): Mode {
-  const environment = options.environment === 'production' ? 'production' : 'sandbox';
-  const tls = options.tls;
-  return {
+const SANDBOX_ONLY =
+  "'app-token' is for the sandbox only (specification 5.2.6); in production use 'mtls' or 'oauth'.";
+
+/** The mode that the options name, with its defaults. What is malformed was meant, and still asks for the rest. */
+export function modeOf(
+  options: ServiceModuleOptions,
+  broken: ReadonlySet<string>,
+): { mode: Mode; faults: ConfigurationFault[] } {
+  const { tls } = options;
+  const isMeant = (option: string): boolean =>
+    broken.has(option) || (valueOf(options, option) ?? undefined) !== undefined;
+  const environment = broken.has('environment') ? undefined : (options.environment ?? 'sandbox');
+  const byDefault = environment && (environment === 'production' ? 'mtls' : 'app-token');
+  const named = broken.has('authentication') ? undefined : (options.authentication ?? byDefault);
+  const contradiction = environment === 'production' && named === 'app-token';
+  const authentication = contradiction ? undefined : named;
+  const mode = {
     environment,
-    authentication: options.authentication ?? (environment === 'production' ? 'mtls' : 'app-token'),
-    hasCertificate:
-      typeof tls === 'function' || tls?.certificate !== undefined || tls?.privateKey !== undefined,
-    hasOAuth: options.oauth?.clientId !== undefined || options.oauth?.clientSecret !== undefined,
+    authentication,
+    hasCertificate: broken.has('tls')
+      ? undefined
+      : typeof tls === 'function' || isMeant('tls.certificate') || isMeant('tls.privateKey'),
+    wantsOAuth: authentication === 'oauth' || isMeant('oauth.clientId') || isMeant('oauth.clientSecret'),
   };
+  return { mode, faults: contradiction ? [{ option: 'authentication', message: SANDBOX_ONLY }] : [] };
 }
 
 /** What the options need of each other: specification 5.1, 5.2 and 5.3. */
 export function missingRequirements(options: ServiceModuleOptions, mode: Mode): ConfigurationFault[] {
-  const { authentication, environment } = mode;
+  const { authentication, hasCertificate, wantsOAuth } = mode;
+  const { appToken, oauth, linkSdk } = options;
+  const sendsAppToken = authentication === 'mtls' || authentication === 'app-token';
   const faults: ConfigurationFault[] = [];
-  const need = (met: unknown, option: string, message: string): void => {
-    if (!met) faults.push({ option, message });
+  const refuseIf = (condition: unknown, option: string, message: string): void => {
+    if (condition) faults.push({ option, message });
   };
-  const wantsOAuth = authentication === 'oauth' || mode.hasOAuth;
-
-  need(
-    environment !== 'production' || authentication !== 'app-token',
-    'authentication',
-    "'app-token' is for the sandbox only (specification 5.2.6); in production use 'mtls' or 'oauth'.",
-  );
-  need(
-    authentication !== 'mtls' || mode.hasCertificate,
+  refuseIf(
+    authentication === 'mtls' && hasCertificate === false,
     'tls.certificate',
     "is missing: 'mtls' needs the application certificate and its private key (portal: Authentication, generate certificate).",
   );
-  need(
-    authentication === 'oauth' || options.appToken !== undefined,
+  refuseIf(
+    sendsAppToken && appToken === undefined,
     'appToken',
     `is missing: '${authentication}' sends it with every call (specification 5.2.5, 5.2.6).`,
   );
-  need(
-    !wantsOAuth || options.oauth?.clientId !== undefined,
-    'oauth.clientId',
-    oauthMissing('the application id'),
-  );
-  need(
-    !wantsOAuth || options.oauth?.clientSecret !== undefined,
+  refuseIf(wantsOAuth && oauth?.clientId === undefined, 'oauth.clientId', oauthMissing('the application id'));
+  refuseIf(
+    wantsOAuth && oauth?.clientSecret === undefined,
     'oauth.clientSecret',
     oauthMissing("the application's client secret"),
   );
-  need(
-    !options.oauth?.mtls || mode.hasCertificate,
+  // Where calls send the app token or the certificate anyway, their absence was reported above.
+  refuseIf(
+    oauth?.mtls === true && authentication !== 'mtls' && hasCertificate === false,
     'oauth.mtls',
     'needs a client certificate: set tls.certificate and tls.privateKey.',
   );
-  need(
-    !options.sendAppTokenWithBearer || options.appToken !== undefined,
-    'sendAppTokenWithBearer',
-    'needs the app token: set appToken.',
-  );
-  need(
-    !options.linkSdk?.includeAppToken || options.appToken !== undefined,
-    'linkSdk.includeAppToken',
-    'needs the app token: set appToken.',
-  );
+  for (const option of ['sendAppTokenWithBearer', 'linkSdk.includeAppToken']) {
+    const isSet = option === 'sendAppTokenWithBearer' ? options[option] : linkSdk?.includeAppToken;
+    refuseIf(
+      isSet === true && !sendsAppToken && appToken === undefined,
+      option,
+      'needs the app token: set appToken.',
+    );
+  }
   return faults;
 }
 

@@ -1,8 +1,9 @@
 import { type ConfigurationFault } from '../errors/index.js';
 import { chooseAddresses } from './addresses.js';
 import { optionsOf, withDefaults } from './option.js';
-import { ServiceModuleOptions } from './options.js';
-import { readSecret, readSecretOrFault } from './read-secret.js';
+import { ServiceModuleOptions, valueOf } from './options.js';
+import { isPlaceholder } from './placeholder.js';
+import { readSecret, whyUnreadable } from './read-file.js';
 import { missingRequirements, modeOf } from './requirements.js';
 import {
   type HttpSettings,
@@ -11,12 +12,14 @@ import {
   type TlsInputs,
   type TlsSettings,
 } from './resolved-options.js';
-import { Secret } from './secret.js';
+import { Secret, type SecretValue } from './secret.js';
 import { TlsIdentityPems } from './tls.options.js';
-import { validateOptions } from './validate-options.js';
+import { FILL_IN, validateOptions } from './validate-options.js';
 import { variableOf } from './variables.js';
 
 const PRINTABLE_ASCII = /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/;
+const UNSENDABLE =
+  'cannot be sent in a header: it has a line break, another control character, or is not ASCII.';
 
 export interface Resolution {
   /** Absent where there are faults. */
@@ -24,29 +27,34 @@ export interface Resolution {
   /** Always there, so that the faults of certificates can be reported together with the others. */
   tls: TlsSettings;
   faults: ConfigurationFault[];
+  /** What is usable, and very likely not meant. */
+  warnings: ConfigurationFault[];
 }
 
 /** Merged options -> what the module works with: defaults set, secrets read and wrapped, every fault collected. */
 export async function resolveOptions(merged: ServiceModuleOptions, name?: string): Promise<Resolution> {
-  const malformed = validateOptions(merged);
-  const broken = new Set(malformed.map(({ option }) => option));
-  const usable = without(merged, broken);
-  // What is there but malformed was meant: it still asks for what belongs to it.
-  const { hasOAuth, hasCertificate } = modeOf(merged);
-  const mode = { ...modeOf(usable), hasOAuth, hasCertificate };
-  const wantsOAuth = mode.authentication === 'oauth' || mode.hasOAuth;
-  const chosen = chooseAddresses({ ...mode, needsToken: wantsOAuth, urls: usable.urls ?? {} });
-  const appToken = await readAppToken(usable);
-  const secret = await checkClientSecret(usable);
+  const { faults: malformed, broken } = validateOptions(merged);
+  const { mode, faults: contradictions } = modeOf(merged, broken);
+  const chosen = chooseAddresses(mode, merged.urls ?? {});
+  const missing = [...missingRequirements(merged, mode), ...chosen.faults];
+  const options = withDefaults(ServiceModuleOptions, without(merged, broken));
+  const appToken = await checkedSecret(options.appToken, 'appToken');
+  const clientSecret = await checkedSecret(options.oauth?.clientSecret, 'oauth.clientSecret');
+  const tls = tlsSettings(options, name);
+  const located = (fault: ConfigurationFault): ConfigurationFault => ({
+    ...fault,
+    variable: variableOf(fault.option, name, valueOf(merged, fault.option)),
+  });
   const faults = [
     ...malformed,
-    ...[...missingRequirements(usable, mode), ...chosen.faults].filter(({ option }) => !broken.has(option)),
+    ...contradictions,
+    // A malformed value is reported once, for its form, and not as missing too.
+    ...missing.filter(({ option }) => !broken.has(option) && !broken.has(option.split('.')[0])),
     ...appToken.faults,
-    ...secret,
-  ].map((fault) => ({ ...fault, variable: fault.variable ?? variableOf(fault.option, name) }));
-  const options = withDefaults(ServiceModuleOptions, usable);
-  const tls = tlsSettings(options, name);
-  if (faults.length > 0 || !chosen.addresses) return { tls, faults };
+    ...clientSecret.faults,
+  ].map(located);
+  const warnings = chosen.warnings.map(located);
+  if (faults.length > 0 || !chosen.addresses) return { tls, faults, warnings };
   const { urls: _, ...rest } = options;
   const resolved = {
     ...rest,
@@ -54,14 +62,13 @@ export async function resolveOptions(merged: ServiceModuleOptions, name?: string
     authentication: mode.authentication,
     addresses: chosen.addresses,
     appToken: appToken.secret,
-    oauth: wantsOAuth ? oauthSettings(options) : undefined,
+    oauth: mode.wantsOAuth ? oauthSettings(options) : undefined,
     tls,
     http: httpSettings(options),
   };
-  return { tls, faults, options: resolved as ResolvedOptions };
+  return { tls, faults, warnings, options: resolved as ResolvedOptions };
 }
 
-/** A malformed value is reported once, for its form; it must not lead to a second report that it is missing. */
 function without(options: ServiceModuleOptions, broken: ReadonlySet<string>): ServiceModuleOptions {
   const entries = Object.entries(options).flatMap(([key, value]: [string, unknown]): [string, unknown][] => {
     if (broken.has(key)) return [];
@@ -73,21 +80,23 @@ function without(options: ServiceModuleOptions, broken: ReadonlySet<string>): Se
   return Object.fromEntries(entries);
 }
 
-async function readAppToken(
-  options: ServiceModuleOptions,
+/** Reads a secret at start-up: a file that cannot be read, is empty or holds a placeholder is a fault. */
+async function checkedSecret(
+  value: SecretValue | (() => unknown) | undefined,
+  option: string,
 ): Promise<{ secret?: Secret; faults: ConfigurationFault[] }> {
-  if (options.appToken === undefined) return { faults: [] };
-  const read = await readSecretOrFault(options.appToken, 'appToken');
-  if (!read.secret || PRINTABLE_ASCII.test(read.secret.reveal())) return read;
-  const message =
-    'cannot be sent in a header: it has a line break, another control character, or is not ASCII.';
-  return { faults: [{ option: 'appToken', message }] };
-}
-
-async function checkClientSecret({ oauth }: ServiceModuleOptions): Promise<ConfigurationFault[]> {
-  const secret = oauth?.clientSecret;
-  if (secret === undefined || typeof secret === 'function') return [];
-  return (await readSecretOrFault(secret, 'oauth.clientSecret')).faults;
+  if (value === undefined || typeof value === 'function') return { faults: [] };
+  const path = typeof value === 'string' ? '' : value.file;
+  const fault = (message: string) => ({ faults: [{ option, message }] });
+  try {
+    const secret = await readSecret(value);
+    const text = secret.reveal();
+    if (text.trim() === '') return fault(`the file ${path} is empty.`);
+    if (isPlaceholder(text)) return fault(`the file ${path} still holds a placeholder; ${FILL_IN}`);
+    return option === 'appToken' && !PRINTABLE_ASCII.test(text) ? fault(UNSENDABLE) : { secret, faults: [] };
+  } catch (error) {
+    return fault(whyUnreadable(path, error));
+  }
 }
 
 function oauthSettings({ oauth }: ServiceModuleOptions): OAuthSettings {

@@ -1,7 +1,7 @@
 import { HttpService } from '@nestjs/axios';
 import { Logger } from '@nestjs/common';
 import { type ServiceAuthService } from '../auth/index.js';
-import { moduleLabel } from '../config/module-label.js';
+import { moduleLabel } from '../config/variables.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { exchange } from '../exchange/exchange.js';
 import { type Telemetry } from '../telemetry/telemetry.js';

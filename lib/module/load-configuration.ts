@@ -1,10 +1,15 @@
 import { Logger } from '@nestjs/common';
 import { systemClock } from '../config/clock.js';
 import { mergeOptions } from '../config/merge-options.js';
-import { moduleLabel } from '../config/module-label.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { resolveOptions, type Resolution } from '../config/resolve-options.js';
-import { readVariables } from '../config/variables.js';
+import {
+  misspeltVariables,
+  moduleLabel,
+  nameFault,
+  readVariables,
+  variablePrefix,
+} from '../config/variables.js';
 import {
   ServiceCertificateError,
   ServiceConfigurationError,
@@ -30,12 +35,22 @@ export async function loadConfiguration(
   { name }: ModuleName,
   config: HostConfig,
 ): Promise<LoadedConfiguration> {
+  const refused = name === undefined ? undefined : nameFault(name);
+  if (refused) throw new ServiceConfigurationError([{ option: 'name', message: refused }]);
   const variables = readVariables((variable) => config.get(variable), name);
   const loaded = name === undefined ? config.get('service') : undefined;
   const fallback = typeof loaded === 'object' && loaded !== null ? loaded : undefined;
   const merged = mergeOptions(given.value, fallback, variables.options);
   const resolution = await resolveOptions(merged, name);
   const logger = new Logger(moduleLabel(name));
+  const set = Object.keys(process.env).filter((variable) => process.env[variable]);
+  const misspelt = misspeltVariables(set, name);
+  for (const [variable, meant] of misspelt) {
+    logger.warn(`${variable} is set, and nothing reads it. If ${meant} is meant, correct its name.`);
+  }
+  for (const { option, variable, message } of resolution.warnings) {
+    logger.warn(`${option}${variable ? ` (${variable})` : ''}: ${message}`);
+  }
   const opened = await ClientIdentity.open({
     tls: resolution.tls,
     maxSockets: resolution.options?.http.maxSockets ?? 1,
@@ -52,8 +67,14 @@ export async function loadConfiguration(
   const options = [...variables.faults, ...resolution.faults.filter(({ option }) => !ambiguous.has(option))];
   if (options.length + certificates.length > 0 || !resolution.options || !opened.identity) {
     await opened.identity?.close();
-    const nothingSet = Object.keys(variables.options).length === 0 && Object.keys(given.value).length === 0;
-    throw faultsError(options, certificates, opened.certificate, heading(config.imported, nothingSet));
+    if (options.length === 0) {
+      throw new ServiceCertificateError(certificates, { certificate: opened.certificate });
+    }
+    const nothingSet = Object.keys(merged).length === 0 && misspelt.size === 0;
+    throw new ServiceConfigurationError(
+      [...options.map((fault) => withMisspelling(fault, misspelt)), ...certificates],
+      heading(name, config.imported, nothingSet),
+    );
   }
   if (resolution.options.addresses.deprecated) {
     logger.log(
@@ -64,15 +85,25 @@ export async function loadConfiguration(
 }
 
 /** The usual causes behind a configuration of which much is missing. */
-function heading(configImported: boolean, nothingSet: boolean): string | undefined {
-  const found = nothingSet ? 'ServiceModule found no SERVICE_* variable at all' : undefined;
+function heading(name: string | undefined, configImported: boolean, nothingSet: boolean): string {
+  const found = nothingSet
+    ? `${moduleLabel(name)} found no ${variablePrefix(name)}* variable of its own`
+    : `The configuration of ${moduleLabel(name)} is not usable`;
   if (!configImported) {
-    return (
-      `${found ?? 'The configuration of ServiceModule is not usable'}; the application does not import ConfigModule, ` +
-      'so .env files are not read (import ConfigModule.forRoot())'
-    );
+    return `${found}; the application does not import ConfigModule, so .env files are not read (import ConfigModule.forRoot())`;
   }
-  return found && `${found} (is the .env that ConfigModule.forRoot() reads in the working directory?)`;
+  return nothingSet
+    ? `${found} (is the .env that ConfigModule.forRoot() reads in the working directory?)`
+    : found;
+}
+
+/** Says of what is missing that it may be there under another name. */
+function withMisspelling(
+  fault: ConfigurationFault,
+  misspelt: ReadonlyMap<string, string>,
+): ConfigurationFault {
+  const found = [...misspelt].find(([, meant]) => [fault.variable, `${fault.variable}_FILE`].includes(meant));
+  return found ? { ...fault, message: `${fault.message} ${found[0]} is set: is it meant?` } : fault;
 }
 
 /** What a `tls` function returns is known only now. */
@@ -87,15 +118,4 @@ function missingCertificate({ options }: Resolution, identity?: ClientIdentity):
       message: `is missing: ${needed} needs it, and the tls function returned none.`,
     },
   ];
-}
-
-function faultsError(
-  options: ConfigurationFault[],
-  certificates: ConfigurationFault[],
-  certificate: ServiceCertificateError['certificate'],
-  heading: string | undefined,
-): ServiceConfigurationError {
-  return options.length === 0
-    ? new ServiceCertificateError(certificates, { certificate })
-    : new ServiceConfigurationError([...options, ...certificates], heading);
 }

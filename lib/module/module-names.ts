@@ -1,5 +1,5 @@
 import { type ModulesContainer } from '@nestjs/core';
-import { variablePrefix } from '../config/variables.js';
+import { sharedVariable } from '../config/variables.js';
 import { ServiceConfigurationError } from '../errors/index.js';
 
 /** The name of one ServiceModule, as a provider of it. */
@@ -10,16 +10,17 @@ export interface ModuleName {
 /** The name among the module's own providers. */
 export const MODULE_NAME = Symbol('nestjs-service:name');
 
-/** @throws ServiceConfigurationError where two names of one application read the same variables: `a-b` and `a_b` */
+/** @throws ServiceConfigurationError where a variable would mean two things: of `a-b` and `a_b`, or `ksa` and `ksa-sandbox` */
 export function refuseSharedVariables(own: ModuleName, modules: ModulesContainer): void {
   if (own.name === undefined) return;
-  const prefix = variablePrefix(own.name);
-  const names = new Set(namesOf(modules).map(({ name }) => name));
-  const alike = [...names].filter((name) => name !== undefined && variablePrefix(name) === prefix);
-  if (alike.length < 2) return;
-  const list = alike.map((name) => `'${name}'`).join(' and ');
-  const message = `${list} would both read the variables ${prefix}*; choose names that differ in more than -, _ and case.`;
-  throw new ServiceConfigurationError([{ option: 'name', message }]);
+  for (const { name } of namesOf(modules)) {
+    // Unnamed modules: a name that does not go with them is refused by itself.
+    const shared = name === undefined || name === own.name ? undefined : sharedVariable(own.name, name);
+    if (!shared) continue;
+    const names = [own.name, name].sort().map((each) => `'${each}'`);
+    const message = `${names.join(' and ')} would both read ${shared}; choose names that differ in more than -, _ and case, and of which none begins with the other.`;
+    throw new ServiceConfigurationError([{ option: 'name', message }]);
+  }
 }
 
 /** How many modules of the application have this name, or none as this one; told to the first of them only, else 1. */

@@ -5,7 +5,7 @@ import { ModulesContainer } from '@nestjs/core';
 import { createTokenCache, ServiceAuthService, type TokenCache } from '../auth/index.js';
 import { BanksService } from '../banks/banks.service.js';
 import { loadConfiguration, type LoadedConfiguration } from './load-configuration.js';
-import { moduleLabel } from '../config/module-label.js';
+import { moduleLabel } from '../config/variables.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { CustomersService } from '../customers/customers.service.js';
 import { exchange } from '../exchange/exchange.js';

@@ -1,5 +1,5 @@
 import { Logger, type OnApplicationBootstrap } from '@nestjs/common';
-import { moduleLabel } from '../config/module-label.js';
+import { moduleLabel } from '../config/variables.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { variableOf } from '../config/variables.js';
 import { type ClientIdentity, type IdentityStatus } from '../tls/index.js';

@@ -1,8 +1,7 @@
-import { isAbsolute, resolve } from 'node:path';
 import { type Origin, type TlsInput } from '../config/resolved-options.js';
 import { type PemValue, Secret, type SecretValue } from '../config/secret.js';
 import { type ConfigurationFault } from '../errors/index.js';
-import { readRegularFile } from '../config/read-file.js';
+import { readRegularFile, whyUnreadable } from '../config/read-file.js';
 
 /** A PEM, key or passphrase as read: its bytes, or why there are none. */
 export interface ReadInput extends Origin {
@@ -27,17 +26,6 @@ export class InputContent {
   }
 }
 
-const UNREADABLE: Readonly<Record<string, string>> = {
-  ENOENT: 'does not exist. Check the path, and that the file is mounted into this process.',
-  EACCES: 'cannot be read (EACCES). Give the user this process runs as the right to read it.',
-  EPERM: 'cannot be read (EPERM). Give the user this process runs as the right to read it.',
-  EISDIR: 'is a directory. Name the PEM file inside it.',
-  ENOTDIR: 'does not exist: a part of its path is a file, not a directory.',
-  ELOOP: 'cannot be read: its symbolic links lead in a circle.',
-  ERR_NOT_A_FILE: 'is a pipe or a device. Name a regular file.',
-  ERR_FILE_TOO_LARGE: 'has more than 1 MiB: that is no PEM file. Check the path.',
-};
-
 /** Reads the value, or the file it names. Never throws: what went wrong is in `fault`. */
 export async function readInput(input: TlsInput<PemValue | SecretValue>): Promise<ReadInput> {
   const { option, variable, value } = input;
@@ -48,9 +36,7 @@ export async function readInput(input: TlsInput<PemValue | SecretValue>): Promis
   try {
     return withContent({ ...origin, path }, await readRegularFile(path));
   } catch (error) {
-    const code = (error as NodeJS.ErrnoException).code ?? 'unknown reason';
-    const why = UNREADABLE[code] ?? `cannot be read (${code}).`;
-    return { ...origin, path, fault: fault(origin, `the file ${path} ${why}${whereSought(path, code)}`) };
+    return { ...origin, path, fault: fault(origin, whyUnreadable(path, error)) };
   }
 }
 
@@ -70,12 +56,6 @@ export function nameOf(input: { path?: string }): string {
 export function pathOf(input: { path?: string }, fallback: string): string {
   if (input.path === undefined) return fallback;
   return /^[\w./@:+-]+$/.test(input.path) ? input.path : `'${input.path.replaceAll("'", `'\\''`)}'`;
-}
-
-function whereSought(path: string, code: string): string {
-  if (code !== 'ENOENT') return '';
-  if (path.startsWith('~')) return ' ~ is not expanded here: write the home directory out.';
-  return isAbsolute(path) ? '' : ` It was looked for at ${resolve(path)}.`;
 }
 
 /** The variable that names a file. */

@@ -23,12 +23,14 @@ const BOUNDARY = /-----(BEGIN|END) ([^-\n]+)-----/g;
 const REMNANT = /---(BEGIN|END)\b/gi;
 /** More than any bundle of public roots has. */
 export const MOST_BLOCKS = 1_000;
+/** Escaped once, or by two tools one after the other. Bounded, so that a file of backslashes is read once. */
+const ESCAPED_NEWLINE = /\\{1,4}r\\{1,4}n|\\{1,4}[rn]/g;
 // RFC 1421, 4.6: the headers of a traditionally encrypted key.
 const HEADER_LINE = /^[A-Za-z-]+: .*$/;
 
 /**
- * Finds the PEM blocks in bytes: text with real or `\n`-escaped newlines, CRLF, a byte order mark, UTF-16, text around
- * the blocks, newlines lost to spaces, or the base64 of all that.
+ * Finds the PEM blocks in bytes: text with real or `\n`-escaped newlines (escaped twice too), CRLF, a byte order mark,
+ * UTF-16, text around the blocks, newlines lost to spaces, or the base64 of all that.
  */
 export function readPemText(bytes: Buffer): PemText {
   const text = decodeText(bytes);
@@ -47,13 +49,13 @@ function decodeText(bytes: Buffer): string {
 }
 
 function decodeBase64(text: string): Buffer | undefined {
-  const compact = text.replace(/\s+|\\r|\\n/g, '').replace(/^(["'])(.*)\1$/, '$2');
+  const compact = text.replace(ESCAPED_NEWLINE, '').replace(/\s+/g, '').replace(/^(["'])(.*)\1$/, '$2');
   if (compact.length < 64 || !/^[A-Za-z0-9+/_-]+={0,2}$/.test(compact)) return undefined;
   return Buffer.from(compact, 'base64');
 }
 
 function splitBlocks(text: string): PemText {
-  const unescaped = text.replace(/\\r\\n|\\n|\\r/g, '\n').replace(/\r\n?/g, '\n');
+  const unescaped = text.replace(ESCAPED_NEWLINE, '\n').replace(/\r\n?/g, '\n');
   const blocks: PemBlock[] = [];
   let open: { label: string; from: number } | undefined;
   for (const { 0: line, 1: edge, 2: label, index } of unescaped.matchAll(BOUNDARY)) {

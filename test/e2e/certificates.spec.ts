@@ -117,7 +117,7 @@ const AS_FILE: Row[] = [
     given: () => ({ chain: { path: join(folder, 'directory') } }),
     at: 'chain',
     says: /is a directory/,
-    remedy: /Name the PEM file inside it/,
+    remedy: /Name the file inside it/,
   },
   {
     fault: 'empty file',

@@ -67,7 +67,6 @@ describe('resolveOptions', () => {
       'http.timeout SERVICE_HTTP_TIMEOUT',
       'oauth.clientId SERVICE_CLIENT_ID',
       'oauth.clientSecret SERVICE_CLIENT_SECRET',
-      'urls.sandboxAuthUrl SERVICE_SANDBOX_AUTH_URL',
       'urls.sandboxUrl SERVICE_SANDBOX_URL',
     ]);
   });
@@ -152,6 +151,144 @@ describe('resolveOptions', () => {
   it('reports a malformed value once, not also as missing', async () => {
     const faults = await faultsOf({ ...sandbox, urls: { sandboxUrl: 'nonsense' } });
     expect(faults).toHaveLength(1);
+  });
+
+  it.each<[string, ServiceModuleOptions, string[]]>([
+    ['an environment', { environment: 'prod' as never }, ['environment']],
+    [
+      'an environment, beside what is missing in each',
+      { environment: 'prod' as never, authentication: 'mtls' },
+      ['environment', 'tls.certificate', 'appToken'],
+    ],
+    ['an authentication', { authentication: 'token' as never }, ['authentication']],
+    [
+      'an authentication, beside the token address of its credentials',
+      { authentication: 'token' as never, oauth },
+      ['authentication', 'urls.sandboxAuthUrl'],
+    ],
+    [
+      'app-token in production',
+      { environment: 'production', authentication: 'app-token' },
+      ['authentication'],
+    ],
+    ['an address', { ...sandbox, urls: { sandboxUrl: 'sandbox' } }, ['urls.sandboxUrl']],
+    [
+      'the address of production OAuth',
+      {
+        ...production,
+        authentication: 'oauth',
+        oauth,
+        urls: { oauthBaseUrl: 'x', authUrl: 'https://auth.example' },
+      },
+      ['urls.oauthBaseUrl'],
+    ],
+    ['the section of addresses', { ...sandbox, urls: 'https://a.example' as never }, ['urls']],
+    ['the section of OAuth', { ...production, authentication: 'oauth', oauth: 'x' as never }, ['oauth']],
+    ['the section of TLS', { ...production, tls: 'x' as never }, ['tls']],
+    [
+      'the section of TLS, on which the address hangs',
+      { authentication: 'oauth', oauth, tls: 5 as never, urls: { sandboxAuthUrl: 'https://a.example' } },
+      ['tls'],
+    ],
+    [
+      'an app token that others need',
+      { ...sandbox, appToken: {} as never, sendAppTokenWithBearer: true, linkSdk: { includeAppToken: true } },
+      ['appToken'],
+    ],
+    [
+      'a missing app token that others need',
+      { ...sandbox, appToken: undefined, sendAppTokenWithBearer: true },
+      ['appToken'],
+    ],
+    [
+      'a missing certificate that the token endpoint is to see',
+      { ...production, tls: undefined, oauth: { ...oauth, mtls: true } },
+      ['tls.certificate'],
+    ],
+    ['the name of an option', { ...sandbox, appToken: undefined, appTokem: 'x' } as never, ['appTokem']],
+    [
+      'the name of a key',
+      { ...production, oauth: { clientId: CLIENT_ID, clientSecrte: 'x' } } as never,
+      ['oauth.clientSecrte'],
+    ],
+  ])('reports nothing that only follows from %s', async (_, options, expected) => {
+    expect((await faultsOf(options)).map(({ option }) => option)).toEqual(expected);
+  });
+
+  it.each<[string, ServiceModuleOptions, string]>([
+    ['environment', { environment: 'prod' as never }, "it is 'prod'"],
+    ['http.timeout', { http: { timeout: '30s' as never } }, "it is '30s'"],
+    ['http.retries', { http: { retries: 50 } }, 'it is 50'],
+    ['oauth.mtls', { oauth: { mtls: 'maybe' as never } }, "it is 'maybe'"],
+    ['urls.sandboxUrl', { urls: { sandboxUrl: 'sandbox.bank' } }, "it is 'sandbox.bank'"],
+    ['authentication', { authentication: `${'x'.repeat(99)}\n` as never }, `it is '${'x'.repeat(60)}…'`],
+    ['tls.reload', { tls: { reload: 'a\r\nb' as never } }, "it is 'a b'"],
+  ])('tells the value of %s', async (option, options, told) => {
+    const fault = (await faultsOf(options)).find((each) => each.option === option);
+    expect(fault?.message).toContain(told);
+  });
+
+  it.each<[string, ServiceModuleOptions]>([
+    ['SERVICE_APP_TOKEN', { ...sandbox, appToken: 'a\nb' }],
+    ['SERVICE_APP_TOKEN_FILE', { ...sandbox, appToken: { file: '/no/such/file' } }],
+    ['SERVICE_CLIENT_SECRET', { ...production, oauth: { clientId: CLIENT_ID, clientSecret: ' ' } }],
+    [
+      'SERVICE_CLIENT_SECRET_FILE',
+      { ...production, oauth: { clientId: CLIENT_ID, clientSecret: { file: '/no/such/file' } } },
+    ],
+  ])('names the variable that was set: %s', async (variable, options) => {
+    expect((await faultsOf(options)).map((fault) => fault.variable)).toEqual([variable]);
+  });
+
+  it('says of a file in words what the code of the system means', async () => {
+    const [fault] = await faultsOf({ ...sandbox, appToken: { file: 'no/such/file' } });
+    expect(fault.message).toMatch(
+      /no\/such\/file does not exist \(ENOENT\)\. Check the path.*looked for at \//,
+    );
+  });
+
+  it('refuses a placeholder, and one in a file', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'options-'));
+    const file = join(folder, 'secret');
+    await writeFile(file, '<your-client-secret>\n');
+    const faults = await faultsOf({
+      ...production,
+      appToken: 'your-app-token',
+      urls: { baseUrl: 'https://...', authUrl: '{auth_url}' },
+      oauth: { clientId: '00000000-0000-4000-8000-000000000000', clientSecret: { file } },
+      tls: { certificate: '<certificate>', privateKey: 'PEM', passphrase: 'changeme' },
+    });
+    await rm(folder, { recursive: true });
+    expect(faults.map(({ option, message }) => `${option}: ${message}`)).toEqual([
+      "urls.baseUrl: still holds a placeholder 'https://...'; put the real value in its place.",
+      'urls.authUrl: still holds a placeholder; put the real value in its place.',
+      'appToken: still holds a placeholder; put the real value in its place.',
+      'oauth.clientId: still holds a placeholder; put the real value in its place.',
+      'tls.certificate: still holds a placeholder; put the real value in its place.',
+      `oauth.clientSecret: the file ${file} still holds a placeholder; put the real value in its place.`,
+    ]);
+  });
+
+  it('warns of an address that is in use and whose host is reserved', async () => {
+    const { warnings, options } = await resolveOptions({
+      ...production,
+      authentication: 'oauth',
+      oauth,
+      urls: {
+        baseUrl: 'https://api.service.example',
+        authUrl: 'https://auth.service.test:444/x',
+        sandboxUrl: 'https://a.invalid',
+      },
+    });
+    expect(options).toBeDefined();
+    expect(warnings.map(({ variable, message }) => `${variable}: ${message.split(' ')[0]}`)).toEqual([
+      'SERVICE_BASE_URL: api.service.example',
+      'SERVICE_AUTH_URL: auth.service.test',
+    ]);
+    for (const host of ['localhost:1', 'api.localhost', 'example.bank', 'www.latest', 'test.bank']) {
+      const resolution = await resolveOptions({ ...sandbox, urls: { sandboxUrl: `https://${host}` } });
+      expect([host, resolution.warnings]).toEqual([host, []]);
+    }
   });
 
   it('quotes no value in a fault', async () => {

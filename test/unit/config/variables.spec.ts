@@ -1,6 +1,12 @@
 import { describe, expect, it } from '@jest/globals';
 import { mergeOptions } from '../../../lib/config/merge-options.js';
-import { readVariables, variableOf } from '../../../lib/config/variables.js';
+import {
+  misspeltVariables,
+  nameFault,
+  readVariables,
+  sharedVariable,
+  variableOf,
+} from '../../../lib/config/variables.js';
 
 const read = (variables: Record<string, unknown>, name?: string) =>
   readVariables((key) => variables[key], name);
@@ -50,6 +56,71 @@ describe('readVariables', () => {
       appToken: 'k',
     });
     expect(variableOf('oauth.clientId', 'my-bank')).toBe('SERVICE_MY_BANK_CLIENT_ID');
+  });
+});
+
+describe('misspeltVariables', () => {
+  const misspelt = (...variables: string[]) => Object.fromEntries(misspeltVariables(variables));
+
+  it('finds what is set under nearly the name of a variable', () => {
+    expect(
+      misspelt(
+        'SERVICE_HTTP_TIMOUT',
+        'SERVICE_CLIENTID',
+        'SERVICE_SANDBXO_URL',
+        'SERVICE_APP_TOKN_FILE',
+        'SERVICE_SANDBX_AUTH_URL',
+      ),
+    ).toEqual({
+      SERVICE_HTTP_TIMOUT: 'SERVICE_HTTP_TIMEOUT',
+      SERVICE_CLIENTID: 'SERVICE_CLIENT_ID',
+      SERVICE_SANDBXO_URL: 'SERVICE_SANDBOX_URL',
+      SERVICE_APP_TOKN_FILE: 'SERVICE_APP_TOKEN_FILE',
+      SERVICE_SANDBX_AUTH_URL: 'SERVICE_SANDBOX_AUTH_URL',
+    });
+  });
+
+  it.each([
+    ['variables of ours', ['SERVICE_APP_TOKEN', 'SERVICE_APP_TOKEN_FILE', 'SERVICE_HTTP_RETRIES']],
+    [
+      'service links of Kubernetes',
+      [
+        'SERVICE_HOST',
+        'SERVICE_PORT',
+        'SERVICE_PORT_443_TCP',
+        'SERVICE_PORT_443_TCP_PROTO',
+        'SERVICE_SERVICE_HOST',
+        'SERVICE_SERVICE_PORT_HTTPS',
+      ],
+    ],
+    ["a named module's", ['SERVICE_KSA_APP_TOKEN', 'SERVICE_KSA_HTTP_TIMOUT', 'SERVICE_X_APP_TOKEN']],
+    ['those of a module with nearly the name of ours', ['SERVICE_OATH_BASE_URL', 'SERVICE_OATH_APP_TOKEN']],
+    ['those of others', ['SERVICE_NAME', 'SERVICE_URL', 'SERVICE_ACCOUNT', 'APP_TOKN', 'SERVICES_APP_TOKN']],
+  ])('leaves %s alone', (_, variables) => {
+    expect(misspelt(...variables)).toEqual({});
+  });
+
+  it('looks at the variables of its own name only', () => {
+    const variables = ['SERVICE_KSA_HTTP_TIMOUT', 'SERVICE_HTTP_TIMOUT'];
+    expect(misspeltVariables(variables, 'ksa')).toEqual(
+      new Map([['SERVICE_KSA_HTTP_TIMOUT', 'SERVICE_KSA_HTTP_TIMEOUT']]),
+    );
+  });
+});
+
+describe('the name of a module', () => {
+  it.each(['sandbox', 'Sandbox', 'oauth', 'link-sdk-include', '', '--'])('cannot be %j', (name) => {
+    expect(nameFault(name)).toEqual(expect.any(String));
+  });
+
+  it.each(['ksa', 'my-bank', 'http', 'production', 'eu1', 'tls', 'app'])('can be %j', (name) => {
+    expect(nameFault(name)).toBeUndefined();
+  });
+
+  it('shares variables with one that is spelt the same there, or begins with it', () => {
+    expect(sharedVariable('a-b', 'A_B')).toBe('SERVICE_A_B_ENVIRONMENT');
+    expect(sharedVariable('ksa', 'ksa-sandbox')).toBe('SERVICE_KSA_SANDBOX_AUTH_URL');
+    expect(sharedVariable('ksa', 'uae')).toBeUndefined();
   });
 });
 

@@ -75,6 +75,15 @@ describe('Forms that are accepted', () => {
     ['plain text', (text) => text],
     ['escaped newlines', (text) => text.replaceAll('\n', '\\n')],
     ['escaped CRLF', (text) => text.replaceAll('\n', '\\r\\n')],
+    ['twice escaped newlines', (text) => text.replaceAll('\n', '\\\\n')],
+    ['twice escaped CRLF', (text) => text.replaceAll('\n', '\\\\r\\\\n')],
+    [
+      'base64 with twice escaped newlines',
+      (text) =>
+        Buffer.from(text)
+          .toString('base64')
+          .replace(/(.{76})/g, '$1\\\\n'),
+    ],
     ['CRLF', (text) => text.replaceAll('\n', '\r\n')],
     ['a byte order mark', (text) => `\uFEFF${text}`],
     ['UTF-16 with a byte order mark', (text) => Buffer.from(`\uFEFF${text}`, 'utf16le')],
@@ -153,7 +162,7 @@ describe('Files', () => {
       {
         option: 'tls.certificate',
         variable: 'SERVICE_TLS_CERTIFICATE_FILE',
-        message: expect.stringMatching(`${missing} does not exist. Check the path`),
+        message: expect.stringMatching(`${missing} does not exist \\(ENOENT\\)\\. Check the path`),
       },
       {
         option: 'tls.privateKey',

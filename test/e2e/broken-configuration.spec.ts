@@ -1,0 +1,118 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { ConfigModule } from '@nestjs/config';
+import { Test } from '@nestjs/testing';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { ServiceConfigurationError, ServiceModule } from 'nestjs-service';
+
+describe('an application with a broken .env', () => {
+  const before = { ...process.env };
+  let folder: string;
+
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'broken-'));
+  });
+  afterEach(async () => {
+    for (const key of Object.keys(process.env)) if (!(key in before)) delete process.env[key];
+    await rm(folder, { recursive: true });
+  });
+
+  it('hears of every fault once, with what to mend, and of nothing that follows from another', async () => {
+    const { error } = await start([
+      'SERVICE_ENVIRONMENT=prod',
+      'SERVICE_AUTHENTICATION=mtls',
+      'SERVICE_BASE_URL=https://...',
+      'SERVICE_APP_TOKEN=<your-app-token>',
+      'SERVICE_TLS_CERTIFICATE_FILE=/no/such/application.crt',
+      'SERVICE_CLIENT_ID=00000000-0000-4000-8000-000000000000',
+      'SERVICE_CLIENT_SECRET_FILE=/no/such/secret',
+      'SERVICE_HTTP_TIMEOUT=30s',
+      'SERVICE_HTTP_PROXY=proxy:s3cret',
+    ]);
+    const absent = 'does not exist (ENOENT). Check the path, and that the file is mounted into this process.';
+    expect(error.message.split('\n')).toEqual([
+      'The configuration of ServiceModule is not usable:',
+      "  - urls.baseUrl (SERVICE_BASE_URL): still holds a placeholder 'https://...'; put the real value in its place.",
+      '  - appToken (SERVICE_APP_TOKEN): still holds a placeholder; put the real value in its place.',
+      '  - oauth.clientId (SERVICE_CLIENT_ID): still holds a placeholder; put the real value in its place.',
+      "  - environment (SERVICE_ENVIRONMENT): must be one of: production, sandbox; it is 'prod'",
+      "  - http.timeout (SERVICE_HTTP_TIMEOUT): must be a whole number of milliseconds from 1 to 86400000; it is '30s'",
+      '  - http.proxy (SERVICE_HTTP_PROXY): must be the URL of a proxy, for example http://proxy.example:3128',
+      `  - oauth.clientSecret (SERVICE_CLIENT_SECRET_FILE): the file /no/such/secret ${absent}`,
+      `  - tls.certificate (SERVICE_TLS_CERTIFICATE_FILE): the file /no/such/application.crt ${absent}`,
+      expect.stringMatching(/^ {2}- tls\.privateKey \(SERVICE_TLS_PRIVATE_KEY\): /),
+    ]);
+  });
+
+  it('is asked about variables that are nearly ours', async () => {
+    const { error, warnings } = await start([
+      'SERVICE_SANDBOX_URL=https://sandbox.service.example',
+      'SERVICE_APP_TOKN=a1',
+      'SERVICE_HTTP_TIMOUT=100',
+      'SERVICE_HOST=10.0.0.1',
+      'SERVICE_KSA_APP_TOKEN=b1',
+    ]);
+    expect(error.faults).toEqual([
+      {
+        option: 'appToken',
+        variable: 'SERVICE_APP_TOKEN',
+        message: expect.stringMatching(/is missing.*SERVICE_APP_TOKN is set: is it meant\?$/),
+      },
+    ]);
+    expect(warnings).toEqual([
+      'SERVICE_APP_TOKN is set, and nothing reads it. If SERVICE_APP_TOKEN is meant, correct its name.',
+      'SERVICE_HTTP_TIMOUT is set, and nothing reads it. If SERVICE_HTTP_TIMEOUT is meant, correct its name.',
+      expect.stringMatching(
+        /^urls\.sandboxUrl \(SERVICE_SANDBOX_URL\): sandbox\.service\.example is a name for/,
+      ),
+    ]);
+  });
+
+  it('starts with a warning where only an address is a reserved one', async () => {
+    const { error, warnings } = await start([
+      'SERVICE_SANDBOX_URL=https://sandbox.service.test',
+      'SERVICE_APP_TOKEN=a1',
+    ]);
+    expect(error).toBeUndefined();
+    expect(warnings).toEqual([expect.stringMatching(/sandbox\.service\.test/)]);
+  });
+
+  it('says that a named module has no variable of its own only where it has none', async () => {
+    const none = await start(['SERVICE_APP_TOKEN=a1'], { name: 'ksa' });
+    expect(none.error.message).toMatch(/^ServiceModule:ksa found no SERVICE_KSA_\* variable of its own/);
+    const one = await start(['SERVICE_KSA_APP_TOKEN=a1'], { name: 'ksa' });
+    expect(one.error.message).toMatch(/^The configuration of ServiceModule:ksa is not usable:\n {2}- urls/);
+    const inCode = await start([], { name: 'ksa', environment: 'sandbox' });
+    expect(inCode.error.message).toMatch(/^The configuration of ServiceModule:ksa is not usable:/);
+  });
+
+  it('refuses a name with which one variable would mean two things', async () => {
+    const { error } = await start(['SERVICE_SANDBOX_AUTH_URL=https://a.bank'], { name: 'sandbox' });
+    expect(error.faults).toEqual([
+      { option: 'name', variable: undefined, message: expect.stringMatching(/SERVICE_SANDBOX_AUTH_URL/) },
+    ]);
+  });
+
+  /** Starts an application whose ConfigModule reads these lines; the error, if any, and what was warned of. */
+  async function start(lines: string[], options: Parameters<typeof ServiceModule.forRoot>[0] = {}) {
+    for (const key of Object.keys(process.env)) if (!(key in before)) delete process.env[key];
+    const envFilePath = join(folder, '.env');
+    await writeFile(envFilePath, lines.join('\n'));
+    const warnings: string[] = [];
+    const quiet = { log() {}, error() {}, warn: (message: string) => void warnings.push(message) };
+    let error: unknown;
+    try {
+      const module = await Test.createTestingModule({
+        imports: [ConfigModule.forRoot({ envFilePath }), ServiceModule.forRoot(options)],
+      })
+        .setLogger(quiet)
+        .compile();
+      await module.close();
+    } catch (caught) {
+      expect(caught).toBeInstanceOf(ServiceConfigurationError);
+      error = caught;
+    }
+    return { error: error as ServiceConfigurationError, warnings };
+  }
+});

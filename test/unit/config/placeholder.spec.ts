@@ -1,0 +1,82 @@
+import { describe, expect, it } from '@jest/globals';
+import fc from 'fast-check';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { isPlaceholder } from '../../../lib/config/placeholder.js';
+import { readReadme } from '../../helpers/readme.js';
+
+describe('isPlaceholder', () => {
+  it.each([
+    'https://...',
+    'https://.../base',
+    'https://…',
+    'https://<host>/v1',
+    'https://{base_url}',
+    'https://your-host:8443',
+    '...',
+    '<your-app-token>',
+    '<APP TOKEN>',
+    '{base_url}',
+    '${SERVICE_APP_TOKEN}',
+    '{{ app_token }}',
+    'your-app-token',
+    'YOUR_CLIENT_SECRET',
+    'changeme',
+    'change-me',
+    'Replace_Me',
+    'TODO',
+    'placeholder',
+    '00000000-0000-0000-0000-000000000000',
+    '00000000-0000-4000-8000-000000000000',
+    ' changeme\n',
+  ])('knows %j', (value) => {
+    expect(isPlaceholder(value)).toBe(true);
+  });
+
+  it.each([
+    '',
+    'yourself',
+    'your-1a2b3c',
+    'https://your-bank.com',
+    'https://changeme.io',
+    'https://api.service.example',
+    'changeme1',
+    'todo-list',
+    '<a1b2c3>',
+    '{"key":1}',
+    'a...b',
+    '00000000-0000-4000-8000-000000000001',
+    '-----BEGIN CERTIFICATE-----\n...\n-----END CERTIFICATE-----',
+  ])('takes %j for a value', (value) => {
+    expect(isPlaceholder(value)).toBe(false);
+  });
+
+  it('takes no token, secret or id for one', () => {
+    const real = fc.oneof(
+      fc.uuid(),
+      fc.base64String({ minLength: 12 }),
+      fc.string({ minLength: 12, unit: fc.constantFrom(...'0123456789abcdef') }),
+      fc.string({ minLength: 12, unit: 'grapheme-ascii' }),
+      fc.webUrl(),
+    );
+    fc.assert(
+      fc.property(real, (value) => !isPlaceholder(value)),
+      { numRuns: 2_000 },
+    );
+  });
+
+  it("knows the README's own, and those of .env.example", async () => {
+    const { fences } = await readReadme();
+    const example = await readFile(join(import.meta.dirname, '../../../.env.example'), 'utf8');
+    const text = [
+      ...fences.filter(({ language }) => language === 'dotenv').map((fence) => fence.text),
+      example,
+    ];
+    const values = [...text.join('\n').matchAll(/^(?:# )?(SERVICE_\w+)=(.+)$/gm)];
+    const real = /_FILE$|_ENVIRONMENT$|_AUTHENTICATION$/;
+    const left = values.filter(([, variable, value]) => !real.test(variable) && !isPlaceholder(value));
+    // Their host is a reserved one, of which a warning tells.
+    expect(left.filter(([, , value]) => !/^https:\/\/[\w.-]+\.example$/.test(value))).toEqual([]);
+    expect(values.length).toBeGreaterThan(30);
+  });
+});
