@@ -50,11 +50,12 @@ export class ProxyTunnel extends Duplex {
   }
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, callback: (error?: Error | null) => void): void {
-    this.#whenOpen((socket) => socket.write(chunk, callback));
+    // Once the other side has ended nobody reads this (the close_notify of TLS, for example); an error would cut what is still to be read.
+    this.#whenOpen((socket) => (socket.readableEnded ? callback() : socket.write(chunk, callback)));
   }
 
   override _final(callback: (error?: Error | null) => void): void {
-    this.#whenOpen((socket) => socket.end(callback));
+    this.#whenOpen((socket) => (socket.readableEnded ? callback() : socket.end(callback)));
   }
 
   override _destroy(error: Error | null, callback: (error?: Error | null) => void): void {
@@ -96,7 +97,10 @@ export class ProxyTunnel extends Duplex {
     });
     socket.once('end', () => this.push(null));
     socket.once('error', (error) => this.destroy(error));
-    socket.once('close', () => this.destroy());
+    socket.once('close', () => {
+      // After its end, what was received may still wait to be read: the stream then closes by itself, after that.
+      if (!socket.readableEnded) this.destroy();
+    });
     if (head.length > 0) socket.unshift(head);
     this.#waiting?.();
   }

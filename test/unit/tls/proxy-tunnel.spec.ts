@@ -47,7 +47,9 @@ async function proxyServer(
       socket.write('HTTP/1.1 200 Connection established\r\n\r\n');
       upstream.pipe(socket).pipe(upstream);
     });
-    upstream.on('error', () => socket.destroy()).on('close', () => socket.destroy());
+    // The end of one side goes through with what is before it.
+    upstream.on('error', () => socket.destroy());
+    socket.on('close', () => upstream.destroy());
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -161,6 +163,37 @@ describe('Through a proxy', () => {
     };
     await expect(through(ofProxy)).resolves.toMatchObject({ status: 200 });
     await expect(through(ofTarget)).rejects.toMatchObject({ code: 'ERR_PROXY_TLS_CERT_ALTNAME_INVALID' });
+  });
+
+  it.each([
+    ['with its length, and closes', 'content-length: 4000000\r\n'],
+    ['that ends with the connection', ''],
+  ])('the tail of an answer %s, reaches a slow reader', async (_name, length) => {
+    const body = Buffer.alloc(4_000_000, 'x');
+    const head = `HTTP/1.1 200 OK\r\n${length}connection: close\r\n\r\n`;
+    const live = await target({
+      onRequest: (request) => void request.socket.end(Buffer.concat([Buffer.from(head), body])),
+    });
+    const proxy = await proxyServer();
+    const agent = await agentThrough(`http://127.0.0.1:${proxy.port}`);
+    const read = await new Promise<number>((resolve, reject) => {
+      const request = https.request(live.url, { agent }, (response) => {
+        let bytes = 0;
+        // What the server sent has arrived, and the proxy has closed, long before it is read.
+        const next = async (): Promise<void> => {
+          for await (const chunk of response) {
+            bytes += (chunk as Buffer).length;
+            await new Promise((turn) => setTimeout(turn, 1));
+          }
+        };
+        once(response, 'readable')
+          .then(() => new Promise((turn) => setTimeout(turn, 100)))
+          .then(next)
+          .then(() => resolve(bytes), reject);
+      });
+      request.on('error', reject).end();
+    });
+    expect(read).toBe(body.length);
   });
 
   it('a refusal, a reset and no proxy at all reach the request as errors, and no call hangs', async () => {
