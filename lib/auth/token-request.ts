@@ -65,17 +65,19 @@ export class TokenRequest {
   async run(): Promise<ArrivedGrant> {
     const { clock, random, hold, signal } = this.#parts;
     let budget = BUDGET_MS;
+    let noSecret: Error | undefined;
     for (let attempt = 1; ; attempt += 1) {
       const leave = await this.#admission();
       const requestedAt = clock.monotonic();
       try {
-        return { grant: await this.#attempt(attempt, budget).finally(leave), requestedAt, attempt };
+        return { grant: await this.#attempt(attempt, budget, noSecret).finally(leave), requestedAt, attempt };
       } catch (error) {
         if (signal.aborted) throw error;
         const pause = retryDelay(attempt, random());
         budget -= clock.monotonic() - requestedAt + pause;
         const last = attempt >= (this.callers.size > 0 ? ATTEMPTS : 1);
         if (last || budget <= 0 || !isTransient(error)) throw error;
+        noSecret = isSecretFailure(error) ? error : undefined;
         if (hold.remainingMs > 0) continue;
         await sleep(clock, pause, signal);
         if (this.callers.size === 0) throw error;
@@ -83,12 +85,13 @@ export class TokenRequest {
     }
   }
 
-  async #attempt(attempt: number, timeoutMs: number): Promise<TokenGrant> {
+  /** @param noSecret why the attempt before had no secret; then it is not the endpoint that one waits for now */
+  async #attempt(attempt: number, timeoutMs: number, noSecret?: Error): Promise<TokenGrant> {
     const { source, clock, hold, events, signal } = this.#parts;
     const begun = clock.monotonic();
     events?.requested(this.#scope, { attempt, waiting: this.callers.size });
     try {
-      const limit = { clock, timeoutMs, signal, expired: () => unanswered(timeoutMs) };
+      const limit = { clock, timeoutMs, signal, expired: () => noSecret ?? unanswered(timeoutMs) };
       const grant = await within(limit, (stop) =>
         source.request(this.#scope, { signal: stop, timeoutMs, accepts: this.#accepts }),
       );
@@ -141,10 +144,14 @@ export class TokenRequest {
 
 function isTransient(error: unknown): boolean {
   if (error instanceof ServiceConnectionError) return TRANSIENT.has(error.kind) && !isProxyRefusal(error);
+  if (isSecretFailure(error)) return true;
   return (
-    error instanceof ServiceTokenError &&
-    ['token_unavailable', 'token_rate_limited', 'client_secret_unavailable'].includes(error.code)
+    error instanceof ServiceTokenError && ['token_unavailable', 'token_rate_limited'].includes(error.code)
   );
+}
+
+function isSecretFailure(error: unknown): error is ServiceTokenError {
+  return error instanceof ServiceTokenError && error.code === 'client_secret_unavailable';
 }
 
 function unanswered(timeoutMs: number): ServiceConnectionError {

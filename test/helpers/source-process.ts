@@ -1,0 +1,28 @@
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { startProcess } from './sample-process.js';
+
+const ROOT = join(import.meta.dirname, '../..');
+const hooks = pathToFileURL(join(import.meta.dirname, 'typescript-hooks.mjs')).href;
+/** Has Node read the sources as they are, so that nothing has to be built. */
+const REGISTER = `data:text/javascript,import { register } from 'node:module'; register('${hooks}');`;
+
+/**
+ * Runs a program in a Node process of its own, which ends when Node finds nothing more to do. In the program, `lib` is
+ * the address of the sources, and time-outs and the monotonic clock are fifty times as fast.
+ */
+export async function runSource(program: string): Promise<{ code: number | null; output: string }> {
+  const source = `
+    const { setTimeout: wait } = globalThis;
+    globalThis.setTimeout = (run, ms, ...args) => wait(run, ms / 50, ...args);
+    const now = performance.now.bind(performance);
+    performance.now = () => 50 * now();
+    const lib = ${JSON.stringify(pathToFileURL(join(ROOT, 'lib')).href)};
+    ${program}`;
+  const child = startProcess(
+    [process.execPath, '--no-warnings', '--import', REGISTER, '--input-type=module', '--eval', source],
+    { cwd: ROOT },
+  );
+  const { code } = await child.exited;
+  return { code, output: child.output() };
+}
