@@ -5,10 +5,21 @@ import {
   CustomersService,
   ServiceAuthService,
   ServiceConnectionError,
+  ServiceHttpService,
   ServiceModule,
+  getServiceToken,
+  LinkSdkService,
+  type ServiceModuleOptions,
 } from 'nestjs-service';
 import { ServiceSimulator } from 'nestjs-service/testing';
-import { rejection } from '../helpers/start-module.js';
+import { type DynamicModule, type INestApplication } from '@nestjs/common';
+import { once } from 'node:events';
+import { get } from 'node:https';
+import { type Server, type ServerResponse } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
+import { rawServer } from '../helpers/loopback.js';
+import { CollectingLogger } from '../helpers/secret-scan.js';
+import { rejection, startModule } from '../helpers/start-module.js';
 
 describe('shutdown', () => {
   let simulator: ServiceSimulator;
@@ -94,3 +105,180 @@ describe('shutdown', () => {
     expect(performance.now() - startedAt).toBeLessThan(5_000);
   });
 });
+
+describe('shutdown of a web host', () => {
+  let simulator: ServiceSimulator;
+  let app: INestApplication;
+  const logger = new CollectingLogger();
+  /** What an inbound request does. */
+  let work: () => Promise<unknown>;
+  let arrived = 0;
+
+  async function start(http: ServiceModuleOptions['http'], ...others: DynamicModule[]) {
+    simulator = await ServiceSimulator.start();
+    logger.lines.length = 0;
+    arrived = 0;
+    const options = simulator.moduleOptions({ environment: 'production', authentication: 'oauth' });
+    const module = await Test.createTestingModule({
+      imports: [ServiceModule.forRoot({ ...options, http: { timeout: 600_000, ...http } }), ...others],
+    })
+      .setLogger(logger)
+      .compile();
+    app = module.createNestApplication();
+    app.use((_: unknown, response: ServerResponse) => {
+      arrived += 1;
+      response.setHeader('connection', 'close');
+      work().then(
+        () => response.end('done'),
+        (error: { code?: string }) => response.end(error.code),
+      );
+    });
+    await app.listen(0, '127.0.0.1');
+    return {
+      banks: app.get(BanksService),
+      http: app.get(ServiceHttpService),
+      auth: app.get(ServiceAuthService),
+    };
+  }
+
+  const inbound = async (): Promise<string> => (await fetch(await app.getUrl())).text();
+  /** Nest closes its server after beforeApplicationShutdown. */
+  const serverClosing = async (): Promise<void> => {
+    while ((app.getHttpServer() as Server).listening) await delay(5);
+  };
+  const shutdownLines = () => logger.lines.filter((line) => /^Shutdown/.test(String(line)));
+
+  afterEach(() => simulator.stop());
+
+  it('takes the calls that inbound requests begin meanwhile, and waits no longer than for them', async () => {
+    const { banks } = await start({ shutdownTimeout: 600_000 });
+    const { promise, resolve } = gate();
+    work = () => promise.then(() => banks.list());
+    const answer = inbound();
+    await until(() => arrived === 1);
+    const closed = app.close();
+    await serverClosing();
+    resolve();
+    expect(await answer).toBe('done');
+    await closed;
+    await expect(banks.list()).rejects.toMatchObject({ kind: 'closed' });
+    expect(shutdownLines()).toEqual([]);
+  });
+
+  it('cuts what is left, says how many, and refuses a call that a host held up until then', async () => {
+    const { banks, http, auth } = await start({ shutdownTimeout: 50, maxSockets: 1 });
+    const { promise, resolve } = gate();
+    http.axiosRef.interceptors.request.use(async (config) => {
+      if (config.url === '/held') await promise;
+      return config;
+    });
+    await banks.list();
+    simulator.fail({ path: '/banks/v1', times: 5, fault: 'hang' });
+    simulator.fail({ face: 'token', times: 5, fault: 'hang' });
+    const connecting = app
+      .get(LinkSdkService)
+      .connectParameters({ customer_id: 'c-1', permissions: ['identity'] });
+    const cut = [banks.list(), banks.list(), auth.getCustomerToken('c-2'), connecting].map(rejection);
+    const held = rejection(http.get('/held'));
+    work = () => banks.list();
+    const answer = inbound();
+    await until(
+      () => arrived === 1 && simulator.requests.filter(({ status }) => status === undefined).length === 2,
+    );
+    simulator.fail({ path: '/own', fault: 'hang' });
+    const own = once(get(`${simulator.urls.baseUrl}/own`, { agent: auth.httpsAgent }), 'error');
+    await simulator.waitForRequest(({ path }) => path === '/own');
+    const closed = app.close();
+    for (const error of await Promise.all(cut)) expect(error).toMatchObject({ code: 'connection_closed' });
+    expect(await answer).toBe('connection_closed');
+    expect(await own).toMatchObject([{ code: 'ECONNRESET' }]);
+    resolve();
+    expect(await held).toMatchObject({ kind: 'closed' });
+    await closed;
+    expect(shutdownLines()).toEqual([
+      'Shutdown: 5 calls were still under way after http.shutdownTimeout (50 ms), and cut.',
+    ]);
+    await expect(auth.getApiToken()).rejects.toMatchObject({ kind: 'closed' });
+    await expect(auth.authorizationHeaders()).rejects.toMatchObject({ kind: 'closed' });
+    expect(simulator.requests.filter(({ path }) => path === '/held')).toEqual([]);
+  });
+
+  it('cuts at once where the time is 0', async () => {
+    const { banks } = await start({ shutdownTimeout: 0 });
+    simulator.fail({ path: '/banks/v1', fault: 'hang' });
+    work = () => banks.list();
+    const answer = inbound();
+    await simulator.waitForRequest(({ path }) => path === '/banks/v1');
+    const closed = app.close();
+    expect(await answer).toBe('connection_closed');
+    await closed;
+  });
+
+  it('shares nothing with another module of the application', async () => {
+    const other = await ServiceSimulator.start();
+    const options = other.moduleOptions({ environment: 'sandbox', authentication: 'app-token' });
+    const named = ServiceModule.forRoot({ ...options, name: 'ksa', http: { shutdownTimeout: 600_000 } });
+    const { banks } = await start({ shutdownTimeout: 0 }, named);
+    const ksa = app.get<BanksService>(getServiceToken(BanksService, 'ksa'));
+    const { promise, resolve } = gate();
+    simulator.fail({ path: '/banks/v1', fault: 'hang' });
+    const cut = rejection(banks.list());
+    await simulator.waitForRequest(({ path }) => path === '/banks/v1');
+    work = () => promise.then(() => ksa.list());
+    const answer = inbound();
+    await until(() => arrived === 1);
+    const closed = app.close();
+    expect(await cut).toMatchObject({ kind: 'closed' });
+    resolve();
+    expect(await answer).toBe('done');
+    await closed;
+    await other.stop();
+  });
+
+  it('ends a call that waits for its proxy', async () => {
+    const reached = gate();
+    const proxy = await rawServer(() => reached.resolve());
+    const { banks } = await start({ shutdownTimeout: 50, proxy: `http://127.0.0.1:${proxy.port}` });
+    const cut = rejection(banks.list());
+    await reached.promise;
+    const closed = app.close();
+    expect(await cut).toMatchObject({ kind: 'closed' });
+    await closed;
+    await proxy.close();
+  });
+
+  it('ends a call that waits for the certificate to be read again', async () => {
+    simulator = await ServiceSimulator.start();
+    const options = simulator.moduleOptions({ environment: 'production', authentication: 'mtls' });
+    const asked = gate();
+    let times = 0;
+    const tls = async () => {
+      times += 1;
+      if (times > 1) {
+        asked.resolve();
+        await new Promise(() => undefined);
+      }
+      return options.tls as object;
+    };
+    const api = await startModule({ ...options, tls, http: { shutdownTimeout: 50, timeout: 600_000 } });
+    const page = '<html>400 No required SSL certificate was sent</html>';
+    simulator.fail({
+      path: '/banks/v1',
+      fault: { status: 400, body: page, headers: { 'content-type': 'text/html' } },
+    });
+    const cut = rejection(api.banks.list());
+    await asked.promise;
+    await api.module.close();
+    expect(await cut).toMatchObject({ status: 400, credentialFault: true });
+  });
+});
+
+function gate(): { promise: Promise<void>; resolve: () => void } {
+  let resolve = (): void => undefined;
+  const promise = new Promise<void>((done) => (resolve = done));
+  return { promise, resolve };
+}
+
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await delay(5);
+}
