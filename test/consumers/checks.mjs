@@ -12,7 +12,7 @@ export const withoutReflectMetadata = (type) =>
       const { BanksService, ServiceModule, getServiceToken } = ${load}('nestjs-service');
       assert.equal(getServiceToken(BanksService), BanksService);
       assert.equal(ServiceModule.forRoot().module, ServiceModule);
-      assert.ok(Reflect.getMetadata('imports', ServiceModule));`,
+      assert.ok(Reflect.getMetadata('providers', ServiceModule));`,
     type,
   );
 

@@ -2,6 +2,7 @@ import { cp, readFile, readdir, rm } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { withoutOptionalPeers, withoutReflectMetadata } from './checks.mjs';
 import { checkPackageContents } from './package-contents.mjs';
+import { followReadme, installArguments } from './readme.mjs';
 import { runBounded } from './run-bounded.mjs';
 
 const OPTIONAL_PEERS = ['@peculiar/x509', 'jose'];
@@ -12,28 +13,41 @@ const INSTALL = ['install', '--prefer-offline', '--no-audit', '--no-fund', '--no
 /**
  * One consumer, copied to `folder` with the sources that all consumers share, as a list of checks to run in order:
  * `{ name, node, run }`. A tsconfig.<variant>.json is compiled into dist-<variant>, and what it made is run too; so is
- * each of its programs/.
+ * each of its programs/. One with a test/jest-e2e.json is what `nest new` makes: it is changed as README.md says, and its
+ * own `npm test` and `npm run test:e2e` are run.
  */
 export async function consumerChecks({ template, host, folder, nodes }) {
   await cp(template, folder, { recursive: true });
   await cp(host, folder, { recursive: true });
   const entries = await readdir(template);
-  const { type } = JSON.parse(await readFile(join(template, 'package.json'), 'utf8'));
+  const { type, scripts } = JSON.parse(await readFile(join(template, 'package.json'), 'utf8'));
   const tsc = join(folder, 'node_modules', 'typescript', 'bin', 'tsc');
   const jest = join(folder, 'node_modules', 'jest', 'bin', 'jest.js');
+  const isScaffold = entries.includes('test');
+  const main = isScaffold ? 'tsconfig.build.json' : 'tsconfig.json';
   const variants = entries
-    .map((entry) => /^tsconfig(?:\.(?!jest)(\w+))?\.json$/.exec(entry))
+    .map((entry) => (entry === main ? [entry] : /^tsconfig\.(?!build)(\w+)\.json$/.exec(entry)))
     .filter((match) => match !== null)
     .map(([project, variant]) => ({ project, variant, output: variant ? `dist-${variant}` : 'dist' }));
 
   const programs = entries.includes('programs') ? await readdir(join(template, 'programs')) : [];
 
+  const npm = (args) => runBounded('npm', args, { cwd: folder, timeoutMs: 180_000 });
   const node = (path, args, timeoutMs) => runBounded(path, args, { cwd: folder, timeoutMs });
   const evaluate = (path, code) =>
     node(path, [...(type === 'module' ? ['--input-type=module'] : []), '-e', code], 20_000);
 
   const checks = [
-    { name: 'install', run: () => runBounded('npm', INSTALL, { cwd: folder, timeoutMs: 180_000 }) },
+    {
+      name: 'install',
+      run: async () => {
+        const named = isScaffold ? await installArguments('../nestjs-service.tgz') : [];
+        await npm([...INSTALL, ...named]);
+        if (!isScaffold) return;
+        await npm([...INSTALL, '--save-dev', ...OPTIONAL_PEERS]);
+        await followReadme(folder);
+      },
+    },
     {
       name: 'package contents',
       run: () => checkPackageContents(join(folder, 'node_modules', 'nestjs-service')),
@@ -62,8 +76,15 @@ export async function consumerChecks({ template, host, folder, nodes }) {
         run: () => node(path, [join('programs', program)], 30_000),
       })),
     );
-    if (entries.includes('jest.config.js')) {
-      checks.push({ name: 'its own jest', node: version, run: () => node(path, [jest, '--ci'], 90_000) });
+    if (isScaffold) {
+      for (const [script, args] of Object.entries(scripts)) {
+        const jestArguments = args.split(' ').slice(1);
+        checks.push({
+          name: `npm run ${script}`,
+          node: version,
+          run: () => node(path, [jest, '--ci', ...jestArguments], 90_000),
+        });
+      }
     }
   }
   checks.push({
