@@ -1,6 +1,5 @@
 import { Injectable } from '@nestjs/common';
 import { BanksService, ServiceAuthService, ServiceError } from 'nestjs-service';
-import { daysUntil } from './days-until.js';
 
 /** Milliseconds that an outcome is reported again without another call. */
 const CACHE_MS = 10_000;
@@ -18,7 +17,7 @@ export interface HealthReport {
   status: 'ok' | 'error';
   service: Reachability;
   /** Absent where no client certificate is configured. */
-  certificate?: { daysLeft: number; validTo: string };
+  certificate?: { daysLeft?: number; validTo: string };
 }
 
 /** Whether the service answers us, and how long our certificate lasts. */
@@ -33,10 +32,12 @@ export class ServiceHealth {
 
   async report(): Promise<HealthReport> {
     const service = await this.reachability();
-    const validTo = this.auth.certificate?.validTo;
-    const certificate = validTo && { daysLeft: daysUntil(validTo), validTo: validTo.toISOString() };
-    const isExpired = validTo !== undefined && validTo.getTime() <= Date.now();
-    return { status: service.reachable && !isExpired ? 'ok' : 'error', service, certificate };
+    const { healthy, certificate, daysLeft } = this.auth.identityStatus;
+    return {
+      status: service.reachable && healthy ? 'ok' : 'error',
+      service,
+      certificate: certificate && { daysLeft, validTo: certificate.validTo.toISOString() },
+    };
   }
 
   /** One call of the service for all who ask within the same few seconds. */

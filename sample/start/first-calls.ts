@@ -10,9 +10,9 @@ import {
 
 /** Milliseconds for each call: a service that does not answer is told soon. */
 const TIMEOUT_MS = 10_000;
-/** The same at every start, so that a real service gets one customer of the sample at most. */
 const APP_USER_ID = 'sample-user';
-const FALLBACK_CUSTOMER_ID = 'sample-customer';
+/** Stands in the curl line where no customer was created. */
+const PLACEHOLDER_ID = 'CUSTOMER_ID';
 
 export interface FirstCallServices {
   banks: BanksService;
@@ -20,12 +20,15 @@ export interface FirstCallServices {
   sdk: LinkSdkService;
 }
 
-/** One real call of each kind, one after the other; tells each outcome at once. Returns a customer to go on with. */
+/**
+ * Calls the service and tells each outcome at once: one call of each kind with the simulator. With a real service only
+ * the banks are listed, as it must not get a new customer at every start. Returns the id of a customer to go on with.
+ */
 export async function makeFirstCalls(
   { banks, customers, sdk }: FirstCallServices,
+  isSimulated: boolean,
   tell: (call: string, outcome: string) => void,
 ): Promise<string> {
-  let customerId = FALLBACK_CUSTOMER_ID;
   const attempt = async (call: string, run: () => Promise<string>): Promise<void> => {
     const started = performance.now();
     const outcome = await run().then((summary) => `ok: ${summary}`, describeError);
@@ -33,6 +36,11 @@ export async function makeFirstCalls(
   };
 
   await attempt('banks.list', async () => describeBanks(await banks.list({ timeout: TIMEOUT_MS })));
+  if (!isSimulated) {
+    tell('customers.create', 'not called: it would create a customer; the lines below do');
+    return PLACEHOLDER_ID;
+  }
+  let customerId = PLACEHOLDER_ID;
   await attempt('customers.create', async () => {
     const customer = await customers.create({ app_user_id: APP_USER_ID }, { timeout: TIMEOUT_MS });
     customerId = idOf(customer) ?? customerId;

@@ -5,24 +5,25 @@ import {
   LinkSdkService,
   ServiceAuthService,
   serviceConfig,
-  type CertificateSummary,
+  type IdentityStatus,
 } from 'nestjs-service';
-import { daysUntil } from '../health/days-until.js';
 import { makeFirstCalls } from './first-calls.js';
 
 /** Says what the application runs against, tries it, and says how to go on. Never prints a token, a secret or a key. */
 export async function printStartReport(app: INestApplication, isSimulated: boolean): Promise<void> {
   const url = await app.getUrl();
   print('', `The sample application listens at ${url}`, '', ...describeTarget(isSimulated));
-  print(row('certificate', describeCertificate(app.get(ServiceAuthService).certificate)));
+  print(row('certificate', describeIdentity(app.get(ServiceAuthService).identityStatus)));
 
-  print('', 'One real call of each kind:');
+  print('', 'First calls:');
   const services = {
     banks: app.get(BanksService),
     customers: app.get(CustomersService),
     sdk: app.get(LinkSdkService),
   };
-  const customerId = await makeFirstCalls(services, (call, outcome) => print(row(call, outcome)));
+  const customerId = await makeFirstCalls(services, isSimulated, (call, outcome) =>
+    print(row(call, outcome)),
+  );
   print('', ...describeRoutes(url, customerId), '');
 }
 
@@ -43,11 +44,11 @@ function describeTarget(isSimulated: boolean): string[] {
   ];
 }
 
-function describeCertificate(certificate: CertificateSummary | undefined): string {
+function describeIdentity({ certificate, daysLeft }: IdentityStatus): string {
   if (!certificate) return 'none';
   const { subject, validTo } = certificate;
   const name = subject.replaceAll('\n', ', ');
-  return `${name}; valid until ${validTo.toISOString().slice(0, 10)} (${daysUntil(validTo)} days)`;
+  return `${name}; valid until ${validTo.toISOString().slice(0, 10)} (${daysLeft} days)`;
 }
 
 function describeRoutes(url: string, customerId: string): string[] {

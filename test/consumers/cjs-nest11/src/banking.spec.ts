@@ -1,3 +1,4 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Test, type TestingModule } from '@nestjs/testing';
 import { BanksService, ServiceApiError, ServiceModule } from 'nestjs-service';
 import { ServiceSimulator } from 'nestjs-service/testing';
