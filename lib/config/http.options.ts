@@ -1,7 +1,8 @@
 import { Option } from './option.js';
-import { Flag, IsHeaderName, IsProxyUrl, OneOf, WholeNumber } from './rules.js';
+import { FlagOrNames, IsHeaderName, IsProxyUrl, WholeNumber } from './rules.js';
 
 const DAY_MS = 86_400_000;
+const RESOURCES = ['banks', 'customers'];
 
 export class ServiceHttpOptions {
   /** Milliseconds for a whole call, retries and body included. Default 30,000. SERVICE_HTTP_TIMEOUT */
@@ -24,23 +25,19 @@ export class ServiceHttpOptions {
   @WholeNumber(1, 65_535, 'connections')
   maxSockets?: number | undefined = 50;
 
-  /** Resource paths end in a slash: `/banks/v1/`. Default false. SERVICE_HTTP_TRAILING_SLASH */
-  @Option('HTTP_TRAILING_SLASH', 'boolean')
-  @Flag()
-  trailingSlash?: boolean | undefined = false;
+  /**
+   * Paths of resources end in a slash (`/banks/v1/`): of all (true), of none (false), or of those that are named:
+   * `banks`, `customers` (specification 4 shows both spellings). The variable takes true, false or a comma-separated
+   * list. Default false. SERVICE_HTTP_TRAILING_SLASH
+   */
+  @Option('HTTP_TRAILING_SLASH', 'names')
+  @FlagOrNames(RESOURCES)
+  trailingSlash?: boolean | string | readonly string[] | undefined = false;
 
   /** URL of a proxy (`http://proxy:3128`); the environment's proxies are ignored. SERVICE_HTTP_PROXY */
   @Option('HTTP_PROXY')
   @IsProxyUrl()
   proxy?: string | undefined;
-
-  /**
-   * What carries the calls: `node` (default) is the module's own exchange over node:https; `axios` is axios's http
-   * adapter, for tools that hook into it. SERVICE_HTTP_ADAPTER
-   */
-  @Option('HTTP_ADAPTER', 'choice')
-  @OneOf('node', 'axios')
-  adapter?: 'node' | 'axios' | undefined = 'node';
 
   /** Header of an answer that holds its correlation id. Default `x-correlation-id`. SERVICE_HTTP_CORRELATION_ID_HEADER */
   @Option('HTTP_CORRELATION_ID_HEADER')

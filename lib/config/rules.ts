@@ -10,6 +10,14 @@ export const OneOf = (...values: string[]): PropertyDecorator =>
 
 export const Flag = (): PropertyDecorator => IsBoolean({ message: 'must be true or false' });
 
+/** True, false, or one or several of the names. */
+export const FlagOrNames = (names: readonly string[]): PropertyDecorator =>
+  check(
+    'flagOrNames',
+    (value) => typeof value === 'boolean' || [value].flat().every((name) => names.includes(name as string)),
+    { message: `must be true, false or names of resources (${names.join(', ')})` },
+  );
+
 export const WholeNumber = (least: number, most: number, unit: string): PropertyDecorator =>
   check(
     'wholeNumber',

@@ -53,7 +53,8 @@ export const FILL_IN = 'put the real value in its place.';
 
 /** The value as a message may show it: short, on one line, and only where it is no secret. */
 function quote(options: ServiceModuleOptions, option: string, kind?: OptionKind, before = ''): string {
-  const value = valueOf(options, option);
+  const found = valueOf(options, option);
+  const value = Array.isArray(found) ? found.join(', ') : found;
   if (!kind || !QUOTED.includes(kind)) return '';
   if (typeof value === 'number' || typeof value === 'boolean') return `${before} ${value}`;
   if (typeof value !== 'string' || (kind === 'address' && !PLAIN_ADDRESS.test(value))) return '';

@@ -110,8 +110,11 @@ function parseValue(raw: unknown, kind: OptionKind): unknown {
   const text = raw.trim();
   if (text === '') return undefined;
   if (kind === 'integer' && /^-?\d+$/.test(text)) return Number(text);
-  if (kind === 'boolean' && /^(true|1|yes|on)$/i.test(text)) return true;
-  if (kind === 'boolean' && /^(false|0|no|off)$/i.test(text)) return false;
+  if (kind === 'boolean' || kind === 'names') {
+    if (/^(true|1|yes|on)$/i.test(text)) return true;
+    if (/^(false|0|no|off)$/i.test(text)) return false;
+  }
+  if (kind === 'names') return text.split(',').map((each) => each.trim());
   return text;
 }
 

@@ -1,8 +1,18 @@
+import { type HttpSettings } from '../config/resolved-options.js';
+
 /** Spells the paths of resources as `http.trailingSlash` says: both spellings appear in the specification (4). */
 export class ResourcePaths {
-  constructor(private readonly trailingSlash: boolean) {}
+  readonly #slash: boolean;
+  readonly #named: ReadonlySet<string>;
 
+  constructor(trailingSlash: HttpSettings['trailingSlash']) {
+    this.#slash = trailingSlash === true;
+    this.#named = new Set(typeof trailingSlash === 'boolean' ? [] : [trailingSlash].flat());
+  }
+
+  /** `/banks/v1`, or `/banks/v1/`. */
   of(path: string): string {
-    return this.trailingSlash ? `${path}/` : path;
+    const [, resource = ''] = path.split('/', 2);
+    return this.#slash || this.#named.has(resource) ? `${path}/` : path;
   }
 }

@@ -49,7 +49,10 @@ function decodeText(bytes: Buffer): string {
 }
 
 function decodeBase64(text: string): Buffer | undefined {
-  const compact = text.replace(ESCAPED_NEWLINE, '').replace(/\s+/g, '').replace(/^(["'])(.*)\1$/, '$2');
+  const compact = text
+    .replace(ESCAPED_NEWLINE, '')
+    .replace(/\s+/g, '')
+    .replace(/^(["'])(.*)\1$/, '$2');
   if (compact.length < 64 || !/^[A-Za-z0-9+/_-]+={0,2}$/.test(compact)) return undefined;
   return Buffer.from(compact, 'base64');
 }

@@ -189,6 +189,35 @@ describe('the modes', () => {
     expect(simulator.apiRequests.map(({ path }) => path)).toEqual(['/banks/v1/', '/customers/v1/']);
   });
 
+  it('spells the paths of those resources so that http.trailingSlash names', async () => {
+    const options = simulator.moduleOptions({ environment: 'sandbox' });
+    const before = { ...process.env };
+    const paths: string[] = [];
+    for (const [variable, trailingSlash] of [
+      ['banks', undefined],
+      [' customers , banks ', undefined],
+      ['true', ['banks']],
+      ['true', 'customers'],
+      ['true', []],
+    ] as const) {
+      process.env.SERVICE_HTTP_TRAILING_SLASH = variable;
+      host = await startHost(ServiceModule.forRoot({ ...options, http: { trailingSlash } }));
+      simulator.clearRequests();
+      await host.request('GET', '/banks');
+      await host.request('POST', '/customers', { app_user_id: 'u-2' });
+      paths.push(simulator.apiRequests.map(({ path }) => path).join(' '));
+      await host.close();
+    }
+    if (before.SERVICE_HTTP_TRAILING_SLASH === undefined) delete process.env.SERVICE_HTTP_TRAILING_SLASH;
+    expect(paths).toEqual([
+      '/banks/v1/ /customers/v1',
+      '/banks/v1/ /customers/v1/',
+      '/banks/v1/ /customers/v1',
+      '/banks/v1 /customers/v1/',
+      '/banks/v1 /customers/v1',
+    ]);
+  });
+
   it('makes one token request for 1,000 callers at once, and for 10,000', async () => {
     host = await startHost(
       ServiceModule.forRoot(simulator.moduleOptions({ environment: 'sandbox', authentication: 'oauth' })),

@@ -2,6 +2,8 @@ import { describe, expect, it } from '@jest/globals';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { OPTIONS } from '../../../lib/config/options.js';
+import { resolveOptions } from '../../../lib/config/resolve-options.js';
+import { readVariables } from '../../../lib/config/variables.js';
 import { readReadme } from '../../helpers/readme.js';
 
 const variables = new Set(
@@ -38,6 +40,21 @@ describe('the options', () => {
     const named = text.match(/SERVICE_\w+/g) ?? [];
     expect(named.filter((name) => name !== 'SERVICE_' && !variables.has(name))).toEqual([]);
     expect(named.length).toBeGreaterThan(20);
+  });
+
+  it('are all that each mode of .env.example needs, once it is filled in', async () => {
+    const text = await readFile(join(import.meta.dirname, '../../../.env.example'), 'utf8');
+    const blocks = text.split(/^# ---.*$/m).slice(1);
+    expect(blocks).toHaveLength(5);
+    for (const block of blocks) {
+      const lines = [...block.matchAll(/^# (SERVICE_\w+)=(.*)$/gm)].map(([, variable, value]) => {
+        if (variable === 'SERVICE_CLIENT_ID') return [variable, '6f2d6f0e-5a1b-4a44-9c6e-0d6f6c1f3a52'];
+        return [variable, value.replace(/^$/, 'a1b2c3').replace('https://...', 'https://api.bank')];
+      });
+      const { options } = readVariables((variable) => Object.fromEntries(lines)[variable] as unknown);
+      const { faults, warnings } = await resolveOptions(options);
+      expect([block.trim().split('\n', 2), faults, warnings]).toEqual([expect.anything(), [], []]);
+    }
   });
 
   it('are documented with their variable and default where an editor shows it', async () => {

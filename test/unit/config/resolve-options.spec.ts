@@ -222,6 +222,11 @@ describe('resolveOptions', () => {
     ['oauth.mtls', { oauth: { mtls: 'maybe' as never } }, "it is 'maybe'"],
     ['urls.sandboxUrl', { urls: { sandboxUrl: 'sandbox.bank' } }, "it is 'sandbox.bank'"],
     ['authentication', { authentication: `${'x'.repeat(99)}\n` as never }, `it is '${'x'.repeat(60)}…'`],
+    [
+      'http.trailingSlash',
+      { http: { trailingSlash: ['bank', 'customers'] } },
+      "(banks, customers); it is 'bank, customers'",
+    ],
     ['tls.reload', { tls: { reload: 'a\r\nb' as never } }, "it is 'a b'"],
   ])('tells the value of %s', async (option, options, told) => {
     const fault = (await faultsOf(options)).find((each) => each.option === option);
