@@ -25,7 +25,9 @@ export function tokenContext(
   offer: boolean,
 ): SecureContext {
   const client = offer ? { cert: certificate, key: privateKey } : {};
-  return tls.createSecureContext({ ...base(chain && [...publicRoots(), ...chain]), ...client });
+  const context = tls.createSecureContext({ ...base(undefined), ...client });
+  if (chain) addRoots(context, chain);
+  return context;
 }
 
 function base(ca: string[] | undefined): tls.SecureContextOptions {
@@ -33,20 +35,37 @@ function base(ca: string[] | undefined): tls.SecureContextOptions {
   return { ca, allowPartialTrustChain: ca !== undefined, minVersion: 'TLSv1.2' };
 }
 
-/** Node's own roots as a list: handing in a `ca` replaces them, those of NODE_EXTRA_CA_CERTS included. */
-function publicRoots(): string[] {
-  const modern = (tls as { getCACertificates?: (type: 'default') => string[] }).getCACertificates;
-  if (modern) return modern('default');
-  return [...tls.rootCertificates, ...extraRoots()];
+/** What Node's own createSecureContext calls for each certificate of its `ca` option. */
+interface NativeContext {
+  addCACert(pem: string): void;
+  setAllowPartialTrustChain(): void;
 }
 
-function extraRoots(): string[] {
+/**
+ * Node before 22.15 gives a context that adds roots a store without those of NODE_EXTRA_CA_CERTS. Read as the process
+ * starts, as Node itself does: the file may be gone, or another one, when the identity is rotated.
+ */
+const EXTRA_ROOTS = 'getCACertificates' in tls ? undefined : readExtraRoots();
+
+/**
+ * Adds to the roots that Node uses by itself: its own, the system's or OpenSSL's, and those of NODE_EXTRA_CA_CERTS. The
+ * `ca` option would replace them, and no list that Node gives holds those of `--use-openssl-ca` and SSL_CERT_FILE. Node
+ * gives the context a store of its own with the first certificate, so the flag comes after that.
+ */
+function addRoots({ context }: SecureContext, chain: readonly string[]): void {
+  const native = context as NativeContext;
+  for (const pem of chain) native.addCACert(pem);
+  if (EXTRA_ROOTS) native.addCACert(EXTRA_ROOTS);
+  native.setAllowPartialTrustChain();
+}
+
+function readExtraRoots(): string | undefined {
   const file = process.env.NODE_EXTRA_CA_CERTS;
-  if (!file) return [];
+  if (!file) return undefined;
   try {
-    return [readFileSync(file, 'utf8')];
+    return readFileSync(file, 'utf8');
   } catch {
     // As Node does it: it has warned about that file at its own start.
-    return [];
+    return undefined;
   }
 }

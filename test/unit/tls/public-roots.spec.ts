@@ -1,0 +1,95 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { transformFileSync } from '@swc/core';
+import { execFile } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { createAuthority, type Authority } from '../../helpers/certificates.js';
+import { mtlsServer, type MtlsServer } from './mtls-server.js';
+
+/** Makes the token endpoint's context twice, as a rotation does, and connects with both to each port. */
+const PROGRAM = `
+import { rmSync } from 'node:fs';
+import { connect } from 'node:tls';
+import { tokenContext } from './secure-contexts.mjs';
+const { CHAIN, PORTS, ROOTS } = process.env;
+const outcome = (secureContext, port) => new Promise((resolve) => {
+  const socket = connect({ port, host: '127.0.0.1', secureContext }, () => resolve('verified') ?? socket.destroy());
+  socket.on('error', () => resolve('refused'));
+});
+const seen = [];
+for (let round = 0; round < 2; round += 1) {
+  const context = tokenContext({ chain: [CHAIN] }, false);
+  for (const port of JSON.parse(PORTS)) seen.push(await outcome(context, port));
+  // Node reads it as it starts; OpenSSL looks into its own files whenever it needs them.
+  if (process.env.NODE_EXTRA_CA_CERTS) rmSync(ROOTS, { force: true });
+}
+// What the context was given is in no other context of the process.
+for (const port of JSON.parse(PORTS)) seen.push(await outcome(undefined, port));
+console.log(JSON.stringify(seen));
+`;
+
+/** Node reads its roots as it starts: each case is a process of its own. */
+describe('the token endpoint is verified against tls.chain and', () => {
+  let folder: string;
+  let roots: string;
+  let servers: MtlsServer[];
+  let added: Authority;
+  let own: Authority;
+
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'public-roots-'));
+    roots = join(folder, 'roots.pem');
+    const source = transformFileSync('lib/tls/secure-contexts.ts', {
+      jsc: { parser: { syntax: 'typescript' }, target: 'es2022' },
+    });
+    writeFileSync(join(folder, 'secure-contexts.mjs'), source.code);
+    writeFileSync(join(folder, 'program.mjs'), PROGRAM);
+    let stranger: Authority;
+    [added, own, stranger] = await Promise.all(
+      ['Added', 'Own', 'Stranger'].map((name) => createAuthority(name)),
+    );
+    servers = await Promise.all(
+      [added, own, stranger].map((authority) => mtlsServer(authority, { demandCertificate: false })),
+    );
+  });
+  afterAll(async () => {
+    await Promise.all(servers.map((server) => server.close()));
+    rmSync(folder, { recursive: true });
+  });
+
+  async function run(flags: string[], env: Record<string, string>): Promise<unknown> {
+    writeFileSync(roots, added.root.certificate);
+    const { stdout } = await promisify(execFile)(process.execPath, [...flags, join(folder, 'program.mjs')], {
+      env: {
+        // The intermediate alone is an anchor too.
+        CHAIN: own.intermediate.certificate,
+        PORTS: JSON.stringify(servers.map(({ port }) => port)),
+        ROOTS: roots,
+        ...env,
+      },
+    });
+    return JSON.parse(stdout) as unknown;
+  }
+  const both = ['verified', 'verified', 'refused'];
+  const always = [...both, ...both, 'verified', 'refused', 'refused'];
+
+  it('nothing else, where nothing else is given', async () => {
+    const onlyOwn = ['refused', 'verified', 'refused'];
+    expect(await run([], {})).toEqual([...onlyOwn, ...onlyOwn, 'refused', 'refused', 'refused']);
+  });
+
+  it('the roots of NODE_EXTRA_CA_CERTS, also after a rotation', async () => {
+    expect(await run([], { NODE_EXTRA_CA_CERTS: roots })).toEqual(always);
+  });
+
+  it.each(['--use-openssl-ca', '--use-system-ca'])(
+    'those of SSL_CERT_FILE with %s, also after a rotation',
+    async (flag) => {
+      // Node 22.15 and later have the second one.
+      if (!process.allowedNodeEnvironmentFlags.has(flag)) return;
+      expect(await run([flag], { SSL_CERT_FILE: roots })).toEqual(always);
+    },
+  );
+});
