@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { ServiceModule } from 'nestjs-service';
 import { ServiceSimulator, type FaultRule } from 'nestjs-service/testing';
+import { CollectingLogger } from '../helpers/secret-scan.js';
 import { startHost, type Host, type Platform } from '../helpers/start-host.js';
 
 const UNAVAILABLE = 'The service cannot be reached at the moment.';
@@ -8,10 +9,15 @@ const FAILED = 'The service failed to answer this call.';
 const own = (status: number): FaultRule => ({
   fault: { status, json: { status: 'X', message: 'said by the service' } },
 });
+const page = (status: number, text: string): FaultRule => ({
+  fault: { status, body: `<html>${text}</html>`, headers: { 'content-type': 'text/html' } },
+});
 
 describe.each<Platform>(['express', 'fastify'])('ServiceExceptionFilter on %s', (platform) => {
   let simulator: ServiceSimulator;
   let host: Host;
+  const logger = new CollectingLogger();
+  const errorLines = () => logger.lines.filter((line) => /^5\d\d: /.test(String(line)));
 
   beforeAll(async () => {
     simulator = await ServiceSimulator.start();
@@ -19,9 +25,13 @@ describe.each<Platform>(['express', 'fastify'])('ServiceExceptionFilter on %s', 
     host = await startHost(
       ServiceModule.forRoot({ ...options, http: { retries: 0, timeout: 500 } }),
       platform,
+      logger,
     );
   });
-  afterEach(() => simulator.clearFaults());
+  afterEach(() => {
+    simulator.clearFaults();
+    logger.lines.length = 0;
+  });
   afterAll(async () => {
     await host.close();
     await simulator.stop();
@@ -58,13 +68,29 @@ describe.each<Platform>(['express', 'fastify'])('ServiceExceptionFilter on %s', 
     expect(status).toBe(statusCode);
   });
 
-  it('maps 401, which is about our credentials, to 502', async () => {
-    simulator.fail({ path: '/banks/v1', times: 2, ...own(401) });
-    expect((await host.request('GET', '/banks')).body).toEqual({
-      statusCode: 502,
-      message: FAILED,
-      code: 'api_error',
+  it.each<[string, FaultRule]>([
+    ['401 of the service', own(401)],
+    ['403 of the service', own(403)],
+    ["a proxy's page about the client certificate", page(400, 'No required SSL certificate was sent')],
+    ["a proxy's status for a refused certificate", page(495, 'x')],
+    ["a proxy's page that does not say why", page(403, 'Forbidden')],
+  ])('maps %s, which no caller can mend, to 502 and logs what to check', async (_, rule) => {
+    simulator.fail({ path: '/banks/v1', times: 2, ...rule });
+    const { status, body } = await host.request('GET', '/banks');
+    expect({ status, body }).toEqual({
+      status: 502,
+      body: { statusCode: 502, message: FAILED, code: 'api_error' },
     });
+    expect(errorLines()).toEqual([
+      expect.stringMatching(/^502: api_error: GET \/banks\/v1 answered.*check /),
+    ]);
+  });
+
+  it('passes on what the service said of a 400, and nothing of ours', async () => {
+    simulator.fail({ path: '/banks/v1', fault: { status: 400, json: { said: 'both are required' } } });
+    const { body } = await host.request('GET', '/banks');
+    expect(body).toEqual({ statusCode: 400, message: 'The service answered 400.', code: 'api_error' });
+    expect(errorLines()).toEqual([]);
   });
 
   it('maps 429 to 503 and keeps Retry-After', async () => {

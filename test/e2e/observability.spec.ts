@@ -138,6 +138,9 @@ describe('observability', () => {
     simulator.fail({ path: /banks/, fault: { status: 503 } });
     await api.banks.list();
     expect(lines()).toEqual(['GET /banks/v1: 503, another attempt follows']);
+    simulator.fail({ path: /banks/, fault: { status: 404 } });
+    await rejection(api.banks.list());
+    expect(lines().at(-1)).toMatch(/^GET \/banks\/v1: 404 after \d+ ms$/);
     await api.module.close();
   });
 });

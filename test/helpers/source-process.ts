@@ -26,3 +26,17 @@ export async function runSource(program: string): Promise<{ code: number | null;
   const { code } = await child.exited;
   return { code, output: child.output() };
 }
+
+/** Runs one of the programs that the consumers' hosts share, at its usual speed, to its end; returns what it printed. */
+export async function runHostProgram(name: string): Promise<string> {
+  const program = join(ROOT, 'test/consumers/host/src', `${name}.ts`);
+  const child = startProcess([process.execPath, '--no-warnings', '--import', REGISTER, program], {
+    cwd: ROOT,
+  });
+  try {
+    await child.exited;
+    return child.output();
+  } finally {
+    await child.kill();
+  }
+}

@@ -8,6 +8,7 @@ import {
   ValidationPipe,
   type DynamicModule,
   type INestApplication,
+  type LoggerService,
 } from '@nestjs/common';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { type ServerResponse } from 'node:http';
@@ -70,15 +71,16 @@ export interface Host {
 export async function startHost(
   module: DynamicModule | Promise<DynamicModule>,
   platform: Platform = 'express',
+  logger: LoggerService | false = false,
 ): Promise<Host> {
   const testing = await Test.createTestingModule({ imports: [await module], controllers: [HostController] })
-    .setLogger(false as never)
+    .setLogger(logger as LoggerService)
     .compile();
   const app =
     platform === 'express'
       ? testing.createNestApplication()
       : testing.createNestApplication(new FastifyAdapter());
-  app.useLogger(false);
+  app.useLogger(logger);
   app.useGlobalPipes(new ValidationPipe({ whitelist: true, transform: true }));
   app.useGlobalFilters(new ServiceExceptionFilter());
   await app.listen(0, '127.0.0.1');

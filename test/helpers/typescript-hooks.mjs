@@ -2,6 +2,9 @@ import { transform } from '@swc/core';
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 
+const OWN_NAME = /^nestjs-service(?=$|\/)/;
+const LIB = new URL('../../lib', import.meta.url).href;
+
 const SETTINGS = {
   jsc: {
     parser: { syntax: 'typescript', decorators: true },
@@ -10,8 +13,9 @@ const SETTINGS = {
   },
 };
 
-/** The sources name each other as what they become. */
+/** The sources name each other as what they become, and hosts name the package. */
 export function resolve(specifier, context, next) {
+  if (OWN_NAME.test(specifier)) return next(`${specifier.replace(OWN_NAME, LIB)}/index.ts`, context);
   const fromSource = context.parentURL?.endsWith('.ts') && /^\.{1,2}\/.*\.js$/.test(specifier);
   return next(fromSource ? specifier.replace(/\.js$/, '.ts') : specifier, context);
 }

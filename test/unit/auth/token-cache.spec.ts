@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { type AccessToken } from '../../../lib/auth/access-token.js';
 import { TokenCache, type TokenCacheOptions } from '../../../lib/auth/token-cache.js';
+import { TokenEvents } from '../../../lib/auth/token-events.js';
 import { ServiceConnectionError, ServiceTokenError, type TokenErrorCode } from '../../../lib/errors/index.js';
 import { FakeClock, FakeSource, settle } from './fakes.js';
 
@@ -728,6 +729,20 @@ describe('close', () => {
     await expect(cache.forceRefresh('api', 'x')).rejects.toMatchObject({ code: 'connection_closed' });
     await settle();
     expect(clock.timers).toBe(0);
+  });
+
+  it('is no failure that anybody has to be told of', async () => {
+    const told: string[] = [];
+    const events = new TokenEvents({ warn: (message) => void told.push(message) });
+    const { cache, source, clock, filled } = setUp({ events });
+    await filled();
+    await clock.advance(45_000);
+    cache.peek('api');
+    await settle();
+    expect(source.requests).toHaveLength(2);
+    cache.close();
+    await settle();
+    expect(told).toEqual([]);
   });
 
   it('ends a back-off and a hold', async () => {

@@ -90,6 +90,17 @@ describe('Closing the agents', () => {
     expect((await slow).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
   });
 
+  it('over plain http: opens no connection for what waited for one', async () => {
+    const { held, sockets, url } = await server();
+    const { agents } = await start(1);
+    const calls = Promise.allSettled([call(url, '/slow', agents), call(url, '/slow', agents)]);
+    await until(() => held.length === 1);
+    await agents.close(0);
+    expect((await calls).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+    await until(() => sockets.size === 0);
+    expect(held).toHaveLength(1);
+  });
+
   it('takes no time where nothing is in flight', async () => {
     const { sockets, url } = await server();
     const { agents, clock } = await start();
