@@ -10,15 +10,28 @@ import { serviceProviders } from './module/providers.js';
 @Module({ providers: serviceProviders })
 export class ServiceModule extends ConfigurableModuleClass {
   /**
-   * Options left out are filled from the `service` namespace and the SERVICE_* variables of ConfigModule. Everything
-   * wrong with them is thrown at bootstrap, in one ServiceConfigurationError.
+   * A client of one service. Options left out are filled from the `service` namespace and the SERVICE_* variables of
+   * ConfigModule, wherever the application imports it and also where it loads asynchronously; without ConfigModule,
+   * from the variables of the process. Each call makes a client of its own, with its own tokens and connections.
+   *
+   * The application does not start, with all faults in one ServiceConfigurationError (a ServiceCertificateError where
+   * only certificates are at fault), where the options are not usable, or where two names of one application share
+   * their variables.
+   * @example imports: [ConfigModule.forRoot(), ServiceModule.forRoot()]
+   * @throws ServiceConfigurationError where `options` is no object or `name` makes no variable
    */
   static override forRoot(options: typeof OPTIONS_TYPE = {}): DynamicModule {
     checkOptions(options, 'forRoot');
     return super.forRoot(options);
   }
 
-  /** The same with options from a factory: `useFactory`, `useClass` or `useExisting`, with `imports` and `inject`. */
+  /**
+   * The same with options from a factory: `useFactory`, `useClass` or `useExisting`, with `imports` and `inject`. It is
+   * called once, when all of ConfigModule is loaded. To inject ConfigService, import ConfigModule here or make it
+   * global. What it throws ends the start. Options that depend on a request (REQUEST, Scope.REQUEST) are refused at
+   * start with a ServiceConfigurationError.
+   * @throws ServiceConfigurationError where there is no factory, or `name` makes no variable
+   */
   static override forRootAsync(options: typeof ASYNC_OPTIONS_TYPE): DynamicModule {
     checkOptions(options, 'forRootAsync');
     const factory = options.useFactory ?? options.useClass ?? options.useExisting;

@@ -42,6 +42,24 @@ describe('A host that waits for what never comes is told so, in a process that n
     expect(code).toBe(7);
   });
 
+  it('a ConfigModule that needs ServiceModule itself', async () => {
+    const { code, output } = await runSource(
+      host(
+        `ServiceModule.forRoot({ urls, appToken: 'token', isGlobal: true }), ConfigModule.forRoot({ ignoreEnvFile: true }).then(
+          (module) => ({
+            ...module,
+            providers: [
+              ...module.providers,
+              { provide: 'CONFIGURATION_LOADER', inject: [ServiceAuthService], useFactory: never },
+            ],
+          }),
+        )`,
+      ),
+    );
+    expect(output).toMatch(/it ends with[^]*ConfigModule: has not finished loading/);
+    expect(code).toBe(7);
+  });
+
   it('a load function of ConfigModule', async () => {
     const { code, output } = await runSource(
       host(`ServiceModule.forRoot({ urls, appToken: 'token' }), load`),
