@@ -26,7 +26,7 @@ export function variableOf(option: string, name?: string, value?: unknown): stri
 }
 
 /** Every variable that the module of this name reads. */
-export function variablesOf(name?: string): string[] {
+function variablesOf(name?: string): string[] {
   return SUFFIXES.map((suffix) => variablePrefix(name) + suffix);
 }
 

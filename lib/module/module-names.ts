@@ -13,12 +13,13 @@ export const MODULE_NAME = Symbol('nestjs-service:name');
 /** @throws ServiceConfigurationError where a variable would mean two things: of `a-b` and `a_b`, or `ksa` and `ksa-sandbox` */
 export function refuseSharedVariables(own: ModuleName, modules: ModulesContainer): void {
   if (own.name === undefined) return;
-  for (const { name } of namesOf(modules)) {
-    // Unnamed modules: a name that does not go with them is refused by itself.
+  const names = [...new Set(namesOf(modules).map(({ name }) => name))];
+  for (const name of names) {
+    // Whether a name goes together with no name at all is a question of the name alone.
     const shared = name === undefined || name === own.name ? undefined : sharedVariable(own.name, name);
     if (!shared) continue;
-    const names = [own.name, name].sort().map((each) => `'${each}'`);
-    const message = `${names.join(' and ')} would both read ${shared}; choose names that differ in more than -, _ and case, and of which none begins with the other.`;
+    const both = names.filter((each) => each === name || each === own.name).map((each) => `'${each}'`);
+    const message = `${both.join(' and ')} would both read ${shared}; choose names that differ in more than -, _ and case, and of which none begins with the other.`;
     throw new ServiceConfigurationError([{ option: 'name', message }]);
   }
 }

@@ -231,6 +231,7 @@ describe('The start of a ServiceModule', () => {
       ['a-b', 'a_b'],
       ['a_b', 'A-B'],
       ['ksa', 'KSA'],
+      ['ksa', 'ksa-sandbox'],
     ]) {
       const { message } = await failure([named(one), named('else'), named(other)]);
       for (const name of [one, other]) expect(message).toContain(`'${name}'`);
