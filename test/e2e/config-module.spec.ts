@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { HttpModule, HttpService } from '@nestjs/axios';
-import { Module, type DynamicModule, type ModuleMetadata } from '@nestjs/common';
+import { Global, Module, type DynamicModule, type ModuleMetadata } from '@nestjs/common';
 import { ConfigModule, ConfigService, registerAs } from '@nestjs/config';
 import { Test, type TestingModule } from '@nestjs/testing';
 import {
@@ -109,6 +109,36 @@ describe('ServiceModule beside ConfigModule', () => {
     ]);
     await module.get(BanksService).list();
     expect(seen).toEqual([simulator.appToken]);
+  });
+
+  it('calls a factory when also those ConfigModules are loaded that it does not inject from', async () => {
+    const module = await start([
+      ServiceModule.forRootAsync({
+        inject: [ConfigService],
+        useFactory: (configService: ConfigService) => ({
+          ...options,
+          appToken: configService.getOrThrow<string>('SERVICE_APP_TOKEN'),
+        }),
+      }),
+      config({ isGlobal: true }),
+      config({ load: [flat] }),
+    ]);
+    expect(await module.get(BanksService).list()).toBeDefined();
+  });
+
+  it("reads a host's own ConfigService, with and without ConfigModule", async () => {
+    @Global()
+    @Module({
+      providers: [
+        { provide: ConfigService, useValue: { get: (key: string) => ({ service: options })[key] } },
+      ],
+      exports: [ConfigService],
+    })
+    class OwnConfig {}
+    for (const imports of [[OwnConfig], [OwnConfig, config({})]]) {
+      const module = await start([...imports, ServiceModule.forRoot()]);
+      expect(await module.get(BanksService).list()).toBeDefined();
+    }
   });
 
   it('reads what validate made of the variables', async () => {
