@@ -207,6 +207,11 @@ describe('resolveOptions', () => {
     ],
     ['the name of an option', { ...sandbox, appToken: undefined, appTokem: 'x' } as never, ['appTokem']],
     [
+      'the name of a key, beside what belongs to it',
+      { ...sandbox, oauth: { clientIdd: CLIENT_ID } } as never,
+      ['oauth.clientIdd', 'oauth.clientSecret', 'urls.sandboxAuthUrl'],
+    ],
+    [
       'the name of a key',
       { ...production, oauth: { clientId: CLIENT_ID, clientSecrte: 'x' } } as never,
       ['oauth.clientSecrte'],
