@@ -50,6 +50,7 @@ export {
 export { ServiceExceptionFilter } from './http/service-exception.filter.js';
 export {
   type CallOptions,
+  type HeaderOptions,
   type HttpCallOptions,
   type HttpRequestOptions,
   ServiceHttpService,

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { type ResourcePaths } from '../http/resource-paths.js';
-import { type ServiceHttpService, type CallOptions } from '../http/service-http.service.js';
+import { type HttpCallOptions, type ServiceHttpService } from '../http/service-http.service.js';
 
 /** The JSON body of GET /banks/v1; its fields are not in the specification (2.5, 4) and pass untouched. */
 export type BanksBody = unknown;
@@ -14,7 +14,7 @@ export class BanksService {
   ) {}
 
   /** GET /banks/v1: the JSON body as it came. Throws what {@link ServiceHttpService} throws. */
-  async list<T = BanksBody>(options?: CallOptions): Promise<T> {
+  async list<T = BanksBody>(options?: HttpCallOptions): Promise<T> {
     return this.http.get<T>(this.paths.of('/banks/v1'), options);
   }
 }

@@ -46,25 +46,28 @@ export interface JudgedCall extends CallSignal {
  * out again once it has read them. `attach` refuses a config that `judge` did not make: axios ran the other order.
  */
 export function useAuthHeaders(axios: AxiosInstance, parts: AuthHeadersParts): void {
-  const judged = new WeakMap<InternalAxiosRequestConfig, JudgedCall>();
-  axios.interceptors.request.use(attachTo(judged, parts));
-  axios.interceptors.request.use(judgeInto(judged, axios, parts));
+  axios.interceptors.request.use(attach(parts));
+  axios.interceptors.request.use(judge(axios, parts));
+}
+
+/** The way from one half to the other; the adapter puts another one in its place. */
+interface JudgedAdapter extends AxiosAdapter {
+  judged?: JudgedCall;
 }
 
 type Interceptor = (
   config: InternalAxiosRequestConfig,
 ) => InternalAxiosRequestConfig | Promise<InternalAxiosRequestConfig>;
 
-function judgeInto(
-  judged: WeakMap<object, JudgedCall>,
+function judge(
   axios: AxiosInstance,
   { rules, inFlight, appTokenHeader, timeoutMs, send }: AuthHeadersParts,
 ): Interceptor {
   return (given) => {
     inFlight.admit();
-    given.headers = AxiosHeaders.from(given.headers).normalize(false);
+    given.headers = AxiosHeaders.from(given.headers);
     refuseOptions(given);
-    const data = transformed(given);
+    transformBody(given);
     const url = resolveTarget(addressOf(axios, given), rules);
     const timeout = checkTimeout(given.timeout) ?? timeoutMs;
     checkSignal(given.signal);
@@ -73,40 +76,31 @@ function judgeInto(
       inFlight.end();
       release?.();
     };
-    const call = { url, timeoutMs: timeout, startedAt: 0, signal, end };
-    const config: InternalAxiosRequestConfig = {
-      ...given,
-      url: url.href,
-      // They are part of the address now, and the signal is the adapter's: axios would put the config in its errors.
-      baseURL: undefined,
-      params: undefined,
-      signal: undefined,
-      cancelToken: undefined,
-      transformRequest: undefined,
-      env: undefined,
-      timeout,
-      data,
-      headers: withoutCredentials(given.headers, appTokenHeader),
-      adapter: (config) => send(config, call),
-    };
-    judged.set(config, call);
+    const call = { url, timeoutMs: timeout, startedAt: performance.now(), signal, end };
+    const adapter: JudgedAdapter = (config) => send(config, call);
+    adapter.judged = call;
+    const headers = withoutCredentials(given.headers, appTokenHeader);
+    const config: InternalAxiosRequestConfig = { ...given, url: url.href, headers, adapter };
+    for (const key of DONE_WITH) if (config[key] !== undefined) config[key] = undefined;
     return config;
   };
 }
 
-function attachTo(judged: WeakMap<object, JudgedCall>, { source, inFlight }: AuthHeadersParts): Interceptor {
+/** Part of the address now, or of the body; and the signal is the adapter's, as axios would put the config in its errors. */
+const DONE_WITH = ['baseURL', 'params', 'signal', 'cancelToken', 'transformRequest', 'env'] as const;
+
+function attach({ source, inFlight }: AuthHeadersParts): Interceptor {
   return (config) => {
-    const call = judged.get(config);
+    const call = (config.adapter as JudgedAdapter | undefined)?.judged;
     if (!call) throw refusal('transitional', OTHER_ORDER);
     inFlight.begin();
-    call.startedAt = performance.now();
-    const attach = (headers: Readonly<Record<string, string>>): InternalAxiosRequestConfig => {
+    const attachAll = (headers: Readonly<Record<string, string>>): InternalAxiosRequestConfig => {
       for (const name in headers) config.headers[name] = headers[name];
       return config;
     };
     const fresh = source.peekHeaders();
-    if (fresh) return attach(fresh);
-    return source.headers(call).then(attach, (error: unknown) => {
+    if (fresh) return attachAll(fresh);
+    return source.headers(call).then(attachAll, (error: unknown) => {
       call.end();
       throw error;
     });
@@ -126,26 +120,29 @@ function refuseOptions({ transitional, responseType, data, headers }: InternalAx
       "cannot be 'stream': use 'arraybuffer', or a client of your own with auth.httpsAgent",
     );
   }
+  if (typeof data !== 'object' || data === null) return;
   refuseStream(data);
   if (/form/i.test(String(headers.getContentType() ?? ''))) refuseStreamFields(data);
 }
 
 /** Runs the transforms of request bodies, axios's own and a host's, which may also change the config. */
-function transformed(config: InternalAxiosRequestConfig): unknown {
+function transformBody(config: InternalAxiosRequestConfig): void {
   const { transformRequest } = config;
-  config.data = wholeBuffer(config.data);
-  // For postForm and the like axios would take the form-data package.
-  config.env = { FormData };
+  if (typeof config.data === 'object') {
+    config.data = wholeBuffer(config.data);
+    // For postForm and the like axios would take the form-data package.
+    config.env = { FormData };
+  }
   try {
     for (const transform of transformRequest ? [transformRequest].flat() : []) {
-      config.data = transform.call(config, config.data, config.headers) as unknown;
+      const data = transform.call(config, config.data, config.headers) as unknown;
+      if (data !== config.data) config.data = data;
     }
   } catch (error) {
     // Axios's own says nothing of a call; what a host's transform throws is the host's.
     if (!isAxiosError(error) || error.config || error.response) throw error;
     throw refusal('data', cleanText(`could not be encoded (${error.message})`, [], 200));
   }
-  return config.data;
 }
 
 function addressOf(

@@ -11,11 +11,14 @@ export interface CallOptions {
   timeout?: number | undefined;
 }
 
-export interface HttpCallOptions extends CallOptions {
+export interface HeaderOptions extends CallOptions {
+  /** Further headers, such as an idempotency key or a correlation id; the authenticating ones are the module's. */
+  headers?: Record<string, string> | undefined;
+}
+
+export interface HttpCallOptions extends HeaderOptions {
   /** Query parameters. */
   params?: Record<string, unknown> | URLSearchParams | undefined;
-  /** Further headers; the authenticating ones are the module's. */
-  headers?: Record<string, string> | undefined;
 }
 
 export interface HttpRequestOptions extends HttpCallOptions {

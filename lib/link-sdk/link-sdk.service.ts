@@ -2,13 +2,18 @@ import { Injectable } from '@nestjs/common';
 import { type Secret } from '../config/secret.js';
 import { validateInput } from '../config/validate-input.js';
 import { type AccessToken } from '../auth/access-token.js';
+import { checkSignal, checkTimeout } from '../http/call-limits.js';
+import { type CallOptions } from '../http/service-http.service.js';
 import { type ConnectParameters } from './connect-parameters.js';
 import { ConnectDto } from './connect.dto.js';
 
 /** What connect parameters are made of; the client secret and api tokens are not among it. */
 export interface LinkSdkParts {
   /** Tokens of one customer, where there are OAuth credentials. */
-  customerToken?: (customerId: string, options?: { signal?: AbortSignal }) => Promise<AccessToken>;
+  customerToken?: (
+    customerId: string,
+    wait: { signal?: AbortSignal; timeoutMs?: number },
+  ) => Promise<AccessToken>;
   /** The app token, where it is to be among the parameters. */
   appToken?: Secret;
 }
@@ -26,16 +31,21 @@ export class LinkSdkService {
    * The parameters of `Service.connect()` for one customer: with OAuth credentials a customer-scoped access_token that
    * still has `linkSdk.minTokenLife` to live, without them the app_token.
    *
+   * `timeout` is in milliseconds for the whole call (default `http.timeout`); `signal` aborts this call alone, which then
+   * rejects with `signal.reason`.
+   *
    * Throws ServiceRequestError where the request is not one, and ServiceTokenError or ServiceConnectionError where no
    * token can be had.
    */
   async connectParameters(
     request: ConnectDto,
-    options?: { signal?: AbortSignal },
+    { signal, timeout }: CallOptions = {},
   ): Promise<ConnectParameters> {
     const { customer_id, permissions, bank_identifier } = validateInput(ConnectDto, request);
     const { customerToken, appToken } = this.#parts;
-    const token = await customerToken?.(customer_id, options);
+    checkSignal(signal);
+    const timeoutMs = checkTimeout(timeout);
+    const token = await customerToken?.(customer_id, { signal, timeoutMs });
     return {
       ...(appToken && { app_token: appToken.reveal() }),
       ...(token && { access_token: token.accessToken }),

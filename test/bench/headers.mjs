@@ -32,9 +32,14 @@ useAuthHeaders(
   },
 );
 const [attach, judge] = halves;
+// With the keys that a config has once axios has merged its defaults.
 const makeConfig = () => ({
   url: '/banks/v1',
   method: 'get',
+  adapter: makeConfig,
+  transformRequest: [],
+  transformResponse: [],
+  allowAbsoluteUrls: true,
   headers: new AxiosHeaders({ Accept: 'application/json' }),
 });
 

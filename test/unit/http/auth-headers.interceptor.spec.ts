@@ -1,9 +1,9 @@
 import { describe, expect, it } from '@jest/globals';
-import { type AxiosInstance } from 'axios';
+import globalAxios, { type AxiosInstance, type InternalAxiosRequestConfig } from 'axios';
 import { Agent } from 'node:http';
 import { inspect } from 'node:util';
 import { ServiceRequestError } from '../../../lib/errors/index.js';
-import { APP_TOKEN, BEARER, errorOf, setUp } from './setup.js';
+import { APP_TOKEN, BEARER, errorOf, everything, setUp } from './setup.js';
 
 describe('the interceptor that attaches the headers', () => {
   it("replaces a caller's own authenticating headers, and drops those of the connection", async () => {
@@ -129,5 +129,189 @@ describe('the interceptor that attaches the headers', () => {
     ]) {
       expect(inspect(error, { depth: 20, showHidden: true })).not.toMatch(/planted/);
     }
+  });
+
+  it.each([
+    ['transitional of a call', { transitional: { silentJSONParsing: false } }],
+    ['the other order', { transitional: { legacyInterceptorReqResOrdering: false } }],
+    ['a stream as answer', { responseType: 'stream' }],
+  ])('refuses %s, in words', async (_, config) => {
+    const { axios, arrived } = await setUp();
+    const seen: unknown[] = [];
+    axios.interceptors.request.use((given) => (seen.push(given), given));
+    expect(await errorOf(axios.get('/a', config as never))).toBeInstanceOf(ServiceRequestError);
+    axios.defaults.transitional = { clarifyTimeoutError: true };
+    expect(await errorOf(axios.get('/a'))).toMatchObject({
+      faults: [{ property: 'transitional', message: expect.stringMatching(/interceptors/) }],
+    });
+    expect(everything(seen)).not.toMatch(/planted/);
+    expect(arrived).toHaveLength(0);
+  });
+
+  it('refuses to attach where axios runs interceptors in another order for all of the process', async () => {
+    const { axios, arrived } = await setUp();
+    const seen: unknown[] = [];
+    axios.interceptors.request.use((config) => (seen.push(config), config));
+    const shared = globalAxios.defaults.transitional!;
+    shared.legacyInterceptorReqResOrdering = false;
+    try {
+      expect(await errorOf(axios.get('/a'))).toMatchObject({
+        faults: [{ property: 'transitional', message: expect.stringMatching(/order of interceptors/) }],
+      });
+    } finally {
+      shared.legacyInterceptorReqResOrdering = true;
+    }
+    await axios.get('/a');
+    expect(everything(seen)).not.toMatch(/planted/);
+    expect(arrived).toHaveLength(1);
+  });
+
+  it('runs transforms of the host before it judges, and hands on what they never had', async () => {
+    const evil = await setUp();
+    const { axios, arrived } = await setUp();
+    const kept: unknown[] = [];
+    const transformRequest = function (this: InternalAxiosRequestConfig, data: unknown, headers: object) {
+      kept.push(this, headers);
+      Object.assign(headers, { authorization: 'Basic theirs', 'SERVICE-APP-TOKEN': 'theirs', 'x-own': '1' });
+      return `wrapped ${JSON.stringify(data)}`;
+    };
+    axios.interceptors.request.use((config) => (kept.push(config, config.headers), config));
+    await axios.post('/a', { b: 1 }, { transformRequest });
+    expect(arrived[0]).toMatchObject({
+      body: 'wrapped {"b":1}',
+      headers: { authorization: `Bearer ${BEARER}`, 'service-app-token': APP_TOKEN, 'x-own': '1' },
+    });
+    const leading = function (this: InternalAxiosRequestConfig) {
+      this.url = evil.server.url;
+    };
+    expect(await errorOf(axios.post('/a', {}, { transformRequest: [leading] }))).toMatchObject({
+      faults: [{ property: 'path', message: expect.stringMatching(/outside/) }],
+    });
+    expect(everything(kept)).not.toMatch(/planted/);
+    expect([arrived.length, evil.arrived.length]).toEqual([1, 0]);
+  });
+
+  it('leaves nothing in a config that a host gets with an answer or an error, and nothing to send by', async () => {
+    const evil = await setUp();
+    const { axios, arrived } = await setUp();
+    const { config } = await axios.get('/a');
+    const controller = new AbortController();
+    const thrown = new Error('of the transform');
+    const seen: unknown[] = [config];
+    const transformResponse = function (this: unknown): never {
+      seen.push(this);
+      throw thrown;
+    };
+    expect(await errorOf(axios.get('/a', { transformResponse }))).toBe(thrown);
+    // However late the caller aborts, axios has no config to put into its own error.
+    axios.interceptors.request.use((given) => (queueMicrotask(() => controller.abort()), given));
+    axios.interceptors.response.clear();
+    seen.push(await errorOf(axios.get('/a', { signal: controller.signal })));
+    seen.push(await errorOf(globalAxios.request(config)));
+    seen.push(await errorOf(globalAxios.request({ ...config, url: evil.server.url })));
+    expect(everything(seen)).not.toMatch(/planted/);
+    // Through the instance it is a call like any other.
+    expect((await axios.request(config)).status).toBe(200);
+    expect(arrived.every(({ headers }) => headers.authorization === `Bearer ${BEARER}`)).toBe(true);
+    expect(evil.arrived).toHaveLength(0);
+  });
+
+  it('sends nothing where its interceptors were taken out, and by axiosRef.create()', async () => {
+    const { axios, arrived } = await setUp();
+    const unjudged = {
+      faults: [{ property: 'call', message: expect.stringMatching(/axiosRef\.create\(\)/) }],
+    };
+    const create = (axios as unknown as { create(config?: object): AxiosInstance }).create;
+    expect(await errorOf(create({}).get('/a'))).toMatchObject(unjudged);
+    axios.interceptors.request.eject(1);
+    expect(await errorOf(axios.get('/a'))).toBeInstanceOf(ServiceRequestError);
+    axios.interceptors.request.clear();
+    expect(await errorOf(axios.get('/a', { headers: { authorization: 'Basic theirs' } }))).toMatchObject(
+      unjudged,
+    );
+    expect(arrived).toHaveLength(0);
+  });
+
+  it.each<[string, (evil: { url: string; port: number }, hear: (...heard: unknown[]) => void) => object]>([
+    ['adapter', (_, hear) => ({ adapter: async (config: unknown) => hear(config) })],
+    ['transport', (_, hear) => ({ transport: { request: hear } })],
+    ['beforeRedirect', (_, hear) => ({ beforeRedirect: hear, maxRedirects: 5 })],
+    ['httpAgent', (_, hear) => ({ httpAgent: { addRequest: hear }, httpsAgent: { addRequest: hear } })],
+    ['auth', () => ({ auth: { username: 'u', password: 'p' } })],
+    ['baseURL', () => ({ baseURL: '/under' })],
+    ['allowAbsoluteUrls', () => ({ allowAbsoluteUrls: false })],
+    ['socketPath', () => ({ socketPath: '/nowhere', allowedSocketPaths: ['/nowhere'] })],
+    ['lookup', (_, hear) => ({ lookup: hear, family: 6 })],
+    ['proxy', ({ port }) => ({ proxy: { host: '127.0.0.1', port, protocol: 'http' } })],
+    ['formSerializer', (_, hear) => ({ formSerializer: { visitor: hear } })],
+    ['validateStatus', (_, hear) => ({ validateStatus: (...heard: unknown[]) => (hear(...heard), true) })],
+    ['onUploadProgress', (_, hear) => ({ onUploadProgress: hear, onDownloadProgress: hear })],
+    [
+      'paramsSerializer',
+      (_, hear) => ({ params: { a: 1 }, paramsSerializer: (p: unknown) => (hear(p), 'a') }),
+    ],
+    ['env', (_, hear) => ({ env: { fetch: hear, FormData: class {} } })],
+    ['cancelToken', (_, hear) => ({ cancelToken: { throwIfRequested: hear, subscribe: hear } })],
+  ])('a host that sets %s gets no header of ours, and the call is ours all the same', async (_, option) => {
+    for (const byDefault of [false, true]) {
+      const evil = await setUp();
+      const { axios, arrived } = await setUp();
+      const heard: unknown[] = [];
+      const options = option(evil.server, (...given) => void heard.push(...given));
+      if (byDefault) Object.assign(axios.defaults, options);
+      const { config } = await axios.post('/a', { b: 1 }, byDefault ? {} : (options as never));
+      expect(everything([heard, config])).not.toMatch(/planted/);
+      expect(arrived[0]?.headers).toMatchObject({
+        authorization: `Bearer ${BEARER}`,
+        'service-app-token': APP_TOKEN,
+      });
+      expect(evil.arrived).toHaveLength(0);
+    }
+  });
+
+  it("counts waiting for a token as part of the call: in flight, within its deadline, ended by the caller's abort", async () => {
+    const reason = new Error('mine');
+    const waits: { signal?: AbortSignal; timeoutMs: number }[] = [];
+    const shutdown: { begin?: () => Promise<void> } = {};
+    let drained = false;
+    const { axios, arrived, ...rest } = await setUp({
+      cold: async (wait) => {
+        waits.push(wait);
+        if (wait.timeoutMs === 1_500) return wait.signal?.throwIfAborted();
+        void shutdown.begin?.().then(() => (drained = true));
+        await new Promise((resolve) => setImmediate(resolve));
+        expect(drained).toBe(false);
+      },
+    });
+    expect(await errorOf(axios.get('/a', { timeout: 1_500, signal: AbortSignal.abort(reason) }))).toBe(
+      reason,
+    );
+    shutdown.begin = () => rest.inFlight.drain();
+    // The shutdown begins while this call waits for its token.
+    expect((await axios.get('/a', { timeout: 1_400 })).status).toBe(200);
+    await rest.inFlight.drain();
+    expect(waits.map(({ timeoutMs }) => timeoutMs)).toEqual([1_500, 1_400]);
+    expect(arrived).toHaveLength(1);
+    expect(rest.inFlight.close()).toBe(0);
+  });
+
+  it("passes a host's own error on as it is: thrown by an interceptor, or by another call in it", async () => {
+    const { axios, arrived } = await setUp();
+    const theirs = new Error('of the host');
+    const id = axios.interceptors.request.use(() => Promise.reject(theirs));
+    expect(await errorOf(axios.get('/a'))).toBe(theirs);
+    axios.interceptors.request.eject(id);
+    const own = globalAxios.create();
+    let other: unknown;
+    axios.interceptors.request.use(async (config) => {
+      await own.get('http://127.0.0.1:9/').catch((error: unknown) => {
+        other = error;
+        throw error;
+      });
+      return config;
+    });
+    expect(await errorOf(axios.get('/a'))).toBe(other);
+    expect(everything(other)).not.toMatch(/planted/);
+    expect(arrived).toHaveLength(0);
   });
 });

@@ -1,7 +1,10 @@
 import { describe, expect, it } from '@jest/globals';
 import globalAxios, { CanceledError } from 'axios';
 import { EventEmitter, once } from 'node:events';
+import { HttpService } from '@nestjs/axios';
+import { firstValueFrom } from 'rxjs';
 import { ServiceConnectionError } from '../../../lib/errors/index.js';
+import { ServiceHttpService } from '../../../lib/http/service-http.service.js';
 import { errorOf, setUp } from './setup.js';
 
 describe('a call that ends early', () => {
@@ -66,5 +69,43 @@ describe('a call that ends early', () => {
       kind: 'dns',
       outcomeUnknown: false,
     });
+  });
+
+  it('gives Observables too: unsubscribing ends the call, while it waits for a token and on the wire', async () => {
+    const answered = await setUp();
+    const { httpService } = new ServiceHttpService(new HttpService(answered.axios));
+    expect((await firstValueFrom(httpService.post<unknown>('/a', { b: 1 }))).data).toEqual({ ok: true });
+    expect(answered.arrived[0]?.body).toBe('{"b":1}');
+    for (const cold of [true, false]) {
+      const events = new EventEmitter();
+      const under = once(events, 'under way');
+      const ended = once(events, 'ended');
+      const { axios, arrived, inFlight } = await setUp({
+        cold: cold
+          ? ({ signal }) =>
+              new Promise((_, reject) => {
+                signal?.addEventListener(
+                  'abort',
+                  () => (reject(signal.reason as Error), events.emit('ended')),
+                );
+                events.emit('under way');
+              })
+          : undefined,
+        listener: (request) => {
+          request.socket.once('close', () => events.emit('ended'));
+          events.emit('under way');
+        },
+      });
+      const told: string[] = [];
+      const subscription = new HttpService(axios).get('/a').subscribe({
+        next: () => told.push('next'),
+        error: () => told.push('error'),
+      });
+      await under;
+      subscription.unsubscribe();
+      await ended;
+      await inFlight.drain();
+      expect([told, arrived.length]).toEqual([[], cold ? 0 : 1]);
+    }
   });
 });

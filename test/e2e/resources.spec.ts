@@ -1,0 +1,77 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { LinkSdkService, ServiceRequestError, type Customer } from 'nestjs-service';
+import { ServiceSimulator } from 'nestjs-service/testing';
+import { rejection, startModule, type StartedModule } from '../helpers/start-module.js';
+
+/** What hosts write; the compiler reads it too (npm run typecheck). */
+describe('the resources', () => {
+  let simulator: ServiceSimulator;
+  let api: StartedModule;
+  beforeAll(async () => {
+    simulator = await ServiceSimulator.start();
+    api = await startModule(simulator.moduleOptions({ authentication: 'oauth' }));
+  });
+  afterAll(async () => {
+    await api.module.close();
+    await simulator.stop();
+  });
+  const headers = { 'idempotency-key': 'k-1', 'x-correlation-id': 'c-1' };
+
+  it('customers.create takes headers, and a type for what it brings', async () => {
+    interface Mine {
+      app_user_id: string;
+    }
+    const mine: Mine = await api.customers.create<Mine>({ app_user_id: 'u-1' }, { headers });
+    expect(mine.app_user_id).toBe('u-1');
+    expect(simulator.apiRequests.at(-1)?.headers).toMatchObject(headers);
+    const customer = await api.customers.create({ app_user_id: 'u-2' }, { timeout: 5_000 });
+    const id: string | undefined = customer.customer_id;
+    const other: unknown = customer.anything_else;
+    expect([typeof id === 'string' || id === undefined, other]).toEqual([true, undefined]);
+    // @ts-expect-error the specification shows no query for it
+    await api.customers.create({ app_user_id: 'u-3' }, { params: {} });
+    // @ts-expect-error headers are text
+    await api.customers.create({ app_user_id: 'u-4' }, { headers: { a: 1 } });
+  });
+
+  it('customers.create is a success where the service answers without a body', async () => {
+    for (const status of [200, 201]) {
+      simulator.fail({ path: '/customers/v1', times: 1, fault: { status, body: '' } });
+      const customer = await api.customers.create<Customer | undefined>({ app_user_id: 'u-1' });
+      expect(customer).toBeUndefined();
+    }
+  });
+
+  it('banks.list takes a query and headers', async () => {
+    const banks: string[] = await api.banks.list<string[]>({
+      params: { country: 'ae', page: 2 },
+      headers,
+      signal: new AbortController().signal,
+      timeout: 5_000,
+    });
+    expect(banks).toBeDefined();
+    expect(simulator.apiRequests.at(-1)).toMatchObject({
+      path: '/banks/v1?country=ae&page=2',
+      headers,
+    });
+  });
+
+  it('connectParameters takes a signal and a time-out in milliseconds', async () => {
+    const sdk = api.module.get(LinkSdkService);
+    const session = { customer_id: 'c-1', permissions: ['identity'] };
+    const reason = new Error('mine');
+    expect(await rejection(sdk.connectParameters(session, { signal: AbortSignal.abort(reason) }))).toBe(
+      reason,
+    );
+    simulator.fail({ face: 'token', times: 1, fault: 'hang' });
+    expect(await rejection(sdk.connectParameters(session, { timeout: 50 }))).toMatchObject({
+      kind: 'timeout',
+    });
+    simulator.clearFaults();
+    for (const timeout of [-1, Infinity]) {
+      expect(await rejection(sdk.connectParameters(session, { timeout }))).toBeInstanceOf(
+        ServiceRequestError,
+      );
+    }
+  });
+});

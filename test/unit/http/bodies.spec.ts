@@ -1,0 +1,123 @@
+import { describe, expect, it } from '@jest/globals';
+import { createReadStream } from 'node:fs';
+import { Duplex, PassThrough, Readable, Transform } from 'node:stream';
+import { ServiceRequestError } from '../../../lib/errors/index.js';
+import { ServiceHttpService } from '../../../lib/http/service-http.service.js';
+import { errorOf, setUp } from './setup.js';
+
+/** As the form-data package's class is made. */
+class PackageForm extends PassThrough {
+  append(): void {}
+  getHeaders(): object {
+    return { 'content-type': 'multipart/form-data; boundary=x' };
+  }
+  getBoundary(): string {
+    return 'x';
+  }
+}
+
+async function* generated() {
+  yield 'a';
+}
+
+const STREAMS: [string, () => object][] = [
+  ['a Readable', () => Readable.from(['a', 'b'])],
+  ['a Readable of objects', () => Readable.from([{ a: 1 }, 2])],
+  ['a Duplex', () => Duplex.from(['a'])],
+  ['a Transform', () => new Transform({ transform: (chunk, _, done) => done(null, chunk) })],
+  ['a file', () => createReadStream(import.meta.filename)],
+  ['a web stream', () => new Blob(['a']).stream()],
+  ['an async generator', () => generated()],
+  ['anything with pipe', () => ({ pipe: () => undefined })],
+  ['anything with getReader', () => ({ getReader: () => undefined })],
+  ['a form of the form-data package', () => new PackageForm()],
+];
+
+const listeners = (value: object): unknown =>
+  value instanceof Readable ? value.eventNames().map((name) => [name, value.listenerCount(name)]) : [];
+
+describe('a stream as body', () => {
+  it.each(STREAMS)('%s is refused, and stays as it is', async (name, make) => {
+    const { axios, arrived } = await setUp();
+    const http = new ServiceHttpService({ axiosRef: axios } as never);
+    const message = name.includes('form-data')
+      ? /use the global FormData/
+      : /send a string, Buffer, FormData or Blob.*auth\.httpsAgent and auth\.authorizationHeaders\(\)/;
+    const headers: Record<string, string>[] = [
+      {},
+      { 'content-type': 'application/json' },
+      { 'content-type': 'multipart/form-data' },
+    ];
+    for (const given of headers) {
+      const stream = make();
+      const before = listeners(stream);
+      for (const send of [
+        () => axios.post('/a', stream, { headers: given }),
+        () => axios.request({ url: '/a', method: 'PUT', data: stream, headers: given }),
+        () => http.patch('/a', stream, { headers: given }),
+        () => http.delete('/a', { data: stream, headers: given }),
+      ]) {
+        const error = await errorOf(send());
+        expect(error).toBeInstanceOf(ServiceRequestError);
+        expect(error).toMatchObject({
+          faults: [{ property: 'data', message: expect.stringMatching(message) }],
+        });
+      }
+      expect(listeners(stream)).toEqual(before);
+      if (stream instanceof Readable) {
+        expect([stream.destroyed, stream.readableFlowing, stream.readableDidRead]).toEqual([
+          false,
+          null,
+          false,
+        ]);
+        stream.destroy();
+      }
+      if (stream instanceof ReadableStream) expect(stream.locked).toBe(false);
+    }
+    expect(arrived).toHaveLength(0);
+  });
+
+  it('is refused too where an object literal is one, or a transform of the host makes one', async () => {
+    const { axios, arrived } = await setUp();
+    const http = new ServiceHttpService({ axiosRef: axios } as never);
+    expect(await errorOf(http.post('/a', { [Symbol.asyncIterator]: generated }))).toBeInstanceOf(
+      ServiceRequestError,
+    );
+    const transformRequest = () => Readable.from(['a']);
+    expect(await errorOf(axios.post('/a', {}, { transformRequest }))).toBeInstanceOf(ServiceRequestError);
+    expect(arrived).toHaveLength(0);
+  });
+
+  it('is refused among the fields of a form, where axios would send "[object Object]"', async () => {
+    const { axios, arrived } = await setUp();
+    const file = Readable.from(['a']);
+    expect(await errorOf(axios.postForm('/a', { name: 'n', nested: { file } }))).toMatchObject({
+      faults: [{ property: 'data', message: expect.stringMatching(/is a stream/) }],
+    });
+    expect([file.destroyed, arrived.length]).toEqual([false, 0]);
+  });
+});
+
+describe('forms', () => {
+  it.each(['postForm', 'putForm', 'patchForm'] as const)('%s sends fields and bytes', async (method) => {
+    const { axios, arrived } = await setUp();
+    await axios[method]('/a', { name: 'ü', list: [1, 2], file: new Blob(['bytes'], { type: 'text/x' }) });
+    expect(arrived[0]?.headers['content-type']).toMatch(/^multipart\/form-data; boundary=/);
+    expect(arrived[0]?.body).toMatch(/name="name"\r\n\r\nü[^]*name="list\[\]"\r\n\r\n1[^]*bytes/);
+  });
+
+  it('sends an object as a form where its content type says so', async () => {
+    const { axios, arrived } = await setUp();
+    const headers = { 'content-type': 'application/x-www-form-urlencoded' };
+    await axios.post('/a', { a: '1 2' }, { headers });
+    expect(arrived[0]).toMatchObject({ body: 'a=1+2', headers });
+  });
+
+  it('says so where a form cannot be made', async () => {
+    const { axios } = await setUp();
+    const circular: Record<string, unknown> = {};
+    circular.self = circular;
+    const error = await errorOf(axios.postForm('/a', circular));
+    expect(error).not.toHaveProperty('config');
+  });
+});
