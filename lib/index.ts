@@ -8,6 +8,7 @@ export {
   ServiceAuthService,
   TOKEN_CHANNEL,
   type TokenEvent,
+  type TokenOptions,
   type WaitOptions,
 } from './auth/index.js';
 export { BanksService, type BanksBody } from './banks/banks.service.js';

@@ -1,5 +1,5 @@
 import { isAccessTokenText } from './access-token.js';
-import { isJsonObject, parseJson } from './json.js';
+import { isJsonObject, parseJson } from '../exchange/json.js';
 import { customerIdOf } from './scope.js';
 
 /** A token that may be handed out, or why it may not. */

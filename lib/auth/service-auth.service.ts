@@ -4,12 +4,23 @@ import { type ResolvedOptions } from '../config/resolved-options.js';
 import { variableOf } from '../config/variables.js';
 import { type CertificateSummary, ServiceTokenError } from '../errors/index.js';
 import { allowListeners } from '../exchange/allow-listeners.js';
+import { checkSignal, checkTimeout } from '../exchange/call-limits.js';
 import { type IdentityStatus } from '../tls/index.js';
 import { type AccessToken } from './access-token.js';
 import { AuthorizationHeaders, bearerOf } from './authorization-headers.js';
 import { API_SCOPE, checkScope, customerScope } from './scope.js';
 import { type TokenCache } from './token-cache.js';
 import { type WaitOptions } from './waiting-callers.js';
+
+/** What a caller is ready to wait for a token. */
+export interface TokenOptions {
+  /** The caller's own: only that caller is rejected, with its reason. */
+  signal?: AbortSignal;
+  /** Milliseconds, at most a day. Default (also for 0): `http.timeout`. */
+  timeout?: number;
+  /** The same by its older name; `timeout` counts where both are set. */
+  timeoutMs?: number;
+}
 
 /** What is needed here of the client identity. */
 export interface IdentityView {
@@ -54,32 +65,29 @@ export class ServiceAuthService implements OnApplicationBootstrap {
   /**
    * A token from the cache, or a new one (specification 5.4.1 to 5.4.6).
    * @param scope `api` or `customer.<customer_id>`
-   * @throws ServiceRequestError for another scope; ServiceTokenError or ServiceConnectionError where there is no token
-   * (`oauth_not_configured` without OAuth credentials); `signal.reason` where the caller aborts
+   * @throws ServiceRequestError for another scope, and for a time limit or signal that is none; ServiceTokenError or
+   * ServiceConnectionError where there is no token (`oauth_not_configured` without OAuth credentials); `signal.reason` where the caller aborts
    */
-  async getToken(scope: string, wait?: WaitOptions): Promise<AccessToken> {
-    const checked = checkScope(scope);
-    const tokens = this.#configuredTokens(checked);
-    const token = await this.#counted(() => tokens.get(checked, this.#waitOptions(wait)));
-    // A copy: what a host does to it must not reach the next caller.
-    return { ...token, expiresAt: new Date(token.expiresAt) };
+  async getToken(scope: string, options?: TokenOptions): Promise<AccessToken> {
+    return this.#copyOf(checkScope(scope), options);
   }
 
   /** The token for backend calls. */
-  async getApiToken(wait?: WaitOptions): Promise<AccessToken> {
-    return this.getToken(API_SCOPE, wait);
+  async getApiToken(options?: TokenOptions): Promise<AccessToken> {
+    return this.#copyOf(API_SCOPE, options);
   }
 
   /** A token for one customer's SDK session, with at least `linkSdk.minTokenLife` (or half of its life) left. */
-  async getCustomerToken(customerId: string, wait?: WaitOptions): Promise<AccessToken> {
-    return this.getToken(customerScope(customerId), wait);
+  async getCustomerToken(customerId: string, options?: TokenOptions): Promise<AccessToken> {
+    return this.#copyOf(customerScope(customerId), options);
   }
 
   /**
    * The headers that authenticate a call of the API: the app token for `mtls` and `app-token`, the bearer for `oauth`.
    * @throws as {@link getToken}
    */
-  async authorizationHeaders(wait?: WaitOptions): Promise<Record<string, string>> {
+  async authorizationHeaders(options?: TokenOptions): Promise<Record<string, string>> {
+    const wait = checkedWait(options);
     return this.#counted(async () => ({ ...(this.peekHeaders() ?? (await this.headers(wait))) }));
   }
 
@@ -161,6 +169,14 @@ export class ServiceAuthService implements OnApplicationBootstrap {
     }
   }
 
+  /** The token of a checked scope, as a copy: what a host does to it must not reach the next caller. */
+  async #copyOf(scope: string, options?: TokenOptions): Promise<AccessToken> {
+    const wait = this.#waitOptions(checkedWait(options));
+    const tokens = this.#configuredTokens(scope);
+    const token = await this.#counted(() => tokens.get(scope, wait));
+    return { ...token, expiresAt: new Date(token.expiresAt) };
+  }
+
   #waitOptions(wait: WaitOptions = {}): WaitOptions {
     allowListeners(wait.signal);
     return { signal: wait.signal, timeoutMs: wait.timeoutMs ?? this.#options.http.timeout };
@@ -181,4 +197,9 @@ export class ServiceAuthService implements OnApplicationBootstrap {
   #authUrlOption(): string {
     return this.#options.environment === 'production' ? 'urls.authUrl' : 'urls.sandboxAuthUrl';
   }
+}
+
+function checkedWait({ signal, timeout, timeoutMs }: TokenOptions = {}): WaitOptions {
+  checkSignal(signal);
+  return { signal, timeoutMs: checkTimeout(timeout) ?? checkTimeout(timeoutMs, 'timeoutMs') };
 }

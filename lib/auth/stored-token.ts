@@ -1,5 +1,5 @@
 import { LONGEST_LIFETIME_S, type TokenGrant } from './access-token.js';
-import { isJsonObject, parseJson } from './json.js';
+import { isJsonObject, parseJson } from '../exchange/json.js';
 import { expiryOf, judgeToken } from './jwt-claims.js';
 import { hardSkew } from './token-lifetime.js';
 

@@ -11,7 +11,7 @@ import { type TokenGrant, type TokenRequestContext, type TokenSource } from './a
 import { type ClientSecret, type SecretReading } from './client-secret.js';
 import { tokenConnectionError } from './endpoint-fault.js';
 import { LONGEST_HOLD_S } from './endpoint-hold.js';
-import { isJsonObject, parseJson } from './json.js';
+import { isJsonObject, parseJson } from '../exchange/json.js';
 import { RefusedSecrets } from './refused-secrets.js';
 import { isCredentialRefusal, tokenRefusal } from './token-refusal.js';
 import { readTokenResponse } from './token-response.js';

@@ -1,6 +1,6 @@
 import { type Secret } from '../config/secret.js';
 import { cleanText, ServiceTokenError } from '../errors/index.js';
-import { isJsonObject } from './json.js';
+import { isJsonObject } from '../exchange/json.js';
 
 export interface RefusedAnswer {
   status: number;

@@ -1,6 +1,6 @@
 import { ServiceTokenError } from '../errors/index.js';
 import { LONGEST_LIFETIME_S, type TokenGrant } from './access-token.js';
-import { isJsonObject } from './json.js';
+import { isJsonObject } from '../exchange/json.js';
 import { judgeToken } from './jwt-claims.js';
 
 /**

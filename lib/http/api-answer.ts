@@ -1,5 +1,6 @@
 import { cleanText, ServiceApiError, ServiceConnectionError, type ApiErrorBody } from '../errors/index.js';
 import { type ExchangeResponse } from '../exchange/exchange.types.js';
+import { parseJson } from '../exchange/json.js';
 import { parseRetryAfter } from '../exchange/retry-after.js';
 import { type Call } from './call.js';
 import { credentialHint, isCredentialFault, type CredentialsInUse } from './credential-hint.js';
@@ -23,8 +24,8 @@ export interface AnswerContext {
  */
 export function readBody(response: ExchangeResponse, context: AnswerContext): unknown {
   if (response.status === 204 || response.status === 205 || context.call.method === 'HEAD') return undefined;
-  const json = parseJson(response.body);
-  if (json !== INVALID) return json;
+  const json = parseJson(response.body.toString('utf8'));
+  if (json !== undefined) return json;
   const isEmpty = response.body.toString('utf8').trim() === '';
   const wasDone = !isSafe(context.call.method);
   if (isEmpty && wasDone) return undefined;
@@ -43,7 +44,7 @@ export function answerToError(
 ): ServiceApiError | ServiceConnectionError {
   if (REDIRECTS.has(response.status)) return redirectError(response, context);
   const hint = hintFor(response, context);
-  const body = readErrorBody(parseJson(response.body), context.secrets);
+  const body = readErrorBody(parseJson(response.body.toString('utf8')), context.secrets);
   const fallback = `The service answered ${response.status} to ${context.call.method} ${context.call.url.pathname}.`;
   return new ServiceApiError({
     ...common(response, context),
@@ -109,19 +110,4 @@ function hintFor(response: ExchangeResponse, { credentials }: AnswerContext): st
 
 function trimSlash(path: string): string {
   return path.replace(/\/+$/, '');
-}
-
-const INVALID = Symbol('not JSON');
-
-function parseJson(body: Buffer): unknown {
-  // A byte order mark is allowed to be ignored (RFC 8259, 8.1).
-  const text =
-    body[0] === 0xef && body[1] === 0xbb && body[2] === 0xbf
-      ? body.toString('utf8', 3)
-      : body.toString('utf8');
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return INVALID;
-  }
 }

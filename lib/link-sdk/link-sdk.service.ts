@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { type Secret } from '../config/secret.js';
 import { validateInput } from '../config/validate-input.js';
 import { type AccessToken } from '../auth/access-token.js';
-import { checkSignal, checkTimeout } from '../http/call-limits.js';
+import { checkSignal, checkTimeout } from '../exchange/call-limits.js';
 import { type CallOptions } from '../http/service-http.service.js';
 import { type ConnectParameters } from './connect-parameters.js';
 import { ConnectDto } from './connect.dto.js';

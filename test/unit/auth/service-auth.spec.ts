@@ -54,6 +54,37 @@ function setUp(changed: Partial<ResolvedOptions> = {}, identity: IdentityView = 
 }
 
 describe('tokens', () => {
+  it.each([-1, NaN, Infinity, 86_400_001, '500', {}])(
+    'with a time limit of %p are refused',
+    async (limit) => {
+      const { auth, source } = setUp();
+      for (const [name, wait] of [
+        ['timeout', { timeout: limit as number }],
+        ['timeoutMs', { timeoutMs: limit as number }],
+      ] as const) {
+        const fault = { code: 'invalid_request', faults: [{ property: name }] };
+        await expect(auth.getToken('api', wait)).rejects.toMatchObject(fault);
+        await expect(auth.getApiToken(wait)).rejects.toMatchObject(fault);
+        await expect(auth.getCustomerToken('c1', wait)).rejects.toMatchObject(fault);
+        await expect(auth.authorizationHeaders(wait)).rejects.toMatchObject(fault);
+      }
+      const signal = {} as AbortSignal;
+      await expect(auth.getApiToken({ signal })).rejects.toMatchObject({ faults: [{ property: 'signal' }] });
+      await settle();
+      expect(source.requests).toEqual([]);
+    },
+  );
+
+  it.each([{ timeout: 200 }, { timeoutMs: 200 }, { timeout: 200, timeoutMs: 9_000 }])(
+    'end at the time limit of %j',
+    async (wait) => {
+      const { auth, clock } = setUp();
+      const late = expect(auth.getApiToken(wait)).rejects.toMatchObject({ code: 'connection_timeout' });
+      await clock.advance(200);
+      await late;
+    },
+  );
+
   it('for the API and for customers, as copies', async () => {
     const { auth, answered, clock } = setUp();
     const token = await answered(auth.getApiToken());

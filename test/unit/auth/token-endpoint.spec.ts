@@ -82,6 +82,13 @@ async function failure(promise: Promise<unknown>): Promise<TokenFailure> {
 }
 
 describe('the request', () => {
+  it('reads an answer that begins with a byte order mark', async () => {
+    const { request } = await setUp({
+      answer: ({ form }) => ({ body: `\uFEFF${JSON.stringify(granted(form.get('scope')).body)}` }),
+    });
+    expect(await request('api')).toMatchObject({ accessToken: 'token' });
+  });
+
   it('is the form of the specification, and a secret of any characters arrives intact', async () => {
     const { server, request } = await setUp({ answer: ({ form }) => granted(form.get('scope')) });
     expect(await request('customer.a+b@c')).toMatchObject({ accessToken: 'token', scope: 'customer.a+b@c' });

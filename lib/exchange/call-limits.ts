@@ -2,13 +2,15 @@ import { ServiceRequestError } from '../errors/index.js';
 
 const DAY_MS = 86_400_000;
 
-/** A call's own time limit; undefined for none (0, null, undefined). Throws ServiceRequestError for what is no limit. */
-export function checkTimeout(timeout: unknown): number | undefined {
+/**
+ * A call's own time limit; undefined for none (0, null, undefined).
+ * @param property what the caller named it
+ * @throws ServiceRequestError for what is no limit
+ */
+export function checkTimeout(timeout: unknown, property = 'timeout'): number | undefined {
   if (timeout === undefined || timeout === null || timeout === 0) return undefined;
   if (typeof timeout === 'number' && timeout > 0 && timeout <= DAY_MS) return timeout;
-  throw new ServiceRequestError([
-    { property: 'timeout', message: `must be milliseconds from 1 to ${DAY_MS}` },
-  ]);
+  throw new ServiceRequestError([{ property, message: `must be milliseconds from 1 to ${DAY_MS}` }]);
 }
 
 /** Throws ServiceRequestError for what is no AbortSignal. */
