@@ -27,8 +27,8 @@ export class ServiceModule extends ConfigurableModuleClass {
 
   /**
    * The same with options from a factory: `useFactory`, `useClass` or `useExisting`, with `imports` and `inject`. It is
-   * called once, when all of ConfigModule is loaded. To inject ConfigService, import ConfigModule here or make it
-   * global. What it throws ends the start. Options that depend on a request (REQUEST, Scope.REQUEST) are refused at
+   * called once, when all of ConfigModule is loaded. `inject` may name the ConfigService of any ConfigModule that the
+   * application imports; the class of `useClass` needs one that is global or in `imports`. What it throws ends the start. Options that depend on a request (REQUEST, Scope.REQUEST) are refused at
    * start with a ServiceConfigurationError.
    * @throws ServiceConfigurationError where there is no factory, or `name` makes no variable
    */

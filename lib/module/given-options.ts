@@ -1,7 +1,8 @@
 import { type FactoryProvider, type Provider, type ValueProvider } from '@nestjs/common';
+import { ConfigService } from '@nestjs/config';
 import { type ServiceModuleOptions } from '../config/options.js';
 import { ServiceConfigurationError } from '../errors/index.js';
-import { HOST_CONFIG } from './host-config.js';
+import { HOST_CONFIG, type HostConfig } from './host-config.js';
 
 /** The host's options as they came, behind a private field: a provider that is printed shows no key. */
 export class GivenOptions {
@@ -27,7 +28,8 @@ export class GivenOptions {
 
 /**
  * The provider of the options, with what it provides hidden in {@link GivenOptions}. A factory is called when
- * everything is loaded that it may ask a ConfigService for.
+ * everything is loaded that it may ask a ConfigService for. It can inject ConfigService from a ConfigModule that is
+ * imported beside ServiceModule too, which Nest alone would not allow.
  */
 export function hideOptions(provider: Provider, optionsToken: unknown): Provider {
   if (typeof provider !== 'object' || provider.provide !== optionsToken) return provider;
@@ -38,10 +40,24 @@ export function hideOptions(provider: Provider, optionsToken: unknown): Provider
   const { useFactory, inject = [] } = provider as FactoryProvider<unknown>;
   return {
     ...provider,
-    inject: [HOST_CONFIG, ...inject],
-    useFactory: async (_config: unknown, ...args: unknown[]) =>
-      new GivenOptions(await callFactory(() => useFactory(...args))),
+    inject: [
+      HOST_CONFIG,
+      ...inject.map((token) => (token === ConfigService ? { token, optional: true } : token)),
+    ],
+    useFactory: async (config: HostConfig, ...args: unknown[]) => {
+      const given = args.map((arg, index) =>
+        inject[index] === ConfigService ? (arg ?? serviceOf(config)) : arg,
+      );
+      return new GivenOptions(await callFactory(() => useFactory(...given)));
+    },
   };
+}
+
+function serviceOf({ service }: HostConfig): ConfigService {
+  if (service) return service;
+  const message =
+    'injects ConfigService, and the application does not import ConfigModule (import ConfigModule.forRoot()).';
+  throw new ServiceConfigurationError([{ option: 'forRootAsync', message }]);
 }
 
 /**

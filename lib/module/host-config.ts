@@ -9,6 +9,8 @@ export interface HostConfig {
   /** False where the application imports no ConfigModule: then only the process's own variables are read. */
   imported: boolean;
   get(key: string): unknown;
+  /** Also where it stands in a ConfigModule that our module cannot inject from. */
+  service?: ConfigService;
 }
 
 /** The token of {@link HostConfig} among a module's own parts. */
@@ -47,6 +49,7 @@ export async function readHostConfig(
   const config = injected ?? loaded[0]?.config;
   return {
     imported: config !== undefined,
+    service: config,
     get: (key) => (config ? config.get<unknown>(key) : process.env[key]),
   };
 }

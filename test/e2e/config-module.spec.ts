@@ -189,13 +189,26 @@ describe('ServiceModule beside ConfigModule', () => {
     });
   }
 
-  it('refuses a factory that injects a ConfigService it cannot see, in the words of HttpModule', async () => {
-    const asked = { inject: [ConfigService], useFactory: () => ({}) };
-    for (const mine of [HttpModule.registerAsync(asked), ServiceModule.forRootAsync(asked)]) {
-      expect((await failure([config({}), mine])).message).toMatch(
-        /can't resolve dependencies.*ConfigService/is,
-      );
-    }
+  for (const order of ['before', 'after'] as const) {
+    it(`lets a factory inject ConfigService from a ConfigModule beside it, imported ${order} it`, async () => {
+      const mine = ServiceModule.forRootAsync({
+        inject: [ConfigService],
+        useFactory: (configService: ConfigService) => ({
+          ...options,
+          appToken: configService.getOrThrow<string>('SERVICE_APP_TOKEN'),
+        }),
+      });
+      const theirs = config({ load: [flat] });
+      const module = await start(order === 'before' ? [theirs, mine] : [mine, theirs]);
+      expect(await module.get(BanksService).list()).toBeDefined();
+    });
+  }
+
+  it('says so where a factory injects ConfigService and there is no ConfigModule', async () => {
+    const mine = ServiceModule.forRootAsync({ inject: [ConfigService], useFactory: () => ({}) });
+    const error = await failure([mine]);
+    expect(error).toBeInstanceOf(ServiceConfigurationError);
+    expect(error.message).toMatch(/does not import ConfigModule/);
   });
 
   it('works without any: options in code, and the variables of the process', async () => {
