@@ -8,7 +8,7 @@ import { type ServiceTokenCacheOptions } from './token-cache.options.js';
 import { type TokenStore } from './token-store.js';
 
 /** Where a value came from, for messages that say where to mend it. */
-export interface Origin {
+export interface OptionLocation {
   option: string;
   variable?: string;
 }
@@ -53,7 +53,7 @@ export interface OAuthSettings extends Filled<Omit<ServiceOAuthOptions, 'clientS
 }
 
 /** A PEM or passphrase as configured, not yet read. */
-export interface TlsInput<T> extends Origin {
+export interface TlsInput<T> extends OptionLocation {
   value: Secret | Extract<T, { file: string }>;
 }
 

@@ -1,7 +1,9 @@
 import { ServiceError } from './service.error.js';
 
-/** Why there is no answer. `closed`: this module was shut down; `proxy`: the proxy of
- * `http.proxy` cannot be reached or refuses. `network`: none of the others. */
+/**
+ * Why there is no answer. `closed`: this module was shut down. `proxy`: the proxy of `http.proxy` cannot be reached, or
+ * refuses. `network`: none of the others.
+ */
 export type ConnectionErrorKind =
   | 'timeout'
   | 'reset'
@@ -25,8 +27,6 @@ export interface ConnectionErrorDetails {
   reason?: string;
   /** True for a call that is not idempotent (POST, PATCH) and may have been carried out all the same. */
   outcomeUnknown?: boolean;
-  /** Seconds, where an earlier answer of the same call had a Retry-After. */
-  retryAfter?: number;
   /** The origin that a redirect names. */
   location?: string;
 }
@@ -39,7 +39,6 @@ export class ServiceConnectionError extends ServiceError {
   readonly path?: string;
   readonly reason?: string;
   readonly outcomeUnknown: boolean;
-  readonly retryAfter?: number;
   readonly location?: string;
 
   constructor(details: ConnectionErrorDetails) {
@@ -50,7 +49,6 @@ export class ServiceConnectionError extends ServiceError {
     this.path = details.path;
     this.reason = details.reason;
     this.outcomeUnknown = details.outcomeUnknown ?? false;
-    this.retryAfter = details.retryAfter;
     this.location = details.location;
   }
 }

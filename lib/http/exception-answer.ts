@@ -40,11 +40,11 @@ function fromApi({ code, status, body, credentialFault, retryAfter }: ServiceApi
   return { status: 502, message: 'The service failed to answer this call.' };
 }
 
-function fromConnection({ kind, outcomeUnknown, retryAfter }: ServiceConnectionError): Answer {
+function fromConnection({ kind, outcomeUnknown }: ServiceConnectionError): Answer {
   const doubt = outcomeUnknown ? ' The request may have been carried out all the same.' : '';
   return kind === 'timeout'
-    ? { status: 504, message: `The service did not answer in time.${doubt}`, retryAfter }
-    : { status: 503, message: UNAVAILABLE + doubt, retryAfter };
+    ? { status: 504, message: `The service did not answer in time.${doubt}` }
+    : { status: 503, message: UNAVAILABLE + doubt };
 }
 
 /** For the log, what an operator needs: which call it was, what to check, and how the service's support finds it. */

@@ -1,4 +1,4 @@
-import { type Origin } from '../config/resolved-options.js';
+import { type OptionLocation } from '../config/resolved-options.js';
 import { type ConfigurationFault } from '../errors/index.js';
 import { type Purpose } from './foreign-format.js';
 import { fault, nameOf, type ReadInput } from './input.js';
@@ -99,7 +99,7 @@ function foreignFaults(
   );
 }
 
-/** The fault stands at the option that is missing, which has no origin of its own. */
+/** The fault stands at the option that is missing, which is set nowhere. */
 function counterpart(present: ReadInput, missing: 'key' | 'certificate'): ConfigurationFault {
   const [from, to, option] =
     missing === 'key'
@@ -107,14 +107,14 @@ function counterpart(present: ReadInput, missing: 'key' | 'certificate'): Config
       : [/PRIVATE_KEY(_FILE)?$/, 'CERTIFICATE', 'tls.certificate'];
   const variable =
     present.variable && from.test(present.variable) ? present.variable.replace(from, to) : undefined;
-  const origin: Origin = { option, variable };
+  const location: OptionLocation = { option, variable };
   return missing === 'key'
     ? fault(
-        origin,
+        location,
         `is missing: ${present.option} is set, and a certificate is of no use without its private key. Set the key, or leave out both.`,
       )
     : fault(
-        origin,
+        location,
         `is missing: ${present.option} is set, and a private key is of no use without its certificate. Set the certificate, or leave out both.`,
       );
 }

@@ -1,10 +1,10 @@
-import { type Origin, type TlsInput } from '../config/resolved-options.js';
+import { type OptionLocation, type TlsInput } from '../config/resolved-options.js';
 import { type PemValue, Secret, type SecretValue } from '../config/secret.js';
 import { type ConfigurationFault } from '../errors/index.js';
 import { readRegularFile, whyUnreadable } from '../config/read-file.js';
 
 /** A PEM, key or passphrase as read: its bytes, or why there are none. */
-export interface ReadInput extends Origin {
+export interface ReadInput extends OptionLocation {
   /** Where the value stands in a file. */
   path?: string;
   /** Absent where the file could not be read. */
@@ -30,21 +30,22 @@ export class InputContent {
 export async function readInput(input: TlsInput<PemValue | SecretValue>): Promise<ReadInput> {
   const { option, variable, value } = input;
   if (value instanceof Secret) return withContent({ option, variable }, Buffer.from(value.reveal(), 'utf8'));
-  const origin: Origin = { option, variable: variable && fileVariable(variable) };
+  const location: OptionLocation = { option, variable: variable && fileVariable(variable) };
   const path: unknown = value.file;
-  if (typeof path !== 'string') return { ...origin, fault: fault(origin, 'must be text or { file: path }.') };
+  if (typeof path !== 'string')
+    return { ...location, fault: fault(location, 'must be text or { file: path }.') };
   try {
-    return withContent({ ...origin, path }, await readRegularFile(path));
+    return withContent({ ...location, path }, await readRegularFile(path));
   } catch (error) {
-    return { ...origin, path, fault: fault(origin, whyUnreadable(path, error)) };
+    return { ...location, path, fault: fault(location, whyUnreadable(path, error)) };
   }
 }
 
 /** A fault of this option; says where it stands. */
-export function fault(origin: Origin, message: string): ConfigurationFault {
-  return origin.variable === undefined
-    ? { option: origin.option, message }
-    : { option: origin.option, variable: origin.variable, message };
+export function fault(location: OptionLocation, message: string): ConfigurationFault {
+  return location.variable === undefined
+    ? { option: location.option, message }
+    : { option: location.option, variable: location.variable, message };
 }
 
 /** "the file /run/secrets/key.pem", or "the value": how a message begins. */
@@ -63,7 +64,10 @@ function fileVariable(variable: string): string {
   return variable.endsWith('_FILE') ? variable : `${variable}_FILE`;
 }
 
-function withContent(origin: Origin & { path?: string }, bytes: Buffer): ReadInput {
-  if (bytes.toString('latin1').trim() !== '') return { ...origin, content: new InputContent(bytes) };
-  return { ...origin, fault: fault(origin, `${nameOf(origin)} is empty. Fill it, or leave the option out.`) };
+function withContent(location: OptionLocation & { path?: string }, bytes: Buffer): ReadInput {
+  if (bytes.toString('latin1').trim() !== '') return { ...location, content: new InputContent(bytes) };
+  return {
+    ...location,
+    fault: fault(location, `${nameOf(location)} is empty. Fill it, or leave the option out.`),
+  };
 }
