@@ -21,7 +21,10 @@ const floorRules = FLOORS.flatMap((rooms, floor) => {
         'error',
         {
           patterns: [
-            { group: above.map((name) => `../${name}/*`), message: `lib/${room} stands below that floor.` },
+            {
+              group: above.flatMap((name) => [`../${name}/*`, `../../${name}/*`]),
+              message: `lib/${room} stands below that floor.`,
+            },
             {
               group: ['../index.js', '../service.module.js'],
               message: 'Import the file itself, not the face.',

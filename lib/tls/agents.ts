@@ -1,7 +1,7 @@
 import { type Agent } from 'node:http';
 import { type Clock, systemClock } from '../config/clock.js';
 import { type ClientIdentity } from './client-identity.js';
-import { PlainAgent } from './plain-agent.js';
+import { PlainAgent } from './connections/plain-agent.js';
 
 /** The agents of one module: TLS with its identity, and plain http, which addresses may name on loopback only. */
 export class Agents {

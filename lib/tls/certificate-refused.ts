@@ -1,6 +1,5 @@
 import { ServiceCertificateError, type CertificateSummary } from '../errors/index.js';
-import { describeCertificate } from './summary.js';
-import { date } from './validity.js';
+import { date, describeCertificate } from './certificate-summary.js';
 
 /**
  * The server refused our certificate, or missed one (code `certificate_refused`): names subject, fingerprint and dates

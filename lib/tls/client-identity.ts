@@ -3,16 +3,15 @@ import { holdProcess, type Clock } from '../config/clock.js';
 import { type TlsInputs, type TlsSettings } from '../config/resolved-options.js';
 import { type Secret } from '../config/secret.js';
 import { type CertificateSummary, type ConfigurationFault } from '../errors/index.js';
-import { ExpiryWatch } from './expiry-watch.js';
-import { IdentityAgent } from './identity-agent.js';
-import { describeChange, isOtherCertificate, lostParts } from './identity-changes.js';
-import { IdentityWatch } from './identity-watch.js';
-import { checkIdentity, type LoadedIdentity } from './load-identity.js';
-import { type Log } from './log.js';
-import { ReloadFault } from './reload-fault.js';
-import { RepeatableRun } from './repeatable-run.js';
-import { readSnapshot, type IdentitySnapshot } from './snapshot.js';
-import { daysLeft } from './validity.js';
+import { daysLeft, isOtherCertificate } from './certificate-summary.js';
+import { ExpiryWatch } from './reload/expiry-watch.js';
+import { IdentityAgent } from './connections/identity-agent.js';
+import { describeChange, lostParts } from './reload/identity-changes.js';
+import { IdentityWatch } from './reload/identity-watch.js';
+import { checkIdentity, type LoadedIdentity } from './material/check-identity.js';
+import { type Log, ReloadFault } from './reload/reload-fault.js';
+import { CoalescedRun } from './reload/coalesced-run.js';
+import { readSnapshot, type IdentitySnapshot } from './material/read-identity.js';
 
 export interface ClientIdentitySettings {
   tls: TlsSettings;
@@ -66,7 +65,7 @@ export class ClientIdentity {
   readonly #expiry: ExpiryWatch;
   readonly #fault: ReloadFault;
   readonly #watch?: IdentityWatch<Reading>;
-  readonly #reloading = new RepeatableRun(() => this.#reload());
+  readonly #reloading = new CoalescedRun(() => this.#reload());
   readonly #listeners = new Set<(change: IdentityChange) => void>();
   #inUse: LoadedIdentity;
   #readings = 0;

@@ -6,8 +6,7 @@ export {
   type IdentityChange,
   type IdentityStatus,
 } from './client-identity.js';
-export { IdentityAgent } from './identity-agent.js';
-export { loadIdentity, type LoadedIdentity, type LoadResult } from './load-identity.js';
-export { type Log } from './log.js';
-export { type PoolSettings } from './pooled-agent.js';
-export { describeCertificate } from './summary.js';
+export { IdentityAgent } from './connections/identity-agent.js';
+export { loadIdentity, type LoadedIdentity, type LoadResult } from './material/check-identity.js';
+export { type PoolSettings } from './connections/pooled-agent.js';
+export { describeCertificate } from './certificate-summary.js';

@@ -140,7 +140,9 @@ describe('docs/certificates.md', () => {
   it('quotes messages as the module has them, and names variables that there are', async () => {
     const room = join(ROOT, 'lib/tls');
     const files = [
-      ...(await readdir(room)).map((file) => join(room, file)),
+      ...(await readdir(room, { recursive: true }))
+        .filter((file) => file.endsWith('.ts'))
+        .map((file) => join(room, file)),
       join(ROOT, 'lib/config/read-file.ts'),
     ];
     const sources = await Promise.all(files.map((file) => readFile(file, 'utf8')));

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
-import { type Clock } from '../config/clock.js';
-import { type TlsInput, type TlsInputs, type TlsSettings } from '../config/resolved-options.js';
-import { type PemValue, Secret, type SecretValue } from '../config/secret.js';
-import { type TlsIdentityPems, type TlsIdentitySource } from '../config/tls.options.js';
-import { type ConfigurationFault } from '../errors/index.js';
-import { readInput, type ReadInput } from './input.js';
+import { type Clock } from '../../config/clock.js';
+import { type TlsInput, type TlsInputs, type TlsSettings } from '../../config/resolved-options.js';
+import { type PemValue, Secret, type SecretValue } from '../../config/secret.js';
+import { type TlsIdentityPems, type TlsIdentitySource } from '../../config/tls.options.js';
+import { type ConfigurationFault } from '../../errors/index.js';
+import { readInput, type ReadInput } from './read-input.js';
 
 /** All of an identity's inputs, read at one moment, not yet judged. */
 export interface IdentitySnapshot {

@@ -4,11 +4,11 @@ import * as https from 'node:https';
 import * as tls from 'node:tls';
 import { inspect } from 'node:util';
 import axios from 'axios';
-import { systemClock } from '../../../lib/config/clock.js';
-import { IdentityAgent, loadIdentity } from '../../../lib/tls/index.js';
-import { createAuthority, type Authority, type Issued } from '../../helpers/certificates.js';
-import { call, mtlsServer, until, type MtlsServer, type MtlsServerOptions } from './mtls-server.js';
-import { tlsSettings } from './tls-settings.js';
+import { systemClock } from '../../../../lib/config/clock.js';
+import { IdentityAgent, loadIdentity } from '../../../../lib/tls/index.js';
+import { createAuthority, type Authority, type Issued } from '../../../helpers/certificates.js';
+import { call, mtlsServer, until, type MtlsServer, type MtlsServerOptions } from '../mtls-server.js';
+import { tlsSettings } from '../tls-settings.js';
 
 let authority: Authority;
 let first: Issued;

@@ -1,6 +1,16 @@
 import { type X509Certificate } from 'node:crypto';
 import { type CertificateSummary } from '../errors/index.js';
 
+export const DAY_MS = 86_400_000;
+
+/** Days before the end of a certificate at which it is warned of. */
+export const WARNING_DAYS = [30, 7, 1] as const;
+
+/** Whole days left; negative once it has expired. */
+export function daysLeft({ validTo }: CertificateSummary, now: number): number {
+  return Math.floor((validTo.getTime() - now) / DAY_MS);
+}
+
 /** The public facts of a certificate; plain data. */
 export function summarize(certificate: X509Certificate): CertificateSummary {
   return {
@@ -15,6 +25,18 @@ export function summarize(certificate: X509Certificate): CertificateSummary {
 /** "CN=app, O=Example (SHA-256 AB:CD...)": enough to find it in the developer portal. */
 export function describeCertificate({ subject, fingerprint256 }: CertificateSummary): string {
   return `"${subject}" (SHA-256 ${fingerprint256})`;
+}
+
+/** "2030-01-31T12:00:00Z". */
+export function date(value: Date): string {
+  return value.toISOString().replace(/\.\d+Z$/, 'Z');
+}
+
+export function isOtherCertificate(
+  one: CertificateSummary | undefined,
+  other: CertificateSummary | undefined,
+): boolean {
+  return one?.fingerprint256 !== other?.fingerprint256;
 }
 
 // Node gives one attribute a line; the name may be empty (undefined in some versions).

@@ -3,7 +3,7 @@ import * as https from 'node:https';
 import { isIP, type Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import { urlToHttpOptions } from 'node:url';
-import { type Secret } from '../config/secret.js';
+import { type Secret } from '../../config/secret.js';
 import { codedError } from './node-agent.js';
 
 /** A proxy's URL, `http:` or `https:`, perhaps with `user:password@`. */

@@ -1,7 +1,7 @@
-import { type OptionLocation } from '../config/resolved-options.js';
-import { type ConfigurationFault } from '../errors/index.js';
-import { type Purpose } from './foreign-format.js';
-import { fault, nameOf, type ReadInput } from './input.js';
+import { type OptionLocation } from '../../config/resolved-options.js';
+import { type ConfigurationFault } from '../../errors/index.js';
+import { type Purpose } from './unsupported-format.js';
+import { fault, nameOf, type ReadInput } from './read-input.js';
 import { type PemContents } from './pem-contents.js';
 
 const EXPECTED: Readonly<Record<Purpose, string>> = {
@@ -40,9 +40,9 @@ function swapped(certificate: ReadInput, privateKey: ReadInput): string {
 }
 
 function checkCertificates(contents: PemContents, purpose: 'certificate' | 'chain'): ConfigurationFault[] {
-  const { input, certificates, keys, foreign, faults } = contents;
+  const { input, certificates, keys, unsupported, faults } = contents;
   const found = [...faults];
-  const hasKey = keys.length > 0 || foreign.some(({ secret }) => secret);
+  const hasKey = keys.length > 0 || unsupported.some(({ secret }) => secret);
   if (hasKey && certificates.length > 0) {
     found.push(
       fault(
@@ -51,10 +51,10 @@ function checkCertificates(contents: PemContents, purpose: 'certificate' | 'chai
       ),
     );
   } else if (hasKey) {
-    const what = foreign[0]?.what ?? 'a private key';
+    const what = unsupported[0]?.what ?? 'a private key';
     found.push(fault(input, `${nameOf(input)} holds ${what} where ${EXPECTED[purpose]} is expected.`));
-  } else if (foreign.length > 0) {
-    found.push(...foreignFaults(contents, purpose));
+  } else if (unsupported.length > 0) {
+    found.push(...unsupportedFaults(contents, purpose));
   } else if (certificates.length === 0 && found.length === 0) {
     found.push(
       fault(
@@ -67,9 +67,9 @@ function checkCertificates(contents: PemContents, purpose: 'certificate' | 'chai
 }
 
 function checkKeys(contents: PemContents): ConfigurationFault[] {
-  const { input, certificates, keys, foreign, faults } = contents;
+  const { input, certificates, keys, unsupported, faults } = contents;
   if (faults.length > 0) return faults;
-  if (keys.length === 1) return foreignFaults(contents, 'key');
+  if (keys.length === 1) return unsupportedFaults(contents, 'key');
   if (keys.length > 1) {
     return [
       fault(
@@ -78,7 +78,7 @@ function checkKeys(contents: PemContents): ConfigurationFault[] {
       ),
     ];
   }
-  if (foreign.length > 0) return foreignFaults(contents, 'key');
+  if (unsupported.length > 0) return unsupportedFaults(contents, 'key');
   if (certificates.length > 0)
     return [fault(input, `${nameOf(input)} holds a certificate where the private key is expected.`)];
   return [
@@ -87,13 +87,13 @@ function checkKeys(contents: PemContents): ConfigurationFault[] {
 }
 
 /** One for each kind of block that does not belong there. */
-function foreignFaults(
-  { input, certificates, keys, foreign }: PemContents,
+function unsupportedFaults(
+  { input, certificates, keys, unsupported }: PemContents,
   purpose: Purpose,
 ): ConfigurationFault[] {
   const isBeside = (purpose === 'key' ? keys : certificates).length > 0;
   const rest = isBeside ? `beside ${EXPECTED[purpose]}` : `not ${EXPECTED[purpose]} as PEM`;
-  const formats = new Map(foreign.map((format) => [format.what, format]));
+  const formats = new Map(unsupported.map((format) => [format.what, format]));
   return [...formats.values()].map(({ what, remedy }) =>
     fault(input, `${nameOf(input)} holds ${what}${isBeside ? ' ' : ', '}${rest}. ${remedy}`),
   );

@@ -5,8 +5,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { createAuthority, type Authority } from '../../helpers/certificates.js';
-import { mtlsServer, type MtlsServer } from './mtls-server.js';
+import { createAuthority, type Authority } from '../../../helpers/certificates.js';
+import { mtlsServer, type MtlsServer } from '../mtls-server.js';
 
 /** Makes the token endpoint's context twice, as a rotation does, and connects with both to each port. */
 const PROGRAM = `
@@ -41,7 +41,7 @@ describe('the token endpoint is verified against tls.chain and', () => {
   beforeAll(async () => {
     folder = mkdtempSync(join(tmpdir(), 'public-roots-'));
     roots = join(folder, 'roots.pem');
-    const source = transformFileSync('lib/tls/secure-contexts.ts', {
+    const source = transformFileSync('lib/tls/material/secure-contexts.ts', {
       jsc: { parser: { syntax: 'typescript' }, target: 'es2022' },
     });
     writeFileSync(join(folder, 'secure-contexts.mjs'), source.code);

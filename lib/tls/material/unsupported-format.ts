@@ -4,7 +4,7 @@ import { createPrivateKey, createPublicKey, X509Certificate } from 'node:crypto'
 export type Purpose = 'certificate' | 'key' | 'chain';
 
 /** Something that is not the PEM we need: what it is, and how to get from it to what we need. */
-export interface ForeignFormat {
+export interface UnsupportedFormat {
   what: string;
   remedy: string;
   /** It is a private key, in a form we do not read. */
@@ -26,7 +26,7 @@ const PKCS12_SWITCHES: Readonly<Record<Purpose, string>> = {
 const convert = (command: string) => `Convert it: ${command}`;
 
 /** Names a PEM block that is neither certificate nor private key. `file` is how the command line calls it. */
-export function foreignBlock(label: string, purpose: Purpose, file: string): ForeignFormat {
+export function unsupportedBlock(label: string, purpose: Purpose, file: string): UnsupportedFormat {
   const out = OUTPUT[purpose];
   switch (label) {
     case 'OPENSSH PRIVATE KEY':
@@ -56,7 +56,7 @@ export function foreignBlock(label: string, purpose: Purpose, file: string): For
   }
 }
 
-function unknownBlock(label: string, purpose: Purpose): ForeignFormat {
+function unknownBlock(label: string, purpose: Purpose): UnsupportedFormat {
   const expected = purpose === 'key' ? 'PRIVATE KEY' : 'CERTIFICATE';
   const shown = label.replace(/[^\w .]/g, '?').slice(0, 40);
   return {
@@ -66,7 +66,11 @@ function unknownBlock(label: string, purpose: Purpose): ForeignFormat {
 }
 
 /** Names bytes that are no PEM: DER of something, PKCS#12, a Java keystore. */
-export function foreignBytes(bytes: Buffer, purpose: Purpose, file: string): ForeignFormat | undefined {
+export function unsupportedBytes(
+  bytes: Buffer,
+  purpose: Purpose,
+  file: string,
+): UnsupportedFormat | undefined {
   const out = OUTPUT[purpose];
   if (bytes.length > 4 && bytes.readUInt32BE(0) === 0xfeedfeed) {
     return {
@@ -94,7 +98,12 @@ export function foreignBytes(bytes: Buffer, purpose: Purpose, file: string): For
   return byStructure(contentOf(bytes), purpose, file, out);
 }
 
-function byStructure(inner: Buffer, purpose: Purpose, file: string, out: string): ForeignFormat | undefined {
+function byStructure(
+  inner: Buffer,
+  purpose: Purpose,
+  file: string,
+  out: string,
+): UnsupportedFormat | undefined {
   // RFC 7292, 4: version INTEGER 3, then a SEQUENCE.
   if (inner.subarray(0, 4).equals(Buffer.from([2, 1, 3, 0x30]))) {
     return {
@@ -121,21 +130,21 @@ function byStructure(inner: Buffer, purpose: Purpose, file: string, out: string)
   return undefined;
 }
 
-function certificateRequest(file: string, form: string): ForeignFormat {
+function certificateRequest(file: string, form: string): UnsupportedFormat {
   return {
     what: 'a certificate request (CSR)',
     remedy: `Use the certificate that was issued for it (openssl req ${form}-in ${file} -noout -subject shows for whom).`,
   };
 }
 
-function publicKey(file: string, form: string): ForeignFormat {
+function publicKey(file: string, form: string): UnsupportedFormat {
   return {
     what: 'a public key',
     remedy: `Use the private key it belongs to, or the certificate (openssl pkey -pubin ${form}-in ${file} -text -noout shows which it is).`,
   };
 }
 
-function pkcs7(file: string, out: string, form: string): ForeignFormat {
+function pkcs7(file: string, out: string, form: string): UnsupportedFormat {
   return {
     what: 'a PKCS#7 (.p7b) bundle',
     remedy: convert(`openssl pkcs7 ${form}-print_certs -in ${file} -out ${out}`),

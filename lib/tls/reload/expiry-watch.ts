@@ -1,8 +1,7 @@
-import { type Clock } from '../config/clock.js';
-import { type CertificateSummary } from '../errors/index.js';
-import { type Log } from './log.js';
-import { describeCertificate } from './summary.js';
-import { date, DAY_MS, WARNING_DAYS } from './validity.js';
+import { type Clock } from '../../config/clock.js';
+import { type CertificateSummary } from '../../errors/index.js';
+import { DAY_MS, date, describeCertificate, WARNING_DAYS } from '../certificate-summary.js';
+import { type Log } from './reload-fault.js';
 
 /** The wall clock may jump, and a machine may sleep: it is looked at again at least this often. */
 const LOOK_MS = 3_600_000;

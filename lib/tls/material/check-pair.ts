@@ -1,8 +1,8 @@
 import { type KeyObject } from 'node:crypto';
-import { type ConfigurationFault } from '../errors/index.js';
-import { fault, nameOf, type ReadInput } from './input.js';
+import { type ConfigurationFault } from '../../errors/index.js';
+import { fault, nameOf, type ReadInput } from './read-input.js';
 import { type ParsedCertificate, type PemContents } from './pem-contents.js';
-import { describeCertificate, summarize } from './summary.js';
+import { describeCertificate, summarize } from '../certificate-summary.js';
 
 const name = ({ x509 }: ParsedCertificate) => describeCertificate(summarize(x509));
 

@@ -1,6 +1,6 @@
 import { Agent } from 'node:http';
 import { type Duplex } from 'node:stream';
-import { type Clock } from '../config/clock.js';
+import { type Clock } from '../../config/clock.js';
 import { closedError, failRequest, nodeAgent, takeQueue, type AgentRequestOptions } from './node-agent.js';
 
 /** Connections kept alive over plain http, with an end that waits for the calls in flight. */

@@ -1,16 +1,16 @@
 import { type SecureContext } from 'node:tls';
-import { type Clock } from '../config/clock.js';
-import { type TlsSettings } from '../config/resolved-options.js';
-import { type CertificateSummary, type ConfigurationFault } from '../errors/index.js';
+import { type Clock } from '../../config/clock.js';
+import { type TlsSettings } from '../../config/resolved-options.js';
+import { type CertificateSummary, type ConfigurationFault } from '../../errors/index.js';
 import { checkContents } from './check-contents.js';
 import { checkPair } from './check-pair.js';
-import { fault, type ReadInput } from './input.js';
+import { fault, type ReadInput } from './read-input.js';
 import { readContents, type PemContents } from './pem-contents.js';
 import { readPrivateKey } from './private-key.js';
 import { apiContext, tokenContext, type ContextMaterial } from './secure-contexts.js';
-import { readSnapshot, type IdentitySnapshot } from './snapshot.js';
-import { summarize } from './summary.js';
-import { checkChainDates, checkDates } from './validity.js';
+import { readSnapshot, type IdentitySnapshot } from './read-identity.js';
+import { summarize } from '../certificate-summary.js';
+import { checkChainDates, checkDates } from './check-dates.js';
 
 /** A checked identity. The private key is inside the contexts, where JavaScript cannot reach it. */
 export interface LoadedIdentity {

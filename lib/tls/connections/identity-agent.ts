@@ -2,7 +2,7 @@ import { type ClientRequest } from 'node:http';
 import { Agent } from 'node:https';
 import { type Duplex } from 'node:stream';
 import { type SecureContext } from 'node:tls';
-import { type Clock } from '../config/clock.js';
+import { type Clock } from '../../config/clock.js';
 import { closedError, failRequest, poolName, type AgentRequestOptions } from './node-agent.js';
 import { PooledAgent, type PoolSettings } from './pooled-agent.js';
 

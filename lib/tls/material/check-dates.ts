@@ -1,16 +1,6 @@
-import { type CertificateSummary, type ConfigurationFault } from '../errors/index.js';
-import { fault, type ReadInput } from './input.js';
-import { describeCertificate } from './summary.js';
-
-export const DAY_MS = 86_400_000;
-
-/** Days before the end of a certificate at which it is warned of. */
-export const WARNING_DAYS = [30, 7, 1] as const;
-
-/** Whole days left; negative once it has expired. */
-export function daysLeft({ validTo }: CertificateSummary, now: number): number {
-  return Math.floor((validTo.getTime() - now) / DAY_MS);
-}
+import { type CertificateSummary, type ConfigurationFault } from '../../errors/index.js';
+import { fault, type ReadInput } from './read-input.js';
+import { date, daysLeft, describeCertificate, WARNING_DAYS } from '../certificate-summary.js';
 
 /** The application certificate's dates, against the clock of this machine. */
 export function checkDates(
@@ -59,11 +49,6 @@ export function checkChainDates(
       ...soon.map((summary) => chainWarning(input, summary, 'expires on')),
     ],
   };
-}
-
-/** "2030-01-31T12:00:00Z". */
-export function date(value: Date): string {
-  return value.toISOString().replace(/\.\d+Z$/, 'Z');
 }
 
 function inFile({ path }: ReadInput): string {

@@ -1,7 +1,12 @@
 import { X509Certificate } from 'node:crypto';
-import { type ConfigurationFault } from '../errors/index.js';
-import { type ForeignFormat, foreignBlock, foreignBytes, type Purpose } from './foreign-format.js';
-import { fault, nameOf, pathOf, type ReadInput } from './input.js';
+import { type ConfigurationFault } from '../../errors/index.js';
+import {
+  type UnsupportedFormat,
+  unsupportedBlock,
+  unsupportedBytes,
+  type Purpose,
+} from './unsupported-format.js';
+import { fault, nameOf, pathOf, type ReadInput } from './read-input.js';
 import { MOST_BLOCKS, readPemText, type PemBlock } from './pem-text.js';
 
 export interface ParsedCertificate {
@@ -14,7 +19,7 @@ export interface PemContents {
   input: ReadInput;
   certificates: ParsedCertificate[];
   keys: PemBlock[];
-  foreign: ForeignFormat[];
+  unsupported: UnsupportedFormat[];
   faults: ConfigurationFault[];
 }
 
@@ -24,7 +29,7 @@ const KEY_PARAMETERS = 'EC PARAMETERS';
 const KEY_LABEL = /^((RSA|EC|DSA|ENCRYPTED) )?PRIVATE KEY$/;
 
 export function readContents(input: ReadInput, purpose: Purpose): PemContents {
-  const contents: PemContents = { input, certificates: [], keys: [], foreign: [], faults: [] };
+  const contents: PemContents = { input, certificates: [], keys: [], unsupported: [], faults: [] };
   if (input.content === undefined) {
     if (input.fault) contents.faults.push(input.fault);
     return contents;
@@ -34,15 +39,15 @@ export function readContents(input: ReadInput, purpose: Purpose): PemContents {
   if (text.truncated) contents.faults.push(fault(input, truncated(input)));
   if (text.tooMany) contents.faults.push(fault(input, tooMany(input)));
   if (text.binary) {
-    const format = foreignBytes(text.binary, purpose, file);
-    if (format) contents.foreign.push(format);
+    const format = unsupportedBytes(text.binary, purpose, file);
+    if (format) contents.unsupported.push(format);
     else contents.faults.push(fault(input, notPem(input, purpose, text.binary)));
   }
   for (const [index, block] of text.blocks.entries()) {
     if (CERTIFICATE_LABELS.has(block.label)) addCertificate(contents, block, index + 1);
     else if (KEY_LABEL.test(block.label)) contents.keys.push(block);
     else if (purpose !== 'key' || block.label !== KEY_PARAMETERS)
-      contents.foreign.push(foreignBlock(block.label, purpose, file));
+      contents.unsupported.push(unsupportedBlock(block.label, purpose, file));
   }
   return contents;
 }

@@ -2,7 +2,7 @@
  * Runs one at a time. Asked for while one runs, it runs once more after that, for all who asked in the meantime: the
  * one under way may have begun before what they know of.
  */
-export class RepeatableRun {
+export class CoalescedRun {
   readonly #run: () => Promise<void>;
   #current?: Promise<void>;
   #next?: Promise<void>;

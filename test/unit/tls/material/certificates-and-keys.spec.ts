@@ -4,11 +4,11 @@ import { createCipheriv, createPrivateKey, pbkdf2Sync, X509Certificate } from 'n
 import { chmod, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { systemClock } from '../../../lib/config/clock.js';
-import { type PemValue } from '../../../lib/config/secret.js';
-import { type TlsIdentityPems } from '../../../lib/config/tls.options.js';
-import { type ConfigurationFault } from '../../../lib/errors/index.js';
-import { loadIdentity } from '../../../lib/tls/index.js';
+import { systemClock } from '../../../../lib/config/clock.js';
+import { type PemValue } from '../../../../lib/config/secret.js';
+import { type TlsIdentityPems } from '../../../../lib/config/tls.options.js';
+import { type ConfigurationFault } from '../../../../lib/errors/index.js';
+import { loadIdentity } from '../../../../lib/tls/index.js';
 import {
   createAuthority,
   issue,
@@ -17,8 +17,8 @@ import {
   type Authority,
   type Issued,
   withoutPaths,
-} from '../../helpers/certificates.js';
-import { tlsSettings } from './tls-settings.js';
+} from '../../../helpers/certificates.js';
+import { tlsSettings } from '../tls-settings.js';
 
 let authority: Authority;
 let app: Issued;

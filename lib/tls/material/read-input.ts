@@ -1,7 +1,7 @@
-import { type OptionLocation, type TlsInput } from '../config/resolved-options.js';
-import { type PemValue, Secret, type SecretValue } from '../config/secret.js';
-import { type ConfigurationFault } from '../errors/index.js';
-import { readRegularFile, whyUnreadable } from '../config/read-file.js';
+import { type OptionLocation, type TlsInput } from '../../config/resolved-options.js';
+import { type PemValue, Secret, type SecretValue } from '../../config/secret.js';
+import { type ConfigurationFault } from '../../errors/index.js';
+import { readRegularFile, whyUnreadable } from '../../config/read-file.js';
 
 /** A PEM, key or passphrase as read: its bytes, or why there are none. */
 export interface ReadInput extends OptionLocation {

@@ -1,6 +1,5 @@
-import { type CertificateSummary, type ConfigurationFault } from '../errors/index.js';
-import { describeCertificate } from './summary.js';
-import { date } from './validity.js';
+import { type CertificateSummary, type ConfigurationFault } from '../../errors/index.js';
+import { date, describeCertificate, isOtherCertificate } from '../certificate-summary.js';
 
 /** What one identity is told from another by. */
 export interface IdentityParts {
@@ -29,13 +28,6 @@ export function describeChange(before: IdentityParts, after: IdentityParts): str
   return before.chain?.join() === after.chain?.join()
     ? 'The identity was read anew; its certificates are the same.'
     : "The service's chain was renewed.";
-}
-
-export function isOtherCertificate(
-  one: CertificateSummary | undefined,
-  other: CertificateSummary | undefined,
-): boolean {
-  return one?.fingerprint256 !== other?.fingerprint256;
 }
 
 function lost(option: string): ConfigurationFault {

@@ -1,6 +1,8 @@
-import { type Clock } from '../config/clock.js';
-import { type ConfigurationFault } from '../errors/index.js';
-import { type Log } from './log.js';
+import { type Clock } from '../../config/clock.js';
+import { type ConfigurationFault } from '../../errors/index.js';
+
+/** Receives log lines. None of them contains a key, a passphrase or PEM text. */
+export type Log = (level: 'log' | 'warn' | 'error', message: string) => void;
 
 /** A bad pair may become good with no change to it: a certificate of the near future. */
 const RETRY_MS = 60_000;

@@ -1,6 +1,6 @@
 import { createPrivateKey, type KeyObject } from 'node:crypto';
-import { type ConfigurationFault } from '../errors/index.js';
-import { fault, nameOf, pathOf, type ReadInput } from './input.js';
+import { type ConfigurationFault } from '../../errors/index.js';
+import { fault, nameOf, pathOf, type ReadInput } from './read-input.js';
 import { type PemBlock } from './pem-text.js';
 
 export type PrivateKeyResult =

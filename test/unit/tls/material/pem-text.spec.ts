@@ -1,8 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
-import { systemClock } from '../../../lib/config/clock.js';
-import { loadIdentity } from '../../../lib/tls/index.js';
-import { readPemText } from '../../../lib/tls/pem-text.js';
-import { tlsSettings } from './tls-settings.js';
+import { systemClock } from '../../../../lib/config/clock.js';
+import { loadIdentity } from '../../../../lib/tls/index.js';
+import { readPemText } from '../../../../lib/tls/material/pem-text.js';
+import { tlsSettings } from '../tls-settings.js';
 
 const BEGIN = '-----BEGIN X-----\n';
 const END = '-----END X-----\n';

@@ -1,4 +1,4 @@
-import { type Clock } from '../config/clock.js';
+import { type Clock } from '../../config/clock.js';
 
 export interface WatchSettings<T extends { digest: string }> {
   /** Milliseconds between two looks. */

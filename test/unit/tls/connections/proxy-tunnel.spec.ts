@@ -5,12 +5,12 @@ import * as net from 'node:net';
 import tls from 'node:tls';
 import { once } from 'node:events';
 import { inspect } from 'node:util';
-import { systemClock } from '../../../lib/config/clock.js';
-import { Secret } from '../../../lib/config/secret.js';
-import { IdentityAgent, loadIdentity } from '../../../lib/tls/index.js';
-import { createAuthority, issue, type Authority, type Issued } from '../../helpers/certificates.js';
-import { call, mtlsServer, until, type MtlsServer, type MtlsServerOptions } from './mtls-server.js';
-import { tlsSettings } from './tls-settings.js';
+import { systemClock } from '../../../../lib/config/clock.js';
+import { Secret } from '../../../../lib/config/secret.js';
+import { IdentityAgent, loadIdentity } from '../../../../lib/tls/index.js';
+import { createAuthority, issue, type Authority, type Issued } from '../../../helpers/certificates.js';
+import { call, mtlsServer, until, type MtlsServer, type MtlsServerOptions } from '../mtls-server.js';
+import { tlsSettings } from '../tls-settings.js';
 
 let authority: Authority;
 let client: Issued;
