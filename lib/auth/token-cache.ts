@@ -1,7 +1,7 @@
 import { type Clock, systemClock } from '../config/clock.js';
 import { type TokenRefresh } from '../config/oauth.options.js';
 import { ServiceConnectionError, ServiceTokenError } from '../errors/index.js';
-import { allowListeners } from '../exchange/allow-listeners.js';
+import { allowListeners } from '../exchange/call-limits.js';
 import { type AccessToken, type TokenGrant, type TokenSource } from './access-token.js';
 import { CachedToken } from './cached-token.js';
 import { EndpointHold } from './endpoint-hold.js';

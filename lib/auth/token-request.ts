@@ -1,6 +1,6 @@
 import { type Clock } from '../config/clock.js';
 import { type ConnectionErrorKind, ServiceConnectionError, ServiceTokenError } from '../errors/index.js';
-import { isProxyRefusal } from '../exchange/proxy-refusal.js';
+import { isProxyRefusal } from '../exchange/classify.js';
 import { type AccessToken, type TokenGrant, type TokenSource } from './access-token.js';
 import { retryDelay } from './back-off.js';
 import { type EndpointHold } from './endpoint-hold.js';

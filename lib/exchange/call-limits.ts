@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { ServiceRequestError } from '../errors/index.js';
 
 const DAY_MS = 86_400_000;
@@ -19,4 +20,12 @@ export function checkSignal(signal: unknown): void {
   const { aborted, addEventListener } = Object(signal) as Partial<AbortSignal>;
   if (typeof aborted === 'boolean' && typeof addEventListener === 'function') return;
   throw new ServiceRequestError([{ property: 'signal', message: 'must be an AbortSignal' }]);
+}
+
+/**
+ * One signal may be shared by any number of calls, each of which listens to it for as long as it runs; without this
+ * Node warns of a leak from the eleventh on.
+ */
+export function allowListeners(signal: AbortSignal | undefined): void {
+  if (signal instanceof EventTarget) setMaxListeners(0, signal);
 }

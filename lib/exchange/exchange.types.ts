@@ -61,3 +61,17 @@ export class ExchangeFault extends Error implements ExchangeFaultDetails {
 
 /** Performs one exchange; rejects with an {@link ExchangeFault}, or with `signal.reason` where the caller aborted. */
 export type Exchange = (request: ExchangeRequest) => Promise<ExchangeResponse>;
+
+/** What an exchange brought: exactly one of the two. */
+export type Outcome =
+  { response: ExchangeResponse; fault?: undefined } | { fault: ExchangeFault; response?: undefined };
+
+/** Rejects only with what is no {@link ExchangeFault}: a caller's own abort. */
+export async function outcomeOf(exchanged: Promise<ExchangeResponse>): Promise<Outcome> {
+  try {
+    return { response: await exchanged };
+  } catch (error) {
+    if (error instanceof ExchangeFault) return { fault: error };
+    throw error;
+  }
+}

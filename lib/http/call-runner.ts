@@ -2,14 +2,18 @@ import { type Agent } from 'node:http';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { type CertificateSummary } from '../errors/index.js';
 import { certificateVerdict } from '../exchange/certificate-page.js';
-import { ExchangeFault, type Exchange, type ExchangeResponse } from '../exchange/exchange.types.js';
-import { outcomeOf, type Outcome } from '../exchange/outcome.js';
+import {
+  type Exchange,
+  ExchangeFault,
+  type ExchangeResponse,
+  type Outcome,
+  outcomeOf,
+} from '../exchange/exchange.types.js';
 import { parseRetryAfter } from '../exchange/retry-after.js';
 import { setHeaders, type Call } from './call.js';
 import { type CallObservation } from './call-observer.js';
 import { faultToError } from './fault-to-error.js';
 import { pause, unlessAborted } from './pause.js';
-import { type RetryBudget } from './retry-budget.js';
 import {
   backoffMs,
   cannotHaveActed,
@@ -17,6 +21,7 @@ import {
   isRetryableFault,
   isRetryableStatus,
   isSafe,
+  type RetryBudget,
 } from './retry-policy.js';
 
 /** The credentials as a running call needs them. */

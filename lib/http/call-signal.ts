@@ -1,6 +1,6 @@
 import { type InternalAxiosRequestConfig } from 'axios';
 import { ServiceConnectionError } from '../errors/index.js';
-import { allowListeners } from '../exchange/allow-listeners.js';
+import { allowListeners } from '../exchange/call-limits.js';
 
 /** What ends one call early. */
 export interface CallSignal {

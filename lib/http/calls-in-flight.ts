@@ -1,5 +1,5 @@
 import { ServiceConnectionError } from '../errors/index.js';
-import { allowListeners } from '../exchange/allow-listeners.js';
+import { allowListeners } from '../exchange/call-limits.js';
 
 /** Knows how many calls are under way, so that a shutdown can wait for them, and ends them. */
 export class CallsInFlight {

@@ -9,7 +9,7 @@ import { type Agents, type ClientIdentity } from '../tls/index.js';
 import { CallObserver } from './call-observer.js';
 import { CallRunner } from './call-runner.js';
 import { type CallsInFlight } from './calls-in-flight.js';
-import { RetryBudget } from './retry-budget.js';
+import { RetryBudget } from './retry-policy.js';
 import { createServiceAxios } from './service-axios.js';
 
 /** Puts the authenticated client of one module together. */

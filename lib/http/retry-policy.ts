@@ -1,7 +1,7 @@
 import { type ConnectionErrorKind } from '../errors/index.js';
 import { certificateVerdict } from '../exchange/certificate-page.js';
 import { type ExchangeFault, type ExchangeResponse } from '../exchange/exchange.types.js';
-import { isProxyRefusal } from '../exchange/proxy-refusal.js';
+import { isProxyRefusal } from '../exchange/classify.js';
 
 const BASE_MS = 100;
 const CAP_MS = 20_000;
@@ -46,4 +46,28 @@ export function isRetryableFault(method: string, fault: ExchangeFault): boolean 
 /** Full jitter: anything from nothing to 100 ms * 2^n, at most 20 s. */
 export function backoffMs(retry: number, random: () => number): number {
   return random() * Math.min(CAP_MS, BASE_MS * 2 ** retry);
+}
+
+const CAPACITY = 500;
+const RETRY_COST = 5;
+const TIMEOUT_COST = 10;
+
+/**
+ * Bounds the retries of a whole module, so that a service in trouble is not given several times its load: a retry
+ * takes tokens, a call that succeeds gives back what its last retry took, or one.
+ */
+export class RetryBudget {
+  #tokens = CAPACITY;
+
+  /** Takes what a retry costs and returns it; undefined where the budget does not allow one. */
+  take(afterTimeout: boolean): number | undefined {
+    const cost = afterTimeout ? TIMEOUT_COST : RETRY_COST;
+    if (cost > this.#tokens) return undefined;
+    this.#tokens -= cost;
+    return cost;
+  }
+
+  giveBack(taken = 1): void {
+    this.#tokens = Math.min(CAPACITY, this.#tokens + taken);
+  }
 }

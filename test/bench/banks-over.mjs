@@ -9,7 +9,7 @@ const FILES = [
   'http/call-runner.js',
   'http/calls-in-flight.js',
   'http/resource-paths.js',
-  'http/retry-budget.js',
+  'http/retry-policy.js',
   'http/service-axios.js',
   'http/service-http.service.js',
   'telemetry/telemetry.js',

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { type RequestListener } from 'node:http';
 import { exchange } from '../../../lib/exchange/exchange.js';
 import { ExchangeFault } from '../../../lib/exchange/exchange.types.js';
-import { RetryBudget } from '../../../lib/http/retry-budget.js';
+import { RetryBudget } from '../../../lib/http/retry-policy.js';
 import { deadPort } from '../../helpers/loopback.js';
 import { BEARER, errorOf, failing, setUp } from './setup.js';
 

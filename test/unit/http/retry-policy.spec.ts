@@ -1,7 +1,11 @@
 import { describe, expect, it } from '@jest/globals';
 import { ExchangeFault, type ExchangeFaultDetails } from '../../../lib/exchange/exchange.types.js';
-import { RetryBudget } from '../../../lib/http/retry-budget.js';
-import { backoffMs, isRetryableFault, isRetryableStatus } from '../../../lib/http/retry-policy.js';
+import {
+  backoffMs,
+  isRetryableFault,
+  isRetryableStatus,
+  RetryBudget,
+} from '../../../lib/http/retry-policy.js';
 
 const fault = (details: Partial<ExchangeFaultDetails>): ExchangeFault =>
   new ExchangeFault({
