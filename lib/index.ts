@@ -56,7 +56,6 @@ export {
   type HttpRequestOptions,
   ServiceHttpService,
 } from './http/service-http.service.js';
-export { ConnectDto } from './link-sdk/connect.dto.js';
-export { type ConnectParameters } from './link-sdk/connect-parameters.js';
+export { ConnectDto, type ConnectParameters } from './link-sdk/connect.dto.js';
 export { LinkSdkService } from './link-sdk/link-sdk.service.js';
 export { type IdentityStatus } from './tls/index.js';

@@ -8,7 +8,7 @@ import {
 import { cleanText, ServiceRequestError } from '../errors/index.js';
 import { refuseStream, refuseStreamFields, wholeBuffer } from './body.js';
 import { checkSignal, checkTimeout } from '../exchange/call-limits.js';
-import { callSignal, type CallSignal } from './call-signal.js';
+import { callSignal, type CallSignal } from './call.js';
 import { type CallsInFlight } from './calls-in-flight.js';
 import { resolveTarget, type TargetRules } from './target.js';
 

@@ -1,8 +1,33 @@
-import { ArrayNotEmpty, IsArray, IsOptional, IsString, Matches, MaxLength } from 'class-validator';
-import { IsCustomerId } from './is-customer-id.js';
+import {
+  ArrayNotEmpty,
+  IsArray,
+  IsOptional,
+  IsString,
+  Matches,
+  MaxLength,
+  ValidateBy,
+} from 'class-validator';
+import { customerScope } from '../auth/index.js';
 
 const NOT_BLANK = /\S/;
 const NO_CONTROL_CHARACTERS = /^\P{Cc}*$/u;
+
+/** The id grammar of customer-scoped tokens: a wider one would widen the scope (specification 5.4.2). */
+const IsCustomerId = (): PropertyDecorator =>
+  ValidateBy({
+    name: 'isCustomerId',
+    validator: {
+      validate: (value: unknown): boolean => {
+        try {
+          return customerScope(value as string) !== '';
+        } catch {
+          return false;
+        }
+      },
+      defaultMessage: () =>
+        'customer_id must be 1 to 128 letters, digits and . _ ~ : @ + = -, and not only dots',
+    },
+  });
 
 /** What a host's request for an SDK session holds (specification 2.4). */
 export class ConnectDto {
@@ -23,4 +48,15 @@ export class ConnectDto {
   @MaxLength(256)
   @Matches(NO_CONTROL_CHARACTERS, { message: 'bank_identifier must not hold control characters' })
   bank_identifier?: string | undefined;
+}
+
+/** What the browser's `Service.connect()` takes (specification 2.4): only what may reach a browser. */
+export interface ConnectParameters {
+  /** The app token: without OAuth, or where `linkSdk.includeAppToken` says so. */
+  app_token?: string;
+  /** The customer-scoped token (specification 5.4.8): with OAuth. */
+  access_token?: string;
+  customer_id: string;
+  permissions: string[];
+  bank_identifier?: string;
 }

@@ -1,11 +1,11 @@
 import { Injectable } from '@nestjs/common';
+import { type AccessToken, type ServiceAuthService } from '../auth/index.js';
+import { type ResolvedOptions } from '../config/resolved-options.js';
 import { type Secret } from '../config/secret.js';
 import { validateInput } from '../config/validate-input.js';
-import { type AccessToken } from '../auth/access-token.js';
 import { checkSignal, checkTimeout } from '../exchange/call-limits.js';
 import { type CallOptions } from '../http/service-http.service.js';
-import { type ConnectParameters } from './connect-parameters.js';
-import { ConnectDto } from './connect.dto.js';
+import { ConnectDto, type ConnectParameters } from './connect.dto.js';
 
 /** What connect parameters are made of; the client secret and api tokens are not among it. */
 export interface LinkSdkParts {
@@ -54,4 +54,13 @@ export class LinkSdkService {
       ...(bank_identifier !== undefined && bank_identifier !== null && { bank_identifier }),
     };
   }
+}
+
+/** Hands the service no more than its parameters may hold. */
+export function createLinkSdk(options: ResolvedOptions, auth: ServiceAuthService): LinkSdkService {
+  const hasOAuth = options.oauth !== undefined;
+  return new LinkSdkService({
+    customerToken: hasOAuth ? (customerId, wait) => auth.getCustomerToken(customerId, wait) : undefined,
+    appToken: hasOAuth && !options.linkSdk.includeAppToken ? undefined : options.appToken,
+  });
 }

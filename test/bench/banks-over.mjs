@@ -10,7 +10,7 @@ const FILES = [
   'http/calls-in-flight.js',
   'http/resource-paths.js',
   'http/retry-policy.js',
-  'http/service-axios.js',
+  'http/create-service-http.js',
   'http/service-http.service.js',
   'telemetry/telemetry.js',
 ];

@@ -8,7 +8,7 @@ import { CallObserver } from '../../../lib/http/call-observer.js';
 import { CallRunner, type CallIdentity } from '../../../lib/http/call-runner.js';
 import { CallsInFlight } from '../../../lib/http/calls-in-flight.js';
 import { RetryBudget } from '../../../lib/http/retry-policy.js';
-import { createServiceAxios } from '../../../lib/http/service-axios.js';
+import { createServiceAxios } from '../../../lib/http/create-service-http.js';
 import { Telemetry } from '../../../lib/telemetry/telemetry.js';
 import { httpServer } from '../../helpers/loopback.js';
 
