@@ -1,25 +1,22 @@
-import { type Agent } from 'node:http';
-import { type Clock, systemClock } from '../config/clock.js';
+import { Agent } from 'node:http';
 import { type ClientIdentity } from './client-identity.js';
-import { PlainAgent } from './connections/plain-agent.js';
+import { closedError, failRequest, takeQueue } from './connections/node-agent.js';
 
-/** The agents of one module: TLS with its identity, and plain http, which addresses may name on loopback only. */
+/** The agents of one module: those of its identity, and two for plain http, which is allowed on loopback only. */
 export class Agents {
   readonly #identity: ClientIdentity;
-  readonly #plain: PlainAgent;
-  readonly #plainToken: PlainAgent;
-  readonly #clock: Clock;
+  readonly #plain: Agent;
+  readonly #plainToken: Agent;
 
-  constructor(identity: ClientIdentity, maxSockets: number, clock: Clock = systemClock) {
+  constructor(identity: ClientIdentity, maxSockets: number) {
     this.#identity = identity;
-    this.#plain = new PlainAgent(maxSockets);
-    this.#plainToken = new PlainAgent(maxSockets + 1);
-    this.#clock = clock;
+    this.#plain = new Agent({ keepAlive: true, scheduling: 'lifo', maxSockets });
+    this.#plainToken = new Agent({ keepAlive: true, scheduling: 'lifo', maxSockets: maxSockets + 1 });
   }
 
   /** For a call of the API. */
   api({ protocol }: URL): Agent {
-    // Nest calls no hook of a module that is loaded lazily; its first call does what the hook would have done.
+    // Nest calls no hook of a module that is loaded lazily: its first call does what the hook would have done.
     this.#identity.follow();
     return protocol === 'https:' ? this.#identity.httpsAgent : this.#plain;
   }
@@ -30,11 +27,14 @@ export class Agents {
   }
 
   /**
-   * Closes idle connections at once, those of calls in flight after `graceMs` at the latest. Resolves as soon as no
-   * connection is left.
+   * Closes idle connections at once. Calls in flight over TLS get `graceMs`: they may be the host's own, over
+   * `auth.httpsAgent`. Resolves when no connection is left.
    */
   async close(graceMs = 0): Promise<void> {
-    const plain = [this.#plain, this.#plainToken].map((agent) => agent.close(graceMs, this.#clock));
-    await Promise.all([...plain, this.#identity.close(graceMs)]);
+    for (const agent of [this.#plain, this.#plainToken]) {
+      for (const request of takeQueue(agent)) failRequest(request, closedError());
+      agent.destroy();
+    }
+    await this.#identity.close(graceMs);
   }
 }

@@ -1,17 +1,17 @@
 import { type Agent } from 'node:https';
 import { holdProcess, type Clock } from '../config/clock.js';
-import { type TlsInputs, type TlsSettings } from '../config/resolved-options.js';
+import { type TlsSettings } from '../config/resolved-options.js';
 import { type Secret } from '../config/secret.js';
 import { type CertificateSummary, type ConfigurationFault } from '../errors/index.js';
 import { daysLeft, isOtherCertificate } from './certificate-summary.js';
-import { ExpiryWatch } from './reload/expiry-watch.js';
 import { IdentityAgent } from './connections/identity-agent.js';
+import { checkIdentity, type LoadedIdentity } from './material/check-identity.js';
+import { canChange, readIdentity, type IdentitySnapshot } from './material/read-identity.js';
+import { SecureContexts } from './material/secure-contexts.js';
+import { ExpiryWatch } from './reload/expiry-watch.js';
 import { describeChange, lostParts } from './reload/identity-changes.js';
 import { IdentityWatch } from './reload/identity-watch.js';
-import { checkIdentity, type LoadedIdentity } from './material/check-identity.js';
 import { type Log, ReloadFault } from './reload/reload-fault.js';
-import { CoalescedRun } from './reload/coalesced-run.js';
-import { readSnapshot, type IdentitySnapshot } from './material/read-identity.js';
 
 export interface ClientIdentitySettings {
   tls: TlsSettings;
@@ -19,12 +19,10 @@ export interface ClientIdentitySettings {
   maxSockets: number;
   /** URL of a proxy for all connections. */
   proxy?: Secret;
-  /** `oauth.mtls`: the token endpoint is shown the client certificate too (RFC 8705). */
+  /** `oauth.mtls`: the token endpoint gets the client certificate too (RFC 8705). */
   offerToTokenEndpoint: boolean;
   clock: Clock;
   log: Log;
-  /** Milliseconds between two looks: 1,000 for files, 60,000 for a function. */
-  pollMs?: number;
 }
 
 export interface IdentityStatus {
@@ -33,7 +31,7 @@ export interface IdentityStatus {
   certificate?: CertificateSummary;
   /** Whole days until the certificate expires; negative after that. */
   daysLeft?: number;
-  /** Why the newest files (or the function's newest answer) are not in use; absent once good ones are. */
+  /** Why the newest files (or the newest result of the function) are not in use; absent once good ones are. */
   lastReloadFault?: { at: Date; faults: ConfigurationFault[] };
 }
 
@@ -43,34 +41,30 @@ export interface IdentityChange {
   certificateChanged: boolean;
 }
 
-const QUIET_MS = 1_000;
-const FILE_POLL_MS = 1_000;
-const FUNCTION_POLL_MS = 60_000;
-/** Many calls are refused at the same moment: their common cause is looked into once. */
+const FILES = { pollMs: 1_000, quietMs: 1_000 };
+/** A function returns whole values. One that issues a certificate at each call would never be quiet. */
+const FUNCTION = { pollMs: 60_000, quietMs: 0 };
+/** Many calls are refused at the same moment, for the same reason: one reading is enough for all. */
 const REFUSAL_MEMORY_MS = 10_000;
 
-/** What was read, numbered in the order in which the readings began. */
-type Reading = IdentitySnapshot & { number: number };
-
-/** The client identity of one module: two stable agents, followed inputs, and what health wants to know. */
+/** The client identity of one module: two agents that stay the same objects while their certificate changes. */
 export class ClientIdentity {
-  /** For the API: the client certificate where there is one; verified against `tls.chain` alone where that is set. */
+  /** For the API: with the client certificate if there is one; verified against `tls.chain` alone where that is set. */
   readonly httpsAgent: Agent;
   /** For the token endpoint: verified against the public roots and `tls.chain`. */
   readonly tokenAgent: Agent;
 
   readonly #settings: ClientIdentitySettings;
+  readonly #contexts: SecureContexts;
   readonly #apiAgent: IdentityAgent;
   readonly #tokenAgent: IdentityAgent;
   readonly #expiry: ExpiryWatch;
   readonly #fault: ReloadFault;
-  readonly #watch?: IdentityWatch<Reading>;
-  readonly #reloading = new CoalescedRun(() => this.#reload());
+  readonly #watch: IdentityWatch<IdentitySnapshot>;
+  /** The inputs are read again without being asked to. */
+  readonly #isFollowed: boolean;
   readonly #listeners = new Set<(change: IdentityChange) => void>();
   #inUse: LoadedIdentity;
-  #readings = 0;
-  /** Number of the last reading that was taken. */
-  #taken = 0;
   #following = false;
   #refusedAt = -Infinity;
   #reloadedAfterRefusal?: Promise<boolean>;
@@ -84,47 +78,42 @@ export class ClientIdentity {
     settings: ClientIdentitySettings,
   ): Promise<{ identity?: ClientIdentity; faults: ConfigurationFault[]; certificate?: CertificateSummary }> {
     const { tls, clock, offerToTokenEndpoint, log } = settings;
-    const snapshot = await readAtStart(tls, clock);
-    const { identity, faults, warnings, certificate } = checkIdentity(
-      snapshot,
-      clock.now(),
-      offerToTokenEndpoint,
-    );
+    // Nothing else may keep the process alive by now: it would end in silence while a `tls` function has no answer.
+    const snapshot = await readIdentity(tls, clock).finally(holdProcess());
+    const contexts = new SecureContexts(offerToTokenEndpoint);
+    const { identity, faults, warnings, certificate } = checkIdentity(snapshot, clock.now(), contexts);
     if (!identity) return { faults, certificate };
     for (const warning of warnings) log('warn', warning);
-    return { identity: new ClientIdentity(settings, identity), faults: [], certificate };
+    return { identity: new ClientIdentity(settings, contexts, identity), faults: [], certificate };
   }
 
-  private constructor(settings: ClientIdentitySettings, loaded: LoadedIdentity) {
+  private constructor(settings: ClientIdentitySettings, contexts: SecureContexts, loaded: LoadedIdentity) {
     const { tls, clock, maxSockets, proxy, log } = settings;
     this.#settings = settings;
+    this.#contexts = contexts;
+    this.#inUse = loaded;
     this.#apiAgent = this.httpsAgent = new IdentityAgent(loaded.apiContext, { maxSockets, proxy });
-    // One more: customers' requests may fill `maxSockets`, and that for the api token must not wait for them.
+    // One more: requests for customers' tokens may use `maxSockets`, and that for the api token must not wait for them.
     const tokenSockets = { maxSockets: maxSockets + 1, proxy };
     this.#tokenAgent = this.tokenAgent = new IdentityAgent(loaded.tokenContext, tokenSockets);
-    this.#inUse = loaded;
     this.#expiry = new ExpiryWatch(clock, log);
     this.#fault = new ReloadFault(clock, log);
-    if (tls.reload && canChange(tls)) {
-      const asked = typeof tls.source === 'function';
-      const pollMs = settings.pollMs ?? (asked ? FUNCTION_POLL_MS : FILE_POLL_MS);
-      // A function returns whole values, and one that issues a certificate at each call would never come to rest.
-      const quietMs = asked ? 0 : QUIET_MS;
-      const read = () => this.#read();
-      const onQuiet = (reading: Reading) => this.#take(reading);
-      this.#watch = new IdentityWatch({ pollMs, quietMs, clock, read, onQuiet }, loaded.digest);
-    }
+    this.#isFollowed = tls.reload && canChange(tls);
+    const times = typeof tls.source === 'function' ? FUNCTION : FILES;
+    const read = () => readIdentity(tls, clock);
+    const judge = (snapshot: IdentitySnapshot) => this.#judge(snapshot);
+    this.#watch = new IdentityWatch({ ...times, clock, read, judge }, loaded.digest);
   }
 
   /**
-   * Begins to follow the files (or the function) and the certificate's expiry. Not done by {@link open}: the host's
-   * start may still fail elsewhere, and then nobody would end it.
+   * Begins to follow the files (or the function) and the certificate's expiry. {@link open} does not: if the host's
+   * start fails elsewhere, nobody would end it.
    */
   follow(): void {
     if (this.#following || this.#closed) return;
     this.#following = true;
     this.#expiry.watch(this.#inUse.certificate);
-    this.#watch?.start();
+    if (this.#isFollowed) this.#watch.start();
   }
 
   /** The application certificate in use. */
@@ -146,79 +135,65 @@ export class ClientIdentity {
     return status;
   }
 
-  /** Called after each swap; must not throw. Returns what ends that. */
-  onChange(listener: (change: IdentityChange) => void): () => void {
+  /** The listener is called after each change; it must not throw. */
+  onChange(listener: (change: IdentityChange) => void): void {
     this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
   }
 
   /**
-   * Reads the files again (asks the function again), checks everything and swaps; the reading begins after this call.
-   * True: another identity is in use now. A bad one is logged once, shows in {@link status}, and the last good one
-   * stays. Never rejects.
+   * Reads the files again (or calls the function), checks everything and uses it. Returns true if another identity is
+   * in use now. A bad one is logged once, shows in {@link status}, and the last good one stays in use. Never rejects.
    */
   async reload(): Promise<boolean> {
     const before = this.#inUse;
-    await this.#reloading.request();
+    await this.#watch.readNow();
     return this.#inUse.digest !== before.digest;
   }
 
   /**
-   * For a call whose certificate was refused: reads again, once for all calls within 10 s. True: another certificate
-   * than the refused one is in use now, so one more attempt makes sense.
+   * For a call whose certificate was refused: reads again, once for all calls within 10 s. Returns true if another
+   * certificate than the refused one is in use now: one more attempt makes sense.
    */
   async reloadAfterRefusal(refused: CertificateSummary | undefined): Promise<boolean> {
-    if (this.#isOther(refused)) return true;
-    const { tls, clock } = this.#settings;
-    if (!tls.reload || !canChange(tls)) return false;
-    if (clock.monotonic() - this.#refusedAt >= REFUSAL_MEMORY_MS) {
-      this.#refusedAt = clock.monotonic();
+    const isOther = () => isOtherCertificate(this.#inUse.certificate, refused);
+    if (isOther() || !this.#isFollowed) return isOther();
+    const now = this.#settings.clock.monotonic();
+    if (now - this.#refusedAt >= REFUSAL_MEMORY_MS) {
+      this.#refusedAt = now;
       this.#reloadedAfterRefusal = this.reload();
     }
     await this.#reloadedAfterRefusal;
-    return this.#isOther(refused);
+    return isOther();
   }
 
   /** Stops all timers and closes the agents: idle connections at once, calls in flight after `graceMs` at the latest. */
   async close(graceMs = 0): Promise<void> {
     this.#closed = true;
-    this.#watch?.stop();
+    this.#watch.stop();
     this.#expiry.stop();
-    this.#fault.stop();
     this.#listeners.clear();
     const { clock } = this.#settings;
     await Promise.all([this.#apiAgent.close(graceMs, clock), this.#tokenAgent.close(graceMs, clock)]);
   }
 
-  async #read(): Promise<Reading> {
-    this.#readings += 1;
-    const number = this.#readings;
-    const { tls, clock } = this.#settings;
-    return { ...(await readSnapshot(tls, clock)), number };
-  }
-
-  async #reload(): Promise<void> {
-    const reading = await this.#read();
-    if (reading.number > this.#taken) this.#watch?.settle(reading.digest);
-    this.#take(reading);
-  }
-
-  #take(reading: Reading): void {
-    // Overtaken: what it saw may have been replaced since.
-    if (this.#closed || reading.number < this.#taken) return;
-    this.#taken = reading.number;
-    if (reading.digest === this.#inUse.digest) return this.#fault.clear();
-    const { clock, offerToTokenEndpoint } = this.#settings;
-    const { identity, faults, warnings } = checkIdentity(reading, clock.now(), offerToTokenEndpoint);
-    const lost = identity ? lostParts(this.#inUse, identity) : [];
-    if (identity && lost.length === 0) this.#swap(identity, warnings);
-    else {
-      const retry = this.#following && this.#watch ? () => void this.reload() : undefined;
-      this.#fault.note(reading.digest, [...faults, ...lost], retry);
+  /** Returns whether what was read is in use now. */
+  #judge(snapshot: IdentitySnapshot): boolean {
+    if (snapshot.digest === this.#inUse.digest) {
+      this.#fault.clear();
+      return true;
     }
+    const now = this.#settings.clock.now();
+    const { identity, faults, warnings } = checkIdentity(snapshot, now, this.#contexts);
+    const lost = identity ? lostParts(this.#inUse, identity) : [];
+    if (identity && lost.length === 0) {
+      this.#use(identity, warnings);
+      return true;
+    }
+    this.#fault.note(snapshot.digest, [...faults, ...lost]);
+    return false;
   }
 
-  #swap(loaded: LoadedIdentity, warnings: readonly string[]): void {
+  #use(loaded: LoadedIdentity, warnings: readonly string[]): void {
     const before = this.#inUse;
     const { certificate } = loaded;
     this.#inUse = loaded;
@@ -231,26 +206,4 @@ export class ClientIdentity {
     const certificateChanged = isOtherCertificate(before.certificate, certificate);
     for (const listener of this.#listeners) listener({ certificate, certificateChanged });
   }
-
-  #isOther(refused: CertificateSummary | undefined): boolean {
-    return isOtherCertificate(this.#inUse.certificate, refused);
-  }
-}
-
-/** A function that never answers must not let the process end without a word: at start nothing else may hold it. */
-async function readAtStart(tls: TlsSettings, clock: Clock): Promise<IdentitySnapshot> {
-  const release = holdProcess();
-  try {
-    return await readSnapshot(tls, clock);
-  } finally {
-    release();
-  }
-}
-
-/** Text given as an option stays what it is. */
-function canChange({ source }: TlsSettings): boolean {
-  return (
-    typeof source === 'function' ||
-    Object.values(source).some((input: TlsInputs[keyof TlsInputs]) => input && 'file' in input.value)
-  );
 }

@@ -1,14 +1,12 @@
 import { type SecureContext } from 'node:tls';
-import { type Clock } from '../../config/clock.js';
-import { type TlsSettings } from '../../config/resolved-options.js';
 import { type CertificateSummary, type ConfigurationFault } from '../../errors/index.js';
 import { checkContents } from './check-contents.js';
 import { checkPair } from './check-pair.js';
 import { fault, type ReadInput } from './read-input.js';
 import { readContents, type PemContents } from './pem-contents.js';
 import { readPrivateKey } from './private-key.js';
-import { apiContext, tokenContext, type ContextMaterial } from './secure-contexts.js';
-import { readSnapshot, type IdentitySnapshot } from './read-identity.js';
+import { type ContextMaterial, type SecureContexts } from './secure-contexts.js';
+import { type IdentitySnapshot } from './read-identity.js';
 import { summarize } from '../certificate-summary.js';
 import { checkChainDates, checkDates } from './check-dates.js';
 
@@ -34,21 +32,11 @@ export interface LoadResult {
   certificate?: CertificateSummary;
 }
 
-/** Reads and checks an identity (specification 5.2); reports every fault at once and never throws. */
-export async function loadIdentity(
-  settings: TlsSettings,
-  clock: Clock,
-  offerToTokenEndpoint = false,
-): Promise<LoadResult> {
-  return checkIdentity(await readSnapshot(settings, clock), clock.now(), offerToTokenEndpoint);
-}
-
-/** Checks inputs that were read: see {@link loadIdentity}. `now` in milliseconds since the epoch. */
-export function checkIdentity(
-  snapshot: IdentitySnapshot,
-  now: number,
-  offerToTokenEndpoint: boolean,
-): LoadResult {
+/**
+ * Checks an identity that was read (specification 5.2). Reports every fault at once and never throws.
+ * @param now milliseconds since the epoch
+ */
+export function checkIdentity(snapshot: IdentitySnapshot, now: number, contexts: SecureContexts): LoadResult {
   if (snapshot.faults.length > 0) return { faults: snapshot.faults, warnings: [] };
   const certificate = snapshot.certificate && readContents(snapshot.certificate, 'certificate');
   const privateKey = snapshot.privateKey && readContents(snapshot.privateKey, 'key');
@@ -80,7 +68,7 @@ export function checkIdentity(
   material.chain = chain?.certificates.map(({ pem }) => pem);
 
   if (faults.length > 0) return { faults, warnings: [], certificate: summary };
-  const result = makeContexts(snapshot, material, summary, chainDates.warnings, offerToTokenEndpoint);
+  const result = makeContexts(snapshot, material, summary, chainDates.warnings, contexts);
   if (result.identity && chain)
     result.identity.chain = chain.certificates.map(({ x509 }) => x509.fingerprint256);
   return result;
@@ -108,12 +96,12 @@ function makeContexts(
   material: ContextMaterial,
   certificate: CertificateSummary | undefined,
   warnings: string[],
-  offerToTokenEndpoint: boolean,
+  contexts: SecureContexts,
 ): LoadResult {
   try {
     const identity: LoadedIdentity = {
-      apiContext: apiContext(material),
-      tokenContext: tokenContext(material, offerToTokenEndpoint),
+      apiContext: contexts.forApi(material),
+      tokenContext: contexts.forTokenEndpoint(material),
       certificate,
       digest,
     };

@@ -24,12 +24,18 @@ const KEYS = ['certificate', 'privateKey', 'passphrase', 'chain'] as const;
 const SOURCE_TIMEOUT_MS = 30_000;
 
 /** Reads the files, or asks the function and reads the files it names. Never throws. */
-export async function readSnapshot({ source }: TlsSettings, clock: Clock): Promise<IdentitySnapshot> {
+export async function readIdentity({ source }: TlsSettings, clock: Clock): Promise<IdentitySnapshot> {
   const { inputs, faults } =
     typeof source === 'function' ? await askSource(source, clock) : { inputs: source, faults: [] };
   const read = await Promise.all(KEYS.map((key) => readOptional(inputs[key])));
   const [certificate, privateKey, passphrase, chain] = read;
   return { certificate, privateKey, passphrase, chain, faults, digest: digestOf(read, faults) };
+}
+
+/** Whether another reading can bring something else: text given as an option stays what it is. */
+export function canChange({ source }: TlsSettings): boolean {
+  if (typeof source === 'function') return true;
+  return KEYS.some((key) => source[key] !== undefined && 'file' in source[key].value);
 }
 
 async function readOptional(

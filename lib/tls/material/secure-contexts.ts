@@ -4,59 +4,69 @@ import { type SecureContext } from 'node:tls';
 
 /** What goes into the contexts; PEM text. */
 export interface ContextMaterial {
-  /** The application certificate and what stands after it in its file: sent to the server (RFC 8446, 4.4.2). */
+  /** The application certificate and the chain certificates after it: sent to the server (RFC 8446, 4.4.2). */
   certificate?: string;
   privateKey?: string;
   /** The service's public chain. */
   chain?: string[];
 }
 
-/** The API: verified against the service's chain alone where there is one, else against Node's public roots. */
-export function apiContext({ certificate, privateKey, chain }: ContextMaterial): SecureContext {
-  return tls.createSecureContext({ ...base(chain), cert: certificate, key: privateKey });
-}
-
-/**
- * The token endpoint: verified against Node's public roots and the service's chain; it sees the client certificate
- * only where that is offered to it (`oauth.mtls`, RFC 8705).
- */
-export function tokenContext(
-  { certificate, privateKey, chain }: ContextMaterial,
-  offer: boolean,
-): SecureContext {
-  const client = offer ? { cert: certificate, key: privateKey } : {};
-  const context = tls.createSecureContext({ ...base(undefined), ...client });
-  if (chain) addRoots(context, chain);
-  return context;
-}
-
-function base(ca: string[] | undefined): tls.SecureContextOptions {
-  // The chain may end in an intermediate: it is an anchor all the same (X509_V_FLAG_PARTIAL_CHAIN).
-  return { ca, allowPartialTrustChain: ca !== undefined, minVersion: 'TLSv1.2' };
-}
-
-/** What Node's own createSecureContext calls for each certificate of its `ca` option. */
+/** What Node's own createSecureContext calls for each certificate of its `ca` option. Not documented. */
 interface NativeContext {
   addCACert(pem: string): void;
   setAllowPartialTrustChain(): void;
 }
 
-/**
- * Node before 22.15 gives a context that adds roots a store without those of NODE_EXTRA_CA_CERTS. Read as the process
- * starts, as Node itself does: the file may be gone, or another one, when the identity is rotated.
- */
-const EXTRA_ROOTS = 'getCACertificates' in tls ? undefined : readExtraRoots();
+/** Node 22.15 and later have it. */
+const { getCACertificates } = tls as { getCACertificates?: (type: 'default') => string[] };
 
-/**
- * Adds to the roots that Node uses by itself: its own, the system's or OpenSSL's, and those of NODE_EXTRA_CA_CERTS. The
- * `ca` option would replace them, and no list that Node gives holds those of `--use-openssl-ca` and SSL_CERT_FILE. Node
- * gives the context a store of its own with the first certificate, so the flag comes after that.
- */
-function addRoots({ context }: SecureContext, chain: readonly string[]): void {
-  const native = context as NativeContext;
-  for (const pem of chain) native.addCACert(pem);
-  if (EXTRA_ROOTS) native.addCACert(EXTRA_ROOTS);
-  native.setAllowPartialTrustChain();
+/** Makes the two contexts of each identity of one module. */
+export class SecureContexts {
+  readonly #offerToTokenEndpoint: boolean;
+  /**
+   * The roots of NODE_EXTRA_CA_CERTS. Node before 22.15 leaves them out of a context that adds roots. Read once, when
+   * the module starts: Node reads the file once too, and a rotation may find it changed or deleted.
+   */
+  readonly #extraRoots = getCACertificates ? undefined : readExtraRoots();
+
+  /** @param offerToTokenEndpoint `oauth.mtls`: the token endpoint gets the client certificate too (RFC 8705) */
+  constructor(offerToTokenEndpoint: boolean) {
+    this.#offerToTokenEndpoint = offerToTokenEndpoint;
+  }
+
+  /** For the API: it is verified against the service's chain alone. Without a chain: against Node's public roots. */
+  forApi({ certificate, privateKey, chain }: ContextMaterial): SecureContext {
+    return tls.createSecureContext({ ...trusting(chain), cert: certificate, key: privateKey });
+  }
+
+  /** For the token endpoint: it is verified against Node's public roots and the service's chain. */
+  forTokenEndpoint({ certificate, privateKey, chain }: ContextMaterial): SecureContext {
+    const client = this.#offerToTokenEndpoint ? { cert: certificate, key: privateKey } : {};
+    const context = tls.createSecureContext({ ...trusting(undefined), ...client });
+    if (!chain || this.#addRoots(context, chain)) return context;
+    // A Node of the future. Its list has no roots of OpenSSL: a server that needs one is refused.
+    const listed = getCACertificates?.('default') ?? [];
+    return tls.createSecureContext({ ...trusting([...listed, ...chain]), ...client });
+  }
+
+  /**
+   * Adds to the roots that Node uses by default. There is no documented way: the `ca` option replaces them, and no list
+   * that Node gives has the roots of OpenSSL (`--use-openssl-ca`, SSL_CERT_FILE). False where this Node has no such
+   * call. The flag comes last: only with its first certificate does the context get a store of its own.
+   */
+  #addRoots({ context }: SecureContext, chain: readonly string[]): boolean {
+    const native = context as Partial<NativeContext>;
+    if (!native.addCACert || !native.setAllowPartialTrustChain) return false;
+    for (const pem of chain) native.addCACert(pem);
+    if (this.#extraRoots) native.addCACert(this.#extraRoots);
+    native.setAllowPartialTrustChain();
+    return true;
+  }
+}
+
+function trusting(ca: string[] | undefined): tls.SecureContextOptions {
+  // The chain may end in an intermediate certificate: it is a trust anchor too (X509_V_FLAG_PARTIAL_CHAIN).
+  return { ca, allowPartialTrustChain: ca !== undefined, minVersion: 'TLSv1.2' };
 }
 
 function readExtraRoots(): string | undefined {
@@ -65,7 +75,7 @@ function readExtraRoots(): string | undefined {
   try {
     return readFileSync(file, 'utf8');
   } catch {
-    // As Node does it: it has warned about that file at its own start.
+    // Node has already warned about this file, and goes on without it too.
     return undefined;
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Runs one at a time. Asked for while one runs, it runs once more after that, for all who asked in the meantime: the
- * one under way may have begun before what they know of.
+ * Runs a function, one run at a time. All requests made during a run share one more run after it: the current run may
+ * have begun before the event that they are about.
  */
 export class CoalescedRun {
   readonly #run: () => Promise<void>;

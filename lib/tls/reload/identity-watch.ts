@@ -1,43 +1,59 @@
 import { type Clock } from '../../config/clock.js';
+import { CoalescedRun } from './coalesced-run.js';
 
 export interface WatchSettings<T extends { digest: string }> {
-  /** Milliseconds between two looks. */
+  /** Milliseconds between two readings. */
   pollMs: number;
-  /** Milliseconds without a change before what was seen is taken; 0: at once. */
+  /** Milliseconds for which a change must stay the same before it is judged; 0: it is judged at once. */
   quietMs: number;
   clock: Clock;
-  /** Reads what is watched; `digest` is equal for equal content. Never rejects. */
+  /** Reads the inputs; `digest` is equal for equal content. Never rejects. */
   read: () => Promise<T>;
-  /** The content changed and has been quiet since. Never throws. */
-  onQuiet: (content: T) => void;
+  /** Uses the content, or notes why it cannot be used. Returns whether it is in use. Never throws. */
+  judge: (content: T) => boolean;
 }
 
 /**
- * Looks at content at intervals and tells when it has changed and come to rest. Content rather than events: rename,
- * writing in place and a symlink swapped above the file (Kubernetes, cert-manager) look the same, on every file
- * system. Its timers hold no process.
+ * Time may make an unusable pair usable: a certificate that is not valid yet. Less than the minute between two calls of
+ * a `tls` function.
+ */
+const JUDGE_AGAIN_MS = 55_000;
+
+/**
+ * Reads the inputs of an identity again, at intervals and on request, one reading at a time. It compares their content:
+ * events of the file system differ between a rename, a write in place and a new symlink (Kubernetes, cert-manager), and
+ * between file systems. Its timers do not keep the process alive.
  */
 export class IdentityWatch<T extends { digest: string }> {
   readonly #settings: WatchSettings<T>;
-  #settled: string;
+  readonly #readings = new CoalescedRun(() => this.#read());
+  /** Digest of the content that was judged last. */
+  #judged: string;
+  /** Digest of the content that was read last. */
   #last: string;
-  #cancel?: () => void;
+  #judgeAgainAt = Infinity;
+  #requested = false;
+  #polling = false;
   #stopped = false;
+  #cancel?: () => void;
 
+  /** @param digest of the content in use */
   constructor(settings: WatchSettings<T>, digest: string) {
     this.#settings = settings;
-    this.#settled = digest;
+    this.#judged = digest;
     this.#last = digest;
   }
 
+  /** Begins to read at intervals. */
   start(): void {
+    this.#polling = true;
     this.#schedule(this.#settings.pollMs);
   }
 
-  /** What is taken as known; a further look reports only what differs from it. */
-  settle(digest: string): void {
-    this.#settled = digest;
-    this.#last = digest;
+  /** Reads and judges at once. Resolves after a reading that began after this call. */
+  readNow(): Promise<void> {
+    this.#requested = true;
+    return this.#readings.request();
   }
 
   stop(): void {
@@ -46,25 +62,30 @@ export class IdentityWatch<T extends { digest: string }> {
   }
 
   #schedule(delayMs: number): void {
-    if (this.#stopped) return;
-    this.#cancel = this.#settings.clock.schedule(() => void this.#look(), delayMs);
+    if (!this.#polling || this.#stopped) return;
+    this.#cancel = this.#settings.clock.schedule(() => void this.#readings.request(), delayMs);
   }
 
-  async #look(): Promise<void> {
-    const { pollMs, quietMs, read, onQuiet } = this.#settings;
-    const content = await read();
+  async #read(): Promise<void> {
+    const requested = this.#requested;
+    this.#requested = false;
+    this.#cancel?.();
+    const content = await this.#settings.read();
+    if (!this.#stopped) this.#schedule(this.#consider(content, requested));
+  }
+
+  /** Returns the milliseconds until the next reading. */
+  #consider(content: T, requested: boolean): number {
+    const { pollMs, quietMs, clock, judge } = this.#settings;
     const { digest } = content;
-    if (this.#stopped) return;
-    if (digest === this.#settled) {
-      this.#last = digest;
-      this.#schedule(pollMs);
-    } else if (digest !== this.#last && quietMs > 0) {
-      this.#last = digest;
-      this.#schedule(quietMs);
-    } else {
-      this.#settled = digest;
-      onQuiet(content);
-      this.#schedule(pollMs);
+    const isNew = digest !== this.#judged;
+    const isQuiet = digest === this.#last || quietMs === 0;
+    this.#last = digest;
+    if (isNew && !isQuiet && !requested) return quietMs;
+    if (isNew || requested || clock.monotonic() >= this.#judgeAgainAt) {
+      this.#judged = digest;
+      this.#judgeAgainAt = judge(content) ? Infinity : clock.monotonic() + JUDGE_AGAIN_MS;
     }
+    return pollMs;
   }
 }

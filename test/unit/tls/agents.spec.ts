@@ -2,27 +2,27 @@ import { afterEach, describe, expect, it } from '@jest/globals';
 import { once } from 'node:events';
 import * as http from 'node:http';
 import { type AddressInfo, type Socket } from 'node:net';
+import { systemClock } from '../../../lib/config/clock.js';
 import { Agents, ClientIdentity } from '../../../lib/tls/index.js';
-import { ManualClock } from './manual-clock.js';
 import { until } from './mtls-server.js';
 import { tlsSettings } from './tls-settings.js';
 
+let identity: ClientIdentity;
 const open: (() => void)[] = [];
 afterEach(() => {
   for (const close of open.splice(0).reverse()) close();
 });
 
-async function start(maxSockets = 5) {
-  const clock = new ManualClock();
-  const { identity } = await ClientIdentity.open({
+async function start(maxSockets: number): Promise<Agents> {
+  const opened = await ClientIdentity.open({
     tls: tlsSettings({}),
     maxSockets,
     offerToTokenEndpoint: false,
-    clock,
+    clock: systemClock,
     log: () => undefined,
   });
-  const agents = new Agents(identity as ClientIdentity, maxSockets, clock);
-  return { agents, clock };
+  identity = opened.identity as ClientIdentity;
+  return new Agents(identity, maxSockets);
 }
 
 /** Answers /quick at once and holds everything else until told. */
@@ -59,54 +59,43 @@ function call(url: URL, path: string, agents: Agents): Promise<string> {
 }
 
 describe('Closing the agents', () => {
-  it('over plain http: idle connections at once, calls in flight when they are over', async () => {
+  it('ends calls over plain http, and opens no connection for those that wait for one', async () => {
     const { held, sockets, url } = await server();
-    const { agents, clock } = await start(1);
-    const slow = [call(url, '/slow', agents), call(url, '/slow', agents)];
-    await until(() => held.length === 1);
-    let closed = false;
-    const closing = agents.close(5_000).then(() => (closed = true));
-    held[0].end('first');
-    await until(() => held.length === 2);
-    expect(closed).toBe(false);
-    held[1].end('second');
-    expect(await Promise.all(slow)).toEqual(['first', 'second']);
-    await closing;
-    expect(clock.timers).toBe(0);
-    await until(() => sockets.size === 0);
-  });
-
-  it('over plain http: cuts what is not done after the grace', async () => {
-    const { held, sockets, url } = await server();
-    const { agents, clock } = await start();
-    expect(await call(url, '/quick', agents)).toBe('quick');
-    const slow = Promise.allSettled([call(url, '/slow', agents), call(url, '/slow', agents)]);
-    await until(() => held.length === 2);
-    const closing = agents.close(5_000);
-    await clock.advance(4_999);
-    expect(sockets.size).toBe(2);
-    await clock.advance(1);
-    await closing;
-    expect((await slow).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
-  });
-
-  it('over plain http: opens no connection for what waited for one', async () => {
-    const { held, sockets, url } = await server();
-    const { agents } = await start(1);
+    const agents = await start(1);
     const calls = Promise.allSettled([call(url, '/slow', agents), call(url, '/slow', agents)]);
     await until(() => held.length === 1);
-    await agents.close(0);
-    expect((await calls).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+    await agents.close(60_000);
+    const codes = (await calls).map((outcome) => (outcome as { reason?: { code?: string } }).reason?.code);
+    expect(codes).toEqual(['ECONNRESET', 'ERR_AGENT_CLOSED']);
     await until(() => sockets.size === 0);
     expect(held).toHaveLength(1);
   });
 
   it('takes no time where nothing is in flight', async () => {
     const { sockets, url } = await server();
-    const { agents, clock } = await start();
+    const agents = await start(5);
     await Promise.all([call(url, '/quick', agents), call(url, '/quick', agents)]);
+    expect(sockets.size).toBe(2);
     await agents.close(60_000);
-    expect(clock.timers).toBe(0);
     await until(() => sockets.size === 0);
   });
+});
+
+it('plain http: one connection more for tokens than for calls, each kept for the next', async () => {
+  const { sockets, held, url } = await server();
+  const agents = await start(1);
+  await call(url, '/quick', agents);
+  await call(url, '/quick', agents);
+  expect(sockets.size).toBe(1);
+  const { maxSockets } = agents.token(url.href);
+  expect([agents.api(url).maxSockets, maxSockets]).toEqual([1, 2]);
+  expect(held).toEqual([]);
+});
+
+it('an https address gets the agents of the identity, the token endpoint one connection more', async () => {
+  const agents = await start(1);
+  const https = new URL('https://localhost');
+  expect(agents.api(https)).toBe(identity.httpsAgent);
+  expect(agents.token(https.href)).toBe(identity.tokenAgent);
+  expect([agents.api(https).maxSockets, agents.token(https.href).maxSockets]).toEqual([1, 2]);
 });

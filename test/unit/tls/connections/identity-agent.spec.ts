@@ -5,10 +5,10 @@ import * as tls from 'node:tls';
 import { inspect } from 'node:util';
 import axios from 'axios';
 import { systemClock } from '../../../../lib/config/clock.js';
-import { IdentityAgent, loadIdentity } from '../../../../lib/tls/index.js';
+import { IdentityAgent } from '../../../../lib/tls/connections/identity-agent.js';
 import { createAuthority, type Authority, type Issued } from '../../../helpers/certificates.js';
 import { call, mtlsServer, until, type MtlsServer, type MtlsServerOptions } from '../mtls-server.js';
-import { tlsSettings } from '../tls-settings.js';
+import { loadIdentity, tlsSettings } from '../tls-settings.js';
 
 let authority: Authority;
 let first: Issued;
@@ -34,7 +34,7 @@ async function contextOf(
   chain: string | undefined = authority.chain,
 ): Promise<tls.SecureContext> {
   const pems = client ? { certificate: client.certificate, privateKey: client.key } : {};
-  const { identity, faults } = await loadIdentity(tlsSettings({ ...pems, chain }), systemClock);
+  const { identity, faults } = await loadIdentity(tlsSettings({ ...pems, chain }));
   expect(faults).toEqual([]);
   return (identity as { apiContext: tls.SecureContext }).apiContext;
 }

@@ -7,10 +7,10 @@ import { once } from 'node:events';
 import { inspect } from 'node:util';
 import { systemClock } from '../../../../lib/config/clock.js';
 import { Secret } from '../../../../lib/config/secret.js';
-import { IdentityAgent, loadIdentity } from '../../../../lib/tls/index.js';
+import { IdentityAgent } from '../../../../lib/tls/connections/identity-agent.js';
 import { createAuthority, issue, type Authority, type Issued } from '../../../helpers/certificates.js';
 import { call, mtlsServer, until, type MtlsServer, type MtlsServerOptions } from '../mtls-server.js';
-import { tlsSettings } from '../tls-settings.js';
+import { loadIdentity, tlsSettings } from '../tls-settings.js';
 
 let authority: Authority;
 let client: Issued;
@@ -70,7 +70,7 @@ async function target(options?: MtlsServerOptions): Promise<MtlsServer> {
 
 async function agentThrough(proxy: string, settings = {}): Promise<IdentityAgent> {
   const pems = { certificate: client.certificate, privateKey: client.key, chain: authority.chain };
-  const { identity } = await loadIdentity(tlsSettings(pems), systemClock);
+  const { identity } = await loadIdentity(tlsSettings(pems));
   if (!identity) throw new Error('no identity');
   const agent = new IdentityAgent(identity.apiContext, {
     maxSockets: 5,

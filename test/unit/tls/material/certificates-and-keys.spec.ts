@@ -4,11 +4,9 @@ import { createCipheriv, createPrivateKey, pbkdf2Sync, X509Certificate } from 'n
 import { chmod, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { systemClock } from '../../../../lib/config/clock.js';
 import { type PemValue } from '../../../../lib/config/secret.js';
 import { type TlsIdentityPems } from '../../../../lib/config/tls.options.js';
 import { type ConfigurationFault } from '../../../../lib/errors/index.js';
-import { loadIdentity } from '../../../../lib/tls/index.js';
 import {
   createAuthority,
   issue,
@@ -18,7 +16,7 @@ import {
   type Issued,
   withoutPaths,
 } from '../../../helpers/certificates.js';
-import { tlsSettings } from '../tls-settings.js';
+import { loadIdentity, tlsSettings } from '../tls-settings.js';
 
 let authority: Authority;
 let app: Issued;
@@ -39,7 +37,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true }));
 
-const load = (pems: TlsIdentityPems) => loadIdentity(tlsSettings(pems), systemClock);
+const load = (pems: TlsIdentityPems) => loadIdentity(tlsSettings(pems));
 
 async function faultsOf(pems: TlsIdentityPems): Promise<ConfigurationFault[]> {
   const { identity, faults } = await load(pems);
@@ -553,7 +551,7 @@ describe('Garbage', () => {
 
   it('a function that fails or returns nonsense', async () => {
     const ask = async (source: () => unknown) =>
-      (await loadIdentity({ source: source as never, reload: true }, systemClock)).faults;
+      (await loadIdentity({ source: source as never, reload: true })).faults;
     const failing = await ask(() =>
       Promise.reject(Object.assign(new Error('token s.123 refused'), { code: 'EVAULT' })),
     );

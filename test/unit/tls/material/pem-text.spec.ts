@@ -1,8 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
-import { systemClock } from '../../../../lib/config/clock.js';
-import { loadIdentity } from '../../../../lib/tls/index.js';
 import { readPemText } from '../../../../lib/tls/material/pem-text.js';
-import { tlsSettings } from '../tls-settings.js';
+import { loadIdentity, tlsSettings } from '../tls-settings.js';
 
 const BEGIN = '-----BEGIN X-----\n';
 const END = '-----END X-----\n';
@@ -41,7 +39,7 @@ describe('readPemText', () => {
 
 it('a chain of too many blocks is one fault, which says so', async () => {
   const chain = mebibyteOf(BEGIN + END).toString();
-  const { identity, faults } = await loadIdentity(tlsSettings({ chain }), systemClock);
+  const { identity, faults } = await loadIdentity(tlsSettings({ chain }));
   expect(identity).toBeUndefined();
   expect(faults.map(({ option, message }) => [option, message])).toEqual([
     ['tls.chain', expect.stringContaining('more than 1000 PEM blocks')],

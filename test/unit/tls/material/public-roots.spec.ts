@@ -12,15 +12,16 @@ import { mtlsServer, type MtlsServer } from '../mtls-server.js';
 const PROGRAM = `
 import { rmSync } from 'node:fs';
 import { connect } from 'node:tls';
-import { tokenContext } from './secure-contexts.mjs';
+import { SecureContexts } from './secure-contexts.mjs';
 const { CHAIN, PORTS, ROOTS } = process.env;
 const outcome = (secureContext, port) => new Promise((resolve) => {
   const socket = connect({ port, host: '127.0.0.1', secureContext }, () => resolve('verified') ?? socket.destroy());
   socket.on('error', () => resolve('refused'));
 });
 const seen = [];
+const contexts = new SecureContexts(false);
 for (let round = 0; round < 2; round += 1) {
-  const context = tokenContext({ chain: [CHAIN] }, false);
+  const context = contexts.forTokenEndpoint({ chain: [CHAIN] });
   for (const port of JSON.parse(PORTS)) seen.push(await outcome(context, port));
   // Node reads it as it starts; OpenSSL looks into its own files whenever it needs them.
   if (process.env.NODE_EXTRA_CA_CERTS) rmSync(ROOTS, { force: true });
