@@ -3,14 +3,7 @@ import 'reflect-metadata';
 export { ServiceModule } from './service.module.js';
 export { type ServiceModuleExtras } from './module/definition.js';
 export { getServiceToken, InjectService } from './service-token.js';
-export {
-  type AccessToken,
-  ServiceAuthService,
-  TOKEN_CHANNEL,
-  type TokenEvent,
-  type TokenOptions,
-  type WaitOptions,
-} from './auth/index.js';
+export { type AccessToken, ServiceAuthService, type TokenOptions, type WaitOptions } from './auth/index.js';
 export { BanksService, type BanksBody } from './banks/banks.service.js';
 export { CreateCustomerDto } from './customers/create-customer.dto.js';
 export { CustomersService, type Customer } from './customers/customers.service.js';

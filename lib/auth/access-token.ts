@@ -46,10 +46,5 @@ export interface TokenSource {
 /** The longest lifetime that counts, in seconds: what a timer of 2^31 - 1 ms can cover, almost 25 days. */
 export const LONGEST_LIFETIME_S = 2_147_483;
 
-/** Longer ones fit no header of a common server, and 10,000 of them would fill the memory. */
-const LONGEST_TOKEN = 16_384;
-
-/** Visible ASCII (RFC 6749, A.12), so that it can stand in a header. */
-export function isAccessTokenText(value: unknown): value is string {
-  return typeof value === 'string' && value.length <= LONGEST_TOKEN && /^[\x21-\x7e]+$/.test(value);
-}
+/** The longest Retry-After of the token endpoint that counts, in seconds. */
+export const LONGEST_RETRY_AFTER_S = 3_600;

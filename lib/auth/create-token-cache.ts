@@ -1,22 +1,23 @@
 import { type Agent } from 'node:http';
 import { type Clock, systemClock } from '../config/clock.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
+import { type ReloadableIdentity } from '../exchange/certificate-refusal.js';
 import { type Exchange } from '../exchange/exchange.types.js';
-import { ClientSecret } from './client-secret.js';
-import { SharedStore } from './shared-store.js';
-import { TokenCache } from './token-cache.js';
-import { type EndpointIdentity, TokenEndpoint } from './token-endpoint.js';
-import { TokenEvents, type TokenEventsParts } from './token-events.js';
+import { TokenCache } from './cache/token-cache.js';
+import { TokenObserver, type TokenObserverParts } from './cache/token-observer.js';
+import { ClientSecret } from './endpoint/client-secret.js';
+import { TokenEndpoint } from './endpoint/token-endpoint.js';
+import { SharedStore } from './store/shared-store.js';
 
-export interface TokenCacheParts extends Pick<TokenEventsParts, 'telemetry' | 'warn'> {
+export interface TokenCacheParts extends TokenObserverParts {
   exchange: Exchange;
   /** For the token endpoint: verified against Node's public roots and `tls.chain`; with the identity for oauth.mtls. */
   agent: () => Agent;
   /**
-   * With oauth.mtls, the identity that the endpoint is shown: read again where it is refused, and stored tokens of
-   * another certificate are not looked at.
+   * With oauth.mtls: its certificate is offered to the endpoint, read again where it is refused, and tokens in a store
+   * that were got with another one are not used.
    */
-  identity?: EndpointIdentity;
+  identity?: ReloadableIdentity;
   clock?: Clock;
   /** In [0, 1). */
   random?: () => number;
@@ -24,17 +25,24 @@ export interface TokenCacheParts extends Pick<TokenEventsParts, 'telemetry' | 'w
 
 /** Puts endpoint, shared store and cache together; undefined where no OAuth credentials are configured. */
 export function createTokenCache(options: ResolvedOptions, parts: TokenCacheParts): TokenCache | undefined {
-  const { oauth, tokenStore, tokenCache, linkSdk, http, name } = options;
+  const { oauth, tokenStore, tokenCache, linkSdk, http } = options;
   const { tokenUrl } = options.addresses;
   if (!oauth || tokenUrl === undefined) return undefined;
   const { exchange, agent, identity, clock = systemClock, random, telemetry, warn } = parts;
   const { clientId } = oauth;
   const clientSecret = new ClientSecret(oauth, clock);
   const endpoint = new TokenEndpoint({ tokenUrl, clientId, clientSecret, exchange, agent, identity, clock });
-  const binding = (): string | undefined => identity?.certificate?.fingerprint256;
+  const certificateThumbprint = () => identity?.certificate?.fingerprint256;
   return new TokenCache({
     source: tokenStore
-      ? new SharedStore({ source: endpoint, store: tokenStore, tokenUrl, clientId, binding, clock })
+      ? new SharedStore({
+          source: endpoint,
+          store: tokenStore,
+          tokenUrl,
+          clientId,
+          certificateThumbprint,
+          clock,
+        })
       : endpoint,
     refresh: oauth.refresh,
     maxEntries: tokenCache.maxEntries,
@@ -42,6 +50,6 @@ export function createTokenCache(options: ResolvedOptions, parts: TokenCachePart
     customerRequests: http.maxSockets,
     clock,
     random,
-    events: new TokenEvents({ module: name, telemetry, warn }),
+    observer: new TokenObserver({ telemetry, warn }),
   });
 }

@@ -7,6 +7,5 @@ export {
 export { createTokenCache, type TokenCacheParts } from './create-token-cache.js';
 export { API_SCOPE, checkScope, customerIdOf, customerScope } from './scope.js';
 export { type IdentityView, ServiceAuthService, type TokenOptions } from './service-auth.service.js';
-export { TokenCache, type TokenCacheOptions, type TokenState } from './token-cache.js';
-export { TOKEN_CHANNEL, type TokenEvent, TokenEvents } from './token-events.js';
-export { type WaitOptions } from './waiting-callers.js';
+export { TokenCache, type TokenCacheOptions } from './cache/token-cache.js';
+export { type WaitOptions } from './cache/waiting-callers.js';

@@ -8,8 +8,8 @@ import { type IdentityStatus } from '../tls/index.js';
 import { type AccessToken } from './access-token.js';
 import { AuthorizationHeaders, bearerOf } from './authorization-headers.js';
 import { API_SCOPE, checkScope, customerScope } from './scope.js';
-import { type TokenCache } from './token-cache.js';
-import { type WaitOptions } from './waiting-callers.js';
+import { type TokenCache } from './cache/token-cache.js';
+import { type WaitOptions } from './cache/waiting-callers.js';
 
 /** What a caller is ready to wait for a token. */
 export interface TokenOptions {

@@ -1,7 +1,8 @@
 import { type Agent } from 'node:http';
 import { type ResolvedOptions } from '../config/resolved-options.js';
+import { holdProcess, systemClock } from '../config/clock.js';
 import { type CertificateSummary } from '../errors/index.js';
-import { certificateVerdict } from '../exchange/certificate-page.js';
+import { type ReloadableIdentity, reloadIfRefused } from '../exchange/certificate-refusal.js';
 import {
   type Exchange,
   ExchangeFault,
@@ -10,12 +11,11 @@ import {
   outcomeOf,
 } from '../exchange/exchange.types.js';
 import { parseRetryAfter } from '../exchange/retry-after.js';
+import { retryDelay, sleep } from '../exchange/timing.js';
 import { setHeaders, type Call } from './call.js';
 import { type CallObservation } from './call-observer.js';
 import { faultToError } from './fault-to-error.js';
-import { pause, unlessAborted } from './pause.js';
 import {
-  backoffMs,
   cannotHaveActed,
   isRefusedBefore,
   isRetryableFault,
@@ -36,18 +36,11 @@ export interface CallCredentials {
   ): Promise<Readonly<Record<string, string>> | undefined>;
 }
 
-/** The client identity as a running call needs it. */
-export interface CallIdentity {
-  readonly certificate?: CertificateSummary;
-  /** Reads it again; true where another certificate than the refused one is in use now. */
-  reloadAfterRefusal(refused: CertificateSummary | undefined): Promise<boolean>;
-}
-
 export interface CallRunnerParts {
   exchange: Exchange;
   agentFor: (url: URL) => Agent;
   credentials: CallCredentials;
-  identity: CallIdentity;
+  identity: ReloadableIdentity;
   budget: RetryBudget;
   http: ResolvedOptions['http'];
   random: () => number;
@@ -106,8 +99,13 @@ export class CallRunner {
       const waitMs = again ? 0 : this.retryWait(progress, outcome);
       if (waitMs === undefined) return this.conclude(progress, outcome);
       observation.again(outcome.fault?.kind ?? String(outcome.response?.status));
-      if (waitMs > 0) await pause(waitMs, signal, this.parts.closed);
+      if (waitMs > 0) await this.wait(waitMs, signal);
     }
+  }
+
+  private async wait(ms: number, signal: AbortSignal | undefined): Promise<void> {
+    const release = holdProcess();
+    await sleep(systemClock, ms, signal, this.parts.closed).finally(release);
   }
 
   private attempt(progress: Progress): Promise<Outcome> {
@@ -140,8 +138,9 @@ export class CallRunner {
     return true;
   }
 
-  private async renewCredentials(progress: Progress, { response, fault }: Outcome): Promise<boolean> {
-    const { credentials, identity } = this.parts;
+  private async renewCredentials(progress: Progress, outcome: Outcome): Promise<boolean> {
+    const { credentials, identity, closed } = this.parts;
+    const { response, fault } = outcome;
     const { call, signal, endsAt } = progress;
     // Where the call may not be repeated, the next one is to find credentials that work.
     const mayRepeat = isSafe(call.method) || (fault ? cannotHaveActed(fault) : isRefusedBefore(response));
@@ -154,13 +153,9 @@ export class CallRunner {
         return mayRepeat;
       }
     }
-    const isRefused = fault ? fault.certificateRefused : certificateVerdict(response) !== undefined;
-    if (isRefused && !progress.reloaded) {
-      progress.reloaded = true;
-      const reloaded = identity.reloadAfterRefusal(progress.certificate);
-      return (await unlessAborted(reloaded, this.parts.closed)) && mayRepeat;
-    }
-    return false;
+    if (progress.reloaded) return false;
+    progress.reloaded = await reloadIfRefused(outcome, identity, progress.certificate, closed);
+    return progress.reloaded && mayRepeat;
   }
 
   /** Milliseconds until the next attempt; undefined where there is to be none. */
@@ -170,7 +165,7 @@ export class CallRunner {
       ? isRetryableFault(call.method, fault)
       : isRetryableStatus(call.method, response.status);
     if (!retryable || progress.retries >= this.parts.http.retries) return undefined;
-    const waitMs = retryAfterMs(response) ?? backoffMs(progress.retries, this.parts.random);
+    const waitMs = retryAfterMs(response) ?? retryDelay(progress.retries, this.parts.random());
     if (waitMs + LEAST_ATTEMPT_MS > endsAt - performance.now()) return undefined;
     const taken = this.parts.budget.take(fault?.kind === 'timeout');
     if (taken === undefined) return undefined;

@@ -1,7 +1,7 @@
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { variableOf } from '../config/variables.js';
 import { type CertificateSummary } from '../errors/index.js';
-import { certificateVerdict } from '../exchange/certificate-page.js';
+import { certificateVerdict } from '../exchange/certificate-refusal.js';
 import { type ExchangeResponse } from '../exchange/exchange.types.js';
 import { describeCertificate } from '../tls/index.js';
 

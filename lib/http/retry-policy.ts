@@ -1,10 +1,7 @@
 import { type ConnectionErrorKind } from '../errors/index.js';
-import { certificateVerdict } from '../exchange/certificate-page.js';
+import { certificateVerdict } from '../exchange/certificate-refusal.js';
 import { type ExchangeFault, type ExchangeResponse } from '../exchange/exchange.types.js';
 import { isProxyRefusal } from '../exchange/classify.js';
-
-const BASE_MS = 100;
-const CAP_MS = 20_000;
 
 // RFC 9110, 9.2.1: methods that change nothing on the server.
 const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS']);
@@ -41,11 +38,6 @@ export function isRefusedBefore(response: ExchangeResponse): boolean {
 export function isRetryableFault(method: string, fault: ExchangeFault): boolean {
   if (LASTING_FAULTS.has(fault.kind) || fault.certificateRefused || isProxyRefusal(fault)) return false;
   return isSafe(method) || cannotHaveActed(fault);
-}
-
-/** Full jitter: anything from nothing to 100 ms * 2^n, at most 20 s. */
-export function backoffMs(retry: number, random: () => number): number {
-  return random() * Math.min(CAP_MS, BASE_MS * 2 ** retry);
 }
 
 const CAPACITY = 500;

@@ -144,19 +144,6 @@ describe('README', () => {
     await module.close();
   });
 
-  it('has token events that come', async () => {
-    const { watchTokens } = await load<{ watchTokens(seen: (line: string) => void): void }>(
-      'token-events.ts',
-    );
-    const lines: string[] = [];
-    watchTokens((line) => lines.push(line));
-    const { module, auth } = await startModule(simulator.moduleOptions({ authentication: 'oauth' }));
-    await auth.getApiToken();
-    await auth.getApiToken();
-    await module.close();
-    expect(lines).toEqual(['requested api', 'refreshed api', 'served-from-cache api']);
-  });
-
   it('has a token store that two modules share', async () => {
     const { MemoryTokenStore } = await load<{ MemoryTokenStore: new () => TokenStore }>('token-store.ts');
     const options = {

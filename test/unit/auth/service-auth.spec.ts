@@ -1,15 +1,14 @@
 import { Agent } from 'node:https';
-import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { inspect } from 'node:util';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { ServiceAuthService, type IdentityView } from '../../../lib/auth/service-auth.service.js';
 import { CallsInFlight } from '../../../lib/http/calls-in-flight.js';
-import { TokenCache } from '../../../lib/auth/token-cache.js';
-import { TOKEN_CHANNEL, type TokenEvent, TokenEvents } from '../../../lib/auth/token-events.js';
+import { TokenCache } from '../../../lib/auth/cache/token-cache.js';
 import { type ResolvedOptions } from '../../../lib/config/resolved-options.js';
 import { Secret } from '../../../lib/config/secret.js';
-import { ServiceConnectionError, ServiceRequestError, ServiceTokenError } from '../../../lib/errors/index.js';
-import { FakeClock, FakeSource, settle } from './fakes.js';
+import { ServiceRequestError, ServiceTokenError } from '../../../lib/errors/index.js';
+import { FakeClock, settle } from '../../helpers/fake-clock.js';
+import { FakeSource } from './fakes.js';
 
 const OPTIONS = {
   environment: 'sandbox',
@@ -32,11 +31,9 @@ afterEach(() => cleanUp.splice(0).forEach((undo) => undo()));
 function setUp(changed: Partial<ResolvedOptions> = {}, identity: IdentityView = IDENTITY) {
   const clock = new FakeClock();
   const source = new FakeSource();
-  const events = new TokenEvents({ module: changed.name });
   const cache = new TokenCache({
     source,
     clock,
-    events,
     refresh: 'ahead',
     maxEntries: 10,
     customerReserveMs: 0,
@@ -180,32 +177,4 @@ it('shows no secret and no token', async () => {
   expect(inspect(auth, { depth: 20, showHidden: true }) + JSON.stringify(auth)).not.toMatch(
     /token-1|app-secret/,
   );
-});
-
-describe('events', () => {
-  it('tell what happened, never with the token', async () => {
-    const seen: TokenEvent[] = [];
-    const listener = (event: unknown): void => void seen.push(event as TokenEvent);
-    subscribe(TOKEN_CHANNEL, listener);
-    cleanUp.push(() => unsubscribe(TOKEN_CHANNEL, listener));
-    const { auth, source, answered, clock } = setUp({ name: 'ksa' });
-    const waiting = auth.getApiToken();
-    await settle();
-    source.last.fail(new ServiceConnectionError({ kind: 'reset', message: 'reset' }));
-    await clock.advance(0);
-    await answered(waiting);
-    await auth.getApiToken();
-    expect(seen.map(({ type }) => type)).toEqual([
-      'requested',
-      'failed',
-      'requested',
-      'refreshed',
-      'served-from-cache',
-    ]);
-    expect(seen).toEqual(
-      seen.map((event) => expect.objectContaining({ module: 'ksa', scope: 'api', type: event.type })),
-    );
-    expect(seen[1]).toMatchObject({ code: 'connection_reset', attempt: 1 });
-    expect(inspect(seen, { depth: 9 })).not.toContain('token-1');
-  });
 });

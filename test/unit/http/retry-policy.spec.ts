@@ -1,11 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { ExchangeFault, type ExchangeFaultDetails } from '../../../lib/exchange/exchange.types.js';
-import {
-  backoffMs,
-  isRetryableFault,
-  isRetryableStatus,
-  RetryBudget,
-} from '../../../lib/http/retry-policy.js';
+import { isRetryableFault, isRetryableStatus, RetryBudget } from '../../../lib/http/retry-policy.js';
 
 const fault = (details: Partial<ExchangeFaultDetails>): ExchangeFault =>
   new ExchangeFault({
@@ -51,11 +46,6 @@ describe('the retry policy', () => {
     ['POST', { kind: 'timeout', phase: 'sent' }, false],
   ])('%s with %j: %s', (method, details, again) => {
     expect(isRetryableFault(method, fault(details))).toBe(again);
-  });
-
-  it('waits anything from nothing to 100 ms * 2^n, at most 20 s', () => {
-    expect([0, 1, 2, 20].map((retry) => backoffMs(retry, () => 1))).toEqual([100, 200, 400, 20_000]);
-    expect(backoffMs(5, () => 0)).toBe(0);
   });
 });
 

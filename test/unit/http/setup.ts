@@ -2,10 +2,11 @@ import { afterEach } from '@jest/globals';
 import { Agent, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
 import { inspect } from 'node:util';
 import { Secret } from '../../../lib/config/secret.js';
+import { type ReloadableIdentity } from '../../../lib/exchange/certificate-refusal.js';
 import { exchange } from '../../../lib/exchange/exchange.js';
 import { type Exchange } from '../../../lib/exchange/exchange.types.js';
 import { CallObserver } from '../../../lib/http/call-observer.js';
-import { CallRunner, type CallIdentity } from '../../../lib/http/call-runner.js';
+import { CallRunner } from '../../../lib/http/call-runner.js';
 import { CallsInFlight } from '../../../lib/http/calls-in-flight.js';
 import { RetryBudget } from '../../../lib/http/retry-policy.js';
 import { createServiceAxios } from '../../../lib/http/create-service-http.js';
@@ -39,7 +40,7 @@ export interface Setup {
   through?: Exchange;
   budget?: RetryBudget;
   agent?: Agent;
-  identity?: CallIdentity;
+  identity?: ReloadableIdentity;
   /** No token yet: it has to be waited for. */
   cold?: (wait: { signal?: AbortSignal; timeoutMs: number }) => Promise<void>;
 }

@@ -12,14 +12,14 @@ import {
   type ClientIdentitySettings,
 } from '../../../lib/tls/index.js';
 import { createAuthority, type Authority, type Issued } from '../../helpers/certificates.js';
-import { ManualClock } from './manual-clock.js';
+import { FakeClock } from '../../helpers/fake-clock.js';
 import { call, mtlsServer, until, type MtlsServer, type MtlsServerOptions } from './mtls-server.js';
 import { tlsSettings } from './tls-settings.js';
 
 const DAY_MS = 86_400_000;
 let authority: Authority;
 let clients: Issued[];
-let clock: ManualClock;
+let clock: FakeClock;
 let folder: string;
 let lines: string[];
 const open: (() => Promise<void>)[] = [];
@@ -29,7 +29,7 @@ beforeAll(async () => {
   clients = await Promise.all(Array.from({ length: 5 }, (_, index) => authority.client(`app-${index}`)));
 });
 beforeEach(async () => {
-  clock = new ManualClock();
+  clock = new FakeClock({ start: Date.now(), withFiles: true });
   lines = [];
   folder = await mkdtemp(join(tmpdir(), 'identity-'));
 });

@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
 import { ExpiryWatch } from '../../../../lib/tls/reload/expiry-watch.js';
-import { FakeClock } from '../../auth/fakes.js';
+import { FakeClock } from '../../../helpers/fake-clock.js';
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;

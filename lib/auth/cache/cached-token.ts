@@ -1,0 +1,86 @@
+import { type Clock } from '../../config/clock.js';
+import { type AccessToken, LONGEST_LIFETIME_S, type TokenGrant } from '../access-token.js';
+
+// Milliseconds throughout.
+const SHORTEST_SKEW = 1_000;
+const LONGEST_SKEW = 30_000;
+const REFRESH_AT = 0.75;
+const LONGEST_JITTER = 10_000;
+const JITTER = 0.02;
+
+export interface Arrival {
+  clock: Clock;
+  /** Monotonic milliseconds at which the request left: the token cannot be older. */
+  requestedAt: number;
+  /** In [0, 1). */
+  random: number;
+  /** Milliseconds of life that the token must have whenever it is handed out. */
+  reserveMs: number;
+}
+
+/** A token with its times. It is dead, or due for renewal, as soon as either clock says so. */
+export class CachedToken {
+  readonly token: AccessToken;
+  /** By both clocks, as the wall clock may jump. */
+  readonly #issued: { wall: number; monotonic: number };
+  readonly #usableMs: number;
+  readonly #refreshAfterMs: number;
+
+  constructor(grant: TokenGrant, { clock, requestedAt, random, reserveMs }: Arrival) {
+    const issuedAt = requestedAt - (grant.ageMs ?? 0);
+    // By the monotonic clock, because the wall clock may have jumped while the request was under way.
+    this.#issued = { monotonic: issuedAt, wall: clock.now() - (clock.monotonic() - issuedAt) };
+    const lifetimeMs = Math.min(grant.expiresIn ?? 0, LONGEST_LIFETIME_S) * 1000;
+    this.#usableMs = usableLife(lifetimeMs, reserveMs);
+    this.#refreshAfterMs = refreshPoint(this.#usableMs, random);
+    this.token = Object.freeze({
+      accessToken: grant.accessToken,
+      tokenType: grant.tokenType,
+      scope: grant.scope,
+      expiresAt: new Date(this.#issued.wall + lifetimeMs),
+    });
+  }
+
+  isDead(clock: Clock): boolean {
+    return this.#age(clock) >= this.#usableMs;
+  }
+
+  isDue(clock: Clock): boolean {
+    return this.#age(clock) >= this.#refreshAfterMs;
+  }
+
+  /** Milliseconds to the refresh point; negative when it has passed. */
+  dueInMs(clock: Clock): number {
+    return this.#refreshAfterMs - this.#age(clock);
+  }
+
+  /** By the clock that says more: neither a wall clock set back nor a machine that slept may lengthen a life. */
+  #age(clock: Clock): number {
+    return Math.max(clock.now() - this.#issued.wall, clock.monotonic() - this.#issued.monotonic);
+  }
+}
+
+/**
+ * How long before its end a token counts as dead: a tenth of the lifetime, at least 1 s (an `exp` of whole seconds
+ * ends up to a second early), at most 30 s, and never over half the lifetime.
+ */
+export function hardSkew(lifetime: number): number {
+  return Math.min(Math.max(lifetime / 10, SHORTEST_SKEW), LONGEST_SKEW, lifetime / 2);
+}
+
+/**
+ * How long a token may be handed out.
+ * @param reserve life that it must still have when it is handed out; at most half of the lifetime counts
+ */
+export function usableLife(lifetime: number, reserve = 0): number {
+  return lifetime - Math.max(hardSkew(lifetime), Math.min(reserve, lifetime / 2));
+}
+
+/**
+ * When to renew: at 75 % of the usable life less a jitter (at most 10 s and 2 %), so that processes that started
+ * together do not renew together.
+ * @param random in [0, 1)
+ */
+export function refreshPoint(usable: number, random: number): number {
+  return usable * REFRESH_AT - random * Math.min(LONGEST_JITTER, usable * JITTER);
+}

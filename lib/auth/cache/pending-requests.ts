@@ -1,0 +1,152 @@
+import { type Clock } from '../../config/clock.js';
+import { ServiceConnectionError, ServiceTokenError } from '../../errors/index.js';
+import { allowListeners } from '../../exchange/call-limits.js';
+import { type AccessToken, type TokenGrant, type TokenSource } from '../access-token.js';
+import { API_SCOPE } from '../scope.js';
+import { ConcurrencyLimit, RetryAfterGate } from './request-limits.js';
+import { type TokenObserver } from './token-observer.js';
+import { AbandonedRequest, type ArrivedGrant, TokenRequest } from './token-request.js';
+import { DEFAULT_WAIT_MS, type WaitOptions } from './waiting-callers.js';
+
+export interface PendingRequestsParts {
+  source: TokenSource;
+  clock: Clock;
+  random: () => number;
+  observer?: TokenObserver;
+  /** Requests for customer tokens that the source gets at a time. */
+  customerRequests: number;
+  /** Requests, those that wait for their turn included, from which on customers' are refused. */
+  maxRequests: number;
+  accepts: (scope: string, grant: TokenGrant) => boolean;
+  /**
+   * Called before those who wait for the request get its outcome.
+   * @param isOutdated whether {@link PendingRequests.markOutdated} was called since the request began
+   */
+  onArrival: (scope: string, arrived: ArrivedGrant, isOutdated: boolean) => AccessToken;
+  onFailure: (scope: string) => void;
+}
+
+/** The token requests under way, at most one per scope. */
+export class PendingRequests {
+  readonly #parts: PendingRequestsParts;
+  readonly #requests = new Map<string, TokenRequest>();
+  readonly #gate: RetryAfterGate;
+  /** The api token's request does not count: it never waits for those of customers. */
+  readonly #customers: ConcurrencyLimit;
+  readonly #stop = new AbortController();
+  /** Counts {@link markOutdated}. */
+  #generation = 0;
+
+  constructor(parts: PendingRequestsParts) {
+    this.#parts = parts;
+    this.#gate = new RetryAfterGate(parts.clock);
+    this.#customers = new ConcurrencyLimit(parts.customerRequests);
+    allowListeners(this.#stop.signal);
+  }
+
+  /** Aborted by {@link close}. */
+  get closed(): AbortSignal {
+    return this.#stop.signal;
+  }
+
+  /** Milliseconds for which the endpoint asks for no requests. */
+  get closedGateMs(): number {
+    return this.#gate.remainingMs;
+  }
+
+  has(scope: string): boolean {
+    return this.#requests.has(scope);
+  }
+
+  /**
+   * Begins a request that nobody waits for.
+   * @returns whether one is under way now
+   */
+  renew(scope: string): boolean {
+    if (this.has(scope)) return true;
+    if (this.closed.aborted || this.#isFull(scope) || this.closedGateMs > 0) return false;
+    // Callers that have no token go first.
+    if (this.#limit(scope)?.isReached) return false;
+    this.#begin(scope);
+    return true;
+  }
+
+  /** The outcome of the request of this scope, which begins where there is none. */
+  async join(scope: string, wait: WaitOptions): Promise<AccessToken> {
+    if (this.closedGateMs > (wait.timeoutMs ?? DEFAULT_WAIT_MS)) throw this.#gate.error(scope);
+    const pending = this.#requests.get(scope);
+    if (!pending && this.#isFull(scope)) throw tooMany(scope);
+    return (pending ?? this.#begin(scope)).callers.join(wait);
+  }
+
+  /** What was asked for until now is not to be kept. */
+  markOutdated(): void {
+    this.#generation += 1;
+  }
+
+  /** Ends all requests and rejects all who wait; no timer is left. */
+  close(): void {
+    const reason = new ServiceConnectionError({ kind: 'closed', message: 'The module was shut down' });
+    this.#stop.abort(reason);
+    for (const request of this.#requests.values()) request.callers.reject(reason);
+    this.#requests.clear();
+  }
+
+  #isFull(scope: string): boolean {
+    return scope !== API_SCOPE && this.#requests.size >= this.#parts.maxRequests;
+  }
+
+  #limit(scope: string): ConcurrencyLimit | undefined {
+    return scope === API_SCOPE ? undefined : this.#customers;
+  }
+
+  #begin(scope: string): TokenRequest {
+    const { source, clock, random, observer, accepts } = this.#parts;
+    const request = new TokenRequest(scope, {
+      source,
+      clock,
+      random,
+      observer,
+      accepts: (grant) => accepts(scope, grant),
+      gate: this.#gate,
+      limit: this.#limit(scope),
+      signal: this.closed,
+    });
+    this.#requests.set(scope, request);
+    this.#run(scope, request);
+    return request;
+  }
+
+  #run(scope: string, request: TokenRequest): void {
+    const generation = this.#generation;
+    // Not in this tick: the caller joins first, and a look at the cache stays quick. Not queueMicrotask: a test's fake
+    // timers may have replaced it.
+    void Promise.resolve()
+      .then(() => request.run())
+      .then(
+        (arrived) => this.#arrived(scope, request, arrived, generation),
+        (error: Error) => this.#failed(scope, request, error),
+      );
+  }
+
+  #arrived(scope: string, request: TokenRequest, arrived: ArrivedGrant, generation: number): void {
+    if (this.closed.aborted) return;
+    this.#requests.delete(scope);
+    this.#parts.observer?.succeeded();
+    request.callers.resolve(this.#parts.onArrival(scope, arrived, generation !== this.#generation));
+  }
+
+  #failed(scope: string, request: TokenRequest, error: Error): void {
+    if (this.closed.aborted) return;
+    // Somebody joined after the last one had left.
+    if (error instanceof AbandonedRequest && request.callers.size > 0) return this.#run(scope, request);
+    this.#requests.delete(scope);
+    this.#parts.onFailure(scope);
+    request.callers.reject(error);
+  }
+}
+
+function tooMany(scope: string): ServiceTokenError {
+  const message = 'Too many token requests are under way; this one was not begun';
+  return new ServiceTokenError({ code: 'token_unavailable', message, scope });
+}

@@ -1,0 +1,151 @@
+import { type Clock } from '../../config/clock.js';
+import { type ConnectionErrorKind, ServiceConnectionError, ServiceTokenError } from '../../errors/index.js';
+import { isProxyRefusal } from '../../exchange/classify.js';
+import { retryDelay, sleep, within } from '../../exchange/timing.js';
+import { type AccessToken, type TokenGrant, type TokenSource } from '../access-token.js';
+import { type ConcurrencyLimit, type RetryAfterGate } from './request-limits.js';
+import { type TokenObserver } from './token-observer.js';
+import { WaitingCallers } from './waiting-callers.js';
+
+/** Milliseconds for all attempts together; waiting for a Retry-After comes on top. */
+const BUDGET_MS = 10_000;
+const ATTEMPTS = 3;
+
+const TRANSIENT: ReadonlySet<ConnectionErrorKind> = new Set([
+  'timeout',
+  'reset',
+  'refused',
+  'dns',
+  'protocol',
+  'proxy',
+  'network',
+]);
+
+export interface TokenRequestParts {
+  source: TokenSource;
+  clock: Clock;
+  random: () => number;
+  /** Whether a token that already exists elsewhere will do. */
+  accepts: (grant: TokenGrant) => boolean;
+  gate: RetryAfterGate;
+  /** Of requests for customer tokens; the api token's has none. */
+  limit?: ConcurrencyLimit;
+  observer?: TokenObserver;
+  /** Aborted when the cache closes. */
+  signal: AbortSignal;
+}
+
+export interface ArrivedGrant {
+  grant: TokenGrant;
+  /** Monotonic milliseconds at which the attempt that brought it began. */
+  requestedAt: number;
+}
+
+/** All callers left before the request began. */
+export class AbandonedRequest extends Error {}
+
+/**
+ * The request for one token, shared by all who wait for it. While somebody waits it makes up to 3 attempts; a renewal
+ * in the background makes one.
+ */
+export class TokenRequest {
+  readonly callers: WaitingCallers<AccessToken>;
+  readonly #scope: string;
+  readonly #parts: TokenRequestParts;
+
+  constructor(scope: string, parts: TokenRequestParts) {
+    this.#scope = scope;
+    this.#parts = parts;
+    this.callers = new WaitingCallers(parts.clock);
+  }
+
+  async run(): Promise<ArrivedGrant> {
+    const { clock, random, gate, signal } = this.#parts;
+    let budget = BUDGET_MS;
+    let noSecret: Error | undefined;
+    for (let attempt = 1; ; attempt += 1) {
+      const release = await this.#admission();
+      const requestedAt = clock.monotonic();
+      try {
+        return { grant: await this.#attempt(budget, noSecret).finally(release), requestedAt };
+      } catch (error) {
+        if (signal.aborted) throw error;
+        const pause = retryDelay(attempt - 1, random());
+        budget -= clock.monotonic() - requestedAt + pause;
+        const last = attempt >= (this.callers.size > 0 ? ATTEMPTS : 1);
+        if (last || budget <= 0 || !isTransient(error)) throw error;
+        noSecret = isSecretFailure(error) ? error : undefined;
+        if (gate.remainingMs > 0) continue;
+        await sleep(clock, pause, signal);
+        if (this.callers.size === 0) throw error;
+      }
+    }
+  }
+
+  /** @param noSecret why the attempt before had no secret: the error at the deadline, as the endpoint was not asked */
+  async #attempt(timeoutMs: number, noSecret?: Error): Promise<TokenGrant> {
+    const { source, clock, accepts, gate, observer, signal } = this.#parts;
+    try {
+      const limit = { clock, timeoutMs, signal, expired: () => noSecret ?? unanswered(timeoutMs) };
+      const grant = await within(limit, (stop) =>
+        source.request(this.#scope, { signal: stop, timeoutMs, accepts }),
+      );
+      gate.succeeded();
+      return grant;
+    } catch (error) {
+      // The cache was closed: not a failure.
+      if (signal.aborted) throw error;
+      gate.failed(error);
+      observer?.failed(error, this.callers.size);
+      throw error;
+    }
+  }
+
+  /** Waits until a request may begin; returns what is to be called at its end. */
+  async #admission(): Promise<() => void> {
+    const { limit, gate } = this.#parts;
+    for (;;) {
+      await this.#gateOpen();
+      if (!limit) return () => undefined;
+      const release = await this.#turn(limit);
+      if (gate.remainingMs === 0) return release;
+      release();
+    }
+  }
+
+  async #turn(limit: ConcurrencyLimit): Promise<() => void> {
+    const abandoned = new AbortController();
+    this.callers.onEmpty = () => abandoned.abort(new AbandonedRequest());
+    try {
+      return await limit.acquire(abandoned.signal);
+    } finally {
+      this.callers.onEmpty = undefined;
+    }
+  }
+
+  async #gateOpen(): Promise<void> {
+    const { clock, gate, signal } = this.#parts;
+    for (let ms = gate.remainingMs; ms > 0; ms = gate.remainingMs) {
+      this.callers.rejectDueWithin(ms, gate.error(this.#scope));
+      if (this.callers.size > 0) await sleep(clock, ms, signal);
+      if (this.callers.size === 0) throw gate.error(this.#scope);
+    }
+  }
+}
+
+function isTransient(error: unknown): boolean {
+  if (error instanceof ServiceConnectionError) return TRANSIENT.has(error.kind) && !isProxyRefusal(error);
+  if (isSecretFailure(error)) return true;
+  return (
+    error instanceof ServiceTokenError && ['token_unavailable', 'token_rate_limited'].includes(error.code)
+  );
+}
+
+function isSecretFailure(error: unknown): error is ServiceTokenError {
+  return error instanceof ServiceTokenError && error.code === 'client_secret_unavailable';
+}
+
+function unanswered(timeoutMs: number): ServiceConnectionError {
+  const message = `The token endpoint gave no answer within ${Math.round(timeoutMs)} ms`;
+  return new ServiceConnectionError({ kind: 'timeout', message });
+}

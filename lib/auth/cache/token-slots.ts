@@ -1,0 +1,94 @@
+import { type Clock } from '../../config/clock.js';
+import { API_SCOPE } from '../scope.js';
+import { type CachedToken } from './cached-token.js';
+import { ForcedRefreshLimit, renewalDelay } from './request-limits.js';
+
+/** What is known of one scope. */
+export class TokenSlot {
+  #cached?: CachedToken;
+  #dropped?: string;
+  /** Requests in a row that brought no token to keep. */
+  #failures = 0;
+  /** Monotonic milliseconds before which no renewal begins in the background. */
+  #renewNotBefore = -Infinity;
+  readonly forced = new ForcedRefreshLimit();
+
+  /** Dead or alive; absent before the first and after one was dropped. */
+  get cached(): CachedToken | undefined {
+    return this.#cached;
+  }
+
+  live(clock: Clock): CachedToken | undefined {
+    return this.#cached?.isDead(clock) === false ? this.#cached : undefined;
+  }
+
+  /** Whether this is the token in the slot, or the one dropped last: neither may come back from a store. */
+  hasHad(accessToken: string): boolean {
+    return accessToken === this.#dropped || accessToken === this.#cached?.token.accessToken;
+  }
+
+  keep(cached: CachedToken, clock: Clock): void {
+    const isSame = this.#cached?.token.accessToken === cached.token.accessToken;
+    this.#cached = cached;
+    // An endpoint that hands out the same token until it ends would be asked ever more often.
+    if (isSame) return this.postpone(clock);
+    this.#failures = 0;
+    this.#renewNotBefore = -Infinity;
+  }
+
+  /** @param accessToken the one that does not work */
+  drop(accessToken = this.#cached?.token.accessToken): void {
+    this.#dropped = accessToken ?? this.#dropped;
+    this.#cached = undefined;
+  }
+
+  /** A request brought no token to keep: the next renewal has to wait. */
+  postpone(clock: Clock): void {
+    this.#failures += 1;
+    this.#renewNotBefore = clock.monotonic() + renewalDelay(this.#failures);
+  }
+
+  /** Milliseconds until a renewal may begin in the background; 0 or less: now. */
+  postponedMs(clock: Clock): number {
+    return this.#renewNotBefore - clock.monotonic();
+  }
+}
+
+/** The slots of all scopes: of customers the most recently used ones, and the api's, which no customer pushes out. */
+export class TokenSlots {
+  readonly #api = new TokenSlot();
+  /** A Map keeps the order of insertion: the first is the least recently used. */
+  readonly #customers = new Map<string, TokenSlot>();
+  readonly #maxCustomers: number;
+
+  constructor(maxCustomers: number) {
+    this.#maxCustomers = maxCustomers;
+  }
+
+  find(scope: string): TokenSlot | undefined {
+    if (scope === API_SCOPE) return this.#api;
+    const slot = this.#customers.get(scope);
+    if (slot) this.#markUsed(scope, slot);
+    return slot;
+  }
+
+  make(scope: string): TokenSlot {
+    const found = this.find(scope);
+    if (found) return found;
+    const slot = new TokenSlot();
+    this.#markUsed(scope, slot);
+    const [oldest] = this.#customers.keys();
+    if (this.#customers.size > this.#maxCustomers && oldest !== undefined) this.#customers.delete(oldest);
+    return slot;
+  }
+
+  *all(): Generator<[scope: string, slot: TokenSlot]> {
+    yield [API_SCOPE, this.#api];
+    yield* this.#customers;
+  }
+
+  #markUsed(scope: string, slot: TokenSlot): void {
+    this.#customers.delete(scope);
+    this.#customers.set(scope, slot);
+  }
+}

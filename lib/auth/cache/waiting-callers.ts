@@ -1,0 +1,88 @@
+import { type Clock, holdProcess } from '../../config/clock.js';
+import { ServiceConnectionError } from '../../errors/index.js';
+
+/** How long one caller waits. */
+export interface WaitOptions {
+  /** The caller's own: only that caller is rejected, with its reason. */
+  signal?: AbortSignal;
+  /** Milliseconds. Default 30,000. */
+  timeoutMs?: number;
+}
+
+export const DEFAULT_WAIT_MS = 30_000;
+
+interface Waiting<T> {
+  until: number;
+  resolve(value: T): void;
+  reject(reason: Error): void;
+}
+
+/** Those who wait for one shared outcome, each with its own deadline and signal. */
+export class WaitingCallers<T> {
+  readonly #clock: Clock;
+  readonly #waiting = new Set<Waiting<T>>();
+  /** Called when the last one has left. */
+  onEmpty?: () => void;
+  #releaseProcess: (() => void) | undefined;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  get size(): number {
+    return this.#waiting.size;
+  }
+
+  /** @throws ServiceConnectionError `timeout` at the caller's deadline; the signal's reason when it aborts */
+  join({ signal, timeoutMs = DEFAULT_WAIT_MS }: WaitOptions): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      const leave = (): void => {
+        cancel();
+        signal?.removeEventListener('abort', onAbort);
+        this.#waiting.delete(waiting);
+        this.#holdProcess();
+        if (this.size === 0) this.onEmpty?.();
+      };
+      const waiting: Waiting<T> = {
+        until: this.#clock.monotonic() + timeoutMs,
+        resolve: (value) => (leave(), resolve(value)),
+        reject: (reason) => (leave(), reject(reason)),
+      };
+      const onAbort = (): void => waiting.reject(signal?.reason as Error);
+      const cancel = this.#clock.schedule(() => waiting.reject(tooLate(timeoutMs)), timeoutMs);
+      signal?.addEventListener('abort', onAbort, { once: true });
+      this.#waiting.add(waiting);
+      this.#holdProcess();
+    });
+  }
+
+  resolve(value: T): void {
+    for (const waiting of [...this.#waiting]) waiting.resolve(value);
+  }
+
+  reject(reason: Error): void {
+    for (const waiting of [...this.#waiting]) waiting.reject(reason);
+  }
+
+  /** Rejects those whose deadline comes within `ms`. */
+  rejectDueWithin(ms: number, reason: Error): void {
+    const then = this.#clock.monotonic() + ms;
+    for (const waiting of [...this.#waiting]) if (waiting.until < then) waiting.reject(reason);
+  }
+
+  /** Timers of the clock do not keep the process alive, so a script that waits for a token would end before it comes. */
+  #holdProcess(): void {
+    if (this.#waiting.size > 0) this.#releaseProcess ??= holdProcess();
+    else {
+      this.#releaseProcess?.();
+      this.#releaseProcess = undefined;
+    }
+  }
+}
+
+function tooLate(timeoutMs: number): ServiceConnectionError {
+  return new ServiceConnectionError({
+    kind: 'timeout',
+    message: `There was no token within ${timeoutMs} ms`,
+  });
+}

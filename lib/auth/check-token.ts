@@ -1,0 +1,65 @@
+import { isJsonObject, parseJson } from '../exchange/json.js';
+import { customerIdOf } from './scope.js';
+
+/** Common servers refuse longer headers, and 10,000 longer tokens would fill the memory. */
+const LONGEST_TOKEN = 16_384;
+
+/** A token that may be handed out, or why it may not. */
+export type CheckedToken =
+  { accessToken: string; fault?: undefined } | { fault: string; accessToken?: undefined };
+
+/**
+ * The one check of a token for a scope. Both answers of the token endpoint and entries of a shared store pass it. The
+ * fault quotes nothing of the token.
+ */
+export function checkToken(value: unknown, scope: string): CheckedToken {
+  if (!isAccessTokenText(value)) return { fault: 'access_token is missing, too long or not visible ASCII' };
+  return isForScope(value, scope, customerIdOf(scope))
+    ? { accessToken: value }
+    : { fault: 'the token itself names another scope or customer' };
+}
+
+/**
+ * The payload of a JSON Web Token (RFC 7519). Its signature is not verified: the service does that. `undefined` where
+ * the token is not a JSON Web Token.
+ */
+function jwtClaims(token: string): Record<string, unknown> | undefined {
+  const parts = token.split('.');
+  if (parts.length !== 3 || !parts.slice(0, 2).every((part) => /^[A-Za-z0-9_-]+$/.test(part)))
+    return undefined;
+  const [header, payload] = parts.slice(0, 2).map(decodeObject);
+  return header && payload;
+}
+
+/**
+ * Whether the claims of a token allow this scope: `scope` (a text or a list) must equal it, and `customer_id` must be
+ * this customer's. A token without these claims, or one that is not a JWT, is accepted.
+ */
+function isForScope(token: string, scope: string, customerId: string | undefined): boolean {
+  const claims = jwtClaims(token);
+  if (!claims) return true;
+  const { scope: claimed, customer_id: customer } = claims;
+  if (isPresent(claimed) && (Array.isArray(claimed) ? claimed.join(' ') : claimed) !== scope) return false;
+  if (customerId === undefined || !isPresent(customer)) return true;
+  return (typeof customer === 'number' ? String(customer) : customer) === customerId;
+}
+
+/** Milliseconds since the epoch at which the token itself says that it ends (RFC 7519, 4.1.4). */
+export function expiryOf(token: string): number | undefined {
+  const exp = jwtClaims(token)?.exp;
+  return typeof exp === 'number' ? exp * 1000 : undefined;
+}
+
+function isPresent(value: unknown): boolean {
+  return value !== undefined && value !== null;
+}
+
+function decodeObject(part: string): Record<string, unknown> | undefined {
+  const value = parseJson(Buffer.from(part, 'base64url').toString('utf8'));
+  return isJsonObject(value) ? value : undefined;
+}
+
+/** Visible ASCII (RFC 6749, A.12): anything else could not be sent in a header. */
+function isAccessTokenText(value: unknown): value is string {
+  return typeof value === 'string' && value.length <= LONGEST_TOKEN && /^[\x21-\x7e]+$/.test(value);
+}

@@ -1,0 +1,72 @@
+import { type Clock } from '../../config/clock.js';
+import { type Secret } from '../../config/secret.js';
+import { ServiceTokenError } from '../../errors/index.js';
+
+/** How long a refusal is remembered. */
+const MEMORY_MS = 10_000;
+const MOST_SCOPES = 1_000;
+
+interface Refusal {
+  secret: Secret;
+  certificate?: string;
+  until: number;
+  error: ServiceTokenError;
+}
+
+/**
+ * Remembers for 10 s which secret the endpoint refused, so that 10,000 callers do not become 10,000 wrong passwords.
+ * What is remembered is the secret and the client certificate of the request: others, after a rotation, are tried at
+ * once.
+ */
+export class RefusedSecrets {
+  readonly #clock: Clock;
+  readonly #certificateThumbprint: () => string | undefined;
+  /** By scope; an invalid_client, which concerns all of them, under the empty text. */
+  readonly #refusals = new Map<string, Refusal>();
+
+  /** @param certificateThumbprint of the certificate that the endpoint gets now, if any */
+  constructor(clock: Clock, certificateThumbprint: () => string | undefined) {
+    this.#clock = clock;
+    this.#certificateThumbprint = certificateThumbprint;
+  }
+
+  remember(secret: Secret, scope: string, error: ServiceTokenError): void {
+    const key = concernsClient(error) ? '' : scope;
+    this.#refusals.delete(key);
+    const until = this.#clock.monotonic() + MEMORY_MS;
+    this.#refusals.set(key, { secret, certificate: this.#certificateThumbprint(), until, error });
+    const [oldest] = this.#refusals.keys();
+    if (this.#refusals.size > MOST_SCOPES && oldest !== undefined) this.#refusals.delete(oldest);
+  }
+
+  /** The refusal again, with the seconds until the endpoint is asked anew; undefined where there was none. */
+  find(secret: Secret, scope: string): ServiceTokenError | undefined {
+    for (const key of ['', scope]) {
+      const refusal = this.#refusals.get(key);
+      const leftMs = (refusal?.until ?? 0) - this.#clock.monotonic();
+      if (!refusal || refusal.secret.reveal() !== secret.reveal()) continue;
+      if (refusal.certificate !== this.#certificateThumbprint()) continue;
+      if (leftMs > 0) return repeat(refusal.error, scope, leftMs);
+      this.#refusals.delete(key);
+    }
+    return undefined;
+  }
+}
+
+/** A 403 may be about this customer alone; it must not keep the others from their tokens. */
+function concernsClient({ error, status }: ServiceTokenError): boolean {
+  return error === 'invalid_client' || (status === 401 && error === undefined);
+}
+
+function repeat(first: ServiceTokenError, scope: string, leftMs: number): ServiceTokenError {
+  const { code, message, error, error_description, status } = first;
+  return new ServiceTokenError({
+    code,
+    message: `${message} (remembered: the endpoint was not asked again)`,
+    error,
+    error_description,
+    status,
+    scope,
+    retryAfter: Math.ceil(leftMs / 1000),
+  });
+}

@@ -1,0 +1,119 @@
+import { type Secret } from '../../config/secret.js';
+import { cleanText, ServiceConnectionError, ServiceTokenError } from '../../errors/index.js';
+import { type ExchangeFault } from '../../exchange/exchange.types.js';
+import { isJsonObject } from '../../exchange/json.js';
+import { explainServerCertificate, HANDSHAKE_FAILURE, isUntrusted } from '../../exchange/tls-explanation.js';
+
+type Fault = Pick<ExchangeFault, 'kind' | 'reason'> & Partial<Pick<ExchangeFault, 'certificateRefused'>>;
+
+const ADDRESS = 'urls.authUrl (SERVICE_AUTH_URL) or urls.sandboxAuthUrl (SERVICE_SANDBOX_AUTH_URL)';
+
+/** The error where the token endpoint gave no whole answer: names its host and what to check. */
+export function tokenConnectionError(url: URL, fault: Fault): ServiceConnectionError {
+  const { kind, reason } = fault;
+  const why = reason ? `${kind}, ${reason}` : kind;
+  const hint = connectionHint(fault);
+  return new ServiceConnectionError({
+    kind,
+    message: `No token: the token endpoint at ${url.host} gave no usable answer (${why})${hint ? `; ${hint}` : ''}`,
+    method: 'POST',
+    path: url.pathname,
+    reason,
+  });
+}
+
+function connectionHint({ kind, reason = '', certificateRefused }: Fault): string | undefined {
+  if (reason.startsWith('ERR_PROXY_')) return 'check http.proxy (SERVICE_HTTP_PROXY)';
+  if (certificateRefused)
+    return 'where it asks for the client certificate, set oauth.mtls (SERVICE_OAUTH_MTLS)';
+  if (reason === HANDSHAKE_FAILURE)
+    return 'it may ask for a client certificate, of a kind it takes: set oauth.mtls (SERVICE_OAUTH_MTLS), and check tls.certificate';
+  const cause = explainServerCertificate(reason);
+  if (cause) return cause;
+  if (isUntrusted(reason))
+    return "it is verified against Node's public roots and tls.chain (SERVICE_TLS_CHAIN or SERVICE_TLS_CHAIN_FILE: the service's public chain from the developer portal)";
+  if (kind === 'redirect') return `redirects are not followed, check ${ADDRESS}`;
+  return kind === 'dns' || kind === 'refused' ? `check ${ADDRESS}` : undefined;
+}
+
+export interface RefusedAnswer {
+  status: number;
+  /** The parsed body; undefined where it was no JSON. */
+  json: unknown;
+  scope: string;
+  /** A proxy's own answer before the endpoint, about our client certificate. */
+  proxy?: 'refused' | 'perhaps';
+  /** Seconds of its Retry-After. */
+  retryAfter?: number;
+  /** What must not be in the error, should the endpoint echo it. */
+  secrets: readonly Secret[];
+}
+
+const LONGEST_TEXT = 200;
+
+const CHECK_CREDENTIALS =
+  'Check oauth.clientId (SERVICE_CLIENT_ID) and oauth.clientSecret (SERVICE_CLIENT_SECRET), that both belong to the ' +
+  'application of this environment, and that OAuth is enabled for it. A secret can be retrieved from the dashboard ' +
+  'once: retrieving or generating another one invalidates the one before.';
+
+const CHECK_ADDRESS = `Check the address: ${ADDRESS}, which is without /oauth2/token.`;
+
+const ASKS_FOR_CERTIFICATE =
+  'A proxy before it asks for the client certificate: set oauth.mtls (SERVICE_OAUTH_MTLS).';
+
+const PERHAPS_CERTIFICATE =
+  'The answer is a page, not of the endpoint itself: a proxy before it may ask for the client certificate ' +
+  '(oauth.mtls, SERVICE_OAUTH_MTLS) or reject it (tls.certificate). If it is not that:';
+
+/** The error for an answer that grants no token (RFC 6749, 5.2). */
+export function tokenRefusal({
+  status,
+  json,
+  scope,
+  proxy,
+  retryAfter,
+  secrets,
+}: RefusedAnswer): ServiceTokenError {
+  const revealed = secrets.map((secret) => secret.reveal());
+  const body = isJsonObject(json) ? json : {};
+  const error = readErrorCode(body.error, revealed);
+  const description = body.error_description;
+  const details = {
+    error,
+    error_description:
+      typeof description === 'string' ? cleanText(description, revealed, LONGEST_TEXT) : undefined,
+    status,
+    scope,
+    retryAfter,
+  };
+  const said = `HTTP ${status}${error ? `, ${error}` : ''}`;
+  if (status === 429) {
+    const message = `The token endpoint is asked too often (${said})`;
+    return new ServiceTokenError({ ...details, code: 'token_rate_limited', message });
+  }
+  if (status >= 500) {
+    const message = `The token endpoint is not available (${said})`;
+    return new ServiceTokenError({ ...details, code: 'token_unavailable', message });
+  }
+  const hint = refusalHint(status, error, proxy);
+  const message = `The token endpoint refused a token for this scope (${said})${hint ? `. ${hint}` : ''}`;
+  return new ServiceTokenError({ ...details, code: 'token_refused', message });
+}
+
+function refusalHint(status: number, error?: string, proxy?: RefusedAnswer['proxy']): string | undefined {
+  if (proxy === 'refused') return ASKS_FOR_CERTIFICATE;
+  if (proxy === 'perhaps') return `${PERHAPS_CERTIFICATE} ${CHECK_CREDENTIALS}`;
+  if (isCredentialRefusal({ status, error })) return CHECK_CREDENTIALS;
+  return status === 404 || status === 405 ? CHECK_ADDRESS : undefined;
+}
+
+/** Whether another secret may help. */
+export function isCredentialRefusal({ status, error }: Pick<ServiceTokenError, 'status' | 'error'>): boolean {
+  return error === 'invalid_client' || status === 401 || status === 403;
+}
+
+/** The characters of RFC 6749's own codes; anything else may be an echo. */
+function readErrorCode(value: unknown, revealed: readonly string[]): string | undefined {
+  if (typeof value !== 'string' || !/^[A-Za-z0-9_.-]{1,64}$/.test(value)) return undefined;
+  return cleanText(value, revealed, LONGEST_TEXT) === value ? value : undefined;
+}

@@ -1,0 +1,43 @@
+import { ServiceTokenError } from '../../errors/index.js';
+import { isJsonObject } from '../../exchange/json.js';
+import { LONGEST_LIFETIME_S, type TokenGrant } from '../access-token.js';
+import { checkToken } from '../check-token.js';
+
+/**
+ * Checks a successful answer of the token endpoint field by field (specification 2.2; RFC 6749, 5.1).
+ * @param json the parsed body; `undefined` where it was no JSON
+ * @param scope what was asked for; the granted one must equal it
+ * @throws ServiceTokenError `invalid_token_response`, which names the field and quotes nothing of the body
+ */
+export function readTokenResponse(json: unknown, scope: string, status: number): TokenGrant {
+  const refuse = (why: string): never => {
+    throw new ServiceTokenError({
+      code: 'invalid_token_response',
+      message: `The token endpoint's answer (HTTP ${status}) is not usable: ${why}`,
+      status,
+      scope,
+    });
+  };
+  if (!isJsonObject(json)) return refuse('the body is not a JSON object');
+  const { access_token: token, token_type: tokenType, expires_in: expiresIn, scope: granted } = json;
+
+  if (typeof tokenType !== 'string' || tokenType.toLowerCase() !== 'bearer')
+    return refuse('token_type is not bearer');
+  // A wider token would leave the backend, a narrower one would fail later and elsewhere.
+  if (granted !== undefined && granted !== null && granted !== scope)
+    return refuse('scope is not the one asked for');
+  const { accessToken, fault } = checkToken(token, scope);
+  if (fault !== undefined) return refuse(fault);
+
+  const seconds = readLifetime(expiresIn);
+  if (seconds === 'invalid') return refuse('expires_in is not a number of seconds');
+  return { accessToken, tokenType: 'bearer', scope, expiresIn: seconds };
+}
+
+function readLifetime(value: unknown): number | undefined | 'invalid' {
+  if (value === undefined || value === null) return undefined;
+  const seconds = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value;
+  if (typeof seconds !== 'number' || Number.isNaN(seconds) || seconds < 0) return 'invalid';
+  // JSON's 1e400 is Infinity; a string of 400 digits too.
+  return Math.min(Math.floor(seconds), LONGEST_LIFETIME_S);
+}

@@ -1,0 +1,138 @@
+import { createHash } from 'node:crypto';
+import { type Clock } from '../../config/clock.js';
+import { type TokenStore } from '../../config/token-store.js';
+import { sleep, within } from '../../exchange/timing.js';
+import { type TokenGrant, type TokenRequestContext, type TokenSource } from '../access-token.js';
+import { readEntry, writeEntry } from './stored-token.js';
+
+/** Milliseconds for one call of the store. */
+const STORE_TIMEOUT_MS = 250;
+/** Milliseconds: a holder that died holds others up no longer than that. */
+const LOCK_TTL_MS = 5_000;
+const POLL_MS = 100;
+
+const UNAVAILABLE = Symbol('unavailable');
+
+export interface SharedStoreOptions {
+  /** Asked where the store has nothing. */
+  source: TokenSource;
+  store: TokenStore;
+  tokenUrl: string;
+  clientId: string;
+  /** Where tokens are bound to a client certificate: its fingerprint. */
+  certificateThumbprint?: () => string | undefined;
+  clock: Clock;
+}
+
+/**
+ * Tokens shared between processes, put in front of a token source: one process asks the endpoint, the others find its
+ * token in the store. A store that fails, hangs, is full or holds something else costs a moment; the source goes on.
+ */
+export class SharedStore implements TokenSource {
+  readonly #options: SharedStoreOptions;
+
+  constructor(options: SharedStoreOptions) {
+    this.#options = options;
+  }
+
+  async request(scope: string, context: TokenRequestContext): Promise<TokenGrant> {
+    const { clock, store } = this.#options;
+    const key = this.#key(scope);
+    const begun = clock.monotonic();
+    const waitUntil = begun + Math.min(LOCK_TTL_MS, context.timeoutMs / 2);
+    let found = await this.#find(key, scope, context);
+    let lock: Lock = store.lock ? 'taken' : 'none';
+    while (found === undefined && lock === 'taken') {
+      lock = await this.#lock(key);
+      // Whoever held it until now may have just written.
+      found = await this.#find(key, scope, context);
+      if (found !== undefined || lock !== 'taken') break;
+      if (clock.monotonic() >= waitUntil) lock = 'none';
+      else await sleep(clock, POLL_MS, context.signal);
+    }
+    const release = typeof lock === 'function' ? lock : () => undefined;
+    if (found !== undefined && found !== UNAVAILABLE) {
+      release();
+      return found;
+    }
+    return this.#requestAndShare(key, scope, release, {
+      ...context,
+      timeoutMs: context.timeoutMs - (clock.monotonic() - begun),
+    });
+  }
+
+  /** Takes the token out of the store too, if it is still the one there. */
+  dropped(scope: string, accessToken: string): void {
+    const { store, source, clock } = this.#options;
+    const key = this.#key(scope);
+    source.dropped?.(scope, accessToken);
+    void (async () => {
+      const value = await this.#guard(() => store.get(key));
+      if (typeof value !== 'string' || readEntry(value, key, scope, clock.now())?.accessToken !== accessToken)
+        return;
+      await this.#guard(() => store.delete(key, value));
+    })();
+  }
+
+  async #requestAndShare(
+    key: string,
+    scope: string,
+    release: () => void,
+    context: TokenRequestContext,
+  ): Promise<TokenGrant> {
+    const { source, store, clock } = this.#options;
+    const begun = clock.monotonic();
+    try {
+      const grant = await source.request(scope, context);
+      const issuedAt = clock.now() - (clock.monotonic() - begun);
+      const entry = context.signal.aborted ? undefined : writeEntry(grant, key, issuedAt);
+      // Not waited for: callers have their token. The lock goes when others can find it.
+      if (entry) void this.#guard(() => store.set(key, entry.value, entry.ttlMs)).then(release);
+      else release();
+      return grant;
+    } catch (error) {
+      release();
+      throw error;
+    }
+  }
+
+  async #find(
+    key: string,
+    scope: string,
+    { accepts }: TokenRequestContext,
+  ): Promise<TokenGrant | undefined | typeof UNAVAILABLE> {
+    const value = await this.#guard(() => this.#options.store.get(key));
+    if (value === UNAVAILABLE) return UNAVAILABLE;
+    const grant = readEntry(value, key, scope, this.#options.clock.now());
+    return grant && accepts(grant) ? grant : undefined;
+  }
+
+  async #lock(key: string): Promise<Lock> {
+    let late = false;
+    const release = await this.#guard(async () => {
+      const got = await this.#options.store.lock?.(`${key}:lock`, LOCK_TTL_MS);
+      if (late) void this.#guard(async () => got?.());
+      return got;
+    });
+    late = true;
+    if (release === UNAVAILABLE) return 'none';
+    return typeof release === 'function' ? () => void this.#guard(release) : 'taken';
+  }
+
+  /** Runs one call of the store; never throws. */
+  async #guard<T>(call: () => Promise<T>): Promise<T | typeof UNAVAILABLE> {
+    const { clock } = this.#options;
+    const expired = (): Error => new Error('The token store took too long');
+    return within<T>({ clock, timeoutMs: STORE_TIMEOUT_MS, expired }, call).catch(() => UNAVAILABLE);
+  }
+
+  /** Hashed, so that it shows neither client nor customer and is of one length. */
+  #key(scope: string): string {
+    const { tokenUrl, clientId, certificateThumbprint } = this.#options;
+    const parts = JSON.stringify([tokenUrl, clientId, scope, certificateThumbprint?.() ?? null]);
+    return `token:${createHash('sha256').update(parts).digest('base64url')}`;
+  }
+}
+
+/** A function releases it; `none`: go on without one. */
+type Lock = (() => void) | 'taken' | 'none';

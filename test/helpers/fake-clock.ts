@@ -1,0 +1,88 @@
+import { type Clock } from '../../lib/config/clock.js';
+
+interface Timer {
+  at: number;
+  callback: () => void;
+}
+
+/** Lets what waits on promises alone continue; no time passes. */
+export async function settle(): Promise<void> {
+  for (let turn = 0; turn < 30; turn += 1) await Promise.resolve();
+}
+
+export interface FakeClockOptions {
+  /** The wall clock at the start. Default 2030: nothing may depend on today. */
+  start?: number;
+  /** Timers lead to real reads of files: they get their time before the next timer. */
+  withFiles?: boolean;
+}
+
+/** A wall clock and a monotonic one. Both move only by {@link advance}, the wall clock also by {@link jump}. */
+export class FakeClock implements Clock {
+  readonly #timers = new Set<Timer>();
+  readonly #withFiles: boolean;
+  #wall: number;
+  #monotonic = 1_000;
+
+  constructor({ start = Date.UTC(2030, 0, 1), withFiles = false }: FakeClockOptions = {}) {
+    this.#wall = start;
+    this.#withFiles = withFiles;
+  }
+
+  get timers(): number {
+    return this.#timers.size;
+  }
+
+  now(): number {
+    return this.#wall;
+  }
+
+  monotonic(): number {
+    return this.#monotonic;
+  }
+
+  schedule(callback: () => void, delayMs: number): () => void {
+    const timer = { at: this.#monotonic + Math.max(0, delayMs), callback };
+    this.#timers.add(timer);
+    return () => this.#timers.delete(timer);
+  }
+
+  /** Somebody sets the wall clock. */
+  jump(ms: number): void {
+    this.#wall += ms;
+  }
+
+  /** Fires the timers that are due until then, in their order. */
+  async advance(ms: number): Promise<void> {
+    const end = this.#monotonic + ms;
+    await settle();
+    for (let next = this.#next(end); next; next = this.#next(end)) {
+      const before = this.#timers.size;
+      this.#timers.delete(next);
+      this.#moveTo(next.at);
+      next.callback();
+      await (this.#withFiles ? this.#filesRead(before) : settle());
+    }
+    this.#moveTo(end);
+  }
+
+  #next(end: number): Timer | undefined {
+    let next: Timer | undefined;
+    for (const timer of this.#timers) if (timer.at <= end && (!next || timer.at < next.at)) next = timer;
+    return next;
+  }
+
+  #moveTo(at: number): void {
+    this.#wall += Math.max(0, at - this.#monotonic);
+    this.#monotonic = Math.max(at, this.#monotonic);
+  }
+
+  /** A look at files is over when its next timer is set; a look that sets none gets a moment. */
+  async #filesRead(timers: number): Promise<void> {
+    const turn = () => new Promise((resolve) => setImmediate(resolve));
+    const end = performance.now() + 1_000;
+    while (this.#timers.size < timers && performance.now() < end) await turn();
+    // A `tls` function has a timer of its own while it is asked.
+    for (let turns = 0; turns < 10; turns++) await turn();
+  }
+}

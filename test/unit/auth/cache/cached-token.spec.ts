@@ -1,0 +1,80 @@
+import { describe, expect, it } from '@jest/globals';
+import { CachedToken, hardSkew, refreshPoint, usableLife } from '../../../../lib/auth/cache/cached-token.js';
+import { FakeClock } from '../../../helpers/fake-clock.js';
+
+describe('hardSkew', () => {
+  it.each([
+    [3_600_000, 30_000],
+    [300_000, 30_000],
+    [60_000, 6_000],
+    [3_000, 1_000],
+    [1_000, 500],
+    [0, 0],
+  ])('of %d ms is %d ms', (lifetime, skew) => expect(hardSkew(lifetime)).toBe(skew));
+});
+
+describe('usableLife', () => {
+  it.each([
+    [3_000, 0, 2_000],
+    [3_600_000, 600_000, 3_000_000],
+    [600_000, 600_000, 300_000],
+    [3_600_000, 1_000, 3_570_000],
+  ])('of %d ms with %d ms in reserve is %d ms', (lifetime, reserve, usable) => {
+    expect(usableLife(lifetime, reserve)).toBe(usable);
+  });
+});
+
+describe('refreshPoint', () => {
+  it('is 75 % less at most 2 % and 10 s', () => {
+    expect(refreshPoint(2_000, 0)).toBe(1_500);
+    expect(refreshPoint(2_000, 1)).toBe(1_460);
+    expect(refreshPoint(1_000_000, 1)).toBe(740_000);
+  });
+});
+
+describe('CachedToken', () => {
+  const grant = { accessToken: 'a', tokenType: 'bearer', scope: 'api', expiresIn: 60 } as const;
+  const place = (clock: FakeClock, ageMs = 0): CachedToken =>
+    new CachedToken({ ...grant, ageMs }, { clock, requestedAt: clock.monotonic(), random: 0, reserveMs: 0 });
+
+  it('counts from the request, not from the answer', async () => {
+    const clock = new FakeClock();
+    const requestedAt = clock.monotonic();
+    const sent = clock.now();
+    await clock.advance(5_000);
+    const token = new CachedToken(grant, { clock, requestedAt, random: 0, reserveMs: 0 });
+    expect(token.token.expiresAt.getTime()).toBe(sent + 60_000);
+    await clock.advance(48_999);
+    expect(token.isDead(clock)).toBe(false);
+    await clock.advance(1);
+    expect(token.isDead(clock)).toBe(true);
+  });
+
+  it('is dead as soon as either clock says so', async () => {
+    const clock = new FakeClock();
+    const token = place(clock);
+    clock.jump(54_000);
+    expect(token.isDead(clock)).toBe(true);
+    clock.jump(-24 * 3_600_000);
+    expect(token.isDead(clock)).toBe(false);
+    await clock.advance(54_000);
+    expect(token.isDead(clock)).toBe(true);
+  });
+
+  it('does not take a jump during the request for age', async () => {
+    const clock = new FakeClock();
+    const requestedAt = clock.monotonic();
+    clock.jump(24 * 3_600_000);
+    await clock.advance(100);
+    const token = new CachedToken(grant, { clock, requestedAt, random: 0, reserveMs: 0 });
+    expect(token.isDead(clock)).toBe(false);
+    expect(token.token.expiresAt.getTime()).toBe(clock.now() - 100 + 60_000);
+  });
+
+  it('is as old as its store says', () => {
+    const clock = new FakeClock();
+    expect(place(clock, 40_499).isDue(clock)).toBe(false);
+    expect(place(clock, 40_500).isDue(clock)).toBe(true);
+    expect(place(clock, 54_000).isDead(clock)).toBe(true);
+  });
+});

@@ -1,0 +1,56 @@
+import { describe, expect, it } from '@jest/globals';
+import { ForcedRefreshLimit, RetryAfterGate } from '../../../../lib/auth/cache/request-limits.js';
+import { ServiceTokenError } from '../../../../lib/errors/index.js';
+import { FakeClock } from '../../../helpers/fake-clock.js';
+
+const refused = (status: number, retryAfter?: number): ServiceTokenError =>
+  new ServiceTokenError({
+    code: status === 429 ? 'token_rate_limited' : 'token_unavailable',
+    status,
+    retryAfter,
+    message: String(status),
+  });
+
+describe('RetryAfterGate', () => {
+  it.each([
+    [refused(429), 3_000],
+    [refused(429, 0), 3_000],
+    [refused(429, 60), 60_000],
+    [refused(429, 1e15), 3_600_000],
+    [refused(503, 5), 5_000],
+    [refused(503), 0],
+  ])('is closed after %s for %d ms', (error, closedMs) => {
+    const gate = new RetryAfterGate(new FakeClock());
+    gate.failed(error);
+    expect(gate.remainingMs).toBe(closedMs);
+  });
+
+  it('doubles to 30 s while 429 goes on, whatever its Retry-After says, until a token comes', async () => {
+    const clock = new FakeClock();
+    const gate = new RetryAfterGate(clock);
+    const closed: number[] = [];
+    for (let times = 0; times < 6; times++) {
+      gate.failed(refused(429, 0));
+      closed.push(gate.remainingMs);
+      await clock.advance(gate.remainingMs);
+    }
+    expect(closed).toEqual([3_000, 6_000, 12_000, 24_000, 30_000, 30_000]);
+    gate.succeeded();
+    gate.failed(refused(429));
+    expect(gate.remainingMs).toBe(3_000);
+  });
+});
+
+describe('ForcedRefreshLimit', () => {
+  it('lets a burst of 3 pass, then one in 30 s', () => {
+    const limit = new ForcedRefreshLimit();
+    const taken = [0, 1, 2, 3, 29_999, 30_000, 30_001, 59_999, 60_000].map((at) => limit.take(at));
+    expect(taken).toEqual([true, true, true, false, false, true, false, false, true]);
+  });
+
+  it('has its burst again after a while', () => {
+    const limit = new ForcedRefreshLimit();
+    [0, 1, 2].forEach((at) => limit.take(at));
+    expect([1e6, 1e6, 1e6, 1e6].map((at) => limit.take(at))).toEqual([true, true, true, false]);
+  });
+});

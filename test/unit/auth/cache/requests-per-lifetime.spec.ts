@@ -1,0 +1,34 @@
+import { expect, it } from '@jest/globals';
+import { TokenCache } from '../../../../lib/auth/index.js';
+import { FakeClock } from '../../../helpers/fake-clock.js';
+
+it.each([
+  [60, 1.5],
+  [600, 1.42],
+  [3_600, 1.36],
+])('a token of %d s costs at most %d requests per lifetime, and no call waits', async (lifetime, most) => {
+  const clock = new FakeClock();
+  let requests = 0;
+  const cache = new TokenCache({
+    source: {
+      request: async (scope) => {
+        requests += 1;
+        return { accessToken: `token-${requests}`, tokenType: 'bearer', scope, expiresIn: lifetime };
+      },
+    },
+    refresh: 'ahead',
+    maxEntries: 10,
+    customerReserveMs: 0,
+    clock,
+    random: () => 0.5,
+  });
+  await cache.get('api');
+  const lifetimes = 20;
+  for (let call = 0; call < lifetimes * 100; call++) {
+    await clock.advance(lifetime * 10);
+    expect(cache.peek('api')).toBeDefined();
+  }
+  // Less the first one, which no lifetime has to pay for.
+  expect((requests - 1) / lifetimes).toBeLessThanOrEqual(most);
+  cache.close();
+});

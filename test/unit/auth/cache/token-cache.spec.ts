@@ -1,0 +1,783 @@
+import { describe, expect, it } from '@jest/globals';
+import { type AccessToken } from '../../../../lib/auth/access-token.js';
+import { TokenCache, type TokenCacheOptions } from '../../../../lib/auth/cache/token-cache.js';
+import { TokenObserver } from '../../../../lib/auth/cache/token-observer.js';
+import {
+  ServiceConnectionError,
+  ServiceTokenError,
+  type TokenErrorCode,
+} from '../../../../lib/errors/index.js';
+import { FakeClock, settle } from '../../../helpers/fake-clock.js';
+import { FakeSource } from '../fakes.js';
+
+const reset = (): Error => new ServiceConnectionError({ kind: 'reset', message: 'reset' });
+const refusal = (code: TokenErrorCode, status: number, retryAfter?: number): Error =>
+  new ServiceTokenError({ code, status, retryAfter, message: code });
+
+function setUp(options: Partial<TokenCacheOptions> = {}) {
+  const clock = new FakeClock();
+  const source = new FakeSource();
+  const cache = new TokenCache({
+    source,
+    clock,
+    random: () => 0,
+    refresh: 'ahead',
+    maxEntries: 10_000,
+    customerReserveMs: 600_000,
+    ...options,
+  });
+  /** A cache that holds `token-1`, 60 s from now: usable for 54 s, due after 40.5 s. */
+  const filled = async (expiresIn = 60): Promise<AccessToken> => {
+    const waiting = cache.get('api');
+    await settle();
+    source.last.grant(expiresIn);
+    return waiting;
+  };
+  return { clock, source, cache, filled };
+}
+
+describe('one request per scope', () => {
+  it('1,000 callers without a token make one request and share its token', async () => {
+    const { cache, source } = setUp();
+    const callers = Array.from({ length: 1_000 }, () => cache.get('api'));
+    await settle();
+    expect(source.requests).toHaveLength(1);
+    source.last.grant(60);
+    expect(new Set(await Promise.all(callers)).size).toBe(1);
+    expect(cache.peek('api')?.accessToken).toBe('token-1');
+  });
+
+  it('another scope is another request', async () => {
+    const { cache, source } = setUp();
+    const both = [cache.get('api'), cache.get('customer.c1')];
+    await settle();
+    expect(source.requests.map(({ scope }) => scope)).toEqual(['api', 'customer.c1']);
+    source.requests.forEach((request) => request.grant(3600));
+    await Promise.all(both);
+  });
+
+  it('a rejection is shared by all who wait, and never cached', async () => {
+    const { cache, source } = setUp();
+    const callers = [cache.get('api'), cache.get('api')];
+    await settle();
+    source.last.fail(refusal('token_refused', 400));
+    expect(await outcomes(callers)).toEqual(['token_refused', 'token_refused']);
+    expect(cache.peek('api')).toBeUndefined();
+    const next = cache.get('api');
+    await settle();
+    source.last.grant(60);
+    expect((await next).accessToken).toBe('token-2');
+  });
+
+  it('a caller that aborts leaves the others their request', async () => {
+    const { cache, source } = setUp();
+    const controller = new AbortController();
+    const leaves = cache.get('api', { signal: controller.signal });
+    const stays = cache.get('api');
+    await settle();
+    const reason = new Error('changed my mind');
+    controller.abort(reason);
+    await expect(leaves).rejects.toBe(reason);
+    await expect(cache.get('api', { signal: controller.signal })).rejects.toBe(reason);
+    source.last.grant(60);
+    expect((await stays).accessToken).toBe('token-1');
+    expect(source.requests).toHaveLength(1);
+  });
+
+  it('a caller whose deadline comes is rejected alone', async () => {
+    const { cache, source, clock } = setUp();
+    const hasty = cache.get('api', { timeoutMs: 500 });
+    const patient = cache.get('api');
+    const rejected = expect(hasty).rejects.toMatchObject({ code: 'connection_timeout' });
+    await clock.advance(500);
+    await rejected;
+    source.last.grant(60);
+    expect((await patient).accessToken).toBe('token-1');
+  });
+});
+
+describe('an acquisition that callers wait for', () => {
+  it('makes at most 3 attempts after connection faults and 5xx', async () => {
+    const { cache, source, clock } = setUp({ random: () => 0.999 });
+    const waiting = outcomes([cache.get('api'), cache.get('api')]);
+    await settle();
+    source.last.fail(reset());
+    await clock.advance(99);
+    expect(source.requests).toHaveLength(1);
+    await clock.advance(1);
+    expect(source.requests).toHaveLength(2);
+    source.last.fail(refusal('token_unavailable', 503));
+    await clock.advance(200);
+    expect(source.requests).toHaveLength(3);
+    source.last.fail(reset());
+    await settle();
+    expect(await waiting).toEqual(['connection_reset', 'connection_reset']);
+    expect(clock.timers).toBe(0);
+  });
+
+  it.each([
+    ['a refusal', refusal('token_refused', 400)],
+    ['an answer out of order', refusal('invalid_token_response', 200)],
+    ['a TLS fault', new ServiceConnectionError({ kind: 'tls', message: 'wrong host name' })],
+    ['a redirect', new ServiceConnectionError({ kind: 'redirect', message: 'elsewhere' })],
+    ['too much', new ServiceConnectionError({ kind: 'too_large', message: 'over the cap' })],
+  ])('makes one after %s', async (_name, error) => {
+    const { cache, source, clock } = setUp();
+    const waiting = outcomes([cache.get('api')]);
+    await settle();
+    source.last.fail(error);
+    await clock.advance(1_000);
+    await waiting;
+    expect(source.requests).toHaveLength(1);
+  });
+
+  it('ends after 10 s, and the next caller starts anew', async () => {
+    const { cache, source, clock } = setUp();
+    const waiting = outcomes([cache.get('api')]);
+    await clock.advance(10_000);
+    expect(await waiting).toEqual(['connection_timeout']);
+    expect(source.requests).toHaveLength(1);
+    expect(source.last.context.signal.aborted).toBe(true);
+    const next = cache.get('api');
+    await settle();
+    expect(source.requests).toHaveLength(2);
+    source.last.grant(60);
+    await next;
+  });
+
+  it('stops trying when nobody waits any longer', async () => {
+    const { cache, source, clock } = setUp({ random: () => 0.5 });
+    const controller = new AbortController();
+    const waiting = outcomes([cache.get('api', { signal: controller.signal })]);
+    await settle();
+    source.last.fail(reset());
+    await settle();
+    controller.abort(new Error('gone'));
+    await clock.advance(5_000);
+    await waiting;
+    expect(source.requests).toHaveLength(1);
+    expect(cache.peek('api')).toBeUndefined();
+  });
+});
+
+describe('refresh ahead', () => {
+  it('serves the current token at once while one request runs behind it', async () => {
+    const { cache, source, clock, filled } = setUp();
+    await filled();
+    await clock.advance(40_499);
+    expect(cache.peek('api')?.accessToken).toBe('token-1');
+    await settle();
+    expect(source.requests).toHaveLength(1);
+    await clock.advance(1);
+    for (let call = 0; call < 100; call += 1) expect(cache.peek('api')?.accessToken).toBe('token-1');
+    await settle();
+    expect(source.requests).toHaveLength(2);
+    source.last.grant(60);
+    await settle();
+    expect(cache.peek('api')?.accessToken).toBe('token-2');
+  });
+
+  it('tries again after 3 s, doubling to 30 s, and the old token serves until it is dead', async () => {
+    const { cache, source, clock, filled } = setUp();
+    await filled(3600);
+    await clock.advance(0.75 * 3_570_000);
+    const begun = clock.monotonic();
+    const at: number[] = [];
+    for (let second = 0; second < 100; second += 1) {
+      expect(cache.peek('api')?.accessToken).toBe('token-1');
+      await settle();
+      if (source.requests.length > at.length + 1) {
+        at.push(clock.monotonic() - begun);
+        source.last.fail(reset());
+        await settle();
+      }
+      await clock.advance(1_000);
+    }
+    expect(at).toEqual([0, 3_000, 9_000, 21_000, 45_000, 75_000]);
+    await clock.advance(0.25 * 3_570_000);
+    expect(cache.peek('api')).toBeUndefined();
+  });
+
+  it('a caller that finds the token dead joins the renewal, which then tries up to 3 times', async () => {
+    const { cache, source, clock, filled } = setUp();
+    await filled();
+    await clock.advance(53_000);
+    cache.peek('api');
+    await clock.advance(1_500);
+    const waiting = cache.get('api');
+    expect(source.requests).toHaveLength(2);
+    source.last.fail(reset());
+    await clock.advance(100);
+    source.last.grant(60);
+    expect((await waiting).accessToken).toBe('token-3');
+  });
+
+  it('an idle process makes no request and keeps no timer', async () => {
+    const { source, clock, filled } = setUp();
+    await filled();
+    expect(clock.timers).toBe(0);
+    await clock.advance(3_600_000);
+    expect(source.requests).toHaveLength(1);
+  });
+
+  it('an endpoint that hands out the same token again is not asked ever more often', async () => {
+    const { cache, source, clock, filled } = setUp();
+    await filled();
+    await clock.advance(40_500);
+    cache.peek('api');
+    await settle();
+    source.last.grant(1, 'token-1');
+    await settle();
+    await clock.advance(400);
+    cache.peek('api');
+    await settle();
+    expect(source.requests).toHaveLength(2);
+  });
+
+  it('a renewal that brings a token without a lifetime counts as failed', async () => {
+    const { cache, source, clock, filled } = setUp();
+    await filled();
+    await clock.advance(40_500);
+    cache.peek('api');
+    await settle();
+    source.last.grant(undefined);
+    await settle();
+    for (let call = 0; call < 10; call += 1) expect(cache.peek('api')?.accessToken).toBe('token-1');
+    await settle();
+    expect(source.requests).toHaveLength(2);
+  });
+});
+
+describe('lifetimes', () => {
+  it.each([undefined, 0])('expires_in %p: used once by all who wait, not cached', async (expiresIn) => {
+    const { cache, source } = setUp();
+    const callers = [cache.get('api'), cache.get('api')];
+    await settle();
+    source.last.grant(expiresIn);
+    expect((await Promise.all(callers)).map(({ accessToken }) => accessToken)).toEqual([
+      'token-1',
+      'token-1',
+    ]);
+    expect(cache.peek('api')).toBeUndefined();
+    const next = cache.get('api');
+    await settle();
+    source.last.grant(expiresIn);
+    expect((await next).accessToken).toBe('token-2');
+  });
+
+  it('1 s is still cached for half of it', async () => {
+    const { cache, clock, filled } = setUp();
+    await filled(1);
+    await clock.advance(499);
+    expect(cache.peek('api')).toBeDefined();
+    await clock.advance(1);
+    expect(cache.peek('api')).toBeUndefined();
+  });
+
+  it('a wall clock that jumps ahead kills the token once, not every new one', async () => {
+    const { cache, source, clock, filled } = setUp();
+    await filled();
+    clock.jump(24 * 3_600_000);
+    expect(cache.peek('api')).toBeUndefined();
+    await filled();
+    for (let call = 0; call < 20; call += 1) expect((await cache.get('api')).accessToken).toBe('token-2');
+    expect(source.requests).toHaveLength(2);
+  });
+
+  it('a wall clock that jumps back lengthens no life', async () => {
+    const { cache, clock, filled } = setUp();
+    await filled();
+    clock.jump(-24 * 3_600_000);
+    expect(cache.peek('api')).toBeDefined();
+    await clock.advance(54_000);
+    expect(cache.peek('api')).toBeUndefined();
+  });
+});
+
+describe('on-expiry', () => {
+  it('asks when there is none, and not before', async () => {
+    const { cache, source, clock, filled } = setUp({ refresh: 'on-expiry' });
+    await filled();
+    await clock.advance(53_999);
+    expect(cache.peek('api')).toBeDefined();
+    await settle();
+    expect(source.requests).toHaveLength(1);
+    await clock.advance(1);
+    expect(cache.peek('api')).toBeUndefined();
+  });
+});
+
+describe('scheduled', () => {
+  it('gets the api token at the start and renews it without calls, until it is closed', async () => {
+    const { cache, source, clock } = setUp({ refresh: 'scheduled' });
+    cache.start();
+    await settle();
+    source.last.grant(60);
+    await clock.advance(40_499);
+    expect(source.requests).toHaveLength(1);
+    await clock.advance(1);
+    expect(source.requests).toHaveLength(2);
+    source.last.grant(60);
+    await clock.advance(40_500);
+    expect(source.requests).toHaveLength(3);
+    source.last.grant(60);
+    await settle();
+    expect(clock.timers).toBe(1);
+    cache.close();
+    expect(clock.timers).toBe(0);
+  });
+
+  it('goes on after failures and a hold', async () => {
+    const { cache, source, clock } = setUp({ refresh: 'scheduled' });
+    cache.start();
+    await settle();
+    source.last.fail(reset());
+    await clock.advance(3_000);
+    expect(source.requests).toHaveLength(2);
+    source.last.fail(refusal('token_rate_limited', 429, 100));
+    await clock.advance(99_999);
+    expect(source.requests).toHaveLength(2);
+    await clock.advance(2);
+    expect(source.requests).toHaveLength(3);
+  });
+
+  it('does not schedule customers, nor tokens that cannot be kept', async () => {
+    const { cache, source, clock } = setUp({ refresh: 'scheduled' });
+    const customer = cache.get('customer.c1');
+    await settle();
+    source.last.grant(3600);
+    await customer;
+    expect(clock.timers).toBe(0);
+    cache.start();
+    await settle();
+    source.last.grant(undefined);
+    await clock.advance(3_600_000);
+    expect(source.requests).toHaveLength(2);
+  });
+});
+
+describe('429 and Retry-After', () => {
+  it('hold every scope back; who cannot wait that long is rejected at once', async () => {
+    const { cache, source, clock } = setUp();
+    const hasty = outcomes([cache.get('api', { timeoutMs: 5_000 })]);
+    const patient = cache.get('api', { timeoutMs: 60_000 });
+    await settle();
+    source.last.fail(refusal('token_rate_limited', 429, 20));
+    await settle();
+    expect(await hasty).toEqual(['token_rate_limited']);
+    await expect(cache.get('customer.c1', { timeoutMs: 19_000 })).rejects.toMatchObject({
+      code: 'token_rate_limited',
+      status: 429,
+      retryAfter: 20,
+    });
+    const other = cache.get('customer.c1', { timeoutMs: 21_000 });
+    await clock.advance(19_999);
+    expect(source.requests).toHaveLength(1);
+    await clock.advance(1);
+    expect(source.requests.map(({ scope }) => scope)).toEqual(['api', 'api', 'customer.c1']);
+    source.requests.forEach((request) => request.grant(3600));
+    await Promise.all([patient, other]);
+  });
+
+  it('leave the live token alone', async () => {
+    const { cache, source, clock, filled } = setUp();
+    await filled();
+    await clock.advance(40_500);
+    cache.peek('api');
+    await settle();
+    source.last.fail(refusal('token_unavailable', 503, 10));
+    for (let second = 0; second < 9; second += 1) {
+      await clock.advance(1_000);
+      expect(cache.peek('api')?.accessToken).toBe('token-1');
+    }
+    expect(source.requests).toHaveLength(2);
+    await clock.advance(1_000);
+    cache.peek('api');
+    await settle();
+    expect(source.requests).toHaveLength(3);
+  });
+
+  it('without a time it is 3 s, doubling', async () => {
+    const { cache, source, clock } = setUp();
+    const waiting = outcomes([cache.get('api')]);
+    await settle();
+    source.last.fail(refusal('token_rate_limited', 429));
+    await clock.advance(2_999);
+    expect(source.requests).toHaveLength(1);
+    await clock.advance(1);
+    source.last.fail(refusal('token_rate_limited', 429));
+    await clock.advance(5_999);
+    expect(source.requests).toHaveLength(2);
+    await clock.advance(1);
+    expect(source.requests).toHaveLength(3);
+    source.last.grant(60);
+    expect(await waiting).toEqual(['token-3']);
+  });
+
+  it('are capped at an hour, and a jump of the wall clock does not matter', async () => {
+    const { cache, source, clock } = setUp();
+    const waiting = outcomes([cache.get('api')]);
+    await settle();
+    source.last.fail(refusal('token_rate_limited', 429, 999_999));
+    expect(await waiting).toEqual(['token_rate_limited']);
+    clock.jump(-7_200_000);
+    await clock.advance(3_599_000);
+    await expect(cache.get('api', { timeoutMs: 500 })).rejects.toMatchObject({ retryAfter: 1 });
+    await clock.advance(1_000);
+    const next = outcomes([cache.get('api', { timeoutMs: 500 })]);
+    await settle();
+    source.last.grant(60);
+    expect(await next).toEqual(['token-2']);
+  });
+
+  it('nobody left to wait: no request when the time is over', async () => {
+    const { cache, source, clock } = setUp();
+    const controller = new AbortController();
+    const waiting = outcomes([cache.get('api', { signal: controller.signal })]);
+    await settle();
+    source.last.fail(refusal('token_rate_limited', 429, 5));
+    await settle();
+    controller.abort(new Error('gone'));
+    await waiting;
+    await clock.advance(60_000);
+    expect(source.requests).toHaveLength(1);
+    expect(cache.peek('api')).toBeUndefined();
+  });
+});
+
+describe('forced refresh', () => {
+  it('drops only the token that was used, and is shared', async () => {
+    const { cache, source, filled } = setUp();
+    await filled();
+    const forced = Array.from({ length: 50 }, () => cache.forceRefresh('api', 'token-1'));
+    expect(cache.peek('api')).toBeUndefined();
+    expect(source.droppedTokens).toEqual(['token-1']);
+    await settle();
+    expect(source.requests).toHaveLength(2);
+    source.last.grant(60);
+    expect(new Set((await Promise.all(forced)).map((token) => token?.accessToken))).toEqual(
+      new Set(['token-2']),
+    );
+    expect((await cache.forceRefresh('api', 'token-1'))?.accessToken).toBe('token-2');
+    expect(source.requests).toHaveLength(2);
+  });
+
+  it('is bounded: a burst of 3, then one in 30 s; beyond that the token stays cached', async () => {
+    const { cache, source, clock, filled } = setUp();
+    await filled(3600);
+    const force = async (): Promise<string | undefined> => {
+      const count = source.requests.length;
+      const forced = cache.forceRefresh('api', cache.peek('api')?.accessToken ?? '');
+      await settle();
+      if (source.requests.length > count) source.last.grant(3600);
+      return (await forced)?.accessToken;
+    };
+    expect([await force(), await force(), await force()]).toEqual(['token-2', 'token-3', 'token-4']);
+    for (let call = 0; call < 10; call += 1) expect(await force()).toBeUndefined();
+    expect(cache.peek('api')?.accessToken).toBe('token-4');
+    await clock.advance(30_000);
+    expect([await force(), await force()]).toEqual(['token-5', undefined]);
+  });
+
+  it('joins a renewal that is under way, without counting', async () => {
+    const { cache, source, clock, filled } = setUp();
+    await filled();
+    for (let round = 1; round <= 5; round += 1) {
+      await clock.advance(40_500);
+      cache.peek('api');
+      const forced = cache.forceRefresh('api', `token-${round}`);
+      await settle();
+      expect(source.requests).toHaveLength(round + 1);
+      source.last.grant(60);
+      expect((await forced)?.accessToken).toBe(`token-${round + 1}`);
+    }
+  });
+
+  it('an endpoint that hands out the same token again: none to replay with', async () => {
+    const { cache, source, filled } = setUp();
+    await filled();
+    const forced = cache.forceRefresh('api', 'token-1');
+    await settle();
+    source.last.grant(60, 'token-1');
+    expect(await forced).toBeUndefined();
+  });
+
+  it('a dropped token is not taken from elsewhere again', async () => {
+    const { cache, source, filled } = setUp();
+    await filled();
+    const forced = cache.forceRefresh('api', 'token-1');
+    await settle();
+    const { accepts } = source.last.context;
+    const stored = { tokenType: 'bearer', scope: 'api', expiresIn: 60 } as const;
+    expect(accepts({ ...stored, accessToken: 'token-1' })).toBe(false);
+    expect(accepts({ ...stored, accessToken: 'other', ageMs: 40_500 })).toBe(false);
+    expect(accepts({ ...stored, accessToken: 'other', ageMs: 1_000 })).toBe(true);
+    source.last.grant(60);
+    await forced;
+  });
+});
+
+describe('invalidate', () => {
+  it('drops the token if it is still the cached one', async () => {
+    const { cache, filled } = setUp();
+    await filled();
+    cache.invalidate('another');
+    expect(cache.peek('api')).toBeDefined();
+    cache.invalidate('token-1');
+    expect(cache.peek('api')).toBeUndefined();
+  });
+
+  it('finds customers too', async () => {
+    const { cache, source } = setUp();
+    const waiting = cache.get('customer.c1');
+    await settle();
+    source.last.grant(3600);
+    cache.invalidate((await waiting).accessToken);
+    expect(cache.peek('customer.c1')).toBeUndefined();
+  });
+
+  it('of all drops what is under way as well', async () => {
+    const { cache, source, filled } = setUp();
+    await filled();
+    const customer = cache.get('customer.c1');
+    await settle();
+    cache.invalidateAll();
+    source.last.grant(3600);
+    await customer;
+    expect(cache.peek('api')).toBeUndefined();
+    expect(cache.peek('customer.c1')).toBeUndefined();
+  });
+});
+
+describe('customers', () => {
+  const fill = async ({ cache, source }: ReturnType<typeof setUp>, scope: string, expiresIn = 3600) => {
+    const waiting = cache.get(scope);
+    await settle();
+    source.last.grant(expiresIn);
+    return waiting;
+  };
+
+  it('a token is handed out again only while it has 600 s left', async () => {
+    const parts = setUp();
+    await fill(parts, 'customer.c1');
+    await parts.clock.advance(2_999_999);
+    expect(parts.cache.peek('customer.c1')).toBeDefined();
+    await parts.clock.advance(1);
+    expect(parts.cache.peek('customer.c1')).toBeUndefined();
+  });
+
+  it('at most half of its lifetime counts', async () => {
+    const parts = setUp();
+    await fill(parts, 'customer.c1', 600);
+    await parts.clock.advance(299_999);
+    expect(parts.cache.peek('customer.c1')).toBeDefined();
+    await parts.clock.advance(1);
+    expect(parts.cache.peek('customer.c1')).toBeUndefined();
+  });
+
+  it('the least recently used makes room; the api token stays', async () => {
+    const parts = setUp({ maxEntries: 2 });
+    const { cache } = parts;
+    await fill(parts, 'api');
+    await fill(parts, 'customer.c1');
+    await fill(parts, 'customer.c2');
+    cache.peek('customer.c1');
+    await fill(parts, 'customer.c3');
+    const left = ['api', 'customer.c1', 'customer.c2', 'customer.c3'].filter((scope) => cache.peek(scope));
+    expect(left).toEqual(['api', 'customer.c1', 'customer.c3']);
+  });
+
+  it('20,000 of them stay within the bound', async () => {
+    const request = async (scope: string) =>
+      ({ accessToken: `t-${scope}`, tokenType: 'bearer', scope, expiresIn: 3600 }) as const;
+    const { cache } = setUp({ source: { request }, maxEntries: 100 });
+    const scopes = Array.from({ length: 20_000 }, (_, n) => `customer.${n}`);
+    for (let n = 0; n < scopes.length; n += 100) {
+      await Promise.all(scopes.slice(n, n + 100).map((scope) => cache.get(scope)));
+    }
+    expect(scopes.filter((scope) => cache.peek(scope))).toEqual(scopes.slice(-100));
+  });
+
+  it('those that wait are bounded too', async () => {
+    const { cache, source } = setUp({ maxEntries: 10 });
+    const begun = Array.from({ length: 1_000 }, (_, n) => cache.get(`customer.${n}`));
+    await expect(cache.get('customer.more')).rejects.toMatchObject({ code: 'token_unavailable' });
+    for (let answered = 0; answered < 1_000; answered += 1) {
+      await settle();
+      source.requests[answered].grant(3600);
+    }
+    await Promise.all(begun);
+  });
+});
+
+describe("the lane of customers' requests", () => {
+  const scopes = ({ requests }: FakeSource): string[] => requests.map(({ scope }) => scope);
+
+  it('lets so many go at a time, in their order, and the api token past them', async () => {
+    const { cache, source } = setUp({ customerRequests: 2 });
+    const customers = Array.from({ length: 5 }, (_, n) => cache.get(`customer.${n}`));
+    const api = cache.get('api');
+    await settle();
+    expect(scopes(source)).toEqual(['api', 'customer.0', 'customer.1']);
+    source.requests[2].grant(3600);
+    await settle();
+    source.requests[1].fail(refusal('token_refused', 403));
+    await settle();
+    expect(scopes(source).slice(3)).toEqual(['customer.2', 'customer.3']);
+    source.requests.forEach((request) => request.grant(3600));
+    await settle();
+    source.last.grant(3600);
+    expect(await outcomes([...customers, api])).toEqual([
+      'token_refused',
+      'token-3',
+      'token-4',
+      'token-5',
+      'token-6',
+      'token-1',
+    ]);
+  });
+
+  it('a caller in it keeps its deadline and its abort; what nobody waits for is not asked', async () => {
+    const { cache, source, clock } = setUp({ customerRequests: 1 });
+    const first = cache.get('customer.0');
+    const controller = new AbortController();
+    const late = outcomes([cache.get('customer.late', { timeoutMs: 100 })]);
+    const aborted = cache.get('customer.aborted', { signal: controller.signal });
+    const patient = cache.get('customer.patient');
+    await settle();
+    const reason = new Error('changed my mind');
+    controller.abort(reason);
+    await expect(aborted).rejects.toBe(reason);
+    await clock.advance(100);
+    expect(await late).toEqual(['connection_timeout']);
+    source.last.grant(3600);
+    await settle();
+    expect(scopes(source)).toEqual(['customer.0', 'customer.patient']);
+    source.last.grant(3600);
+    await Promise.all([first, patient]);
+    expect(clock.timers).toBe(0);
+  });
+
+  it('a caller that comes just after the last one has left gets its token', async () => {
+    const { cache, source } = setUp({ customerRequests: 1 });
+    const first = cache.get('customer.0');
+    const controller = new AbortController();
+    const leaves = cache.get('customer.1', { signal: controller.signal });
+    await settle();
+    controller.abort(new Error('gone'));
+    const comes = cache.get('customer.1');
+    await expect(leaves).rejects.toThrow('gone');
+    source.last.grant(3600);
+    await settle();
+    source.last.grant(3600);
+    expect(scopes(source)).toEqual(['customer.0', 'customer.1']);
+    expect(await outcomes([first, comes])).toEqual(['token-1', 'token-2']);
+  });
+
+  it('a renewal in the background does not stand in it: those without a token go first', async () => {
+    const { cache, source, clock } = setUp({ customerRequests: 1, customerReserveMs: 0 });
+    const old = cache.get('customer.old');
+    await settle();
+    source.last.grant(60);
+    await old;
+    await clock.advance(45_000);
+    const other = cache.get('customer.other');
+    await settle();
+    expect(cache.peek('customer.old')?.accessToken).toBe('token-1');
+    source.last.grant(3600);
+    await other;
+    expect(scopes(source)).toEqual(['customer.old', 'customer.other']);
+    expect(cache.peek('customer.old')?.accessToken).toBe('token-1');
+    await settle();
+    expect(scopes(source)).toEqual(['customer.old', 'customer.other', 'customer.old']);
+    cache.close();
+  });
+
+  it('a 429 holds those in it too, and tells the hasty ones at once', async () => {
+    const { cache, source, clock } = setUp({ customerRequests: 1 });
+    const patient = cache.get('customer.0', { timeoutMs: 60_000 });
+    const hasty = outcomes([cache.get('customer.1', { timeoutMs: 5_000 })]);
+    await settle();
+    source.last.fail(refusal('token_rate_limited', 429, 20));
+    await settle();
+    expect(await hasty).toEqual(['token_rate_limited']);
+    expect(source.requests).toHaveLength(1);
+    await clock.advance(20_000);
+    source.last.grant(3600);
+    await patient;
+    expect(scopes(source)).toEqual(['customer.0', 'customer.0']);
+  });
+
+  it('closing rejects those in it, and none of them is asked for afterwards', async () => {
+    const { cache, source, clock } = setUp({ customerRequests: 1 });
+    const both = outcomes([cache.get('customer.0'), cache.get('customer.1')]);
+    await settle();
+    cache.close();
+    expect(await both).toEqual(['connection_closed', 'connection_closed']);
+    await settle();
+    expect([source.requests.length, clock.timers]).toEqual([1, 0]);
+  });
+});
+
+describe('close', () => {
+  it('rejects all who wait, ends what is under way, and nothing is left', async () => {
+    const { cache, source, clock } = setUp();
+    const waiting = outcomes([cache.get('api'), cache.get('customer.c1', { timeoutMs: 100 })]);
+    await settle();
+    cache.close();
+    expect(await waiting).toEqual(['connection_closed', 'connection_closed']);
+    expect(source.requests.map(({ context }) => context.signal.aborted)).toEqual([true, true]);
+    await expect(cache.get('api')).rejects.toMatchObject({ code: 'connection_closed' });
+    await expect(cache.forceRefresh('api', 'x')).rejects.toMatchObject({ code: 'connection_closed' });
+    await settle();
+    expect(clock.timers).toBe(0);
+  });
+
+  it('is no failure that anybody has to be told of', async () => {
+    const told: string[] = [];
+    const observer = new TokenObserver({ warn: (message) => void told.push(message) });
+    const { cache, source, clock, filled } = setUp({ observer });
+    await filled();
+    await clock.advance(45_000);
+    cache.peek('api');
+    await settle();
+    expect(source.requests).toHaveLength(2);
+    cache.close();
+    await settle();
+    expect(told).toEqual([]);
+  });
+
+  it('ends a back-off and a hold', async () => {
+    const { cache, source, clock } = setUp({ random: () => 0.9 });
+    const waiting = outcomes([cache.get('api'), cache.get('customer.c1')]);
+    await settle();
+    source.requests[0].fail(reset());
+    source.requests[1].fail(refusal('token_rate_limited', 429, 10));
+    await settle();
+    cache.close();
+    await waiting;
+    await settle();
+    expect(clock.timers).toBe(0);
+    expect(source.requests).toHaveLength(2);
+  });
+
+  it('a live token still serves calls that come to their end, without being renewed', async () => {
+    const { cache, source, clock, filled } = setUp();
+    await filled();
+    cache.close();
+    await clock.advance(50_000);
+    expect(cache.peek('api')?.accessToken).toBe('token-1');
+    await settle();
+    expect(source.requests).toHaveLength(1);
+  });
+});
+
+/** The token, or the code of the error, of each. */
+async function outcomes(promises: Promise<AccessToken>[]): Promise<string[]> {
+  const settled = await Promise.allSettled(promises);
+  return settled.map((outcome) =>
+    outcome.status === 'fulfilled'
+      ? outcome.value.accessToken
+      : String((outcome.reason as { code?: string }).code ?? outcome.reason),
+  );
+}

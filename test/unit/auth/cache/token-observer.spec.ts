@@ -1,0 +1,36 @@
+import { expect, it } from '@jest/globals';
+import { TokenObserver } from '../../../../lib/auth/cache/token-observer.js';
+import { ServiceTokenError } from '../../../../lib/errors/index.js';
+import { type Telemetry } from '../../../../lib/telemetry/telemetry.js';
+
+const error = new ServiceTokenError({ code: 'token_unavailable', message: 'down', scope: 'api' });
+
+it('logs failures that no caller gets, and no others', () => {
+  const lines: string[] = [];
+  const observer = new TokenObserver({ warn: (line) => lines.push(line) });
+  observer.failed(error, 2);
+  expect(lines).toEqual([]);
+  observer.failed(error, 0);
+  observer.failed(new Error('not ours, so it may hold anything'), 0);
+  expect(lines).toEqual(['A token could not be renewed in the background (token_unavailable): down']);
+});
+
+it("counts requests, failures by their code, and hits, with the module's attributes", () => {
+  const counted: unknown[] = [];
+  const counter = (name: string) => ({
+    add: (value: number, attributes: unknown) => counted.push([name, value, attributes]),
+  });
+  const attributes = { 'nestjs_service.module': 'ksa' };
+  const telemetry = { attributes, tokenRequests: counter('requests'), tokenCacheHits: counter('hits') };
+  const observer = new TokenObserver({ telemetry: telemetry as unknown as Telemetry });
+  observer.succeeded();
+  observer.failed(error, 1);
+  observer.failed(new Error('other'), 1);
+  observer.servedFromCache();
+  expect(counted).toEqual([
+    ['requests', 1, attributes],
+    ['requests', 1, { ...attributes, 'error.type': 'token_unavailable' }],
+    ['requests', 1, { ...attributes, 'error.type': 'unknown' }],
+    ['hits', 1, attributes],
+  ]);
+});

@@ -1,0 +1,18 @@
+import { expect, it } from '@jest/globals';
+import { RefusedSecrets } from '../../../../lib/auth/endpoint/refused-secrets.js';
+import { Secret } from '../../../../lib/config/secret.js';
+import { ServiceTokenError } from '../../../../lib/errors/index.js';
+import { FakeClock } from '../../../helpers/fake-clock.js';
+
+it('remembers the refusals of 1,000 scopes at most: the oldest goes', () => {
+  const refused = new RefusedSecrets(new FakeClock(), () => undefined);
+  const secret = new Secret('s');
+  for (let number = 0; number <= 1_000; number += 1) {
+    const scope = `customer.${number}`;
+    const error = new ServiceTokenError({ code: 'token_refused', message: 'no', status: 403, scope });
+    refused.remember(secret, scope, error);
+  }
+  expect(refused.find(secret, 'customer.0')).toBeUndefined();
+  expect(refused.find(secret, 'customer.1')).toMatchObject({ status: 403, retryAfter: 10 });
+  expect(refused.find(secret, 'customer.1000')).toBeDefined();
+});

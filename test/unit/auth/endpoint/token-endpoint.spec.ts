@@ -1,0 +1,626 @@
+import { Agent } from 'node:http';
+import * as https from 'node:https';
+import { inspect } from 'node:util';
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { type TokenGrant } from '../../../../lib/auth/access-token.js';
+import { ClientSecret } from '../../../../lib/auth/endpoint/client-secret.js';
+import { TokenCache } from '../../../../lib/auth/cache/token-cache.js';
+import { TokenEndpoint } from '../../../../lib/auth/endpoint/token-endpoint.js';
+import { systemClock } from '../../../../lib/config/clock.js';
+import { type ReloadableIdentity } from '../../../../lib/exchange/certificate-refusal.js';
+import { Secret } from '../../../../lib/config/secret.js';
+import {
+  ServiceCertificateError,
+  ServiceConnectionError,
+  ServiceTokenError,
+} from '../../../../lib/errors/index.js';
+import { exchange } from '../../../../lib/exchange/exchange.js';
+import { createAuthority, type Authority, type Issued } from '../../../helpers/certificates.js';
+import { mtlsServer } from '../../tls/mtls-server.js';
+import { FakeClock } from '../../../helpers/fake-clock.js';
+import { type ArrivedRequest, granted, type ServerAnswer, tokenServer } from './token-server.js';
+
+const CLIENT_ID = '7d9f3c1e-0000-4000-8000-000000000001';
+const SECRET = 's+/&=% ü€"\\end';
+/** Each request has a signal of its own, as those of the cache have. */
+const ofItsOwn = () => ({ signal: new AbortController().signal, timeoutMs: 5_000, accepts: () => true });
+
+const cleanUp: (() => Promise<void> | void)[] = [];
+afterEach(async () => {
+  for (const undo of cleanUp.splice(0)) await undo();
+});
+
+interface SetUp {
+  answer: (request: ArrivedRequest, number: number) => ServerAnswer;
+  identity?: ReloadableIdentity;
+  source?: () => string | Promise<string>;
+}
+
+async function setUp({ answer, source, identity }: SetUp) {
+  const server = await tokenServer(answer);
+  const agent = new Agent({ keepAlive: true });
+  const clock = new FakeClock();
+  const clientSecret = new ClientSecret(
+    {
+      clientSecret: async () => new Secret(source ? await source() : SECRET),
+      clientSecretCanChange: source !== undefined,
+    },
+    clock,
+  );
+  const endpoint = new TokenEndpoint({
+    tokenUrl: server.url,
+    clientId: CLIENT_ID,
+    clientSecret,
+    exchange,
+    agent: () => agent,
+    identity,
+    clock,
+  });
+  cleanUp.push(() => agent.destroy(), server.close);
+  const request = (scope = 'api', context = {}): Promise<TokenGrant> =>
+    endpoint.request(scope, { ...ofItsOwn(), ...context });
+  return { server, endpoint, clock, request };
+}
+
+/** Answers a right secret with a token, every other with invalid_client. */
+function demanding(secret: { right: string }): SetUp['answer'] {
+  return ({ form }, number) =>
+    form.get('client_secret') === secret.right
+      ? granted(form.get('scope'), `token-${number}`)
+      : { status: 401, body: { error: 'invalid_client' } };
+}
+
+type TokenFailure = Error &
+  Pick<ServiceTokenError, 'code' | 'error' | 'error_description' | 'status' | 'retryAfter'>;
+
+async function failure(promise: Promise<unknown>): Promise<TokenFailure> {
+  try {
+    await promise;
+  } catch (error) {
+    return error as TokenFailure;
+  }
+  throw new Error('It did not fail');
+}
+
+describe('the request', () => {
+  it('reads an answer that begins with a byte order mark', async () => {
+    const { request } = await setUp({
+      answer: ({ form }) => ({ body: `\uFEFF${JSON.stringify(granted(form.get('scope')).body)}` }),
+    });
+    expect(await request('api')).toMatchObject({ accessToken: 'token' });
+  });
+
+  it('is the form of the specification, and a secret of any characters arrives intact', async () => {
+    const { server, request } = await setUp({ answer: ({ form }) => granted(form.get('scope')) });
+    expect(await request('customer.a+b@c')).toMatchObject({ accessToken: 'token', scope: 'customer.a+b@c' });
+    const [{ method, url, headers, form }] = server.arrived;
+    expect([method, url]).toEqual(['POST', '/oauth2/token']);
+    expect(headers).toMatchObject({
+      'content-type': 'application/x-www-form-urlencoded',
+      accept: 'application/json',
+    });
+    expect(Object.fromEntries(form)).toEqual({
+      grant_type: 'client_credentials',
+      client_id: CLIENT_ID,
+      client_secret: SECRET,
+      scope: 'customer.a+b@c',
+    });
+  });
+});
+
+describe('an answer that is no token', () => {
+  it.each<[string, ServerAnswer, object]>([
+    ['HTML', { body: '<html>oops</html>' }, { code: 'invalid_token_response', status: 200 }],
+    ['truncated JSON', { body: '{"access_token":"oops' }, { code: 'invalid_token_response' }],
+    ['null', { body: 'null' }, { code: 'invalid_token_response' }],
+    ['[]', { body: '[]' }, { code: 'invalid_token_response' }],
+    [
+      '200 with error',
+      { body: { error: 'invalid_scope' } },
+      { code: 'token_refused', error: 'invalid_scope' },
+    ],
+    ['400', { status: 400, body: { error: 'invalid_scope' } }, { code: 'token_refused', status: 400 }],
+    ['404 in HTML', { status: 404, body: '<html>oops' }, { code: 'token_refused', status: 404 }],
+    [
+      '503',
+      { status: 503, body: 'oops', headers: { 'retry-after': '9' } },
+      { code: 'token_unavailable', retryAfter: 9 },
+    ],
+    ['429', { status: 429, body: {} }, { code: 'token_rate_limited', retryAfter: undefined }],
+    ['429 for a day', { status: 429, headers: { 'retry-after': '86400' } }, { retryAfter: 3600 }],
+    [
+      '429 with a date',
+      { status: 429, headers: { 'retry-after': new Date(new FakeClock().now() + 30_000).toUTCString() } },
+      { code: 'token_rate_limited', retryAfter: 30 },
+    ],
+  ])('%s', async (_name, answer, expected) => {
+    const { request } = await setUp({ answer: () => answer });
+    const error = await failure(request());
+    expect(error).toBeInstanceOf(ServiceTokenError);
+    expect(error).toMatchObject(expected);
+    expect(inspect(error)).not.toContain('oops');
+  });
+
+  it.each<[string, ServerAnswer, object]>([
+    ['a dropped connection', { fault: 'drop' }, { kind: 'reset' }],
+    ['silence', { fault: 'silent' }, { kind: 'timeout' }],
+    ['a body that trickles', { fault: 'trickle' }, { kind: 'timeout' }],
+    ['a body over 1 MiB', { body: ' '.repeat(1024 * 1024 + 1) }, { kind: 'too_large' }],
+    [
+      'a redirect',
+      { status: 302, headers: { location: 'https://elsewhere.example/x?y' } },
+      { kind: 'redirect' },
+    ],
+  ])('%s', async (_name, answer, expected) => {
+    const { server, request } = await setUp({ answer: () => answer });
+    const error = await failure(request('api', { timeoutMs: 300 }));
+    expect(error).toBeInstanceOf(ServiceConnectionError);
+    expect(error).toMatchObject({ ...expected, method: 'POST', path: '/oauth2/token' });
+    expect(server.arrived).toHaveLength(1);
+  });
+
+  it('a caller that aborts gets its own reason', async () => {
+    const { request } = await setUp({ answer: () => ({ fault: 'silent' }) });
+    const controller = new AbortController();
+    const waiting = request('api', { signal: controller.signal });
+    const reason = new Error('changed my mind');
+    setTimeout(() => controller.abort(reason), 20);
+    await expect(waiting).rejects.toBe(reason);
+  });
+});
+
+describe('what an error says', () => {
+  /** An endpoint that does not get as far as an answer of a token. */
+  async function messageOf(tokenUrl: string, agent: Agent = new Agent()): Promise<string> {
+    const clock = new FakeClock();
+    const clientSecret = new ClientSecret(
+      { clientSecret: async () => new Secret(SECRET), clientSecretCanChange: false },
+      clock,
+    );
+    const endpoint = new TokenEndpoint({
+      tokenUrl,
+      clientId: CLIENT_ID,
+      clientSecret,
+      exchange,
+      agent: () => agent,
+      clock,
+    });
+    cleanUp.push(() => agent.destroy());
+    return (await failure(endpoint.request('api', ofItsOwn()))).message;
+  }
+
+  it('refused, unknown host: names it and the options with its address', async () => {
+    const expected =
+      /check urls\.authUrl \(SERVICE_AUTH_URL\) or urls\.sandboxAuthUrl \(SERVICE_SANDBOX_AUTH_URL\)/;
+    const refused = await messageOf('http://127.0.0.1:1/oauth2/token');
+    expect(refused).toMatch(/at 127\.0\.0\.1:1 .*refused, ECONNREFUSED/);
+    expect(refused).toMatch(expected);
+    const unknown = await messageOf('http://auth.invalid/oauth2/token');
+    expect(unknown).toMatch(/at auth\.invalid .*dns/);
+    expect(unknown).toMatch(expected);
+  });
+
+  it('not trusted: names what it is verified against; not the host: says so', async () => {
+    const authority = await createAuthority();
+    const live = await mtlsServer(authority, { demandCertificate: false });
+    cleanUp.push(() => live.close());
+    const expected = /verified against Node's public roots and tls\.chain \(SERVICE_TLS_CHAIN/;
+    expect(await messageOf(live.url, new https.Agent())).toMatch(expected);
+    const named = new https.Agent({ ca: authority.chain, servername: 'elsewhere.example' });
+    const message = await messageOf(live.url, named);
+    expect(message).toMatch(
+      /ERR_TLS_CERT_ALTNAME_INVALID\); the server's certificate is for another host name$/,
+    );
+  });
+
+  it.each(['TLSv1.2', 'TLSv1.3'] as const)(
+    'a certificate that it asks for and is not shown, %s: names oauth.mtls',
+    async (maxVersion) => {
+      const authority = await createAuthority();
+      const live = await mtlsServer(authority, { maxVersion });
+      cleanUp.push(() => live.close());
+      const agent = new https.Agent({ ca: authority.chain });
+      expect(await messageOf(live.url, agent)).toMatch(/ask.* for .*certificate.*set oauth\.mtls/);
+    },
+  );
+
+  it('a proxy that fails: names http.proxy', async () => {
+    const agent = new Agent();
+    agent.createConnection = () => {
+      throw Object.assign(new Error('407'), { code: 'ERR_PROXY_TUNNEL_407' });
+    };
+    const message = await messageOf('http://127.0.0.1:1/oauth2/token', agent);
+    expect(message).toMatch(/ERR_PROXY_TUNNEL_407.*check http\.proxy/);
+  });
+
+  it.each([404, 405])('HTTP %d: names the address, without the path', async (status) => {
+    const { request } = await setUp({ answer: () => ({ status }) });
+    expect((await failure(request())).message).toMatch(/urls\.authUrl .*without \/oauth2\/token/);
+  });
+});
+
+describe('with oauth.mtls', () => {
+  interface Shown {
+    authority: Authority;
+    /** The only one that the endpoint accepts. */
+    accepted?: Issued;
+    first: Issued;
+    /** What is in use after the identity was read again. */
+    second?: Issued;
+  }
+
+  const summary = ({ x509, certificate }: Issued) => ({
+    subject: x509.subject,
+    issuer: x509.issuer,
+    fingerprint256: certificate.slice(100, 150),
+    validFrom: x509.notBefore,
+    validTo: x509.notAfter,
+  });
+
+  async function setUpMtls({ authority, accepted, first, second }: Shown) {
+    const live = await mtlsServer(authority, {
+      onRequest: (_request, response) =>
+        response.setHeader('content-type', 'application/json').end(JSON.stringify(granted('api').body)),
+    });
+    // To a certificate it does not trust, Node's server says nothing: a missing one is what brings an alert.
+    const agentOf = (issued: Issued) =>
+      issued === accepted
+        ? new https.Agent({ cert: issued.certificate, key: issued.key, ca: authority.chain })
+        : new https.Agent({ ca: authority.chain });
+    let shown = first;
+    const refused: unknown[] = [];
+    const identity: ReloadableIdentity = {
+      get certificate() {
+        return summary(shown);
+      },
+      reloadAfterRefusal: async (certificate) => {
+        refused.push(certificate?.subject);
+        shown = second ?? first;
+        return second !== undefined;
+      },
+    };
+    const clock = new FakeClock();
+    const endpoint = new TokenEndpoint({
+      tokenUrl: `${live.url}/oauth2/token`,
+      clientId: CLIENT_ID,
+      clientSecret: new ClientSecret(
+        { clientSecret: async () => new Secret(SECRET), clientSecretCanChange: false },
+        clock,
+      ),
+      exchange,
+      agent: () => agentOf(shown),
+      identity,
+      clock,
+    });
+    cleanUp.push(() => live.close());
+    return { live, refused, request: () => endpoint.request('api', ofItsOwn()) };
+  }
+
+  it('a certificate that is refused is read again once, and the request made again with another one', async () => {
+    const authority = await createAuthority();
+    const [first, second] = await Promise.all([authority.client('old'), authority.client('new')]);
+    const { live, refused, request } = await setUpMtls({ authority, accepted: second, first, second });
+    expect(await request()).toMatchObject({ accessToken: 'token' });
+    expect(refused).toEqual(['CN=old']);
+    expect(live.subjects).toEqual(['new']);
+  });
+
+  it('with none other, or another that is refused too: an error that names it', async () => {
+    const authority = await createAuthority();
+    const [first, second] = await Promise.all([authority.client('old'), authority.client('new')]);
+    for (const [after, named] of [
+      [undefined, 'CN=old'],
+      [second, 'CN=new'],
+    ] as const) {
+      const { refused, request } = await setUpMtls({ authority, first, second: after });
+      const error = await failure(request());
+      expect(error).toBeInstanceOf(ServiceCertificateError);
+      expect(error).toMatchObject({ code: 'certificate_refused', certificate: { subject: named } });
+      expect(error.message).toMatch(/ALERT|EPROTO/);
+      expect(refused).toEqual(['CN=old']);
+    }
+  });
+});
+
+describe('no secret in an error', () => {
+  const forms = [SECRET, encodeURIComponent(SECRET), new URLSearchParams({ s: SECRET }).toString().slice(2)];
+
+  it.each(forms)('that echoes %s', async (echo) => {
+    const error_description = `bad\r\n\u0000secret ${echo} ${'x'.repeat(500)}`;
+    const { request } = await setUp({
+      answer: () => ({ status: 400, body: { error: echo, error_description } }),
+    });
+    const error = await failure(request());
+    const printed = inspect(error, { depth: 20, showHidden: true }) + JSON.stringify(error) + error.stack;
+    for (const form of forms) expect(printed).not.toContain(form);
+    expect(error.error_description).toMatch(/^bad secret \[secret\] x+…$/);
+    expect(error.error_description?.length).toBeLessThanOrEqual(201);
+    expect(error.error).toBeUndefined();
+  });
+
+  it('also where control characters cut it apart', async () => {
+    const body = { error: 'invalid_request', error_description: `s+/\u200b&=% ü€"\\end` };
+    const { request } = await setUp({ answer: () => ({ status: 400, body }) });
+    expect((await failure(request())).error_description).toBe('[secret]');
+  });
+});
+
+describe('a refused secret', () => {
+  it.each([
+    [400, { error: 'invalid_client' }],
+    [401, { error: 'invalid_client' }],
+    [401, 'no JSON'],
+    [200, { error: 'invalid_client' }],
+  ])(
+    '%d %j: one request, an error that says what to check, remembered for 10 s for all scopes',
+    async (status, body) => {
+      const { server, request, clock } = await setUp({ answer: () => ({ status, body }) });
+      const error = await failure(request());
+      expect(error).toMatchObject({ code: 'token_refused', status });
+      expect(error.message).toMatch(
+        /SERVICE_CLIENT_ID.*SERVICE_CLIENT_SECRET.*dashboard once.*invalidates the one before/,
+      );
+      for (let call = 0; call < 50; call += 1) {
+        expect(await failure(request(`customer.c${call}`))).toMatchObject({
+          code: 'token_refused',
+          retryAfter: 10,
+        });
+      }
+      expect(server.arrived).toHaveLength(1);
+      await clock.advance(10_000);
+      await failure(request());
+      expect(server.arrived).toHaveLength(2);
+    },
+  );
+
+  it('403 concerns the customer that was asked for, not the others', async () => {
+    const { server, request } = await setUp({
+      answer: ({ form }) =>
+        form.get('scope') === 'customer.bad' ? { status: 403, body: {} } : granted(form.get('scope')),
+    });
+    await failure(request('customer.bad'));
+    await failure(request('customer.bad'));
+    expect(server.arrived).toHaveLength(1);
+    expect(await request('customer.good')).toMatchObject({ scope: 'customer.good' });
+  });
+
+  it('is asked for again once, and the new one is tried at once', async () => {
+    const right = { right: 'new' };
+    const secrets = ['old', 'new'];
+    const { server, request } = await setUp({
+      answer: demanding(right),
+      source: () => secrets.shift() ?? 'new',
+    });
+    expect(await request()).toMatchObject({ accessToken: 'token-2' });
+    expect(server.arrived.map(({ form }) => form.get('client_secret'))).toEqual(['old', 'new']);
+  });
+
+  it('that is still the same is not sent again', async () => {
+    let asked = 0;
+    const { server, request } = await setUp({
+      answer: demanding({ right: 'new' }),
+      source: () => ((asked += 1), 'old'),
+    });
+    expect(await failure(request())).toMatchObject({ code: 'token_refused', error: 'invalid_client' });
+    expect([server.arrived.length, asked]).toEqual([1, 2]);
+  });
+
+  it('refused to many at once is asked for again once', async () => {
+    let asked = 0;
+    const { request } = await setUp({
+      answer: demanding({ right: 'new' }),
+      source: () => ((asked += 1), asked === 1 ? 'old' : 'new'),
+    });
+    await Promise.all(Array.from({ length: 20 }, (_, n) => request(`customer.c${n}`)));
+    expect(asked).toBe(2);
+  });
+
+  it('two wrong ones are two requests, and no more for 10 s', async () => {
+    let asked = 0;
+    const { server, request, clock } = await setUp({
+      answer: demanding({ right: 'new' }),
+      source: () => ((asked += 1), asked === 1 ? 'old' : 'older'),
+    });
+    await failure(request());
+    await clock.advance(5_000);
+    await failure(request('customer.c1'));
+    expect(server.arrived).toHaveLength(2);
+  });
+
+  it('being remembered does not hold up another one, and the source is asked once a second', async () => {
+    const secret = { right: 'new', source: 'old', asked: 0 };
+    const { server, request, clock } = await setUp({
+      answer: demanding(secret),
+      source: () => ((secret.asked += 1), secret.source),
+    });
+    await failure(request());
+    secret.source = 'new';
+    const asked = secret.asked;
+    for (let call = 0; call < 100; call += 1) await failure(request(`customer.c${call}`));
+    expect([secret.asked, server.arrived.length]).toEqual([asked, 1]);
+    await clock.advance(1_000);
+    expect(await request('customer.c1')).toMatchObject({ scope: 'customer.c1' });
+  });
+});
+
+describe('the source of the secret', () => {
+  it.each<[string, () => string | Promise<string>]>([
+    [
+      'throws',
+      () => {
+        throw new Error(`vault says ${SECRET}`);
+      },
+    ],
+    ['rejects', () => Promise.reject(new Error(`vault says ${SECRET}`))],
+    ['gives nothing', () => ''],
+    ['gives no text', () => undefined as unknown as string],
+  ])('%s: an error of ours, without its words', async (_name, source) => {
+    const { server, request } = await setUp({ answer: () => granted('api'), source });
+    const error = await failure(request());
+    expect(error).toMatchObject({ code: 'client_secret_unavailable' });
+    expect(inspect(error, { depth: 20, showHidden: true })).not.toMatch(/vault/);
+    expect(server.arrived).toHaveLength(0);
+  });
+
+  it('hangs: given up after 10 s', async () => {
+    const { request, clock } = await setUp({
+      answer: () => granted('api'),
+      source: () => new Promise(() => undefined),
+    });
+    const waiting = failure(request());
+    await clock.advance(10_000);
+    expect(await waiting).toMatchObject({ code: 'client_secret_unavailable' });
+    expect(clock.timers).toBe(0);
+  });
+
+  it('is asked once by callers that come together', async () => {
+    let asked = 0;
+    const { request } = await setUp({
+      answer: ({ form }) => granted(form.get('scope')),
+      source: async () => ((asked += 1), SECRET),
+    });
+    await Promise.all(Array.from({ length: 20 }, (_, n) => request(`customer.c${n}`)));
+    expect(asked).toBe(1);
+  });
+});
+
+describe('with the cache, over real sockets', () => {
+  const cacheOf = (source: TokenEndpoint): TokenCache => {
+    const cache = new TokenCache({
+      source,
+      clock: systemClock,
+      refresh: 'ahead',
+      maxEntries: 100,
+      customerReserveMs: 0,
+    });
+    cleanUp.unshift(() => cache.close());
+    return cache;
+  };
+
+  it('1,000 concurrent callers make one request', async () => {
+    const { server, endpoint } = await setUp({ answer: () => granted('api') });
+    const cache = cacheOf(endpoint);
+    const tokens = await Promise.all(Array.from({ length: 1_000 }, () => cache.get('api')));
+    expect(new Set(tokens.map(({ accessToken }) => accessToken))).toEqual(new Set(['token']));
+    expect(server.arrived).toHaveLength(1);
+  });
+
+  it('a 503 is tried again, and nobody notices', async () => {
+    const { server, endpoint } = await setUp({
+      answer: (_request, number) => (number < 3 ? { status: 503 } : granted('api')),
+    });
+    expect((await cacheOf(endpoint).get('api')).accessToken).toBe('token');
+    expect(server.arrived).toHaveLength(3);
+  });
+
+  it('a rotation under 50 calls/s fails no call', async () => {
+    const secret = { right: 'one' };
+    const { server, endpoint } = await setUp({
+      answer: ({ form }, number) =>
+        form.get('client_secret') === secret.right
+          ? granted(form.get('scope'), `token-${number}`, 1)
+          : { status: 401, body: { error: 'invalid_client' } },
+      source: () => secret.right,
+    });
+    const cache = cacheOf(endpoint);
+    await cache.get('api');
+    const calls: Promise<unknown>[] = [];
+    for (let call = 0; call < 75; call += 1) {
+      if (call === 30) secret.right = 'two';
+      calls.push(cache.get('api'), cache.get(`customer.c${call % 3}`));
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    expect((await Promise.allSettled(calls)).filter(({ status }) => status === 'rejected')).toEqual([]);
+    expect(new Set(server.arrived.map(({ form }) => form.get('client_secret')))).toEqual(
+      new Set(['one', 'two']),
+    );
+  });
+
+  it('closing ends a request that is under way', async () => {
+    let arrive = (): void => undefined;
+    const arrived = new Promise<void>((resolve) => (arrive = resolve));
+    const { endpoint } = await setUp({ answer: () => (arrive(), { fault: 'silent' }) });
+    const cache = cacheOf(endpoint);
+    const waiting = failure(cache.get('api'));
+    await arrived;
+    cache.close();
+    expect(await waiting).toMatchObject({ code: 'connection_closed' });
+  });
+});
+
+describe('a proxy before the endpoint that answers with a page', () => {
+  const HTML = { 'content-type': 'text/html' };
+  const denied: ServerAnswer = { status: 403, headers: HTML, body: '<h1>403 Forbidden</h1>' };
+  const missing: ServerAnswer = { status: 496, headers: HTML, body: '<h1>496</h1>' };
+  const named: ServerAnswer = { status: 400, headers: HTML, body: 'No required SSL certificate was sent' };
+
+  /** The identity of oauth.mtls; it has `next` in use once it was read again. */
+  const identityOf = (...fingerprints: string[]) => {
+    const validFrom = new Date();
+    const validTo = new Date(Date.now() + 86_400_000);
+    const certificates = fingerprints.map((fingerprint256) => {
+      return { subject: `CN=${fingerprint256}`, issuer: 'CN=issuer', fingerprint256, validFrom, validTo };
+    });
+    return {
+      get certificate() {
+        return certificates[0];
+      },
+      reloadAfterRefusal: async () => certificates.length > 1 && certificates.shift() !== undefined,
+    };
+  };
+
+  it.each([
+    ['496', missing],
+    ['400 that names the certificate', named],
+    ['403 that does not say why', denied],
+  ])('%s: the certificate is read again, and the request made again with another one', async (_, page) => {
+    const identity = identityOf('old', 'new');
+    const { server, request } = await setUp({
+      answer: ({ form }, number) => (number === 1 ? page : granted(form.get('scope'))),
+      identity,
+    });
+    expect(await request()).toMatchObject({ accessToken: 'token' });
+    expect(server.arrived).toHaveLength(2);
+  });
+
+  it.each([
+    ['496', missing],
+    ['400 that names the certificate', named],
+  ])('%s, and no other certificate: a credential fault that names it', async (_, page) => {
+    const { server, request } = await setUp({ answer: () => page, identity: identityOf('only') });
+    const error = await failure(request());
+    expect(error).toMatchObject({ code: 'certificate_refused', certificate: { fingerprint256: 'only' } });
+    expect(error.message).toMatch(/CN=only.*HTTP 4/);
+    expect(server.arrived).toHaveLength(1);
+  });
+
+  it('403 that does not say why: names both it may be, and is remembered for this certificate only', async () => {
+    let identity = identityOf('old');
+    let page: ServerAnswer | undefined = denied;
+    const { server, request } = await setUp({
+      answer: ({ form }) => page ?? granted(form.get('scope')),
+      identity: {
+        get certificate() {
+          return identity.certificate;
+        },
+        reloadAfterRefusal: async () => false,
+      },
+    });
+    const error = await failure(request());
+    expect(error).toMatchObject({ code: 'token_refused', status: 403 });
+    expect(error.message).toMatch(/tls\.certificate.*oauth\.clientSecret/);
+    expect(error.message).not.toContain('Forbidden');
+    expect((await failure(request())).message).toMatch(/remembered/);
+    expect(server.arrived).toHaveLength(1);
+    page = undefined;
+    identity = identityOf('new');
+    expect(await request()).toMatchObject({ accessToken: 'token' });
+  });
+
+  it('where no certificate is offered: says that one may be', async () => {
+    const { request } = await setUp({ answer: () => named });
+    const error = await failure(request());
+    expect(error).toMatchObject({ code: 'token_refused', status: 400 });
+    expect(error.message).toMatch(/asks for the client certificate: set oauth\.mtls \(SERVICE_OAUTH_MTLS\)/);
+  });
+});

@@ -1,0 +1,113 @@
+import { inspect } from 'node:util';
+import { describe, expect, it } from '@jest/globals';
+import { type TokenGrant } from '../../../../lib/auth/access-token.js';
+import { parseJson } from '../../../../lib/exchange/json.js';
+import { readTokenResponse } from '../../../../lib/auth/endpoint/token-response.js';
+import { ServiceTokenError } from '../../../../lib/errors/index.js';
+import { jwt } from '../fakes.js';
+
+const SCOPE = 'customer.c1';
+const whole = { access_token: 'abc', token_type: 'bearer', expires_in: 600, scope: SCOPE };
+
+function read(json: unknown, scope = SCOPE): TokenGrant {
+  return readTokenResponse(json, scope, 200);
+}
+
+describe('readTokenResponse accepts', () => {
+  it('the answer of the specification', () => {
+    expect(read(whole)).toEqual({ accessToken: 'abc', tokenType: 'bearer', scope: SCOPE, expiresIn: 600 });
+  });
+
+  it.each(['Bearer', 'BEARER', 'bearer'])('token_type %s', (token_type) => {
+    expect(read({ ...whole, token_type }).tokenType).toBe('bearer');
+  });
+
+  it.each([
+    ['600', 600],
+    [undefined, undefined],
+    [null, undefined],
+    [0, 0],
+    ['0', 0],
+    [2.9, 2],
+    [1e15, 2_147_483],
+    ['9'.repeat(400), 2_147_483],
+  ])('expires_in %j as %j', (expires_in, seconds) => {
+    expect(read({ ...whole, expires_in }).expiresIn).toBe(seconds);
+  });
+
+  it.each([undefined, null])('scope %j as the one asked for', (scope) => {
+    expect(read({ ...whole, scope }).scope).toBe(SCOPE);
+  });
+
+  it.each([
+    ['that says nothing', {}],
+    ['for this customer', { customer_id: 'c1', scope: SCOPE }],
+    ['with a list of scopes', { scope: [SCOPE] }],
+  ])('a JWT %s', (_name, payload) => {
+    expect(read({ ...whole, access_token: jwt(payload) }).scope).toBe(SCOPE);
+  });
+
+  it.each(['a.b.c', '..', 'bm90.anNvbg.x'])('%s, which only looks like a JWT', (access_token) => {
+    expect(read({ ...whole, access_token }).accessToken).toBe(access_token);
+  });
+});
+
+describe('readTokenResponse refuses', () => {
+  it.each([
+    ['HTML', parseJson('<html>SECRET</html>')],
+    ['truncated JSON', parseJson('{"access_token":"SECRET')],
+    ['null', null],
+    ['a list', []],
+    ['a text', 'SECRET'],
+    ['an empty object', {}],
+    ...[
+      undefined,
+      null,
+      '',
+      7,
+      {},
+      ['SECRET'],
+      'SE\r\nCRET',
+      'SE CRET',
+      'SÉCRET',
+      'SECRET\n',
+      'S'.repeat(16_385),
+    ].map((access_token): [string, unknown] => [
+      `access_token ${inspect(access_token).slice(0, 30)}`,
+      { ...whole, access_token },
+    ]),
+    ...[-1, '-1', NaN, 'NaN', '', '1e3', '6 0', {}, [], true, '2030-01-01T00:00:00Z'].map(
+      (expires_in): [string, unknown] => [`expires_in ${inspect(expires_in)}`, { ...whole, expires_in }],
+    ),
+    ...[undefined, null, '', 'mac', 'DPoP', 7].map((token_type): [string, unknown] => [
+      `token_type ${inspect(token_type)}`,
+      { ...whole, token_type },
+    ]),
+    ...['', 'api', `${SCOPE} api`, 'customer.c', 'customer.c12', [SCOPE], 7].map(
+      (scope): [string, unknown] => [`scope ${inspect(scope)}`, { ...whole, scope }],
+    ),
+    ['a JWT for another customer', { ...whole, access_token: jwt({ customer_id: 'c2' }) }],
+    ['a JWT of another scope', { ...whole, access_token: jwt({ scope: 'api' }) }],
+    ['a JWT of more scopes', { ...whole, access_token: jwt({ scope: [SCOPE, 'api'] }) }],
+  ])('%s', (_name, json) => {
+    const refusal = catchError(() => read(json));
+    expect(refusal).toBeInstanceOf(ServiceTokenError);
+    expect(refusal).toMatchObject({ code: 'invalid_token_response', status: 200, scope: SCOPE });
+    expect(inspect(refusal)).not.toMatch(/SECRET|CRET\b/);
+  });
+
+  it('a customer token where api was asked for', () => {
+    expect(() => read({ ...whole, scope: undefined, access_token: jwt({ scope: SCOPE }) }, 'api')).toThrow(
+      ServiceTokenError,
+    );
+  });
+});
+
+function catchError(run: () => unknown): unknown {
+  try {
+    run();
+  } catch (error) {
+    return error;
+  }
+  throw new Error('It did not throw');
+}

@@ -1,0 +1,84 @@
+import { describe, expect, it } from '@jest/globals';
+import { retryDelay, sleep, within } from '../../../lib/exchange/timing.js';
+import { FakeClock, settle } from '../../helpers/fake-clock.js';
+
+it('a retry waits anything from nothing to 100 ms * 2^n, at most 20 s', () => {
+  expect([0, 1, 2, 20].map((retry) => retryDelay(retry, 1))).toEqual([100, 200, 400, 20_000]);
+  expect(retryDelay(5, 0)).toBe(0);
+});
+
+describe('sleep', () => {
+  it('takes its time, and leaves no timer and no listener', async () => {
+    const clock = new FakeClock();
+    const controller = new AbortController();
+    let woke = false;
+    void sleep(clock, 100, undefined, controller.signal).then(() => (woke = true));
+    await clock.advance(99);
+    expect(woke).toBe(false);
+    await clock.advance(1);
+    expect(woke).toBe(true);
+    controller.abort(new Error('too late to matter'));
+    expect(clock.timers).toBe(0);
+  });
+
+  it.each(['before', 'meanwhile'])('rejects with the reason of a signal that is aborted %s', async (when) => {
+    const clock = new FakeClock();
+    const [first, second] = [new AbortController(), new AbortController()];
+    const reason = new Error('enough');
+    if (when === 'before') second.abort(reason);
+    const sleeping = sleep(clock, 100, first.signal, second.signal);
+    second.abort(reason);
+    first.abort(new Error('later'));
+    await expect(sleeping).rejects.toBe(reason);
+    expect(clock.timers).toBe(0);
+  });
+});
+
+describe('within', () => {
+  const expired = () => new Error('too late');
+
+  it('hands on what the work brings, and leaves no timer', async () => {
+    const clock = new FakeClock();
+    const limit = { clock, timeoutMs: 10, expired };
+    await expect(within(limit, async () => 'value')).resolves.toBe('value');
+    await expect(within(limit, () => Promise.reject(new Error('its own')))).rejects.toThrow('its own');
+    const throws = () => {
+      throw new Error('at once');
+    };
+    await expect(within(limit, throws)).rejects.toThrow('at once');
+    expect(clock.timers).toBe(0);
+  });
+
+  it('rejects at the deadline, and aborts the work', async () => {
+    const clock = new FakeClock();
+    let stop: AbortSignal | undefined;
+    const waiting = within({ clock, timeoutMs: 10, expired }, (signal) => {
+      stop = signal;
+      return new Promise(() => undefined);
+    });
+    const rejected = expect(waiting).rejects.toThrow('too late');
+    await clock.advance(9);
+    expect(stop?.aborted).toBe(false);
+    await clock.advance(1);
+    await rejected;
+    expect(stop?.reason).toEqual(new Error('too late'));
+  });
+
+  it('rejects when its signal is aborted, and begins nothing where it was before', async () => {
+    const clock = new FakeClock();
+    const controller = new AbortController();
+    const reason = new Error('enough');
+    let begun = 0;
+    const work = () => {
+      begun += 1;
+      return new Promise(() => undefined);
+    };
+    const limit = { clock, timeoutMs: 10, expired, signal: controller.signal };
+    const rejected = expect(within(limit, work)).rejects.toBe(reason);
+    await settle();
+    controller.abort(reason);
+    await rejected;
+    await expect(within(limit, work)).rejects.toBe(reason);
+    expect([begun, clock.timers]).toEqual([1, 0]);
+  });
+});
