@@ -23,8 +23,7 @@ export {
   type TlsIdentityPems,
   type TlsIdentitySource,
 } from './config/tls.options.js';
-export { type ServiceTokenCacheOptions } from './config/token-cache.options.js';
-export { type TokenStore } from './config/token-store.js';
+export { type ServiceTokenCacheOptions, type TokenStore } from './config/token-cache.options.js';
 export { type ServiceUrls } from './config/urls.options.js';
 export {
   type ApiErrorBody,

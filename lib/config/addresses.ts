@@ -1,5 +1,5 @@
+import { isIPv4 } from 'node:net';
 import { type ConfigurationFault } from '../errors/index.js';
-import { addressFault, normalizeAddress, reservedHost } from './address.js';
 import { type Mode } from './requirements.js';
 import { type Addresses } from './resolved-options.js';
 import { type ServiceUrls } from './urls.options.js';
@@ -11,35 +11,45 @@ export interface ChosenAddresses {
   warnings: ConfigurationFault[];
 }
 
-/** Which of the six addresses a mode uses: design "Options", specification 5.2.6 and 9.2. */
+const RESERVED =
+  'is a name for examples and tests (RFC 2606, RFC 6761). Outside of a test, put the real address here.';
+
+/** What is wrong with an address of the service, if anything. Never quotes it: it may hold a password. */
+export function addressFault(value: unknown): string | undefined {
+  const url = parseUrl(value);
+  if (!url) return 'is not an absolute URL; write it as https://host or https://host/path';
+  if (url.protocol !== 'https:' && url.protocol !== 'http:') return 'must begin with https://';
+  if (url.protocol === 'http:' && !isLoopback(url.hostname)) {
+    return 'must begin with https://; http:// is for loopback addresses only, because it does not protect tokens';
+  }
+  if (url.username || url.password) return 'must not hold a user name or password';
+  if (/[?#]/.test(value as string)) return 'must have no query and no fragment';
+  return undefined;
+}
+
+/** Chooses the addresses that a mode uses: specification 5.2.6 and 9.2. */
 export function chooseAddresses(mode: Mode, urls: ServiceUrls): ChosenAddresses {
   const apiKey = apiAddress(mode, urls);
   const tokenKey = mode.wantsOAuth ? tokenAddress(mode) : undefined;
   const needed = [apiKey, tokenKey].filter((key) => key !== undefined);
   const faults = needed
     .filter((key) => !urls[key])
-    .map((key) => ({ option: `urls.${key}`, message: missing(key, mode) }));
+    .map((key) => ({ option: `urls.${key}`, message: missing(mode, key === tokenKey) }));
   const warnings = needed.flatMap((key) => {
     const host = reservedHost(urls[key]);
     return host ? [{ option: `urls.${key}`, message: `${host} ${RESERVED}` }] : [];
   });
-  const base = apiKey && usable(urls[apiKey]);
+  const base = apiKey && normalized(urls[apiKey]);
   if (base === undefined || faults.length > 0) return { faults, warnings };
-  const token = tokenKey && usable(urls[tokenKey]);
-  return {
-    faults,
-    warnings,
-    addresses: {
-      baseUrl: base,
-      origins: ownOrigins(mode, urls),
-      tokenUrl: token && `${token}/oauth2/token`,
-      deprecated: apiKey === 'oauthBaseUrl',
-    },
+  const token = tokenKey && normalized(urls[tokenKey]);
+  const addresses = {
+    baseUrl: base,
+    origins: ownOrigins(mode, urls),
+    tokenUrl: token && `${token}/oauth2/token`,
+    deprecated: apiKey === 'oauthBaseUrl',
   };
+  return { faults, warnings, addresses };
 }
-
-const RESERVED =
-  'is a name for examples and tests (RFC 2606, RFC 6761): outside of a test, put the real address there.';
 
 function apiAddress(
   { environment, authentication, hasCertificate }: Mode,
@@ -57,23 +67,42 @@ function tokenAddress({ environment }: Mode): keyof ServiceUrls | undefined {
   return environment && (environment === 'production' ? 'authUrl' : 'sandboxAuthUrl');
 }
 
-/** The API's addresses in this environment: a credential of one environment never goes to the other. */
+/** The API's addresses in this environment only: no credential of one environment is sent to the other. */
 function ownOrigins({ environment }: Mode, urls: ServiceUrls): ReadonlySet<string> {
   const own =
     environment === 'production' ? [urls.baseUrl, urls.oauthBaseUrl] : [urls.sandboxUrl, urls.sandboxMtlsUrl];
   return new Set(
-    own.flatMap((address) => (usable(address) === undefined ? [] : [new URL(address as string).origin])),
+    own
+      .map(normalized)
+      .filter((address) => address !== undefined)
+      .map((address) => new URL(address).origin),
   );
 }
 
-function usable(address: unknown): string | undefined {
-  return typeof address === 'string' && addressFault(address) === undefined
-    ? normalizeAddress(address)
-    : undefined;
+function missing({ environment, authentication }: Mode, isTokenAddress: boolean): string {
+  const use = isTokenAddress ? 'OAuth tokens come from there' : 'calls go there';
+  const mode = `environment '${environment}'${authentication ? ` and authentication '${authentication}'` : ''}`;
+  return `is missing: with ${mode}, ${use}.`;
 }
 
-function missing(key: keyof ServiceUrls, { environment, authentication }: Mode): string {
-  const use =
-    key === 'authUrl' || key === 'sandboxAuthUrl' ? 'OAuth tokens are asked for there' : 'calls go there';
-  return `is missing: with environment '${environment}'${authentication ? ` and authentication '${authentication}'` : ''} ${use}.`;
+/** The address without slashes at its end, as paths are appended to it; undefined for an unusable one. */
+function normalized(address: unknown): string | undefined {
+  if (addressFault(address) !== undefined) return undefined;
+  const url = new URL(address as string);
+  return url.origin + url.pathname.replace(/\/+$/, '');
+}
+
+/** The host of an address where it is one of the names that never lead to a service. */
+function reservedHost(address: unknown): string | undefined {
+  const host = parseUrl(address)?.hostname;
+  return host && /(^|\.)(example(\.(com|net|org))?|invalid|test)$/.test(host) ? host : undefined;
+}
+
+function parseUrl(value: unknown): URL | undefined {
+  return typeof value === 'string' && URL.canParse(value) ? new URL(value) : undefined;
+}
+
+function isLoopback(hostname: string): boolean {
+  if (hostname === 'localhost' || hostname.endsWith('.localhost') || hostname === '[::1]') return true;
+  return isIPv4(hostname) && hostname.startsWith('127.');
 }

@@ -1,31 +1,31 @@
 import { sectionsOf } from './option.js';
 import { ServiceModuleOptions } from './options.js';
 
-/** Key by key, the first that is set wins: `undefined` and `null` count as not set. A `tls` function stands alone. */
+/**
+ * Key by key, the first value wins; `undefined` and `null` count as not set. A `tls` function is not merged with
+ * anything. The result and its sections are copies.
+ */
 export function mergeOptions(...sources: readonly (object | undefined)[]): ServiceModuleOptions {
   const sections = sectionsOf(ServiceModuleOptions);
-  const merged: Record<string, unknown> = {};
+  const merged = new Map<string, unknown>();
   for (const source of sources) {
-    for (const [key, value] of Object.entries(source ?? {}) as [string, unknown][]) {
-      merged[key] = Object.hasOwn(sections, key)
-        ? mergeSection(merged[key], value)
-        : (merged[key] ?? value ?? undefined);
+    for (const [key, value] of setEntries(source ?? {})) {
+      const first = merged.get(key);
+      merged.set(key, Object.hasOwn(sections, key) ? mergeSection(first, value) : (first ?? value));
     }
   }
-  return merged;
+  return Object.fromEntries(merged);
 }
 
 function mergeSection(first: unknown, second: unknown): unknown {
-  if (first === undefined || first === null)
-    return isPlain(second) ? mergePlain({}, second) : (second ?? undefined);
-  return isPlain(first) && isPlain(second) ? mergePlain(first, second) : first;
+  if (!isObject(second) || !isObject(first ?? {})) return first ?? second;
+  return Object.fromEntries([...setEntries(second), ...setEntries(first ?? {})]);
 }
 
-function mergePlain(first: object, second: object): object {
-  const set = [...Object.entries(second), ...Object.entries(first)];
-  return Object.fromEntries(set.filter(([, value]) => value !== undefined && value !== null));
+function setEntries(source: object): [string, unknown][] {
+  return Object.entries(source).filter(([, value]) => value !== undefined && value !== null);
 }
 
-function isPlain(value: unknown): value is object {
+function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null;
 }

@@ -1,4 +1,6 @@
-/** Two letters too many, missing, wrong or swapped are a misspelling; more is another word. */
+import { variablePrefix, variablesOf, VARIABLE_SUFFIXES } from './variables.js';
+
+/** A word with more letters changed than these is another word, not a misspelling. */
 const MOST_EDITS = 2;
 
 /** The candidate that the word is a misspelling of. */
@@ -12,7 +14,36 @@ export function nearest(word: string, candidates: Iterable<string>): string | un
   return best?.candidate;
 }
 
-/** The distance of Damerau and Levenshtein (optimal string alignment). */
+/**
+ * Variables that are set and that nothing reads, but whose name is nearly that of one that this module reads; with that
+ * one. Variables of a module with another name are left out.
+ */
+export function misspeltVariables(variables: readonly string[], name?: string): Map<string, string> {
+  const prefix = variablePrefix(name);
+  const known = new Set(variablesOf(name));
+  const unknown = variables.filter((variable) => variable.startsWith(prefix) && !known.has(variable));
+  // Two variables that share a first word before names of ours belong to a module with that name.
+  const words = unknown.flatMap((variable) => possibleNames(variable.slice(prefix.length)));
+  const names = new Set(words.filter((word, index) => words.indexOf(word) !== index));
+  const found = new Map<string, string>();
+  for (const variable of unknown) {
+    const meant = nearest(variable, known);
+    const isOfAnotherModule = possibleNames(variable.slice(prefix.length)).some(
+      (word) => names.has(word) || `${prefix}${word}_${meant?.slice(prefix.length)}` === variable,
+    );
+    if (meant !== undefined && !isOfAnotherModule) found.set(variable, meant);
+  }
+  return found;
+}
+
+/** What could be the name of a module before a variable of ours: `KSA` of `KSA_APP_TOKEN`. */
+function possibleNames(text: string): string[] {
+  return VARIABLE_SUFFIXES.filter((suffix) => text.endsWith(`_${suffix}`)).map((suffix) =>
+    text.slice(0, -suffix.length - 1),
+  );
+}
+
+/** The Damerau-Levenshtein distance (optimal string alignment). */
 function editsBetween(a: string, b: string): number {
   const rows = [Array.from({ length: b.length + 1 }, (_, column) => column)];
   for (let i = 1; i <= a.length; i++) {

@@ -6,8 +6,7 @@ import { Option, optionsOf, Section, type OptionEntry } from './option.js';
 import { Flag, IsHeaderName, IsSource, IsTokenStore, OneOf } from './rules.js';
 import { type SecretValue } from './secret.js';
 import { ServiceTlsOptions, type TlsIdentitySource } from './tls.options.js';
-import { ServiceTokenCacheOptions } from './token-cache.options.js';
-import { type TokenStore } from './token-store.js';
+import { ServiceTokenCacheOptions, type TokenStore } from './token-cache.options.js';
 import { ServiceUrls } from './urls.options.js';
 
 /** `production` or `sandbox`. */

@@ -1,7 +1,8 @@
-import { type ConfigurationFault } from '../errors/index.js';
+import { describeLocation, type ConfigurationFault, type OptionLocation } from '../errors/index.js';
 import { chooseAddresses } from './addresses.js';
+import { mergeOptions } from './merge-options.js';
 import { optionsOf, withDefaults } from './option.js';
-import { ServiceModuleOptions, valueOf } from './options.js';
+import { OPTIONS, ServiceModuleOptions, valueOf } from './options.js';
 import { isPlaceholder } from './placeholder.js';
 import { readSecret, whyUnreadable } from './read-file.js';
 import { missingRequirements, modeOf } from './requirements.js';
@@ -19,7 +20,8 @@ import { variableOf } from './variables.js';
 
 const PRINTABLE_ASCII = /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/;
 const UNSENDABLE =
-  'cannot be sent in a header: it has a line break, another control character, or is not ASCII.';
+  'cannot be sent in a header: it begins or ends with a space, has a line break or another control character, or is ' +
+  'not ASCII.';
 
 export interface Resolution {
   /** Absent where there are faults. */
@@ -33,51 +35,53 @@ export interface Resolution {
 
 /** Merged options -> what the module works with: defaults set, secrets read and wrapped, every fault collected. */
 export async function resolveOptions(merged: ServiceModuleOptions, name?: string): Promise<Resolution> {
+  const location = (option: string): OptionLocation => ({
+    option,
+    variable: variableOf(option, name, valueOf(merged, option)),
+  });
+  const located = (fault: ConfigurationFault): ConfigurationFault => ({
+    ...fault,
+    ...location(fault.option),
+  });
   const { faults: malformed, broken } = validateOptions(merged);
   const { mode, faults: contradictions } = modeOf(merged, broken);
   const chosen = chooseAddresses(mode, merged.urls ?? {});
-  const missing = [...missingRequirements(merged, mode), ...chosen.faults];
+  // A malformed value is reported once, for its form, and not as missing too.
+  const missing = [...missingRequirements(merged, mode), ...chosen.faults].filter(
+    ({ option }) => !broken.has(option) && !broken.has(option.split('.')[0]),
+  );
   const options = withDefaults(ServiceModuleOptions, without(merged, broken));
   const appToken = await checkedSecret(options.appToken, 'appToken');
   const clientSecret = await checkedSecret(options.oauth?.clientSecret, 'oauth.clientSecret');
-  const tls = tlsSettings(options, name);
-  const located = (fault: ConfigurationFault): ConfigurationFault => ({
-    ...fault,
-    variable: variableOf(fault.option, name, valueOf(merged, fault.option)),
-  });
-  const faults = [
-    ...malformed,
-    ...contradictions,
-    // A malformed value is reported once, for its form, and not as missing too.
-    ...missing.filter(({ option }) => !broken.has(option) && !broken.has(option.split('.')[0])),
-    ...appToken.faults,
-    ...clientSecret.faults,
-  ].map(located);
+  const tls = tlsSettings(options, location);
+  const found = [...malformed, ...contradictions, ...missing, ...appToken.faults, ...clientSecret.faults];
+  const faults = found.map(located);
   const warnings = chosen.warnings.map(located);
   if (faults.length > 0 || !chosen.addresses) return { tls, faults, warnings };
   const { urls: _, ...rest } = options;
+  const described = new Map(OPTIONS.map(({ option }) => [option, describeLocation(location(option))]));
   const resolved = {
     ...rest,
     name,
+    describe: (option) => described.get(option) ?? option,
     authentication: mode.authentication,
     addresses: chosen.addresses,
     appToken: appToken.secret,
     oauth: mode.wantsOAuth ? oauthSettings(options) : undefined,
     tls,
     http: httpSettings(options),
-  };
-  return { tls, faults, warnings, options: resolved as ResolvedOptions };
+  } as ResolvedOptions;
+  return { tls, faults, warnings, options: resolved };
 }
 
 function without(options: ServiceModuleOptions, broken: ReadonlySet<string>): ServiceModuleOptions {
-  const entries = Object.entries(options).flatMap(([key, value]: [string, unknown]): [string, unknown][] => {
-    if (broken.has(key)) return [];
-    if (typeof value !== 'object' || value === null || key === 'tokenStore') return [[key, value]];
-    return [
-      [key, Object.fromEntries(Object.entries(value).filter(([inner]) => !broken.has(`${key}.${inner}`)))],
-    ];
-  });
-  return Object.fromEntries(entries);
+  const kept = mergeOptions(options) as Record<string, Record<string, unknown>>;
+  for (const option of broken) {
+    const [section, key] = option.split('.');
+    if (key === undefined) delete kept[section];
+    else delete kept[section]?.[key];
+  }
+  return kept;
 }
 
 /** Reads a secret at start-up: a file that cannot be read, is empty or holds a placeholder is a fault. */
@@ -109,27 +113,24 @@ function oauthSettings({ oauth }: ServiceModuleOptions): OAuthSettings {
   return { ...oauth, clientSecret, clientSecretCanChange: fixed === undefined } as OAuthSettings;
 }
 
-function tlsSettings({ tls }: ServiceModuleOptions, name?: string): TlsSettings {
+function tlsSettings(
+  { tls }: ServiceModuleOptions,
+  location: (option: string) => OptionLocation,
+): TlsSettings {
   if (typeof tls === 'function') return { source: tls, reload: true };
   const source: TlsInputs = {};
   for (const { option: key } of optionsOf(TlsIdentityPems) as { option: keyof TlsIdentityPems }[]) {
     const value = tls?.[key];
     if (value === undefined) continue;
-    const option = `tls.${key}`;
-    source[key] = {
-      option,
-      variable: variableOf(option, name),
-      value: typeof value === 'string' ? new Secret(value) : value,
-    };
+    source[key] = { ...location(`tls.${key}`), value: typeof value === 'string' ? new Secret(value) : value };
   }
   return { source, reload: tls?.reload ?? true };
 }
 
 function httpSettings({ http }: ServiceModuleOptions): HttpSettings {
-  const proxy = http?.proxy === undefined ? undefined : new Secret(http.proxy);
   return {
     ...http,
-    proxy,
+    proxy: http?.proxy === undefined ? undefined : new Secret(http.proxy),
     correlationIdHeader: http?.correlationIdHeader?.toLowerCase(),
   } as HttpSettings;
 }

@@ -1,17 +1,11 @@
+import { type OptionLocation } from '../errors/index.js';
 import { type ServiceHttpOptions } from './http.options.js';
 import { type ServiceLinkSdkOptions } from './link-sdk.options.js';
 import { type ServiceOAuthOptions } from './oauth.options.js';
 import { type ServiceAuthentication, type ServiceModuleOptions } from './options.js';
 import { type PemValue, type Secret, type SecretValue } from './secret.js';
 import { type TlsIdentitySource } from './tls.options.js';
-import { type ServiceTokenCacheOptions } from './token-cache.options.js';
-import { type TokenStore } from './token-store.js';
-
-/** Where a value came from, for messages that say where to mend it. */
-export interface OptionLocation {
-  option: string;
-  variable?: string;
-}
+import { type ServiceTokenCacheOptions, type TokenStore } from './token-cache.options.js';
 
 /** These options after their defaults: each has a value. */
 type Filled<T, Key extends keyof T = keyof T> = { [K in Key]-?: NonNullable<T[K]> };
@@ -23,6 +17,8 @@ export interface ResolvedOptions extends Filled<
 > {
   /** The module's name, `undefined` for the unnamed one. */
   name?: string;
+  /** How messages name an option, with the variable that sets it: `oauth.clientSecret (SERVICE_CLIENT_SECRET_FILE)`. */
+  describe: (option: string) => string;
   authentication: ServiceAuthentication;
   addresses: Addresses;
   appToken?: Secret;

@@ -5,29 +5,54 @@ import { withDefaults, type OptionKind } from './option.js';
 import { OPTIONS, ServiceModuleOptions, valueOf } from './options.js';
 import { isPlaceholder } from './placeholder.js';
 
-const QUOTED: readonly OptionKind[] = ['choice', 'boolean', 'integer', 'names', 'address'];
-/** An address with anything else in it may hold a password or a token. */
+const QUOTED: readonly (OptionKind | undefined)[] = ['choice', 'boolean', 'integer', 'names', 'address'];
+/** An address with other characters may hold a password or a token. */
 const PLAIN_ADDRESS = /^[\w.:/[\]…-]+$/;
+const DANGEROUS_KEYS = ['__proto__', 'constructor', 'prototype'];
+
+export const FILL_IN = 'put the real value in its place.';
 
 export interface Validation {
   faults: ConfigurationFault[];
-  /** Options (or sections) that were meant and are not usable: nothing else is said of them. */
+  /** Options (or sections) that are set and not usable: no other fault of them is reported. */
   broken: ReadonlySet<string>;
 }
 
-/** What is wrong with the options one by one, unknown names among them. */
+interface BrokenOption {
+  option: string;
+  message: string;
+  /** The same option, or the one that a misspelt name means. */
+  meant?: string;
+}
+
+/** What is wrong with each option by itself, and names that are no option. */
 export function validateOptions(options: ServiceModuleOptions): Validation {
   const dangerous = dangerousKeys(options);
   if (dangerous.length > 0) return { faults: dangerous, broken: new Set() };
-  const broken = new Set<string>();
-  const faults: ConfigurationFault[] = [];
-  for (const { option, kind } of OPTIONS) {
+  const placeholders = withPlaceholder(options);
+  const others = againstRules(options).filter(
+    ({ option }) => !placeholders.some((reported) => reported.option === option),
+  );
+  const found = [...placeholders, ...others];
+  return {
+    faults: found.map(({ option, message }) => ({ option, message })),
+    broken: new Set(found.map(({ meant }) => meant).filter((option) => option !== undefined)),
+  };
+}
+
+function withPlaceholder(options: ServiceModuleOptions): BrokenOption[] {
+  return OPTIONS.filter(({ option }) => {
     const value = valueOf(options, option);
-    // A passphrase may well be 'changeme': the key itself proves it.
-    if (typeof value !== 'string' || option === 'tls.passphrase' || !isPlaceholder(value)) continue;
-    broken.add(option);
-    faults.push({ option, message: `still holds a placeholder${quote(options, option, kind)}; ${FILL_IN}` });
-  }
+    // A passphrase may well be 'changeme': only the key shows whether it is right.
+    return typeof value === 'string' && option !== 'tls.passphrase' && isPlaceholder(value);
+  }).map(({ option }) => ({
+    option,
+    meant: option,
+    message: `still holds a placeholder${quote(options, option)}; ${FILL_IN}`,
+  }));
+}
+
+function againstRules(options: ServiceModuleOptions): BrokenOption[] {
   const errors = validateSync(withDefaults(ServiceModuleOptions, options), {
     whitelist: true,
     forbidNonWhitelisted: true,
@@ -35,43 +60,35 @@ export function validateOptions(options: ServiceModuleOptions): Validation {
     // A message must never quote a secret, and an error must not carry one.
     validationError: { target: false, value: false },
   });
-  for (const { option, rule, message } of errors.flatMap((error) => constraintsOf(error))) {
-    if (broken.has(option)) continue;
-    const kind = OPTIONS.find((entry) => entry.option === option)?.kind;
-    const meant = rule === 'whitelistValidation' ? nearestOption(option) : option;
-    if (meant) broken.add(meant);
-    faults.push({
-      option,
-      message:
-        rule === 'whitelistValidation' ? unknown(meant) : message + quote(options, option, kind, '; it is'),
-    });
-  }
-  return { faults, broken };
+  return errors
+    .flatMap((error) => constraintsOf(error))
+    .map(({ option, rule, message }) =>
+      rule === 'whitelistValidation'
+        ? unknownOption(option)
+        : { option, meant: option, message: message + quote(options, option, '; it is') },
+    );
 }
 
-export const FILL_IN = 'put the real value in its place.';
+function unknownOption(option: string): BrokenOption {
+  const known = OPTIONS.flatMap((entry) => [entry.option, entry.option.split('.')[0]]);
+  const meant = nearest(option, known);
+  const hint = meant ? `a misspelling of ${meant}?` : 'check its spelling.';
+  return { option, meant, message: `is not an option of ServiceModule; ${hint}` };
+}
 
 /** The value as a message may show it: short, on one line, and only where it is no secret. */
-function quote(options: ServiceModuleOptions, option: string, kind?: OptionKind, before = ''): string {
+function quote(options: ServiceModuleOptions, option: string, before = ''): string {
+  const kind = OPTIONS.find((entry) => entry.option === option)?.kind;
+  if (!QUOTED.includes(kind)) return '';
   const found = valueOf(options, option);
   const value = Array.isArray(found) ? found.join(', ') : found;
-  if (!kind || !QUOTED.includes(kind)) return '';
   if (typeof value === 'number' || typeof value === 'boolean') return `${before} ${value}`;
   if (typeof value !== 'string' || (kind === 'address' && !PLAIN_ADDRESS.test(value))) return '';
   const secrets = OPTIONS.filter((entry) => !QUOTED.includes(entry.kind))
     .map((entry) => valueOf(options, entry.option))
-    .filter((secret) => typeof secret === 'string' && secret.trim() !== '')
-    .map((secret) => (secret as string).trim());
+    .filter((secret) => typeof secret === 'string')
+    .map((secret) => secret.trim());
   return `${before} '${cleanText(value, secrets, 60)}'`;
-}
-
-function nearestOption(option: string): string | undefined {
-  const known = OPTIONS.flatMap((entry) => [entry.option, entry.option.split('.')[0]]);
-  return nearest(option, known);
-}
-
-function unknown(meant?: string): string {
-  return `is not an option of ServiceModule; ${meant ? `a misspelling of ${meant}?` : 'look for a misspelling'}`;
 }
 
 function constraintsOf(
@@ -85,12 +102,8 @@ function constraintsOf(
 
 /** Names that would change what the rules are checked on. */
 function dangerousKeys(options: object): ConfigurationFault[] {
-  const sections: unknown[] = Object.values(options);
-  return [options, ...sections].flatMap((section) =>
-    typeof section === 'object' && section !== null
-      ? ['__proto__', 'constructor', 'prototype']
-          .filter((key) => Object.hasOwn(section, key))
-          .map((key) => ({ option: key, message: 'is not an option of ServiceModule' }))
-      : [],
-  );
+  return [options, ...(Object.values(options) as unknown[])]
+    .filter((section) => typeof section === 'object' && section !== null)
+    .flatMap((section) => DANGEROUS_KEYS.filter((key) => Object.hasOwn(section, key)))
+    .map((option) => ({ option, message: 'is not an option of ServiceModule' }));
 }

@@ -1,9 +1,9 @@
 import { type ConfigurationFault } from '../errors/index.js';
-import { nearest } from './misspelling.js';
 import { type OptionKind } from './option.js';
 import { OPTIONS, type ServiceModuleOptions } from './options.js';
 
-const SUFFIXES = OPTIONS.flatMap(({ suffix, kind }) =>
+/** What the names of all variables end in; those of secrets also with `_FILE`. */
+export const VARIABLE_SUFFIXES: readonly string[] = OPTIONS.flatMap(({ suffix, kind }) =>
   suffix === undefined ? [] : kind === 'secret' ? [suffix, `${suffix}_FILE`] : [suffix],
 );
 
@@ -17,7 +17,7 @@ export function variablePrefix(name?: string): string {
   return name === undefined ? 'SERVICE_' : `SERVICE_${name.replace(/[^A-Za-z0-9]/g, '_').toUpperCase()}_`;
 }
 
-/** The variable that sets an option (`oauth.clientId` -> `SERVICE_CLIENT_ID`), if one does; for a file, its `_FILE`. */
+/** The variable that sets an option: `oauth.clientId` -> `SERVICE_CLIENT_ID`. Where the value is a file, its `_FILE`. */
 export function variableOf(option: string, name?: string, value?: unknown): string | undefined {
   const found = OPTIONS.find((entry) => entry.option === option);
   if (!found?.suffix) return undefined;
@@ -26,11 +26,11 @@ export function variableOf(option: string, name?: string, value?: unknown): stri
 }
 
 /** Every variable that the module of this name reads. */
-function variablesOf(name?: string): string[] {
-  return SUFFIXES.map((suffix) => variablePrefix(name) + suffix);
+export function variablesOf(name?: string): string[] {
+  return VARIABLE_SUFFIXES.map((suffix) => variablePrefix(name) + suffix);
 }
 
-/** A variable that two modules of these names would both read, each for an option of its own. */
+/** A variable that two modules of these names would both read, each for another option. */
 export function sharedVariable(name: string | undefined, other: string | undefined): string | undefined {
   const read = new Set(variablesOf(other));
   return variablesOf(name).find((variable) => read.has(variable));
@@ -38,40 +38,11 @@ export function sharedVariable(name: string | undefined, other: string | undefin
 
 /** Why a module cannot have this name; undefined where it can. */
 export function nameFault(name: string): string | undefined {
-  if (!/[A-Za-z0-9]/.test(name)) return 'needs a letter or a digit: its variables are named after it.';
+  if (!/[A-Za-z0-9]/.test(name)) return 'needs a letter or a digit, because its variables begin with it.';
   const shared = sharedVariable(name, undefined);
   return (
     shared &&
-    `is '${name}', and ${shared} would mean one thing with it and another without: choose another name.`
-  );
-}
-
-/**
- * Variables that are set and that nothing reads, but whose name is nearly that of one that this module reads; with that
- * one. What belongs to a module of another name is none of them.
- */
-export function misspeltVariables(variables: readonly string[], name?: string): Map<string, string> {
-  const prefix = variablePrefix(name);
-  const known = new Set(variablesOf(name));
-  const unknown = variables.filter((variable) => variable.startsWith(prefix) && !known.has(variable));
-  // Two variables that begin with the same word and go on as ours do are those of a module with that name.
-  const words = unknown.flatMap((variable) => moduleWords(variable.slice(prefix.length)));
-  const modules = new Set(words.filter((word, index) => words.indexOf(word) !== index));
-  return new Map(
-    unknown.flatMap((variable): [string, string][] => {
-      const meant = nearest(variable, known);
-      const foreign = moduleWords(variable.slice(prefix.length)).some(
-        (word) => modules.has(word) || `${prefix}${word}_${meant?.slice(prefix.length)}` === variable,
-      );
-      return meant === undefined || foreign ? [] : [[variable, meant]];
-    }),
-  );
-}
-
-/** What could be a module's name in front of a variable of ours: `KSA` of `KSA_APP_TOKEN`. */
-function moduleWords(text: string): string[] {
-  return SUFFIXES.filter((suffix) => text.endsWith(`_${suffix}`)).map((suffix) =>
-    text.slice(0, -suffix.length - 1),
+    `cannot be '${name}': ${shared} is also a variable of the module without a name. Choose another name.`
   );
 }
 
@@ -91,11 +62,8 @@ export function readVariables(
     const value = parseValue(read(variable), kind);
     const file = kind === 'secret' ? parseValue(read(`${variable}_FILE`), 'text') : undefined;
     if (value !== undefined && file !== undefined) {
-      faults.push({
-        option,
-        variable,
-        message: `${variable} and ${variable}_FILE are both set; keep one of them.`,
-      });
+      const message = `${variable} and ${variable}_FILE are both set; keep one of them.`;
+      faults.push({ option, variable, message });
     }
     if (value !== undefined || file !== undefined) {
       setPath(options, option, file === undefined ? value : { file });

@@ -1,16 +1,20 @@
 import { ServiceError } from './service.error.js';
 
-/** One thing wrong with the configuration, and where to mend it. */
-export interface ConfigurationFault {
+/** Where an option is set. */
+export interface OptionLocation {
   /** The option's path, as in `ServiceModuleOptions`: `oauth.clientId`. */
   option: string;
   /** The environment variable that sets the same: `SERVICE_CLIENT_ID`; absent where an option has none. */
   variable?: string;
+}
+
+/** One fault of the configuration, and where to correct it. */
+export interface ConfigurationFault extends OptionLocation {
   /** What is wrong and what to do. Never holds a secret's value. */
   message: string;
 }
 
-/** Thrown at start-up, with every fault there is at once. Code: `invalid_configuration`. */
+/** Thrown at start-up, with all faults at once. Code: `invalid_configuration`. */
 export class ServiceConfigurationError extends ServiceError {
   readonly code: string = 'invalid_configuration';
   readonly faults: readonly ConfigurationFault[];
@@ -19,11 +23,17 @@ export class ServiceConfigurationError extends ServiceError {
     faults: readonly ConfigurationFault[],
     heading = 'The configuration of ServiceModule is not usable',
   ) {
-    super([`${heading}:`, ...faults.map(describeFault)].join('\n'));
+    super([`${heading}:`, ...faults.map((fault) => `  - ${describeFault(fault)}`)].join('\n'));
     this.faults = faults.map(({ option, variable, message }) => ({ option, variable, message }));
   }
 }
 
-function describeFault({ option, variable, message }: ConfigurationFault): string {
-  return `  - ${option}${variable ? ` (${variable})` : ''}: ${message}`;
+/** "oauth.clientId (SERVICE_CLIENT_ID)": how a message names an option. */
+export function describeLocation({ option, variable }: OptionLocation): string {
+  return variable ? `${option} (${variable})` : option;
+}
+
+/** "oauth.clientId (SERVICE_CLIENT_ID): is missing ..." */
+export function describeFault(fault: ConfigurationFault): string {
+  return `${describeLocation(fault)}: ${fault.message}`;
 }

@@ -1,6 +1,12 @@
 export { cleanText } from './clean-text.js';
 export { ServiceError } from './service.error.js';
-export { ServiceConfigurationError, type ConfigurationFault } from './configuration.error.js';
+export {
+  describeFault,
+  describeLocation,
+  ServiceConfigurationError,
+  type ConfigurationFault,
+  type OptionLocation,
+} from './configuration.error.js';
 export { ServiceCertificateError, type CertificateSummary } from './certificate.error.js';
 export { ServiceTokenError, type TokenErrorCode, type TokenErrorDetails } from './token.error.js';
 export { ServiceApiError, type ApiErrorBody, type ApiErrorDetails } from './api.error.js';

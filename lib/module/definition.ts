@@ -1,9 +1,13 @@
 import { ConfigurableModuleBuilder, type Provider, type Type } from '@nestjs/common';
+import { ServiceAuthService } from '../auth/index.js';
+import { BanksService } from '../banks/banks.service.js';
 import { type ServiceModuleOptions } from '../config/options.js';
+import { CustomersService } from '../customers/customers.service.js';
+import { ServiceHttpService } from '../http/service-http.service.js';
+import { LinkSdkService } from '../link-sdk/link-sdk.service.js';
+import { getServiceToken, privateToken } from '../service-token.js';
 import { hideOptions, hideValue } from './given-options.js';
 import { MODULE_NAME, type ModuleName } from './module-names.js';
-import { publicProviders } from './public-providers.js';
-import { getServiceToken, privateToken } from '../service-token.js';
 
 /** What forRoot and forRootAsync take beside the options. */
 export interface ServiceModuleExtras {
@@ -20,11 +24,20 @@ export interface ServiceModuleExtras {
 
 const OPTIONS = Symbol('nestjs-service:options');
 
+/** What a host can inject. */
+const PUBLIC = [
+  ServiceAuthService,
+  ServiceHttpService,
+  CustomersService,
+  BanksService,
+  LinkSdkService,
+] as Type[];
+
 const builder = new ConfigurableModuleBuilder<ServiceModuleOptions>({
   moduleName: 'Service',
   optionsInjectionToken: OPTIONS,
-  // Each call is a module of its own, also where the host has Nest compare modules by content ('deep-hash'): what
-  // tells two calls apart is hidden from that comparison.
+  // Each call makes another module, also where the host has Nest compare modules by content ('deep-hash'): that
+  // comparison does not see the options, which are hidden.
   alwaysTransient: true,
 })
   .setClassMethodName('forRoot')
@@ -38,10 +51,10 @@ const builder = new ConfigurableModuleBuilder<ServiceModuleOptions>({
         ...(definition.providers ?? []).map((provider) => hideOptions(provider, OPTIONS)),
         ...(extras.extraProviders ?? []).map(hideValue),
         { provide: MODULE_NAME, useValue: { name: extras.name } satisfies ModuleName },
-        ...publicProviders.map((type) => publicAlias(type, extras.name)),
+        ...PUBLIC.map((type) => publicAlias(type, extras.name)),
       ],
       // A named module knows its named tokens only: two modules must not compete for one class.
-      exports: publicProviders.map((type) => getServiceToken(type, extras.name)),
+      exports: PUBLIC.map((type) => getServiceToken(type, extras.name)),
     }),
   );
 

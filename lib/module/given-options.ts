@@ -1,22 +1,26 @@
 import { type FactoryProvider, type Provider, type ValueProvider } from '@nestjs/common';
 import { ConfigService } from '@nestjs/config';
 import { type ServiceModuleOptions } from '../config/options.js';
-import { ServiceConfigurationError } from '../errors/index.js';
-import { HOST_CONFIG, type HostConfig } from './host-config.js';
+import { ServiceConfigurationError, type ConfigurationFault } from '../errors/index.js';
+import { HOST_CONFIG, inStartTime, START_TIMEOUT_S, type HostConfig } from './host-config.js';
 
-/** The host's options as they came, behind a private field: a provider that is printed shows no key. */
+const FACTORY_TOO_LATE: ConfigurationFault = {
+  option: 'forRootAsync',
+  message:
+    `the options factory has not finished within ${START_TIMEOUT_S} s. It waits for something that does not come, ` +
+    'for example a vault that does not answer.',
+};
+
+/** The host's options, in a private field: a provider that is printed shows no key. */
 export class GivenOptions {
   readonly #options: ServiceModuleOptions;
 
   constructor(options: unknown) {
     if (typeof options !== 'object' || options === null || Array.isArray(options)) {
       const what = options === null ? 'null' : Array.isArray(options) ? 'an array' : typeof options;
-      throw new ServiceConfigurationError([
-        {
-          option: 'forRootAsync',
-          message: `the options factory returned ${what}; return an object, {} to take everything from the environment.`,
-        },
-      ]);
+      throw factoryError(
+        `the options factory returned ${what}; return an object, {} to take everything from the environment.`,
+      );
     }
     this.#options = options;
   }
@@ -27,9 +31,9 @@ export class GivenOptions {
 }
 
 /**
- * The provider of the options, with what it provides hidden in {@link GivenOptions}. A factory is called when
- * everything is loaded that it may ask a ConfigService for. It can inject ConfigService from a ConfigModule that is
- * imported beside ServiceModule too, which Nest alone would not allow.
+ * The provider of the options, with what it provides hidden in {@link GivenOptions}. A factory is called when all of
+ * ConfigModule is loaded. It can also inject ConfigService from a ConfigModule that is imported beside ServiceModule,
+ * which Nest alone would not allow.
  */
 export function hideOptions(provider: Provider, optionsToken: unknown): Provider {
   if (typeof provider !== 'object' || provider.provide !== optionsToken) return provider;
@@ -48,21 +52,22 @@ export function hideOptions(provider: Provider, optionsToken: unknown): Provider
       const given = args.map((arg, index) =>
         inject[index] === ConfigService ? (arg ?? serviceOf(config)) : arg,
       );
-      return new GivenOptions(await callFactory(() => useFactory(...given)));
+      const result = callFactory(() => useFactory(...given));
+      return new GivenOptions(await inStartTime(result, FACTORY_TOO_LATE));
     },
   };
 }
 
 function serviceOf({ service }: HostConfig): ConfigService {
   if (service) return service;
-  const message =
-    'injects ConfigService, and the application does not import ConfigModule (import ConfigModule.forRoot()).';
-  throw new ServiceConfigurationError([{ option: 'forRootAsync', message }]);
+  throw factoryError(
+    'injects ConfigService, but the application does not import ConfigModule (import ConfigModule.forRoot()).',
+  );
 }
 
 /**
  * A provider of the host's, without its value in the module's definition: Nest may serialise that to compare modules,
- * and a value may hold sockets, cycles or megabytes.
+ * and a value may hold sockets, circular references or megabytes.
  */
 export function hideValue(provider: Provider): Provider {
   if (typeof provider !== 'object' || !('useValue' in provider)) return provider;
@@ -70,14 +75,18 @@ export function hideValue(provider: Provider): Provider {
   return { ...rest, useFactory: () => useValue };
 }
 
-/** What a factory throws is the host's own; only Nest's complaint about a missing method is put into words. */
+/** An error that the host's factory throws is passed on; only Nest's error about a missing method gets plain words. */
 async function callFactory(factory: () => unknown): Promise<unknown> {
   try {
     return await factory();
   } catch (error) {
     if (!(error instanceof TypeError && error.message.includes('factoryClassMethodKey'))) throw error;
-    const message =
-      'the class of useClass or useExisting has no createServiceOptions() (see ServiceOptionsFactory).';
-    throw new ServiceConfigurationError([{ option: 'forRootAsync', message }]);
+    throw factoryError(
+      'the class of useClass or useExisting has no createServiceOptions() (see ServiceOptionsFactory).',
+    );
   }
+}
+
+function factoryError(message: string): ServiceConfigurationError {
+  return new ServiceConfigurationError([{ option: 'forRootAsync', message }]);
 }

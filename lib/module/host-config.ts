@@ -1,25 +1,32 @@
 import { Inject, Optional } from '@nestjs/common';
 import { ConfigModule, ConfigService } from '@nestjs/config';
 import { ModuleRef, type ModulesContainer } from '@nestjs/core';
-import { ServiceConfigurationError } from '../errors/index.js';
+import { ServiceConfigurationError, type ConfigurationFault } from '../errors/index.js';
 import { privateToken } from '../service-token.js';
 
 /** What the host has configured: variables by their name, namespaces by theirs. */
 export interface HostConfig {
-  /** False where the application imports no ConfigModule: then only the process's own variables are read. */
+  /** False where the application imports no ConfigModule: then only the variables of the process are read. */
   imported: boolean;
   get(key: string): unknown;
-  /** Also where it stands in a ConfigModule that our module cannot inject from. */
+  /** Also that of a ConfigModule that our module cannot inject from. */
   service?: ConfigService;
 }
 
-/** The token of {@link HostConfig} among a module's own parts. */
+/** The token of {@link HostConfig} among the module's own providers. */
 export const HOST_CONFIG = privateToken('host-config');
 
-/** Milliseconds for all `load` functions of the host: a vault may be slow, but must not hang the start in silence. */
-const LOAD_TIMEOUT_MS = 60_000;
+/** Seconds that a start waits for functions of the host: a vault may be slow, but no start may wait for ever. */
+export const START_TIMEOUT_S = 60;
 
-/** Injected inside a ConfigModule, all of this is there only when what that module loads is there. */
+const LOADS_TOO_LATE: ConfigurationFault = {
+  option: 'ConfigModule',
+  message:
+    `has not finished loading within ${START_TIMEOUT_S} s. One of its load functions does not come to an end, or ` +
+    'waits for something that needs ServiceModule.',
+};
+
+/** Created inside a ConfigModule. Nest creates it when all that this ConfigModule loads is there. */
 class LoadedConfig {
   constructor(
     @Inject(ConfigService) readonly config: ConfigService,
@@ -30,22 +37,20 @@ class LoadedConfig {
 }
 
 /**
- * Waits for every ConfigModule of the application, wherever it is imported, and returns what they know together: all
- * of them read and fill one store. A ConfigModule that stands beside ours in a host's `imports` is not injectable
- * here; only the container knows it.
+ * Waits for every ConfigModule of the application, wherever it is imported. All of them fill and read one store. A
+ * ConfigModule that is imported beside ServiceModule cannot be injected here; only the container knows it.
  *
- * @param injected the ConfigService that our module can inject; it comes first, as a host may have put its own there
+ * @param injected the ConfigService that our module can inject; it comes first, as it may be the host's own
  * @throws ServiceConfigurationError where a ConfigModule has not finished in time; what a `load` function throws
  */
 export async function readHostConfig(
   modules: ModulesContainer,
   injected?: ConfigService,
-  timeoutMs = LOAD_TIMEOUT_MS,
 ): Promise<HostConfig> {
   const loads = [...modules.values()]
     .filter(({ metatype }) => metatype === ConfigModule)
     .map(({ providers }) => (providers.get(ModuleRef)?.instance as ModuleRef).create(LoadedConfig));
-  const loaded = await inTime(Promise.all(loads), timeoutMs);
+  const loaded = await inStartTime(Promise.all(loads), LOADS_TOO_LATE);
   const config = injected ?? loaded[0]?.config;
   return {
     imported: config !== undefined,
@@ -54,22 +59,20 @@ export async function readHostConfig(
   };
 }
 
-/** Its timer holds the process: nothing else may, and a start that ends in the middle would say nothing. */
-async function inTime<T>(work: Promise<T>, timeoutMs: number): Promise<T> {
+/**
+ * Waits for what a function of the host returns. The timer also keeps the process running: without it, Node ends a
+ * process in which nothing else is going on, in the middle of the start and without a message.
+ *
+ * @throws ServiceConfigurationError with `tooLate`, after 60 s
+ */
+export async function inStartTime<T>(work: Promise<T>, tooLate: ConfigurationFault): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(tooLate(timeoutMs)), timeoutMs);
+    timer = setTimeout(() => reject(new ServiceConfigurationError([tooLate])), START_TIMEOUT_S * 1000);
   });
   try {
     return await Promise.race([work, late]);
   } finally {
     clearTimeout(timer);
   }
-}
-
-function tooLate(timeoutMs: number): ServiceConfigurationError {
-  const message =
-    `has not finished loading within ${timeoutMs / 1000} s. One of its load functions does not come to an end, ` +
-    'or waits for something that needs ServiceModule.';
-  return new ServiceConfigurationError([{ option: 'ConfigModule', message }]);
 }

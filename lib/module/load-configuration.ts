@@ -1,33 +1,29 @@
 import { Logger } from '@nestjs/common';
 import { systemClock } from '../config/clock.js';
 import { mergeOptions } from '../config/merge-options.js';
-import { type ResolvedOptions } from '../config/resolved-options.js';
+import { misspeltVariables } from '../config/misspelling.js';
 import { resolveOptions, type Resolution } from '../config/resolve-options.js';
+import { type ResolvedOptions } from '../config/resolved-options.js';
+import { moduleLabel, nameFault, readVariables, variablePrefix } from '../config/variables.js';
 import {
-  misspeltVariables,
-  moduleLabel,
-  nameFault,
-  readVariables,
-  variablePrefix,
-} from '../config/variables.js';
-import {
+  describeFault,
   ServiceCertificateError,
   ServiceConfigurationError,
   type ConfigurationFault,
 } from '../errors/index.js';
+import { ClientIdentity } from '../tls/index.js';
 import { type GivenOptions } from './given-options.js';
 import { type HostConfig } from './host-config.js';
 import { type ModuleName } from './module-names.js';
-import { ClientIdentity } from '../tls/index.js';
 
-/** What a module stands on: options and identity, both checked. */
+/** Options and client identity of a module, both checked. */
 export interface LoadedConfiguration {
   options: ResolvedOptions;
   identity: ClientIdentity;
 }
 
 /**
- * Explicit options, then the `service` namespace, then the variables, key by key; then everything is checked and every
+ * Explicit options, then the `service` namespace, then the variables, key by key. Everything is then checked, and every
  * fault of options, files and certificates thrown at once.
  */
 export async function loadConfiguration(
@@ -37,20 +33,16 @@ export async function loadConfiguration(
 ): Promise<LoadedConfiguration> {
   const refused = name === undefined ? undefined : nameFault(name);
   if (refused) throw new ServiceConfigurationError([{ option: 'name', message: refused }]);
-  const variables = readVariables((variable) => config.get(variable), name);
-  const loaded = name === undefined ? config.get('service') : undefined;
-  const fallback = typeof loaded === 'object' && loaded !== null ? loaded : undefined;
-  const merged = mergeOptions(given.value, fallback, variables.options);
-  const resolution = await resolveOptions(merged, name);
   const logger = new Logger(moduleLabel(name));
-  const set = Object.keys(process.env).filter((variable) => process.env[variable]);
-  const misspelt = misspeltVariables(set, name);
+  const variables = readVariables((variable) => config.get(variable), name);
+  const merged = mergeOptions(given.value, namespaceOf(name, config), variables.options);
+  const resolution = await resolveOptions(merged, name);
+  const misspelt = misspeltVariables(variablesSet(), name);
   for (const [variable, meant] of misspelt) {
     logger.warn(`${variable} is set, and nothing reads it. If ${meant} is meant, correct its name.`);
   }
-  for (const { option, variable, message } of resolution.warnings) {
-    logger.warn(`${option}${variable ? ` (${variable})` : ''}: ${message}`);
-  }
+  for (const warning of resolution.warnings) logger.warn(describeFault(warning));
+
   const opened = await ClientIdentity.open({
     tls: resolution.tls,
     maxSockets: resolution.options?.http.maxSockets ?? 1,
@@ -59,45 +51,67 @@ export async function loadConfiguration(
     clock: systemClock,
     log: (level, message) => logger[level](message),
   });
-  // What is malformed as an option was reported as one.
-  const reported = new Set(resolution.faults.map(({ option }) => option));
-  const unusable = opened.faults.filter(({ option }) => !reported.has(option));
-  const certificates = [...unusable, ...missingCertificate(resolution, opened.identity)];
-  const ambiguous = new Set(variables.faults.map(({ option }) => option));
-  const options = [...variables.faults, ...resolution.faults.filter(({ option }) => !ambiguous.has(option))];
-  if (options.length + certificates.length > 0 || !resolution.options || !opened.identity) {
-    await opened.identity?.close();
-    if (options.length === 0) {
-      throw new ServiceCertificateError(certificates, { certificate: opened.certificate });
+  const faults = [
+    ...variables.faults,
+    ...otherThan(variables.faults, resolution.faults).map((fault) => withMisspelling(fault, misspelt)),
+  ];
+  const certificateFaults = [
+    ...otherThan(resolution.faults, opened.faults),
+    ...missingCertificate(resolution, opened.identity),
+  ];
+  const { options } = resolution;
+  const { identity } = opened;
+  if (faults.length + certificateFaults.length === 0 && options && identity) {
+    if (options.addresses.deprecated) {
+      logger.log(
+        'Calls go to urls.oauthBaseUrl, which is to be deprecated (specification 9.2); baseUrl will take its place.',
+      );
     }
-    const nothingSet = Object.keys(merged).length === 0 && misspelt.size === 0;
-    throw new ServiceConfigurationError(
-      [...options.map((fault) => withMisspelling(fault, misspelt)), ...certificates],
-      heading(name, config.imported, nothingSet),
-    );
+    return { options, identity };
   }
-  if (resolution.options.addresses.deprecated) {
-    logger.log(
-      'Calls go to urls.oauthBaseUrl, which is to be deprecated (specification 9.2); baseUrl will take its place.',
-    );
+  await identity?.close();
+  if (faults.length === 0) {
+    throw new ServiceCertificateError(certificateFaults, { certificate: opened.certificate });
   }
-  return { options: resolution.options, identity: opened.identity };
+  const nothingSet = Object.keys(merged).length === 0 && misspelt.size === 0;
+  throw new ServiceConfigurationError(
+    [...faults, ...certificateFaults],
+    heading(name, config.imported, nothingSet),
+  );
 }
 
-/** The usual causes behind a configuration of which much is missing. */
+/** Without that namespace, `get` may return a variable of the process called `service`. */
+function namespaceOf(name: string | undefined, config: HostConfig): object | undefined {
+  const found = name === undefined ? config.get('service') : undefined;
+  return typeof found === 'object' && found !== null ? found : undefined;
+}
+
+function variablesSet(): string[] {
+  return Object.keys(process.env).filter((variable) => process.env[variable]);
+}
+
+/** The faults of options of which none is reported yet. */
+function otherThan(
+  reported: readonly ConfigurationFault[],
+  faults: readonly ConfigurationFault[],
+): ConfigurationFault[] {
+  return faults.filter(({ option }) => !reported.some((fault) => fault.option === option));
+}
+
+/** The first line of the error, with the usual causes of a configuration of which much is missing. */
 function heading(name: string | undefined, configImported: boolean, nothingSet: boolean): string {
   const found = nothingSet
     ? `${moduleLabel(name)} found no ${variablePrefix(name)}* variable of its own`
     : `The configuration of ${moduleLabel(name)} is not usable`;
   if (!configImported) {
-    return `${found}; the application does not import ConfigModule, so .env files are not read (import ConfigModule.forRoot())`;
+    return `${found}. The application does not import ConfigModule, so .env files are not read (import ConfigModule.forRoot())`;
   }
   return nothingSet
-    ? `${found} (is the .env that ConfigModule.forRoot() reads in the working directory?)`
+    ? `${found}. ConfigModule.forRoot() reads .env in the working directory: is it there?`
     : found;
 }
 
-/** Says of what is missing that it may be there under another name. */
+/** Adds to a fault of a missing option that a variable with nearly its name is set. */
 function withMisspelling(
   fault: ConfigurationFault,
   misspelt: ReadonlyMap<string, string>,
@@ -106,16 +120,12 @@ function withMisspelling(
   return found ? { ...fault, message: `${fault.message} ${found[0]} is set: is it meant?` } : fault;
 }
 
-/** What a `tls` function returns is known only now. */
+/** What a `tls` function returns is known only after it was called. */
 function missingCertificate({ options }: Resolution, identity?: ClientIdentity): ConfigurationFault[] {
   if (!options || !identity || identity.certificate) return [];
   const needed =
     options.authentication === 'mtls' ? "'mtls'" : options.oauth?.mtls ? 'oauth.mtls' : undefined;
   if (needed === undefined) return [];
-  return [
-    {
-      option: 'tls.certificate',
-      message: `is missing: ${needed} needs it, and the tls function returned none.`,
-    },
-  ];
+  const message = `is missing: ${needed} needs it, and the tls function returned none.`;
+  return [{ option: 'tls.certificate', message }];
 }

@@ -60,6 +60,15 @@ describe('A host that waits for what never comes is told so, in a process that n
     expect(code).toBe(7);
   });
 
+  it.each([
+    ['useFactory of forRootAsync', `useFactory: never`],
+    ['createServiceOptions()', `useClass: class { createServiceOptions = never; }`],
+  ])('%s', async (_, factory) => {
+    const { code, output } = await runSource(host(`ServiceModule.forRootAsync({ ${factory} })`));
+    expect(output).toMatch(/it ends with[^]*forRootAsync: the options factory has not finished within 60 s/);
+    expect(code).toBe(7);
+  });
+
   it('a load function of ConfigModule', async () => {
     const { code, output } = await runSource(
       host(`ServiceModule.forRoot({ urls, appToken: 'token' }), load`),

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { type Clock } from '../../config/clock.js';
-import { type TokenStore } from '../../config/token-store.js';
+import { type TokenStore } from '../../config/token-cache.options.js';
 import { sleep, within } from '../../exchange/timing.js';
 import { type TokenGrant, type TokenRequestContext, type TokenSource } from '../access-token.js';
 import { readEntry, writeEntry } from './stored-token.js';

@@ -1,5 +1,4 @@
-import { type OptionLocation } from '../../config/resolved-options.js';
-import { type ConfigurationFault } from '../../errors/index.js';
+import { type ConfigurationFault, type OptionLocation } from '../../errors/index.js';
 import { type Purpose } from './unsupported-format.js';
 import { fault, nameOf, type ReadInput } from './read-input.js';
 import { type PemContents } from './pem-contents.js';

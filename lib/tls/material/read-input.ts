@@ -1,6 +1,6 @@
-import { type OptionLocation, type TlsInput } from '../../config/resolved-options.js';
+import { type TlsInput } from '../../config/resolved-options.js';
 import { type PemValue, Secret, type SecretValue } from '../../config/secret.js';
-import { type ConfigurationFault } from '../../errors/index.js';
+import { type ConfigurationFault, type OptionLocation } from '../../errors/index.js';
 import { readRegularFile, whyUnreadable } from '../../config/read-file.js';
 
 /** A PEM, key or passphrase as read: its bytes, or why there are none. */
@@ -29,8 +29,8 @@ export class InputContent {
 /** Reads the value, or the file it names. Never throws: what went wrong is in `fault`. */
 export async function readInput(input: TlsInput<PemValue | SecretValue>): Promise<ReadInput> {
   const { option, variable, value } = input;
-  if (value instanceof Secret) return withContent({ option, variable }, Buffer.from(value.reveal(), 'utf8'));
-  const location: OptionLocation = { option, variable: variable && fileVariable(variable) };
+  const location: OptionLocation = { option, variable };
+  if (value instanceof Secret) return withContent(location, Buffer.from(value.reveal(), 'utf8'));
   const path: unknown = value.file;
   if (typeof path !== 'string')
     return { ...location, fault: fault(location, 'must be text or { file: path }.') };
@@ -57,11 +57,6 @@ export function nameOf(input: { path?: string }): string {
 export function pathOf(input: { path?: string }, fallback: string): string {
   if (input.path === undefined) return fallback;
   return /^[\w./@:+-]+$/.test(input.path) ? input.path : `'${input.path.replaceAll("'", `'\\''`)}'`;
-}
-
-/** The variable that names a file. */
-function fileVariable(variable: string): string {
-  return variable.endsWith('_FILE') ? variable : `${variable}_FILE`;
 }
 
 function withContent(location: OptionLocation & { path?: string }, bytes: Buffer): ReadInput {

@@ -1,12 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { mergeOptions } from '../../../lib/config/merge-options.js';
-import {
-  misspeltVariables,
-  nameFault,
-  readVariables,
-  sharedVariable,
-  variableOf,
-} from '../../../lib/config/variables.js';
+import { misspeltVariables } from '../../../lib/config/misspelling.js';
+import { nameFault, readVariables, sharedVariable, variableOf } from '../../../lib/config/variables.js';
 
 const read = (variables: Record<string, unknown>, name?: string) =>
   readVariables((key) => variables[key], name);

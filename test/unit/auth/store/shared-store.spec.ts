@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { type TokenGrant, type TokenRequestContext } from '../../../../lib/auth/access-token.js';
 import { SharedStore, type SharedStoreOptions } from '../../../../lib/auth/store/shared-store.js';
-import { type TokenStore } from '../../../../lib/config/token-store.js';
+import { type TokenStore } from '../../../../lib/config/token-cache.options.js';
 import { FakeClock, settle } from '../../../helpers/fake-clock.js';
 import { FakeSource, jwt } from '../fakes.js';
 
