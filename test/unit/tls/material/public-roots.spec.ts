@@ -4,6 +4,7 @@ import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import * as tls from 'node:tls';
 import { promisify } from 'node:util';
 import { createAuthority, type Authority } from '../../../helpers/certificates.js';
 import { mtlsServer, type MtlsServer } from '../mtls-server.js';
@@ -11,9 +12,17 @@ import { mtlsServer, type MtlsServer } from '../mtls-server.js';
 /** Makes the token endpoint's context twice, as a rotation does, and connects with both to each port. */
 const PROGRAM = `
 import { rmSync } from 'node:fs';
-import { connect } from 'node:tls';
+import { syncBuiltinESMExports } from 'node:module';
+import tls, { connect } from 'node:tls';
 import { SecureContexts } from './secure-contexts.mjs';
-const { CHAIN, PORTS, ROOTS } = process.env;
+const { CHAIN, PORTS, ROOTS, OPAQUE } = process.env;
+if (OPAQUE) {
+  // A Node whose contexts show no calls of their own.
+  const { createSecureContext } = tls;
+  tls.createSecureContext = (options) =>
+    options.minVersion && !options.ca ? { context: {} } : createSecureContext(options);
+  syncBuiltinESMExports();
+}
 const outcome = (secureContext, port) => new Promise((resolve) => {
   const socket = connect({ port, host: '127.0.0.1', secureContext }, () => resolve('verified') ?? socket.destroy());
   socket.on('error', () => resolve('refused'));
@@ -93,4 +102,11 @@ describe('the token endpoint is verified against tls.chain and', () => {
       expect(await run([flag], { SSL_CERT_FILE: roots })).toEqual(always);
     },
   );
+
+  it('the roots that Node lists, where its contexts cannot be added to', async () => {
+    const lists = 'getCACertificates' in tls;
+    const seen = await run([], { OPAQUE: '1', NODE_EXTRA_CA_CERTS: roots });
+    const once = [lists ? 'verified' : 'refused', 'verified', 'refused'];
+    expect(seen).toEqual([...once, ...once, 'verified', 'refused', 'refused']);
+  });
 });
