@@ -1,7 +1,4 @@
-/**
- * A token as the host gets it (specification 2.2). A plain object, so printing it prints the token: hand it on, do not
- * log it.
- */
+/** A token as the host gets it (specification 2.2). A plain object: printing it prints the token, so do not log it. */
 export interface AccessToken {
   /** The bearer token itself, an encoded JSON Web Token. */
   accessToken: string;
@@ -10,36 +7,36 @@ export interface AccessToken {
   /** `api` or `customer.<customer_id>`. */
   scope: string;
   /**
-   * When it ends, by `expires_in` counted from the moment the request was sent. The time of the request itself where
-   * the endpoint named no lifetime: such a token is for one use.
+   * When it ends: `expires_in`, counted from the time of the request. Where the endpoint named no lifetime it is that
+   * time itself, and the token is for one use.
    */
   expiresAt: Date;
 }
 
-/** What a token source answers with: checked, but not yet placed in time. */
+/** The answer of a token source, checked. */
 export interface TokenGrant {
   accessToken: string;
   tokenType: 'bearer';
   scope: string;
   /** Whole seconds; `undefined` where the endpoint named none: use it once. */
   expiresIn?: number;
-  /** Milliseconds it had lived already when it was handed over, where it comes from a shared store. Default 0. */
+  /** Milliseconds that it had lived already, where it comes from a shared store. Default 0. */
   ageMs?: number;
 }
 
 export interface TokenRequestContext {
   /** Ends the request; it rejects with `signal.reason`. */
   signal: AbortSignal;
-  /** Milliseconds for all of it. */
+  /** Milliseconds for the whole request. */
   timeoutMs: number;
-  /** Whether a token that already exists elsewhere will do; a fresh one always does. */
+  /** Whether a token that exists already elsewhere can be used; a new one always can. */
   accepts: (grant: TokenGrant) => boolean;
 }
 
 /** Where tokens come from: the token endpoint, or a shared store in front of it. */
 export interface TokenSource {
   request(scope: string, context: TokenRequestContext): Promise<TokenGrant>;
-  /** Told that a token turned out not to work. Does not throw. */
+  /** Called when a token does not work. Does not throw. */
   dropped?(scope: string, accessToken: string): void;
 }
 

@@ -10,9 +10,9 @@ type Settings = Pick<
 
 /** The headers that authenticate a call, by mode (specification 5.2.5, 5.2.6, 5.4.7). */
 export class AuthorizationHeaders {
-  /** What goes with each call whatever the token: the app token, or nothing. */
+  /** Sent with each call, whatever the token: the app token, or nothing. */
   readonly #fixed: Readonly<Record<string, string>>;
-  /** The headers of the last token: a call of the API comes with the same one for minutes. */
+  /** The headers of the last token: calls use the same one for minutes. */
   #last: { token: AccessToken; headers: Readonly<Record<string, string>> } | undefined;
 
   constructor({ authentication, appToken, appTokenHeader, sendAppTokenWithBearer }: Settings) {

@@ -23,7 +23,7 @@ export interface TokenCacheParts extends TokenObserverParts {
   random?: () => number;
 }
 
-/** Puts endpoint, shared store and cache together; undefined where no OAuth credentials are configured. */
+/** The cache with its endpoint and shared store; undefined where no OAuth credentials are configured. */
 export function createTokenCache(options: ResolvedOptions, parts: TokenCacheParts): TokenCache | undefined {
   const { oauth, tokenStore, tokenCache, linkSdk, http } = options;
   const { tokenUrl } = options.addresses;

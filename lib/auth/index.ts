@@ -5,7 +5,7 @@ export {
   type TokenSource,
 } from './access-token.js';
 export { createTokenCache, type TokenCacheParts } from './create-token-cache.js';
-export { API_SCOPE, checkScope, customerIdOf, customerScope } from './scope.js';
+export { customerIdFault, scopeOfCustomer } from './scope.js';
 export { type IdentityView, ServiceAuthService, type TokenOptions } from './service-auth.service.js';
 export { TokenCache, type TokenCacheOptions } from './cache/token-cache.js';
 export { type WaitOptions } from './cache/waiting-callers.js';

@@ -14,11 +14,16 @@ const CUSTOMER_ID = /^[A-Za-z0-9._~:@+=-]+$/;
 
 /**
  * `customer.<customer_id>` (specification 5.4.2).
- * @throws ServiceRequestError where the id is no text of 1 to 128 characters out of `A-Z a-z 0-9 . _ ~ : @ + = -`, or
- * only dots. A space would ask for a second scope, a slash or dots could lead out of a path.
+ * @throws ServiceRequestError where {@link customerIdFault} finds one
  */
 export function customerScope(customerId: string): string {
-  return CUSTOMER_PREFIX + checkCustomerId(customerId, 'customer_id');
+  refuse('customer_id', customerIdFault(customerId));
+  return scopeOfCustomer(customerId);
+}
+
+/** The same for an id that is checked already. */
+export function scopeOfCustomer(customerId: string): string {
+  return CUSTOMER_PREFIX + customerId;
 }
 
 /**
@@ -27,10 +32,11 @@ export function customerScope(customerId: string): string {
  */
 export function checkScope(scope: string): string {
   if (scope === API_SCOPE) return scope;
-  if (typeof scope !== 'string' || !scope.startsWith(CUSTOMER_PREFIX)) {
-    throw refused('scope', 'must be api or customer.<customer_id>');
-  }
-  checkCustomerId(scope.slice(CUSTOMER_PREFIX.length), 'scope');
+  const isCustomer = typeof scope === 'string' && scope.startsWith(CUSTOMER_PREFIX);
+  const fault = isCustomer
+    ? customerIdFault(scope.slice(CUSTOMER_PREFIX.length))
+    : 'must be api or customer.<customer_id>';
+  refuse('scope', fault);
   return scope;
 }
 
@@ -39,20 +45,21 @@ export function customerIdOf(scope: string): string | undefined {
   return scope === API_SCOPE ? undefined : scope.slice(CUSTOMER_PREFIX.length);
 }
 
-function checkCustomerId(customerId: string, property: string): string {
-  if (typeof customerId !== 'string' || customerId === '') throw refused(property, 'must name a customer');
+/**
+ * Why this is not a customer id; undefined where it is one: a text of 1 to 128 characters out of
+ * `A-Z a-z 0-9 . _ ~ : @ + = -`, and not only dots. A space would ask for a second scope, a slash or dots could change
+ * a path.
+ */
+export function customerIdFault(customerId: unknown): string | undefined {
+  if (typeof customerId !== 'string' || customerId === '') return 'must name a customer';
   if (customerId.length > LONGEST_CUSTOMER_ID) {
-    throw refused(property, `must have a customer id of at most ${LONGEST_CUSTOMER_ID} characters`);
+    return `must have a customer id of at most ${LONGEST_CUSTOMER_ID} characters`;
   }
-  if (!CUSTOMER_ID.test(customerId) || /^\.+$/.test(customerId)) {
-    throw refused(
-      property,
-      'may have only letters, digits and . _ ~ : @ + = - in its customer id, and not only dots',
-    );
-  }
-  return customerId;
+  return CUSTOMER_ID.test(customerId) && !/^\.+$/.test(customerId)
+    ? undefined
+    : 'may have only letters, digits and . _ ~ : @ + = - in its customer id, and not only dots';
 }
 
-function refused(property: string, message: string): ServiceRequestError {
-  return new ServiceRequestError([{ property, message }]);
+function refuse(property: string, message: string | undefined): void {
+  if (message !== undefined) throw new ServiceRequestError([{ property, message }]);
 }

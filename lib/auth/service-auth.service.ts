@@ -11,7 +11,7 @@ import { API_SCOPE, checkScope, customerScope } from './scope.js';
 import { type TokenCache } from './cache/token-cache.js';
 import { type WaitOptions } from './cache/waiting-callers.js';
 
-/** What a caller is ready to wait for a token. */
+/** How long a caller waits for a token. */
 export interface TokenOptions {
   /** The caller's own: only that caller is rejected, with its reason. */
   signal?: AbortSignal;
@@ -21,7 +21,7 @@ export interface TokenOptions {
   timeoutMs?: number;
 }
 
-/** What is needed here of the client identity. */
+/** The parts of the client identity that are used here. */
 export interface IdentityView {
   readonly httpsAgent: Agent;
   readonly certificate?: CertificateSummary;
@@ -30,8 +30,8 @@ export interface IdentityView {
   reload(): Promise<boolean>;
 }
 
-/** What counts the waiting of hosts for tokens among the calls under way; `begin` throws once the module has ended. */
-export interface Admission {
+/** Counts calls under way, so that a shutdown waits for them. `begin` throws once the module has ended. */
+export interface CallCount {
   begin(): void;
   end(): void;
 }
@@ -42,7 +42,7 @@ export class ServiceAuthService implements OnApplicationBootstrap {
   readonly #options: ResolvedOptions;
   readonly #identity: IdentityView;
   readonly #tokens: TokenCache | undefined;
-  readonly #calls: Admission;
+  readonly #calls: CallCount;
   readonly #headers: AuthorizationHeaders;
 
   /**
@@ -52,7 +52,7 @@ export class ServiceAuthService implements OnApplicationBootstrap {
     options: ResolvedOptions,
     identity: IdentityView,
     tokens: TokenCache | undefined,
-    calls: Admission,
+    calls: CallCount,
   ) {
     this.#options = options;
     this.#identity = identity;
@@ -82,6 +82,15 @@ export class ServiceAuthService implements OnApplicationBootstrap {
   }
 
   /**
+   * The token of a scope, the cached object itself. Scope and options are checked by the caller.
+   * @internal
+   */
+  async tokenFor(scope: string, wait: WaitOptions): Promise<AccessToken> {
+    const tokens = this.#configuredTokens(scope);
+    return this.#counted(() => tokens.get(scope, this.#waitOptions(wait)));
+  }
+
+  /**
    * The headers that authenticate a call of the API: the app token for `mtls` and `app-token`, the bearer for `oauth`.
    * @throws as {@link getToken}
    */
@@ -91,7 +100,7 @@ export class ServiceAuthService implements OnApplicationBootstrap {
   }
 
   /**
-   * The same for a call of the module itself, which is counted already: waits for a token, frozen.
+   * The same for a call of the module itself: it is counted already. Waits for a token. Frozen.
    * @internal
    */
   async headers(wait?: WaitOptions): Promise<Readonly<Record<string, string>>> {
@@ -100,7 +109,7 @@ export class ServiceAuthService implements OnApplicationBootstrap {
   }
 
   /**
-   * The headers at once and without a promise, frozen; undefined where a token has to be waited for.
+   * The headers without a promise; undefined where a call has to wait for a token. Frozen.
    * @internal
    */
   peekHeaders(): Readonly<Record<string, string>> | undefined {
@@ -112,7 +121,7 @@ export class ServiceAuthService implements OnApplicationBootstrap {
   /**
    * For a call that was answered 401: headers with another token.
    * @param usedAuthorization the Authorization header that was refused
-   * @returns undefined where no other token is to be had: the 401 stands
+   * @returns undefined where there is no other token: the caller gets the 401
    * @throws as {@link getToken}
    * @internal
    */
@@ -126,7 +135,7 @@ export class ServiceAuthService implements OnApplicationBootstrap {
     return token && this.#headers.withBearer(token);
   }
 
-  /** Drops a token that turned out not to work, if it is still the cached one. */
+  /** Drops a token that does not work, if it is still the cached one. */
   invalidate(accessToken: string): void {
     this.#tokens?.invalidate(accessToken);
   }
@@ -142,8 +151,8 @@ export class ServiceAuthService implements OnApplicationBootstrap {
   }
 
   /**
-   * What health wants to know: `healthy` (false once the certificate has expired), `daysLeft` until then, and
-   * `lastReloadFault` while the newest files, or the function's newest answer, are not usable.
+   * For health checks: `healthy` (false once the certificate has expired), `daysLeft` until then, and
+   * `lastReloadFault` while the newest files, or the function's newest answer, cannot be used.
    */
   get identityStatus(): IdentityStatus {
     return this.#identity.status;
@@ -168,11 +177,9 @@ export class ServiceAuthService implements OnApplicationBootstrap {
     }
   }
 
-  /** The token of a checked scope, as a copy: what a host does to it must not reach the next caller. */
+  /** A copy, as a host may change it and the next caller gets the cached one. */
   async #copyOf(scope: string, options?: TokenOptions): Promise<AccessToken> {
-    const wait = this.#waitOptions(checkedWait(options));
-    const tokens = this.#configuredTokens(scope);
-    const token = await this.#counted(() => tokens.get(scope, wait));
+    const token = await this.tokenFor(scope, checkedWait(options));
     return { ...token, expiresAt: new Date(token.expiresAt) };
   }
 

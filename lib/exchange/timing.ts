@@ -32,7 +32,7 @@ export function sleep(
       end(() => reject(aborted?.reason as Error));
     };
     const cancel = clock.schedule(() => end(resolve), delayMs);
-    for (const signal of signals) signal?.addEventListener('abort', onAbort, { once: true });
+    for (const signal of signals) signal?.addEventListener('abort', onAbort);
     if (signals.some((signal) => signal?.aborted)) onAbort();
   });
 }
@@ -63,7 +63,7 @@ export async function within<T>(limit: TimeLimit, work: (signal: AbortSignal) =>
     };
     const onAbort = (): void => stop(signal?.reason as Error);
     const cancel = clock.schedule(() => stop(expired()), timeoutMs);
-    signal?.addEventListener('abort', onAbort, { once: true });
+    signal?.addEventListener('abort', onAbort);
     // An async function, so that a synchronous throw becomes a rejection too.
     (async () => work(controller.signal))().then(
       (value) => end(() => resolve(value)),

@@ -7,7 +7,7 @@ import {
   MaxLength,
   ValidateBy,
 } from 'class-validator';
-import { customerScope } from '../auth/index.js';
+import { customerIdFault } from '../auth/index.js';
 
 const NOT_BLANK = /\S/;
 const NO_CONTROL_CHARACTERS = /^\P{Cc}*$/u;
@@ -17,13 +17,7 @@ const IsCustomerId = (): PropertyDecorator =>
   ValidateBy({
     name: 'isCustomerId',
     validator: {
-      validate: (value: unknown): boolean => {
-        try {
-          return customerScope(value as string) !== '';
-        } catch {
-          return false;
-        }
-      },
+      validate: (value: unknown): boolean => customerIdFault(value) === undefined,
       defaultMessage: () =>
         'customer_id must be 1 to 128 letters, digits and . _ ~ : @ + = -, and not only dots',
     },

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { type AccessToken, type ServiceAuthService } from '../auth/index.js';
+import { type AccessToken, scopeOfCustomer, type ServiceAuthService } from '../auth/index.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { type Secret } from '../config/secret.js';
 import { validateInput } from '../config/validate-input.js';
@@ -9,7 +9,7 @@ import { ConnectDto, type ConnectParameters } from './connect.dto.js';
 
 /** What connect parameters are made of; the client secret and api tokens are not among it. */
 export interface LinkSdkParts {
-  /** Tokens of one customer, where there are OAuth credentials. */
+  /** Tokens of one customer, whose id is checked, where there are OAuth credentials. */
   customerToken?: (
     customerId: string,
     wait: { signal?: AbortSignal; timeoutMs?: number },
@@ -60,7 +60,7 @@ export class LinkSdkService {
 export function createLinkSdk(options: ResolvedOptions, auth: ServiceAuthService): LinkSdkService {
   const hasOAuth = options.oauth !== undefined;
   return new LinkSdkService({
-    customerToken: hasOAuth ? (customerId, wait) => auth.getCustomerToken(customerId, wait) : undefined,
+    customerToken: hasOAuth ? (id, wait) => auth.tokenFor(scopeOfCustomer(id), wait) : undefined,
     appToken: hasOAuth && !options.linkSdk.includeAppToken ? undefined : options.appToken,
   });
 }

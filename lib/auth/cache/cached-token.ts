@@ -72,7 +72,7 @@ export function hardSkew(lifetime: number): number {
  * How long a token may be handed out.
  * @param reserve life that it must still have when it is handed out; at most half of the lifetime counts
  */
-export function usableLife(lifetime: number, reserve = 0): number {
+export function usableLife(lifetime: number, reserve: number): number {
   return lifetime - Math.max(hardSkew(lifetime), Math.min(reserve, lifetime / 2));
 }
 

@@ -102,7 +102,6 @@ export class ConcurrencyLimit {
   acquire(signal: AbortSignal): Promise<() => void> {
     return new Promise((resolve, reject) => {
       const begin = (): void => {
-        signal.removeEventListener('abort', onAbort);
         this.#free -= 1;
         resolve(() => this.#release());
       };

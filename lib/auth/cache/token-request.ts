@@ -25,7 +25,7 @@ export interface TokenRequestParts {
   source: TokenSource;
   clock: Clock;
   random: () => number;
-  /** Whether a token that already exists elsewhere will do. */
+  /** Whether a token that exists already elsewhere can be used. */
   accepts: (grant: TokenGrant) => boolean;
   gate: RetryAfterGate;
   /** Of requests for customer tokens; the api token's has none. */

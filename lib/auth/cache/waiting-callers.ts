@@ -50,7 +50,7 @@ export class WaitingCallers<T> {
       };
       const onAbort = (): void => waiting.reject(signal?.reason as Error);
       const cancel = this.#clock.schedule(() => waiting.reject(tooLate(timeoutMs)), timeoutMs);
-      signal?.addEventListener('abort', onAbort, { once: true });
+      signal?.addEventListener('abort', onAbort);
       this.#waiting.add(waiting);
       this.#holdProcess();
     });

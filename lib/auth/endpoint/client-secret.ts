@@ -4,7 +4,7 @@ import { type Secret } from '../../config/secret.js';
 import { ServiceTokenError } from '../../errors/index.js';
 import { within } from '../../exchange/timing.js';
 
-/** Milliseconds for a vault to answer: less than a token request has in all, so that its error names the secret. */
+/** Milliseconds for a vault to answer. Less than a token request has, so that the error names the secret. */
 const SOURCE_DEADLINE_MS = 8_000;
 
 /** One reading of the secret. */
@@ -68,7 +68,7 @@ export class ClientSecret {
       );
       if (typeof secret.reveal() !== 'string' || secret.reveal() === '') throw unavailable();
     } catch {
-      // What a vault's client throws may quote the secret, a token of its own or a request.
+      // An error of a vault's client may quote the secret, a token of its own or a request.
       throw unavailable();
     }
     const reading = { secret, number, at: clock.monotonic() };

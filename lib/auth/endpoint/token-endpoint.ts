@@ -75,7 +75,6 @@ export class TokenEndpoint implements TokenSource {
     const post = (secrets: Secret[]): Promise<TokenGrant> => this.#post(scope, secrets, { end, signal });
 
     const first = await this.#readSecret(scope);
-    signal.throwIfAborted();
     try {
       return await post([first.secret]);
     } catch (error) {
@@ -84,7 +83,6 @@ export class TokenEndpoint implements TokenSource {
       if (!clientSecret.canChange) throw error;
       const second = await clientSecret.readAfter(first).catch(() => first);
       if (second.secret.reveal() === first.secret.reveal()) throw error;
-      signal.throwIfAborted();
       return await post([second.secret, first.secret]).catch((again: unknown) => {
         if (isRefusedSecret(again)) this.#refused.remember(second.secret, scope, again);
         throw again;
@@ -125,7 +123,6 @@ export class TokenEndpoint implements TokenSource {
     const verdict = certificateRefusal(outcome);
     if (identity && verdict) {
       const isOther = !isLast && (await reloadIfRefused(outcome, identity, certificate, limits.signal));
-      limits.signal.throwIfAborted();
       if (isOther) return this.#send(body, limits, true);
       if (verdict === 'refused') {
         throw certificateRefusedError(certificate, fault ? fault.reason : `HTTP ${response.status}`);

@@ -41,11 +41,11 @@ export interface RefusedAnswer {
   /** The parsed body; undefined where it was no JSON. */
   json: unknown;
   scope: string;
-  /** A proxy's own answer before the endpoint, about our client certificate. */
+  /** Whether it is the answer of a proxy before the endpoint that refuses our client certificate. */
   proxy?: 'refused' | 'perhaps';
   /** Seconds of its Retry-After. */
   retryAfter?: number;
-  /** What must not be in the error, should the endpoint echo it. */
+  /** Must not be in the error, even where the endpoint echoes them. */
   secrets: readonly Secret[];
 }
 

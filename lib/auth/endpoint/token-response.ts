@@ -23,7 +23,7 @@ export function readTokenResponse(json: unknown, scope: string, status: number):
 
   if (typeof tokenType !== 'string' || tokenType.toLowerCase() !== 'bearer')
     return refuse('token_type is not bearer');
-  // A wider token would leave the backend, a narrower one would fail later and elsewhere.
+  // A wider token must not reach a browser; a narrower one would fail later, with another error.
   if (granted !== undefined && granted !== null && granted !== scope)
     return refuse('scope is not the one asked for');
   const { accessToken, fault } = checkToken(token, scope);

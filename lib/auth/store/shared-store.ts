@@ -7,26 +7,26 @@ import { readEntry, writeEntry } from './stored-token.js';
 
 /** Milliseconds for one call of the store. */
 const STORE_TIMEOUT_MS = 250;
-/** Milliseconds: a holder that died holds others up no longer than that. */
+/** Milliseconds: others wait no longer than that for a process that died with the lock. */
 const LOCK_TTL_MS = 5_000;
 const POLL_MS = 100;
 
 const UNAVAILABLE = Symbol('unavailable');
 
 export interface SharedStoreOptions {
-  /** Asked where the store has nothing. */
+  /** Asked where the store has no token. */
   source: TokenSource;
   store: TokenStore;
   tokenUrl: string;
   clientId: string;
-  /** Where tokens are bound to a client certificate: its fingerprint. */
+  /** Where tokens are bound to a client certificate (RFC 8705): its thumbprint. */
   certificateThumbprint?: () => string | undefined;
   clock: Clock;
 }
 
 /**
- * Tokens shared between processes, put in front of a token source: one process asks the endpoint, the others find its
- * token in the store. A store that fails, hangs, is full or holds something else costs a moment; the source goes on.
+ * Tokens shared between processes, before a token source: one process asks the endpoint, the others find its token in
+ * the store. A store that fails, does not answer, is full or has wrong entries delays a token, but never prevents one.
  */
 export class SharedStore implements TokenSource {
   readonly #options: SharedStoreOptions;
@@ -44,7 +44,7 @@ export class SharedStore implements TokenSource {
     let lock: Lock = store.lock ? 'taken' : 'none';
     while (found === undefined && lock === 'taken') {
       lock = await this.#lock(key);
-      // Whoever held it until now may have just written.
+      // The process that had the lock until now may have just written.
       found = await this.#find(key, scope, context);
       if (found !== undefined || lock !== 'taken') break;
       if (clock.monotonic() >= waitUntil) lock = 'none';
@@ -86,7 +86,7 @@ export class SharedStore implements TokenSource {
       const grant = await source.request(scope, context);
       const issuedAt = clock.now() - (clock.monotonic() - begun);
       const entry = context.signal.aborted ? undefined : writeEntry(grant, key, issuedAt);
-      // Not waited for: callers have their token. The lock goes when others can find it.
+      // Callers do not wait for this. The lock is released when others can find the token.
       if (entry) void this.#guard(() => store.set(key, entry.value, entry.ttlMs)).then(release);
       else release();
       return grant;
@@ -119,14 +119,14 @@ export class SharedStore implements TokenSource {
     return typeof release === 'function' ? () => void this.#guard(release) : 'taken';
   }
 
-  /** Runs one call of the store; never throws. */
+  /** Runs one call of the store. Never rejects. */
   async #guard<T>(call: () => Promise<T>): Promise<T | typeof UNAVAILABLE> {
     const { clock } = this.#options;
     const expired = (): Error => new Error('The token store took too long');
     return within<T>({ clock, timeoutMs: STORE_TIMEOUT_MS, expired }, call).catch(() => UNAVAILABLE);
   }
 
-  /** Hashed, so that it shows neither client nor customer and is of one length. */
+  /** Hashed: it shows neither client nor customer, and always has the same length. */
   #key(scope: string): string {
     const { tokenUrl, clientId, certificateThumbprint } = this.#options;
     const parts = JSON.stringify([tokenUrl, clientId, scope, certificateThumbprint?.() ?? null]);

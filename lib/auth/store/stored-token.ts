@@ -6,7 +6,7 @@ import { checkToken, expiryOf } from '../check-token.js';
 /** By how much the clocks of two machines may differ, in milliseconds. */
 const CLOCK_TOLERANCE_MS = 1_000;
 
-/** What lies in the store, times by the wall clock. `key` tells one client's entry from another's. */
+/** An entry of the store, with times of the wall clock. `key` separates the entries of clients. */
 interface StoredToken {
   key: string;
   scope: string;
@@ -28,10 +28,10 @@ export function writeEntry(
 }
 
 /**
- * An entry passes the same checks as a token of the endpoint, and its token lives no longer than the token itself says:
- * whoever can write to the store could give it another customer's token, or a longer life.
+ * Checks an entry as an answer of the endpoint is checked. Its token lives no longer than the token itself says. Without
+ * this, whoever can write to the store could give it another customer's token, or a longer life.
  * @param now the wall clock, in milliseconds
- * @returns undefined for what is corrupt, has ended, is from the future, or of another client, customer or scope
+ * @returns undefined where it is corrupt, has ended, is from the future, or is of another client, customer or scope
  */
 export function readEntry(value: unknown, key: string, scope: string, now: number): TokenGrant | undefined {
   const entry = typeof value === 'string' ? parseJson(value) : undefined;
