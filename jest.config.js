@@ -1,8 +1,10 @@
 /** @type {import('jest').Config} */
 export default {
   testEnvironment: 'node',
+  // Jest's default leaves one core unused, which is one of two on a small machine; tests wait more than they compute.
+  maxWorkers: '100%',
   // Generous, for machines that are busy with other things: no test waits for it.
-  testTimeout: 30_000,
+  testTimeout: 60_000,
   setupFilesAfterEnv: ['<rootDir>/test/helpers/quiet.ts'],
   testMatch: ['<rootDir>/test/{unit,e2e}/**/*.spec.ts'],
   extensionsToTreatAsEsm: ['.ts'],

@@ -1,92 +1,17 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import axios from 'axios';
 import { Agent } from 'node:https';
-import { type ServiceModuleOptions } from 'nestjs-service';
-import {
-  ServiceSimulator,
-  type FaultRule,
-  type SimulatorFault,
-  type SimulatorModeOptions,
-  type TlsAlert,
-} from 'nestjs-service/testing';
-import { CollectingLogger, everyForm, secretsIn } from '../helpers/secret-scan.js';
-import { startModule, type StartedModule } from '../helpers/start-module.js';
+import { ServiceSimulator, type SimulatorModeOptions } from 'nestjs-service/testing';
+import { SAMPLE, scanForLeaks } from '../helpers/leak-scan.js';
+import { everyForm, secretsIn } from '../helpers/secret-scan.js';
 
 const MODES: [string, SimulatorModeOptions][] = [
-  ['sandbox/app-token', { environment: 'sandbox', authentication: 'app-token' }],
+  // Between them they hold every kind of secret; test/soak has all modes and all faults.
   ['sandbox/mtls', { environment: 'sandbox', authentication: 'mtls', oauth: true }],
-  ['sandbox/oauth', { environment: 'sandbox', authentication: 'oauth' }],
-  ['production/mtls', { environment: 'production', authentication: 'mtls', oauth: true }],
   [
     'production/oauth',
     { environment: 'production', authentication: 'oauth', clientCertificate: true, oauthMtls: true },
   ],
-];
-
-const STATUSES = [
-  ...[
-    400, 401, 402, 403, 404, 405, 406, 408, 409, 410, 411, 412, 413, 415, 416, 418, 421, 422, 423, 424, 425,
-    426,
-  ],
-  ...[428, 429, 431, 451, 495, 496, 500, 501, 502, 503, 504, 505, 507, 508, 511],
-];
-const ALERTS: TlsAlert[] = ['unknown_ca', 'bad_certificate', 'certificate_expired', 'certificate_revoked'];
-
-/** Bodies that hold the echo in odd places. */
-const oddBodies = (echo: string): string[] => [
-  echo,
-  `<html><title>${echo}</title></html>`,
-  `{"message":${JSON.stringify(echo.repeat(2_000))}}`,
-  `{"status":${JSON.stringify([echo])},"message":{"text":${JSON.stringify(echo)}}}`,
-  `[${JSON.stringify(echo)}]`,
-  JSON.stringify(echo),
-  `{"message":${JSON.stringify(echo)}`,
-  `{"__proto__":{"message":${JSON.stringify(echo)}}}`,
-  `{"message":${JSON.stringify(encodeURIComponent(echo))}}`,
-  `{"message":${JSON.stringify([...echo].join('\u200b'))}}`,
-];
-
-/** Faults of the API; `echo` is what a request holds, as a badly written service might send it back. */
-const apiFaults = (echo: string): SimulatorFault[] => [
-  ...STATUSES.map((status) => ({
-    status,
-    json: { status: echo, message: echo },
-    headers: { 'x-correlation-id': 'c-1' },
-  })),
-  ...[200, 202, 400, 422, 503].flatMap((status) => oddBodies(echo).map((raw) => ({ raw, status }))),
-  ...[301, 302, 303, 307, 308].map((status) => ({
-    redirect: `https://127.0.0.1:9/${encodeURIComponent(echo)}`,
-    status,
-  })),
-  { status: 500, json: {}, headers: { 'x-correlation-id': echo, 'retry-after': echo } },
-  'reset',
-  'reset-after-headers',
-  'reset-handshake',
-  'truncate',
-  'hang',
-  'html',
-  'empty',
-  'gzip-bomb',
-  { trickleMs: 20 },
-  ...ALERTS.map((tlsAlert) => ({ tlsAlert })),
-];
-
-const tokenFaults = (echo: string): SimulatorFault[] => [
-  ...[400, 401, 403, 429, 500, 503].map((status) => ({
-    status,
-    json: { error: status === 400 ? 'invalid_client' : echo, error_description: echo },
-  })),
-  'reset',
-  'hang',
-  'html',
-  'truncate',
-  { raw: 'null' },
-  { raw: `[${JSON.stringify(echo)}]` },
-  { tokenResponse: { access_token: `bad token ${echo}\r\n` } },
-  { tokenResponse: { access_token: undefined } },
-  { tokenResponse: { token_type: echo } },
-  { tokenResponse: { scope: echo } },
-  { tokenResponse: { expires_in: echo } },
 ];
 
 describe('no error and no log line holds a secret', () => {
@@ -97,63 +22,9 @@ describe('no error and no log line holds a secret', () => {
   });
   afterAll(() => simulator.stop());
 
-  it.each(MODES)(
-    '%s',
-    async (_, mode) => {
-      const base = simulator.moduleOptions(mode);
-      const options: ServiceModuleOptions = {
-        ...base,
-        http: { timeout: 150, maxResponseBytes: 100_000, retries: 1 },
-      };
-      const logger = new CollectingLogger();
-      const secrets: Record<string, string> = {
-        appToken: base.appToken,
-        clientSecret: simulator.clientSecret,
-        privateKey: simulator.application.privateKey,
-      };
-      const errors: unknown[] = [];
-      const collect = (promise: Promise<unknown>) => promise.catch((error: unknown) => errors.push(error));
-      const api = await startModule(options, logger);
-      const tokens = await tokensOf(api);
-      rememberTokens(secrets, tokens);
-      let faults = 0;
-      for (const fault of apiFaults([base.appToken, ...tokens].join(' and '))) {
-        faults += 1;
-        const handshake = fault === 'reset-handshake' || (typeof fault === 'object' && 'tlsAlert' in fault);
-        if (handshake) simulator.dropConnections();
-        simulator.fail({ ...(handshake ? {} : { path: /v1/ }), times: 4, fault });
-        await Promise.all([collect(api.banks.list()), collect(api.customers.create({ app_user_id: 'u-1' }))]);
-        await collect(api.http.axiosRef.get('/banks/v1', { signal: AbortSignal.timeout(1) }));
-        simulator.clearFaults();
-      }
-      await collect(api.http.get('https://evil.example/'));
-      await api.module.close();
-      if (base.oauth) {
-        for (const fault of tokenFaults(`a ${simulator.clientSecret} b`)) {
-          faults += 1;
-          const api = await startModule(options, logger);
-          const rule: FaultRule = { face: 'token', times: 4, fault };
-          simulator.fail(rule);
-          await collect(api.auth.getCustomerToken('c-1', { timeoutMs: 150 }));
-          await collect(api.banks.list());
-          simulator.clearFaults();
-          await api.module.close();
-        }
-      }
-      for (const broken of brokenOptions(base)) await collect(startModule(broken, logger));
-
-      expect(faults).toBeGreaterThanOrEqual(100);
-      expect(errors.length).toBeGreaterThan(faults);
-      const forms = errors.map((error) => everyForm(error));
-      for (const form of [...forms, ...logger.lines.map((line) => everyForm(line))]) {
-        expect(secretsIn(form, secrets)).toEqual([]);
-      }
-      for (const form of forms) expect(form).not.toMatch(/isAxiosError|_header|Bearer /);
-      const own = errors.filter((error) => !(error instanceof DOMException)) as Error[];
-      expect(own.filter(({ cause }) => cause !== undefined)).toEqual([]);
-    },
-    60_000,
-  );
+  it.each(MODES)('of each kind of fault at %s', async (_, mode) => {
+    expect(await scanForLeaks(simulator, mode, SAMPLE)).toBeGreaterThanOrEqual(50);
+  });
 
   it('proves itself on a planted AxiosError', async () => {
     const { appToken, tls } = simulator.moduleOptions({ authentication: 'mtls' });
@@ -168,39 +39,3 @@ describe('no error and no log line holds a secret', () => {
     expect(secretsIn(everyForm({ nested: { cause: planted } }), secrets)).toEqual(['appToken', 'privateKey']);
   });
 });
-
-/** Asked for before the faults begin, so that the scan knows what to look for. */
-async function tokensOf({ auth }: StartedModule): Promise<string[]> {
-  const tokens = await Promise.all([
-    auth.getApiToken().catch(() => undefined),
-    auth.getCustomerToken('c-9').catch(() => undefined),
-  ]);
-  return tokens.flatMap((token) => (token ? [token.accessToken] : []));
-}
-
-function rememberTokens(secrets: Record<string, string>, tokens: string[]): void {
-  for (const token of tokens) secrets[`token ${Object.keys(secrets).length}`] = token;
-}
-
-/** Start-ups that fail with a secret in the wrong place. */
-function brokenOptions(
-  base: ServiceModuleOptions & { appToken: string; tls: { privateKey?: string; chain: string } },
-): ServiceModuleOptions[] {
-  const key = base.tls.privateKey ?? 'not-a-key';
-  return [
-    { ...base, appToken: `${base.appToken}\r\nx: y` },
-    { ...base, appTokenHeader: base.appToken },
-    {
-      ...base,
-      oauth: { clientId: base.appToken, clientSecret: base.appToken, refresh: base.appToken as never },
-    },
-    { ...base, tls: { ...base.tls, certificate: key, privateKey: key } },
-    { ...base, tls: { ...base.tls, certificate: base.tls.chain, chain: key } },
-    { ...base, tls: { ...base.tls, privateKey: `${key.slice(0, 150)}` } },
-    {
-      ...base,
-      environment: base.appToken as never,
-      urls: { ...base.urls, baseUrl: `https://u:${base.appToken}@x.example` },
-    },
-  ];
-}

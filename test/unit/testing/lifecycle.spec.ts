@@ -2,20 +2,18 @@ import { afterEach, describe, expect, it } from '@jest/globals';
 import { createServer } from 'node:net';
 import { inspect } from 'node:util';
 import { ServiceSimulator } from '../../../lib/testing/index.js';
+import { TimerCount } from '../../helpers/timer-count.js';
 import { call, failCode, keptAliveAgent } from './plain-client.js';
 
 describe('starting and stopping ServiceSimulator', () => {
   let simulator: ServiceSimulator;
   afterEach(() => simulator.stop());
 
-  const handles = (kind: string) =>
-    process
-      .getActiveResourcesInfo()
-      .filter((name) => new RegExp(kind).test(name))
-      .sort();
+  const sockets = () => process.getActiveResourcesInfo().filter((name) => /TCP|TLS/.test(name)).length;
 
   it('stop() ends connections, hanging calls and timers, leaves nothing, and may be called again', async () => {
-    const sockets = handles('TCP|TLS').length;
+    const socketsBefore = sockets();
+    const timers = new TimerCount();
     simulator = await ServiceSimulator.start({ delayMs: { 'sandbox-mtls': 60_000 } });
     const agent = keptAliveAgent(simulator, simulator.application);
     await call(simulator, `${simulator.urls.sandboxUrl}/echo/v1`, { agent });
@@ -31,8 +29,8 @@ describe('starting and stopping ServiceSimulator', () => {
     await simulator.waitForRequest((request) => request.status === undefined);
     const waiting = simulator.waitForRequest(() => false).catch((error: Error) => error.message);
     expect(simulator.openConnections).toBeGreaterThanOrEqual(3);
-
-    const timers = handles('Timeout').length;
+    // Those of the late answer, of the trickle and of who waits for a request.
+    expect(timers.running).toBeGreaterThanOrEqual(3);
 
     await Promise.all([simulator.stop(), simulator.stop()]);
     await simulator.stop();
@@ -42,11 +40,10 @@ describe('starting and stopping ServiceSimulator', () => {
     expect(await delayed).toBe('ECONNRESET');
     expect(await waiting).toBe('The simulator was stopped');
     expect(simulator.openConnections).toBe(0);
-    await new Promise(setImmediate);
-    // Earlier spec files of the same process may still have been closing theirs.
-    expect(handles('TCP|TLS').length).toBeLessThanOrEqual(sockets);
-    // Those of the late answer, of the trickle and of who waits for a request.
-    expect(timers - handles('Timeout').length).toBeGreaterThanOrEqual(3);
+    expect(timers.running).toBe(0);
+    timers.restore();
+    // Node closes them in its own time, and those of earlier spec files of the same process too.
+    while (sockets() > socketsBefore) await new Promise(setImmediate);
     expect(await failCode(call(simulator, simulator.urls.baseUrl))).toBe('ECONNREFUSED');
     expect(simulator.requests.length).toBeGreaterThan(0);
   });
