@@ -7,7 +7,14 @@ import { basename, join } from 'node:path';
 import { BanksService, ServiceAuthService, ServiceModule } from 'nestjs-service';
 import { ServiceSimulator, type IssuedCertificate } from 'nestjs-service/testing';
 import { readVariables } from '../../lib/config/variables.js';
-import { readDocument, typeProblems, writeSnippets, type Fence, type Snippets } from '../helpers/readme.js';
+import {
+  programOf,
+  readDocument,
+  typeProblems,
+  writeSnippets,
+  type Fence,
+  type Snippets,
+} from '../helpers/readme.js';
 
 const ROOT = join(import.meta.dirname, '../..');
 
@@ -62,7 +69,7 @@ describe('docs/certificates.md', () => {
   }
 
   it('has TypeScript that compiles', () => {
-    expect(typeProblems(snippets)).toEqual([]);
+    expect(typeProblems(snippets, programOf(snippets))).toEqual([]);
     expect(snippets.files.map((file) => basename(file))).toEqual([
       'aws.module.ts',
       'vault.module.ts',

@@ -16,13 +16,14 @@ import { ServiceSimulator } from 'nestjs-service/testing';
 import { readVariables } from '../../lib/config/variables.js';
 import { compileSnippets } from '../helpers/compile-snippets.js';
 import { deadPort } from '../helpers/loopback.js';
-import { readReadme, typeProblems, writeSnippets } from '../helpers/readme.js';
+import { programOf, readReadme, typeProblems, writeSnippets } from '../helpers/readme.js';
 import { startProcess } from '../helpers/sample-process.js';
 import { startModule } from '../helpers/start-module.js';
 
 const before = { ...process.env };
 const readme = await readReadme();
 const snippets = await writeSnippets(readme.fences);
+const program = programOf(snippets);
 // Its tests of a host are tests of this file.
 for (const file of ['app.controller.spec.ts', 'app.module.spec.ts', 'banks.spec.ts']) {
   await import(snippets.path(file));
@@ -48,12 +49,12 @@ describe('README', () => {
   const load = async <T>(file: string): Promise<T> => (await import(snippets.path(file))) as T;
 
   it('has TypeScript that compiles', () => {
-    expect(typeProblems(snippets)).toEqual([]);
+    expect(typeProblems(snippets, program)).toEqual([]);
     expect(snippets.files.length).toBeGreaterThanOrEqual(6);
   }, 30_000);
 
   it('has an application that runs as it stands, and ends by a signal', async () => {
-    const compiled = await compileSnippets(snippets);
+    const compiled = await compileSnippets(snippets, program);
     const port = await deadPort();
     const application = startProcess([process.execPath, compiled.path('main.ts')], {
       cwd: compiled.folder,

@@ -1,8 +1,9 @@
 import { cp, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, relative } from 'node:path';
-import ts from 'typescript';
-import { compilerOptions, ROOT, type Snippets } from './readme.js';
+import { dirname, join, relative } from 'node:path';
+import type ts from 'typescript';
+import { ROOT, type Snippets } from './readme.js';
 
 /** The snippets of a document beside the package, compiled, for a plain `node`. */
 export interface CompiledSnippets {
@@ -12,17 +13,19 @@ export interface CompiledSnippets {
   remove(): Promise<void>;
 }
 
-/** Compiles snippets, and the package that they import, as an application has them installed. */
-export async function compileSnippets({ folder: source, files }: Snippets): Promise<CompiledSnippets> {
+/** The program's snippets, and the package that they import, as an application has them installed. */
+export async function compileSnippets(
+  { folder: source }: Snippets,
+  program: ts.Program,
+): Promise<CompiledSnippets> {
   const folder = await mkdtemp(join(tmpdir(), 'readme-app-'));
   const outDir = join(folder, 'app');
-  const program = ts.createProgram(files, {
-    ...compilerOptions(),
-    outDir,
-    noEmit: false,
-    declaration: false,
+  const { outDir: emitted = '' } = program.getCompilerOptions();
+  program.emit(undefined, (path, text) => {
+    const file = join(outDir, relative(emitted, path));
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, text);
   });
-  program.emit();
   const installed = join(outDir, 'node_modules/nestjs-service');
   await cp(join(ROOT, 'package.json'), join(installed, 'package.json'));
   await rename(join(outDir, 'lib'), join(installed, 'dist'));

@@ -74,20 +74,20 @@ export async function writeSnippets(
   };
 }
 
-/** The project's own settings, for snippets. */
-export function compilerOptions(): ts.CompilerOptions {
+/** The snippets and all that they import, by the project's own settings. */
+export function programOf({ folder, files }: Snippets): ts.Program {
   const { config } = ts.readConfigFile(join(ROOT, 'tsconfig.json'), (file) => ts.sys.readFile(file)) as {
     config: { compilerOptions: object };
   };
-  const settings = { ...config.compilerOptions, noEmit: true, noUnusedLocals: false };
-  return ts.convertCompilerOptionsFromJson(settings, ROOT).options;
+  const settings = { ...config.compilerOptions, declaration: false, noUnusedLocals: false };
+  const { options } = ts.convertCompilerOptionsFromJson(settings, ROOT);
+  return ts.createProgram([...files, join(folder, 'globals.d.ts')], options);
 }
 
-/** What the compiler has to say against these snippets. */
-export function typeProblems({ folder, files }: Snippets): string[] {
-  const program = ts.createProgram([...files, join(folder, 'globals.d.ts')], compilerOptions());
-  return ts
-    .getPreEmitDiagnostics(program)
+/** What the compiler has to say against the snippets; the sources that they import are checked by `npm run typecheck`. */
+export function typeProblems({ files }: Snippets, program: ts.Program): string[] {
+  return files
+    .flatMap((file) => ts.getPreEmitDiagnostics(program, program.getSourceFile(file)))
     .map(
       ({ messageText, file }) => `${file?.fileName}: ${ts.flattenDiagnosticMessageText(messageText, '\n')}`,
     );
