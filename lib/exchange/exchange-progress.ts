@@ -38,6 +38,8 @@ export class ExchangeProgress {
   #connected(): void {
     this.phase = 'sent';
     const socket = this.#socket;
-    this.#isTls13 = socket !== undefined && 'getProtocol' in socket && socket.getProtocol() === 'TLSv1.3';
+    if (this.reusedSocket || socket === undefined || !('getProtocol' in socket)) return;
+    // Asked now, as a socket that failed does not say; only for a new one, as it costs 2 us.
+    this.#isTls13 = socket.getProtocol() === 'TLSv1.3';
   }
 }

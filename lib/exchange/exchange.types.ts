@@ -3,7 +3,7 @@ import { type ConnectionErrorKind } from '../errors/index.js';
 
 /** One bounded HTTP exchange: one request, one answer, no redirect, no retry, no proxy of its own. */
 export interface ExchangeRequest {
-  url: URL;
+  url: Readonly<Pick<URL, 'protocol' | 'hostname' | 'port' | 'pathname' | 'search'>>;
   method: string;
   headers: Record<string, string | string[]>;
   body?: string | Uint8Array;

@@ -13,9 +13,8 @@ export interface AnswerContext {
   call: Call;
   correlationIdHeader: string;
   /** What an answer might echo and no error may hold. */
-  secrets: readonly string[];
+  secrets: () => readonly string[];
   credentials: CredentialsInUse;
-  now: number;
 }
 
 /**
@@ -44,7 +43,7 @@ export function answerToError(
 ): ServiceApiError | ServiceConnectionError {
   if (REDIRECTS.has(response.status)) return redirectError(response, context);
   const hint = hintFor(response, context);
-  const body = readErrorBody(parseJson(response.body.toString('utf8')), context.secrets);
+  const body = readErrorBody(parseJson(response.body.toString('utf8')), context.secrets());
   const fallback = `The service answered ${response.status} to ${context.call.method} ${context.call.url.pathname}.`;
   return new ServiceApiError({
     ...common(response, context),
@@ -55,14 +54,14 @@ export function answerToError(
   });
 }
 
-function common(response: ExchangeResponse, { call, correlationIdHeader, now, secrets }: AnswerContext) {
+function common(response: ExchangeResponse, { call, correlationIdHeader, secrets }: AnswerContext) {
   const correlationId = response.headers[correlationIdHeader] ?? response.headers['x-request-id'];
   return {
     status: response.status,
     method: call.method,
     path: call.url.pathname,
-    correlationId: correlationId === undefined ? undefined : cleanText(String(correlationId), secrets, 128),
-    retryAfter: parseRetryAfter(response.headers['retry-after'], now),
+    correlationId: correlationId === undefined ? undefined : cleanText(String(correlationId), secrets(), 128),
+    retryAfter: parseRetryAfter(response.headers['retry-after'], Date.now()),
   };
 }
 
@@ -82,7 +81,9 @@ function redirectError(
 ): ServiceConnectionError {
   const location = headers.location;
   const target =
-    location !== undefined && URL.canParse(location, call.url.href) ? new URL(location, call.url) : undefined;
+    location !== undefined && URL.canParse(location, call.url.href)
+      ? new URL(location, call.url.href)
+      : undefined;
   const slash =
     target && target.origin === call.url.origin && trimSlash(target.pathname) === trimSlash(call.url.pathname)
       ? ' It only adds or removes the slash at the end: set http.trailingSlash accordingly.'

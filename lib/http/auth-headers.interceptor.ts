@@ -1,16 +1,17 @@
 import {
   AxiosHeaders,
+  type AxiosHeaderValue,
   isAxiosError,
   type AxiosAdapter,
   type AxiosInstance,
   type InternalAxiosRequestConfig,
 } from 'axios';
 import { cleanText, ServiceRequestError } from '../errors/index.js';
+import { type AllowedUrls, type CallUrl } from './allowed-urls.js';
 import { refuseStream, refuseStreamFields, wholeBuffer } from './body.js';
 import { checkSignal, checkTimeout } from '../exchange/call-limits.js';
 import { callSignal, type CallSignal } from './call.js';
 import { type CallsInFlight } from './calls-in-flight.js';
-import { resolveTarget, type TargetRules } from './target.js';
 
 /** The headers that authenticate a call. */
 export interface HeaderSource {
@@ -20,7 +21,7 @@ export interface HeaderSource {
 }
 
 export interface AuthHeadersParts {
-  rules: TargetRules;
+  urls: AllowedUrls;
   source: HeaderSource;
   inFlight: CallsInFlight;
   appTokenHeader: string;
@@ -31,7 +32,7 @@ export interface AuthHeadersParts {
 
 /** A call whose address was judged: what the adapter needs of it, and no other code can change. */
 export interface JudgedCall extends CallSignal {
-  url: URL;
+  url: CallUrl;
   /** Milliseconds for the whole call, a token's included. */
   timeoutMs: number;
   /** On the monotonic clock. */
@@ -61,14 +62,14 @@ type Interceptor = (
 
 function judge(
   axios: AxiosInstance,
-  { rules, inFlight, appTokenHeader, timeoutMs, send }: AuthHeadersParts,
+  { urls, inFlight, appTokenHeader, timeoutMs, send }: AuthHeadersParts,
 ): Interceptor {
   return (given) => {
     inFlight.admit();
     given.headers = AxiosHeaders.from(given.headers);
     refuseOptions(given);
     transformBody(given);
-    const url = resolveTarget(addressOf(axios, given), rules);
+    const url = urls.resolve(addressOf(axios, given));
     const timeout = checkTimeout(given.timeout) ?? timeoutMs;
     checkSignal(given.signal);
     const { signal, release } = callSignal(given);
@@ -80,14 +81,27 @@ function judge(
     const adapter: JudgedAdapter = (config) => send(config, call);
     adapter.judged = call;
     const headers = withoutCredentials(given.headers, appTokenHeader);
-    const config: InternalAxiosRequestConfig = { ...given, url: url.href, headers, adapter };
-    for (const key of DONE_WITH) if (config[key] !== undefined) config[key] = undefined;
-    return config;
+    return Object.assign(copyOf(given), { url: url.href, headers, adapter });
   };
 }
 
-/** Part of the address now, or of the body; and the signal is the adapter's, as axios would put the config in its errors. */
-const DONE_WITH = ['baseURL', 'params', 'signal', 'cancelToken', 'transformRequest', 'env'] as const;
+/**
+ * Part of the address by now, or of the body. The signal is the adapter's: axios would put the config into an error of
+ * its own. The last one is axios's helper.
+ */
+const DONE_WITH: ReadonlySet<string | symbol> = new Set([
+  ...['baseURL', 'params', 'signal', 'cancelToken', 'transformRequest', 'env'],
+  'hasOwnProperty',
+]);
+
+/** Without a prototype, as axios's own configs are: axios would copy it once more. */
+function copyOf(config: InternalAxiosRequestConfig): InternalAxiosRequestConfig {
+  const copy = Object.create(null) as Record<string | symbol, unknown>;
+  for (const key of Reflect.ownKeys(config)) {
+    if (!DONE_WITH.has(key)) copy[key] = (config as unknown as typeof copy)[key];
+  }
+  return copy as unknown as InternalAxiosRequestConfig;
+}
 
 function attach({ source, inFlight }: AuthHeadersParts): Interceptor {
   return (config) => {
@@ -156,18 +170,21 @@ function addressOf(
 
 /** A copy without the authenticating headers, however they are spelt. */
 export function withoutCredentials(given: AxiosHeaders, appTokenHeader: string): AxiosHeaders {
-  const headers = Object.assign(new AxiosHeaders(), given);
-  dropCredentials(headers, appTokenHeader);
+  const headers = new AxiosHeaders();
+  for (const name of Object.keys(given)) {
+    if (!isCredential(name, appTokenHeader)) headers[name] = given[name] as AxiosHeaderValue;
+  }
   return headers;
 }
 
 /** Takes the authenticating headers out, however they are spelt. */
 export function dropCredentials(headers: AxiosHeaders, appTokenHeader: string): void {
-  const appToken = appTokenHeader.toLowerCase();
-  for (const name of Object.keys(headers)) {
-    const key = name.toLowerCase();
-    if (key === 'authorization' || key === appToken) delete headers[name];
-  }
+  for (const name of Object.keys(headers)) if (isCredential(name, appTokenHeader)) delete headers[name];
+}
+
+function isCredential(name: string, appTokenHeader: string): boolean {
+  const key = name.toLowerCase();
+  return key === 'authorization' || key === appTokenHeader.toLowerCase();
 }
 
 function refusal(property: string, message: string): ServiceRequestError {

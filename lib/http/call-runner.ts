@@ -12,6 +12,7 @@ import {
 } from '../exchange/exchange.types.js';
 import { parseRetryAfter } from '../exchange/retry-after.js';
 import { retryDelay, sleep } from '../exchange/timing.js';
+import { type CallUrl } from './allowed-urls.js';
 import { setHeaders, type Call } from './call.js';
 import { type CallObservation } from './call-observer.js';
 import { faultToError } from './fault-to-error.js';
@@ -38,7 +39,7 @@ export interface CallCredentials {
 
 export interface CallRunnerParts {
   exchange: Exchange;
-  agentFor: (url: URL) => Agent;
+  agentFor: (url: CallUrl) => Agent;
   credentials: CallCredentials;
   identity: ReloadableIdentity;
   budget: RetryBudget;

@@ -3,12 +3,13 @@ import { EXCHANGE_HEADERS } from '../config/reserved-headers.js';
 import { ServiceConnectionError, ServiceRequestError } from '../errors/index.js';
 import { allowListeners } from '../exchange/call-limits.js';
 import { ACCEPTED_ENCODINGS } from '../exchange/decode.js';
+import { type CallUrl } from './allowed-urls.js';
 import { type EncodedBody } from './body.js';
 
 /** One call as it goes over the wire, however many attempts it takes. */
 export interface Call {
   method: string;
-  url: URL;
+  url: CallUrl;
   headers: Record<string, string>;
   body?: string | Uint8Array;
 }
@@ -20,7 +21,7 @@ const METHOD = /^[A-Z][A-Z0-9!#$%&'*+.^_`|~-]*$/;
 /** Throws ServiceRequestError for a method that cannot be sent. */
 export function toCall(
   { method }: InternalAxiosRequestConfig,
-  url: URL,
+  url: CallUrl,
   headers: Record<string, string>,
   { body, contentType }: EncodedBody,
 ): Call {

@@ -1,4 +1,4 @@
-import { type AxiosAdapter, type AxiosResponse, type InternalAxiosRequestConfig } from 'axios';
+import { AxiosHeaders, type AxiosAdapter, type AxiosResponse, type InternalAxiosRequestConfig } from 'axios';
 import { type Secret } from '../config/secret.js';
 import { ServiceRequestError } from '../errors/index.js';
 import { type ExchangeResponse } from '../exchange/exchange.types.js';
@@ -69,16 +69,18 @@ function toAxiosResponse(
   const isSuccess = response.status >= 200 && response.status < 300;
   const accepted = validateStatus ? validateStatus(response.status) : isSuccess;
   if (!accepted) throw answerToError(response, context);
-  const { status, statusText, headers } = response;
-  const data = bodyFor(response, config, context, isSuccess);
-  return { status, statusText, headers: headers, config, data };
+  const { status, statusText } = response;
+  // Axios would make two of them.
+  const headers = Object.assign(new AxiosHeaders(), response.headers);
+  const data = bodyFor(response, config, isSuccess, context);
+  return { status, statusText, headers, config, data };
 }
 
 function bodyFor(
   response: ExchangeResponse,
   { responseType }: InternalAxiosRequestConfig,
-  context: AnswerContext,
   isSuccess: boolean,
+  context: AnswerContext,
 ): unknown {
   if (responseType === 'arraybuffer') return response.body;
   if (responseType === 'text') return response.body.toString('utf8');
@@ -89,7 +91,9 @@ function contextOf(
   call: Call,
   { correlationIdHeader, credentials, appToken }: ServiceAdapterParts,
 ): AnswerContext {
-  const bearer = (call.headers.authorization ?? '').replace(/^Bearer /i, '');
-  const secrets = [bearer, appToken?.reveal() ?? ''];
-  return { call, correlationIdHeader, secrets, credentials, now: Date.now() };
+  const secrets = (): string[] => {
+    const bearer = (call.headers.authorization ?? '').replace(/^Bearer /i, '');
+    return [bearer, appToken?.reveal() ?? ''];
+  };
+  return { call, correlationIdHeader, secrets, credentials };
 }

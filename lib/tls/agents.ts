@@ -15,7 +15,7 @@ export class Agents {
   }
 
   /** For a call of the API. */
-  api({ protocol }: URL): Agent {
+  api({ protocol }: Pick<URL, 'protocol'>): Agent {
     // Nest calls no hook of a module that is loaded lazily: its first call does what the hook would have done.
     this.#identity.follow();
     return protocol === 'https:' ? this.#identity.httpsAgent : this.#plain;

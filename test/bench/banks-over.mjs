@@ -5,6 +5,7 @@ import { mtlsOptions, startModule } from './service.mjs';
 
 const FILES = [
   'banks/banks.service.js',
+  'http/allowed-urls.js',
   'http/call-observer.js',
   'http/call-runner.js',
   'http/calls-in-flight.js',
@@ -31,7 +32,7 @@ export async function banksOver(exchange, api) {
     closed: inFlight.closed,
   });
   const axios = lib.createServiceAxios({
-    rules: { baseUrl: api.origin, origins: new Set([api.origin]) },
+    urls: new lib.AllowedUrls({ baseUrl: api.origin, origins: new Set([api.origin]) }),
     source: { peekHeaders: () => auth.peekHeaders(), headers: () => auth.authorizationHeaders() },
     inFlight,
     appTokenHeader: 'service-app-token',

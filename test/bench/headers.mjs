@@ -5,7 +5,7 @@ import { built, must, microsecondsOf, printFigure, printTable, round, startProce
 import { startModule } from './service.mjs';
 
 const { useAuthHeaders } = await built('http/auth-headers.interceptor.js');
-const { resolveTarget } = await built('http/target.js');
+const { AllowedUrls } = await built('http/allowed-urls.js');
 const { CallsInFlight } = await built('http/calls-in-flight.js');
 
 const server = await startProcess('tokens', { lifetimeS: 3600, delayMs: 1 });
@@ -18,12 +18,12 @@ const { auth, close } = await startModule({
 });
 await auth.getApiToken();
 
-const rules = { baseUrl: address, origins: new Set([new URL(address).origin]) };
+const urls = new AllowedUrls({ baseUrl: address, origins: new Set([new URL(address).origin]) });
 const halves = [];
 useAuthHeaders(
   { interceptors: { request: { use: (half) => halves.push(half) } } },
   {
-    rules,
+    urls,
     source: { peekHeaders: () => auth.peekHeaders(), headers: () => auth.authorizationHeaders() },
     inFlight: new CallsInFlight(),
     appTokenHeader: 'service-app-token',
@@ -58,14 +58,14 @@ must(/^Bearer ./.test(step().headers.Authorization), 'no bearer was attached');
 // Else a count of 0 would say nothing.
 must(promisesOf(() => Promise.resolve()) === 1, 'promises are not counted');
 
-const resolve = () => resolveTarget('/banks/v1', rules);
+const resolve = () => urls.resolve('/banks/v1');
 
 const inResolve = microsecondsOf(resolve);
 const inStep = microsecondsOf(step) - microsecondsOf(makeConfig);
 const row = (name, us, run) => ({ step: name, 'CPU us': round(us, 2), promises: promisesOf(run) });
 printTable('Headers with the token in the cache (oauth)', [
   row('auth.peekHeaders(): the look at the cache', microsecondsOf(peek), peek),
-  row('resolveTarget(): is this address ours', inResolve, resolve),
+  row('AllowedUrls: is this address ours', inResolve, resolve),
   row('the interceptor: address judged, headers attached', inStep, step),
 ]);
 printFigure('Attaching the headers, us', round(inStep, 2), 2);

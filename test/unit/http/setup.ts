@@ -5,6 +5,7 @@ import { Secret } from '../../../lib/config/secret.js';
 import { type ReloadableIdentity } from '../../../lib/exchange/certificate-refusal.js';
 import { exchange } from '../../../lib/exchange/exchange.js';
 import { type Exchange } from '../../../lib/exchange/exchange.types.js';
+import { AllowedUrls } from '../../../lib/http/allowed-urls.js';
 import { CallObserver } from '../../../lib/http/call-observer.js';
 import { CallRunner } from '../../../lib/http/call-runner.js';
 import { CallsInFlight } from '../../../lib/http/calls-in-flight.js';
@@ -78,7 +79,7 @@ export async function setUp(setup: Setup = {}) {
   });
   const headers = { Authorization: `Bearer ${BEARER}`, 'service-app-token': APP_TOKEN };
   const axios = createServiceAxios({
-    rules: { baseUrl, origins: new Set([new URL(baseUrl).origin]) },
+    urls: new AllowedUrls({ baseUrl, origins: new Set([new URL(baseUrl).origin]) }),
     source: {
       peekHeaders: () => (setup.cold ? undefined : headers),
       headers: async (wait) => {

@@ -1,0 +1,67 @@
+import { ServiceRequestError } from '../errors/index.js';
+
+/** The parts of a URL that a call needs. */
+export type CallUrl = Readonly<
+  Pick<URL, 'href' | 'origin' | 'protocol' | 'host' | 'hostname' | 'port' | 'pathname' | 'search'>
+>;
+
+// URL parsers silently repair white space, control characters and backslashes: the URL then leads elsewhere.
+const UNSAFE_CHARACTERS = /[\s\\\p{Cc}]/u;
+const DOT_SEGMENT = /^(\.|%2e){1,2}$/i;
+/** Segments of unreserved characters (RFC 3986, 2.3), none of which begins with a dot: no parser changes them. */
+const PLAIN_PATH = /^(\/[\w~-][\w.~-]*)+\/?$/;
+
+/** Decides where a call may go: to a path below the base address, or to a URL within the service's own origins. */
+export class AllowedUrls {
+  readonly #baseUrl: string;
+  readonly #origins: ReadonlySet<string>;
+  readonly #base: CallUrl;
+  readonly #basePath: string;
+
+  /** @param addresses `baseUrl` has no slash at its end; its origin is one of `origins` */
+  constructor({ baseUrl, origins }: { baseUrl: string; origins: ReadonlySet<string> }) {
+    const { protocol, host, hostname, port, origin, href, pathname } = new URL(baseUrl);
+    this.#baseUrl = baseUrl;
+    this.#origins = origins;
+    this.#base = { href, origin, protocol, host, hostname, port, pathname, search: '' };
+    this.#basePath = pathname === '/' ? '' : pathname;
+  }
+
+  /** Throws ServiceRequestError for what leads elsewhere, or might. */
+  resolve(path: unknown): CallUrl {
+    if (typeof path !== 'string') throw refusal('must be a string');
+    return PLAIN_PATH.test(path) ? this.#below(path) : this.#parse(path);
+  }
+
+  /** What parsing would give for a plain path, at a tenth of its cost. */
+  #below(path: string): CallUrl {
+    const pathname = this.#basePath + path;
+    return { ...this.#base, href: this.#base.origin + pathname, pathname };
+  }
+
+  #parse(path: string): CallUrl {
+    if (UNSAFE_CHARACTERS.test(path)) {
+      throw refusal('must not hold white space, a backslash or a control character');
+    }
+    if (path.startsWith('//')) throw refusal('must not begin with //, that names another host');
+    if (hasDotSegment(path)) throw refusal('must not hold . or .. segments');
+    const isAbsolute = /^[a-z][a-z0-9+.-]*:/i.test(path);
+    const slash = path === '' || /^[/?]/.test(path) ? '' : '/';
+    const address = isAbsolute ? path : this.#baseUrl + slash + path;
+    if (!URL.canParse(address)) throw refusal('is not a URL');
+    const url = new URL(address);
+    if (url.username || url.password) throw refusal('must not hold a user name or password');
+    if (!this.#origins.has(url.origin)) throw refusal("leads outside the service's own addresses");
+    url.hash = '';
+    return url;
+  }
+}
+
+function hasDotSegment(path: string): boolean {
+  const [beforeQuery = ''] = path.split(/[?#]/, 1);
+  return beforeQuery.split('/').some((segment) => DOT_SEGMENT.test(segment));
+}
+
+function refusal(message: string): ServiceRequestError {
+  return new ServiceRequestError([{ property: 'path', message }]);
+}
