@@ -61,6 +61,32 @@ describe('AllowedUrls', () => {
     expect(() => urls.resolve(path)).toThrow(ServiceRequestError);
   });
 
+  it.each([
+    'https://api.example/base',
+    'HTTPS://API.example:443',
+    'https://api.example:8443/a/../b',
+    'http://[::1]:80',
+  ])('says of a path below %s what the parser of URLs says', (baseUrl) => {
+    const { origin } = new URL(baseUrl);
+    const allowed = new AllowedUrls({ baseUrl, origins: new Set([origin]) });
+    const segment = fc.string({ unit: fc.constantFrom('a', 'Z', '0', '-', '_', '~', '.', '..') });
+    fc.assert(
+      fc.property(fc.array(segment, { maxLength: 4 }), fc.boolean(), (segments, slash) => {
+        const path = segments.map((each) => `/${each}`).join('') + (slash ? '/' : '');
+        if (path.startsWith('//') || segments.some((each) => each === '.' || each === '..')) {
+          return expect(() => allowed.resolve(path)).toThrow(ServiceRequestError);
+        }
+        const { href, protocol, host, hostname, port, pathname, search } = new URL(baseUrl + path);
+        const expected = { href, origin, protocol, host, hostname, port, pathname, search };
+        const url = allowed.resolve(path);
+        for (const [part, value] of Object.entries(expected)) {
+          expect([part, url[part as keyof CallUrl]]).toEqual([part, value]);
+        }
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
   it('leads nowhere else, whatever the path (10,000 inputs)', () => {
     const odd = fc.string({
       unit: fc.constantFrom(

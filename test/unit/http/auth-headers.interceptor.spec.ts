@@ -97,6 +97,21 @@ describe('the interceptor that attaches the headers', () => {
     expect(inspect(answers, { depth: 20, showHidden: true })).not.toMatch(/planted/);
   });
 
+  it("sends a host's default headers, of all methods and of one", async () => {
+    const { axios, arrived } = await setUp();
+    axios.defaults.headers.common['X-All'] = '1';
+    axios.defaults.headers.post['X-Post'] = '2';
+    axios.defaults.headers.put = { 'X-Put': '3' };
+    for (const method of ['get', 'post', 'put']) await axios.request({ url: '/a', method });
+    const seen = arrived.map(({ headers }) => [headers['x-all'], headers['x-post'], headers['x-put']]);
+    expect(seen).toEqual([
+      ['1', undefined, undefined],
+      ['1', '2', undefined],
+      ['1', undefined, '3'],
+    ]);
+    expect(arrived.map(({ headers }) => headers.accept)).toEqual(Array(3).fill('application/json'));
+  });
+
   it("judges the address after a host's own interceptor, which sees clean errors too", async () => {
     const { axios, arrived } = await setUp();
     const seen: unknown[] = [];
