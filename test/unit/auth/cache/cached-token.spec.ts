@@ -71,6 +71,31 @@ describe('CachedToken', () => {
     expect(token.token.expiresAt.getTime()).toBe(clock.now() - 100 + 60_000);
   });
 
+  it('is due at 75 % of its usable life less its jitter, by either clock', async () => {
+    const clock = new FakeClock();
+    const at = { clock, requestedAt: clock.monotonic(), reserveMs: 0 };
+    const [early, late] = [new CachedToken(grant, { ...at, random: 1 }), place(clock)];
+    expect([early.dueInMs(clock), late.dueInMs(clock)]).toEqual([39_420, 40_500]);
+    await clock.advance(39_420);
+    expect([early.isDue(clock), late.isDue(clock)]).toEqual([true, false]);
+    clock.jump(1_079);
+    expect([late.isDue(clock), late.dueInMs(clock)]).toEqual([false, 1]);
+    clock.jump(1);
+    expect([late.isDue(clock), late.dueInMs(clock)]).toEqual([true, 0]);
+    clock.jump(-10_000);
+    expect(late.dueInMs(clock)).toBe(1_080);
+  });
+
+  it('keeps half of its life for callers where more is asked for in reserve', () => {
+    const clock = new FakeClock();
+    const at = { clock, requestedAt: clock.monotonic(), random: 0 };
+    const token = new CachedToken(grant, { ...at, reserveMs: 600_000 });
+    clock.jump(29_999);
+    expect(token.isDead(clock)).toBe(false);
+    clock.jump(1);
+    expect(token.isDead(clock)).toBe(true);
+  });
+
   it('is as old as its store says', () => {
     const clock = new FakeClock();
     expect(place(clock, 40_499).isDue(clock)).toBe(false);

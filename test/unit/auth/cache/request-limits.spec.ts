@@ -1,7 +1,12 @@
 import { describe, expect, it } from '@jest/globals';
-import { ForcedRefreshLimit, RetryAfterGate } from '../../../../lib/auth/cache/request-limits.js';
+import {
+  ConcurrencyLimit,
+  ForcedRefreshLimit,
+  renewalDelay,
+  RetryAfterGate,
+} from '../../../../lib/auth/cache/request-limits.js';
 import { ServiceTokenError } from '../../../../lib/errors/index.js';
-import { FakeClock } from '../../../helpers/fake-clock.js';
+import { FakeClock, settle } from '../../../helpers/fake-clock.js';
 
 const refused = (status: number, retryAfter?: number): ServiceTokenError =>
   new ServiceTokenError({
@@ -41,6 +46,25 @@ describe('RetryAfterGate', () => {
   });
 });
 
+it("the gate's error names what closed it and when it opens", async () => {
+  const clock = new FakeClock();
+  const gate = new RetryAfterGate(clock);
+  gate.failed(refused(503, 10));
+  await clock.advance(1_500);
+  expect(gate.error('api')).toMatchObject({
+    code: 'token_unavailable',
+    status: 503,
+    scope: 'api',
+    retryAfter: 9,
+    message: expect.stringContaining('another 9 s (HTTP 503)'),
+  });
+  // A shorter time that comes later does not open it earlier.
+  gate.failed(refused(503, 1));
+  expect(gate.remainingMs).toBe(8_500);
+  gate.failed(new Error('another one'));
+  expect(gate.remainingMs).toBe(8_500);
+});
+
 describe('ForcedRefreshLimit', () => {
   it('lets a burst of 3 pass, then one in 30 s', () => {
     const limit = new ForcedRefreshLimit();
@@ -53,4 +77,47 @@ describe('ForcedRefreshLimit', () => {
     [0, 1, 2].forEach((at) => limit.take(at));
     expect([1e6, 1e6, 1e6, 1e6].map((at) => limit.take(at))).toEqual([true, true, true, false]);
   });
+});
+
+describe('ConcurrencyLimit', () => {
+  const signal = new AbortController().signal;
+
+  it('lets so many begin, and the others in their order as places become free', async () => {
+    const limit = new ConcurrencyLimit(2);
+    const begun: number[] = [];
+    const releases = [1, 2, 3, 4].map(async (number) => {
+      const release = await limit.acquire(signal);
+      begun.push(number);
+      return release;
+    });
+    await settle();
+    expect([begun, limit.isReached]).toEqual([[1, 2], true]);
+    (await releases[1])();
+    await settle();
+    expect(begun).toEqual([1, 2, 3]);
+    (await releases[0])();
+    (await releases[2])();
+    await settle();
+    expect([begun, limit.isReached]).toEqual([[1, 2, 3, 4], false]);
+  });
+
+  it('an aborted one leaves the queue, and takes no place', async () => {
+    const limit = new ConcurrencyLimit(1);
+    const release = await limit.acquire(signal);
+    const controller = new AbortController();
+    const reason = new Error('gone');
+    const aborted = expect(limit.acquire(controller.signal)).rejects.toBe(reason);
+    const next = limit.acquire(signal);
+    controller.abort(reason);
+    await aborted;
+    release();
+    (await next)();
+    expect(limit.isReached).toBe(false);
+  });
+});
+
+it('renewals that fail wait 3 s, doubling to 30 s', () => {
+  expect([1, 2, 3, 4, 5, 6, 2_000].map(renewalDelay)).toEqual([
+    3_000, 6_000, 12_000, 24_000, 30_000, 30_000, 30_000,
+  ]);
 });

@@ -1,40 +1,9 @@
 import { describe, expect, it } from '@jest/globals';
-import { type AccessToken } from '../../../../lib/auth/access-token.js';
-import { TokenCache, type TokenCacheOptions } from '../../../../lib/auth/cache/token-cache.js';
 import { TokenObserver } from '../../../../lib/auth/cache/token-observer.js';
-import {
-  ServiceConnectionError,
-  ServiceTokenError,
-  type TokenErrorCode,
-} from '../../../../lib/errors/index.js';
-import { FakeClock, settle } from '../../../helpers/fake-clock.js';
-import { FakeSource } from '../fakes.js';
-
-const reset = (): Error => new ServiceConnectionError({ kind: 'reset', message: 'reset' });
-const refusal = (code: TokenErrorCode, status: number, retryAfter?: number): Error =>
-  new ServiceTokenError({ code, status, retryAfter, message: code });
-
-function setUp(options: Partial<TokenCacheOptions> = {}) {
-  const clock = new FakeClock();
-  const source = new FakeSource();
-  const cache = new TokenCache({
-    source,
-    clock,
-    random: () => 0,
-    refresh: 'ahead',
-    maxEntries: 10_000,
-    customerReserveMs: 600_000,
-    ...options,
-  });
-  /** A cache that holds `token-1`, 60 s from now: usable for 54 s, due after 40.5 s. */
-  const filled = async (expiresIn = 60): Promise<AccessToken> => {
-    const waiting = cache.get('api');
-    await settle();
-    source.last.grant(expiresIn);
-    return waiting;
-  };
-  return { clock, source, cache, filled };
-}
+import { ServiceConnectionError } from '../../../../lib/errors/index.js';
+import { settle } from '../../../helpers/fake-clock.js';
+import { type FakeSource } from '../fakes.js';
+import { outcomes, refusal, reset, setUp } from './set-up.js';
 
 describe('one request per scope', () => {
   it('1,000 callers without a token make one request and share its token', async () => {
@@ -304,55 +273,6 @@ describe('on-expiry', () => {
     expect(source.requests).toHaveLength(1);
     await clock.advance(1);
     expect(cache.peek('api')).toBeUndefined();
-  });
-});
-
-describe('scheduled', () => {
-  it('gets the api token at the start and renews it without calls, until it is closed', async () => {
-    const { cache, source, clock } = setUp({ refresh: 'scheduled' });
-    cache.start();
-    await settle();
-    source.last.grant(60);
-    await clock.advance(40_499);
-    expect(source.requests).toHaveLength(1);
-    await clock.advance(1);
-    expect(source.requests).toHaveLength(2);
-    source.last.grant(60);
-    await clock.advance(40_500);
-    expect(source.requests).toHaveLength(3);
-    source.last.grant(60);
-    await settle();
-    expect(clock.timers).toBe(1);
-    cache.close();
-    expect(clock.timers).toBe(0);
-  });
-
-  it('goes on after failures and a hold', async () => {
-    const { cache, source, clock } = setUp({ refresh: 'scheduled' });
-    cache.start();
-    await settle();
-    source.last.fail(reset());
-    await clock.advance(3_000);
-    expect(source.requests).toHaveLength(2);
-    source.last.fail(refusal('token_rate_limited', 429, 100));
-    await clock.advance(99_999);
-    expect(source.requests).toHaveLength(2);
-    await clock.advance(2);
-    expect(source.requests).toHaveLength(3);
-  });
-
-  it('does not schedule customers, nor tokens that cannot be kept', async () => {
-    const { cache, source, clock } = setUp({ refresh: 'scheduled' });
-    const customer = cache.get('customer.c1');
-    await settle();
-    source.last.grant(3600);
-    await customer;
-    expect(clock.timers).toBe(0);
-    cache.start();
-    await settle();
-    source.last.grant(undefined);
-    await clock.advance(3_600_000);
-    expect(source.requests).toHaveLength(2);
   });
 });
 
@@ -771,13 +691,3 @@ describe('close', () => {
     expect(source.requests).toHaveLength(1);
   });
 });
-
-/** The token, or the code of the error, of each. */
-async function outcomes(promises: Promise<AccessToken>[]): Promise<string[]> {
-  const settled = await Promise.allSettled(promises);
-  return settled.map((outcome) =>
-    outcome.status === 'fulfilled'
-      ? outcome.value.accessToken
-      : String((outcome.reason as { code?: string }).code ?? outcome.reason),
-  );
-}
