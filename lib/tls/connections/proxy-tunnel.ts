@@ -6,7 +6,7 @@ import { urlToHttpOptions } from 'node:url';
 import { type Secret } from '../../config/secret.js';
 import { codedError } from './node-agent.js';
 
-/** A proxy's URL, `http:` or `https:`, perhaps with `user:password@`. */
+/** A proxy's URL, `http:` or `https:`, perhaps with `user:password@`. The configuration has checked that it is one. */
 export type ProxyTarget = Secret;
 
 /** Milliseconds for the proxy to connect and to answer CONNECT. */
@@ -24,7 +24,7 @@ export function openTunnel(proxy: ProxyTarget, host: string, port: number): Prox
 }
 
 export class ProxyTunnel extends Duplex {
-  readonly #connect?: http.ClientRequest;
+  readonly #connect: http.ClientRequest;
   #socket?: Socket;
   /** What TLS wrote, or its end, before there was a connection: Duplex hands over one at a time. */
   #waiting?: () => void;
@@ -33,8 +33,7 @@ export class ProxyTunnel extends Duplex {
     // The TLS above is to see the end and decide itself.
     super({ allowHalfOpen: true });
     this.#connect = connectRequest(proxy, authority);
-    if (this.#connect) this.#await(this.#connect);
-    else this.destroy(codedError('http.proxy is no URL of a proxy.', 'ERR_PROXY_INVALID_URL'));
+    this.#await(this.#connect);
   }
 
   ref(): void {
@@ -59,7 +58,7 @@ export class ProxyTunnel extends Duplex {
   }
 
   override _destroy(error: Error | null, callback: (error?: Error | null) => void): void {
-    this.#connect?.destroy();
+    this.#connect.destroy();
     this.#socket?.destroy();
     callback(error);
   }
@@ -106,14 +105,13 @@ export class ProxyTunnel extends Duplex {
   }
 }
 
-function connectRequest(target: ProxyTarget, authority: string): http.ClientRequest | undefined {
-  const url = target.reveal();
-  // A URL that fails to parse would be quoted, password and all, in the error.
-  if (!URL.canParse(url)) return undefined;
-  const proxy = new URL(url);
-  const { protocol, hostname, port } = urlToHttpOptions(proxy);
+function connectRequest(target: ProxyTarget, authority: string): http.ClientRequest {
+  const proxy = new URL(target.reveal());
   const headers: http.OutgoingHttpHeaders = { host: authority };
   if (proxy.username || proxy.password) headers['proxy-authorization'] = basic(proxy);
+  // Node would decode them too, and throw for a `%` that encodes nothing.
+  proxy.username = proxy.password = '';
+  const { protocol, hostname, port } = urlToHttpOptions(proxy);
   const options = {
     hostname,
     port,

@@ -26,7 +26,7 @@ const open: (() => Promise<void>)[] = [];
 
 beforeAll(async () => {
   authority = await createAuthority();
-  clients = await Promise.all(Array.from({ length: 5 }, (_, index) => authority.client(`app-${index}`)));
+  clients = await Promise.all(Array.from({ length: 3 }, (_, index) => authority.client(`app-${index}`)));
 });
 beforeEach(async () => {
   clock = new FakeClock({ start: Date.now(), withFiles: true });
@@ -122,7 +122,7 @@ describe('Files replaced while calls run', () => {
       identity.onChange(({ certificateChanged, certificate }) =>
         changes.push([certificateChanged, certificate?.subject]),
       );
-      for (const client of clients.slice(1)) {
+      for (const client of clients.slice(1, 3)) {
         const before = done;
         await until(() => done > before + 20);
         await replace(client);
@@ -132,10 +132,10 @@ describe('Files replaced while calls run', () => {
       }
       running = false;
       await Promise.all(load);
-      expect(new Set(live.subjects).size).toBe(clients.length);
-      expect(changes).toEqual(clients.slice(1).map((client) => [true, client.x509.subject]));
+      expect(new Set(live.subjects).size).toBe(3);
+      expect(changes).toEqual(clients.slice(1, 3).map((client) => [true, client.x509.subject]));
       const last = live.subjects.slice(-1);
-      expect(last).toEqual(['app-4']);
+      expect(last).toEqual(['app-2']);
     },
     20_000,
   );
@@ -153,7 +153,7 @@ describe('Files replaced while calls run', () => {
     expect(lines.filter((line) => line.startsWith('error'))).toEqual([]);
 
     await writeFile(paths().certificate.file, clients[2].certificate);
-    await clock.advance(300_000);
+    await clock.advance(130_000);
     expect(identity.certificate?.subject).toBe('CN=app-1');
     expect(identity.status).toMatchObject({
       healthy: true,

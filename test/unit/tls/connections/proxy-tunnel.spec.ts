@@ -243,4 +243,100 @@ describe('Through a proxy', () => {
     expect(errors).toHaveLength(1);
     await gone;
   });
+
+  it('an idle connection does not keep the process alive; a call on it does', async () => {
+    const waiting: http.ServerResponse[] = [];
+    const live = await target({ onRequest: (_request, response) => void waiting.push(response) });
+    const proxy = await proxyServer();
+    const agent = await agentThrough(`http://127.0.0.1:${proxy.port}`);
+    // Only what keeps the process alive is listed.
+    const sockets = () => process.getActiveResourcesInfo().filter((name) => name === 'TCPSocketWrap').length;
+    const counts: number[] = [];
+    for (let round = 0; round < 2; round++) {
+      const answered = call(live.url, agent);
+      await until(() => waiting.length === 1);
+      const busy = sockets();
+      waiting.pop()?.end('{}');
+      expect((await answered).reused).toBe(round > 0);
+      await until(() => sockets() < busy);
+      counts.push(busy, sockets());
+    }
+    expect(counts).toEqual([counts[0], counts[0] - 1, counts[0], counts[0] - 1]);
+  });
+
+  it.each([
+    ['ends', (socket: net.Socket) => socket.end()],
+    ['is reset', (socket: net.Socket) => socket.resetAndDestroy()],
+  ])('an answer whose connection %s in the middle is an error at once', async (_name, cut) => {
+    const live = await target({
+      onRequest: (_request, response) => void response.write('half of it'),
+    });
+    const sockets: net.Socket[] = [];
+    const proxy = await proxyServer((socket) => {
+      sockets.push(socket);
+      const upstream = net.connect(live.port, '127.0.0.1', () => {
+        socket.write('HTTP/1.1 200 OK\r\n\r\n');
+        upstream.on('data', (chunk: Buffer) => socket.write(chunk)).on('error', () => undefined);
+        socket.on('data', (chunk: Buffer) => upstream.write(chunk));
+      });
+      socket.on('close', () => upstream.destroy());
+    });
+    const agent = await agentThrough(`http://127.0.0.1:${proxy.port}`);
+    const failed = new Promise((resolve, reject) => {
+      https
+        .get(live.url, { agent }, (response) => {
+          response.on('error', resolve).on('end', () => reject(new Error('It was taken for a whole answer')));
+          response.once('data', () => void cut(sockets[0]));
+        })
+        .on('error', resolve);
+    });
+    expect(await failed).toMatchObject({ code: 'ECONNRESET' });
+  });
+
+  it('a proxy that does not answer is given up', async () => {
+    const limits = jest.spyOn(net.Socket.prototype, 'setTimeout');
+    open.push(async () => limits.mockRestore());
+    let asked = false;
+    const silent = await proxyServer(() => void (asked = true));
+    const failing = call('https://127.0.0.1:1', await agentThrough(`http://127.0.0.1:${silent.port}`));
+    await until(() => asked);
+    // The time itself is Node's to count.
+    const place = limits.mock.calls.findIndex(([ms]) => ms === 10_000);
+    (limits.mock.contexts[place] as net.Socket).emit('timeout');
+    await expect(failing).rejects.toMatchObject({ code: 'ERR_PROXY_TIMEOUT' });
+  });
+
+  it.each([
+    ['https://target.example', 'target.example:443'],
+    ['https://[::1]:8443', '[::1]:8443'],
+  ])('asks for %s as %s', async (url, authority) => {
+    const refusing = await proxyServer((socket) => socket.end('HTTP/1.1 300 Multiple\r\n\r\n'));
+    const failing = call(url, await agentThrough(`http://127.0.0.1:${refusing.port}`));
+    await expect(failing).rejects.toMatchObject({
+      code: 'ERR_PROXY_TUNNEL_300',
+      message: 'The proxy answered CONNECT with status 300.',
+    });
+    const [, path, headers] = JSON.parse(refusing.heads[0]) as [string, string, http.IncomingHttpHeaders];
+    expect([path, headers.host, headers['proxy-authorization']]).toEqual([authority, authority, undefined]);
+  });
+
+  it.each([
+    ['user', 'user:'],
+    [':secret', ':secret'],
+    ['50%:off', '50%:off'],
+  ])('credentials may be %s', async (userinfo, expected) => {
+    const refusing = await proxyServer((socket) => socket.end('HTTP/1.1 407 No\r\n\r\n'));
+    const agent = await agentThrough(`http://${userinfo}@127.0.0.1:${refusing.port}`);
+    await expect(call('https://127.0.0.1:1', agent)).rejects.toMatchObject({ code: 'ERR_PROXY_TUNNEL_407' });
+    const [, , headers] = JSON.parse(refusing.heads[0]) as [string, string, http.IncomingHttpHeaders];
+    expect(headers['proxy-authorization']).toBe(`Basic ${Buffer.from(expected).toString('base64')}`);
+  });
+
+  it('what comes right behind the answer to CONNECT belongs to the tunnel', async () => {
+    const banner = await proxyServer(
+      (socket) => void socket.write('HTTP/1.1 299 OK\r\n\r\n220 no TLS here\r\n'),
+    );
+    const failing = call('https://127.0.0.1:1', await agentThrough(`http://127.0.0.1:${banner.port}`));
+    await expect(failing).rejects.toMatchObject({ code: expect.stringMatching(/^ERR_SSL_|^EPROTO$/) });
+  });
 });
