@@ -2,7 +2,6 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/glob
 import { HttpModule, HttpService } from '@nestjs/axios';
 import { Global, Module, type DynamicModule, type ModuleMetadata } from '@nestjs/common';
 import { ConfigModule, ConfigService, registerAs } from '@nestjs/config';
-import { Test, type TestingModule } from '@nestjs/testing';
 import {
   BanksService,
   serviceConfig,
@@ -11,6 +10,7 @@ import {
   type ServiceModuleOptions,
 } from 'nestjs-service';
 import { ServiceSimulator } from 'nestjs-service/testing';
+import { modulesOfBlock } from '../helpers/start-module.js';
 
 type Imports = NonNullable<ModuleMetadata['imports']>;
 type ConfigSettings = NonNullable<Parameters<typeof ConfigModule.forRoot>[0]>;
@@ -24,33 +24,15 @@ async function later<T>(value: T): Promise<T> {
 describe('ServiceModule beside ConfigModule', () => {
   let simulator: ServiceSimulator;
   let options: ServiceModuleOptions;
-  const open: TestingModule[] = [];
-  const variables: string[] = [];
+  const { start: startHost, setVariables } = modulesOfBlock();
+  const start = (imports: Imports) => startHost({ imports });
 
   beforeAll(async () => {
     simulator = await ServiceSimulator.start();
     options = simulator.moduleOptions({ environment: 'sandbox' });
   });
-  afterEach(async () => {
-    for (const module of open.splice(0)) await module.close();
-    for (const variable of variables.splice(0)) delete process.env[variable];
-    simulator.clearRequests();
-  });
+  afterEach(() => simulator.clearRequests());
   afterAll(() => simulator.stop());
-
-  async function start(imports: Imports): Promise<TestingModule> {
-    const module = await Test.createTestingModule({ imports })
-      .setLogger(false as never)
-      .compile();
-    await module.init();
-    open.push(module);
-    return module;
-  }
-
-  const setVariables = (values: Record<string, string>): void => {
-    Object.assign(process.env, values);
-    variables.push(...Object.keys(values));
-  };
 
   const config = (settings: ConfigSettings): Promise<DynamicModule> =>
     ConfigModule.forRoot({ ignoreEnvFile: true, ...settings });

@@ -8,7 +8,6 @@ import {
   type Type,
 } from '@nestjs/common';
 import { ConfigModule, registerAs } from '@nestjs/config';
-import { Test, type TestingModule } from '@nestjs/testing';
 import { inspect } from 'node:util';
 import {
   BanksService,
@@ -27,35 +26,17 @@ import {
 } from 'nestjs-service';
 import { ServiceSimulator } from 'nestjs-service/testing';
 import { CollectingLogger } from '../helpers/secret-scan.js';
-import { startModule } from '../helpers/start-module.js';
+import { modulesOfBlock, startModule } from '../helpers/start-module.js';
 
 describe('ServiceModule', () => {
   let simulator: ServiceSimulator;
-  const open: TestingModule[] = [];
-  const variables: string[] = [];
+  const { start, setVariables } = modulesOfBlock();
 
   beforeAll(async () => {
     simulator = await ServiceSimulator.start();
   });
-  afterEach(async () => {
-    for (const module of open.splice(0)) await module.close();
-    for (const variable of variables.splice(0)) delete process.env[variable];
-    simulator.clearRequests();
-  });
+  afterEach(() => simulator.clearRequests());
   afterAll(() => simulator.stop());
-
-  async function start(metadata: ModuleMetadata): Promise<TestingModule> {
-    const module = await Test.createTestingModule(metadata).compile();
-    module.useLogger(false);
-    await module.init();
-    open.push(module);
-    return module;
-  }
-
-  const setVariables = (values: Record<string, string>): void => {
-    Object.assign(process.env, values);
-    variables.push(...Object.keys(values));
-  };
 
   const failure = async (
     imports: NonNullable<ModuleMetadata['imports']>,

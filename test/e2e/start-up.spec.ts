@@ -10,7 +10,7 @@ import {
   type Type,
 } from '@nestjs/common';
 import { LazyModuleLoader, REQUEST } from '@nestjs/core';
-import { Test, type TestingModule } from '@nestjs/testing';
+import { Test } from '@nestjs/testing';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -24,6 +24,7 @@ import { ServiceSimulator } from 'nestjs-service/testing';
 import { privateToken } from '../../lib/service-token.js';
 import { type ClientIdentity } from '../../lib/tls/index.js';
 import { CollectingLogger, secretsIn } from '../helpers/secret-scan.js';
+import { modulesOfBlock } from '../helpers/start-module.js';
 import { TimerCount } from '../helpers/timer-count.js';
 
 type Imports = NonNullable<ModuleMetadata['imports']>;
@@ -31,16 +32,13 @@ type Imports = NonNullable<ModuleMetadata['imports']>;
 describe('The start of a ServiceModule', () => {
   let simulator: ServiceSimulator;
   let folder: string;
-  const open: TestingModule[] = [];
+  const { start } = modulesOfBlock();
 
   beforeAll(async () => {
     simulator = await ServiceSimulator.start();
     folder = await mkdtemp(join(tmpdir(), 'start-up-'));
   });
-  afterEach(async () => {
-    for (const module of open.splice(0)) await module.close();
-    simulator.clearRequests();
-  });
+  afterEach(() => simulator.clearRequests());
   afterAll(async () => {
     await simulator.stop();
     await rm(folder, { recursive: true });
@@ -50,13 +48,6 @@ describe('The start of a ServiceModule', () => {
     Test.createTestingModule(metadata)
       .setLogger(logger as CollectingLogger)
       .compile();
-
-  async function start(metadata: ModuleMetadata, logger?: CollectingLogger): Promise<TestingModule> {
-    const module = await compile(metadata, logger);
-    await module.init();
-    open.push(module);
-    return module;
-  }
 
   async function failure(imports: Imports): Promise<ServiceConfigurationError> {
     const error: unknown = await start({ imports }).catch((reason: unknown) => reason);

@@ -2,13 +2,26 @@ import { expect } from '@jest/globals';
 import { type ServiceModuleOptions } from 'nestjs-service';
 import {
   type FaultRule,
-  type ServiceSimulator,
+  ServiceSimulator,
   type SimulatorFault,
   type SimulatorModeOptions,
   type TlsAlert,
 } from 'nestjs-service/testing';
 import { CollectingLogger, everyForm, secretsIn } from './secret-scan.js';
 import { startModule, type StartedModule } from './start-module.js';
+
+export const MODES = {
+  'sandbox/app-token': { environment: 'sandbox', authentication: 'app-token' },
+  'sandbox/mtls': { environment: 'sandbox', authentication: 'mtls', oauth: true },
+  'sandbox/oauth': { environment: 'sandbox', authentication: 'oauth' },
+  'production/mtls': { environment: 'production', authentication: 'mtls', oauth: true },
+  'production/oauth': {
+    environment: 'production',
+    authentication: 'oauth',
+    clientCertificate: true,
+    oauthMtls: true,
+  },
+} satisfies Record<string, SimulatorModeOptions>;
 
 /** How much a scan plays. */
 interface Extent {
@@ -95,12 +108,9 @@ const tokenFaults = (echo: string): SimulatorFault[] => [
 ];
 
 /** Plays faults in one mode; no error and no log line may hold a secret in any form. Returns how many it played. */
-export async function scanForLeaks(
-  simulator: ServiceSimulator,
-  mode: SimulatorModeOptions,
-  extent: Extent,
-): Promise<number> {
-  const base = simulator.moduleOptions(mode);
+export async function scanForLeaks(mode: keyof typeof MODES, extent: Extent): Promise<number> {
+  const simulator = await ServiceSimulator.start();
+  const base = simulator.moduleOptions(MODES[mode]);
   const options: ServiceModuleOptions = {
     ...base,
     http: { timeout: 150, maxResponseBytes: 100_000, retries: 1 },
@@ -141,6 +151,7 @@ export async function scanForLeaks(
     }
   }
   for (const broken of brokenOptions(base)) await collect(startModule(broken, logger));
+  await simulator.stop();
 
   expect(errors.length).toBeGreaterThan(faults);
   const forms = errors.map((error) => everyForm(error));

@@ -1,4 +1,5 @@
-import { type LoggerService } from '@nestjs/common';
+import { afterEach } from '@jest/globals';
+import { type LoggerService, type ModuleMetadata } from '@nestjs/common';
 import { Test, type TestingModule } from '@nestjs/testing';
 import {
   BanksService,
@@ -32,6 +33,33 @@ export async function startModule(
     customers: module.get(CustomersService),
     http: module.get(ServiceHttpService),
     auth: module.get(ServiceAuthService),
+  };
+}
+
+/** Nest modules of a `describe` block's tests; each is closed, and each variable unset, after its test. */
+export function modulesOfBlock() {
+  const open: TestingModule[] = [];
+  const variables: string[] = [];
+  afterEach(async () => {
+    for (const module of open.splice(0)) await module.close();
+    for (const variable of variables.splice(0)) delete process.env[variable];
+  });
+  return {
+    start: async (
+      metadata: ModuleMetadata,
+      logger: LoggerService | false = false,
+    ): Promise<TestingModule> => {
+      const module = await Test.createTestingModule(metadata)
+        .setLogger(logger as LoggerService)
+        .compile();
+      await module.init();
+      open.push(module);
+      return module;
+    },
+    setVariables: (values: Record<string, string>): void => {
+      Object.assign(process.env, values);
+      variables.push(...Object.keys(values));
+    },
   };
 }
 

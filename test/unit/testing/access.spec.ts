@@ -1,6 +1,7 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { decodeJwt } from 'jose';
-import { ServiceSimulator, type SimulatorOptions } from '../../../lib/testing/index.js';
+import { type ServiceSimulator } from '../../../lib/testing/index.js';
+import { simulatorsOfBlock } from '../../helpers/simulators.js';
 import { call, requestToken } from './plain-client.js';
 
 describe('the API of ServiceSimulator', () => {
@@ -8,20 +9,14 @@ describe('the API of ServiceSimulator', () => {
   let sandbox: string;
   let base: string;
   let appToken: Record<string, string>;
-  const others: ServiceSimulator[] = [];
-  const start = async (options?: SimulatorOptions) => {
-    const other = await ServiceSimulator.start(options);
-    others.push(other);
-    return other;
-  };
+  const start = simulatorsOfBlock();
   beforeAll(async () => {
-    simulator = await ServiceSimulator.start();
+    simulator = await start();
     sandbox = simulator.urls.sandboxUrl;
     base = simulator.urls.baseUrl;
     appToken = { 'service-app-token': simulator.appToken };
   });
   afterEach(() => simulator.clearRequests());
-  afterAll(() => Promise.all([simulator, ...others].map((each) => each.stop())));
 
   const bearer = async (...request: Parameters<ServiceSimulator['issueToken']>) => ({
     authorization: `Bearer ${await simulator.issueToken(...request)}`,

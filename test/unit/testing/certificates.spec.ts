@@ -1,22 +1,17 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { connect } from 'node:tls';
 import { importPeer } from '../../../lib/testing/optional-peers.js';
-import { ServiceSimulator, type SimulatorOptions } from '../../../lib/testing/index.js';
+import { type ServiceSimulator } from '../../../lib/testing/index.js';
+import { simulatorsOfBlock } from '../../helpers/simulators.js';
 import { call, failCode } from './plain-client.js';
 
 describe('the certificates of ServiceSimulator', () => {
   let simulator: ServiceSimulator;
-  const others: ServiceSimulator[] = [];
-  const start = async (options?: SimulatorOptions) => {
-    const other = await ServiceSimulator.start(options);
-    others.push(other);
-    return other;
-  };
+  const start = simulatorsOfBlock();
   beforeAll(async () => {
-    simulator = await ServiceSimulator.start();
+    simulator = await start();
   });
-  afterAll(() => Promise.all([simulator, ...others].map((each) => each.stop())));
 
   const blocks = (pem: string) => pem.match(/-----BEGIN[^]+?-----END [A-Z ]+-----/g) ?? [];
 

@@ -1,20 +1,15 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { decodeJwt, decodeProtectedHeader } from 'jose';
-import { ServiceSimulator, type SimulatorOptions } from '../../../lib/testing/index.js';
+import { type ServiceSimulator } from '../../../lib/testing/index.js';
+import { simulatorsOfBlock } from '../../helpers/simulators.js';
 import { call, requestToken } from './plain-client.js';
 
 describe('the token endpoint of ServiceSimulator', () => {
   let simulator: ServiceSimulator;
-  const others: ServiceSimulator[] = [];
-  const start = async (options?: SimulatorOptions) => {
-    const other = await ServiceSimulator.start(options);
-    others.push(other);
-    return other;
-  };
+  const start = simulatorsOfBlock();
   beforeAll(async () => {
-    simulator = await ServiceSimulator.start({ tokenLifetime: 120 });
+    simulator = await start({ tokenLifetime: 120 });
   });
-  afterAll(() => Promise.all([simulator, ...others].map((each) => each.stop())));
 
   it('issues an api token', async () => {
     const before = Math.floor(Date.now() / 1000);

@@ -1,0 +1,267 @@
+import fc from 'fast-check';
+import {
+  type AccessToken,
+  type TokenGrant,
+  type TokenRequestContext,
+  type TokenSource,
+} from '../../../../lib/auth/access-token.js';
+import { TokenCache } from '../../../../lib/auth/cache/token-cache.js';
+import { usableLife } from '../../../../lib/auth/cache/cached-token.js';
+import { ServiceConnectionError, ServiceTokenError } from '../../../../lib/errors/index.js';
+import { FakeClock, settle } from '../../../helpers/fake-clock.js';
+
+const RESERVE_MS = 20_000;
+const SCOPES = ['api', 'customer.c1', 'customer.c2'];
+
+type Answer =
+  | { kind: 'token'; lifetime: number; delay: number }
+  | { kind: 'reset' | 'refused' | 'busy' | 'limited'; delay: number };
+
+type Step =
+  | { kind: 'peek' | 'force' | 'invalidate'; scope: string }
+  | { kind: 'get'; scope: string; callers: number; timeoutMs: number }
+  | { kind: 'advance'; ms: number }
+  | { kind: 'jump'; ms: number };
+
+interface Issued {
+  usableMs: number;
+  arrivedAt: number;
+  monotonic: number;
+  wall: number;
+}
+
+/** The endpoint, and everything that has to hold whenever it is asked. */
+class WatchedSource implements TokenSource {
+  readonly issued = new Map<string, Issued>();
+  readonly failures = new Map<Error, number>();
+  /** Scopes whose token was dropped by a forced refresh. */
+  readonly forced: string[] = [];
+  isForced = false;
+  readonly violations: string[] = [];
+  heldUntil = -Infinity;
+  readonly #underWay = new Set<string>();
+  /** What allows the next request of a scope; the first one is free. */
+  readonly #last = new Map<string, string>();
+  #next = 0;
+
+  constructor(
+    readonly clock: FakeClock,
+    readonly answers: Answer[],
+  ) {}
+
+  request(scope: string, { signal }: TokenRequestContext): Promise<TokenGrant> {
+    if (this.#underWay.has(scope)) this.violations.push(`two requests at a time for ${scope}`);
+    this.#justify(scope);
+    this.#underWay.add(scope);
+    const answer = this.answers[this.#next++ % this.answers.length];
+    return new Promise<TokenGrant>((resolve, reject) => {
+      const cancel = this.clock.schedule(() => {
+        this.#underWay.delete(scope);
+        if (answer.kind === 'token') resolve(this.#issue(scope, answer));
+        else reject(this.#fail(scope, answer.kind));
+      }, answer.delay);
+      signal.addEventListener('abort', () => {
+        cancel();
+        this.#underWay.delete(scope);
+        this.failures.set(signal.reason as Error, this.clock.monotonic());
+        this.#last.set(scope, 'failed');
+        reject(signal.reason as Error);
+      });
+    });
+  }
+
+  dropped(scope: string): void {
+    if (this.isForced) this.forced.push(scope);
+    this.#last.set(scope, 'dropped');
+  }
+
+  ages(token: Issued): number {
+    return Math.max(this.clock.monotonic() - token.monotonic, this.clock.now() - token.wall);
+  }
+
+  /** requests <= 1 + refresh points passed + failures + forced: each but the first needs one of these. */
+  #justify(scope: string): void {
+    const last = this.#last.get(scope);
+    if (last === undefined || last === 'failed' || last === 'dropped') return;
+    const token = this.issued.get(last);
+    // 75 % less the largest jitter.
+    if (token && this.ages(token) < token.usableMs * 0.73)
+      this.violations.push(`${scope} was asked for too early`);
+  }
+
+  #limitedInARow = 0;
+
+  #issue(scope: string, { lifetime, delay }: { lifetime: number; delay: number }): TokenGrant {
+    const accessToken = `${scope}-${this.#next}-${this.issued.size}`;
+    this.issued.set(accessToken, {
+      usableMs: usableLife(lifetime * 1000, scope === 'api' ? 0 : RESERVE_MS),
+      arrivedAt: this.clock.monotonic(),
+      monotonic: this.clock.monotonic() - delay,
+      wall: this.clock.now() - delay,
+    });
+    this.#last.set(scope, accessToken);
+    this.#limitedInARow = 0;
+    return { accessToken, tokenType: 'bearer', scope, expiresIn: lifetime };
+  }
+
+  #fail(scope: string, kind: 'reset' | 'refused' | 'busy' | 'limited'): Error {
+    this.#last.set(scope, 'failed');
+    const error = {
+      reset: () => new ServiceConnectionError({ kind: 'reset', message: 'reset' }),
+      refused: () => new ServiceTokenError({ code: 'token_refused', status: 401, message: 'refused' }),
+      busy: () => new ServiceTokenError({ code: 'token_unavailable', status: 503, message: 'busy' }),
+      limited: () =>
+        new ServiceTokenError({ code: 'token_rate_limited', status: 429, retryAfter: 4, message: '429' }),
+    }[kind]();
+    if (kind === 'limited') {
+      this.#limitedInARow += 1;
+      const leastMs = Math.min(3_000 * 2 ** (this.#limitedInARow - 1), 30_000);
+      this.heldUntil = Math.max(this.heldUntil, this.clock.monotonic() + Math.max(4_000, leastMs));
+    }
+    this.failures.set(error, this.clock.monotonic());
+    return error;
+  }
+}
+
+const delay = fc.oneof(
+  fc.constant(0),
+  fc.integer({ min: 1, max: 500 }),
+  fc.integer({ min: 500, max: 12_000 }),
+);
+const answer: fc.Arbitrary<Answer> = fc.oneof(
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      kind: fc.constant('token' as const),
+      lifetime: fc.integer({ min: 1, max: 90 }),
+      delay,
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({ kind: fc.constant('token' as const), lifetime: fc.constant(0), delay }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      kind: fc.constantFrom('reset' as const, 'refused' as const, 'busy' as const, 'limited' as const),
+      delay,
+    }),
+  },
+);
+const scope = fc.constantFrom(...SCOPES);
+const step: fc.Arbitrary<Step> = fc.oneof(
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      kind: fc.constant('get' as const),
+      scope,
+      callers: fc.integer({ min: 1, max: 4 }),
+      timeoutMs: fc.integer({ min: 1, max: 30_000 }),
+    }),
+  },
+  { weight: 3, arbitrary: fc.record({ kind: fc.constant('peek' as const), scope }) },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      kind: fc.constant('advance' as const),
+      ms: fc.oneof(fc.integer({ min: 0, max: 2_000 }), fc.integer({ min: 0, max: 60_000 })),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      kind: fc.constant('jump' as const),
+      ms: fc.integer({ min: -86_400_000, max: 86_400_000 }),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({ kind: fc.constantFrom('force' as const, 'invalidate' as const), scope }),
+  },
+);
+
+async function replay(
+  refresh: 'ahead' | 'scheduled' | 'on-expiry',
+  answers: Answer[],
+  steps: Step[],
+): Promise<void> {
+  const clock = new FakeClock();
+  const source = new WatchedSource(clock, answers);
+  const cache = new TokenCache({ source, clock, refresh, maxEntries: 10, customerReserveMs: RESERVE_MS });
+  const faults: unknown[] = source.violations;
+  const started = clock.monotonic();
+  let unsettled = 0;
+
+  const handedOut = (token: AccessToken | undefined, waited: boolean): void => {
+    const known = token && source.issued.get(token.accessToken);
+    if (!known) return;
+    // Those who waited get what has just arrived, were it for this one use.
+    if (waited && known.arrivedAt === clock.monotonic()) return;
+    if (source.ages(known) >= known.usableMs)
+      faults.push(`a dead token was handed out: ${token.accessToken}`);
+  };
+  const watch = (promise: Promise<AccessToken | undefined>, timeoutMs = 30_000): void => {
+    const asked = clock.monotonic();
+    unsettled += 1;
+    promise
+      .then(
+        (token) => handedOut(token, true),
+        (error: Error & { code?: string }) => {
+          const failedAt = source.failures.get(error);
+          if (failedAt !== undefined) {
+            if (failedAt < asked) faults.push('an earlier rejection was handed out');
+          } else if (error.code === 'token_rate_limited') {
+            if (source.heldUntil <= clock.monotonic()) faults.push('held back for no reason');
+          } else if (error.code === 'connection_timeout') {
+            if (clock.monotonic() - asked < Math.min(timeoutMs, 10_000) - 1e-6)
+              faults.push('given up too early');
+          } else if (error.code !== 'connection_closed') faults.push(error);
+          if (clock.monotonic() - asked > timeoutMs + 1e-6) faults.push('rejected after the deadline');
+        },
+      )
+      .finally(() => (unsettled -= 1));
+  };
+
+  cache.start();
+  for (const next of steps) {
+    if (next.kind === 'advance') await clock.advance(next.ms);
+    else if (next.kind === 'jump') clock.jump(next.ms);
+    else if (next.kind === 'get') {
+      for (let n = 0; n < next.callers; n += 1) watch(cache.get(next.scope, next), next.timeoutMs);
+    } else {
+      const token = cache.peek(next.scope);
+      handedOut(token, false);
+      if (token && next.kind === 'invalidate') cache.invalidate(token.accessToken);
+      if (token && next.kind === 'force') {
+        source.isForced = true;
+        watch(cache.forceRefresh(next.scope, token.accessToken));
+        source.isForced = false;
+      }
+    }
+    await settle();
+  }
+  for (const name of SCOPES) {
+    const allowed = 3 + Math.floor((clock.monotonic() - started) / 30_000);
+    if (source.forced.filter((scope) => scope === name).length > allowed) faults.push('forced too often');
+  }
+  cache.close();
+  await settle();
+  if (unsettled > 0) faults.push(`${unsettled} callers were left waiting`);
+  if (clock.timers > 0) faults.push(`${clock.timers} timers were left`);
+  if (faults.length > 0) throw new Error(faults.map(String).join('\n'));
+}
+
+/**
+ * Replays random histories. Rejects where a cache asks twice at a time or too early, hands out a dead token, caches a
+ * rejection, or leaves a trace.
+ */
+export function replayHistories(count: number): Promise<void> {
+  const property = fc.asyncProperty(
+    fc.constantFrom('ahead' as const, 'scheduled' as const, 'on-expiry' as const),
+    fc.array(answer, { minLength: 1, maxLength: 8 }),
+    fc.array(step, { minLength: 1, maxLength: 30 }),
+    replay,
+  );
+  return fc.assert(property, { numRuns: count });
+}
