@@ -25,13 +25,22 @@ export interface TokenCacheParts extends TokenObserverParts {
 
 /** The cache with its endpoint and shared store; undefined where no OAuth credentials are configured. */
 export function createTokenCache(options: ResolvedOptions, parts: TokenCacheParts): TokenCache | undefined {
-  const { oauth, tokenStore, tokenCache, linkSdk, http } = options;
+  const { oauth, tokenStore, tokenCache, linkSdk, http, describeOption } = options;
   const { tokenUrl } = options.addresses;
   if (!oauth || tokenUrl === undefined) return undefined;
   const { exchange, agent, identity, clock = systemClock, random, telemetry, warn } = parts;
   const { clientId } = oauth;
   const clientSecret = new ClientSecret(oauth, clock);
-  const endpoint = new TokenEndpoint({ tokenUrl, clientId, clientSecret, exchange, agent, identity, clock });
+  const endpoint = new TokenEndpoint({
+    tokenUrl,
+    clientId,
+    clientSecret,
+    exchange,
+    agent,
+    identity,
+    clock,
+    describeOption,
+  });
   const certificateThumbprint = () => identity?.certificate?.fingerprint256;
   return new TokenCache({
     source: tokenStore

@@ -1,7 +1,6 @@
 import { type Agent } from 'node:https';
 import { Injectable, type OnApplicationBootstrap } from '@nestjs/common';
 import { type ResolvedOptions } from '../config/resolved-options.js';
-import { variableOf } from '../config/variables.js';
 import { type CertificateSummary, ServiceTokenError } from '../errors/index.js';
 import { allowListeners, checkSignal, checkTimeout } from '../exchange/call-limits.js';
 import { type IdentityStatus } from '../tls/index.js';
@@ -191,7 +190,7 @@ export class ServiceAuthService implements OnApplicationBootstrap {
   #configuredTokens(scope: string): TokenCache {
     if (this.#tokens) return this.#tokens;
     const settings = ['oauth.clientId', 'oauth.clientSecret', this.#authUrlOption()].map(
-      (option) => `${option} (${variableOf(option, this.#options.name)})`,
+      this.#options.describeOption,
     );
     throw new ServiceTokenError({
       code: 'oauth_not_configured',

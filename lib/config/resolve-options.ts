@@ -63,7 +63,7 @@ export async function resolveOptions(merged: ServiceModuleOptions, name?: string
   const resolved = {
     ...rest,
     name,
-    describe: (option) => described.get(option) ?? option,
+    describeOption: (option) => described.get(option) ?? option,
     authentication: mode.authentication,
     addresses: chosen.addresses,
     appToken: appToken.secret,

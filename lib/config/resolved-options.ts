@@ -7,6 +7,9 @@ import { type PemValue, type Secret, type SecretValue } from './secret.js';
 import { type TlsIdentitySource } from './tls.options.js';
 import { type ServiceTokenCacheOptions, type TokenStore } from './token-cache.options.js';
 
+/** How messages name an option, with the variable that sets it: `oauth.clientSecret (SERVICE_CLIENT_SECRET_FILE)`. */
+export type DescribeOption = (option: string) => string;
+
 /** These options after their defaults: each has a value. */
 type Filled<T, Key extends keyof T = keyof T> = { [K in Key]-?: NonNullable<T[K]> };
 
@@ -17,8 +20,7 @@ export interface ResolvedOptions extends Filled<
 > {
   /** The module's name, `undefined` for the unnamed one. */
   name?: string;
-  /** How messages name an option, with the variable that sets it: `oauth.clientSecret (SERVICE_CLIENT_SECRET_FILE)`. */
-  describe: (option: string) => string;
+  describeOption: DescribeOption;
   authentication: ServiceAuthentication;
   addresses: Addresses;
   appToken?: Secret;

@@ -44,6 +44,7 @@ export interface CallRunnerParts {
   identity: ReloadableIdentity;
   budget: RetryBudget;
   http: ResolvedOptions['http'];
+  describeOption: ResolvedOptions['describeOption'];
   random: () => number;
   /** Aborted at the end of a shutdown, just before the connections are closed. */
   closed: AbortSignal;
@@ -176,10 +177,10 @@ export class CallRunner {
   }
 
   private conclude({ call, taken, certificate }: Progress, { response, fault }: Outcome): ExchangeResponse {
-    const { budget, closed } = this.parts;
+    const { budget, closed, describeOption } = this.parts;
     // Its connection was closed under it.
-    if (fault && closed.aborted) throw faultToError(asClosed(fault), call);
-    if (fault) throw faultToError(fault, call, certificate);
+    if (fault && closed.aborted) throw faultToError(asClosed(fault), call, describeOption);
+    if (fault) throw faultToError(fault, call, describeOption, certificate);
     if (response.status < 400) budget.giveBack(taken);
     return response;
   }

@@ -24,7 +24,7 @@ export function createServiceHttp(
   inFlight: CallsInFlight,
   telemetry: Telemetry,
 ): HttpService {
-  const { http, appTokenHeader, addresses } = options;
+  const { http, appTokenHeader, addresses, describeOption } = options;
   const logger = new Logger(moduleLabel(options.name));
   const runner = new CallRunner({
     exchange,
@@ -35,6 +35,7 @@ export function createServiceHttp(
     identity,
     budget: new RetryBudget(),
     http,
+    describeOption,
     random: Math.random,
     closed: inFlight.closed,
   });
@@ -52,7 +53,7 @@ export function createServiceHttp(
     correlationIdHeader: http.correlationIdHeader,
     credentials: {
       authentication: options.authentication,
-      name: options.name,
+      describeOption,
       certificate: () => identity.certificate,
     },
     appToken: options.appToken,

@@ -1,12 +1,11 @@
 import { type ResolvedOptions } from '../config/resolved-options.js';
-import { variableOf } from '../config/variables.js';
 import { type CertificateSummary } from '../errors/index.js';
 import { certificateVerdict } from '../exchange/certificate-refusal.js';
 import { type ExchangeResponse } from '../exchange/exchange.types.js';
 import { describeCertificate } from '../tls/index.js';
 
 /** What calls are authenticated with, as far as an operator has to know it. */
-export interface CredentialsInUse extends Pick<ResolvedOptions, 'authentication' | 'name'> {
+export interface CredentialsInUse extends Pick<ResolvedOptions, 'authentication' | 'describeOption'> {
   /** The client certificate of the moment; undefined where none is set. */
   certificate: () => CertificateSummary | undefined;
 }
@@ -36,16 +35,16 @@ export function credentialHint(
 }
 
 function checkCredentials(credentials: CredentialsInUse): string {
-  const { authentication, name } = credentials;
+  const { authentication, describeOption } = credentials;
   if (authentication === 'oauth') {
     return 'check that OAuth is enabled for the application, and that the addresses of the API and of the token endpoint are of the same environment.';
   }
-  const appToken = `check appToken (${variableOf('appToken', name)}), that it is of this application and this environment.`;
+  const appToken = `check ${describeOption('appToken')}, that it is of this application and this environment.`;
   return authentication === 'mtls' ? `${appToken} Also ${checkCertificate(credentials)}` : appToken;
 }
 
-function checkCertificate({ certificate, name }: CredentialsInUse): string {
+function checkCertificate({ certificate, describeOption }: CredentialsInUse): string {
   const inUse = certificate();
   const which = inUse ? `in use is ${describeCertificate(inUse)}` : 'none is set';
-  return `check tls.certificate (${variableOf('tls.certificate', name)}) and tls.privateKey, that they are of this application and this environment; ${which}.`;
+  return `check ${describeOption('tls.certificate')} and ${describeOption('tls.privateKey')}, that they are of this application and this environment; ${which}.`;
 }

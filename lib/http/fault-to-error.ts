@@ -1,3 +1,4 @@
+import { type DescribeOption } from '../config/resolved-options.js';
 import {
   ServiceConnectionError,
   type CertificateSummary,
@@ -13,21 +14,16 @@ import { cannotHaveActed, isSafe } from './retry-policy.js';
 const EXPLANATIONS: Readonly<Record<ConnectionErrorKind, string>> = {
   timeout: "no whole answer within the time limit (the call's timeout, or http.timeout)",
   reset: 'the connection ended before the whole answer was there',
-  refused: 'the connection was refused; check the address (SERVICE_*_URL) and that the service is reachable',
-  dns: 'the host name could not be resolved; check the address (SERVICE_*_URL)',
+  refused: 'the connection was refused; check the address (urls), and that the service is reachable',
+  dns: 'the host name could not be resolved; check the address (urls)',
   tls: 'the TLS connection failed',
   redirect: 'the service answered with a redirect, which is never followed',
   too_large: 'the answer is larger than http.maxResponseBytes',
-  proxy: 'the proxy could not be reached or refused the connection; check http.proxy (SERVICE_HTTP_PROXY)',
+  proxy: 'the proxy could not be reached or refused the connection',
   protocol: 'the exchange broke the rules of HTTP',
   closed: 'the module is shutting down',
   network: 'the network failed',
 };
-
-const HANDSHAKE_REFUSED =
-  'the server ended the handshake (handshake_failure); it may demand a client certificate, of a kind it takes: check tls.certificate';
-const UNTRUSTED =
-  "the server's certificate is not signed by what it is verified against: tls.chain (SERVICE_TLS_CHAIN, the service's public chain of the developer portal), or Node's public roots where that is not set";
 
 /**
  * An exchange without a whole answer, as the error that its caller gets.
@@ -36,11 +32,12 @@ const UNTRUSTED =
 export function faultToError(
   fault: ExchangeFault,
   call: Pick<Call, 'method' | 'url'>,
+  describeOption: DescribeOption,
   certificate?: CertificateSummary,
 ): ServiceError {
   const outcomeUnknown = !isSafe(call.method) && !cannotHaveActed(fault);
   if (fault.certificateRefused && !outcomeUnknown) return certificateRefusedError(certificate, fault.reason);
-  const explanation = explain(fault, certificate);
+  const explanation = explain(fault, describeOption, certificate);
   return new ServiceConnectionError({
     kind: fault.kind,
     message: `${call.method} ${call.url.pathname} at ${call.url.host}: ${explanation}${fault.reason ? ` (${fault.reason})` : ''}`,
@@ -51,10 +48,14 @@ export function faultToError(
   });
 }
 
-function explain({ kind, reason, certificateRefused }: ExchangeFault, ours?: CertificateSummary): string {
+function explain(
+  { kind, reason, certificateRefused }: ExchangeFault,
+  describeOption: DescribeOption,
+  ours?: CertificateSummary,
+): string {
   if (certificateRefused) return explainLateRefusal(ours);
-  if (kind === 'tls') return explainTls(reason);
-  return kind === 'proxy' ? explainProxy(reason) : EXPLANATIONS[kind];
+  if (kind === 'tls') return explainTls(describeOption, reason);
+  return kind === 'proxy' ? explainProxy(describeOption('http.proxy'), reason) : EXPLANATIONS[kind];
 }
 
 function explainLateRefusal(certificate?: CertificateSummary): string {
@@ -62,15 +63,20 @@ function explainLateRefusal(certificate?: CertificateSummary): string {
   return `the server refused the client certificate${which} after the request was sent, so it may have been carried out`;
 }
 
-function explainProxy(reason = ''): string {
+function explainProxy(option: string, reason = ''): string {
   const status = /_TUNNEL_(\d{3})$/.exec(reason)?.[1] ?? '';
-  if (status === '407') return 'the proxy refused the user and password of http.proxy (SERVICE_HTTP_PROXY)';
+  if (status === '407') return `the proxy refused the user and password of ${option}`;
   if (status === '403') return 'the proxy of http.proxy does not allow connections to the service';
-  return status.startsWith('5') ? 'the proxy of http.proxy cannot reach the service' : EXPLANATIONS.proxy;
+  if (status.startsWith('5')) return 'the proxy of http.proxy cannot reach the service';
+  return `${EXPLANATIONS.proxy}; check ${option}`;
 }
 
-function explainTls(reason = ''): string {
-  const cause = reason === HANDSHAKE_FAILURE ? HANDSHAKE_REFUSED : explainServerCertificate(reason);
+function explainTls(describeOption: DescribeOption, reason = ''): string {
+  const cause =
+    reason === HANDSHAKE_FAILURE
+      ? `the server ended the handshake (handshake_failure); it may demand a client certificate, of a kind it takes: check ${describeOption('tls.certificate')}`
+      : explainServerCertificate(reason);
   if (cause) return `${EXPLANATIONS.tls}: ${cause}`;
-  return isUntrusted(reason) ? `${EXPLANATIONS.tls}: ${UNTRUSTED}` : EXPLANATIONS.tls;
+  if (!isUntrusted(reason)) return EXPLANATIONS.tls;
+  return `${EXPLANATIONS.tls}: the server's certificate is not signed by what it is verified against: ${describeOption('tls.chain')}, the service's public chain of the developer portal, or Node's public roots where that is not set`;
 }

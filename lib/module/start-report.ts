@@ -1,7 +1,6 @@
 import { Logger, type OnApplicationBootstrap } from '@nestjs/common';
-import { moduleLabel } from '../config/variables.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
-import { variableOf } from '../config/variables.js';
+import { moduleLabel } from '../config/variables.js';
 import { type ClientIdentity, type IdentityStatus } from '../tls/index.js';
 
 export interface StartFacts {
@@ -37,19 +36,18 @@ export function describeStart({ options, identity }: StartFacts): string {
 }
 
 export function startWarnings({ options, identity, namesakes }: StartFacts): string[] {
-  const { name, environment, authentication, oauth, appToken, linkSdk } = options;
-  const set = (option: string): string => `${option} (${variableOf(option, name)})`;
+  const { name, environment, authentication, oauth, appToken, linkSdk, describeOption } = options;
   const warnings: string[] = [];
   if (authentication === 'mtls' && !identity.hasChain) {
     warnings.push(
-      `There is no ${set('tls.chain')}: the service is verified against Node's public roots, not against its own ` +
+      `There is no ${describeOption('tls.chain')}: the service is verified against Node's public roots, not against its own ` +
         'chain, which the developer portal has for download (specification 5.2.2, 5.2.4).',
     );
   }
   if (environment === 'production' && !oauth && appToken && !linkSdk.includeAppToken) {
     warnings.push(
       'connectParameters() will hand the app token to browsers, as there are no OAuth credentials: set ' +
-        `${set('oauth.clientId')} and ${set('oauth.clientSecret')}, or ${set('linkSdk.includeAppToken')} to true ` +
+        `${describeOption('oauth.clientId')} and ${describeOption('oauth.clientSecret')}, or ${describeOption('linkSdk.includeAppToken')} to true ` +
         'where that is meant.',
     );
   }

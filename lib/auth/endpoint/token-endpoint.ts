@@ -1,5 +1,6 @@
 import { type Agent } from 'node:http';
 import { type Clock } from '../../config/clock.js';
+import { type DescribeOption } from '../../config/resolved-options.js';
 import { type Secret } from '../../config/secret.js';
 import { ServiceTokenError } from '../../errors/index.js';
 import {
@@ -38,6 +39,7 @@ export interface TokenEndpointOptions {
   /** With `oauth.mtls`: its certificate is offered to the endpoint. */
   identity?: ReloadableIdentity;
   clock: Clock;
+  describeOption: DescribeOption;
 }
 
 /** How long an attempt may take. */
@@ -128,7 +130,7 @@ export class TokenEndpoint implements TokenSource {
         throw certificateRefusedError(certificate, fault ? fault.reason : `HTTP ${response.status}`);
       }
     }
-    if (fault) throw tokenConnectionError(this.#url, fault);
+    if (fault) throw tokenConnectionError(this.#url, fault, this.#options.describeOption);
     return response;
   }
 
@@ -151,6 +153,7 @@ export class TokenEndpoint implements TokenSource {
   }
 
   #readAnswer(response: ExchangeResponse, scope: string, secrets: Secret[], now: number): TokenGrant {
+    const { describeOption } = this.#options;
     const { status, headers, body } = response;
     const json = parseJson(body.toString('utf8'));
     const succeeded = status >= 200 && status < 300;
@@ -158,12 +161,12 @@ export class TokenEndpoint implements TokenSource {
       return readTokenResponse(json, scope, status);
     }
     if (status >= 300 && status < 400) {
-      throw tokenConnectionError(this.#url, { kind: 'redirect', reason: `HTTP_${status}` });
+      throw tokenConnectionError(this.#url, { kind: 'redirect', reason: `HTTP_${status}` }, describeOption);
     }
     const seconds = parseRetryAfter(headers['retry-after'], now);
     const retryAfter = seconds === undefined ? undefined : Math.min(seconds, LONGEST_RETRY_AFTER_S);
     const proxy = certificateVerdict(response);
-    throw tokenRefusal({ status, json, scope, retryAfter, secrets, proxy });
+    throw tokenRefusal({ status, json, scope, retryAfter, secrets, proxy, describeOption });
   }
 }
 

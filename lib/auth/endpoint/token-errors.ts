@@ -1,3 +1,4 @@
+import { type DescribeOption } from '../../config/resolved-options.js';
 import { type Secret } from '../../config/secret.js';
 import { cleanText, ServiceConnectionError, ServiceTokenError } from '../../errors/index.js';
 import { type ExchangeFault } from '../../exchange/exchange.types.js';
@@ -6,13 +7,15 @@ import { explainServerCertificate, HANDSHAKE_FAILURE, isUntrusted } from '../../
 
 type Fault = Pick<ExchangeFault, 'kind' | 'reason'> & Partial<Pick<ExchangeFault, 'certificateRefused'>>;
 
-const ADDRESS = 'urls.authUrl (SERVICE_AUTH_URL) or urls.sandboxAuthUrl (SERVICE_SANDBOX_AUTH_URL)';
-
 /** The error where the token endpoint gave no whole answer: names its host and what to check. */
-export function tokenConnectionError(url: URL, fault: Fault): ServiceConnectionError {
+export function tokenConnectionError(
+  url: URL,
+  fault: Fault,
+  describeOption: DescribeOption,
+): ServiceConnectionError {
   const { kind, reason } = fault;
   const why = reason ? `${kind}, ${reason}` : kind;
-  const hint = connectionHint(fault);
+  const hint = connectionHint(fault, describeOption);
   return new ServiceConnectionError({
     kind,
     message: `No token: the token endpoint at ${url.host} gave no usable answer (${why})${hint ? `; ${hint}` : ''}`,
@@ -22,18 +25,25 @@ export function tokenConnectionError(url: URL, fault: Fault): ServiceConnectionE
   });
 }
 
-function connectionHint({ kind, reason = '', certificateRefused }: Fault): string | undefined {
-  if (reason.startsWith('ERR_PROXY_')) return 'check http.proxy (SERVICE_HTTP_PROXY)';
-  if (certificateRefused)
-    return 'where it asks for the client certificate, set oauth.mtls (SERVICE_OAUTH_MTLS)';
+function connectionHint(
+  { kind, reason = '', certificateRefused }: Fault,
+  describeOption: DescribeOption,
+): string | undefined {
+  if (reason.startsWith('ERR_PROXY_')) return `check ${describeOption('http.proxy')}`;
+  const setMtls = `set ${describeOption('oauth.mtls')}`;
+  if (certificateRefused) return `where it asks for the client certificate, ${setMtls}`;
   if (reason === HANDSHAKE_FAILURE)
-    return 'it may ask for a client certificate, of a kind it takes: set oauth.mtls (SERVICE_OAUTH_MTLS), and check tls.certificate';
+    return `it may ask for a client certificate, of a kind it takes: ${setMtls}, and check ${describeOption('tls.certificate')}`;
   const cause = explainServerCertificate(reason);
   if (cause) return cause;
   if (isUntrusted(reason))
-    return "it is verified against Node's public roots and tls.chain (SERVICE_TLS_CHAIN or SERVICE_TLS_CHAIN_FILE: the service's public chain from the developer portal)";
-  if (kind === 'redirect') return `redirects are not followed, check ${ADDRESS}`;
-  return kind === 'dns' || kind === 'refused' ? `check ${ADDRESS}` : undefined;
+    return `it is verified against Node's public roots and ${describeOption('tls.chain')}, the service's public chain from the developer portal`;
+  if (kind === 'redirect') return `redirects are not followed, check ${addresses(describeOption)}`;
+  return kind === 'dns' || kind === 'refused' ? `check ${addresses(describeOption)}` : undefined;
+}
+
+function addresses(describeOption: DescribeOption): string {
+  return `${describeOption('urls.authUrl')} or ${describeOption('urls.sandboxAuthUrl')}`;
 }
 
 export interface RefusedAnswer {
@@ -47,23 +57,10 @@ export interface RefusedAnswer {
   retryAfter?: number;
   /** Must not be in the error, even where the endpoint echoes them. */
   secrets: readonly Secret[];
+  describeOption: DescribeOption;
 }
 
 const LONGEST_TEXT = 200;
-
-const CHECK_CREDENTIALS =
-  'Check oauth.clientId (SERVICE_CLIENT_ID) and oauth.clientSecret (SERVICE_CLIENT_SECRET), that both belong to the ' +
-  'application of this environment, and that OAuth is enabled for it. A secret can be retrieved from the dashboard ' +
-  'once: retrieving or generating another one invalidates the one before.';
-
-const CHECK_ADDRESS = `Check the address: ${ADDRESS}, which is without /oauth2/token.`;
-
-const ASKS_FOR_CERTIFICATE =
-  'A proxy before it asks for the client certificate: set oauth.mtls (SERVICE_OAUTH_MTLS).';
-
-const PERHAPS_CERTIFICATE =
-  'The answer is a page, not of the endpoint itself: a proxy before it may ask for the client certificate ' +
-  '(oauth.mtls, SERVICE_OAUTH_MTLS) or reject it (tls.certificate). If it is not that:';
 
 /** The error for an answer that grants no token (RFC 6749, 5.2). */
 export function tokenRefusal({
@@ -73,6 +70,7 @@ export function tokenRefusal({
   proxy,
   retryAfter,
   secrets,
+  describeOption,
 }: RefusedAnswer): ServiceTokenError {
   const revealed = secrets.map((secret) => secret.reveal());
   const body = isJsonObject(json) ? json : {};
@@ -95,16 +93,33 @@ export function tokenRefusal({
     const message = `The token endpoint is not available (${said})`;
     return new ServiceTokenError({ ...details, code: 'token_unavailable', message });
   }
-  const hint = refusalHint(status, error, proxy);
+  const hint = refusalHint({ status, error, proxy, describeOption });
   const message = `The token endpoint refused a token for this scope (${said})${hint ? `. ${hint}` : ''}`;
   return new ServiceTokenError({ ...details, code: 'token_refused', message });
 }
 
-function refusalHint(status: number, error?: string, proxy?: RefusedAnswer['proxy']): string | undefined {
-  if (proxy === 'refused') return ASKS_FOR_CERTIFICATE;
-  if (proxy === 'perhaps') return `${PERHAPS_CERTIFICATE} ${CHECK_CREDENTIALS}`;
-  if (isCredentialRefusal({ status, error })) return CHECK_CREDENTIALS;
-  return status === 404 || status === 405 ? CHECK_ADDRESS : undefined;
+function refusalHint({
+  status,
+  error,
+  proxy,
+  describeOption,
+}: Pick<RefusedAnswer, 'status' | 'proxy' | 'describeOption'> & { error?: string }): string | undefined {
+  const credentials =
+    `Check ${describeOption('oauth.clientId')} and ${describeOption('oauth.clientSecret')}, that both belong to the application ` +
+    'of this environment, and that OAuth is enabled for it. A secret can be retrieved from the dashboard once: ' +
+    'retrieving or generating another one invalidates the one before.';
+  const mtls = describeOption('oauth.mtls');
+  if (proxy === 'refused') return `A proxy before it asks for the client certificate: set ${mtls}.`;
+  if (proxy === 'perhaps') {
+    return (
+      'The answer is a page, not of the endpoint itself: a proxy before it may ask for the client certificate ' +
+      `(${mtls}) or reject it (${describeOption('tls.certificate')}). If it is not that: ${credentials}`
+    );
+  }
+  if (isCredentialRefusal({ status, error })) return credentials;
+  return status === 404 || status === 405
+    ? `Check the address: ${addresses(describeOption)}, which is without /oauth2/token.`
+    : undefined;
 }
 
 /** Whether another secret may help. */

@@ -9,6 +9,7 @@ import { Secret } from '../../../lib/config/secret.js';
 import { ServiceRequestError, ServiceTokenError } from '../../../lib/errors/index.js';
 import { FakeClock, settle } from '../../helpers/fake-clock.js';
 import { FakeSource } from './fakes.js';
+import { describeOption } from '../../helpers/describe-option.js';
 
 const OPTIONS = {
   environment: 'sandbox',
@@ -109,7 +110,7 @@ describe('tokens', () => {
 
   it('without OAuth credentials: what to set', async () => {
     const auth = new ServiceAuthService(
-      { ...OPTIONS, name: 'ksa' },
+      { ...OPTIONS, describeOption: describeOption('ksa') },
       IDENTITY,
       undefined,
       new CallsInFlight(),

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { inspect } from 'node:util';
 import { type ServiceModuleOptions } from '../../../lib/config/options.js';
 import { resolveOptions } from '../../../lib/config/resolve-options.js';
+import { readVariables, variableOf } from '../../../lib/config/variables.js';
 
 const CLIENT_ID = '6f2d6f0e-5a1b-4a44-9c6e-0d6f6c1f3a52';
 const oauth = { clientId: CLIENT_ID, clientSecret: 's3cret' };
@@ -419,6 +420,82 @@ describe('resolveOptions', () => {
     await writeFile(file, 'second\r\n');
     expect((await settings?.clientSecret())?.reveal()).toBe('second');
     expect(settings?.clientSecretCanChange).toBe(true);
+    await rm(folder, { recursive: true });
+  });
+
+  it.each([
+    ['http.timeout', 1, 86_400_000, 'milliseconds'],
+    ['http.retries', 0, 10, 'attempts'],
+    ['http.maxResponseBytes', 1, 1_073_741_824, 'bytes'],
+    ['http.maxSockets', 1, 65_535, 'connections'],
+    ['http.shutdownTimeout', 0, 86_400_000, 'milliseconds'],
+    ['linkSdk.minTokenLife', 0, 86_400, 'seconds'],
+    ['tokenCache.maxEntries', 1, 10_000_000, 'entries'],
+  ])('%s: a whole number from %i to %i %s', async (option, least, most, unit) => {
+    const variable = variableOf(option) as string;
+    const faultsWith = (value: number) => {
+      const { options } = readVariables((name) => (name === variable ? String(value) : undefined));
+      return faultsOf({ ...sandbox, ...options });
+    };
+    for (const value of [least, most]) expect(await faultsWith(value)).toEqual([]);
+    for (const value of [least - 1, most + 1, 1.5]) {
+      const message = expect.stringContaining(`a whole number of ${unit} from ${least} to ${most}; it is `);
+      expect(await faultsWith(value)).toEqual([{ option, variable, message }]);
+    }
+  });
+
+  it.each(['sendAppTokenWithBearer', 'oauth.mtls', 'tls.reload', 'linkSdk.includeAppToken'])(
+    '%s: true or false',
+    async (option) => {
+      const variable = variableOf(option) as string;
+      for (const value of ['maybe', '2']) {
+        const { options } = readVariables((name) => (name === variable ? value : undefined));
+        const message = `must be true or false; it is '${value}'`;
+        expect(await faultsOf({ ...sandbox, ...options })).toEqual([{ option, variable, message }]);
+      }
+    },
+  );
+
+  it('takes a function for all of tls', async () => {
+    const tls = () => ({});
+    const { tls: settings, authentication } = await resolved({ ...production, tls });
+    expect({ ...settings, authentication }).toEqual({ source: tls, reload: true, authentication: 'mtls' });
+    const inSandbox = {
+      baseUrl: undefined,
+      sandboxMtlsUrl: 'https://m.bank',
+      sandboxAuthUrl: 'https://a.bank',
+    };
+    const { addresses } = await resolved({ authentication: 'oauth', oauth, tls, urls: inSandbox });
+    expect(addresses.baseUrl).toBe('https://m.bank');
+  });
+
+  it.each([
+    ['{"__proto__": {}}', '__proto__'],
+    ['{"constructor": 1}', 'constructor'],
+    ['{"http": {"__proto__": {}}}', '__proto__'],
+    ['{"tls": {"prototype": 1}}', 'prototype'],
+  ])('refuses names that would change what is checked: %s', async (json, option) => {
+    const message = 'is not an option of ServiceModule';
+    expect(await faultsOf(JSON.parse(json) as object)).toContainEqual({ option, message });
+  });
+
+  it('describes each option with the variable that set it, or would', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'options-'));
+    const file = join(folder, 'secret');
+    await writeFile(file, 'first');
+    const given = { ...production, oauth: { clientId: CLIENT_ID, clientSecret: { file } } };
+    const { options } = await resolveOptions(given, 'ksa');
+    expect(
+      ['oauth.clientId', 'oauth.clientSecret', 'tls.certificate', 'tls.chain', 'tokenStore'].map((option) =>
+        options?.describeOption(option),
+      ),
+    ).toEqual([
+      'oauth.clientId (SERVICE_KSA_CLIENT_ID)',
+      'oauth.clientSecret (SERVICE_KSA_CLIENT_SECRET_FILE)',
+      'tls.certificate (SERVICE_KSA_TLS_CERTIFICATE)',
+      'tls.chain (SERVICE_KSA_TLS_CHAIN)',
+      'tokenStore',
+    ]);
     await rm(folder, { recursive: true });
   });
 

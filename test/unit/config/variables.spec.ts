@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { mergeOptions } from '../../../lib/config/merge-options.js';
-import { misspeltVariables } from '../../../lib/config/misspelling.js';
+import { misspeltVariables, nearest } from '../../../lib/config/misspelling.js';
 import { nameFault, readVariables, sharedVariable, variableOf } from '../../../lib/config/variables.js';
 
 const read = (variables: Record<string, unknown>, name?: string) =>
@@ -29,6 +29,26 @@ describe('readVariables', () => {
       http: { timeout: '30s' },
       tls: { reload: 'maybe' },
     });
+  });
+
+  it.each([
+    ['true, 1, yes, On', true],
+    ['False, 0, no, OFF', false],
+  ])('reads %s as %s, in flags and in a list of names', (spellings, expected) => {
+    for (const text of spellings.split(', ')) {
+      const { options } = read({ SERVICE_OAUTH_MTLS: text, SERVICE_HTTP_TRAILING_SLASH: ` ${text} ` });
+      expect(options).toEqual({ oauth: { mtls: expected }, http: { trailingSlash: expected } });
+    }
+  });
+
+  it('reads a list of names', () => {
+    const { options } = read({ SERVICE_HTTP_TRAILING_SLASH: 'banks, customers' });
+    expect(options).toEqual({ http: { trailingSlash: ['banks', 'customers'] } });
+  });
+
+  it('keeps a secret as it is, and what validate() of ConfigModule made of a variable', () => {
+    const { options } = read({ SERVICE_APP_TOKEN: ' a ', SERVICE_HTTP_RETRIES: 3, SERVICE_OAUTH_MTLS: null });
+    expect(options).toEqual({ appToken: ' a ', http: { retries: 3 } });
   });
 
   it.each([
@@ -98,6 +118,21 @@ describe('misspeltVariables', () => {
     expect(misspelt(...variables)).toEqual({});
   });
 
+  it.each([
+    ['rulss', 'urls'],
+    ['tsl.chian', 'tls.chain'],
+    ['appToken', 'appToken'],
+    ['app', undefined],
+    ['xrluz', undefined],
+  ])('takes %s for a misspelling of %s', (word, meant) => {
+    expect(nearest(word, ['tls.chain', 'appToken', 'urls'])).toBe(meant);
+  });
+
+  it('takes the candidate with the fewest changes', () => {
+    expect(nearest('abcd', ['abcdef', 'abcde', 'abxy'])).toBe('abcde');
+    expect(nearest('abcd', ['abcde', 'xabcd'])).toBe('abcde');
+  });
+
   it('looks at the variables of its own name only', () => {
     const variables = ['SERVICE_KSA_HTTP_TIMOUT', 'SERVICE_HTTP_TIMOUT'];
     expect(misspeltVariables(variables, 'ksa')).toEqual(
@@ -109,6 +144,11 @@ describe('misspeltVariables', () => {
 describe('the name of a module', () => {
   it.each(['sandbox', 'Sandbox', 'oauth', 'link-sdk-include', '', '--'])('cannot be %j', (name) => {
     expect(nameFault(name)).toEqual(expect.any(String));
+  });
+
+  it('is refused in words', () => {
+    expect(nameFault('--')).toMatch(/needs a letter or a digit/);
+    expect(nameFault('sandbox')).toMatch(/'sandbox'.*SERVICE_SANDBOX_/);
   });
 
   it.each(['ksa', 'my-bank', 'http', 'production', 'eu1', 'tls', 'app'])('can be %j', (name) => {
@@ -131,6 +171,19 @@ describe('mergeOptions', () => {
         undefined,
       ),
     ).toEqual({ appToken: 'from-env', http: { timeout: 1, retries: 3 }, urls: { baseUrl: 'https://x' } });
+  });
+
+  it('takes null as not set, at any depth', () => {
+    expect(mergeOptions({ appToken: null, oauth: null }, { oauth: { clientId: null, mtls: true } })).toEqual({
+      oauth: { mtls: true },
+    });
+  });
+
+  it('hands on what is no section, for the validation to report', () => {
+    expect(mergeOptions({ http: 5, __proto: 1 }, { http: { retries: 1 } })).toEqual({ http: 5, __proto: 1 });
+    expect(mergeOptions({ http: { retries: 1 } }, { http: 5 })).toEqual({ http: { retries: 1 } });
+    const dangerous = JSON.parse('{"__proto__": {"appToken": "x"}}') as object;
+    expect(Object.keys(mergeOptions(dangerous))).toEqual(['__proto__']);
   });
 
   it('lets a tls function stand alone, and keeps a store as it is', () => {

@@ -1,8 +1,10 @@
 import { describe, expect, it } from '@jest/globals';
 import { type CertificateSummary } from '../../../lib/errors/index.js';
+import { describeOption } from '../../helpers/describe-option.js';
 import { credentialHint, isCredentialFault } from '../../../lib/http/credential-hint.js';
 
 const certificate = { subject: 'CN=app', fingerprint256: 'AA:BB' } as CertificateSummary;
+const common = { describeOption: describeOption(), certificate: () => certificate };
 const answer = (status: number, body = '{"status":401}') => ({
   status,
   statusText: '',
@@ -19,7 +21,11 @@ describe('credentialHint', () => {
     ['oauth', undefined, 401, /^(?!.*APP_TOKEN).*OAuth is enabled/],
     ['mtls', undefined, 403, /what the application may do.*SERVICE_APP_TOKEN/],
   ] as const)('%s, module %s, %i: says what to check', (authentication, name, status, hint) => {
-    const credentials = { authentication, name, certificate: () => certificate };
+    const credentials = {
+      authentication,
+      describeOption: describeOption(name),
+      certificate: () => certificate,
+    };
     expect(credentialHint(answer(status), credentials)).toMatch(hint);
     expect(isCredentialFault(answer(status))).toBe(true);
   });
@@ -29,7 +35,7 @@ describe('credentialHint', () => {
     [496, '', /A proxy.*in use is/],
     [403, '<html>Forbidden</html>', /a page, not of the service itself.*in use is/],
   ])("a proxy's %i: names the certificate in use", (status, body, hint) => {
-    const credentials = { authentication: 'oauth', certificate: () => certificate } as const;
+    const credentials = { ...common, authentication: 'oauth' } as const;
     expect(credentialHint(answer(status, body), credentials)).toMatch(hint);
     expect(isCredentialFault(answer(status, body))).toBe(true);
     expect(credentialHint(answer(status, body), { ...credentials, certificate: () => undefined })).toMatch(
@@ -38,7 +44,7 @@ describe('credentialHint', () => {
   });
 
   it.each([400, 404, 409, 422, 500])('%i in JSON: nothing', (status) => {
-    const credentials = { authentication: 'mtls', certificate: () => certificate } as const;
+    const credentials = { ...common, authentication: 'mtls' } as const;
     expect(credentialHint(answer(status), credentials)).toBeUndefined();
     expect(isCredentialFault(answer(status))).toBe(false);
   });

@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { type ServiceConnectionError } from '../../../lib/errors/index.js';
 import { ExchangeFault, type ExchangeFaultDetails } from '../../../lib/exchange/exchange.types.js';
+import { describeOption } from '../../helpers/describe-option.js';
 import { faultToError } from '../../../lib/http/fault-to-error.js';
 
 const url = new URL('https://api.example/banks/v1?customer=secret');
@@ -14,6 +15,7 @@ const errorOf = (method: string, fault: Partial<ExchangeFaultDetails>): ServiceC
       ...fault,
     }),
     { method, url },
+    describeOption('ksa'),
   ) as ServiceConnectionError;
 
 describe('faultToError', () => {
@@ -22,7 +24,7 @@ describe('faultToError', () => {
     [{ reason: 'CERT_HAS_EXPIRED' }, /certificate has expired/],
     [
       { reason: 'UNABLE_TO_GET_ISSUER_CERT_LOCALLY' },
-      /not signed by what it is verified against: tls\.chain/,
+      /not signed by what it is verified against: tls\.chain \(SERVICE_KSA_TLS_CHAIN\)/,
     ],
     [{ reason: 'CERT_SIGNATURE_FAILURE' }, /not signed by what it is verified against/],
     [{ reason: 'TLS_ALERT_40' }, /may demand a client certificate.*check tls\.certificate/],
@@ -30,8 +32,11 @@ describe('faultToError', () => {
     [{ kind: 'proxy', reason: 'ERR_PROXY_TUNNEL_407' }, /refused the user and password of http\.proxy/],
     [{ kind: 'proxy', reason: 'ERR_PROXY_TUNNEL_403' }, /does not allow connections to the service/],
     [{ kind: 'proxy', reason: 'ERR_PROXY_TUNNEL_503' }, /cannot reach the service/],
-    [{ kind: 'proxy', reason: 'ERR_PROXY_ECONNREFUSED' }, /could not be reached.*check http\.proxy/],
-    [{ kind: 'dns', reason: 'ENOTFOUND' }, /could not be resolved.*SERVICE_\*_URL/],
+    [
+      { kind: 'proxy', reason: 'ERR_PROXY_ECONNREFUSED' },
+      /could not be reached.*check http\.proxy \(SERVICE_KSA_HTTP_PROXY\)/,
+    ],
+    [{ kind: 'dns', reason: 'ENOTFOUND' }, /could not be resolved.*check the address \(urls\)/],
   ])('%j says what to do', (fault, message) => {
     const error = errorOf('GET', fault);
     expect(error.message).toMatch(/^GET \/banks\/v1 at api\.example: /);

@@ -1,3 +1,4 @@
+import { describeOption } from '../../../helpers/describe-option.js';
 import { Agent } from 'node:http';
 import * as https from 'node:https';
 import { inspect } from 'node:util';
@@ -48,6 +49,7 @@ async function setUp({ answer, source, identity }: SetUp) {
     clock,
   );
   const endpoint = new TokenEndpoint({
+    describeOption: describeOption(),
     tokenUrl: server.url,
     clientId: CLIENT_ID,
     clientSecret,
@@ -178,6 +180,7 @@ describe('what an error says', () => {
       clock,
     );
     const endpoint = new TokenEndpoint({
+      describeOption: describeOption(),
       tokenUrl,
       clientId: CLIENT_ID,
       clientSecret,
@@ -281,6 +284,7 @@ describe('with oauth.mtls', () => {
     };
     const clock = new FakeClock();
     const endpoint = new TokenEndpoint({
+      describeOption: describeOption(),
       tokenUrl: `${live.url}/oauth2/token`,
       clientId: CLIENT_ID,
       clientSecret: new ClientSecret(

@@ -1,0 +1,8 @@
+import { type DescribeOption } from '../../lib/config/resolved-options.js';
+import { variableOf } from '../../lib/config/variables.js';
+import { describeLocation } from '../../lib/errors/index.js';
+
+/** How messages of the module of this name call an option that no file sets. */
+export function describeOption(name?: string): DescribeOption {
+  return (option) => describeLocation({ option, variable: variableOf(option, name) });
+}
