@@ -4,13 +4,14 @@ import {
   tokenConnectionError,
   tokenRefusal,
 } from '../../../../lib/auth/endpoint/token-errors.js';
+import { describeOption } from '../../../helpers/describe-option.js';
 import { Secret } from '../../../../lib/config/secret.js';
 
 const URL_ = new URL('https://auth.example/oauth2/token');
 
 describe('the error without a whole answer', () => {
   it.each([
-    [{ kind: 'proxy', reason: 'ERR_PROXY_TUNNEL_407' }, /check http\.proxy/],
+    [{ kind: 'proxy', reason: 'ERR_PROXY_TUNNEL_407' }, /check http\.proxy \(SERVICE_KSA_HTTP_PROXY\)/],
     [{ kind: 'tls', reason: 'TLS_ALERT_116', certificateRefused: true }, /asks for the client certificate/],
     [{ kind: 'tls', reason: 'TLS_ALERT_40' }, /may ask for a client certificate/],
     [{ kind: 'tls', reason: 'CERT_HAS_EXPIRED' }, /has expired/],
@@ -19,20 +20,29 @@ describe('the error without a whole answer', () => {
     [{ kind: 'dns', reason: 'ENOTFOUND' }, /; check urls\.authUrl/],
     [{ kind: 'refused', reason: 'ECONNREFUSED' }, /; check urls\.authUrl/],
   ] as const)('of %j says what to check', (fault, hint) => {
-    const error = tokenConnectionError(URL_, fault);
+    const error = tokenConnectionError(URL_, fault, describeOption('ksa'));
     expect(error).toMatchObject({ kind: fault.kind, reason: fault.reason, method: 'POST' });
     expect(error.message).toContain(`auth.example gave no usable answer (${fault.kind}, ${fault.reason}); `);
     expect(error.message).toMatch(hint);
   });
 
   it.each(['reset', 'timeout', 'too_large'] as const)('of %s has nothing to check', (kind) => {
-    expect(tokenConnectionError(URL_, { kind }).message).toMatch(new RegExp(`\\(${kind}\\)$`));
+    expect(tokenConnectionError(URL_, { kind }, describeOption()).message).toMatch(
+      new RegExp(`\\(${kind}\\)$`),
+    );
   });
 });
 
 describe('the error for a refusing answer', () => {
   const refusal = (status: number, json?: unknown, more: object = {}) =>
-    tokenRefusal({ status, json, scope: 'api', secrets: [new Secret('s3cret')], ...more });
+    tokenRefusal({
+      status,
+      json,
+      scope: 'api',
+      secrets: [new Secret('s3cret')],
+      describeOption: describeOption('ksa'),
+      ...more,
+    });
 
   it.each([
     [429, 'token_rate_limited'],
