@@ -1,7 +1,9 @@
 import { Inject, Optional } from '@nestjs/common';
 import { ConfigModule, ConfigService } from '@nestjs/config';
 import { ModuleRef, type ModulesContainer } from '@nestjs/core';
+import { holdProcess, systemClock } from '../config/clock.js';
 import { ServiceConfigurationError, type ConfigurationFault } from '../errors/index.js';
+import { within } from '../exchange/timing.js';
 import { privateToken } from '../service-token.js';
 
 /** What the host has configured: variables by their name, namespaces by theirs. */
@@ -60,19 +62,13 @@ export async function readHostConfig(
 }
 
 /**
- * Waits for what a function of the host returns. The timer also keeps the process running: without it, Node ends a
- * process in which nothing else is going on, in the middle of the start and without a message.
+ * Waits for what a function of the host returns, and keeps the process running: without that, Node ends a process in
+ * which nothing else is going on, in the middle of the start and without a message.
  *
  * @throws ServiceConfigurationError with `tooLate`, after 60 s
  */
 export async function inStartTime<T>(work: Promise<T>, tooLate: ConfigurationFault): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new ServiceConfigurationError([tooLate])), START_TIMEOUT_S * 1000);
-  });
-  try {
-    return await Promise.race([work, late]);
-  } finally {
-    clearTimeout(timer);
-  }
+  const expired = () => new ServiceConfigurationError([tooLate]);
+  const limit = { clock: systemClock, timeoutMs: START_TIMEOUT_S * 1000, expired };
+  return within(limit, () => work).finally(holdProcess());
 }

@@ -72,8 +72,8 @@ export class TokenRequest {
         if (signal.aborted) throw error;
         const pause = retryDelay(attempt - 1, random());
         budget -= clock.monotonic() - requestedAt + pause;
-        const last = attempt >= (this.callers.size > 0 ? ATTEMPTS : 1);
-        if (last || budget <= 0 || !isTransient(error)) throw error;
+        const isLast = attempt >= ATTEMPTS || this.callers.size === 0;
+        if (isLast || budget <= 0 || !isTransient(error)) throw error;
         noSecret = isSecretFailure(error) ? error : undefined;
         if (gate.remainingMs > 0) continue;
         await sleep(clock, pause, signal);

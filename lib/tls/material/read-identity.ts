@@ -4,6 +4,7 @@ import { type TlsInput, type TlsInputs, type TlsSettings } from '../../config/re
 import { type PemValue, Secret, type SecretValue } from '../../config/secret.js';
 import { type TlsIdentityPems, type TlsIdentitySource } from '../../config/tls.options.js';
 import { type ConfigurationFault } from '../../errors/index.js';
+import { within } from '../../exchange/timing.js';
 import { readInput, type ReadInput } from './read-input.js';
 
 /** All of an identity's inputs, read at one moment, not yet judged. */
@@ -57,13 +58,9 @@ async function askSource(
   source: TlsIdentitySource,
   clock: Clock,
 ): Promise<{ inputs: TlsInputs; faults: ConfigurationFault[] }> {
-  let cancel: (() => void) | undefined;
-  const late = new Promise<never>((_resolve, reject) => {
-    cancel = clock.schedule(() => reject(new SourceTimeout()), SOURCE_TIMEOUT_MS);
-  });
+  const limit = { clock, timeoutMs: SOURCE_TIMEOUT_MS, expired: () => new SourceTimeout() };
   try {
-    const pems: unknown = await Promise.race([(async () => source())(), late]);
-    return toInputs(pems);
+    return toInputs(await within<unknown>(limit, async () => source()));
   } catch (error) {
     return {
       inputs: {},
@@ -71,8 +68,6 @@ async function askSource(
         { option: 'tls', message: `the function failed (${reasonOf(error)}). Look at its vault or store.` },
       ],
     };
-  } finally {
-    cancel?.();
   }
 }
 

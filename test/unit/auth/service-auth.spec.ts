@@ -101,6 +101,21 @@ describe('tokens', () => {
     expect((await answered(auth.getCustomerToken('c1'))).scope).toBe('customer.c1');
   });
 
+  it.each([
+    ['a token', (auth: ServiceAuthService) => auth.getApiToken()],
+    ['headers', (auth: ServiceAuthService) => auth.authorizationHeaders()],
+  ])('a host that waits for %s counts as a call under way until it has them', async (_name, ask) => {
+    const { auth, calls, answered } = setUp();
+    let drained = false;
+    const waiting = ask(auth);
+    void calls.drain().then(() => (drained = true));
+    await settle();
+    expect(drained).toBe(false);
+    await answered(waiting);
+    await settle();
+    expect(drained).toBe(true);
+  });
+
   it.each(['', 'a b', '../x', 'a"b'])('are not asked for where the customer id is %j', async (id) => {
     const { auth, source } = setUp();
     await expect(auth.getCustomerToken(id)).rejects.toThrow(ServiceRequestError);

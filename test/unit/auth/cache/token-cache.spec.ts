@@ -76,7 +76,9 @@ describe('an acquisition that callers wait for', () => {
     await clock.advance(1);
     expect(source.requests).toHaveLength(2);
     source.last.fail(refusal('token_unavailable', 503));
-    await clock.advance(200);
+    await clock.advance(199);
+    expect(source.requests).toHaveLength(2);
+    await clock.advance(1);
     expect(source.requests).toHaveLength(3);
     source.last.fail(reset());
     await settle();
