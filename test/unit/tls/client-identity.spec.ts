@@ -1,5 +1,5 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
@@ -11,6 +11,7 @@ import {
   ClientIdentity,
   type ClientIdentitySettings,
 } from '../../../lib/tls/index.js';
+import { byRename, bySymlinkSwap, inPlace, type Replacement } from '../../helpers/certificate-files.js';
 import { createAuthority, type Authority, type Issued } from '../../helpers/certificates.js';
 import { FakeClock } from '../../helpers/fake-clock.js';
 import { call, mtlsServer, until, type MtlsServer, type MtlsServerOptions } from './mtls-server.js';
@@ -58,6 +59,17 @@ async function start(
   return opened;
 }
 
+/** Started with a function that, from then on, answers when the test says so. */
+async function startHeld() {
+  const answers: ((pems: TlsIdentityPems) => void)[] = [];
+  let isHeld = false;
+  const source = () =>
+    isHeld ? new Promise<TlsIdentityPems>((resolve) => answers.push(resolve)) : pemsOf(clients[0]);
+  const identity = await start({ source, reload: true });
+  isHeld = true;
+  return { identity, answers };
+}
+
 async function server(options?: MtlsServerOptions): Promise<MtlsServer> {
   const live = await mtlsServer(authority, options);
   open.push(() => live.close());
@@ -70,38 +82,16 @@ const paths = () => ({
   privateKey: { file: join(folder, 'tls.key') },
 });
 
-async function inPlace({ certificate, key }: Issued): Promise<void> {
-  await writeFile(join(folder, 'tls.crt'), certificate);
-  await writeFile(join(folder, 'tls.key'), key);
-}
-
-async function byRename({ certificate, key }: Issued): Promise<void> {
-  for (const [name, content] of [
-    ['tls.crt', certificate],
-    ['tls.key', key],
-  ]) {
-    await writeFile(join(folder, `${name}.new`), content);
-    await rename(join(folder, `${name}.new`), join(folder, name));
-  }
-}
-
-/** As the kubelet does it: tls.crt -> ..data/tls.crt, ..data -> a folder of its own for each version. */
-async function bySymlink({ certificate, key }: Issued): Promise<void> {
-  const version = await mkdtemp(join(folder, '..version-'));
-  await writeFile(join(version, 'tls.crt'), certificate);
-  await writeFile(join(version, 'tls.key'), key);
-  await symlink(version, join(folder, '..data_tmp'));
-  await rename(join(folder, '..data_tmp'), join(folder, '..data'));
-  for (const name of ['tls.crt', 'tls.key']) {
-    await symlink(join('..data', name), join(folder, name)).catch(() => undefined);
-  }
-}
+const by =
+  (replace: Replacement) =>
+  ({ certificate, key }: Issued) =>
+    replace(folder, { certificate, privateKey: key });
 
 describe('Files replaced while calls run', () => {
   it.each([
-    ['written in place', inPlace],
-    ['renamed over', byRename],
-    ['symlink swapped', bySymlink],
+    ['written in place', by(inPlace)],
+    ['renamed over', by(byRename)],
+    ['symlink swapped', by(bySymlinkSwap)],
   ])(
     '%s: no call fails, every new subject arrives',
     async (_name, replace) => {
@@ -142,12 +132,12 @@ describe('Files replaced while calls run', () => {
 
   it('half-written and mismatched for a while: the last good one stays; taken when it fits; no noise', async () => {
     const live = await server();
-    await inPlace(clients[0]);
+    await by(inPlace)(clients[0]);
     const identity = await start(tlsSettings({ ...paths(), chain: authority.chain }));
     // Changes that come within the quiet second are not even looked at.
     await writeFile(paths().certificate.file, clients[1].certificate.slice(0, 100));
     await clock.advance(1_500);
-    await inPlace(clients[1]);
+    await by(inPlace)(clients[1]);
     await clock.advance(5_000);
     expect(identity.certificate?.subject).toBe('CN=app-1');
     expect(lines.filter((line) => line.startsWith('error'))).toEqual([]);
@@ -172,21 +162,21 @@ describe('Files replaced while calls run', () => {
   });
 
   it('a bad pair taken back leaves no fault', async () => {
-    await inPlace(clients[0]);
+    await by(inPlace)(clients[0]);
     const identity = await start(tlsSettings(paths()));
     await writeFile(paths().certificate.file, 'nonsense');
     await clock.advance(10_000);
     expect(identity.status.lastReloadFault?.faults).toHaveLength(1);
-    await inPlace(clients[0]);
+    await by(inPlace)(clients[0]);
     await clock.advance(10_000);
     expect(identity.status.lastReloadFault).toBeUndefined();
   });
 
   it('a certificate not valid yet is taken when its time comes', async () => {
     const early = await authority.client('early', { notBefore: new Date(clock.now() + 120_000) });
-    await inPlace(clients[0]);
+    await by(inPlace)(clients[0]);
     const identity = await start(tlsSettings(paths()));
-    await inPlace(early);
+    await by(inPlace)(early);
     await clock.advance(10_000);
     expect(identity.status.lastReloadFault?.faults[0].message).toMatch(/not valid before/);
     await clock.advance(50_000);
@@ -198,9 +188,9 @@ describe('Files replaced while calls run', () => {
   });
 
   it('reload: false follows nothing, but reload() still reads', async () => {
-    await inPlace(clients[0]);
+    await by(inPlace)(clients[0]);
     const identity = await start(tlsSettings(paths(), false));
-    await inPlace(clients[1]);
+    await by(inPlace)(clients[1]);
     await clock.advance(60_000);
     expect(identity.certificate?.subject).toBe('CN=app-0');
     expect(await identity.reloadAfterRefusal(identity.certificate)).toBe(false);
@@ -258,12 +248,7 @@ describe('A function as the source', () => {
   });
 
   it('asked to reload during a reload, it is asked once more, for all who asked by then', async () => {
-    const answers: ((pems: TlsIdentityPems) => void)[] = [];
-    let live = false;
-    const source = () =>
-      live ? new Promise<TlsIdentityPems>((resolve) => answers.push(resolve)) : pemsOf(clients[0]);
-    const identity = await start({ source, reload: true });
-    live = true;
+    const { identity, answers } = await startHeld();
     const first = identity.reload();
     await until(() => answers.length === 1);
     const later = [identity.reload(), identity.reload()];
@@ -277,12 +262,7 @@ describe('A function as the source', () => {
   });
 
   it('asked to reload while it is asked anyway, it is asked once more after that', async () => {
-    const answers: ((pems: TlsIdentityPems) => void)[] = [];
-    let live = false;
-    const source = () =>
-      live ? new Promise<TlsIdentityPems>((resolve) => answers.push(resolve)) : pemsOf(clients[0]);
-    const identity = await start({ source, reload: true });
-    live = true;
+    const { identity, answers } = await startHeld();
     await clock.advance(60_000);
     await until(() => answers.length === 1);
     const reloading = identity.reload();
@@ -443,7 +423,7 @@ it('reports every fault of what it was given', async () => {
 it('close ends timers and connections', async () => {
   const live = await server();
   await mkdir(join(folder, 'sub'));
-  await inPlace(clients[0]);
+  await by(inPlace)(clients[0]);
   const identity = await start(tlsSettings({ ...paths(), chain: authority.chain }));
   await call(live.url, identity.httpsAgent);
   expect(clock.timers).toBe(2);
