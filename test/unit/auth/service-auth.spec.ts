@@ -102,8 +102,8 @@ describe('tokens', () => {
   });
 
   it.each([
-    ['a token', (auth: ServiceAuthService) => auth.getApiToken()],
-    ['headers', (auth: ServiceAuthService) => auth.authorizationHeaders()],
+    ['a token', (auth: ServiceAuthService): Promise<unknown> => auth.getApiToken()],
+    ['headers', (auth: ServiceAuthService): Promise<unknown> => auth.authorizationHeaders()],
   ])('a host that waits for %s counts as a call under way until it has them', async (_name, ask) => {
     const { auth, calls, answered } = setUp();
     let drained = false;

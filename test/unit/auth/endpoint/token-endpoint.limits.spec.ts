@@ -29,6 +29,7 @@ it('an exchange has the time that reading the secret left, and 1 MiB for its ans
       return { status: 200, statusText: '', headers: {}, body: Buffer.from(JSON.stringify(GRANTED)) };
     },
     agent: () => new Agent(),
+    describeOption: (path) => path,
     clock,
   });
   const { signal } = new AbortController();
