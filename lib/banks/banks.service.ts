@@ -8,13 +8,16 @@ export type BanksBody = unknown;
 /** The banks that the service knows (specification 4). */
 @Injectable()
 export class BanksService {
-  constructor(
-    private readonly http: ServiceHttpService,
-    private readonly paths: ResourcePaths,
-  ) {}
+  readonly #http: ServiceHttpService;
+  readonly #paths: ResourcePaths;
+
+  constructor(http: ServiceHttpService, paths: ResourcePaths) {
+    this.#http = http;
+    this.#paths = paths;
+  }
 
   /** GET /banks/v1: the JSON body as it came. Throws what {@link ServiceHttpService} throws. */
   async list<T = BanksBody>(options?: HttpCallOptions): Promise<T> {
-    return this.http.get<T>(this.paths.of('/banks/v1'), options);
+    return this.#http.get<T>(this.#paths.of('/banks/v1'), options);
   }
 }

@@ -13,10 +13,13 @@ export type Customer = { customer_id?: string } & Record<string, unknown>;
 /** The customers of the application (specification 4). */
 @Injectable()
 export class CustomersService {
-  constructor(
-    private readonly http: ServiceHttpService,
-    private readonly paths: ResourcePaths,
-  ) {}
+  readonly #http: ServiceHttpService;
+  readonly #paths: ResourcePaths;
+
+  constructor(http: ServiceHttpService, paths: ResourcePaths) {
+    this.#http = http;
+    this.#paths = paths;
+  }
 
   /**
    * POST /customers/v1: the JSON body as it came, or `undefined` where the service created the customer and answered
@@ -28,6 +31,6 @@ export class CustomersService {
    */
   async create<T = Customer>(customer: CreateCustomerDto, options?: HeaderOptions): Promise<T> {
     const { app_user_id } = validateInput(CreateCustomerDto, customer);
-    return this.http.post<T>(this.paths.of('/customers/v1'), { app_user_id }, options);
+    return this.#http.post<T>(this.#paths.of('/customers/v1'), { app_user_id }, options);
   }
 }

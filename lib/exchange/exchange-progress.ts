@@ -1,9 +1,9 @@
 import { type ClientRequest } from 'node:http';
 import { type Socket } from 'node:net';
-import { type TLSSocket } from 'node:tls';
+import { TLSSocket } from 'node:tls';
 import { type ExchangePhase } from './exchange.types.js';
 
-/** How far a request got: what a fault says about whether the server can have acted. */
+/** How far a request got. A fault needs it: it decides whether the server can have acted. */
 export class ExchangeProgress {
   phase: ExchangePhase = 'connecting';
   reusedSocket = false;
@@ -16,8 +16,12 @@ export class ExchangeProgress {
       this.reusedSocket = request.reusedSocket;
       const secure = 'secureConnecting' in socket;
       const pending = secure ? socket.secureConnecting : socket.connecting;
-      if (pending) socket.once(secure ? 'secureConnect' : 'connect', () => this.#connected());
-      else this.#connected();
+      if (!pending) return this.#connected();
+      socket.once(secure ? 'secureConnect' : 'connect', () => this.#connected());
+      // A mocked socket may take the request and never say that it is connected. Node's own for TLS always says so.
+      if (!(socket instanceof TLSSocket)) {
+        request.once('finish', () => socket.destroyed || this.#connected());
+      }
     });
   }
 
@@ -36,10 +40,11 @@ export class ExchangeProgress {
   }
 
   #connected(): void {
+    if (this.phase !== 'connecting') return;
     this.phase = 'sent';
     const socket = this.#socket;
     if (this.reusedSocket || socket === undefined || !('getProtocol' in socket)) return;
-    // Asked now, as a socket that failed does not say; only for a new one, as it costs 2 us.
+    // Asked now, as a socket that failed does not know it any more.
     this.#isTls13 = socket.getProtocol() === 'TLSv1.3';
   }
 }

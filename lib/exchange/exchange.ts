@@ -22,48 +22,56 @@ export function exchange(request: ExchangeRequest): Promise<ExchangeResponse> {
 }
 
 class RunningExchange {
-  private readonly progress = new ExchangeProgress();
-  private settled = false;
-  private timer?: NodeJS.Timeout;
-  private outgoing?: ClientRequest;
+  readonly #progress = new ExchangeProgress();
+  #settled = false;
+  #timer?: NodeJS.Timeout;
+  #outgoing?: ClientRequest;
+
+  readonly #request: ExchangeRequest;
+  readonly #resolve: (response: ExchangeResponse) => void;
+  readonly #reject: (reason: unknown) => void;
 
   constructor(
-    private readonly request: ExchangeRequest,
-    private readonly resolve: (response: ExchangeResponse) => void,
-    private readonly reject: (reason: unknown) => void,
-  ) {}
+    request: ExchangeRequest,
+    resolve: (response: ExchangeResponse) => void,
+    reject: (reason: unknown) => void,
+  ) {
+    this.#request = request;
+    this.#resolve = resolve;
+    this.#reject = reject;
+  }
 
   start(): void {
-    const { signal, timeoutMs } = this.request;
-    if (signal?.aborted) return this.settle(() => this.reject(signal.reason));
-    signal?.addEventListener('abort', this.onAbort);
-    this.timer = setTimeout(() => this.fail({ kind: 'timeout' }), timerDelay(timeoutMs));
+    const { signal, timeoutMs } = this.#request;
+    if (signal?.aborted) return this.#settle(() => this.#reject(signal.reason));
+    signal?.addEventListener('abort', this.#onAbort);
+    this.#timer = setTimeout(() => this.#fail({ kind: 'timeout' }), timerDelay(timeoutMs));
     try {
-      this.send();
+      this.#send();
     } catch (error) {
       // Node checks methods, header names and values before it connects.
-      this.fail({ kind: 'protocol', reason: (error as NodeJS.ErrnoException).code });
+      this.#fail({ kind: 'protocol', reason: (error as NodeJS.ErrnoException).code });
     }
   }
 
-  private send(): void {
-    const { url, body } = this.request;
+  #send(): void {
+    const { url, body } = this.#request;
     // Looked up at each call: instrumentation and nock replace it.
-    const outgoing = (url.protocol === 'https:' ? https : http).request(this.options());
-    this.outgoing = outgoing;
-    this.progress.follow(outgoing);
-    outgoing.on('response', (incoming) => this.onResponse(incoming));
+    const outgoing = (url.protocol === 'https:' ? https : http).request(this.#options());
+    this.#outgoing = outgoing;
+    this.#progress.follow(outgoing);
+    outgoing.on('response', (incoming) => this.#onResponse(incoming));
     // Nobody asked for another protocol (101), and Node would say nothing more of this request.
     outgoing.on('upgrade', (_, socket) => {
       socket.destroy();
-      this.fail({ kind: 'protocol', reason: 'ERR_HTTP_UPGRADE' });
+      this.#fail({ kind: 'protocol', reason: 'ERR_HTTP_UPGRADE' });
     });
-    outgoing.on('error', (error) => this.fail(classify(error)));
+    outgoing.on('error', (error) => this.#fail(classify(error)));
     outgoing.end(body);
   }
 
-  private options(): RequestOptions {
-    const { url, method, headers, body, agent } = this.request;
+  #options(): RequestOptions {
+    const { url, method, headers, body, agent } = this.#request;
     return {
       protocol: url.protocol,
       hostname: url.hostname.startsWith('[') ? url.hostname.slice(1, -1) : url.hostname,
@@ -75,61 +83,59 @@ class RunningExchange {
     };
   }
 
-  private onResponse(incoming: IncomingMessage): void {
-    this.progress.answering();
+  #onResponse(incoming: IncomingMessage): void {
+    this.#progress.answering();
     const chunks: Buffer[] = [];
     let length = 0;
     incoming.on('data', (chunk: Buffer) => {
       length += chunk.length;
-      if (length > this.request.maxResponseBytes) this.fail({ kind: 'too_large' });
+      if (length > this.#request.maxResponseBytes) this.#fail({ kind: 'too_large' });
       else chunks.push(chunk);
     });
-    incoming.on('error', (error) => this.fail(classify(error)));
+    incoming.on('error', (error) => this.#fail(classify(error)));
     incoming.on('end', () => {
-      if (!incoming.complete) return this.fail({ kind: 'reset' });
-      this.onBody(incoming, chunks.length === 1 ? chunks[0] : Buffer.concat(chunks, length));
+      if (!incoming.complete) return this.#fail({ kind: 'reset' });
+      this.#onBody(incoming, chunks.length === 1 ? chunks[0] : Buffer.concat(chunks, length));
     });
   }
 
-  private onBody(incoming: IncomingMessage, body: Buffer): void {
+  #onBody(incoming: IncomingMessage, body: Buffer): void {
     const encoding = incoming.headers['content-encoding'];
     if (!encoding || encoding.toLowerCase() === 'identity' || body.length === 0)
-      return this.finish(incoming, body);
-    decode(body, encoding, this.request.maxResponseBytes).then(
-      (decoded) => this.finish(incoming, decoded),
+      return this.#finish(incoming, body);
+    decode(body, encoding, this.#request.maxResponseBytes).then(
+      (decoded) => this.#finish(incoming, decoded),
       (error: NodeJS.ErrnoException) => {
         const tooLarge = error.code === 'ERR_BUFFER_TOO_LARGE';
-        this.fail({ kind: tooLarge ? 'too_large' : 'protocol', reason: error.code });
+        this.#fail({ kind: tooLarge ? 'too_large' : 'protocol', reason: error.code });
       },
     );
   }
 
-  private finish(incoming: IncomingMessage, body: Buffer): void {
+  #finish(incoming: IncomingMessage, body: Buffer): void {
     const { statusCode = 0, statusMessage = '', headers } = incoming;
-    this.settle(() => this.resolve({ status: statusCode, statusText: statusMessage, headers, body }));
+    this.#settle(() => this.#resolve({ status: statusCode, statusText: statusMessage, headers, body }));
   }
 
-  private readonly onAbort = (): void => {
-    this.settle(() => this.reject(this.request.signal?.reason));
-    this.outgoing?.destroy();
+  readonly #onAbort = (): void => {
+    this.#settle(() => this.#reject(this.#request.signal?.reason));
+    this.#outgoing?.destroy();
   };
 
-  private fail(
-    fault: Pick<ExchangeFaultDetails, 'kind' | 'reason'> & { certificateRefused?: boolean },
-  ): void {
+  #fail(fault: Pick<ExchangeFaultDetails, 'kind' | 'reason'> & { certificateRefused?: boolean }): void {
     const { certificateRefused = false } = fault;
-    const { phase, reusedSocket, isHandshakePending } = this.progress;
+    const { phase, reusedSocket, isHandshakePending } = this.#progress;
     const refusedInHandshake = certificateRefused && isHandshakePending;
     const details = { ...fault, certificateRefused, refusedInHandshake, phase, reusedSocket };
-    this.settle(() => this.reject(new ExchangeFault(details)));
-    this.outgoing?.destroy();
+    this.#settle(() => this.#reject(new ExchangeFault(details)));
+    this.#outgoing?.destroy();
   }
 
-  private settle(outcome: () => void): void {
-    if (this.settled) return;
-    this.settled = true;
-    clearTimeout(this.timer);
-    this.request.signal?.removeEventListener('abort', this.onAbort);
+  #settle(outcome: () => void): void {
+    if (this.#settled) return;
+    this.#settled = true;
+    clearTimeout(this.#timer);
+    this.#request.signal?.removeEventListener('abort', this.#onAbort);
     outcome();
   }
 }

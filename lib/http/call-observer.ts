@@ -17,40 +17,49 @@ export interface CallObservation {
 
 /** Makes calls visible: a span and a duration for each (OpenTelemetry's HTTP client conventions), and log lines. */
 export class CallObserver {
-  constructor(
-    private readonly telemetry: Telemetry,
-    private readonly log: CallLog,
-  ) {}
+  readonly #telemetry: Telemetry;
+  readonly #log: CallLog;
+
+  constructor(telemetry: Telemetry, log: CallLog) {
+    this.#telemetry = telemetry;
+    this.#log = log;
+  }
 
   async observe<T extends { status: number }>(
     call: Call,
     run: (observation: CallObservation) => Promise<T>,
   ): Promise<T> {
     const startedAt = performance.now();
-    const attributes = this.attributesOf(call);
-    const span = this.telemetry.tracer.startSpan(call.method, { kind: SpanKind.CLIENT, attributes });
+    const attributes = this.#attributesOf(call);
+    const span = this.#telemetry.tracer.startSpan(call.method, { kind: SpanKind.CLIENT, attributes });
     let retries = 0;
     const again = (reason: string): void => {
       retries += 1;
-      this.telemetry.retries.add(1, { ...attributes, 'error.type': reason });
-      this.log.warn(`${call.method} ${call.url.pathname}: ${reason}, another attempt follows`);
+      this.#telemetry.retries.add(1, { ...attributes, 'error.type': reason });
+      this.#log.warn(`${call.method} ${call.url.pathname}: ${reason}, another attempt follows`);
     };
     try {
       // Without an SDK there is no span to be under.
       const result = await (span.isRecording()
         ? context.with(trace.setSpan(context.active(), span), () => run({ again }))
         : run({ again }));
-      this.end(span, call, { ...attributes, 'http.response.status_code': result.status }, startedAt, retries);
+      this.#end(
+        span,
+        call,
+        { ...attributes, 'http.response.status_code': result.status },
+        startedAt,
+        retries,
+      );
       return result;
     } catch (error) {
-      this.end(span, call, { ...attributes, ...failureOf(error) }, startedAt, retries);
+      this.#end(span, call, { ...attributes, ...failureOf(error) }, startedAt, retries);
       throw error;
     }
   }
 
-  private end(span: Span, call: Call, attributes: Attributes, startedAt: number, retries: number): void {
+  #end(span: Span, call: Call, attributes: Attributes, startedAt: number, retries: number): void {
     const durationMs = performance.now() - startedAt;
-    this.telemetry.callDuration.record(durationMs / 1000, attributes);
+    this.#telemetry.callDuration.record(durationMs / 1000, attributes);
     if (span.isRecording()) {
       span.setAttributes({ ...attributes, 'url.full': call.url.origin + call.url.pathname });
       if (retries > 0) span.setAttribute('http.request.resend_count', retries);
@@ -59,14 +68,14 @@ export class CallObserver {
     span.end();
     // A call that went well says nothing: hosts log at all levels by default, and spans tell the same.
     if (attributes['error.type'] === undefined) return;
-    this.log.debug(
+    this.#log.debug(
       `${call.method} ${call.url.pathname}: ${String(attributes['error.type'])} after ${Math.round(durationMs)} ms`,
     );
   }
 
-  private attributesOf({ method, url }: Call): Attributes {
+  #attributesOf({ method, url }: Call): Attributes {
     return {
-      ...this.telemetry.attributes,
+      ...this.#telemetry.attributes,
       'http.request.method': method,
       'server.address': url.hostname,
       'server.port': Number(url.port) || (url.protocol === 'https:' ? 443 : 80),

@@ -77,7 +77,11 @@ interface Progress {
  * credentials after a 401, one with another certificate after ours was refused. The only place that decides on any.
  */
 export class CallRunner {
-  constructor(private readonly parts: CallRunnerParts) {}
+  readonly #parts: CallRunnerParts;
+
+  constructor(parts: CallRunnerParts) {
+    this.#parts = parts;
+  }
 
   async run(
     call: Call,
@@ -95,23 +99,23 @@ export class CallRunner {
       raced: 0,
     };
     for (;;) {
-      const outcome = await this.attempt(progress);
-      if (this.parts.closed.aborted) return this.conclude(progress, outcome);
-      const again = this.lostRace(progress, outcome) || (await this.renewCredentials(progress, outcome));
-      const waitMs = again ? 0 : this.retryWait(progress, outcome);
-      if (waitMs === undefined) return this.conclude(progress, outcome);
+      const outcome = await this.#attempt(progress);
+      if (this.#parts.closed.aborted) return this.#conclude(progress, outcome);
+      const again = this.#lostRace(progress, outcome) || (await this.#renewCredentials(progress, outcome));
+      const waitMs = again ? 0 : this.#retryWait(progress, outcome);
+      if (waitMs === undefined) return this.#conclude(progress, outcome);
       observation.again(outcome.fault?.kind ?? String(outcome.response?.status));
-      if (waitMs > 0) await this.wait(waitMs, signal);
+      if (waitMs > 0) await this.#wait(waitMs, signal);
     }
   }
 
-  private async wait(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  async #wait(ms: number, signal: AbortSignal | undefined): Promise<void> {
     const release = holdProcess();
-    await sleep(systemClock, ms, signal, this.parts.closed).finally(release);
+    await sleep(systemClock, ms, signal, this.#parts.closed).finally(release);
   }
 
-  private attempt(progress: Progress): Promise<Outcome> {
-    const { exchange, agentFor, http, identity } = this.parts;
+  #attempt(progress: Progress): Promise<Outcome> {
+    const { exchange, agentFor, http, identity } = this.#parts;
     const { call, signal, endsAt } = progress;
     progress.certificate = identity.certificate;
     return outcomeOf(
@@ -132,7 +136,7 @@ export class CallRunner {
    * The server closed an idle connection while the request was on its way: not its fault, so no retry is counted and
    * no time lost. Only for what may be sent twice, as the request may have got there before.
    */
-  private lostRace(progress: Progress, { fault }: Outcome): boolean {
+  #lostRace(progress: Progress, { fault }: Outcome): boolean {
     const { call } = progress;
     if (!fault?.reusedSocket || fault.kind !== 'reset' || fault.phase !== 'sent') return false;
     if (!isSafe(call.method) || progress.raced >= MOST_LOST_RACES) return false;
@@ -140,8 +144,8 @@ export class CallRunner {
     return true;
   }
 
-  private async renewCredentials(progress: Progress, outcome: Outcome): Promise<boolean> {
-    const { credentials, identity, closed } = this.parts;
+  async #renewCredentials(progress: Progress, outcome: Outcome): Promise<boolean> {
+    const { credentials, identity, closed } = this.#parts;
     const { response, fault } = outcome;
     const { call, signal, endsAt } = progress;
     // Where the call may not be repeated, the next one is to find credentials that work.
@@ -161,23 +165,23 @@ export class CallRunner {
   }
 
   /** Milliseconds until the next attempt; undefined where there is to be none. */
-  private retryWait(progress: Progress, { response, fault }: Outcome): number | undefined {
+  #retryWait(progress: Progress, { response, fault }: Outcome): number | undefined {
     const { call, endsAt } = progress;
     const retryable = fault
       ? isRetryableFault(call.method, fault)
       : isRetryableStatus(call.method, response.status);
-    if (!retryable || progress.retries >= this.parts.http.retries) return undefined;
-    const waitMs = retryAfterMs(response) ?? retryDelay(progress.retries, this.parts.random());
+    if (!retryable || progress.retries >= this.#parts.http.retries) return undefined;
+    const waitMs = retryAfterMs(response) ?? retryDelay(progress.retries, this.#parts.random());
     if (waitMs + LEAST_ATTEMPT_MS > endsAt - performance.now()) return undefined;
-    const taken = this.parts.budget.take(fault?.kind === 'timeout');
+    const taken = this.#parts.budget.take(fault?.kind === 'timeout');
     if (taken === undefined) return undefined;
     progress.taken = taken;
     progress.retries += 1;
     return waitMs;
   }
 
-  private conclude({ call, taken, certificate }: Progress, { response, fault }: Outcome): ExchangeResponse {
-    const { budget, closed, describeOption } = this.parts;
+  #conclude({ call, taken, certificate }: Progress, { response, fault }: Outcome): ExchangeResponse {
+    const { budget, closed, describeOption } = this.#parts;
     // Its connection was closed under it.
     if (fault && closed.aborted) throw faultToError(asClosed(fault), call, describeOption);
     if (fault) throw faultToError(fault, call, describeOption, certificate);

@@ -17,7 +17,10 @@ const HTTP_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 
  */
 export class Telemetry {
   readonly tracer: Tracer = trace.getTracer(NAME);
-  /** Seconds, by the HTTP client semantic conventions. */
+  /**
+   * Seconds of whole calls, retries included. Attributes are those of HTTP's conventions; its name is not, as HTTP
+   * instrumentation in the host measures each attempt under that one.
+   */
   readonly callDuration: Histogram;
   readonly retries: Counter;
   readonly tokenRequests: Counter;
@@ -28,7 +31,7 @@ export class Telemetry {
   constructor(module?: string) {
     this.attributes = module === undefined ? {} : { 'nestjs_service.module': module };
     const meter = metrics.getMeter(NAME);
-    this.callDuration = meter.createHistogram('http.client.request.duration', {
+    this.callDuration = meter.createHistogram('nestjs_service.call.duration', {
       unit: 's',
       description: 'Duration of calls of the service, retries included.',
       advice: { explicitBucketBoundaries: HTTP_BUCKETS },

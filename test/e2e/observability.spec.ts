@@ -103,7 +103,7 @@ describe('observability', () => {
     await api.banks.list();
     const found = await names();
     expect(found).toMatchObject({
-      'http.client.request.duration': expect.arrayContaining([
+      'nestjs_service.call.duration': expect.arrayContaining([
         expect.objectContaining({
           attributes: expect.objectContaining({ 'http.response.status_code': 200 }),
         }),

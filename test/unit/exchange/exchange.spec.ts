@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { Agent, type RequestListener } from 'node:http';
+import { Duplex } from 'node:stream';
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
 import { exchange } from '../../../lib/exchange/exchange.js';
 import { ExchangeFault, type ExchangeRequest } from '../../../lib/exchange/exchange.types.js';
@@ -155,6 +156,22 @@ describe('exchange', () => {
     });
     const { url } = await serve((request) => request.socket.destroy());
     expect(await faultOf(ask(url))).toMatchObject({ kind: 'reset', phase: 'sent', reusedSocket: false });
+  });
+
+  it('takes a request for sent once a socket took it, though that never says that it is connected', async () => {
+    const mocked = agent();
+    mocked.createConnection = () => {
+      const socket = new Duplex({
+        read: () => undefined,
+        write: (_chunk, _encoding, done) => done(),
+        final: (done) => done(),
+      });
+      Object.assign(socket, { connecting: true, setTimeout: () => socket, ref: () => socket });
+      setImmediate(() => socket.destroy(Object.assign(new Error('reset'), { code: 'ECONNRESET' })));
+      return socket;
+    };
+    const posted = ask('http://127.0.0.1/', { method: 'POST', body: 'text', agent: mocked });
+    expect(await faultOf(posted)).toMatchObject({ kind: 'reset', phase: 'sent' });
   });
 
   it('knows a kept-alive connection that was closed meanwhile', async () => {
