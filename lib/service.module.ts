@@ -15,8 +15,8 @@ export class ServiceModule extends ConfigurableModuleClass {
    * from the variables of the process. Each call makes a client of its own, with its own tokens and connections.
    *
    * The application does not start, with all faults in one ServiceConfigurationError (a ServiceCertificateError where
-   * only certificates are at fault), where the options are not usable, or where two names of one application share
-   * their variables.
+   * only certificates are at fault), where the options are not usable, or where two modules would read one
+   * variable for different options.
    * @example imports: [ConfigModule.forRoot(), ServiceModule.forRoot()]
    * @throws ServiceConfigurationError where `options` is no object or `name` makes no variable
    */
@@ -28,8 +28,10 @@ export class ServiceModule extends ConfigurableModuleClass {
   /**
    * The same with options from a factory: `useFactory`, `useClass` or `useExisting`, with `imports` and `inject`. It is
    * called once, when all of ConfigModule is loaded. `inject` may name the ConfigService of any ConfigModule that the
-   * application imports; the class of `useClass` needs one that is global or in `imports`. What it throws ends the start. Options that depend on a request (REQUEST, Scope.REQUEST) are refused at
-   * start with a ServiceConfigurationError.
+   * application imports; the class of `useClass` needs one that is global or in `imports`.
+   *
+   * The application does not start where the factory throws (with what it throws), where it has not finished after
+   * 60 s, and where the options depend on a request (REQUEST, Scope.REQUEST): both ServiceConfigurationError.
    * @throws ServiceConfigurationError where there is no factory, or `name` makes no variable
    */
   static override forRootAsync(options: typeof ASYNC_OPTIONS_TYPE): DynamicModule {

@@ -6,7 +6,7 @@ import {
   valueOf,
 } from './options.js';
 
-/** What is undefined here is not known, as its option is malformed: nothing that depends on it is a fault. */
+/** A value is undefined where its option is malformed. Nothing that depends on it is then reported. */
 export interface Mode {
   environment?: ServiceEnvironment;
   authentication?: ServiceAuthentication;
@@ -17,13 +17,13 @@ export interface Mode {
 const SANDBOX_ONLY =
   "'app-token' is for the sandbox only (specification 5.2.6); in production use 'mtls' or 'oauth'.";
 
-/** The mode that the options name, with its defaults. What is malformed was meant, and still asks for the rest. */
+/** The mode that the options name, with its defaults. A malformed option counts as set: what it needs is still asked for. */
 export function modeOf(
   options: ServiceModuleOptions,
   broken: ReadonlySet<string>,
 ): { mode: Mode; faults: ConfigurationFault[] } {
   const { tls } = options;
-  const isMeant = (option: string): boolean =>
+  const isSet = (option: string): boolean =>
     broken.has(option) || (valueOf(options, option) ?? undefined) !== undefined;
   const environment = broken.has('environment') ? undefined : (options.environment ?? 'sandbox');
   const byDefault = environment && (environment === 'production' ? 'mtls' : 'app-token');
@@ -35,16 +35,16 @@ export function modeOf(
     authentication,
     hasCertificate: broken.has('tls')
       ? undefined
-      : typeof tls === 'function' || isMeant('tls.certificate') || isMeant('tls.privateKey'),
-    wantsOAuth: authentication === 'oauth' || isMeant('oauth.clientId') || isMeant('oauth.clientSecret'),
+      : typeof tls === 'function' || isSet('tls.certificate') || isSet('tls.privateKey'),
+    wantsOAuth: authentication === 'oauth' || isSet('oauth.clientId') || isSet('oauth.clientSecret'),
   };
   return { mode, faults: contradiction ? [{ option: 'authentication', message: SANDBOX_ONLY }] : [] };
 }
 
-/** What the options need of each other: specification 5.1, 5.2 and 5.3. */
+/** What options need of each other: specification 5.1, 5.2 and 5.3. */
 export function missingRequirements(options: ServiceModuleOptions, mode: Mode): ConfigurationFault[] {
   const { authentication, hasCertificate, wantsOAuth } = mode;
-  const { appToken, oauth, linkSdk } = options;
+  const { appToken, oauth } = options;
   const sendsAppToken = authentication === 'mtls' || authentication === 'app-token';
   const faults: ConfigurationFault[] = [];
   const refuseIf = (condition: unknown, option: string, message: string): void => {
@@ -73,9 +73,8 @@ export function missingRequirements(options: ServiceModuleOptions, mode: Mode): 
     'needs a client certificate: set tls.certificate and tls.privateKey.',
   );
   for (const option of ['sendAppTokenWithBearer', 'linkSdk.includeAppToken']) {
-    const isSet = option === 'sendAppTokenWithBearer' ? options[option] : linkSdk?.includeAppToken;
     refuseIf(
-      isSet === true && !sendsAppToken && appToken === undefined,
+      valueOf(options, option) === true && !sendsAppToken && appToken === undefined,
       option,
       'needs the app token: set appToken.',
     );

@@ -21,9 +21,9 @@ export interface LifecycleParts {
 }
 
 /**
- * Ends the parts of a module. The time of `http.shutdownTimeout` begins before Nest closes its servers, and nothing
- * waits there: a server waits for its requests, and those may wait for calls of ours. Calls are taken as long as
- * servers may need them. At the end of that time everything is cut at once.
+ * Ends the parts of a module. The time of `http.shutdownTimeout` begins before Nest closes its servers. Nothing waits
+ * there, because a server waits for its requests, and those may wait for our calls. New calls are accepted until the
+ * servers are closed. At the end of that time everything is cut at once.
  */
 export class ServiceLifecycle
   implements OnApplicationBootstrap, BeforeApplicationShutdown, OnApplicationShutdown
@@ -38,7 +38,7 @@ export class ServiceLifecycle
     this.#parts = parts;
   }
 
-  /** Not earlier: where the host's start fails, Nest calls no hook that would end what runs by then. */
+  /** Not earlier: where the host's start fails, Nest calls no hook that would stop what was started. */
   onApplicationBootstrap(): void {
     const { telemetry, identity } = this.#parts;
     identity.follow();

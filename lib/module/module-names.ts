@@ -2,12 +2,12 @@ import { type ModulesContainer } from '@nestjs/core';
 import { sharedVariable } from '../config/variables.js';
 import { ServiceConfigurationError } from '../errors/index.js';
 
-/** The name of one ServiceModule, as a provider of it. */
+/** The name of a ServiceModule, as one of its own providers. */
 export interface ModuleName {
   name?: string;
 }
 
-/** The name among the module's own providers. */
+/** The token of {@link ModuleName}. */
 export const MODULE_NAME = Symbol('nestjs-service:name');
 
 /** @throws ServiceConfigurationError where a variable would mean two things: of `a-b` and `a_b`, or `ksa` and `ksa-sandbox` */
@@ -15,7 +15,7 @@ export function refuseSharedVariables(own: ModuleName, modules: ModulesContainer
   if (own.name === undefined) return;
   const names = [...new Set(namesOf(modules).map(({ name }) => name))];
   for (const name of names) {
-    // Whether a name goes together with no name at all is a question of the name alone.
+    // nameFault() checks each name against the module without a name.
     const shared = name === undefined || name === own.name ? undefined : sharedVariable(own.name, name);
     if (!shared) continue;
     const both = names.filter((each) => each === name || each === own.name).map((each) => `'${each}'`);
@@ -24,7 +24,7 @@ export function refuseSharedVariables(own: ModuleName, modules: ModulesContainer
   }
 }
 
-/** How many modules of the application have this name, or none as this one; told to the first of them only, else 1. */
+/** How many modules of the application have this name (or no name). Only the first of them is told; the others get 1. */
 export function countNamesakes(own: ModuleName, modules: ModulesContainer): number {
   const namesakes = namesOf(modules).filter(({ name }) => name === own.name);
   return namesakes[0] === own ? namesakes.length : 1;

@@ -38,9 +38,8 @@ const AUTH = privateToken(ServiceAuthService.name);
 const HTTP = privateToken(ServiceHttpService.name);
 
 /**
- * The parts of one module, each made of those above it. Their tokens are private ones: a host that asks for one of
- * these classes, or for its own HttpService, must never be handed those of another module. What a host injects are the
- * aliases of definition.ts.
+ * The parts of one module, each made of those above it. Their tokens are private: a host that injects one of these
+ * classes, or its own HttpService, must never get that of another module. Hosts inject the aliases of definition.ts.
  */
 export const serviceProviders: Provider[] = [
   part(NAMES, [MODULE_NAME, ModulesContainer], refuseSharedVariables),
@@ -80,6 +79,7 @@ export const serviceProviders: Provider[] = [
       return tokens;
     },
   ),
+  part(CALLS, [], () => new CallsInFlight()),
   part(
     AUTH,
     [OPTIONS, IDENTITY, TOKENS, CALLS],
@@ -90,7 +90,6 @@ export const serviceProviders: Provider[] = [
       calls: CallsInFlight,
     ) => new ServiceAuthService(options, identity, tokens, calls),
   ),
-  part(CALLS, [], () => new CallsInFlight()),
   part(AXIOS, [OPTIONS, AUTH, IDENTITY, AGENTS, CALLS, TELEMETRY], createServiceHttp),
   part(HTTP, [AXIOS], (axios: HttpService) => new ServiceHttpService(axios)),
   part(PATHS, [OPTIONS], ({ http }: ResolvedOptions) => new ResourcePaths(http.trailingSlash)),

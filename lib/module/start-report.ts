@@ -6,11 +6,11 @@ import { type ClientIdentity, type IdentityStatus } from '../tls/index.js';
 export interface StartFacts {
   options: ResolvedOptions;
   identity: Pick<ClientIdentity, 'status' | 'hasChain'>;
-  /** How many modules of the application have this name, or none as this one; 1 where another one tells of it. */
+  /** How many modules of the application have this name (or no name); 1 where another one reports it. */
   namesakes: number;
 }
 
-/** Says once, when the application has started, what the module is going to do, and what is likely not meant so. */
+/** Logs once, when the application has started, what the module will do, and warns of what is likely a mistake. */
 export class StartReport implements OnApplicationBootstrap {
   readonly #facts: StartFacts;
 
@@ -48,7 +48,7 @@ export function startWarnings({ options, identity, namesakes }: StartFacts): str
     warnings.push(
       'connectParameters() will hand the app token to browsers, as there are no OAuth credentials: set ' +
         `${describeOption('oauth.clientId')} and ${describeOption('oauth.clientSecret')}, or ${describeOption('linkSdk.includeAppToken')} to true ` +
-        'where that is meant.',
+        'if that is intended.',
     );
   }
   if (namesakes > 1) {

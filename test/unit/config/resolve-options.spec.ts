@@ -150,8 +150,10 @@ describe('resolveOptions', () => {
   });
 
   it('reports a malformed value once, not also as missing', async () => {
-    const faults = await faultsOf({ ...sandbox, urls: { sandboxUrl: 'nonsense' } });
+    const { faults, options } = await resolveOptions({ ...sandbox, http: { retries: -1 } });
     expect(faults).toHaveLength(1);
+    expect(options).toBeUndefined();
+    expect(await faultsOf({ ...sandbox, urls: { sandboxUrl: 'nonsense' } })).toHaveLength(1);
   });
 
   it.each<[string, ServiceModuleOptions, string[]]>([
