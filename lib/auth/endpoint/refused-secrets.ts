@@ -43,9 +43,9 @@ export class RefusedSecrets {
   find(secret: Secret, scope: string): ServiceTokenError | undefined {
     for (const key of ['', scope]) {
       const refusal = this.#refusals.get(key);
-      const leftMs = (refusal?.until ?? 0) - this.#clock.monotonic();
       if (!refusal || refusal.secret.reveal() !== secret.reveal()) continue;
       if (refusal.certificate !== this.#certificateThumbprint()) continue;
+      const leftMs = refusal.until - this.#clock.monotonic();
       if (leftMs > 0) return repeat(refusal.error, scope, leftMs);
       this.#refusals.delete(key);
     }
