@@ -47,7 +47,6 @@ export class RefusedSecrets {
       if (refusal.certificate !== this.#certificateThumbprint()) continue;
       const leftMs = refusal.until - this.#clock.monotonic();
       if (leftMs > 0) return repeat(refusal.error, scope, leftMs);
-      this.#refusals.delete(key);
     }
     return undefined;
   }
