@@ -22,6 +22,22 @@ export function certificateVerdict({
   return status === 400 ? undefined : 'perhaps';
 }
 
+// ngx_http_special_response.c: the pages as nginx makes them, for a certificate that is missing or does not verify.
+const NGINX_PAGE =
+  /^<html>\s*(<head>)?\s*<title>400 (No required SSL certificate was sent|The SSL certificate error)<\/title>/;
+
+/**
+ * Whether an answer proves that a proxy judged the handshake and not the call: nginx's own statuses and pages, as the
+ * answer to a connection's first request. On a connection that was used before, the certificate cannot be the reason;
+ * and any other page may come from a filter that looks at answers, after the service acted.
+ */
+export function isHandshakeVerdict({ status, headers, body, reusedSocket }: ExchangeResponse): boolean {
+  if (reusedSocket) return false;
+  if (status === 495 || status === 496) return true;
+  if (status !== 400 || !/^text\/html\b/i.test(headers['content-type'] ?? '')) return false;
+  return NGINX_PAGE.test(body.subarray(0, LONGEST_PAGE).toString('latin1'));
+}
+
 /** The client identity, as one needs it whose certificate was refused. */
 export interface ReloadableIdentity {
   readonly certificate?: CertificateSummary;

@@ -9,15 +9,20 @@ export class ExchangeProgress {
   reusedSocket = false;
   #socket?: Socket | TLSSocket;
   #isTls13 = false;
+  #isAccepted = false;
 
   follow(request: ClientRequest): void {
     request.on('socket', (socket: Socket | TLSSocket) => {
       this.#socket = socket;
-      this.reusedSocket = request.reusedSocket;
+      // Node does not set its flag for a request that waited in the agent's queue.
+      this.reusedSocket = request.reusedSocket || socket.bytesRead > 0;
       const secure = 'secureConnecting' in socket;
       const pending = secure ? socket.secureConnecting : socket.connecting;
+      // A handshake that was over before may have brought its ticket already.
+      this.#isAccepted = secure && !pending;
       if (!pending) return this.#connected();
       socket.once(secure ? 'secureConnect' : 'connect', () => this.#connected());
+      if (secure) socket.once('session', () => (this.#isAccepted = true));
       // A mocked socket may take the request and never say that it is connected. Node's own for TLS always says so.
       if (!(socket instanceof TLSSocket)) {
         request.once('finish', () => socket.destroyed || this.#connected());
@@ -32,11 +37,13 @@ export class ExchangeProgress {
   /**
    * Whether a fatal alert can still be the server's verdict on our handshake. In TLS 1.3 the client sends its
    * certificate and its first request together, so the verdict comes after the request was sent. In TLS 1.2 it comes
-   * before. A later request, or a byte of an answer (1xx too), shows that the server had accepted the handshake.
+   * before. A session ticket (RFC 8446, 4.6.1), a later request, or a byte of an answer (1xx too) shows that the server
+   * had accepted the handshake.
    */
   get isHandshakePending(): boolean {
     if (this.phase === 'connecting') return true;
-    return this.phase === 'sent' && this.#isTls13 && !this.reusedSocket && this.#socket?.bytesRead === 0;
+    if (this.phase !== 'sent' || !this.#isTls13 || this.#isAccepted) return false;
+    return !this.reusedSocket && this.#socket?.bytesRead === 0;
   }
 
   #connected(): void {

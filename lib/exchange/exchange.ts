@@ -1,9 +1,15 @@
-import http, { type ClientRequest, type IncomingMessage, type RequestOptions } from 'node:http';
+import http, {
+  type ClientRequest,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type RequestOptions,
+} from 'node:http';
 import https from 'node:https';
 import { classify } from './classify.js';
 import { decode } from './decode.js';
 import { ExchangeProgress } from './exchange-progress.js';
 import {
+  CallCancelled,
   ExchangeFault,
   type ExchangeFaultDetails,
   type ExchangeRequest,
@@ -106,19 +112,27 @@ class RunningExchange {
     decode(body, encoding, this.#request.maxResponseBytes).then(
       (decoded) => this.#finish(incoming, decoded),
       (error: NodeJS.ErrnoException) => {
-        const tooLarge = error.code === 'ERR_BUFFER_TOO_LARGE';
-        this.#fail({ kind: tooLarge ? 'too_large' : 'protocol', reason: error.code });
+        if (error.code === 'ERR_BUFFER_TOO_LARGE')
+          return this.#fail({ kind: 'too_large', reason: error.code });
+        const isCut = error.code === 'Z_BUF_ERROR' && isUntilClose(incoming);
+        this.#fail({ kind: isCut ? 'reset' : 'protocol', reason: error.code });
       },
     );
   }
 
   #finish(incoming: IncomingMessage, body: Buffer): void {
-    const { statusCode = 0, statusMessage = '', headers } = incoming;
-    this.#settle(() => this.#resolve({ status: statusCode, statusText: statusMessage, headers, body }));
+    const { statusCode: status = 0, statusMessage: statusText = '' } = incoming;
+    // Without a prototype: what somebody put into Object.prototype is no header.
+    const headers = Object.assign(Object.create(null) as IncomingHttpHeaders, incoming.headers);
+    const { reusedSocket } = this.#progress;
+    const untilClose = isUntilClose(incoming);
+    this.#settle(() => this.#resolve({ status, statusText, headers, body, reusedSocket, untilClose }));
   }
 
   readonly #onAbort = (): void => {
-    this.#settle(() => this.#reject(this.#request.signal?.reason));
+    const reason: unknown = this.#request.signal?.reason;
+    if (reason instanceof CallCancelled) return this.#fail({ kind: 'closed', reason: 'ERR_CANCELED' });
+    this.#settle(() => this.#reject(reason));
     this.#outgoing?.destroy();
   };
 
@@ -138,6 +152,10 @@ class RunningExchange {
     this.#request.signal?.removeEventListener('abort', this.#onAbort);
     outcome();
   }
+}
+
+function isUntilClose({ headers }: IncomingMessage): boolean {
+  return headers['content-length'] === undefined && headers['transfer-encoding'] === undefined;
 }
 
 /**

@@ -21,6 +21,10 @@ export interface ExchangeResponse {
   statusText: string;
   headers: IncomingHttpHeaders;
   body: Buffer;
+  /** False where it answers the first request of its connection. */
+  reusedSocket: boolean;
+  /** Nothing but the end of the connection says where the body ends (RFC 9112, 6.3): it may have been cut. */
+  untilClose: boolean;
 }
 
 /** How far the exchange got: it decides whether the server can have acted. */
@@ -58,6 +62,12 @@ export class ExchangeFault extends Error implements ExchangeFaultDetails {
     this.refusedInHandshake = details.refusedInHandshake ?? false;
   }
 }
+
+/**
+ * The reason of a signal that ends a call for a caller who gave no reason: an exchange then fails as `closed`, which
+ * says how far it got.
+ */
+export class CallCancelled extends Error {}
 
 /** Performs one exchange; rejects with an {@link ExchangeFault}, or with `signal.reason` where the caller aborted. */
 export type Exchange = (request: ExchangeRequest) => Promise<ExchangeResponse>;

@@ -51,7 +51,9 @@ export class AllowedUrls {
     if (!URL.canParse(address)) throw refusal('is not a URL');
     const url = new URL(address);
     if (url.username || url.password) throw refusal('must not hold a user name or password');
-    if (!this.#origins.has(url.origin)) throw refusal("leads outside the service's own addresses");
+    // A blob: URL has the origin of the URL in it.
+    const isHttp = url.protocol === 'https:' || url.protocol === 'http:';
+    if (!isHttp || !this.#origins.has(url.origin)) throw refusal("leads outside the service's own addresses");
     url.hash = '';
     return url;
   }

@@ -6,18 +6,19 @@ import {
   type AxiosInstance,
   type InternalAxiosRequestConfig,
 } from 'axios';
-import { cleanText, ServiceRequestError } from '../errors/index.js';
+import { cleanText, ServiceConnectionError, ServiceRequestError } from '../errors/index.js';
 import { type AllowedUrls, type CallUrl } from './allowed-urls.js';
 import { refuseStream, refuseStreamFields, wholeBuffer } from './body.js';
 import { checkSignal, checkTimeout } from '../exchange/call-limits.js';
-import { callSignal, type CallSignal } from './call.js';
+import { CallCancelled } from '../exchange/exchange.types.js';
+import { toCallSignal, type Credentials, type GivenSignals } from './call.js';
 import { type CallsInFlight } from './calls-in-flight.js';
 
 /** The headers that authenticate a call. */
 export interface HeaderSource {
   /** At once, where nothing has to be asked for: no promise on the fresh path. */
-  peekHeaders(): Readonly<Record<string, string>> | undefined;
-  headers(wait: { signal?: AbortSignal; timeoutMs: number }): Promise<Readonly<Record<string, string>>>;
+  peekHeaders(): Credentials | undefined;
+  headers(wait: { signal?: AbortSignal; timeoutMs: number }): Promise<Credentials>;
 }
 
 export interface AuthHeadersParts {
@@ -26,34 +27,44 @@ export interface AuthHeadersParts {
   inFlight: CallsInFlight;
   appTokenHeader: string;
   timeoutMs: number;
-  /** Sends a call that was judged; has to call `end` once, when it is over. */
-  send: (config: InternalAxiosRequestConfig, call: JudgedCall) => ReturnType<AxiosAdapter>;
+  /** Sends a call that was judged, with these credentials. */
+  send: (
+    config: InternalAxiosRequestConfig,
+    call: CallToSend,
+    credentials: Credentials,
+  ) => ReturnType<AxiosAdapter>;
 }
 
-/** A call whose address was judged: what the adapter needs of it, and no other code can change. */
-export interface JudgedCall extends CallSignal {
+/** A call whose address was judged. */
+interface JudgedCall {
   url: CallUrl;
   /** Milliseconds for the whole call, a token's included. */
   timeoutMs: number;
   /** On the monotonic clock. */
   startedAt: number;
-  end(): void;
+  given: GivenSignals;
 }
+
+/** What the adapter needs of a judged call, and no other code can change. */
+export interface CallToSend extends Omit<JudgedCall, 'given'> {
+  signal?: AbortSignal;
+}
+
+/** The way from one half of the interceptor to the other: by the adapter that the first half put into the config. */
+type JudgedCalls = WeakMap<object, JudgedCall>;
 
 /**
  * Adds the two halves of the interceptor to an instance that has none yet. Axios runs the last one registered first, so
  * these two see what all of a host's interceptors did. `judge` decides where the call goes and hands on a new config,
- * which nobody else has; `attach` runs right after it and puts the app token and the bearer in. The adapter takes them
- * out again once it has read them. `attach` refuses a config that `judge` did not make: axios ran the other order.
+ * which nobody else has; `attach` runs right after it and gives the config an adapter that puts the app token and the
+ * bearer in. They are never in the config: code that still runs before the adapter finds none, and another adapter
+ * gets none. `attach` refuses a config that `judge` did not make: axios ran the other order. Without `attach` the
+ * adapter refuses.
  */
 export function useAuthHeaders(axios: AxiosInstance, parts: AuthHeadersParts): void {
-  axios.interceptors.request.use(attach(parts));
-  axios.interceptors.request.use(judge(axios, parts));
-}
-
-/** The way from one half to the other; the adapter puts another one in its place. */
-interface JudgedAdapter extends AxiosAdapter {
-  judged?: JudgedCall;
+  const judged: JudgedCalls = new WeakMap();
+  axios.interceptors.request.use(attach(parts, judged));
+  axios.interceptors.request.use(judge(axios, parts, judged));
 }
 
 type Interceptor = (
@@ -62,26 +73,30 @@ type Interceptor = (
 
 function judge(
   axios: AxiosInstance,
-  { urls, inFlight, appTokenHeader, timeoutMs, send }: AuthHeadersParts,
+  { urls, inFlight, appTokenHeader, timeoutMs }: AuthHeadersParts,
+  judged: JudgedCalls,
 ): Interceptor {
-  return (given) => {
+  return (handedOn) => {
     inFlight.admit();
+    const given = ownOf(handedOn);
     given.headers = AxiosHeaders.from(given.headers);
     refuseOptions(given);
     transformBody(given);
     const url = urls.resolve(addressOf(axios, given));
     const timeout = checkTimeout(given.timeout) ?? timeoutMs;
     checkSignal(given.signal);
-    const { signal, release } = callSignal(given);
-    const end = (): void => {
-      inFlight.end();
-      release?.();
-    };
-    const call = { url, timeoutMs: timeout, startedAt: performance.now(), signal, end };
-    const adapter: JudgedAdapter = (config) => send(config, call);
-    adapter.judged = call;
     const headers = withoutCredentials(given.headers, appTokenHeader);
-    return Object.assign(copyOf(given), { url: url.href, headers, adapter });
+    const adapter: AxiosAdapter = (config) => unjudgedAdapter(config);
+    const { signal, cancelToken } = given;
+    judged.set(adapter, {
+      url,
+      timeoutMs: timeout,
+      startedAt: performance.now(),
+      given: { signal, cancelToken },
+    });
+    const config = Object.assign(given, { url: url.href, headers, adapter });
+    for (const key of DONE_WITH) delete config[key];
+    return config;
   };
 }
 
@@ -89,37 +104,62 @@ function judge(
  * Part of the address by now, or of the body. The signal is the adapter's: axios would put the config into an error of
  * its own. The last one is axios's helper.
  */
-const DONE_WITH: ReadonlySet<string | symbol> = new Set([
-  ...['baseURL', 'params', 'signal', 'cancelToken', 'transformRequest', 'env'],
-  'hasOwnProperty',
-]);
+const DONE_WITH = [
+  ...(['baseURL', 'params', 'signal', 'cancelToken', 'transformRequest', 'env'] as const),
+  'hasOwnProperty' as 'env',
+];
 
-/** Without a prototype, as axios's own configs are: axios would copy it once more. */
-function copyOf(config: InternalAxiosRequestConfig): InternalAxiosRequestConfig {
+/**
+ * A copy of the config's own properties. Without a prototype, as axios's own configs are: what somebody put into
+ * Object.prototype is no option, and axios would copy it once more.
+ */
+function ownOf(config: InternalAxiosRequestConfig): InternalAxiosRequestConfig {
   const copy = Object.create(null) as Record<string | symbol, unknown>;
-  for (const key of Reflect.ownKeys(config)) {
-    if (!DONE_WITH.has(key)) copy[key] = (config as unknown as typeof copy)[key];
-  }
+  for (const key of Reflect.ownKeys(config)) copy[key] = (config as unknown as typeof copy)[key];
   return copy as unknown as InternalAxiosRequestConfig;
 }
 
-function attach({ source, inFlight }: AuthHeadersParts): Interceptor {
+function attach(parts: AuthHeadersParts, judged: JudgedCalls): Interceptor {
   return (config) => {
-    const call = (config.adapter as JudgedAdapter | undefined)?.judged;
+    const call = typeof config.adapter === 'function' ? judged.get(config.adapter) : undefined;
     if (!call) throw refusal('transitional', OTHER_ORDER);
-    inFlight.begin();
-    const attachAll = (headers: Readonly<Record<string, string>>): InternalAxiosRequestConfig => {
-      for (const name in headers) config.headers[name] = headers[name];
-      return config;
+    let wasUsed = false;
+    config.adapter = async (last) => {
+      if (wasUsed) throw refusal('call', 'was sent already: a config can be sent once');
+      wasUsed = true;
+      return attachAndSend(parts, last, call);
     };
-    const fresh = source.peekHeaders();
-    if (fresh) return attachAll(fresh);
-    return source.headers(call).then(attachAll, (error: unknown) => {
-      call.end();
-      throw error;
-    });
+    return config;
   };
 }
+
+/** Waiting for a token is part of the call: in flight, within its time, ended by the caller's own signals. */
+async function attachAndSend(
+  { source, inFlight, send }: AuthHeadersParts,
+  config: InternalAxiosRequestConfig,
+  { given, ...call }: JudgedCall,
+): ReturnType<AxiosAdapter> {
+  inFlight.begin();
+  const { signal, release } = toCallSignal(given);
+  try {
+    const toSend = { ...call, signal };
+    return await send(config, toSend, source.peekHeaders() ?? (await source.headers(toSend)));
+  } catch (error) {
+    if (error instanceof CallCancelled) {
+      throw new ServiceConnectionError({ kind: 'closed', message: 'The call was cancelled.' });
+    }
+    throw error;
+  } finally {
+    inFlight.end();
+    release?.();
+  }
+}
+
+const UNJUDGED =
+  "came without this module's interceptor: use axiosRef itself, not axiosRef.create(), the config of an earlier answer, interceptors.request.clear() or eject()";
+
+/** In the place of an adapter for calls that the interceptor did not finish: they would have no credentials. */
+export const unjudgedAdapter: AxiosAdapter = () => Promise.reject(refusal('call', UNJUDGED));
 
 const OTHER_ORDER =
   "must not change the order of interceptors (legacyInterceptorReqResOrdering): this module's has to run last";

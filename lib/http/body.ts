@@ -6,7 +6,8 @@ export interface EncodedBody {
   contentType?: string;
 }
 
-const NO_BODY: EncodedBody = {};
+// Both written out: a property that is missing would be looked for in Object.prototype.
+const NO_BODY: EncodedBody = { body: undefined, contentType: undefined };
 const INSTEAD =
   'send a string, Buffer, FormData or Blob; to stream, use a client of your own with auth.httpsAgent and auth.authorizationHeaders()';
 
@@ -39,9 +40,9 @@ export function refuseStreamFields(data: unknown, seen = new Set<unknown>()): vo
 export async function encodeBody(data: unknown): Promise<EncodedBody> {
   refuseStream(data);
   if (data === undefined || data === null) return NO_BODY;
-  if (typeof data === 'string' || data instanceof Uint8Array) return { body: data };
-  if (data instanceof ArrayBuffer) return { body: Buffer.from(data) };
-  if (data instanceof URLSearchParams) return { body: data.toString() };
+  if (typeof data === 'string' || data instanceof Uint8Array) return { ...NO_BODY, body: data };
+  if (data instanceof ArrayBuffer) return { ...NO_BODY, body: Buffer.from(data) };
+  if (data instanceof URLSearchParams) return { ...NO_BODY, body: data.toString() };
   if (data instanceof FormData || data instanceof Blob) {
     const encoded = new Response(data);
     const contentType = encoded.headers.get('content-type') ?? undefined;

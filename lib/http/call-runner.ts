@@ -2,8 +2,13 @@ import { type Agent } from 'node:http';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { holdProcess, systemClock } from '../config/clock.js';
 import { type CertificateSummary } from '../errors/index.js';
-import { type ReloadableIdentity, reloadIfRefused } from '../exchange/certificate-refusal.js';
 import {
+  certificateRefusal,
+  type ReloadableIdentity,
+  reloadIfRefused,
+} from '../exchange/certificate-refusal.js';
+import {
+  CallCancelled,
   type Exchange,
   ExchangeFault,
   type ExchangeResponse,
@@ -13,7 +18,8 @@ import {
 import { parseRetryAfter } from '../exchange/retry-after.js';
 import { retryDelay, sleep } from '../exchange/timing.js';
 import { type CallUrl } from './allowed-urls.js';
-import { setHeaders, type Call } from './call.js';
+import { isCutOff } from './api-answer.js';
+import { setCredentials, type Call, type Credentials } from './call.js';
 import { type CallObservation } from './call-observer.js';
 import { faultToError } from './fault-to-error.js';
 import {
@@ -32,9 +38,9 @@ export interface CallCredentials {
    * call that got the 401.
    */
   renewedHeaders(
-    refused: Readonly<Record<string, string>>,
+    refused: Credentials,
     wait: { signal?: AbortSignal; timeoutMs: number },
-  ): Promise<Readonly<Record<string, string>> | undefined>;
+  ): Promise<Credentials | undefined>;
 }
 
 export interface CallRunnerParts {
@@ -114,11 +120,11 @@ export class CallRunner {
     await sleep(systemClock, ms, signal, this.#parts.closed).finally(release);
   }
 
-  #attempt(progress: Progress): Promise<Outcome> {
+  async #attempt(progress: Progress): Promise<Outcome> {
     const { exchange, agentFor, http, identity } = this.#parts;
     const { call, signal, endsAt } = progress;
     progress.certificate = identity.certificate;
-    return outcomeOf(
+    const outcome = await outcomeOf(
       exchange({
         url: call.url,
         method: call.method,
@@ -130,6 +136,7 @@ export class CallRunner {
         signal,
       }),
     );
+    return outcome.response && isCutOff(outcome.response, call) ? { fault: cut(outcome.response) } : outcome;
   }
 
   /**
@@ -145,23 +152,47 @@ export class CallRunner {
   }
 
   async #renewCredentials(progress: Progress, outcome: Outcome): Promise<boolean> {
-    const { credentials, identity, closed } = this.#parts;
+    const { call, signal } = progress;
     const { response, fault } = outcome;
-    const { call, signal, endsAt } = progress;
-    // Where the call may not be repeated, the next one is to find credentials that work.
     const mayRepeat = isSafe(call.method) || (fault ? cannotHaveActed(fault) : isRefusedBefore(response));
-    if (response?.status === 401 && !progress.replayed) {
+    if (mayRepeat) return this.#renew(progress, outcome);
+    // For the next call. Whatever comes of it, this one's outcome stays what it is; only the caller can end it earlier.
+    await this.#renew(progress, outcome).catch(() => undefined);
+    if (signal?.aborted && !(signal.reason instanceof CallCancelled)) throw signal.reason;
+    return false;
+  }
+
+  /** True where there are other credentials now. */
+  async #renew(progress: Progress, outcome: Outcome): Promise<boolean> {
+    const { call, signal, endsAt } = progress;
+    if (outcome.response?.status === 401 && !progress.replayed) {
       progress.replayed = true;
       const timeoutMs = endsAt - performance.now();
-      const headers = await credentials.renewedHeaders(call.headers, { signal, timeoutMs });
+      const headers = await this.#parts.credentials.renewedHeaders(call.headers, { signal, timeoutMs });
       if (headers) {
-        setHeaders(call, headers);
-        return mayRepeat;
+        setCredentials(call, headers);
+        return true;
       }
     }
-    if (progress.reloaded) return false;
-    progress.reloaded = await reloadIfRefused(outcome, identity, progress.certificate, closed);
-    return progress.reloaded && mayRepeat;
+    if (progress.reloaded || certificateRefusal(outcome) === undefined) return false;
+    progress.reloaded = await this.#reload(progress, outcome);
+    return progress.reloaded;
+  }
+
+  /** Reads the identity again, for as long as the call may take. */
+  async #reload({ call, signal, endsAt, certificate }: Progress, outcome: Outcome): Promise<boolean> {
+    const { identity, closed, describeOption } = this.#parts;
+    const over = new AbortController();
+    const release = holdProcess();
+    const deadline = sleep(systemClock, endsAt - performance.now(), signal, closed, over.signal).then(() => {
+      throw faultToError(outOfTime(), call, describeOption);
+    });
+    try {
+      return await Promise.race([reloadIfRefused(outcome, identity, certificate, over.signal), deadline]);
+    } finally {
+      over.abort();
+      release();
+    }
   }
 
   /** Milliseconds until the next attempt; undefined where there is to be none. */
@@ -202,5 +233,20 @@ function asClosed({ phase, reusedSocket, refusedInHandshake }: ExchangeFault): E
     reusedSocket,
     certificateRefused: false,
     refusedInHandshake,
+  });
+}
+
+/** The answer ended with its connection, and not where it should. */
+function cut({ reusedSocket }: ExchangeResponse): ExchangeFault {
+  return new ExchangeFault({ kind: 'reset', phase: 'answering', reusedSocket, certificateRefused: false });
+}
+
+/** The time ran out between two attempts, the first of which did nothing. */
+function outOfTime(): ExchangeFault {
+  return new ExchangeFault({
+    kind: 'timeout',
+    phase: 'connecting',
+    reusedSocket: false,
+    certificateRefused: false,
   });
 }

@@ -1,10 +1,14 @@
 import { type AxiosHeaders, type InternalAxiosRequestConfig } from 'axios';
 import { EXCHANGE_HEADERS } from '../config/reserved-headers.js';
-import { ServiceConnectionError, ServiceRequestError } from '../errors/index.js';
+import { ServiceRequestError } from '../errors/index.js';
 import { allowListeners } from '../exchange/call-limits.js';
 import { ACCEPTED_ENCODINGS } from '../exchange/decode.js';
+import { CallCancelled } from '../exchange/exchange.types.js';
 import { type CallUrl } from './allowed-urls.js';
 import { type EncodedBody } from './body.js';
+
+/** The headers that authenticate a call. */
+export type Credentials = Readonly<Record<string, string>>;
 
 /** One call as it goes over the wire, however many attempts it takes. */
 export interface Call {
@@ -12,6 +16,10 @@ export interface Call {
   url: CallUrl;
   headers: Record<string, string>;
   body?: string | Uint8Array;
+  /** False where the caller asked for text or bytes. */
+  readsJson: boolean;
+  /** Each credential that was sent with it, those before a replay too: no error may show one. */
+  secrets: string[];
 }
 
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/;
@@ -20,14 +28,15 @@ const METHOD = /^[A-Z][A-Z0-9!#$%&'*+.^_`|~-]*$/;
 
 /** Throws ServiceRequestError for a method that cannot be sent. */
 export function toCall(
-  { method }: InternalAxiosRequestConfig,
+  { method, responseType }: InternalAxiosRequestConfig,
   url: CallUrl,
   headers: Record<string, string>,
   { body, contentType }: EncodedBody,
 ): Call {
   if (contentType) headers['content-type'] = contentType;
   if (body === undefined) delete headers['content-type'];
-  return { method: toMethod(method), url, headers, body };
+  const readsJson = responseType !== 'arraybuffer' && responseType !== 'text';
+  return { method: toMethod(method), url, headers, body, readsJson, secrets: [] };
 }
 
 function toMethod(given: unknown = 'get'): string {
@@ -38,7 +47,9 @@ function toMethod(given: unknown = 'get'): string {
 
 /** Axios's headers as they go over the wire, in lower case. Throws ServiceRequestError for what cannot be sent. */
 export function toHeaders(given: AxiosHeaders): Record<string, string> {
-  const headers: Record<string, string> = { 'accept-encoding': ACCEPTED_ENCODINGS };
+  // Without a prototype: a setter that somebody put into Object.prototype would get their values.
+  const headers = Object.create(null) as Record<string, string>;
+  headers['accept-encoding'] = ACCEPTED_ENCODINGS;
   for (const [name, value] of Object.entries(given)) {
     const key = name.toLowerCase();
     if (value === null || value === undefined || value === false || EXCHANGE_HEADERS.has(key)) continue;
@@ -52,34 +63,40 @@ export function toHeaders(given: AxiosHeaders): Record<string, string> {
   return headers;
 }
 
-/** Adds headers to a call. */
-export function setHeaders({ headers }: Call, more: Readonly<Record<string, string>>): void {
-  for (const name in more) headers[name.toLowerCase()] = more[name];
+/** Puts credentials into a call, over whatever stands there. */
+export function setCredentials({ headers, secrets }: Call, credentials: Credentials): void {
+  for (const [name, value] of Object.entries(credentials)) {
+    headers[name.toLowerCase()] = value;
+    secrets.push(value.replace(/^Bearer /i, ''));
+  }
 }
 
 function refusedHeader(property: string, message: string): ServiceRequestError {
   return new ServiceRequestError([{ property, message }]);
 }
 
-/** What ends one call early. */
-export interface CallSignal {
-  signal?: AbortSignal;
-  /** Takes our listener off the caller's cancel token. */
-  release?: () => void;
-}
+/** What of a config may end a call early: an AbortSignal, and axios's older cancel token. */
+export type GivenSignals = Pick<InternalAxiosRequestConfig, 'signal' | 'cancelToken'>;
 
-/** Joins the caller's AbortSignal and axios's older cancel token, with which HttpService's Observables unsubscribe. */
-export function callSignal({ signal, cancelToken }: InternalAxiosRequestConfig): CallSignal {
-  const given = signal as AbortSignal | undefined;
+/** Both as one signal; HttpService's Observables unsubscribe by a cancel token. `release` takes our listeners off. */
+export function toCallSignal({ signal, cancelToken }: GivenSignals): {
+  signal?: AbortSignal;
+  release?: () => void;
+} {
+  const given = (signal ?? undefined) as AbortSignal | undefined;
   allowListeners(given);
   if (!cancelToken?.subscribe) return { signal: given };
   const controller = new AbortController();
-  const abort = (): void => {
-    controller.abort(new ServiceConnectionError({ kind: 'closed', message: 'The call was cancelled.' }));
-  };
-  cancelToken.subscribe(abort);
+  const cancel = (): void => controller.abort(new CallCancelled());
+  const abort = (): void => controller.abort(given?.reason);
+  if (given?.aborted) abort();
+  given?.addEventListener('abort', abort);
+  cancelToken.subscribe(cancel);
   return {
-    signal: given ? AbortSignal.any([given, controller.signal]) : controller.signal,
-    release: () => cancelToken.unsubscribe?.(abort),
+    signal: controller.signal,
+    release: () => {
+      given?.removeEventListener('abort', abort);
+      cancelToken.unsubscribe?.(cancel);
+    },
   };
 }

@@ -8,12 +8,12 @@ import { exchange } from '../exchange/exchange.js';
 import { type Telemetry } from '../telemetry/telemetry.js';
 import { type Agents, type ClientIdentity } from '../tls/index.js';
 import { AllowedUrls } from './allowed-urls.js';
-import { useAuthHeaders, type AuthHeadersParts } from './auth-headers.interceptor.js';
+import { unjudgedAdapter, useAuthHeaders, type AuthHeadersParts } from './auth-headers.interceptor.js';
 import { CallObserver } from './call-observer.js';
 import { CallRunner } from './call-runner.js';
 import { type CallsInFlight } from './calls-in-flight.js';
 import { RetryBudget } from './retry-policy.js';
-import { serviceAdapter, unjudgedAdapter, type ServiceAdapterParts } from './service-adapter.js';
+import { serviceAdapter, type ServiceAdapterParts } from './service-adapter.js';
 
 /** Puts the authenticated client of one module together. */
 export function createServiceHttp(

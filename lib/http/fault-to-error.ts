@@ -54,6 +54,7 @@ function explain(
   ours?: CertificateSummary,
 ): string {
   if (certificateRefused) return explainLateRefusal(ours);
+  if (reason === 'ERR_CANCELED') return 'the call was cancelled';
   if (kind === 'tls') return explainTls(describeOption, reason);
   return kind === 'proxy' ? explainProxy(describeOption('http.proxy'), reason) : EXPLANATIONS[kind];
 }

@@ -1,5 +1,5 @@
 import { type ConnectionErrorKind } from '../errors/index.js';
-import { certificateVerdict } from '../exchange/certificate-refusal.js';
+import { certificateVerdict, isHandshakeVerdict } from '../exchange/certificate-refusal.js';
 import { type ExchangeFault, type ExchangeResponse } from '../exchange/exchange.types.js';
 import { isProxyRefusal } from '../exchange/classify.js';
 
@@ -25,12 +25,12 @@ export function cannotHaveActed(fault: ExchangeFault): boolean {
 }
 
 /**
- * Whether an answer that refuses our credentials or certificate was given instead of carrying the call out. A page that
- * does not say why (`perhaps`) may come from a firewall that looks at answers after the application acted; a challenge
- * (RFC 6750, 3) asks for another token, so it comes before.
+ * Whether an answer that refuses our credentials or certificate was given instead of carrying the call out. A page may
+ * come from a firewall that looks at answers after the application acted, whatever it says; only one that judges the
+ * handshake proves something. A challenge (RFC 6750, 3) asks for another token, so it comes before.
  */
 export function isRefusedBefore(response: ExchangeResponse): boolean {
-  if (certificateVerdict(response) !== 'perhaps') return true;
+  if (certificateVerdict(response) === undefined || isHandshakeVerdict(response)) return true;
   return response.status === 401 && /^bearer\b/i.test(response.headers['www-authenticate'] ?? '');
 }
 

@@ -1,11 +1,11 @@
-import { AxiosHeaders, type AxiosAdapter, type AxiosResponse, type InternalAxiosRequestConfig } from 'axios';
+import { AxiosHeaders, type AxiosResponse, type InternalAxiosRequestConfig } from 'axios';
 import { type Secret } from '../config/secret.js';
 import { ServiceRequestError } from '../errors/index.js';
 import { type ExchangeResponse } from '../exchange/exchange.types.js';
 import { answerToError, readBody, type AnswerContext } from './api-answer.js';
-import { dropCredentials, type JudgedCall } from './auth-headers.interceptor.js';
+import { dropCredentials, unjudgedAdapter, type CallToSend } from './auth-headers.interceptor.js';
 import { encodeBody } from './body.js';
-import { toCall, toHeaders, type Call } from './call.js';
+import { setCredentials, toCall, toHeaders, type Call, type Credentials } from './call.js';
 import { type CallObserver } from './call-observer.js';
 import { type CallRunner } from './call-runner.js';
 import { type CredentialsInUse } from './credential-hint.js';
@@ -23,43 +23,26 @@ export interface ServiceAdapterParts {
 
 /** Axios's adapter for calls that the interceptor judged: a config in, an answer or one of our errors out. */
 export function serviceAdapter(parts: ServiceAdapterParts) {
-  return async (config: InternalAxiosRequestConfig, judged: JudgedCall): Promise<AxiosResponse> => {
-    try {
-      // Whoever gets this config with the answer cannot send by it.
-      config.adapter = unjudgedAdapter;
-      const headers = takeHeaders(config, parts.appTokenHeader);
-      if (config.url !== judged.url.href) throw new ServiceRequestError([CHANGED]);
-      const call = toCall(config, judged.url, headers, await encodeBody(config.data));
-      const leftMs = judged.timeoutMs - (performance.now() - judged.startedAt);
-      return await parts.observer.observe(call, async (observation) => {
-        const response = await parts.runner.run(call, judged.signal, Math.max(1, leftMs), observation);
-        return toAxiosResponse(response, config, contextOf(call, parts));
-      });
-    } finally {
-      judged.end();
-    }
+  return async (
+    config: InternalAxiosRequestConfig,
+    judged: CallToSend,
+    credentials: Credentials,
+  ): Promise<AxiosResponse> => {
+    // Whoever gets this config with the answer cannot send by it.
+    config.adapter = unjudgedAdapter;
+    dropCredentials(config.headers, parts.appTokenHeader);
+    if (config.url !== judged.url.href) throw new ServiceRequestError([CHANGED]);
+    const call = toCall(config, judged.url, toHeaders(config.headers), await encodeBody(config.data));
+    setCredentials(call, credentials);
+    const leftMs = judged.timeoutMs - (performance.now() - judged.startedAt);
+    return parts.observer.observe(call, async (observation) => {
+      const response = await parts.runner.run(call, judged.signal, Math.max(1, leftMs), observation);
+      return toAxiosResponse(response, config, contextOf(call, parts));
+    });
   };
 }
 
 const CHANGED = { property: 'url', message: 'was changed after it had been judged' };
-const UNJUDGED = {
-  property: 'call',
-  message:
-    "came without this module's interceptor: use axiosRef itself, not axiosRef.create(), the config of an earlier answer or interceptors.request.clear()",
-};
-
-/** In the place of an adapter for calls that no interceptor of this module has seen: they would have no credentials. */
-export const unjudgedAdapter: AxiosAdapter = () => Promise.reject(new ServiceRequestError([UNJUDGED]));
-
-/** The headers for the wire; in the config, which hosts see with the answer, ours do not stay. */
-function takeHeaders({ headers }: InternalAxiosRequestConfig, appTokenHeader: string): Call['headers'] {
-  try {
-    return toHeaders(headers);
-  } finally {
-    dropCredentials(headers, appTokenHeader);
-  }
-}
-
 function toAxiosResponse(
   response: ExchangeResponse,
   config: InternalAxiosRequestConfig,
@@ -91,9 +74,6 @@ function contextOf(
   call: Call,
   { correlationIdHeader, credentials, appToken }: ServiceAdapterParts,
 ): AnswerContext {
-  const secrets = (): string[] => {
-    const bearer = (call.headers.authorization ?? '').replace(/^Bearer /i, '');
-    return [bearer, appToken?.reveal() ?? ''];
-  };
+  const secrets = (): string[] => [...call.secrets, appToken?.reveal() ?? ''];
   return { call, correlationIdHeader, secrets, credentials };
 }

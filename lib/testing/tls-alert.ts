@@ -33,7 +33,8 @@ const CIPHERS = {
 /**
  * Ends a connection with a fatal alert, as other TLS servers do when they refuse a client certificate. Node's own
  * server only closes the socket, and offers no way to send an alert; so the record is made here (RFC 8446, 5.2 and
- * 7.3) and written below the TLS layer. On TLS 1.2, and where the secret is unknown, the connection is just closed.
+ * 7.3) and written below the TLS layer, as the first record under its key: a server refuses before it gives session
+ * tickets, so this has to be called in the `secureConnection` event itself. On TLS 1.2, and where the secret is unknown, the connection is just closed.
  *
  * @param trafficSecret SERVER_TRAFFIC_SECRET_0 of the connection, from the server's `keylog` event
  */
@@ -49,12 +50,8 @@ export function sendTlsAlert(
     return;
   }
   const suite = CIPHERS[name as keyof typeof CIPHERS];
-  // OpenSSL has by then sent its two session tickets under the same key; on a resumed session it sends none.
-  const sequence = tls.isSessionReused() ? 0 : 2;
   const key = expandLabel(suite.hash, trafficSecret, 'key', suite.keyLength);
   const nonce = expandLabel(suite.hash, trafficSecret, 'iv', 12);
-  nonce[11] ^= sequence;
-
   const content = Buffer.from([FATAL, TLS_ALERTS[alert], ALERT_CONTENT]);
   const header = Buffer.from([APPLICATION_DATA, 3, 3, 0, content.length + TAG_LENGTH]);
   const encryption = createCipheriv(suite.cipher as 'aes-128-gcm', key, nonce, { authTagLength: TAG_LENGTH });

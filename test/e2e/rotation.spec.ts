@@ -312,25 +312,29 @@ describe('The server refuses our certificate in mid-life', () => {
     ]);
   });
 
-  it("by a proxy's HTML 400 on an open connection: the same", async () => {
-    await simulate();
-    const [first, second] = await Promise.all([issue('first'), issue('second')]);
-    await bySymlinkSwap(folder, first);
-    const { banks, customers } = await start(filesIn(folder));
-    await banks.list();
-    // The connection stays open: the simulator answers its calls as nginx does.
-    simulator.revokeCertificate(first);
-    await bySymlinkSwap(folder, second);
-    await customers.create({ app_user_id: 'u-1' });
-    await banks.list();
-    expect(
-      simulator.apiRequests.map(({ status, certificateSubject }) => [status, certificateSubject]),
-    ).toEqual([
-      [200, 'CN=first'],
-      [400, 'CN=first'],
-      [201, 'CN=second'],
-      [200, 'CN=second'],
-    ]);
+  it("by a proxy's HTML 400 on an open connection: a GET is sent again, no POST is sent twice", async () => {
+    for (const method of ['GET', 'POST']) {
+      await simulate();
+      const [first, second] = await Promise.all([issue('first'), issue('second')]);
+      await bySymlinkSwap(folder, first);
+      const { http, banks, customers } = await start(filesIn(folder));
+      await banks.list();
+      // The connection stays open: the simulator answers its calls as nginx does.
+      simulator.revokeCertificate(first);
+      await bySymlinkSwap(folder, second);
+      const call = http.request('/banks/v1', { method });
+      if (method === 'GET') await call;
+      else expect(await rejection(call)).toMatchObject({ status: 400, credentialFault: true });
+      await customers.create({ app_user_id: 'u-1' });
+      expect(
+        simulator.apiRequests.map(({ status, certificateSubject }) => [status, certificateSubject]),
+      ).toEqual([
+        [200, 'CN=first'],
+        [400, 'CN=first'],
+        ...(method === 'GET' ? [[200, 'CN=second']] : []),
+        [201, 'CN=second'],
+      ]);
+    }
   });
 
   it('and there is nothing new: a typed error for each call, one re-read for all, no storm', async () => {

@@ -269,7 +269,7 @@ describe('shutdown of a web host', () => {
     const cut = rejection(api.banks.list());
     await asked.promise;
     await api.module.close();
-    expect(await cut).toMatchObject({ status: 400, credentialFault: true });
+    expect(await cut).toMatchObject({ code: 'connection_closed', outcomeUnknown: false });
   });
 });
 

@@ -165,10 +165,8 @@ export class TlsFace {
     if (alert === undefined) return;
     connection.ended = true;
     this.handshakes.refused += 1;
-    // OpenSSL's last handshake records are written after this event.
-    setImmediate(() => {
-      if (!socket.destroyed) sendTlsAlert(socket, raw, alert, this.#trafficSecrets.get(socket));
-    });
+    // At once: OpenSSL's session tickets are written after this event, and would say that the handshake was accepted.
+    sendTlsAlert(socket, raw, alert, this.#trafficSecrets.get(socket));
   }
 
   #alertFor(verdict: CertificateVerdict): TlsAlert | undefined {

@@ -1,8 +1,22 @@
 import { describe, expect, it } from '@jest/globals';
-import { certificateVerdict } from '../../../lib/exchange/certificate-refusal.js';
+import { certificateVerdict, isHandshakeVerdict } from '../../../lib/exchange/certificate-refusal.js';
 
 const JSON_TYPE = 'application/json';
 const HTML = 'text/html; charset=utf-8';
+
+const answer = (
+  status: number,
+  headers: Record<string, string | undefined>,
+  text: string,
+  reusedSocket = false,
+) => ({
+  status,
+  statusText: '',
+  headers,
+  body: Buffer.from(text),
+  reusedSocket,
+  untilClose: false,
+});
 
 describe('certificateVerdict', () => {
   it.each([
@@ -22,6 +36,29 @@ describe('certificateVerdict', () => {
     ['far down the page', 400, HTML, `<html>${' '.repeat(5_000)}certificate`, undefined],
   ])('%s', (_, status, type, text, verdict) => {
     const headers = type === undefined ? {} : { 'content-type': type };
-    expect(certificateVerdict({ status, statusText: '', headers, body: Buffer.from(text) })).toBe(verdict);
+    expect(certificateVerdict(answer(status, headers, text))).toBe(verdict);
+  });
+});
+
+const page = (title: string): string =>
+  `<html>\r\n<head><title>${title}</title></head>\r\n<body>\r\n<center><h1>400 Bad Request</h1></center>\r\n`;
+const NGINX = page('400 The SSL certificate error');
+
+describe('isHandshakeVerdict', () => {
+  it.each<[string, number, string, string, boolean]>([
+    ['nginx, bad', 400, HTML, NGINX, true],
+    ['nginx, missing', 400, HTML, page('400 No required SSL certificate was sent'), true],
+    ['nginx, 495', 495, HTML, '', true],
+    ['nginx, 496', 496, JSON_TYPE, '{}', true],
+    ['its page with another status', 403, HTML, NGINX, false],
+    ['its page as text', 400, 'text/plain', NGINX, false],
+    ['its title further down', 400, HTML, `<html><h1>Withheld</h1>${NGINX}`, false],
+    ['another page of nginx', 400, HTML, page('400 Bad Request'), false],
+    ['a page that speaks of certificates', 403, HTML, '<html>install our root certificate</html>', false],
+    ['another error of certificates', 400, HTML, '<!DOCTYPE html><pre>Error: self-signed certificate', false],
+  ])('%s: by the first answer of a connection only', (_, status, type, text, verdict) => {
+    const headers = { 'content-type': type };
+    expect(isHandshakeVerdict(answer(status, headers, text))).toBe(verdict);
+    expect(isHandshakeVerdict(answer(status, headers, text, true))).toBe(false);
   });
 });

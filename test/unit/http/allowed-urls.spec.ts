@@ -52,6 +52,8 @@ describe('AllowedUrls', () => {
     '/a\r\nX: y',
     'javascript:alert(1)',
     'file:///etc/passwd',
+    'blob:https://api.example/x',
+    'blob:https://oauth.example/x',
     'data:text/plain,x',
     undefined,
     null,

@@ -2,6 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { type RequestListener } from 'node:http';
 import { inspect } from 'node:util';
 import { ServiceApiError } from '../../../lib/errors/index.js';
+import { answerToError } from '../../../lib/http/api-answer.js';
 import { APP_TOKEN, BEARER, errorOf, failing, setUp } from './setup.js';
 
 describe('answers of the service', () => {
@@ -87,6 +88,33 @@ describe('answers of the service', () => {
     expect(error.message).toMatch(/^token \[secret\] and \[secret\] x+…$/);
     expect(error.message.length).toBeLessThan(600);
     expect(inspect(error, { depth: 20, showHidden: true })).not.toMatch(/planted/);
+  });
+
+  it('takes out each token that the call sent, also the one before a replay', async () => {
+    const { axios, arrived } = await setUp({
+      listener: (_, response) => {
+        const message = `sessions: ${arrived.map(({ headers }) => headers.authorization).join()}`;
+        response.writeHead(401, { 'x-request-id': message }).end(JSON.stringify({ status: 401, message }));
+      },
+      renewed: { Authorization: 'Bearer second-planted' },
+    });
+    const error = await errorOf(axios.get('/a'));
+    expect(arrived).toHaveLength(2);
+    expect(error).toMatchObject({ message: 'sessions: Bearer [secret],Bearer [secret]' });
+    expect(inspect(error, { depth: 20, showHidden: true })).not.toMatch(/planted/);
+  });
+
+  it('compares the paths of a redirect in a time that does not grow with their square', () => {
+    const pathname = `/a${'/'.repeat(1 << 18)}x`;
+    const url = {
+      ...new URL('https://api.example'),
+      href: 'https://api.example/',
+      origin: 'https://api.example',
+    };
+    const context = { call: { method: 'GET', url: { ...url, pathname } }, secrets: () => [] };
+    const response = { status: 307, headers: { location: pathname }, body: Buffer.alloc(0) };
+    const error = answerToError(response as never, context as never);
+    expect(error).toMatchObject({ kind: 'redirect', location: 'https://api.example' });
   });
 
   it.each([

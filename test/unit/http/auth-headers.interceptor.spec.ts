@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import globalAxios, { type AxiosInstance, type InternalAxiosRequestConfig } from 'axios';
+import globalAxios, { type AxiosAdapter, type AxiosInstance, type InternalAxiosRequestConfig } from 'axios';
 import { Agent } from 'node:http';
 import { inspect } from 'node:util';
 import { ServiceRequestError } from '../../../lib/errors/index.js';
@@ -240,11 +240,84 @@ describe('the interceptor that attaches the headers', () => {
     expect(await errorOf(create({}).get('/a'))).toMatchObject(unjudged);
     axios.interceptors.request.eject(1);
     expect(await errorOf(axios.get('/a'))).toBeInstanceOf(ServiceRequestError);
+    const other = await setUp();
+    other.axios.interceptors.request.eject(0);
+    expect(await errorOf(other.axios.get('/a'))).toMatchObject(unjudged);
+    expect(other.arrived).toHaveLength(0);
+    // Nothing was counted as under way that a shutdown would wait for.
+    await other.inFlight.drain();
+    expect(other.inFlight.close()).toBe(0);
     axios.interceptors.request.clear();
     expect(await errorOf(axios.get('/a', { headers: { authorization: 'Basic theirs' } }))).toMatchObject(
       unjudged,
     );
     expect(arrived).toHaveLength(0);
+  });
+
+  it('shows nothing to code that gets between it and the adapter, which sends to no other place and only once', async () => {
+    const evil = await setUp();
+    const seen: unknown[] = [];
+    const changes: ((config: InternalAxiosRequestConfig) => unknown)[] = [
+      (config) => (config.adapter = async (last) => (seen.push(last), { data: 1, config: last }) as never),
+      (config) => Object.assign(config, { url: evil.server.url }),
+      (config) => {
+        const { adapter } = config;
+        config.adapter = async (last) => {
+          await (adapter as AxiosAdapter)(last);
+          return (adapter as AxiosAdapter)(last);
+        };
+      },
+      (config) => config.headers.set({ authorization: 'Basic theirs', 'Service-App-Token': 'theirs' }),
+    ];
+    const results: unknown[] = [];
+    for (const change of changes) {
+      const { axios, arrived, inFlight } = await setUp();
+      const { handlers } = axios.interceptors.request as unknown as { handlers: object[] };
+      const fulfilled = (config: InternalAxiosRequestConfig) => {
+        seen.push(config, inspect(config, { depth: 5 }));
+        change(config);
+        return config;
+      };
+      // The last to run.
+      handlers.unshift({ fulfilled, rejected: null, synchronous: false, runWhen: null });
+      results.push(await axios.get<unknown>('/a').then(({ data }) => data, String));
+      const sent = arrived.map(({ headers }) => [headers.authorization, headers['service-app-token']]);
+      expect(sent).toEqual(arrived.map(() => [`Bearer ${BEARER}`, APP_TOKEN]));
+      await inFlight.drain();
+      expect(inFlight.close()).toBe(0);
+    }
+    expect(results).toEqual([
+      1,
+      expect.stringMatching(/was changed after/),
+      expect.stringMatching(/can be sent once/),
+      { ok: true },
+    ]);
+    expect(everything(seen)).not.toMatch(/planted/);
+    expect(evil.arrived).toHaveLength(0);
+  });
+
+  it.each<[string, PropertyDescriptor, string]>([
+    ['authorization', { value: 'Bearer theirs' }, ''],
+    ['AUTHORIZATION', { value: 'Bearer theirs' }, ''],
+    ['Service-App-Token', { value: 'theirs' }, ''],
+    ['service-app-token', { set: () => undefined }, ''],
+    ['body', { value: 'theirs' }, ''],
+    ['contentType', { value: 'text/theirs' }, ''],
+    ['x-theirs', { value: 'theirs' }, ''],
+  ])('takes nothing of Object.prototype.%s', async (name, descriptor, body) => {
+    const { axios, arrived } = await setUp();
+    Object.defineProperty(Object.prototype, name, { ...descriptor, enumerable: true, configurable: true });
+    try {
+      await axios.get('/a');
+      await axios.post('/a', { b: 1 });
+    } finally {
+      Reflect.deleteProperty(Object.prototype, name);
+    }
+    expect(arrived.map((request) => request.body)).toEqual([body, '{"b":1}']);
+    for (const { headers } of arrived) {
+      expect(headers).toMatchObject({ authorization: `Bearer ${BEARER}`, 'service-app-token': APP_TOKEN });
+      expect(JSON.stringify(headers)).not.toMatch(/theirs/);
+    }
   });
 
   it.each<[string, (evil: { url: string; port: number }, hear: (...heard: unknown[]) => void) => object]>([

@@ -10,6 +10,8 @@ const answer = (status: number, body = '{"status":401}') => ({
   statusText: '',
   headers: {},
   body: Buffer.from(body),
+  reusedSocket: false,
+  untilClose: false,
 });
 const PAGE = '<html>No required SSL certificate was sent</html>';
 

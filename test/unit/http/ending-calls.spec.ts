@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import globalAxios, { CanceledError } from 'axios';
 import { EventEmitter, once } from 'node:events';
+import { Agent } from 'node:http';
 import { HttpService } from '@nestjs/axios';
 import { firstValueFrom } from 'rxjs';
 import { ServiceConnectionError } from '../../../lib/errors/index.js';
@@ -24,6 +25,44 @@ describe('a call that ends early', () => {
     expect(error).not.toHaveProperty('config');
     expect(error).toMatchObject({ kind: 'closed' });
     expect(new CanceledError('x').message).toBe('x');
+  });
+
+  it.each([
+    ['POST', true],
+    ['GET', false],
+  ])(
+    'says of a cancelled %s on the wire whether it may have been done: %s',
+    async (method, outcomeUnknown) => {
+      const source = globalAxios.CancelToken.source();
+      const { axios } = await setUp({ listener: () => source.cancel() });
+      const error = await errorOf(axios.request({ url: '/a', method, cancelToken: source.token }));
+      expect(error).toMatchObject({ kind: 'closed', outcomeUnknown });
+    },
+  );
+
+  it('says of a POST that was cancelled before anything was written that nothing was done', async () => {
+    const waits = globalAxios.CancelToken.source();
+    const cold = await setUp({
+      cold: ({ signal }) =>
+        new Promise((_, reject) => {
+          signal?.addEventListener('abort', () => reject(signal.reason as Error));
+          waits.cancel();
+        }),
+    });
+    const queued = globalAxios.CancelToken.source();
+    const agent = new Agent({ maxSockets: 1 });
+    const { axios } = await setUp({ agent, listener: () => queued.cancel() });
+    const holding = new AbortController();
+    const first = errorOf(axios.get('/a', { signal: holding.signal }));
+    for (const call of [
+      cold.axios.post('/a', {}, { cancelToken: waits.token }),
+      axios.post('/b', {}, { cancelToken: queued.token }),
+    ]) {
+      expect(await errorOf(call)).toMatchObject({ kind: 'closed', outcomeUnknown: false });
+    }
+    holding.abort();
+    await first;
+    expect(cold.arrived).toHaveLength(0);
   });
 
   it("leaves no listener on a host's cancel token", async () => {

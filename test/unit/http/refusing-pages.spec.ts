@@ -1,12 +1,19 @@
-import { expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
+import { EventEmitter, once } from 'node:events';
+import { Agent, type ServerResponse } from 'node:http';
+import { ServiceTokenError } from '../../../lib/errors/index.js';
 import { errorOf, setUp } from './setup.js';
 
 const PLAIN = '<html><h1>Access denied</h1></html>';
-const NAMED = '<html><title>400 No required SSL certificate was sent</title></html>';
+const NGINX =
+  '<html>\r\n<head><title>400 No required SSL certificate was sent</title></head>\r\n<body></body></html>';
+/** A filter's, which withheld the answer to a call that was carried out. */
+const WITHHELD = '<html>The answer was withheld. <a href="/ca">Install our root certificate</a></html>';
 const html = { 'content-type': 'text/html' };
 
-/** A page that does not say why may come from a firewall that looks at answers, after the application acted. */
-it.each<[string, number, Record<string, string>, string, number]>([
+/** A page may come from a firewall that looks at answers, after the application acted. */
+type Row = [method: string, status: number, headers: Record<string, string>, page: string, attempts: number];
+it.each<Row>([
   ['GET', 403, html, PLAIN, 2],
   ['POST', 403, html, PLAIN, 1],
   ['DELETE', 403, html, PLAIN, 1],
@@ -15,8 +22,13 @@ it.each<[string, number, Record<string, string>, string, number]>([
   ['POST', 401, { ...html, 'www-authenticate': 'Basic realm=x' }, PLAIN, 1],
   ['POST', 401, { ...html, 'www-authenticate': 'Bearer error="invalid_token"' }, PLAIN, 2],
   ['POST', 401, {}, '{"status":"UNAUTHORIZED","message":"no"}', 2],
-  ['POST', 400, html, NAMED, 2],
-  ['POST', 403, html, NAMED, 2],
+  ['POST', 400, html, NGINX, 2],
+  ['POST', 403, html, NGINX, 1],
+  ...['POST', 'PUT', 'PATCH', 'DELETE'].map((method): Row => [method, 400, html, WITHHELD, 1]),
+  ['POST', 401, html, WITHHELD, 1],
+  ['POST', 403, html, WITHHELD, 1],
+  ['GET', 400, html, WITHHELD, 2],
+  ['GET', 403, html, WITHHELD, 2],
   ['POST', 495, {}, '', 2],
   ['POST', 496, {}, '', 2],
   ['POST', 400, html, PLAIN, 1],
@@ -39,4 +51,96 @@ it.each<[string, number, Record<string, string>, string, number]>([
   expect(arrived).toHaveLength(attempts);
   // What was renewed is there for the next call.
   expect((await axios.get<unknown>('/a')).data).toEqual({ ok: true });
+});
+
+it.each([
+  [400, NGINX],
+  [495, ''],
+])('%d is no proof on a connection that was used before', async (status, page) => {
+  let asked = 0;
+  const { axios, arrived } = await setUp({
+    listener: ({ url }, response) => {
+      if (url === '/a') response.writeHead(status, html).end(page);
+      else response.end('{}');
+    },
+    identity: { reloadAfterRefusal: async () => (asked += 1) > 0 },
+  });
+  await axios.get('/first');
+  expect(await errorOf(axios.post('/a', {}))).toMatchObject({ status, credentialFault: true });
+  expect(arrived.map(({ url }) => url)).toEqual(['/first', '/a']);
+  // For the next call.
+  expect(asked).toBe(1);
+});
+
+it('is no proof for a POST that waited for a connection in use, which Node does not count as used again', async () => {
+  const { axios, arrived } = await setUp({
+    listener: ({ url }, response) => {
+      if (url === '/a') response.writeHead(400, html).end(NGINX);
+      else response.end('{}');
+    },
+    agent: new Agent({ keepAlive: true, maxSockets: 1 }),
+    identity: { reloadAfterRefusal: async () => true },
+  });
+  const [, error] = await Promise.all([axios.get('/first'), errorOf(axios.post('/a', {}))]);
+  expect(error).toMatchObject({ status: 400 });
+  expect(arrived).toHaveLength(2);
+});
+
+describe('where no other token can be had after a 401', () => {
+  const fault = new ServiceTokenError({ code: 'token_rate_limited', message: 'm' });
+  it.each([
+    ['POST', html, PLAIN, { status: 401 }],
+    ['GET', html, PLAIN, { code: 'token_rate_limited' }],
+    ['POST', {}, '{"status":401}', { code: 'token_rate_limited' }],
+  ])('a %s answered with %j %s gets %j', async (method, headers, page, expected) => {
+    const { axios, arrived } = await setUp({
+      listener: (_, response) => response.writeHead(401, headers).end(page),
+      renewed: fault,
+    });
+    expect(await errorOf(axios.request({ url: '/a', method }))).toMatchObject(expected);
+    expect(arrived).toHaveLength(1);
+  });
+});
+
+/** An identity whose reading never ends. */
+const hanging = (begun: () => void = () => undefined) => ({
+  reloadAfterRefusal: () => {
+    begun();
+    return new Promise<boolean>(() => undefined);
+  },
+});
+const refusesAll = (page: string) => (_: unknown, response: ServerResponse) =>
+  response.writeHead(400, html).end(page);
+
+describe('while the identity is read again', () => {
+  it.each([
+    ['GET', NGINX, { kind: 'timeout', outcomeUnknown: false }],
+    ['POST', NGINX, { kind: 'timeout', outcomeUnknown: false }],
+    // It has its answer: nothing will change it.
+    ['POST', WITHHELD, { status: 400 }],
+  ])('a %s answered %s ends at its deadline', async (method, page, expected) => {
+    const { axios } = await setUp({ listener: refusesAll(page), identity: hanging() });
+    expect(await errorOf(axios.request({ url: '/a', method, timeout: 300 }))).toMatchObject(expected);
+  });
+
+  it.each(['GET', 'POST'])("a %s ends with the caller's own reason", async (method) => {
+    for (const page of [NGINX, WITHHELD]) {
+      const controller = new AbortController();
+      const reason = new Error('mine');
+      const identity = hanging(() => controller.abort(reason));
+      const { axios } = await setUp({ listener: refusesAll(page), identity });
+      expect(await errorOf(axios.request({ url: '/a', method, signal: controller.signal }))).toBe(reason);
+    }
+  });
+
+  it('a call that the shutdown cuts ends as closed', async () => {
+    const events = new EventEmitter();
+    const begun = once(events, 'begun');
+    const identity = hanging(() => events.emit('begun'));
+    const { axios, inFlight } = await setUp({ listener: refusesAll(NGINX), identity });
+    const cutOff = errorOf(axios.get('/a'));
+    await begun;
+    inFlight.close();
+    expect(await cutOff).toMatchObject({ kind: 'closed', outcomeUnknown: false });
+  });
 });

@@ -36,7 +36,7 @@ export interface Arrived {
 export interface Setup {
   listener?: RequestListener;
   baseUrl?: string;
-  renewed?: Record<string, string>;
+  renewed?: Record<string, string> | Error;
   retries?: number;
   timeoutMs?: number;
   through?: Exchange;
@@ -69,6 +69,7 @@ export async function setUp(setup: Setup = {}) {
     credentials: {
       renewedHeaders: async (refused) => {
         renewals.push({ ...refused });
+        if (setup.renewed instanceof Error) throw setup.renewed;
         return setup.renewed;
       },
     },

@@ -26,7 +26,14 @@ it('an exchange has the time that reading the secret left, and 1 MiB for its ans
     ),
     exchange: async (request) => {
       exchanges.push(request);
-      return { status: 200, statusText: '', headers: {}, body: Buffer.from(JSON.stringify(GRANTED)) };
+      return {
+        status: 200,
+        statusText: '',
+        reusedSocket: false,
+        untilClose: false,
+        headers: {},
+        body: Buffer.from(JSON.stringify(GRANTED)),
+      };
     },
     agent: () => new Agent(),
     describeOption: (path) => path,
