@@ -13,11 +13,11 @@ import { type WaitOptions } from './cache/waiting-callers.js';
 /** How long a caller waits for a token. */
 export interface TokenOptions {
   /** The caller's own: only that caller is rejected, with its reason. */
-  signal?: AbortSignal;
+  signal?: AbortSignal | undefined;
   /** Milliseconds, at most a day. Default (also for 0): `http.timeout`. */
-  timeout?: number;
+  timeout?: number | undefined;
   /** The same by its older name; `timeout` counts where both are set. */
-  timeoutMs?: number;
+  timeoutMs?: number | undefined;
 }
 
 /** The parts of the client identity that are used here. */

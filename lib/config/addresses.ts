@@ -14,8 +14,11 @@ export interface ChosenAddresses {
 const RESERVED =
   'is a name for examples and tests (RFC 2606, RFC 6761). Outside of a test, put the real address here.';
 
+const LONGEST = 2_048;
+
 /** What is wrong with an address of the service, if anything. Never quotes it: it may hold a password. */
 export function addressFault(value: unknown): string | undefined {
+  if (typeof value === 'string' && value.length > LONGEST) return `is longer than ${LONGEST} characters`;
   const url = parseUrl(value);
   if (!url) return 'is not an absolute URL; write it as https://host or https://host/path';
   if (url.protocol !== 'https:' && url.protocol !== 'http:') return 'must begin with https://';
@@ -89,7 +92,14 @@ function missing({ environment, authentication }: Mode, isTokenAddress: boolean)
 function normalized(address: unknown): string | undefined {
   if (addressFault(address) !== undefined) return undefined;
   const url = new URL(address as string);
-  return url.origin + url.pathname.replace(/\/+$/, '');
+  return url.origin + withoutSlashes(url.pathname);
+}
+
+/** Without the slashes at its end. (A regular expression would look at each run of slashes once for each slash in it.) */
+export function withoutSlashes(text: string): string {
+  let end = text.length;
+  while (text[end - 1] === '/') end -= 1;
+  return text.slice(0, end);
 }
 
 /** The host of an address where it is one of the names that never lead to a service. */

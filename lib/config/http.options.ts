@@ -2,7 +2,10 @@ import { Option } from './option.js';
 import { FlagOrNames, IsHeaderName, IsProxyUrl, WholeNumber } from './rules.js';
 
 const DAY_MS = 86_400_000;
-const RESOURCES = ['banks', 'customers'];
+const RESOURCES = ['banks', 'customers'] as const;
+
+/** A resource whose path can end in a slash. */
+export type ResourceName = (typeof RESOURCES)[number];
 
 export class ServiceHttpOptions {
   /** Milliseconds for a whole call, retries and body included. Default 30,000. SERVICE_HTTP_TIMEOUT */
@@ -32,7 +35,7 @@ export class ServiceHttpOptions {
    */
   @Option('HTTP_TRAILING_SLASH', 'names')
   @FlagOrNames(RESOURCES)
-  trailingSlash?: boolean | string | readonly string[] | undefined = false;
+  trailingSlash?: boolean | ResourceName | readonly ResourceName[] | undefined = false;
 
   /** URL of a proxy (`http://proxy:3128`); the environment's proxies are ignored. SERVICE_HTTP_PROXY */
   @Option('HTTP_PROXY')

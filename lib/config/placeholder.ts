@@ -17,8 +17,12 @@ const WHOLE = new RegExp(`^(${PLACEHOLDER.source})$`, 'i');
 /** What no address has: brackets in it, or dots or `your-host` where a host stands. */
 const IN_ADDRESS = new RegExp(String.raw`^https?://(.*[<>{}…].*|(\.{3}|your([_-][a-z]+)+)([:/].*)?)$`, 'i');
 
+/** Nobody writes a longer one. */
+const LONGEST = 256;
+
 /** True for what stands in an example until the real value is put in: `https://...`, `<your-app-token>`, `changeme`. */
 export function isPlaceholder(value: string): boolean {
   const text = value.trim();
+  if (text.length > LONGEST) return false;
   return WHOLE.test(text) || IN_ADDRESS.test(text);
 }

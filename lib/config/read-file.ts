@@ -37,6 +37,7 @@ export async function readRegularFile(path: string): Promise<Buffer> {
 /** Why {@link readRegularFile} failed, and what to do: "the file /run/secrets/x does not exist (ENOENT). ...". */
 export function whyUnreadable(path: string, error: unknown): string {
   const code = (error as NodeJS.ErrnoException).code ?? 'unknown reason';
+  if (!isPlainPath(path)) return notShown();
   const why = UNREADABLE[code] ?? `cannot be read (${code}).`;
   return `the file ${path} ${why}${code === 'ENOENT' ? whereSought(path) : ''}`;
 }
@@ -46,6 +47,24 @@ export async function readSecret(value: SecretValue): Promise<Secret> {
   if (typeof value === 'string') return new Secret(value);
   const text = (await readRegularFile(value.file)).toString('utf8');
   return new Secret(text.replace(/\r?\n$/, ''));
+}
+
+/** For what may be the secret itself, or a PEM, that was put where its file should be named. */
+function notShown(): string {
+  return (
+    `names no file that exists; it was looked for in ${process.cwd()}. What it names is not shown, because it may be ` +
+    'the secret itself. Give the path of a file, or give the value without _FILE; in code, as text in place of { file }.'
+  );
+}
+
+/** Beginning with a root, or with an extension of such files: nobody's secret looks so. */
+function isPlainPath(path: string): boolean {
+  if (path.length > 512 || !/^[\w.@~:/\\ -]+$/.test(path)) return false;
+  const isRooted = /^([~/]|\.{1,2}[/\\]|[A-Za-z]:[/\\])/.test(path);
+  return (
+    /\.(pem|crt|cer|key|der|p12|pfx|txt|env|secret|token|json)$/i.test(path) ||
+    (isRooted && /.[/\\]/.test(path))
+  );
 }
 
 function whereSought(path: string): string {

@@ -14,8 +14,7 @@ export interface Mode {
   wantsOAuth: boolean;
 }
 
-const SANDBOX_ONLY =
-  "'app-token' is for the sandbox only (specification 5.2.6); in production use 'mtls' or 'oauth'.";
+const SANDBOX_ONLY = "'app-token' is for the sandbox only; in production use 'mtls' or 'oauth'.";
 
 /** The mode that the options name, with its defaults. A malformed option counts as set: what it needs is still asked for. */
 export function modeOf(
@@ -58,7 +57,7 @@ export function missingRequirements(options: ServiceModuleOptions, mode: Mode): 
   refuseIf(
     sendsAppToken && appToken === undefined,
     'appToken',
-    `is missing: '${authentication}' sends it with every call (specification 5.2.5, 5.2.6).`,
+    `is missing: '${authentication}' sends it with every call.`,
   );
   refuseIf(wantsOAuth && oauth?.clientId === undefined, 'oauth.clientId', oauthMissing('the application id'));
   refuseIf(
@@ -83,5 +82,5 @@ export function missingRequirements(options: ServiceModuleOptions, mode: Mode): 
 }
 
 function oauthMissing(what: string): string {
-  return `is missing: OAuth needs ${what} (dashboard, Integration tab; specification 5.3).`;
+  return `is missing: OAuth needs ${what} (dashboard, Integration tab).`;
 }

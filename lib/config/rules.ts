@@ -1,5 +1,5 @@
 import { IsBoolean, IsIn, Matches, ValidateBy, type ValidationOptions } from 'class-validator';
-import { addressFault } from './addresses.js';
+import { addressFault, withoutSlashes } from './addresses.js';
 import { isReservedHeader } from './reserved-headers.js';
 
 // RFC 9562's form, any version: the specification only says UUID.
@@ -14,7 +14,7 @@ export const Flag = (): PropertyDecorator => IsBoolean({ message: 'must be true 
 export const FlagOrNames = (names: readonly string[]): PropertyDecorator =>
   check(
     'flagOrNames',
-    (value) => typeof value === 'boolean' || [value].flat().every((name) => names.includes(name as string)),
+    (value) => typeof value === 'boolean' || namesIn(value).every((name) => names.includes(name)),
     { message: `must be true, false or names of resources (${names.join(', ')})` },
   );
 
@@ -36,9 +36,13 @@ export const IsServiceAddress = (): PropertyDecorator =>
 
 /** The address of a token endpoint: the same, without the path that is appended to it. */
 export const IsAuthAddress = (): PropertyDecorator =>
-  check('isAuthAddress', (value) => typeof value !== 'string' || !/\/oauth2\/token\/*$/.test(value), {
-    message: 'must not end in /oauth2/token, which is appended to it',
-  });
+  check(
+    'isAuthAddress',
+    (value) => typeof value !== 'string' || !withoutSlashes(value).endsWith('/oauth2/token'),
+    {
+      message: 'must not end in /oauth2/token, which is appended to it',
+    },
+  );
 
 /** RFC 9110, 5.1: a field name is a token. */
 export const IsHeaderName = (): PropertyDecorator =>
@@ -72,6 +76,15 @@ export const IsTokenStore = (): PropertyDecorator =>
   check('isTokenStore', hasStoreMethods, {
     message: 'must have the methods get, set and delete (see TokenStore)',
   });
+
+/** The names of a list, of a text with commas, or of both. */
+export function namesIn(value: unknown): string[] {
+  return [value].flat().flatMap((part) =>
+    String(part)
+      .split(',')
+      .map((name) => name.trim()),
+  );
+}
 
 function check(
   name: string,

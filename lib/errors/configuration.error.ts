@@ -17,14 +17,20 @@ export interface ConfigurationFault extends OptionLocation {
 /** Thrown at start-up, with all faults at once. Code: `invalid_configuration`. */
 export class ServiceConfigurationError extends ServiceError {
   readonly code: string = 'invalid_configuration';
-  readonly faults: readonly ConfigurationFault[];
+  declare readonly faults: readonly ConfigurationFault[];
 
   constructor(
     faults: readonly ConfigurationFault[],
     heading = 'The configuration of ServiceModule is not usable',
   ) {
     super([`${heading}:`, ...faults.map((fault) => `  - ${describeFault(fault)}`)].join('\n'));
-    this.faults = faults.map(({ option, variable, message }) => ({ option, variable, message }));
+    const value = faults.map(({ option, variable, message }) => ({ option, variable, message }));
+    // Not enumerable: the message has all of it, and a logger that prints both would tell everything twice.
+    Object.defineProperty(this, 'faults', { value, enumerable: false });
+  }
+
+  override toJSON(): Record<string, unknown> {
+    return { ...super.toJSON(), faults: this.faults };
   }
 }
 

@@ -1,4 +1,5 @@
 import { type HttpSettings } from '../config/resolved-options.js';
+import { namesIn } from '../config/rules.js';
 
 /** Spells the paths of resources as `http.trailingSlash` says: both spellings appear in the specification (4). */
 export class ResourcePaths {
@@ -7,7 +8,7 @@ export class ResourcePaths {
 
   constructor(trailingSlash: HttpSettings['trailingSlash']) {
     this.#slash = trailingSlash === true;
-    this.#named = new Set(typeof trailingSlash === 'boolean' ? [] : [trailingSlash].flat());
+    this.#named = new Set(typeof trailingSlash === 'boolean' ? [] : namesIn(trailingSlash));
   }
 
   /** `/banks/v1`, or `/banks/v1/`. */

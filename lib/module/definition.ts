@@ -12,14 +12,14 @@ import { MODULE_NAME, type ModuleName } from './module-names.js';
 /** What forRoot and forRootAsync take beside the options. */
 export interface ServiceModuleExtras {
   /** Makes the services injectable everywhere without an import. Default false. */
-  isGlobal?: boolean;
+  isGlobal?: boolean | undefined;
   /**
    * For several services in one application: `ksa` reads SERVICE_KSA_* in place of SERVICE_*, and its providers are
    * injected with `@InjectService(BanksService, 'ksa')`.
    */
-  name?: string;
+  name?: string | undefined;
   /** Providers that the options factory can inject. */
-  extraProviders?: Provider[];
+  extraProviders?: Provider[] | undefined;
 }
 
 const OPTIONS = Symbol('nestjs-service:options');

@@ -1,4 +1,9 @@
-import { type FactoryProvider, type Provider, type ValueProvider } from '@nestjs/common';
+import {
+  type FactoryProvider,
+  type OptionalFactoryDependency,
+  type Provider,
+  type ValueProvider,
+} from '@nestjs/common';
 import { ConfigService } from '@nestjs/config';
 import { type ServiceModuleOptions } from '../config/options.js';
 import { ServiceConfigurationError, type ConfigurationFault } from '../errors/index.js';
@@ -46,11 +51,11 @@ export function hideOptions(provider: Provider, optionsToken: unknown): Provider
     ...provider,
     inject: [
       HOST_CONFIG,
-      ...inject.map((token) => (token === ConfigService ? { token, optional: true } : token)),
+      ...inject.map((asked) => (isConfigService(asked) ? { token: ConfigService, optional: true } : asked)),
     ],
     useFactory: async (config: HostConfig, ...args: unknown[]) => {
       const given = args.map((arg, index) =>
-        inject[index] === ConfigService ? (arg ?? serviceOf(config)) : arg,
+        isConfigService(inject[index]) ? (arg ?? serviceOf(config, inject[index])) : arg,
       );
       const result = callFactory(() => useFactory(...given));
       return new GivenOptions(await inStartTime(result, FACTORY_TOO_LATE));
@@ -58,8 +63,18 @@ export function hideOptions(provider: Provider, optionsToken: unknown): Provider
   };
 }
 
-function serviceOf({ service }: HostConfig): ConfigService {
-  if (service) return service;
+type Injected = NonNullable<FactoryProvider['inject']>[number];
+
+function isConfigService(asked: Injected | undefined): boolean {
+  return asked === ConfigService || (isOptionalToken(asked) && asked.token === ConfigService);
+}
+
+function isOptionalToken(asked: Injected | undefined): asked is OptionalFactoryDependency {
+  return typeof asked === 'object' && 'optional' in asked;
+}
+
+function serviceOf({ service }: HostConfig, asked: Injected | undefined): ConfigService | undefined {
+  if (service || (isOptionalToken(asked) && asked.optional)) return service;
   throw factoryError(
     'injects ConfigService, but the application does not import ConfigModule (import ConfigModule.forRoot()).',
   );

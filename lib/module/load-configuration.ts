@@ -36,7 +36,7 @@ export async function loadConfiguration(
   const logger = new Logger(moduleLabel(name));
   const variables = readVariables((variable) => config.get(variable), name);
   const merged = mergeOptions(given.value, namespaceOf(name, config), variables.options);
-  const resolution = await resolveOptions(merged, name);
+  const resolution = await resolveOptions(merged, name, variables.options);
   const misspelt = misspeltVariables(variablesSet(), name);
   for (const [variable, meant] of misspelt) {
     logger.warn(`${variable} is set, and nothing reads it. If ${meant} is meant, correct its name.`);
@@ -64,7 +64,7 @@ export async function loadConfiguration(
   if (faults.length + certificateFaults.length === 0 && options && identity) {
     if (options.addresses.deprecated) {
       logger.log(
-        'Calls go to urls.oauthBaseUrl, which is to be deprecated (specification 9.2); baseUrl will take its place.',
+        `Calls go to ${options.describe('urls.oauthBaseUrl')}. The service is going to drop that address; it says to use that of urls.baseUrl then.`,
       );
     }
     return { options, identity };
@@ -76,7 +76,7 @@ export async function loadConfiguration(
   const nothingSet = Object.keys(merged).length === 0 && misspelt.size === 0;
   throw new ServiceConfigurationError(
     [...faults, ...certificateFaults],
-    heading(name, config.imported, nothingSet),
+    heading(name, { nothingSet, noConfigModule: !config.imported && faults.some(isMissing) }),
   );
 }
 
@@ -99,16 +99,23 @@ function otherThan(
 }
 
 /** The first line of the error, with the usual causes of a configuration of which much is missing. */
-function heading(name: string | undefined, configImported: boolean, nothingSet: boolean): string {
+function heading(
+  name: string | undefined,
+  { nothingSet, noConfigModule }: { nothingSet: boolean; noConfigModule: boolean },
+): string {
   const found = nothingSet
-    ? `${moduleLabel(name)} found no ${variablePrefix(name)}* variable of its own`
+    ? `${moduleLabel(name)} found no ${variablePrefix(name)}* variable`
     : `The configuration of ${moduleLabel(name)} is not usable`;
-  if (!configImported) {
+  if (noConfigModule) {
     return `${found}. The application does not import ConfigModule, so .env files are not read (import ConfigModule.forRoot())`;
   }
   return nothingSet
     ? `${found}. ConfigModule.forRoot() reads .env in the working directory: is it there?`
     : found;
+}
+
+function isMissing({ message }: ConfigurationFault): boolean {
+  return message.startsWith('is missing');
 }
 
 /** Adds to a fault of a missing option that a variable with nearly its name is set. */

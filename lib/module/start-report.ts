@@ -41,7 +41,7 @@ export function startWarnings({ options, identity, namesakes }: StartFacts): str
   if (authentication === 'mtls' && !identity.hasChain) {
     warnings.push(
       `There is no ${describeOption('tls.chain')}: the service is verified against Node's public roots, not against its own ` +
-        'chain, which the developer portal has for download (specification 5.2.2, 5.2.4).',
+        'chain, which the developer portal has for download.',
     );
   }
   if (environment === 'production' && !oauth && appToken && !linkSdk.includeAppToken) {

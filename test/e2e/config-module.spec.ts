@@ -186,6 +186,28 @@ describe('ServiceModule beside ConfigModule', () => {
     });
   }
 
+  it('lets a factory name ConfigService as Nest spells a dependency that may be missing, or not', async () => {
+    for (const optional of [true, false]) {
+      const mine = ServiceModule.forRootAsync({
+        inject: [{ token: ConfigService, optional }],
+        useFactory: (configService?: ConfigService) => ({
+          ...options,
+          appToken: configService?.get<string>('SERVICE_APP_TOKEN'),
+        }),
+      });
+      const module = await start([config({ load: [flat] }), mine]);
+      expect(await module.get(BanksService).list()).toBeDefined();
+    }
+    const seen: unknown[] = [];
+    await start([
+      ServiceModule.forRootAsync({
+        inject: [{ token: ConfigService, optional: true }],
+        useFactory: (configService?: ConfigService) => (seen.push(configService), options),
+      }),
+    ]);
+    expect(seen).toEqual([undefined]);
+  });
+
   it('says so where a factory injects ConfigService and there is no ConfigModule', async () => {
     const mine = ServiceModule.forRootAsync({ inject: [ConfigService], useFactory: () => ({}) });
     const error = await failure([mine]);

@@ -4,9 +4,9 @@ import { ServiceConnectionError } from '../../errors/index.js';
 /** How long one caller waits. */
 export interface WaitOptions {
   /** The caller's own: only that caller is rejected, with its reason. */
-  signal?: AbortSignal;
+  signal?: AbortSignal | undefined;
   /** Milliseconds. Default 30,000. */
-  timeoutMs?: number;
+  timeoutMs?: number | undefined;
 }
 
 export const DEFAULT_WAIT_MS = 30_000;

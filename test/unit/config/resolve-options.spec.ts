@@ -232,7 +232,7 @@ describe('resolveOptions', () => {
     ['authentication', { authentication: `${'x'.repeat(99)}\n` as never }, `it is '${'x'.repeat(60)}…'`],
     [
       'http.trailingSlash',
-      { http: { trailingSlash: ['bank', 'customers'] } },
+      { http: { trailingSlash: ['bank', 'customers'] as never } },
       "(banks, customers); it is 'bank, customers'",
     ],
     ['tls.reload', { tls: { reload: 'a\r\nb' as never } }, "it is 'a b'"],
@@ -253,8 +253,54 @@ describe('resolveOptions', () => {
     expect((await faultsOf(options)).map((fault) => fault.variable)).toEqual([variable]);
   });
 
+  it.each([
+    ['a secret', 'S3cr3t-abcDEF0123456789xyz'],
+    ['a secret with a slash', 'aB3/dEf+ghIJ=='],
+    ['a PEM', '-----BEGIN PRIVATE KEY-----\\nMIIBVQ\\n-----END PRIVATE KEY-----'],
+    ['base64 of a PEM', Buffer.from('-----BEGIN PRIVATE KEY-----\n'.repeat(20)).toString('base64')],
+  ])('does not show %s that stands where its file should be named', async (_, file) => {
+    for (const options of [
+      { ...sandbox, appToken: { file } },
+      { ...sandbox, oauth: { clientSecret: { file } } },
+    ]) {
+      const fault = (await faultsOf(options)).find(({ message }) =>
+        message.includes('names no file that exists'),
+      );
+      expect(fault?.variable).toMatch(/_FILE$/);
+      expect(JSON.stringify(await faultsOf(options))).not.toContain(file.slice(0, 12));
+    }
+  });
+
+  it.each(['key.pem', '/run/secrets/key', './key', '~/key', 'C:\\\\keys\\\\key'])(
+    'shows the path %s',
+    async (file) => {
+      const [fault] = await faultsOf({ ...sandbox, appToken: { file } });
+      expect(fault?.message).toContain(file);
+    },
+  );
+
+  it('names the variable of a value that came from it, and none for a value from code', async () => {
+    const given = { environment: 'prod' as never, authentication: 'none' as never };
+    const { faults } = await resolveOptions(given, undefined, { environment: 'prod' as never });
+    expect(faults.map(({ option, variable }) => [option, variable])).toEqual([
+      ['environment', 'SERVICE_ENVIRONMENT'],
+      ['authentication', undefined],
+    ]);
+  });
+
+  it('refuses an address or placeholder of any length at once', async () => {
+    const long = `https://a${'/'.repeat(200_000)}x`;
+    const [fault] = await faultsOf({ ...sandbox, urls: { sandboxUrl: long } });
+    expect(fault?.message).toMatch(/longer than 2048/);
+    const [other] = await faultsOf({
+      ...sandbox,
+      urls: { ...sandbox.urls, sandboxAuthUrl: `${long}/oauth2/token//` },
+    });
+    expect(other?.option).toBe('urls.sandboxAuthUrl');
+  });
+
   it('says of a file in words what the code of the system means', async () => {
-    const [fault] = await faultsOf({ ...sandbox, appToken: { file: 'no/such/file' } });
+    const [fault] = await faultsOf({ ...sandbox, appToken: { file: './no/such/file' } });
     expect(fault.message).toMatch(
       /no\/such\/file does not exist \(ENOENT\)\. Check the path.*looked for at \//,
     );
