@@ -64,7 +64,7 @@ export async function loadConfiguration(
   if (faults.length + certificateFaults.length === 0 && options && identity) {
     if (options.addresses.deprecated) {
       logger.log(
-        `Calls go to ${options.describe('urls.oauthBaseUrl')}. The service is going to drop that address; it says to use that of urls.baseUrl then.`,
+        `Calls go to ${options.describeOption('urls.oauthBaseUrl')}. The service is going to drop that address; it says to use that of urls.baseUrl then.`,
       );
     }
     return { options, identity };
