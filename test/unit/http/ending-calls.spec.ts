@@ -5,6 +5,7 @@ import { Agent } from 'node:http';
 import { HttpService } from '@nestjs/axios';
 import { firstValueFrom } from 'rxjs';
 import { ServiceConnectionError } from '../../../lib/errors/index.js';
+import { CallsInFlight } from '../../../lib/http/calls-in-flight.js';
 import { ServiceHttpService } from '../../../lib/http/service-http.service.js';
 import { errorOf, setUp } from './setup.js';
 
@@ -70,6 +71,13 @@ describe('a call that ends early', () => {
     const { token } = globalAxios.CancelToken.source();
     await axios.get('/a', { cancelToken: token });
     expect((token as unknown as { _listeners?: unknown[] })._listeners ?? []).toHaveLength(0);
+  });
+
+  it('takes no new calls once it was closed, also where nothing waited for those in flight', () => {
+    const calls = new CallsInFlight();
+    expect(calls.close()).toBe(0);
+    expect(() => calls.admit()).toThrow(ServiceConnectionError);
+    expect(() => calls.begin()).toThrow(ServiceConnectionError);
   });
 
   it('waits for calls in flight at shutdown, then ends them, and refuses new ones', async () => {

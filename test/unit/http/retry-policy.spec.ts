@@ -31,6 +31,7 @@ describe('the retry policy', () => {
     ['GET', { kind: 'timeout', phase: 'answering' }, true],
     ['GET', { kind: 'tls', phase: 'connecting' }, false],
     ['GET', { kind: 'too_large', phase: 'answering' }, false],
+    ['GET', { kind: 'protocol', phase: 'answering' }, false],
     ['GET', { kind: 'closed', phase: 'connecting' }, false],
     ['GET', { kind: 'proxy', phase: 'connecting', reason: 'ERR_PROXY_TUNNEL_407' }, false],
     ['GET', { kind: 'proxy', phase: 'connecting', reason: 'ERR_PROXY_SELF_SIGNED_CERT_IN_CHAIN' }, false],
