@@ -11,6 +11,7 @@ import {
   ClientIdentity,
   type ClientIdentitySettings,
 } from '../../../lib/tls/index.js';
+import { type CertificateSummary } from '../../../lib/errors/index.js';
 import { byRename, bySymlinkSwap, inPlace, type Replacement } from '../../helpers/certificate-files.js';
 import { createAuthority, type Authority, type Issued } from '../../helpers/certificates.js';
 import { FakeClock } from '../../helpers/fake-clock.js';
@@ -321,7 +322,10 @@ describe('When the server refuses the certificate', () => {
     expect(await identity.reloadAfterRefusal(refused)).toBe(false);
     expect(asked).toBe(1);
     current = clients[1];
-    await clock.advance(11_000);
+    await clock.advance(9_999);
+    expect(await identity.reloadAfterRefusal(refused)).toBe(false);
+    expect(asked).toBe(1);
+    await clock.advance(1);
     expect(await identity.reloadAfterRefusal(refused)).toBe(true);
     expect(await identity.reloadAfterRefusal(refused)).toBe(true);
     expect(asked).toBe(2);
@@ -334,6 +338,11 @@ describe('When the server refuses the certificate', () => {
     expect(error.message).toMatch(
       /refused.*"CN=app-0" \(SHA-256 ([0-9A-F]{2}:){31}.*valid from \d{4}.* to \d{4}.*UNKNOWN_CA.*developer portal/s,
     );
+    const old = await authority.client('old', { notBefore: new Date(0), notAfter: new Date(86_400_000) });
+    const summary = { ...identity.certificate, subject: 'CN=old', validTo: old.x509.notAfter };
+    const expired = certificateRefusedError(summary as CertificateSummary);
+    expect(expired.message).toMatch(/to 1970-01-02T00:00:00Z\. It has expired: generate another one/);
+    expect(error.message).not.toMatch(/It has expired/);
     expect(certificateRefusedError(undefined).message).toMatch(
       /asks for a client certificate and none is set/,
     );
@@ -376,6 +385,11 @@ describe('The two agents', () => {
       await call(live.url, identity.httpsAgent);
     }
     expect(live.subjects).toEqual(['', 'app-0', 'app-0', 'app-0']);
+  });
+
+  it('have maxSockets connections, and one more for tokens', async () => {
+    const { httpsAgent, tokenAgent } = await start(tlsSettings({}), { maxSockets: 7 });
+    expect([httpsAgent.maxSockets, tokenAgent.maxSockets]).toEqual([7, 8]);
   });
 
   it('stay the same across identities, and without any certificate', async () => {

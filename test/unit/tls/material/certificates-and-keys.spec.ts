@@ -1,6 +1,6 @@
 import { beforeAll, afterAll, describe, expect, it } from '@jest/globals';
 import { execFileSync, spawnSync } from 'node:child_process';
-import { createCipheriv, createPrivateKey, pbkdf2Sync, X509Certificate } from 'node:crypto';
+import { createCipheriv, createPrivateKey, createPublicKey, pbkdf2Sync, X509Certificate } from 'node:crypto';
 import { chmod, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -295,6 +295,26 @@ describe('Foreign formats are named, with the command that converts them', () =>
       () => pem('TRUSTED CERTIFICATE', der(app.certificate)),
       /TRUSTED format.*openssl x509/,
     ],
+    [
+      'public key in DER',
+      'privateKey',
+      () => createPublicKey(app.key).export({ type: 'spki', format: 'der' }),
+      /public key.*openssl pkey -pubin -inform DER -in/,
+    ],
+    [
+      'PKCS#7 in DER',
+      'chain',
+      () => Buffer.concat([Buffer.from('308203e806092a864886f70d010702', 'hex'), Buffer.alloc(989)]),
+      /PKCS#7.*openssl pkcs7 -inform DER -print_certs -in \S+ -out chain\.pem/,
+    ],
+    ['CMS', 'chain', () => pem('CMS', Buffer.alloc(80)), /PKCS#7.*openssl pkcs7 -print_certs -in/],
+    [
+      'certificate request of an old label',
+      'certificate',
+      async () => (await request('app', app.keys)).replaceAll('CERTIFICATE', 'NEW CERTIFICATE'),
+      /certificate request.*openssl req -in/,
+    ],
+    ['RSA public key', 'privateKey', () => pem('RSA PUBLIC KEY', Buffer.alloc(80)), /public key, not/],
     ['PKCS#7', 'chain', () => pem('PKCS7', Buffer.alloc(80)), /PKCS#7.*openssl pkcs7 -print_certs/],
     [
       'Java keystore',
@@ -446,6 +466,29 @@ describe('Encrypted keys', () => {
     expect(message).not.toMatch('wrong one');
   });
 
+  it('with a cipher that OpenSSL reads no longer', async () => {
+    // RFC 8018: pbeWithMD5AndDES-CBC, 8 bytes of salt, 2,048 rounds.
+    const algorithm = Buffer.from('301b06092a864886f70d010503300e04080102030405060708' + '02020800', 'hex');
+    const inner = Buffer.concat([algorithm, Buffer.from('0440', 'hex'), Buffer.alloc(64, 9)]);
+    const old = pem('ENCRYPTED PRIVATE KEY', Buffer.concat([Buffer.from([0x30, inner.length]), inner]));
+    const privateKey = await file("it's old.pem", old);
+    const { option, message } = await onlyFault({ ...good(), privateKey, passphrase: 'x' });
+    expect(option).toBe('tls.privateKey');
+    expect(message).toMatch(/encrypted with a cipher that this OpenSSL no longer reads/);
+    expect(message).toContain(
+      `openssl pkcs8 -topk8 -v2 aes-256-cbc -provider legacy -provider default -in '`,
+    );
+    expect(message).toContain(`it'\\''s old.pem' -out private-key.pem`);
+  });
+
+  it('the passphrase of a file loses one newline at its end, that of an option none', async () => {
+    const privateKey = encrypted('x\n');
+    expect((await load({ ...good(), privateKey, passphrase: 'x\n' })).faults).toEqual([]);
+    const passphrase = await file('newlines', 'x\n\r\n');
+    expect((await load({ ...good(), privateKey, passphrase })).faults).toEqual([]);
+    expect((await onlyFault({ ...good(), privateKey, passphrase: 'x' })).option).toBe('tls.passphrase');
+  });
+
   it('with a wrong passphrase that happens to decrypt to nonsense', async () => {
     const der = Buffer.from(encrypted('x').replace(/-----[^-]+-----/g, ''), 'base64');
     const after = (mark: string) => der.indexOf(Buffer.from(mark, 'hex')) + mark.length / 2;
@@ -559,6 +602,46 @@ describe('Garbage', () => {
     expect((await ask(() => undefined))[0].message).toMatch(/returned no object/);
     expect((await ask(() => ({ chain: 7 })))[0]).toMatchObject({ option: 'tls.chain' });
     expect(await ask(() => good())).toEqual([]);
+  });
+
+  it('a function may return files; what is neither is a fault of its own', async () => {
+    const load = async (answer: object) =>
+      (await loadIdentity({ source: () => answer, reload: true })).faults;
+    const files = {
+      certificate: await file('function.crt', app.certificate),
+      privateKey: await file('function.key', app.key),
+      chain: null,
+    };
+    expect(await load(files)).toEqual([]);
+    for (const privateKey of [7, true, { path: 'x' }, () => 'x']) {
+      expect(await load({ ...files, privateKey })).toEqual([
+        { option: 'tls.privateKey', message: expect.stringMatching(/neither text nor \{ file/) },
+      ]);
+    }
+  });
+
+  it.each([
+    [new RangeError('secret'), 'RangeError'],
+    [{ code: 'X'.repeat(200) }, 'X'.repeat(80)],
+    ['secret', 'unknown reason'],
+    [undefined, 'unknown reason'],
+  ])('a function that throws %p: only a code or class is shown', async (thrown, reason) => {
+    const { faults } = await loadIdentity({ source: () => Promise.reject(thrown), reload: true });
+    expect(faults).toEqual([
+      { option: 'tls', message: `the function failed (${reason}). Look at its vault or store.` },
+    ]);
+  });
+
+  it('a key where the certificate belongs, and nothing of use for the key, are not swapped', async () => {
+    const faults = await faultsOf({
+      ...good(),
+      certificate: app.key,
+      privateKey: pem('DH PARAMETERS', Buffer.alloc(20)),
+    });
+    expect(faults.map(({ message }) => message)).toEqual([
+      'the value holds a private key where the application certificate is expected.',
+      expect.stringMatching(/block labelled "DH PARAMETERS" .*not the private key as PEM/),
+    ]);
   });
 
   it('a key too weak for OpenSSL is named, not thrown', async () => {
