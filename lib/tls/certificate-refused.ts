@@ -2,8 +2,8 @@ import { ServiceCertificateError, type CertificateSummary } from '../errors/inde
 import { date, describeCertificate } from './certificate-summary.js';
 
 /**
- * The server refused our certificate, or missed one (code `certificate_refused`): names subject, fingerprint and dates
- * of the one that is in use, and what to check. `reason` is the TLS alert's or OpenSSL's code.
+ * The error for a refused or missing certificate (code `certificate_refused`). It names subject, fingerprint and dates of
+ * the certificate in use, and what to check. `reason` is the code of the TLS alert or of OpenSSL.
  */
 export function certificateRefusedError(
   certificate: CertificateSummary | undefined,

@@ -3,7 +3,7 @@ import { type CertificateSummary } from '../errors/index.js';
 
 export const DAY_MS = 86_400_000;
 
-/** Days before the end of a certificate at which it is warned of. */
+/** Days before the expiry of a certificate at which there is a warning. */
 export const WARNING_DAYS = [30, 7, 1] as const;
 
 /** Whole days left; negative once it has expired. */
@@ -39,7 +39,7 @@ export function isOtherCertificate(
   return one?.fingerprint256 !== other?.fingerprint256;
 }
 
-// Node gives one attribute a line; the name may be empty (undefined in some versions).
+// Node has one attribute in each line. An empty name is undefined in some versions.
 function oneLine(name: string | undefined): string {
   return (name ?? '').split('\n').join(', ');
 }

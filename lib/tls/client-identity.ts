@@ -78,7 +78,7 @@ export class ClientIdentity {
     settings: ClientIdentitySettings,
   ): Promise<{ identity?: ClientIdentity; faults: ConfigurationFault[]; certificate?: CertificateSummary }> {
     const { tls, clock, offerToTokenEndpoint, log } = settings;
-    // Nothing else may keep the process alive by now: it would end in silence while a `tls` function has no answer.
+    // Keeps the process alive: nothing else may do so yet, and a `tls` function may take its time.
     const snapshot = await readIdentity(tls, clock).finally(holdProcess());
     const contexts = new SecureContexts(offerToTokenEndpoint);
     const { identity, faults, warnings, certificate } = checkIdentity(snapshot, clock.now(), contexts);

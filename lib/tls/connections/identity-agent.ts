@@ -7,9 +7,9 @@ import { closedError, failRequest, poolName, type AgentRequestOptions } from './
 import { PooledAgent, type PoolSettings } from './pooled-agent.js';
 
 /**
- * One https.Agent for good: the handle that the module and host code hold (axios, got, node:https). Calls go over the
- * connections of the identity of the moment; a new identity gets connections of its own, and those of the old one end
- * with their calls. https only; TLS >= 1.2; the server is always verified.
+ * One https.Agent for the module and for host code (axios, got, node:https), whatever identity is in use. A new identity
+ * has connections of its own. Those of the old one close after their calls. https only; TLS >= 1.2; the server is always
+ * verified.
  */
 export class IdentityAgent extends Agent {
   readonly #settings: PoolSettings;
@@ -22,7 +22,7 @@ export class IdentityAgent extends Agent {
     super({ keepAlive: true, scheduling: 'lifo', maxSockets: settings.maxSockets });
     this.#settings = settings;
     this.#current = new PooledAgent(context, settings);
-    // As host code knows them, of the identity of the moment; not enumerable, for sockets do not belong in JSON.
+    // For host code: those of the identity in use. Not enumerable, so that JSON does not contain sockets.
     for (const pool of ['sockets', 'freeSockets', 'requests', 'totalSocketCount'] as const) {
       Object.defineProperty(this, pool, {
         get: () => (this.#current as unknown as Record<string, unknown>)[pool],
@@ -31,7 +31,7 @@ export class IdentityAgent extends Agent {
     }
   }
 
-  /** What node:http calls for each request. */
+  /** node:http calls this for each request. */
   addRequest(request: ClientRequest, options: AgentRequestOptions): void {
     if (this.#closed) failRequest(request, closedError());
     else this.#current.addRequest(request, options);
@@ -46,12 +46,12 @@ export class IdentityAgent extends Agent {
     return poolName(options);
   }
 
-  /** Closes all connections, those of calls in flight too; as with Node's own, the agent can be used again. */
+  /** Closes all connections, also those of calls in flight. As with Node's own agent, it can be used again. */
   override destroy(): void {
     for (const agent of [this.#current, ...this.#old]) agent.destroy();
   }
 
-  /** From here on, calls use this identity. Those in flight finish on the one before. */
+  /** New calls use this identity. Calls in flight finish with the old one. */
   use(context: SecureContext): void {
     if (this.#closed) return;
     const old = this.#current;

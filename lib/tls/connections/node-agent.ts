@@ -2,7 +2,7 @@ import { type Agent as HttpAgent, type ClientRequest, type ClientRequestArgs } f
 import { Agent } from 'node:https';
 import { type Duplex } from 'node:stream';
 
-/** What an agent's methods get: the request's options, merged with the agent's. */
+/** The options that an agent's methods receive: the request's, merged with the agent's. */
 export interface AgentRequestOptions extends ClientRequestArgs {
   servername?: string;
   socketPath?: string;
@@ -22,29 +22,29 @@ export interface AgentInternals {
 export const nodeAgent = Agent.prototype as unknown as AgentInternals;
 
 /**
- * The pool's name for a connection. Node's own joins every PEM it is given, on every call; here all connections of an
- * agent share one SecureContext, so where a connection goes to is all that tells two apart.
+ * The name of a connection in the pool. Node's own getName joins all PEMs on every call. Here all connections of an
+ * agent share one SecureContext, so they differ only in their target.
  */
 export function poolName(options: AgentRequestOptions = {}): string {
   return `${options.host ?? 'localhost'}:${options.port ?? ''}:${options.localAddress ?? ''}:${options.family ?? ''}:${options.servername ?? ''}`;
 }
 
-/** Rejects a request that has no socket, the way Node does it. */
+/** Rejects a request that has no socket, as Node does. */
 export function failRequest(request: ClientRequest, error: Error): void {
   (request as unknown as { onSocket(socket: null, error: Error): void }).onSocket(null, error);
 }
 
-/** An error with a code, as Node's own errors have one. */
+/** An error with a code, like Node's own. */
 export function codedError(message: string, code: string): Error {
   return Object.assign(new Error(message), { code });
 }
 
-/** What a request gets from an agent that was shut down. */
+/** The error of a request to an agent that was shut down. */
 export function closedError(): Error {
   return codedError('The module was shut down: its agent takes no more calls.', 'ERR_AGENT_CLOSED');
 }
 
-/** Takes out the requests that wait for a connection: Node would open one for them as soon as another ends. */
+/** Removes the requests that wait for a connection. Node would open one for them as soon as another one ends. */
 export function takeQueue(agent: Agent | HttpAgent): ClientRequest[] {
   const queues = agent.requests as Record<string, ClientRequest[] | undefined>;
   const waiting = Object.values(queues).flatMap((queue) => queue ?? []);

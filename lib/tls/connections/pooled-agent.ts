@@ -18,7 +18,7 @@ import { openTunnel, type ProxyTarget, type ProxyTunnel } from './proxy-tunnel.j
 export interface PoolSettings {
   /** Connections to one origin. */
   maxSockets: number;
-  /** Milliseconds that a connection may idle; a shorter keep-alive hint of the server counts. Default 30,000. */
+  /** Milliseconds for which an idle connection is kept, if the server's keep-alive hint is not shorter. Default 30,000. */
   idleTimeoutMs?: number;
   /** CONNECT through this proxy. */
   proxy?: ProxyTarget;
@@ -28,7 +28,7 @@ type Redispatch = (next: PooledAgent) => void;
 
 const IDLE_TIMEOUT_MS = 30_000;
 
-/** What a request may say about its connection. Nothing of it bears on TLS, but the server's name. */
+/** The options of a request that are used for its connection. Of TLS, only the server's name. */
 const CONNECTION_OPTIONS = [
   'host',
   'port',
@@ -61,7 +61,7 @@ export class PooledAgent extends Agent {
   #ended = false;
 
   constructor(context: SecureContext, { maxSockets, idleTimeoutMs = IDLE_TIMEOUT_MS, proxy }: PoolSettings) {
-    // Without a `timeout` Node would not heed the server's keep-alive hint.
+    // Without a `timeout` Node ignores the server's keep-alive hint.
     super({ keepAlive: true, scheduling: 'lifo', maxSockets, timeout: idleTimeoutMs });
     this.#context = context;
     this.#proxy = proxy;
@@ -113,7 +113,7 @@ export class PooledAgent extends Agent {
     this.#placed = true;
     super.reuseSocket(socket, request);
     this.#tunnels.get(socket)?.ref();
-    // The idle time must not go on counting while a call waits for its answer.
+    // The idle time must not end a call that waits for its answer.
     (socket as Socket).setTimeout((request as { timeout?: number }).timeout ?? 0);
   }
 
@@ -133,12 +133,12 @@ export class PooledAgent extends Agent {
     this.#settle();
   }
 
-  /** Takes out the requests that wait for a connection; each result hands its request to another agent. */
+  /** Removes the requests that wait for a connection. Each result passes its request to another agent. */
   takeQueued(): Redispatch[] {
     return takeQueue(this).flatMap((request) => this.#queued.get(request) ?? []);
   }
 
-  /** Ends everything, calls in flight too; no new connection is made. */
+  /** Closes all connections, also those of calls in flight, and opens no new one. */
   end(): void {
     this.#ended = true;
     for (const request of takeQueue(this)) failRequest(request, closedError());

@@ -13,11 +13,11 @@ export type ProxyTarget = Secret;
 const CONNECT_TIMEOUT_MS = 10_000;
 
 /**
- * A tunnel through the proxy (RFC 9110, 9.3.6), to be TLS's transport: what is written waits until the tunnel stands.
+ * A tunnel through the proxy (RFC 9110, 9.3.6), as a transport for TLS. What is written waits until the tunnel is open.
  * The proxy gets the target's name and its own credentials, and nothing else: no header of the call, no client key.
  *
- * Before the tunnel stands, all codes begin with ERR_PROXY_: ERR_PROXY_ECONNREFUSED and the like where the proxy cannot
- * be reached, ERR_PROXY_TIMEOUT where it does not answer, ERR_PROXY_TUNNEL_407 and the like where it refuses.
+ * Until then, all error codes begin with ERR_PROXY_: for example ERR_PROXY_ECONNREFUSED where the proxy cannot be
+ * reached, ERR_PROXY_TIMEOUT where it does not answer, ERR_PROXY_TUNNEL_407 where it refuses.
  */
 export function openTunnel(proxy: ProxyTarget, host: string, port: number): ProxyTunnel {
   return new ProxyTunnel(proxy, `${host.includes(':') ? `[${host}]` : host}:${port}`);
@@ -26,11 +26,11 @@ export function openTunnel(proxy: ProxyTarget, host: string, port: number): Prox
 export class ProxyTunnel extends Duplex {
   readonly #connect: http.ClientRequest;
   #socket?: Socket;
-  /** What TLS wrote, or its end, before there was a connection: Duplex hands over one at a time. */
+  /** The write or the end that waits for the tunnel. Duplex makes one at a time. */
   #waiting?: () => void;
 
   constructor(proxy: ProxyTarget, authority: string) {
-    // The TLS above is to see the end and decide itself.
+    // TLS decides what the end of the connection means.
     super({ allowHalfOpen: true });
     this.#connect = connectRequest(proxy, authority);
     this.#await(this.#connect);
@@ -49,7 +49,8 @@ export class ProxyTunnel extends Duplex {
   }
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, callback: (error?: Error | null) => void): void {
-    // Once the other side has ended nobody reads this (the close_notify of TLS, for example); an error would cut what is still to be read.
+    // After the other side has ended, nobody reads this (for example TLS's close_notify). An error would lose what has not
+    // been read yet.
     this.#whenOpen((socket) => (socket.readableEnded ? callback() : socket.write(chunk, callback)));
   }
 
@@ -97,7 +98,7 @@ export class ProxyTunnel extends Duplex {
     socket.once('end', () => this.push(null));
     socket.once('error', (error) => this.destroy(error));
     socket.once('close', () => {
-      // After its end, what was received may still wait to be read: the stream then closes by itself, after that.
+      // After the end, received data may still wait to be read. The stream then closes by itself.
       if (!socket.readableEnded) this.destroy();
     });
     if (head.length > 0) socket.unshift(head);
@@ -109,7 +110,7 @@ function connectRequest(target: ProxyTarget, authority: string): http.ClientRequ
   const proxy = new URL(target.reveal());
   const headers: http.OutgoingHttpHeaders = { host: authority };
   if (proxy.username || proxy.password) headers['proxy-authorization'] = basic(proxy);
-  // Node would decode them too, and throw for a `%` that encodes nothing.
+  // Node would decode them too, and throw for a single `%`.
   proxy.username = proxy.password = '';
   const { protocol, hostname, port } = urlToHttpOptions(proxy);
   const options = {
@@ -122,7 +123,7 @@ function connectRequest(target: ProxyTarget, authority: string): http.ClientRequ
     timeout: CONNECT_TIMEOUT_MS,
   };
   if (protocol !== 'https:') return http.request(options);
-  // Left to itself, Node would take the Host header's name, which is the target's, and verify the proxy against that.
+  // By default Node verifies the proxy against the name in the Host header, which is the target's.
   const servername = hostname && !isIP(hostname) ? hostname : '';
   return https.request({ ...options, servername, rejectUnauthorized: true, minVersion: 'TLSv1.2' });
 }

@@ -9,7 +9,7 @@ const EXPECTED: Readonly<Record<Purpose, string>> = {
   chain: "the service's public chain",
 };
 
-/** Is each kind of thing where it belongs? Files swapped, one without the other, a key where none may be. */
+/** Checks that each option holds what it is for: files swapped, one without the other, a key beside certificates. */
 export function checkContents(
   certificate: PemContents | undefined,
   privateKey: PemContents | undefined,
@@ -98,7 +98,7 @@ function unsupportedFaults(
   );
 }
 
-/** The fault stands at the option that is missing, which is set nowhere. */
+/** The fault of the option that is missing. */
 function counterpart(present: ReadInput, missing: 'key' | 'certificate'): ConfigurationFault {
   const [from, to, option] =
     missing === 'key'

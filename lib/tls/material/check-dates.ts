@@ -2,7 +2,7 @@ import { type CertificateSummary, type ConfigurationFault } from '../../errors/i
 import { fault, type ReadInput } from './read-input.js';
 import { date, daysLeft, describeCertificate, WARNING_DAYS } from '../certificate-summary.js';
 
-/** The application certificate's dates, against the clock of this machine. */
+/** Checks the dates of the application certificate. `now` in milliseconds since the epoch. */
 export function checkDates(
   input: ReadInput,
   summary: CertificateSummary,
@@ -24,7 +24,7 @@ export function checkDates(
   return undefined;
 }
 
-/** The trust anchors: at least one has to be valid now, for with none no server can be verified. */
+/** Checks the dates of the trust anchors. With no valid one, no server can be verified. */
 export function checkChainDates(
   input: ReadInput,
   chain: readonly CertificateSummary[],

@@ -10,7 +10,7 @@ import { type IdentitySnapshot } from './read-identity.js';
 import { summarize } from '../certificate-summary.js';
 import { checkChainDates, checkDates } from './check-dates.js';
 
-/** A checked identity. The private key is inside the contexts, where JavaScript cannot reach it. */
+/** A checked identity. Its private key is only inside the contexts, where JavaScript cannot read it. */
 export interface LoadedIdentity {
   apiContext: SecureContext;
   tokenContext: SecureContext;
@@ -18,7 +18,7 @@ export interface LoadedIdentity {
   certificate?: CertificateSummary;
   /** SHA-256 fingerprints of the service's chain; absent where Node's public roots are the anchor. */
   chain?: readonly string[];
-  /** Equal for equal content of the inputs. */
+  /** The same for the same content of the inputs. */
   digest: string;
 }
 
@@ -26,7 +26,7 @@ export interface LoadResult {
   /** Only where there are no faults. */
   identity?: LoadedIdentity;
   faults: ConfigurationFault[];
-  /** About the service's chain; {@link ExpiryWatch} speaks of the application certificate. */
+  /** About the service's chain. {@link ExpiryWatch} warns about the application certificate. */
   warnings: string[];
   /** The application certificate where one could be read, faults or not. */
   certificate?: CertificateSummary;
@@ -80,7 +80,7 @@ function pairedKey(
   chain: PemContents | undefined,
   passphrase: ReadInput | undefined,
 ): { pem?: string; fault?: ConfigurationFault } {
-  // Its own fault says more than "there is no passphrase" would.
+  // This fault says more than "there is no passphrase".
   if (passphrase?.fault) return { fault: passphrase.fault };
   const result = readPrivateKey(privateKey.input, privateKey.keys[0], passphrase);
   if (result.fault) return { fault: result.fault };

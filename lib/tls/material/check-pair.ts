@@ -6,7 +6,7 @@ import { describeCertificate, summarize } from '../certificate-summary.js';
 
 const name = ({ x509 }: ParsedCertificate) => describeCertificate(summarize(x509));
 
-/** Does the key belong to the first certificate? Where not, says which of the usual mistakes it is. */
+/** Checks that the key belongs to the first certificate. If it does not, says which of the usual mistakes was made. */
 export function checkPair(
   certificate: PemContents,
   privateKey: PemContents,

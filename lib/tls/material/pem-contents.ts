@@ -14,7 +14,7 @@ export interface ParsedCertificate {
   pem: string;
 }
 
-/** What an input holds, whatever it was meant to hold; nothing is judged yet but what cannot be read at all. */
+/** What an input holds, whatever it is for. Its only faults so far are those of reading it. */
 export interface PemContents {
   input: ReadInput;
   certificates: ParsedCertificate[];
@@ -24,7 +24,7 @@ export interface PemContents {
 }
 
 const CERTIFICATE_LABELS = new Set(['CERTIFICATE', 'X509 CERTIFICATE']);
-/** openssl ecparam -genkey puts them before the key, which says all of it again. */
+/** `openssl ecparam -genkey` writes them before the key, which contains them too. */
 const KEY_PARAMETERS = 'EC PARAMETERS';
 const KEY_LABEL = /^((RSA|EC|DSA|ENCRYPTED) )?PRIVATE KEY$/;
 

@@ -1,4 +1,4 @@
-/** One PEM block (RFC 7468), its text made whole: real newlines, lines of 64. */
+/** One PEM block (RFC 7468), with real newlines and lines of 64 characters. */
 export interface PemBlock {
   label: string;
   pem: string;
@@ -6,31 +6,31 @@ export interface PemBlock {
 
 export interface PemText {
   blocks: PemBlock[];
-  /** A block begins and does not end, or the other way round. */
+  /** A block has no beginning or no end. */
   truncated: boolean;
   /** There are more than {@link MOST_BLOCKS}; `blocks` is empty then. */
   tooMany?: boolean;
-  /** What the bytes decoded to where they are no PEM at all: the DER of something, perhaps. */
+  /** The bytes, decoded from base64, where they are not PEM. They may be DER. */
   binary?: Buffer;
 }
 
-// Labels that RFC 7468, 3 does not know are found too: what is under them must not go unseen.
+// Also finds labels that RFC 7468, 3 does not allow: no block may be skipped in silence.
 const BOUNDARY = /-----(BEGIN|END) ([^-\n]+)-----/g;
 /**
- * A boundary, or what is left of one. Neither pattern goes over the same text twice: one that looks for the block's end,
- * or for any number of dashes, takes minutes for a file of 1 MiB.
+ * A boundary, or a part of one. Both patterns read the text once: a pattern that searches for the end of the block, or
+ * for any number of dashes, takes minutes for a file of 1 MiB.
  */
 const REMNANT = /---(BEGIN|END)\b/gi;
 /** More than any bundle of public roots has. */
 export const MOST_BLOCKS = 1_000;
-/** Escaped once, or by two tools one after the other. Bounded, so that a file of backslashes is read once. */
+/** Escaped by one tool, or by two. The limit keeps the time short for a file of backslashes. */
 const ESCAPED_NEWLINE = /\\{1,4}r\\{1,4}n|\\{1,4}[rn]/g;
 // RFC 1421, 4.6: the headers of a traditionally encrypted key.
 const HEADER_LINE = /^[A-Za-z-]+: .*$/;
 
 /**
  * Finds the PEM blocks in bytes: text with real or `\n`-escaped newlines (escaped twice too), CRLF, a byte order mark,
- * UTF-16, text around the blocks, newlines lost to spaces, or the base64 of all that.
+ * UTF-16, text around the blocks, spaces in place of newlines, or the base64 of all that.
  */
 export function readPemText(bytes: Buffer): PemText {
   const text = decodeText(bytes);

@@ -43,7 +43,7 @@ function withoutPassphrase(input: ReadInput): string {
 // 2.16.840.1.101.3.4.1, AES, and 1.2.840.113549.3.7, DES-EDE3-CBC: DER of the object identifiers.
 const CURRENT_CIPHERS = ['060960864801650304', '06082a864886f70d0307'];
 
-/** One time in some 200, a wrong passphrase decrypts to nonsense; OpenSSL then says the same as of an old cipher. */
+/** About once in 200 times a wrong passphrase decrypts to nonsense. OpenSSL then reports the same as for an old cipher. */
 function isCurrentCipher({ pem }: PemBlock): boolean {
   if (/^DEK-Info: (AES|DES-EDE3)/m.test(pem)) return true;
   const der = Buffer.from(pem.replace(/-----[^-]+-----/g, ''), 'base64').toString('hex');

@@ -7,24 +7,24 @@ import { type ConfigurationFault } from '../../errors/index.js';
 import { within } from '../../exchange/timing.js';
 import { readInput, type ReadInput } from './read-input.js';
 
-/** All of an identity's inputs, read at one moment, not yet judged. */
+/** All inputs of an identity, read at the same time and not yet checked. */
 export interface IdentitySnapshot {
   certificate?: ReadInput;
   privateKey?: ReadInput;
   passphrase?: ReadInput;
   chain?: ReadInput;
-  /** The `tls` function failed. */
+  /** Why the `tls` function gave no inputs. */
   faults: ConfigurationFault[];
-  /** Equal for equal content. */
+  /** The same for the same content. */
   digest: string;
 }
 
 const KEYS = ['certificate', 'privateKey', 'passphrase', 'chain'] as const;
 
-/** Milliseconds that a `tls` function gets. */
+/** Milliseconds in which a `tls` function must answer. */
 const SOURCE_TIMEOUT_MS = 30_000;
 
-/** Reads the files, or asks the function and reads the files it names. Never throws. */
+/** Reads the files, or calls the function and reads the files that it names. Never rejects. */
 export async function readIdentity({ source }: TlsSettings, clock: Clock): Promise<IdentitySnapshot> {
   const { inputs, faults } =
     typeof source === 'function' ? await askSource(source, clock) : { inputs: source, faults: [] };
@@ -33,7 +33,7 @@ export async function readIdentity({ source }: TlsSettings, clock: Clock): Promi
   return { certificate, privateKey, passphrase, chain, faults, digest: digestOf(read, faults) };
 }
 
-/** Whether another reading can bring something else: text given as an option stays what it is. */
+/** Whether another reading can give another result. Text given as an option never changes. */
 export function canChange({ source }: TlsSettings): boolean {
   if (typeof source === 'function') return true;
   return KEYS.some((key) => source[key] !== undefined && 'file' in source[key].value);
@@ -75,7 +75,7 @@ class SourceTimeout extends Error {
   readonly code = `no answer within ${SOURCE_TIMEOUT_MS / 1000} s`;
 }
 
-/** A vault's error may quote a token: only its code or class is told. */
+/** The error's code or class. Its message may contain a vault's token. */
 function reasonOf(error: unknown): string {
   const { code, name } = (error ?? {}) as { code?: unknown; name?: unknown };
   const reason = typeof code === 'string' ? code : typeof name === 'string' ? name : 'unknown reason';

@@ -5,7 +5,7 @@ import { readRegularFile, whyUnreadable } from '../../config/read-file.js';
 
 /** A PEM, key or passphrase as read: its bytes, or why there are none. */
 export interface ReadInput extends OptionLocation {
-  /** Where the value stands in a file. */
+  /** The file, if the value is in one. */
   path?: string;
   /** Absent where the file could not be read. */
   content?: InputContent;
@@ -13,7 +13,7 @@ export interface ReadInput extends OptionLocation {
   fault?: ConfigurationFault;
 }
 
-/** Bytes that may be a private key: nothing that prints or serialises this shows them. */
+/** Bytes that may be a private key. They are not shown when this is printed or serialised. */
 export class InputContent {
   readonly #bytes: Buffer;
 
@@ -41,7 +41,7 @@ export async function readInput(input: TlsInput<PemValue | SecretValue>): Promis
   }
 }
 
-/** A fault of this option; says where it stands. */
+/** A fault of this option. */
 export function fault(location: OptionLocation, message: string): ConfigurationFault {
   return location.variable === undefined
     ? { option: location.option, message }
@@ -53,7 +53,7 @@ export function nameOf(input: { path?: string }): string {
   return input.path === undefined ? 'the value' : `the file ${input.path}`;
 }
 
-/** What a command line in a message calls the file. */
+/** The file's name in a command, quoted for the shell. */
 export function pathOf(input: { path?: string }, fallback: string): string {
   if (input.path === undefined) return fallback;
   return /^[\w./@:+-]+$/.test(input.path) ? input.path : `'${input.path.replaceAll("'", `'\\''`)}'`;

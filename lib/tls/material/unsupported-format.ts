@@ -1,13 +1,13 @@
 import { createPrivateKey, createPublicKey, X509Certificate } from 'node:crypto';
 
-/** What an input was meant to be. */
+/** What an input is for. */
 export type Purpose = 'certificate' | 'key' | 'chain';
 
-/** Something that is not the PEM we need: what it is, and how to get from it to what we need. */
+/** A format that the module does not read: what it is, and how to convert it. */
 export interface UnsupportedFormat {
   what: string;
   remedy: string;
-  /** It is a private key, in a form we do not read. */
+  /** It is a private key. */
   secret?: boolean;
 }
 
@@ -25,7 +25,7 @@ const PKCS12_SWITCHES: Readonly<Record<Purpose, string>> = {
 
 const convert = (command: string) => `Convert it: ${command}`;
 
-/** Names a PEM block that is neither certificate nor private key. `file` is how the command line calls it. */
+/** Names a PEM block that is neither certificate nor private key. `file` is its name in the command. */
 export function unsupportedBlock(label: string, purpose: Purpose, file: string): UnsupportedFormat {
   const out = OUTPUT[purpose];
   switch (label) {
@@ -65,7 +65,7 @@ function unknownBlock(label: string, purpose: Purpose): UnsupportedFormat {
   };
 }
 
-/** Names bytes that are no PEM: DER of something, PKCS#12, a Java keystore. */
+/** Names bytes that are not PEM: DER, PKCS#12, a Java keystore. */
 export function unsupportedBytes(
   bytes: Buffer,
   purpose: Purpose,

@@ -3,10 +3,10 @@ import { type CertificateSummary } from '../../errors/index.js';
 import { DAY_MS, date, describeCertificate, WARNING_DAYS } from '../certificate-summary.js';
 import { type Log } from './reload-fault.js';
 
-/** The wall clock may jump, and a machine may sleep: it is looked at again at least this often. */
+/** The wall clock is read at least this often: it may jump, and a machine may sleep. */
 const LOOK_MS = 3_600_000;
 
-/** Says once each that a certificate has 30, 7 and 1 day(s) left, and that it has expired. */
+/** Logs once each that a certificate expires within 30, 7 and 1 day(s), and that it has expired. */
 export class ExpiryWatch {
   readonly #clock: Clock;
   readonly #log: Log;

@@ -1,7 +1,7 @@
 import { type CertificateSummary, type ConfigurationFault } from '../../errors/index.js';
 import { date, describeCertificate, isOtherCertificate } from '../certificate-summary.js';
 
-/** What one identity is told from another by. */
+/** The parts in which identities are compared. */
 export interface IdentityParts {
   certificate?: CertificateSummary;
   /** SHA-256 fingerprints of the service's chain; absent where there is none. */
@@ -9,8 +9,8 @@ export interface IdentityParts {
 }
 
 /**
- * A vault that answers with less than before must not turn a module with a certificate into one without, nor move its
- * trust anchor from the service's chain to Node's public roots.
+ * A vault that returns less than before must not take away the certificate, nor change the trust anchor from the
+ * service's chain to Node's public roots.
  */
 export function lostParts(before: IdentityParts, after: IdentityParts): ConfigurationFault[] {
   const faults: ConfigurationFault[] = [];

@@ -620,13 +620,16 @@ describe('Garbage', () => {
     }
   });
 
-  it.each([
+  it.each<[unknown, string]>([
     [new RangeError('secret'), 'RangeError'],
     [{ code: 'X'.repeat(200) }, 'X'.repeat(80)],
     ['secret', 'unknown reason'],
     [undefined, 'unknown reason'],
   ])('a function that throws %p: only a code or class is shown', async (thrown, reason) => {
-    const { faults } = await loadIdentity({ source: () => Promise.reject(thrown), reload: true });
+    const { faults } = await loadIdentity({
+      source: () => Promise.reject(thrown as Error),
+      reload: true,
+    });
     expect(faults).toEqual([
       { option: 'tls', message: `the function failed (${reason}). Look at its vault or store.` },
     ]);
