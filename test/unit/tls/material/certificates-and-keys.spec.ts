@@ -626,10 +626,10 @@ describe('Garbage', () => {
     ['secret', 'unknown reason'],
     [undefined, 'unknown reason'],
   ])('a function that throws %p: only a code or class is shown', async (thrown, reason) => {
-    const { faults } = await loadIdentity({
-      source: () => Promise.reject(thrown as Error),
-      reload: true,
-    });
+    const source = async (): Promise<never> => {
+      throw thrown;
+    };
+    const { faults } = await loadIdentity({ source, reload: true });
     expect(faults).toEqual([
       { option: 'tls', message: `the function failed (${reason}). Look at its vault or store.` },
     ]);
