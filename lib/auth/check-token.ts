@@ -21,13 +21,13 @@ export function checkToken(value: unknown, scope: string): CheckedToken {
 
 /**
  * The payload of a JSON Web Token (RFC 7519). Its signature is not verified: the service does that. `undefined` where
- * the token is not a JSON Web Token.
+ * the token is not a JSON Web Token. Padding and further parts are not allowed in one; a lenient service may take such a
+ * token all the same, so its claims count here too.
  */
 function jwtClaims(token: string): Record<string, unknown> | undefined {
-  const parts = token.split('.');
-  if (parts.length !== 3 || !parts.slice(0, 2).every((part) => /^[A-Za-z0-9_-]+$/.test(part)))
-    return undefined;
-  const [header, payload] = parts.slice(0, 2).map(decodeObject);
+  const parts = token.split('.', 2);
+  if (parts.length < 2 || !parts.every((part) => /^[A-Za-z0-9_-]+=*$/.test(part))) return undefined;
+  const [header, payload] = parts.map(decodeObject);
   return header && payload;
 }
 
@@ -41,13 +41,15 @@ function isForScope(token: string, scope: string, customerId: string | undefined
   const { scope: claimed, customer_id: customer } = claims;
   if (isPresent(claimed) && (Array.isArray(claimed) ? claimed.join(' ') : claimed) !== scope) return false;
   if (customerId === undefined || !isPresent(customer)) return true;
-  return (typeof customer === 'number' ? String(customer) : customer) === customerId;
+  // JSON.parse rounds a larger number: it may then be the id of somebody else.
+  return (Number.isSafeInteger(customer) ? String(customer) : customer) === customerId;
 }
 
 /** Milliseconds since the epoch at which the token itself says that it ends (RFC 7519, 4.1.4). */
 export function expiryOf(token: string): number | undefined {
   const exp = jwtClaims(token)?.exp;
-  return typeof exp === 'number' ? exp * 1000 : undefined;
+  const seconds = typeof exp === 'string' && /^\d+$/.test(exp) ? Number(exp) : exp;
+  return typeof seconds === 'number' ? seconds * 1000 : undefined;
 }
 
 function isPresent(value: unknown): boolean {

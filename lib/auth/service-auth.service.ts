@@ -1,14 +1,19 @@
 import { type Agent } from 'node:https';
 import { Injectable, type OnApplicationBootstrap } from '@nestjs/common';
 import { type ResolvedOptions } from '../config/resolved-options.js';
-import { type CertificateSummary, ServiceTokenError } from '../errors/index.js';
+import { systemClock } from '../config/clock.js';
+import { type CertificateSummary, ServiceConnectionError, ServiceTokenError } from '../errors/index.js';
 import { allowListeners, checkSignal, checkTimeout } from '../exchange/call-limits.js';
+import { within } from '../exchange/timing.js';
 import { type IdentityStatus } from '../tls/index.js';
 import { type AccessToken } from './access-token.js';
 import { AuthorizationHeaders, bearerOf } from './authorization-headers.js';
 import { API_SCOPE, checkScope, customerScope } from './scope.js';
 import { type TokenCache } from './cache/token-cache.js';
 import { type WaitOptions } from './cache/waiting-callers.js';
+
+/** Milliseconds; a `tls` function itself has 30 s, but a file may be on a disk that does not answer. */
+const RELOAD_TIMEOUT_MS = 60_000;
 
 /** How long a caller waits for a token. */
 export interface TokenOptions {
@@ -31,6 +36,8 @@ export interface IdentityView {
 
 /** Counts calls under way, so that a shutdown waits for them. `begin` throws once the module has ended. */
 export interface CallCount {
+  /** Aborted when the shutdown's time is over. */
+  readonly closed: AbortSignal;
   begin(): void;
   end(): void;
 }
@@ -159,7 +166,13 @@ export class ServiceAuthService implements OnApplicationBootstrap {
 
   /** Reads the certificate and key anew, for example after a vault rotated them; true where another one is in use. */
   async reloadCertificate(): Promise<boolean> {
-    return this.#identity.reload();
+    const limit = {
+      clock: systemClock,
+      timeoutMs: RELOAD_TIMEOUT_MS,
+      expired: notRead,
+      signal: this.#calls.closed,
+    };
+    return this.#counted(() => within(limit, () => this.#identity.reload()));
   }
 
   /** With `oauth.refresh: 'scheduled'`, gets the first token. */
@@ -207,4 +220,9 @@ export class ServiceAuthService implements OnApplicationBootstrap {
 function checkedWait({ signal, timeout, timeoutMs }: TokenOptions = {}): WaitOptions {
   checkSignal(signal);
   return { signal, timeoutMs: checkTimeout(timeout) ?? checkTimeout(timeoutMs, 'timeoutMs') };
+}
+
+function notRead(): ServiceConnectionError {
+  const message = `The certificate and key were not read within ${RELOAD_TIMEOUT_MS / 1000} s.`;
+  return new ServiceConnectionError({ kind: 'timeout', message });
 }

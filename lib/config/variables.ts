@@ -82,6 +82,7 @@ function parseValue(raw: unknown, kind: OptionKind): unknown {
     if (/^(true|1|yes|on)$/i.test(text)) return true;
     if (/^(false|0|no|off)$/i.test(text)) return false;
   }
+  if (kind === 'names') return text.split(',').map((each) => each.trim());
   return text;
 }
 

@@ -123,6 +123,17 @@ describe('tokens', () => {
     expect(source.requests).toHaveLength(0);
   });
 
+  it('counts a reading of the certificate as a call under way, and ends it with the others', async () => {
+    const { auth, calls } = setUp({}, { ...IDENTITY, reload: () => new Promise(() => undefined) });
+    const reading = auth.reloadCertificate();
+    let isDrained = false;
+    void calls.drain().then(() => (isDrained = true));
+    await settle();
+    expect(isDrained).toBe(false);
+    expect(calls.close()).toBe(1);
+    await expect(reading).rejects.toMatchObject({ kind: 'closed' });
+  });
+
   it('without OAuth credentials: what to set', async () => {
     const auth = new ServiceAuthService(
       { ...OPTIONS, describeOption: describeOption('ksa') },
