@@ -43,10 +43,13 @@ describe('classify', () => {
     ['ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED', ''],
     ['ERR_SSL_SSLV3_ALERT_CERTIFICATE_REVOKED', ''],
     ['ERR_SSL_TLSV1_ALERT_UNKNOWN_CA', ''],
-    ['EPROTO', 'SSL alert number 42'],
-    ['EPROTO', 'SSL alert number 116'],
+    ...[42, 43, 44, 45, 46, 48, 49, 116].map((alert) => ['EPROTO', `SSL alert number ${alert}`]),
   ])('%s %s is about our certificate', (code, message) => {
     expect(classify(coded(code, message))).toMatchObject({ kind: 'tls', certificateRefused: true });
+  });
+
+  it.each([41, 47, 50, 115])('alert %d is not', (alert) => {
+    expect(classify(coded('EPROTO', `SSL alert number ${alert}`)).certificateRefused).toBe(false);
   });
 
   it('the first of several addresses stands for all', () => {

@@ -149,6 +149,7 @@ describe('the interceptor that attaches the headers', () => {
   it.each([
     ['transitional of a call', { transitional: { silentJSONParsing: false } }],
     ['the other order', { transitional: { legacyInterceptorReqResOrdering: false } }],
+    ['transitional that keeps the order', { transitional: { legacyInterceptorReqResOrdering: true } }],
     ['a stream as answer', { responseType: 'stream' }],
   ])('refuses %s, in words', async (_, config) => {
     const { axios, arrived } = await setUp();

@@ -107,6 +107,22 @@ describe('attempts of one call', () => {
     expect(arrived).toHaveLength(1);
   });
 
+  it.each<[ExchangeFault['kind'], number]>([
+    ['timeout', 10],
+    ['reset', 5],
+  ])('takes more out of the budget after a time-out than after another fault: %s, %d', async (kind, cost) => {
+    const budget = new RetryBudget();
+    const through = (): Promise<never> =>
+      Promise.reject(
+        new ExchangeFault({ kind, phase: 'sent', reusedSocket: false, certificateRefused: false }),
+      );
+    const { axios } = await setUp({ through, budget, retries: 1 });
+    await errorOf(axios.get('/a'));
+    let left = 0;
+    while (budget.take(false) !== undefined) left += 5;
+    expect(500 - left).toBe(cost);
+  });
+
   it('a connection lost to the race with an idle time-out is taken up again, but not for ever', async () => {
     let sent = 0;
     const lost = async (): Promise<never> => {
