@@ -306,6 +306,16 @@ describe('Through a proxy', () => {
     await expect(failing).rejects.toMatchObject({ code: 'ERR_PROXY_TIMEOUT' });
   });
 
+  it('the time limit of CONNECT does not count for calls through the tunnel', async () => {
+    const live = await target();
+    const proxy = await proxyServer();
+    const limits = jest.spyOn(net.Socket.prototype, 'setTimeout');
+    open.push(async () => limits.mockRestore());
+    await call(live.url, await agentThrough(`http://127.0.0.1:${proxy.port}`));
+    const place = limits.mock.calls.findIndex(([ms]) => ms === 10_000);
+    expect((limits.mock.contexts[place] as net.Socket).timeout).toBe(0);
+  });
+
   it.each([
     ['https://target.example', 'target.example:443'],
     ['https://[::1]:8443', '[::1]:8443'],
