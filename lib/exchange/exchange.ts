@@ -7,6 +7,7 @@ import http, {
 import https from 'node:https';
 import { classify } from './classify.js';
 import { decode } from './decode.js';
+import { noHeaders } from './no-headers.js';
 import { ExchangeProgress } from './exchange-progress.js';
 import {
   CallCancelled,
@@ -123,7 +124,7 @@ class RunningExchange {
   #finish(incoming: IncomingMessage, body: Buffer): void {
     const { statusCode: status = 0, statusMessage: statusText = '' } = incoming;
     // Without a prototype: what somebody put into Object.prototype is no header.
-    const headers = Object.assign(Object.create(null) as IncomingHttpHeaders, incoming.headers);
+    const headers = Object.assign(noHeaders<IncomingHttpHeaders>(), incoming.headers);
     const { reusedSocket } = this.#progress;
     const untilClose = isUntilClose(incoming);
     this.#settle(() => this.#resolve({ status, statusText, headers, body, reusedSocket, untilClose }));

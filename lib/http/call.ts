@@ -3,6 +3,7 @@ import { EXCHANGE_HEADERS } from '../config/reserved-headers.js';
 import { ServiceRequestError } from '../errors/index.js';
 import { allowListeners } from '../exchange/call-limits.js';
 import { ACCEPTED_ENCODINGS } from '../exchange/decode.js';
+import { noHeaders } from '../exchange/no-headers.js';
 import { CallCancelled } from '../exchange/exchange.types.js';
 import { type CallUrl } from './allowed-urls.js';
 import { type EncodedBody } from './body.js';
@@ -48,7 +49,7 @@ function toMethod(given: unknown = 'get'): string {
 /** Axios's headers as they go over the wire, in lower case. Throws ServiceRequestError for what cannot be sent. */
 export function toHeaders(given: AxiosHeaders): Record<string, string> {
   // Without a prototype: a setter that somebody put into Object.prototype would get their values.
-  const headers = Object.create(null) as Record<string, string>;
+  const headers = noHeaders<Record<string, string>>();
   headers['accept-encoding'] = ACCEPTED_ENCODINGS;
   for (const [name, value] of Object.entries(given)) {
     const key = name.toLowerCase();

@@ -20,6 +20,7 @@ await auth.getApiToken();
 
 const urls = new AllowedUrls({ baseUrl: address, origins: new Set([new URL(address).origin]) });
 const halves = [];
+let sent;
 useAuthHeaders(
   { interceptors: { request: { use: (half) => halves.push(half) } } },
   {
@@ -28,7 +29,7 @@ useAuthHeaders(
     inFlight: new CallsInFlight(),
     appTokenHeader: 'service-app-token',
     timeoutMs: 30_000,
-    send: () => undefined,
+    send: (_config, _call, credentials) => (sent = credentials),
   },
 );
 const [attach, judge] = halves;
@@ -54,7 +55,9 @@ function promisesOf(step, times = 1_000) {
 const peek = () => auth.peekHeaders();
 const step = () => attach(judge(makeConfig()));
 must(!(step() instanceof Promise), 'a promise where the token is fresh');
-must(/^Bearer ./.test(step().headers.Authorization), 'no bearer was attached');
+const judged = step();
+await judged.adapter(judged);
+must(/^Bearer ./.test(sent.Authorization), 'no bearer was attached');
 // Else a count of 0 would say nothing.
 must(promisesOf(() => Promise.resolve()) === 1, 'promises are not counted');
 
@@ -66,7 +69,7 @@ const row = (name, us, run) => ({ step: name, 'CPU us': round(us, 2), promises: 
 printTable('Headers with the token in the cache (oauth)', [
   row('auth.peekHeaders(): the look at the cache', microsecondsOf(peek), peek),
   row('AllowedUrls: is this address ours', inResolve, resolve),
-  row('the interceptor: address judged, headers attached', inStep, step),
+  row('the interceptor: address judged, adapter with the headers in place', inStep, step),
 ]);
 printFigure('Attaching the headers, us', round(inStep, 2), 2);
 printFigure('Promises on the fresh path', promisesOf(step), 0);
