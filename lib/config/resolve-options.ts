@@ -33,20 +33,12 @@ export interface Resolution {
   warnings: ConfigurationFault[];
 }
 
-/**
- * Merged options -> what the module works with: defaults set, secrets read and wrapped, every fault collected.
- * @param fromVariables what of it came from variables: a fault of a value from code names no variable
- */
-export async function resolveOptions(
-  merged: ServiceModuleOptions,
-  name?: string,
-  fromVariables: ServiceModuleOptions = merged,
-): Promise<Resolution> {
-  const location = (option: string): OptionLocation => {
-    const value = valueOf(merged, option);
-    const isFromCode = value !== undefined && !isSame(value, valueOf(fromVariables, option));
-    return { option, variable: isFromCode ? undefined : variableOf(option, name, value) };
-  };
+/** Merged options -> what the module works with: defaults set, secrets read and wrapped, every fault collected. */
+export async function resolveOptions(merged: ServiceModuleOptions, name?: string): Promise<Resolution> {
+  const location = (option: string): OptionLocation => ({
+    option,
+    variable: variableOf(option, name, valueOf(merged, option)),
+  });
   const located = (fault: ConfigurationFault): ConfigurationFault => ({
     ...fault,
     ...location(fault.option),
@@ -80,11 +72,6 @@ export async function resolveOptions(
     http: httpSettings(options),
   } as ResolvedOptions;
   return { tls, faults, warnings, options: resolved };
-}
-
-function isSame(value: unknown, other: unknown): boolean {
-  const file = (value as { file?: unknown } | null)?.file;
-  return value === other || (file !== undefined && file === (other as { file?: unknown } | undefined)?.file);
 }
 
 function without(options: ServiceModuleOptions, broken: ReadonlySet<string>): ServiceModuleOptions {

@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import { ServiceError } from './service.error.js';
 
 /** Where an option is set. */
@@ -17,20 +18,19 @@ export interface ConfigurationFault extends OptionLocation {
 /** Thrown at start-up, with all faults at once. Code: `invalid_configuration`. */
 export class ServiceConfigurationError extends ServiceError {
   readonly code: string = 'invalid_configuration';
-  declare readonly faults: readonly ConfigurationFault[];
+  readonly faults: readonly ConfigurationFault[];
 
   constructor(
     faults: readonly ConfigurationFault[],
     heading = 'The configuration of ServiceModule is not usable',
   ) {
     super([`${heading}:`, ...faults.map((fault) => `  - ${describeFault(fault)}`)].join('\n'));
-    const value = faults.map(({ option, variable, message }) => ({ option, variable, message }));
-    // Not enumerable: the message has all of it, and a logger that prints both would tell everything twice.
-    Object.defineProperty(this, 'faults', { value, enumerable: false });
+    this.faults = faults.map(({ option, variable, message }) => ({ option, variable, message }));
   }
 
-  override toJSON(): Record<string, unknown> {
-    return { ...super.toJSON(), faults: this.faults };
+  /** The message has every fault: a logger that prints the fields after it would tell each of them twice. */
+  [inspect.custom](): string {
+    return `${this.stack} {\n  code: '${this.code}'\n}`;
   }
 }
 

@@ -36,7 +36,7 @@ export async function loadConfiguration(
   const logger = new Logger(moduleLabel(name));
   const variables = readVariables((variable) => config.get(variable), name);
   const merged = mergeOptions(given.value, namespaceOf(name, config), variables.options);
-  const resolution = await resolveOptions(merged, name, variables.options);
+  const resolution = await resolveOptions(merged, name);
   const misspelt = misspeltVariables(variablesSet(), name);
   for (const [variable, meant] of misspelt) {
     logger.warn(`${variable} is set, and nothing reads it. If ${meant} is meant, correct its name.`);
@@ -64,7 +64,7 @@ export async function loadConfiguration(
   if (faults.length + certificateFaults.length === 0 && options && identity) {
     if (options.addresses.deprecated) {
       logger.log(
-        `Calls go to ${options.describeOption('urls.oauthBaseUrl')}. The service is going to drop that address; it says to use that of urls.baseUrl then.`,
+        `Calls go to ${options.describeOption('urls.oauthBaseUrl')}, which is to be deprecated; urls.baseUrl will take its place.`,
       );
     }
     return { options, identity };

@@ -279,15 +279,6 @@ describe('resolveOptions', () => {
     },
   );
 
-  it('names the variable of a value that came from it, and none for a value from code', async () => {
-    const given = { environment: 'prod' as never, authentication: 'none' as never };
-    const { faults } = await resolveOptions(given, undefined, { environment: 'prod' as never });
-    expect(faults.map(({ option, variable }) => [option, variable])).toEqual([
-      ['environment', 'SERVICE_ENVIRONMENT'],
-      ['authentication', undefined],
-    ]);
-  });
-
   it('refuses an address or placeholder of any length at once', async () => {
     const long = `https://a${'/'.repeat(200_000)}x`;
     const [fault] = await faultsOf({ ...sandbox, urls: { sandboxUrl: long } });
