@@ -1,6 +1,6 @@
 // Builds the package into a folder of the bench, installs the peers on first use, runs the parts one after another.
 //
-//   npm run bench [-- tokens memory connections calls headers transports]
+//   npm run bench [-- tokens memory connections boot calls headers transports]
 //
 // Prints tables of medians and ratios. Never fails for a figure; exits 1 where a part itself broke.
 import { spawn } from 'node:child_process';
@@ -11,7 +11,7 @@ import { join } from 'node:path';
 const here = import.meta.dirname;
 const repository = join(here, '..', '..');
 const build = join(here, '.build');
-const PARTS = ['tokens', 'memory', 'connections', 'calls', 'headers', 'transports'];
+const PARTS = ['tokens', 'memory', 'connections', 'boot', 'calls', 'headers', 'transports'];
 const PART_TIMEOUT_MS = 180_000;
 
 /** Rejects unless the command ends well in its time. */
