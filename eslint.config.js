@@ -19,7 +19,12 @@ const rooms = readdirSync(`${import.meta.dirname}/lib`, { withFileTypes: true })
   .filter((entry) => entry.isDirectory())
   .map(({ name }) => name);
 const unknown = rooms.filter((room) => ![...FLOORS, DOORS].flat().includes(room));
-if (unknown.length > 0) throw new Error(`eslint.config.js: on which floor is lib/${unknown.join(', lib/')}?`);
+if (unknown.length > 0) {
+  throw new Error(
+    `eslint.config.js: add ${unknown.join(', ')} (folders of lib) to FLOORS: on the floor of the highest folder that its ` +
+      'files import from, or above it.',
+  );
+}
 
 const importsNothingFrom = (files, names, message) => ({
   files,

@@ -24,14 +24,11 @@ export interface ServiceModuleExtras {
 
 const OPTIONS = Symbol('nestjs-service:options');
 
+/** The resources of the API: providers.ts makes each of them, and hosts can inject it. */
+export const RESOURCE_SERVICES = [CustomersService, BanksService] as const;
+
 /** What a host can inject. */
-const PUBLIC = [
-  ServiceAuthService,
-  ServiceHttpService,
-  CustomersService,
-  BanksService,
-  LinkSdkService,
-] as Type[];
+const PUBLIC = [ServiceAuthService, ServiceHttpService, ...RESOURCE_SERVICES, LinkSdkService] as Type[];
 
 const builder = new ConfigurableModuleBuilder<ServiceModuleOptions>({
   moduleName: 'Service',

@@ -3,18 +3,16 @@ import { Logger, type FactoryProvider, type InjectionToken, type Provider } from
 import { ConfigService } from '@nestjs/config';
 import { ModulesContainer } from '@nestjs/core';
 import { createTokenCache, ServiceAuthService, type TokenCache } from '../auth/index.js';
-import { BanksService } from '../banks/banks.service.js';
 import { loadConfiguration, type LoadedConfiguration } from './load-configuration.js';
 import { moduleLabel } from '../config/variables.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
-import { CustomersService } from '../customers/customers.service.js';
 import { exchange } from '../exchange/exchange.js';
 import { CallsInFlight } from '../http/calls-in-flight.js';
 import { createServiceHttp } from '../http/create-service-http.js';
 import { ResourcePaths } from '../http/resource-paths.js';
 import { ServiceHttpService } from '../http/service-http.service.js';
 import { createLinkSdk, LinkSdkService } from '../link-sdk/link-sdk.service.js';
-import { MODULE_OPTIONS_TOKEN } from './definition.js';
+import { MODULE_OPTIONS_TOKEN, RESOURCE_SERVICES } from './definition.js';
 import { HOST_CONFIG, readHostConfig } from './host-config.js';
 import { ServiceLifecycle } from './lifecycle.js';
 import { countNamesakes, MODULE_NAME, refuseSharedVariables, type ModuleName } from './module-names.js';
@@ -93,15 +91,12 @@ export const serviceProviders: Provider[] = [
   part(AXIOS, [OPTIONS, AUTH, IDENTITY, AGENTS, CALLS, TELEMETRY], createServiceHttp),
   part(HTTP, [AXIOS], (axios: HttpService) => new ServiceHttpService(axios)),
   part(PATHS, [OPTIONS], ({ http }: ResolvedOptions) => new ResourcePaths(http.trailingSlash)),
-  part(
-    privateToken(CustomersService.name),
-    [HTTP, PATHS],
-    (http: ServiceHttpService, paths: ResourcePaths) => new CustomersService(http, paths),
-  ),
-  part(
-    privateToken(BanksService.name),
-    [HTTP, PATHS],
-    (http: ServiceHttpService, paths: ResourcePaths) => new BanksService(http, paths),
+  ...RESOURCE_SERVICES.map((Resource) =>
+    part(
+      privateToken(Resource.name),
+      [HTTP, PATHS],
+      (http: ServiceHttpService, paths: ResourcePaths) => new Resource(http, paths),
+    ),
   ),
   part(privateToken(LinkSdkService.name), [OPTIONS, AUTH], createLinkSdk),
   part(
