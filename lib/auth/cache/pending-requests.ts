@@ -66,14 +66,15 @@ export class PendingRequests {
     if (this.has(scope)) return true;
     if (this.closed.aborted || this.#isFull(scope) || this.closedGateMs > 0) return false;
     // Callers that have no token go first.
-    if (this.#limit(scope)?.isReached) return false;
-    this.#begin(scope);
+    if (scope !== API_SCOPE && this.#customersPending() >= this.#parts.customerRequests) return false;
+    this.#begin(scope, { inBackground: true });
     return true;
   }
 
   /** The outcome of the request of this scope, which begins where there is none. */
   async join(scope: string, wait: WaitOptions): Promise<AccessToken> {
-    if (this.closedGateMs > (wait.timeoutMs ?? DEFAULT_WAIT_MS)) throw this.#gate.error(scope);
+    const gateMs = this.closedGateMs;
+    if (gateMs > 0 && gateMs > (wait.timeoutMs ?? DEFAULT_WAIT_MS)) throw this.#gate.error(scope);
     const pending = this.#requests.get(scope);
     if (!pending && this.#isFull(scope)) throw tooMany(scope);
     return (pending ?? this.#begin(scope)).callers.join(wait);
@@ -96,11 +97,16 @@ export class PendingRequests {
     return scope !== API_SCOPE && this.#requests.size >= this.#parts.maxRequests;
   }
 
+  /** Those that wait for their turn included, and those that are about to. */
+  #customersPending(): number {
+    return this.#requests.size - (this.has(API_SCOPE) ? 1 : 0);
+  }
+
   #limit(scope: string): ConcurrencyLimit | undefined {
     return scope === API_SCOPE ? undefined : this.#customers;
   }
 
-  #begin(scope: string): TokenRequest {
+  #begin(scope: string, { inBackground = false } = {}): TokenRequest {
     const { source, clock, random, observer, accepts } = this.#parts;
     const request = new TokenRequest(scope, {
       source,
@@ -110,6 +116,7 @@ export class PendingRequests {
       accepts: (grant) => accepts(scope, grant),
       gate: this.#gate,
       limit: this.#limit(scope),
+      inBackground,
       signal: this.closed,
     });
     this.#requests.set(scope, request);

@@ -93,11 +93,6 @@ export class ConcurrencyLimit {
     this.#free = most;
   }
 
-  /** Whether a request that comes now would have to wait. */
-  get isReached(): boolean {
-    return this.#free <= 0;
-  }
-
   /** Resolves, when it is the caller's turn, to the function that ends it. Rejects with the signal's reason. */
   acquire(signal: AbortSignal): Promise<() => void> {
     return new Promise((resolve, reject) => {
@@ -109,7 +104,7 @@ export class ConcurrencyLimit {
         this.#queue.delete(begin);
         reject(signal.reason as Error);
       };
-      if (!this.isReached) return begin();
+      if (this.#free > 0) return begin();
       this.#queue.add(begin);
       signal.addEventListener('abort', onAbort, { once: true });
     });

@@ -30,6 +30,8 @@ export interface TokenRequestParts {
   gate: RetryAfterGate;
   /** Of requests for customer tokens; the api token's has none. */
   limit?: ConcurrencyLimit;
+  /** A renewal that nobody has to wait for. */
+  inBackground: boolean;
   observer?: TokenObserver;
   /** Aborted when the cache closes. */
   signal: AbortSignal;
@@ -114,6 +116,8 @@ export class TokenRequest {
   }
 
   async #turn(limit: ConcurrencyLimit): Promise<() => void> {
+    // Who left in the moment of asking leaves no place in the queue behind.
+    if (this.callers.size === 0 && !this.#parts.inBackground) throw new AbandonedRequest();
     const abandoned = new AbortController();
     this.callers.onEmpty = () => abandoned.abort(new AbandonedRequest());
     try {

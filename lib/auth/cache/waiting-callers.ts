@@ -83,6 +83,6 @@ export class WaitingCallers<T> {
 function tooLate(timeoutMs: number): ServiceConnectionError {
   return new ServiceConnectionError({
     kind: 'timeout',
-    message: `There was no token within ${timeoutMs} ms`,
+    message: `There was no token within ${Math.max(0, Math.round(timeoutMs))} ms`,
   });
 }

@@ -30,11 +30,12 @@ export class RefusedSecrets {
     this.#certificateThumbprint = certificateThumbprint;
   }
 
-  remember(secret: Secret, scope: string, error: ServiceTokenError): void {
+  /** @param certificate thumbprint of the one that the endpoint got with this secret; it may be another one by now */
+  remember(secret: Secret, scope: string, error: ServiceTokenError, certificate: string | undefined): void {
     const key = concernsClient(error) ? '' : scope;
     this.#refusals.delete(key);
     const until = this.#clock.monotonic() + MEMORY_MS;
-    this.#refusals.set(key, { secret, certificate: this.#certificateThumbprint(), until, error });
+    this.#refusals.set(key, { secret, certificate, until, error });
     const [oldest] = this.#refusals.keys();
     if (this.#refusals.size > MOST_SCOPES && oldest !== undefined) this.#refusals.delete(oldest);
   }

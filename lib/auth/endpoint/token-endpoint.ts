@@ -61,8 +61,7 @@ export class TokenEndpoint implements TokenSource {
   constructor(options: TokenEndpointOptions) {
     this.#options = options;
     this.#url = new URL(options.tokenUrl);
-    const certificateThumbprint = () => options.identity?.certificate?.fingerprint256;
-    this.#refused = new RefusedSecrets(options.clock, certificateThumbprint);
+    this.#refused = new RefusedSecrets(options.clock, () => this.#certificateThumbprint());
   }
 
   /**
@@ -77,19 +76,24 @@ export class TokenEndpoint implements TokenSource {
     const post = (secrets: Secret[]): Promise<TokenGrant> => this.#post(scope, secrets, { end, signal });
 
     const first = await this.#readSecret(scope);
+    const certificate = this.#certificateThumbprint();
     try {
       return await post([first.secret]);
     } catch (error) {
       if (!isRefusedSecret(error)) throw error;
-      this.#refused.remember(first.secret, scope, error);
+      this.#refused.remember(first.secret, scope, error, certificate);
       if (!clientSecret.canChange) throw error;
       const second = await clientSecret.readAfter(first).catch(() => first);
       if (second.secret.reveal() === first.secret.reveal()) throw error;
       return await post([second.secret, first.secret]).catch((again: unknown) => {
-        if (isRefusedSecret(again)) this.#refused.remember(second.secret, scope, again);
+        if (isRefusedSecret(again)) this.#refused.remember(second.secret, scope, again, certificate);
         throw again;
       });
     }
+  }
+
+  #certificateThumbprint(): string | undefined {
+    return this.#options.identity?.certificate?.fingerprint256;
   }
 
   async #readSecret(scope: string): Promise<SecretReading> {

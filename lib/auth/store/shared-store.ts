@@ -42,11 +42,13 @@ export class SharedStore implements TokenSource {
     const waitUntil = begun + Math.min(LOCK_TTL_MS, context.timeoutMs / 2);
     let found = await this.#find(key, scope, context);
     let lock: Lock = store.lock ? 'taken' : 'none';
+    let hasWaited = false;
     while (found === undefined && lock === 'taken') {
       lock = await this.#lock(key);
       // The process that had the lock until now may have just written.
       found = await this.#find(key, scope, context);
       if (found !== undefined || lock !== 'taken') break;
+      hasWaited = true;
       if (clock.monotonic() >= waitUntil) lock = 'none';
       else await sleep(clock, POLL_MS, context.signal);
     }
@@ -55,10 +57,42 @@ export class SharedStore implements TokenSource {
       release();
       return found;
     }
-    return this.#requestAndShare(key, scope, release, {
-      ...context,
-      timeoutMs: context.timeoutMs - (clock.monotonic() - begun),
+    const left = { ...context, timeoutMs: context.timeoutMs - (clock.monotonic() - begun) };
+    return hasWaited
+      ? this.#requestOrFind(key, scope, release, left)
+      : this.#requestAndShare(key, scope, release, left);
+  }
+
+  /** After a wait in vain: the process that had the lock may still be the first to get a token. */
+  async #requestOrFind(
+    key: string,
+    scope: string,
+    release: () => void,
+    context: TokenRequestContext,
+  ): Promise<TokenGrant> {
+    const over = new AbortController();
+    const signal = AbortSignal.any([context.signal, over.signal]);
+    const found = new Promise<TokenGrant>((resolve) => {
+      void this.#watch(key, scope, { ...context, signal }).then((grant) => grant && resolve(grant));
     });
+    try {
+      return await Promise.race([this.#requestAndShare(key, scope, release, { ...context, signal }), found]);
+    } finally {
+      over.abort(new Error('There is a token'));
+    }
+  }
+
+  /** The token as soon as it is in the store; undefined where the signal comes first. */
+  async #watch(key: string, scope: string, context: TokenRequestContext): Promise<TokenGrant | undefined> {
+    try {
+      for (;;) {
+        await sleep(this.#options.clock, POLL_MS, context.signal);
+        const found = await this.#find(key, scope, context);
+        if (found !== undefined && found !== UNAVAILABLE) return found;
+      }
+    } catch {
+      return undefined;
+    }
   }
 
   /** Takes the token out of the store too, if it is still the one there. */

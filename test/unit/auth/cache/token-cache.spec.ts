@@ -615,6 +615,44 @@ describe("the lane of customers' requests", () => {
     cache.close();
   });
 
+  it('callers that leave in the tick in which they came leave no place in it behind', async () => {
+    const { cache, source } = setUp({ customerRequests: 1 });
+    const controller = new AbortController();
+    const gone = Array.from({ length: 8 }, (_, n) =>
+      cache.get(`customer.gone-${n}`, { signal: controller.signal }),
+    );
+    controller.abort(new Error('gone'));
+    await Promise.allSettled(gone);
+    const real = cache.get('customer.real');
+    await settle();
+    expect(scopes(source)).toEqual(['customer.real']);
+    source.last.grant(3600);
+    await real;
+  });
+
+  it('renewals of one tick take no more places than there are, and no queue', async () => {
+    const { cache, source, clock } = setUp({ customerRequests: 2, customerReserveMs: 0 });
+    const all = Array.from({ length: 6 }, (_, n) => `customer.${n}`);
+    for (const scope of all) {
+      const waiting = cache.get(scope);
+      await settle();
+      source.last.grant(60);
+      await waiting;
+    }
+    await clock.advance(45_000);
+    source.requests.length = 0;
+    for (const scope of all) cache.peek(scope);
+    const newcomer = cache.get('customer.new');
+    await settle();
+    expect(scopes(source)).toEqual(['customer.0', 'customer.1']);
+    source.requests[0].grant(60);
+    await settle();
+    expect(scopes(source)[2]).toBe('customer.new');
+    source.last.grant(3600);
+    await newcomer;
+    cache.close();
+  });
+
   it('a 429 holds those in it too, and tells the hasty ones at once', async () => {
     const { cache, source, clock } = setUp({ customerRequests: 1 });
     const patient = cache.get('customer.0', { timeoutMs: 60_000 });
@@ -639,6 +677,14 @@ describe("the lane of customers' requests", () => {
     await settle();
     expect([source.requests.length, clock.timers]).toEqual([1, 0]);
   });
+});
+
+it('a caller without any time left is late; the endpoint asked for nothing', async () => {
+  const { cache, clock } = setUp();
+  const late = outcomes([cache.get('api', { timeoutMs: -5 })]);
+  await clock.advance(0);
+  expect(await late).toEqual(['connection_timeout']);
+  cache.close();
 });
 
 describe('close', () => {

@@ -10,9 +10,26 @@ it('remembers the refusals of 1,000 scopes at most: the oldest goes', () => {
   for (let number = 0; number <= 1_000; number += 1) {
     const scope = `customer.${number}`;
     const error = new ServiceTokenError({ code: 'token_refused', message: 'no', status: 403, scope });
-    refused.remember(secret, scope, error);
+    refused.remember(secret, scope, error, undefined);
   }
   expect(refused.find(secret, 'customer.0')).toBeUndefined();
   expect(refused.find(secret, 'customer.1')).toMatchObject({ status: 403, retryAfter: 10 });
   expect(refused.find(secret, 'customer.1000')).toBeDefined();
+});
+
+it('a refusal counts for the certificate of its request, whichever is in use when the answer comes', () => {
+  let inUse = 'old';
+  const refused = new RefusedSecrets(new FakeClock(), () => inUse);
+  const secret = new Secret('s');
+  const error = new ServiceTokenError({
+    code: 'token_refused',
+    error: 'invalid_client',
+    message: 'no',
+    status: 401,
+  });
+  inUse = 'new';
+  refused.remember(secret, 'api', error, 'old');
+  expect(refused.find(secret, 'api')).toBeUndefined();
+  inUse = 'old';
+  expect(refused.find(secret, 'api')).toBeDefined();
 });

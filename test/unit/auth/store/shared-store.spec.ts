@@ -132,6 +132,40 @@ describe('a shared store', () => {
     await waiting;
   });
 
+  it('takes the token of a slow holder, though it has begun to ask itself', async () => {
+    const { clock, process } = setUp();
+    const holder = process();
+    const first = holder.request();
+    await settle();
+    const others = [process(), process()];
+    const waiting = others.map((other) => other.request());
+    await clock.advance(5_200);
+    expect(others.map(({ source }) => source.requests.length)).toEqual([1, 1]);
+    holder.source.last.grant(600, 'slow');
+    await first;
+    await clock.advance(200);
+    expect((await Promise.all(waiting)).map(({ accessToken }) => accessToken)).toEqual(['slow', 'slow']);
+    // Nobody wants what they asked for themselves.
+    expect(others.map(({ source }) => source.last.context.signal.aborted)).toEqual([true, true]);
+  });
+
+  it('after a wait in vain, a failure of its own request is the outcome, and the store is left alone', async () => {
+    const { clock, store, process } = setUp();
+    void process().request();
+    await settle();
+    const other = process();
+    const waiting = other.request();
+    const failed = expect(waiting).rejects.toThrow('no');
+    await clock.advance(5_200);
+    other.source.last.fail(new Error('no'));
+    await failed;
+    const get = store.get.bind(store);
+    let reads = 0;
+    store.get = (key) => ((reads += 1), get(key));
+    await clock.advance(1_000);
+    expect(reads).toBe(0);
+  });
+
   it('leaves half of the time for the request itself', async () => {
     const { clock, process } = setUp();
     void process().request();
