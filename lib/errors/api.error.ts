@@ -39,7 +39,7 @@ export class ServiceApiError extends ServiceError {
   readonly hint?: string;
   /**
    * True for 401, 403 and a proxy's page about the client certificate, which may be a 400: nothing that the host's own
-   * caller can mend.
+   * caller can correct.
    */
   readonly credentialFault: boolean;
 

@@ -1,8 +1,8 @@
 import { ServiceError } from './service.error.js';
 
 /**
- * Why there is no answer. `closed`: this module was shut down. `proxy`: the proxy of `http.proxy` cannot be reached, or
- * refuses. `network`: none of the others.
+ * Why there is no answer. `closed`: this module was shut down, or the call's cancelToken was cancelled. `proxy`: the
+ * proxy of `http.proxy` cannot be reached, or refuses. `network`: none of the others.
  */
 export type ConnectionErrorKind =
   | 'timeout'
@@ -17,28 +17,34 @@ export type ConnectionErrorKind =
   | 'closed'
   | 'network';
 
+/** What they mean is said at the members of {@link ServiceConnectionError}. */
 export interface ConnectionErrorDetails {
   kind: ConnectionErrorKind;
   message: string;
   method?: string;
-  /** Path without query. */
   path?: string;
-  /** The operating system's, Node's or OpenSSL's code: `ECONNRESET`, `CERT_HAS_EXPIRED`. */
   reason?: string;
-  /** True for a call that is not idempotent (POST, PATCH) and may have been carried out all the same. */
+  /** Default false. */
   outcomeUnknown?: boolean;
-  /** The origin that a redirect names. */
   location?: string;
 }
 
 /** There is no whole answer. Code: `connection_` and the kind, for example `connection_timeout`. */
 export class ServiceConnectionError extends ServiceError {
   readonly code: `connection_${ConnectionErrorKind}`;
+  /** Why there is no answer. */
   readonly kind: ConnectionErrorKind;
   readonly method?: string;
+  /** Path without query. */
   readonly path?: string;
+  /** The operating system's, Node's or OpenSSL's code (`ECONNRESET`, `CERT_HAS_EXPIRED`), or a redirect's status. */
   readonly reason?: string;
+  /**
+   * True for a call that may have been carried out all the same, of any method but GET, HEAD and OPTIONS: POST, PUT,
+   * PATCH, DELETE. Find out what happened before you send it again. False: nothing was done, or it changes nothing.
+   */
   readonly outcomeUnknown: boolean;
+  /** The origin that a redirect names. */
   readonly location?: string;
 
   constructor(details: ConnectionErrorDetails) {

@@ -225,7 +225,11 @@ describe('the interceptor that attaches the headers', () => {
     axios.interceptors.request.use((given) => (queueMicrotask(() => controller.abort()), given));
     axios.interceptors.response.clear();
     seen.push(await errorOf(axios.get('/a', { signal: controller.signal })));
-    seen.push(await errorOf(globalAxios.request(config)));
+    const again = await errorOf(globalAxios.request(config));
+    expect(again).toMatchObject({
+      faults: [{ property: 'call', message: expect.stringMatching(/the config of an earlier answer/) }],
+    });
+    seen.push(again);
     seen.push(await errorOf(globalAxios.request({ ...config, url: evil.server.url })));
     expect(everything(seen)).not.toMatch(/planted/);
     // Through the instance it is a call like any other.
@@ -297,6 +301,23 @@ describe('the interceptor that attaches the headers', () => {
     ]);
     expect(everything(seen)).not.toMatch(/planted/);
     expect(evil.arrived).toHaveLength(0);
+  });
+
+  it.each<[string, Record<string, string>]>([
+    ['service-app-token', { Authorization: `Bearer ${BEARER}` }],
+    ['authorization', { 'service-app-token': APP_TOKEN }],
+  ])('sends no %s of others where the module has none', async (name, credentials) => {
+    const { axios, arrived } = await setUp({ credentials });
+    const { handlers } = axios.interceptors.request as unknown as { handlers: object[] };
+    const fulfilled = (config: InternalAxiosRequestConfig) => {
+      config.headers.set({ [name.toUpperCase()]: 'theirs' });
+      return config;
+    };
+    await axios.get('/a', { headers: { [name]: 'theirs' } });
+    // The last to run.
+    handlers.unshift({ fulfilled, rejected: null, synchronous: false, runWhen: null });
+    await axios.get('/a');
+    expect(arrived.map(({ headers }) => headers[name])).toEqual([undefined, undefined]);
   });
 
   it.each<[string, PropertyDescriptor, string]>([

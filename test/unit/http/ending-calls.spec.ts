@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import globalAxios, { CanceledError } from 'axios';
-import { EventEmitter, once } from 'node:events';
+import { EventEmitter, getEventListeners, once } from 'node:events';
 import { Agent } from 'node:http';
 import { HttpService } from '@nestjs/axios';
 import { firstValueFrom } from 'rxjs';
@@ -66,11 +66,15 @@ describe('a call that ends early', () => {
     expect(cold.arrived).toHaveLength(0);
   });
 
-  it("leaves no listener on a host's cancel token", async () => {
+  it("leaves no listener on a host's cancel token or signal", async () => {
     const { axios } = await setUp({});
     const { token } = globalAxios.CancelToken.source();
-    await axios.get('/a', { cancelToken: token });
+    const { signal } = new AbortController();
+    for (const given of [{ cancelToken: token }, { signal }, { cancelToken: token, signal }]) {
+      await axios.get('/a', given);
+    }
     expect((token as unknown as { _listeners?: unknown[] })._listeners ?? []).toHaveLength(0);
+    expect(getEventListeners(signal, 'abort')).toHaveLength(0);
   });
 
   it('takes no new calls once it was closed, also where nothing waited for those in flight', () => {

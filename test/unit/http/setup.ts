@@ -43,6 +43,8 @@ export interface Setup {
   budget?: RetryBudget;
   agent?: Agent;
   identity?: ReloadableIdentity;
+  /** What is sent with a call. Default: a bearer and the app token. */
+  credentials?: Record<string, string>;
   /** No token yet: it has to be waited for. */
   cold?: (wait: { signal?: AbortSignal; timeoutMs: number }) => Promise<void>;
 }
@@ -80,7 +82,8 @@ export async function setUp(setup: Setup = {}) {
     random: () => 0,
     closed: inFlight.closed,
   });
-  const headers = { Authorization: `Bearer ${BEARER}`, 'service-app-token': APP_TOKEN };
+  const both = { Authorization: `Bearer ${BEARER}`, 'service-app-token': APP_TOKEN };
+  const headers = setup.credentials ?? both;
   const axios = createServiceAxios({
     urls: new AllowedUrls({ baseUrl, origins: new Set([new URL(baseUrl).origin]) }),
     source: {
