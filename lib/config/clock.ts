@@ -8,14 +8,18 @@ export interface Clock {
   schedule(callback: () => void, delayMs: number): () => void;
 }
 
-/** setTimeout fires at once for a longer delay. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
+/** A delay that setTimeout keeps: a longer one would fire at once. */
+export function timerDelay(ms: number): number {
+  return Math.min(Math.max(ms, 0), LONGEST_TIMER_MS);
+}
 
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
   schedule: (callback, delayMs) => {
-    const timer = setTimeout(callback, Math.min(Math.max(delayMs, 0), LONGEST_TIMER_MS));
+    const timer = setTimeout(callback, timerDelay(delayMs));
     timer.unref();
     return () => clearTimeout(timer);
   },

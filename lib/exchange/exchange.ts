@@ -5,6 +5,7 @@ import http, {
   type RequestOptions,
 } from 'node:http';
 import https from 'node:https';
+import { timerDelay } from '../config/clock.js';
 import { classify } from './classify.js';
 import { decode } from './decode.js';
 import { noHeaders } from './no-headers.js';
@@ -16,8 +17,6 @@ import {
   type ExchangeRequest,
   type ExchangeResponse,
 } from './exchange.types.js';
-
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /**
  * One exchange over node:http or node:https: one deadline for connecting, headers and body, a cap on the body, the
@@ -163,11 +162,6 @@ function isUntilClose({ headers }: IncomingMessage): boolean {
  * The headers that say where a request's body ends (RFC 9112, 6). Node sets them by itself for some methods only; a
  * body without them, on DELETE or GET, would be read as the next request on the connection.
  */
-export function framing(body: NonNullable<ExchangeRequest['body']>): Record<string, string> {
+function framing(body: NonNullable<ExchangeRequest['body']>): Record<string, string> {
   return { 'content-length': String(Buffer.byteLength(body)) };
-}
-
-/** A delay that setTimeout keeps: a longer one would fire at once. */
-export function timerDelay(ms: number): number {
-  return Math.min(Math.max(ms, 0), LONGEST_TIMER_MS);
 }

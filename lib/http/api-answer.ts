@@ -1,3 +1,4 @@
+import { withoutSlashes } from '../config/addresses.js';
 import { cleanText, ServiceApiError, ServiceConnectionError, type ApiErrorBody } from '../errors/index.js';
 import { type ExchangeResponse } from '../exchange/exchange.types.js';
 import { parseJson } from '../exchange/json.js';
@@ -99,7 +100,9 @@ function redirectError(
       ? new URL(location, call.url.href)
       : undefined;
   const slash =
-    target && target.origin === call.url.origin && trimSlash(target.pathname) === trimSlash(call.url.pathname)
+    target &&
+    target.origin === call.url.origin &&
+    withoutSlashes(target.pathname) === withoutSlashes(call.url.pathname)
       ? ' It only adds or removes the slash at the end: set http.trailingSlash accordingly.'
       : '';
   return new ServiceConnectionError({
@@ -108,7 +111,7 @@ function redirectError(
     method: call.method,
     path: call.url.pathname,
     reason: String(status),
-    // A redirect proves nothing: 303 is what follows a deed that is done (RFC 9110, 15.4.4).
+    // A redirect proves nothing: 303 often follows a request that succeeded (RFC 9110, 15.4.4).
     outcomeUnknown: !isSafe(call.method),
     location: target?.origin,
   });
@@ -121,11 +124,4 @@ function hintFor(response: ExchangeResponse, { credentials }: AnswerContext): st
   const isAboutBoth =
     response.status === 400 && /both|multiple|more than one/i.test(response.body.toString('latin1'));
   return credentialHint(response, credentials) ?? (isAboutBoth ? BOTH : undefined);
-}
-
-function trimSlash(path: string): string {
-  // Not by /\/+$/, whose time grows with the square of the slashes.
-  let end = path.length;
-  while (path[end - 1] === '/') end -= 1;
-  return path.slice(0, end);
 }

@@ -27,7 +27,7 @@ export interface AuthHeadersParts {
   inFlight: CallsInFlight;
   appTokenHeader: string;
   timeoutMs: number;
-  /** Sends a call that was judged, with these credentials. */
+  /** Sends a call that was checked, with these credentials. */
   send: (
     config: InternalAxiosRequestConfig,
     call: CallToSend,
@@ -35,8 +35,8 @@ export interface AuthHeadersParts {
   ) => ReturnType<AxiosAdapter>;
 }
 
-/** A call whose address was judged. */
-interface JudgedCall {
+/** A call whose address and options were checked. */
+interface CheckedCall {
   url: CallUrl;
   /** Milliseconds for the whole call, a token's included. */
   timeoutMs: number;
@@ -45,40 +45,40 @@ interface JudgedCall {
   given: GivenSignals;
 }
 
-/** What the adapter needs of a judged call, and no other code can change. */
-export interface CallToSend extends Omit<JudgedCall, 'given'> {
+/** What the adapter needs of a checked call, and no other code can change. */
+export interface CallToSend extends Omit<CheckedCall, 'given'> {
   signal?: AbortSignal;
 }
 
-/** The way from one half of the interceptor to the other: by the adapter that the first half put into the config. */
-type JudgedCalls = WeakMap<object, JudgedCall>;
+/** The checked calls, each by the adapter that the first half of the interceptor put into its config. */
+type CheckedCalls = WeakMap<object, CheckedCall>;
 
 /**
  * Adds the two halves of the interceptor to an instance that has none yet. Axios runs the last one registered first, so
- * these two see what all of a host's interceptors did. `judge` decides where the call goes and hands on a new config,
+ * these two see what all of a host's interceptors did. `checkCall` decides where the call goes and returns a new config,
  * which nobody else has; `attach` runs right after it and gives the config an adapter that puts the app token and the
  * bearer in. They are never in the config: code that still runs before the adapter finds none, and another adapter
- * gets none. `attach` refuses a config that `judge` did not make: axios ran the other order. Without `attach` the
+ * gets none. `attach` refuses a config that `checkCall` did not make: axios ran the other order. Without `attach` the
  * adapter refuses.
  */
 export function useAuthHeaders(axios: AxiosInstance, parts: AuthHeadersParts): void {
-  const judged: JudgedCalls = new WeakMap();
-  axios.interceptors.request.use(attach(parts, judged));
-  axios.interceptors.request.use(judge(axios, parts, judged));
+  const checked: CheckedCalls = new WeakMap();
+  axios.interceptors.request.use(attach(parts, checked));
+  axios.interceptors.request.use(checkCall(axios, parts, checked));
 }
 
 type Interceptor = (
   config: InternalAxiosRequestConfig,
 ) => InternalAxiosRequestConfig | Promise<InternalAxiosRequestConfig>;
 
-function judge(
+function checkCall(
   axios: AxiosInstance,
   { urls, inFlight, appTokenHeader, timeoutMs }: AuthHeadersParts,
-  judged: JudgedCalls,
+  checked: CheckedCalls,
 ): Interceptor {
-  return (handedOn) => {
+  return (incoming) => {
     inFlight.admit();
-    const given = ownOf(handedOn);
+    const given = copyOwnProperties(incoming);
     given.headers = AxiosHeaders.from(given.headers);
     refuseOptions(given);
     transformBody(given);
@@ -86,16 +86,16 @@ function judge(
     const timeout = checkTimeout(given.timeout) ?? timeoutMs;
     checkSignal(given.signal);
     const headers = withoutCredentials(given.headers, appTokenHeader);
-    const adapter: AxiosAdapter = (config) => unjudgedAdapter(config);
+    const adapter: AxiosAdapter = (config) => refusingAdapter(config);
     const { signal, cancelToken } = given;
-    judged.set(adapter, {
+    checked.set(adapter, {
       url,
       timeoutMs: timeout,
       startedAt: performance.now(),
       given: { signal, cancelToken },
     });
     const config = Object.assign(given, { url: url.href, headers, adapter });
-    for (const key of DONE_WITH) delete config[key];
+    for (const key of KEYS_TO_REMOVE) delete config[key];
     return config;
   };
 }
@@ -104,7 +104,7 @@ function judge(
  * Part of the address by now, or of the body. The signal is the adapter's: axios would put the config into an error of
  * its own. The last one is axios's helper.
  */
-const DONE_WITH = [
+const KEYS_TO_REMOVE = [
   ...(['baseURL', 'params', 'signal', 'cancelToken', 'transformRequest', 'env'] as const),
   'hasOwnProperty' as 'env',
 ];
@@ -113,15 +113,15 @@ const DONE_WITH = [
  * A copy of the config's own properties. Without a prototype, as axios's own configs are: what somebody put into
  * Object.prototype is no option, and axios would copy it once more.
  */
-function ownOf(config: InternalAxiosRequestConfig): InternalAxiosRequestConfig {
+function copyOwnProperties(config: InternalAxiosRequestConfig): InternalAxiosRequestConfig {
   const copy = Object.create(null) as Record<string | symbol, unknown>;
   for (const key of Reflect.ownKeys(config)) copy[key] = (config as unknown as typeof copy)[key];
   return copy as unknown as InternalAxiosRequestConfig;
 }
 
-function attach(parts: AuthHeadersParts, judged: JudgedCalls): Interceptor {
+function attach(parts: AuthHeadersParts, checked: CheckedCalls): Interceptor {
   return (config) => {
-    const call = typeof config.adapter === 'function' ? judged.get(config.adapter) : undefined;
+    const call = typeof config.adapter === 'function' ? checked.get(config.adapter) : undefined;
     if (!call) throw refusal('transitional', OTHER_ORDER);
     let wasUsed = false;
     config.adapter = async (last) => {
@@ -137,7 +137,7 @@ function attach(parts: AuthHeadersParts, judged: JudgedCalls): Interceptor {
 async function attachAndSend(
   { source, inFlight, send }: AuthHeadersParts,
   config: InternalAxiosRequestConfig,
-  { given, ...call }: JudgedCall,
+  { given, ...call }: CheckedCall,
 ): ReturnType<AxiosAdapter> {
   inFlight.begin();
   const { signal, release } = toCallSignal(given);
@@ -155,11 +155,11 @@ async function attachAndSend(
   }
 }
 
-const UNJUDGED =
+const NOT_CHECKED =
   "came without this module's interceptor: use axiosRef itself, not axiosRef.create(), the config of an earlier answer, interceptors.request.clear() or eject()";
 
 /** In the place of an adapter for calls that the interceptor did not finish: they would have no credentials. */
-export const unjudgedAdapter: AxiosAdapter = () => Promise.reject(refusal('call', UNJUDGED));
+export const refusingAdapter: AxiosAdapter = () => Promise.reject(refusal('call', NOT_CHECKED));
 
 const OTHER_ORDER =
   "must not change the order of interceptors (legacyInterceptorReqResOrdering): this module's has to run last";

@@ -8,7 +8,7 @@ import { exchange } from '../exchange/exchange.js';
 import { type Telemetry } from '../telemetry/telemetry.js';
 import { type Agents, type ClientIdentity } from '../tls/index.js';
 import { AllowedUrls } from './allowed-urls.js';
-import { unjudgedAdapter, useAuthHeaders, type AuthHeadersParts } from './auth-headers.interceptor.js';
+import { refusingAdapter, useAuthHeaders, type AuthHeadersParts } from './auth-headers.interceptor.js';
 import { CallObserver } from './call-observer.js';
 import { CallRunner } from './call-runner.js';
 import { type CallsInFlight } from './calls-in-flight.js';
@@ -66,7 +66,7 @@ export type ServiceAxiosParts = Omit<AuthHeadersParts, 'send'> & ServiceAdapterP
 /** The module's own axios instance; the host's is not touched. */
 export function createServiceAxios(parts: ServiceAxiosParts): AxiosInstance {
   const instance = axios.create({
-    adapter: unjudgedAdapter,
+    adapter: refusingAdapter,
     headers: { common: { Accept: 'application/json' } },
   });
   dropUnused(instance);
@@ -74,7 +74,11 @@ export function createServiceAxios(parts: ServiceAxiosParts): AxiosInstance {
   return instance;
 }
 
-/** Only axios's own adapters use these; ours parses answers and judges statuses itself. */
+/**
+ * Axios's defaults that no call needs: this module has its own time limit, reads the JSON and checks the status itself,
+ * and only axios's own adapters read the others. A `timeout`, `validateStatus` or `transformResponse` that a host sets
+ * still applies.
+ */
 const UNUSED = [
   'transitional',
   'env',
@@ -93,12 +97,12 @@ function dropUnused({ defaults }: AxiosInstance): void {
   const headers: Record<string, unknown> = defaults.headers;
   headers.common = { Accept: 'application/json' };
   for (const method of Object.keys(headers)) {
-    if (method !== 'common') appearWhenUsed(headers, method);
+    if (method !== 'common') lazyHeaders(headers, method);
   }
 }
 
 /** An empty object that a host finds and can fill, and that axios does not see before. */
-function appearWhenUsed(headers: Record<string, unknown>, method: string): void {
+function lazyHeaders(headers: Record<string, unknown>, method: string): void {
   const set = (value: unknown): void => {
     Object.defineProperty(headers, method, { value, enumerable: true, writable: true, configurable: true });
   };

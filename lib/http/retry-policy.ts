@@ -14,7 +14,7 @@ export function isSafe(method: string): boolean {
   return SAFE_METHODS.has(method);
 }
 
-/** 429 says that nothing was done; the others may come after the deed and are repeated for safe methods only. */
+/** 429 says that nothing was done; the others may come after the server acted and are repeated for safe methods only. */
 export function isRetryableStatus(method: string, status: number): boolean {
   return status === 429 || (isSafe(method) && RETRYABLE_STATUS.has(status));
 }
@@ -26,7 +26,7 @@ export function cannotHaveActed(fault: ExchangeFault): boolean {
 
 /**
  * Whether an answer that refuses our credentials or certificate was given instead of carrying the call out. A page may
- * come from a firewall that looks at answers after the application acted, whatever it says; only one that judges the
+ * come from a firewall that looks at answers after the application acted, whatever it says; only one that checks the
  * handshake proves something. A challenge (RFC 6750, 3) asks for another token, so it comes before.
  */
 export function isRefusedBefore(response: ExchangeResponse): boolean {

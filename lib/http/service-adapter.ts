@@ -3,7 +3,7 @@ import { type Secret } from '../config/secret.js';
 import { ServiceRequestError } from '../errors/index.js';
 import { type ExchangeResponse } from '../exchange/exchange.types.js';
 import { answerToError, readBody, type AnswerContext } from './api-answer.js';
-import { dropCredentials, unjudgedAdapter, type CallToSend } from './auth-headers.interceptor.js';
+import { dropCredentials, refusingAdapter, type CallToSend } from './auth-headers.interceptor.js';
 import { encodeBody } from './body.js';
 import { setCredentials, toCall, toHeaders, type Call, type Credentials } from './call.js';
 import { type CallObserver } from './call-observer.js';
@@ -21,28 +21,28 @@ export interface ServiceAdapterParts {
   appToken?: Secret;
 }
 
-/** Axios's adapter for calls that the interceptor judged: a config in, an answer or one of our errors out. */
+/** Axios's adapter for calls that the interceptor checked: a config in, an answer or one of our errors out. */
 export function serviceAdapter(parts: ServiceAdapterParts) {
   return async (
     config: InternalAxiosRequestConfig,
-    judged: CallToSend,
+    checked: CallToSend,
     credentials: Credentials,
   ): Promise<AxiosResponse> => {
     // Whoever gets this config with the answer cannot send by it.
-    config.adapter = unjudgedAdapter;
+    config.adapter = refusingAdapter;
     dropCredentials(config.headers, parts.appTokenHeader);
-    if (config.url !== judged.url.href) throw new ServiceRequestError([CHANGED]);
-    const call = toCall(config, judged.url, toHeaders(config.headers), await encodeBody(config.data));
+    if (config.url !== checked.url.href) throw new ServiceRequestError([CHANGED]);
+    const call = toCall(config, checked.url, toHeaders(config.headers), await encodeBody(config.data));
     setCredentials(call, credentials);
-    const leftMs = judged.timeoutMs - (performance.now() - judged.startedAt);
+    const leftMs = checked.timeoutMs - (performance.now() - checked.startedAt);
     return parts.observer.observe(call, async (observation) => {
-      const response = await parts.runner.run(call, judged.signal, Math.max(1, leftMs), observation);
+      const response = await parts.runner.run(call, checked.signal, Math.max(1, leftMs), observation);
       return toAxiosResponse(response, config, contextOf(call, parts));
     });
   };
 }
 
-const CHANGED = { property: 'url', message: 'was changed after it had been judged' };
+const CHANGED = { property: 'url', message: 'was changed after it had been checked' };
 function toAxiosResponse(
   response: ExchangeResponse,
   config: InternalAxiosRequestConfig,

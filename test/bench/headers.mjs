@@ -32,7 +32,7 @@ useAuthHeaders(
     send: (_config, _call, credentials) => (sent = credentials),
   },
 );
-const [attach, judge] = halves;
+const [attach, checkCall] = halves;
 // With the keys that a config has once axios has merged its defaults.
 const makeConfig = () => ({
   url: '/banks/v1',
@@ -53,10 +53,10 @@ function promisesOf(step, times = 1_000) {
 }
 
 const peek = () => auth.peekHeaders();
-const step = () => attach(judge(makeConfig()));
+const step = () => attach(checkCall(makeConfig()));
 must(!(step() instanceof Promise), 'a promise where the token is fresh');
-const judged = step();
-await judged.adapter(judged);
+const checked = step();
+await checked.adapter(checked);
 must(/^Bearer ./.test(sent.Authorization), 'no bearer was attached');
 // Else a count of 0 would say nothing.
 must(promisesOf(() => Promise.resolve()) === 1, 'promises are not counted');
@@ -69,7 +69,7 @@ const row = (name, us, run) => ({ step: name, 'CPU us': round(us, 2), promises: 
 printTable('Headers with the token in the cache (oauth)', [
   row('auth.peekHeaders(): the look at the cache', microsecondsOf(peek), peek),
   row('AllowedUrls: is this address ours', inResolve, resolve),
-  row('the interceptor: address judged, adapter with the headers in place', inStep, step),
+  row('the interceptor: call checked, adapter with the headers in place', inStep, step),
 ]);
 printFigure('Attaching the headers, us', round(inStep, 2), 2);
 printFigure('Promises on the fresh path', promisesOf(step), 0);

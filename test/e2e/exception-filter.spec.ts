@@ -74,7 +74,7 @@ describe.each<Platform>(['express', 'fastify'])('ServiceExceptionFilter on %s', 
     ["a proxy's page about the client certificate", page(400, 'No required SSL certificate was sent')],
     ["a proxy's status for a refused certificate", page(495, 'x')],
     ["a proxy's page that does not say why", page(403, 'Forbidden')],
-  ])('maps %s, which no caller can mend, to 502 and logs what to check', async (_, rule) => {
+  ])('maps %s, which no caller can correct, to 502 and logs what to check', async (_, rule) => {
     simulator.fail({ path: '/banks/v1', times: 2, ...rule });
     const { status, body } = await host.request('GET', '/banks');
     expect({ status, body }).toEqual({

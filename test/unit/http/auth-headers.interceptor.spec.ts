@@ -112,7 +112,7 @@ describe('the interceptor that attaches the headers', () => {
     expect(arrived.map(({ headers }) => headers.accept)).toEqual(Array(3).fill('application/json'));
   });
 
-  it("judges the address after a host's own interceptor, which sees clean errors too", async () => {
+  it("checks the address after a host's own interceptor, which sees clean errors too", async () => {
     const { axios, arrived } = await setUp();
     const seen: unknown[] = [];
     axios.interceptors.request.use((config) => ({
@@ -184,7 +184,7 @@ describe('the interceptor that attaches the headers', () => {
     expect(arrived).toHaveLength(1);
   });
 
-  it('runs transforms of the host before it judges, and hands on what they never had', async () => {
+  it('runs transforms of the host before it checks the call, and hands on what they never had', async () => {
     const evil = await setUp();
     const { axios, arrived } = await setUp();
     const kept: unknown[] = [];
@@ -240,23 +240,23 @@ describe('the interceptor that attaches the headers', () => {
 
   it('sends nothing where its interceptors were taken out, and by axiosRef.create()', async () => {
     const { axios, arrived } = await setUp();
-    const unjudged = {
+    const refused = {
       faults: [{ property: 'call', message: expect.stringMatching(/axiosRef\.create\(\)/) }],
     };
     const create = (axios as unknown as { create(config?: object): AxiosInstance }).create;
-    expect(await errorOf(create({}).get('/a'))).toMatchObject(unjudged);
+    expect(await errorOf(create({}).get('/a'))).toMatchObject(refused);
     axios.interceptors.request.eject(1);
     expect(await errorOf(axios.get('/a'))).toBeInstanceOf(ServiceRequestError);
     const other = await setUp();
     other.axios.interceptors.request.eject(0);
-    expect(await errorOf(other.axios.get('/a'))).toMatchObject(unjudged);
+    expect(await errorOf(other.axios.get('/a'))).toMatchObject(refused);
     expect(other.arrived).toHaveLength(0);
     // Nothing was counted as under way that a shutdown would wait for.
     await other.inFlight.drain();
     expect(other.inFlight.close()).toBe(0);
     axios.interceptors.request.clear();
     expect(await errorOf(axios.get('/a', { headers: { authorization: 'Basic theirs' } }))).toMatchObject(
-      unjudged,
+      refused,
     );
     expect(arrived).toHaveLength(0);
   });
