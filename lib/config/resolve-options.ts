@@ -14,7 +14,7 @@ import {
   type TlsSettings,
 } from './resolved-options.js';
 import { Secret, type SecretValue } from './secret.js';
-import { TlsIdentityPems } from './tls.options.js';
+import { ServiceTlsOptions, TlsIdentityPems } from './tls.options.js';
 import { FILL_IN, validateOptions } from './validate-options.js';
 import { variableOf } from './variables.js';
 
@@ -117,14 +117,16 @@ function tlsSettings(
   { tls }: ServiceModuleOptions,
   location: (option: string) => OptionLocation,
 ): TlsSettings {
-  if (typeof tls === 'function') return { source: tls, reload: true };
-  const source: TlsInputs = {};
+  const settings = typeof tls === 'function' ? new ServiceTlsOptions() : { ...tls };
+  const pems: TlsInputs = {};
   for (const { option: key } of optionsOf(TlsIdentityPems) as { option: keyof TlsIdentityPems }[]) {
-    const value = tls?.[key];
+    const value = settings[key];
+    // It may be a secret: the settings keep none that is not wrapped.
+    delete settings[key];
     if (value === undefined) continue;
-    source[key] = { ...location(`tls.${key}`), value: typeof value === 'string' ? new Secret(value) : value };
+    pems[key] = { ...location(`tls.${key}`), value: typeof value === 'string' ? new Secret(value) : value };
   }
-  return { source, reload: tls?.reload ?? true };
+  return { ...settings, source: typeof tls === 'function' ? tls : pems } as TlsSettings;
 }
 
 function httpSettings({ http }: ServiceModuleOptions): HttpSettings {

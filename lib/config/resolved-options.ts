@@ -4,8 +4,8 @@ import { type ServiceLinkSdkOptions } from './link-sdk.options.js';
 import { type ServiceOAuthOptions } from './oauth.options.js';
 import { type ServiceAuthentication, type ServiceModuleOptions } from './options.js';
 import { type PemValue, type Secret, type SecretValue } from './secret.js';
-import { type TlsIdentitySource } from './tls.options.js';
-import { type ServiceTokenCacheOptions, type TokenStore } from './token-cache.options.js';
+import { type ServiceTlsOptions, type TlsIdentityPems, type TlsIdentitySource } from './tls.options.js';
+import { type ServiceTokenCacheOptions } from './token-cache.options.js';
 
 /** How messages name an option, with the variable that sets it: `oauth.clientSecret (SERVICE_CLIENT_SECRET_FILE)`. */
 export type DescribeOption = (option: string) => string;
@@ -13,8 +13,13 @@ export type DescribeOption = (option: string) => string;
 /** These options after their defaults: each has a value. */
 type Filled<T, Key extends keyof T = keyof T> = { [K in Key]-?: NonNullable<T[K]> };
 
-/** The options after merging, defaults and validation. Secrets are wrapped; nothing in here prints one. */
-export interface ResolvedOptions extends Filled<
+/**
+ * The options after merging, defaults and validation: what is made of them, and the others as they were set. Secrets are
+ * wrapped; nothing in here prints one.
+ */
+export type ResolvedOptions = MadeOptions & Omit<ServiceModuleOptions, keyof MadeOptions | 'urls'>;
+
+interface MadeOptions extends Filled<
   ServiceModuleOptions,
   'environment' | 'appTokenHeader' | 'sendAppTokenWithBearer'
 > {
@@ -28,7 +33,6 @@ export interface ResolvedOptions extends Filled<
   tls: TlsSettings;
   linkSdk: Filled<ServiceLinkSdkOptions>;
   tokenCache: Filled<ServiceTokenCacheOptions>;
-  tokenStore?: TokenStore;
   http: HttpSettings;
 }
 
@@ -62,11 +66,9 @@ export interface TlsInputs {
   chain?: TlsInput<PemValue>;
 }
 
-export interface TlsSettings {
+export interface TlsSettings extends Filled<Omit<ServiceTlsOptions, keyof TlsIdentityPems>> {
   /** The PEMs as configured, or the function that returns them. */
   source: TlsInputs | TlsIdentitySource;
-  /** Follow files (or ask the function again). */
-  reload: boolean;
 }
 
 /** `correlationIdHeader` is in lower case here. */

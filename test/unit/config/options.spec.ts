@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { readFile } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { OPTIONS } from '../../../lib/config/options.js';
 import { resolveOptions } from '../../../lib/config/resolve-options.js';
@@ -59,16 +59,22 @@ describe('the options', () => {
 
   it('are documented with their variable and default where an editor shows it', async () => {
     const folder = join(import.meta.dirname, '../../../lib/config');
-    const files = ['options', 'urls.options', 'oauth.options', 'tls.options', 'link-sdk.options'];
-    const sources = await Promise.all(
-      [...files, 'token-cache.options', 'http.options'].map((file) =>
-        readFile(join(folder, `${file}.ts`), 'utf8'),
-      ),
-    );
-    const documents = [...sources.join('\n').matchAll(/\/\*\*([^]*?)\*\/\s*@Option\('(\w+)'/g)];
-    const undocumented = documents.filter(([, words, suffix]) => !words.includes(`SERVICE_${suffix}`));
-    expect(undocumented.map(([, , suffix]) => suffix)).toEqual([]);
-    expect(documents).toHaveLength(OPTIONS.filter(({ suffix }) => suffix).length);
+    const files = (await readdir(folder)).filter((file) => /^(.+\.)?options\.ts$/.test(file));
+    const sources = await Promise.all(files.map((file) => readFile(join(folder, file), 'utf8')));
+    const comments = sources.join('\n').matchAll(/\/\*\*((?:(?!\*\/)[^])*)\*\/\s*@Option\('(\w+)'/g);
+    const documented = [...comments].map(([, words, suffix]) => ({
+      suffix,
+      named: words.includes(`SERVICE_${suffix}`),
+      default: documentedDefault(words),
+    }));
+    const declared = OPTIONS.filter(({ suffix }) => suffix).map(({ option, suffix, default: value }) => ({
+      suffix,
+      named: true,
+      default: option === 'authentication' ? 'mtls' : value === undefined ? undefined : String(value),
+    }));
+    const bySuffix = (one: { suffix?: string }, other: { suffix?: string }) =>
+      String(one.suffix).localeCompare(String(other.suffix));
+    expect(documented.sort(bySuffix)).toEqual(declared.sort(bySuffix));
   });
 
   it('each have a variable of their own', () => {
@@ -77,3 +83,10 @@ describe('the options', () => {
     );
   });
 });
+
+/** `Default 10 MiB.` -> '10485760' */
+function documentedDefault(words: string): string | undefined {
+  const [, value, mebi] = /Default:?[\s*]+(`[^`]+`|[\d,]+|true|false)( MiB)?/.exec(words) ?? [];
+  const plain = value?.replace(/[`,]/g, '');
+  return mebi ? String(Number(plain) * 2 ** 20) : plain;
+}
