@@ -7,7 +7,8 @@ import { readdirSync } from 'node:fs';
 // belong to its floor.
 const FLOORS = [
   ['config', 'errors', 'exchange', 'telemetry'],
-  ['auth', 'tls'],
+  ['tls'],
+  ['auth'],
   ['http'],
   ['customers', 'banks', 'link-sdk'],
   ['module'],
@@ -35,17 +36,35 @@ const importsNothingFrom = (files, names, message) => ({
         patterns: [
           { regex: `^(\\./|(\\.\\./)+)(${names.join('|')})/`, message },
           {
-            regex: '^(\\.\\./)+(index|service\\.module)\\.js$',
+            regex: '^(\\.\\./)+(index|service\\.module)\\.js$|^nestjs-service(/|$)',
             message: 'Import from the file that defines it.',
           },
         ],
       },
+    ],
+    // The rule above does not see import().
+    'no-restricted-syntax': [
+      'error',
+      { selector: 'ImportExpression', message: 'Import at the head of the file.' },
     ],
   },
 });
 
 const floorRules = [
   importsNothingFrom(['lib/*.ts'], DOORS, 'The package works without its doors.'),
+  {
+    files: ['lib/service-token.ts'],
+    rules: {
+      'no-restricted-imports': [
+        'error',
+        {
+          patterns: [
+            { regex: '^(\\.|nestjs-service)', message: 'Each floor imports this file: it imports no other.' },
+          ],
+        },
+      ],
+    },
+  },
   ...FLOORS.map((names, floor) =>
     importsNothingFrom(
       names.map((room) => `lib/${room}/**/*.ts`),
