@@ -3,11 +3,11 @@ import 'reflect-metadata';
 export { ServiceModule } from './service.module.js';
 export { type ServiceModuleExtras } from './module/definition.js';
 export { getServiceToken, InjectService } from './service-token.js';
-export { type AccessToken, ServiceAuthService, type TokenOptions, type WaitOptions } from './auth/index.js';
+export { type AccessToken, ServiceAuthService, type TokenOptions } from './auth/index.js';
 export { BanksService, type BanksBody } from './banks/banks.service.js';
 export { CreateCustomerDto } from './customers/create-customer.dto.js';
 export { CustomersService, type Customer } from './customers/customers.service.js';
-export { type ServiceHttpOptions } from './config/http.options.js';
+export { type ResourceName, type ServiceHttpOptions } from './config/http.options.js';
 export { type ServiceLinkSdkOptions } from './config/link-sdk.options.js';
 export { type ServiceOAuthOptions, type TokenRefresh } from './config/oauth.options.js';
 export {
@@ -27,9 +27,12 @@ export { type ServiceTokenCacheOptions, type TokenStore } from './config/token-c
 export { type ServiceUrls } from './config/urls.options.js';
 export {
   type ApiErrorBody,
+  type ApiErrorDetails,
   type CertificateSummary,
   type ConfigurationFault,
+  type ConnectionErrorDetails,
   type ConnectionErrorKind,
+  type OptionLocation,
   type RequestFault,
   ServiceApiError,
   ServiceCertificateError,
@@ -39,6 +42,7 @@ export {
   ServiceRequestError,
   ServiceTokenError,
   type TokenErrorCode,
+  type TokenErrorDetails,
 } from './errors/index.js';
 export { ServiceExceptionFilter } from './http/service-exception.filter.js';
 export {

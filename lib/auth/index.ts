@@ -8,4 +8,3 @@ export { createTokenCache, type TokenCacheParts } from './create-token-cache.js'
 export { customerIdFault, scopeOfCustomer } from './scope.js';
 export { type IdentityView, ServiceAuthService, type TokenOptions } from './service-auth.service.js';
 export { TokenCache, type TokenCacheOptions } from './cache/token-cache.js';
-export { type WaitOptions } from './cache/waiting-callers.js';

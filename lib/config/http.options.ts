@@ -7,6 +7,7 @@ const RESOURCES = ['banks', 'customers'] as const;
 /** A resource whose path can end in a slash. */
 export type ResourceName = (typeof RESOURCES)[number];
 
+/** Calls of the service: their limits, retries, paths and proxy. */
 export class ServiceHttpOptions {
   /** Milliseconds for a whole call, retries and body included. Default 30,000. SERVICE_HTTP_TIMEOUT */
   @Option('HTTP_TIMEOUT', 'integer')

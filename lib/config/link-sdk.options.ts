@@ -1,6 +1,7 @@
 import { Option } from './option.js';
 import { Flag, WholeNumber } from './rules.js';
 
+/** Sessions of the browser's SDK (specification 2.4). */
 export class ServiceLinkSdkOptions {
   /**
    * Seconds that a customer token must have left to be handed out again; at most half of its lifetime counts.

@@ -30,6 +30,7 @@ export class ServiceModuleOptions {
   @OneOf('mtls', 'oauth', 'app-token')
   authentication?: ServiceAuthentication | undefined;
 
+  /** The service's addresses. */
   @Section(ServiceUrls)
   urls?: ServiceUrls | undefined;
 
@@ -48,6 +49,7 @@ export class ServiceModuleOptions {
   @Flag()
   sendAppTokenWithBearer?: boolean | undefined = false;
 
+  /** OAuth client credentials: needed for `oauth`, and for customer tokens (specification 5.3, 5.4). */
   @Section(ServiceOAuthOptions)
   oauth?: ServiceOAuthOptions | undefined;
 
@@ -56,9 +58,11 @@ export class ServiceModuleOptions {
   @ValidateIf((_, tls) => typeof tls !== 'function')
   tls?: ServiceTlsOptions | TlsIdentitySource | undefined;
 
+  /** Sessions of the browser's SDK. */
   @Section(ServiceLinkSdkOptions)
   linkSdk?: ServiceLinkSdkOptions | undefined;
 
+  /** The tokens kept in this process. */
   @Section(ServiceTokenCacheOptions)
   tokenCache?: ServiceTokenCacheOptions | undefined;
 
@@ -67,6 +71,7 @@ export class ServiceModuleOptions {
   @IsTokenStore()
   tokenStore?: TokenStore | undefined;
 
+  /** Calls: their limits, retries, paths and proxy. */
   @Section(ServiceHttpOptions)
   http?: ServiceHttpOptions | undefined;
 }

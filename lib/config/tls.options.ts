@@ -28,6 +28,7 @@ export class TlsIdentityPems {
   chain?: PemValue | undefined;
 }
 
+/** The client identity, and whether its files are followed. */
 export class ServiceTlsOptions extends TlsIdentityPems {
   /** Follow the files and swap the identity when they change. Default: true for files. SERVICE_TLS_RELOAD */
   @Option('TLS_RELOAD', 'boolean')

@@ -1,6 +1,7 @@
 import { Option } from './option.js';
 import { WholeNumber } from './rules.js';
 
+/** The tokens kept in this process. */
 export class ServiceTokenCacheOptions {
   /** Customer tokens kept, least recently used out first. Default 10,000. SERVICE_TOKEN_CACHE_MAX_ENTRIES */
   @Option('TOKEN_CACHE_MAX_ENTRIES', 'integer')

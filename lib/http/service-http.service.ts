@@ -57,6 +57,7 @@ export class ServiceHttpService {
     return this.#http.axiosRef;
   }
 
+  /** A call with the method and body of `options`, to a path or to `options.url`. */
   request<T = unknown>(path: string, options?: HttpRequestOptions): Promise<T>;
   request<T = unknown>(options: HttpRequestOptions & { url: string }): Promise<T>;
   async request<T>(
@@ -72,22 +73,27 @@ export class ServiceHttpService {
     return data;
   }
 
+  /** GET. Sent again, at most `http.retries` times, after a failure that may pass. */
   get<T = unknown>(path: string, options?: HttpCallOptions): Promise<T> {
     return this.request<T>(path, { ...options, method: 'GET' });
   }
 
+  /** DELETE, with `options.data` as its body where that is set. */
   delete<T = unknown>(path: string, options?: HttpRequestOptions): Promise<T> {
     return this.request<T>(path, { ...options, method: 'DELETE' });
   }
 
+  /** POST with `data` as the body. */
   post<T = unknown>(path: string, data?: unknown, options?: HttpCallOptions): Promise<T> {
     return this.request<T>(path, { ...options, method: 'POST', data });
   }
 
+  /** PUT with `data` as the body. */
   put<T = unknown>(path: string, data?: unknown, options?: HttpCallOptions): Promise<T> {
     return this.request<T>(path, { ...options, method: 'PUT', data });
   }
 
+  /** PATCH with `data` as the body. */
   patch<T = unknown>(path: string, data?: unknown, options?: HttpCallOptions): Promise<T> {
     return this.request<T>(path, { ...options, method: 'PATCH', data });
   }

@@ -25,6 +25,7 @@ const IsCustomerId = (): PropertyDecorator =>
 
 /** What a host's request for an SDK session holds (specification 2.4). */
 export class ConnectDto {
+  /** The customer of the session: 1 to 128 letters, digits and `. _ ~ : @ + = -`, not only dots (specification 5.4.2). */
   @IsCustomerId()
   customer_id!: string;
 
@@ -36,6 +37,7 @@ export class ConnectDto {
   @MaxLength(256, { each: true })
   permissions!: string[];
 
+  /** The bank to connect (specification 2.4): 1 to 256 characters, no control characters. */
   @IsOptional()
   @IsString()
   @Matches(NOT_BLANK, { message: 'bank_identifier must not be blank' })
