@@ -18,7 +18,7 @@ export class ServiceModule extends ConfigurableModuleClass {
    * only certificates are at fault), where the options are not usable, or where two modules would read one
    * variable for different options.
    * @example imports: [ConfigModule.forRoot(), ServiceModule.forRoot()]
-   * @throws ServiceConfigurationError where `options` is no object or `name` makes no variable
+   * @throws ServiceConfigurationError where `options` is no object or `name` cannot be part of a variable's name
    */
   static override forRoot(options: typeof OPTIONS_TYPE = {}): DynamicModule {
     checkOptions(options, 'forRoot');
@@ -32,7 +32,7 @@ export class ServiceModule extends ConfigurableModuleClass {
    *
    * The application does not start where the factory throws (with what it throws), where it has not finished after
    * 60 s, and where the options depend on a request (REQUEST, Scope.REQUEST): both ServiceConfigurationError.
-   * @throws ServiceConfigurationError where there is no factory, or `name` makes no variable
+   * @throws ServiceConfigurationError where there is no factory, or `name` cannot be part of a variable's name
    */
   static override forRootAsync(options: typeof ASYNC_OPTIONS_TYPE): DynamicModule {
     checkOptions(options, 'forRootAsync');

@@ -1,3 +1,5 @@
+export const DAY_MS = 86_400_000;
+
 /** Time as the module sees it; tests hand in their own. */
 export interface Clock {
   /** Wall clock, milliseconds since the epoch. */
@@ -25,7 +27,7 @@ export const systemClock: Clock = {
   },
 };
 
-/** Keeps the process from ending for want of anything to do; returns what lets it end again. */
+/** Keeps the process running until released; returns the release. */
 export function holdProcess(): () => void {
   const timer = setInterval(() => undefined, LONGEST_TIMER_MS);
   return () => clearInterval(timer);

@@ -1,7 +1,7 @@
+import { DAY_MS } from './clock.js';
 import { Option } from './option.js';
 import { FlagOrNames, IsHeaderName, IsProxyUrl, WholeNumber } from './rules.js';
 
-const DAY_MS = 86_400_000;
 const RESOURCES = ['banks', 'customers'] as const;
 
 /** A resource whose path can end in a slash. */

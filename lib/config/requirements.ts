@@ -52,7 +52,7 @@ export function missingRequirements(options: ServiceModuleOptions, mode: Mode): 
   refuseIf(
     authentication === 'mtls' && hasCertificate === false,
     'tls.certificate',
-    "is missing: 'mtls' needs the application certificate and its private key (portal: Authentication, generate certificate).",
+    "is missing: 'mtls' needs the application certificate and its private key (developer portal, authentication section: generate certificate).",
   );
   refuseIf(
     sendsAppToken && appToken === undefined,
@@ -82,5 +82,5 @@ export function missingRequirements(options: ServiceModuleOptions, mode: Mode): 
 }
 
 function oauthMissing(what: string): string {
-  return `is missing: OAuth needs ${what} (dashboard, Integration tab).`;
+  return `is missing: OAuth needs ${what} (developer portal, Integration tab).`;
 }

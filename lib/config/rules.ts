@@ -26,7 +26,7 @@ export const WholeNumber = (least: number, most: number, unit: string): Property
   );
 
 export const IsUuid = (): PropertyDecorator =>
-  Matches(UUID, { message: 'must be the application id of the dashboard, a UUID' });
+  Matches(UUID, { message: 'must be the application id of the developer portal (Integration tab), a UUID' });
 
 /** An address of the service: https (http on loopback), no credentials, no query, no fragment. */
 export const IsServiceAddress = (): PropertyDecorator =>

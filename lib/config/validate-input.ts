@@ -1,7 +1,8 @@
 import { validateSync } from 'class-validator';
 import { cleanText, ServiceRequestError, type RequestFault } from '../errors/index.js';
 
-const DANGEROUS_KEYS = new Set(['__proto__', 'constructor', 'prototype']);
+/** Names that would change what the rules are checked on. */
+export const DANGEROUS_KEYS: readonly string[] = ['__proto__', 'constructor', 'prototype'];
 
 /**
  * Checks a caller's input against its DTO class and returns it as an instance. Properties that the DTO does not have
@@ -11,7 +12,7 @@ export function validateInput<T extends object>(Dto: new () => T, input: unknown
   if (typeof input !== 'object' || input === null || Array.isArray(input)) {
     throw new ServiceRequestError([{ property: 'input', message: 'must be an object' }]);
   }
-  if (Object.keys(input).some((key) => DANGEROUS_KEYS.has(key))) {
+  if (Object.keys(input).some((key) => DANGEROUS_KEYS.includes(key))) {
     throw new ServiceRequestError([
       { property: 'input', message: 'holds a property name that is not allowed' },
     ]);

@@ -4,11 +4,11 @@ import { nearest } from './misspelling.js';
 import { withDefaults, type OptionKind } from './option.js';
 import { OPTIONS, ServiceModuleOptions, valueOf } from './options.js';
 import { isPlaceholder } from './placeholder.js';
+import { DANGEROUS_KEYS } from './validate-input.js';
 
 const QUOTED: readonly (OptionKind | undefined)[] = ['choice', 'boolean', 'integer', 'names', 'address'];
 /** An address with other characters may hold a password or a token. */
 const PLAIN_ADDRESS = /^[\w.:/[\]…-]+$/;
-const DANGEROUS_KEYS = ['__proto__', 'constructor', 'prototype'];
 
 export const FILL_IN = 'put the real value in its place.';
 
@@ -100,7 +100,6 @@ function constraintsOf(
   return [...own, ...(error.children ?? []).flatMap((child) => constraintsOf(child, `${option}.`))];
 }
 
-/** Names that would change what the rules are checked on. */
 function dangerousKeys(options: object): ConfigurationFault[] {
   return [options, ...(Object.values(options) as unknown[])]
     .filter((section) => typeof section === 'object' && section !== null)

@@ -36,9 +36,8 @@ export function sharedVariable(name: string | undefined, other: string | undefin
   return variablesOf(name).find((variable) => read.has(variable));
 }
 
-/** Why a module cannot have this name; undefined where it can. */
+/** Why a module cannot have this name, whose characters forRoot() has checked; undefined where it can. */
 export function nameFault(name: string): string | undefined {
-  if (!/[A-Za-z0-9]/.test(name)) return 'needs a letter or a digit, because its variables begin with it.';
   const shared = sharedVariable(name, undefined);
   return (
     shared &&

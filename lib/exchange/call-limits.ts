@@ -1,7 +1,6 @@
 import { setMaxListeners } from 'node:events';
+import { DAY_MS } from '../config/clock.js';
 import { ServiceRequestError } from '../errors/index.js';
-
-const DAY_MS = 86_400_000;
 
 /**
  * A call's own time limit; undefined for none (0, null, undefined).

@@ -12,7 +12,7 @@ export class RequestScopeCheck implements OnModuleInit {
   readonly #modules: ModulesContainer;
   readonly #checked: string;
 
-  /** @param checked the token of a provider that depends on all that is configured */
+  /** @param checked the token of a provider that depends on the whole configuration */
   constructor(own: ModuleName, modules: ModulesContainer, checked: string) {
     this.#own = own;
     this.#modules = modules;

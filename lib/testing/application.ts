@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 
-/** The application as the service knows it: its credentials, as the dashboard would show them. */
+/** The application as the service knows it: its credentials, as the developer portal would show them. */
 export class RegisteredApplication {
   readonly clientId: string;
   readonly appToken: string;

@@ -1,7 +1,6 @@
 import { type X509Certificate } from 'node:crypto';
+import { DAY_MS } from '../config/clock.js';
 import { type CertificateSummary } from '../errors/index.js';
-
-export const DAY_MS = 86_400_000;
 
 /** Days before the expiry of a certificate at which there is a warning. */
 export const WARNING_DAYS = [30, 7, 1] as const;

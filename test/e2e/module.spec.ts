@@ -196,8 +196,9 @@ describe('ServiceModule', () => {
     }
   });
 
-  it('refuses a name that makes no variable', () => {
-    for (const name of ['', '1x', 'a b', 'ü']) expect(() => ServiceModule.forRoot({ name })).toThrow(/name/);
+  it('refuses a name that cannot be part of the name of a variable', () => {
+    for (const name of ['', '--', '1x', 'a b', 'ü'])
+      expect(() => ServiceModule.forRoot({ name })).toThrow(/name/);
   });
 
   it('reports faults of options, variables and certificates together', async () => {

@@ -106,7 +106,7 @@ function refusalHint({
 }: Pick<RefusedAnswer, 'status' | 'proxy' | 'describeOption'> & { error?: string }): string | undefined {
   const credentials =
     `Check ${describeOption('oauth.clientId')} and ${describeOption('oauth.clientSecret')}, that both belong to the application ` +
-    'of this environment, and that OAuth is enabled for it. A secret can be retrieved from the dashboard once: ' +
+    'of this environment, and that OAuth is enabled for it. A secret can be retrieved from the developer portal once: ' +
     'retrieving or generating another one invalidates the one before.';
   const mtls = describeOption('oauth.mtls');
   if (proxy === 'refused') return `A proxy before it asks for the client certificate: set ${mtls}.`;

@@ -1,6 +1,6 @@
-import { type Clock } from '../../config/clock.js';
+import { type Clock, DAY_MS } from '../../config/clock.js';
 import { type CertificateSummary } from '../../errors/index.js';
-import { DAY_MS, date, describeCertificate, WARNING_DAYS } from '../certificate-summary.js';
+import { date, describeCertificate, WARNING_DAYS } from '../certificate-summary.js';
 import { type Log } from './reload-fault.js';
 
 /** The wall clock is read at least this often: it may jump, and a machine may sleep. */

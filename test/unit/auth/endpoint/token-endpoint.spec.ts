@@ -362,7 +362,7 @@ describe('a refused secret', () => {
       const error = await failure(request());
       expect(error).toMatchObject({ code: 'token_refused', status });
       expect(error.message).toMatch(
-        /SERVICE_CLIENT_ID.*SERVICE_CLIENT_SECRET.*dashboard once.*invalidates the one before/,
+        /SERVICE_CLIENT_ID.*SERVICE_CLIENT_SECRET.*developer portal once.*invalidates the one before/,
       );
       for (let call = 0; call < 50; call += 1) {
         expect(await failure(request(`customer.c${call}`))).toMatchObject({
