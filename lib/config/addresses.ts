@@ -1,5 +1,5 @@
-import { isIPv4 } from 'node:net';
 import { type ConfigurationFault } from '../errors/index.js';
+import { addressFault, parseUrl, withoutSlashes } from './address.js';
 import { type Mode } from './requirements.js';
 import { type Addresses } from './resolved-options.js';
 import { type ServiceUrls } from './urls.options.js';
@@ -13,22 +13,6 @@ export interface ChosenAddresses {
 
 const RESERVED =
   'is a name for examples and tests (RFC 2606, RFC 6761). Outside of a test, put the real address here.';
-
-const LONGEST = 2_048;
-
-/** What is wrong with an address of the service, if anything. Never quotes it: it may hold a password. */
-export function addressFault(value: unknown): string | undefined {
-  if (typeof value === 'string' && value.length > LONGEST) return `is longer than ${LONGEST} characters`;
-  const url = parseUrl(value);
-  if (!url) return 'is not an absolute URL; write it as https://host or https://host/path';
-  if (url.protocol !== 'https:' && url.protocol !== 'http:') return 'must begin with https://';
-  if (url.protocol === 'http:' && !isLoopback(url.hostname)) {
-    return 'must begin with https://; http:// is for loopback addresses only, because it does not protect tokens';
-  }
-  if (url.username || url.password) return 'must not hold a user name or password';
-  if (/[?#]/.test(value as string)) return 'must have no query and no fragment';
-  return undefined;
-}
 
 /** Chooses the addresses that a mode uses: specification 5.2.6 and 9.2. */
 export function chooseAddresses(mode: Mode, urls: ServiceUrls): ChosenAddresses {
@@ -95,24 +79,8 @@ function normalized(address: unknown): string | undefined {
   return url.origin + withoutSlashes(url.pathname);
 }
 
-/** Without the slashes at its end. (A regular expression would look at each run of slashes once for each slash in it.) */
-export function withoutSlashes(text: string): string {
-  let end = text.length;
-  while (text[end - 1] === '/') end -= 1;
-  return text.slice(0, end);
-}
-
 /** The host of an address where it is one of the names that never lead to a service. */
 function reservedHost(address: unknown): string | undefined {
   const host = parseUrl(address)?.hostname;
   return host && /(^|\.)(example(\.(com|net|org))?|invalid|test)$/.test(host) ? host : undefined;
-}
-
-function parseUrl(value: unknown): URL | undefined {
-  return typeof value === 'string' && URL.canParse(value) ? new URL(value) : undefined;
-}
-
-function isLoopback(hostname: string): boolean {
-  if (hostname === 'localhost' || hostname.endsWith('.localhost') || hostname === '[::1]') return true;
-  return isIPv4(hostname) && hostname.startsWith('127.');
 }

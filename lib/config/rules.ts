@@ -1,5 +1,5 @@
 import { IsBoolean, IsIn, Matches, ValidateBy, type ValidationOptions } from 'class-validator';
-import { addressFault, withoutSlashes } from './addresses.js';
+import { addressFault, withoutSlashes } from './address.js';
 import { isReservedHeader } from './reserved-headers.js';
 
 // RFC 9562's form, any version: the specification only says UUID.

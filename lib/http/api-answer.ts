@@ -1,4 +1,4 @@
-import { withoutSlashes } from '../config/addresses.js';
+import { withoutSlashes } from '../config/address.js';
 import { cleanText, ServiceApiError, ServiceConnectionError, type ApiErrorBody } from '../errors/index.js';
 import { type ExchangeResponse } from '../exchange/exchange.types.js';
 import { parseJson } from '../exchange/json.js';
