@@ -88,6 +88,20 @@ const by =
   ({ certificate, key }: Issued) =>
     replace(folder, { certificate, privateKey: key });
 
+it('follows nothing once it is closed', async () => {
+  const [{ certificate, key: privateKey }] = clients;
+  const { identity } = await ClientIdentity.open({
+    tls: tlsSettings({ certificate, privateKey }),
+    maxSockets: 1,
+    offerToTokenEndpoint: false,
+    clock,
+    log: () => undefined,
+  });
+  await identity?.close();
+  identity?.follow();
+  expect(clock.timers).toBe(0);
+});
+
 describe('Files replaced while calls run', () => {
   it.each([
     ['written in place', by(inPlace)],

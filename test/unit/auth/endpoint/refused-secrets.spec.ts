@@ -33,3 +33,15 @@ it('a refusal counts for the certificate of its request, whichever is in use whe
   inUse = 'old';
   expect(refused.find(secret, 'api')).toBeDefined();
 });
+
+it('a scope that is refused again is the newest', () => {
+  const refused = new RefusedSecrets(new FakeClock(), () => undefined);
+  const secret = new Secret('s');
+  const error = new ServiceTokenError({ code: 'token_refused', message: 'no', status: 403 });
+  const refuse = (number: number): void => refused.remember(secret, `customer.${number}`, error, undefined);
+  for (let number = 0; number < 1_000; number += 1) refuse(number);
+  refuse(0);
+  refuse(1_000);
+  expect(refused.find(secret, 'customer.0')).toBeDefined();
+  expect(refused.find(secret, 'customer.1')).toBeUndefined();
+});
