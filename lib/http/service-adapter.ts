@@ -43,6 +43,7 @@ export function serviceAdapter(parts: ServiceAdapterParts) {
 }
 
 const CHANGED = { property: 'url', message: 'was changed after it had been checked' };
+
 function toAxiosResponse(
   response: ExchangeResponse,
   config: InternalAxiosRequestConfig,

@@ -20,14 +20,11 @@ interface Refusal {
  */
 export class RefusedSecrets {
   readonly #clock: Clock;
-  readonly #certificateThumbprint: () => string | undefined;
   /** By scope; an invalid_client, which concerns all of them, under the empty text. */
   readonly #refusals = new Map<string, Refusal>();
 
-  /** @param certificateThumbprint of the certificate that the endpoint gets now, if any */
-  constructor(clock: Clock, certificateThumbprint: () => string | undefined) {
+  constructor(clock: Clock) {
     this.#clock = clock;
-    this.#certificateThumbprint = certificateThumbprint;
   }
 
   /** @param certificate thumbprint of the one that the endpoint got with this secret; it may be another one by now */
@@ -40,12 +37,15 @@ export class RefusedSecrets {
     if (this.#refusals.size > MOST_SCOPES && oldest !== undefined) this.#refusals.delete(oldest);
   }
 
-  /** The refusal again, with the seconds until the endpoint is asked anew; undefined where there was none. */
-  find(secret: Secret, scope: string): ServiceTokenError | undefined {
+  /**
+   * The refusal again, with the seconds until the endpoint is asked anew; undefined where there was none.
+   * @param certificate thumbprint of the one that the endpoint would get now, if any
+   */
+  find(secret: Secret, scope: string, certificate: string | undefined): ServiceTokenError | undefined {
     for (const key of ['', scope]) {
       const refusal = this.#refusals.get(key);
       if (!refusal || refusal.secret.reveal() !== secret.reveal()) continue;
-      if (refusal.certificate !== this.#certificateThumbprint()) continue;
+      if (refusal.certificate !== certificate) continue;
       const leftMs = refusal.until - this.#clock.monotonic();
       if (leftMs > 0) return repeat(refusal.error, scope, leftMs);
     }

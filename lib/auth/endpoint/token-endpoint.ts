@@ -61,7 +61,7 @@ export class TokenEndpoint implements TokenSource {
   constructor(options: TokenEndpointOptions) {
     this.#options = options;
     this.#url = new URL(options.tokenUrl);
-    this.#refused = new RefusedSecrets(options.clock, () => this.#certificateThumbprint());
+    this.#refused = new RefusedSecrets(options.clock);
   }
 
   /**
@@ -100,10 +100,12 @@ export class TokenEndpoint implements TokenSource {
     const { clientSecret, clock } = this.#options;
     const { last } = clientSecret;
     const isRecent = last !== undefined && clock.monotonic() - last.at < SOURCE_PAUSE_MS;
-    const known = isRecent ? this.#refused.find(last.secret, scope) : undefined;
+    const known = isRecent
+      ? this.#refused.find(last.secret, scope, this.#certificateThumbprint())
+      : undefined;
     if (known) throw known;
     const reading = await clientSecret.read();
-    const refusal = this.#refused.find(reading.secret, scope);
+    const refusal = this.#refused.find(reading.secret, scope, this.#certificateThumbprint());
     if (refusal) throw refusal;
     return reading;
   }
