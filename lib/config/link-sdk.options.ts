@@ -15,4 +15,13 @@ export class ServiceLinkSdkOptions {
   @Option('LINK_SDK_INCLUDE_APP_TOKEN', 'boolean')
   @Flag()
   includeAppToken?: boolean | undefined = false;
+
+  /**
+   * The application has OAuth enabled as an authentication method: a session without a customer token would fail
+   * (specification 5.1.3), so the module does not start without OAuth credentials. Default false.
+   * SERVICE_LINK_SDK_REQUIRE_OAUTH
+   */
+  @Option('LINK_SDK_REQUIRE_OAUTH', 'boolean')
+  @Flag()
+  requireOAuth?: boolean | undefined = false;
 }

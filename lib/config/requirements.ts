@@ -71,6 +71,11 @@ export function missingRequirements(options: ServiceModuleOptions, mode: Mode): 
     'oauth.mtls',
     'needs a client certificate: set tls.certificate and tls.privateKey.',
   );
+  refuseIf(
+    options.linkSdk?.requireOAuth === true && !wantsOAuth,
+    'linkSdk.requireOAuth',
+    'needs OAuth credentials: set oauth.clientId and oauth.clientSecret. Where OAuth is enabled for the application, a LinkSDK session without a customer token fails.',
+  );
   for (const option of ['sendAppTokenWithBearer', 'linkSdk.includeAppToken']) {
     refuseIf(
       valueOf(options, option) === true && !sendsAppToken && appToken === undefined,

@@ -36,7 +36,7 @@ describe('resolveOptions', () => {
       authentication: 'app-token',
       appTokenHeader: 'service-app-token',
       sendAppTokenWithBearer: false,
-      linkSdk: { minTokenLife: 600, includeAppToken: false },
+      linkSdk: { minTokenLife: 600, includeAppToken: false, requireOAuth: false },
       tokenCache: { maxEntries: 10_000 },
       http: {
         timeout: 30_000,
@@ -483,17 +483,34 @@ describe('resolveOptions', () => {
     }
   });
 
-  it.each(['sendAppTokenWithBearer', 'oauth.mtls', 'tls.reload', 'linkSdk.includeAppToken'])(
-    '%s: true or false',
-    async (option) => {
-      const variable = variableOf(option) as string;
-      for (const value of ['maybe', '2']) {
-        const { options } = readVariables((name) => (name === variable ? value : undefined));
-        const message = `must be true or false; it is '${value}'`;
-        expect(await faultsOf({ ...sandbox, ...options })).toEqual([{ option, variable, message }]);
-      }
-    },
-  );
+  it.each([
+    'sendAppTokenWithBearer',
+    'oauth.mtls',
+    'tls.reload',
+    'linkSdk.includeAppToken',
+    'linkSdk.requireOAuth',
+  ])('%s: true or false', async (option) => {
+    const variable = variableOf(option) as string;
+    for (const value of ['maybe', '2']) {
+      const { options } = readVariables((name) => (name === variable ? value : undefined));
+      const message = `must be true or false; it is '${value}'`;
+      expect(await faultsOf({ ...sandbox, ...options })).toEqual([{ option, variable, message }]);
+    }
+  });
+
+  it('linkSdk.requireOAuth: no start without OAuth credentials', async () => {
+    const linkSdk = { requireOAuth: true };
+    for (const options of [sandbox, { ...production, tls: { certificate: 'PEM', privateKey: 'PEM' } }]) {
+      const [fault, ...others] = await faultsOf({ ...options, linkSdk });
+      expect(others).toEqual([]);
+      expect(fault).toMatchObject({
+        option: 'linkSdk.requireOAuth',
+        variable: 'SERVICE_LINK_SDK_REQUIRE_OAUTH',
+        message: expect.stringMatching(/oauth\.clientId and oauth\.clientSecret.*without a customer token/),
+      });
+    }
+    expect((await resolved({ ...production, oauth, linkSdk })).linkSdk.requireOAuth).toBe(true);
+  });
 
   it('takes a function for all of tls', async () => {
     const tls = () => ({});
