@@ -41,7 +41,7 @@ export interface TokenSource {
 }
 
 /** The longest lifetime that counts, in seconds: what a timer of 2^31 - 1 ms can cover, almost 25 days. */
-export const LONGEST_LIFETIME_S = 2_147_483;
+export const MAX_LIFETIME_S = 2_147_483;
 
 /** The longest Retry-After of the token endpoint that counts, in seconds. */
-export const LONGEST_RETRY_AFTER_S = 3_600;
+export const MAX_RETRY_AFTER_S = 3_600;

@@ -2,7 +2,7 @@ import { isJsonObject, parseJson } from '../exchange/json.js';
 import { customerIdOf } from './scope.js';
 
 /** Common servers refuse longer headers, and 10,000 longer tokens would fill the memory. */
-const LONGEST_TOKEN = 16_384;
+const MAX_TOKEN_LENGTH = 16_384;
 
 /** A token that may be handed out, or why it may not. */
 export type CheckedToken =
@@ -63,5 +63,5 @@ function decodeObject(part: string): Record<string, unknown> | undefined {
 
 /** Visible ASCII (RFC 6749, A.12): anything else could not be sent in a header. */
 function isAccessTokenText(value: unknown): value is string {
-  return typeof value === 'string' && value.length <= LONGEST_TOKEN && /^[\x21-\x7e]+$/.test(value);
+  return typeof value === 'string' && value.length <= MAX_TOKEN_LENGTH && /^[\x21-\x7e]+$/.test(value);
 }

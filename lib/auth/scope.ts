@@ -4,7 +4,7 @@ import { ServiceRequestError } from '../errors/index.js';
 export const API_SCOPE = 'api';
 
 const CUSTOMER_PREFIX = 'customer.';
-const LONGEST_CUSTOMER_ID = 128;
+const MAX_CUSTOMER_ID_LENGTH = 128;
 
 /**
  * The characters of a UUID, an e-mail address, a URN or base64url: each is allowed in a scope-token (RFC 6749, 3.3)
@@ -52,8 +52,8 @@ export function customerIdOf(scope: string): string | undefined {
  */
 export function customerIdFault(customerId: unknown): string | undefined {
   if (typeof customerId !== 'string' || customerId === '') return 'must name a customer';
-  if (customerId.length > LONGEST_CUSTOMER_ID) {
-    return `must have a customer id of at most ${LONGEST_CUSTOMER_ID} characters`;
+  if (customerId.length > MAX_CUSTOMER_ID_LENGTH) {
+    return `must have a customer id of at most ${MAX_CUSTOMER_ID_LENGTH} characters`;
   }
   return CUSTOMER_ID.test(customerId) && !/^\.+$/.test(customerId)
     ? undefined

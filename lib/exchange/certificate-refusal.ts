@@ -1,7 +1,7 @@
 import { type CertificateSummary } from '../errors/index.js';
 import { type ExchangeResponse, type Outcome } from './exchange.types.js';
 
-const LONGEST_PAGE = 4_096;
+const MAX_PAGE_BYTES = 4_096;
 
 /**
  * What an answer says of our client certificate where a proxy before the service looks at it. The service itself
@@ -16,7 +16,7 @@ export function certificateVerdict({
 }: ExchangeResponse): 'refused' | 'perhaps' | undefined {
   if (status === 495 || status === 496) return 'refused';
   if (status !== 400 && status !== 401 && status !== 403) return undefined;
-  const text = body.subarray(0, LONGEST_PAGE).toString('latin1');
+  const text = body.subarray(0, MAX_PAGE_BYTES).toString('latin1');
   if (!/html/i.test(headers['content-type'] ?? '') && !/^\s*</.test(text)) return undefined;
   if (/certificate/i.test(text)) return 'refused';
   return status === 400 ? undefined : 'perhaps';
@@ -35,7 +35,7 @@ export function isHandshakeVerdict({ status, headers, body, reusedSocket }: Exch
   if (reusedSocket) return false;
   if (status === 495 || status === 496) return true;
   if (status !== 400 || !/^text\/html\b/i.test(headers['content-type'] ?? '')) return false;
-  return NGINX_PAGE.test(body.subarray(0, LONGEST_PAGE).toString('latin1'));
+  return NGINX_PAGE.test(body.subarray(0, MAX_PAGE_BYTES).toString('latin1'));
 }
 
 /** The client identity, as one needs it whose certificate was refused. */

@@ -101,8 +101,8 @@ export class ClientIdentity {
     this.#isFollowed = tls.reload && canChange(tls);
     const times = typeof tls.source === 'function' ? FUNCTION : FILES;
     const read = () => readIdentity(tls, clock);
-    const judge = (snapshot: IdentitySnapshot) => this.#judge(snapshot);
-    this.#watch = new IdentityWatch({ ...times, clock, read, judge }, loaded.digest);
+    const apply = (snapshot: IdentitySnapshot) => this.#apply(snapshot);
+    this.#watch = new IdentityWatch({ ...times, clock, read, apply }, loaded.digest);
   }
 
   /**
@@ -177,7 +177,7 @@ export class ClientIdentity {
   }
 
   /** Returns whether what was read is in use now. */
-  #judge(snapshot: IdentitySnapshot): boolean {
+  #apply(snapshot: IdentitySnapshot): boolean {
     if (snapshot.digest === this.#inUse.digest) {
       this.#fault.clear();
       return true;

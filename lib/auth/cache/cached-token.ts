@@ -1,11 +1,11 @@
 import { type Clock } from '../../config/clock.js';
-import { type AccessToken, LONGEST_LIFETIME_S, type TokenGrant } from '../access-token.js';
+import { type AccessToken, MAX_LIFETIME_S, type TokenGrant } from '../access-token.js';
 
 // Milliseconds throughout.
-const SHORTEST_SKEW = 1_000;
-const LONGEST_SKEW = 30_000;
+const MIN_MARGIN = 1_000;
+const MAX_MARGIN = 30_000;
 const REFRESH_AT = 0.75;
-const LONGEST_JITTER = 10_000;
+const MAX_JITTER = 10_000;
 const JITTER = 0.02;
 
 export interface Arrival {
@@ -18,7 +18,7 @@ export interface Arrival {
   reserveMs: number;
 }
 
-/** A token with its times. It is dead, or due for renewal, as soon as either clock says so. */
+/** A token with its times. It has expired, or is due for renewal, as soon as either clock says so. */
 export class CachedToken {
   readonly token: AccessToken;
   /** By both clocks, as the wall clock may jump. */
@@ -30,7 +30,7 @@ export class CachedToken {
     const issuedAt = requestedAt - (grant.ageMs ?? 0);
     // By the monotonic clock, because the wall clock may have jumped while the request was under way.
     this.#issued = { monotonic: issuedAt, wall: clock.now() - (clock.monotonic() - issuedAt) };
-    const lifetimeMs = Math.min(grant.expiresIn ?? 0, LONGEST_LIFETIME_S) * 1000;
+    const lifetimeMs = Math.min(grant.expiresIn ?? 0, MAX_LIFETIME_S) * 1000;
     this.#usableMs = usableLife(lifetimeMs, reserveMs);
     this.#refreshAfterMs = refreshPoint(this.#usableMs, random);
     this.token = Object.freeze({
@@ -41,7 +41,7 @@ export class CachedToken {
     });
   }
 
-  isDead(clock: Clock): boolean {
+  isExpired(clock: Clock): boolean {
     return this.#age(clock) >= this.#usableMs;
   }
 
@@ -61,11 +61,11 @@ export class CachedToken {
 }
 
 /**
- * How long before its end a token counts as dead: a tenth of the lifetime, at least 1 s (an `exp` of whole seconds
+ * How long before its end a token counts as expired: a tenth of the lifetime, at least 1 s (an `exp` of whole seconds
  * ends up to a second early), at most 30 s, and never over half the lifetime.
  */
-export function hardSkew(lifetime: number): number {
-  return Math.min(Math.max(lifetime / 10, SHORTEST_SKEW), LONGEST_SKEW, lifetime / 2);
+export function expiryMargin(lifetime: number): number {
+  return Math.min(Math.max(lifetime / 10, MIN_MARGIN), MAX_MARGIN, lifetime / 2);
 }
 
 /**
@@ -73,7 +73,7 @@ export function hardSkew(lifetime: number): number {
  * @param reserve life that it must still have when it is handed out; at most half of the lifetime counts
  */
 export function usableLife(lifetime: number, reserve: number): number {
-  return lifetime - Math.max(hardSkew(lifetime), Math.min(reserve, lifetime / 2));
+  return lifetime - Math.max(expiryMargin(lifetime), Math.min(reserve, lifetime / 2));
 }
 
 /**
@@ -82,5 +82,5 @@ export function usableLife(lifetime: number, reserve: number): number {
  * @param random in [0, 1)
  */
 export function refreshPoint(usable: number, random: number): number {
-  return usable * REFRESH_AT - random * Math.min(LONGEST_JITTER, usable * JITTER);
+  return usable * REFRESH_AT - random * Math.min(MAX_JITTER, usable * JITTER);
 }

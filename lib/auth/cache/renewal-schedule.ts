@@ -1,7 +1,7 @@
 import { type Clock } from '../../config/clock.js';
 
 /** The shortest time between two renewals. */
-const SHORTEST_DELAY_MS = 250;
+const MIN_DELAY_MS = 250;
 
 export interface RenewalScheduleParts {
   clock: Clock;
@@ -32,7 +32,7 @@ export class RenewalSchedule {
     if (this.#stopped) return;
     this.#cancel?.();
     const { clock, delayMs } = this.#parts;
-    this.#cancel = clock.schedule(this.start, Math.max(delayMs(), SHORTEST_DELAY_MS));
+    this.#cancel = clock.schedule(this.start, Math.max(delayMs(), MIN_DELAY_MS));
   }
 
   stop(): void {

@@ -1,6 +1,6 @@
 import { type Clock } from '../../config/clock.js';
 import { ServiceTokenError, type TokenErrorCode } from '../../errors/index.js';
-import { LONGEST_RETRY_AFTER_S } from '../access-token.js';
+import { MAX_RETRY_AFTER_S } from '../access-token.js';
 
 const RENEWAL_BASE_MS = 3_000;
 const RENEWAL_CAP_MS = 30_000;
@@ -40,8 +40,8 @@ export class RetryAfterGate {
     if (!isLimited && (code !== 'token_unavailable' || retryAfter === undefined)) return;
     this.#inARow += 1;
     // A Retry-After of 0, or a date in the past by our clock, does not switch the back-off off.
-    const leastMs = isLimited ? renewalDelay(this.#inARow) : 0;
-    const waitMs = Math.min(Math.max((retryAfter ?? 0) * 1000, leastMs), LONGEST_RETRY_AFTER_S * 1000);
+    const minMs = isLimited ? renewalDelay(this.#inARow) : 0;
+    const waitMs = Math.min(Math.max((retryAfter ?? 0) * 1000, minMs), MAX_RETRY_AFTER_S * 1000);
     this.#closedUntil = Math.max(this.#closedUntil, this.#clock.monotonic() + waitMs);
     this.#cause = { code, status };
   }
@@ -89,8 +89,8 @@ export class ConcurrencyLimit {
   #free: number;
   readonly #queue = new Set<() => void>();
 
-  constructor(most: number) {
-    this.#free = most;
+  constructor(max: number) {
+    this.#free = max;
   }
 
   /** Resolves, when it is the caller's turn, to the function that ends it. Rejects with the signal's reason. */

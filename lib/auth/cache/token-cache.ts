@@ -11,7 +11,7 @@ import { type TokenSlot, TokenSlots } from './token-slots.js';
 import { type WaitOptions } from './waiting-callers.js';
 
 /** The least number of requests that may be under way or wait, where the cache itself is smaller. */
-const LEAST_REQUESTS = 1_000;
+const MIN_REQUESTS = 1_000;
 const CUSTOMER_REQUESTS = 50;
 
 export interface TokenCacheOptions {
@@ -56,7 +56,7 @@ export class TokenCache {
       random: this.#random,
       observer: options.observer,
       customerRequests: options.customerRequests ?? CUSTOMER_REQUESTS,
-      maxRequests: Math.max(options.maxEntries, LEAST_REQUESTS),
+      maxRequests: Math.max(options.maxEntries, MIN_REQUESTS),
       accepts: (scope, grant) => this.#accepts(scope, grant),
       onArrival: (scope, arrived, isOutdated) => this.#arrived(scope, arrived, isOutdated),
       onFailure: (scope) => this.#postpone(scope),
@@ -65,12 +65,12 @@ export class TokenCache {
   }
 
   /**
-   * The token, if there is a live one: at once, without a promise. Begins its renewal in the background when that is
+   * The token, if there is a valid one: at once, without a promise. Begins its renewal in the background when that is
    * due. Still answers after {@link close}, for calls that are still under way.
    */
   peek(scope: string): AccessToken | undefined {
     const slot = this.#slots.find(scope);
-    const cached = slot?.live(this.#clock);
+    const cached = slot?.valid(this.#clock);
     if (!slot || !cached) return undefined;
     if (this.#options.refresh !== 'on-expiry' && cached.isDue(this.#clock)) this.#renew(scope, slot);
     this.#options.observer?.servedFromCache();
@@ -98,8 +98,8 @@ export class TokenCache {
   ): Promise<AccessToken | undefined> {
     this.#throwIfAborted(wait);
     const slot = this.#slots.make(scope);
-    const live = slot.live(this.#clock)?.token;
-    if (live && live.accessToken !== usedToken) return live;
+    const current = slot.valid(this.#clock)?.token;
+    if (current && current.accessToken !== usedToken) return current;
     if (!this.#pending.has(scope)) {
       if (!slot.forced.take(this.#clock.monotonic())) return undefined;
       this.#drop(scope, slot, usedToken);
@@ -150,7 +150,7 @@ export class TokenCache {
 
   /** Whether a token that another process got is of use here: neither the one to be replaced, nor due itself. */
   #accepts(scope: string, grant: TokenGrant): boolean {
-    if (this.#slots.find(scope)?.hasHad(grant.accessToken)) return false;
+    if (this.#slots.find(scope)?.isKnown(grant.accessToken)) return false;
     return !this.#cachedToken(scope, grant, this.#clock.monotonic()).isDue(this.#clock);
   }
 
@@ -159,12 +159,12 @@ export class TokenCache {
     return new CachedToken(grant, { clock: this.#clock, random: this.#random(), requestedAt, reserveMs });
   }
 
-  /** One that is outdated or dead already is for those who wait, and for nobody else. */
+  /** One that is outdated or expired already is for those who wait, and for nobody else. */
   #arrived(scope: string, { grant, requestedAt }: ArrivedGrant, isOutdated: boolean): AccessToken {
     const cached = this.#cachedToken(scope, grant, requestedAt);
     if (isOutdated) this.#postpone(scope);
     // No schedule for tokens without a life: it would ask for them all day, for nobody.
-    else if (cached.isDead(this.#clock)) this.#slots.find(scope)?.postpone(this.#clock);
+    else if (cached.isExpired(this.#clock)) this.#slots.find(scope)?.postpone(this.#clock);
     else {
       this.#slots.make(scope).keep(cached, this.#clock);
       this.#planNext(scope);
@@ -186,7 +186,7 @@ export class TokenCache {
     return new RenewalSchedule({
       clock,
       delayMs: () =>
-        Math.max(slot.live(clock)?.dueInMs(clock) ?? 0, slot.postponedMs(clock), this.#pending.closedGateMs),
+        Math.max(slot.valid(clock)?.dueInMs(clock) ?? 0, slot.postponedMs(clock), this.#pending.closedGateMs),
       renew: () => this.#renew(API_SCOPE, slot),
     });
   }

@@ -13,17 +13,17 @@ export class TokenSlot {
   #renewNotBefore = -Infinity;
   readonly forced = new ForcedRefreshLimit();
 
-  /** Dead or alive; absent before the first and after one was dropped. */
+  /** Expired or not; absent before the first and after one was dropped. */
   get cached(): CachedToken | undefined {
     return this.#cached;
   }
 
-  live(clock: Clock): CachedToken | undefined {
-    return this.#cached?.isDead(clock) === false ? this.#cached : undefined;
+  valid(clock: Clock): CachedToken | undefined {
+    return this.#cached?.isExpired(clock) === false ? this.#cached : undefined;
   }
 
   /** Whether this is the token in the slot, or the one dropped last: neither may come back from a store. */
-  hasHad(accessToken: string): boolean {
+  isKnown(accessToken: string): boolean {
     return accessToken === this.#dropped || accessToken === this.#cached?.token.accessToken;
   }
 

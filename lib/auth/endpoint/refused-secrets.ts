@@ -4,7 +4,7 @@ import { ServiceTokenError } from '../../errors/index.js';
 
 /** How long a refusal is remembered. */
 const MEMORY_MS = 10_000;
-const MOST_SCOPES = 1_000;
+const MAX_SCOPES = 1_000;
 
 interface Refusal {
   secret: Secret;
@@ -34,7 +34,7 @@ export class RefusedSecrets {
     const until = this.#clock.monotonic() + MEMORY_MS;
     this.#refusals.set(key, { secret, certificate, until, error });
     const [oldest] = this.#refusals.keys();
-    if (this.#refusals.size > MOST_SCOPES && oldest !== undefined) this.#refusals.delete(oldest);
+    if (this.#refusals.size > MAX_SCOPES && oldest !== undefined) this.#refusals.delete(oldest);
   }
 
   /**

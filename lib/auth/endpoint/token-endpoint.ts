@@ -14,7 +14,7 @@ import { isJsonObject, parseJson } from '../../exchange/json.js';
 import { parseRetryAfter } from '../../exchange/retry-after.js';
 import { certificateRefusedError } from '../../tls/index.js';
 import {
-  LONGEST_RETRY_AFTER_S,
+  MAX_RETRY_AFTER_S,
   type TokenGrant,
   type TokenRequestContext,
   type TokenSource,
@@ -170,7 +170,7 @@ export class TokenEndpoint implements TokenSource {
       throw tokenConnectionError(this.#url, { kind: 'redirect', reason: `HTTP_${status}` }, describeOption);
     }
     const seconds = parseRetryAfter(headers['retry-after'], now);
-    const retryAfter = seconds === undefined ? undefined : Math.min(seconds, LONGEST_RETRY_AFTER_S);
+    const retryAfter = seconds === undefined ? undefined : Math.min(seconds, MAX_RETRY_AFTER_S);
     const proxy = certificateVerdict(response);
     throw tokenRefusal({ status, json, scope, retryAfter, secrets, proxy, describeOption });
   }

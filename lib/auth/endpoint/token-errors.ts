@@ -60,7 +60,7 @@ export interface RefusedAnswer {
   describeOption: DescribeOption;
 }
 
-const LONGEST_TEXT = 200;
+const MAX_TEXT_LENGTH = 200;
 
 /** The error for an answer that grants no token (RFC 6749, 5.2). */
 export function tokenRefusal({
@@ -79,7 +79,7 @@ export function tokenRefusal({
   const details = {
     error,
     error_description:
-      typeof description === 'string' ? cleanText(description, revealed, LONGEST_TEXT) : undefined,
+      typeof description === 'string' ? cleanText(description, revealed, MAX_TEXT_LENGTH) : undefined,
     status,
     scope,
     retryAfter,
@@ -130,5 +130,5 @@ export function isCredentialRefusal({ status, error }: Pick<ServiceTokenError, '
 /** The characters of RFC 6749's own codes; anything else may be an echo. */
 function readErrorCode(value: unknown, revealed: readonly string[]): string | undefined {
   if (typeof value !== 'string' || !/^[A-Za-z0-9_.-]{1,64}$/.test(value)) return undefined;
-  return cleanText(value, revealed, LONGEST_TEXT) === value ? value : undefined;
+  return cleanText(value, revealed, MAX_TEXT_LENGTH) === value ? value : undefined;
 }

@@ -1,6 +1,6 @@
 import { ServiceTokenError } from '../../errors/index.js';
 import { isJsonObject } from '../../exchange/json.js';
-import { LONGEST_LIFETIME_S, type TokenGrant } from '../access-token.js';
+import { MAX_LIFETIME_S, type TokenGrant } from '../access-token.js';
 import { checkToken } from '../check-token.js';
 
 /**
@@ -39,5 +39,5 @@ function readLifetime(value: unknown): number | undefined | 'invalid' {
   const seconds = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value;
   if (typeof seconds !== 'number' || Number.isNaN(seconds) || seconds < 0) return 'invalid';
   // JSON's 1e400 is Infinity; a string of 400 digits too.
-  return Math.min(Math.floor(seconds), LONGEST_LIFETIME_S);
+  return Math.min(Math.floor(seconds), MAX_LIFETIME_S);
 }

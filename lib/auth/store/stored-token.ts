@@ -1,6 +1,6 @@
 import { isJsonObject, parseJson } from '../../exchange/json.js';
-import { LONGEST_LIFETIME_S, type TokenGrant } from '../access-token.js';
-import { hardSkew } from '../cache/cached-token.js';
+import { MAX_LIFETIME_S, type TokenGrant } from '../access-token.js';
+import { expiryMargin } from '../cache/cached-token.js';
 import { checkToken, expiryOf } from '../check-token.js';
 
 /** By how much the clocks of two machines may differ, in milliseconds. */
@@ -24,7 +24,10 @@ export function writeEntry(
   const { scope, accessToken, expiresIn: lifetimeS } = grant;
   if (lifetimeS === undefined || lifetimeS === 0) return undefined;
   const entry: StoredToken = { key, scope, accessToken, issuedAt, lifetimeS };
-  return { value: JSON.stringify(entry), ttlMs: Math.floor(lifetimeS * 1000 - hardSkew(lifetimeS * 1000)) };
+  return {
+    value: JSON.stringify(entry),
+    ttlMs: Math.floor(lifetimeS * 1000 - expiryMargin(lifetimeS * 1000)),
+  };
 }
 
 /**
@@ -40,7 +43,7 @@ export function readEntry(value: unknown, key: string, scope: string, now: numbe
   const { issuedAt, lifetimeS } = entry;
   if (accessToken === undefined || typeof issuedAt !== 'number' || typeof lifetimeS !== 'number')
     return undefined;
-  if (!Number.isInteger(lifetimeS) || lifetimeS > LONGEST_LIFETIME_S) return undefined;
+  if (!Number.isInteger(lifetimeS) || lifetimeS > MAX_LIFETIME_S) return undefined;
   if (!(issuedAt <= now + CLOCK_TOLERANCE_MS)) return undefined;
   const ownLifetimeS = ((expiryOf(accessToken) ?? Infinity) - issuedAt) / 1000;
   const seconds = Math.min(lifetimeS, Math.floor(ownLifetimeS));

@@ -7,7 +7,7 @@ import {
   type Purpose,
 } from './unsupported-format.js';
 import { fault, nameOf, pathOf, type ReadInput } from './read-input.js';
-import { MOST_BLOCKS, readPemText, type PemBlock } from './pem-text.js';
+import { MAX_BLOCKS, readPemText, type PemBlock } from './pem-text.js';
 
 export interface ParsedCertificate {
   x509: X509Certificate;
@@ -74,7 +74,7 @@ function truncated(input: ReadInput): string {
 }
 
 function tooMany(input: ReadInput): string {
-  return `${nameOf(input)} holds more than ${MOST_BLOCKS} PEM blocks: that is not what belongs there. Check the path.`;
+  return `${nameOf(input)} holds more than ${MAX_BLOCKS} PEM blocks: that is not what belongs there. Check the path.`;
 }
 
 function notPem(input: ReadInput, purpose: Purpose, bytes: Buffer): string {

@@ -8,7 +8,7 @@ export interface PemText {
   blocks: PemBlock[];
   /** A block has no beginning or no end. */
   truncated: boolean;
-  /** There are more than {@link MOST_BLOCKS}; `blocks` is empty then. */
+  /** There are more than {@link MAX_BLOCKS}; `blocks` is empty then. */
   tooMany?: boolean;
   /** The bytes, decoded from base64, where they are not PEM. They may be DER. */
   binary?: Buffer;
@@ -22,7 +22,7 @@ const BOUNDARY = /-----(BEGIN|END) ([^-\n]+)-----/g;
  */
 const REMNANT = /---(BEGIN|END)\b/gi;
 /** More than any bundle of public roots has. */
-export const MOST_BLOCKS = 1_000;
+export const MAX_BLOCKS = 1_000;
 /** Escaped by one tool, or by two. The limit keeps the time short for a file of backslashes. */
 const ESCAPED_NEWLINE = /\\{1,4}r\\{1,4}n|\\{1,4}[rn]/g;
 // RFC 1421, 4.6: the headers of a traditionally encrypted key.
@@ -68,7 +68,7 @@ function splitBlocks(text: string): PemText {
     }
     if (open?.label === label) blocks.push({ label, pem: rebuild(label, unescaped.slice(open.from, index)) });
     open = undefined;
-    if (blocks.length > MOST_BLOCKS) return { blocks: [], truncated: false, tooMany: true };
+    if (blocks.length > MAX_BLOCKS) return { blocks: [], truncated: false, tooMany: true };
   }
   const boundaries = unescaped.match(REMNANT)?.length ?? 0;
   return { blocks, truncated: boundaries !== 2 * blocks.length || blocks.length === 0 };

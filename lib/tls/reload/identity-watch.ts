@@ -4,20 +4,20 @@ import { CoalescedRun } from './coalesced-run.js';
 export interface WatchSettings<T extends { digest: string }> {
   /** Milliseconds between two readings. */
   pollMs: number;
-  /** Milliseconds for which a change must stay the same before it is judged; 0: it is judged at once. */
+  /** Milliseconds for which a change must stay the same before it is applied; 0: it is applied at once. */
   quietMs: number;
   clock: Clock;
   /** Reads the inputs; `digest` is equal for equal content. Never rejects. */
   read: () => Promise<T>;
   /** Uses the content, or notes why it cannot be used. Returns whether it is in use. Never throws. */
-  judge: (content: T) => boolean;
+  apply: (content: T) => boolean;
 }
 
 /**
  * Time may make an unusable pair usable: a certificate that is not valid yet. Less than the minute between two calls of
  * a `tls` function.
  */
-const JUDGE_AGAIN_MS = 55_000;
+const RETRY_MS = 55_000;
 
 /**
  * Reads the inputs of an identity again, at intervals and on request, one reading at a time. It compares their content:
@@ -27,11 +27,11 @@ const JUDGE_AGAIN_MS = 55_000;
 export class IdentityWatch<T extends { digest: string }> {
   readonly #settings: WatchSettings<T>;
   readonly #readings = new CoalescedRun(() => this.#read());
-  /** Digest of the content that was judged last. */
-  #judged: string;
+  /** Digest of the content that was applied last. */
+  #applied: string;
   /** Digest of the content that was read last. */
   #last: string;
-  #judgeAgainAt = Infinity;
+  #retryAt = Infinity;
   #requested = false;
   #polling = false;
   #stopped = false;
@@ -40,7 +40,7 @@ export class IdentityWatch<T extends { digest: string }> {
   /** @param digest of the content in use */
   constructor(settings: WatchSettings<T>, digest: string) {
     this.#settings = settings;
-    this.#judged = digest;
+    this.#applied = digest;
     this.#last = digest;
   }
 
@@ -50,7 +50,7 @@ export class IdentityWatch<T extends { digest: string }> {
     this.#schedule(this.#settings.pollMs);
   }
 
-  /** Reads and judges at once. Resolves after a reading that began after this call. */
+  /** Reads and applies at once. Resolves after a reading that began after this call. */
   readNow(): Promise<void> {
     this.#requested = true;
     return this.#readings.request();
@@ -76,15 +76,15 @@ export class IdentityWatch<T extends { digest: string }> {
 
   /** Returns the milliseconds until the next reading. */
   #consider(content: T, requested: boolean): number {
-    const { pollMs, quietMs, clock, judge } = this.#settings;
+    const { pollMs, quietMs, clock, apply } = this.#settings;
     const { digest } = content;
-    const isNew = digest !== this.#judged;
+    const isNew = digest !== this.#applied;
     const isQuiet = digest === this.#last || quietMs === 0;
     this.#last = digest;
     if (isNew && !isQuiet && !requested) return quietMs;
-    if (isNew || requested || clock.monotonic() >= this.#judgeAgainAt) {
-      this.#judged = digest;
-      this.#judgeAgainAt = judge(content) ? Infinity : clock.monotonic() + JUDGE_AGAIN_MS;
+    if (isNew || requested || clock.monotonic() >= this.#retryAt) {
+      this.#applied = digest;
+      this.#retryAt = apply(content) ? Infinity : clock.monotonic() + RETRY_MS;
     }
     return pollMs;
   }

@@ -1,8 +1,13 @@
 import { describe, expect, it } from '@jest/globals';
-import { CachedToken, hardSkew, refreshPoint, usableLife } from '../../../../lib/auth/cache/cached-token.js';
+import {
+  CachedToken,
+  expiryMargin,
+  refreshPoint,
+  usableLife,
+} from '../../../../lib/auth/cache/cached-token.js';
 import { FakeClock } from '../../../helpers/fake-clock.js';
 
-describe('hardSkew', () => {
+describe('expiryMargin', () => {
   it.each([
     [3_600_000, 30_000],
     [300_000, 30_000],
@@ -10,7 +15,7 @@ describe('hardSkew', () => {
     [3_000, 1_000],
     [1_000, 500],
     [0, 0],
-  ])('of %d ms is %d ms', (lifetime, skew) => expect(hardSkew(lifetime)).toBe(skew));
+  ])('of %d ms is %d ms', (lifetime, margin) => expect(expiryMargin(lifetime)).toBe(margin));
 });
 
 describe('usableLife', () => {
@@ -45,20 +50,20 @@ describe('CachedToken', () => {
     const token = new CachedToken(grant, { clock, requestedAt, random: 0, reserveMs: 0 });
     expect(token.token.expiresAt.getTime()).toBe(sent + 60_000);
     await clock.advance(48_999);
-    expect(token.isDead(clock)).toBe(false);
+    expect(token.isExpired(clock)).toBe(false);
     await clock.advance(1);
-    expect(token.isDead(clock)).toBe(true);
+    expect(token.isExpired(clock)).toBe(true);
   });
 
-  it('is dead as soon as either clock says so', async () => {
+  it('has expired as soon as either clock says so', async () => {
     const clock = new FakeClock();
     const token = place(clock);
     clock.jump(54_000);
-    expect(token.isDead(clock)).toBe(true);
+    expect(token.isExpired(clock)).toBe(true);
     clock.jump(-24 * 3_600_000);
-    expect(token.isDead(clock)).toBe(false);
+    expect(token.isExpired(clock)).toBe(false);
     await clock.advance(54_000);
-    expect(token.isDead(clock)).toBe(true);
+    expect(token.isExpired(clock)).toBe(true);
   });
 
   it('does not take a jump during the request for age', async () => {
@@ -67,7 +72,7 @@ describe('CachedToken', () => {
     clock.jump(24 * 3_600_000);
     await clock.advance(100);
     const token = new CachedToken(grant, { clock, requestedAt, random: 0, reserveMs: 0 });
-    expect(token.isDead(clock)).toBe(false);
+    expect(token.isExpired(clock)).toBe(false);
     expect(token.token.expiresAt.getTime()).toBe(clock.now() - 100 + 60_000);
   });
 
@@ -91,15 +96,15 @@ describe('CachedToken', () => {
     const at = { clock, requestedAt: clock.monotonic(), random: 0 };
     const token = new CachedToken(grant, { ...at, reserveMs: 600_000 });
     clock.jump(29_999);
-    expect(token.isDead(clock)).toBe(false);
+    expect(token.isExpired(clock)).toBe(false);
     clock.jump(1);
-    expect(token.isDead(clock)).toBe(true);
+    expect(token.isExpired(clock)).toBe(true);
   });
 
   it('is as old as its store says', () => {
     const clock = new FakeClock();
     expect(place(clock, 40_499).isDue(clock)).toBe(false);
     expect(place(clock, 40_500).isDue(clock)).toBe(true);
-    expect(place(clock, 54_000).isDead(clock)).toBe(true);
+    expect(place(clock, 54_000).isExpired(clock)).toBe(true);
   });
 });

@@ -115,8 +115,8 @@ class WatchedSource implements TokenSource {
     }[kind]();
     if (kind === 'limited') {
       this.#limitedInARow += 1;
-      const leastMs = Math.min(3_000 * 2 ** (this.#limitedInARow - 1), 30_000);
-      this.heldUntil = Math.max(this.heldUntil, this.clock.monotonic() + Math.max(4_000, leastMs));
+      const minMs = Math.min(3_000 * 2 ** (this.#limitedInARow - 1), 30_000);
+      this.heldUntil = Math.max(this.heldUntil, this.clock.monotonic() + Math.max(4_000, minMs));
     }
     this.failures.set(error, this.clock.monotonic());
     return error;
@@ -199,7 +199,7 @@ async function replay(
     // Those who waited get what has just arrived, were it for this one use.
     if (waited && known.arrivedAt === clock.monotonic()) return;
     if (source.ages(known) >= known.usableMs)
-      faults.push(`a dead token was handed out: ${token.accessToken}`);
+      faults.push(`an expired token was handed out: ${token.accessToken}`);
   };
   const watch = (promise: Promise<AccessToken | undefined>, timeoutMs = 30_000): void => {
     const asked = clock.monotonic();
@@ -253,7 +253,7 @@ async function replay(
 }
 
 /**
- * Replays random histories. Rejects where a cache asks twice at a time or too early, hands out a dead token, caches a
+ * Replays random histories. Rejects where a cache asks twice at a time or too early, hands out an expired token, caches a
  * rejection, or leaves a trace.
  */
 export function replayHistories(count: number): Promise<void> {

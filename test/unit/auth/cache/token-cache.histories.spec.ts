@@ -2,6 +2,6 @@ import { describe, it } from '@jest/globals';
 import { replayHistories } from './histories.js';
 
 describe('TokenCache through 2,000 random histories', () => {
-  it('never asks twice at a time or too early, hands out a dead token, caches a rejection, or leaves a trace', () =>
+  it('never asks twice at a time or too early, hands out an expired token, caches a rejection, or leaves a trace', () =>
     replayHistories(2_000));
 });

@@ -148,7 +148,7 @@ describe('refresh ahead', () => {
     expect(cache.peek('api')?.accessToken).toBe('token-2');
   });
 
-  it('tries again after 3 s, doubling to 30 s, and the old token serves until it is dead', async () => {
+  it('tries again after 3 s, doubling to 30 s, and the old token serves until it expires', async () => {
     const { cache, source, clock, filled } = setUp();
     await filled(3600);
     await clock.advance(0.75 * 3_570_000);
@@ -169,7 +169,7 @@ describe('refresh ahead', () => {
     expect(cache.peek('api')).toBeUndefined();
   });
 
-  it('a caller that finds the token dead joins the renewal, which then tries up to 3 times', async () => {
+  it('a caller that finds the token expired joins the renewal, which then tries up to 3 times', async () => {
     const { cache, source, clock, filled } = setUp();
     await filled();
     await clock.advance(53_000);
@@ -301,7 +301,7 @@ describe('429 and Retry-After', () => {
     await Promise.all([patient, other]);
   });
 
-  it('leave the live token alone', async () => {
+  it('leave the valid token alone', async () => {
     const { cache, source, clock, filled } = setUp();
     await filled();
     await clock.advance(40_500);
@@ -729,7 +729,7 @@ describe('close', () => {
     expect(source.requests).toHaveLength(2);
   });
 
-  it('a live token still serves calls that come to their end, without being renewed', async () => {
+  it('a valid token still serves calls that come to their end, without being renewed', async () => {
     const { cache, source, clock, filled } = setUp();
     await filled();
     cache.close();

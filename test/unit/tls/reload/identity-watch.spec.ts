@@ -9,13 +9,13 @@ interface Content {
 let clock: FakeClock;
 /** What the next reading finds. */
 let now: string;
-let judged: string[];
+let applied: string[];
 let bad: Set<string>;
 let readings: number;
 beforeEach(() => {
   clock = new FakeClock();
   now = 'a';
-  judged = [];
+  applied = [];
   bad = new Set();
   readings = 0;
 });
@@ -30,8 +30,8 @@ function watch(settings: Partial<WatchSettings<Content>> = {}): IdentityWatch<Co
         readings += 1;
         return { digest: now };
       },
-      judge: ({ digest }) => {
-        judged.push(digest);
+      apply: ({ digest }) => {
+        applied.push(digest);
         return !bad.has(digest);
       },
       ...settings,
@@ -41,18 +41,18 @@ function watch(settings: Partial<WatchSettings<Content>> = {}): IdentityWatch<Co
 }
 
 describe('At intervals', () => {
-  it('judges a change once, after it has stayed the same for the quiet time', async () => {
+  it('applies a change once, after it has stayed the same for the quiet time', async () => {
     watch().start();
     await clock.advance(1_500);
     now = 'b';
     await clock.advance(500);
-    expect([readings, judged]).toEqual([2, []]);
+    expect([readings, applied]).toEqual([2, []]);
     await clock.advance(299);
-    expect(judged).toEqual([]);
+    expect(applied).toEqual([]);
     await clock.advance(1);
-    expect([readings, judged]).toEqual([3, ['b']]);
+    expect([readings, applied]).toEqual([3, ['b']]);
     await clock.advance(10_000);
-    expect([readings, judged]).toEqual([13, ['b']]);
+    expect([readings, applied]).toEqual([13, ['b']]);
   });
 
   it('waits as long as the content goes on changing', async () => {
@@ -61,9 +61,9 @@ describe('At intervals', () => {
       now = `b${version}`;
       await clock.advance(version === 0 ? 1_000 : 300);
     }
-    expect(judged).toEqual([]);
+    expect(applied).toEqual([]);
     await clock.advance(300);
-    expect(judged).toEqual(['b4']);
+    expect(applied).toEqual(['b4']);
   });
 
   it('a change that is taken back is none', async () => {
@@ -74,61 +74,61 @@ describe('At intervals', () => {
     await clock.advance(300);
     now = 'b';
     await clock.advance(1_000);
-    expect(judged).toEqual([]);
+    expect(applied).toEqual([]);
     await clock.advance(300);
-    expect(judged).toEqual(['b']);
+    expect(applied).toEqual(['b']);
   });
 
-  it('without a quiet time, judges at once', async () => {
+  it('without a quiet time, applies at once', async () => {
     watch({ quietMs: 0 }).start();
     now = 'b';
     await clock.advance(1_000);
-    expect(judged).toEqual(['b']);
+    expect(applied).toEqual(['b']);
   });
 
-  it('judges what is not usable again after most of a minute; what is usable, never', async () => {
+  it('applies what is not usable again after most of a minute; what is usable, never', async () => {
     bad.add('b');
     watch({ quietMs: 0 }).start();
     now = 'b';
     await clock.advance(55_000);
-    expect(judged).toEqual(['b']);
+    expect(applied).toEqual(['b']);
     await clock.advance(1_000);
-    expect(judged).toEqual(['b', 'b']);
+    expect(applied).toEqual(['b', 'b']);
     bad.clear();
     await clock.advance(55_000);
-    expect(judged).toEqual(['b', 'b', 'b']);
+    expect(applied).toEqual(['b', 'b', 'b']);
     await clock.advance(300_000);
-    expect(judged).toEqual(['b', 'b', 'b']);
+    expect(applied).toEqual(['b', 'b', 'b']);
   });
 
-  it('content read every minute is judged again at each reading while it is not usable', async () => {
+  it('content read every minute is applied again at each reading while it is not usable', async () => {
     bad.add('b');
     watch({ pollMs: 60_000, quietMs: 0 }).start();
     now = 'b';
     await clock.advance(180_000);
-    expect(judged).toEqual(['b', 'b', 'b']);
+    expect(applied).toEqual(['b', 'b', 'b']);
   });
 });
 
 describe('On request', () => {
-  it('judges at once, also what is known and what has just changed; reads at intervals only once started', async () => {
+  it('applies at once, also what is known and what has just changed; reads at intervals only once started', async () => {
     const each = watch();
     await each.readNow();
     now = 'b';
     await each.readNow();
-    expect([judged, clock.timers]).toEqual([['a', 'b'], 0]);
+    expect([applied, clock.timers]).toEqual([['a', 'b'], 0]);
     each.start();
     await each.readNow();
-    expect([judged, clock.timers]).toEqual([['a', 'b', 'b'], 1]);
+    expect([applied, clock.timers]).toEqual([['a', 'b', 'b'], 1]);
   });
 
-  it('its judgement is not made again at the next interval', async () => {
+  it('it is not applied again at the next interval', async () => {
     const each = watch({ quietMs: 0 });
     each.start();
     now = 'b';
     await each.readNow();
     await clock.advance(10_000);
-    expect(judged).toEqual(['b']);
+    expect(applied).toEqual(['b']);
   });
 
   it('requests during a reading share one more, which begins after it', async () => {
@@ -140,15 +140,15 @@ describe('On request', () => {
     const all = Promise.all([each.readNow(), each.readNow()]);
     answers[0]({ digest: 'b' });
     await clock.advance(0);
-    expect([answers.length, judged]).toEqual([2, []]);
+    expect([answers.length, applied]).toEqual([2, []]);
     answers[1]({ digest: 'b' });
     await all;
-    expect(judged).toEqual(['b']);
+    expect(applied).toEqual(['b']);
     expect(clock.timers).toBe(1);
   });
 });
 
-it('stopped, it sets no timer, and a reading that is under way is not judged', async () => {
+it('stopped, it sets no timer, and a reading that is under way is not applied', async () => {
   let answer: (content: Content) => void = () => undefined;
   const each = watch({ read: () => new Promise((resolve) => (answer = resolve)), quietMs: 0 });
   each.start();
@@ -156,7 +156,7 @@ it('stopped, it sets no timer, and a reading that is under way is not judged', a
   each.stop();
   answer({ digest: 'b' });
   await clock.advance(0);
-  expect([judged, clock.timers]).toEqual([[], 0]);
+  expect([applied, clock.timers]).toEqual([[], 0]);
   const idle = watch();
   idle.start();
   expect(clock.timers).toBe(1);
