@@ -1,7 +1,7 @@
 import { type ServerResponse } from 'node:http';
 import { type Socket } from 'node:net';
 import { constants, createGzip } from 'node:zlib';
-import { type Answer, pause, send } from './faces/answer.js';
+import { type Answer, pause, send } from './servers/answer.js';
 import { type RequestFault } from './faults.js';
 import { type RecordedRequest } from './request-log.js';
 

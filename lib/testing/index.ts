@@ -6,7 +6,7 @@ export {
   type HandshakeCount,
   type ServerCertificateRequest,
   type SimulatorAddress,
-  type SimulatorFace,
+  type SimulatorServer,
   type SimulatorOptions,
 } from './simulator.options.js';
 export { type CertificateRequest, type IssuedCertificate } from './certificate-authority.js';
@@ -19,5 +19,5 @@ export {
 } from './faults.js';
 export { type RecordedRequest } from './request-log.js';
 export { type SimulatorModeOptions, type SimulatorModuleOptions } from './module-options.js';
-export { type SimulatedCustomer } from './faces/api-face.js';
+export { type SimulatedCustomer } from './servers/answer-api-call.js';
 export { type TlsAlert } from './tls-alert.js';

@@ -6,7 +6,7 @@ import { type TlsAlert } from './tls-alert.js';
  * Where a request arrived: {base_url}, {oauth_base_url}, {sandbox_url}, {sandbox_mtls_url}, or one of the two token
  * endpoints ({auth_url}, {sandbox_auth_url}: see the request's `environment`).
  */
-export type SimulatorFace = 'base' | 'oauth-base' | 'sandbox' | 'sandbox-mtls' | 'token';
+export type SimulatorServer = 'base' | 'oauth-base' | 'sandbox' | 'sandbox-mtls' | 'token';
 
 /** The keys of the six addresses, as in `ServiceModuleOptions.urls`. */
 export type SimulatorAddress =
@@ -27,8 +27,8 @@ export interface SimulatorOptions {
   appToken?: string;
   /** Default `service-app-token`. */
   appTokenHeader?: string;
-  /** Milliseconds before each answer, for all faces or by face. Default 0. */
-  delayMs?: number | Partial<Record<SimulatorFace, number>>;
+  /** Milliseconds before each answer, for all servers or by server. Default 0. */
+  delayMs?: number | Partial<Record<SimulatorServer, number>>;
   /** Milliseconds that an idle connection is kept. Default 5,000. */
   keepAliveTimeoutMs?: number;
   /** Default true. When false, no tokens are issued and bearers are refused (specification 5.1.2). */
@@ -69,8 +69,8 @@ export interface ClientCertificateRequest extends CertificateRequest {
 
 /** The certificate that the simulator itself presents. What is left out is as it should be. */
 export interface ServerCertificateRequest {
-  /** Only for these faces. Default: all. */
-  face?: SimulatorFace;
+  /** Only for these servers. Default: all. */
+  server?: SimulatorServer;
   /** From an authority outside `simulator.chain`. */
   foreign?: boolean;
   notBefore?: Date;
@@ -91,7 +91,7 @@ export interface AccessTokenRequest {
   foreign?: boolean;
 }
 
-/** TLS connections of a face since the start. */
+/** TLS connections of a server since the start. */
 export interface HandshakeCount {
   /** Handshakes completed, refused ones included. */
   total: number;
@@ -103,7 +103,7 @@ export interface HandshakeCount {
 
 /** A connection that ended because of the client's certificate; no request of it was read. */
 export interface CertificateRefusal {
-  face: SimulatorFace;
+  server: SimulatorServer;
   alert: TlsAlert;
   certificateSubject?: string;
   certificateFingerprint256?: string;

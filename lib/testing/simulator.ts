@@ -1,9 +1,9 @@
 import { RegisteredApplication } from './application.js';
 import { CertificateAuthority, type IssuedCertificate } from './certificate-authority.js';
-import { type SimulatedCustomer } from './faces/api-face.js';
-import { type FaceGroup } from './faces/face-group.js';
-import { responders } from './faces/responders.js';
-import { basePathOf, startFaces } from './faces/start-faces.js';
+import { type SimulatedCustomer } from './servers/answer-api-call.js';
+import { type ServerGroup } from './servers/server-group.js';
+import { responders } from './servers/responders.js';
+import { basePathOf, startServers } from './servers/start-servers.js';
 import { FaultBook, type FaultHandle, type FaultRule } from './faults.js';
 import {
   environmentFor,
@@ -19,7 +19,7 @@ import {
   type HandshakeCount,
   type ServerCertificateRequest,
   type SimulatorAddress,
-  type SimulatorFace,
+  type SimulatorServer,
   type SimulatorOptions,
 } from './simulator.options.js';
 import { TokenIssuer } from './token-issuer.js';
@@ -48,7 +48,7 @@ interface Parts {
  *   imports: [ServiceModule.forRoot(simulator.moduleOptions({ environment: 'production', authentication: 'mtls' }))],
  * }).compile();
  * await module.get(BanksService).list();
- * expect(simulator.requests).toMatchObject([{ face: 'base', method: 'GET', path: '/banks/v1', status: 200 }]);
+ * expect(simulator.requests).toMatchObject([{ server: 'base', method: 'GET', path: '/banks/v1', status: 200 }]);
  * await simulator.stop();
  */
 export class ServiceSimulator {
@@ -65,7 +65,7 @@ export class ServiceSimulator {
   readonly #revoked = new Set<string>();
   readonly #refusals: CertificateRefusal[] = [];
   readonly #createdCustomers: SimulatedCustomer[] = [];
-  #faces?: FaceGroup;
+  #servers?: ServerGroup;
   #foreignAuthority?: Promise<CertificateAuthority>;
   #stopped?: Promise<void>;
 
@@ -79,7 +79,7 @@ export class ServiceSimulator {
   }
 
   /**
-   * Makes the certificates and starts all faces on 127.0.0.1.
+   * Makes the certificates and starts all servers on 127.0.0.1.
    *
    * @throws Error where an optional peer is not installed, or a given port is taken
    */
@@ -109,7 +109,7 @@ export class ServiceSimulator {
 
   /** The six addresses: `https://127.0.0.1:<port>`, and `basePath` where set. */
   get urls(): Record<SimulatorAddress, string> {
-    return this.#startedFaces().urls(basePathOf(this.#parts.options));
+    return this.#startedServers().urls(basePathOf(this.#parts.options));
   }
 
   /** The service's public chain, PEM: what `tls.chain` takes. */
@@ -137,12 +137,12 @@ export class ServiceSimulator {
 
   /** Those of `requests` that went to a token endpoint. */
   get tokenRequests(): RecordedRequest[] {
-    return this.#log.entries.filter((request) => request.face === 'token');
+    return this.#log.entries.filter((request) => request.server === 'token');
   }
 
   /** Those of `requests` that went anywhere else. */
   get apiRequests(): RecordedRequest[] {
-    return this.#log.entries.filter((request) => request.face !== 'token');
+    return this.#log.entries.filter((request) => request.server !== 'token');
   }
 
   /** Connections that were ended because of their client certificate, in order. */
@@ -150,14 +150,14 @@ export class ServiceSimulator {
     return this.#refusals;
   }
 
-  /** TLS handshakes by face, since the start; `token` counts both environments. */
-  get handshakes(): Record<SimulatorFace, HandshakeCount> {
-    return this.#startedFaces().handshakes;
+  /** TLS handshakes by server, since the start; `token` counts both environments. */
+  get handshakes(): Record<SimulatorServer, HandshakeCount> {
+    return this.#startedServers().handshakes;
   }
 
-  /** Connections open now, over all faces. */
+  /** Connections open now, over all servers. */
   get openConnections(): number {
-    return this.#startedFaces().openConnections;
+    return this.#startedServers().openConnections;
   }
 
   /** Empties `requests`. */
@@ -182,7 +182,7 @@ export class ServiceSimulator {
    * played.
    *
    * @example
-   * simulator.fail({ face: 'token', fault: { status: 503 } });
+   * simulator.fail({ server: 'token', fault: { status: 503 } });
    * simulator.fail({ path: '/banks/v1', times: 2, fault: 'reset' });
    * simulator.fail({ probability: 0.2, fault: { status: 429, headers: { 'retry-after': '1' } } });
    */
@@ -241,19 +241,19 @@ export class ServiceSimulator {
    */
   async useServerCertificate(request?: ServerCertificateRequest): Promise<void> {
     const authority = request?.foreign ? await this.#foreign() : this.#parts.authority;
-    const { face, names = SERVER_NAMES, notBefore, notAfter } = request ?? {};
-    const server = request
+    const { names = SERVER_NAMES, notBefore, notAfter } = request ?? {};
+    const identity = request
       ? await authority.issue({ server: names }, { commonName: names[0], notBefore, notAfter })
       : this.#parts.server;
-    for (const each of this.#startedFaces().named(face)) {
-      each.useIdentity(serverIdentity(server, authority));
+    for (const each of this.#startedServers().named(request?.server)) {
+      each.useIdentity(serverIdentity(identity, authority));
       each.dropConnections();
     }
   }
 
-  /** Ends every open connection, of one face or all; the faces go on listening. */
-  dropConnections(face?: SimulatorFace): void {
-    for (const each of this.#startedFaces().named(face)) each.dropConnections();
+  /** Ends every open connection, of one server or all; the servers go on listening. */
+  dropConnections(server?: SimulatorServer): void {
+    for (const each of this.#startedServers().named(server)) each.dropConnections();
   }
 
   /** What `ServiceModule.forRoot()` takes to work against this simulator. */
@@ -275,7 +275,7 @@ export class ServiceSimulator {
     return environmentFor(this.moduleOptions(mode), name);
   }
 
-  /** Ends all connections and closes all faces. The record stays readable. Safe to call again. */
+  /** Ends all connections and closes all servers. The record stays readable. Safe to call again. */
   stop(): Promise<void> {
     this.#stopped ??= this.#close();
     return this.#stopped;
@@ -288,12 +288,12 @@ export class ServiceSimulator {
   async #close(): Promise<void> {
     this.#log.close();
     this.#faults.clear();
-    await this.#startedFaces().close();
+    await this.#startedServers().close();
   }
 
   async #listen(): Promise<void> {
     const { options, authority, application, issuer, server } = this.#parts;
-    this.#faces = await startFaces({
+    this.#servers = await startServers({
       options,
       identity: serverIdentity(server, authority),
       clientAuthorities: authority.chain,
@@ -318,9 +318,9 @@ export class ServiceSimulator {
     return this.#parts.options.appTokenHeader ?? DEFAULT_HEADER;
   }
 
-  #startedFaces(): FaceGroup {
-    if (this.#faces === undefined) throw new Error('The simulator was not started');
-    return this.#faces;
+  #startedServers(): ServerGroup {
+    if (this.#servers === undefined) throw new Error('The simulator was not started');
+    return this.#servers;
   }
 
   #foreign(): Promise<CertificateAuthority> {

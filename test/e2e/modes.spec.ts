@@ -1,14 +1,14 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { decodeJwt } from 'jose';
 import { ServiceModule, type ServiceAuthentication, type ServiceEnvironment } from 'nestjs-service';
-import { ServiceSimulator, type SimulatorFace } from 'nestjs-service/testing';
+import { ServiceSimulator, type SimulatorServer } from 'nestjs-service/testing';
 import { startModule } from '../helpers/start-module.js';
 import { startHost, type Host, type Platform } from '../helpers/start-host.js';
 
 interface Mode {
   environment: ServiceEnvironment;
   authentication: ServiceAuthentication;
-  face: SimulatorFace;
+  server: SimulatorServer;
   /** What must arrive. */
   sends: { appToken: boolean; bearer: boolean; certificate: boolean };
   more?: { clientCertificate?: boolean; oauthBaseUrl?: boolean };
@@ -18,52 +18,52 @@ const modes: Mode[] = [
   {
     environment: 'sandbox',
     authentication: 'app-token',
-    face: 'sandbox',
+    server: 'sandbox',
     sends: { appToken: true, bearer: false, certificate: false },
   },
   {
     environment: 'sandbox',
     authentication: 'mtls',
-    face: 'sandbox-mtls',
+    server: 'sandbox-mtls',
     sends: { appToken: true, bearer: false, certificate: true },
   },
   {
     environment: 'sandbox',
     authentication: 'oauth',
-    face: 'sandbox',
+    server: 'sandbox',
     sends: { appToken: false, bearer: true, certificate: false },
   },
   {
     environment: 'sandbox',
     authentication: 'oauth',
     more: { clientCertificate: true },
-    face: 'sandbox-mtls',
+    server: 'sandbox-mtls',
     sends: { appToken: false, bearer: true, certificate: true },
   },
   {
     environment: 'production',
     authentication: 'mtls',
-    face: 'base',
+    server: 'base',
     sends: { appToken: true, bearer: false, certificate: true },
   },
   {
     environment: 'production',
     authentication: 'oauth',
     more: { oauthBaseUrl: false },
-    face: 'base',
+    server: 'base',
     sends: { appToken: false, bearer: true, certificate: false },
   },
   {
     environment: 'production',
     authentication: 'oauth',
-    face: 'oauth-base',
+    server: 'oauth-base',
     sends: { appToken: false, bearer: true, certificate: false },
   },
 ];
 
 const cases = (['express', 'fastify'] as Platform[]).flatMap((platform) =>
   modes.map((mode): [string, Platform, Mode] => [
-    `${mode.environment}/${mode.authentication} at ${mode.face} on ${platform}`,
+    `${mode.environment}/${mode.authentication} at ${mode.server} on ${platform}`,
     platform,
     mode,
   ]),
@@ -82,7 +82,7 @@ describe('the modes', () => {
   });
   afterAll(() => simulator.stop());
 
-  it.each(cases)('%s', async (_, platform, { environment, authentication, face, sends, more }) => {
+  it.each(cases)('%s', async (_, platform, { environment, authentication, server, sends, more }) => {
     host = await startHost(
       ServiceModule.forRoot(simulator.moduleOptions({ environment, authentication, ...more })),
       platform,
@@ -102,7 +102,7 @@ describe('the modes', () => {
       headers: { 'content-type': 'application/json' },
     });
     for (const request of arrived) {
-      expect(request.face).toBe(face);
+      expect(request.server).toBe(server);
       expect(request.headers['service-app-token']).toBe(sends.appToken ? simulator.appToken : undefined);
       expect(request.headers.authorization?.startsWith('Bearer ') ?? false).toBe(sends.bearer);
       expect(request.certificateSubject).toEqual(

@@ -1,58 +1,58 @@
 import { type ServiceEnvironment } from '../../config/options.js';
 import { type RecordedRequest } from '../request-log.js';
-import { type SimulatorAddress, type SimulatorFace, type SimulatorOptions } from '../simulator.options.js';
+import { type SimulatorAddress, type SimulatorServer, type SimulatorOptions } from '../simulator.options.js';
 import { type Answer, failure } from './answer.js';
-import { FaceGroup } from './face-group.js';
-import { type FaceContext, type ServerIdentity, TlsFace, type TlsFaceSettings } from './tls-face.js';
+import { ServerGroup } from './server-group.js';
+import { type ServerContext, type ServerIdentity, TlsServer, type TlsServerSettings } from './tls-server.js';
 
 interface Plan {
-  face: SimulatorFace;
+  server: SimulatorServer;
   environment: ServiceEnvironment;
-  clientCertificate: TlsFaceSettings['clientCertificate'];
+  clientCertificate: TlsServerSettings['clientCertificate'];
 }
 
 const PLANS: Readonly<Record<SimulatorAddress, Plan>> = {
-  baseUrl: { face: 'base', environment: 'production', clientCertificate: 'requested' },
-  oauthBaseUrl: { face: 'oauth-base', environment: 'production', clientCertificate: 'requested' },
-  sandboxUrl: { face: 'sandbox', environment: 'sandbox', clientCertificate: 'none' },
-  sandboxMtlsUrl: { face: 'sandbox-mtls', environment: 'sandbox', clientCertificate: 'required' },
-  authUrl: { face: 'token', environment: 'production', clientCertificate: 'requested' },
-  sandboxAuthUrl: { face: 'token', environment: 'sandbox', clientCertificate: 'requested' },
+  baseUrl: { server: 'base', environment: 'production', clientCertificate: 'requested' },
+  oauthBaseUrl: { server: 'oauth-base', environment: 'production', clientCertificate: 'requested' },
+  sandboxUrl: { server: 'sandbox', environment: 'sandbox', clientCertificate: 'none' },
+  sandboxMtlsUrl: { server: 'sandbox-mtls', environment: 'sandbox', clientCertificate: 'required' },
+  authUrl: { server: 'token', environment: 'production', clientCertificate: 'requested' },
+  sandboxAuthUrl: { server: 'token', environment: 'sandbox', clientCertificate: 'requested' },
 };
 
 /** What answers a request, given its path without the addresses' own. */
 export type Responder = (request: RecordedRequest, path: string) => Answer | Promise<Answer>;
 
-export interface FacesSettings {
+export interface ServersSettings {
   options: SimulatorOptions;
   identity: ServerIdentity;
   clientAuthorities: string;
-  context: FaceContext;
+  context: ServerContext;
   api: Responder;
   token: Responder;
 }
 
 /** Starts the six servers; where one cannot listen, closes the others and rejects. */
-export async function startFaces(settings: FacesSettings): Promise<FaceGroup> {
+export async function startServers(settings: ServersSettings): Promise<ServerGroup> {
   const addresses = Object.keys(PLANS) as SimulatorAddress[];
-  const started = await Promise.allSettled(addresses.map((address) => startFace(address, settings)));
-  const faces = started.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
+  const started = await Promise.allSettled(addresses.map((address) => startServer(address, settings)));
+  const servers = started.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
   const failed = started.find((result) => result.status === 'rejected');
   if (failed) {
-    await Promise.all(faces.map((face) => face.close()));
+    await Promise.all(servers.map((server) => server.close()));
     throw failed.reason;
   }
-  const byAddress = Object.fromEntries(addresses.map((address, index) => [address, faces[index]]));
-  return new FaceGroup(byAddress as Record<SimulatorAddress, TlsFace>);
+  const byAddress = Object.fromEntries(addresses.map((address, index) => [address, servers[index]]));
+  return new ServerGroup(byAddress as Record<SimulatorAddress, TlsServer>);
 }
 
-function startFace(address: SimulatorAddress, settings: FacesSettings): Promise<TlsFace> {
+function startServer(address: SimulatorAddress, settings: ServersSettings): Promise<TlsServer> {
   const { options, identity, clientAuthorities, context } = settings;
   const plan = PLANS[address];
   const demanded = address === 'baseUrl' && options.requireClientCertificate;
-  const respond = plan.face === 'token' ? settings.token : settings.api;
+  const respond = plan.server === 'token' ? settings.token : settings.api;
   const basePath = basePathOf(options);
-  return TlsFace.listen(
+  return TlsServer.listen(
     {
       ...plan,
       ...(demanded ? { clientCertificate: 'required' } : {}),
@@ -62,7 +62,7 @@ function startFace(address: SimulatorAddress, settings: FacesSettings): Promise<
       refusal: options.clientCertificateRefusal ?? 'tls-alert',
       maxTlsVersion: options.maxTlsVersion ?? 'TLSv1.3',
       keepAliveTimeoutMs: options.keepAliveTimeoutMs ?? 5_000,
-      delayMs: (typeof options.delayMs === 'object' ? options.delayMs[plan.face] : options.delayMs) ?? 0,
+      delayMs: (typeof options.delayMs === 'object' ? options.delayMs[plan.server] : options.delayMs) ?? 0,
       answer: (request) =>
         request.path.startsWith(`${basePath}/`)
           ? respond(request, request.path.slice(basePath.length))

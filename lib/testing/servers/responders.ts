@@ -2,9 +2,9 @@ import { type RegisteredApplication } from '../application.js';
 import { type SimulatorOptions } from '../simulator.options.js';
 import { type TokenIssuer } from '../token-issuer.js';
 import { checkAccess } from './access.js';
-import { answerApiCall, defaultBanks, type SimulatedCustomer } from './api-face.js';
-import { type FacesSettings } from './start-faces.js';
-import { answerTokenRequest } from './token-face.js';
+import { answerApiCall, defaultBanks, type SimulatedCustomer } from './answer-api-call.js';
+import { type ServersSettings } from './start-servers.js';
+import { answerTokenRequest } from './answer-token-request.js';
 
 export interface RespondersParts {
   options: SimulatorOptions;
@@ -17,8 +17,8 @@ export interface RespondersParts {
   tokenLifetime: () => number;
 }
 
-/** What the API's faces and the token faces answer. */
-export function responders(parts: RespondersParts): Pick<FacesSettings, 'api' | 'token'> {
+/** What the API's servers and the token servers answer. */
+export function responders(parts: RespondersParts): Pick<ServersSettings, 'api' | 'token'> {
   const { options, appTokenHeader, application, issuer, customers, tokenLifetime } = parts;
   const oauthEnabled = options.oauth?.enabled ?? true;
   const acceptBoth = options.acceptBoth ?? false;

@@ -1,7 +1,7 @@
 import { type ServerResponse } from 'node:http';
 import { type RecordedRequest } from '../request-log.js';
 
-/** What a face answers; `json` is serialised, `body` sent as it is. */
+/** What a server answers; `json` is serialised, `body` sent as it is. */
 export interface Answer {
   status: number;
   headers?: Record<string, string>;

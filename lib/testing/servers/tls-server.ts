@@ -6,10 +6,10 @@ import { type ServiceEnvironment } from '../../config/options.js';
 import { type FaultBook } from '../faults.js';
 import { playFault } from '../fault-player.js';
 import { type RecordedRequest, type RequestLog } from '../request-log.js';
-import { type CertificateRefusal, type HandshakeCount, type SimulatorFace } from '../simulator.options.js';
+import { type CertificateRefusal, type HandshakeCount, type SimulatorServer } from '../simulator.options.js';
 import { sendTlsAlert, type TlsAlert } from '../tls-alert.js';
 import { type Answer, failure, nginxRefusal, pause, send } from './answer.js';
-import { type CertificateVerdict, judgeCertificate } from './client-certificate.js';
+import { type CertificateVerdict, checkClientCertificate } from './client-certificate.js';
 import { readBody } from './read-body.js';
 import { recordRequest } from './record-request.js';
 
@@ -21,8 +21,8 @@ export interface ServerIdentity {
   privateKey: string;
 }
 
-export interface TlsFaceSettings {
-  face: SimulatorFace;
+export interface TlsServerSettings {
+  server: SimulatorServer;
   environment: ServiceEnvironment;
   port: number;
   identity: ServerIdentity;
@@ -38,8 +38,8 @@ export interface TlsFaceSettings {
   answer: (request: RecordedRequest) => Answer | Promise<Answer>;
 }
 
-/** What all faces of a simulator share. */
-export interface FaceContext {
+/** What all servers of a simulator share. */
+export interface ServerContext {
   log: RequestLog;
   faults: FaultBook;
   /** SHA-256 fingerprints of revoked client certificates. */
@@ -54,19 +54,19 @@ interface Connection {
   ended: boolean;
 }
 
-/** One https server of the simulator: judges connections, records requests, plays faults, answers. */
-export class TlsFace {
+/** One https server of the simulator: checks client certificates, records requests, plays faults, answers. */
+export class TlsServer {
   /** `https://127.0.0.1:<port>`; stays readable after the end. */
   origin = '';
   readonly handshakes: HandshakeCount = { total: 0, resumed: 0, refused: 0 };
-  readonly #settings: TlsFaceSettings;
-  readonly #context: FaceContext;
+  readonly #settings: TlsServerSettings;
+  readonly #context: ServerContext;
   readonly #server: Server;
   readonly #sockets = new Map<number, Socket>();
   readonly #trafficSecrets = new WeakMap<TLSSocket, Buffer>();
   readonly #connections = new WeakMap<object, Connection>();
 
-  private constructor(settings: TlsFaceSettings, context: FaceContext) {
+  private constructor(settings: TlsServerSettings, context: ServerContext) {
     this.#settings = settings;
     this.#context = context;
     this.#server = createServer({
@@ -80,26 +80,26 @@ export class TlsFace {
     this.#server.on('keylog', (line, socket) => this.#keepTrafficSecret(line, socket));
     this.#server.on('tlsClientError', () => undefined);
     // Before the HTTP server's own listener, so that no request is read first.
-    this.#server.prependListener('secureConnection', (socket) => this.#judge(socket));
+    this.#server.prependListener('secureConnection', (socket) => this.#checkCertificate(socket));
     this.#server.on('request', (request, response) => void this.#serve(request, response));
   }
 
   /** Listens on 127.0.0.1. Rejects where the port is taken. */
-  static async listen(settings: TlsFaceSettings, context: FaceContext): Promise<TlsFace> {
-    const face = new TlsFace(settings, context);
+  static async listen(settings: TlsServerSettings, context: ServerContext): Promise<TlsServer> {
+    const started = new TlsServer(settings, context);
     await new Promise<void>((resolve, reject) => {
-      face.#server.once('error', reject);
-      face.#server.listen(settings.port, HOST, () => {
-        face.#server.off('error', reject);
-        face.origin = `https://${HOST}:${(face.#server.address() as AddressInfo).port}`;
+      started.#server.once('error', reject);
+      started.#server.listen(settings.port, HOST, () => {
+        started.#server.off('error', reject);
+        started.origin = `https://${HOST}:${(started.#server.address() as AddressInfo).port}`;
         resolve();
       });
     });
-    return face;
+    return started;
   }
 
-  get name(): SimulatorFace {
-    return this.#settings.face;
+  get name(): SimulatorServer {
+    return this.#settings.server;
   }
 
   get openConnections(): number {
@@ -111,7 +111,7 @@ export class TlsFace {
     this.#server.setSecureContext(this.#secureContext(identity));
   }
 
-  /** Ends every connection; the face goes on listening. */
+  /** Ends every connection; the server goes on listening. */
   dropConnections(): void {
     for (const socket of this.#sockets.values()) socket.destroy();
   }
@@ -151,12 +151,12 @@ export class TlsFace {
     if (label === 'SERVER_TRAFFIC_SECRET_0') this.#trafficSecrets.set(socket, Buffer.from(secret, 'hex'));
   }
 
-  #judge(socket: TLSSocket): void {
+  #checkCertificate(socket: TLSSocket): void {
     const raw = this.#sockets.get(socket.remotePort ?? 0);
     if (raw === undefined) return void socket.destroy();
     this.handshakes.total += 1;
     if (socket.isSessionReused()) this.handshakes.resumed += 1;
-    const verdict = judgeCertificate(socket, this.#context.revoked);
+    const verdict = checkClientCertificate(socket, this.#context.revoked);
     const connection = { number: this.handshakes.total, raw, verdict, ended: false };
     this.#connections.set(socket, connection);
     socket.on('error', () => undefined);
@@ -172,12 +172,12 @@ export class TlsFace {
   #alertFor(verdict: CertificateVerdict): TlsAlert | undefined {
     const fault = this.#context.faults.forConnection(this.name, 'handshaken');
     if (typeof fault === 'object') return fault.tlsAlert;
-    const { face, clientCertificate, refusal } = this.#settings;
+    const { server, clientCertificate, refusal } = this.#settings;
     if (clientCertificate === 'none' || refusal === 'http-400') return undefined;
     if (verdict.state === 'trusted') return undefined;
     if (verdict.state === 'absent' && clientCertificate !== 'required') return undefined;
     this.#context.refusals.push({
-      face,
+      server,
       alert: verdict.alert,
       certificateSubject: verdict.subject,
       certificateFingerprint256: verdict.fingerprint256,
@@ -190,9 +190,9 @@ export class TlsFace {
     if (connection === undefined || connection.ended) return;
     const body = await readBody(request);
     if (body === undefined) return;
-    const { face, environment, delayMs } = this.#settings;
+    const { server, environment, delayMs } = this.#settings;
     const { number, raw, verdict } = connection;
-    const record = recordRequest(request, body.text, { face, environment, verdict, number });
+    const record = recordRequest(request, body.text, { server, environment, verdict, number });
     this.#context.log.add(record);
     const answer = async () =>
       body.tooLarge

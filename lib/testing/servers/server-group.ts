@@ -1,18 +1,18 @@
-import { type HandshakeCount, type SimulatorAddress, type SimulatorFace } from '../simulator.options.js';
-import { type TlsFace } from './tls-face.js';
+import { type HandshakeCount, type SimulatorAddress, type SimulatorServer } from '../simulator.options.js';
+import { type TlsServer } from './tls-server.js';
 
 /** The servers of one simulator. */
-export class FaceGroup {
-  readonly #byAddress: Readonly<Record<SimulatorAddress, TlsFace>>;
+export class ServerGroup {
+  readonly #byAddress: Readonly<Record<SimulatorAddress, TlsServer>>;
 
-  constructor(byAddress: Readonly<Record<SimulatorAddress, TlsFace>>) {
+  constructor(byAddress: Readonly<Record<SimulatorAddress, TlsServer>>) {
     this.#byAddress = byAddress;
   }
 
   /** Those of this name, or all. */
-  named(name?: SimulatorFace): TlsFace[] {
-    const faces = Object.values(this.#byAddress);
-    return name === undefined ? faces : faces.filter((face) => face.name === name);
+  named(name?: SimulatorServer): TlsServer[] {
+    const servers = Object.values(this.#byAddress);
+    return name === undefined ? servers : servers.filter((server) => server.name === name);
   }
 
   urls(basePath: string): Record<SimulatorAddress, string> {
@@ -23,7 +23,7 @@ export class FaceGroup {
     return Object.fromEntries(entries) as Record<SimulatorAddress, string>;
   }
 
-  get handshakes(): Record<SimulatorFace, HandshakeCount> {
+  get handshakes(): Record<SimulatorServer, HandshakeCount> {
     return {
       base: this.#handshakesOf('base'),
       'oauth-base': this.#handshakesOf('oauth-base'),
@@ -34,14 +34,14 @@ export class FaceGroup {
   }
 
   get openConnections(): number {
-    return this.named().reduce((total, face) => total + face.openConnections, 0);
+    return this.named().reduce((total, server) => total + server.openConnections, 0);
   }
 
   async close(): Promise<void> {
-    await Promise.all(this.named().map((face) => face.close()));
+    await Promise.all(this.named().map((server) => server.close()));
   }
 
-  #handshakesOf(name: SimulatorFace): HandshakeCount {
+  #handshakesOf(name: SimulatorServer): HandshakeCount {
     const counts = this.named(name).map(({ handshakes }) => handshakes);
     const sum = (key: keyof HandshakeCount) => counts.reduce((total, each) => total + each[key], 0);
     return { total: sum('total'), resumed: sum('resumed'), refused: sum('refused') };

@@ -8,7 +8,7 @@ import { thumbprintOf } from './client-certificate.js';
 const FORM = 'application/x-www-form-urlencoded';
 const NO_STORE = { 'cache-control': 'no-store', pragma: 'no-cache' };
 
-export interface TokenFaceOptions {
+export interface TokenRequestOptions {
   application: RegisteredApplication;
   issuer: TokenIssuer;
   oauthEnabled: boolean;
@@ -21,7 +21,7 @@ export interface TokenFaceOptions {
 export async function answerTokenRequest(
   request: RecordedRequest,
   path: string,
-  options: TokenFaceOptions,
+  options: TokenRequestOptions,
 ): Promise<Answer> {
   if (path.split('?')[0] !== '/oauth2/token')
     return failure(404, 'NOT_FOUND', 'The token endpoint is /oauth2/token');

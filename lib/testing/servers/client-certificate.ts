@@ -3,7 +3,7 @@ import { describeSubject } from '../certificate-authority.js';
 import { type RecordedRequest } from '../request-log.js';
 import { type TlsAlert } from '../tls-alert.js';
 
-/** What the service thinks of the certificate that a connection came with. */
+/** The result of checking the client certificate of a connection. */
 export interface CertificateVerdict {
   state: 'absent' | 'trusted' | 'refused';
   /** How it is refused, or would be. */
@@ -23,15 +23,15 @@ const ALERTS: Readonly<Record<string, TlsAlert>> = {
   SELF_SIGNED_CERT_IN_CHAIN: 'unknown_ca',
 };
 
-/** Judges the client certificate of a connection whose handshake is done. */
-export function judgeCertificate(socket: TLSSocket, revoked: ReadonlySet<string>): CertificateVerdict {
+/** Checks the client certificate of a connection after its handshake. */
+export function checkClientCertificate(socket: TLSSocket, revoked: ReadonlySet<string>): CertificateVerdict {
   const certificate = socket.getPeerX509Certificate();
-  // Looked at first: Node calls a resumed TLS 1.3 session without any certificate authorized.
+  // Checked first: Node calls a resumed TLS 1.3 session without any certificate authorized.
   if (certificate === undefined) return { state: 'absent', alert: 'certificate_required' };
   const { fingerprint256 } = certificate;
   const known = { subject: describeSubject(certificate), fingerprint256 };
   if (revoked.has(fingerprint256)) return { state: 'refused', alert: 'certificate_revoked', ...known };
-  // A resumed session keeps the judgement of its first handshake, whatever the date.
+  // Node does not check the dates again when a session is resumed.
   if (Date.parse(certificate.validTo) < Date.now()) {
     return { state: 'refused', alert: 'certificate_expired', ...known };
   }
