@@ -4,7 +4,9 @@ import { nearest } from './misspelling.js';
 import { withDefaults, type OptionKind } from './option.js';
 import { OPTIONS, ServiceModuleOptions, valueOf } from './options.js';
 import { isPlaceholder } from './placeholder.js';
-import { DANGEROUS_KEYS } from './validate-input.js';
+
+/** Names of properties that would change the object that is checked. */
+export const DANGEROUS_KEYS: readonly string[] = ['__proto__', 'constructor', 'prototype'];
 
 const QUOTED: readonly (OptionKind | undefined)[] = ['choice', 'boolean', 'integer', 'names', 'address'];
 /** An address with other characters may hold a password or a token. */

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { validateInput } from '../config/validate-input.js';
+import { validateInput } from '../http/validate-input.js';
 import { type ResourcePaths } from '../http/resource-paths.js';
 import { type HeaderOptions, type ServiceHttpService } from '../http/service-http.service.js';
 import { CreateCustomerDto } from './create-customer.dto.js';

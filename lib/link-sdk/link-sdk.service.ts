@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { type AccessToken, scopeOfCustomer, type ServiceAuthService } from '../auth/index.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { type Secret } from '../config/secret.js';
-import { validateInput } from '../config/validate-input.js';
+import { validateInput } from '../http/validate-input.js';
 import { checkSignal, checkTimeout } from '../exchange/call-limits.js';
 import { type CallOptions } from '../http/service-http.service.js';
 import { ConnectDto, type ConnectParameters } from './connect.dto.js';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { ArrayNotEmpty, IsOptional, IsString, Length } from 'class-validator';
-import { validateInput } from '../../../lib/config/validate-input.js';
+import { validateInput } from '../../../lib/http/validate-input.js';
 
 class Input {
   @IsString()

@@ -1,8 +1,6 @@
 import { validateSync } from 'class-validator';
+import { DANGEROUS_KEYS } from '../config/validate-options.js';
 import { cleanText, ServiceRequestError, type RequestFault } from '../errors/index.js';
-
-/** Names that would change what the rules are checked on. */
-export const DANGEROUS_KEYS: readonly string[] = ['__proto__', 'constructor', 'prototype'];
 
 /**
  * Checks a caller's input against its DTO class and returns it as an instance. Properties that the DTO does not have
