@@ -1,0 +1,21 @@
+import { type CommandIo } from '../../lib/cli/command.js';
+
+/** The input and output of a command under test. */
+export interface TestIo extends CommandIo {
+  printed(): string;
+  complained(): string;
+}
+
+export function commandIo(env: Record<string, string> = {}, isTerminal = false): TestIo {
+  const out: string[] = [];
+  const err: string[] = [];
+  return {
+    env,
+    out: (text) => void out.push(text),
+    err: (text) => void err.push(text),
+    outIsTerminal: isTerminal,
+    errIsTerminal: isTerminal,
+    printed: () => out.join(''),
+    complained: () => err.join(''),
+  };
+}
