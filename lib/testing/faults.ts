@@ -1,5 +1,5 @@
 import { type RecordedRequest } from './request-log.js';
-import { type SimulatorServer } from './simulator.options.js';
+import { type SimulatorFace } from './simulator.options.js';
 import { type TlsAlert } from './tls-alert.js';
 
 /** Faults that happen to a connection, before any request on it is read. */
@@ -44,7 +44,7 @@ export type SimulatorFault = ConnectionFault | RequestFault;
 
 /** Which requests fail, how, and how often. What is left out matches everything. */
 export interface FaultRule {
-  server?: SimulatorServer | readonly SimulatorServer[];
+  face?: SimulatorFace | readonly SimulatorFace[];
   /** Not for connection faults. */
   method?: string;
   /** A text is compared with the path without query, a trailing slash aside. Not for connection faults. */
@@ -103,10 +103,10 @@ export class FaultBook {
   }
 
   /** The fault for a new connection, counted as a hit. */
-  forConnection(server: SimulatorServer, stage: 'accepted' | 'handshaken'): ConnectionFault | undefined {
+  forConnection(face: SimulatorFace, stage: 'accepted' | 'handshaken'): ConnectionFault | undefined {
     const fits = (fault: SimulatorFault) =>
       isConnectionFault(fault) && (fault === 'reset-handshake') === (stage === 'accepted');
-    const match = this.#take((rule) => fits(rule.fault) && matchesServer(rule, server));
+    const match = this.#take((rule) => fits(rule.fault) && matchesServer(rule, face));
     return match as ConnectionFault | undefined;
   }
 
@@ -127,14 +127,14 @@ function isConnectionFault(fault: SimulatorFault): fault is ConnectionFault {
   return fault === 'reset-handshake' || (typeof fault === 'object' && 'tlsAlert' in fault);
 }
 
-function matchesServer({ server, fault }: FaultRule, actual: SimulatorServer): boolean {
+function matchesServer({ face, fault }: FaultRule, actual: SimulatorFace): boolean {
   if (typeof fault === 'object' && 'tokenResponse' in fault && actual !== 'token') return false;
-  if (server === undefined) return true;
-  return typeof server === 'string' ? server === actual : server.includes(actual);
+  if (face === undefined) return true;
+  return typeof face === 'string' ? face === actual : face.includes(actual);
 }
 
 function matchesRequest(rule: FaultRule, request: RecordedRequest): boolean {
-  if (!matchesServer(rule, request.server)) return false;
+  if (!matchesServer(rule, request.face)) return false;
   if (rule.method !== undefined && rule.method.toUpperCase() !== request.method) return false;
   if (rule.path !== undefined && !matchesPath(rule.path, request.path)) return false;
   return rule.when?.(request) ?? true;

@@ -6,7 +6,7 @@ export {
   type HandshakeCount,
   type ServerCertificateRequest,
   type SimulatorAddress,
-  type SimulatorServer,
+  type SimulatorFace,
   type SimulatorOptions,
 } from './simulator.options.js';
 export { type CertificateRequest, type IssuedCertificate } from './certificate-authority.js';

@@ -1,9 +1,9 @@
 import { type ServiceEnvironment } from '../config/options.js';
-import { type SimulatorServer } from './simulator.options.js';
+import { type SimulatorFace } from './simulator.options.js';
 
 /** One request as it arrived. Requests on refused connections are not read, so not recorded. */
 export interface RecordedRequest {
-  readonly server: SimulatorServer;
+  readonly face: SimulatorFace;
   readonly environment: ServiceEnvironment;
   readonly method: string;
   /** As on the wire, with query. */
@@ -89,7 +89,7 @@ export class RequestLog {
   #explain(timeoutMs: number): string {
     const seen = this.#entries
       .slice(-10)
-      .map((request) => `${request.server} ${request.method} ${request.path}`);
+      .map((request) => `${request.face} ${request.method} ${request.path}`);
     return `No such request within ${timeoutMs} ms. The last ones: ${seen.join(', ') || 'none'}`;
   }
 }

@@ -6,7 +6,7 @@ import { type TlsAlert } from './tls-alert.js';
  * Where a request arrived: {base_url}, {oauth_base_url}, {sandbox_url}, {sandbox_mtls_url}, or one of the two token
  * endpoints ({auth_url}, {sandbox_auth_url}: see the request's `environment`).
  */
-export type SimulatorServer = 'base' | 'oauth-base' | 'sandbox' | 'sandbox-mtls' | 'token';
+export type SimulatorFace = 'base' | 'oauth-base' | 'sandbox' | 'sandbox-mtls' | 'token';
 
 /** The keys of the six addresses, as in `ServiceModuleOptions.urls`. */
 export type SimulatorAddress =
@@ -28,7 +28,7 @@ export interface SimulatorOptions {
   /** Default `service-app-token`. */
   appTokenHeader?: string;
   /** Milliseconds before each answer, for all servers or by server. Default 0. */
-  delayMs?: number | Partial<Record<SimulatorServer, number>>;
+  delayMs?: number | Partial<Record<SimulatorFace, number>>;
   /** Milliseconds that an idle connection is kept. Default 5,000. */
   keepAliveTimeoutMs?: number;
   /** Default true. When false, no tokens are issued and bearers are refused (specification 5.1.2). */
@@ -70,7 +70,7 @@ export interface ClientCertificateRequest extends CertificateRequest {
 /** The certificate that the simulator itself presents. What is left out is as it should be. */
 export interface ServerCertificateRequest {
   /** Only for these servers. Default: all. */
-  server?: SimulatorServer;
+  face?: SimulatorFace;
   /** From an authority outside `simulator.chain`. */
   foreign?: boolean;
   notBefore?: Date;
@@ -103,7 +103,7 @@ export interface HandshakeCount {
 
 /** A connection that ended because of the client's certificate; no request of it was read. */
 export interface CertificateRefusal {
-  server: SimulatorServer;
+  face: SimulatorFace;
   alert: TlsAlert;
   certificateSubject?: string;
   certificateFingerprint256?: string;

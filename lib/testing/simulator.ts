@@ -19,7 +19,7 @@ import {
   type HandshakeCount,
   type ServerCertificateRequest,
   type SimulatorAddress,
-  type SimulatorServer,
+  type SimulatorFace,
   type SimulatorOptions,
 } from './simulator.options.js';
 import { TokenIssuer } from './token-issuer.js';
@@ -48,7 +48,7 @@ interface Parts {
  *   imports: [ServiceModule.forRoot(simulator.moduleOptions({ environment: 'production', authentication: 'mtls' }))],
  * }).compile();
  * await module.get(BanksService).list();
- * expect(simulator.requests).toMatchObject([{ server: 'base', method: 'GET', path: '/banks/v1', status: 200 }]);
+ * expect(simulator.requests).toMatchObject([{ face: 'base', method: 'GET', path: '/banks/v1', status: 200 }]);
  * await simulator.stop();
  */
 export class ServiceSimulator {
@@ -137,12 +137,12 @@ export class ServiceSimulator {
 
   /** Those of `requests` that went to a token endpoint. */
   get tokenRequests(): RecordedRequest[] {
-    return this.#log.entries.filter((request) => request.server === 'token');
+    return this.#log.entries.filter((request) => request.face === 'token');
   }
 
   /** Those of `requests` that went anywhere else. */
   get apiRequests(): RecordedRequest[] {
-    return this.#log.entries.filter((request) => request.server !== 'token');
+    return this.#log.entries.filter((request) => request.face !== 'token');
   }
 
   /** Connections that were ended because of their client certificate, in order. */
@@ -151,7 +151,7 @@ export class ServiceSimulator {
   }
 
   /** TLS handshakes by server, since the start; `token` counts both environments. */
-  get handshakes(): Record<SimulatorServer, HandshakeCount> {
+  get handshakes(): Record<SimulatorFace, HandshakeCount> {
     return this.#startedServers().handshakes;
   }
 
@@ -182,7 +182,7 @@ export class ServiceSimulator {
    * played.
    *
    * @example
-   * simulator.fail({ server: 'token', fault: { status: 503 } });
+   * simulator.fail({ face: 'token', fault: { status: 503 } });
    * simulator.fail({ path: '/banks/v1', times: 2, fault: 'reset' });
    * simulator.fail({ probability: 0.2, fault: { status: 429, headers: { 'retry-after': '1' } } });
    */
@@ -245,15 +245,15 @@ export class ServiceSimulator {
     const identity = request
       ? await authority.issue({ server: names }, { commonName: names[0], notBefore, notAfter })
       : this.#parts.server;
-    for (const each of this.#startedServers().named(request?.server)) {
+    for (const each of this.#startedServers().named(request?.face)) {
       each.useIdentity(serverIdentity(identity, authority));
       each.dropConnections();
     }
   }
 
   /** Ends every open connection, of one server or all; the servers go on listening. */
-  dropConnections(server?: SimulatorServer): void {
-    for (const each of this.#startedServers().named(server)) each.dropConnections();
+  dropConnections(face?: SimulatorFace): void {
+    for (const each of this.#startedServers().named(face)) each.dropConnections();
   }
 
   /** What `ServiceModule.forRoot()` takes to work against this simulator. */

@@ -114,7 +114,7 @@ describe('faults of the API', () => {
 
   it('a fault before the handshake ended: any method is tried again', async () => {
     const api = await startModule(simulator.moduleOptions({ authentication: 'mtls' }));
-    const broken = simulator.fail({ server: 'base', fault: 'reset-handshake' });
+    const broken = simulator.fail({ face: 'base', fault: 'reset-handshake' });
     await create(api);
     expect(arrived()).toBe(1);
     await api.module.close();

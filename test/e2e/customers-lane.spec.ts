@@ -21,7 +21,7 @@ it('with few connections and a slow token endpoint, a call goes before the custo
   });
   const { auth, banks } = started;
   const customers = Array.from({ length: CUSTOMERS }, (_, n) => auth.getCustomerToken(`c-${n}`));
-  await simulator.waitForRequest(({ server }) => server === 'token');
+  await simulator.waitForRequest(({ face }) => face === 'token');
   await banks.list();
   const before = simulator.tokenRequests.length;
   await Promise.all(customers);

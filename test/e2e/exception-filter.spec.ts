@@ -109,7 +109,7 @@ describe.each<Platform>(['express', 'fastify'])('ServiceExceptionFilter on %s', 
   });
 
   it('maps a failing token endpoint to 503', async () => {
-    simulator.fail({ server: 'token', times: 3, fault: { status: 400, json: { error: 'invalid_scope' } } });
+    simulator.fail({ face: 'token', times: 3, fault: { status: 400, json: { error: 'invalid_scope' } } });
     const { status, body } = await host.request('POST', '/link-session', {
       customer_id: 'c-9',
       permissions: ['identity'],

@@ -1,14 +1,14 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { decodeJwt } from 'jose';
 import { ServiceModule, type ServiceAuthentication, type ServiceEnvironment } from 'nestjs-service';
-import { ServiceSimulator, type SimulatorServer } from 'nestjs-service/testing';
+import { ServiceSimulator, type SimulatorFace } from 'nestjs-service/testing';
 import { startModule } from '../helpers/start-module.js';
 import { startHost, type Host, type Platform } from '../helpers/start-host.js';
 
 interface Mode {
   environment: ServiceEnvironment;
   authentication: ServiceAuthentication;
-  server: SimulatorServer;
+  face: SimulatorFace;
   /** What must arrive. */
   sends: { appToken: boolean; bearer: boolean; certificate: boolean };
   more?: { clientCertificate?: boolean; oauthBaseUrl?: boolean };
@@ -18,52 +18,52 @@ const modes: Mode[] = [
   {
     environment: 'sandbox',
     authentication: 'app-token',
-    server: 'sandbox',
+    face: 'sandbox',
     sends: { appToken: true, bearer: false, certificate: false },
   },
   {
     environment: 'sandbox',
     authentication: 'mtls',
-    server: 'sandbox-mtls',
+    face: 'sandbox-mtls',
     sends: { appToken: true, bearer: false, certificate: true },
   },
   {
     environment: 'sandbox',
     authentication: 'oauth',
-    server: 'sandbox',
+    face: 'sandbox',
     sends: { appToken: false, bearer: true, certificate: false },
   },
   {
     environment: 'sandbox',
     authentication: 'oauth',
     more: { clientCertificate: true },
-    server: 'sandbox-mtls',
+    face: 'sandbox-mtls',
     sends: { appToken: false, bearer: true, certificate: true },
   },
   {
     environment: 'production',
     authentication: 'mtls',
-    server: 'base',
+    face: 'base',
     sends: { appToken: true, bearer: false, certificate: true },
   },
   {
     environment: 'production',
     authentication: 'oauth',
     more: { oauthBaseUrl: false },
-    server: 'base',
+    face: 'base',
     sends: { appToken: false, bearer: true, certificate: false },
   },
   {
     environment: 'production',
     authentication: 'oauth',
-    server: 'oauth-base',
+    face: 'oauth-base',
     sends: { appToken: false, bearer: true, certificate: false },
   },
 ];
 
 const cases = (['express', 'fastify'] as Platform[]).flatMap((platform) =>
   modes.map((mode): [string, Platform, Mode] => [
-    `${mode.environment}/${mode.authentication} at ${mode.server} on ${platform}`,
+    `${mode.environment}/${mode.authentication} at ${mode.face} on ${platform}`,
     platform,
     mode,
   ]),
@@ -82,7 +82,7 @@ describe('the modes', () => {
   });
   afterAll(() => simulator.stop());
 
-  it.each(cases)('%s', async (_, platform, { environment, authentication, server, sends, more }) => {
+  it.each(cases)('%s', async (_, platform, { environment, authentication, face, sends, more }) => {
     host = await startHost(
       ServiceModule.forRoot(simulator.moduleOptions({ environment, authentication, ...more })),
       platform,
@@ -102,7 +102,7 @@ describe('the modes', () => {
       headers: { 'content-type': 'application/json' },
     });
     for (const request of arrived) {
-      expect(request.server).toBe(server);
+      expect(request.face).toBe(face);
       expect(request.headers['service-app-token']).toBe(sends.appToken ? simulator.appToken : undefined);
       expect(request.headers.authorization?.startsWith('Bearer ') ?? false).toBe(sends.bearer);
       expect(request.certificateSubject).toEqual(

@@ -58,7 +58,7 @@ describe('ServiceModule', () => {
         simulator.application.fingerprint256,
       );
     }
-    expect(simulator.requests.map(({ server }) => server)).toEqual(['base', 'base']);
+    expect(simulator.requests.map(({ face }) => face)).toEqual(['base', 'base']);
   });
 
   it('takes explicit options first, then the namespace, then the variables, key by key', async () => {
@@ -181,8 +181,8 @@ describe('ServiceModule', () => {
       expect(module.get(getServiceToken(BanksService, 'ksa'))).toBe(feature.ksa);
       await feature.banks.list();
       await feature.ksa.list();
-      expect(simulator.requests.map(({ server }) => server)).toEqual(['sandbox']);
-      expect(other.requests.map(({ server }) => server)).toEqual(['token', 'sandbox']);
+      expect(simulator.requests.map(({ face }) => face)).toEqual(['sandbox']);
+      expect(other.requests.map(({ face }) => face)).toEqual(['token', 'sandbox']);
       for (const type of [
         CustomersService,
         LinkSdkService,

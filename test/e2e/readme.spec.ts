@@ -141,7 +141,7 @@ describe('README', () => {
     await module.get(BanksService).list();
     await module.get(LinkSdkService).connectParameters({ customer_id: 'c-1', permissions: ['identity'] });
     await module.get<BanksService>('nestjs-service:ksa:BanksService').list();
-    expect(simulator.requests.map(({ server }) => server)).toEqual(['base', 'token', 'sandbox']);
+    expect(simulator.requests.map(({ face }) => face)).toEqual(['base', 'token', 'sandbox']);
     await module.close();
   });
 

@@ -63,7 +63,7 @@ describe('the resources', () => {
     expect(await rejection(sdk.connectParameters(session, { signal: AbortSignal.abort(reason) }))).toBe(
       reason,
     );
-    simulator.fail({ server: 'token', times: 1, fault: 'hang' });
+    simulator.fail({ face: 'token', times: 1, fault: 'hang' });
     expect(await rejection(sdk.connectParameters(session, { timeout: 50 }))).toMatchObject({
       kind: 'timeout',
     });

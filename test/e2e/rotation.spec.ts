@@ -213,7 +213,7 @@ describe('Tokens, where OAuth and mTLS are combined', () => {
       await auth.reloadCertificate();
       const { subject } = current;
       await simulator.waitForRequest(
-        ({ certificateSubject, server }) => server !== 'token' && certificateSubject === subject,
+        ({ certificateSubject, face }) => face !== 'token' && certificateSubject === subject,
       );
     }
     await load.stop();

@@ -170,7 +170,7 @@ describe('the sample', () => {
         PORT: String(port),
       });
       await sample.printed(LAST_LINE);
-      expect(simulator.apiRequests.map(({ method, path, server }) => `${method} ${path} ${server}`)).toEqual([
+      expect(simulator.apiRequests.map(({ method, path, face }) => `${method} ${path} ${face}`)).toEqual([
         'GET /banks/v1 sandbox',
       ]);
       expect(sample.output()).toMatch(/customers\.create +not called/);

@@ -44,7 +44,7 @@ describe('shutdown', () => {
     simulator.fail({ path: '/banks/v1', fault: { delayMs: 400 } });
     let isUnderWay = true;
     const inFlight = banks.list().finally(() => (isUnderWay = false));
-    await simulator.waitForRequest(({ server, status }) => server !== 'token' && status === undefined);
+    await simulator.waitForRequest(({ face, status }) => face !== 'token' && status === undefined);
     const closed = module.close();
     // Nest calls other hooks before ours: until then calls are taken.
     let late: unknown;
@@ -84,21 +84,21 @@ describe('shutdown', () => {
 
   it('gives a call that waits for its token the same time', async () => {
     const module = await start(5_000);
-    simulator.fail({ server: 'token', fault: { delayMs: 150 } });
+    simulator.fail({ face: 'token', fault: { delayMs: 150 } });
     const waiting = module.get(BanksService).list();
-    await simulator.waitForRequest(({ server }) => server === 'token');
+    await simulator.waitForRequest(({ face }) => face === 'token');
     await module.close();
     expect(await waiting).toBeDefined();
   });
 
   it('ends a token request under way', async () => {
     const module = await start(50);
-    simulator.fail({ server: 'token', fault: 'hang' });
+    simulator.fail({ face: 'token', fault: 'hang' });
     const outcome = module
       .get(BanksService)
       .list()
       .catch((error: unknown) => error);
-    await simulator.waitForRequest(({ server }) => server === 'token');
+    await simulator.waitForRequest(({ face }) => face === 'token');
     const startedAt = performance.now();
     await module.close();
     expect(await outcome).toBeInstanceOf(Error);
@@ -174,7 +174,7 @@ describe('shutdown of a web host', () => {
     });
     await banks.list();
     simulator.fail({ path: '/banks/v1', times: 5, fault: 'hang' });
-    simulator.fail({ server: 'token', times: 5, fault: 'hang' });
+    simulator.fail({ face: 'token', times: 5, fault: 'hang' });
     const connecting = app
       .get(LinkSdkService)
       .connectParameters({ customer_id: 'c-1', permissions: ['identity'] });

@@ -142,7 +142,7 @@ export async function scanForLeaks(mode: keyof typeof MODES, extent: Extent): Pr
     for (const fault of tokenFaults(`a ${simulator.clientSecret} b`)) {
       faults += 1;
       const api = await startModule(options, logger);
-      const rule: FaultRule = { server: 'token', times: 4, fault };
+      const rule: FaultRule = { face: 'token', times: 4, fault };
       simulator.fail(rule);
       await collect(api.auth.getCustomerToken('c-1', { timeoutMs: 150 }));
       await collect(api.banks.list());

@@ -26,7 +26,7 @@ export async function checkAccess(
     return failure(400, 'BAD_REQUEST', `Send either ${options.appTokenHeader} or Authorization, not both`);
   }
   if (authorization !== undefined) return checkBearer(request, authorization, options);
-  if (request.server === 'oauth-base') return unauthorized('This address takes OAuth bearer tokens only');
+  if (request.face === 'oauth-base') return unauthorized('This address takes OAuth bearer tokens only');
   if (appToken === undefined) {
     return failure(401, 'UNAUTHORIZED', `The header ${options.appTokenHeader} is missing`);
   }
@@ -37,7 +37,7 @@ export async function checkAccess(
 
 /** Without a bearer, the production address takes callers with a client certificate only. */
 function lacksCertificate(request: RecordedRequest): boolean {
-  return request.server === 'base' && request.certificateFingerprint256 === undefined;
+  return request.face === 'base' && request.certificateFingerprint256 === undefined;
 }
 
 async function checkBearer(

@@ -63,7 +63,7 @@ function echo(
     return failure(400, 'BAD_REQUEST', 'status must be an HTTP status from 200 to 599');
   }
   if (status >= 400) return failure(status, `ECHO_${status}`, `Status ${status} was asked for`);
-  const { method, body, json, form, server, environment, certificateSubject } = request;
+  const { method, body, json, form, face, environment, certificateSubject } = request;
   const shown = Object.entries(request.headers).filter(([name]) => !options.hiddenHeaders.includes(name));
   const echoed = {
     method,
@@ -71,7 +71,7 @@ function echo(
     query: Object.fromEntries(query),
     headers: Object.fromEntries(shown),
   };
-  return { status, json: { ...echoed, body, json, form, server, environment, certificateSubject } };
+  return { status, json: { ...echoed, body, json, form, face, environment, certificateSubject } };
 }
 
 /** What GET /banks/v1 lists where the test gives no banks of its own. */

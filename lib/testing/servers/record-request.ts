@@ -1,11 +1,11 @@
 import { type IncomingMessage } from 'node:http';
 import { type ServiceEnvironment } from '../../config/options.js';
 import { type RecordedRequest } from '../request-log.js';
-import { type SimulatorServer } from '../simulator.options.js';
+import { type SimulatorFace } from '../simulator.options.js';
 import { type CertificateVerdict } from './client-certificate.js';
 
 interface Arrival {
-  server: SimulatorServer;
+  face: SimulatorFace;
   environment: ServiceEnvironment;
   verdict: CertificateVerdict;
   /** The connection's. */
@@ -17,7 +17,7 @@ export function recordRequest(request: IncomingMessage, body: string, arrival: A
   const headers = Object.entries(request.headers).map(([name, value]) => [name, [value].flat().join(', ')]);
   const { subject, fingerprint256 } = arrival.verdict;
   return {
-    server: arrival.server,
+    face: arrival.face,
     environment: arrival.environment,
     method: request.method ?? '',
     path: request.url ?? '',

@@ -1,4 +1,4 @@
-import { type HandshakeCount, type SimulatorAddress, type SimulatorServer } from '../simulator.options.js';
+import { type HandshakeCount, type SimulatorAddress, type SimulatorFace } from '../simulator.options.js';
 import { type TlsServer } from './tls-server.js';
 
 /** The servers of one simulator. */
@@ -10,7 +10,7 @@ export class ServerGroup {
   }
 
   /** Those of this name, or all. */
-  named(name?: SimulatorServer): TlsServer[] {
+  named(name?: SimulatorFace): TlsServer[] {
     const servers = Object.values(this.#byAddress);
     return name === undefined ? servers : servers.filter((server) => server.name === name);
   }
@@ -23,7 +23,7 @@ export class ServerGroup {
     return Object.fromEntries(entries) as Record<SimulatorAddress, string>;
   }
 
-  get handshakes(): Record<SimulatorServer, HandshakeCount> {
+  get handshakes(): Record<SimulatorFace, HandshakeCount> {
     return {
       base: this.#handshakesOf('base'),
       'oauth-base': this.#handshakesOf('oauth-base'),
@@ -41,7 +41,7 @@ export class ServerGroup {
     await Promise.all(this.named().map((server) => server.close()));
   }
 
-  #handshakesOf(name: SimulatorServer): HandshakeCount {
+  #handshakesOf(name: SimulatorFace): HandshakeCount {
     const counts = this.named(name).map(({ handshakes }) => handshakes);
     const sum = (key: keyof HandshakeCount) => counts.reduce((total, each) => total + each[key], 0);
     return { total: sum('total'), resumed: sum('resumed'), refused: sum('refused') };

@@ -1,23 +1,23 @@
 import { type ServiceEnvironment } from '../../config/options.js';
 import { type RecordedRequest } from '../request-log.js';
-import { type SimulatorAddress, type SimulatorServer, type SimulatorOptions } from '../simulator.options.js';
+import { type SimulatorAddress, type SimulatorFace, type SimulatorOptions } from '../simulator.options.js';
 import { type Answer, failure } from './answer.js';
 import { ServerGroup } from './server-group.js';
 import { type ServerContext, type ServerIdentity, TlsServer, type TlsServerSettings } from './tls-server.js';
 
 interface Plan {
-  server: SimulatorServer;
+  face: SimulatorFace;
   environment: ServiceEnvironment;
   clientCertificate: TlsServerSettings['clientCertificate'];
 }
 
 const PLANS: Readonly<Record<SimulatorAddress, Plan>> = {
-  baseUrl: { server: 'base', environment: 'production', clientCertificate: 'requested' },
-  oauthBaseUrl: { server: 'oauth-base', environment: 'production', clientCertificate: 'requested' },
-  sandboxUrl: { server: 'sandbox', environment: 'sandbox', clientCertificate: 'none' },
-  sandboxMtlsUrl: { server: 'sandbox-mtls', environment: 'sandbox', clientCertificate: 'required' },
-  authUrl: { server: 'token', environment: 'production', clientCertificate: 'requested' },
-  sandboxAuthUrl: { server: 'token', environment: 'sandbox', clientCertificate: 'requested' },
+  baseUrl: { face: 'base', environment: 'production', clientCertificate: 'requested' },
+  oauthBaseUrl: { face: 'oauth-base', environment: 'production', clientCertificate: 'requested' },
+  sandboxUrl: { face: 'sandbox', environment: 'sandbox', clientCertificate: 'none' },
+  sandboxMtlsUrl: { face: 'sandbox-mtls', environment: 'sandbox', clientCertificate: 'required' },
+  authUrl: { face: 'token', environment: 'production', clientCertificate: 'requested' },
+  sandboxAuthUrl: { face: 'token', environment: 'sandbox', clientCertificate: 'requested' },
 };
 
 /** What answers a request, given its path without the addresses' own. */
@@ -50,7 +50,7 @@ function startServer(address: SimulatorAddress, settings: ServersSettings): Prom
   const { options, identity, clientAuthorities, context } = settings;
   const plan = PLANS[address];
   const demanded = address === 'baseUrl' && options.requireClientCertificate;
-  const respond = plan.server === 'token' ? settings.token : settings.api;
+  const respond = plan.face === 'token' ? settings.token : settings.api;
   const basePath = basePathOf(options);
   return TlsServer.listen(
     {
@@ -62,7 +62,7 @@ function startServer(address: SimulatorAddress, settings: ServersSettings): Prom
       refusal: options.clientCertificateRefusal ?? 'tls-alert',
       maxTlsVersion: options.maxTlsVersion ?? 'TLSv1.3',
       keepAliveTimeoutMs: options.keepAliveTimeoutMs ?? 5_000,
-      delayMs: (typeof options.delayMs === 'object' ? options.delayMs[plan.server] : options.delayMs) ?? 0,
+      delayMs: (typeof options.delayMs === 'object' ? options.delayMs[plan.face] : options.delayMs) ?? 0,
       answer: (request) =>
         request.path.startsWith(`${basePath}/`)
           ? respond(request, request.path.slice(basePath.length))

@@ -6,7 +6,7 @@ import { type ServiceEnvironment } from '../../config/options.js';
 import { type FaultBook } from '../faults.js';
 import { playFault } from '../fault-player.js';
 import { type RecordedRequest, type RequestLog } from '../request-log.js';
-import { type CertificateRefusal, type HandshakeCount, type SimulatorServer } from '../simulator.options.js';
+import { type CertificateRefusal, type HandshakeCount, type SimulatorFace } from '../simulator.options.js';
 import { sendTlsAlert, type TlsAlert } from '../tls-alert.js';
 import { type Answer, failure, nginxRefusal, pause, send } from './answer.js';
 import { type CertificateVerdict, checkClientCertificate } from './client-certificate.js';
@@ -22,7 +22,7 @@ export interface ServerIdentity {
 }
 
 export interface TlsServerSettings {
-  server: SimulatorServer;
+  face: SimulatorFace;
   environment: ServiceEnvironment;
   port: number;
   identity: ServerIdentity;
@@ -98,8 +98,8 @@ export class TlsServer {
     return started;
   }
 
-  get name(): SimulatorServer {
-    return this.#settings.server;
+  get name(): SimulatorFace {
+    return this.#settings.face;
   }
 
   get openConnections(): number {
@@ -172,12 +172,12 @@ export class TlsServer {
   #alertFor(verdict: CertificateVerdict): TlsAlert | undefined {
     const fault = this.#context.faults.forConnection(this.name, 'handshaken');
     if (typeof fault === 'object') return fault.tlsAlert;
-    const { server, clientCertificate, refusal } = this.#settings;
+    const { face, clientCertificate, refusal } = this.#settings;
     if (clientCertificate === 'none' || refusal === 'http-400') return undefined;
     if (verdict.state === 'trusted') return undefined;
     if (verdict.state === 'absent' && clientCertificate !== 'required') return undefined;
     this.#context.refusals.push({
-      server,
+      face,
       alert: verdict.alert,
       certificateSubject: verdict.subject,
       certificateFingerprint256: verdict.fingerprint256,
@@ -190,9 +190,9 @@ export class TlsServer {
     if (connection === undefined || connection.ended) return;
     const body = await readBody(request);
     if (body === undefined) return;
-    const { server, environment, delayMs } = this.#settings;
+    const { face, environment, delayMs } = this.#settings;
     const { number, raw, verdict } = connection;
-    const record = recordRequest(request, body.text, { server, environment, verdict, number });
+    const record = recordRequest(request, body.text, { face, environment, verdict, number });
     this.#context.log.add(record);
     const answer = async () =>
       body.tooLarge

@@ -41,7 +41,7 @@ describe('the API of ServiceSimulator', () => {
       }
       const mutual = { headers: test, certificate };
       expect((await call(simulator, `${sandboxMtlsUrl}/banks/v1`, mutual)).status).toBe(200);
-      expect(simulator.apiRequests.map((request) => request.server)).toEqual([
+      expect(simulator.apiRequests.map((request) => request.face)).toEqual([
         'base',
         'oauth-base',
         'sandbox',

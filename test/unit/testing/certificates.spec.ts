@@ -100,7 +100,7 @@ describe('the certificates of ServiceSimulator', () => {
     ['for another host', { names: ['elsewhere.example'] }, /^ERR_TLS_CERT_ALTNAME_INVALID$/],
   ])('can be replaced on the server by one that is %s, and put back', async (_, request, code) => {
     const url = `${simulator.urls.sandboxUrl}/echo/v1`;
-    await simulator.useServerCertificate({ server: 'sandbox', ...request });
+    await simulator.useServerCertificate({ face: 'sandbox', ...request });
     expect(await failCode(call(simulator, url))).toMatch(code);
     expect((await call(simulator, `${simulator.urls.authUrl}/x`)).status).toBe(404);
     await simulator.useServerCertificate();

@@ -24,13 +24,13 @@ describe('client certificates on ServiceSimulator', () => {
     const { subject: certificateSubject, fingerprint256: certificateFingerprint256 } = certificate;
     expect(simulator.requests).toMatchObject([
       {
-        server: 'base',
+        face: 'base',
         environment: 'production',
         certificateSubject,
         certificateFingerprint256,
         status: 200,
       },
-      { server: 'sandbox-mtls', environment: 'sandbox', certificateSubject, certificateFingerprint256 },
+      { face: 'sandbox-mtls', environment: 'sandbox', certificateSubject, certificateFingerprint256 },
     ]);
     expect(simulator.refusals).toEqual([]);
   });
@@ -63,8 +63,8 @@ describe('client certificates on ServiceSimulator', () => {
     expect(await failCode(call(simulator, sandboxMtls, { certificate, headers }))).toMatch(code);
     const certificateFingerprint256 = certificate.fingerprint256;
     expect(simulator.refusals).toMatchObject([
-      { server: 'base', alert, certificateFingerprint256 },
-      { server: 'sandbox-mtls', alert, certificateFingerprint256 },
+      { face: 'base', alert, certificateFingerprint256 },
+      { face: 'sandbox-mtls', alert, certificateFingerprint256 },
     ]);
     expect(simulator.handshakes.base).toEqual({ total: 1, resumed: 0, refused: 1 });
     expect(simulator.requests).toEqual([]);
@@ -84,7 +84,7 @@ describe('client certificates on ServiceSimulator', () => {
     const { sandboxMtls, headers } = await start();
     const code = await failCode(call(simulator, sandboxMtls, { headers }));
     expect(code).toBe('ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED');
-    expect(simulator.refusals).toMatchObject([{ server: 'sandbox-mtls', alert: 'certificate_required' }]);
+    expect(simulator.refusals).toMatchObject([{ face: 'sandbox-mtls', alert: 'certificate_required' }]);
   });
 
   it('are missed on {base_url} with an HTML 400, unless a bearer stands in', async () => {

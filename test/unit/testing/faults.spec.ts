@@ -86,7 +86,7 @@ describe('the faults of ServiceSimulator', () => {
 
   it('reset before the handshake: no request is read, no handshake counted', async () => {
     const { total } = simulator.handshakes.sandbox;
-    const handle = simulator.fail({ server: 'sandbox', fault: 'reset-handshake' });
+    const handle = simulator.fail({ face: 'sandbox', fault: 'reset-handshake' });
     expect(await failCode(banks())).toBe('ECONNRESET');
     expect([handle.hits, simulator.requests.length]).toEqual([1, 0]);
     expect(simulator.handshakes.sandbox.total).toBe(total);
@@ -156,10 +156,10 @@ describe('the faults of ServiceSimulator', () => {
     expect(handle.hits).toBe(2);
   });
 
-  it('hit what matches: server, method, path, condition', async () => {
+  it('hit what matches: face, method, path, condition', async () => {
     const never = [
-      simulator.fail({ server: 'base', fault: { status: 500 } }),
-      simulator.fail({ server: ['token', 'base'], fault: { status: 500 } }),
+      simulator.fail({ face: 'base', fault: { status: 500 } }),
+      simulator.fail({ face: ['token', 'base'], fault: { status: 500 } }),
       simulator.fail({ method: 'POST', fault: { status: 500 } }),
       simulator.fail({ path: '/customers/v1', fault: { status: 500 } }),
       simulator.fail({ path: /^\/echo/, fault: { status: 500 } }),
@@ -167,7 +167,7 @@ describe('the faults of ServiceSimulator', () => {
     ];
     expect((await banks()).status).toBe(200);
     expect(never.map((handle) => handle.hits)).toEqual([0, 0, 0, 0, 0, 0]);
-    simulator.fail({ server: ['sandbox'], method: 'get', path: '/banks/v1', fault: { status: 418 } });
+    simulator.fail({ face: ['sandbox'], method: 'get', path: '/banks/v1', fault: { status: 418 } });
     expect((await banks(`${url}/?a=b`)).status).toBe(418);
     simulator.fail({ path: /banks/g, when: ({ path }) => path.endsWith('v1'), fault: { status: 419 } });
     expect((await banks()).status).toBe(419);

@@ -19,13 +19,13 @@ describe('starting and stopping ServiceSimulator', () => {
     await call(simulator, `${simulator.urls.sandboxUrl}/echo/v1`, { agent });
     simulator.fail({ fault: 'hang' });
     const hanging = failCode(call(simulator, `${simulator.urls.baseUrl}/echo/v1`));
-    await simulator.waitForRequest((request) => request.server === 'base');
+    await simulator.waitForRequest((request) => request.face === 'base');
     simulator.fail({ fault: { trickleMs: 10 } });
     const trickling = failCode(call(simulator, `${simulator.urls.baseUrl}/echo/v1`));
     const delayed = failCode(
       call(simulator, `${simulator.urls.sandboxMtlsUrl}/echo/v1`, { certificate: simulator.application }),
     );
-    await simulator.waitForRequest((request) => request.server === 'sandbox-mtls');
+    await simulator.waitForRequest((request) => request.face === 'sandbox-mtls');
     await simulator.waitForRequest((request) => request.status === undefined);
     const waiting = simulator.waitForRequest(() => false).catch((error: Error) => error.message);
     expect(simulator.openConnections).toBeGreaterThanOrEqual(3);

@@ -52,7 +52,7 @@ describe('the token endpoint of ServiceSimulator', () => {
     const headers = { authorization: `Bearer ${json.access_token}` };
     expect((await call(simulator, `${simulator.urls.sandboxUrl}/banks/v1`, { headers })).status).toBe(200);
     expect((await call(simulator, `${simulator.urls.baseUrl}/banks/v1`, { headers })).status).toBe(401);
-    expect(simulator.tokenRequests.at(-1)).toMatchObject({ server: 'token', environment: 'sandbox' });
+    expect(simulator.tokenRequests.at(-1)).toMatchObject({ face: 'token', environment: 'sandbox' });
   });
 
   it.each([

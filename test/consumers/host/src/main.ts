@@ -36,7 +36,7 @@ async function callByInjection(banking: BankingService, simulator: ServiceSimula
   assert.ok(banks);
   const [created, listed] = simulator.apiRequests;
   for (const request of [created, listed]) {
-    assert.equal(request?.server, 'base');
+    assert.equal(request?.face, 'base');
     assert.equal(request.certificateSubject, simulator.application.subject);
     assert.equal(request.headers['service-app-token'], simulator.appToken);
     assert.equal(request.headers['x-host'], 'consumer');
@@ -52,7 +52,7 @@ async function callByInjection(banking: BankingService, simulator: ServiceSimula
 
   assert.deepEqual(await banking.ksaBanks.list(), banks);
   const last = simulator.apiRequests.at(-1);
-  assert.equal(last?.server, 'sandbox');
+  assert.equal(last?.face, 'sandbox');
   assert.match(last.headers.authorization ?? '', /^Bearer /);
   assert.equal((await banking.ksaAuth.getApiToken()).scope, 'api');
 

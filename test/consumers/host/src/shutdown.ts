@@ -150,7 +150,7 @@ async function check(simulator: ServiceSimulator, platform: string, ending: Endi
     const url = await printed(output, child, /listening at (\S+) /);
     assert.equal((await call('GET', `${url}/banks`)).status, 200);
     simulator.fail({ path: '/busy', times: 100, fault: { status: 503, headers: { 'retry-after': '300' } } });
-    simulator.fail({ server: 'token', times: 100, fault: 'hang' });
+    simulator.fail({ face: 'token', times: 100, fault: 'hang' });
     simulator.fail({ path: /hangs|own/, times: 100, fault: 'hang' });
     simulator.clearRequests();
     const answers: Promise<Answer>[] = [];
