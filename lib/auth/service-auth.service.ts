@@ -1,7 +1,7 @@
 import { type Agent } from 'node:https';
 import { Injectable, type OnApplicationBootstrap } from '@nestjs/common';
 import { type ResolvedOptions } from '../config/resolved-options.js';
-import { holdProcess, systemClock } from '../config/clock.js';
+import { keepProcessRunning, systemClock } from '../config/clock.js';
 import { type CertificateSummary, ServiceConnectionError, ServiceTokenError } from '../errors/index.js';
 import { allowListeners, checkSignal, checkTimeout } from '../exchange/call-limits.js';
 import { within } from '../exchange/timing.js';
@@ -172,7 +172,7 @@ export class ServiceAuthService implements OnApplicationBootstrap {
       expired: notRead,
       signal: this.#calls.closed,
     };
-    const release = holdProcess();
+    const release = keepProcessRunning();
     return this.#counted(() => within(limit, () => this.#identity.reload())).finally(release);
   }
 

@@ -1,20 +1,20 @@
 export const DAY_MS = 86_400_000;
 
-/** Time as the module sees it; tests hand in their own. */
+/** The time that the module uses. Tests pass their own. */
 export interface Clock {
   /** Wall clock, milliseconds since the epoch. */
   now(): number;
-  /** Milliseconds that never jump, from an arbitrary start. */
+  /** Milliseconds since some fixed moment. Not changed when the wall clock is set. */
   monotonic(): number;
-  /** A timer that does not hold the process; returns what cancels it. */
+  /** A timer that does not keep the process running. Returns a function that cancels it. */
   schedule(callback: () => void, delayMs: number): () => void;
 }
 
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
+const MAX_TIMER_MS = 2 ** 31 - 1;
 
-/** A delay that setTimeout keeps: a longer one would fire at once. */
+/** A delay that setTimeout accepts. With a longer one it would call back at once. */
 export function timerDelay(ms: number): number {
-  return Math.min(Math.max(ms, 0), LONGEST_TIMER_MS);
+  return Math.min(Math.max(ms, 0), MAX_TIMER_MS);
 }
 
 export const systemClock: Clock = {
@@ -27,8 +27,8 @@ export const systemClock: Clock = {
   },
 };
 
-/** Keeps the process running until released; returns the release. */
-export function holdProcess(): () => void {
-  const timer = setInterval(() => undefined, LONGEST_TIMER_MS);
+/** Keeps the process running. Returns a function that ends this. */
+export function keepProcessRunning(): () => void {
+  const timer = setInterval(() => undefined, MAX_TIMER_MS);
   return () => clearInterval(timer);
 }

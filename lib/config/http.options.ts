@@ -30,25 +30,25 @@ export class ServiceHttpOptions {
   maxSockets?: number | undefined = 50;
 
   /**
-   * Paths of resources end in a slash (`/banks/v1/`): of all (true), of none (false), or of those that are named:
-   * `banks`, `customers` (specification 4 shows both spellings). The variable takes true, false or a comma-separated
-   * list. Default false. SERVICE_HTTP_TRAILING_SLASH
+   * Whether the paths of resources end in a slash (`/banks/v1/`): true, false, or the names of the resources whose
+   * paths do: `banks`, `customers`. Specification 4 shows both spellings. The variable takes true, false or a
+   * comma-separated list. Default false. SERVICE_HTTP_TRAILING_SLASH
    */
   @Option('HTTP_TRAILING_SLASH', 'names')
   @FlagOrNames(RESOURCES)
   trailingSlash?: boolean | ResourceName | readonly ResourceName[] | undefined = false;
 
-  /** URL of a proxy (`http://proxy:3128`); the environment's proxies are ignored. SERVICE_HTTP_PROXY */
+  /** URL of a proxy (`http://proxy:3128`). HTTPS_PROXY and the like are ignored. SERVICE_HTTP_PROXY */
   @Option('HTTP_PROXY')
   @IsProxyUrl()
   proxy?: string | undefined;
 
-  /** Header of an answer that holds its correlation id. Default `x-correlation-id`. SERVICE_HTTP_CORRELATION_ID_HEADER */
+  /** The response header with the correlation id. Default `x-correlation-id`. SERVICE_HTTP_CORRELATION_ID_HEADER */
   @Option('HTTP_CORRELATION_ID_HEADER')
   @IsHeaderName()
   correlationIdHeader?: string | undefined = 'x-correlation-id';
 
-  /** Milliseconds that calls in flight get at shutdown. Default 5,000. SERVICE_HTTP_SHUTDOWN_TIMEOUT */
+  /** Milliseconds that running calls may still take at shutdown. Default 5,000. SERVICE_HTTP_SHUTDOWN_TIMEOUT */
   @Option('HTTP_SHUTDOWN_TIMEOUT', 'integer')
   @WholeNumber(0, DAY_MS, 'milliseconds')
   shutdownTimeout?: number | undefined = 5_000;

@@ -2,8 +2,8 @@ import { sectionsOf } from './option.js';
 import { ServiceModuleOptions } from './options.js';
 
 /**
- * Key by key, the first value wins; `undefined` and `null` count as not set. A `tls` function is not merged with
- * anything. The result and its sections are copies.
+ * Merges options key by key. The first value wins; `undefined` and `null` count as not set. A `tls` function is not
+ * merged with other sources. The result and its sections are copies.
  */
 export function mergeOptions(...sources: readonly (object | undefined)[]): ServiceModuleOptions {
   const sections = sectionsOf(ServiceModuleOptions);

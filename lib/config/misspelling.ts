@@ -1,28 +1,28 @@
 import { variablePrefix, variablesOf, VARIABLE_SUFFIXES } from './variables.js';
 
-/** A word with more letters changed than these is another word, not a misspelling. */
-const MOST_EDITS = 2;
+/** With more changed letters it is another word, not a misspelling. */
+const MAX_EDITS = 2;
 
-/** The candidate that the word is a misspelling of. */
+/** The candidate that the word is most likely a misspelling of. */
 export function nearest(word: string, candidates: Iterable<string>): string | undefined {
   let best: { candidate: string; edits: number } | undefined;
   for (const candidate of candidates) {
-    if (Math.abs(candidate.length - word.length) > MOST_EDITS) continue;
+    if (Math.abs(candidate.length - word.length) > MAX_EDITS) continue;
     const edits = editsBetween(word, candidate);
-    if (edits <= MOST_EDITS && edits < (best?.edits ?? Infinity)) best = { candidate, edits };
+    if (edits <= MAX_EDITS && edits < (best?.edits ?? Infinity)) best = { candidate, edits };
   }
   return best?.candidate;
 }
 
 /**
- * Variables that are set and that nothing reads, but whose name is nearly that of one that this module reads; with that
- * one. Variables of a module with another name are left out.
+ * Variables that are set but not read, and whose name is close to a variable of this module. Each is mapped to that
+ * variable. Variables of a module with another name are left out.
  */
 export function misspeltVariables(variables: readonly string[], name?: string): Map<string, string> {
   const prefix = variablePrefix(name);
   const known = new Set(variablesOf(name));
   const unknown = variables.filter((variable) => variable.startsWith(prefix) && !known.has(variable));
-  // Two variables that share a first word before names of ours belong to a module with that name.
+  // SERVICE_KSA_BASE_URL and SERVICE_KSA_APP_TOKEN: two variables with the same word belong to a module of that name.
   const words = unknown.flatMap((variable) => possibleNames(variable.slice(prefix.length)));
   const names = new Set(words.filter((word, index) => words.indexOf(word) !== index));
   const found = new Map<string, string>();
@@ -36,7 +36,7 @@ export function misspeltVariables(variables: readonly string[], name?: string): 
   return found;
 }
 
-/** What could be the name of a module before a variable of ours: `KSA` of `KSA_APP_TOKEN`. */
+/** The text before the name of a variable, which can be a module's name: `KSA` of `KSA_APP_TOKEN`. */
 function possibleNames(text: string): string[] {
   return VARIABLE_SUFFIXES.filter((suffix) => text.endsWith(`_${suffix}`)).map((suffix) =>
     text.slice(0, -suffix.length - 1),

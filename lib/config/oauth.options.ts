@@ -3,9 +3,9 @@ import { Flag, IsSource, IsUuid, OneOf } from './rules.js';
 import { type SecretValue } from './secret.js';
 
 /**
- * - `ahead`: a token is renewed in the background before it ends, while calls come.
- * - `scheduled`: the same on a schedule, also without calls.
- * - `on-expiry`: a token is asked for when there is none.
+ * - `ahead`: a token is renewed in the background before it expires, when a call uses it.
+ * - `scheduled`: the same by a timer, also without calls.
+ * - `on-expiry`: a new token is requested only when there is no valid one.
  */
 export type TokenRefresh = 'ahead' | 'scheduled' | 'on-expiry';
 
@@ -17,8 +17,8 @@ export class ServiceOAuthOptions {
   clientId?: string | undefined;
 
   /**
-   * The client secret, a file that holds it, or a function that returns it (vault, KMS). A file or function is asked
-   * again when the endpoint says invalid_client. SERVICE_CLIENT_SECRET, SERVICE_CLIENT_SECRET_FILE
+   * The client secret, its file, or a function that returns it (vault, KMS). A file is read again, and a function
+   * called again, when the endpoint answers invalid_client. SERVICE_CLIENT_SECRET, SERVICE_CLIENT_SECRET_FILE
    */
   @Option('CLIENT_SECRET', 'secret')
   @IsSource({ orFunction: true })

@@ -2,7 +2,7 @@ import 'reflect-metadata';
 import { IsOptional, ValidateNested } from 'class-validator';
 
 /**
- * How the text of a variable is read, and whether a message may quote the value: `text` and `secret` are never quoted.
+ * How the text of a variable is read, and whether a message may quote the value. `text` and `secret` are never quoted.
  * A `secret` has a `_FILE` variant. `names` is true, false or a comma-separated list.
  */
 export type OptionKind = 'text' | 'choice' | 'boolean' | 'integer' | 'names' | 'address' | 'secret';
@@ -11,7 +11,7 @@ export type OptionKind = 'text' | 'choice' | 'boolean' | 'integer' | 'names' | '
 export interface OptionEntry {
   /** The path in ServiceModuleOptions: `oauth.clientId`. */
   option: string;
-  /** The variable's name behind the prefix: `CLIENT_ID`. Absent where only code can set the option. */
+  /** The variable's name without its prefix: `CLIENT_ID`. Absent where only code can set the option. */
   suffix?: string;
   kind: OptionKind;
   default?: string | number | boolean;
@@ -27,7 +27,7 @@ export function Option(suffix?: string, kind: OptionKind = 'text'): PropertyDeco
   return declare({ suffix, kind }, IsOptional());
 }
 
-/** Declares a property as a section: its options are those of the class. */
+/** Declares a property as a section, whose options are declared in the given class. */
 export function Section(section: OptionsClass): PropertyDecorator {
   const nested = ValidateNested({ message: 'must be an object' });
   return declare({ kind: 'text', section }, IsOptional(), nested);
@@ -45,7 +45,7 @@ function declaredIn(prototype: object): Declared[] {
   return (Reflect.getMetadata(DECLARED, prototype) as Declared[] | undefined) ?? [];
 }
 
-/** Every option of the class and of its sections. */
+/** All options of the class and of its sections. */
 export function optionsOf(type: OptionsClass, path = ''): OptionEntry[] {
   const defaults = new type() as Record<string, OptionEntry['default']>;
   return declaredIn(type.prototype as object).flatMap(({ key, section, ...entry }) =>
@@ -61,7 +61,7 @@ export function sectionsOf(type: OptionsClass): Record<string, OptionsClass> {
   return Object.fromEntries(all.flatMap(({ key, section }) => (section ? [[key, section]] : [])));
 }
 
-/** An instance of the class with its defaults under the values that are set; every section is there. */
+/** An instance of the class with the values that are set and defaults for the rest. It has every section. */
 export function withDefaults<T extends object>(type: new () => T, values: object): T {
   const filled = new type() as Record<string, unknown>;
   for (const [key, value] of Object.entries(values) as [string, unknown][]) {

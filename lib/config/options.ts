@@ -16,8 +16,8 @@ export type ServiceEnvironment = 'production' | 'sandbox';
 export type ServiceAuthentication = 'mtls' | 'oauth' | 'app-token';
 
 /**
- * What `ServiceModule.forRoot()` takes. Each option left out is filled from its environment variable (named here
- * after the option), through ConfigModule.
+ * The options of `ServiceModule.forRoot()`. An option that is left out is read from its environment variable, through
+ * ConfigModule. Each option's description ends with the name of its variable.
  */
 export class ServiceModuleOptions {
   /** Default `sandbox`. SERVICE_ENVIRONMENT */
@@ -44,7 +44,7 @@ export class ServiceModuleOptions {
   @IsHeaderName()
   appTokenHeader?: string | undefined = 'service-app-token';
 
-  /** Default false: services of this kind answer 400 to both at once. SERVICE_SEND_APP_TOKEN_WITH_BEARER */
+  /** Send the app token with a bearer token too. Some services answer 400. Default false. SERVICE_SEND_APP_TOKEN_WITH_BEARER */
   @Option('SEND_APP_TOKEN_WITH_BEARER', 'boolean')
   @Flag()
   sendAppTokenWithBearer?: boolean | undefined = false;
@@ -53,7 +53,7 @@ export class ServiceModuleOptions {
   @Section(ServiceOAuthOptions)
   oauth?: ServiceOAuthOptions | undefined;
 
-  /** PEMs and their reload, or a function that returns the PEMs (in place of the SERVICE_TLS_* variables). */
+  /** The client certificate, its key and the service's chain; or a function that returns them. SERVICE_TLS_* */
   @Section(ServiceTlsOptions)
   @ValidateIf((_, tls) => typeof tls !== 'function')
   tls?: ServiceTlsOptions | TlsIdentitySource | undefined;
@@ -71,17 +71,17 @@ export class ServiceModuleOptions {
   @IsTokenStore()
   tokenStore?: TokenStore | undefined;
 
-  /** Calls: their limits, retries, paths and proxy. */
+  /** Limits, retries, paths and proxy of calls. */
   @Section(ServiceHttpOptions)
   http?: ServiceHttpOptions | undefined;
 }
 
-/** What `useClass` and `useExisting` of ServiceModule.forRootAsync name. */
+/** Implemented by the class of `useClass` or `useExisting` in `ServiceModule.forRootAsync()`. */
 export interface ServiceOptionsFactory {
   createServiceOptions(): ServiceModuleOptions | Promise<ServiceModuleOptions>;
 }
 
-/** Every option there is, with its variable and default. */
+/** All options, each with its variable and default. */
 export const OPTIONS: readonly OptionEntry[] = optionsOf(ServiceModuleOptions);
 
 /** The value at an option's path. */

@@ -1,4 +1,4 @@
-// Words only, and no digits: what a service gives out as a token, secret or id never looks like one of these.
+// Words without digits. Real tokens, secrets and ids do not look like this.
 const WORDS = String.raw`[a-z]+([ ._-]+[a-z]+)*`;
 const PLACEHOLDER = new RegExp(
   [
@@ -14,15 +14,15 @@ const PLACEHOLDER = new RegExp(
   'i',
 );
 const WHOLE = new RegExp(`^(${PLACEHOLDER.source})$`, 'i');
-/** What no address has: brackets in it, or dots or `your-host` where a host stands. */
+/** An address with brackets, or with dots or `your-host` in place of its host. */
 const IN_ADDRESS = new RegExp(String.raw`^https?://(.*[<>{}…].*|(\.{3}|your([_-][a-z]+)+)([:/].*)?)$`, 'i');
 
-/** Nobody writes a longer one. */
-const LONGEST = 256;
+/** A longer value is no placeholder. */
+const MAX_LENGTH = 256;
 
-/** True for what stands in an example until the real value is put in: `https://...`, `<your-app-token>`, `changeme`. */
+/** True for a text from an example, in place of the real value: `https://...`, `<your-app-token>`, `changeme`. */
 export function isPlaceholder(value: string): boolean {
   const text = value.trim();
-  if (text.length > LONGEST) return false;
+  if (text.length > MAX_LENGTH) return false;
   return WHOLE.test(text) || IN_ADDRESS.test(text);
 }

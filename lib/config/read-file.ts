@@ -3,8 +3,8 @@ import { stat } from 'node:fs/promises';
 import { isAbsolute, resolve } from 'node:path';
 import { Secret, type SecretValue } from './secret.js';
 
-/** Bytes; a secret has some hundred, a PEM file a few thousand, and a bundle of all public roots some 200,000. */
-const MOST_BYTES = 1024 * 1024;
+/** A secret has some hundred bytes, a PEM file some thousand, a file of all public root certificates about 200,000. */
+const MAX_BYTES = 1024 * 1024;
 
 const UNREADABLE: Readonly<Record<string, string>> = {
   ENOENT: 'does not exist (ENOENT). Check the path, and that the file is mounted into this process.',
@@ -12,25 +12,24 @@ const UNREADABLE: Readonly<Record<string, string>> = {
   EPERM: 'cannot be read (EPERM). Give the user this process runs as the right to read it.',
   EISDIR: 'is a directory. Name the file inside it.',
   ENOTDIR: 'does not exist (ENOTDIR): a part of its path is a file, not a directory.',
-  ELOOP: 'cannot be read (ELOOP): its symbolic links lead in a circle.',
+  ELOOP: 'cannot be read (ELOOP): its symbolic links form a loop.',
   ERR_NOT_A_FILE: 'is a pipe or a device. Name a regular file.',
-  ERR_FILE_TOO_LARGE: 'has more than 1 MiB: no secret and no certificate has. Check the path.',
+  ERR_FILE_TOO_LARGE: 'is larger than 1 MiB, so it is no secret and no certificate. Check the path.',
 };
 
 /**
  * Reads a file of at most 1 MiB.
  *
- * @throws the system's error; ERR_NOT_A_FILE for a pipe or device, which could keep the reader waiting for ever, and
- * ERR_FILE_TOO_LARGE
+ * @throws the system's error; ERR_NOT_A_FILE for a pipe or device, because reading one may never end; ERR_FILE_TOO_LARGE
  */
 export async function readRegularFile(path: string): Promise<Buffer> {
   const found = await stat(path);
   if (found.isDirectory()) throw codedError('a directory', 'EISDIR');
   if (!found.isFile()) throw codedError('no regular file', 'ERR_NOT_A_FILE');
   const chunks: Buffer[] = [];
-  for await (const chunk of createReadStream(path, { end: MOST_BYTES })) chunks.push(chunk as Buffer);
+  for await (const chunk of createReadStream(path, { end: MAX_BYTES })) chunks.push(chunk as Buffer);
   const bytes = Buffer.concat(chunks);
-  if (bytes.length > MOST_BYTES) throw codedError('too large', 'ERR_FILE_TOO_LARGE');
+  if (bytes.length > MAX_BYTES) throw codedError('too large', 'ERR_FILE_TOO_LARGE');
   return bytes;
 }
 
@@ -42,22 +41,22 @@ export function whyUnreadable(path: string, error: unknown): string {
   return `the file ${path} ${why}${code === 'ENOENT' ? whereSought(path) : ''}`;
 }
 
-/** A secret's text; from a file without the one newline that editors and `echo` put at its end. */
+/** Reads a secret. From a file, one newline at the end is removed: editors and `echo` add it. */
 export async function readSecret(value: SecretValue): Promise<Secret> {
   if (typeof value === 'string') return new Secret(value);
   const text = (await readRegularFile(value.file)).toString('utf8');
   return new Secret(text.replace(/\r?\n$/, ''));
 }
 
-/** For what may be the secret itself, or a PEM, that was put where its file should be named. */
+/** The message where the path may be the secret or PEM itself, set in place of its path. */
 function notShown(): string {
   return (
-    `names no file that exists; it was looked for in ${process.cwd()}. What it names is not shown, because it may be ` +
+    `names a file that does not exist (working directory: ${process.cwd()}). The path is not shown, because it may be ` +
     'the secret itself. Give the path of a file, or give the value without _FILE; in code, as text in place of { file }.'
   );
 }
 
-/** Beginning with a root, or with an extension of such files: nobody's secret looks so. */
+/** True for a path that begins at a root or has a usual file extension, so that it cannot be a secret. */
 function isPlainPath(path: string): boolean {
   if (path.length > 512 || !/^[\w.@~:/\\ -]+$/.test(path)) return false;
   const isRooted = /^([~/]|\.{1,2}[/\\]|[A-Za-z]:[/\\])/.test(path);

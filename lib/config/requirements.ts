@@ -6,7 +6,7 @@ import {
   valueOf,
 } from './options.js';
 
-/** A value is undefined where its option is malformed. Nothing that depends on it is then reported. */
+/** A value is undefined where its option is not valid. Nothing that depends on it is reported then. */
 export interface Mode {
   environment?: ServiceEnvironment;
   authentication?: ServiceAuthentication;
@@ -16,7 +16,7 @@ export interface Mode {
 
 const SANDBOX_ONLY = "'app-token' is for the sandbox only; in production use 'mtls' or 'oauth'.";
 
-/** The mode that the options name, with its defaults. A malformed option counts as set: what it needs is still asked for. */
+/** The mode that the options set, or its defaults. An option that is not valid counts as set, so that what it needs is reported too. */
 export function modeOf(
   options: ServiceModuleOptions,
   broken: ReadonlySet<string>,
@@ -40,7 +40,7 @@ export function modeOf(
   return { mode, faults: contradiction ? [{ option: 'authentication', message: SANDBOX_ONLY }] : [] };
 }
 
-/** What options need of each other: specification 5.1, 5.2 and 5.3. */
+/** Options that are missing because another option needs them: specification 5.1, 5.2 and 5.3. */
 export function missingRequirements(options: ServiceModuleOptions, mode: Mode): ConfigurationFault[] {
   const { authentication, hasCertificate, wantsOAuth } = mode;
   const { appToken, oauth } = options;
@@ -65,7 +65,7 @@ export function missingRequirements(options: ServiceModuleOptions, mode: Mode): 
     'oauth.clientSecret',
     oauthMissing("the application's client secret"),
   );
-  // Where calls send the app token or the certificate anyway, their absence was reported above.
+  // Not reported where the certificate or app token is missing for the authentication itself, as above.
   refuseIf(
     oauth?.mtls === true && authentication !== 'mtls' && hasCertificate === false,
     'oauth.mtls',

@@ -1,4 +1,4 @@
-/** They carry the exchange itself, or name another host: HTTP's to set, not a caller's. */
+/** Headers that only the HTTP client may set: a caller could change the connection or name another host with them. */
 export const EXCHANGE_HEADERS: ReadonlySet<string> = new Set([
   'host',
   'connection',
@@ -13,7 +13,7 @@ export const EXCHANGE_HEADERS: ReadonlySet<string> = new Set([
   'upgrade',
 ]);
 
-/** None of these can be the header of the app token. */
+/** True for a header that cannot carry the app token. */
 export function isReservedHeader(name: string): boolean {
   const key = name.toLowerCase();
   return EXCHANGE_HEADERS.has(key) || /^(authorization|cookie|accept.*|content-.*|__proto__)$/.test(key);

@@ -1,5 +1,5 @@
 import { describeLocation, type ConfigurationFault, type OptionLocation } from '../errors/index.js';
-import { chooseAddresses } from './addresses.js';
+import { chooseAddresses } from './choose-addresses.js';
 import { mergeOptions } from './merge-options.js';
 import { optionsOf, withDefaults } from './option.js';
 import { OPTIONS, ServiceModuleOptions, valueOf } from './options.js';
@@ -26,14 +26,14 @@ const UNSENDABLE =
 export interface Resolution {
   /** Absent where there are faults. */
   options?: ResolvedOptions;
-  /** Always there, so that the faults of certificates can be reported together with the others. */
+  /** Set also where there are faults, so that faults of certificates are reported together with the others. */
   tls: TlsSettings;
   faults: ConfigurationFault[];
-  /** What is usable, and very likely not meant. */
+  /** Values that are allowed, but probably a mistake. */
   warnings: ConfigurationFault[];
 }
 
-/** Merged options -> what the module works with: defaults set, secrets read and wrapped, every fault collected. */
+/** Makes the module's settings of the merged options: sets defaults, reads and wraps secrets, collects all faults. */
 export async function resolveOptions(merged: ServiceModuleOptions, name?: string): Promise<Resolution> {
   const location = (option: string): OptionLocation => ({
     option,
@@ -46,7 +46,7 @@ export async function resolveOptions(merged: ServiceModuleOptions, name?: string
   const { faults: malformed, broken } = validateOptions(merged);
   const { mode, faults: contradictions } = modeOf(merged, broken);
   const chosen = chooseAddresses(mode, merged.urls ?? {});
-  // A malformed value is reported once, for its form, and not as missing too.
+  // A value that is not valid is not reported as missing too.
   const missing = [...missingRequirements(merged, mode), ...chosen.faults].filter(
     ({ option }) => !broken.has(option) && !broken.has(option.split('.')[0]),
   );
@@ -84,7 +84,7 @@ function without(options: ServiceModuleOptions, broken: ReadonlySet<string>): Se
   return kept;
 }
 
-/** Reads a secret at start-up: a file that cannot be read, is empty or holds a placeholder is a fault. */
+/** Reads a secret at start-up. A file that cannot be read, is empty or contains a placeholder is a fault. */
 async function checkedSecret(
   value: SecretValue | (() => unknown) | undefined,
   option: string,
@@ -96,7 +96,7 @@ async function checkedSecret(
     const secret = await readSecret(value);
     const text = secret.reveal();
     if (text.trim() === '') return fault(`the file ${path} is empty.`);
-    if (isPlaceholder(text)) return fault(`the file ${path} still holds a placeholder; ${FILL_IN}`);
+    if (isPlaceholder(text)) return fault(`the file ${path} still contains a placeholder; ${FILL_IN}`);
     return option === 'appToken' && !PRINTABLE_ASCII.test(text) ? fault(UNSENDABLE) : { secret, faults: [] };
   } catch (error) {
     return fault(whyUnreadable(path, error));
@@ -121,7 +121,7 @@ function tlsSettings(
   const pems: TlsInputs = {};
   for (const { option: key } of optionsOf(TlsIdentityPems) as { option: keyof TlsIdentityPems }[]) {
     const value = settings[key];
-    // It may be a secret: the settings keep none that is not wrapped.
+    // The settings keep a secret only where it is wrapped.
     delete settings[key];
     if (value === undefined) continue;
     pems[key] = { ...location(`tls.${key}`), value: typeof value === 'string' ? new Secret(value) : value };

@@ -10,12 +10,12 @@ import { type ServiceTokenCacheOptions } from './token-cache.options.js';
 /** How messages name an option, with the variable that sets it: `oauth.clientSecret (SERVICE_CLIENT_SECRET_FILE)`. */
 export type DescribeOption = (option: string) => string;
 
-/** These options after their defaults: each has a value. */
+/** Options that have a default, so that each has a value. */
 type Filled<T, Key extends keyof T = keyof T> = { [K in Key]-?: NonNullable<T[K]> };
 
 /**
- * The options after merging, defaults and validation: what is made of them, and the others as they were set. Secrets are
- * wrapped; nothing in here prints one.
+ * The options after merging, defaults and validation. Those that are not in MadeOptions are as they were set. Secrets are
+ * wrapped, so that printing this object shows none.
  */
 export type ResolvedOptions = MadeOptions & Omit<ServiceModuleOptions, keyof MadeOptions | 'urls'>;
 
@@ -37,7 +37,7 @@ interface MadeOptions extends Filled<
 }
 
 export interface Addresses {
-  /** Calls go there: no trailing slash, may end in a path. */
+  /** The API's address. Without a slash at its end; it may have a path. */
   baseUrl: string;
   /** Headers may go to these origins only. */
   origins: ReadonlySet<string>;
@@ -48,9 +48,9 @@ export interface Addresses {
 }
 
 export interface OAuthSettings extends Filled<Omit<ServiceOAuthOptions, 'clientSecret'>> {
-  /** Read anew at each call: a file that changed or a vault may give another secret. */
+  /** Reads the secret again at each call, because a file or a vault may have a new one. */
   clientSecret: () => Promise<Secret>;
-  /** False for a plain string: asking again brings the same. */
+  /** False where the secret was given as text: it is always the same. */
   clientSecretCanChange: boolean;
 }
 
@@ -73,6 +73,6 @@ export interface TlsSettings extends Filled<Omit<ServiceTlsOptions, keyof TlsIde
 
 /** `correlationIdHeader` is in lower case here. */
 export interface HttpSettings extends Filled<Omit<ServiceHttpOptions, 'proxy'>> {
-  /** May hold the proxy's own credentials. */
+  /** Its URL. It may contain credentials for the proxy. */
   proxy?: Secret;
 }

@@ -10,7 +10,7 @@ export const OneOf = (...values: string[]): PropertyDecorator =>
 
 export const Flag = (): PropertyDecorator => IsBoolean({ message: 'must be true or false' });
 
-/** True, false, or one or several of the names. */
+/** True, false, or some of the names. */
 export const FlagOrNames = (names: readonly string[]): PropertyDecorator =>
   check(
     'flagOrNames',
@@ -18,23 +18,23 @@ export const FlagOrNames = (names: readonly string[]): PropertyDecorator =>
     { message: `must be true, false or names of resources (${names.join(', ')})` },
   );
 
-export const WholeNumber = (least: number, most: number, unit: string): PropertyDecorator =>
+export const WholeNumber = (min: number, max: number, unit: string): PropertyDecorator =>
   check(
     'wholeNumber',
-    (value) => Number.isInteger(value) && (value as number) >= least && (value as number) <= most,
-    { message: `must be a whole number of ${unit} from ${least} to ${most}` },
+    (value) => Number.isInteger(value) && (value as number) >= min && (value as number) <= max,
+    { message: `must be a whole number of ${unit} from ${min} to ${max}` },
   );
 
 export const IsUuid = (): PropertyDecorator =>
   Matches(UUID, { message: 'must be the application id of the developer portal (Integration tab), a UUID' });
 
-/** An address of the service: https (http on loopback), no credentials, no query, no fragment. */
+/** See {@link addressFault}. */
 export const IsServiceAddress = (): PropertyDecorator =>
   check('isServiceAddress', (value) => addressFault(value) === undefined, {
     message: ({ value }) => addressFault(value) ?? '',
   });
 
-/** The address of a token endpoint: the same, without the path that is appended to it. */
+/** The address of a token endpoint, to which /oauth2/token is appended. */
 export const IsAuthAddress = (): PropertyDecorator =>
   check(
     'isAuthAddress',
@@ -77,7 +77,7 @@ export const IsTokenStore = (): PropertyDecorator =>
     message: 'must have the methods get, set and delete (see TokenStore)',
   });
 
-/** The names of a list, of a text with commas, or of both. */
+/** The names in a list or in a text with commas. */
 export function namesIn(value: unknown): string[] {
   return [value].flat().flatMap((part) =>
     String(part)

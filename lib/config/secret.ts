@@ -1,14 +1,14 @@
 import { inspect } from 'node:util';
 
-/** A secret's text, or the file that holds it (one trailing newline is dropped). */
+/** A secret as text, or its file (one newline at the end is removed). */
 export type SecretValue = string | { file: string };
 
-/** PEM text (real or `\n`-escaped newlines), the base64 of it, or the file that holds it. */
+/** PEM text (real or `\n`-escaped newlines), its base64, or its file. */
 export type PemValue = string | { file: string };
 
 const HIDDEN = '[secret]';
 
-/** A value that must not be printed: it shows as `[secret]` in logs, JSON and util.inspect at any depth. */
+/** A value that must not be printed. Logs, JSON and util.inspect show `[secret]` in its place. */
 export class Secret {
   readonly #value: string;
 

@@ -3,8 +3,8 @@ import { type ServiceModuleOptions } from './options.js';
 import { readVariables } from './variables.js';
 
 /**
- * The `service` namespace of @nestjs/config: the SERVICE_* variables as {@link ServiceModuleOptions}. A host need not
- * load it: ServiceModule reads the same variables by itself.
+ * The `service` namespace of @nestjs/config: the SERVICE_* variables as {@link ServiceModuleOptions}. Loading it is
+ * optional, because ServiceModule reads the same variables itself.
  */
 export const serviceConfig = registerAs(
   'service',

@@ -14,7 +14,7 @@ export class TlsIdentityPems {
   @IsSource()
   privateKey?: PemValue | undefined;
 
-  /** Where the private key is encrypted. SERVICE_TLS_PASSPHRASE(_FILE) */
+  /** For an encrypted private key. SERVICE_TLS_PASSPHRASE(_FILE) */
   @Option('TLS_PASSPHRASE', 'secret')
   @IsSource()
   passphrase?: SecretValue | undefined;
@@ -28,13 +28,13 @@ export class TlsIdentityPems {
   chain?: PemValue | undefined;
 }
 
-/** The client identity, and whether its files are followed. */
+/** The client identity, and whether it is loaded again when its files change. */
 export class ServiceTlsOptions extends TlsIdentityPems {
-  /** Follow the files and swap the identity when they change. Default: true for files. SERVICE_TLS_RELOAD */
+  /** Load the certificate and key again when their files change. Default true. SERVICE_TLS_RELOAD */
   @Option('TLS_RELOAD', 'boolean')
   @Flag()
   reload?: boolean | undefined = true;
 }
 
-/** Asked at start-up and at each reload, for example from a vault. */
+/** Called at start-up and at each reload, for example to read a vault. */
 export type TlsIdentitySource = () => TlsIdentityPems | Promise<TlsIdentityPems>;

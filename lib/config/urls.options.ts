@@ -1,7 +1,7 @@
 import { Option } from './option.js';
 import { IsAuthAddress, IsServiceAddress } from './rules.js';
 
-/** The service's addresses; only those that the environment and authentication use have to be set. */
+/** The service's addresses. Only those that the environment and authentication use are required. */
 export class ServiceUrls {
   /** {base_url}. SERVICE_BASE_URL */
   @Option('BASE_URL', 'address')

@@ -9,25 +9,25 @@ import { isPlaceholder } from './placeholder.js';
 export const DANGEROUS_KEYS: readonly string[] = ['__proto__', 'constructor', 'prototype'];
 
 const QUOTED: readonly (OptionKind | undefined)[] = ['choice', 'boolean', 'integer', 'names', 'address'];
-/** An address with other characters may hold a password or a token. */
+/** An address with other characters may contain a password or a token. */
 const PLAIN_ADDRESS = /^[\w.:/[\]…-]+$/;
 
 export const FILL_IN = 'put the real value in its place.';
 
 export interface Validation {
   faults: ConfigurationFault[];
-  /** Options (or sections) that are set and not usable: no other fault of them is reported. */
+  /** Options and sections that are set but not valid. No other fault of them is reported. */
   broken: ReadonlySet<string>;
 }
 
 interface BrokenOption {
   option: string;
   message: string;
-  /** The same option, or the one that a misspelt name means. */
+  /** The same option, or the one that a misspelt name probably means. */
   meant?: string;
 }
 
-/** What is wrong with each option by itself, and names that are no option. */
+/** Checks each option by itself, and refuses unknown names. */
 export function validateOptions(options: ServiceModuleOptions): Validation {
   const dangerous = dangerousKeys(options);
   if (dangerous.length > 0) return { faults: dangerous, broken: new Set() };
@@ -45,12 +45,12 @@ export function validateOptions(options: ServiceModuleOptions): Validation {
 function withPlaceholder(options: ServiceModuleOptions): BrokenOption[] {
   return OPTIONS.filter(({ option }) => {
     const value = valueOf(options, option);
-    // A passphrase may well be 'changeme': only the key shows whether it is right.
+    // A real passphrase can be 'changeme'. Opening the key shows whether it is right.
     return typeof value === 'string' && option !== 'tls.passphrase' && isPlaceholder(value);
   }).map(({ option }) => ({
     option,
     meant: option,
-    message: `still holds a placeholder${quote(options, option)}; ${FILL_IN}`,
+    message: `still contains a placeholder${quote(options, option)}; ${FILL_IN}`,
   }));
 }
 
@@ -59,7 +59,7 @@ function againstRules(options: ServiceModuleOptions): BrokenOption[] {
     whitelist: true,
     forbidNonWhitelisted: true,
     stopAtFirstError: true,
-    // A message must never quote a secret, and an error must not carry one.
+    // Neither a message nor an error may contain a secret.
     validationError: { target: false, value: false },
   });
   return errors
@@ -78,7 +78,7 @@ function unknownOption(option: string): BrokenOption {
   return { option, meant, message: `is not an option of ServiceModule; ${hint}` };
 }
 
-/** The value as a message may show it: short, on one line, and only where it is no secret. */
+/** The value for a message: short and on one line. Empty where it may be a secret. */
 function quote(options: ServiceModuleOptions, option: string, before = ''): string {
   const kind = OPTIONS.find((entry) => entry.option === option)?.kind;
   if (!QUOTED.includes(kind)) return '';

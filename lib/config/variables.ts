@@ -2,12 +2,12 @@ import { type ConfigurationFault } from '../errors/index.js';
 import { type OptionKind } from './option.js';
 import { OPTIONS, type ServiceModuleOptions } from './options.js';
 
-/** What the names of all variables end in; those of secrets also with `_FILE`. */
+/** The names of all variables without their prefix. Those of secrets are there with `_FILE` too. */
 export const VARIABLE_SUFFIXES: readonly string[] = OPTIONS.flatMap(({ suffix, kind }) =>
   suffix === undefined ? [] : kind === 'secret' ? [suffix, `${suffix}_FILE`] : [suffix],
 );
 
-/** How a module names itself in logs and errors: `ServiceModule`, or `ServiceModule:ksa`. */
+/** The module's name in logs and errors: `ServiceModule`, or `ServiceModule:ksa`. */
 export function moduleLabel(name?: string): string {
   return name === undefined ? 'ServiceModule' : `ServiceModule:${name}`;
 }
@@ -17,7 +17,7 @@ export function variablePrefix(name?: string): string {
   return name === undefined ? 'SERVICE_' : `SERVICE_${name.replace(/[^A-Za-z0-9]/g, '_').toUpperCase()}_`;
 }
 
-/** The variable that sets an option: `oauth.clientId` -> `SERVICE_CLIENT_ID`. Where the value is a file, its `_FILE`. */
+/** The variable of an option: `oauth.clientId` -> `SERVICE_CLIENT_ID`. With `_FILE` where the value is a file. */
 export function variableOf(option: string, name?: string, value?: unknown): string | undefined {
   const found = OPTIONS.find((entry) => entry.option === option);
   if (!found?.suffix) return undefined;
@@ -30,13 +30,13 @@ export function variablesOf(name?: string): string[] {
   return VARIABLE_SUFFIXES.map((suffix) => variablePrefix(name) + suffix);
 }
 
-/** A variable that two modules of these names would both read, each for another option. */
+/** A variable that modules of these two names would both read, for different options. */
 export function sharedVariable(name: string | undefined, other: string | undefined): string | undefined {
   const read = new Set(variablesOf(other));
   return variablesOf(name).find((variable) => read.has(variable));
 }
 
-/** Why a module cannot have this name, whose characters forRoot() has checked; undefined where it can. */
+/** Why a module cannot have this name; undefined where it can. forRoot() checks the characters of the name. */
 export function nameFault(name: string): string | undefined {
   const shared = sharedVariable(name, undefined);
   return (
@@ -46,8 +46,8 @@ export function nameFault(name: string): string | undefined {
 }
 
 /**
- * Options from variables. Empty ones count as not set. A value that does not read as its kind stays text, for the
- * validation to report.
+ * Reads options from variables. An empty variable counts as not set. A value that is not of its option's kind stays
+ * text; validateOptions() reports it.
  */
 export function readVariables(
   read: (variable: string) => unknown,

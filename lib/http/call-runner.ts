@@ -1,6 +1,6 @@
 import { type Agent } from 'node:http';
 import { type ResolvedOptions } from '../config/resolved-options.js';
-import { holdProcess, systemClock } from '../config/clock.js';
+import { keepProcessRunning, systemClock } from '../config/clock.js';
 import { type CertificateSummary } from '../errors/index.js';
 import {
   certificateRefusal,
@@ -116,7 +116,7 @@ export class CallRunner {
   }
 
   async #wait(ms: number, signal: AbortSignal | undefined): Promise<void> {
-    const release = holdProcess();
+    const release = keepProcessRunning();
     await sleep(systemClock, ms, signal, this.#parts.closed).finally(release);
   }
 
@@ -183,7 +183,7 @@ export class CallRunner {
   async #reload({ call, signal, endsAt, certificate }: Progress, outcome: Outcome): Promise<boolean> {
     const { identity, closed, describeOption } = this.#parts;
     const over = new AbortController();
-    const release = holdProcess();
+    const release = keepProcessRunning();
     const deadline = sleep(systemClock, endsAt - performance.now(), signal, closed, over.signal).then(() => {
       throw faultToError(outOfTime(), call, describeOption);
     });

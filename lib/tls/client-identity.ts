@@ -1,5 +1,5 @@
 import { type Agent } from 'node:https';
-import { holdProcess, type Clock } from '../config/clock.js';
+import { keepProcessRunning, type Clock } from '../config/clock.js';
 import { type TlsSettings } from '../config/resolved-options.js';
 import { type Secret } from '../config/secret.js';
 import { type CertificateSummary, type ConfigurationFault } from '../errors/index.js';
@@ -79,7 +79,7 @@ export class ClientIdentity {
   ): Promise<{ identity?: ClientIdentity; faults: ConfigurationFault[]; certificate?: CertificateSummary }> {
     const { tls, clock, offerToTokenEndpoint, log } = settings;
     // Keeps the process alive: nothing else may do so yet, and a `tls` function may take its time.
-    const snapshot = await readIdentity(tls, clock).finally(holdProcess());
+    const snapshot = await readIdentity(tls, clock).finally(keepProcessRunning());
     const contexts = new SecureContexts(offerToTokenEndpoint);
     const { identity, faults, warnings, certificate } = checkIdentity(snapshot, clock.now(), contexts);
     if (!identity) return { faults, certificate };

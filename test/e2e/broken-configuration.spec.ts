@@ -33,9 +33,9 @@ describe('an application with a broken .env', () => {
     const absent = 'does not exist (ENOENT). Check the path, and that the file is mounted into this process.';
     expect(error.message.split('\n')).toEqual([
       'The configuration of ServiceModule is not usable:',
-      "  - urls.baseUrl (SERVICE_BASE_URL): still holds a placeholder 'https://...'; put the real value in its place.",
-      '  - appToken (SERVICE_APP_TOKEN): still holds a placeholder; put the real value in its place.',
-      '  - oauth.clientId (SERVICE_CLIENT_ID): still holds a placeholder; put the real value in its place.',
+      "  - urls.baseUrl (SERVICE_BASE_URL): still contains a placeholder 'https://...'; put the real value in its place.",
+      '  - appToken (SERVICE_APP_TOKEN): still contains a placeholder; put the real value in its place.',
+      '  - oauth.clientId (SERVICE_CLIENT_ID): still contains a placeholder; put the real value in its place.',
       "  - environment (SERVICE_ENVIRONMENT): must be one of: production, sandbox; it is 'prod'",
       "  - http.timeout (SERVICE_HTTP_TIMEOUT): must be a whole number of milliseconds from 1 to 86400000; it is '30s'",
       '  - http.proxy (SERVICE_HTTP_PROXY): must be the URL of a proxy, for example http://proxy.example:3128',

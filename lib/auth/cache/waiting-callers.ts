@@ -1,4 +1,4 @@
-import { type Clock, holdProcess } from '../../config/clock.js';
+import { type Clock, keepProcessRunning } from '../../config/clock.js';
 import { ServiceConnectionError } from '../../errors/index.js';
 
 /** How long one caller waits. */
@@ -40,7 +40,7 @@ export class WaitingCallers<T> {
         cancel();
         signal?.removeEventListener('abort', onAbort);
         this.#waiting.delete(waiting);
-        this.#holdProcess();
+        this.#keepProcessRunning();
         if (this.size === 0) this.onEmpty?.();
       };
       const waiting: Waiting<T> = {
@@ -52,7 +52,7 @@ export class WaitingCallers<T> {
       const cancel = this.#clock.schedule(() => waiting.reject(tooLate(timeoutMs)), timeoutMs);
       signal?.addEventListener('abort', onAbort);
       this.#waiting.add(waiting);
-      this.#holdProcess();
+      this.#keepProcessRunning();
     });
   }
 
@@ -71,8 +71,8 @@ export class WaitingCallers<T> {
   }
 
   /** Timers of the clock do not keep the process alive, so a script that waits for a token would end before it comes. */
-  #holdProcess(): void {
-    if (this.#waiting.size > 0) this.#releaseProcess ??= holdProcess();
+  #keepProcessRunning(): void {
+    if (this.#waiting.size > 0) this.#releaseProcess ??= keepProcessRunning();
     else {
       this.#releaseProcess?.();
       this.#releaseProcess = undefined;

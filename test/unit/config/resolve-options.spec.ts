@@ -264,7 +264,7 @@ describe('resolveOptions', () => {
       { ...sandbox, oauth: { clientSecret: { file } } },
     ]) {
       const fault = (await faultsOf(options)).find(({ message }) =>
-        message.includes('names no file that exists'),
+        message.includes('names a file that does not exist'),
       );
       expect(fault?.variable).toMatch(/_FILE$/);
       expect(JSON.stringify(await faultsOf(options))).not.toContain(file.slice(0, 12));
@@ -310,12 +310,12 @@ describe('resolveOptions', () => {
     });
     await rm(folder, { recursive: true });
     expect(faults.map(({ option, message }) => `${option}: ${message}`)).toEqual([
-      "urls.baseUrl: still holds a placeholder 'https://...'; put the real value in its place.",
-      'urls.authUrl: still holds a placeholder; put the real value in its place.',
-      'appToken: still holds a placeholder; put the real value in its place.',
-      'oauth.clientId: still holds a placeholder; put the real value in its place.',
-      'tls.certificate: still holds a placeholder; put the real value in its place.',
-      `oauth.clientSecret: the file ${file} still holds a placeholder; put the real value in its place.`,
+      "urls.baseUrl: still contains a placeholder 'https://...'; put the real value in its place.",
+      'urls.authUrl: still contains a placeholder; put the real value in its place.',
+      'appToken: still contains a placeholder; put the real value in its place.',
+      'oauth.clientId: still contains a placeholder; put the real value in its place.',
+      'tls.certificate: still contains a placeholder; put the real value in its place.',
+      `oauth.clientSecret: the file ${file} still contains a placeholder; put the real value in its place.`,
     ]);
   });
 

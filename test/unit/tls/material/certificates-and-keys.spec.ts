@@ -203,7 +203,7 @@ describe('Files', () => {
       expect(message).toMatch(/is a pipe or a device\. Name a regular file/);
     }
     const large = await file('large.pem', authority.chain + ' '.repeat(1024 * 1024));
-    expect((await onlyFault({ ...good(), chain: large })).message).toMatch(/has more than 1 MiB/);
+    expect((await onlyFault({ ...good(), chain: large })).message).toMatch(/is larger than 1 MiB/);
   });
 
   it('takes bytes from plain JavaScript for no file', async () => {

@@ -5,7 +5,7 @@ import { type Addresses } from './resolved-options.js';
 import { type ServiceUrls } from './urls.options.js';
 
 export interface ChosenAddresses {
-  /** Absent where an address is missing or malformed, or where the mode is not known. */
+  /** Absent where a needed address is missing or not valid, and where the mode is not known. */
   addresses?: Addresses;
   faults: ConfigurationFault[];
   warnings: ConfigurationFault[];
@@ -54,7 +54,7 @@ function tokenAddress({ environment }: Mode): keyof ServiceUrls | undefined {
   return environment && (environment === 'production' ? 'authUrl' : 'sandboxAuthUrl');
 }
 
-/** The API's addresses in this environment only: no credential of one environment is sent to the other. */
+/** The API's addresses of this environment only. Credentials of one environment are never sent to the other. */
 function ownOrigins({ environment }: Mode, urls: ServiceUrls): ReadonlySet<string> {
   const own =
     environment === 'production' ? [urls.baseUrl, urls.oauthBaseUrl] : [urls.sandboxUrl, urls.sandboxMtlsUrl];
@@ -72,14 +72,14 @@ function missing({ environment, authentication }: Mode, isTokenAddress: boolean)
   return `is missing: with ${mode}, ${use}.`;
 }
 
-/** The address without slashes at its end, as paths are appended to it; undefined for an unusable one. */
+/** The address without slashes at its end, because paths are appended to it. Undefined where it is not valid. */
 function normalized(address: unknown): string | undefined {
   if (addressFault(address) !== undefined) return undefined;
   const url = new URL(address as string);
   return url.origin + withoutSlashes(url.pathname);
 }
 
-/** The host of an address where it is one of the names that never lead to a service. */
+/** The host of an address, where it is a name that is reserved for examples and tests. */
 function reservedHost(address: unknown): string | undefined {
   const host = parseUrl(address)?.hostname;
   return host && /(^|\.)(example(\.(com|net|org))?|invalid|test)$/.test(host) ? host : undefined;
