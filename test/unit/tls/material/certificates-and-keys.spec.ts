@@ -179,7 +179,7 @@ describe('Files', () => {
     const loop = join(folder, 'loop');
     await symlink(loop, loop);
     expect((await onlyFault({ ...good(), chain: { file: loop } })).message).toMatch(
-      /loop cannot be read.*circle/,
+      /loop cannot be read.*form a loop/,
     );
     if (process.getuid?.() === 0) return;
     const locked = await file('locked.pem', app.key);
