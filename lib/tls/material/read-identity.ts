@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type Clock } from '../../config/clock.js';
-import { type TlsInput, type TlsInputs, type TlsSettings } from '../../config/resolved-options.js';
-import { type PemValue, Secret, type SecretValue } from '../../config/secret.js';
+import { type TlsInputs, type TlsSettings } from '../../config/resolved-options.js';
+import { Secret } from '../../config/secret.js';
 import { type TlsIdentityPems, type TlsIdentitySource } from '../../config/tls.options.js';
 import { type ConfigurationFault } from '../../errors/index.js';
 import { within } from '../../exchange/timing.js';
@@ -26,9 +26,9 @@ const SOURCE_TIMEOUT_MS = 30_000;
 
 /** Reads the files, or calls the function and reads the files that it names. Never rejects. */
 export async function readIdentity({ source }: TlsSettings, clock: Clock): Promise<IdentitySnapshot> {
-  const { inputs, faults } =
+  const { inputs, faults }: Answer =
     typeof source === 'function' ? await askSource(source, clock) : { inputs: source, faults: [] };
-  const read = await Promise.all(KEYS.map((key) => readOptional(inputs[key])));
+  const read = await Promise.all(KEYS.map(async (key) => inputs[key] && readInput(inputs[key])));
   const [certificate, privateKey, passphrase, chain] = read;
   return { certificate, privateKey, passphrase, chain, faults, digest: digestOf(read, faults) };
 }
@@ -39,36 +39,31 @@ export function canChange({ source }: TlsSettings): boolean {
   return KEYS.some((key) => source[key] !== undefined && 'file' in source[key].value);
 }
 
-async function readOptional(
-  input: TlsInput<PemValue | SecretValue> | undefined,
-): Promise<ReadInput | undefined> {
-  return input && readInput(input);
-}
-
 function digestOf(inputs: readonly (ReadInput | undefined)[], faults: readonly ConfigurationFault[]): string {
   const hash = createHash('sha256');
   for (const [index, input] of inputs.entries()) {
     hash.update(`${index}:${input?.fault?.message ?? ''}:`);
-    if (input?.content) hash.update(createHash('sha256').update(input.content.bytes()).digest());
+    if (input?.bytes) hash.update(createHash('sha256').update(input.bytes).digest());
   }
   return hash.update(faults.map(({ message }) => message).join('\n')).digest('base64');
 }
 
-async function askSource(
-  source: TlsIdentitySource,
-  clock: Clock,
-): Promise<{ inputs: TlsInputs; faults: ConfigurationFault[] }> {
+interface Answer {
+  inputs: TlsInputs;
+  faults: ConfigurationFault[];
+}
+
+async function askSource(source: TlsIdentitySource, clock: Clock): Promise<Answer> {
   const limit = { clock, timeoutMs: SOURCE_TIMEOUT_MS, expired: () => new SourceTimeout() };
   try {
     return toInputs(await within<unknown>(limit, async () => source()));
   } catch (error) {
-    return {
-      inputs: {},
-      faults: [
-        { option: 'tls', message: `the function failed (${reasonOf(error)}). Look at its vault or store.` },
-      ],
-    };
+    return noInputs(`the function failed (${reasonOf(error)}). Look at its vault or store.`);
   }
+}
+
+function noInputs(message: string): Answer {
+  return { inputs: {}, faults: [{ option: 'tls', message }] };
 }
 
 class SourceTimeout extends Error {
@@ -82,18 +77,11 @@ function reasonOf(error: unknown): string {
   return reason.slice(0, 80);
 }
 
-function toInputs(pems: unknown): { inputs: TlsInputs; faults: ConfigurationFault[] } {
+function toInputs(pems: unknown): Answer {
   if (typeof pems !== 'object' || pems === null) {
-    return {
-      inputs: {},
-      faults: [
-        {
-          option: 'tls',
-          message:
-            'the function returned no object. Return { certificate, privateKey, passphrase?, chain? }.',
-        },
-      ],
-    };
+    return noInputs(
+      'the function returned no object. Return { certificate, privateKey, passphrase?, chain? }.',
+    );
   }
   const inputs: TlsInputs = {};
   const faults: ConfigurationFault[] = [];

@@ -1,68 +1,61 @@
+import { readRegularFile, whyUnreadable } from '../../config/read-file.js';
 import { type TlsInput } from '../../config/resolved-options.js';
 import { type PemValue, Secret, type SecretValue } from '../../config/secret.js';
 import { type ConfigurationFault, type OptionLocation } from '../../errors/index.js';
-import { readRegularFile, whyUnreadable } from '../../config/read-file.js';
 
 /** A PEM, key or passphrase as read: its bytes, or why there are none. */
-export interface ReadInput extends OptionLocation {
+export class ReadInput implements OptionLocation {
+  readonly option: string;
+  readonly variable?: string;
   /** The file, if the value is in one. */
-  path?: string;
-  /** Absent where the file could not be read. */
-  content?: InputContent;
-  /** Why there is no content. */
-  fault?: ConfigurationFault;
-}
+  readonly path?: string;
+  /** Why there are no bytes. */
+  readonly fault?: ConfigurationFault;
+  /** They may be a private key: not shown when this is printed or serialised. */
+  readonly #bytes?: Buffer;
 
-/** Bytes that may be a private key. They are not shown when this is printed or serialised. */
-export class InputContent {
-  readonly #bytes: Buffer;
-
-  constructor(bytes: Buffer) {
-    this.#bytes = bytes;
+  /** @param read the bytes, or the message that says why there are none */
+  constructor({ option, variable, path }: OptionLocation & { path?: string }, read: Buffer | string) {
+    this.option = option;
+    this.variable = variable;
+    this.path = path;
+    if (typeof read === 'string') this.fault = this.faultOf(read);
+    else if (read.toString('latin1').trim() !== '') this.#bytes = read;
+    else this.fault = this.faultOf(`${this.name} is empty. Fill it, or leave the option out.`);
   }
 
-  bytes(): Buffer {
+  get bytes(): Buffer | undefined {
     return this.#bytes;
+  }
+
+  /** How a message begins: "the file /run/secrets/key.pem", or "the value". */
+  get name(): string {
+    return this.path === undefined ? 'the value' : `the file ${this.path}`;
+  }
+
+  /** How a message goes on: " in /run/secrets/key.pem", or nothing. */
+  get inFile(): string {
+    return this.path === undefined ? '' : ` in ${this.path}`;
+  }
+
+  /** The file in a shell command, quoted where it has to be. */
+  get argument(): string {
+    if (this.path === undefined) return '<file>';
+    return /^[\w./@:+-]+$/.test(this.path) ? this.path : `'${this.path.replaceAll("'", `'\\''`)}'`;
+  }
+
+  faultOf(message: string): ConfigurationFault {
+    return { option: this.option, variable: this.variable, message };
   }
 }
 
 /** Reads the value, or the file it names. Never throws: what went wrong is in `fault`. */
 export async function readInput(input: TlsInput<PemValue | SecretValue>): Promise<ReadInput> {
-  const { option, variable, value } = input;
-  const location: OptionLocation = { option, variable };
-  if (value instanceof Secret) return withContent(location, Buffer.from(value.reveal(), 'utf8'));
+  const { value } = input;
+  if (value instanceof Secret) return new ReadInput(input, Buffer.from(value.reveal(), 'utf8'));
   const path: unknown = value.file;
-  if (typeof path !== 'string')
-    return { ...location, fault: fault(location, 'must be text or { file: path }.') };
-  try {
-    return withContent({ ...location, path }, await readRegularFile(path));
-  } catch (error) {
-    return { ...location, path, fault: fault(location, whyUnreadable(path, error)) };
-  }
-}
-
-/** A fault of this option. */
-export function fault(location: OptionLocation, message: string): ConfigurationFault {
-  return location.variable === undefined
-    ? { option: location.option, message }
-    : { option: location.option, variable: location.variable, message };
-}
-
-/** "the file /run/secrets/key.pem", or "the value": how a message begins. */
-export function nameOf(input: { path?: string }): string {
-  return input.path === undefined ? 'the value' : `the file ${input.path}`;
-}
-
-/** The file's name in a command, quoted for the shell. */
-export function pathOf(input: { path?: string }, fallback: string): string {
-  if (input.path === undefined) return fallback;
-  return /^[\w./@:+-]+$/.test(input.path) ? input.path : `'${input.path.replaceAll("'", `'\\''`)}'`;
-}
-
-function withContent(location: OptionLocation & { path?: string }, bytes: Buffer): ReadInput {
-  if (bytes.toString('latin1').trim() !== '') return { ...location, content: new InputContent(bytes) };
-  return {
-    ...location,
-    fault: fault(location, `${nameOf(location)} is empty. Fill it, or leave the option out.`),
-  };
+  // The identity is read although other checks may have found faults in the options.
+  if (typeof path !== 'string') return new ReadInput(input, 'must be text or { file: path }.');
+  const read = await readRegularFile(path).catch((error: unknown) => whyUnreadable(path, error));
+  return new ReadInput({ ...input, path }, read);
 }
