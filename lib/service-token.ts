@@ -16,7 +16,7 @@ export function InjectService<T>(type: Type<T>, name?: string): PropertyDecorato
   return Inject(getServiceToken(type, name));
 }
 
-/** The token of a module's own part; no host injects it. */
+/** The injection token of an internal part, which hosts do not inject. */
 export function privateToken(part: string): string {
   return `nestjs-service(private):${part}`;
 }

@@ -10,13 +10,14 @@ import { serviceProviders } from './module/providers.js';
 @Module({ providers: serviceProviders })
 export class ServiceModule extends ConfigurableModuleClass {
   /**
-   * A client of one service. Options left out are filled from the `service` namespace and the SERVICE_* variables of
-   * ConfigModule, wherever the application imports it and also where it loads asynchronously; without ConfigModule,
-   * from the variables of the process. Each call makes a client of its own, with its own tokens and connections.
+   * A client of one service. An option that is left out is read from the `service` namespace or the SERVICE_* variables
+   * of ConfigModule. The application may import ConfigModule anywhere, and load it asynchronously. Without
+   * ConfigModule, the variables of the process are read. Each call makes a client of its own, with its own tokens and
+   * connections.
    *
-   * The application does not start, with all faults in one ServiceConfigurationError (a ServiceCertificateError where
-   * only certificates are at fault), where the options are not usable, or where two modules would read one
-   * variable for different options.
+   * The application does not start where options are not usable, or where two modules would read one variable for
+   * different options. One ServiceConfigurationError has all faults; a ServiceCertificateError, where all are about
+   * certificates.
    * @example imports: [ConfigModule.forRoot(), ServiceModule.forRoot()]
    * @throws ServiceConfigurationError where `options` is no object or `name` cannot be part of a variable's name
    */
@@ -26,12 +27,12 @@ export class ServiceModule extends ConfigurableModuleClass {
   }
 
   /**
-   * The same with options from a factory: `useFactory`, `useClass` or `useExisting`, with `imports` and `inject`. It is
-   * called once, when all of ConfigModule is loaded. `inject` may name the ConfigService of any ConfigModule that the
-   * application imports; the class of `useClass` needs one that is global or in `imports`.
+   * The same with options from a factory: `useFactory`, `useClass` or `useExisting`, with `imports` and `inject`. The
+   * factory is called once, after every ConfigModule has loaded. `inject` may have the ConfigService of any
+   * ConfigModule of the application. The class of `useClass` needs one that is global or in `imports`.
    *
-   * The application does not start where the factory throws (with what it throws), where it has not finished after
-   * 60 s, and where the options depend on a request (REQUEST, Scope.REQUEST): both ServiceConfigurationError.
+   * The application does not start where the factory throws (the start fails with that error), has not finished after
+   * 60 s, or depends on a request (REQUEST, Scope.REQUEST). The last two are a ServiceConfigurationError.
    * @throws ServiceConfigurationError where there is no factory, or `name` cannot be part of a variable's name
    */
   static override forRootAsync(options: typeof ASYNC_OPTIONS_TYPE): DynamicModule {

@@ -44,7 +44,10 @@ export class ServiceModuleOptions {
   @IsHeaderName()
   appTokenHeader?: string | undefined = 'service-app-token';
 
-  /** Send the app token with a bearer token too. Some services answer 400. Default false. SERVICE_SEND_APP_TOKEN_WITH_BEARER */
+  /**
+   * Send the app token together with a bearer token. Some services answer 400 to that. Default false.
+   * SERVICE_SEND_APP_TOKEN_WITH_BEARER
+   */
   @Option('SEND_APP_TOKEN_WITH_BEARER', 'boolean')
   @Flag()
   sendAppTokenWithBearer?: boolean | undefined = false;

@@ -20,7 +20,8 @@ const UNREADABLE: Readonly<Record<string, string>> = {
 /**
  * Reads a file of at most 1 MiB.
  *
- * @throws the system's error; ERR_NOT_A_FILE for a pipe or device, because reading one may never end; ERR_FILE_TOO_LARGE
+ * @throws the system's error; ERR_NOT_A_FILE for a pipe or device, because reading one may never end;
+ * ERR_FILE_TOO_LARGE
  */
 export async function readRegularFile(path: string): Promise<Buffer> {
   const found = await stat(path);

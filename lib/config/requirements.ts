@@ -16,7 +16,9 @@ export interface Mode {
 
 const SANDBOX_ONLY = "'app-token' is for the sandbox only; in production use 'mtls' or 'oauth'.";
 
-/** The mode that the options set, or its defaults. An option that is not valid counts as set, so that what it needs is reported too. */
+/**
+ * The mode by the options and their defaults. What an option needs is reported also where its own value is not valid.
+ */
 export function modeOf(
   options: ServiceModuleOptions,
   broken: ReadonlySet<string>,

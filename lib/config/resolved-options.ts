@@ -14,8 +14,8 @@ export type DescribeOption = (option: string) => string;
 type Filled<T, Key extends keyof T = keyof T> = { [K in Key]-?: NonNullable<T[K]> };
 
 /**
- * The options after merging, defaults and validation. Those that are not in MadeOptions are as they were set. Secrets are
- * wrapped, so that printing this object shows none.
+ * The options after merging, defaults and validation. Those that are not in MadeOptions are as they were set. Secrets
+ * are wrapped, so that printing this object shows none.
  */
 export type ResolvedOptions = MadeOptions & Omit<ServiceModuleOptions, keyof MadeOptions | 'urls'>;
 

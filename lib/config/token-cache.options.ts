@@ -3,7 +3,7 @@ import { WholeNumber } from './rules.js';
 
 /** The tokens kept in this process. */
 export class ServiceTokenCacheOptions {
-  /** Customer tokens to keep; the least recently used are removed first. Default 10,000. SERVICE_TOKEN_CACHE_MAX_ENTRIES */
+  /** Customer tokens to keep. The least recently used goes first. Default 10,000. SERVICE_TOKEN_CACHE_MAX_ENTRIES */
   @Option('TOKEN_CACHE_MAX_ENTRIES', 'integer')
   @WholeNumber(1, 10_000_000, 'entries')
   maxEntries?: number | undefined = 10_000;
@@ -19,6 +19,6 @@ export interface TokenStore {
   set(key: string, value: string, ttlMs: number): Promise<void>;
   /** With `ifValue`, deletes the entry only if it still has that value. */
   delete(key: string, ifValue?: string): Promise<void>;
-  /** Resolves to a release function, or to undefined where another process has the lock. The lock ends after `ttlMs`. */
+  /** Resolves to a release function; undefined where another process has the lock. The lock ends after `ttlMs`. */
   lock?(key: string, ttlMs: number): Promise<(() => Promise<void>) | undefined>;
 }

@@ -1,32 +1,32 @@
 import { ServiceError } from './service.error.js';
 
-/** A failing call's body as the service sends it (specification 7.2). */
+/** The body of an error answer, as the service sends it (specification 7.2). */
 export interface ApiErrorBody {
   status?: string | number;
   message?: string;
 }
 
 export interface ApiErrorDetails {
-  /** `api_error` (default): the service answered with a failure. `invalid_response`: a 2xx whose body is not JSON. */
+  /** `api_error` (default): an error status. `invalid_response`: a 2xx whose body is not JSON. */
   code?: 'api_error' | 'invalid_response';
   message: string;
-  /** HTTP status: the truth, whatever `body.status` says. */
+  /** The HTTP status, which may differ from `body.status`. */
   status: number;
   body?: ApiErrorBody;
   method: string;
   /** Path without query. */
   path: string;
-  /** The answer's correlation id, for a talk with the service's support. */
+  /** The answer's correlation id, for questions to the service's support. */
   correlationId?: string;
-  /** Seconds, where the answer had a Retry-After. */
+  /** Seconds, from the Retry-After of the answer. */
   retryAfter?: number;
-  /** What to check, where we know better than the answer says. */
+  /** What to check, where the answer alone does not say it. */
   hint?: string;
   /** The service refused our credentials or client certificate. Default false. */
   credentialFault?: boolean;
 }
 
-/** The service answered, and the answer is a failure or not understandable (specification 7). */
+/** The service answered with an error status, or with a body that is not JSON (specification 7). */
 export class ServiceApiError extends ServiceError {
   readonly code: 'api_error' | 'invalid_response';
   readonly status: number;
@@ -35,11 +35,11 @@ export class ServiceApiError extends ServiceError {
   readonly path: string;
   readonly correlationId?: string;
   readonly retryAfter?: number;
-  /** For whoever runs the application, not for its callers. */
+  /** What to check. For those who run the application; do not show it to callers. */
   readonly hint?: string;
   /**
-   * True for 401, 403 and a proxy's page about the client certificate, which may be a 400: nothing that the host's own
-   * caller can correct.
+   * True where the service refused our credentials or client certificate: 401, 403, and a proxy's page about the client
+   * certificate (400). A caller of the host cannot correct that.
    */
   readonly credentialFault: boolean;
 

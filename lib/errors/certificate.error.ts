@@ -1,6 +1,6 @@
 import { ServiceConfigurationError, type ConfigurationFault } from './configuration.error.js';
 
-/** The public facts of a certificate, enough to find it in the developer portal. */
+/** The public fields of a certificate, to find it in the developer portal. */
 export interface CertificateSummary {
   subject: string;
   issuer: string;
@@ -10,12 +10,12 @@ export interface CertificateSummary {
 }
 
 /**
- * The client certificate, its key or the service's chain is not usable (code `invalid_certificate`, at start-up or
- * reload), or the server refused our certificate in a call (code `certificate_refused`). Specification 5.2.
+ * Code `invalid_certificate`: the client certificate, its key or the service's chain is not usable, at start-up or at a
+ * reload. Code `certificate_refused`: the server refused our certificate in a call. Specification 5.2.
  */
 export class ServiceCertificateError extends ServiceConfigurationError {
   override readonly code: 'invalid_certificate' | 'certificate_refused';
-  /** The certificate in question, where one could be read. */
+  /** The client certificate, where it could be read. */
   readonly certificate?: CertificateSummary;
 
   constructor(

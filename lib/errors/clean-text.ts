@@ -1,18 +1,19 @@
 const HIDDEN = '[secret]';
-// Three base64url parts: a JWT, whosever it is.
+// Three base64url parts: a JWT.
 const JWT = /(?<![\w-])eyJ[\w-]+\.[\w-]+\.[\w-]*/g;
 const PEM_BLOCK = /-----BEGIN [^-]{1,40}-----[^]*?(-----END [^-]{1,40}-----|$)/g;
-/** Beyond the characters that are shown: what a secret at the cut, or many invisible characters, may take. */
+/** Characters that are read beyond those that are shown, because secrets and invisible characters are removed first. */
 const MARGIN = 20_000;
 
 /**
- * Foreign text made fit for an error or a log: one line, at most `maxLength` characters, and without the secrets that
- * it may echo (as they are, form-encoded, percent-encoded, as JSON text), without tokens and keys of anybody.
+ * Makes foreign text safe for an error or a log: one line of at most `maxLength` characters. The given secrets are
+ * hidden in every form in which an answer may repeat them: plain, form-encoded, percent-encoded, as JSON text. So are
+ * all JWTs and PEM blocks.
  */
 export function cleanText(text: string, secrets: readonly string[], maxLength: number): string {
-  // Foreign text may be as long as an answer: what is cut off anyway is not looked at.
+  // The text may be as long as an answer. Most of a long one is cut off anyway, so it is not searched.
   const bounded = text.slice(0, maxLength + MARGIN);
-  // Twice, because a secret may be put together again by taking the control characters out.
+  // Twice, because a secret may appear only after control characters are removed.
   const once = hide(bounded, secrets).replace(/\p{Cf}+/gu, '');
   const cleaned = hide(once.replace(/[\p{Cc}\s]+/gu, ' '), secrets).trim();
   return cleaned.length > maxLength ? `${cleaned.slice(0, maxLength)}…` : cleaned;

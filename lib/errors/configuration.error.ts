@@ -5,13 +5,13 @@ import { ServiceError } from './service.error.js';
 export interface OptionLocation {
   /** The option's path, as in `ServiceModuleOptions`: `oauth.clientId`. */
   option: string;
-  /** The environment variable that sets the same: `SERVICE_CLIENT_ID`; absent where an option has none. */
+  /** The option's environment variable: `SERVICE_CLIENT_ID`. Absent where it has none. */
   variable?: string;
 }
 
 /** One fault of the configuration, and where to correct it. */
 export interface ConfigurationFault extends OptionLocation {
-  /** What is wrong and what to do. Never holds a secret's value. */
+  /** What is wrong and what to do. Never contains a secret. */
   message: string;
 }
 
@@ -28,7 +28,7 @@ export class ServiceConfigurationError extends ServiceError {
     this.faults = faults.map(({ option, variable, message }) => ({ option, variable, message }));
   }
 
-  /** The message has every fault: a logger that prints the fields after it would tell each of them twice. */
+  /** Leaves `faults` out where the error is printed, because the message has them all. */
   [inspect.custom](): string {
     return `${this.stack} {\n  code: '${this.code}'\n}`;
   }

@@ -2,7 +2,7 @@ import { ServiceError } from './service.error.js';
 
 /**
  * Why there is no answer. `closed`: this module was shut down, or the call's cancelToken was cancelled. `proxy`: the
- * proxy of `http.proxy` cannot be reached, or refuses. `network`: none of the others.
+ * proxy of `http.proxy` cannot be reached, or refused the connection. `network`: none of the others.
  */
 export type ConnectionErrorKind =
   | 'timeout'
@@ -17,7 +17,7 @@ export type ConnectionErrorKind =
   | 'closed'
   | 'network';
 
-/** What they mean is said at the members of {@link ServiceConnectionError}. */
+/** See the members of {@link ServiceConnectionError}. */
 export interface ConnectionErrorDetails {
   kind: ConnectionErrorKind;
   message: string;
@@ -29,7 +29,7 @@ export interface ConnectionErrorDetails {
   location?: string;
 }
 
-/** There is no whole answer. Code: `connection_` and the kind, for example `connection_timeout`. */
+/** There is no complete answer. Code: `connection_` and the kind, for example `connection_timeout`. */
 export class ServiceConnectionError extends ServiceError {
   readonly code: `connection_${ConnectionErrorKind}`;
   /** Why there is no answer. */
@@ -37,14 +37,16 @@ export class ServiceConnectionError extends ServiceError {
   readonly method?: string;
   /** Path without query. */
   readonly path?: string;
-  /** The operating system's, Node's or OpenSSL's code (`ECONNRESET`, `CERT_HAS_EXPIRED`), or a redirect's status. */
+  /**
+   * A code of the operating system, Node or OpenSSL (`ECONNRESET`, `CERT_HAS_EXPIRED`), or the status of a redirect.
+   */
   readonly reason?: string;
   /**
-   * True for a call that may have been carried out all the same, of any method but GET, HEAD and OPTIONS: POST, PUT,
-   * PATCH, DELETE. Find out what happened before you send it again. False: nothing was done, or it changes nothing.
+   * True where the service may have carried out the call (POST, PUT, PATCH or DELETE). Find out what happened before
+   * you send it again. False where the service did nothing, and for calls that change nothing (GET, HEAD, OPTIONS).
    */
   readonly outcomeUnknown: boolean;
-  /** The origin that a redirect names. */
+  /** The origin that a redirect leads to. */
   readonly location?: string;
 
   constructor(details: ConnectionErrorDetails) {

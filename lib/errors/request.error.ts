@@ -1,9 +1,9 @@
 import { ServiceError } from './service.error.js';
 
-/** One thing wrong with what a caller handed in. */
+/** One fault in a caller's input. */
 export interface RequestFault {
   property: string;
-  /** What is wrong; never quotes the value. */
+  /** What is wrong. Never quotes the value. */
   message: string;
 }
 

@@ -3,10 +3,10 @@ import { ServiceError } from './service.error.js';
 /**
  * - `token_refused`: the endpoint answered with an OAuth error (RFC 6749, 5.2) or another 4xx.
  * - `token_unavailable`: the endpoint answered 5xx.
- * - `token_rate_limited`: the endpoint answered 429, or still holds us back for that.
- * - `invalid_token_response`: its answer breaks RFC 6749, 5.1 or specification 2.2.
- * - `oauth_not_configured`: a token was asked for, but there are no OAuth credentials (specification 5.1.3).
- * - `client_secret_unavailable`: the source of the client secret failed.
+ * - `token_rate_limited`: the endpoint answered 429, and its Retry-After has not passed yet.
+ * - `invalid_token_response`: the answer does not follow RFC 6749, 5.1 or specification 2.2.
+ * - `oauth_not_configured`: a token was requested, but there are no OAuth credentials (specification 5.1.3).
+ * - `client_secret_unavailable`: the client secret could not be read.
  */
 export type TokenErrorCode =
   | 'token_refused'
@@ -21,17 +21,17 @@ export interface TokenErrorDetails {
   message: string;
   /** `error` of RFC 6749, 5.2, for example `invalid_client`. */
   error?: string;
-  /** `error_description` of RFC 6749, 5.2; bounded, and without our secret should the endpoint echo it. */
+  /** `error_description` of RFC 6749, 5.2. Shortened, and without our secret if the endpoint repeats it. */
   error_description?: string;
-  /** HTTP status of the endpoint's answer. */
+  /** The HTTP status of the answer. */
   status?: number;
-  /** The scope that was asked for. */
+  /** The requested scope. */
   scope?: string;
-  /** Seconds until another request makes sense. */
+  /** Seconds to wait before another request. */
   retryAfter?: number;
 }
 
-/** No token could be had. See {@link TokenErrorCode} for the codes. */
+/** No token could be obtained. Codes: {@link TokenErrorCode}. */
 export class ServiceTokenError extends ServiceError {
   readonly code: TokenErrorCode;
   readonly error?: string;

@@ -12,7 +12,7 @@ import { customerIdFault } from '../auth/index.js';
 const NOT_BLANK = /\S/;
 const NO_CONTROL_CHARACTERS = /^\P{Cc}*$/u;
 
-/** The id grammar of customer-scoped tokens: a wider one would widen the scope (specification 5.4.2). */
+/** The grammar of ids in customer scopes. Other characters could widen the scope (specification 5.4.2). */
 const IsCustomerId = (): PropertyDecorator =>
   ValidateBy({
     name: 'isCustomerId',
@@ -23,13 +23,15 @@ const IsCustomerId = (): PropertyDecorator =>
     },
   });
 
-/** What a host's request for an SDK session holds (specification 2.4). */
+/** The input of `connectParameters()`: a request for an SDK session (specification 2.4). */
 export class ConnectDto {
-  /** The customer of the session: 1 to 128 letters, digits and `. _ ~ : @ + = -`, not only dots (specification 5.4.2). */
+  /**
+   * The customer of the session: 1 to 128 letters, digits and `. _ ~ : @ + = -`, not only dots (specification 5.4.2).
+   */
   @IsCustomerId()
   customer_id!: string;
 
-  /** The specification lists no values (5.4.8, 5.1.4): any that are not empty pass, doubled ones are merged. */
+  /** Any texts that are not blank: the specification lists no values (5.4.8, 5.1.4). Duplicates are removed. */
   @IsArray()
   @ArrayNotEmpty()
   @IsString({ each: true })
@@ -42,15 +44,15 @@ export class ConnectDto {
   @IsString()
   @Matches(NOT_BLANK, { message: 'bank_identifier must not be blank' })
   @MaxLength(256)
-  @Matches(NO_CONTROL_CHARACTERS, { message: 'bank_identifier must not hold control characters' })
+  @Matches(NO_CONTROL_CHARACTERS, { message: 'bank_identifier must not contain control characters' })
   bank_identifier?: string | undefined;
 }
 
-/** What the browser's `Service.connect()` takes (specification 2.4): only what may reach a browser. */
+/** The parameters of `Service.connect()` in the browser (specification 2.4). A browser may see all of them. */
 export interface ConnectParameters {
-  /** The app token: without OAuth, or where `linkSdk.includeAppToken` says so. */
+  /** The app token: without OAuth credentials, or with `linkSdk.includeAppToken`. */
   app_token?: string;
-  /** The customer-scoped token (specification 5.4.8): with OAuth. */
+  /** The customer-scoped token (specification 5.4.8): with OAuth credentials. */
   access_token?: string;
   customer_id: string;
   permissions: string[];

@@ -7,14 +7,14 @@ import { checkSignal, checkTimeout } from '../exchange/call-limits.js';
 import { type CallOptions } from '../http/service-http.service.js';
 import { ConnectDto, type ConnectParameters } from './connect.dto.js';
 
-/** What connect parameters are made of; the client secret and api tokens are not among it. */
+/** The sources of connect parameters. The client secret and api tokens are not among them. */
 export interface LinkSdkParts {
-  /** Tokens of one customer, whose id is checked, where there are OAuth credentials. */
+  /** Returns a token of one customer, whose id was checked. Absent without OAuth credentials. */
   customerToken?: (
     customerId: string,
     wait: { signal?: AbortSignal; timeoutMs?: number },
   ) => Promise<AccessToken>;
-  /** The app token, where it is to be among the parameters. */
+  /** The app token, where it is one of the parameters. */
   appToken?: Secret;
 }
 
@@ -28,14 +28,14 @@ export class LinkSdkService {
   }
 
   /**
-   * The parameters of `Service.connect()` for one customer: with OAuth credentials a customer-scoped access_token that
-   * still has `linkSdk.minTokenLife` to live, without them the app_token.
+   * The parameters of `Service.connect()` for one customer. With OAuth credentials: a customer-scoped access_token that
+   * is still valid for `linkSdk.minTokenLife`. Without them: the app_token.
    *
-   * `timeout` is in milliseconds for the whole call (default `http.timeout`); `signal` aborts this call alone, which then
-   * rejects with `signal.reason`.
+   * `timeout`: milliseconds for the whole call (default `http.timeout`). `signal` aborts this call, which then rejects
+   * with `signal.reason`.
    *
-   * Throws ServiceRequestError where the request is not one, and ServiceTokenError or ServiceConnectionError where no
-   * token can be had.
+   * Throws ServiceRequestError where the request is not valid, and ServiceTokenError or ServiceConnectionError where no
+   * token can be obtained.
    */
   async connectParameters(
     request: ConnectDto,
@@ -56,7 +56,7 @@ export class LinkSdkService {
   }
 }
 
-/** Hands the service no more than its parameters may hold. */
+/** Gives the service only what its parameters may contain. */
 export function createLinkSdk(options: ResolvedOptions, auth: ServiceAuthService): LinkSdkService {
   const hasOAuth = options.oauth !== undefined;
   return new LinkSdkService({

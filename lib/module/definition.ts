@@ -9,13 +9,13 @@ import { getServiceToken, privateToken } from '../service-token.js';
 import { hideOptions, hideValue } from './given-options.js';
 import { MODULE_NAME, type ModuleName } from './module-names.js';
 
-/** What forRoot and forRootAsync take beside the options. */
+/** Options of the Nest module itself, beside those of the service. */
 export interface ServiceModuleExtras {
   /** Makes the services injectable everywhere without an import. Default false. */
   isGlobal?: boolean | undefined;
   /**
-   * For several services in one application: `ksa` reads SERVICE_KSA_* in place of SERVICE_*, and its providers are
-   * injected with `@InjectService(BanksService, 'ksa')`.
+   * Needed for several services in one application. The module named `ksa` reads SERVICE_KSA_* in place of SERVICE_*.
+   * Its providers are injected with `@InjectService(BanksService, 'ksa')`.
    */
   name?: string | undefined;
   /** Providers that the options factory can inject. */
@@ -24,17 +24,17 @@ export interface ServiceModuleExtras {
 
 const OPTIONS = Symbol('nestjs-service:options');
 
-/** The resources of the API: providers.ts makes each of them, and hosts can inject it. */
+/** The resources of the API. providers.ts creates each, and hosts can inject it. */
 export const RESOURCE_SERVICES = [CustomersService, BanksService] as const;
 
-/** What a host can inject. */
+/** The classes that a host can inject. */
 const PUBLIC = [ServiceAuthService, ServiceHttpService, ...RESOURCE_SERVICES, LinkSdkService] as Type[];
 
 const builder = new ConfigurableModuleBuilder<ServiceModuleOptions>({
   moduleName: 'Service',
   optionsInjectionToken: OPTIONS,
-  // Each call makes another module, also where the host has Nest compare modules by content ('deep-hash'): that
-  // comparison does not see the options, which are hidden.
+  // Each call makes a module of its own. Without this, Nest's 'deep-hash' would take two modules for the same one,
+  // because it does not see the hidden options.
   alwaysTransient: true,
 })
   .setClassMethodName('forRoot')
@@ -50,7 +50,7 @@ const builder = new ConfigurableModuleBuilder<ServiceModuleOptions>({
         { provide: MODULE_NAME, useValue: { name: extras.name } satisfies ModuleName },
         ...PUBLIC.map((type) => publicAlias(type, extras.name)),
       ],
-      // A named module knows its named tokens only: two modules must not compete for one class.
+      // A named module exports only named tokens, so that no two modules export the same class.
       exports: PUBLIC.map((type) => getServiceToken(type, extras.name)),
     }),
   );

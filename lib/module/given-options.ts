@@ -12,11 +12,11 @@ import { HOST_CONFIG, inStartTime, START_TIMEOUT_S, type HostConfig } from './ho
 const FACTORY_TOO_LATE: ConfigurationFault = {
   option: 'forRootAsync',
   message:
-    `the options factory has not finished within ${START_TIMEOUT_S} s. It waits for something that does not come, ` +
-    'for example a vault that does not answer.',
+    `the options factory has not finished within ${START_TIMEOUT_S} s. Check what it waits for, for example a vault ` +
+    'that does not answer.',
 };
 
-/** The host's options, in a private field: a provider that is printed shows no key. */
+/** The host's options. They are in a private field, so that printing the provider shows no secret. */
 export class GivenOptions {
   readonly #options: ServiceModuleOptions;
 
@@ -36,9 +36,8 @@ export class GivenOptions {
 }
 
 /**
- * The provider of the options, with what it provides hidden in {@link GivenOptions}. A factory is called when all of
- * ConfigModule is loaded. It can also inject ConfigService from a ConfigModule that is imported beside ServiceModule,
- * which Nest alone would not allow.
+ * The provider of the options, with its value in {@link GivenOptions}. A factory is called after every ConfigModule has
+ * loaded. It can inject the ConfigService of any of them, also of one that Nest would not let this module inject.
  */
 export function hideOptions(provider: Provider, optionsToken: unknown): Provider {
   if (typeof provider !== 'object' || provider.provide !== optionsToken) return provider;
@@ -81,8 +80,8 @@ function serviceOf({ service }: HostConfig, asked: Injected | undefined): Config
 }
 
 /**
- * A provider of the host's, without its value in the module's definition: Nest may serialise that to compare modules,
- * and a value may hold sockets, circular references or megabytes.
+ * Replaces the value of a host's provider by a factory. Nest may serialise the definitions of modules to compare them,
+ * and a value may have sockets, circular references or megabytes.
  */
 export function hideValue(provider: Provider): Provider {
   if (typeof provider !== 'object' || !('useValue' in provider)) return provider;
@@ -90,7 +89,9 @@ export function hideValue(provider: Provider): Provider {
   return { ...rest, useFactory: () => useValue };
 }
 
-/** An error that the host's factory throws is passed on; only Nest's error about a missing method gets plain words. */
+/**
+ * Passes on what the host's factory throws. Only Nest's error about a missing method gets a message that explains it.
+ */
 async function callFactory(factory: () => unknown): Promise<unknown> {
   try {
     return await factory();

@@ -6,43 +6,43 @@ import { ServiceConfigurationError, type ConfigurationFault } from '../errors/in
 import { within } from '../exchange/timing.js';
 import { privateToken } from '../service-token.js';
 
-/** What the host has configured: variables by their name, namespaces by theirs. */
+/** The host's configuration: variables and namespaces by their names. */
 export interface HostConfig {
-  /** False where the application imports no ConfigModule: then only the variables of the process are read. */
+  /** False where the application imports no ConfigModule. Only the variables of the process are read then. */
   imported: boolean;
   get(key: string): unknown;
-  /** Also that of a ConfigModule that our module cannot inject from. */
+  /** The host's ConfigService, also where Nest would not let our module inject it. */
   service?: ConfigService;
 }
 
-/** The token of {@link HostConfig} among the module's own providers. */
+/** The injection token of {@link HostConfig}. */
 export const HOST_CONFIG = privateToken('host-config');
 
-/** Seconds that a start waits for functions of the host: a vault may be slow, but no start may wait for ever. */
+/** Seconds that a start waits for functions of the host, for example for a slow vault. */
 export const START_TIMEOUT_S = 60;
 
 const LOADS_TOO_LATE: ConfigurationFault = {
   option: 'ConfigModule',
   message:
-    `has not finished loading within ${START_TIMEOUT_S} s. One of its load functions does not come to an end, or ` +
-    'waits for something that needs ServiceModule.',
+    `has not finished loading within ${START_TIMEOUT_S} s. One of its load functions does not end, or waits for ` +
+    'something that needs ServiceModule.',
 };
 
-/** Created inside a ConfigModule. Nest creates it when all that this ConfigModule loads is there. */
+/** Created inside a ConfigModule. Nest creates it after this ConfigModule has loaded everything. */
 class LoadedConfig {
   constructor(
     @Inject(ConfigService) readonly config: ConfigService,
-    // Providers of @nestjs/config that merge what was loaded into what ConfigService reads.
+    // These providers of @nestjs/config put the loaded values where ConfigService reads them.
     @Optional() @Inject('CONFIGURATION_LOADER') _loaded: unknown,
     @Optional() @Inject('VALIDATED_ENV_LOADER') _validated: unknown,
   ) {}
 }
 
 /**
- * Waits for every ConfigModule of the application, wherever it is imported. All of them fill and read one store. A
- * ConfigModule that is imported beside ServiceModule cannot be injected here; only the container knows it.
+ * Waits for every ConfigModule of the application. They all write to one store and read from it. They are found in
+ * Nest's container, because Nest injects only a ConfigModule that is global or imported by this module.
  *
- * @param injected the ConfigService that our module can inject; it comes first, as it may be the host's own
+ * @param injected the ConfigService that Nest injects here, if any; preferred, because it may be a class of the host
  * @throws ServiceConfigurationError where a ConfigModule has not finished in time; what a `load` function throws
  */
 export async function readHostConfig(
@@ -62,8 +62,8 @@ export async function readHostConfig(
 }
 
 /**
- * Waits for what a function of the host returns, and keeps the process running: without that, Node ends a process in
- * which nothing else is going on, in the middle of the start and without a message.
+ * Waits for the result of a host's function, and keeps the process running. Otherwise Node could end the process in the
+ * middle of the start without a message, if nothing else keeps it running.
  *
  * @throws ServiceConfigurationError with `tooLate`, after 60 s
  */

@@ -21,16 +21,16 @@ export interface LifecycleParts {
 }
 
 /**
- * Ends the parts of a module. The time of `http.shutdownTimeout` begins before Nest closes its servers. Nothing waits
- * there, because a server waits for its requests, and those may wait for our calls. New calls are accepted until the
- * servers are closed. At the end of that time everything is cut at once.
+ * Starts and ends the parts of a module. `http.shutdownTimeout` begins before Nest closes its servers. A server waits
+ * for its requests, and those may wait for our calls: so new calls are accepted until the servers are closed. When the
+ * time is over, all calls and connections are ended at once.
  */
 export class ServiceLifecycle
   implements OnApplicationBootstrap, BeforeApplicationShutdown, OnApplicationShutdown
 {
   readonly #parts: LifecycleParts;
   #stopObserving?: () => void;
-  /** On the monotonic clock. */
+  /** When the shutdown must be done, on the monotonic clock. */
   #endsAt?: number;
   #cancelEnd?: () => void;
 
@@ -38,7 +38,7 @@ export class ServiceLifecycle
     this.#parts = parts;
   }
 
-  /** Not earlier: where the host's start fails, Nest calls no hook that would stop what was started. */
+  /** Nothing is started earlier: if the host's start fails, Nest calls no hook to stop it. */
   onApplicationBootstrap(): void {
     const { telemetry, identity } = this.#parts;
     identity.follow();
@@ -56,12 +56,12 @@ export class ServiceLifecycle
     this.#cancelEnd?.();
     calls.close();
     tokens?.close();
-    // What is left is the host's own, over `auth.httpsAgent`.
+    // What is still open then are the host's own connections over `auth.httpsAgent`.
     await agents.close(Math.max(0, endsAt - systemClock.monotonic()));
     this.#stopObserving?.();
   }
 
-  /** @returns its end, on the monotonic clock */
+  /** @returns when the shutdown must be done, on the monotonic clock */
   #beginGrace(): number {
     if (this.#endsAt === undefined) {
       const { shutdownTimeout } = this.#parts.options.http;
@@ -79,7 +79,7 @@ export class ServiceLifecycle
     if (count === 0) return;
     const which = count === 1 ? '1 call was' : `${count} calls were`;
     warn(
-      `Shutdown: ${which} still under way after http.shutdownTimeout (${options.http.shutdownTimeout} ms), and cut.`,
+      `Shutdown: ${which} still running after http.shutdownTimeout (${options.http.shutdownTimeout} ms), and aborted.`,
     );
   }
 }

@@ -23,8 +23,10 @@ export interface LoadedConfiguration {
 }
 
 /**
- * Explicit options, then the `service` namespace, then the variables, key by key. Everything is then checked, and every
- * fault of options, files and certificates thrown at once.
+ * Merges the host's options, the `service` namespace and the variables, key by key and in this order. Then checks
+ * everything.
+ *
+ * @throws ServiceConfigurationError with all faults of options, files and certificates
  */
 export async function loadConfiguration(
   given: GivenOptions,
@@ -39,7 +41,7 @@ export async function loadConfiguration(
   const resolution = await resolveOptions(merged, name);
   const misspelt = misspeltVariables(variablesSet(), name);
   for (const [variable, meant] of misspelt) {
-    logger.warn(`${variable} is set, and nothing reads it. If ${meant} is meant, correct its name.`);
+    logger.warn(`${variable} is set but not used. If you mean ${meant}, correct its name.`);
   }
   for (const warning of resolution.warnings) logger.warn(describeFault(warning));
 
@@ -64,7 +66,7 @@ export async function loadConfiguration(
   if (faults.length + certificateFaults.length === 0 && options && identity) {
     if (options.addresses.deprecated) {
       logger.log(
-        `Calls go to ${options.describeOption('urls.oauthBaseUrl')}, which is to be deprecated; urls.baseUrl will take its place.`,
+        `Calls go to ${options.describeOption('urls.oauthBaseUrl')}, which will be deprecated; urls.baseUrl will replace it.`,
       );
     }
     return { options, identity };
@@ -80,7 +82,7 @@ export async function loadConfiguration(
   );
 }
 
-/** Without that namespace, `get` may return a variable of the process called `service`. */
+/** Anything but an object is not our namespace: `get` may also find a variable that is called `service`. */
 function namespaceOf(name: string | undefined, config: HostConfig): object | undefined {
   const found = name === undefined ? config.get('service') : undefined;
   return typeof found === 'object' && found !== null ? found : undefined;
@@ -90,7 +92,7 @@ function variablesSet(): string[] {
   return Object.keys(process.env).filter((variable) => process.env[variable]);
 }
 
-/** The faults of options of which none is reported yet. */
+/** The faults of options that have no reported fault yet. */
 function otherThan(
   reported: readonly ConfigurationFault[],
   faults: readonly ConfigurationFault[],
@@ -98,7 +100,7 @@ function otherThan(
   return faults.filter(({ option }) => !reported.some((fault) => fault.option === option));
 }
 
-/** The first line of the error, with the usual causes of a configuration of which much is missing. */
+/** The first line of the error. Names the usual causes where many options are missing. */
 function heading(
   name: string | undefined,
   { nothingSet, noConfigModule }: { nothingSet: boolean; noConfigModule: boolean },
@@ -118,16 +120,16 @@ function isMissing({ message }: ConfigurationFault): boolean {
   return message.startsWith('is missing');
 }
 
-/** Adds to a fault of a missing option that a variable with nearly its name is set. */
+/** Adds to the fault of a missing option that a variable with a similar name is set. */
 function withMisspelling(
   fault: ConfigurationFault,
   misspelt: ReadonlyMap<string, string>,
 ): ConfigurationFault {
   const found = [...misspelt].find(([, meant]) => [fault.variable, `${fault.variable}_FILE`].includes(meant));
-  return found ? { ...fault, message: `${fault.message} ${found[0]} is set: is it meant?` } : fault;
+  return found ? { ...fault, message: `${fault.message} ${found[0]} is set: a misspelling?` } : fault;
 }
 
-/** What a `tls` function returns is known only after it was called. */
+/** A `tls` function must return a certificate where one is needed. */
 function missingCertificate({ options }: Resolution, identity?: ClientIdentity): ConfigurationFault[] {
   if (!options || !identity || identity.certificate) return [];
   const needed =

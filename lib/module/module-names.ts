@@ -7,10 +7,13 @@ export interface ModuleName {
   name?: string;
 }
 
-/** The token of {@link ModuleName}. */
+/** The injection token of {@link ModuleName}. */
 export const MODULE_NAME = Symbol('nestjs-service:name');
 
-/** @throws ServiceConfigurationError where a variable would mean two things: of `a-b` and `a_b`, or `ksa` and `ksa-sandbox` */
+/**
+ * @throws ServiceConfigurationError where two modules would read one variable: `a-b` and `a_b`, `ksa` and
+ * `ksa-sandbox`
+ */
 export function refuseSharedVariables(own: ModuleName, modules: ModulesContainer): void {
   if (own.name === undefined) return;
   const names = [...new Set(namesOf(modules).map(({ name }) => name))];
@@ -24,7 +27,9 @@ export function refuseSharedVariables(own: ModuleName, modules: ModulesContainer
   }
 }
 
-/** How many modules of the application have this name (or no name). Only the first of them is told; the others get 1. */
+/**
+ * How many modules of the application have this name (or no name). Only the first gets this number; the others get 1.
+ */
 export function countNamesakes(own: ModuleName, modules: ModulesContainer): number {
   const namesakes = namesOf(modules).filter(({ name }) => name === own.name);
   return namesakes[0] === own ? namesakes.length : 1;

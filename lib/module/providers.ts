@@ -36,8 +36,8 @@ const AUTH = privateToken(ServiceAuthService.name);
 const HTTP = privateToken(ServiceHttpService.name);
 
 /**
- * The parts of one module, each made of those above it. Their tokens are private: a host that injects one of these
- * classes, or its own HttpService, must never get that of another module. Hosts inject the aliases of definition.ts.
+ * The parts of one module, each made of those above it. Their injection tokens are private, so that a host never gets a
+ * part of another module by its class. Hosts inject the aliases of definition.ts.
  */
 export const serviceProviders: Provider[] = [
   part(NAMES, [MODULE_NAME, ModulesContainer], refuseSharedVariables),
@@ -72,7 +72,7 @@ export const serviceProviders: Provider[] = [
         agent: () => agents.token(options.addresses.tokenUrl ?? ''),
         identity: bound ? identity : undefined,
       });
-      // RFC 8705, 3: a token got with one certificate is refused together with another.
+      // RFC 8705, 3: a token that was requested with one certificate is refused together with another.
       if (bound) identity.onChange(({ certificateChanged }) => certificateChanged && tokens?.invalidateAll());
       return tokens;
     },

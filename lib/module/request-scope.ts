@@ -4,15 +4,15 @@ import { ServiceConfigurationError } from '../errors/index.js';
 import { MODULE_NAME, type ModuleName } from './module-names.js';
 
 /**
- * Refuses options that depend on a request. Nest would make a whole module for each request, with connections and
- * timers that nobody ends. It has to be a provider that depends on no option itself: Nest calls no hook of the others.
+ * Refuses options that depend on a request. Nest would create the whole module for each request, with connections and
+ * timers that nothing ends. This provider must not depend on the options: Nest would not call its hook then.
  */
 export class RequestScopeCheck implements OnModuleInit {
   readonly #own: ModuleName;
   readonly #modules: ModulesContainer;
   readonly #checked: string;
 
-  /** @param checked the token of a provider that depends on the whole configuration */
+  /** @param checked the injection token of a provider that depends on the options */
   constructor(own: ModuleName, modules: ModulesContainer, checked: string) {
     this.#own = own;
     this.#modules = modules;
@@ -20,7 +20,7 @@ export class RequestScopeCheck implements OnModuleInit {
   }
 
   onModuleInit(): void {
-    // ModuleRef.introspect() would look at the last module that has this token, and each ServiceModule has it.
+    // ModuleRef.introspect() would find the last module with this token, and each ServiceModule has it.
     const mine = [...this.#modules.values()].find(
       ({ providers }) => providers.get(MODULE_NAME)?.instance === this.#own,
     );

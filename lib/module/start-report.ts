@@ -10,7 +10,7 @@ export interface StartFacts {
   namesakes: number;
 }
 
-/** Logs once, when the application has started, what the module will do, and warns of what is likely a mistake. */
+/** Logs one line about the module when the application has started, and warns of probable mistakes. */
 export class StartReport implements OnApplicationBootstrap {
   readonly #facts: StartFacts;
 
@@ -25,7 +25,7 @@ export class StartReport implements OnApplicationBootstrap {
   }
 }
 
-/** One line, and nothing secret in it. */
+/** Contains no secret. */
 export function describeStart({ options, identity }: StartFacts): string {
   const { environment, authentication, addresses } = options;
   return [
@@ -40,13 +40,13 @@ export function startWarnings({ options, identity, namesakes }: StartFacts): str
   const warnings: string[] = [];
   if (authentication === 'mtls' && !identity.hasChain) {
     warnings.push(
-      `There is no ${describeOption('tls.chain')}: the service is verified against Node's public roots, not against its own ` +
-        'chain, which the developer portal has for download.',
+      `${describeOption('tls.chain')} is not set: the service's certificate is verified against public root ` +
+        'public roots, not against the chain that the developer portal offers for download.',
     );
   }
   if (environment === 'production' && !oauth && appToken && !linkSdk.includeAppToken) {
     warnings.push(
-      'connectParameters() will hand the app token to browsers, as there are no OAuth credentials: set ' +
+      'connectParameters() will send the app token to browsers, because there are no OAuth credentials: set ' +
         `${describeOption('oauth.clientId')} and ${describeOption('oauth.clientSecret')}, or ${describeOption('linkSdk.includeAppToken')} to true ` +
         'if that is intended.',
     );

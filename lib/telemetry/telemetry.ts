@@ -8,24 +8,24 @@ import {
 } from '@opentelemetry/api';
 
 const NAME = 'nestjs-service';
-/** Seconds, as the HTTP conventions advise; an SDK's own default would put every call into the first one. */
+/** Seconds, as the HTTP conventions advise. The default of an SDK is in milliseconds. */
 const HTTP_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10];
 
 /**
- * The module's instruments (OpenTelemetry). Without an SDK in the host they do nothing; with one there is nothing to
- * configure. No attribute holds a token, a key, a customer or a query.
+ * The module's OpenTelemetry instruments. They do nothing without an SDK in the host, and need no configuration with
+ * one. No attribute contains a token, a key, a customer or a query.
  */
 export class Telemetry {
   readonly tracer: Tracer = trace.getTracer(NAME);
   /**
-   * Seconds of whole calls, retries included. Attributes are those of HTTP's conventions; its name is not, as HTTP
-   * instrumentation in the host measures each attempt under that one.
+   * Seconds of a whole call, retries included. The attributes are those of the HTTP conventions. The name is our own,
+   * because HTTP instrumentation measures each attempt under the name of the conventions.
    */
   readonly callDuration: Histogram;
   readonly retries: Counter;
   readonly tokenRequests: Counter;
   readonly tokenCacheHits: Counter;
-  /** Goes with every measurement: the module's name, where it has one. */
+  /** The attributes of every measurement: the module's name, where it has one. */
   readonly attributes: Attributes;
 
   constructor(module?: string) {
@@ -50,7 +50,7 @@ export class Telemetry {
     });
   }
 
-  /** Reports the days that the client certificate has left, as long as it returns a number. Returns what ends that. */
+  /** Reports the days until the client certificate expires, where there is one. Returns a function that ends this. */
   observeCertificate(daysLeft: () => number | undefined): () => void {
     const gauge = metrics.getMeter(NAME).createObservableGauge('nestjs_service.certificate.days_left', {
       unit: 'd',

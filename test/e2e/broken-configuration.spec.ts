@@ -57,12 +57,12 @@ describe('an application with a broken .env', () => {
       {
         option: 'appToken',
         variable: 'SERVICE_APP_TOKEN',
-        message: expect.stringMatching(/is missing.*SERVICE_APP_TOKN is set: is it meant\?$/),
+        message: expect.stringMatching(/is missing.*SERVICE_APP_TOKN is set: a misspelling\?$/),
       },
     ]);
     expect(warnings).toEqual([
-      'SERVICE_APP_TOKN is set, and nothing reads it. If SERVICE_APP_TOKEN is meant, correct its name.',
-      'SERVICE_HTTP_TIMOUT is set, and nothing reads it. If SERVICE_HTTP_TIMEOUT is meant, correct its name.',
+      'SERVICE_APP_TOKN is set but not used. If you mean SERVICE_APP_TOKEN, correct its name.',
+      'SERVICE_HTTP_TIMOUT is set but not used. If you mean SERVICE_HTTP_TIMEOUT, correct its name.',
       expect.stringMatching(
         /^urls\.sandboxUrl \(SERVICE_SANDBOX_URL\): sandbox\.service\.example is a name for/,
       ),

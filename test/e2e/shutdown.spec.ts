@@ -196,7 +196,7 @@ describe('shutdown of a web host', () => {
     expect(await held).toMatchObject({ kind: 'closed' });
     await closed;
     expect(shutdownLines()).toEqual([
-      'Shutdown: 5 calls were still under way after http.shutdownTimeout (50 ms), and cut.',
+      'Shutdown: 5 calls were still running after http.shutdownTimeout (50 ms), and aborted.',
     ]);
     await expect(auth.getApiToken()).rejects.toMatchObject({ kind: 'closed' });
     await expect(auth.authorizationHeaders()).rejects.toMatchObject({ kind: 'closed' });

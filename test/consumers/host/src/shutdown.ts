@@ -196,7 +196,7 @@ function checkLog(text: string): void {
   const [first = '', ...others] = lines;
   assert.match(
     first,
-    /WARN.*Shutdown: 15 calls were still under way after http\.shutdownTimeout \(1000 ms\), and cut/,
+    /WARN.*Shutdown: 15 calls were still running after http\.shutdownTimeout \(1000 ms\), and aborted/,
   );
   // A POST that was sent may have been carried out: each of those is told, and nothing else.
   for (const line of others) assert.match(line, /ERROR.*POST \/hangs.*it may have been carried out$/);
