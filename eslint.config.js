@@ -76,6 +76,12 @@ const floorRules = [
 
 const JAVASCRIPT = ['**/*.js', '**/*.mjs', '**/*.cjs'];
 
+const BROWSER_SCRIPTS = ['lib/testing/link-sdk/link-sdk.js', 'sample/page/public/*.js'];
+
+const BROWSER_GLOBALS = Object.fromEntries(
+  ['document', 'CSSStyleSheet', 'EventSource', 'Service'].map((name) => [name, 'readonly']),
+);
+
 const NODE_GLOBALS = Object.fromEntries(
   Object.getOwnPropertyNames(globalThis).map((name) => [name, 'readonly']),
 );
@@ -100,6 +106,7 @@ export default tseslint.config(
   ...floorRules,
   { files: JAVASCRIPT, ...tseslint.configs.disableTypeChecked },
   { files: JAVASCRIPT, languageOptions: { globals: NODE_GLOBALS } },
+  { files: BROWSER_SCRIPTS, languageOptions: { sourceType: 'script', globals: BROWSER_GLOBALS } },
   {
     files: ['**/*.cjs', 'test/consumers/cjs-*/*.js'],
     languageOptions: { sourceType: 'commonjs', globals: { module: 'writable' } },

@@ -5,7 +5,7 @@ import { importJose } from './optional-peers.js';
 
 const ALGORITHM = 'ES256';
 const TOKEN_TYPE = 'at+jwt';
-const VERIFIED_LIMIT = 10_000;
+const SIGNED_LIMIT = 10_000;
 
 /** What a token is made with. */
 export interface TokenGrant {
@@ -27,7 +27,7 @@ export interface TokenClaims {
   certificateThumbprint?: string;
 }
 
-interface VerifiedToken extends TokenClaims {
+interface SignedToken extends TokenClaims {
   environment: ServiceEnvironment;
   sequence: number;
   /** Milliseconds since the epoch. */
@@ -42,7 +42,7 @@ export class TokenIssuer {
   readonly #keys: SigningKeys;
   readonly #foreignKeys: SigningKeys;
   readonly #issuer: string;
-  readonly #verified = new Map<string, VerifiedToken>();
+  readonly #signed = new Map<string, SignedToken>();
   readonly #revoked = new Set<string>();
   #issued = 0;
   #revokedUpTo = 0;
@@ -100,25 +100,26 @@ export class TokenIssuer {
     this.#revoked.add(token);
   }
 
-  /** The token's claims, or undefined where it is foreign, expired, revoked or of the other environment. */
-  async check(token: string, environment: ServiceEnvironment): Promise<TokenClaims | undefined> {
-    const verified = this.#verified.get(token) ?? (await this.#verify(token));
-    if (verified === undefined || verified.environment !== environment) return undefined;
-    if (verified.expiresAt <= Date.now()) return undefined;
-    if (verified.sequence <= this.#revokedUpTo || this.#revoked.has(token)) return undefined;
-    return verified;
+  /** The token's claims, or why it is refused; `invalid`: foreign, revoked or of the other environment. */
+  async verify(token: string, environment: ServiceEnvironment): Promise<TokenClaims | 'invalid' | 'expired'> {
+    const signed = this.#signed.get(token) ?? (await this.#checkSignature(token));
+    if (signed === undefined || signed.environment !== environment) return 'invalid';
+    if (signed.sequence <= this.#revokedUpTo || this.#revoked.has(token)) return 'invalid';
+    return signed.expiresAt <= Date.now() ? 'expired' : signed;
   }
 
-  async #verify(token: string): Promise<VerifiedToken | undefined> {
+  async #checkSignature(token: string): Promise<SignedToken | undefined> {
     try {
       const { payload } = await this.#jose.jwtVerify(token, this.#keys.publicKey, {
         algorithms: [ALGORITHM],
         typ: TOKEN_TYPE,
         audience: this.#issuer,
         requiredClaims: ['exp', 'jti', 'scope'],
+        // The caller checks the dates, to tell an expired token from a foreign one.
+        currentDate: new Date(0),
       });
       const confirmation = payload.cnf as { 'x5t#S256'?: string } | undefined;
-      const verified: VerifiedToken = {
+      const signed: SignedToken = {
         scope: String(payload.scope),
         environment: payload.iss === this.#issuerOf('production') ? 'production' : 'sandbox',
         sequence: Number.parseInt(payload.jti ?? '0', 10),
@@ -126,9 +127,9 @@ export class TokenIssuer {
         certificateThumbprint: confirmation?.['x5t#S256'],
       };
       // A signature is checked once; what may change (dates, revocation) is checked at each call.
-      if (this.#verified.size >= VERIFIED_LIMIT) this.#verified.clear();
-      this.#verified.set(token, verified);
-      return verified;
+      if (this.#signed.size >= SIGNED_LIMIT) this.#signed.clear();
+      this.#signed.set(token, signed);
+      return signed;
     } catch {
       return undefined;
     }

@@ -48,8 +48,8 @@ async function checkBearer(
   const token = /^Bearer ([A-Za-z0-9._~+/-]+=*)$/i.exec(authorization)?.[1];
   if (token === undefined) return unauthorized('The Authorization header must be a bearer token');
   if (!options.oauthEnabled) return unauthorized('OAuth is not enabled for this application');
-  const claims = await options.issuer.check(token, request.environment);
-  if (claims === undefined) return unauthorized('The access token is not valid');
+  const claims = await options.issuer.verify(token, request.environment);
+  if (typeof claims === 'string') return unauthorized('The access token is not valid');
   const { certificateThumbprint } = claims;
   if (certificateThumbprint !== undefined && certificateThumbprint !== thumbprintOf(request)) {
     return unauthorized('The access token is bound to another client certificate');

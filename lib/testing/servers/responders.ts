@@ -1,6 +1,7 @@
 import { type RegisteredApplication } from '../application.js';
 import { type SimulatorOptions } from '../simulator.options.js';
 import { type TokenIssuer } from '../token-issuer.js';
+import { answerLinkSdk } from '../link-sdk/answer-link-sdk.js';
 import { checkAccess } from './access.js';
 import { answerApiCall, defaultBanks, type SimulatedCustomer } from './answer-api-call.js';
 import { type ServersSettings } from './start-servers.js';
@@ -30,8 +31,12 @@ export function responders(parts: RespondersParts): Pick<ServersSettings, 'api' 
   };
   const certificateBoundTokens = options.certificateBoundTokens ?? false;
   const token = { application, issuer, oauthEnabled, certificateBoundTokens, lifetime: tokenLifetime };
+  const sessions = { application, issuer, oauthEnabled };
   return {
-    api: async (request, path) => (await checkAccess(request, access)) ?? answerApiCall(request, path, api),
+    api: async (request, path) =>
+      (await answerLinkSdk(request, path, sessions)) ??
+      (await checkAccess(request, access)) ??
+      answerApiCall(request, path, api),
     token: (request, path) => answerTokenRequest(request, path, token),
   };
 }
