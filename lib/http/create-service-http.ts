@@ -24,8 +24,6 @@ export function createServiceHttp(
   inFlight: CallsInFlight,
   telemetry: Telemetry,
 ): HttpService {
-  const { http, appTokenHeader, addresses, describeOption } = options;
-  const logger = new Logger(moduleLabel(options.name));
   const runner = new CallRunner({
     exchange,
     agentFor: (url) => agents.api(url),
@@ -34,11 +32,24 @@ export function createServiceHttp(
     },
     identity,
     budget: new RetryBudget(),
-    http,
-    describeOption,
+    http: options.http,
+    describeOption: options.describeOption,
     random: Math.random,
     closed: inFlight.closed,
   });
+  return serviceHttpOver(runner, options, auth, identity, inFlight, telemetry);
+}
+
+/** The same over another runner. */
+export function serviceHttpOver(
+  runner: ServiceAdapterParts['runner'],
+  options: ResolvedOptions,
+  auth: ServiceAuthService,
+  identity: ClientIdentity,
+  inFlight: CallsInFlight,
+  telemetry: Telemetry,
+): HttpService {
+  const { http, appTokenHeader, addresses, describeOption } = options;
   const instance = createServiceAxios({
     urls: new AllowedUrls(addresses),
     source: {
@@ -49,7 +60,7 @@ export function createServiceHttp(
     appTokenHeader,
     timeoutMs: http.timeout,
     runner,
-    observer: new CallObserver(telemetry, logger),
+    observer: new CallObserver(telemetry, new Logger(moduleLabel(options.name))),
     correlationIdHeader: http.correlationIdHeader,
     credentials: {
       authentication: options.authentication,

@@ -11,7 +11,7 @@ import { type CallRunner } from './call-runner.js';
 import { type CredentialsInUse } from './credential-hint.js';
 
 export interface ServiceAdapterParts {
-  runner: CallRunner;
+  runner: Pick<CallRunner, 'run'>;
   observer: CallObserver;
   appTokenHeader: string;
   correlationIdHeader: string;

@@ -35,7 +35,8 @@ export function countNamesakes(own: ModuleName, modules: ModulesContainer): numb
   return namesakes[0] === own ? namesakes.length : 1;
 }
 
-function namesOf(modules: ModulesContainer): ModuleName[] {
+/** The names of all ServiceModules of the application, each as often as it is there. */
+export function namesOf(modules: ModulesContainer): ModuleName[] {
   return [...modules.values()].flatMap(({ providers }) => {
     const wrapper = providers.get(MODULE_NAME);
     return wrapper ? [wrapper.instance as ModuleName] : [];

@@ -22,18 +22,18 @@ import { privateToken } from '../service-token.js';
 import { Telemetry } from '../telemetry/telemetry.js';
 import { Agents, type ClientIdentity } from '../tls/index.js';
 
-const NAMES = privateToken('names');
-const CONFIGURATION = privateToken('configuration');
-const OPTIONS = privateToken('options');
-const IDENTITY = privateToken('identity');
+export const NAMES = privateToken('names');
+export const CONFIGURATION = privateToken('configuration');
+export const OPTIONS = privateToken('options');
+export const IDENTITY = privateToken('identity');
 const AGENTS = privateToken('agents');
 const TOKENS = privateToken('tokens');
-const TELEMETRY = privateToken('telemetry');
-const CALLS = privateToken('calls-in-flight');
-const AXIOS = privateToken('axios');
-const PATHS = privateToken('resource-paths');
-const AUTH = privateToken(ServiceAuthService.name);
-const HTTP = privateToken(ServiceHttpService.name);
+export const TELEMETRY = privateToken('telemetry');
+export const CALLS = privateToken('calls-in-flight');
+export const AXIOS = privateToken('axios');
+export const PATHS = privateToken('resource-paths');
+export const AUTH = privateToken(ServiceAuthService.name);
+export const HTTP = privateToken(ServiceHttpService.name);
 
 /**
  * The parts of one module, each made of those above it. Their injection tokens are private, so that a host never gets a

@@ -1,3 +1,21 @@
+import 'reflect-metadata';
+
+export {
+  type RecordedCall,
+  type ServiceDoubles,
+  type ServiceStubOptions,
+  type StubbedRequest,
+} from './doubles/doubles.js';
+export {
+  type ApiErrorOptions,
+  type ConnectionErrorOptions,
+  type FailingCall,
+  serviceErrors,
+  type TokenErrorOptions,
+} from './doubles/service-errors.js';
+export { ServiceStub } from './doubles/service-stub.js';
+export { ServiceTestingModule } from './doubles/service-testing.module.js';
+export { type ProviderOverrides, stubService } from './doubles/stub-service.js';
 export { ServiceSimulator } from './simulator.js';
 export {
   type AccessTokenRequest,

@@ -1,0 +1,202 @@
+import { STATUS_CODES } from 'node:http';
+import { tokenRefusal } from '../../auth/endpoint/token-errors.js';
+import { variableOf } from '../../config/variables.js';
+import {
+  describeLocation,
+  type ServiceApiError,
+  type CertificateSummary,
+  type ConnectionErrorKind,
+  type ServiceCertificateError,
+  type ServiceConnectionError,
+  ServiceError,
+  ServiceRequestError,
+  ServiceTokenError,
+  type TokenErrorCode,
+} from '../../errors/index.js';
+import { ExchangeFault, type ExchangeResponse } from '../../exchange/exchange.types.js';
+import { answerToError, readBody } from '../../http/api-answer.js';
+import { type Call } from '../../http/call.js';
+import { faultToError } from '../../http/fault-to-error.js';
+import { certificateRefusedError } from '../../tls/index.js';
+
+/** The call that an error is about. Left out: that of the double which throws it, and GET /banks/v1 before that. */
+export interface FailingCall {
+  method?: string;
+  path?: string;
+}
+
+export interface ApiErrorOptions extends FailingCall {
+  /** `message` of the body (specification 7.2). Default: the status in words. */
+  message?: string;
+  /** `status` of the body. Default: the status in capitals, for example `NOT_FOUND`. */
+  status?: string | number;
+  correlationId?: string;
+  /** Seconds. */
+  retryAfter?: number;
+}
+
+export interface ConnectionErrorOptions extends FailingCall {
+  /** A code of the operating system, Node or OpenSSL. */
+  reason?: string;
+  /** False: the request did not leave, so nothing was done. Default: whether it left, by kind. */
+  sent?: boolean;
+}
+
+export type TokenErrorOptions = Partial<
+  Pick<ServiceTokenError, 'error' | 'error_description' | 'status' | 'scope' | 'retryAfter'>
+>;
+
+/** The errors with which the real services reject, made as they make them; for doubles to throw. */
+export const serviceErrors = {
+  /**
+   * The service answered with a failure (specification 7).
+   * @throws RangeError for a status that is no failure
+   */
+  api(status: number, options: ApiErrorOptions = {}): ServiceApiError {
+    if (!Number.isInteger(status) || status < 400 || status > 599) {
+      throw new RangeError('The status of a failure is from 400 to 599');
+    }
+    const words = STATUS_CODES[status] ?? `Status ${status}`;
+    const { status: name = words.toUpperCase().replace(/\W+/g, '_'), message = words } = options;
+    const body = JSON.stringify({ status: name, message });
+    const response = responseOf(status, body, options);
+    return aboutCall(options, (call) => answerToError(response, contextOf(call)) as ServiceApiError);
+  },
+
+  /** The service answered 2xx with what is not JSON: code `invalid_response`. */
+  invalidResponse(call: FailingCall = {}): ServiceApiError {
+    return aboutCall(call, (about) => {
+      try {
+        readBody(responseOf(200, '<html>'), contextOf(about));
+      } catch (error) {
+        return error as ServiceApiError;
+      }
+      throw new TypeError('HEAD has no body');
+    });
+  },
+
+  /** There is no whole answer. `outcomeUnknown` is true for a call that may have been carried out. */
+  connection(kind: ConnectionErrorKind, options: ConnectionErrorOptions = {}): ServiceConnectionError {
+    const { reason = REASONS[kind], sent = !BEFORE_SENDING.has(kind) } = options;
+    if (kind === 'redirect') {
+      const response = { ...responseOf(302, ''), headers: { location: 'https://elsewhere.invalid/' } };
+      return aboutCall(options, (call) => answerToError(response, contextOf(call)) as ServiceConnectionError);
+    }
+    const fault = new ExchangeFault({
+      kind,
+      phase: sent ? 'sent' : 'connecting',
+      reason,
+      reusedSocket: false,
+      certificateRefused: false,
+    });
+    return aboutCall(options, (call) => faultToError(fault, call, describeOption) as ServiceConnectionError);
+  },
+
+  /** No token could be had. */
+  token(code: TokenErrorCode = 'token_refused', options: TokenErrorOptions = {}): ServiceTokenError {
+    const scope = options.scope ?? 'api';
+    const usual = TOKEN_ANSWERS[code];
+    if (!usual)
+      return new ServiceTokenError({ ...options, scope, code, message: TOKEN_MESSAGES[code] ?? code });
+    const { status = usual.status, error = usual.error, error_description, retryAfter } = options;
+    return tokenRefusal({
+      status,
+      json: { error, error_description },
+      scope,
+      retryAfter,
+      secrets: [],
+      describeOption,
+    });
+  },
+
+  /** The server refused the client certificate: code `certificate_refused`. */
+  certificate(certificate?: CertificateSummary, reason?: string): ServiceCertificateError {
+    return certificateRefusedError(certificate, reason);
+  },
+
+  /** The caller's input was refused; the doubles do so themselves for input that the real services refuse. */
+  request(property: string, message: string): ServiceRequestError {
+    return new ServiceRequestError([{ property, message }]);
+  },
+};
+
+const BEFORE_SENDING: ReadonlySet<ConnectionErrorKind> = new Set(['refused', 'dns', 'tls', 'proxy']);
+const REASONS: Partial<Record<ConnectionErrorKind, string>> = {
+  reset: 'ECONNRESET',
+  refused: 'ECONNREFUSED',
+  dns: 'ENOTFOUND',
+  tls: 'CERT_HAS_EXPIRED',
+  proxy: 'ERR_PROXY_ECONNREFUSED',
+};
+const TOKEN_ANSWERS: Partial<Record<TokenErrorCode, { status: number; error?: string }>> = {
+  token_refused: { status: 401, error: 'invalid_client' },
+  token_unavailable: { status: 503 },
+  token_rate_limited: { status: 429 },
+};
+const TOKEN_MESSAGES: Partial<Record<TokenErrorCode, string>> = {
+  invalid_token_response: 'The answer of the token endpoint is not usable',
+  oauth_not_configured: 'A token needs OAuth credentials, and there are none',
+  client_secret_unavailable: 'The client secret could not be read',
+};
+
+type CallFacts = Pick<Call, 'method' | 'url'>;
+
+/** On an error that names no call of its own: makes it for the call of the double that throws it. */
+const REMAKE = Symbol('nestjs-service:remake');
+
+function aboutCall<E extends ServiceError>({ method, path }: FailingCall, make: (call: CallFacts) => E): E {
+  const error = make(factsOf(method, path));
+  if (method === undefined && path === undefined) Object.defineProperty(error, REMAKE, { value: make });
+  return error;
+}
+
+/** What a double throws, for this call: what depends on method and path is filled in. */
+export function completeError(error: unknown, call: CallFacts): unknown {
+  const remake =
+    error instanceof ServiceError
+      ? (error as { [REMAKE]?: (call: CallFacts) => ServiceError })[REMAKE]
+      : undefined;
+  if (!remake) return error;
+  const { stack = '', message } = error as ServiceError;
+  const made = remake(call);
+  const text = { value: made.message, writable: true, configurable: true };
+  Object.defineProperty(error, 'message', text);
+  Object.defineProperty(error, 'stack', { ...text, value: stack.replace(message, made.message) });
+  return Object.assign(error as ServiceError, made);
+}
+
+function factsOf(method = 'GET', path = '/banks/v1'): CallFacts {
+  return {
+    method: method.toUpperCase(),
+    url: new URL(path, 'https://service.invalid'),
+  };
+}
+
+function contextOf({ method, url }: CallFacts) {
+  const call: Call = { method, url, headers: {}, readsJson: true, secrets: [] };
+  const credentials = { authentication: 'oauth' as const, describeOption, certificate: () => undefined };
+  return { call, correlationIdHeader: 'x-correlation-id', secrets: () => [], credentials };
+}
+
+function responseOf(
+  status: number,
+  body: string,
+  { correlationId, retryAfter }: Pick<ApiErrorOptions, 'correlationId' | 'retryAfter'> = {},
+): ExchangeResponse {
+  return {
+    status,
+    statusText: '',
+    headers: {
+      'content-type': 'application/json',
+      ...(correlationId === undefined ? {} : { 'x-correlation-id': correlationId }),
+      ...(retryAfter === undefined ? {} : { 'retry-after': String(retryAfter) }),
+    },
+    body: Buffer.from(body),
+    reusedSocket: false,
+    untilClose: false,
+  };
+}
+
+function describeOption(option: string): string {
+  return describeLocation({ option, variable: variableOf(option) });
+}

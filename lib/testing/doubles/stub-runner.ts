@@ -1,0 +1,48 @@
+import { systemClock } from '../../config/clock.js';
+import { type DescribeOption } from '../../config/resolved-options.js';
+import { ExchangeFault, type ExchangeResponse } from '../../exchange/exchange.types.js';
+import { within } from '../../exchange/timing.js';
+import { type Call } from '../../http/call.js';
+import { faultToError } from '../../http/fault-to-error.js';
+import { type ServiceAdapterParts } from '../../http/service-adapter.js';
+import { type ModuleStub } from './module-stub.js';
+import { completeError } from './service-errors.js';
+
+/** In the place of the runner of calls: answers from a test's doubles. Time limits and signals of a call still count. */
+export function stubRunner(stub: ModuleStub, describeOption: DescribeOption): ServiceAdapterParts['runner'] {
+  return {
+    run: async (call, signal, timeoutMs) => {
+      const expired = () =>
+        faultToError(
+          new ExchangeFault({
+            kind: 'timeout',
+            phase: 'sent',
+            reusedSocket: false,
+            certificateRefused: false,
+          }),
+          call,
+          describeOption,
+        );
+      try {
+        const limit = { clock: systemClock, timeoutMs, signal, expired };
+        return toResponse(await within(limit, () => Promise.resolve(stub.answer(call))), call);
+      } catch (error) {
+        throw completeError(error, call);
+      }
+    },
+  };
+}
+
+/** As the service would send it: a Date becomes text, and nothing is shared with the test. */
+function toResponse(answer: unknown, call: Call): ExchangeResponse {
+  const isRaw = !call.readsJson && (typeof answer === 'string' || answer instanceof Uint8Array);
+  const isEmpty = answer === undefined;
+  return {
+    status: isEmpty ? 204 : 200,
+    statusText: isEmpty ? 'No Content' : 'OK',
+    headers: { 'content-type': 'application/json' },
+    body: Buffer.from(isRaw ? answer : isEmpty ? '' : JSON.stringify(answer)),
+    reusedSocket: false,
+    untilClose: false,
+  };
+}

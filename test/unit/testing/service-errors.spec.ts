@@ -1,0 +1,158 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { Test, type TestingModule } from '@nestjs/testing';
+import {
+  BanksService,
+  CustomersService,
+  ServiceAuthService,
+  ServiceCertificateError,
+  ServiceError,
+  ServiceHttpService,
+  ServiceRequestError,
+} from 'nestjs-service';
+import {
+  serviceErrors,
+  ServiceSimulator,
+  ServiceStub,
+  ServiceTestingModule,
+  type SimulatorFault,
+} from 'nestjs-service/testing';
+import { deadPort } from '../../helpers/loopback.js';
+import { rejection, startModule, type StartedModule } from '../../helpers/start-module.js';
+
+/** An error as it is read by a host; the address of the service is another in a test. */
+function read(error: unknown): object {
+  expect(error).toBeInstanceOf(ServiceError);
+  const text = JSON.stringify(error).replaceAll(/(auth\.)?service\.invalid|127\.0\.0\.1:\d+/g, 'HOST');
+  return JSON.parse(text) as object;
+}
+
+describe('serviceErrors', () => {
+  let simulator: ServiceSimulator;
+  let real: StartedModule;
+  let module: TestingModule;
+  let stub: ServiceStub;
+
+  beforeAll(async () => {
+    simulator = await ServiceSimulator.start();
+    const options = simulator.moduleOptions({ environment: 'sandbox', authentication: 'oauth' });
+    real = await startModule({ ...options, http: { retries: 0, timeout: 2_000 } });
+    module = await Test.createTestingModule({ imports: [ServiceTestingModule.forRoot()] }).compile();
+    stub = module.get(ServiceStub);
+  });
+  afterEach(() => {
+    stub.reset();
+    simulator.clearFaults();
+  });
+  afterAll(async () => {
+    await module.close();
+    await real.module.close();
+    await simulator.stop();
+  });
+
+  const body = (status: string, message: string) => ({ json: { status, message } });
+
+  it.each<[string, SimulatorFault, () => Error]>([
+    ['404', { status: 404, ...body('NOT_FOUND', 'Not Found') }, () => serviceErrors.api(404)],
+    [
+      '422 of one body',
+      { status: 422, ...body('TAKEN', 'It exists') },
+      () => serviceErrors.api(422, { status: 'TAKEN', message: 'It exists' }),
+    ],
+    [
+      '429',
+      { status: 429, ...body('TOO_MANY_REQUESTS', 'Too Many Requests'), headers: { 'retry-after': '7' } },
+      () => serviceErrors.api(429, { retryAfter: 7 }),
+    ],
+    [
+      '503',
+      {
+        status: 503,
+        ...body('SERVICE_UNAVAILABLE', 'Service Unavailable'),
+        headers: { 'x-correlation-id': 'c-1' },
+      },
+      () => serviceErrors.api(503, { correlationId: 'c-1' }),
+    ],
+    ['403', { status: 403, ...body('FORBIDDEN', 'Forbidden') }, () => serviceErrors.api(403)],
+    ['a page', 'html', () => serviceErrors.invalidResponse()],
+    ['a reset', 'reset', () => serviceErrors.connection('reset')],
+    ['a time-out', 'hang', () => serviceErrors.connection('timeout')],
+    ['a redirect', { redirect: 'https://elsewhere.invalid/' }, () => serviceErrors.connection('redirect')],
+  ])('are what the real services reject with: %s', async (_, fault, make) => {
+    const calls = [
+      [real.banks, module.get(BanksService), '/banks/v1'],
+      [real.customers, module.get(CustomersService), '/customers/v1'],
+    ] as const;
+    const fail = () => {
+      throw make();
+    };
+    stub.use({ banks: { list: fail }, customers: { create: fail } });
+    for (const [one, double, path] of calls) {
+      const run = (service: BanksService | CustomersService) =>
+        'list' in service ? service.list() : service.create({ app_user_id: 'u-1' });
+      // A kept-alive connection that is reset is tried again.
+      simulator.fail({ path, fault, times: 9 });
+      const expected = (await rejection(run(one))) as Error;
+      const actual = (await rejection(run(double))) as Error;
+      expect(read(actual)).toEqual(read(expected));
+      simulator.clearFaults();
+      expect(actual).toBeInstanceOf(expected.constructor);
+      expect(actual.stack).toContain(actual.message);
+    }
+  });
+
+  it('are what it rejects with where nobody listens: nothing was done', async () => {
+    const port = await deadPort();
+    const nobody = await startModule({
+      ...simulator.moduleOptions({ environment: 'sandbox' }),
+      urls: { sandboxUrl: `https://127.0.0.1:${port}` },
+      http: { retries: 0 },
+    });
+    const call = { app_user_id: 'u-1' };
+    const expected = read(await rejection(nobody.customers.create(call)));
+    await nobody.module.close();
+    stub.use({ customers: { create: () => Promise.reject(serviceErrors.connection('refused')) } });
+    expect(read(await rejection(module.get(CustomersService).create(call)))).toEqual(expected);
+    expect(expected).toMatchObject({ outcomeUnknown: false });
+  });
+
+  it.each<[string, SimulatorFault, () => Error]>([
+    ['refused', { status: 401, json: { error: 'invalid_client' } }, () => serviceErrors.token()],
+    ['unavailable', { status: 503 }, () => serviceErrors.token('token_unavailable')],
+  ])('are what no token rejects with: %s', async (_, fault, make) => {
+    const started = await startModule(
+      simulator.moduleOptions({ environment: 'sandbox', authentication: 'oauth' }),
+    );
+    simulator.fail({ face: 'token', fault, times: 9 });
+    const expected = await rejection(started.auth.getApiToken({ timeout: 10_000 }));
+    await started.module.close();
+    stub.use({ auth: { getApiToken: () => Promise.reject(make()) } });
+    const actual = await rejection(module.get(ServiceAuthService).getApiToken());
+    expect(read(actual)).toEqual(read(expected));
+  });
+
+  it('name the call that they are given, and keep it', async () => {
+    const error = serviceErrors.connection('timeout', { method: 'post', path: '/payments/v1' });
+    expect(error).toMatchObject({ method: 'POST', path: '/payments/v1', outcomeUnknown: true });
+    stub.use({ http: { get: () => Promise.reject(error) } });
+    const thrown = await rejection(module.get(ServiceHttpService).get('/other/v1'));
+    expect(thrown).toBe(error);
+    expect(thrown).toMatchObject({ path: '/payments/v1' });
+    const nothingSent = serviceErrors.connection('timeout', { method: 'POST', sent: false });
+    expect(nothingSent.outcomeUnknown).toBe(false);
+  });
+
+  it('has the others too', () => {
+    expect(serviceErrors.certificate()).toBeInstanceOf(ServiceCertificateError);
+    expect(serviceErrors.certificate()).toMatchObject({ code: 'certificate_refused' });
+    expect(serviceErrors.request('name', 'is missing')).toBeInstanceOf(ServiceRequestError);
+    expect(serviceErrors.token('oauth_not_configured')).toMatchObject({
+      code: 'oauth_not_configured',
+      scope: 'api',
+    });
+    expect(serviceErrors.token('token_rate_limited', { retryAfter: 30 })).toMatchObject({
+      status: 429,
+      retryAfter: 30,
+    });
+    expect(() => serviceErrors.api(200)).toThrow(RangeError);
+  });
+});

@@ -1,0 +1,332 @@
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { Controller, Get, Injectable, Module, Scope, type INestApplication } from '@nestjs/common';
+import { ConfigModule } from '@nestjs/config';
+import { APP_FILTER, REQUEST } from '@nestjs/core';
+import { Test, type TestingModule } from '@nestjs/testing';
+import { type AddressInfo } from 'node:net';
+import { type Server } from 'node:http';
+import {
+  BanksService,
+  CustomersService,
+  getServiceToken,
+  InjectService,
+  LinkSdkService,
+  ServiceAuthService,
+  ServiceExceptionFilter,
+  ServiceHttpService,
+  ServiceModule,
+  ServiceRequestError,
+} from 'nestjs-service';
+import {
+  serviceErrors,
+  ServiceStub,
+  ServiceTestingModule,
+  stubService,
+  type ServiceStubOptions,
+} from 'nestjs-service/testing';
+
+@Injectable()
+class VaultService {
+  read(): never {
+    throw new Error('The vault was asked');
+  }
+}
+
+@Controller()
+class BanksController {
+  constructor(
+    private readonly banks: BanksService,
+    @InjectService(BanksService, 'ksa') private readonly ksaBanks: BanksService,
+  ) {}
+
+  @Get('banks')
+  list() {
+    return this.banks.list();
+  }
+
+  @Get('ksa')
+  ksa() {
+    return this.ksaBanks.list();
+  }
+}
+
+@Module({
+  imports: [
+    ConfigModule.forRoot({ ignoreEnvFile: true }),
+    ServiceModule.forRoot({ startupCheck: 'fail' } as object),
+    ServiceModule.forRootAsync({
+      name: 'ksa',
+      isGlobal: true,
+      extraProviders: [VaultService],
+      inject: [VaultService],
+      useFactory: (vault: VaultService) => vault.read(),
+    }),
+  ],
+  controllers: [BanksController],
+  providers: [{ provide: APP_FILTER, useClass: ServiceExceptionFilter }],
+})
+class AppModule {}
+
+describe('stubService', () => {
+  let service: ServiceStub;
+  let module: TestingModule;
+  const open: TestingModule[] = [];
+
+  afterEach(async () => {
+    for (const each of open.splice(0)) await each.close();
+  });
+
+  async function start(doubles?: ServiceStubOptions): Promise<void> {
+    const builder = Test.createTestingModule({ imports: [AppModule] });
+    service = stubService(builder, doubles);
+    module = await builder.compile();
+    await module.init();
+    open.push(module);
+  }
+
+  describe('without answers', () => {
+    beforeEach(() => start());
+
+    it('answers in the form of the specification, by the real classes', async () => {
+      const banks = module.get(BanksService);
+      expect(banks).toBeInstanceOf(BanksService);
+      expect(await banks.list()).toEqual([
+        { bank_identifier: 'ALPHA_BANK', name: 'Alpha Bank' },
+        { bank_identifier: 'BIRCH_BANK', name: 'Birch Bank' },
+      ]);
+      const customers = module.get(CustomersService);
+      expect(await customers.create({ app_user_id: 'u-1' })).toEqual({
+        customer_id: 'customer-1',
+        app_user_id: 'u-1',
+      });
+      expect(await customers.create({ app_user_id: 'u-2' })).toMatchObject({ customer_id: 'customer-2' });
+      const session = { customer_id: 'c-1', permissions: ['identity', 'identity'] };
+      expect(await module.get(LinkSdkService).connectParameters(session)).toEqual({
+        access_token: 'stub-token.customer.c-1',
+        customer_id: 'c-1',
+        permissions: ['identity'],
+      });
+      expect(await module.get(ServiceHttpService).get('/payments/v1')).toEqual({});
+    });
+
+    it('has tokens, headers and a health', async () => {
+      const auth = module.get(ServiceAuthService);
+      expect(await auth.getApiToken()).toEqual({
+        accessToken: 'stub-token.api',
+        tokenType: 'bearer',
+        scope: 'api',
+        expiresAt: expect.any(Date),
+      });
+      expect(await auth.getCustomerToken('c-1')).toMatchObject({ scope: 'customer.c-1' });
+      expect(await auth.authorizationHeaders()).toEqual({ Authorization: 'Bearer stub-token.api' });
+      expect(await auth.reloadCertificate()).toBe(false);
+      expect(auth.certificate).toBeUndefined();
+      expect(auth.identityStatus).toEqual({ healthy: true });
+      expect(auth.httpsAgent).toBeDefined();
+    });
+
+    it.each<[string, () => Promise<unknown>]>([
+      ['customers.create', () => module.get(CustomersService).create({ app_user_id: '' })],
+      ['banks.list', () => module.get(BanksService).list({ timeout: -1 })],
+      ['banks.list', () => module.get(BanksService).list({ headers: { 'x-a': '\u4e2d' } })],
+      ['banks.list', () => module.get(BanksService).list({ signal: {} as AbortSignal })],
+      [
+        'sdk.connectParameters',
+        () => module.get(LinkSdkService).connectParameters({ customer_id: 'a b', permissions: ['p'] }),
+      ],
+      ['auth.getToken', () => module.get(ServiceAuthService).getToken('admin')],
+      ['auth.getCustomerToken', () => module.get(ServiceAuthService).getCustomerToken('../x')],
+      ['http.get', () => module.get(ServiceHttpService).get('https://elsewhere.example/')],
+    ])('refuses in %s what the real one refuses, and has it recorded', async (method, call) => {
+      await expect(call()).rejects.toBeInstanceOf(ServiceRequestError);
+      expect(service.calls.map((each) => each.method)).toEqual([method]);
+    });
+
+    it('records each call once, with its arguments', async () => {
+      const options = { params: { country: 'XX' } };
+      const auth = module.get(ServiceAuthService);
+      await module.get(BanksService).list(options);
+      await module.get<BanksService>(getServiceToken(BanksService, 'ksa'), { strict: false }).list();
+      await module.get(ServiceHttpService).post('/payments/v1', { amount: 1 });
+      auth.invalidate('token');
+      expect(service.calls).toEqual([
+        { method: 'banks.list', args: [options] },
+        { method: 'banks.list', args: [], module: 'ksa' },
+        { method: 'http.post', args: ['/payments/v1', { amount: 1 }] },
+        { method: 'auth.invalidate', args: ['token'] },
+      ]);
+      expect(service.callsOf('banks.list')).toEqual([[options]]);
+      expect(service.callsOf('banks.list', 'ksa')).toEqual([[]]);
+    });
+
+    it('records calls on axiosRef too, behind the interceptors of the host', async () => {
+      const { axiosRef } = module.get(ServiceHttpService);
+      axiosRef.interceptors.request.use((config) => {
+        config.headers.set('x-host', 'yes');
+        return config;
+      });
+      await axiosRef.put('/payments/v1?a=1', { amount: 1 });
+      const [call] = service.calls;
+      expect(call).toMatchObject({
+        method: 'http.request',
+        args: ['/payments/v1?a=1', { method: 'PUT', data: { amount: 1 }, headers: { 'x-host': 'yes' } }],
+      });
+      expect(JSON.stringify(call)).not.toContain('Bearer');
+    });
+  });
+
+  it('answers what the host gives, by name for named modules', async () => {
+    await start({
+      banks: { list: (options) => [{ name: 'Own', asked: options?.params }] },
+      customers: { create: async ({ app_user_id }) => ({ customer_id: `of-${app_user_id}` }) },
+      sdk: { connectParameters: ({ customer_id }) => ({ customer_id, permissions: [], access_token: 't' }) },
+      auth: {
+        getApiToken: () => ({ accessToken: 't', tokenType: 'bearer', scope: 'api', expiresAt: new Date(0) }),
+      },
+      http: { get: (path) => ({ path }), request: (path, { method, data }) => ({ path, method, data }) },
+      named: { ksa: { banks: { list: () => ['Ksa'] } } },
+    });
+    const http = module.get(ServiceHttpService);
+    expect(await module.get(BanksService).list({ params: { a: 1 } })).toEqual([
+      { name: 'Own', asked: { a: 1 } },
+    ]);
+    expect(await module.get(CustomersService).create({ app_user_id: 'u' })).toEqual({ customer_id: 'of-u' });
+    const session = { customer_id: 'c', permissions: ['p'] };
+    expect(await module.get(LinkSdkService).connectParameters(session)).toMatchObject({ access_token: 't' });
+    expect(await module.get(ServiceAuthService).getApiToken()).toMatchObject({ accessToken: 't' });
+    expect(await http.get('/a')).toEqual({ path: '/a' });
+    expect(await http.post('/b', { c: 1 })).toEqual({ path: '/b', method: 'POST', data: { c: 1 } });
+    expect(await http.request({ url: '/d', method: 'DELETE' })).toEqual({ path: '/d', method: 'DELETE' });
+    const ksa = module.get<BanksService>(getServiceToken(BanksService, 'ksa'), { strict: false });
+    expect(await ksa.list()).toEqual(['Ksa']);
+  });
+
+  it('gives answers as they arrive over a wire, and nothing for undefined', async () => {
+    const given = [{ at: new Date(0), left: undefined }];
+    await start({ banks: { list: () => given }, customers: { create: () => undefined } });
+    const answer = await module.get(BanksService).list();
+    expect(answer).toStrictEqual([{ at: '1970-01-01T00:00:00.000Z' }]);
+    expect(await module.get(CustomersService).create({ app_user_id: 'u' })).toBeUndefined();
+  });
+
+  it('has an answer that never comes end by the time limit and the signal of the call', async () => {
+    await start({ banks: { list: () => new Promise(() => undefined) } });
+    const banks = module.get(BanksService);
+    await expect(banks.list({ timeout: 5 })).rejects.toMatchObject({ kind: 'timeout', path: '/banks/v1' });
+    const reason = new Error('not wanted any more');
+    const controller = new AbortController();
+    const call = banks.list({ signal: controller.signal });
+    controller.abort(reason);
+    await expect(call).rejects.toBe(reason);
+  });
+
+  it('lets an answer call doubles, each with an answer and a record of its own', async () => {
+    await start({
+      banks: { list: async () => module.get(ServiceHttpService).get('/inner/v1') },
+      http: { get: (path) => ({ path }) },
+    });
+    expect(await module.get(BanksService).list()).toEqual({ path: '/inner/v1' });
+    expect(service.calls.map(({ method }) => method)).toEqual(['banks.list', 'http.get']);
+  });
+
+  it('takes other answers during a test, and goes back to those of the start', async () => {
+    await start({ banks: { list: () => ['first'] } });
+    const banks = module.get(BanksService);
+    service.use({
+      banks: {
+        list: () => {
+          throw serviceErrors.api(404);
+        },
+      },
+    });
+    await expect(banks.list()).rejects.toMatchObject({ status: 404 });
+    service.reset();
+    expect(service.calls).toEqual([]);
+    expect(await banks.list()).toEqual(['first']);
+  });
+
+  it('names a service, a method and a module that there is not', async () => {
+    const doubles = (given: object) => () => stubService(Test.createTestingModule({}), given);
+    expect(doubles({ bank: {} })).toThrow(
+      "There is no service called 'bank' that can be doubled. There are: auth, banks, ",
+    );
+    expect(doubles({ banks: { lst: () => [] } })).toThrow("There is no member of banks called 'lst'");
+    expect(doubles({ named: { ksa: { bank: {} } } })).toThrow("There is no service called 'bank'");
+    await expect(start({ named: { kas: { banks: { list: () => [] } } } })).rejects.toThrow(
+      "There are answers for a ServiceModule named 'kas', and the application has none of that name. It has: one without a name, 'ksa'.",
+    );
+  });
+
+  it('starts a module whose options depend on a request', async () => {
+    @Injectable({ scope: Scope.REQUEST })
+    class PerRequest {}
+    const builder = Test.createTestingModule({
+      imports: [
+        ServiceModule.forRootAsync({
+          extraProviders: [PerRequest],
+          inject: [PerRequest, REQUEST],
+          useFactory: () => ({}),
+        }),
+      ],
+    });
+    stubService(builder);
+    module = await builder.compile();
+    open.push(await module.init());
+    expect(await module.get(BanksService).list()).toHaveLength(2);
+  });
+
+  it('keeps the exception filter of the host at work', async () => {
+    await start({
+      banks: {
+        list: () => {
+          throw serviceErrors.api(404, { message: 'No such bank' });
+        },
+      },
+    });
+    const app: INestApplication = module.createNestApplication();
+    await app.listen(0, '127.0.0.1');
+    try {
+      const { port } = (app.getHttpServer() as Server).address() as AddressInfo;
+      const answer = await fetch(`http://127.0.0.1:${port}/banks`);
+      expect(answer.status).toBe(404);
+      expect(await answer.json()).toMatchObject({ message: 'No such bank' });
+      expect((await fetch(`http://127.0.0.1:${port}/ksa`)).status).toBe(200);
+    } finally {
+      await app.close();
+    }
+  });
+});
+
+describe('ServiceTestingModule', () => {
+  @Injectable()
+  class PaymentsService {
+    constructor(
+      readonly banks: BanksService,
+      @InjectService(BanksService, 'ksa') readonly ksaBanks: BanksService,
+    ) {}
+  }
+
+  @Module({ providers: [PaymentsService] })
+  class PaymentsModule {}
+
+  it('provides the services everywhere, of named modules too, with nothing to time', async () => {
+    const module = await Test.createTestingModule({
+      imports: [
+        ServiceTestingModule.forRoot({ named: { ksa: { banks: { list: () => ['Ksa'] } } } }),
+        PaymentsModule,
+      ],
+    }).compile();
+    await module.init();
+    jest.useFakeTimers();
+    try {
+      const { banks, ksaBanks } = module.get(PaymentsService, { strict: false });
+      expect(await banks.list()).toHaveLength(2);
+      expect(await ksaBanks.list()).toEqual(['Ksa']);
+      expect(module.get(ServiceStub).calls).toHaveLength(2);
+      await module.close();
+      expect(jest.getTimerCount()).toBe(0);
+    } finally {
+      jest.useRealTimers();
+    }
+  });
+});
