@@ -31,27 +31,12 @@ export function createTokenCache(options: ResolvedOptions, parts: TokenCachePart
   const { exchange, agent, identity, clock = systemClock, random, telemetry, warn } = parts;
   const { clientId } = oauth;
   const clientSecret = new ClientSecret(oauth, clock);
-  const endpoint = new TokenEndpoint({
-    tokenUrl,
-    clientId,
-    clientSecret,
-    exchange,
-    agent,
-    identity,
-    clock,
-    describeOption,
-  });
+  const shared = { tokenUrl, clientId, clock };
+  const endpoint = new TokenEndpoint({ ...shared, clientSecret, exchange, agent, identity, describeOption });
   const certificateThumbprint = () => identity?.certificate?.fingerprint256;
   return new TokenCache({
     source: tokenStore
-      ? new SharedStore({
-          source: endpoint,
-          store: tokenStore,
-          tokenUrl,
-          clientId,
-          certificateThumbprint,
-          clock,
-        })
+      ? new SharedStore({ ...shared, source: endpoint, store: tokenStore, certificateThumbprint })
       : endpoint,
     refresh: oauth.refresh,
     maxEntries: tokenCache.maxEntries,

@@ -5,6 +5,7 @@ export {
   type TokenSource,
 } from './access-token.js';
 export { createTokenCache, type TokenCacheParts } from './create-token-cache.js';
-export { customerIdFault, scopeOfCustomer } from './scope.js';
-export { type IdentityView, ServiceAuthService, type TokenOptions } from './service-auth.service.js';
+export { CUSTOMER_ID_RULE, isCustomerId, scopeOfCustomer } from './scope.js';
+export { type IdentityView, ServiceAuthService } from './service-auth.service.js';
+export { type TokenOptions } from './token-options.js';
 export { TokenCache, type TokenCacheOptions } from './cache/token-cache.js';

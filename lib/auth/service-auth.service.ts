@@ -3,27 +3,18 @@ import { Injectable, type OnApplicationBootstrap } from '@nestjs/common';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { keepProcessRunning, systemClock } from '../config/clock.js';
 import { type CertificateSummary, ServiceConnectionError, ServiceTokenError } from '../errors/index.js';
-import { allowListeners, checkSignal, checkTimeout } from '../exchange/call-limits.js';
+import { allowListeners } from '../exchange/call-limits.js';
 import { within } from '../exchange/timing.js';
 import { type IdentityStatus } from '../tls/index.js';
 import { type AccessToken } from './access-token.js';
 import { AuthorizationHeaders, bearerOf } from './authorization-headers.js';
 import { API_SCOPE, checkScope, customerScope } from './scope.js';
+import { checkedWait, type TokenOptions } from './token-options.js';
 import { type TokenCache } from './cache/token-cache.js';
 import { type WaitOptions } from './cache/waiting-callers.js';
 
 /** Milliseconds; a `tls` function itself has 30 s, but a file may be on a disk that does not answer. */
 const RELOAD_TIMEOUT_MS = 60_000;
-
-/** How long a caller waits for a token. */
-export interface TokenOptions {
-  /** The caller's own: only that caller is rejected, with its reason. */
-  signal?: AbortSignal | undefined;
-  /** Milliseconds, at most a day. Default (also for 0): `http.timeout`. */
-  timeout?: number | undefined;
-  /** The same by its older name; `timeout` counts where both are set. */
-  timeoutMs?: number | undefined;
-}
 
 /** The parts of the client identity that are used here. */
 export interface IdentityView {
@@ -202,28 +193,19 @@ export class ServiceAuthService implements OnApplicationBootstrap {
   }
 
   #configuredTokens(scope: string): TokenCache {
-    if (this.#tokens) return this.#tokens;
-    const settings = ['oauth.clientId', 'oauth.clientSecret', this.#authUrlOption()].map(
-      this.#options.describeOption,
-    );
-    throw new ServiceTokenError({
-      code: 'oauth_not_configured',
-      message: `A token needs OAuth credentials, and there are none: set ${settings.join(', ')}`,
-      scope,
-    });
+    if (!this.#tokens) throw notConfigured(this.#options, scope);
+    return this.#tokens;
   }
-
-  #authUrlOption(): string {
-    return this.#options.environment === 'production' ? 'urls.authUrl' : 'urls.sandboxAuthUrl';
-  }
-}
-
-function checkedWait({ signal, timeout, timeoutMs }: TokenOptions = {}): WaitOptions {
-  checkSignal(signal);
-  return { signal, timeoutMs: checkTimeout(timeout) ?? checkTimeout(timeoutMs, 'timeoutMs') };
 }
 
 function notRead(): ServiceConnectionError {
   const message = `The certificate and key were not read within ${RELOAD_TIMEOUT_MS / 1000} s.`;
   return new ServiceConnectionError({ kind: 'timeout', message });
+}
+
+function notConfigured({ environment, describeOption }: ResolvedOptions, scope: string): ServiceTokenError {
+  const authUrl = environment === 'production' ? 'urls.authUrl' : 'urls.sandboxAuthUrl';
+  const settings = ['oauth.clientId', 'oauth.clientSecret', authUrl].map(describeOption).join(', ');
+  const message = `A token needs OAuth credentials, and there are none: set ${settings}`;
+  return new ServiceTokenError({ code: 'oauth_not_configured', message, scope });
 }

@@ -7,7 +7,7 @@ import {
   MaxLength,
   ValidateBy,
 } from 'class-validator';
-import { customerIdFault } from '../auth/index.js';
+import { CUSTOMER_ID_RULE, isCustomerId } from '../auth/index.js';
 
 const NOT_BLANK = /\S/;
 const NO_CONTROL_CHARACTERS = /^\P{Cc}*$/u;
@@ -16,11 +16,7 @@ const NO_CONTROL_CHARACTERS = /^\P{Cc}*$/u;
 const IsCustomerId = (): PropertyDecorator =>
   ValidateBy({
     name: 'isCustomerId',
-    validator: {
-      validate: (value: unknown): boolean => customerIdFault(value) === undefined,
-      defaultMessage: () =>
-        'customer_id must be 1 to 128 letters, digits and . _ ~ : @ + = -, and not only dots',
-    },
+    validator: { validate: isCustomerId, defaultMessage: () => `customer_id must be ${CUSTOMER_ID_RULE}` },
   });
 
 /** The input of `connectParameters()`: a request for an SDK session (specification 2.4). */

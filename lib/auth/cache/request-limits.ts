@@ -1,5 +1,6 @@
 import { type Clock } from '../../config/clock.js';
 import { ServiceTokenError, type TokenErrorCode } from '../../errors/index.js';
+import { backOff } from '../../exchange/timing.js';
 import { MAX_RETRY_AFTER_S } from '../access-token.js';
 
 const RENEWAL_BASE_MS = 3_000;
@@ -10,7 +11,7 @@ const REFILL_MS = 30_000;
 
 /** The wait after a failed renewal in the background: 3 s, doubling to 30 s. */
 export function renewalDelay(failures: number): number {
-  return Math.min(RENEWAL_BASE_MS * 2 ** Math.min(failures - 1, 10), RENEWAL_CAP_MS);
+  return backOff(failures - 1, RENEWAL_BASE_MS, RENEWAL_CAP_MS);
 }
 
 /**

@@ -5,28 +5,25 @@ import { ServiceTokenError } from '../../errors/index.js';
 import { within } from '../../exchange/timing.js';
 
 /** Milliseconds for a vault to answer. Less than a token request has, so that the error names the secret. */
-const SOURCE_DEADLINE_MS = 8_000;
+const SOURCE_TIMEOUT_MS = 8_000;
 
 /** One reading of the secret. */
 export interface SecretReading {
   secret: Secret;
-  /** Counts the readings, from 1. */
-  number: number;
   /** Monotonic milliseconds at which it arrived. */
   at: number;
 }
 
-/** Reads the client secret from its source; callers at the same time share one reading. */
+/** Reads the client secret from its source, one reading at a time: callers share the one under way. */
 export class ClientSecret {
   readonly canChange: boolean;
-  readonly #read: () => Promise<Secret>;
+  readonly #source: () => Promise<Secret>;
   readonly #clock: Clock;
-  #begun = 0;
-  #underWay: { number: number; reading: Promise<SecretReading> } | undefined;
+  #underWay: Promise<SecretReading> | undefined;
   #last: SecretReading | undefined;
 
   constructor(settings: Pick<OAuthSettings, 'clientSecret' | 'clientSecretCanChange'>, clock: Clock) {
-    this.#read = settings.clientSecret;
+    this.#source = settings.clientSecret;
     this.canChange = settings.clientSecretCanChange;
     this.#clock = clock;
   }
@@ -38,42 +35,22 @@ export class ClientSecret {
 
   /** @throws ServiceTokenError `client_secret_unavailable` where the source throws, gives nothing or takes too long */
   read(): Promise<SecretReading> {
-    return this.#underWay?.reading ?? this.#begin();
+    this.#underWay ??= this.#ask().finally(() => (this.#underWay = undefined));
+    return this.#underWay;
   }
 
-  /** A reading that began later than this one. */
-  readAfter(earlier: SecretReading): Promise<SecretReading> {
-    if (this.#last && this.#last.number > earlier.number) return Promise.resolve(this.#last);
-    if (this.#underWay && this.#underWay.number > earlier.number) return this.#underWay.reading;
-    return this.#begin();
+  /** A reading that began after this one had arrived: readings do not overlap. */
+  async readAfter(earlier: SecretReading): Promise<SecretReading> {
+    return this.#last && this.#last !== earlier ? this.#last : this.read();
   }
 
-  #begin(): Promise<SecretReading> {
-    this.#begun += 1;
-    const underWay = { number: this.#begun, reading: this.#ask(this.#begun) };
-    this.#underWay = underWay;
-    const done = (): void => {
-      if (this.#underWay === underWay) this.#underWay = undefined;
-    };
-    underWay.reading.then(done, done);
-    return underWay.reading;
-  }
-
-  async #ask(number: number): Promise<SecretReading> {
-    const clock = this.#clock;
-    let secret: Secret;
-    try {
-      secret = await within({ clock, timeoutMs: SOURCE_DEADLINE_MS, expired: unavailable }, () =>
-        this.#read(),
-      );
-      if (typeof secret.reveal() !== 'string' || secret.reveal() === '') throw unavailable();
-    } catch {
-      // An error of a vault's client may quote the secret, a token of its own or a request.
-      throw unavailable();
-    }
-    const reading = { secret, number, at: clock.monotonic() };
-    if (number > (this.#last?.number ?? 0)) this.#last = reading;
-    return reading;
+  async #ask(): Promise<SecretReading> {
+    const limit = { clock: this.#clock, timeoutMs: SOURCE_TIMEOUT_MS, expired: unavailable };
+    // An error of a vault's client may quote the secret, a token of its own or a request.
+    const secret = await within(limit, () => this.#source()).catch(() => undefined);
+    if (typeof secret?.reveal() !== 'string' || secret.reveal() === '') throw unavailable();
+    this.#last = { secret, at: this.#clock.monotonic() };
+    return this.#last;
   }
 }
 
@@ -82,6 +59,6 @@ function unavailable(): ServiceTokenError {
     code: 'client_secret_unavailable',
     message:
       'The source of the client secret (oauth.clientSecret) threw, gave no text, or took longer than ' +
-      `${SOURCE_DEADLINE_MS / 1000} s; its own error is left out because it may quote the secret`,
+      `${SOURCE_TIMEOUT_MS / 1000} s; its own error is left out because it may quote the secret`,
   });
 }

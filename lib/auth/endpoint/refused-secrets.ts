@@ -1,6 +1,6 @@
 import { type Clock } from '../../config/clock.js';
 import { type Secret } from '../../config/secret.js';
-import { ServiceTokenError } from '../../errors/index.js';
+import { type CertificateSummary, ServiceTokenError } from '../../errors/index.js';
 
 /** How long a refusal is remembered. */
 const MEMORY_MS = 10_000;
@@ -8,7 +8,7 @@ const MAX_SCOPES = 1_000;
 
 interface Refusal {
   secret: Secret;
-  certificate?: string;
+  certificate?: CertificateSummary;
   until: number;
   error: ServiceTokenError;
 }
@@ -27,8 +27,8 @@ export class RefusedSecrets {
     this.#clock = clock;
   }
 
-  /** @param certificate thumbprint of the one that the endpoint got with this secret; it may be another one by now */
-  remember(secret: Secret, scope: string, error: ServiceTokenError, certificate: string | undefined): void {
+  /** @param certificate the one that the endpoint got with this secret; another one may be in use by now */
+  remember(secret: Secret, scope: string, error: ServiceTokenError, certificate?: CertificateSummary): void {
     const key = concernsClient(error) ? '' : scope;
     this.#refusals.delete(key);
     const until = this.#clock.monotonic() + MEMORY_MS;
@@ -39,13 +39,13 @@ export class RefusedSecrets {
 
   /**
    * The refusal again, with the seconds until the endpoint is asked anew; undefined where there was none.
-   * @param certificate thumbprint of the one that the endpoint would get now, if any
+   * @param certificate the one that the endpoint would get now
    */
-  find(secret: Secret, scope: string, certificate: string | undefined): ServiceTokenError | undefined {
+  find(secret: Secret, scope: string, certificate?: CertificateSummary): ServiceTokenError | undefined {
     for (const key of ['', scope]) {
       const refusal = this.#refusals.get(key);
       if (!refusal || refusal.secret.reveal() !== secret.reveal()) continue;
-      if (refusal.certificate !== certificate) continue;
+      if (refusal.certificate?.fingerprint256 !== certificate?.fingerprint256) continue;
       const leftMs = refusal.until - this.#clock.monotonic();
       if (leftMs > 0) return repeat(refusal.error, scope, leftMs);
     }

@@ -63,47 +63,41 @@ export interface RefusedAnswer {
 const MAX_TEXT_LENGTH = 200;
 
 /** The error for an answer that grants no token (RFC 6749, 5.2). */
-export function tokenRefusal({
-  status,
-  json,
-  scope,
-  proxy,
-  retryAfter,
-  secrets,
-  describeOption,
-}: RefusedAnswer): ServiceTokenError {
-  const revealed = secrets.map((secret) => secret.reveal());
+export function tokenRefusal(answer: RefusedAnswer): ServiceTokenError {
+  const { status, json, scope, retryAfter } = answer;
+  const secrets = answer.secrets.map((secret) => secret.reveal());
   const body = isJsonObject(json) ? json : {};
-  const error = readErrorCode(body.error, revealed);
+  const error = readErrorCode(body.error, secrets);
   const description = body.error_description;
-  const details = {
+  const said = `HTTP ${status}${error ? `, ${error}` : ''}`;
+  return new ServiceTokenError({
+    ...codeAndMessage(answer, said, error),
     error,
     error_description:
-      typeof description === 'string' ? cleanText(description, revealed, MAX_TEXT_LENGTH) : undefined,
+      typeof description === 'string' ? cleanText(description, secrets, MAX_TEXT_LENGTH) : undefined,
     status,
     scope,
     retryAfter,
-  };
-  const said = `HTTP ${status}${error ? `, ${error}` : ''}`;
-  if (status === 429) {
-    const message = `The token endpoint is asked too often (${said})`;
-    return new ServiceTokenError({ ...details, code: 'token_rate_limited', message });
-  }
-  if (status >= 500) {
-    const message = `The token endpoint is not available (${said})`;
-    return new ServiceTokenError({ ...details, code: 'token_unavailable', message });
-  }
-  const hint = refusalHint({ status, error, proxy, describeOption });
-  const message = `The token endpoint refused a token for this scope (${said})${hint ? `. ${hint}` : ''}`;
-  return new ServiceTokenError({ ...details, code: 'token_refused', message });
+  });
 }
 
-function refusalHint({
-  status,
-  error,
-  proxy,
-  describeOption,
-}: Pick<RefusedAnswer, 'status' | 'proxy' | 'describeOption'> & { error?: string }): string | undefined {
+function codeAndMessage(
+  answer: RefusedAnswer,
+  said: string,
+  error: string | undefined,
+): Pick<ServiceTokenError, 'code' | 'message'> {
+  if (answer.status === 429) {
+    return { code: 'token_rate_limited', message: `The token endpoint is asked too often (${said})` };
+  }
+  if (answer.status >= 500) {
+    return { code: 'token_unavailable', message: `The token endpoint is not available (${said})` };
+  }
+  const hint = refusalHint(answer, error);
+  const message = `The token endpoint refused a token for this scope (${said})${hint ? `. ${hint}` : ''}`;
+  return { code: 'token_refused', message };
+}
+
+function refusalHint({ status, proxy, describeOption }: RefusedAnswer, error?: string): string | undefined {
   const credentials =
     `Check ${describeOption('oauth.clientId')} and ${describeOption('oauth.clientSecret')}, that both belong to the application ` +
     'of this environment, and that OAuth is enabled for it. A secret can be retrieved from the developer portal once: ' +
@@ -128,7 +122,7 @@ export function isCredentialRefusal({ status, error }: Pick<ServiceTokenError, '
 }
 
 /** The characters of RFC 6749's own codes; anything else may be an echo. */
-function readErrorCode(value: unknown, revealed: readonly string[]): string | undefined {
+function readErrorCode(value: unknown, secrets: readonly string[]): string | undefined {
   if (typeof value !== 'string' || !/^[A-Za-z0-9_.-]{1,64}$/.test(value)) return undefined;
-  return cleanText(value, revealed, MAX_TEXT_LENGTH) === value ? value : undefined;
+  return cleanText(value, secrets, MAX_TEXT_LENGTH) === value ? value : undefined;
 }

@@ -1,0 +1,115 @@
+import { type Agent } from 'node:http';
+import { type Clock } from '../../config/clock.js';
+import { type DescribeOption } from '../../config/resolved-options.js';
+import { type Secret } from '../../config/secret.js';
+import {
+  certificateRefusal,
+  certificateVerdict,
+  type ReloadableIdentity,
+  reloadIfRefused,
+} from '../../exchange/certificate-refusal.js';
+import { type Exchange, type ExchangeResponse, outcomeOf } from '../../exchange/exchange.types.js';
+import { isJsonObject, parseJson } from '../../exchange/json.js';
+import { parseRetryAfter } from '../../exchange/retry-after.js';
+import { certificateRefusedError } from '../../tls/index.js';
+import { MAX_RETRY_AFTER_S, type TokenGrant } from '../access-token.js';
+import { tokenConnectionError, tokenRefusal } from './token-errors.js';
+import { readTokenResponse } from './token-response.js';
+
+const MAX_RESPONSE_BYTES = 1024 * 1024;
+
+export interface TokenPostOptions {
+  /** {auth_url}/oauth2/token */
+  tokenUrl: string;
+  clientId: string;
+  exchange: Exchange;
+  /** Asked at each request: a reloaded certificate may have brought another one. */
+  agent: () => Agent;
+  /** With `oauth.mtls`: its certificate is offered to the endpoint. */
+  identity?: ReloadableIdentity;
+  clock: Clock;
+  describeOption: DescribeOption;
+}
+
+/** How long an attempt may take. */
+interface Limits {
+  /** On the monotonic clock. */
+  end: number;
+  signal: AbortSignal;
+}
+
+/** One POST to the token endpoint: client_credentials, form-encoded (specification 2.1, 4, 5.4; RFC 6749, 4.4). */
+export class TokenPost {
+  readonly #options: TokenPostOptions;
+  readonly #url: URL;
+
+  constructor(options: TokenPostOptions) {
+    this.#options = options;
+    this.#url = new URL(options.tokenUrl);
+  }
+
+  /** @param secrets the one to send, and others that an error must not show */
+  async send(scope: string, secrets: [Secret, ...Secret[]], limits: Limits): Promise<TokenGrant> {
+    const form = new URLSearchParams({
+      grant_type: 'client_credentials',
+      client_id: this.#options.clientId,
+      client_secret: secrets[0].reveal(),
+      scope,
+    });
+    const response = await this.#post(Buffer.from(form.toString()), limits);
+    return this.#readAnswer(response, scope, secrets);
+  }
+
+  /** Once more where our certificate was refused and another one is in use by now. */
+  async #post(body: Buffer, limits: Limits, isLast = false): Promise<ExchangeResponse> {
+    const { identity } = this.#options;
+    const certificate = identity?.certificate;
+    const outcome = await outcomeOf(this.#exchange(body, limits));
+    const { response, fault } = outcome;
+    const verdict = certificateRefusal(outcome);
+    if (identity && verdict) {
+      const isOther = !isLast && (await reloadIfRefused(outcome, identity, certificate, limits.signal));
+      if (isOther) return this.#post(body, limits, true);
+      if (verdict === 'refused') {
+        throw certificateRefusedError(certificate, fault ? fault.reason : `HTTP ${response.status}`);
+      }
+    }
+    if (fault) throw tokenConnectionError(this.#url, fault, this.#options.describeOption);
+    return response;
+  }
+
+  #exchange(body: Buffer, { end, signal }: Limits): Promise<ExchangeResponse> {
+    const { exchange, agent, clock } = this.#options;
+    return exchange({
+      url: this.#url,
+      method: 'POST',
+      headers: {
+        accept: 'application/json',
+        'content-type': 'application/x-www-form-urlencoded',
+        'content-length': String(body.length),
+      },
+      body,
+      agent: agent(),
+      timeoutMs: end - clock.monotonic(),
+      maxResponseBytes: MAX_RESPONSE_BYTES,
+      signal,
+    });
+  }
+
+  #readAnswer(response: ExchangeResponse, scope: string, secrets: readonly Secret[]): TokenGrant {
+    const { clock, describeOption } = this.#options;
+    const { status, headers, body } = response;
+    const json = parseJson(body.toString('utf8'));
+    const succeeded = status >= 200 && status < 300;
+    if (succeeded && !(isJsonObject(json) && typeof json.error === 'string')) {
+      return readTokenResponse(json, scope, status);
+    }
+    if (status >= 300 && status < 400) {
+      throw tokenConnectionError(this.#url, { kind: 'redirect', reason: `HTTP_${status}` }, describeOption);
+    }
+    const seconds = parseRetryAfter(headers['retry-after'], clock.now());
+    const retryAfter = seconds === undefined ? undefined : Math.min(seconds, MAX_RETRY_AFTER_S);
+    const proxy = certificateVerdict(response);
+    throw tokenRefusal({ status, json, scope, retryAfter, secrets, proxy, describeOption });
+  }
+}
