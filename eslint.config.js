@@ -3,9 +3,8 @@ import prettier from 'eslint-config-prettier';
 import tseslint from 'typescript-eslint';
 import { readdirSync } from 'node:fs';
 
-// Floors of lib/, from the lowest: a file imports from its own floor or below, never from one above. Folders inside a room
-// belong to its floor.
-const FLOORS = [
+// The layers of lib/, from the lowest. A file imports from its own layer or a lower one.
+const LAYERS = [
   ['config', 'errors', 'exchange', 'telemetry'],
   ['tls'],
   ['auth'],
@@ -13,17 +12,17 @@ const FLOORS = [
   ['customers', 'banks', 'link-sdk'],
   ['module'],
 ];
-// Subpaths of the package, which a host may leave out: no floor imports from them.
-const DOORS = ['testing', 'terminus', 'redis', 'swagger', 'cli', 'schematics'];
+// Subpaths of the package. A host may not use them, so no layer imports from them.
+const SUBPATHS = ['testing', 'terminus', 'redis', 'swagger', 'cli', 'schematics'];
 
-const rooms = readdirSync(`${import.meta.dirname}/lib`, { withFileTypes: true })
+const folders = readdirSync(`${import.meta.dirname}/lib`, { withFileTypes: true })
   .filter((entry) => entry.isDirectory())
   .map(({ name }) => name);
-const unknown = rooms.filter((room) => ![...FLOORS, DOORS].flat().includes(room));
+const unknown = folders.filter((folder) => ![...LAYERS, SUBPATHS].flat().includes(folder));
 if (unknown.length > 0) {
   throw new Error(
-    `eslint.config.js: add ${unknown.join(', ')} (folders of lib) to FLOORS: on the floor of the highest folder that its ` +
-      'files import from, or above it.',
+    `eslint.config.js: add ${unknown.join(', ')} (folders of lib) to LAYERS, in or above the highest layer that its ` +
+      'files import from.',
   );
 }
 
@@ -45,13 +44,13 @@ const importsNothingFrom = (files, names, message) => ({
     // The rule above does not see import().
     'no-restricted-syntax': [
       'error',
-      { selector: 'ImportExpression', message: 'Import at the head of the file.' },
+      { selector: 'ImportExpression', message: 'Use an import declaration.' },
     ],
   },
 });
 
-const floorRules = [
-  importsNothingFrom(['lib/*.ts'], DOORS, 'The package works without its doors.'),
+const layerRules = [
+  importsNothingFrom(['lib/*.ts'], SUBPATHS, 'The package works without its subpaths.'),
   {
     files: ['lib/service-token.ts'],
     rules: {
@@ -59,17 +58,20 @@ const floorRules = [
         'error',
         {
           patterns: [
-            { regex: '^(\\.|nestjs-service)', message: 'Each floor imports this file: it imports no other.' },
+            {
+              regex: '^(\\.|nestjs-service)',
+              message: 'Every layer imports this file: it imports no other.',
+            },
           ],
         },
       ],
     },
   },
-  ...FLOORS.map((names, floor) =>
+  ...LAYERS.map((names, layer) =>
     importsNothingFrom(
-      names.map((room) => `lib/${room}/**/*.ts`),
-      [...FLOORS.slice(floor + 1).flat(), ...DOORS],
-      `A file on the floor of ${names.join(', ')} imports from its own floor or below.`,
+      names.map((folder) => `lib/${folder}/**/*.ts`),
+      [...LAYERS.slice(layer + 1).flat(), ...SUBPATHS],
+      `A file in the layer of ${names.join(', ')} imports from its own layer or a lower one.`,
     ),
   ),
 ];
@@ -103,7 +105,7 @@ export default tseslint.config(
       '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_', varsIgnorePattern: '^_' }],
     },
   },
-  ...floorRules,
+  ...layerRules,
   { files: JAVASCRIPT, ...tseslint.configs.disableTypeChecked },
   { files: JAVASCRIPT, languageOptions: { globals: NODE_GLOBALS } },
   { files: BROWSER_SCRIPTS, languageOptions: { sourceType: 'script', globals: BROWSER_GLOBALS } },

@@ -23,8 +23,8 @@ const isOptional = (name: string): boolean => manifest.peerDependenciesMeta[name
 const optionalPeers = Object.keys(manifest.peerDependencies).filter(isOptional);
 const declared = [...Object.keys(manifest.dependencies ?? {}), ...Object.keys(manifest.peerDependencies)];
 
-/** The doors beside the root: what only they import may be left uninstalled. */
-const doors = Object.keys(manifest.exports)
+/** The subpaths of the package beside the root. A package that only a subpath imports may be an optional peer. */
+const subpaths = Object.keys(manifest.exports)
   .map((subpath) => subpath.replace(/^\.\/?/, ''))
   .filter((subpath) => subpath !== '' && subpath !== 'package.json');
 
@@ -119,10 +119,11 @@ describe('package.json', () => {
     expect(declared.filter((name) => !imported.has(name) && !neededByPeers.includes(name))).toEqual([]);
   });
 
-  it('has each optional peer for one of the doors only', () => {
+  it('has each optional peer for subpaths only', () => {
     const elsewhere = packageImports.filter(
       ({ from, specifier }) =>
-        isOptional(packageOf(specifier)) && !doors.some((door) => from.startsWith(join('lib', door, '/'))),
+        isOptional(packageOf(specifier)) &&
+        !subpaths.some((subpath) => from.startsWith(join('lib', subpath, '/'))),
     );
     expect(elsewhere).toEqual([]);
   });
@@ -132,20 +133,20 @@ describe('package.json', () => {
     expect(Object.keys(manifest.peerDependencies).filter((name) => !installed.includes(name))).toEqual([]);
   });
 
-  it('names every door for the classic resolution of TypeScript too', () => {
+  it('names every subpath for the classic resolution of TypeScript too', () => {
     expect(manifest.exports['.']).toEqual({ types: manifest.types, default: manifest.main });
     const classic = Object.fromEntries(
-      doors.map((door) => [door, [(manifest.exports[`./${door}`] as { types: string }).types]]),
+      subpaths.map((subpath) => [subpath, [(manifest.exports[`./${subpath}`] as { types: string }).types]]),
     );
     expect(manifest.typesVersions).toEqual({ '*': classic });
-    for (const door of doors) expect(statSync(join(lib, door, 'index.ts')).isFile()).toBe(true);
+    for (const subpath of subpaths) expect(statSync(join(lib, subpath, 'index.ts')).isFile()).toBe(true);
   });
 });
 
 describe('lib/index.ts', () => {
   const entry = join(lib, 'index.ts');
 
-  it('reaches files and packages, so that the next tests mean something', () => {
+  it('reaches files and packages, as the next tests need', () => {
     expect(reachedFrom(entry).length).toBeGreaterThan(50);
     expect(reachedFrom(entry).filter((file) => !imports.has(file))).toEqual([]);
     expect(staticPackages(entry)).toContain('@nestjs/common');
@@ -155,11 +156,11 @@ describe('lib/index.ts', () => {
     expect(staticPackages(entry).filter((name) => optionalPeers.includes(name))).toEqual([]);
   });
 
-  it('opens none of the doors', () => {
-    const opened = reachedFrom(entry).filter((file) =>
-      doors.includes(relative(lib, file).split('/')[0] ?? ''),
+  it('loads no subpath', () => {
+    const loaded = reachedFrom(entry).filter((file) =>
+      subpaths.includes(relative(lib, file).split('/')[0] ?? ''),
     );
-    expect(opened).toEqual([]);
+    expect(loaded).toEqual([]);
   });
 
   it('loads reflect-metadata before anything else', () => {
