@@ -8,7 +8,7 @@ import { HealthController } from './health/health.controller.js';
 import { ServiceHealth } from './health/service-health.js';
 import { LinkSessionController } from './link-session/link-session.controller.js';
 
-/** What a host application writes to use the service; SERVICE_* variables, or .env, say which and how. */
+/** A host application of the service. SERVICE_* variables, or .env, configure it. */
 @Module({
   imports: [ConfigModule.forRoot(), ServiceModule.forRoot()],
   controllers: [BanksController, CustomersController, LinkSessionController, HealthController],

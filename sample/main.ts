@@ -22,7 +22,7 @@ async function start(): Promise<void> {
     logger: ['fatal', 'error', 'warn', 'log'],
     bufferLogs: true,
     autoFlushLogs: false,
-    // A browser keeps connections that it has not used yet; without this they would hold up the stop.
+    // A browser keeps connections open that it has not used yet. Without this, the stop would wait for them.
     forceCloseConnections: true,
   });
   app.enableShutdownHooks();

@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 
-/** The application as the service knows it: its credentials, as the developer portal would show them. */
+/** The application's credentials, as the developer portal shows them. */
 export class RegisteredApplication {
   readonly clientId: string;
   readonly appToken: string;
@@ -16,14 +16,14 @@ export class RegisteredApplication {
     return this.#clientSecret;
   }
 
-  /** Puts another secret in place; the one before is void at once (specification 5.4.4). */
+  /** Sets another secret. The old one is refused at once (specification 5.4.4). */
   rotateClientSecret(secret = makeSecret()): string {
     this.#clientSecret = secret;
     return secret;
   }
 }
 
-/** Ends in characters that arrive changed when a client forgets to form-encode. */
+/** Ends in characters that arrive changed if a client does not form-encode them. */
 function makeSecret(): string {
   return `${randomBytes(24).toString('base64url')}+/=&%`;
 }

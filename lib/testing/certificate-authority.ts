@@ -6,7 +6,7 @@ const KEY_ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
 const HOUR_MS = 3_600_000;
 const YEAR_MS = 365 * 24 * HOUR_MS;
 
-/** What a certificate is asked for with. */
+/** The properties of a certificate to issue. */
 export interface CertificateRequest {
   /** CN of the subject. */
   commonName?: string;
@@ -24,7 +24,7 @@ export interface CertificateRequest {
 export interface IssuedCertificate {
   /** The certificate alone. */
   certificate: string;
-  /** PKCS#8; encrypted where a passphrase was asked for. */
+  /** PKCS#8. Encrypted if a passphrase was given. */
   privateKey: string;
   /** Intermediate and root of the authority that issued it. */
   chain: string;
@@ -43,7 +43,7 @@ interface Signer {
   keys: webcrypto.CryptoKeyPair;
 }
 
-/** A root and an intermediate on EC P-256 keys, made anew for each instance. */
+/** A root and an intermediate certificate authority with EC P-256 keys, new for each instance. */
 export class CertificateAuthority {
   readonly #x509: typeof X509;
   readonly #issuer: Signer;
@@ -105,7 +105,7 @@ export class CertificateAuthority {
     return new CertificateAuthority(x509, issuer, intermediate.toString('pem'), root.toString('pem'));
   }
 
-  /** Issues a certificate for a key made on the spot. */
+  /** Issues a certificate for a new key. */
   async issue(use: CertificateUse, request: CertificateRequest = {}): Promise<IssuedCertificate> {
     const x509 = this.#x509;
     const keys = await generateKeys();

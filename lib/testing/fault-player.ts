@@ -11,7 +11,7 @@ const JSON_TYPE = { 'content-type': 'application/json; charset=utf-8' };
 const HTML =
   '<!DOCTYPE html>\n<html><head><title>Welcome</title></head><body><h1>It works</h1></body></html>\n';
 
-/** One request that is to fail. */
+/** A request that will fail. */
 export interface FaultScene {
   record: RecordedRequest;
   response: ServerResponse;
@@ -68,7 +68,7 @@ async function playNamed(fault: RequestFault & string, scene: FaultScene): Promi
   }
 }
 
-/** Status 200, headers and the start of a body; resolves when they have left. */
+/** Sends status 200, headers and the start of a body. Resolves when they are written. */
 function sendHead(
   { record, response }: FaultScene,
   headers: Record<string, string>,
@@ -106,7 +106,7 @@ function sendBomb({ record, response }: FaultScene, bytes: number): void {
   feed();
 }
 
-/** Fields set to undefined disappear in JSON. A refusal stays as it is. */
+/** Fields that are set to undefined are left out of the JSON. An error answer is not changed. */
 function override(answer: Answer, fields: Record<string, unknown>): Answer {
   return answer.status === 200 ? { ...answer, json: { ...(answer.json as object), ...fields } } : answer;
 }

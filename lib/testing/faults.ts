@@ -9,13 +9,13 @@ export type ConnectionFault =
   /** The handshake ends with this alert (TLS 1.3; on TLS 1.2 the connection is closed). */
   | { tlsAlert: TlsAlert };
 
-/** Faults that happen to a request; each says what is done in place of the usual answer. */
+/** Faults that happen to a request. Each replaces the usual answer. */
 export type RequestFault =
-  /** Connection reset, nothing answered. */
+  /** The connection is reset without an answer. */
   | 'reset'
   /** Status 200 and headers, then a reset. */
   | 'reset-after-headers'
-  /** Half of the announced body, then the connection ends. */
+  /** Half of the body, then the connection ends. */
   | 'truncate'
   /** No answer, ever. */
   | 'hang'
@@ -31,7 +31,7 @@ export type RequestFault =
   | { status: number; json?: unknown; body?: string; headers?: Record<string, string> }
   /** The usual answer, so many milliseconds late. */
   | { delayMs: number }
-  /** Status 200, then a byte of body each so many milliseconds, without end. */
+  /** Status 200, then one byte of body at each interval, without end. */
   | { trickleMs: number }
   /** A redirect; status 302 by default. */
   | { redirect: string; status?: number }
@@ -42,12 +42,12 @@ export type RequestFault =
 
 export type SimulatorFault = ConnectionFault | RequestFault;
 
-/** Which requests fail, how, and how often. What is left out matches everything. */
+/** Which requests fail, how, and how often. A field that is left out matches everything. */
 export interface FaultRule {
   face?: SimulatorFace | readonly SimulatorFace[];
   /** Not for connection faults. */
   method?: string;
-  /** A text is compared with the path without query, a trailing slash aside. Not for connection faults. */
+  /** A text is compared with the path without its query and without a trailing slash. Not for connection faults. */
   path?: string | RegExp;
   /** Not for connection faults. */
   when?: (request: RecordedRequest) => boolean;
@@ -59,7 +59,7 @@ export interface FaultRule {
 }
 
 export interface FaultHandle {
-  /** How many requests (or connections) it has hit. */
+  /** How many requests (or connections) have failed with it. */
   readonly hits: number;
   /** Ends the fault. */
   stop(): void;
@@ -71,7 +71,7 @@ interface ActiveRule {
   left: number;
 }
 
-/** The faults in force; the first that matches is played. */
+/** The active faults. The first one that matches is used. */
 export class FaultBook {
   readonly #rules = new Set<ActiveRule>();
   readonly #random: () => number;

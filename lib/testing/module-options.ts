@@ -6,15 +6,15 @@ import {
 import { type ServiceUrls } from '../config/urls.options.js';
 import { type IssuedCertificate } from './certificate-authority.js';
 
-/** The mode that options or variables are made for. */
+/** The mode of the options or variables. */
 export interface SimulatorModeOptions {
   /** Default `production`. */
   environment?: ServiceEnvironment;
   /** Default: `mtls` in production, `app-token` in sandbox. */
   authentication?: ServiceAuthentication;
-  /** OAuth credentials in the other modes too, for customer tokens. Default: with `oauth` only. */
+  /** Whether there are OAuth credentials in the other modes too, for customer tokens. Default: with `oauth` only. */
   oauth?: boolean;
-  /** A client certificate with `oauth` too. Default: with `mtls` only. */
+  /** Whether there is a client certificate with `oauth` too. Default: with `mtls` only. */
   clientCertificate?: boolean;
   /** Another client certificate than `simulator.application`, for example of `issueCertificate()`. */
   certificate?: IssuedCertificate;
@@ -24,7 +24,7 @@ export interface SimulatorModeOptions {
   oauthBaseUrl?: boolean;
 }
 
-/** What the options are made from. */
+/** The simulated service, which the options are made from. */
 export interface SimulatedService {
   urls: Required<ServiceUrls>;
   application: IssuedCertificate;
@@ -36,7 +36,7 @@ export interface SimulatedService {
   chain: string;
 }
 
-/** The same, with every secret as plain text. */
+/** ServiceModuleOptions with every secret as text. */
 export interface SimulatorModuleOptions extends ServiceModuleOptions {
   environment: ServiceEnvironment;
   authentication: ServiceAuthentication;
@@ -48,7 +48,7 @@ export interface SimulatorModuleOptions extends ServiceModuleOptions {
 
 const DEFAULT_HEADER = 'service-app-token';
 
-/** What `ServiceModule.forRoot()` takes for the mode. */
+/** The options of `ServiceModule.forRoot()` for the mode. */
 export function moduleOptionsFor(
   service: SimulatedService,
   mode: SimulatorModeOptions = {},
@@ -74,7 +74,7 @@ export function moduleOptionsFor(
   };
 }
 
-/** The same as environment variables; PEMs with `\n`-escaped newlines, so that each fits a line of a .env file. */
+/** The same as environment variables. PEMs have `\n`-escaped newlines, so that each fits a line of a .env file. */
 export function environmentFor(options: SimulatorModuleOptions, name?: string): Record<string, string> {
   const prefix =
     name === undefined ? 'SERVICE_' : `SERVICE_${name.toUpperCase().replace(/[^A-Z0-9]/g, '_')}_`;

@@ -7,12 +7,12 @@ const NOT_INSTALLED =
   'ServiceSimulator makes certificates and tokens with two optional peer dependencies, and at least one is not ' +
   'installed. Install both: npm i -D @peculiar/x509 jose';
 
-/** @peculiar/x509, an optional peer: only who starts a simulator needs it. */
+/** Imports @peculiar/x509, an optional peer that only a simulator needs. */
 export function importX509(): Promise<typeof X509> {
   return importPeer(() => import('@peculiar/x509'));
 }
 
-/** jose, an optional peer: only who starts a simulator needs it. */
+/** Imports jose, an optional peer that only a simulator needs. */
 export function importJose(): Promise<typeof Jose> {
   return importPeer(() => import('jose'));
 }

@@ -1,16 +1,16 @@
 import { type ServiceEnvironment } from '../config/options.js';
 import { type SimulatorFace } from './simulator.options.js';
 
-/** One request as it arrived. Requests on refused connections are not read, so not recorded. */
+/** One request. Requests on refused connections are not read, so they are not recorded. */
 export interface RecordedRequest {
   readonly face: SimulatorFace;
   readonly environment: ServiceEnvironment;
   readonly method: string;
   /** As on the wire, with query. */
   readonly path: string;
-  /** Names in lower case; several values of one name joined as node:http joins them. */
+  /** Names are in lower case. Several values of one name are joined as node:http joins them. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Names and values in turn, as on the wire. */
+  /** Names and values alternate, as on the wire. */
   readonly rawHeaders: readonly string[];
   readonly body: string;
   /** The body, parsed, where its content type is JSON and it parses. */
@@ -22,9 +22,9 @@ export interface RecordedRequest {
   readonly certificateFingerprint256?: string;
   /** Milliseconds since the epoch. */
   readonly receivedAt: number;
-  /** Counts the connections of the server: requests with the same number shared one. */
+  /** The number of the connection on its server. Requests with the same number shared a connection. */
   readonly connection: number;
-  /** HTTP status answered; absent while there is no answer. */
+  /** The HTTP status of the answer; absent while there is none. */
   status?: number;
 }
 
@@ -35,7 +35,7 @@ interface Waiter {
   timer: NodeJS.Timeout;
 }
 
-/** The requests in order of arrival, and who waits for one. */
+/** The requests in order of arrival, and the callers that wait for one. */
 export class RequestLog {
   readonly #entries: RecordedRequest[] = [];
   readonly #waiters = new Set<Waiter>();
@@ -45,14 +45,14 @@ export class RequestLog {
     this.#limit = limit;
   }
 
-  /** Live: grows as requests arrive. */
+  /** Grows as requests arrive. */
   get entries(): readonly RecordedRequest[] {
     return this.#entries;
   }
 
   add(request: RecordedRequest): void {
     this.#entries.push(request);
-    // By halves: dropping one at a time would move the whole array at each request.
+    // Half of them at once: removing one at each request would move the whole array each time.
     if (this.#entries.length > this.#limit) this.#entries.splice(0, Math.ceil(this.#limit / 2));
     for (const waiter of [...this.#waiters]) {
       if (waiter.predicate(request)) this.#settle(waiter, () => waiter.resolve(request));

@@ -3,8 +3,8 @@ import { type CertificateRequest } from './certificate-authority.js';
 import { type TlsAlert } from './tls-alert.js';
 
 /**
- * Where a request arrived: {base_url}, {oauth_base_url}, {sandbox_url}, {sandbox_mtls_url}, or one of the two token
- * endpoints ({auth_url}, {sandbox_auth_url}: see the request's `environment`).
+ * The server that a request arrived at: {base_url}, {oauth_base_url}, {sandbox_url}, {sandbox_mtls_url}, or one of the
+ * two token endpoints ({auth_url}, {sandbox_auth_url}: see the request's `environment`).
  */
 export type SimulatorFace = 'base' | 'oauth-base' | 'sandbox' | 'sandbox-mtls' | 'token';
 
@@ -21,7 +21,7 @@ export interface SimulatorOptions {
   tokenLifetime?: number;
   /** The application id. Default: a random UUID. */
   clientId?: string;
-  /** Default: random, with characters that break clients which do not form-encode it. */
+  /** Default: random, with characters that a client must form-encode. */
   clientSecret?: string;
   /** Default: random. */
   appToken?: string;
@@ -40,34 +40,34 @@ export interface SimulatorOptions {
    */
   certificateBoundTokens?: boolean;
   /**
-   * {base_url} demands a client certificate from every caller. Default false: as bearer calls do without one, a
-   * call without bearer and certificate is answered with nginx's HTML 400.
+   * {base_url} requires a client certificate from every caller. Default false: bearer calls need none, and a call
+   * without bearer and certificate is answered with nginx's HTML 400.
    */
   requireClientCertificate?: boolean;
   /**
-   * How an unusable client certificate (foreign, expired, revoked) is refused, and a missing one where the handshake
-   * demands it: with a TLS alert (default), or with an HTML 400 as nginx does.
+   * How a client certificate that is foreign, expired or revoked is refused, and a missing one where the handshake
+   * requires it: with a TLS alert (default), or with an HTML 400 as nginx does.
    */
   clientCertificateRefusal?: 'tls-alert' | 'http-400';
-  /** Default `TLSv1.3`. On TLS 1.2 a refused certificate means a closed connection, a missing one an alert. */
+  /** Default `TLSv1.3`. On TLS 1.2 the connection is closed for a refused certificate; a missing one gets an alert. */
   maxTlsVersion?: 'TLSv1.2' | 'TLSv1.3';
-  /** Seconds that the certificates made at the start are valid from now. Default: a year. */
+  /** Seconds for which the certificates of the start are valid. Default: a year. */
   certificates?: { applicationLifetime?: number; serverLifetime?: number };
   /** What GET /banks/v1 answers. Default: a list of ten. */
   banks?: unknown;
-  /** Requests kept in the record; beyond that the oldest are dropped. Default 50,000. */
+  /** How many requests to record. The oldest are removed first. Default 50,000. */
   maxRequests?: number;
-  /** Decides on faults with a probability. Default Math.random. */
+  /** The random numbers for faults with a `probability`. Default Math.random. */
   random?: () => number;
 }
 
-/** A certificate for tests of the client's side of TLS. */
+/** A client certificate to issue. */
 export interface ClientCertificateRequest extends CertificateRequest {
   /** From an authority that the service does not know. */
   foreign?: boolean;
 }
 
-/** The certificate that the simulator itself presents. What is left out is as it should be. */
+/** The certificate that the simulator's servers present. What is left out is valid. */
 export interface ServerCertificateRequest {
   /** Only for these servers. Default: all. */
   face?: SimulatorFace;
@@ -79,13 +79,13 @@ export interface ServerCertificateRequest {
   names?: readonly string[];
 }
 
-/** An access token made without the token endpoint. */
+/** An access token to issue without the token endpoint. */
 export interface AccessTokenRequest {
   /** Default `api`. */
   scope?: string;
   /** Default `production`. */
   environment?: ServiceEnvironment;
-  /** Seconds; negative for a token that has expired. Default: the simulator's `tokenLifetime`. */
+  /** Seconds. Negative for an expired token. Default: the simulator's `tokenLifetime`. */
   lifetime?: number;
   /** Signed with a key that the service does not know. */
   foreign?: boolean;
@@ -101,7 +101,7 @@ export interface HandshakeCount {
   refused: number;
 }
 
-/** A connection that ended because of the client's certificate; no request of it was read. */
+/** A connection that was ended because of the client's certificate. No request on it was read. */
 export interface CertificateRefusal {
   face: SimulatorFace;
   alert: TlsAlert;

@@ -37,8 +37,8 @@ interface Parts {
 }
 
 /**
- * The service on loopback, for tests and for trying things out: its three API addresses, its token endpoints and its
- * refusals, over real TLS with certificates made on the spot (specification 4, 5 and 7).
+ * Simulates the service on loopback, over real TLS: its API addresses, its token endpoints and its refusals
+ * (specification 4, 5 and 7). Each simulator makes its own certificates.
  *
  * Needs the optional peers: `npm i -D @peculiar/x509 jose`.
  *
@@ -54,7 +54,7 @@ interface Parts {
 export class ServiceSimulator {
   /** Seconds that tokens issued from now on live. May be changed at any time. */
   tokenLifetime: number;
-  /** The application's certificate and private key: what the developer portal's archive holds. */
+  /** The application's certificate and private key, as in the archive of the developer portal. */
   readonly application: IssuedCertificate;
   /** Customers created through POST /customers/v1, in order. */
   readonly customers: readonly SimulatedCustomer[];
@@ -130,17 +130,17 @@ export class ServiceSimulator {
     return this.#parts.application.appToken;
   }
 
-  /** Every request since the start or the last `clearRequests()`, in order of arrival; a live list. */
+  /** All requests since the start or the last `clearRequests()`, in order of arrival. The list grows as they arrive. */
   get requests(): readonly RecordedRequest[] {
     return this.#log.entries;
   }
 
-  /** Those of `requests` that went to a token endpoint. */
+  /** The requests to a token endpoint. */
   get tokenRequests(): RecordedRequest[] {
     return this.#log.entries.filter((request) => request.face === 'token');
   }
 
-  /** Those of `requests` that went anywhere else. */
+  /** All other requests. */
   get apiRequests(): RecordedRequest[] {
     return this.#log.entries.filter((request) => request.face !== 'token');
   }
@@ -166,7 +166,7 @@ export class ServiceSimulator {
   }
 
   /**
-   * Resolves to the first request, past or to come, that fits. It may not have been answered yet.
+   * Resolves to the first request that matches, past or future. It may not have been answered yet.
    *
    * @throws Error after `timeoutMs` (5,000), and when the simulator is stopped
    */
@@ -178,8 +178,7 @@ export class ServiceSimulator {
   }
 
   /**
-   * Makes the next matching request (or connection) fail. Of several faults in force, the first set that matches is
-   * played.
+   * Makes the next matching request (or connection) fail. Of several active faults, the first that matches is used.
    *
    * @example
    * simulator.fail({ face: 'token', fault: { status: 503 } });
@@ -190,22 +189,22 @@ export class ServiceSimulator {
     return this.#faults.add(rule);
   }
 
-  /** Ends every fault. */
+  /** Ends all faults. */
   clearFaults(): void {
     this.#faults.clear();
   }
 
-  /** Puts another client secret in force and returns it; the old one is refused at once, its tokens live on. */
+  /** Sets another client secret and returns it. The old one is refused at once; its tokens stay valid. */
   rotateClientSecret(newSecret?: string): string {
     return this.#parts.application.rotateClientSecret(newSecret);
   }
 
-  /** From now on every token issued until now is answered with 401. */
+  /** From now on, every token issued until now is answered with 401. */
   revokeTokens(): void {
     this.#parts.issuer.revokeAll();
   }
 
-  /** From now on this token is answered with 401. */
+  /** From now on, this token is answered with 401. */
   revokeToken(accessToken: string): void {
     this.#parts.issuer.revoke(accessToken);
   }
@@ -236,8 +235,8 @@ export class ServiceSimulator {
   }
 
   /**
-   * Presents another server certificate to new connections, and ends the open ones. Without an argument: the good
-   * one again.
+   * Presents another server certificate to new connections, and ends the open ones. Without an argument: the first one
+   * again.
    */
   async useServerCertificate(request?: ServerCertificateRequest): Promise<void> {
     const authority = request?.foreign ? await this.#foreign() : this.#parts.authority;
@@ -251,12 +250,12 @@ export class ServiceSimulator {
     }
   }
 
-  /** Ends every open connection, of one server or all; the servers go on listening. */
+  /** Ends every open connection, of one server or all. The servers continue to listen. */
   dropConnections(face?: SimulatorFace): void {
     for (const each of this.#startedServers().named(face)) each.dropConnections();
   }
 
-  /** What `ServiceModule.forRoot()` takes to work against this simulator. */
+  /** Options of `ServiceModule.forRoot()` for this simulator. */
   moduleOptions(mode: SimulatorModeOptions = {}): SimulatorModuleOptions {
     const service = {
       urls: this.urls,
@@ -270,12 +269,12 @@ export class ServiceSimulator {
     return moduleOptionsFor(service, mode);
   }
 
-  /** The same as environment variables; `name` for a named module's (`SERVICE_<NAME>_...`). */
+  /** The same as environment variables. With `name`: those of a named module (`SERVICE_<NAME>_...`). */
   env({ name, ...mode }: SimulatorModeOptions & { name?: string } = {}): Record<string, string> {
     return environmentFor(this.moduleOptions(mode), name);
   }
 
-  /** Ends all connections and closes all servers. The record stays readable. Safe to call again. */
+  /** Ends all connections and closes all servers. `requests` can still be read. May be called again. */
   stop(): Promise<void> {
     this.#stopped ??= this.#close();
     return this.#stopped;

@@ -21,7 +21,7 @@ const FATAL = 2;
 const ALERT_CONTENT = 21;
 const APPLICATION_DATA = 23;
 const TAG_LENGTH = 16;
-/** A client that does not hang up on the alert loses its connection after that. */
+/** After this time the connection is closed, if the client has not done it because of the alert. */
 const LINGER_MS = 1_000;
 
 const CIPHERS = {
@@ -31,10 +31,10 @@ const CIPHERS = {
 } as const;
 
 /**
- * Ends a connection with a fatal alert, as other TLS servers do when they refuse a client certificate. Node's own
- * server only closes the socket, and offers no way to send an alert; so the record is made here (RFC 8446, 5.2 and
- * 7.3) and written below the TLS layer, as the first record under its key: a server refuses before it gives session
- * tickets, so this has to be called in the `secureConnection` event itself. On TLS 1.2, and where the secret is unknown, the connection is just closed.
+ * Ends a connection with a fatal alert, as other TLS servers do when they refuse a client certificate. Node's server
+ * only closes the socket, and has no way to send an alert. So the record is made here (RFC 8446, 5.2 and 7.3) and
+ * written to the socket below TLS. It must be the first record under its key, before any session ticket: call this in
+ * the `secureConnection` event itself. On TLS 1.2, and where the secret is unknown, the connection is only closed.
  *
  * @param trafficSecret SERVER_TRAFFIC_SECRET_0 of the connection, from the server's `keylog` event
  */
@@ -62,7 +62,7 @@ export function sendTlsAlert(
   setTimeout(() => raw.destroy(), LINGER_MS).unref();
 }
 
-/** HKDF-Expand-Label with an empty context: RFC 8446, 7.1. The lengths asked for here need one block only. */
+/** HKDF-Expand-Label with an empty context: RFC 8446, 7.1. The lengths that are needed here fit into one block. */
 function expandLabel(hash: string, secret: Buffer, label: string, length: number): Buffer {
   const full = Buffer.from(`tls13 ${label}`);
   const info = Buffer.concat([Buffer.from([0, length, full.length]), full, Buffer.from([0, 1])]);

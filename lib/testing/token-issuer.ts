@@ -7,7 +7,7 @@ const ALGORITHM = 'ES256';
 const TOKEN_TYPE = 'at+jwt';
 const SIGNED_LIMIT = 10_000;
 
-/** What a token is made with. */
+/** The contents of a token to issue. */
 export interface TokenGrant {
   environment: ServiceEnvironment;
   clientId: string;
@@ -126,7 +126,7 @@ export class TokenIssuer {
         expiresAt: (payload.exp ?? 0) * 1000,
         certificateThumbprint: confirmation?.['x5t#S256'],
       };
-      // A signature is checked once; what may change (dates, revocation) is checked at each call.
+      // A signature is checked once. Dates and revocation are checked at each call.
       if (this.#signed.size >= SIGNED_LIMIT) this.#signed.clear();
       this.#signed.set(token, signed);
       return signed;

@@ -1,9 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import { BanksService, ServiceAuthService, ServiceError } from 'nestjs-service';
 
-/** Milliseconds that an outcome is reported again without another call. */
+/** Milliseconds for which a result is used again without another call. */
 const CACHE_MS = 10_000;
-/** Milliseconds: whoever asks for the health waits no longer. */
+/** Milliseconds that a health check waits for the service. */
 const TIMEOUT_MS = 3_000;
 
 interface Reachability {
@@ -40,7 +40,7 @@ export class ServiceHealth {
     };
   }
 
-  /** One call of the service for all who ask within the same few seconds. */
+  /** One call of the service for all health checks within CACHE_MS. */
   private reachability(): Promise<Reachability> {
     const now = performance.now();
     if (!this.last || now - this.last.at >= CACHE_MS) this.last = { at: now, outcome: this.callService() };

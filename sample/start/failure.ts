@@ -1,6 +1,6 @@
 import { ServiceError } from 'nestjs-service';
 
-/** What to print where the application cannot start: what is wrong and how to mend it; a stack only for a bug. */
+/** The message where the application cannot start: what is wrong and how to correct it. A stack only for a bug. */
 export function describeFailure(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (error instanceof ServiceError || error instanceof RangeError) return error.message;

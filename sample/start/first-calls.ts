@@ -8,10 +8,10 @@ import {
   type LinkSdkService,
 } from 'nestjs-service';
 
-/** Milliseconds for each call: a service that does not answer is told soon. */
+/** Milliseconds for each call, so that a service that does not answer is reported soon. */
 const TIMEOUT_MS = 10_000;
 const APP_USER_ID = 'sample-user';
-/** Stands in the curl line where no customer was created. */
+/** Used in the curl line where no customer was created. */
 const PLACEHOLDER_ID = 'CUSTOMER_ID';
 
 export interface FirstCallServices {
@@ -21,8 +21,8 @@ export interface FirstCallServices {
 }
 
 /**
- * Calls the service and tells each outcome at once: one call of each kind with the simulator. With a real service only
- * the banks are listed, as it must not get a new customer at every start. Returns the id of a customer to go on with.
+ * Calls the service and reports each result: one call of each kind with the simulator. With a real service only the
+ * banks are listed, because it must not get a new customer at every start. Returns a customer id for the curl lines.
  */
 export async function makeFirstCalls(
   { banks, customers, sdk }: FirstCallServices,
@@ -68,7 +68,7 @@ function idOf({ customer_id, id }: Customer): string | undefined {
   return [customer_id, id].find((value) => typeof value === 'string');
 }
 
-/** Tokens never reach the screen. */
+/** Prints no token. */
 function describeParameters(parameters: ConnectParameters): string {
   const shown = Object.entries(parameters).map(([name, value]: [string, unknown]) =>
     name.endsWith('_token')

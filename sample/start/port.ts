@@ -2,7 +2,7 @@ import { type ConfigService } from '@nestjs/config';
 
 const DEFAULT_PORT = 3000;
 
-/** PORT, from .env too. Throws where it is no port: `listen` would take any other text for the path of a socket. */
+/** PORT, also from .env. Throws where it is no port, because `listen` takes any other text as the path of a socket. */
 export function readPort(config: ConfigService): number {
   const text = config.get<string>('PORT')?.trim() || String(DEFAULT_PORT);
   const port = Number(text);

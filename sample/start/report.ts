@@ -9,7 +9,7 @@ import {
 } from 'nestjs-service';
 import { makeFirstCalls } from './first-calls.js';
 
-/** Says what the application runs against, tries it, and says how to go on. Never prints a token, a secret or a key. */
+/** Prints which service the application uses, makes the first calls, and prints curl lines. Never prints a secret. */
 export async function printStartReport(app: INestApplication, isSimulated: boolean): Promise<void> {
   const url = await app.getUrl();
   print('', `The sample application listens at ${url}`, '', ...describeTarget(isSimulated));

@@ -1,8 +1,8 @@
 import { ServiceSimulator } from 'nestjs-service/testing';
 
 /**
- * Starts the service on loopback and configures this process for it, as a .env would: calls by mutual TLS as in
- * production, customer tokens by OAuth. It ends with the process.
+ * Starts a simulator of the service and configures this process for it, as a .env would: mutual TLS as in production,
+ * and OAuth for customer tokens. It ends with the process.
  */
 export async function startSimulatedService(): Promise<void> {
   const simulator = await ServiceSimulator.start();

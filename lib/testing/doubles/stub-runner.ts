@@ -8,7 +8,9 @@ import { type ServiceAdapterParts } from '../../http/service-adapter.js';
 import { type ModuleStub } from './module-stub.js';
 import { completeError } from './service-errors.js';
 
-/** In the place of the runner of calls: answers from a test's doubles. Time limits and signals of a call still count. */
+/**
+ * In the place of the runner of calls: answers from a test's doubles. Time limits and signals of a call still count.
+ */
 export function stubRunner(stub: ModuleStub, describeOption: DescribeOption): ServiceAdapterParts['runner'] {
   return {
     run: async (call, signal, timeoutMs) => {

@@ -12,7 +12,7 @@ export interface AccessOptions {
   acceptBoth: boolean;
 }
 
-/** Who may call the API on which server: specification 5. Resolves to the refusal, or to undefined. */
+/** Checks the credentials of a call: specification 5. Resolves to the refusal, or to undefined. */
 export async function checkAccess(
   request: RecordedRequest,
   options: AccessOptions,
@@ -35,7 +35,7 @@ export async function checkAccess(
   return undefined;
 }
 
-/** Without a bearer, the production address takes callers with a client certificate only. */
+/** Without a bearer, the production address requires a client certificate. */
 function lacksCertificate(request: RecordedRequest): boolean {
   return request.face === 'base' && request.certificateFingerprint256 === undefined;
 }

@@ -13,11 +13,11 @@ export interface ApiOptions {
   banks: unknown;
   /** Created customers are added to it. */
   customers: SimulatedCustomer[];
-  /** Headers that /echo/v1 leaves out, in lower case: they hold credentials. */
+  /** Headers with credentials, in lower case. /echo/v1 leaves them out. */
   hiddenHeaders: readonly string[];
 }
 
-/** Answers an authenticated call. A trailing slash makes no difference: both spellings are in the specification. */
+/** Answers an authenticated call. A trailing slash is ignored: both spellings are in the specification. */
 export function answerApiCall(request: RecordedRequest, path: string, options: ApiOptions): Answer {
   const { pathname, searchParams } = new URL(path, 'https://service');
   const resource = pathname.replace(/\/$/, '');
@@ -74,7 +74,7 @@ function echo(
   return { status, json: { ...echoed, body, json, form, face, environment, certificateSubject } };
 }
 
-/** What GET /banks/v1 lists where the test gives no banks of its own. */
+/** The banks of GET /banks/v1, if the test has none of its own. */
 export function defaultBanks(): readonly Record<string, string>[] {
   const names = [
     'Alpha',

@@ -13,7 +13,7 @@ export interface TokenRequestOptions {
   issuer: TokenIssuer;
   oauthEnabled: boolean;
   certificateBoundTokens: boolean;
-  /** Seconds; asked at each request. */
+  /** The lifetime of a token that is issued now, in seconds. */
   lifetime: () => number;
 }
 
@@ -61,7 +61,7 @@ export async function answerTokenRequest(
   return { status: 200, headers: NO_STORE, json };
 }
 
-/** By the grammar of the library itself. */
+/** Uses the grammar of the client library. */
 function isScope(scope: string): boolean {
   try {
     return checkScope(scope) === scope;

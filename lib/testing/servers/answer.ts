@@ -1,7 +1,7 @@
 import { type ServerResponse } from 'node:http';
 import { type RecordedRequest } from '../request-log.js';
 
-/** What a server answers; `json` is serialised, `body` sent as it is. */
+/** An answer of a server. `json` is serialised; `body` is sent as it is. */
 export interface Answer {
   status: number;
   headers?: Record<string, string>;
@@ -9,7 +9,7 @@ export interface Answer {
   body?: string;
 }
 
-/** A failing call's body: specification 7.2. */
+/** An error answer: specification 7.2. */
 export function failure(
   status: number,
   name: string,
@@ -19,7 +19,7 @@ export function failure(
   return { status, json: { status: name, message }, headers };
 }
 
-/** The page that nginx answers about client certificates. */
+/** The page with which nginx refuses a client certificate. */
 export function nginxRefusal(reason: string): Answer {
   const body = [
     `<html>\r\n<head><title>400 ${reason}</title></head>`,
@@ -29,7 +29,7 @@ export function nginxRefusal(reason: string): Answer {
   return { status: 400, headers: { 'content-type': 'text/html' }, body };
 }
 
-/** Sends the answer, and notes its status in the record. */
+/** Sends the answer, and records its status. */
 export function send(response: ServerResponse, record: RecordedRequest, answer: Answer): void {
   if (response.destroyed) return;
   record.status = answer.status;
@@ -44,7 +44,7 @@ export function send(response: ServerResponse, record: RecordedRequest, answer: 
   response.end(empty ? undefined : body);
 }
 
-/** Resolves after the time, or as soon as the client is gone. */
+/** Resolves after the time, or as soon as the connection is closed. */
 export function pause(response: ServerResponse, ms: number): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {

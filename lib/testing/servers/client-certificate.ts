@@ -6,7 +6,7 @@ import { type TlsAlert } from '../tls-alert.js';
 /** The result of checking the client certificate of a connection. */
 export interface CertificateVerdict {
   state: 'absent' | 'trusted' | 'refused';
-  /** How it is refused, or would be. */
+  /** The alert for a refusal. */
   alert: TlsAlert;
   subject?: string;
   fingerprint256?: string;
@@ -26,7 +26,7 @@ const ALERTS: Readonly<Record<string, TlsAlert>> = {
 /** Checks the client certificate of a connection after its handshake. */
 export function checkClientCertificate(socket: TLSSocket, revoked: ReadonlySet<string>): CertificateVerdict {
   const certificate = socket.getPeerX509Certificate();
-  // Checked first: Node calls a resumed TLS 1.3 session without any certificate authorized.
+  // Checked first: for Node, a resumed TLS 1.3 session without a certificate is authorized.
   if (certificate === undefined) return { state: 'absent', alert: 'certificate_required' };
   const { fingerprint256 } = certificate;
   const known = { subject: describeSubject(certificate), fingerprint256 };

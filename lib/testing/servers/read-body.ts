@@ -8,14 +8,14 @@ export interface RequestBody {
   tooLarge: boolean;
 }
 
-/** The whole body; undefined where the client left before its end. */
+/** The whole body; undefined if the client closed the connection before its end. */
 export async function readBody(request: IncomingMessage): Promise<RequestBody | undefined> {
   const chunks: Buffer[] = [];
   let size = 0;
   try {
     for await (const chunk of request as AsyncIterable<Buffer>) {
       size += chunk.length;
-      // Read on all the same: a client that still writes would see a reset in place of the answer.
+      // A body that is too large is read to its end too: otherwise the client would see a reset, not the answer.
       if (size <= LIMIT) chunks.push(chunk);
     }
   } catch {

@@ -8,7 +8,7 @@ interface Arrival {
   face: SimulatorFace;
   environment: ServiceEnvironment;
   verdict: CertificateVerdict;
-  /** The connection's. */
+  /** The number of the connection. */
   number: number;
 }
 

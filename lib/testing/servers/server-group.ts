@@ -9,7 +9,7 @@ export class ServerGroup {
     this.#byAddress = byAddress;
   }
 
-  /** Those of this name, or all. */
+  /** The servers of this name, or all. */
   named(name?: SimulatorFace): TlsServer[] {
     const servers = Object.values(this.#byAddress);
     return name === undefined ? servers : servers.filter((server) => server.name === name);

@@ -20,7 +20,7 @@ const PLANS: Readonly<Record<SimulatorAddress, Plan>> = {
   sandboxAuthUrl: { face: 'token', environment: 'sandbox', clientCertificate: 'requested' },
 };
 
-/** What answers a request, given its path without the addresses' own. */
+/** Answers a request. The path is without the base path of the addresses. */
 export type Responder = (request: RecordedRequest, path: string) => Answer | Promise<Answer>;
 
 export interface ServersSettings {
@@ -32,7 +32,7 @@ export interface ServersSettings {
   token: Responder;
 }
 
-/** Starts the six servers; where one cannot listen, closes the others and rejects. */
+/** Starts the six servers. If one cannot listen, closes the others and rejects. */
 export async function startServers(settings: ServersSettings): Promise<ServerGroup> {
   const addresses = Object.keys(PLANS) as SimulatorAddress[];
   const started = await Promise.allSettled(addresses.map((address) => startServer(address, settings)));

@@ -15,7 +15,7 @@ import { recordRequest } from './record-request.js';
 
 const HOST = '127.0.0.1';
 
-/** A server's certificate with what it sends along, and its key; PEM. */
+/** A server's certificate and key, PEM. The certificate may be followed by its intermediate. */
 export interface ServerIdentity {
   certificate: string;
   privateKey: string;
@@ -26,7 +26,7 @@ export interface TlsServerSettings {
   environment: ServiceEnvironment;
   port: number;
   identity: ServerIdentity;
-  /** `required`: refused at the handshake without one. */
+  /** `required`: without one, the handshake is refused. */
   clientCertificate: 'none' | 'requested' | 'required';
   /** Issuers of client certificates, PEM. */
   clientAuthorities: string;
@@ -54,9 +54,9 @@ interface Connection {
   ended: boolean;
 }
 
-/** One https server of the simulator: checks client certificates, records requests, plays faults, answers. */
+/** One HTTPS server of the simulator. It checks client certificates, records requests, simulates faults and answers. */
 export class TlsServer {
-  /** `https://127.0.0.1:<port>`; stays readable after the end. */
+  /** `https://127.0.0.1:<port>`, also after the server is closed. */
   origin = '';
   readonly handshakes: HandshakeCount = { total: 0, resumed: 0, refused: 0 };
   readonly #settings: TlsServerSettings;
@@ -72,7 +72,7 @@ export class TlsServer {
     this.#server = createServer({
       ...this.#secureContext(settings.identity),
       requestCert: settings.clientCertificate !== 'none',
-      // Node refuses without an alert, but for a missing certificate on TLS 1.2, where alerts cannot be made here.
+      // Node sends an alert only for a missing certificate on TLS 1.2. On TLS 1.3 we send it ourselves.
       rejectUnauthorized: this.#refusesAtHandshake() && settings.maxTlsVersion === 'TLSv1.2',
       keepAliveTimeout: settings.keepAliveTimeoutMs,
     });
@@ -111,7 +111,7 @@ export class TlsServer {
     this.#server.setSecureContext(this.#secureContext(identity));
   }
 
-  /** Ends every connection; the server goes on listening. */
+  /** Ends every connection. The server continues to listen. */
   dropConnections(): void {
     for (const socket of this.#sockets.values()) socket.destroy();
   }
@@ -165,7 +165,7 @@ export class TlsServer {
     if (alert === undefined) return;
     connection.ended = true;
     this.handshakes.refused += 1;
-    // At once: OpenSSL's session tickets are written after this event, and would say that the handshake was accepted.
+    // In this event: OpenSSL writes session tickets after it, which would mean that the handshake was accepted.
     sendTlsAlert(socket, raw, alert, this.#trafficSecrets.get(socket));
   }
 
@@ -205,14 +205,14 @@ export class TlsServer {
       if (fault !== undefined) await playFault(fault, { record, response, raw, answer });
       else send(response, record, await answer());
     } catch (error) {
-      // A `when` or `raw` of the test's own, for example; the test shall see it.
+      // For example an error in the test's own `when`: the test should see it.
       const message = error instanceof Error ? error.message : 'not an Error';
       if (!response.headersSent) send(response, record, failure(500, 'SIMULATOR_FAULT', message));
       else raw.destroy();
     }
   }
 
-  /** What nginx answers after the handshake; with `tls-alert` only to a certificate revoked since. */
+  /** What nginx answers after the handshake. With `tls-alert`, only for a certificate that was revoked since. */
   #refuseCertificate(verdict: CertificateVerdict): Answer | undefined {
     if (this.#settings.clientCertificate === 'none') return undefined;
     const revoked = verdict.fingerprint256 !== undefined && this.#context.revoked.has(verdict.fingerprint256);

@@ -13,8 +13,8 @@ beforeAll(async () => {
 afterEach(() => started.module.close());
 afterAll(() => simulator.stop());
 
-/** faults.md, "Process": customers' tokens never hold up the api token, however many are asked for at a time. */
-it('with few connections and a slow token endpoint, a call goes before the customers that wait', async () => {
+/** Requests for customer tokens never delay the api token, however many there are. */
+it('with few connections and a slow token endpoint, the api token comes before the customer tokens that wait', async () => {
   started = await startModule({
     ...simulator.moduleOptions({ authentication: 'oauth' }),
     http: { maxSockets: 2 },
@@ -29,7 +29,7 @@ it('with few connections and a slow token endpoint, a call goes before the custo
   expect(scopes).toHaveLength(CUSTOMERS + 1);
   expect(before).toBeLessThan(CUSTOMERS);
   expect(scopes.indexOf('api')).toBeLessThan(before);
-  // In the order in which they were asked for, but for those that ran side by side.
+  // In the order of the calls, except for those that run at the same time.
   const order = scopes.filter((scope) => scope !== 'api').map((scope) => Number(scope?.split('-')[1]));
   order.forEach((customer, place) => expect(Math.abs(customer - place)).toBeLessThanOrEqual(2));
 });
