@@ -9,15 +9,15 @@ export type BanksBody = unknown;
 @Injectable()
 export class BanksService {
   readonly #http: ServiceHttpService;
-  readonly #paths: ResourcePaths;
+  readonly #path: string;
 
   constructor(http: ServiceHttpService, paths: ResourcePaths) {
     this.#http = http;
-    this.#paths = paths;
+    this.#path = paths.of('/banks/v1');
   }
 
   /** GET /banks/v1: the JSON body as it came. Throws what {@link ServiceHttpService} throws. */
-  async list<T = BanksBody>(options?: HttpCallOptions): Promise<T> {
-    return this.#http.get<T>(this.#paths.of('/banks/v1'), options);
+  list<T = BanksBody>(options?: HttpCallOptions): Promise<T> {
+    return this.#http.get<T>(this.#path, options);
   }
 }

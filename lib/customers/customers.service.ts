@@ -14,11 +14,11 @@ export type Customer = { customer_id?: string } & Record<string, unknown>;
 @Injectable()
 export class CustomersService {
   readonly #http: ServiceHttpService;
-  readonly #paths: ResourcePaths;
+  readonly #path: string;
 
   constructor(http: ServiceHttpService, paths: ResourcePaths) {
     this.#http = http;
-    this.#paths = paths;
+    this.#path = paths.of('/customers/v1');
   }
 
   /**
@@ -31,6 +31,6 @@ export class CustomersService {
    */
   async create<T = Customer>(customer: CreateCustomerDto, options?: HeaderOptions): Promise<T> {
     const { app_user_id } = validateInput(CreateCustomerDto, customer);
-    return this.#http.post<T>(this.#paths.of('/customers/v1'), { app_user_id }, options);
+    return this.#http.post<T>(this.#path, { app_user_id }, options);
   }
 }

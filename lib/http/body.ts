@@ -36,19 +36,24 @@ export function refuseStreamFields(data: unknown, seen = new Set<unknown>()): vo
   for (const value of Object.values(data)) refuseStreamFields(value, seen);
 }
 
-/** What axios's transforms made of a body -> bytes. Throws ServiceRequestError for what cannot be sent. */
-export async function encodeBody(data: unknown): Promise<EncodedBody> {
-  refuseStream(data);
+/**
+ * What axios's transforms made of a body -> bytes; a promise for forms and Blobs only. Throws ServiceRequestError for
+ * what cannot be sent.
+ */
+export function encodeBody(data: unknown): EncodedBody | Promise<EncodedBody> {
   if (data === undefined || data === null) return NO_BODY;
+  refuseStream(data);
   if (typeof data === 'string' || data instanceof Uint8Array) return { ...NO_BODY, body: data };
   if (data instanceof ArrayBuffer) return { ...NO_BODY, body: Buffer.from(data) };
   if (data instanceof URLSearchParams) return { ...NO_BODY, body: data.toString() };
-  if (data instanceof FormData || data instanceof Blob) {
-    const encoded = new Response(data);
-    const contentType = encoded.headers.get('content-type') ?? undefined;
-    return { body: Buffer.from(await encoded.arrayBuffer()), contentType };
-  }
+  if (data instanceof FormData || data instanceof Blob) return encodeForm(data);
   throw refused('is of a kind that cannot be sent');
+}
+
+async function encodeForm(data: FormData | Blob): Promise<EncodedBody> {
+  const encoded = new Response(data);
+  const contentType = encoded.headers.get('content-type') ?? undefined;
+  return { body: Buffer.from(await encoded.arrayBuffer()), contentType };
 }
 
 /** Axios would send all of the memory that a view is part of. */

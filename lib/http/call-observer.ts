@@ -43,16 +43,11 @@ export class CallObserver {
       const result = await (span.isRecording()
         ? context.with(trace.setSpan(context.active(), span), () => run({ again }))
         : run({ again }));
-      this.#end(
-        span,
-        call,
-        { ...attributes, 'http.response.status_code': result.status },
-        startedAt,
-        retries,
-      );
+      attributes['http.response.status_code'] = result.status;
+      this.#end(span, call, attributes, startedAt, retries);
       return result;
     } catch (error) {
-      this.#end(span, call, { ...attributes, ...failureOf(error) }, startedAt, retries);
+      this.#end(span, call, Object.assign(attributes, failureOf(error)), startedAt, retries);
       throw error;
     }
   }

@@ -62,6 +62,16 @@ const LEAST_ATTEMPT_MS = 10;
 /** A server that restarts closes all idle connections at once; another may be picked up before the client knows. */
 const MOST_LOST_RACES = 3;
 
+/** When a call ends without an answer. */
+export interface CallLimits {
+  /** The caller's own. */
+  signal?: AbortSignal;
+  /** On the monotonic clock. */
+  endsAt: number;
+}
+
+const isGood = ({ response }: Outcome): boolean => response !== undefined && response.status < 400;
+
 interface Progress {
   call: Call;
   /** The caller's own. */
@@ -91,14 +101,13 @@ export class CallRunner {
 
   async run(
     call: Call,
-    signal: AbortSignal | undefined,
-    timeoutMs: number,
+    { signal, endsAt }: CallLimits,
     observation: CallObservation,
   ): Promise<ExchangeResponse> {
     const progress: Progress = {
       call,
       signal,
-      endsAt: performance.now() + timeoutMs,
+      endsAt,
       retries: 0,
       replayed: false,
       reloaded: false,
@@ -106,6 +115,7 @@ export class CallRunner {
     };
     for (;;) {
       const outcome = await this.#attempt(progress);
+      if (isGood(outcome)) return this.#conclude(progress, outcome);
       if (this.#parts.closed.aborted) return this.#conclude(progress, outcome);
       const again = this.#lostRace(progress, outcome) || (await this.#renewCredentials(progress, outcome));
       const waitMs = again ? 0 : this.#retryWait(progress, outcome);

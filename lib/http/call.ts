@@ -7,6 +7,7 @@ import { noHeaders } from '../exchange/no-headers.js';
 import { CallCancelled } from '../exchange/exchange.types.js';
 import { type CallUrl } from './allowed-urls.js';
 import { type EncodedBody } from './body.js';
+import { isCredential } from './call-config.js';
 
 /** The headers that authenticate a call. */
 export type Credentials = Readonly<Record<string, string>>;
@@ -46,14 +47,20 @@ function toMethod(given: unknown = 'get'): string {
   throw new ServiceRequestError([{ property: 'method', message: 'is none that can be sent' }]);
 }
 
-/** Axios's headers as they go over the wire, in lower case. Throws ServiceRequestError for what cannot be sent. */
-export function toHeaders(given: AxiosHeaders): Record<string, string> {
+/**
+ * Axios's headers as they go over the wire, in lower case, without any that authenticate: the module's own come later.
+ * Throws ServiceRequestError for what cannot be sent.
+ */
+export function toHeaders(given: AxiosHeaders, appTokenHeader: string): Record<string, string> {
   // Without a prototype: a setter that somebody put into Object.prototype would get their values.
   const headers = noHeaders<Record<string, string>>();
+  headers.accept = 'application/json';
   headers['accept-encoding'] = ACCEPTED_ENCODINGS;
-  for (const [name, value] of Object.entries(given)) {
+  for (const name of Object.keys(given)) {
     const key = name.toLowerCase();
-    if (value === null || value === undefined || value === false || EXCHANGE_HEADERS.has(key)) continue;
+    const value = given[name] as unknown;
+    if (value === null || value === undefined || value === false) continue;
+    if (EXCHANGE_HEADERS.has(key) || isCredential(key, appTokenHeader)) continue;
     const text = Array.isArray(value) ? value.join(', ') : String(value);
     if (!HEADER_NAME.test(key)) throw refusedHeader('a header', 'has a name that no header can have');
     if (/[^\t\x20-\x7e\x80-\xff]/.test(text)) {

@@ -57,7 +57,7 @@ export function serviceHttpOver(
       headers: (wait) => auth.headers(wait),
     },
     inFlight,
-    appTokenHeader,
+    appTokenHeader: appTokenHeader.toLowerCase(),
     timeoutMs: http.timeout,
     runner,
     observer: new CallObserver(telemetry, new Logger(moduleLabel(options.name))),
@@ -78,7 +78,6 @@ export type ServiceAxiosParts = Omit<AuthHeadersParts, 'send'> & ServiceAdapterP
 export function createServiceAxios(parts: ServiceAxiosParts): AxiosInstance {
   const instance = axios.create({
     adapter: refusingAdapter,
-    headers: { common: { Accept: 'application/json' } },
   });
   dropUnused(instance);
   useAuthHeaders(instance, { ...parts, send: serviceAdapter(parts) });
@@ -106,7 +105,7 @@ const UNUSED = [
 function dropUnused({ defaults }: AxiosInstance): void {
   for (const key of UNUSED) delete defaults[key];
   const headers: Record<string, unknown> = defaults.headers;
-  headers.common = { Accept: 'application/json' };
+  headers.common = {};
   for (const method of Object.keys(headers)) {
     if (method !== 'common') lazyHeaders(headers, method);
   }

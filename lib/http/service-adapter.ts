@@ -1,9 +1,8 @@
 import { AxiosHeaders, type AxiosResponse, type InternalAxiosRequestConfig } from 'axios';
 import { type Secret } from '../config/secret.js';
-import { ServiceRequestError } from '../errors/index.js';
 import { type ExchangeResponse } from '../exchange/exchange.types.js';
 import { answerToError, readBody, type AnswerContext } from './api-answer.js';
-import { dropCredentials, refusingAdapter, type CallToSend } from './auth-headers.interceptor.js';
+import { refusingAdapter, type CallToSend } from './auth-headers.interceptor.js';
 import { encodeBody } from './body.js';
 import { setCredentials, toCall, toHeaders, type Call, type Credentials } from './call.js';
 import { type CallObserver } from './call-observer.js';
@@ -30,19 +29,23 @@ export function serviceAdapter(parts: ServiceAdapterParts) {
   ): Promise<AxiosResponse> => {
     // Whoever gets this config with the answer cannot send by it.
     config.adapter = refusingAdapter;
-    dropCredentials(config.headers, parts.appTokenHeader);
-    if (config.url !== checked.url.href) throw new ServiceRequestError([CHANGED]);
-    const call = toCall(config, checked.url, toHeaders(config.headers), await encodeBody(config.data));
+    const encoded = encodeBody(config.data);
+    const body = encoded instanceof Promise ? await encoded : encoded;
+    const call = toCall(config, checked.url, toHeaders(config.headers, parts.appTokenHeader), body);
     setCredentials(call, credentials);
-    const leftMs = checked.timeoutMs - (performance.now() - checked.startedAt);
     return parts.observer.observe(call, async (observation) => {
-      const response = await parts.runner.run(call, checked.signal, Math.max(1, leftMs), observation);
+      const response = await parts.runner.run(call, checked, observation);
       return toAxiosResponse(response, config, contextOf(call, parts));
     });
   };
 }
 
-const CHANGED = { property: 'url', message: 'was changed after it had been checked' };
+/** Node gives each name once and in lower case: nothing is left to normalize, and axios would compare each with each. */
+class AnswerHeaders extends AxiosHeaders {
+  override normalize(format = false): this {
+    return format ? (super.normalize(format) as this) : this;
+  }
+}
 
 function toAxiosResponse(
   response: ExchangeResponse,
@@ -54,8 +57,7 @@ function toAxiosResponse(
   const accepted = validateStatus ? validateStatus(response.status) : isSuccess;
   if (!accepted) throw answerToError(response, context);
   const { status, statusText } = response;
-  // Axios would make two of them.
-  const headers = Object.assign(new AxiosHeaders(), response.headers);
+  const headers = Object.assign(new AnswerHeaders(), response.headers);
   const data = bodyFor(response, config, isSuccess, context);
   return { status, statusText, headers, config, data };
 }

@@ -66,35 +66,38 @@ export class ServiceHttpService {
   ): Promise<T> {
     const isConfig = typeof target === 'object' && target !== null && options === undefined;
     // Anything else is taken for a path, and refused as one.
-    const config = isConfig ? target : { ...options, url: target as string };
-    // Axios copies plain objects, and would lose what makes one of them a stream.
-    refuseStream(config?.data);
-    const { data } = await this.axiosRef.request<T>(config);
-    return data;
+    return this.#send<T>(isConfig ? target : { ...options, url: target as string });
   }
 
   /** GET. Sent again, at most `http.retries` times, after a failure that may pass. */
   get<T = unknown>(path: string, options?: HttpCallOptions): Promise<T> {
-    return this.request<T>(path, { ...options, method: 'GET' });
+    return this.#send<T>({ ...options, url: path, method: 'GET' });
   }
 
   /** DELETE, with `options.data` as its body where that is set. */
   delete<T = unknown>(path: string, options?: HttpRequestOptions): Promise<T> {
-    return this.request<T>(path, { ...options, method: 'DELETE' });
+    return this.#send<T>({ ...options, url: path, method: 'DELETE' });
   }
 
   /** POST with `data` as the body. */
   post<T = unknown>(path: string, data?: unknown, options?: HttpCallOptions): Promise<T> {
-    return this.request<T>(path, { ...options, method: 'POST', data });
+    return this.#send<T>({ ...options, url: path, method: 'POST', data });
   }
 
   /** PUT with `data` as the body. */
   put<T = unknown>(path: string, data?: unknown, options?: HttpCallOptions): Promise<T> {
-    return this.request<T>(path, { ...options, method: 'PUT', data });
+    return this.#send<T>({ ...options, url: path, method: 'PUT', data });
   }
 
   /** PATCH with `data` as the body. */
   patch<T = unknown>(path: string, data?: unknown, options?: HttpCallOptions): Promise<T> {
-    return this.request<T>(path, { ...options, method: 'PATCH', data });
+    return this.#send<T>({ ...options, url: path, method: 'PATCH', data });
+  }
+
+  async #send<T>(config: HttpRequestOptions & { url: string }): Promise<T> {
+    // Axios copies plain objects, and would lose what makes one of them a stream.
+    refuseStream(config.data);
+    const { data } = await this.axiosRef.request<T>(config);
+    return data;
   }
 }

@@ -19,10 +19,10 @@ const { auth, close } = await startModule({
 await auth.getApiToken();
 
 const urls = new AllowedUrls({ baseUrl: address, origins: new Set([new URL(address).origin]) });
-const halves = [];
+let interceptor;
 let sent;
 useAuthHeaders(
-  { interceptors: { request: { use: (half) => halves.push(half) } } },
+  { interceptors: { request: { use: (given) => (interceptor = given) } } },
   {
     urls,
     source: { peekHeaders: () => auth.peekHeaders(), headers: () => auth.authorizationHeaders() },
@@ -32,7 +32,6 @@ useAuthHeaders(
     send: (_config, _call, credentials) => (sent = credentials),
   },
 );
-const [attach, checkCall] = halves;
 // With the keys that a config has once axios has merged its defaults.
 const makeConfig = () => ({
   url: '/banks/v1',
@@ -53,7 +52,7 @@ function promisesOf(step, times = 1_000) {
 }
 
 const peek = () => auth.peekHeaders();
-const step = () => attach(checkCall(makeConfig()));
+const step = () => interceptor(makeConfig());
 must(!(step() instanceof Promise), 'a promise where the token is fresh');
 const checked = step();
 await checked.adapter(checked);

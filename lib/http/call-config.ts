@@ -1,0 +1,83 @@
+import {
+  AxiosHeaders,
+  isAxiosError,
+  type AxiosHeaderValue,
+  type AxiosInstance,
+  type InternalAxiosRequestConfig,
+} from 'axios';
+import { cleanText, ServiceRequestError } from '../errors/index.js';
+import { refuseStream, refuseStreamFields, wholeBuffer } from './body.js';
+
+/** A config that no interceptor of the host has, with its body encoded. Throws ServiceRequestError. */
+export function toOwnConfig(incoming: InternalAxiosRequestConfig): InternalAxiosRequestConfig {
+  // Without a prototype, as axios's own: what somebody put into Object.prototype is no option.
+  const config: InternalAxiosRequestConfig = { __proto__: null, ...incoming } as never;
+  config.headers = AxiosHeaders.from(config.headers);
+  refuseOptions(config);
+  transformBody(config);
+  return config;
+}
+
+function refuseOptions({ transitional, responseType, data, headers }: InternalAxiosRequestConfig): void {
+  if (transitional !== undefined) {
+    throw refusal('transitional', "cannot be set: it can make a host's interceptors run after this module's");
+  }
+  if (responseType === 'stream') {
+    throw refusal(
+      'responseType',
+      "cannot be 'stream': use 'arraybuffer', or a client of your own with auth.httpsAgent",
+    );
+  }
+  if (typeof data !== 'object' || data === null) return;
+  refuseStream(data);
+  if (/form/i.test(String(headers.getContentType() ?? ''))) refuseStreamFields(data);
+}
+
+/** Runs the transforms of request bodies, axios's own and a host's, which may also change the config. */
+function transformBody(config: InternalAxiosRequestConfig): void {
+  const { transformRequest } = config;
+  if (typeof config.data === 'object') {
+    config.data = wholeBuffer(config.data);
+    // For postForm and the like axios would take the form-data package.
+    config.env = { FormData };
+  }
+  if (!transformRequest) return;
+  try {
+    for (const transform of Array.isArray(transformRequest) ? transformRequest : [transformRequest]) {
+      const data = transform.call(config, config.data, config.headers) as unknown;
+      if (data !== config.data) config.data = data;
+    }
+  } catch (error) {
+    // Axios's own says nothing of a call; what a host's transform throws is the host's.
+    if (!isAxiosError(error) || error.config || error.response) throw error;
+    throw refusal('data', cleanText(`could not be encoded (${error.message})`, [], 200));
+  }
+}
+
+/** The address that axios would call. */
+export function addressOf(
+  axios: AxiosInstance,
+  { url, baseURL, params, paramsSerializer }: InternalAxiosRequestConfig,
+): unknown {
+  if (!baseURL && !params) return url;
+  // An empty base address, so that axios does not take its default one.
+  return axios.getUri({ url, baseURL: baseURL ?? '', params: params as unknown, paramsSerializer });
+}
+
+/** A copy without the authenticating headers, however they are spelt. */
+export function withoutCredentials(given: AxiosHeaders, appTokenHeader: string): AxiosHeaders {
+  const headers = new AxiosHeaders();
+  for (const name of Object.keys(given)) {
+    if (!isCredential(name.toLowerCase(), appTokenHeader)) headers[name] = given[name] as AxiosHeaderValue;
+  }
+  return headers;
+}
+
+/** @param name in lower case, as is `appTokenHeader` */
+export function isCredential(name: string, appTokenHeader: string): boolean {
+  return name === 'authorization' || name === appTokenHeader;
+}
+
+function refusal(property: string, message: string): ServiceRequestError {
+  return new ServiceRequestError([{ property, message }]);
+}
