@@ -1,4 +1,4 @@
-import { type AxiosHeaders, type InternalAxiosRequestConfig } from 'axios';
+import { type AxiosHeaders, type AxiosHeaderValue, type InternalAxiosRequestConfig } from 'axios';
 import { EXCHANGE_HEADERS } from '../config/reserved-headers.js';
 import { ServiceRequestError } from '../errors/index.js';
 import { allowListeners } from '../exchange/call-limits.js';
@@ -58,7 +58,7 @@ export function toHeaders(given: AxiosHeaders, appTokenHeader: string): Record<s
   headers['accept-encoding'] = ACCEPTED_ENCODINGS;
   for (const name of Object.keys(given)) {
     const key = name.toLowerCase();
-    const value = given[name] as unknown;
+    const value = given[name] as AxiosHeaderValue | undefined;
     if (value === null || value === undefined || value === false) continue;
     if (EXCHANGE_HEADERS.has(key) || isCredential(key, appTokenHeader)) continue;
     const text = Array.isArray(value) ? value.join(', ') : String(value);

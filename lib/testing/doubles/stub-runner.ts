@@ -13,7 +13,7 @@ import { completeError } from './service-errors.js';
  */
 export function stubRunner(stub: ModuleStub, describeOption: DescribeOption): ServiceAdapterParts['runner'] {
   return {
-    run: async (call, signal, timeoutMs) => {
+    run: async (call, { signal, endsAt }) => {
       const expired = () =>
         faultToError(
           new ExchangeFault({
@@ -26,6 +26,7 @@ export function stubRunner(stub: ModuleStub, describeOption: DescribeOption): Se
           describeOption,
         );
       try {
+        const timeoutMs = endsAt - systemClock.monotonic();
         const limit = { clock: systemClock, timeoutMs, signal, expired };
         return toResponse(await within(limit, () => Promise.resolve(stub.answer(call))), call);
       } catch (error) {
