@@ -38,6 +38,10 @@ export interface TokenSource {
   request(scope: string, context: TokenRequestContext): Promise<TokenGrant>;
   /** Called when a token does not work. Does not throw. */
   dropped?(scope: string, accessToken: string): void;
+  /** Called when the application has started. Does not throw. */
+  open?(): void;
+  /** Called at the end, when no request begins any more. Does not reject. */
+  close?(): Promise<void>;
 }
 
 /** The longest lifetime that counts, in seconds: what a timer of 2^31 - 1 ms can cover, almost 25 days. */

@@ -18,6 +18,8 @@ export interface TokenCacheParts extends TokenObserverParts {
    * that were got with another one are not used.
    */
   identity?: ReloadableIdentity;
+  /** Writes a log line about what is well again. */
+  log?: (message: string) => void;
   clock?: Clock;
   /** In [0, 1). */
   random?: () => number;
@@ -28,7 +30,7 @@ export function createTokenCache(options: ResolvedOptions, parts: TokenCachePart
   const { oauth, tokenStore, tokenCache, linkSdk, http, describeOption } = options;
   const { tokenUrl } = options.addresses;
   if (!oauth || tokenUrl === undefined) return undefined;
-  const { exchange, agent, identity, clock = systemClock, random, telemetry, warn } = parts;
+  const { exchange, agent, identity, clock = systemClock, random, telemetry, warn, log } = parts;
   const { clientId } = oauth;
   const clientSecret = new ClientSecret(oauth, clock);
   const shared = { tokenUrl, clientId, clock };
@@ -36,7 +38,16 @@ export function createTokenCache(options: ResolvedOptions, parts: TokenCachePart
   const certificateThumbprint = () => identity?.certificate?.fingerprint256;
   return new TokenCache({
     source: tokenStore
-      ? new SharedStore({ ...shared, source: endpoint, store: tokenStore, certificateThumbprint })
+      ? new SharedStore({
+          ...shared,
+          source: endpoint,
+          store: tokenStore,
+          clientSecret,
+          certificateThumbprint,
+          telemetry,
+          warn,
+          log,
+        })
       : endpoint,
     refresh: oauth.refresh,
     maxEntries: tokenCache.maxEntries,

@@ -15,6 +15,7 @@ import {
 } from './resolved-options.js';
 import { Secret, type SecretValue } from './secret.js';
 import { ServiceTlsOptions, TlsIdentityPems } from './tls.options.js';
+import { type TokenStore } from './token-cache.options.js';
 import { FILL_IN, validateOptions } from './validate-options.js';
 import { variableOf } from './variables.js';
 
@@ -53,8 +54,16 @@ export async function resolveOptions(merged: ServiceModuleOptions, name?: string
   const options = withDefaults(ServiceModuleOptions, without(merged, broken));
   const appToken = await checkedSecret(options.appToken, 'appToken');
   const clientSecret = await checkedSecret(options.oauth?.clientSecret, 'oauth.clientSecret');
+  const store = await storeFaults(options.tokenStore);
   const tls = tlsSettings(options, location);
-  const found = [...malformed, ...contradictions, ...missing, ...appToken.faults, ...clientSecret.faults];
+  const found = [
+    ...malformed,
+    ...contradictions,
+    ...missing,
+    ...appToken.faults,
+    ...clientSecret.faults,
+    ...store,
+  ];
   const faults = found.map(located);
   const warnings = chosen.warnings.map(located);
   if (faults.length > 0 || !chosen.addresses) return { tls, faults, warnings };
@@ -100,6 +109,16 @@ async function checkedSecret(
     return option === 'appToken' && !PRINTABLE_ASCII.test(text) ? fault(UNSENDABLE) : { secret, faults: [] };
   } catch (error) {
     return fault(whyUnreadable(path, error));
+  }
+}
+
+/** What the store says of its own settings. An error that it throws may quote them. */
+async function storeFaults(store: TokenStore | undefined): Promise<ConfigurationFault[]> {
+  try {
+    const messages = (await store?.check?.()) ?? [];
+    return messages.map((message) => ({ option: 'tokenStore', message }));
+  } catch {
+    return [{ option: 'tokenStore', message: 'its method check() failed.' }];
   }
 }
 

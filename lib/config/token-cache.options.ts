@@ -10,10 +10,12 @@ export class ServiceTokenCacheOptions {
 }
 
 /**
- * Tokens shared between processes. A method may fail or be slow: the process then uses its own tokens. Values contain
- * tokens, so the store must be as private as the client secret. Keys contain no secret.
+ * Tokens shared between processes. A method may fail or be slow: the process then uses its own tokens. Keys are hashes and
+ * values are encrypted; the keys for both come from the client secret.
  */
 export interface TokenStore {
+  /** Milliseconds for one call. Default 250. A store that took longer is not asked again for a while. */
+  readonly timeout?: number | undefined;
   get(key: string): Promise<string | undefined>;
   /** `ttlMs`: the entry must be deleted after so many milliseconds. */
   set(key: string, value: string, ttlMs: number): Promise<void>;
@@ -21,4 +23,13 @@ export interface TokenStore {
   delete(key: string, ifValue?: string): Promise<void>;
   /** Resolves to a release function; undefined where another process has the lock. The lock ends after `ttlMs`. */
   lock?(key: string, ttlMs: number): Promise<(() => Promise<void>) | undefined>;
+  /** Called at start-up: what is wrong with the store's own settings, in words that hold no secret. Must not connect. */
+  check?(): readonly string[] | Promise<readonly string[]>;
+  /**
+   * Called once by each module, when the application has started or before the first call. Resolves when the store can
+   * be asked; the start does not wait for it.
+   */
+  open?(): Promise<void>;
+  /** Called once by each module that called `open`, at its end. */
+  close?(): Promise<void>;
 }

@@ -40,8 +40,9 @@ export class ServiceLifecycle
 
   /** Nothing is started earlier: if the host's start fails, Nest calls no hook to stop it. */
   onApplicationBootstrap(): void {
-    const { telemetry, identity } = this.#parts;
+    const { telemetry, identity, tokens } = this.#parts;
     identity.follow();
+    tokens?.open();
     this.#stopObserving = telemetry.observeCertificate(() => identity.status.daysLeft);
   }
 
@@ -56,6 +57,7 @@ export class ServiceLifecycle
     this.#cancelEnd?.();
     calls.close();
     tokens?.close();
+    await tokens?.closeSource();
     // What is still open then are the host's own connections over `auth.httpsAgent`.
     await agents.close(Math.max(0, endsAt - systemClock.monotonic()));
     this.#stopObserving?.();

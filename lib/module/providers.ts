@@ -69,6 +69,7 @@ export const serviceProviders: Provider[] = [
         exchange,
         telemetry,
         warn: (message) => new Logger(moduleLabel(options.name)).warn(message),
+        log: (message) => new Logger(moduleLabel(options.name)).log(message),
         agent: () => agents.token(options.addresses.tokenUrl ?? ''),
         identity: bound ? identity : undefined,
       });

@@ -25,6 +25,10 @@ export class Telemetry {
   readonly retries: Counter;
   readonly tokenRequests: Counter;
   readonly tokenCacheHits: Counter;
+  readonly storeHits: Counter;
+  readonly storeMisses: Counter;
+  readonly storeFaults: Counter;
+  readonly storeLockWaits: Counter;
   /** The attributes of every measurement: the module's name, where it has one. */
   readonly attributes: Attributes;
 
@@ -47,6 +51,22 @@ export class Telemetry {
     this.tokenCacheHits = meter.createCounter('nestjs_service.token.cache_hits', {
       unit: '{hit}',
       description: 'Tokens served from the cache.',
+    });
+    this.storeHits = meter.createCounter('nestjs_service.token.store_hits', {
+      unit: '{hit}',
+      description: 'Tokens of other processes, taken from the token store.',
+    });
+    this.storeMisses = meter.createCounter('nestjs_service.token.store_misses', {
+      unit: '{miss}',
+      description: 'Tokens that the token store did not have.',
+    });
+    this.storeFaults = meter.createCounter('nestjs_service.token.store_faults', {
+      unit: '{fault}',
+      description: 'Calls of the token store that failed or took too long.',
+    });
+    this.storeLockWaits = meter.createCounter('nestjs_service.token.store_lock_waits', {
+      unit: '{wait}',
+      description: 'Token requests that waited for the one of another process.',
     });
   }
 

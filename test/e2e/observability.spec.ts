@@ -13,6 +13,7 @@ import {
   SimpleSpanProcessor,
 } from '@opentelemetry/sdk-trace-base';
 import { inspect } from 'node:util';
+import { type TokenStore } from 'nestjs-service';
 import { ServiceSimulator } from 'nestjs-service/testing';
 import { Telemetry } from '../../lib/telemetry/telemetry.js';
 import { CollectingLogger } from '../helpers/secret-scan.js';
@@ -117,6 +118,37 @@ describe('observability', () => {
     const [days] = found['nestjs_service.certificate.days_left'] as { value: number }[];
     expect(days?.value).toBeGreaterThan(300);
     await api.module.close();
+  });
+
+  it('counts what a token store brings; a token from it is no request to the endpoint', async () => {
+    const entries = new Map<string, string>();
+    const tokenStore: TokenStore = {
+      get: async (key) => entries.get(key),
+      set: async (key, value) => void entries.set(key, value),
+      delete: async (key) => void entries.delete(key),
+    };
+    const options = { ...simulator.moduleOptions({ authentication: 'oauth' }), tokenStore };
+    const total = async (name: string): Promise<number> => {
+      const points = ((await names())[name] ?? []) as { value: number }[];
+      return points.reduce((sum, { value }) => sum + value, 0);
+    };
+    const counts = () =>
+      ['requests', 'store_misses', 'store_hits', 'store_faults'].reduce<Promise<number[]>>(
+        async (found, name) => [...(await found), await total(`nestjs_service.token.${name}`)],
+        Promise.resolve([]),
+      );
+    const first = await counts();
+    const change = async () => (await counts()).map((count, index) => count - first[index]);
+    const one = await startModule(options);
+    await one.auth.getApiToken();
+    expect(await change()).toEqual([1, 1, 0, 0]);
+    const other = await startModule(options);
+    await other.auth.getApiToken();
+    expect(await change()).toEqual([1, 1, 1, 0]);
+    tokenStore.get = () => Promise.reject(new Error('down'));
+    await other.auth.getCustomerToken('c-1');
+    expect(await change()).toEqual([2, 1, 1, 1]);
+    await Promise.all([one.module.close(), other.module.close()]);
   });
 
   it('asks for the days of the certificate no more once the module is closed', async () => {

@@ -1,6 +1,8 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { LinkSdkService, type TokenStore } from 'nestjs-service';
 import { ServiceSimulator } from 'nestjs-service/testing';
+import { StoreCipher } from '../../lib/auth/store/store-cipher.js';
+import { Secret } from '../../lib/config/secret.js';
 import { startModule, type StartedModule } from '../helpers/start-module.js';
 
 type Entry = Record<string, unknown>;
@@ -21,11 +23,12 @@ class OpenStore implements TokenStore {
     this.entries.delete(key);
   }
 
-  /** The entry of this scope, changed. */
-  spoil(scope: string, change: (entry: Entry) => Entry): void {
+  /** The entry of this scope, changed by somebody who knows the client secret. */
+  spoil(scope: string, secret: string, change: (entry: Entry) => Entry): void {
+    const cipher = new StoreCipher(new Secret(secret));
     for (const [key, value] of this.entries) {
-      const entry = JSON.parse(value) as Entry;
-      if (entry.scope === scope) this.entries.set(key, JSON.stringify(change(entry)));
+      const entry = JSON.parse(cipher.open(value, key) ?? '{}') as Entry;
+      if (entry.scope === scope) this.entries.set(key, cipher.seal(JSON.stringify(change(entry)), key));
     }
   }
 }
@@ -72,7 +75,7 @@ describe('connectParameters with a shared store', () => {
     const ofA = await connect('a', first);
     await connect('b', first);
     for (const accessToken of [ofA, api]) {
-      store.spoil('customer.b', (entry) => ({ ...entry, accessToken }));
+      store.spoil('customer.b', simulator.clientSecret, (entry) => ({ ...entry, accessToken }));
       expect(claimsOf(await connect('b', await start()))).toMatchObject({ customer_id: 'b' });
     }
     expect(simulator.tokenRequests.map(({ body }) => new URLSearchParams(body).get('scope'))).toEqual([
@@ -90,7 +93,11 @@ describe('connectParameters with a shared store', () => {
     simulator.tokenLifetime = 3_600;
     const ended = Number(claimsOf(short).exp) * 1_000;
     while (Date.now() < ended) await new Promise((resolve) => setImmediate(resolve));
-    store.spoil('customer.b', (entry) => ({ ...entry, issuedAt: Date.now(), lifetimeS: 3_600 }));
+    store.spoil('customer.b', simulator.clientSecret, (entry) => ({
+      ...entry,
+      issuedAt: Date.now(),
+      lifetimeS: 3_600,
+    }));
     const next = await connect('b', await start());
     expect(next).not.toBe(short);
     expect(Number(claimsOf(next).exp) * 1_000).toBeGreaterThan(Date.now());

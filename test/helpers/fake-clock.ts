@@ -7,7 +7,7 @@ interface Timer {
 
 /** Lets what waits on promises alone continue; no time passes. */
 export async function settle(): Promise<void> {
-  for (let turn = 0; turn < 30; turn += 1) await Promise.resolve();
+  for (let turn = 0; turn < 60; turn += 1) await Promise.resolve();
 }
 
 export interface FakeClockOptions {

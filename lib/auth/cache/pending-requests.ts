@@ -139,7 +139,8 @@ export class PendingRequests {
   #arrived(scope: string, request: TokenRequest, arrived: ArrivedGrant, generation: number): void {
     if (this.closed.aborted) return;
     this.#requests.delete(scope);
-    this.#parts.observer?.succeeded();
+    // One from a shared store is no request to the endpoint.
+    if (arrived.grant.ageMs === undefined) this.#parts.observer?.succeeded();
     request.callers.resolve(this.#parts.onArrival(scope, arrived, generation !== this.#generation));
   }
 

@@ -126,10 +126,20 @@ export class TokenCache {
     this.#schedule?.start();
   }
 
+  /** Lets the source connect, where it does. */
+  open(): void {
+    this.#options.source.open?.();
+  }
+
   /** Ends what is under way and rejects all who wait; no timer is left. */
   close(): void {
     this.#schedule?.stop();
     this.#pending.close();
+  }
+
+  /** Closes where tokens come from, after {@link close}. */
+  async closeSource(): Promise<void> {
+    await this.#options.source.close?.();
   }
 
   #throwIfAborted({ signal }: WaitOptions): void {

@@ -3,7 +3,7 @@ import { type Telemetry } from '../../telemetry/telemetry.js';
 
 export interface TokenObserverParts {
   telemetry?: Telemetry;
-  /** Writes a log line about a renewal that failed in the background: no caller gets its error. */
+  /** Writes a log line about what no caller gets as an error: a renewal that failed in the background. */
   warn?: (message: string) => void;
 }
 

@@ -4,6 +4,8 @@ import { type Secret } from '../../config/secret.js';
 import { ServiceTokenError } from '../../errors/index.js';
 import { within } from '../../exchange/timing.js';
 
+/** Milliseconds for which a first reading counts as new. Longer than a request waits for a lock of a shared store. */
+const FIRST_READING_MS = 10_000;
 /** Milliseconds for a vault to answer. Less than a token request has, so that the error names the secret. */
 const SOURCE_TIMEOUT_MS = 8_000;
 
@@ -21,6 +23,8 @@ export class ClientSecret {
   readonly #clock: Clock;
   #underWay: Promise<SecretReading> | undefined;
   #last: SecretReading | undefined;
+  /** One that {@link current} began; others may use it as if they had begun it. */
+  #first: SecretReading | undefined;
 
   constructor(settings: Pick<OAuthSettings, 'clientSecret' | 'clientSecretCanChange'>, clock: Clock) {
     this.#source = settings.clientSecret;
@@ -33,15 +37,31 @@ export class ClientSecret {
     return this.#last;
   }
 
+  /**
+   * The last reading, however old. Where there is none it reads the secret, and so saves the next {@link read} the work.
+   * @throws ServiceTokenError as {@link read}
+   */
+  async current(): Promise<SecretReading> {
+    if (this.#last) return this.#last;
+    const reading = await this.read();
+    if (reading === this.#last) this.#first = reading;
+    return reading;
+  }
+
   /** @throws ServiceTokenError `client_secret_unavailable` where the source throws, gives nothing or takes too long */
   read(): Promise<SecretReading> {
+    const first = this.#first;
+    if (first && this.#clock.monotonic() - first.at < FIRST_READING_MS) return Promise.resolve(first);
+    this.#first = undefined;
     this.#underWay ??= this.#ask().finally(() => (this.#underWay = undefined));
     return this.#underWay;
   }
 
   /** A reading that began after this one had arrived: readings do not overlap. */
   async readAfter(earlier: SecretReading): Promise<SecretReading> {
-    return this.#last && this.#last !== earlier ? this.#last : this.read();
+    if (this.#last && this.#last !== earlier) return this.#last;
+    this.#first = undefined;
+    return this.read();
   }
 
   async #ask(): Promise<SecretReading> {

@@ -1,24 +1,25 @@
-import { createHash } from 'node:crypto';
-import { type Clock } from '../../config/clock.js';
+import { type Clock, keepProcessRunning } from '../../config/clock.js';
 import { type TokenStore } from '../../config/token-cache.options.js';
-import { sleep, within } from '../../exchange/timing.js';
+import { sleep } from '../../exchange/timing.js';
 import { type TokenGrant, type TokenRequestContext, type TokenSource } from '../access-token.js';
-import { readEntry, writeEntry } from './stored-token.js';
+import { type ClientSecret } from '../endpoint/client-secret.js';
+import { GuardedStore, type Lock, UNAVAILABLE } from './guarded-store.js';
+import { StoreCiphers } from './store-cipher.js';
+import { StoreObserver, type StoreObserverParts } from './store-observer.js';
+import { StoredToken } from './stored-token.js';
 
-/** Milliseconds for one call of the store. */
-const STORE_TIMEOUT_MS = 250;
 /** Milliseconds: others wait no longer than that for a process that died with the lock. */
 const LOCK_TTL_MS = 5_000;
 const POLL_MS = 100;
 
-const UNAVAILABLE = Symbol('unavailable');
-
-export interface SharedStoreOptions {
+export interface SharedStoreOptions extends StoreObserverParts {
   /** Asked where the store has no token. */
   source: TokenSource;
   store: TokenStore;
   tokenUrl: string;
   clientId: string;
+  /** Entries are encrypted with keys that come from it. */
+  clientSecret: ClientSecret;
   /** Where tokens are bound to a client certificate (RFC 8705): its thumbprint. */
   certificateThumbprint?: () => string | undefined;
   clock: Clock;
@@ -30,42 +31,75 @@ export interface SharedStoreOptions {
  */
 export class SharedStore implements TokenSource {
   readonly #options: SharedStoreOptions;
+  readonly #store: GuardedStore;
+  readonly #ciphers: StoreCiphers;
+  readonly #observer: StoreObserver;
+  readonly #underWay = new Set<Promise<unknown>>();
+  #closing: Promise<void> | undefined;
 
   constructor(options: SharedStoreOptions) {
     this.#options = options;
+    this.#observer = new StoreObserver(options);
+    this.#store = new GuardedStore(options.store, options.clock, this.#observer);
+    this.#ciphers = new StoreCiphers(options.clientSecret);
+  }
+
+  open(): void {
+    this.#store.open();
+  }
+
+  /** When the requests under way have been ended: what they still write is written, and the store closed. */
+  close(): Promise<void> {
+    return (this.#closing ??= this.#close().finally(keepProcessRunning()));
   }
 
   async request(scope: string, context: TokenRequestContext): Promise<TokenGrant> {
-    const { clock, store } = this.#options;
-    const key = this.#key(scope);
+    return this.#track(this.#request(scope, context));
+  }
+
+  /** Takes the token out of the store too, if it is still the one there. */
+  dropped(scope: string, accessToken: string): void {
+    this.#options.source.dropped?.(scope, accessToken);
+    const cipher = this.#ciphers.last;
+    if (cipher) void this.#track(this.#remove(new StoredToken(cipher, scope, this.#owner), accessToken));
+  }
+
+  async #request(scope: string, context: TokenRequestContext): Promise<TokenGrant> {
+    const { clock } = this.#options;
     const begun = clock.monotonic();
     const waitUntil = begun + Math.min(LOCK_TTL_MS, context.timeoutMs / 2);
-    let found = await this.#find(key, scope, context);
-    let lock: Lock = store.lock ? 'taken' : 'none';
+    const entry = new StoredToken(await this.#ciphers.current(), scope, this.#owner);
+    let found = await this.#find(entry, context);
+    let lock: Lock = this.#store.hasLocks ? 'taken' : 'none';
     let hasWaited = false;
     while (found === undefined && lock === 'taken') {
-      lock = await this.#lock(key);
+      lock = await this.#store.lock(entry.lockKey, LOCK_TTL_MS);
       // The process that had the lock until now may have just written.
-      found = await this.#find(key, scope, context);
+      found = await this.#find(entry, context);
       if (found !== undefined || lock !== 'taken') break;
+      if (!hasWaited) this.#observer.waits();
       hasWaited = true;
       if (clock.monotonic() >= waitUntil) lock = 'none';
       else await sleep(clock, POLL_MS, context.signal);
     }
-    const release = typeof lock === 'function' ? lock : () => undefined;
+    const release = (): void => {
+      if (typeof lock === 'function') void this.#track(lock());
+    };
     if (found !== undefined && found !== UNAVAILABLE) {
       release();
+      this.#observer.hit();
       return found;
     }
+    if (found === undefined) this.#observer.missed();
     const left = { ...context, timeoutMs: context.timeoutMs - (clock.monotonic() - begun) };
     return hasWaited
-      ? this.#requestOrFind(key, scope, release, left)
-      : this.#requestAndShare(key, scope, release, left);
+      ? this.#requestOrFind(entry, scope, release, left)
+      : this.#requestAndShare(scope, release, left);
   }
 
   /** After a wait in vain: the process that had the lock may still be the first to get a token. */
   async #requestOrFind(
-    key: string,
+    entry: StoredToken,
     scope: string,
     release: () => void,
     context: TokenRequestContext,
@@ -73,21 +107,21 @@ export class SharedStore implements TokenSource {
     const over = new AbortController();
     const signal = AbortSignal.any([context.signal, over.signal]);
     const found = new Promise<TokenGrant>((resolve) => {
-      void this.#watch(key, scope, { ...context, signal }).then((grant) => grant && resolve(grant));
+      void this.#watch(entry, { ...context, signal }).then((grant) => grant && resolve(grant));
     });
     try {
-      return await Promise.race([this.#requestAndShare(key, scope, release, { ...context, signal }), found]);
+      return await Promise.race([this.#requestAndShare(scope, release, { ...context, signal }), found]);
     } finally {
       over.abort(new Error('There is a token'));
     }
   }
 
   /** The token as soon as it is in the store; undefined where the signal comes first. */
-  async #watch(key: string, scope: string, context: TokenRequestContext): Promise<TokenGrant | undefined> {
+  async #watch(entry: StoredToken, context: TokenRequestContext): Promise<TokenGrant | undefined> {
     try {
       for (;;) {
         await sleep(this.#options.clock, POLL_MS, context.signal);
-        const found = await this.#find(key, scope, context);
+        const found = await this.#find(entry, context);
         if (found !== undefined && found !== UNAVAILABLE) return found;
       }
     } catch {
@@ -95,34 +129,19 @@ export class SharedStore implements TokenSource {
     }
   }
 
-  /** Takes the token out of the store too, if it is still the one there. */
-  dropped(scope: string, accessToken: string): void {
-    const { store, source, clock } = this.#options;
-    const key = this.#key(scope);
-    source.dropped?.(scope, accessToken);
-    void (async () => {
-      const value = await this.#guard(() => store.get(key));
-      if (typeof value !== 'string' || readEntry(value, key, scope, clock.now())?.accessToken !== accessToken)
-        return;
-      await this.#guard(() => store.delete(key, value));
-    })();
-  }
-
   async #requestAndShare(
-    key: string,
     scope: string,
     release: () => void,
     context: TokenRequestContext,
   ): Promise<TokenGrant> {
-    const { source, store, clock } = this.#options;
+    const { source, clock } = this.#options;
     const begun = clock.monotonic();
     try {
       const grant = await source.request(scope, context);
       const issuedAt = clock.now() - (clock.monotonic() - begun);
-      const entry = context.signal.aborted ? undefined : writeEntry(grant, key, issuedAt);
       // Callers do not wait for this. The lock is released when others can find the token.
-      if (entry) void this.#guard(() => store.set(key, entry.value, entry.ttlMs)).then(release);
-      else release();
+      if (context.signal.aborted) release();
+      else void this.#track(this.#write(scope, grant, issuedAt)).then(release);
       return grant;
     } catch (error) {
       release();
@@ -130,43 +149,46 @@ export class SharedStore implements TokenSource {
     }
   }
 
+  /** With the secret that the endpoint accepted: it may have changed since the lock was taken. */
+  async #write(scope: string, grant: TokenGrant, issuedAt: number): Promise<void> {
+    const cipher = this.#ciphers.last;
+    const entry = cipher && new StoredToken(cipher, scope, this.#owner);
+    const written = entry?.write(grant, issuedAt);
+    if (entry && written) await this.#store.set(entry.key, written.value, written.ttlMs);
+  }
+
+  async #remove(entry: StoredToken, accessToken: string): Promise<void> {
+    const value = await this.#store.get(entry.key);
+    if (typeof value !== 'string') return;
+    if (entry.read(value, this.#options.clock.now())?.accessToken !== accessToken) return;
+    await this.#store.delete(entry.key, value);
+  }
+
   async #find(
-    key: string,
-    scope: string,
+    entry: StoredToken,
     { accepts }: TokenRequestContext,
   ): Promise<TokenGrant | undefined | typeof UNAVAILABLE> {
-    const value = await this.#guard(() => this.#options.store.get(key));
+    const value = await this.#store.get(entry.key);
     if (value === UNAVAILABLE) return UNAVAILABLE;
-    const grant = readEntry(value, key, scope, this.#options.clock.now());
+    const grant = entry.read(value, this.#options.clock.now());
     return grant && accepts(grant) ? grant : undefined;
   }
 
-  async #lock(key: string): Promise<Lock> {
-    let late = false;
-    const release = await this.#guard(async () => {
-      const got = await this.#options.store.lock?.(`${key}:lock`, LOCK_TTL_MS);
-      if (late) void this.#guard(async () => got?.());
-      return got;
-    });
-    late = true;
-    if (release === UNAVAILABLE) return 'none';
-    return typeof release === 'function' ? () => void this.#guard(release) : 'taken';
-  }
-
-  /** Runs one call of the store. Never rejects. */
-  async #guard<T>(call: () => Promise<T>): Promise<T | typeof UNAVAILABLE> {
-    const { clock } = this.#options;
-    const expired = (): Error => new Error('The token store took too long');
-    return within<T>({ clock, timeoutMs: STORE_TIMEOUT_MS, expired }, call).catch(() => UNAVAILABLE);
-  }
-
-  /** Hashed: it shows neither client nor customer, and always has the same length. */
-  #key(scope: string): string {
+  get #owner() {
     const { tokenUrl, clientId, certificateThumbprint } = this.#options;
-    const parts = JSON.stringify([tokenUrl, clientId, scope, certificateThumbprint?.() ?? null]);
-    return `token:${createHash('sha256').update(parts).digest('base64url')}`;
+    return { tokenUrl, clientId, certificateThumbprint: certificateThumbprint?.() };
+  }
+
+  #track<T>(work: Promise<T>): Promise<T> {
+    this.#underWay.add(work);
+    const done = (): void => void this.#underWay.delete(work);
+    work.then(done, done);
+    return work;
+  }
+
+  /** Each of them ends in time. */
+  async #close(): Promise<void> {
+    while (this.#underWay.size > 0) await Promise.allSettled(this.#underWay);
+    await this.#store.close();
   }
 }
-
-/** A function releases it; `none`: go on without one. */
-type Lock = (() => void) | 'taken' | 'none';

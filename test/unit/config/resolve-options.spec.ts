@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { inspect } from 'node:util';
 import { type ServiceModuleOptions } from '../../../lib/config/options.js';
 import { resolveOptions } from '../../../lib/config/resolve-options.js';
+import { type TokenStore } from '../../../lib/config/token-cache.options.js';
 import { readVariables, variableOf } from '../../../lib/config/variables.js';
 
 const CLIENT_ID = '6f2d6f0e-5a1b-4a44-9c6e-0d6f6c1f3a52';
@@ -16,6 +17,13 @@ const production: ServiceModuleOptions = {
   appToken: 'app-1',
   tls: { certificate: 'PEM', privateKey: 'PEM' },
 };
+
+const storeWith = (more: Partial<TokenStore>): TokenStore => ({
+  get: async () => undefined,
+  set: async () => undefined,
+  delete: async () => undefined,
+  ...more,
+});
 
 async function faultsOf(options: ServiceModuleOptions, name?: string) {
   return (await resolveOptions(options, name)).faults;
@@ -132,6 +140,18 @@ describe('resolveOptions', () => {
     ['a misspelt key', { ...sandbox, http: { timeOut: 1 } as never }, 'http.timeOut', /misspelling/],
     ['a section that is no object', { ...sandbox, http: 5 as never }, 'http', /object/],
     ['a store without methods', { ...sandbox, tokenStore: {} as never }, 'tokenStore', /get, set and delete/],
+    [
+      'a store whose own settings will not do',
+      { ...sandbox, tokenStore: storeWith({ check: async () => ['needs a url'] }) },
+      'tokenStore',
+      /^needs a url$/,
+    ],
+    [
+      'a store that cannot check them',
+      { ...sandbox, tokenStore: storeWith({ check: () => Promise.reject(new Error('of s3cret')) }) },
+      'tokenStore',
+      /^its method check\(\) failed\.$/,
+    ],
     [
       'oauth.mtls without certificate',
       { ...sandbox, oauth: { ...oauth, mtls: true } },

@@ -1,70 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
-import { type TokenGrant, type TokenRequestContext } from '../../../../lib/auth/access-token.js';
-import { SharedStore, type SharedStoreOptions } from '../../../../lib/auth/store/shared-store.js';
 import { type TokenStore } from '../../../../lib/config/token-cache.options.js';
-import { FakeClock, settle } from '../../../helpers/fake-clock.js';
-import { FakeSource, jwt } from '../fakes.js';
-
-/** A store in memory, by the same clock. */
-class MemoryStore implements TokenStore {
-  readonly entries = new Map<string, { value: string; until: number }>();
-  readonly locks = new Map<string, number>();
-
-  constructor(readonly clock: FakeClock) {}
-
-  async get(key: string): Promise<string | undefined> {
-    const entry = this.entries.get(key);
-    return entry && entry.until > this.clock.monotonic() ? entry.value : undefined;
-  }
-
-  async set(key: string, value: string, ttlMs: number): Promise<void> {
-    this.entries.set(key, { value, until: this.clock.monotonic() + ttlMs });
-  }
-
-  async delete(key: string, ifValue?: string): Promise<void> {
-    if (ifValue === undefined || this.entries.get(key)?.value === ifValue) this.entries.delete(key);
-  }
-
-  async lock(key: string, ttlMs: number): Promise<(() => Promise<void>) | undefined> {
-    if ((this.locks.get(key) ?? 0) > this.clock.monotonic()) return undefined;
-    this.locks.set(key, this.clock.monotonic() + ttlMs);
-    return async () => void this.locks.delete(key);
-  }
-}
-
-function setUp() {
-  const clock = new FakeClock();
-  const store = new MemoryStore(clock);
-  /** One process. */
-  const process = (options: Partial<SharedStoreOptions> = {}) => {
-    const source = new FakeSource();
-    const shared = new SharedStore({
-      source,
-      store,
-      clock,
-      tokenUrl: 'https://auth.example/oauth2/token',
-      clientId: 'client-1',
-      ...options,
-    });
-    const request = (scope = 'api', context: Partial<TokenRequestContext> = {}): Promise<TokenGrant> =>
-      shared.request(scope, {
-        signal: new AbortController().signal,
-        timeoutMs: 10_000,
-        accepts: () => true,
-        ...context,
-      });
-    const fill = async (scope = 'api', expiresIn: number | undefined = 600): Promise<TokenGrant> => {
-      const waiting = request(scope);
-      await settle();
-      source.last.grant(expiresIn);
-      const grant = await waiting;
-      await settle();
-      return grant;
-    };
-    return { source, shared, request, fill };
-  };
-  return { clock, store, process };
-}
+import { type Telemetry } from '../../../../lib/telemetry/telemetry.js';
+import { settle } from '../../../helpers/fake-clock.js';
+import { clientSecret, setUp } from './set-up.js';
 
 describe('a shared store', () => {
   it('hands one process the token of another, with its age', async () => {
@@ -87,7 +25,7 @@ describe('a shared store', () => {
   it('shows neither secret, client nor customer in its keys', async () => {
     const { store, process } = setUp();
     await process().fill('customer.c1');
-    expect([...store.entries.keys()]).toEqual([expect.stringMatching(/^token:[\w-]{43}$/)]);
+    expect([...store.entries.keys()]).toEqual([expect.stringMatching(/^token:v1:\{[\w-]{43}\}$/)]);
   });
 
   it('several processes make one request', async () => {
@@ -225,56 +163,116 @@ describe('a shared store', () => {
   });
 });
 
-describe('an entry that is not to be trusted is ignored', () => {
-  const change = (fields: object) => (value: string) =>
-    JSON.stringify({ ...(JSON.parse(value) as object), ...fields });
+it('replicas with the old and the new client secret do not overwrite the entries of each other', async () => {
+  const { clock, store, process } = setUp();
+  let secret = 'secret-1';
+  const changing = process({ clientSecret: clientSecret(clock, () => secret) });
+  await changing.fill();
+  expect(store.entries.size).toBe(1);
+  secret = 'secret-2';
+  const other = process({ clientSecret: clientSecret(clock, () => secret) });
+  await other.fill();
+  expect(other.source.requests).toHaveLength(1);
+  expect(store.entries.size).toBe(2);
+  expect((await changing.request()).accessToken).toBe('token-1');
+  expect((await process({ clientSecret: clientSecret(clock, () => secret) }).request()).accessToken).toBe(
+    'token-1',
+  );
+});
 
-  it.each<[string, (value: string) => string]>([
-    ['no JSON', () => '{'],
-    ['null', () => 'null'],
-    ['a list', () => '[]'],
-    ['of another scope', change({ scope: 'customer.c1' })],
-    ['of another client', change({ key: 'token:other' })],
-    ['with a line break in the token', change({ accessToken: 'a\r\nb' })],
-    ['without a lifetime', change({ lifetimeS: undefined })],
-    ['with an endless lifetime', change({ lifetimeS: 1e12 })],
-    ['without a time', change({ issuedAt: '2030' })],
-    ['from the future', change({ issuedAt: Date.UTC(2031, 0, 1) })],
-  ])('%s', async (_name, spoil) => {
-    const { store, process } = setUp();
-    await process().fill();
-    for (const entry of store.entries.values()) entry.value = spoil(entry.value);
-    const other = process();
-    expect((await other.fill()).ageMs).toBeUndefined();
-    expect(other.source.requests).toHaveLength(1);
+describe('the client secret', () => {
+  /** A source of tokens that reads the secret as the endpoint does. */
+  const setUpVault = () => {
+    const all = setUp();
+    let reads = 0;
+    const secret = clientSecret(all.clock, () => `secret-${(reads += 1)}`);
+    return { ...all, secret, reads: () => reads };
+  };
+
+  it('is read once for the store and the request that follows', async () => {
+    const { secret, reads, clock } = setUpVault();
+    await secret.current();
+    await secret.current();
+    expect([(await secret.read()).secret.reveal(), reads()]).toEqual(['secret-1', 1]);
+    await clock.advance(10_000);
+    expect([(await secret.read()).secret.reveal(), reads()]).toEqual(['secret-2', 2]);
+    // As before: each reading is a new one.
+    expect([(await secret.read()).secret.reveal(), reads()]).toEqual(['secret-3', 3]);
   });
 
-  const customer = (claims: object): string => jwt({ customer_id: 'b', scope: 'customer.b', ...claims });
-
-  it.each<[string, string]>([
-    ["another customer's", customer({ customer_id: 'a', scope: 'customer.a' })],
-    ["another customer's, which names no scope", jwt({ customer_id: 'a' })],
-    ['the api token', jwt({ scope: 'api' })],
-    ['one of both scopes', jwt({ scope: ['api', 'customer.b'] })],
-    ['one that has ended by its own exp', customer({ exp: Date.UTC(2030, 0, 1) / 1000 })],
-  ])("that holds, for a customer, %s, as the endpoint's answers are", async (_name, accessToken) => {
-    const { store, process } = setUp();
-    await process().fill('customer.b');
-    for (const entry of store.entries.values()) entry.value = change({ accessToken })(entry.value);
-    const other = process();
-    expect((await other.fill('customer.b')).accessToken).toBe('token-1');
-    expect(other.source.requests).toHaveLength(1);
+  it('that was refused is read anew, also where it was read for the store', async () => {
+    const { secret, reads } = setUpVault();
+    const first = await secret.current();
+    await secret.readAfter(first);
+    expect([(await secret.read()).secret.reveal(), reads()]).toEqual(['secret-3', 3]);
+    expect((await secret.current()).secret.reveal()).toBe('secret-3');
   });
 
-  it('and a token lives no longer than it says itself, whatever the entry says', async () => {
+  it('cannot be read: that is the outcome, and the store is not asked', async () => {
     const { clock, store, process } = setUp();
-    await process().fill('customer.b');
-    const accessToken = customer({ exp: clock.now() / 1000 + 100 });
-    for (const entry of store.entries.values()) entry.value = change({ accessToken })(entry.value);
-    await clock.advance(40_000);
-    const other = process();
-    expect(await other.request('customer.b')).toMatchObject({ accessToken, expiresIn: 100, ageMs: 40_000 });
-    expect(other.source.requests).toHaveLength(0);
+    const { request, source } = process({
+      clientSecret: clientSecret(clock, () => {
+        throw new Error('vault');
+      }),
+    });
+    store.get = () => Promise.reject(new Error('asked'));
+    await expect(request()).rejects.toMatchObject({ code: 'client_secret_unavailable' });
+    expect(source.requests).toHaveLength(0);
+  });
+});
+
+describe('at the end', () => {
+  it('what is under way is written and released before the store is closed', async () => {
+    const { store, process } = setUp();
+    const { request, source, shared } = process();
+    const order: string[] = [];
+    const set = store.set.bind(store);
+    let written = (): void => undefined;
+    store.set = async (...args) => {
+      await new Promise<void>((resolve) => (written = resolve));
+      await set(...args);
+      order.push('set');
+    };
+    Object.assign(store, { close: async () => void order.push(`close, ${store.locks.size} locks`) });
+    const waiting = request();
+    await settle();
+    source.last.grant(600);
+    await waiting;
+    await settle();
+    const closed = [shared.close(), shared.close()];
+    await settle();
+    expect(order).toEqual([]);
+    written();
+    await Promise.all(closed);
+    expect(order).toEqual(['set', 'close, 0 locks']);
+  });
+});
+
+describe('what it counts', () => {
+  it('is hits, misses, waits and faults', async () => {
+    const { clock, store, process } = setUp();
+    const counts: Record<string, number> = {};
+    const counter = (name: string) => ({ add: () => void (counts[name] = (counts[name] ?? 0) + 1) });
+    const telemetry = {
+      attributes: {},
+      storeHits: counter('hits'),
+      storeMisses: counter('misses'),
+      storeFaults: counter('faults'),
+      storeLockWaits: counter('waits'),
+    } as unknown as Telemetry;
+    const [one, two] = [process({ telemetry }), process({ telemetry })];
+    const waiting = [one.request(), two.request()];
+    await settle();
+    one.source.last.grant(600);
+    await clock.advance(200);
+    await Promise.all(waiting);
+    expect(counts).toEqual({ hits: 1, misses: 1, waits: 1 });
+    await two.request();
+    expect(counts).toEqual({ hits: 2, misses: 1, waits: 1 });
+    store.get = () => Promise.reject(new Error('down'));
+    void two.request();
+    await settle();
+    expect(counts).toEqual({ hits: 2, misses: 1, waits: 1, faults: 1 });
   });
 });
 

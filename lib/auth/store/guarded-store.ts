@@ -1,0 +1,123 @@
+import { type Clock } from '../../config/clock.js';
+import { type TokenStore } from '../../config/token-cache.options.js';
+import { answerWithin, StoreTimeout } from './answer-within.js';
+import { StoreBreaker } from './store-breaker.js';
+import { type StoreObserver, type StoreUse } from './store-observer.js';
+
+/** Milliseconds for one call of a store that names no other limit. */
+const CALL_MS = 250;
+/** Milliseconds that the first requests wait for a store to open, counted from its beginning. */
+const OPEN_MS = 1_000;
+const CLOSE_MS = 1_000;
+const PROBE_KEY = 'token:probe';
+
+export const UNAVAILABLE = Symbol('unavailable');
+
+/** A function releases it; `none`: go on without one. */
+export type Lock = (() => Promise<void>) | 'taken' | 'none';
+
+/**
+ * A host's store, in which nothing can go wrong for us: no method rejects, each ends in time, and a store that does not
+ * answer is not asked at all until it works again.
+ */
+export class GuardedStore {
+  readonly #store: TokenStore;
+  readonly #clock: Clock;
+  readonly #observer: StoreObserver;
+  readonly #breaker: StoreBreaker;
+  readonly #limitMs: number;
+  #isOpened = false;
+  #opening: Promise<void> | undefined;
+
+  constructor(store: TokenStore, clock: Clock, observer: StoreObserver) {
+    this.#store = store;
+    this.#clock = clock;
+    this.#observer = observer;
+    this.#limitMs = store.timeout !== undefined && store.timeout > 0 ? store.timeout : CALL_MS;
+    this.#breaker = new StoreBreaker(clock, () => this.#probe());
+  }
+
+  /** Begins to open the store, where it has not been opened yet. */
+  open(): void {
+    if (this.#isOpened) return;
+    this.#isOpened = true;
+    if (!this.#store.open) return;
+    this.#opening = answerWithin(this.#clock, OPEN_MS, async () => this.#store.open?.())
+      .catch((error: unknown) => this.#failed('reads', error))
+      .finally(() => (this.#opening = undefined));
+  }
+
+  /** To be called once, when nothing is under way any more. */
+  async close(): Promise<void> {
+    this.#breaker.stop();
+    if (!this.#isOpened) return;
+    await answerWithin(this.#clock, CLOSE_MS, async () => this.#store.close?.()).catch(() => undefined);
+  }
+
+  async get(key: string): Promise<string | undefined | typeof UNAVAILABLE> {
+    return this.#call('reads', () => this.#store.get(key));
+  }
+
+  async set(key: string, value: string, ttlMs: number): Promise<void> {
+    await this.#call('writes', () => this.#store.set(key, value, ttlMs));
+  }
+
+  async delete(key: string, ifValue: string): Promise<void> {
+    await this.#call('writes', () => this.#store.delete(key, ifValue));
+  }
+
+  get hasLocks(): boolean {
+    return this.#store.lock !== undefined;
+  }
+
+  async lock(key: string, ttlMs: number): Promise<Lock> {
+    let isLate = false;
+    const release = await this.#call('writes', async () => {
+      const got = await this.#store.lock?.(key, ttlMs);
+      if (isLate) void this.#release(got);
+      return got;
+    });
+    isLate = true;
+    if (release === UNAVAILABLE) return 'none';
+    return typeof release === 'function' ? () => this.#release(release) : 'taken';
+  }
+
+  /** Asked of a store that does not work too: others would wait for this lock, and nobody waits for the answer. */
+  async #release(release: (() => Promise<void>) | undefined): Promise<void> {
+    await this.#ask('writes', async () => release?.());
+  }
+
+  async #call<T>(use: StoreUse, work: () => Promise<T>): Promise<T | typeof UNAVAILABLE> {
+    this.open();
+    if (this.#opening) await this.#opening;
+    return this.#breaker.isOpen ? UNAVAILABLE : this.#ask(use, work);
+  }
+
+  async #ask<T>(use: StoreUse, work: () => Promise<T>): Promise<T | typeof UNAVAILABLE> {
+    try {
+      const answer = await answerWithin(this.#clock, this.#limitMs, work);
+      this.#observer.worked(use);
+      return answer;
+    } catch (error) {
+      this.#failed(error instanceof StoreTimeout ? 'reads' : use, error);
+      return UNAVAILABLE;
+    }
+  }
+
+  /** A store that is full or read-only refuses writes, and is still worth reading. */
+  #failed(use: StoreUse, error: unknown): void {
+    this.#observer.failed(use, error);
+    if (use === 'reads') this.#breaker.open();
+  }
+
+  async #probe(): Promise<boolean> {
+    try {
+      await answerWithin(this.#clock, this.#limitMs, () => this.#store.get(PROBE_KEY));
+      this.#observer.worked('reads');
+      return true;
+    } catch (error) {
+      this.#observer.failed('reads', error);
+      return false;
+    }
+  }
+}

@@ -1,0 +1,122 @@
+import { describe, expect, it } from '@jest/globals';
+import { StoreCipher } from '../../../../lib/auth/store/store-cipher.js';
+import { StoredToken } from '../../../../lib/auth/store/stored-token.js';
+import { Secret } from '../../../../lib/config/secret.js';
+import { jwt } from '../fakes.js';
+import { OWNER } from './set-up.js';
+
+const NOW = Date.UTC(2030, 0, 1);
+const cipher = new StoreCipher(new Secret('secret-1'));
+const grant = { accessToken: 'token-1', tokenType: 'bearer' as const, scope: 'customer.b', expiresIn: 600 };
+
+const entry = (scope = 'customer.b', owner = OWNER, by = cipher): StoredToken =>
+  new StoredToken(by, scope, owner);
+const written = (): string => entry().write(grant, NOW)?.value ?? '';
+/** What somebody could write who knows the secret. */
+const forged = (fields: object): string => {
+  const contents = { scope: 'customer.b', accessToken: 'token-1', issuedAt: NOW, lifetimeS: 600, ...fields };
+  return cipher.seal(JSON.stringify(contents), entry().key);
+};
+
+describe('an entry', () => {
+  it('is read as it was written, with its age, and ends before its token', () => {
+    const { value, ttlMs } = entry().write(grant, NOW) ?? {};
+    expect(ttlMs).toBe(570_000);
+    expect(entry().read(value, NOW + 60_000)).toEqual({ ...grant, ageMs: 60_000 });
+  });
+
+  it('shows no token, scope or client, in any encoding, and is another one each time', () => {
+    const texts = [entry().key, written(), Buffer.from(written(), 'base64url').toString('latin1')].join();
+    for (const secret of ['token-1', 'customer', 'client-1', 'secret-1']) expect(texts).not.toContain(secret);
+    expect(written()).not.toBe(written());
+  });
+
+  it('has a key of its own for each endpoint, client, scope, certificate and secret', () => {
+    const others = [
+      entry('customer.b', { ...OWNER, tokenUrl: 'https://other.example/oauth2/token' }),
+      entry('customer.b', { ...OWNER, clientId: 'client-2' }),
+      entry('customer.c'),
+      entry('customer.b', { ...OWNER, certificateThumbprint: 'AA:BB' } as typeof OWNER),
+      entry('customer.b', OWNER, new StoreCipher(new Secret('secret-2'))),
+    ];
+    expect(new Set([entry(), ...others].map(({ key }) => key)).size).toBe(6);
+    // Redis Cluster: the part in braces chooses the slot.
+    expect(entry().key).toMatch(/^token:v1:\{[\w-]{43}\}$/);
+    expect(entry().lockKey).toBe(`${entry().key}:lock`);
+  });
+});
+
+describe('an entry that is not to be trusted is ignored:', () => {
+  it('moved to another key', () => {
+    expect(entry('customer.c').read(written(), NOW)).toBeUndefined();
+  });
+
+  it('of another secret, at the same key', () => {
+    const other = new StoreCipher(new Secret('secret-2'));
+    expect(entry().read(other.seal(JSON.stringify({}), entry().key), NOW)).toBeUndefined();
+    expect(other.open(written(), entry().key)).toBeUndefined();
+    expect(cipher.open(written(), entry().key)).toContain('token-1');
+  });
+
+  it('truncated or changed, anywhere', () => {
+    const value = written();
+    for (let end = 0; end < value.length; end += 1)
+      expect(entry().read(value.slice(0, end), NOW)).toBeUndefined();
+    const bytes = Buffer.from(value.slice(3), 'base64url');
+    for (let index = 0; index < bytes.length; index += 1) {
+      const changed = Buffer.from(bytes);
+      changed[index] ^= 1;
+      expect(entry().read(`v1.${changed.toString('base64url')}`, NOW)).toBeUndefined();
+    }
+  });
+
+  it('played again after its end', () => {
+    expect(entry().read(written(), NOW + 599_999)).toBeDefined();
+    expect(entry().read(written(), NOW + 600_000)).toBeUndefined();
+  });
+
+  it('from the future, beyond what clocks differ by', () => {
+    expect(entry().read(forged({ issuedAt: NOW + 1_000 }), NOW)).toMatchObject({ ageMs: 0 });
+    expect(entry().read(forged({ issuedAt: NOW + 1_001 }), NOW)).toBeUndefined();
+  });
+
+  it.each<[string, unknown]>([
+    ['nothing', undefined],
+    ['no text', 1],
+    ['empty', ''],
+    ['in clear', JSON.stringify({ scope: 'customer.b', accessToken: 'x', issuedAt: NOW, lifetimeS: 600 })],
+    ['of another format', written().replace('v1.', 'v2.')],
+    ['no JSON inside', cipher.seal('{', entry().key)],
+    ['null inside', cipher.seal('null', entry().key)],
+    ['too long to be one', `v1.${'A'.repeat(70_000)}`],
+    ['of another scope', forged({ scope: 'api' })],
+    ['with a line break in the token', forged({ accessToken: 'a\r\nb' })],
+    ['without a lifetime', forged({ lifetimeS: undefined })],
+    ['with an endless lifetime', forged({ lifetimeS: 1e12 })],
+    ['without a time', forged({ issuedAt: '2030' })],
+  ])('%s', (_name, value) => {
+    expect(entry().read(value, NOW)).toBeUndefined();
+  });
+
+  const customer = (claims: object): string => jwt({ customer_id: 'b', scope: 'customer.b', ...claims });
+
+  it.each<[string, string]>([
+    ["another customer's", customer({ customer_id: 'a', scope: 'customer.a' })],
+    ["another customer's, which names no scope", jwt({ customer_id: 'a' })],
+    ['the api token', jwt({ scope: 'api' })],
+    ['one of both scopes', jwt({ scope: ['api', 'customer.b'] })],
+    ['one that has ended by its own exp', customer({ exp: NOW / 1000 })],
+  ])("whose token is %s, as the endpoint's answers are", (_name, accessToken) => {
+    expect(entry().read(forged({ accessToken: customer({}) }), NOW)).toBeDefined();
+    expect(entry().read(forged({ accessToken }), NOW)).toBeUndefined();
+  });
+
+  it('and a token lives no longer than it says itself, whatever the entry says', () => {
+    const accessToken = customer({ exp: NOW / 1000 + 100 });
+    expect(entry().read(forged({ accessToken }), NOW + 40_000)).toMatchObject({
+      accessToken,
+      expiresIn: 100,
+      ageMs: 40_000,
+    });
+  });
+});
