@@ -93,7 +93,7 @@ function getText(url, agent, headers = HEADERS) {
   });
 }
 
-/** Over the module's own agent, so that the difference is what stands above it. */
+/** Over the module's own agent, so that only the code above it differs. */
 async function bareHttps(api) {
   const { auth, close } = await startModule(mtlsOptions(api));
   return { call: async () => JSON.parse(await getText(api.origin + PATH, auth.httpsAgent)), close };
@@ -128,7 +128,7 @@ function axiosOver(baseURL, exchange) {
   return { call: async () => (await client.get(PATH)).data, close: () => undefined };
 }
 
-/** By the names that stand in the tables; each takes the API and makes `call()` and `close()`. */
+/** By their names in the tables. Each takes the API and makes `call()` and `close()`. */
 export const CALL_CONTENDERS = {
   'BanksService.list()': (api) => banksService(api),
   '@nestjs/axios recipe': nestAxiosRecipe,

@@ -122,7 +122,7 @@ export function printFigure(name, value, target) {
   console.log(`${name}: ${value}${verdict}`);
 }
 
-/** For what a bench stands on: where it does not hold, the bench is broken and its figures mean nothing. */
+/** A condition of the bench. Where it is false, the bench is broken and its figures mean nothing. */
 export function must(condition, message) {
   if (!condition) throw new Error(`The bench is broken: ${message}`);
 }

@@ -6,7 +6,7 @@ const LIFETIME_S = 3;
 const DELAY_MS = 100;
 /** An answer from a cache takes no turn of the event loop; a request takes 100 ms at least. */
 const WAITED_MS = 20;
-/** What a process may stand still without its figures losing their meaning: tokens of 3 s have an end to meet. */
+/** Milliseconds that a process may be stopped before its figures mean nothing: tokens live for 3 s. */
 const STANDSTILL_MS = 150;
 
 const load = { callsPerSecond: 200, seconds: 12, coldCallers: 1_000, waitedMs: WAITED_MS };

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 const TOP_LEVEL = ['CHANGELOG.md', 'LICENSE', 'README.md', 'dist', 'docs', 'package.json'];
 
-/** Throws where the installed package holds more or less than it should, or an export leads nowhere. */
+/** Throws where the installed package has too many or too few files, or an export has no file. */
 export async function checkPackageContents(folder) {
   assert.deepEqual((await readdir(folder)).sort(), TOP_LEVEL);
   const files = await readdir(join(folder, 'dist'), { recursive: true });

@@ -5,7 +5,7 @@ import { deadPort } from '../helpers/loopback.js';
 import { warningsDuring } from '../helpers/node-process.js';
 import { rejection, startModule, type StartedModule } from '../helpers/start-module.js';
 
-/** faults.md, "API": each row over real TLS; the server counts what arrives. */
+/** The faults of the API over real TLS. The server counts the requests. */
 describe('faults of the API', () => {
   let simulator: ServiceSimulator;
   let oauth: StartedModule;
@@ -43,7 +43,7 @@ describe('faults of the API', () => {
     expect(simulator.customers.length).toBeGreaterThan(0);
   });
 
-  it('401 always: surfaced after one replay, refreshes bounded, the token stays cached', async () => {
+  it('401 always: reported after one replay, refreshes bounded, the token stays cached', async () => {
     const api = await startModule(simulator.moduleOptions({ authentication: 'oauth' }));
     failBanks({ status: 401, json: { status: 'UNAUTHORIZED', message: 'no' } }, Infinity);
     for (let call = 0; call < 10; call++)

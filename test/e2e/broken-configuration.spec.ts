@@ -18,7 +18,7 @@ describe('an application with a broken .env', () => {
     await rm(folder, { recursive: true });
   });
 
-  it('hears of every fault once, with what to mend, and of nothing that follows from another', async () => {
+  it('gets every fault once, with what to do, and of no consequence of another fault', async () => {
     const { error } = await start([
       'SERVICE_ENVIRONMENT=prod',
       'SERVICE_AUTHENTICATION=mtls',
@@ -45,7 +45,7 @@ describe('an application with a broken .env', () => {
     ]);
   });
 
-  it('is asked about variables that are nearly ours', async () => {
+  it('is told of variables whose names are close to ours', async () => {
     const { error, warnings } = await start([
       'SERVICE_SANDBOX_URL=https://sandbox.service.example',
       'SERVICE_APP_TOKN=a1',
@@ -87,7 +87,7 @@ describe('an application with a broken .env', () => {
     expect(inCode.error.message).toMatch(/^The configuration of ServiceModule:ksa is not usable:/);
   });
 
-  it('refuses a name with which one variable would mean two things', async () => {
+  it('refuses a name that would give one variable two meanings', async () => {
     const { error } = await start(['SERVICE_SANDBOX_AUTH_URL=https://a.bank'], { name: 'sandbox' });
     expect(error.faults).toEqual([
       { option: 'name', variable: undefined, message: expect.stringMatching(/SERVICE_SANDBOX_AUTH_URL/) },

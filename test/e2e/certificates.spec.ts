@@ -22,7 +22,7 @@ import { withoutPaths } from '../helpers/certificates.js';
 const DAY_MS = 86_400_000;
 const KEYS = ['certificate', 'privateKey', 'passphrase', 'chain'] as const;
 type Key = (typeof KEYS)[number];
-/** What an input holds; a path where it is about the file itself. */
+/** The content of an input; a path, where the row is about the file itself. */
 type Content = string | Buffer | { path: string };
 
 const VARIABLES: Record<Key, string> = {
@@ -187,7 +187,7 @@ async function expectFault({ way, given, at, says, remedy }: Row): Promise<void>
   const path = paths[at];
   // A wrong passphrase is reported with the path of the key that it does not open.
   if (path) expect(message).toContain(at === 'passphrase' ? paths.privateKey : path);
-  // Nothing of what the inputs hold.
+  // No content of the inputs.
   expect(withoutPaths(message, folder)).not.toMatch(/[A-Za-z0-9+/]{40}|open sesame|open barley/);
 }
 

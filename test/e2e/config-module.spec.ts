@@ -43,7 +43,7 @@ describe('ServiceModule beside ConfigModule', () => {
     throw new Error('it started');
   };
 
-  /** Each holds what forRoot() needs, and none of it at once. */
+  /** Each loads what forRoot() needs, asynchronously. */
   const namespace = registerAs('service', () => later(options));
   const flat = (): Promise<Record<string, unknown>> =>
     later({ SERVICE_APP_TOKEN: simulator.appToken, SERVICE_SANDBOX_URL: simulator.urls.sandboxUrl });
@@ -57,7 +57,7 @@ describe('ServiceModule beside ConfigModule', () => {
 
   const SETUPS: [string, () => Imports | Promise<Imports>][] = [
     ['a global ConfigModule', () => [config({ isGlobal: true, load: [namespace] })]],
-    ['one that stands beside it', () => [config({ load: [namespace] })]],
+    ['one that is imported beside it', () => [config({ load: [namespace] })]],
     ['forFeature', () => [config({}), ConfigModule.forFeature(namespace)]],
     ['forFeature of another module', () => [config({ isGlobal: true }), FeatureConfig()]],
     ['cache', () => [config({ load: [namespace], cache: true })]],
@@ -215,7 +215,7 @@ describe('ServiceModule beside ConfigModule', () => {
     expect(error.message).toMatch(/does not import ConfigModule/);
   });
 
-  it('works without any: options in code, and the variables of the process', async () => {
+  it('works without ConfigModule: options in code, and the variables of the process', async () => {
     setVariables({ SERVICE_APP_TOKEN: simulator.appToken });
     const module = await start([ServiceModule.forRoot({ ...options, appToken: undefined })]);
     expect(await module.get(BanksService).list()).toBeDefined();

@@ -46,7 +46,7 @@ describe('ServiceModule', () => {
     throw new Error(`not a configuration error: ${inspect(error)}`);
   };
 
-  it('configures itself from SERVICE_* variables, with and without ConfigModule.forRoot()', async () => {
+  it('is configured by SERVICE_* variables, with and without ConfigModule.forRoot()', async () => {
     setVariables(simulator.env({ environment: 'production', authentication: 'mtls', oauth: true }));
     for (const imports of [
       [ConfigModule.forRoot({ ignoreEnvFile: true }), ServiceModule.forRoot()],
@@ -137,13 +137,13 @@ describe('ServiceModule', () => {
     await expect(start({ imports: [throws] })).rejects.toThrow('the vault is sealed');
   });
 
-  it('asks whether ConfigModule was forgotten where no variable is set at all', async () => {
+  it('says that ConfigModule may be missing where no variable is set', async () => {
     expect((await failure([ServiceModule.forRoot()])).message).toMatch(
       /no SERVICE_\* variable.*ConfigModule\.forRoot\(\)/,
     );
   });
 
-  it('is global only where it is told to be', async () => {
+  it('is global only with isGlobal', async () => {
     @Injectable()
     class Feature {
       constructor(@Inject(BanksService) readonly banks: BanksService) {}
@@ -160,7 +160,7 @@ describe('ServiceModule', () => {
     );
   });
 
-  it('keeps named modules apart, each with its own variables', async () => {
+  it('separates named modules, each with its own variables', async () => {
     @Injectable()
     class Feature {
       constructor(
@@ -224,7 +224,7 @@ describe('ServiceModule', () => {
     }
   });
 
-  it('throws a ServiceCertificateError where only certificates are at fault', async () => {
+  it('throws a ServiceCertificateError where all faults are about certificates', async () => {
     const options = simulator.moduleOptions({ environment: 'production' });
     const error = await failure([
       ServiceModule.forRoot({ ...options, tls: { ...options.tls, chain: 'garbage' } }),
@@ -271,7 +271,7 @@ describe('ServiceModule', () => {
     expect(looked).toBeGreaterThan(10);
   });
 
-  it('says once that {oauth_base_url} is to be deprecated, where calls go there', async () => {
+  it('logs once that {oauth_base_url} will be deprecated, where calls go there', async () => {
     for (const [oauthBaseUrl, times] of [
       [true, 1],
       [false, 0],
@@ -286,7 +286,7 @@ describe('ServiceModule', () => {
     }
   });
 
-  it('hands the same mTLS identity to any other client', async () => {
+  it('gives other clients the same mTLS identity', async () => {
     const module = await start({
       imports: [
         ServiceModule.forRoot(simulator.moduleOptions({ environment: 'production', authentication: 'mtls' })),

@@ -22,7 +22,7 @@ const host = (options: string, then = '') => `
     process.exitCode = 7;
   }`;
 
-describe('A host that waits for what never comes is told so, in a process that nothing else holds:', () => {
+describe('A start or a call that waits for a function that never ends fails with a message, also where nothing else keeps the process running:', () => {
   it('the tls function', async () => {
     const { code, output } = await runSource(
       host(`ServiceModule.forRoot({ urls, appToken: 'token', authentication: 'mtls', tls: never })`),

@@ -5,13 +5,13 @@ import { ServiceSimulator } from 'nestjs-service/testing';
 import { SAMPLE, scanForLeaks } from '../helpers/leak-scan.js';
 import { everyForm, secretsIn } from '../helpers/secret-scan.js';
 
-describe('no error and no log line holds a secret', () => {
-  // Between them the two hold every kind of secret; test/soak has all modes and all faults.
+describe('no error and no log line contains a secret', () => {
+  // Together the two modes have every kind of secret. test/soak has all modes and all faults.
   it.each(['sandbox/mtls', 'production/oauth'] as const)('of each kind of fault at %s', async (mode) => {
     expect(await scanForLeaks(mode, SAMPLE)).toBeGreaterThanOrEqual(50);
   });
 
-  it('proves itself on a planted AxiosError', async () => {
+  it('is checked by a scan that finds the secrets of an AxiosError', async () => {
     const simulator = await ServiceSimulator.start();
     const { appToken, tls } = simulator.moduleOptions({ authentication: 'mtls' });
     const secrets = { appToken, privateKey: tls.privateKey as string };

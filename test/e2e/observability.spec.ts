@@ -77,7 +77,7 @@ describe('observability', () => {
     await api.module.close();
   });
 
-  it('marks a failed call with its error type, and holds no secret', async () => {
+  it('marks a failed call with its error type, and contains no secret', async () => {
     const api = await startModule(simulator.moduleOptions({ authentication: 'oauth' }));
     const { accessToken } = await api.auth.getApiToken();
     simulator.fail({ path: /customers/, fault: 'reset' });
@@ -161,7 +161,7 @@ describe('observability', () => {
     expect(asked).toBe(1);
   });
 
-  it('says nothing of a call that went well, and warns of further attempts', async () => {
+  it('logs nothing for a successful call, and warns of retries', async () => {
     const logger = new CollectingLogger();
     const api = await startModule(simulator.moduleOptions({ authentication: 'mtls' }), logger);
     const lines = () => logger.lines.filter((line) => typeof line === 'string' && /banks/.test(line));

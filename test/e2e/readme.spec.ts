@@ -53,7 +53,7 @@ describe('README', () => {
     expect(snippets.files.length).toBeGreaterThanOrEqual(6);
   }, 30_000);
 
-  it('has an application that runs as it stands, and ends by a signal', async () => {
+  it('has an application that runs without changes, and ends by a signal', async () => {
     const compiled = await compileSnippets(snippets, program);
     const port = await deadPort();
     const application = startProcess([process.execPath, compiled.path('main.ts')], {

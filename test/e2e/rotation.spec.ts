@@ -81,7 +81,7 @@ async function until(condition: () => boolean, timeoutMs = 10_000): Promise<void
 }
 
 describe('Certificate and key are replaced while calls run', () => {
-  it('a pair that does not fit for a while: the last good one stays, health says why, it is logged once', async () => {
+  it('a pair that does not match for a while: the last good one stays, identityStatus says why, it is logged once', async () => {
     await simulate();
     const errors: string[] = [];
     const logger = { ...SILENT, error: (message: string) => void errors.push(message) };
@@ -116,7 +116,7 @@ describe('Certificate and key are replaced while calls run', () => {
 });
 
 describe('A function as the source', () => {
-  it('is asked when reloadCertificate() says so; no call fails, other clients change with it', async () => {
+  it('is called by reloadCertificate(); no call fails, and other clients use the new certificate too', async () => {
     await simulate();
     let current = await issue('vault-0');
     let asked = 0;
@@ -267,7 +267,7 @@ describe('Connections', () => {
   });
 });
 
-describe('The server refuses our certificate in mid-life', () => {
+describe('The server refuses our certificate while the application runs', () => {
   /** Connections open now would be answered, not refused. */
   async function revoke(certificate: IssuedCertificate): Promise<void> {
     simulator.revokeCertificate(certificate);
@@ -337,7 +337,7 @@ describe('The server refuses our certificate in mid-life', () => {
     }
   });
 
-  it('and there is nothing new: a typed error for each call, one re-read for all, no storm', async () => {
+  it('and there is nothing new: a typed error for each call, the files are read once for all', async () => {
     await simulate();
     let asked = 0;
     const { banks, auth } = await start(async () => {
@@ -359,7 +359,7 @@ describe('The server refuses our certificate in mid-life', () => {
     expect(simulator.apiRequests).toHaveLength(1);
   });
 
-  it('mends itself with the next certificate', async () => {
+  it('works again with the next certificate', async () => {
     await simulate();
     let current = simulator.application;
     const { banks, auth } = await start(async () => pemsOf(current));

@@ -46,7 +46,7 @@ describe('the sample', () => {
       await sample.printed(LAST_LINE);
     }, 120_000);
 
-    it('says what it runs against, and how one call of each kind went', () => {
+    it('prints the service that it uses, and the result of one call of each kind', () => {
       const report = sample.output();
       expect(report).toContain(`listens at ${url}`);
       expect(report).toMatch(/runs against a simulator/);
@@ -77,7 +77,7 @@ describe('the sample', () => {
       expect(answers).toEqual(['/banks 200', '/customers 201', '/link-session 201', '/health 200']);
     });
 
-    it('answers with what the service answers', async () => {
+    it('passes on the answers of the service', async () => {
       const banks = await (await fetch(`${url}/banks`)).json();
       expect(banks).toHaveLength(10);
       expect(await post(`${url}/customers`, { app_user_id: 'u-1', is_admin: true })).toEqual({
@@ -101,7 +101,7 @@ describe('the sample', () => {
       });
     });
 
-    it('tells its health', async () => {
+    it('reports its health', async () => {
       const answer = await fetch(`${url}/health`);
       expect(answer.status).toBe(200);
       expect(await answer.json()).toEqual({
@@ -141,7 +141,7 @@ describe('the sample', () => {
       30_000,
     );
 
-    it('stops whole on SIGTERM to npm, though a browser keeps a connection that it has not used', async () => {
+    it('ends all its processes on SIGTERM to npm, also while a browser keeps an unused connection', async () => {
       const unused = await openConnection(port);
       sample.signal('SIGTERM');
       expect([0, 143]).toContain((await sample.exited).code);
@@ -163,7 +163,7 @@ describe('the sample', () => {
     });
     afterAll(() => simulator.stop());
 
-    it('talks to what they name, and stops whole on Ctrl-C', async () => {
+    it('calls the configured service, and ends all its processes on Ctrl-C', async () => {
       const port = await deadPort();
       const sample = start(built(), {
         ...simulator.env({ environment: 'sandbox', authentication: 'oauth' }),
@@ -186,7 +186,7 @@ describe('the sample', () => {
       expect(await isListening(port)).toBe(false);
     }, 30_000);
 
-    it('goes on after failed calls, maps errors, needs no simulator, and ends by the signal', async () => {
+    it('continues after failed calls, maps errors, needs no simulator, and ends by the signal', async () => {
       const testing = join(project.path, 'dist-sample/lib/testing');
       await rename(testing, `${testing}-away`);
       const known = { status: 409, json: { status: 'EXISTS', message: 'Known' } };

@@ -10,7 +10,7 @@ describe('rotation of the client secret', () => {
     rotateSecret(source, { rotations: 2, between: 2, everyMs: 0 }),
   );
 
-  it('as plain text: the old token serves to its end, then the error says what to check, and nothing is hammered', async () => {
+  it('as plain text: the old token serves to its end, then the error says what to check, and the endpoint is not called again and again', async () => {
     const simulator = await ServiceSimulator.start();
     const { module, banks } = await startModule(simulator.moduleOptions({ authentication: 'oauth' }));
     await banks.list();

@@ -91,7 +91,7 @@ describe('shutdown', () => {
     expect(await waiting).toBeDefined();
   });
 
-  it('ends a token request under way', async () => {
+  it('ends a running token request', async () => {
     const module = await start(50);
     simulator.fail({ face: 'token', fault: 'hang' });
     const outcome = module
@@ -165,7 +165,7 @@ describe('shutdown of a web host', () => {
     expect(shutdownLines()).toEqual([]);
   });
 
-  it('cuts what is left, says how many, and refuses a call that a host held up until then', async () => {
+  it('aborts the remaining calls, logs how many, and refuses a call that a host delayed until then', async () => {
     const { banks, http, auth } = await start({ shutdownTimeout: 50, maxSockets: 1 });
     const { promise, resolve } = gate();
     http.axiosRef.interceptors.request.use(async (config) => {
@@ -203,7 +203,7 @@ describe('shutdown of a web host', () => {
     expect(simulator.requests.filter(({ path }) => path === '/held')).toEqual([]);
   });
 
-  it('cuts at once where the time is 0', async () => {
+  it('aborts at once where the time is 0', async () => {
     const { banks } = await start({ shutdownTimeout: 0 });
     simulator.fail({ path: '/banks/v1', fault: 'hang' });
     work = () => banks.list();

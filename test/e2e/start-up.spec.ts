@@ -95,7 +95,7 @@ describe('The start of a ServiceModule', () => {
     };
     for (const [way, make] of Object.entries(ways)) {
       it(`fails: ${way}`, async () => {
-        // A second module that is all right must not cover it, wherever it stands.
+        // A second module without this fault must not hide it, whatever their order.
         for (const imports of [
           [make(), ServiceModule.forRoot({ ...options(), name: 'fine' })],
           [ServiceModule.forRoot({ ...options(), name: 'fine' }), make()],

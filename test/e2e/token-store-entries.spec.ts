@@ -33,7 +33,7 @@ class OpenStore implements TokenStore {
   }
 }
 
-/** faults.md, "Process": a store's entry never brings into a browser what the endpoint's answer could not. */
+/** An entry of a store never gives a browser a token that the endpoint would not have given it. */
 describe('connectParameters with a shared store', () => {
   let simulator: ServiceSimulator;
   let store: OpenStore;

@@ -9,7 +9,7 @@ import { startModule, type StartedModule } from '../helpers/start-module.js';
 const program = findPeer('redis-server');
 const redisIt = itWith(program, 'tokens shared over a real Redis');
 
-/** faults.md, "Process": a store shared between processes, each with a connection of its own, over a real Redis. */
+/** A store that processes share, each with a connection of its own, over a real Redis. */
 describe('tokens shared over Redis', () => {
   let simulator: ServiceSimulator;
   let redis: RedisServer;

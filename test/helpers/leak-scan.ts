@@ -26,7 +26,7 @@ export const MODES = {
 /** How much a scan plays. */
 interface Extent {
   statuses: number[];
-  /** Of answers whose body holds the echo in an odd place. */
+  /** The statuses of answers whose body contains the echo in an unusual place. */
   bodyStatuses: number[];
   redirects: number[];
   alerts: TlsAlert[];
@@ -50,7 +50,7 @@ export const EVERYTHING: Extent = {
   alerts: ['unknown_ca', 'bad_certificate', 'certificate_expired', 'certificate_revoked'],
 };
 
-/** Bodies that hold the echo in odd places. */
+/** Bodies that contain the echo in unusual places. */
 const oddBodies = (echo: string): string[] => [
   echo,
   `<html><title>${echo}</title></html>`,
@@ -64,7 +64,7 @@ const oddBodies = (echo: string): string[] => [
   `{"message":${JSON.stringify([...echo].join('\u200b'))}}`,
 ];
 
-/** Faults of the API; `echo` is what a request holds, as a badly written service might send it back. */
+/** Faults of the API. `echo` is the content of a request, as a badly written service might send it back. */
 const apiFaults = (echo: string, { statuses, bodyStatuses, redirects, alerts }: Extent): SimulatorFault[] => [
   ...statuses.map((status) => ({
     status,
@@ -107,7 +107,7 @@ const tokenFaults = (echo: string): SimulatorFault[] => [
   { tokenResponse: { expires_in: echo } },
 ];
 
-/** Plays faults in one mode; no error and no log line may hold a secret in any form. Returns how many it played. */
+/** Plays faults in one mode. No error and no log line may contain a secret in any form. Returns how many it played. */
 export async function scanForLeaks(mode: keyof typeof MODES, extent: Extent): Promise<number> {
   const simulator = await ServiceSimulator.start();
   const base = simulator.moduleOptions(MODES[mode]);

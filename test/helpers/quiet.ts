@@ -11,7 +11,7 @@ for (const method of ['debug', 'error', 'info', 'log', 'trace', 'warn'] as const
   console[method] = (...args: unknown[]) =>
     void noise.push(`console.${method}: ${args.map(String).join(' ')}`);
 }
-// Nest's logger writes here. Jest's own reporters hold Node's process, not this copy of it.
+// Nest's logger writes here. Jest's own reporters use Node's process, not this copy of it.
 for (const name of ['stdout', 'stderr'] as const) {
   const stream = Object.create(process[name], {
     write: { value: (text: unknown) => noise.push(`${name}: ${String(text).trimEnd()}`) > 0 },

@@ -40,7 +40,7 @@ export interface Snippets {
   folder: string;
   files: string[];
   path(file: string): string;
-  /** Where a stubbed package stands. */
+  /** The folder of a stubbed package. */
   stub(name: string): string;
   remove(): Promise<void>;
 }

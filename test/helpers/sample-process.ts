@@ -34,7 +34,7 @@ export interface SampleProcess {
   exited: Promise<Exit>;
   /** Waits until no process of the group is left; false where one is after some seconds. */
   isGone(): Promise<boolean>;
-  /** Ends whatever is left. */
+  /** Ends the rest. */
   kill(): Promise<void>;
 }
 

@@ -11,7 +11,7 @@ respond(async ({ name, address, callsPerSecond, seconds, coldCallers, waitedMs }
   const { authorization } = await create(address);
   const outcome = { calls: 0, waited: 0, failed: 0, error: undefined };
 
-  /** Sends the header to where it is judged. */
+  /** Sends the header to the API, which checks it. */
   function callApi(header) {
     return new Promise((resolve, reject) => {
       http

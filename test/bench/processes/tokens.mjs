@@ -1,4 +1,4 @@
-// /<contender>/oauth2/token issues opaque tokens after a delay; /<contender>/api judges them as they arrive.
+// /<contender>/oauth2/token issues opaque tokens after a delay; /<contender>/api checks them when they arrive.
 import { createServer } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { listen, respond } from './respond.mjs';
@@ -21,7 +21,7 @@ respond(async ({ lifetimeS, delayMs }) => {
     response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(body));
   }
 
-  function judge(contender, authorization = '', response) {
+  function check(contender, authorization = '', response) {
     const count = countsOf(contender);
     const end = ends.get(authorization.replace(/^bearer /i, ''));
     count.calls += 1;
@@ -35,7 +35,7 @@ respond(async ({ lifetimeS, delayMs }) => {
     request.resume();
     request.once('end', () => {
       if (rest.join('/') === 'oauth2/token') issue(contender, response);
-      else judge(contender, request.headers.authorization, response);
+      else check(contender, request.headers.authorization, response);
     });
   });
   return { ready: { port: await listen(server) }, answer: countsOf };

@@ -4,7 +4,7 @@ import { Option, sectionsOf } from '../../../lib/config/option.js';
 import { ServiceModuleOptions } from '../../../lib/config/options.js';
 import { resolveOptions } from '../../../lib/config/resolve-options.js';
 
-it('an option that is declared in its class alone reaches the module, in each section and beside them', async () => {
+it('an option needs only its declaration in its class to reach the module, in and outside of sections', async () => {
   // The addresses are chosen from `urls`, which the module itself never sees.
   const { urls: _, ...sections } = sectionsOf(ServiceModuleOptions);
   for (const type of [ServiceModuleOptions, ...Object.values(sections)]) {

@@ -13,7 +13,7 @@ const variables = new Set(
 );
 
 describe('the options', () => {
-  it('stand in the table of the README, each with its variable and default, and no others', async () => {
+  it('are the rows of the table in the README, each with its variable and default', async () => {
     const { text } = await readReadme();
     const table = /^\| option +\| variable +\|.*\n\|[-| ]+\n((?:\|.*\n)+)/m.exec(text)?.[1] ?? '';
     const rows = table
@@ -42,7 +42,7 @@ describe('the options', () => {
     expect(named.length).toBeGreaterThan(20);
   });
 
-  it('are all that each mode of .env.example needs, once it is filled in', async () => {
+  it('are complete in each mode of .env.example, once it is filled in', async () => {
     const text = await readFile(join(import.meta.dirname, '../../../.env.example'), 'utf8');
     const blocks = text.split(/^# ---.*$/m).slice(1);
     expect(blocks).toHaveLength(5);
@@ -57,7 +57,7 @@ describe('the options', () => {
     }
   });
 
-  it('are documented with their variable and default where an editor shows it', async () => {
+  it('have their variable and default in their doc comment', async () => {
     const folder = join(import.meta.dirname, '../../../lib/config');
     const files = (await readdir(folder)).filter((file) => /^(.+\.)?options\.ts$/.test(file));
     const sources = await Promise.all(files.map((file) => readFile(join(folder, file), 'utf8')));

@@ -29,7 +29,7 @@ describe('isPlaceholder', () => {
     '00000000-0000-0000-0000-000000000000',
     '00000000-0000-4000-8000-000000000000',
     ' changeme\n',
-  ])('knows %j', (value) => {
+  ])('recognises %j', (value) => {
     expect(isPlaceholder(value)).toBe(true);
   });
 
@@ -47,11 +47,11 @@ describe('isPlaceholder', () => {
     'a...b',
     '00000000-0000-4000-8000-000000000001',
     '-----BEGIN CERTIFICATE-----\n...\n-----END CERTIFICATE-----',
-  ])('takes %j for a value', (value) => {
+  ])('does not take %j for a placeholder', (value) => {
     expect(isPlaceholder(value)).toBe(false);
   });
 
-  it('takes no token, secret or id for one', () => {
+  it('takes no token, secret or id for a placeholder', () => {
     const real = fc.oneof(
       fc.uuid(),
       fc.base64String({ minLength: 12 }),
@@ -65,7 +65,7 @@ describe('isPlaceholder', () => {
     );
   });
 
-  it("knows the README's own, and those of .env.example", async () => {
+  it('recognises those of the README and of .env.example', async () => {
     const { fences } = await readReadme();
     const example = await readFile(join(import.meta.dirname, '../../../.env.example'), 'utf8');
     const text = [

@@ -58,7 +58,7 @@ describe('resolveOptions', () => {
     expect(options.oauth).toBeUndefined();
   });
 
-  it("takes 'mtls' for granted in production", async () => {
+  it("has 'mtls' as its default in production", async () => {
     expect((await resolved(production)).authentication).toBe('mtls');
   });
 
@@ -169,7 +169,7 @@ describe('resolveOptions', () => {
     expect(fault?.message).toMatch(message);
   });
 
-  it('reports a malformed value once, not also as missing', async () => {
+  it('reports a value that is not valid once, and not as missing too', async () => {
     const { faults, options } = await resolveOptions({ ...sandbox, http: { retries: -1 } });
     expect(faults).toHaveLength(1);
     expect(options).toBeUndefined();
@@ -239,7 +239,7 @@ describe('resolveOptions', () => {
       { ...production, oauth: { clientId: CLIENT_ID, clientSecrte: 'x' } } as never,
       ['oauth.clientSecrte'],
     ],
-  ])('reports nothing that only follows from %s', async (_, options, expected) => {
+  ])('reports nothing that is only a consequence of %s', async (_, options, expected) => {
     expect((await faultsOf(options)).map(({ option }) => option)).toEqual(expected);
   });
 
@@ -256,7 +256,7 @@ describe('resolveOptions', () => {
       "(banks, customers); it is 'bank, customers'",
     ],
     ['tls.reload', { tls: { reload: 'a\r\nb' as never } }, "it is 'a b'"],
-  ])('tells the value of %s', async (option, options, told) => {
+  ])('quotes the value of %s', async (option, options, told) => {
     const fault = (await faultsOf(options)).find((each) => each.option === option);
     expect(fault?.message).toContain(told);
   });
@@ -278,7 +278,7 @@ describe('resolveOptions', () => {
     ['a secret with a slash', 'aB3/dEf+ghIJ=='],
     ['a PEM', '-----BEGIN PRIVATE KEY-----\\nMIIBVQ\\n-----END PRIVATE KEY-----'],
     ['base64 of a PEM', Buffer.from('-----BEGIN PRIVATE KEY-----\n'.repeat(20)).toString('base64')],
-  ])('does not show %s that stands where its file should be named', async (_, file) => {
+  ])('does not show %s that was given in place of the path of its file', async (_, file) => {
     for (const options of [
       { ...sandbox, appToken: { file } },
       { ...sandbox, oauth: { clientSecret: { file } } },
@@ -310,7 +310,7 @@ describe('resolveOptions', () => {
     expect(other?.option).toBe('urls.sandboxAuthUrl');
   });
 
-  it('says of a file in words what the code of the system means', async () => {
+  it('explains the error code of a file that cannot be read', async () => {
     const [fault] = await faultsOf({ ...sandbox, appToken: { file: './no/such/file' } });
     expect(fault.message).toMatch(
       /no\/such\/file does not exist \(ENOENT\)\. Check the path.*looked for at \//,
@@ -339,7 +339,7 @@ describe('resolveOptions', () => {
     ]);
   });
 
-  it('warns of an address that is in use and whose host is reserved', async () => {
+  it('warns of a used address whose host is reserved', async () => {
     const { warnings, options } = await resolveOptions({
       ...production,
       authentication: 'oauth',
@@ -430,13 +430,13 @@ describe('resolveOptions', () => {
     expect((await resolved(options)).addresses.baseUrl).toBe(baseUrl);
   });
 
-  it('asks the token endpoint of the environment, without a double slash', async () => {
+  it('uses the token endpoint of the environment, without a double slash', async () => {
     const { addresses } = await resolved({ ...production, authentication: 'oauth', oauth });
     expect(addresses.tokenUrl).toBe('https://auth.example/oauth2/token');
     expect(addresses.deprecated).toBe(false);
   });
 
-  it('lets no credential of one environment go to the other', async () => {
+  it('sends no credentials of one environment to the other', async () => {
     const { addresses } = await resolved({
       ...production,
       urls: { ...production.urls, oauthBaseUrl: 'https://o.example', sandboxUrl: 'https://s.example' },
@@ -458,7 +458,7 @@ describe('resolveOptions', () => {
     }
   });
 
-  it('reads secrets from files, without the newline at their end, and anew each time', async () => {
+  it('reads secrets from files again each time, without the newline at their end', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'options-'));
     const file = join(folder, 'secret');
     await writeFile(file, 'first \n');
@@ -532,7 +532,7 @@ describe('resolveOptions', () => {
     expect((await resolved({ ...production, oauth, linkSdk })).linkSdk.requireOAuth).toBe(true);
   });
 
-  it('takes a function for all of tls', async () => {
+  it('takes a function as tls', async () => {
     const tls = () => ({});
     const { tls: settings, authentication } = await resolved({ ...production, tls });
     expect({ ...settings, authentication }).toEqual({ source: tls, reload: true, authentication: 'mtls' });
@@ -550,12 +550,12 @@ describe('resolveOptions', () => {
     ['{"constructor": 1}', 'constructor'],
     ['{"http": {"__proto__": {}}}', '__proto__'],
     ['{"tls": {"prototype": 1}}', 'prototype'],
-  ])('refuses names that would change what is checked: %s', async (json, option) => {
+  ])('refuses names that change the prototype: %s', async (json, option) => {
     const message = 'is not an option of ServiceModule';
     expect(await faultsOf(JSON.parse(json) as object)).toContainEqual({ option, message });
   });
 
-  it('describes each option with the variable that set it, or would', async () => {
+  it('describes each option with its variable', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'options-'));
     const file = join(folder, 'secret');
     await writeFile(file, 'first');

@@ -24,7 +24,7 @@ describe('readVariables', () => {
     });
   });
 
-  it('leaves what does not read as its kind to the validation', () => {
+  it('leaves a value of another kind to the validation', () => {
     expect(read({ SERVICE_HTTP_TIMEOUT: '30s', SERVICE_TLS_RELOAD: 'maybe' }).options).toEqual({
       http: { timeout: '30s' },
       tls: { reload: 'maybe' },
@@ -46,7 +46,7 @@ describe('readVariables', () => {
     expect(options).toEqual({ http: { trailingSlash: ['banks', 'customers'] } });
   });
 
-  it('keeps a secret as it is, and what validate() of ConfigModule made of a variable', () => {
+  it('does not change a secret, nor a value that validate() of ConfigModule returned', () => {
     const { options } = read({ SERVICE_APP_TOKEN: ' a ', SERVICE_HTTP_RETRIES: 3, SERVICE_OAUTH_MTLS: null });
     expect(options).toEqual({ appToken: ' a ', http: { retries: 3 } });
   });
@@ -77,7 +77,7 @@ describe('readVariables', () => {
 describe('misspeltVariables', () => {
   const misspelt = (...variables: string[]) => Object.fromEntries(misspeltVariables(variables));
 
-  it('finds what is set under nearly the name of a variable', () => {
+  it('finds variables whose name is close to one of ours', () => {
     expect(
       misspelt(
         'SERVICE_HTTP_TIMOUT',
@@ -133,7 +133,7 @@ describe('misspeltVariables', () => {
     expect(nearest('abcd', ['abcde', 'xabcd'])).toBe('abcde');
   });
 
-  it('looks at the variables of its own name only', () => {
+  it('finds only variables of its own name', () => {
     const variables = ['SERVICE_KSA_HTTP_TIMOUT', 'SERVICE_HTTP_TIMOUT'];
     expect(misspeltVariables(variables, 'ksa')).toEqual(
       new Map([['SERVICE_KSA_HTTP_TIMOUT', 'SERVICE_KSA_HTTP_TIMEOUT']]),
@@ -146,7 +146,7 @@ describe('the name of a module', () => {
     expect(nameFault(name)).toEqual(expect.any(String));
   });
 
-  it('is refused in words', () => {
+  it('is refused with a reason', () => {
     expect(nameFault('sandbox')).toMatch(/'sandbox'.*SERVICE_SANDBOX_/);
   });
 
@@ -154,7 +154,7 @@ describe('the name of a module', () => {
     expect(nameFault(name)).toBeUndefined();
   });
 
-  it('shares variables with one that is spelt the same there, or begins with it', () => {
+  it('shares variables with a name that has the same prefix, or begins with it', () => {
     expect(sharedVariable('a-b', 'A_B')).toBe('SERVICE_A_B_ENVIRONMENT');
     expect(sharedVariable('ksa', 'ksa-sandbox')).toBe('SERVICE_KSA_SANDBOX_AUTH_URL');
     expect(sharedVariable('ksa', 'uae')).toBeUndefined();
@@ -162,7 +162,7 @@ describe('the name of a module', () => {
 });
 
 describe('mergeOptions', () => {
-  it('merges key by key, the first that is set wins', () => {
+  it('merges key by key; the first value that is set wins', () => {
     expect(
       mergeOptions(
         { appToken: undefined, http: { timeout: 1, retries: undefined } },
@@ -178,14 +178,14 @@ describe('mergeOptions', () => {
     });
   });
 
-  it('hands on what is no section, for the validation to report', () => {
+  it('leaves a value that is no section to the validation', () => {
     expect(mergeOptions({ http: 5, __proto: 1 }, { http: { retries: 1 } })).toEqual({ http: 5, __proto: 1 });
     expect(mergeOptions({ http: { retries: 1 } }, { http: 5 })).toEqual({ http: { retries: 1 } });
     const dangerous = JSON.parse('{"__proto__": {"appToken": "x"}}') as object;
     expect(Object.keys(mergeOptions(dangerous))).toEqual(['__proto__']);
   });
 
-  it('lets a tls function stand alone, and keeps a store as it is', () => {
+  it('merges no tls function with other sources, and does not copy a store', () => {
     const tls = () => ({});
     const tokenStore = new (class {
       get() {}

@@ -13,7 +13,7 @@ describe('cleanText', () => {
     expect(cleanText(text, [secret], 200)).toBe('no [secret] here');
   });
 
-  it('hides tokens and keys of anybody', () => {
+  it('hides all tokens and keys, also foreign ones', () => {
     const key = '-----BEGIN PRIVATE KEY-----\nMIGH\n-----END PRIVATE KEY-----';
     expect(cleanText(`a eyJhbGciOi.eyJzdWIi.c2ln b ${key} c`, [], 200)).toBe('a [secret] b [secret] c');
   });

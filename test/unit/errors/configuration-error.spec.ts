@@ -12,7 +12,7 @@ describe.each([ServiceConfigurationError, ServiceCertificateError])('%p', (Class
     expect(JSON.parse(JSON.stringify(error))).toMatchObject({ code: error.code, faults });
   });
 
-  it('tells each fault once when it is printed', () => {
+  it('prints each fault once', () => {
     expect(inspect(error, { depth: 5 }).split('is missing.')).toHaveLength(2);
   });
 });

@@ -62,13 +62,13 @@ describe('The line at start', () => {
       { certificate, daysLeft: -1 },
       'production, mtls: calls go to https://api.example/base; client certificate "CN=app, O=Example", expired; no OAuth tokens',
     ],
-  ])('says what is going to be done', async (given, status, line) => {
+  ])('describes the configuration', async (given, status, line) => {
     expect(describeStart(await facts(given, status))).toBe(line);
   });
 });
 
 describe('Warnings at start', () => {
-  it('are none where all is well', async () => {
+  it('are none for a usual configuration', async () => {
     expect(startWarnings(await facts(sandbox, { hasChain: false }))).toEqual([]);
     expect(startWarnings(await facts({ ...production, oauth }))).toEqual([]);
     expect(
@@ -76,19 +76,19 @@ describe('Warnings at start', () => {
     ).toEqual([]);
   });
 
-  it('tell of mtls without the chain of the service', async () => {
+  it('report mtls without the chain of the service', async () => {
     const warnings = startWarnings(await facts({ ...production, oauth }, { hasChain: false, name: 'ksa' }));
     expect(warnings).toEqual([expect.stringMatching(/tls\.chain \(SERVICE_KSA_TLS_CHAIN\).*public roots/)]);
   });
 
-  it('tell of app tokens in browsers, in production, unless they are meant', async () => {
+  it('report app tokens in browsers, in production, unless includeAppToken is set', async () => {
     expect(startWarnings(await facts(production))).toEqual([
       expect.stringMatching(/app token to browsers.*SERVICE_CLIENT_ID.*SERVICE_LINK_SDK_INCLUDE_APP_TOKEN/),
     ]);
     expect(startWarnings(await facts({ ...production, linkSdk: { includeAppToken: true } }))).toEqual([]);
   });
 
-  it('tell of several modules of one name', async () => {
+  it('report several modules of one name', async () => {
     expect(startWarnings(await facts(sandbox, { namesakes: 2 }))[0]).toMatch(
       /^2 ServiceModules without a name.*isGlobal/,
     );

@@ -80,14 +80,14 @@ describe('client certificates on ServiceSimulator', () => {
     },
   );
 
-  it('are demanded in the handshake on {sandbox_mtls_url}', async () => {
+  it('are required in the handshake on {sandbox_mtls_url}', async () => {
     const { sandboxMtls, headers } = await start();
     const code = await failCode(call(simulator, sandboxMtls, { headers }));
     expect(code).toBe('ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED');
     expect(simulator.refusals).toMatchObject([{ face: 'sandbox-mtls', alert: 'certificate_required' }]);
   });
 
-  it('are missed on {base_url} with an HTML 400, unless a bearer stands in', async () => {
+  it('are missed on {base_url} with an HTML 400, unless there is a bearer', async () => {
     const { base, headers } = await start();
     const refused = await call(simulator, base, { headers });
     expect(refused.status).toBe(400);
@@ -97,7 +97,7 @@ describe('client certificates on ServiceSimulator', () => {
     expect((await call(simulator, base, { headers: { authorization } })).status).toBe(200);
   });
 
-  it('are demanded in the handshake on {base_url} with requireClientCertificate', async () => {
+  it('are required in the handshake on {base_url} with requireClientCertificate', async () => {
     const { base } = await start({ requireClientCertificate: true });
     const authorization = `Bearer ${await simulator.issueToken()}`;
     const code = await failCode(call(simulator, base, { headers: { authorization } }));

@@ -173,7 +173,7 @@ describe('the faults of ServiceSimulator', () => {
     expect((await banks()).status).toBe(419);
   });
 
-  it('last as often as told, until stopped or cleared', async () => {
+  it('occur as often as configured, until stopped or cleared', async () => {
     const statuses = async (count: number) => {
       const seen: number[] = [];
       for (let index = 0; index < count; index += 1) seen.push((await banks()).status);
@@ -191,7 +191,7 @@ describe('the faults of ServiceSimulator', () => {
     expect(await statuses(1)).toEqual([200]);
   });
 
-  it('come by chance, each on its own', async () => {
+  it('occur with their probability, independently of each other', async () => {
     const throws = [0.1, 0.9, 0.5, 0.9, 0.3, 0.99, 0.99];
     chancy = await ServiceSimulator.start({ random: () => throws.shift() ?? 1 });
     const handle = chancy.fail({ probability: 0.2, fault: { status: 503 } });
@@ -205,7 +205,7 @@ describe('the faults of ServiceSimulator', () => {
     expect(handle.hits).toBe(1);
   });
 
-  it('tell of a condition that throws', async () => {
+  it('report a condition that throws', async () => {
     simulator.fail({
       when: () => {
         throw new Error('mistake of the test');

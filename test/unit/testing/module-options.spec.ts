@@ -55,7 +55,7 @@ describe('moduleOptions() and env() of ServiceSimulator', () => {
     expect(options.urls).not.toHaveProperty('oauthBaseUrl');
   });
 
-  it('hold the current client secret', () => {
+  it('contain the current client secret', () => {
     const secret = simulator.rotateClientSecret();
     expect(simulator.moduleOptions({ oauth: true }).oauth?.clientSecret).toBe(secret);
   });

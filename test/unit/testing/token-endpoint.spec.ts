@@ -94,7 +94,7 @@ describe('the token endpoint of ServiceSimulator', () => {
     expect((await requestToken(simulator, {}, { url: `${url}s` })).status).toBe(404);
   });
 
-  it('refuses the old secret as soon as it is rotated; tokens live on', async () => {
+  it('refuses the old secret as soon as it is rotated; its tokens stay valid', async () => {
     const old = simulator.clientSecret;
     const { json } = await requestToken(simulator);
     const secret = simulator.rotateClientSecret();
@@ -108,7 +108,7 @@ describe('the token endpoint of ServiceSimulator', () => {
     expect((await requestToken(simulator, { client_secret: 'given' })).status).toBe(200);
   });
 
-  it('follows a change of the lifetime', async () => {
+  it('uses a changed lifetime', async () => {
     simulator.tokenLifetime = 7;
     expect((await requestToken(simulator)).json.expires_in).toBe(7);
     simulator.tokenLifetime = 120;

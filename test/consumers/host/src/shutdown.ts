@@ -82,7 +82,7 @@ class HostController {
 @Module({ imports: [ServiceModule.forRoot()], controllers: [HostController] })
 class HostModule {}
 
-/** How the host is told to end: by Nest's shutdown hooks, or by its own call of close(), after which nothing holds it. */
+/** How the host is told to end: by Nest's shutdown hooks, or by its own call of close(), after which nothing keeps it running. */
 type Ending = 'hooks' | 'close';
 
 async function host(platform: string, ending: Ending): Promise<void> {
