@@ -44,6 +44,7 @@ export class ServiceAuthService implements OnApplicationBootstrap {
 
   /**
    * @param tokens absent where no OAuth credentials are configured
+   * @internal
    */
   constructor(
     options: ResolvedOptions,

@@ -2,21 +2,22 @@ import { Injectable } from '@nestjs/common';
 import { type ResourcePaths } from '../http/resource-paths.js';
 import { type HttpCallOptions, type ServiceHttpService } from '../http/service-http.service.js';
 
-/** The JSON body of GET /banks/v1; its fields are not in the specification (2.5, 4) and pass untouched. */
+/** The JSON body of GET /banks/v1. Its fields are not in the specification (2.5, 4) and pass unchanged. */
 export type BanksBody = unknown;
 
-/** The banks that the service knows (specification 4). */
+/** The banks that the service supports (specification 4). */
 @Injectable()
 export class BanksService {
   readonly #http: ServiceHttpService;
   readonly #path: string;
 
+  /** @internal */
   constructor(http: ServiceHttpService, paths: ResourcePaths) {
     this.#http = http;
     this.#path = paths.of('/banks/v1');
   }
 
-  /** GET /banks/v1: the JSON body as it came. Throws what {@link ServiceHttpService} throws. */
+  /** GET /banks/v1: the JSON body, unchanged. Throws what {@link ServiceHttpService} throws. */
   list<T = BanksBody>(options?: HttpCallOptions): Promise<T> {
     return this.#http.get<T>(this.#path, options);
   }

@@ -5,8 +5,8 @@ import { type HeaderOptions, type ServiceHttpService } from '../http/service-htt
 import { CreateCustomerDto } from './create-customer.dto.js';
 
 /**
- * A customer as the service returns it. The specification shows none of its fields (2.5, 4): all pass untouched, and
- * what is read from one has to be checked. `customer_id` has its name from 2.4; that an answer holds it is not promised.
+ * A customer as the service returns it. The specification shows none of its fields (2.5, 4), so all pass unchanged:
+ * check what you read. The name `customer_id` is from 2.4; an answer may not have it.
  */
 export type Customer = { customer_id?: string } & Record<string, unknown>;
 
@@ -16,18 +16,19 @@ export class CustomersService {
   readonly #http: ServiceHttpService;
   readonly #path: string;
 
+  /** @internal */
   constructor(http: ServiceHttpService, paths: ResourcePaths) {
     this.#http = http;
     this.#path = paths.of('/customers/v1');
   }
 
   /**
-   * POST /customers/v1: the JSON body as it came, or `undefined` where the service created the customer and answered
-   * without a body, which the specification leaves open (4): `create<Customer | undefined>()` has the compiler ask.
+   * POST /customers/v1: the JSON body, unchanged. `undefined` where the service created the customer and answered without
+   * a body, which the specification allows (4). With `create<Customer | undefined>()` the compiler makes you check that.
    *
-   * Throws ServiceRequestError where the payload is not a customer's, and what {@link ServiceHttpService} throws. A
-   * ServiceConnectionError with `outcomeUnknown`, and a ServiceApiError with a status from 500 on, say that the customer
-   * may exist.
+   * Throws ServiceRequestError where the payload is not valid, and what {@link ServiceHttpService} throws. After a
+   * ServiceConnectionError with `outcomeUnknown`, or a ServiceApiError with a status of 500 or more, the customer may
+   * exist.
    */
   async create<T = Customer>(customer: CreateCustomerDto, options?: HeaderOptions): Promise<T> {
     const { app_user_id } = validateInput(CreateCustomerDto, customer);

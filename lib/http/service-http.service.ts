@@ -40,6 +40,7 @@ export interface HttpRequestOptions extends HttpCallOptions {
 export class ServiceHttpService {
   readonly #http: HttpService;
 
+  /** @internal */
   constructor(http: HttpService) {
     this.#http = http;
   }

@@ -23,6 +23,7 @@ export interface LinkSdkParts {
 export class LinkSdkService {
   readonly #parts: LinkSdkParts;
 
+  /** @internal */
   constructor(parts: LinkSdkParts) {
     this.#parts = parts;
   }

@@ -26,7 +26,7 @@ export class StartReport implements OnApplicationBootstrap {
 }
 
 /** Contains no secret. */
-export function describeStart({ options, identity }: StartFacts): string {
+function describeStart({ options, identity }: StartFacts): string {
   const { environment, authentication, addresses } = options;
   return [
     `${environment}, ${authentication}: calls go to ${addresses.baseUrl}`,
@@ -35,7 +35,7 @@ export function describeStart({ options, identity }: StartFacts): string {
   ].join('; ');
 }
 
-export function startWarnings({ options, identity, namesakes }: StartFacts): string[] {
+function startWarnings({ options, identity, namesakes }: StartFacts): string[] {
   const { name, environment, authentication, oauth, appToken, linkSdk, describeOption } = options;
   const warnings: string[] = [];
   if (authentication === 'mtls' && !identity.hasChain) {

@@ -1,7 +1,8 @@
-import { describe, expect, it } from '@jest/globals';
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { Logger } from '@nestjs/common';
 import { type ServiceModuleOptions } from '../../../lib/config/options.js';
 import { resolveOptions } from '../../../lib/config/resolve-options.js';
-import { describeStart, startWarnings, type StartFacts } from '../../../lib/module/start-report.js';
+import { StartReport, type StartFacts } from '../../../lib/module/start-report.js';
 
 const certificate = {
   subject: 'CN=app, O=Example',
@@ -35,6 +36,25 @@ async function facts(
   };
 }
 
+const silent = { log: () => undefined, warn: () => undefined, error: () => undefined };
+
+/** What the report logs: its line, and its warnings. */
+function reported(given: StartFacts): { lines: string[]; warnings: string[] } {
+  const lines: string[] = [];
+  const warnings: string[] = [];
+  Logger.overrideLogger({
+    ...silent,
+    log: (message: string) => lines.push(message),
+    warn: (message: string) => warnings.push(message),
+  });
+  new StartReport(given).onApplicationBootstrap();
+  return { lines, warnings };
+}
+
+const warningsOf = (given: StartFacts): string[] => reported(given).warnings;
+
+afterEach(() => Logger.overrideLogger(silent));
+
 describe('The line at start', () => {
   it.each([
     [
@@ -63,37 +83,35 @@ describe('The line at start', () => {
       'production, mtls: calls go to https://api.example/base; client certificate "CN=app, O=Example", expired; no OAuth tokens',
     ],
   ])('describes the configuration', async (given, status, line) => {
-    expect(describeStart(await facts(given, status))).toBe(line);
+    expect(reported(await facts(given, status)).lines).toEqual([line]);
   });
 });
 
 describe('Warnings at start', () => {
   it('are none for a usual configuration', async () => {
-    expect(startWarnings(await facts(sandbox, { hasChain: false }))).toEqual([]);
-    expect(startWarnings(await facts({ ...production, oauth }))).toEqual([]);
+    expect(warningsOf(await facts(sandbox, { hasChain: false }))).toEqual([]);
+    expect(warningsOf(await facts({ ...production, oauth }))).toEqual([]);
     expect(
-      startWarnings(await facts({ ...production, authentication: 'oauth', oauth }, { hasChain: false })),
+      warningsOf(await facts({ ...production, authentication: 'oauth', oauth }, { hasChain: false })),
     ).toEqual([]);
   });
 
   it('report mtls without the chain of the service', async () => {
-    const warnings = startWarnings(await facts({ ...production, oauth }, { hasChain: false, name: 'ksa' }));
+    const warnings = warningsOf(await facts({ ...production, oauth }, { hasChain: false, name: 'ksa' }));
     expect(warnings).toEqual([expect.stringMatching(/tls\.chain \(SERVICE_KSA_TLS_CHAIN\).*public roots/)]);
   });
 
   it('report app tokens in browsers, in production, unless includeAppToken is set', async () => {
-    expect(startWarnings(await facts(production))).toEqual([
+    expect(warningsOf(await facts(production))).toEqual([
       expect.stringMatching(/app token to browsers.*SERVICE_CLIENT_ID.*SERVICE_LINK_SDK_INCLUDE_APP_TOKEN/),
     ]);
-    expect(startWarnings(await facts({ ...production, linkSdk: { includeAppToken: true } }))).toEqual([]);
+    expect(warningsOf(await facts({ ...production, linkSdk: { includeAppToken: true } }))).toEqual([]);
   });
 
   it('report several modules of one name', async () => {
-    expect(startWarnings(await facts(sandbox, { namesakes: 2 }))[0]).toMatch(
+    expect(warningsOf(await facts(sandbox, { namesakes: 2 }))[0]).toMatch(
       /^2 ServiceModules without a name.*isGlobal/,
     );
-    expect(startWarnings(await facts(sandbox, { namesakes: 3, name: 'ksa' }))[0]).toMatch(
-      /^3 .* named 'ksa'/,
-    );
+    expect(warningsOf(await facts(sandbox, { namesakes: 3, name: 'ksa' }))[0]).toMatch(/^3 .* named 'ksa'/);
   });
 });
