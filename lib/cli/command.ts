@@ -8,6 +8,8 @@ export interface CommandIo {
   err(text: string): void;
   outIsTerminal: boolean;
   errIsTerminal: boolean;
+  /** Has the process go on when nobody reads its output any more; it ends then by default. */
+  keepRunningUnread(): void;
 }
 
 /** What a file `lib/cli/<command>.ts` exports. */

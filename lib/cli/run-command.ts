@@ -12,6 +12,10 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     what: 'say what is wrong with a configuration, and what to do',
     load: () => import('./doctor.js'),
   },
+  simulator: {
+    what: 'run the simulated service, for applications in any language',
+    load: () => import('./simulator.js'),
+  },
 };
 
 /** Runs the command that the arguments name. Never rejects. */

@@ -1,5 +1,6 @@
 import { type ServiceEnvironment } from '../config/options.js';
 import { type CertificateRequest } from './certificate-authority.js';
+import { type RecordedRequest } from './request-log.js';
 import { type TlsAlert } from './tls-alert.js';
 
 /**
@@ -57,6 +58,10 @@ export interface SimulatorOptions {
   banks?: unknown;
   /** How many requests to record. The oldest are removed first. Default 50,000. */
   maxRequests?: number;
+  /** Called when a request has been answered, or its connection has ended; with the milliseconds since it was read. */
+  onRequest?: (request: RecordedRequest, milliseconds: number) => void;
+  /** Called when a connection ends because of its client certificate. */
+  onRefusal?: (refusal: CertificateRefusal) => void;
   /** The random numbers for faults with a `probability`. Default Math.random. */
   random?: () => number;
 }

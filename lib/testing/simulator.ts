@@ -301,6 +301,8 @@ export class ServiceSimulator {
         faults: this.#faults,
         revoked: this.#revoked,
         refusals: this.#refusals,
+        onRequest: options.onRequest,
+        onRefusal: options.onRefusal,
       },
       ...responders({
         options,

@@ -15,6 +15,7 @@ export function commandIo(env: Record<string, string> = {}, isTerminal = false):
     err: (text) => void err.push(text),
     outIsTerminal: isTerminal,
     errIsTerminal: isTerminal,
+    keepRunningUnread: () => undefined,
     printed: () => out.join(''),
     complained: () => err.join(''),
   };

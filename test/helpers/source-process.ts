@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { startProcess } from './sample-process.js';
+import { startProcess, type SampleProcess } from './sample-process.js';
 
 const ROOT = join(import.meta.dirname, '../..');
 const hooks = pathToFileURL(join(import.meta.dirname, 'typescript-hooks.mjs')).href;
@@ -39,4 +39,14 @@ export async function runHostProgram(name: string): Promise<string> {
   } finally {
     await child.kill();
   }
+}
+
+/** Starts the command of the package from its sources. */
+export function startCommand(args: string[], { cwd = ROOT }: { cwd?: string } = {}): SampleProcess {
+  return startProcess(commandLine(args), { cwd });
+}
+
+/** The same as arguments of a process. */
+export function commandLine(args: string[]): string[] {
+  return [process.execPath, '--no-warnings', '--import', REGISTER, join(ROOT, 'lib/cli/main.ts'), ...args];
 }

@@ -6,7 +6,12 @@ import { type ServiceEnvironment } from '../../config/options.js';
 import { type FaultBook } from '../faults.js';
 import { playFault } from '../fault-player.js';
 import { type RecordedRequest, type RequestLog } from '../request-log.js';
-import { type CertificateRefusal, type HandshakeCount, type SimulatorFace } from '../simulator.options.js';
+import {
+  type CertificateRefusal,
+  type HandshakeCount,
+  type SimulatorFace,
+  type SimulatorOptions,
+} from '../simulator.options.js';
 import { sendTlsAlert, type TlsAlert } from '../tls-alert.js';
 import { type Answer, failure, nginxRefusal, pause, send } from './answer.js';
 import { type CertificateVerdict, checkClientCertificate } from './client-certificate.js';
@@ -45,6 +50,8 @@ export interface ServerContext {
   /** SHA-256 fingerprints of revoked client certificates. */
   revoked: ReadonlySet<string>;
   refusals: CertificateRefusal[];
+  onRequest?: SimulatorOptions['onRequest'];
+  onRefusal?: SimulatorOptions['onRefusal'];
 }
 
 interface Connection {
@@ -176,12 +183,14 @@ export class TlsServer {
     if (clientCertificate === 'none' || refusal === 'http-400') return undefined;
     if (verdict.state === 'trusted') return undefined;
     if (verdict.state === 'absent' && clientCertificate !== 'required') return undefined;
-    this.#context.refusals.push({
+    const refused = {
       face,
       alert: verdict.alert,
       certificateSubject: verdict.subject,
       certificateFingerprint256: verdict.fingerprint256,
-    });
+    };
+    this.#context.refusals.push(refused);
+    this.#context.onRefusal?.(refused);
     return verdict.alert;
   }
 
@@ -193,6 +202,8 @@ export class TlsServer {
     const { face, environment, delayMs } = this.#settings;
     const { number, raw, verdict } = connection;
     const record = recordRequest(request, body.text, { face, environment, verdict, number });
+    const readAt = performance.now();
+    response.once('close', () => this.#context.onRequest?.(record, performance.now() - readAt));
     this.#context.log.add(record);
     const answer = async () =>
       body.tooLarge

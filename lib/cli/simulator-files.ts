@@ -1,0 +1,114 @@
+import { createHash } from 'node:crypto';
+import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type ServiceSimulator } from '../testing/simulator.js';
+
+/** Which files this command wrote: their names, each with the SHA-256 of what it wrote, and of what it wrote before. */
+const RECORD = '.written-by-nestjs-service';
+const NAMES = ['application.crt', 'application.key', 'chain.pem', '.env', '.gitignore'] as const;
+/** Only the user may read what holds a key or a secret. */
+const PRIVATE = 0o600;
+const PUBLIC = 0o644;
+
+/** Where the files of a simulator are; absolute paths. */
+export interface SimulatorFiles {
+  folder: string;
+  certificate: string;
+  privateKey: string;
+  chain: string;
+  env: string;
+}
+
+/** There is a file in the way that this command did not write. */
+export class ForeignFileError extends Error {}
+
+/**
+ * Makes the folder, and makes sure that every file to be written is new or still as this command wrote it.
+ * @throws ForeignFileError, and the system's errors
+ */
+export async function checkFolder(folder: string): Promise<void> {
+  await mkdir(folder, { recursive: true });
+  const record = await readRecord(folder);
+  for (const name of NAMES) {
+    const path = join(folder, name);
+    const found = await readIfThere(path);
+    if (found === undefined || record[name]?.includes(digest(found))) continue;
+    throw new ForeignFileError(
+      `${path} was not written by this command, or was changed since, so it stays as it is. Move it, or choose another folder with --dir.`,
+    );
+  }
+}
+
+/** Writes the certificates and a .env with which ServiceModule, or any other client, reaches the simulator. */
+export async function writeFiles(folder: string, simulator: ServiceSimulator): Promise<SimulatorFiles> {
+  const [certificate = '', privateKey = '', chain = '', env = ''] = NAMES.map((name) => join(folder, name));
+  const files: SimulatorFiles = { folder, certificate, privateKey, chain, env };
+  const contents: Record<(typeof NAMES)[number], string> = {
+    'application.crt': simulator.application.certificate,
+    'application.key': simulator.application.privateKey,
+    'chain.pem': simulator.chain,
+    '.env': envFile(simulator, files),
+    // Keys and secrets are in no repository, not even those of a simulator.
+    '.gitignore': '*\n',
+  };
+  // The digests before, for a start that was killed between these files.
+  const before = await readRecord(folder);
+  const record = Object.fromEntries(
+    NAMES.map((name) => [name, [digest(contents[name]), before[name]?.[0]].filter(Boolean)]),
+  );
+  await replace(join(folder, RECORD), `${JSON.stringify(record, null, 2)}\n`, PUBLIC);
+  for (const name of NAMES) {
+    const mode = name === 'application.key' || name === '.env' ? PRIVATE : PUBLIC;
+    await replace(join(folder, name), contents[name], mode);
+  }
+  return files;
+}
+
+function envFile(simulator: ServiceSimulator, files: SimulatorFiles): string {
+  const variables = simulator.env({ environment: 'production', authentication: 'mtls', oauth: true });
+  const kept = Object.entries(variables).filter(([name]) => !name.startsWith('SERVICE_TLS_'));
+  const lines = [
+    ...kept,
+    ['SERVICE_TLS_CERTIFICATE_FILE', files.certificate],
+    ['SERVICE_TLS_PRIVATE_KEY_FILE', files.privateKey],
+    ['SERVICE_TLS_CHAIN_FILE', files.chain],
+  ].map(([name = '', value = '']) => `${name}=${quoted(value)}`);
+  const modes =
+    '# The first two lines choose the mode: production with mtls or oauth, sandbox with app-token, mtls or oauth.\n';
+  return `# Written by nestjs-service simulator, anew at each start.\n${modes}${lines.join('\n')}\n`;
+}
+
+/** As dotenv, Node's --env-file and a shell read it. */
+function quoted(value: string): string {
+  if (/^[\w@%+=:,./-]*$/.test(value)) return value;
+  return value.includes("'") ? `"${value}"` : `'${value}'`;
+}
+
+/** Through another name, so that nobody reads half a file and a link is not followed. */
+async function replace(path: string, content: string, mode: number): Promise<void> {
+  const temporary = `${path}.${process.pid}.tmp`;
+  await writeFile(temporary, content, { mode, flag: 'wx' });
+  await rename(temporary, path);
+}
+
+async function readRecord(folder: string): Promise<Partial<Record<string, string[]>>> {
+  const found = await readIfThere(join(folder, RECORD));
+  try {
+    return JSON.parse(found?.toString('utf8') ?? '{}') as Partial<Record<string, string[]>>;
+  } catch {
+    return {};
+  }
+}
+
+async function readIfThere(path: string): Promise<Buffer | undefined> {
+  try {
+    return await readFile(path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+function digest(content: string | Buffer): string {
+  return createHash('sha256').update(content).digest('hex');
+}

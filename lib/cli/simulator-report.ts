@@ -1,0 +1,72 @@
+import { type RecordedRequest } from '../testing/request-log.js';
+import { type CertificateRefusal, type SimulatorAddress } from '../testing/simulator.options.js';
+import { type ServiceSimulator } from '../testing/simulator.js';
+import { type SimulatorFiles } from './simulator-files.js';
+import { ADDRESSES } from './simulator-options.js';
+
+/** By address: the variable that takes it, and what is to be sent there. */
+const USES: Readonly<Record<SimulatorAddress, readonly [variable: string, takes: string]>> = {
+  baseUrl: ['SERVICE_BASE_URL', 'a client certificate and the app token, or a bearer'],
+  oauthBaseUrl: ['SERVICE_OAUTH_BASE_URL', 'a bearer'],
+  sandboxUrl: ['SERVICE_SANDBOX_URL', 'the app token, or a bearer'],
+  sandboxMtlsUrl: ['SERVICE_SANDBOX_MTLS_URL', 'a client certificate and the app token, or a bearer'],
+  authUrl: ['SERVICE_AUTH_URL', 'POST /oauth2/token'],
+  sandboxAuthUrl: ['SERVICE_SANDBOX_AUTH_URL', 'POST /oauth2/token'],
+};
+
+/** What there is, and how to begin. */
+export function describeSimulator(simulator: ServiceSimulator, files: SimulatorFiles): string {
+  const { urls, appToken } = simulator;
+  const table = ADDRESSES.map((address) => {
+    const [variable, takes] = USES[address];
+    return `  ${variable.padEnd(24)}  ${urls[address]}  ${takes}`;
+  });
+  const curl = [
+    'curl',
+    ...['--cacert', files.chain, '--cert', files.certificate, '--key', files.privateKey],
+    ...['-H', `service-app-token: ${appToken}`, `${urls.baseUrl}/banks/v1`],
+  ];
+  return [
+    'The simulated service listens. Ctrl+C ends it.',
+    '',
+    ...table,
+    '',
+    `Certificates and variables: ${files.folder}`,
+    `  application.crt, application.key, chain.pem, .env`,
+    '',
+    'Try it:',
+    `  ${curl.map(shellQuoted).join(' ')}`,
+    '',
+    'Requests:',
+    '',
+  ].join('\n');
+}
+
+/** One line, without the query: that may hold what is nobody's business. */
+export function describeRequest(
+  { receivedAt, method, path, status, face }: RecordedRequest,
+  milliseconds: number,
+): string {
+  const [pathname = ''] = path.split('?');
+  const answered = status === undefined ? 'no answer' : String(status);
+  return `${time(receivedAt)} ${method} ${printable(pathname)} ${answered} ${Math.round(milliseconds)} ms (${face})\n`;
+}
+
+export function describeRefusal({ face, alert, certificateSubject }: CertificateRefusal): string {
+  const whose =
+    certificateSubject === undefined ? 'no client certificate' : `"${printable(certificateSubject)}"`;
+  return `${time(Date.now())} TLS connection refused: ${alert}, ${whose} (${face})\n`;
+}
+
+function time(at: number): string {
+  return new Date(at).toTimeString().slice(0, 8);
+}
+
+/** A client may send what a terminal would take for a command. */
+function printable(text: string): string {
+  return text.replace(/[^\x20-\x7e]/g, '?');
+}
+
+function shellQuoted(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}

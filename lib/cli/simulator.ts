@@ -1,0 +1,75 @@
+import { resolve } from 'node:path';
+import { ServiceSimulator } from '../testing/simulator.js';
+import { EXIT, type CommandIo } from './command.js';
+import { checkFolder, ForeignFileError, writeFiles } from './simulator-files.js';
+import { readSimulatorOptions, SIMULATOR_HELP, type SimulatorCommandOptions } from './simulator-options.js';
+import { describeRefusal, describeRequest, describeSimulator } from './simulator-report.js';
+
+/** Runs the simulator until SIGINT or SIGTERM. */
+export async function run(args: string[], io: CommandIo): Promise<number> {
+  const options = readSimulatorOptions(args);
+  if (options === 'help') {
+    io.out(SIMULATOR_HELP);
+    return EXIT.ok;
+  }
+  try {
+    await serve(options, io);
+    return EXIT.ok;
+  } catch (error) {
+    const reason = describeFailure(error, options);
+    if (reason === undefined) throw error;
+    io.err(`${reason}\n`);
+    return EXIT.failed;
+  }
+}
+
+async function serve(
+  { ports, dir, tokenLifetime, faults }: SimulatorCommandOptions,
+  io: CommandIo,
+): Promise<void> {
+  const ended = endSignal();
+  io.keepRunningUnread();
+  const folder = resolve(dir);
+  await checkFolder(folder);
+  const simulator = await ServiceSimulator.start({
+    ports,
+    tokenLifetime,
+    maxRequests: 1,
+    onRequest: (request, milliseconds) => io.out(describeRequest(request, milliseconds)),
+    onRefusal: (refusal) => io.out(describeRefusal(refusal)),
+  });
+  try {
+    for (const rule of faults) simulator.fail(rule);
+    const files = await writeFiles(folder, simulator);
+    io.out(describeSimulator(simulator, files));
+    await ended;
+  } finally {
+    await simulator.stop();
+  }
+}
+
+/** Resolves at the first SIGINT or SIGTERM; the next one ends the process as usual. */
+function endSignal(): Promise<void> {
+  const signals = ['SIGINT', 'SIGTERM'] as const;
+  return new Promise((end) => {
+    const onSignal = (): void => {
+      for (const signal of signals) process.off(signal, onSignal);
+      end();
+    };
+    for (const signal of signals) process.on(signal, onSignal);
+  });
+}
+
+/** Why it did not start, in one line; undefined for what is a fault of this package. */
+function describeFailure(error: unknown, { ports }: SimulatorCommandOptions): string | undefined {
+  const { code, message, port, syscall } = error as NodeJS.ErrnoException & { port?: number };
+  const used = Object.values(ports ?? {});
+  const range = used.length > 0 ? ` (the simulator uses ${used[0]} to ${used.at(-1)})` : '';
+  const other = 'Choose others with --port.';
+  if (code === 'EADDRINUSE') return `Port ${port} is taken${range}. ${other}`;
+  if (code === 'EACCES' && syscall === 'listen')
+    return `Port ${port} may not be used by this user${range}. ${other}`;
+  // A folder that cannot be written, a package that is not installed.
+  const isOfMachine = error instanceof ForeignFileError || syscall !== undefined || /npm i /.test(message);
+  return isOfMachine ? message : undefined;
+}

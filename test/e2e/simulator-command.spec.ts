@@ -1,0 +1,235 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { NestFactory } from '@nestjs/core';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { createServer, type AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify, parseEnv } from 'node:util';
+import { BanksService, LinkSdkService, ServiceModule } from 'nestjs-service';
+import { runCommand } from '../../lib/cli/run-command.js';
+import { commandIo } from '../helpers/command-io.js';
+import { type SampleProcess } from '../helpers/sample-process.js';
+import { commandLine, startCommand } from '../helpers/source-process.js';
+
+const READY = 'Requests:\n';
+const run = promisify(execFile);
+
+describe('nestjs-service simulator', () => {
+  let folder: string;
+  const started: SampleProcess[] = [];
+
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'simulator command '));
+  });
+  afterEach(() => Promise.all(started.splice(0).map((each) => each.kill())));
+  afterAll(() => rm(folder, { recursive: true, force: true }));
+
+  function start(...options: string[]): SampleProcess {
+    const child = startCommand(['simulator', ...options], { cwd: folder });
+    started.push(child);
+    return child;
+  }
+
+  /** The line that is printed, given to a shell as it stands. */
+  function shell(line: string) {
+    return run('sh', ['-c', `${line} --silent --show-error --write-out ' %{http_code}'`]);
+  }
+
+  it('prints a curl line that works, and each request, until it is ended', async () => {
+    const port = await freePortRange(6);
+    const options = [
+      '--port',
+      String(port),
+      '--dir',
+      'a b',
+      '--token-lifetime',
+      '60',
+      '--fail',
+      '/banks/v1=503:1',
+    ];
+    const child = start(...options);
+    await child.printed(READY);
+    const line = /^ {2}(curl .+)$/m.exec(child.output())?.[1] ?? '';
+    expect((await shell(line)).stdout).toMatch(/"SIMULATED_503".* 503$/);
+    expect((await shell(`${line}?secret=in-the-query`)).stdout).toMatch(/^\[\{"bank_identifier":.* 200$/);
+    await expect(run('curl', ['-sk', `https://127.0.0.1:${port + 3}/banks/v1`])).rejects.toBeDefined();
+
+    const env = parseEnv(await readFile(join(folder, 'a b/.env'), 'utf8')) as Record<string, string>;
+    const token = await run('curl', [
+      ...[
+        '-s',
+        '--cacert',
+        env.SERVICE_TLS_CHAIN_FILE ?? '',
+        '-d',
+        'grant_type=client_credentials',
+        '-d',
+        'scope=api',
+      ],
+      ...['--data-urlencode', `client_id=${env.SERVICE_CLIENT_ID}`],
+      ...[
+        '--data-urlencode',
+        `client_secret=${env.SERVICE_CLIENT_SECRET}`,
+        `${env.SERVICE_AUTH_URL}/oauth2/token`,
+      ],
+    ]);
+    expect(JSON.parse(token.stdout)).toMatchObject({ expires_in: 60, scope: 'api' });
+
+    await child.printed('(token)\n');
+    child.signal('SIGTERM');
+    expect(await child.exited).toEqual({ code: 0, signal: null });
+    const [head = '', requests = ''] = child.output().split(READY);
+    const ports = [...head.matchAll(/^ {2}(SERVICE_\w+) +https:\/\/127\.0\.0\.1:(\d+) /gm)];
+    expect(ports.map(([, variable, used]) => [variable, Number(used) - port])).toEqual([
+      ['SERVICE_BASE_URL', 0],
+      ['SERVICE_OAUTH_BASE_URL', 1],
+      ['SERVICE_SANDBOX_URL', 2],
+      ['SERVICE_SANDBOX_MTLS_URL', 3],
+      ['SERVICE_AUTH_URL', 4],
+      ['SERVICE_SANDBOX_AUTH_URL', 5],
+    ]);
+    expect(
+      requests
+        .replaceAll(/\d\d:\d\d:\d\d/g, 'TIME')
+        .replaceAll(/\d+ ms/g, 'N ms')
+        .trim()
+        .split('\n'),
+    ).toEqual([
+      'TIME GET /banks/v1 503 N ms (base)',
+      'TIME GET /banks/v1 200 N ms (base)',
+      'TIME TLS connection refused: certificate_required, no client certificate (sandbox-mtls)',
+      'TIME POST /oauth2/token 200 N ms (token)',
+    ]);
+    expect(child.output()).not.toContain(env.SERVICE_CLIENT_SECRET);
+    expect(child.output()).not.toMatch(/eyJ|PRIVATE KEY/);
+  });
+
+  it('writes a .env with which the module works, keys for the user alone, and a reason for git to leave them', async () => {
+    const child = start('--port', '0');
+    await child.printed(READY);
+    const dir = join(folder, 'service-simulator');
+    const before = { ...process.env };
+    Object.assign(process.env, parseEnv(await readFile(join(dir, '.env'), 'utf8')));
+    const context = await NestFactory.createApplicationContext(
+      { module: class Host {}, imports: [ServiceModule.forRoot()] },
+      { logger: false, abortOnError: false },
+    );
+    try {
+      expect(await context.get(BanksService, { strict: false }).list()).toHaveLength(10);
+      const session = { customer_id: 'c-1', permissions: ['identity'] };
+      expect(await context.get(LinkSdkService, { strict: false }).connectParameters(session)).toHaveProperty(
+        'access_token',
+      );
+    } finally {
+      await context.close();
+      for (const key of Object.keys(process.env)) if (!(key in before)) delete process.env[key];
+    }
+    for (const [name, mode] of [
+      ['application.key', 0o600],
+      ['.env', 0o600],
+      ['chain.pem', 0o644],
+    ] as const) {
+      expect((await stat(join(dir, name))).mode & 0o777).toBe(mode & ~process.umask());
+    }
+    expect(await readFile(join(dir, '.gitignore'), 'utf8')).toBe('*\n');
+    child.signal('SIGINT');
+    expect(await child.exited).toEqual({ code: 0, signal: null });
+  });
+
+  it('writes over its own files, and over no others', async () => {
+    const env = join(folder, 'own/.env');
+    const options = ['--port', '0', '--dir', 'own'];
+    const first = start(...options);
+    await first.printed(READY);
+    const written = await readFile(env, 'utf8');
+    await first.kill();
+    const second = start(...options);
+    await second.printed(READY);
+    expect(await readFile(env, 'utf8')).not.toBe(written);
+    await second.kill();
+
+    await writeFile(env, 'PORT=3000\n');
+    const third = start(...options);
+    expect(await third.exited).toEqual({ code: 1, signal: null });
+    expect(third.output()).toBe(
+      `${env} was not written by this command, or was changed since, so it stays as it is. Move it, or choose another folder with --dir.\n`,
+    );
+    expect(await readFile(env, 'utf8')).toBe('PORT=3000\n');
+  });
+
+  it('says in one line which port is taken', async () => {
+    const port = await freePortRange(6);
+    const other = createServer().listen(port + 2, '127.0.0.1');
+    await once(other, 'listening');
+    const child = start('--port', String(port), '--dir', 'taken');
+    expect(await child.exited).toEqual({ code: 1, signal: null });
+    other.close();
+    expect(child.output()).toBe(
+      `Port ${port + 2} is taken (the simulator uses ${port} to ${port + 5}). Choose others with --port.\n`,
+    );
+  });
+
+  it('goes on when nobody reads its output', async () => {
+    const [node = '', ...args] = commandLine(['simulator', '--port', '0', '--dir', 'unread']);
+    const child = spawn(node, args, { cwd: folder, stdio: ['ignore', 'pipe', 'inherit'] });
+    try {
+      const [first] = (await once(child.stdout.setEncoding('utf8'), 'data')) as [string];
+      child.stdout.destroy();
+      const line = /^ {2}(curl .+)$/m.exec(first)?.[1] ?? '';
+      for (let call = 0; call < 3; call += 1) expect((await shell(line)).stdout).toMatch(/ 200$/);
+      child.kill('SIGTERM');
+      expect(await once(child, 'exit')).toEqual([0, null]);
+    } finally {
+      child.kill('SIGKILL');
+    }
+  });
+
+  it('loads no more than it needs', async () => {
+    const [node = '', ...args] = commandLine(['simulator', '--help']);
+    const { stdout, stderr } = await run(node, args, { env: { ...process.env, NODE_DEBUG: 'esm' } });
+    expect(stdout).toMatch(/^Usage: nestjs-service simulator/);
+    expect(stderr).toContain('/lib/cli/simulator.ts');
+    expect(stderr).not.toMatch(/@nestjs\/|class-validator|\/axios\//);
+  });
+
+  it.each([
+    [['--port', 'x'], "--port needs a whole number from 0 to 65530, and got 'x'."],
+    [['--port', '65531'], '--port needs a whole number from 0 to 65530'],
+    [['--token-lifetime', '0'], '--token-lifetime needs a whole number from 1'],
+    [['--fail', '/banks/v1'], "--fail needs <path>=<fault>[:<times>], for example '/banks/v1=503:3'"],
+    [['--fail', '/banks/v1=200'], 'A fault is a status from 400 to 599, or reset, '],
+    [['--fail', '/banks/v1=503:0'], '--fail needs'],
+    [['--dir', ''], '--dir needs the name of a folder.'],
+    [['--ports', '1'], "Unknown option '--ports'"],
+    [['more'], 'Unexpected argument'],
+  ])('refuses %j', async (args, message) => {
+    const io = commandIo();
+    expect(await runCommand(['simulator', ...args], io)).toBe(2);
+    expect(io.printed()).toBe('');
+    expect(io.complained()).toContain(message);
+    expect(io.complained()).toContain('nestjs-service simulator --help');
+  });
+});
+
+/** The first of so many free ports in a row. */
+async function freePortRange(count: number): Promise<number> {
+  for (let tries = 0; tries < 50; tries += 1) {
+    const servers = [createServer().listen(0, '127.0.0.1')];
+    await once(servers[0], 'listening');
+    const { port } = servers[0].address() as AddressInfo;
+    const isFree = await Promise.all(
+      Array.from({ length: count - 1 }, (_, index) => {
+        const server = createServer();
+        servers.push(server);
+        return new Promise<boolean>((resolve) => {
+          server.once('error', () => resolve(false));
+          server.listen(port + index + 1, '127.0.0.1', () => resolve(true));
+        });
+      }),
+    );
+    await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
+    if (isFree.every(Boolean)) return port;
+  }
+  throw new Error(`There are no ${count} free ports in a row`);
+}
