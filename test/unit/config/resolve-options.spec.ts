@@ -278,6 +278,8 @@ describe('resolveOptions', () => {
     ['a secret with a slash', 'aB3/dEf+ghIJ=='],
     ['a PEM', '-----BEGIN PRIVATE KEY-----\\nMIIBVQ\\n-----END PRIVATE KEY-----'],
     ['base64 of a PEM', Buffer.from('-----BEGIN PRIVATE KEY-----\n'.repeat(20)).toString('base64')],
+    ['a secret that ends like the name of a file', 'S3cr3t+abcDEF==.pem'],
+    ['a text that is longer than a path', `/${'S3cr3t'.repeat(100)}/key.pem`],
   ])('does not show %s that was given in place of the path of its file', async (_, file) => {
     for (const options of [
       { ...sandbox, appToken: { file } },
