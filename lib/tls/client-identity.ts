@@ -129,10 +129,12 @@ export class ClientIdentity {
   get status(): IdentityStatus {
     const now = this.#settings.clock.now();
     const { certificate } = this.#inUse;
-    const status: IdentityStatus = { healthy: !certificate || now < certificate.validTo.getTime() };
-    if (certificate) Object.assign(status, { certificate, daysLeft: daysLeft(certificate, now) });
-    if (this.#fault.current) status.lastReloadFault = this.#fault.current;
-    return status;
+    const lastReloadFault = this.#fault.current;
+    return {
+      healthy: !certificate || now < certificate.validTo.getTime(),
+      ...(certificate && { certificate, daysLeft: daysLeft(certificate, now) }),
+      ...(lastReloadFault && { lastReloadFault }),
+    };
   }
 
   /** The listener is called after each change; it must not throw. */

@@ -72,7 +72,7 @@ export function expiryMargin(lifetime: number): number {
  * How long a token may be handed out.
  * @param reserve life that it must still have when it is handed out; at most half of the lifetime counts
  */
-export function usableLife(lifetime: number, reserve: number): number {
+function usableLife(lifetime: number, reserve: number): number {
   return lifetime - Math.max(expiryMargin(lifetime), Math.min(reserve, lifetime / 2));
 }
 
@@ -81,6 +81,6 @@ export function usableLife(lifetime: number, reserve: number): number {
  * together do not renew together.
  * @param random in [0, 1)
  */
-export function refreshPoint(usable: number, random: number): number {
+function refreshPoint(usable: number, random: number): number {
   return usable * REFRESH_AT - random * Math.min(MAX_JITTER, usable * JITTER);
 }

@@ -34,8 +34,6 @@ export class PendingRequests {
   /** The api token's request does not count: it never waits for those of customers. */
   readonly #customers: ConcurrencyLimit;
   readonly #stop = new AbortController();
-  /** Counts {@link markOutdated}. */
-  #generation = 0;
 
   constructor(parts: PendingRequestsParts) {
     this.#parts = parts;
@@ -82,7 +80,7 @@ export class PendingRequests {
 
   /** What was asked for until now is not to be kept. */
   markOutdated(): void {
-    this.#generation += 1;
+    for (const request of this.#requests.values()) request.isOutdated = true;
   }
 
   /** Ends all requests and rejects all who wait; no timer is left. */
@@ -102,10 +100,6 @@ export class PendingRequests {
     return this.#requests.size - (this.has(API_SCOPE) ? 1 : 0);
   }
 
-  #limit(scope: string): ConcurrencyLimit | undefined {
-    return scope === API_SCOPE ? undefined : this.#customers;
-  }
-
   #begin(scope: string, { inBackground = false } = {}): TokenRequest {
     const { source, clock, random, observer, accepts } = this.#parts;
     const request = new TokenRequest(scope, {
@@ -115,7 +109,7 @@ export class PendingRequests {
       observer,
       accepts: (grant) => accepts(scope, grant),
       gate: this.#gate,
-      limit: this.#limit(scope),
+      limit: scope === API_SCOPE ? undefined : this.#customers,
       inBackground,
       signal: this.closed,
     });
@@ -125,23 +119,22 @@ export class PendingRequests {
   }
 
   #run(scope: string, request: TokenRequest): void {
-    const generation = this.#generation;
     // Not in this tick: the caller joins first, and a look at the cache stays quick. Not queueMicrotask: a test's fake
     // timers may have replaced it.
     void Promise.resolve()
       .then(() => request.run())
       .then(
-        (arrived) => this.#arrived(scope, request, arrived, generation),
+        (arrived) => this.#arrived(scope, request, arrived),
         (error: Error) => this.#failed(scope, request, error),
       );
   }
 
-  #arrived(scope: string, request: TokenRequest, arrived: ArrivedGrant, generation: number): void {
+  #arrived(scope: string, request: TokenRequest, arrived: ArrivedGrant): void {
     if (this.closed.aborted) return;
     this.#requests.delete(scope);
     // One from a shared store is no request to the endpoint.
     if (arrived.grant.ageMs === undefined) this.#parts.observer?.succeeded();
-    request.callers.resolve(this.#parts.onArrival(scope, arrived, generation !== this.#generation));
+    request.callers.resolve(this.#parts.onArrival(scope, arrived, request.isOutdated));
   }
 
   #failed(scope: string, request: TokenRequest, error: Error): void {

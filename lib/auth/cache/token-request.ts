@@ -52,6 +52,8 @@ export class AbandonedRequest extends Error {}
  */
 export class TokenRequest {
   readonly callers: WaitingCallers<AccessToken>;
+  /** Its token is for those who wait, and is not to be kept. */
+  isOutdated = false;
   readonly #scope: string;
   readonly #parts: TokenRequestParts;
 

@@ -1,5 +1,4 @@
 import { type Clock } from '../../config/clock.js';
-import { CoalescedRun } from './coalesced-run.js';
 
 export interface WatchSettings<T extends { digest: string }> {
   /** Milliseconds between two readings. */
@@ -26,7 +25,8 @@ const RETRY_MS = 55_000;
  */
 export class IdentityWatch<T extends { digest: string }> {
   readonly #settings: WatchSettings<T>;
-  readonly #readings = new CoalescedRun(() => this.#read());
+  #reading = Promise.resolve();
+  #nextReading?: Promise<void>;
   /** Digest of the content that was applied last. */
   #applied: string;
   /** Digest of the content that was read last. */
@@ -53,7 +53,7 @@ export class IdentityWatch<T extends { digest: string }> {
   /** Reads and applies at once. Resolves after a reading that began after this call. */
   readNow(): Promise<void> {
     this.#requested = true;
-    return this.#readings.request();
+    return this.#requestReading();
   }
 
   stop(): void {
@@ -63,7 +63,17 @@ export class IdentityWatch<T extends { digest: string }> {
 
   #schedule(delayMs: number): void {
     if (!this.#polling || this.#stopped) return;
-    this.#cancel = this.#settings.clock.schedule(() => void this.#readings.request(), delayMs);
+    this.#cancel = this.#settings.clock.schedule(() => void this.#requestReading(), delayMs);
+  }
+
+  /** All requests during a reading share the one after it: that reading may have begun before what they are about. */
+  #requestReading(): Promise<void> {
+    this.#nextReading ??= this.#reading.then(() => {
+      this.#nextReading = undefined;
+      this.#reading = this.#read();
+      return this.#reading;
+    });
+    return this.#nextReading;
   }
 
   async #read(): Promise<void> {

@@ -1,10 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import {
-  CachedToken,
-  expiryMargin,
-  refreshPoint,
-  usableLife,
-} from '../../../../lib/auth/cache/cached-token.js';
+import { CachedToken, expiryMargin } from '../../../../lib/auth/cache/cached-token.js';
 import { FakeClock } from '../../../helpers/fake-clock.js';
 
 describe('expiryMargin', () => {
@@ -18,22 +13,40 @@ describe('expiryMargin', () => {
   ])('of %d ms is %d ms', (lifetime, margin) => expect(expiryMargin(lifetime)).toBe(margin));
 });
 
-describe('usableLife', () => {
-  it.each([
-    [3_000, 0, 2_000],
-    [3_600_000, 600_000, 3_000_000],
-    [600_000, 600_000, 300_000],
-    [3_600_000, 1_000, 3_570_000],
-  ])('of %d ms with %d ms in reserve is %d ms', (lifetime, reserve, usable) => {
-    expect(usableLife(lifetime, reserve)).toBe(usable);
-  });
-});
+describe('A token', () => {
+  const tokenOf = (expiresIn: number, { random = 0, reserveMs = 0 } = {}) => {
+    const clock = new FakeClock();
+    const grant = { accessToken: 'a', tokenType: 'bearer', scope: 'api', expiresIn } as const;
+    return {
+      clock,
+      token: new CachedToken(grant, { clock, requestedAt: clock.monotonic(), random, reserveMs }),
+    };
+  };
 
-describe('refreshPoint', () => {
-  it('is 75 % less at most 2 % and 10 s', () => {
-    expect(refreshPoint(2_000, 0)).toBe(1_500);
-    expect(refreshPoint(2_000, 1)).toBe(1_460);
-    expect(refreshPoint(1_000_000, 1)).toBe(740_000);
+  it.each([
+    [3, 0, 2_000],
+    [3_600, 600_000, 3_000_000],
+    [600, 600_000, 300_000],
+    [3_600, 1_000, 3_570_000],
+  ])('of %d s with %d ms in reserve is handed out for %d ms', async (expiresIn, reserveMs, usableMs) => {
+    const { clock, token } = tokenOf(expiresIn, { reserveMs });
+    await clock.advance(usableMs - 1);
+    expect(token.isExpired(clock)).toBe(false);
+    await clock.advance(1);
+    expect(token.isExpired(clock)).toBe(true);
+  });
+
+  it.each([
+    [3, 0, 1_500],
+    [3, 1, 1_460],
+    [1_030, 1, 740_000],
+  ])('of %d s with a random %d is renewed after %d ms', async (expiresIn, random, dueMs) => {
+    const { clock, token } = tokenOf(expiresIn, { random });
+    expect(token.dueInMs(clock)).toBe(dueMs);
+    await clock.advance(dueMs - 1);
+    expect(token.isDue(clock)).toBe(false);
+    await clock.advance(1);
+    expect(token.isDue(clock)).toBe(true);
   });
 });
 

@@ -6,7 +6,7 @@ import {
   type TokenSource,
 } from '../../../../lib/auth/access-token.js';
 import { TokenCache } from '../../../../lib/auth/cache/token-cache.js';
-import { usableLife } from '../../../../lib/auth/cache/cached-token.js';
+import { expiryMargin } from '../../../../lib/auth/cache/cached-token.js';
 import { ServiceConnectionError, ServiceTokenError } from '../../../../lib/errors/index.js';
 import { FakeClock, settle } from '../../../helpers/fake-clock.js';
 
@@ -93,8 +93,10 @@ class WatchedSource implements TokenSource {
 
   #issue(scope: string, { lifetime, delay }: { lifetime: number; delay: number }): TokenGrant {
     const accessToken = `${scope}-${this.#next}-${this.issued.size}`;
+    const lifetimeMs = lifetime * 1000;
+    const reserveMs = scope === 'api' ? 0 : Math.min(RESERVE_MS, lifetimeMs / 2);
     this.issued.set(accessToken, {
-      usableMs: usableLife(lifetime * 1000, scope === 'api' ? 0 : RESERVE_MS),
+      usableMs: lifetimeMs - Math.max(expiryMargin(lifetimeMs), reserveMs),
       arrivedAt: this.clock.monotonic(),
       monotonic: this.clock.monotonic() - delay,
       wall: this.clock.now() - delay,
