@@ -2,7 +2,7 @@
 export interface AccessToken {
   /** The bearer token itself, an encoded JSON Web Token. */
   accessToken: string;
-  /** As specification 2.2 has it. */
+  /** Specification 2.2. */
   tokenType: 'bearer';
   /** `api` or `customer.<customer_id>`. */
   scope: string;

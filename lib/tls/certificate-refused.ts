@@ -1,5 +1,5 @@
 import { ServiceCertificateError, type CertificateSummary } from '../errors/index.js';
-import { date, describeCertificate } from './certificate-summary.js';
+import { formatDate, describeCertificate } from './certificate-summary.js';
 
 /**
  * The error for a refused or missing certificate (code `certificate_refused`). It names subject, fingerprint and dates of
@@ -11,7 +11,7 @@ export function certificateRefusedError(
 ): ServiceCertificateError {
   const because = reason ? ` (${reason})` : '';
   const message = certificate
-    ? `the server refused the certificate ${describeCertificate(certificate)}, issued by "${certificate.issuer}", valid from ${date(certificate.validFrom)} to ${date(certificate.validTo)}${because}. ${expiredHint(certificate)}Check in the developer portal that it is listed for this application, belongs to this environment (sandbox and production have certificates of their own) and was not revoked.`
+    ? `the server refused the certificate ${describeCertificate(certificate)}, issued by "${certificate.issuer}", valid from ${formatDate(certificate.validFrom)} to ${formatDate(certificate.validTo)}${because}. ${expiredHint(certificate)}Check in the developer portal that it is listed for this application, belongs to this environment (sandbox and production have certificates of their own) and was not revoked.`
     : `the server asks for a client certificate and none is set${because}. Set tls.certificate and tls.privateKey from the developer portal's authentication section, or use an address that does not ask for one.`;
   return new ServiceCertificateError([{ option: 'tls.certificate', message }], {
     code: 'certificate_refused',

@@ -27,7 +27,7 @@ export function describeCertificate({ subject, fingerprint256 }: CertificateSumm
 }
 
 /** "2030-01-31T12:00:00Z". */
-export function date(value: Date): string {
+export function formatDate(value: Date): string {
   return value.toISOString().replace(/\.\d+Z$/, 'Z');
 }
 

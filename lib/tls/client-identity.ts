@@ -78,7 +78,7 @@ export class ClientIdentity {
     settings: ClientIdentitySettings,
   ): Promise<{ identity?: ClientIdentity; faults: ConfigurationFault[]; certificate?: CertificateSummary }> {
     const { tls, clock, offerToTokenEndpoint, log } = settings;
-    // Keeps the process alive: nothing else may do so yet, and a `tls` function may take its time.
+    // Keeps the process alive: nothing else may do so yet, and a `tls` function may be slow.
     const snapshot = await readIdentity(tls, clock).finally(keepProcessRunning());
     const contexts = new SecureContexts(offerToTokenEndpoint);
     const { identity, faults, warnings, certificate } = checkIdentity(snapshot, clock.now(), contexts);

@@ -48,7 +48,7 @@ export class PendingRequests {
   }
 
   /** Milliseconds for which the endpoint asks for no requests. */
-  get closedGateMs(): number {
+  get retryAfterMs(): number {
     return this.#gate.remainingMs;
   }
 
@@ -62,7 +62,7 @@ export class PendingRequests {
    */
   renew(scope: string): boolean {
     if (this.has(scope)) return true;
-    if (this.closed.aborted || this.#isFull(scope) || this.closedGateMs > 0) return false;
+    if (this.closed.aborted || this.#isFull(scope) || this.retryAfterMs > 0) return false;
     // Callers that have no token go first.
     if (scope !== API_SCOPE && this.#customersPending() >= this.#parts.customerRequests) return false;
     this.#begin(scope, { inBackground: true });
@@ -71,7 +71,7 @@ export class PendingRequests {
 
   /** The outcome of the request of this scope, which begins where there is none. */
   async join(scope: string, wait: WaitOptions): Promise<AccessToken> {
-    const gateMs = this.closedGateMs;
+    const gateMs = this.retryAfterMs;
     if (gateMs > 0 && gateMs > (wait.timeoutMs ?? DEFAULT_WAIT_MS)) throw this.#gate.error(scope);
     const pending = this.#requests.get(scope);
     if (!pending && this.#isFull(scope)) throw tooMany(scope);

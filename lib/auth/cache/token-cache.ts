@@ -10,7 +10,7 @@ import { type ArrivedGrant } from './token-request.js';
 import { type TokenSlot, TokenSlots } from './token-slots.js';
 import { type WaitOptions } from './waiting-callers.js';
 
-/** The least number of requests that may be under way or wait, where the cache itself is smaller. */
+/** So many requests may be under way or wait, however small the cache. */
 const MIN_REQUESTS = 1_000;
 const CUSTOMER_REQUESTS = 50;
 
@@ -169,11 +169,11 @@ export class TokenCache {
     return new CachedToken(grant, { clock: this.#clock, random: this.#random(), requestedAt, reserveMs });
   }
 
-  /** One that is outdated or expired already is for those who wait, and for nobody else. */
+  /** One that is outdated, or has expired on its way, goes to those who wait and is not kept. */
   #arrived(scope: string, { grant, requestedAt }: ArrivedGrant, isOutdated: boolean): AccessToken {
     const cached = this.#cachedToken(scope, grant, requestedAt);
     if (isOutdated) this.#postpone(scope);
-    // No schedule for tokens without a life: it would ask for them all day, for nobody.
+    // It is not renewed by schedule either: it would be requested all day, for nobody.
     else if (cached.isExpired(this.#clock)) this.#slots.find(scope)?.postpone(this.#clock);
     else {
       this.#slots.make(scope).keep(cached, this.#clock);
@@ -196,7 +196,7 @@ export class TokenCache {
     return new RenewalSchedule({
       clock,
       delayMs: () =>
-        Math.max(slot.valid(clock)?.dueInMs(clock) ?? 0, slot.postponedMs(clock), this.#pending.closedGateMs),
+        Math.max(slot.valid(clock)?.dueInMs(clock) ?? 0, slot.postponedMs(clock), this.#pending.retryAfterMs),
       renew: () => this.#renew(API_SCOPE, slot),
     });
   }

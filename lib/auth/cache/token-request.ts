@@ -118,7 +118,7 @@ export class TokenRequest {
   }
 
   async #turn(limit: ConcurrencyLimit): Promise<() => void> {
-    // Who left in the moment of asking leaves no place in the queue behind.
+    // All callers may have left by now. Then the request takes no place in the queue.
     if (this.callers.size === 0 && !this.#parts.inBackground) throw new AbandonedRequest();
     const abandoned = new AbortController();
     this.callers.onEmpty = () => abandoned.abort(new AbandonedRequest());

@@ -54,7 +54,7 @@ export class TokenSlot {
   }
 }
 
-/** The slots of all scopes: of customers the most recently used ones, and the api's, which no customer pushes out. */
+/** One slot for each scope: the most recently used customers, and the api, which no customer pushes out. */
 export class TokenSlots {
   readonly #api = new TokenSlot();
   /** A Map keeps the order of insertion: the first is the least recently used. */

@@ -20,7 +20,7 @@ interface Refusal {
  */
 export class RefusedSecrets {
   readonly #clock: Clock;
-  /** By scope; an invalid_client, which concerns all of them, under the empty text. */
+  /** By scope. An invalid_client concerns all of them: its key is the empty text. */
   readonly #refusals = new Map<string, Refusal>();
 
   constructor(clock: Clock) {

@@ -4,6 +4,7 @@ import { Agent } from 'node:https';
 import { type Socket } from 'node:net';
 import { type Duplex } from 'node:stream';
 import { checkServerIdentity, type ConnectionOptions, type SecureContext } from 'node:tls';
+import { type Secret } from '../../config/secret.js';
 import {
   closedError,
   failRequest,
@@ -13,7 +14,7 @@ import {
   type AgentRequestOptions,
   type SocketCallback,
 } from './node-agent.js';
-import { openTunnel, type ProxyTarget, type ProxyTunnel } from './proxy-tunnel.js';
+import { ProxyTunnel } from './proxy-tunnel.js';
 
 export interface PoolSettings {
   /** Connections to one origin. */
@@ -21,7 +22,7 @@ export interface PoolSettings {
   /** Milliseconds for which an idle connection is kept, if the server's keep-alive hint is not shorter. Default 30,000. */
   idleTimeoutMs?: number;
   /** CONNECT through this proxy. */
-  proxy?: ProxyTarget;
+  proxy?: Secret;
 }
 
 type Redispatch = (next: PooledAgent) => void;
@@ -53,7 +54,7 @@ const CONNECTION_OPTIONS = [
  */
 export class PooledAgent extends Agent {
   readonly #context: SecureContext;
-  readonly #proxy?: ProxyTarget;
+  readonly #proxy?: Secret;
   readonly #tunnels = new WeakMap<Duplex, ProxyTunnel>();
   readonly #queued = new WeakMap<ClientRequest, Redispatch>();
   #placed = false;
@@ -97,7 +98,7 @@ export class PooledAgent extends Agent {
     const forced = { secureContext: this.#context, rejectUnauthorized: true, checkServerIdentity };
     if (!this.#proxy) return super.createConnection({ ...allowed, ...forced }) as Duplex;
 
-    const tunnel = openTunnel(this.#proxy, String(options.host), Number(options.port ?? 443));
+    const tunnel = new ProxyTunnel(this.#proxy, String(options.host), Number(options.port ?? 443));
     const socket = super.createConnection({ ...allowed, ...forced, socket: tunnel } as object) as Duplex;
     this.#tunnels.set(socket, tunnel);
     return socket;
@@ -123,7 +124,7 @@ export class PooledAgent extends Agent {
   }
 
   /**
-   * Closes what idles at once and each other connection after its call; `onDrained` is called once, when none is left.
+   * Closes idle connections at once, and each other one after its call. `onDrained` is called once, when none is left.
    * Requests still waiting for a connection keep waiting here, unless taken with {@link takeQueued}.
    */
   drain(onDrained: () => void): void {

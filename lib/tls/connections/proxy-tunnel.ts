@@ -6,9 +6,6 @@ import { urlToHttpOptions } from 'node:url';
 import { type Secret } from '../../config/secret.js';
 import { codedError } from './node-agent.js';
 
-/** A proxy's URL, `http:` or `https:`, perhaps with `user:password@`. The configuration has checked that it is one. */
-export type ProxyTarget = Secret;
-
 /** Milliseconds for the proxy to connect and to answer CONNECT. */
 const CONNECT_TIMEOUT_MS = 10_000;
 
@@ -19,20 +16,17 @@ const CONNECT_TIMEOUT_MS = 10_000;
  * Until then, all error codes begin with ERR_PROXY_: for example ERR_PROXY_ECONNREFUSED where the proxy cannot be
  * reached, ERR_PROXY_TIMEOUT where it does not answer, ERR_PROXY_TUNNEL_407 where it refuses.
  */
-export function openTunnel(proxy: ProxyTarget, host: string, port: number): ProxyTunnel {
-  return new ProxyTunnel(proxy, `${host.includes(':') ? `[${host}]` : host}:${port}`);
-}
-
 export class ProxyTunnel extends Duplex {
   readonly #connect: http.ClientRequest;
   #socket?: Socket;
   /** The write or the end that waits for the tunnel. Duplex makes one at a time. */
   #waiting?: () => void;
 
-  constructor(proxy: ProxyTarget, authority: string) {
+  /** @param proxy its URL, `http:` or `https:`, perhaps with `user:password@`; checked by the configuration */
+  constructor(proxy: Secret, host: string, port: number) {
     // TLS decides what the end of the connection means.
     super({ allowHalfOpen: true });
-    this.#connect = connectRequest(proxy, authority);
+    this.#connect = connectRequest(proxy, `${host.includes(':') ? `[${host}]` : host}:${port}`);
     this.#await(this.#connect);
   }
 
@@ -106,7 +100,7 @@ export class ProxyTunnel extends Duplex {
   }
 }
 
-function connectRequest(target: ProxyTarget, authority: string): http.ClientRequest {
+function connectRequest(target: Secret, authority: string): http.ClientRequest {
   const proxy = new URL(target.reveal());
   const headers: http.OutgoingHttpHeaders = { host: authority };
   if (proxy.username || proxy.password) headers['proxy-authorization'] = basic(proxy);

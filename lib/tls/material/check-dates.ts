@@ -1,4 +1,4 @@
-import { date, daysLeft, describeCertificate, WARNING_DAYS } from '../certificate-summary.js';
+import { formatDate, daysLeft, describeCertificate, WARNING_DAYS } from '../certificate-summary.js';
 import { type PemContents } from './pem-contents.js';
 
 const RENEW_CHAIN = 'Download the chain anew from the developer portal.';
@@ -10,11 +10,11 @@ export function checkDates(contents: PemContents, now: number): void {
   const name = `the certificate ${describeCertificate(summary)}${contents.input.inFile}`;
   if (now >= summary.validTo.getTime()) {
     contents.fail(
-      `${name} expired on ${date(summary.validTo)}. Generate a new one in the developer portal and put it there with its new key.`,
+      `${name} expired on ${formatDate(summary.validTo)}. Generate a new one in the developer portal and put it there with its new key.`,
     );
   } else if (now < summary.validFrom.getTime()) {
     contents.fail(
-      `${name} is not valid before ${date(summary.validFrom)}, and this machine's clock says ${date(new Date(now))}. Check the clock, or wait.`,
+      `${name} is not valid before ${formatDate(summary.validFrom)}, and this machine's clock says ${formatDate(new Date(now))}. Check the clock, or wait.`,
     );
   }
 }
@@ -31,8 +31,8 @@ export function checkChainDates(contents: PemContents, now: number): string[] {
   const [first] = chain;
   if (first && expired.length + early.length === chain.length) {
     const why = expired.includes(first)
-      ? `expired on ${date(first.validTo)}`
-      : `is not valid before ${date(first.validFrom)}`;
+      ? `expired on ${formatDate(first.validTo)}`
+      : `is not valid before ${formatDate(first.validFrom)}`;
     contents.fail(
       `no certificate of the service's chain${input.inFile} is valid now: ${describeCertificate(first)} ${why}. ${RENEW_CHAIN}`,
     );
@@ -40,6 +40,6 @@ export function checkChainDates(contents: PemContents, now: number): string[] {
   const ending = chain.filter((each) => !expired.includes(each) && daysLeft(each, now) < WARNING_DAYS[0]);
   return [...expired, ...ending].map((each) => {
     const verb = expired.includes(each) ? 'expired' : 'expires';
-    return `${input.option}: ${describeCertificate(each)} of the service's chain ${verb} on ${date(each.validTo)}. ${RENEW_CHAIN}`;
+    return `${input.option}: ${describeCertificate(each)} of the service's chain ${verb} on ${formatDate(each.validTo)}. ${RENEW_CHAIN}`;
   });
 }

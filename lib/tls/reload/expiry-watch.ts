@@ -1,17 +1,17 @@
 import { type Clock, DAY_MS } from '../../config/clock.js';
 import { type CertificateSummary } from '../../errors/index.js';
-import { date, describeCertificate, WARNING_DAYS } from '../certificate-summary.js';
+import { formatDate, describeCertificate, WARNING_DAYS } from '../certificate-summary.js';
 import { type Log } from './reload-fault.js';
 
 /** The wall clock is read at least this often: it may jump, and a machine may sleep. */
-const LOOK_MS = 3_600_000;
+const CHECK_MS = 3_600_000;
 
 /** Logs once each that a certificate expires within 30, 7 and 1 day(s), and that it has expired. */
 export class ExpiryWatch {
   readonly #clock: Clock;
   readonly #log: Log;
   #certificate?: CertificateSummary;
-  #told = Infinity;
+  #warnedDays = Infinity;
   #cancel?: () => void;
 
   constructor(clock: Clock, log: Log) {
@@ -22,31 +22,31 @@ export class ExpiryWatch {
   /** Watches this certificate in place of the one before. */
   watch(certificate: CertificateSummary | undefined): void {
     this.stop();
-    if (certificate?.fingerprint256 !== this.#certificate?.fingerprint256) this.#told = Infinity;
+    if (certificate?.fingerprint256 !== this.#certificate?.fingerprint256) this.#warnedDays = Infinity;
     this.#certificate = certificate;
-    if (certificate) this.#look(certificate);
+    if (certificate) this.#check(certificate);
   }
 
   stop(): void {
     this.#cancel?.();
   }
 
-  #look(certificate: CertificateSummary): void {
+  #check(certificate: CertificateSummary): void {
     const left = certificate.validTo.getTime() - this.#clock.now();
     const reached = [0, ...WARNING_DAYS].sort((a, b) => a - b).find((days) => left <= days * DAY_MS);
-    if (reached !== undefined && reached < this.#told) {
-      this.#told = reached;
-      this.#tell(certificate, reached);
+    if (reached !== undefined && reached < this.#warnedDays) {
+      this.#warnedDays = reached;
+      this.#warn(certificate, reached);
     }
     if (left <= 0) return;
     const next = [...WARNING_DAYS, 0].find((days) => left > days * DAY_MS) ?? 0;
-    const delayMs = Math.min(LOOK_MS, left - next * DAY_MS);
-    this.#cancel = this.#clock.schedule(() => this.#look(certificate), Math.max(1, delayMs));
+    const delayMs = Math.min(CHECK_MS, left - next * DAY_MS);
+    this.#cancel = this.#clock.schedule(() => this.#check(certificate), Math.max(1, delayMs));
   }
 
-  #tell(certificate: CertificateSummary, days: number): void {
+  #warn(certificate: CertificateSummary, days: number): void {
     const name = `The application certificate ${describeCertificate(certificate)}`;
-    const end = date(certificate.validTo);
+    const end = formatDate(certificate.validTo);
     const remedy =
       'Generate a new one in the developer portal and put it, with its new key, in place of this one.';
     if (days === 0) this.#log('error', `${name} expired on ${end}. ${remedy}`);

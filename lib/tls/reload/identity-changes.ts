@@ -1,5 +1,5 @@
 import { type CertificateSummary, type ConfigurationFault } from '../../errors/index.js';
-import { date, describeCertificate, isOtherCertificate } from '../certificate-summary.js';
+import { formatDate, describeCertificate, isOtherCertificate } from '../certificate-summary.js';
 
 /** The parts in which identities are compared. */
 export interface IdentityParts {
@@ -23,7 +23,7 @@ export function lostParts(before: IdentityParts, after: IdentityParts): Configur
 export function describeChange(before: IdentityParts, after: IdentityParts): string {
   const { certificate } = after;
   if (certificate && isOtherCertificate(before.certificate, certificate)) {
-    return `A new application certificate is in use: ${describeCertificate(certificate)}, valid until ${date(certificate.validTo)}.`;
+    return `A new application certificate is in use: ${describeCertificate(certificate)}, valid until ${formatDate(certificate.validTo)}.`;
   }
   return before.chain?.join() === after.chain?.join()
     ? 'The identity was read anew; its certificates are the same.'

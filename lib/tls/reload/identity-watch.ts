@@ -13,8 +13,8 @@ export interface WatchSettings<T extends { digest: string }> {
 }
 
 /**
- * Time may make an unusable pair usable: a certificate that is not valid yet. Less than the minute between two calls of
- * a `tls` function.
+ * Content that is not usable may become so with time: a certificate that is not valid yet. Less than the minute between
+ * two calls of a `tls` function.
  */
 const RETRY_MS = 55_000;
 
