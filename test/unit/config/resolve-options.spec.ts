@@ -492,17 +492,33 @@ describe('resolveOptions', () => {
     ['http.shutdownTimeout', 0, 86_400_000, 'milliseconds'],
     ['linkSdk.minTokenLife', 0, 86_400, 'seconds'],
     ['tokenCache.maxEntries', 1, 10_000_000, 'entries'],
-  ])('%s: a whole number from %i to %i %s', async (option, least, most, unit) => {
+  ])('%s: a whole number from %i to %i %s', async (option, min, max, unit) => {
     const variable = variableOf(option) as string;
     const faultsWith = (value: number) => {
       const { options } = readVariables((name) => (name === variable ? String(value) : undefined));
       return faultsOf({ ...sandbox, ...options });
     };
-    for (const value of [least, most]) expect(await faultsWith(value)).toEqual([]);
-    for (const value of [least - 1, most + 1, 1.5]) {
-      const message = expect.stringContaining(`a whole number of ${unit} from ${least} to ${most}; it is `);
+    for (const value of [min, max]) expect(await faultsWith(value)).toEqual([]);
+    for (const value of [min - 1, max + 1, 1.5]) {
+      const message = expect.stringContaining(`a whole number of ${unit} from ${min} to ${max}; it is `);
       expect(await faultsWith(value)).toEqual([{ option, variable, message }]);
     }
+  });
+
+  it.each([
+    ['environment', ['production', 'sandbox']],
+    ['authentication', ['mtls', 'oauth', 'app-token']],
+    ['oauth.refresh', ['ahead', 'scheduled', 'on-expiry']],
+  ])('%s: one of %j', async (option, values) => {
+    const variable = variableOf(option) as string;
+    const faultsWith = async (value: string) => {
+      const { options } = readVariables((name) => (name === variable ? value : undefined));
+      const faults = await faultsOf({ ...sandbox, ...options });
+      return faults.filter((fault) => fault.option === option);
+    };
+    for (const value of values) expect(await faultsWith(value)).toEqual([]);
+    const message = `must be one of: ${values.join(', ')}; it is 'other'`;
+    expect(await faultsWith('other')).toEqual([{ option, variable, message }]);
   });
 
   it.each([
