@@ -22,10 +22,11 @@ export function chooseAddresses(mode: Mode, urls: ServiceUrls): ChosenAddresses 
   const faults = needed
     .filter((key) => !urls[key])
     .map((key) => ({ option: `urls.${key}`, message: missing(mode, key === tokenKey) }));
-  const warnings = needed.flatMap((key) => {
-    const host = reservedHost(urls[key]);
-    return host ? [{ option: `urls.${key}`, message: `${host} ${RESERVED}` }] : [];
-  });
+  const warnings = needed.flatMap((key) =>
+    [reservedHost(urls[key]), otherEnvironment(mode, urls, key)]
+      .filter((message) => message !== undefined)
+      .map((message) => ({ option: `urls.${key}`, message })),
+  );
   const base = apiKey && normalized(urls[apiKey]);
   if (base === undefined || faults.length > 0) return { faults, warnings };
   const token = tokenKey && normalized(urls[tokenKey]);
@@ -33,6 +34,8 @@ export function chooseAddresses(mode: Mode, urls: ServiceUrls): ChosenAddresses 
     baseUrl: base,
     origins: ownOrigins(mode, urls),
     tokenUrl: token && `${token}/oauth2/token`,
+    baseOption: `urls.${apiKey}`,
+    tokenOption: tokenKey && `urls.${tokenKey}`,
     deprecated: apiKey === 'oauthBaseUrl',
   };
   return { faults, warnings, addresses };
@@ -79,8 +82,32 @@ function normalized(address: unknown): string | undefined {
   return url.origin + withoutSlashes(url.pathname);
 }
 
-/** The host of an address, where it is a name that is reserved for examples and tests. */
+/** That the host of an address is a name that is reserved for examples and tests. */
 function reservedHost(address: unknown): string | undefined {
   const host = parseUrl(address)?.hostname;
-  return host && /(^|\.)(example(\.(com|net|org))?|invalid|test)$/.test(host) ? host : undefined;
+  return host && /(^|\.)(example(\.(com|net|org))?|invalid|test)$/.test(host)
+    ? `${host} ${RESERVED}`
+    : undefined;
+}
+
+const SANDBOX_NAME = /(^|[.-])(sandbox|sbx|staging|uat)([.-]|$)/;
+
+/** That an address looks like one of the other environment, whose credentials and certificates are others. */
+function otherEnvironment(
+  { environment }: Mode,
+  urls: ServiceUrls,
+  key: keyof ServiceUrls,
+): string | undefined {
+  const own = parseUrl(urls[key]);
+  if (!own) return undefined;
+  const isProduction = environment === 'production';
+  if (isProduction && SANDBOX_NAME.test(own.hostname)) {
+    return `${own.hostname} looks like an address of the sandbox, and environment is 'production'.`;
+  }
+  const others = (Object.keys(urls) as (keyof ServiceUrls)[]).filter(
+    (other) => other.startsWith('sandbox') === isProduction && parseUrl(urls[other])?.href === own.href,
+  );
+  return others.length > 0
+    ? `is the same address as urls.${others[0]}, which is of the other environment.`
+    : undefined;
 }

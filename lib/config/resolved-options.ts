@@ -43,6 +43,9 @@ export interface Addresses {
   origins: ReadonlySet<string>;
   /** {auth_url}/oauth2/token of the environment. */
   tokenUrl?: string;
+  /** The options that name them: `urls.baseUrl`, `urls.authUrl`. */
+  baseOption: string;
+  tokenOption?: string;
   /** True where calls go to {oauth_base_url} (specification 9.2). */
   deprecated: boolean;
 }
