@@ -9,7 +9,7 @@ const LAYERS = [
   ['tls'],
   ['auth'],
   ['http'],
-  ['customers', 'banks', 'link-sdk'],
+  ['customers', 'banks', 'link-sdk', 'diagnosis'],
   ['module'],
 ];
 // Subpaths of the package. A host may not use them, so no layer imports from them.

@@ -1,16 +1,59 @@
 import { parseArgs } from 'node:util';
-import { EXIT, type CommandIo } from './command.js';
+import { customerIdFault } from '../auth/scope.js';
+import { nameFault } from '../config/variables.js';
+import { EXIT, UsageError, type CommandIo } from './command.js';
+import { readEnvironment } from './env-file.js';
+import { examine } from './examine.js';
+import { jsonOutput, Table } from './doctor-output.js';
 
 const HELP = `Usage: nestjs-service doctor [options]
 
-Says what is wrong with the configuration of ServiceModule, and what to do.
+Says what is wrong with the configuration of ServiceModule and with the way to the service, and what to do.
+It reads the SERVICE_* variables of the environment, and of .env where there is one. Its output holds no secret.
 
 Options:
-  --help  this text
+  --env-file <path>  read this file in place of .env; may be given several times, the first counts first
+  --name <name>      check the module with this name: SERVICE_<NAME>_*
+  --offline          connect to nothing
+  --customer <id>    ask for a token of this customer, in place of one that is made up
+  --json             print { ok, environment, authentication, checks } in place of the table
+  --help             this text
+
+Exit codes: 0 nothing failed, 1 a check failed, 2 wrong usage or an env file that cannot be read
 `;
 
+const OPTIONS = {
+  'env-file': { type: 'string', multiple: true },
+  name: { type: 'string' },
+  offline: { type: 'boolean' },
+  customer: { type: 'string' },
+  json: { type: 'boolean' },
+  help: { type: 'boolean', short: 'h' },
+} as const;
+
 export async function run(args: string[], io: CommandIo): Promise<number> {
-  parseArgs({ args, options: { help: { type: 'boolean', short: 'h' } } });
-  io.out(HELP);
-  return Promise.resolve(EXIT.ok);
+  const { values } = parseArgs({ args, options: OPTIONS });
+  if (values.help) {
+    io.out(HELP);
+    return EXIT.ok;
+  }
+  const { name, customer, json = false, offline = false } = values;
+  refuse('--name', name === undefined ? undefined : moduleNameFault(name));
+  refuse('--customer', customer === undefined ? undefined : customerIdFault(customer));
+  const variables = await readEnvironment(io.env, values['env-file']);
+  const table = new Table(io, json);
+  const examined = await examine({ name, variables, offline, customer, env: io.env }, table);
+  if (json) io.out(jsonOutput(examined));
+  else table.end(examined);
+  return examined.checks.some(({ status }) => status === 'failed') ? EXIT.failed : EXIT.ok;
+}
+
+function refuse(option: string, fault: string | undefined): void {
+  if (fault !== undefined) throw new UsageError(`${option}: ${fault}`);
+}
+
+function moduleNameFault(name: string): string | undefined {
+  if (!/^[A-Za-z][\w-]*$/.test(name))
+    return 'must begin with a letter and hold letters, digits, - and _ only.';
+  return nameFault(name);
 }

@@ -1,0 +1,66 @@
+import { createRequire } from 'node:module';
+import { readRegularFile, whyUnreadable } from '../config/read-file.js';
+import { UsageError } from './command.js';
+
+/** Variables of files and of the process, and where each comes from. */
+export interface Variables {
+  get: (variable: string) => string | undefined;
+  /** `./.env`, or `the environment`. */
+  sourceOf: (variable: string) => string | undefined;
+  /** The names of all that are set. */
+  set: string[];
+  /** The names of those in the files. */
+  inFiles: string[];
+  /** All places that were looked at. */
+  sources: string;
+}
+
+/**
+ * Reads variables as ConfigModule.forRoot() does: those of the process count before those of the files, the first file
+ * before the others. Without names of files, `.env` where there is one. Nothing of the process is changed.
+ * @throws UsageError for a file that was named and cannot be read
+ */
+export async function readEnvironment(
+  env: Readonly<Record<string, string | undefined>>,
+  files: readonly string[] | undefined,
+): Promise<Variables> {
+  const found = new Map<string, { value: string; source: string }>();
+  for (const [variable, value] of Object.entries(env)) {
+    if (value !== undefined) found.set(variable, { value, source: 'the environment' });
+  }
+  const inFiles: string[] = [];
+  const read = await Promise.all((files ?? ['.env']).map((file) => readEnvFile(file, files !== undefined)));
+  const places = read.flatMap((each) => (each ? [each.file] : []));
+  for (const { file, values } of read.flatMap((each) => each ?? [])) {
+    for (const [variable, value] of Object.entries(values)) {
+      inFiles.push(variable);
+      if (!found.has(variable)) found.set(variable, { value, source: file });
+    }
+  }
+  return {
+    get: (variable) => found.get(variable)?.value,
+    sourceOf: (variable) => found.get(variable)?.source,
+    set: [...found].flatMap(([variable, { value }]) => (value ? [variable] : [])),
+    inFiles,
+    sources: [...places, 'the environment'].join(' or '),
+  };
+}
+
+async function readEnvFile(
+  file: string,
+  isNamed: boolean,
+): Promise<{ file: string; values: Record<string, string> } | undefined> {
+  try {
+    return { file, values: parser()(await readRegularFile(file)) };
+  } catch (error) {
+    if (!isNamed && (error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw new UsageError(`--env-file: ${whyUnreadable(file, error)}`);
+  }
+}
+
+/** dotenv, that of @nestjs/config: Node's own parser reads some files in another way. */
+function parser(): (text: Buffer) => Record<string, string> {
+  const config = createRequire(import.meta.url).resolve('@nestjs/config');
+  const { parse } = createRequire(config)('dotenv') as { parse: (text: Buffer) => Record<string, string> };
+  return parse;
+}
