@@ -31,7 +31,10 @@ const OPTIONS = {
   help: { type: 'boolean', short: 'h' },
 } as const;
 
-export async function run(args: string[], io: CommandIo): Promise<number> {
+/** Milliseconds for one check, and for all that connect. */
+const LIMITS = { stepMs: 10_000, totalMs: 60_000 };
+
+export async function run(args: string[], io: CommandIo, limits = LIMITS): Promise<number> {
   const { values } = parseArgs({ args, options: OPTIONS });
   if (values.help) {
     io.out(HELP);
@@ -42,7 +45,7 @@ export async function run(args: string[], io: CommandIo): Promise<number> {
   refuse('--customer', customer === undefined ? undefined : customerIdFault(customer));
   const variables = await readEnvironment(io.env, values['env-file']);
   const table = new Table(io, json);
-  const examined = await examine({ name, variables, offline, customer, env: io.env }, table);
+  const examined = await examine({ name, variables, offline, customer, env: io.env, limits }, table);
   if (json) io.out(jsonOutput(examined));
   else table.end(examined);
   return examined.checks.some(({ status }) => status === 'failed') ? EXIT.failed : EXIT.ok;

@@ -1,17 +1,15 @@
 import 'reflect-metadata';
 import { systemClock } from '../config/clock.js';
+import { modeOf } from '../config/requirements.js';
 import { VARIABLE_SUFFIXES, variablePrefix, variablesOf } from '../config/variables.js';
 import { type Check } from '../diagnosis/check.js';
 import { checkConfiguration } from '../diagnosis/configuration-checks.js';
-import { diagnose } from '../diagnosis/diagnose.js';
-import { readMaterial } from '../diagnosis/material.js';
-import { readConfiguration, type ReadConfiguration } from '../module/read-configuration.js';
+import { diagnose, type DiagnosisParts } from '../diagnosis/diagnose.js';
+import { type StepLimits } from '../diagnosis/run-steps.js';
+import { type Material, readMaterial } from '../diagnosis/material.js';
+import { readConfiguration } from '../module/read-configuration.js';
 import { Agents } from '../tls/index.js';
 import { type Variables } from './env-file.js';
-
-/** Milliseconds for one check, and for all that connect. */
-const STEP_MS = 10_000;
-const TOTAL_MS = 60_000;
 
 export interface Examination {
   name?: string;
@@ -20,6 +18,7 @@ export interface Examination {
   /** Of which a token is asked for. */
   customer?: string;
   env: Readonly<Record<string, string | undefined>>;
+  limits: Pick<StepLimits, 'stepMs' | 'totalMs'>;
 }
 
 /** Hears of each check when it begins and when it is done. */
@@ -38,91 +37,70 @@ export interface Examined {
 
 /** Checks the configuration that the variables make, then the way to the service. */
 export async function examine(examination: Examination, listener: Listener): Promise<Examined> {
-  const { name, variables } = examination;
+  const { name, variables, offline } = examination;
   const sources = { name, given: {}, readVariable: variables.get, variablesSet: variables.set };
-  const configuration = await readConfiguration(sources, () => undefined);
+  const read = await readConfiguration(sources, () => undefined);
+  const { merged, identity, faults, certificateFaults } = read;
+  const all = [...faults, ...certificateFaults];
+  const options = all.length === 0 ? read.options : undefined;
   const checks: Check[] = [];
-  const tell = (check: Check): void => {
+  const tell = ({ name, status, message, remedy }: Check): void => {
+    const check = { name, status, message, ...(remedy === undefined ? {} : { remedy }) };
     checks.push(check);
     listener.done(check);
   };
   try {
-    const isUsable = await checkOffline(examination, configuration, tell);
-    if (!examination.offline)
-      await checkOnline(examination, configuration, isUsable ? undefined : causeIn(checks), listener, tell);
+    const material = options && (await readMaterial(options, systemClock));
+    const unknown = unknownIn(variables, read.misspelt, name);
+    const { sourceOf } = variables;
+    const reading = { ...read, name, faults: all, unknown, sourceOf, sources: variables.sources, options };
+    for (const check of checkConfiguration({ ...reading, certificates: material, now: systemClock.now() })) {
+      tell(check);
+    }
+    const usable = options && identity && material ? { options, identity, material } : undefined;
+    if (!offline && usable) await checkOnline(examination, usable, listener, tell);
+    if (!offline && !usable) skipOnline(checks, tell);
   } finally {
-    await configuration.identity?.close();
+    await identity?.close();
   }
-  const { options, merged } = configuration;
+  const { mode } = modeOf(merged, new Set());
   return {
     ok: checks.every(({ status }) => status !== 'failed'),
-    environment: options?.environment ?? oneOf(['production', 'sandbox'], merged.environment ?? 'sandbox'),
-    authentication: options?.authentication ?? oneOf(['mtls', 'oauth', 'app-token'], merged.authentication),
+    environment: oneOf(['production', 'sandbox'], mode.environment),
+    authentication: oneOf(['mtls', 'oauth', 'app-token'], mode.authentication),
     checks,
   };
 }
 
-/** @returns whether the configuration can be used */
-async function checkOffline(
-  { name, variables }: Examination,
-  { merged, options, faults, certificateFaults, warnings, misspelt }: ReadConfiguration,
-  tell: (check: Check) => void,
-): Promise<boolean> {
-  const all = [...faults, ...certificateFaults];
-  const usable = all.length === 0 ? options : undefined;
-  const reading = {
-    name,
-    merged,
-    faults: all,
-    warnings,
-    misspelt,
-    unknown: unknownIn(variables, misspelt, name),
-    sourceOf: variables.sourceOf,
-    sources: variables.sources,
-    options: usable,
-    certificates: usable && (await readMaterial(usable, systemClock)),
-    now: systemClock.now(),
-  };
-  for (const check of checkConfiguration(reading)) tell(check);
-  return usable !== undefined;
-}
-
 async function checkOnline(
-  { customer, env }: Examination,
-  { options, identity }: ReadConfiguration,
-  cause: string | undefined,
+  { customer, env, limits }: Examination,
+  usable: Pick<DiagnosisParts, 'options' | 'identity'> & { material: Material },
   listener: Listener,
   tell: (check: Check) => void,
 ): Promise<void> {
-  if (cause !== undefined || !options || !identity) {
-    for (const check of ['api', 'token', 'clock']) {
-      tell({ name: check, status: 'skipped', message: `Follows from ${cause}.` });
-    }
-    return;
-  }
-  const agents = new Agents(identity, options.http.maxSockets);
+  const agents = new Agents(usable.identity, usable.options.http.maxSockets);
+  const onBegin = (name: string): void => listener.begin(name);
   const parts = {
-    options,
-    identity,
+    ...usable,
     agents,
     clock: systemClock,
     env,
     customer: { id: customer },
-    stepMs: STEP_MS,
-    totalMs: TOTAL_MS,
-    onBegin: (name: string) => listener.begin(name),
+    ...limits,
+    onBegin,
   };
   try {
-    for await (const { name, status, message, remedy } of diagnose(parts)) {
-      tell({ name, status, message, ...(remedy === undefined ? {} : { remedy }) });
-    }
+    for await (const check of diagnose(parts)) tell(check);
   } finally {
     await agents.close();
   }
 }
 
-function causeIn(checks: readonly Check[]): string {
-  return checks.find(({ status }) => status === 'failed')?.name ?? 'the configuration';
+function skipOnline(checks: readonly Check[], tell: (check: Check) => void): void {
+  const cause = checks.find(({ status }) => status === 'failed')?.name ?? 'the configuration';
+  for (const name of ['api', 'token', 'clock']) {
+    tell({ name, status: 'skipped', message: `Follows from ${cause}.` });
+  }
 }
 
 /**

@@ -110,7 +110,9 @@ function describe(reading: ConfigurationReading, option: string): Finding {
   const kind = OPTIONS.find((entry) => entry.option === option)?.kind;
   const isPlain = kind !== 'secret' && kind !== 'text' && (options !== undefined || kind !== 'address');
   const shown = isPlain ? String(value) : isFile(value) ? `the file ${value.file}` : 'set; not shown here';
-  return ok(`${shown}${source ? ` (${source})` : ''}`);
+  const isCalled = !options || [options.addresses.baseOption, options.addresses.tokenOption].includes(option);
+  const use = kind === 'address' && !isCalled ? '; not called in this mode' : '';
+  return ok(`${shown}${source ? ` (${source}${use})` : ''}`);
 }
 
 function describePem(

@@ -5,7 +5,7 @@ import { exchange } from '../exchange/exchange.js';
 import { type Agents, type ClientIdentity } from '../tls/index.js';
 import { checkBanks } from './banks-check.js';
 import { type LocatedCheck } from './check.js';
-import { readMaterial } from './material.js';
+import { type Material, readMaterial } from './material.js';
 import { type Place } from './reachable.js';
 import { proxySteps, serverSteps } from './connection-steps.js';
 import { runSteps, type Step, type StepLimits } from './run-steps.js';
@@ -22,6 +22,8 @@ export interface DiagnosisParts extends StepLimits {
   clock: Clock;
   /** Variables of the process: a proxy that the module ignores is told of. */
   env: Readonly<Record<string, string | undefined>>;
+  /** Where it was read already. */
+  material?: Material;
   /** Also asks for a token of a customer: of this one, or of one that is made up. */
   customer?: { id?: string };
   /** A refusal of the credentials that is known already. */
@@ -36,7 +38,7 @@ export interface DiagnosisParts extends StepLimits {
 export async function* diagnose(parts: DiagnosisParts): AsyncGenerator<LocatedCheck> {
   const { options, identity, clock } = parts;
   const answers = new SeenAnswers(exchange, () => clock.now());
-  const material = await readMaterial(options, clock);
+  const material = parts.material ?? (await readMaterial(options, clock));
   const shared = { ...parts, answers, material };
   const { addresses, oauth, http } = options;
   const { tokenUrl } = addresses;

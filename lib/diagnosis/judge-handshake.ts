@@ -74,15 +74,13 @@ export function judgeClientCertificate(judgement: ClientJudgement): Finding {
     if (!certificate) return ok('The server does not ask for a client certificate, and none is offered.');
     return {
       status: 'warning',
-      message: `The server did not ask for a client certificate in the handshake, so ${describeCertificate(certificate)} was not shown.`,
+      message: `The server did not ask for a client certificate in the handshake, so "${certificate.subject}" was not shown.`,
       remedy: `Check that ${judgement.place.described} is the address for mutual TLS. A server may also ask later, for some paths only: then the call of the banks shows it.`,
       option: judgement.place.option,
     };
   }
   if (certificate)
-    return ok(
-      `The server asked for the client certificate, and did not refuse ${describeCertificate(certificate)}.`,
-    );
+    return ok(`The server asked for the client certificate, and did not refuse "${certificate.subject}".`);
   return skipped(
     'The server asks for a client certificate, and took the connection without one: it may be optional, or be checked at each call.',
   );

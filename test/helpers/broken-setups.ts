@@ -1,0 +1,468 @@
+import { afterAll, beforeAll } from '@jest/globals';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer as createHttpsServer, type ServerOptions } from 'node:https';
+import { type RequestListener } from 'node:http';
+import { type AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import {
+  type IssuedCertificate,
+  ServiceSimulator,
+  type SimulatorModeOptions,
+  type SimulatorOptions,
+} from 'nestjs-service/testing';
+import { createAuthority } from './certificates.js';
+import { deadPort, httpServer, rawServer } from './loopback.js';
+
+type Variables = Record<string, string>;
+
+export interface SetupContext {
+  simulator: ServiceSimulator;
+  /** An empty folder. */
+  folder: string;
+  /** Ends what a set-up has started. */
+  later(close: () => Promise<unknown>): void;
+}
+
+/** A set-up that does not work, for one reason. */
+export interface BrokenSetup {
+  /** The check that names the reason. */
+  cause: string;
+  words: RegExp;
+  /** Of a simulator of its own. */
+  simulator?: SimulatorOptions;
+  /** The simulator is of no use after it. */
+  spoils?: boolean;
+  /** Default: production, mtls. */
+  mode?: SimulatorModeOptions;
+  /** Breaks it. What it returns is changed in the variables; undefined takes one out. */
+  break(
+    variables: Variables,
+    context: SetupContext,
+  ): Promise<Record<string, string | undefined> | void> | Record<string, string | undefined> | void;
+  /** Milliseconds for each check. Default 5,000. */
+  stepMs?: number;
+  /** The start-up check does not look at it, or finds it no reason to refuse. */
+  starts?: boolean;
+}
+
+const DAY_MS = 86_400_000;
+const MTLS = { environment: 'production', authentication: 'mtls' } as const;
+const OAUTH = { environment: 'production', authentication: 'oauth' } as const;
+const APP_TOKEN = { environment: 'sandbox', authentication: 'app-token' } as const;
+
+const oneLine = (pem: string): string => pem.replaceAll('\n', '\\n');
+
+/** An https server of the simulator's or another authority. */
+async function secureServer(options: ServerOptions, listener: RequestListener, { later }: SetupContext) {
+  const server = createHttpsServer(options, listener);
+  server.on('tlsClientError', () => undefined);
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  later(async () => {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  });
+  return `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+async function bareServer(
+  onSocket: Parameters<typeof rawServer>[0],
+  { later }: SetupContext,
+): Promise<string> {
+  const server = await rawServer(onSocket);
+  later(server.close);
+  return `https://127.0.0.1:${server.port}`;
+}
+
+async function proxyAnswering(answer: string, { later }: SetupContext): Promise<string> {
+  const proxy = await rawServer((socket) =>
+    socket.once('data', () => socket.end(`HTTP/1.1 ${answer}\r\ncontent-length: 0\r\n\r\n`)),
+  );
+  later(proxy.close);
+  return proxy.url.replace('//', '//user:s3cret-of-the-proxy@');
+}
+
+/** What is wrong, by a name for it. */
+export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
+  // Without a connection.
+  'no variable at all': {
+    cause: 'variables',
+    words: /no SERVICE_\* variable/,
+    break: (variables) => Object.fromEntries(Object.keys(variables).map((name) => [name, undefined])),
+  },
+  'a misspelt variable': {
+    cause: 'SERVICE_APP_TOKEN',
+    words: /is missing.*SERVICE_APP_TOKN is set/i,
+    break: () => ({ SERVICE_APP_TOKEN: undefined, SERVICE_APP_TOKN: 'a1' }),
+  },
+  'a placeholder left in': {
+    cause: 'SERVICE_BASE_URL',
+    words: /placeholder/,
+    break: () => ({ SERVICE_BASE_URL: 'https://...' }),
+  },
+  'an environment that there is not': {
+    cause: 'SERVICE_ENVIRONMENT',
+    words: /one of: production, sandbox; it is 'prod'/,
+    break: () => ({ SERVICE_ENVIRONMENT: 'prod' }),
+  },
+  'an http: address': {
+    cause: 'SERVICE_BASE_URL',
+    words: /begin with https/,
+    break: () => ({ SERVICE_BASE_URL: 'http://api.bank' }),
+  },
+  'a password in an address': {
+    cause: 'SERVICE_BASE_URL',
+    words: /user name or password/,
+    break: () => ({ SERVICE_BASE_URL: 'https://u:s3cret-in-an-address@api.bank' }),
+  },
+  'a token address with its path': {
+    cause: 'SERVICE_AUTH_URL',
+    words: /\/oauth2\/token, which is appended/,
+    mode: OAUTH,
+    break: ({ SERVICE_AUTH_URL }) => ({ SERVICE_AUTH_URL: `${SERVICE_AUTH_URL}/oauth2/token` }),
+  },
+  'app-token in production': {
+    cause: 'SERVICE_AUTHENTICATION',
+    words: /sandbox only/,
+    break: () => ({ SERVICE_AUTHENTICATION: 'app-token' }),
+  },
+  'a client id that is no UUID': {
+    cause: 'SERVICE_CLIENT_ID',
+    words: /a UUID/,
+    mode: OAUTH,
+    break: () => ({ SERVICE_CLIENT_ID: 'my-application' }),
+  },
+  'a secret in two places': {
+    cause: 'SERVICE_APP_TOKEN',
+    words: /both set/,
+    break: () => ({ SERVICE_APP_TOKEN_FILE: '/run/secrets/app-token' }),
+  },
+  'a key file that is not there': {
+    cause: 'SERVICE_TLS_PRIVATE_KEY_FILE',
+    words: /does not exist \(ENOENT\)/,
+    break: (_, { folder }) => ({
+      SERVICE_TLS_PRIVATE_KEY: undefined,
+      SERVICE_TLS_PRIVATE_KEY_FILE: join(folder, 'private-key.pem'),
+    }),
+  },
+  'the key of another certificate': {
+    cause: 'SERVICE_TLS_PRIVATE_KEY',
+    words: /key of another certificate/,
+    break: async (_, { simulator }) => ({
+      SERVICE_TLS_PRIVATE_KEY: oneLine((await simulator.issueCertificate()).privateKey),
+    }),
+  },
+  'certificate and key swapped': {
+    cause: 'SERVICE_TLS_CERTIFICATE',
+    words: /are swapped/,
+    break: ({ SERVICE_TLS_CERTIFICATE, SERVICE_TLS_PRIVATE_KEY }) => ({
+      SERVICE_TLS_CERTIFICATE: SERVICE_TLS_PRIVATE_KEY,
+      SERVICE_TLS_PRIVATE_KEY: SERVICE_TLS_CERTIFICATE,
+    }),
+  },
+  'the chain before the certificate': {
+    cause: 'SERVICE_TLS_CERTIFICATE',
+    words: /begins with a certificate of the chain/,
+    break: ({ SERVICE_TLS_CERTIFICATE, SERVICE_TLS_CHAIN }) => ({
+      SERVICE_TLS_CERTIFICATE: SERVICE_TLS_CHAIN + SERVICE_TLS_CERTIFICATE,
+    }),
+  },
+  'a chain that is cut': {
+    cause: 'SERVICE_TLS_CHAIN',
+    words: /truncated/,
+    break: ({ SERVICE_TLS_CHAIN }) => ({ SERVICE_TLS_CHAIN: SERVICE_TLS_CHAIN.slice(0, 300) }),
+  },
+  'an expired certificate': {
+    cause: 'SERVICE_TLS_CERTIFICATE',
+    words: /expired on/,
+    break: (_, context) => ourCertificate(context, -2 * DAY_MS, -DAY_MS),
+  },
+  'a certificate that is not valid yet': {
+    cause: 'SERVICE_TLS_CERTIFICATE',
+    words: /not valid before/,
+    break: (_, context) => ourCertificate(context, DAY_MS, 2 * DAY_MS),
+  },
+
+  // On the way there.
+  'a host that there is not': {
+    cause: 'api.name',
+    words: /no host with the name|could not be looked up/,
+    break: () => ({ SERVICE_BASE_URL: 'https://no-such-host.invalid' }),
+  },
+  'a port on which nothing listens': {
+    cause: 'api.connection',
+    words: /refused \(ECONNREFUSED\)/,
+    break: async () => ({ SERVICE_BASE_URL: `https://127.0.0.1:${await deadPort()}` }),
+  },
+  'a token endpoint that is not there': {
+    cause: 'token-endpoint.connection',
+    words: /refused \(ECONNREFUSED\)/,
+    mode: OAUTH,
+    break: async () => ({ SERVICE_AUTH_URL: `https://127.0.0.1:${await deadPort()}` }),
+  },
+  'a proxy that is not there': {
+    cause: 'proxy.connection',
+    words: /refused \(ECONNREFUSED\)/,
+    break: async () => ({
+      SERVICE_HTTP_PROXY: `http://user:s3cret-of-the-proxy@127.0.0.1:${await deadPort()}`,
+    }),
+  },
+  'a proxy that refuses the password': {
+    cause: 'api.connection',
+    words: /refuses the user and password/,
+    break: async (_, context) => ({ SERVICE_HTTP_PROXY: await proxyAnswering('407 No', context) }),
+  },
+  'a proxy that does not allow the host': {
+    cause: 'api.connection',
+    words: /does not allow connections/,
+    break: async (_, context) => ({ SERVICE_HTTP_PROXY: await proxyAnswering('403 No', context) }),
+  },
+  'a port of plain HTTP': {
+    cause: 'api.tls',
+    words: /plain HTTP/,
+    break: async (_, { later }) => {
+      const server = await httpServer((_request, response) => response.end());
+      later(server.close);
+      return { SERVICE_BASE_URL: server.url.replace('http:', 'https:') };
+    },
+  },
+  'a port of something else': {
+    cause: 'api.tls',
+    words: /something that is not TLS/,
+    break: async (_, context) => ({
+      SERVICE_BASE_URL: await bareServer((socket) => socket.write('SSH-2.0-OpenSSH_9.6\r\n'), context),
+    }),
+  },
+  'a firewall that resets': {
+    cause: 'api.tls',
+    words: /without a reason.*firewall/,
+    break: async (_, context) => ({
+      SERVICE_BASE_URL: await bareServer(
+        (socket) => socket.once('data', () => socket.resetAndDestroy()),
+        context,
+      ),
+    }),
+  },
+  'a server that says nothing': {
+    cause: 'api.tls',
+    words: /did not answer the TLS handshake in time/,
+    stepMs: 500,
+    break: async (_, context) => ({ SERVICE_BASE_URL: await bareServer(() => undefined, context) }),
+  },
+
+  // The server's certificate.
+  "the server's certificate expired": {
+    spoils: true,
+    cause: 'api.tls',
+    words: /server's certificate has expired/,
+    break: (_, { simulator }) =>
+      simulator.useServerCertificate({
+        notBefore: new Date(Date.now() - 2 * DAY_MS),
+        notAfter: new Date(Date.now() - DAY_MS),
+      }),
+  },
+  "the server's certificate not valid yet": {
+    spoils: true,
+    cause: 'api.tls',
+    words: /not valid yet.*clock says/,
+    break: (_, { simulator }) => simulator.useServerCertificate({ notBefore: new Date(Date.now() + DAY_MS) }),
+  },
+  "the server's certificate for another host": {
+    spoils: true,
+    cause: 'api.tls',
+    words: /another host name: it is for other\.bank, not for 127/,
+    break: (_, { simulator }) => simulator.useServerCertificate({ names: ['other.bank'] }),
+  },
+  'a proxy that opens TLS': {
+    spoils: true,
+    cause: 'api.tls',
+    words: /issued by "CN=Unknown Issuing CA"\. Neither tls\.chain .* nor a public authority/,
+    break: (_, { simulator }) => simulator.useServerCertificate({ foreign: true }),
+  },
+  'the chain of another environment': {
+    cause: 'api.tls',
+    words: /the same name, but another key/,
+    break: async (_, { later }) => {
+      const other = await ServiceSimulator.start();
+      later(() => other.stop());
+      return { SERVICE_TLS_CHAIN: oneLine(other.chain) };
+    },
+  },
+  'no chain, and a server of no public authority': {
+    cause: 'api.tls',
+    words: /none of Node's public roots; and there is no tls\.chain/,
+    break: () => ({ SERVICE_TLS_CHAIN: undefined }),
+  },
+  'a server that leaves the intermediate out': {
+    cause: 'api.tls',
+    words: /sends no certificate of that issuer/,
+    mode: APP_TOKEN,
+    break: async (_, context) => {
+      const { root, server } = await createAuthority();
+      const options = { cert: server.certificate, key: server.key };
+      return {
+        SERVICE_SANDBOX_URL: await secureServer(options, (_request, response) => response.end('[]'), context),
+        SERVICE_TLS_CHAIN: oneLine(root.certificate),
+      };
+    },
+  },
+
+  // Our certificate.
+  'a revoked certificate': {
+    spoils: true,
+    cause: 'api.client-certificate',
+    words: /server refused the client certificate: "CN=/,
+    break: (_, { simulator }) => simulator.revokeCertificate(),
+  },
+  'a revoked certificate, on TLS 1.2': {
+    cause: 'api.client-certificate',
+    words: /asked for the client certificate and then ended the connection/,
+    simulator: { maxTlsVersion: 'TLSv1.2' },
+    break: (_, { simulator }) => simulator.revokeCertificate(),
+  },
+  'a certificate of another authority': {
+    cause: 'api.client-certificate',
+    words: /server refused the client certificate: .*UNKNOWN_CA/,
+    break: async (_, { simulator }) => ofIssued(await simulator.issueCertificate({ foreign: true })),
+  },
+  'a certificate that nginx refuses': {
+    cause: 'api.banks',
+    words: /HTTP 400.*page \(HTML\) of a proxy/,
+    simulator: { clientCertificateRefusal: 'http-400' },
+    break: (_, { simulator }) => simulator.revokeCertificate(),
+  },
+  'no certificate where one is demanded': {
+    cause: 'api.client-certificate',
+    words: /asks for a client certificate and none is offered/,
+    simulator: { requireClientCertificate: true },
+    mode: { ...OAUTH, oauthBaseUrl: false },
+    break: () => undefined,
+  },
+
+  // Tokens, and the call.
+  'a wrong client secret': {
+    spoils: true,
+    cause: 'token.api',
+    words: /refuses the credentials \(HTTP 401, invalid_client/,
+    mode: OAUTH,
+    break: (_, { simulator }) => void simulator.rotateClientSecret(),
+  },
+  'an application without OAuth': {
+    cause: 'token.api',
+    words: /refuses this token \(HTTP 400, unauthorized_client/,
+    simulator: { oauth: { enabled: false } },
+    mode: OAUTH,
+    break: () => undefined,
+  },
+  'a login page in place of the token endpoint': {
+    cause: 'token.api',
+    words: /answered with a page \(HTML/,
+    mode: OAUTH,
+    break: (_, { simulator }) => void simulator.fail({ server: 'token', times: 9, fault: 'html' }),
+  },
+  'a wrong app token': {
+    cause: 'api.banks',
+    words: /HTTP 403 \("The app token is not valid"\)/,
+    break: () => ({ SERVICE_APP_TOKEN: 'of-another-application' }),
+  },
+  'a website in place of the API': {
+    cause: 'api.banks',
+    words: /HTTP 200.*a page \(HTML\)/,
+    break: (_, { simulator }) => void simulator.fail({ path: '/banks/v1', times: 9, fault: 'html' }),
+  },
+  'a redirect to the slash': {
+    cause: 'api.banks',
+    words: /redirect to https:.*never followed/,
+    break: ({ SERVICE_BASE_URL }, { simulator }) =>
+      void simulator.fail({
+        path: '/banks/v1',
+        times: 9,
+        fault: { redirect: `${SERVICE_BASE_URL}/banks/v1/` },
+      }),
+  },
+  'an address without its path': {
+    cause: 'api.banks',
+    words: /HTTP 404.*no such path/,
+    simulator: { basePath: '/api' },
+    break: ({ SERVICE_BASE_URL }) => ({ SERVICE_BASE_URL: new URL(SERVICE_BASE_URL).origin }),
+  },
+  'a service that is out of order': {
+    cause: 'api.banks',
+    words: /HTTP 503.*out of order/,
+    break: (_, { simulator }) =>
+      void simulator.fail({
+        path: '/banks/v1',
+        times: 9,
+        fault: { status: 503, json: { status: 503, message: 'down' } },
+      }),
+  },
+  'a clock by which the certificate has ended': {
+    cause: 'clock',
+    words: /ahead of that of.*is not valid/,
+    starts: true,
+    break: async (_, context) => {
+      const authority = await createAuthority();
+      const client = await authority.client('app');
+      const options = {
+        cert: authority.serverChain,
+        key: authority.server.key,
+        requestCert: true,
+        rejectUnauthorized: false,
+      };
+      const date = new Date(Date.now() - 10 * DAY_MS).toUTCString();
+      return {
+        SERVICE_BASE_URL: await secureServer(
+          options,
+          (_request, response) => response.setHeader('date', date).end('[]'),
+          context,
+        ),
+        SERVICE_TLS_CHAIN: oneLine(authority.chain),
+        SERVICE_TLS_CERTIFICATE: oneLine(client.certificate),
+        SERVICE_TLS_PRIVATE_KEY: oneLine(client.key),
+      };
+    },
+  },
+};
+
+async function ourCertificate({ simulator }: SetupContext, from: number, to: number): Promise<Variables> {
+  const notBefore = new Date(Date.now() + from);
+  return ofIssued(await simulator.issueCertificate({ notBefore, notAfter: new Date(Date.now() + to) }));
+}
+
+function ofIssued({
+  certificate,
+  privateKey,
+}: Pick<IssuedCertificate, 'certificate' | 'privateKey'>): Variables {
+  return { SERVICE_TLS_CERTIFICATE: oneLine(certificate), SERVICE_TLS_PRIVATE_KEY: oneLine(privateKey) };
+}
+
+/** Set-ups of a `describe` block. Most of them share one simulator. */
+export function setupsOfBlock() {
+  let folder: string;
+  let shared: ServiceSimulator;
+  beforeAll(async () => {
+    [folder, shared] = await Promise.all([mkdtemp(join(tmpdir(), 'setups-')), ServiceSimulator.start()]);
+  });
+  afterAll(() => Promise.all([rm(folder, { recursive: true }), shared.stop()]));
+
+  /** Sets it up, and hands its variables to `use`; ends everything then. */
+  return async <T>(
+    { simulator: options, mode = MTLS, spoils, break: breakIt }: BrokenSetup,
+    use: (variables: Variables, simulator: ServiceSimulator) => Promise<T>,
+  ): Promise<T> => {
+    const simulator = options || spoils ? await ServiceSimulator.start(options) : shared;
+    const closes: (() => Promise<unknown>)[] = simulator === shared ? [] : [() => simulator.stop()];
+    try {
+      const before = simulator.env(mode);
+      const later = (close: () => Promise<unknown>): void => void closes.push(close);
+      const changes = await breakIt(before, { simulator, folder, later });
+      const variables = Object.entries({ ...before, ...changes }).filter(([, value]) => value !== undefined);
+      return await use(Object.fromEntries(variables) as Variables, simulator);
+    } finally {
+      simulator.clearFaults();
+      await Promise.all(closes.map((close) => close()));
+    }
+  };
+}
