@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { customerIdFault } from '../auth/scope.js';
+import { CUSTOMER_ID_RULE, isCustomerId } from '../auth/scope.js';
 import { nameFault } from '../config/variables.js';
 import { EXIT, UsageError, type CommandIo } from './command.js';
 import { readEnvironment } from './env-file.js';
@@ -42,7 +42,10 @@ export async function run(args: string[], io: CommandIo, limits = LIMITS): Promi
   }
   const { name, customer, json = false, offline = false } = values;
   refuse('--name', name === undefined ? undefined : moduleNameFault(name));
-  refuse('--customer', customer === undefined ? undefined : customerIdFault(customer));
+  refuse(
+    '--customer',
+    customer === undefined || isCustomerId(customer) ? undefined : `takes ${CUSTOMER_ID_RULE}`,
+  );
   const variables = await readEnvironment(io.env, values['env-file']);
   const table = new Table(io, json);
   const examined = await examine({ name, variables, offline, customer, env: io.env, limits }, table);

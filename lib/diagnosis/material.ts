@@ -4,7 +4,7 @@ import { type Clock } from '../config/clock.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { type CertificateSummary } from '../errors/index.js';
 import { checkIdentity } from '../tls/material/check-identity.js';
-import { readContents } from '../tls/material/pem-contents.js';
+import { PemContents } from '../tls/material/pem-contents.js';
 import { readIdentity } from '../tls/material/read-identity.js';
 import { type ReadInput } from '../tls/material/read-input.js';
 import { SecureContexts } from '../tls/material/secure-contexts.js';
@@ -40,5 +40,5 @@ export async function readMaterial(
 }
 
 function certificatesIn(input: ReadInput | undefined, purpose: 'certificate' | 'chain'): X509Certificate[] {
-  return input ? readContents(input, purpose).certificates.map(({ x509 }) => x509) : [];
+  return input ? new PemContents(input, purpose).certificates.map(({ x509 }) => x509) : [];
 }

@@ -360,7 +360,7 @@ export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
     cause: 'token.api',
     words: /answered with a page \(HTML/,
     mode: OAUTH,
-    break: (_, { simulator }) => void simulator.fail({ server: 'token', times: 9, fault: 'html' }),
+    break: (_, { simulator }) => void simulator.fail({ path: '/oauth2/token', times: 9, fault: 'html' }),
   },
   'a wrong app token': {
     cause: 'api.banks',
