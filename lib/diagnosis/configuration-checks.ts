@@ -3,7 +3,13 @@ import { OPTIONS, type ServiceModuleOptions, valueOf } from '../config/options.j
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { variableOf, variablePrefix } from '../config/variables.js';
 import { type CertificateSummary, type ConfigurationFault } from '../errors/index.js';
-import { date, daysLeft, describeCertificate, summarize, WARNING_DAYS } from '../tls/certificate-summary.js';
+import {
+  daysLeft,
+  describeCertificate,
+  formatDate,
+  summarize,
+  WARNING_DAYS,
+} from '../tls/certificate-summary.js';
 import { type Check, type Finding, ok, warning } from './check.js';
 import { name as nameOf } from './judge-server.js';
 
@@ -123,7 +129,7 @@ function describePem(
   const { certificate, sent, chain } = certificates;
   if (option === 'tls.certificate' && certificate) {
     const left = daysLeft(certificate, now);
-    const message = `${describeCertificate(certificate)}, issued by "${certificate.issuer}", valid to ${date(certificate.validTo)}, ${left} days left.${afterIt(sent)}`;
+    const message = `${describeCertificate(certificate)}, issued by "${certificate.issuer}", valid to ${formatDate(certificate.validTo)}, ${left} days left.${afterIt(sent)}`;
     const misplaced = outOfOrder(sent);
     const variable = variableOf(option, name, valueOf(merged, option)) ?? option;
     if (misplaced) {
@@ -146,7 +152,7 @@ function describePem(
 }
 
 function describeChain(chain: readonly X509Certificate[], now: number): Finding {
-  const message = `The only trust anchor of the API: ${chain.map((each) => `${nameOf(each)} to ${date(new Date(each.validTo))}`).join(', ')}.`;
+  const message = `The only trust anchor of the API: ${chain.map((each) => `${nameOf(each)} to ${formatDate(new Date(each.validTo))}`).join(', ')}.`;
   const ending = chain.find((each) => daysLeft(summarize(each), now) < WARNING_DAYS[0]);
   return ending
     ? warning(

@@ -1,7 +1,7 @@
 import { type Clock } from '../config/clock.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { type Secret } from '../config/secret.js';
-import { openTunnel } from '../tls/connections/proxy-tunnel.js';
+import { ProxyTunnel } from '../tls/connections/proxy-tunnel.js';
 import { classify } from '../exchange/classify.js';
 import { failed, ok, skipped, type Finding } from './check.js';
 import { shakeHands, type HandshakeFacts, type HandshakeTarget } from './handshake.js';
@@ -129,7 +129,7 @@ class ServerHandshake {
 /** Whether the proxy opens a tunnel to the server. */
 function checkTunnel(place: Place, proxy: Secret, timeoutMs: number): Promise<Finding> {
   return new Promise((resolve) => {
-    const tunnel = openTunnel(proxy, place.host, place.port);
+    const tunnel = new ProxyTunnel(proxy, place.host, place.port);
     const end = (finding: Finding): void => {
       clearTimeout(timer);
       tunnel.destroy();

@@ -9,7 +9,7 @@ import {
 } from 'node:tls';
 import { type Secret } from '../config/secret.js';
 import { classify, type Classified } from '../exchange/classify.js';
-import { openTunnel } from '../tls/connections/proxy-tunnel.js';
+import { ProxyTunnel } from '../tls/connections/proxy-tunnel.js';
 import { WireTap } from './wire-tap.js';
 
 /** Milliseconds that a server gets after the handshake to refuse our certificate: in TLS 1.3 it does so after its end. */
@@ -85,7 +85,7 @@ export function shakeHands(target: HandshakeTarget, timeoutMs: number): Promise<
 
 /** A connection to the target, through the proxy where there is one. Its errors come as events. */
 function openTransport({ host, port, proxy }: HandshakeTarget): Duplex {
-  return proxy ? openTunnel(proxy, host, port) : connectTcp({ host, port });
+  return proxy ? new ProxyTunnel(proxy, host, port) : connectTcp({ host, port });
 }
 
 function note(facts: HandshakeFacts, socket: TLSSocket): void {

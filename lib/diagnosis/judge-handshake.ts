@@ -1,6 +1,6 @@
 import { type CertificateSummary } from '../errors/index.js';
 import { HANDSHAKE_FAILURE } from '../exchange/tls-explanation.js';
-import { date, describeCertificate } from '../tls/certificate-summary.js';
+import { describeCertificate, formatDate } from '../tls/certificate-summary.js';
 import { failed, ok, skipped, type Finding } from './check.js';
 import { type HandshakeFacts } from './handshake.js';
 import { type Place } from './reachable.js';
@@ -103,7 +103,7 @@ function refused(
   const sure = certificateRefused
     ? 'The server refused the client certificate'
     : 'The server asked for the client certificate and then ended the connection, which mostly means that it refused it (else: a firewall)';
-  const dates = `valid from ${date(certificate.validFrom)} to ${date(certificate.validTo)}`;
+  const dates = `valid from ${formatDate(certificate.validFrom)} to ${formatDate(certificate.validTo)}`;
   const expired = certificate.validTo.getTime() <= now ? ' It has expired.' : '';
   return failed(
     `${sure}: ${describeCertificate(certificate)}, issued by "${certificate.issuer}", ${dates} (${reason}).${expired}`,

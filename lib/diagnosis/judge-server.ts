@@ -1,7 +1,7 @@
 import { type X509Certificate } from 'node:crypto';
 import { cleanText } from '../errors/index.js';
 import { explainServerCertificate } from '../exchange/tls-explanation.js';
-import { date } from '../tls/certificate-summary.js';
+import { formatDate } from '../tls/certificate-summary.js';
 import { failed, ok, type Finding } from './check.js';
 import { type HandshakeFacts } from './handshake.js';
 import { type Place } from './reachable.js';
@@ -28,13 +28,13 @@ export async function judgeServer(judgement: ServerJudgement): Promise<Finding> 
   if (!leaf) return failed(`${place.host} showed no certificate.`, checkAddress(place), place.option);
   if (notVerified === undefined) {
     return ok(
-      `${version}; ${name(leaf)}, issued by ${issuer(leaf)}, valid to ${date(new Date(leaf.validTo))}.`,
+      `${version}; ${name(leaf)}, issued by ${issuer(leaf)}, valid to ${formatDate(new Date(leaf.validTo))}.`,
     );
   }
   const ended = certificates.find(({ validTo }) => Date.parse(validTo) <= now);
   if (ended) {
     return failed(
-      `The server's certificate has expired: ${name(ended)} ended on ${date(new Date(ended.validTo))}, and this machine's clock says ${date(new Date(now))}.`,
+      `The server's certificate has expired: ${name(ended)} ended on ${formatDate(new Date(ended.validTo))}, and this machine's clock says ${formatDate(new Date(now))}.`,
       `${CLOCK} If the clock is right, only the service's operator can renew it: tell them.`,
       place.option,
     );
@@ -42,7 +42,7 @@ export async function judgeServer(judgement: ServerJudgement): Promise<Finding> 
   const early = certificates.find(({ validFrom }) => Date.parse(validFrom) > now);
   if (early) {
     return failed(
-      `The server's certificate is not valid yet: ${name(early)} begins on ${date(new Date(early.validFrom))}, and this machine's clock says ${date(new Date(now))}.`,
+      `The server's certificate is not valid yet: ${name(early)} begins on ${formatDate(new Date(early.validFrom))}, and this machine's clock says ${formatDate(new Date(now))}.`,
       `${CLOCK} A clock that is behind is the usual reason.`,
       place.option,
     );

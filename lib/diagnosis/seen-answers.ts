@@ -1,6 +1,6 @@
 import { type CertificateSummary } from '../errors/index.js';
 import { type Exchange, type ExchangeResponse } from '../exchange/exchange.types.js';
-import { date, describeCertificate } from '../tls/certificate-summary.js';
+import { describeCertificate, formatDate } from '../tls/certificate-summary.js';
 import { failed, ok, skipped, warning, type Finding } from './check.js';
 
 const MOST_SKEW_MS = 30_000;
@@ -52,7 +52,7 @@ export class SeenAnswers {
     const theirs = this.#now() + skew.ms;
     if (certificate && isValid(certificate, theirs) !== isValid(certificate, this.#now())) {
       return failed(
-        `${message} By the server's clock, ${date(new Date(theirs))}, the client certificate ${describeCertificate(certificate)} is ${isValid(certificate, theirs) ? 'valid' : 'not valid'}.`,
+        `${message} By the server's clock, ${formatDate(new Date(theirs))}, the client certificate ${describeCertificate(certificate)} is ${isValid(certificate, theirs) ? 'valid' : 'not valid'}.`,
         remedy,
       );
     }
