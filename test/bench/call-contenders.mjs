@@ -12,10 +12,10 @@ import { undiciExchange } from './undici-exchange.mjs';
 
 const PATH = '/banks/v1';
 const HEADERS = { 'service-app-token': APP_TOKEN };
-/** As many as ours has by default. */
+/** Our default. */
 const CONNECTIONS = 50;
 
-/** What a host has: the whole module, BanksService injected. */
+/** A host: the whole module, with BanksService injected. */
 async function banksService(api, http = {}) {
   const { banks, close } = await startModule(mtlsOptions(api, { http }));
   return { call: () => banks.list(), close };
@@ -99,7 +99,7 @@ async function bareHttps(api) {
   return { call: async () => JSON.parse(await getText(api.origin + PATH, auth.httpsAgent)), close };
 }
 
-/** Axios and nothing below it: what its own machinery costs. */
+/** Axios over an adapter that does nothing: the cost of axios itself. */
 function axiosOverNothing({ origin, text }) {
   return axiosOver(origin, async () => text);
 }

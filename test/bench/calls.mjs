@@ -24,7 +24,7 @@ printTable(
 printFigure(`${OURS} / ${RECIPE}`, round(ratio(samples, OURS, RECIPE), 2), 0.4);
 printFigure(`${OURS} / ${BARE}`, round(ratio(samples, OURS, BARE), 2), 2);
 
-// What the module is built on: less than both together it cannot cost.
+// The libraries below the module: it cannot cost less than both together.
 const floors = samples.get(NOTHING).map((us, i) => us + samples.get(BARE)[i]);
 const toFloor = median(samples.get(OURS).map((us, i) => us / floors[i]));
 printFigure(`${OURS} / (${NOTHING} + ${BARE})`, round(toFloor, 2), 1.15);

@@ -106,7 +106,7 @@ export function round(value, digits = 0) {
   return Number(value.toFixed(digits));
 }
 
-/** A table as Markdown has it: it can be read in a terminal and pasted into README.md. */
+/** A Markdown table, for the terminal and for README.md. */
 export function printTable(title, rows) {
   const names = Object.keys(rows[0]);
   const cells = [names, ...rows.map((row) => names.map((name) => String(row[name] ?? '')))];
@@ -116,7 +116,7 @@ export function printTable(title, rows) {
   console.log(['', `### ${title}`, '', line(cells[0]), rule, ...cells.slice(1).map(line)].join('\n'));
 }
 
-/** Prints a figure beside its target. Says what is missed; never fails. */
+/** Prints a figure beside its target, and MISSED where it is missed. Never fails. */
 export function printFigure(name, value, target) {
   const verdict = target === undefined ? '' : ` (target <= ${target}${value <= target ? '' : ': MISSED'})`;
   console.log(`${name}: ${value}${verdict}`);

@@ -57,7 +57,7 @@ must(!(step() instanceof Promise), 'a promise where the token is fresh');
 const checked = step();
 await checked.adapter(checked);
 must(/^Bearer ./.test(sent.Authorization), 'no bearer was attached');
-// Else a count of 0 would say nothing.
+// Otherwise a count of 0 would mean nothing.
 must(promisesOf(() => Promise.resolve()) === 1, 'promises are not counted');
 
 const resolve = () => urls.resolve('/banks/v1');

@@ -14,7 +14,7 @@ const build = join(here, '.build');
 const PARTS = ['tokens', 'memory', 'connections', 'boot', 'calls', 'headers', 'transports'];
 const PART_TIMEOUT_MS = 180_000;
 
-/** Rejects unless the command ends well in its time. */
+/** Rejects unless the command succeeds within its time. */
 async function run(command, args, { cwd = repository, timeoutMs = 180_000 } = {}) {
   const child = spawn(command, args, { cwd, stdio: 'inherit', timeout: timeoutMs, killSignal: 'SIGKILL' });
   const [code, signal] = await new Promise((resolve, reject) => {

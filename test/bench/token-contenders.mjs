@@ -31,7 +31,7 @@ async function nestjsService(address) {
   return { authorization: async () => (await auth.authorizationHeaders()).Authorization, close };
 }
 
-/** A token in a variable, as tutorials have it. */
+/** A token in a variable, as in many tutorials. */
 function handWritten(address) {
   let token;
   let expiresAt = 0;

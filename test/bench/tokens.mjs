@@ -4,7 +4,7 @@ import { TOKEN_CONTENDERS } from './token-contenders.mjs';
 
 const LIFETIME_S = 3;
 const DELAY_MS = 100;
-/** An answer from a cache takes no turn of the event loop; a request takes 100 ms at least. */
+/** An answer from a cache needs no turn of the event loop. A request takes 100 ms or more. */
 const WAITED_MS = 20;
 /** Milliseconds that a process may be stopped before its figures mean nothing: tokens live for 3 s. */
 const STANDSTILL_MS = 150;

@@ -4,7 +4,7 @@ const assertions = (body, type) =>
     ? `import assert from 'node:assert/strict'; ${body('await import')}`
     : `const assert = require('node:assert/strict'); (async () => { ${body('require')} })();`;
 
-/** The package works where the host itself has not loaded reflect-metadata. */
+/** The package works also where the host has not loaded reflect-metadata. */
 export const withoutReflectMetadata = (type) =>
   assertions(
     (load) => `

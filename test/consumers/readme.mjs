@@ -31,7 +31,7 @@ export async function installArguments(tarball) {
   return packages.map((name) => (name === 'nestjs-service' ? tarball : name));
 }
 
-/** Does to a scaffold what README.md says: the snippets into src/readme, and the keys of jest into both its settings. */
+/** Changes a scaffold as README.md says: adds the snippets in src/readme, and the keys of jest in both settings. */
 export async function followReadme(folder) {
   const block = await readBlocks();
   const snippets = join(folder, 'src', 'readme');

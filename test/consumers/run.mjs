@@ -61,7 +61,7 @@ async function runConsumer(name, nodes) {
   for (const one of checks) {
     const ok = await check(name, one);
     passed &&= ok;
-    // Nothing that follows can work.
+    // The next checks cannot work.
     if (!ok && (one.name === 'install' || one.name.startsWith('types'))) break;
   }
   console.log(`${passed ? 'ok' : 'not ok'} ${name}`);

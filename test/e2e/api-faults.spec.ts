@@ -106,7 +106,7 @@ describe('faults of the API', () => {
   it('a kept-alive connection that the server had closed: a GET does not notice', async () => {
     await Promise.all([mtls.banks.list(), mtls.banks.list(), mtls.banks.list()]);
     simulator.clearRequests();
-    // Closed by the server, and used before the client has read of it.
+    // Closed by the server, and used before the client has noticed.
     simulator.dropConnections();
     await Promise.all([mtls.banks.list(), mtls.banks.list(), mtls.banks.list()]);
     expect(arrived()).toBe(3);

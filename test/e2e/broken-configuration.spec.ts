@@ -94,7 +94,7 @@ describe('an application with a broken .env', () => {
     ]);
   });
 
-  /** Starts an application whose ConfigModule reads these lines; the error, if any, and what was warned of. */
+  /** Starts an application whose ConfigModule reads these lines. Resolves to the error, if any, and the warnings. */
   async function start(lines: string[], options: Parameters<typeof ServiceModule.forRoot>[0] = {}) {
     for (const key of Object.keys(process.env)) if (!(key in before)) delete process.env[key];
     const envFilePath = join(folder, '.env');

@@ -37,7 +37,7 @@ type Way = 'option, as text' | 'option, as a file' | 'variable' | 'variable _FIL
 interface Row {
   way: Way;
   fault: string;
-  /** In place of what would be good; undefined leaves it out. */
+  /** Replaces the valid inputs. undefined leaves one out. */
   given: () => Partial<Record<Key, Content | undefined>>;
   /** Where the fault is reported. */
   at: Key;

@@ -15,7 +15,7 @@ import { modulesOfBlock } from '../helpers/start-module.js';
 type Imports = NonNullable<ModuleMetadata['imports']>;
 type ConfigSettings = NonNullable<Parameters<typeof ConfigModule.forRoot>[0]>;
 
-/** As a vault answers: not at once. */
+/** Answers after some time, as a vault does. */
 async function later<T>(value: T): Promise<T> {
   for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve));
   return value;

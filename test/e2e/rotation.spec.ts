@@ -15,7 +15,7 @@ import { byRename, bySymlinkSwap } from '../helpers/certificate-files.js';
 import { rejection, startModule, type StartedModule } from '../helpers/start-module.js';
 import { steadyLoad, type SteadyLoad } from '../helpers/steady-load.js';
 
-// Real time and load: a busy machine takes its time.
+// Real time and load: a busy machine needs longer.
 jest.setTimeout(60_000);
 
 const quiet = () => undefined;
@@ -196,7 +196,7 @@ describe('Tokens, where OAuth and mTLS are combined', () => {
       expect(tokens.map(({ certificateSubject }) => certificateSubject)).toEqual(
         [0, 1, 2, 3].map((count) => `CN=bound-${count}`),
       );
-      // Not one call went out with a token of the certificate before.
+      // No call was sent with a token of the old certificate.
       expect(statuses()).toEqual(new Set([200]));
       expect((await auth.getCustomerToken('c-1')).accessToken).not.toBe(customer.accessToken);
     },

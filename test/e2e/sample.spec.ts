@@ -26,7 +26,7 @@ describe('the sample', () => {
     await project.remove();
   });
 
-  /** Given a port and variables. */
+  /** Takes a port and variables. */
   function start(command: string[], env?: Record<string, string>): SampleProcess {
     const sample = startProcess(command, { cwd: project.path, env });
     started.push(sample);

@@ -25,7 +25,7 @@ describe('rotation of the client secret', () => {
       expect(error).toMatchObject({ code: 'token_refused', error: 'invalid_client', status: 401 });
       expect(error.message).toMatch(/invalidates the one before/);
     }
-    // Those whose 401 came when the limit on forced refreshes was reached already.
+    // Those whose 401 came after the limit on forced refreshes was reached.
     for (const error of errors)
       if (!tokenErrors.includes(error as never)) expect(error).toMatchObject({ status: 401 });
     expect(simulator.tokenRequests.length).toBeLessThanOrEqual(2);

@@ -55,7 +55,7 @@ describe('The start of a ServiceModule', () => {
     throw new Error(`not a configuration error: ${String(error)}`);
   }
 
-  /** mTLS with its certificate and key in files, which are followed. */
+  /** mTLS with its certificate and key in files that are watched. */
   async function fileOptions(): Promise<ServiceModuleOptions> {
     const options = simulator.moduleOptions({ environment: 'production', authentication: 'mtls' });
     const files = {

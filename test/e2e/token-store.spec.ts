@@ -49,7 +49,7 @@ describe('tokens shared over Redis', () => {
     const found = await clients[0].keys('*');
     return found.sort();
   };
-  /** The token is handed out before the store has it. */
+  /** The token is returned before the store has it. */
   const stored = async (count: number): Promise<string[]> => {
     for (let found = await keys(); ; found = await keys()) {
       if (found.filter((key) => !key.endsWith(':lock')).length === count && found.length === count)

@@ -23,7 +23,7 @@ const SUITES = {
  * has no way to send one.
  */
 class Tap extends Duplex {
-  /** Records under the key of application data, in TLS 1.2 with the Finished before them: the next one's number. */
+  /** The number of the next record under the key of application data. In TLS 1.2 the Finished record counts too. */
   #records = 0;
   #counts = false;
   #serverRandom = Buffer.alloc(0);

@@ -8,10 +8,10 @@ export interface CertificatePair {
   privateKey: string;
 }
 
-/** Puts a pair in place of the one before, as `tls.crt` and `tls.key` of a folder. */
+/** Replaces the certificate and key in `tls.crt` and `tls.key` of a folder. */
 export type Replacement = (folder: string, pair: CertificatePair) => Promise<void>;
 
-/** Milliseconds between two steps of a writer that is not quick. */
+/** Milliseconds between two steps of a slow writer. */
 const STEP_MS = 50;
 
 const files = ({ certificate, privateKey }: CertificatePair) =>
@@ -20,7 +20,7 @@ const files = ({ certificate, privateKey }: CertificatePair) =>
     ['tls.key', privateKey],
   ] as const;
 
-/** One file after the other; for a while they do not fit. */
+/** Writes one file after the other. For a while they do not match. */
 export const byRename: Replacement = async (folder, pair) => {
   for (const [name, content] of files(pair)) {
     await writeFile(join(folder, `${name}.new`), content);
@@ -29,7 +29,7 @@ export const byRename: Replacement = async (folder, pair) => {
   }
 };
 
-/** Over what is there, in two halves: each file is half-written for a while, and the two do not fit. */
+/** Overwrites each file in two halves. For a while a file is incomplete, and the two do not match. */
 export const inPlace: Replacement = async (folder, pair) => {
   for (const [name, content] of files(pair)) {
     const middle = content.length / 2;

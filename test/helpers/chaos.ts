@@ -4,7 +4,7 @@ import { ServiceError } from 'nestjs-service';
 import { ServiceSimulator, type SimulatorFault } from 'nestjs-service/testing';
 import { rejection, startModule } from './start-module.js';
 
-/** Deadlines so late that no call of a slow machine ends by them: what fails then, failed by the fault it met. */
+/** Deadlines so long that no call ends by them on a slow machine: a call that fails then, fails by its fault. */
 const TIMEOUT_MS = 300_000;
 const CONCURRENCY = 50;
 const FAULTS: SimulatorFault[] = ['reset', { status: 503 }, { delayMs: 300 }, 'truncate'];
@@ -48,7 +48,7 @@ export async function callThroughFaults(calls: number): Promise<void> {
   const failures = played
     .filter(({ fault }) => !Object.hasOwn(Object(fault), 'delayMs'))
     .reduce((total, { handle }) => total + handle.hits, 0);
-  // A connection that was just reset may take another call with it, which then never arrives.
+  // A call may use a connection that was just reset. It never arrives then.
   expect(posts - bodies.length).toBeLessThanOrEqual(failures);
   const retries = arrived.length - calls;
   expect(retries).toBeGreaterThan(0);
@@ -109,7 +109,7 @@ export async function sendOddInput(runs: number): Promise<void> {
   await simulator.stop();
 }
 
-/** The closing of a connection takes a moment to arrive. */
+/** It takes some time until the end of a connection arrives. */
 async function expectNoConnections(simulator: ServiceSimulator): Promise<void> {
   while (simulator.openConnections > 0) await new Promise((resolve) => setImmediate(resolve));
 }

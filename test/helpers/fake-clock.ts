@@ -5,7 +5,7 @@ interface Timer {
   callback: () => void;
 }
 
-/** Lets what waits on promises alone continue; no time passes. */
+/** Lets code continue that waits only for promises. No time passes. */
 export async function settle(): Promise<void> {
   for (let turn = 0; turn < 60; turn += 1) await Promise.resolve();
 }
@@ -13,7 +13,7 @@ export async function settle(): Promise<void> {
 export interface FakeClockOptions {
   /** The wall clock at the start. Default 2030: nothing may depend on today. */
   start?: number;
-  /** Timers lead to real reads of files: they get their time before the next timer. */
+  /** Timers start real reads of files, which get some time before the next timer. */
   withFiles?: boolean;
 }
 
@@ -47,7 +47,7 @@ export class FakeClock implements Clock {
     return () => this.#timers.delete(timer);
   }
 
-  /** Somebody sets the wall clock. */
+  /** Sets the wall clock, as an administrator may do. */
   jump(ms: number): void {
     this.#wall += ms;
   }
@@ -77,7 +77,7 @@ export class FakeClock implements Clock {
     this.#monotonic = Math.max(at, this.#monotonic);
   }
 
-  /** A look at files is over when its next timer is set; a look that sets none gets a moment. */
+  /** A check of the files has ended when its next timer is set. A check that sets none gets a short time. */
   async #filesRead(timers: number): Promise<void> {
     const turn = () => new Promise((resolve) => setImmediate(resolve));
     const end = performance.now() + 1_000;

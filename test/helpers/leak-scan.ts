@@ -164,7 +164,7 @@ export async function scanForLeaks(mode: keyof typeof MODES, extent: Extent): Pr
   return faults;
 }
 
-/** Asked for before the faults begin, so that the scan knows what to look for. */
+/** Requested before the faults begin, so that the scan knows this token. */
 async function tokensOf({ auth }: StartedModule): Promise<string[]> {
   const tokens = await Promise.all([
     auth.getApiToken().catch(() => undefined),

@@ -12,7 +12,7 @@ export async function httpServer(listener: RequestListener): Promise<Loopback> {
   return listen(createServer(listener));
 }
 
-/** A server that talks raw bytes: for answers no HTTP server would give. */
+/** A server that sends raw bytes, for answers that no HTTP server would send. */
 export async function rawServer(onSocket: (socket: Socket) => void): Promise<Loopback> {
   const sockets = new Set<Socket>();
   const server = createTcpServer((socket) => {

@@ -3,9 +3,9 @@ import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { tell } from './tell.js';
 
-/** A program that some tests work with and that a machine may not have. */
+/** A program that some tests need and that a machine may not have. */
 export interface Peer {
-  /** Undefined where the machine has none. */
+  /** Undefined if the machine has none. */
   path?: string;
   install: string;
 }

@@ -84,7 +84,7 @@ export function programOf({ folder, files }: Snippets): ts.Program {
   return ts.createProgram([...files, join(folder, 'globals.d.ts')], options);
 }
 
-/** What the compiler has to say against the snippets; the sources that they import are checked by `npm run typecheck`. */
+/** The compiler's errors in the snippets. `npm run typecheck` checks the sources that they import. */
 export function typeProblems({ files }: Snippets, program: ts.Program): string[] {
   return files
     .flatMap((file) => ts.getPreEmitDiagnostics(program, program.getSourceFile(file)))

@@ -35,7 +35,7 @@ export async function rotateSecret(
       );
       await sleep(everyMs);
     }
-    // A request that is under way when its secret ends is refused once, and asks again with the one that follows.
+    // A request that runs when its secret is replaced is refused once, and is made again with the new secret.
     await Promise.allSettled(outcomes);
   }
   const failed = (await Promise.allSettled(outcomes)).filter(({ status }) => status === 'rejected');

@@ -28,7 +28,7 @@ export interface RotationLoad {
  * may fail or need a second attempt, and each certificate must come into use, in its order. Returns a report.
  */
 export async function rotateUnderLoad(load: RotationLoad): Promise<string> {
-  // Answers take a while, so that there are calls in flight at each change.
+  // Answers take some time, so that there are calls in flight at each change.
   const simulator = await ServiceSimulator.start({ delayMs: 20 });
   const folder = await mkdtemp(join(tmpdir(), 'rotation-'));
   try {

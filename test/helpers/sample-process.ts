@@ -29,7 +29,7 @@ export interface SampleProcess {
   printed(text: string): Promise<void>;
   /** Waits until the port takes connections; throws where the process ends before. */
   listens(port: number): Promise<void>;
-  /** To the process alone, or as Ctrl-C does it: to every process of its group. */
+  /** To the process alone, or to every process of its group, as Ctrl-C does. */
   signal(signal: NodeJS.Signals, to?: 'process' | 'group'): void;
   exited: Promise<Exit>;
   /** Waits until no process of the group is left; false where one is after some seconds. */

@@ -16,13 +16,13 @@ export class CollectingLogger implements LoggerService {
   verbose = this.take;
   fatal = this.take;
 
-  /** What one part of the application has said: Nest hands the part's name over last. */
+  /** The messages of one part of the application. Nest passes the part's name as the last argument. */
   linesOf(context: string): string[] {
     return this.calls.filter((parts) => parts.at(-1) === context).map(([line]) => String(line));
   }
 }
 
-/** Every form in which a thing may show: printed, as JSON, its stack, and the same of its causes. */
+/** All texts of a value: printed, as JSON, its stack, and the same of its causes. */
 export function everyForm(thing: unknown, depth = 0): string {
   if (depth > 10) return '';
   const { stack, cause, errors } = (thing ?? {}) as { stack?: unknown; cause?: unknown; errors?: unknown };

@@ -4,7 +4,7 @@ import { startProcess, type SampleProcess } from './sample-process.js';
 
 const ROOT = join(import.meta.dirname, '../..');
 const hooks = pathToFileURL(join(import.meta.dirname, 'typescript-hooks.mjs')).href;
-/** Has Node read the sources as they are, so that nothing has to be built. */
+/** Lets Node run the TypeScript sources, so that nothing has to be built. */
 const REGISTER = `data:text/javascript,import { register } from 'node:module'; register('${hooks}');`;
 
 /**

@@ -5,11 +5,11 @@ export interface SteadyLoad {
   readonly done: number;
   /** What failed calls rejected with. */
   readonly failures: readonly unknown[];
-  /** Lets calls under way end. */
+  /** Lets running calls end. */
   stop(): Promise<void>;
 }
 
-/** Milliseconds that a worker may be behind; on a machine that is too slow the pace drops. */
+/** Milliseconds that a worker may be late. On a machine that is too slow, there are fewer calls. */
 const CATCH_UP_MS = 1_000;
 
 /** Calls at a steady pace, never more than `concurrency` at a time; a worker that is late catches up. */

@@ -13,7 +13,7 @@ const SETTINGS = {
   },
 };
 
-/** The sources name each other as what they become, and hosts name the package. */
+/** Sources import `.js` files, and hosts import the package by its name. */
 export function resolve(specifier, context, next) {
   if (OWN_NAME.test(specifier)) return next(`${specifier.replace(OWN_NAME, LIB)}/index.ts`, context);
   const fromSource = context.parentURL?.endsWith('.ts') && /^\.{1,2}\/.*\.js$/.test(specifier);

@@ -29,7 +29,7 @@ describe('the options', () => {
     const declared = OPTIONS.map(({ option, suffix, default: value }) => ({
       option,
       variable: suffix ? `SERVICE_${suffix}` : '',
-      // It is what the environment makes it.
+      // The value depends on the environment.
       default: option === 'authentication' ? 'mtls' : value === undefined ? undefined : String(value),
     }));
     expect(documented).toEqual(declared);

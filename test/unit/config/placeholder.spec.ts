@@ -75,7 +75,7 @@ describe('isPlaceholder', () => {
     const values = [...text.join('\n').matchAll(/^(?:# )?(SERVICE_\w+)=(.+)$/gm)];
     const real = /_FILE$|_ENVIRONMENT$|_AUTHENTICATION$/;
     const left = values.filter(([, variable, value]) => !real.test(variable) && !isPlaceholder(value));
-    // Their host is a reserved one, of which a warning tells.
+    // There is a warning, because their host is reserved.
     expect(left.filter(([, , value]) => !/^https:\/\/[\w.-]+\.example$/.test(value))).toEqual([]);
     expect(values.length).toBeGreaterThan(30);
   });

@@ -54,7 +54,7 @@ export async function failCode(promise: Promise<Reply>): Promise<string> {
   }
 }
 
-/** A token request with the right fields, but for those given; undefined leaves one out. */
+/** A token request with valid fields, except for the given ones. undefined leaves a field out. */
 export function requestToken(
   simulator: ServiceSimulator,
   fields: Record<string, string | undefined> = {},

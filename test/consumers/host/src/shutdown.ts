@@ -17,7 +17,7 @@ import { Agent, request } from 'node:http';
 import { get } from 'node:https';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Milliseconds of http.shutdownTimeout. A call may take ten minutes: what ends sooner was ended. */
+/** Milliseconds of http.shutdownTimeout. A call may take ten minutes: one that ends sooner was aborted. */
 const GRACE = 1_000;
 const CALL = 600_000;
 
@@ -107,7 +107,7 @@ interface Answer {
 const agent = new Agent({ keepAlive: true });
 
 function call(method: string, url: string): Promise<Answer> {
-  // What the host answers by itself leaves its connection open, and Node's server waits for that.
+  // An answer of the host itself leaves its connection open, and Node's server waits for that.
   const connection = url.endsWith('/own') ? new Agent() : agent;
   return new Promise((resolve, reject) => {
     request(url, { method, agent: connection }, (response) => {
@@ -122,7 +122,7 @@ function call(method: string, url: string): Promise<Answer> {
   });
 }
 
-/** What is under way when the signal comes: more than the connections that the host may open. */
+/** Calls that run when the signal comes: more than the connections that the host may open. */
 const WAITING = [
   // Answered 503 with a long Retry-After: in the pause before another attempt.
   ...Array<string>(4).fill('GET /busy'),
@@ -158,7 +158,7 @@ async function check(simulator: ServiceSimulator, platform: string, ending: Endi
     for (const [index, line] of WAITING.entries()) {
       const [method = '', path = ''] = line.split(' ');
       answers.push(call(method, url + path));
-      // In their order, so that hanging calls do not keep others from their connections.
+      // In this order, so that hanging calls do not use all connections.
       await until(async () => (await call('GET', `${url}/inbound`)).body.inbound === index + 1);
       if (path === '/busy') await until(() => arrived('/busy') === index + 1);
     }
@@ -198,7 +198,7 @@ function checkLog(text: string): void {
     first,
     /WARN.*Shutdown: 15 calls were still running after http\.shutdownTimeout \(1000 ms\), and aborted/,
   );
-  // A POST that was sent may have been carried out: each of those is told, and nothing else.
+  // A POST that was sent may have been carried out: outcomeUnknown is true for these calls only.
   for (const line of others) assert.match(line, /ERROR.*POST \/hangs.*it may have been carried out$/);
 }
 

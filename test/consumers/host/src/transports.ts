@@ -74,7 +74,7 @@ class MicroserviceModule {}
 })
 class GatewayModule {}
 
-/** What callers get to see of the service's refusal of our credentials, and of its 409. */
+/** What callers see of the service's refusal of our credentials, and of its 409. */
 const REFUSED = {
   status: 'error',
   message: 'The service failed to answer this call.',
@@ -156,7 +156,7 @@ async function checkTcp(
 ): Promise<void> {
   const { call, event, close } = overTcp(port);
   try {
-    // Nobody waits for the outcome of an event; the process lives on.
+    // Nothing waits for the result of an event; the process continues.
     simulator.fail({ path: '/banks/v1', fault: { status: 403 } });
     simulator.clearRequests();
     await event();
