@@ -11,6 +11,7 @@ export default {
   moduleNameMapper: {
     '^(\\.{1,2}/.*)\\.js$': '$1',
     '^nestjs-service$': '<rootDir>/lib/index.ts',
+    '^nestjs-service/redis$': '<rootDir>/lib/redis/index.ts',
     '^nestjs-service/testing$': '<rootDir>/lib/testing/index.ts',
   },
   modulePathIgnorePatterns: ['<rootDir>/dist', '<rootDir>/test/consumers'],

@@ -1,9 +1,10 @@
 import { type RedisClientType } from '@redis/client';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect } from '@jest/globals';
 import { type ServiceModuleOptions } from 'nestjs-service';
+import { RedisTokenStore } from 'nestjs-service/redis';
 import { ServiceSimulator } from 'nestjs-service/testing';
 import { findPeer, itWith, requirePeer } from '../helpers/optional-peers.js';
-import { redisTokenStore, startRedis, type RedisServer } from '../helpers/redis.js';
+import { startRedis, type RedisServer } from '../helpers/redis.js';
 import { startModule, type StartedModule } from '../helpers/start-module.js';
 
 const program = findPeer('redis-server');
@@ -39,7 +40,7 @@ describe('tokens shared over Redis', () => {
     clients.push(client);
     const started = await startModule({
       ...simulator.moduleOptions({ authentication: 'oauth' }),
-      tokenStore: redisTokenStore(client),
+      tokenStore: new RedisTokenStore({ client }),
       ...more,
     });
     modules.push(started);
@@ -126,7 +127,7 @@ describe('tokens shared over Redis', () => {
     await other.banks.list();
     const third = await startModule({
       ...simulator.moduleOptions({ authentication: 'oauth' }),
-      tokenStore: redisTokenStore(clients[0]),
+      tokenStore: new RedisTokenStore({ client: clients[0] }),
     });
     modules.push(third);
     await third.banks.list();

@@ -1,68 +1,79 @@
 import { createClient, type RedisClientType } from '@redis/client';
-import { spawn } from 'node:child_process';
+import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type TokenStore } from 'nestjs-service';
 
 export interface RedisServer {
+  port: number;
+  /** redis://127.0.0.1:port */
+  url: string;
   connect(): Promise<RedisClientType>;
   /** Answers nothing from now on; connections stay open. */
   freeze(): void;
   thaw(): void;
   /** As a crash: connections are closed, nothing is saved. */
+  crash(): Promise<void>;
+  /** After a crash, at the same port. */
+  restart(): Promise<void>;
+  /** To be called at the end. */
   kill(): Promise<void>;
 }
 
-/** A redis-server of the test's own, on a Unix socket, with nothing on disk. */
-export async function startRedis(program: string): Promise<RedisServer> {
+/** A redis-server of the test's own, on loopback, with nothing on disk. */
+export async function startRedis(program: string, ...options: string[]): Promise<RedisServer> {
   const folder = await mkdtemp(join(tmpdir(), 'nestjs-service-redis-'));
-  const path = join(folder, 'redis.sock');
-  const server = spawn(program, ['--port', '0', '--unixsocket', path, '--save', '', '--dir', folder], {
-    stdio: ['ignore', 'pipe', 'ignore'],
-  });
-  const ended = once(server, 'exit');
-  for await (const line of server.stdout.setEncoding('utf8').iterator({ destroyOnReturn: false })) {
-    if (String(line).includes('eady to accept connections')) break;
-  }
-  server.stdout.resume();
+  const port = await freePort();
+  const isTls = options.includes('--tls-port');
+  const args = isTls
+    ? ['--port', '0', ...options.map((text) => (text === 'PORT' ? String(port) : text))]
+    : options;
+  const first = isTls ? [] : ['--port', String(port)];
+  const start = async (): Promise<ChildProcess> => {
+    const server = spawn(program, [...first, '--bind', '127.0.0.1', '--save', '', '--dir', folder, ...args], {
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
+    for await (const line of server.stdout.setEncoding('utf8').iterator({ destroyOnReturn: false })) {
+      if (String(line).includes('eady to accept connections')) break;
+    }
+    server.stdout.resume();
+    return server;
+  };
+  let server = await start();
+  const crash = async (): Promise<void> => {
+    if (server.exitCode !== null || server.signalCode !== null) return;
+    const ended = once(server, 'exit');
+    server.kill('SIGKILL');
+    await ended;
+  };
+  const url = `${isTls ? 'rediss' : 'redis'}://127.0.0.1:${port}`;
   return {
+    port,
+    url,
     connect: async () => {
-      const client: RedisClientType = createClient({
-        socket: { path, tls: false },
-        disableOfflineQueue: true,
-      });
+      const client: RedisClientType = createClient({ url, disableOfflineQueue: true });
       client.on('error', () => undefined);
       await client.connect();
       return client;
     },
     freeze: () => void server.kill('SIGSTOP'),
     thaw: () => void server.kill('SIGCONT'),
+    crash,
+    restart: async () => void (server = await start()),
     kill: async () => {
-      server.kill('SIGKILL');
-      await ended;
+      await crash();
       await rm(folder, { recursive: true, force: true });
     },
   };
 }
 
-const DELETE_IF = `if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end`;
-
-/** A TokenStore as a host would write it. */
-export function redisTokenStore(client: RedisClientType): TokenStore {
-  const deleteIf = async (key: string, value: string): Promise<void> => {
-    await client.eval(DELETE_IF, { keys: [key], arguments: [value] });
-  };
-  return {
-    get: async (key) => (await client.get(key)) ?? undefined,
-    set: async (key, value, ttlMs) => void (await client.set(key, value, { PX: Math.ceil(ttlMs) })),
-    delete: async (key, ifValue) =>
-      ifValue === undefined ? void (await client.del(key)) : deleteIf(key, ifValue),
-    lock: async (key, ttlMs) => {
-      const holder = crypto.randomUUID();
-      const taken = await client.set(key, holder, { PX: ttlMs, NX: true });
-      return taken === null ? undefined : () => deleteIf(key, holder);
-    },
-  };
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  return typeof address === 'object' && address ? address.port : 0;
 }

@@ -1,0 +1,230 @@
+import { createClientPool, createCluster, type RedisClientType } from '@redis/client';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { Cluster, Redis } from 'ioredis';
+import { inspect } from 'node:util';
+import { RedisTokenStore, type RedisTokenStoreOptions } from 'nestjs-service/redis';
+import { findPeer, itWith, requirePeer } from '../helpers/optional-peers.js';
+import { startRedis, type RedisServer } from '../helpers/redis.js';
+
+const program = findPeer('redis-server');
+const redisIt = itWith(program, 'RedisTokenStore with a real Redis');
+type Client = RedisTokenStoreOptions['client'];
+
+describe('RedisTokenStore', () => {
+  let redis: RedisServer;
+  let cluster: RedisServer;
+  let observer: RedisClientType;
+  let stores: RedisTokenStore[] = [];
+  const ends: (() => unknown)[] = [];
+
+  beforeAll(async () => {
+    if (program.path === undefined) return;
+    redis = await startRedis(requirePeer(program));
+    cluster = await startRedis(
+      requirePeer(program),
+      '--cluster-enabled',
+      'yes',
+      '--cluster-announce-ip',
+      '127.0.0.1',
+    );
+    observer = await redis.connect();
+    const node = await cluster.connect();
+    await node.sendCommand(['CLUSTER', 'ADDSLOTSRANGE', '0', '16383']);
+    while (!(await node.clusterInfo()).includes('cluster_state:ok'));
+    node.destroy();
+  });
+  afterEach(async () => {
+    await Promise.all(stores.map((store) => store.close()));
+    stores = [];
+    for (const end of ends.splice(0)) await end();
+  });
+  afterAll(async () => {
+    if (program.path === undefined) return;
+    observer.destroy();
+    await Promise.all([redis.kill(), cluster.kill()]);
+  });
+
+  function storeAt(url: string, more: RedisTokenStoreOptions = {}): RedisTokenStore {
+    const store = new RedisTokenStore({ url, ...more });
+    stores.push(store);
+    return store;
+  }
+  /** Until what is asked for is so. */
+  async function until(is: () => unknown): Promise<void> {
+    while (!(await is())) await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+
+  const KINDS: [string, () => Promise<Client>][] = [
+    [
+      'node-redis',
+      async () => {
+        const client = await redis.connect();
+        ends.push(() => client.destroy());
+        return client;
+      },
+    ],
+    [
+      'node-redis, a pool',
+      async () => {
+        const pool = createClientPool({ url: redis.url });
+        await pool.connect();
+        ends.push(() => pool.destroy());
+        return pool;
+      },
+    ],
+    [
+      'node-redis, a cluster',
+      async () => {
+        const client = createCluster({ rootNodes: [{ url: cluster.url }] });
+        await client.connect();
+        ends.push(() => client.destroy());
+        return client;
+      },
+    ],
+    [
+      'ioredis',
+      async () => {
+        const client = new Redis(redis.url);
+        ends.push(() => client.disconnect());
+        return client;
+      },
+    ],
+    [
+      'ioredis, a cluster',
+      async () => {
+        const client = new Cluster([cluster.url]);
+        ends.push(() => client.disconnect());
+        return client;
+      },
+    ],
+    ['a url', async () => undefined],
+  ];
+
+  for (const [kind, connect] of KINDS) {
+    redisIt(`${kind}: reads, writes, deletes and locks`, async () => {
+      const client = await connect();
+      const store = new RedisTokenStore(client ? { client } : { url: redis.url });
+      stores.push(store);
+      expect(await store.check()).toEqual([]);
+      await store.open();
+      const key = `token:{${kind}}`;
+      expect(await store.get(key)).toBeUndefined();
+      await store.set(key, 'one', 60_000.7);
+      expect(await store.get(key)).toBe('one');
+      await store.delete(key, 'other');
+      expect(await store.get(key)).toBe('one');
+      await store.delete(key, 'one');
+      expect(await store.get(key)).toBeUndefined();
+      await store.set(key, 'two', 60_000);
+      await store.delete(key);
+      expect(await store.get(key)).toBeUndefined();
+      await store.set(key, 'short', 1);
+      await until(async () => (await store.get(key)) === undefined);
+
+      const release = await store.lock(`${key}:lock`, 60_000);
+      expect(await store.lock(`${key}:lock`, 60_000)).toBeUndefined();
+      await release?.();
+      expect(await store.lock(`${key}:lock`, 1)).toBeInstanceOf(Function);
+      // Of one that ended by itself, the holder cannot release that of the next.
+      await until(() => store.lock(`${key}:lock`, 60_000));
+      await release?.();
+      expect(await store.lock(`${key}:lock`, 60_000)).toBeUndefined();
+      // A host's client is not closed.
+      if (client) {
+        await store.close();
+        expect(await client.get('nestjs-service:none')).toBeNull();
+      }
+    });
+  }
+
+  redisIt('every key has its prefix and an end', async () => {
+    await observer.flushAll();
+    const store = storeAt(redis.url, { keyPrefix: 'mine:' });
+    await store.set('a', 'value', 60_000);
+    await store.lock('b', 60_000);
+    const keys = await observer.keys('*');
+    expect(keys.sort()).toEqual(['mine:a', 'mine:b']);
+    for (const key of keys) expect(await observer.pTTL(key)).toBeGreaterThan(0);
+  });
+
+  it('does nothing before it is used', async () => {
+    const store = new RedisTokenStore({ url: 'redis://127.0.0.1:1' });
+    expect(await store.check()).toEqual([]);
+    await store.close();
+  });
+
+  redisIt('connects again by itself after Redis was gone, and rejects at once meanwhile', async () => {
+    const own = await startRedis(requirePeer(program));
+    ends.push(() => own.kill());
+    const store = storeAt(own.url);
+    await store.open();
+    await own.crash();
+    await until(() =>
+      store.get('a').then(
+        () => false,
+        (error: unknown) => (error as { code?: string }).code === 'ECONNREFUSED',
+      ),
+    );
+    await own.restart();
+    await until(() =>
+      store.get('a').then(
+        () => true,
+        () => false,
+      ),
+    );
+  });
+
+  redisIt(
+    'can be used again after it was closed, and is closed with the last of those who opened it',
+    async () => {
+      const clients = async () => Number(/connected_clients:(\d+)/.exec(await observer.info('clients'))?.[1]);
+      await until(async () => (await clients()) === 1);
+      const store = storeAt(redis.url);
+      await Promise.all([store.open(), store.open()]);
+      expect(await clients()).toBe(2);
+      await store.close();
+      await store.get('a');
+      expect(await clients()).toBe(2);
+      await store.close();
+      await until(async () => (await clients()) === 1);
+      await store.get('a');
+      expect(await clients()).toBe(2);
+      await store.close();
+      await store.close();
+      await until(async () => (await clients()) === 1);
+    },
+  );
+
+  redisIt('shows neither url nor password, printed or in an error', async () => {
+    const own = await startRedis(requirePeer(program), '--requirepass', 'right-password');
+    ends.push(() => own.kill());
+    const url = `redis://:wrong-password@127.0.0.1:${own.port}/0`;
+    const store = storeAt(url);
+    const error = await store.get('a').catch((reason: unknown) => reason);
+    expect(String(error)).toMatch(/WRONGPASS/);
+    for (const shown of [store, error, await store.check()]) {
+      const text = inspect(shown, { depth: 10, showHidden: true });
+      expect(text + JSON.stringify(shown)).not.toMatch(/wrong-password/);
+    }
+    expect(await storeAt(url.replace('wrong', 'right')).get('a')).toBeUndefined();
+  });
+});
+
+describe('what is wrong with the options of a RedisTokenStore is said at start-up:', () => {
+  it.each<[string, RedisTokenStoreOptions, RegExp]>([
+    ['nothing given', {}, /needs a client or a url.*forRootAsync/],
+    ['a url from a variable that is not set', { url: undefined }, /needs a client or a url/],
+    ['an empty url', { url: '' }, /the url of RedisTokenStore is none/],
+    ['another protocol', { url: 'https://host' }, /redis:\/\/ or rediss:\/\//],
+    ['a bad escape', { url: 'redis://:%zz@host' }, /percent-encoded/],
+    ['no number of a database', { url: 'redis://host/one' }, /the url/],
+    ['both', { url: 'redis://host', client: {} as Client }, /not both/],
+    ['no client', { client: {} as Client }, /none of node-redis or ioredis/],
+    ['no time', { url: 'redis://host', timeout: 0 }, /timeout of RedisTokenStore/],
+    ['too much time', { url: 'redis://host', timeout: 60_000 }, /timeout of RedisTokenStore/],
+    ['no number', { url: 'redis://host', timeout: Number.NaN }, /timeout of RedisTokenStore/],
+  ])('%s', async (_name, options, message) => {
+    const faults = await new RedisTokenStore(options).check();
+    expect(faults).toEqual([expect.stringMatching(message)]);
+  });
+});
