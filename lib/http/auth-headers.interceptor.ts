@@ -4,7 +4,7 @@ import { checkSignal, checkTimeout } from '../exchange/call-limits.js';
 import { CallCancelled } from '../exchange/exchange.types.js';
 import { type AllowedUrls, type CallUrl } from './allowed-urls.js';
 import { addressOf, toOwnConfig, withoutCredentials } from './call-config.js';
-import { toCallSignal, type Credentials } from './call.js';
+import { toCallSignal, type CallLimits, type Credentials } from './call.js';
 import { type CallsInFlight } from './calls-in-flight.js';
 
 /** The headers that authenticate a call. */
@@ -29,12 +29,9 @@ export interface AuthHeadersParts {
   ) => ReturnType<AxiosAdapter>;
 }
 
-/** What is sent of a call that was checked. */
-export interface CallToSend {
+/** What is sent of a call that was checked. Waiting for a token is within its limits. */
+export interface CallToSend extends CallLimits {
   url: CallUrl;
-  /** On the monotonic clock; waiting for a token is part of the call. */
-  endsAt: number;
-  signal?: AbortSignal;
 }
 
 /** The options of a call that do not change after they were checked. */

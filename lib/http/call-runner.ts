@@ -1,14 +1,8 @@
 import { type Agent } from 'node:http';
-import { type ResolvedOptions } from '../config/resolved-options.js';
 import { keepProcessRunning, systemClock } from '../config/clock.js';
+import { type ResolvedOptions } from '../config/resolved-options.js';
 import { type CertificateSummary } from '../errors/index.js';
 import {
-  certificateRefusal,
-  type ReloadableIdentity,
-  reloadIfRefused,
-} from '../exchange/certificate-refusal.js';
-import {
-  CallCancelled,
   type Exchange,
   ExchangeFault,
   type ExchangeResponse,
@@ -18,73 +12,41 @@ import {
 import { parseRetryAfter } from '../exchange/retry-after.js';
 import { retryDelay, sleep } from '../exchange/timing.js';
 import { type CallUrl } from './allowed-urls.js';
-import { isCutOff } from './api-answer.js';
-import { setCredentials, type Call, type Credentials } from './call.js';
+import { isTruncated } from './answer-body.js';
+import { type Call, type CallLimits } from './call.js';
 import { type CallObservation } from './call-observer.js';
+import { CredentialRenewal, type CredentialRenewalParts } from './credential-renewal.js';
 import { faultToError } from './fault-to-error.js';
 import {
-  cannotHaveActed,
-  isRefusedBefore,
+  isClosedIdleConnection,
   isRetryableFault,
   isRetryableStatus,
-  isSafe,
   type RetryBudget,
 } from './retry-policy.js';
 
-/** The credentials as a running call needs them. */
-export interface CallCredentials {
-  /**
-   * Other headers for a replay after a 401; undefined where a replay would not help. `refused`: the headers of the
-   * call that got the 401.
-   */
-  renewedHeaders(
-    refused: Credentials,
-    wait: { signal?: AbortSignal; timeoutMs: number },
-  ): Promise<Credentials | undefined>;
-}
-
-export interface CallRunnerParts {
+export interface CallRunnerParts extends CredentialRenewalParts {
   exchange: Exchange;
   agentFor: (url: CallUrl) => Agent;
-  credentials: CallCredentials;
-  identity: ReloadableIdentity;
   budget: RetryBudget;
-  http: ResolvedOptions['http'];
-  describeOption: ResolvedOptions['describeOption'];
+  http: Pick<ResolvedOptions['http'], 'retries' | 'maxResponseBytes'>;
   random: () => number;
-  /** Aborted at the end of a shutdown, just before the connections are closed. */
-  closed: AbortSignal;
 }
 
 /** With less time left than this, an attempt would only be a burden to the service. */
-const LEAST_ATTEMPT_MS = 10;
+const MIN_ATTEMPT_MS = 10;
 
-/** A server that restarts closes all idle connections at once; another may be picked up before the client knows. */
-const MOST_LOST_RACES = 3;
+/** A server that restarts closes all idle connections at once: another may be used before the client knows. */
+const MAX_CLOSED_CONNECTIONS = 3;
 
-/** When a call ends without an answer. */
-export interface CallLimits {
-  /** The caller's own. */
-  signal?: AbortSignal;
-  /** On the monotonic clock. */
-  endsAt: number;
-}
-
-const isGood = ({ response }: Outcome): boolean => response !== undefined && response.status < 400;
-
-interface Progress {
+interface Progress extends CallLimits {
   call: Call;
-  /** The caller's own. */
-  signal?: AbortSignal;
-  /** On the monotonic clock. */
-  endsAt: number;
+  renewal: CredentialRenewal;
   retries: number;
+  /** Tokens of the budget that the last retry took. */
   taken?: number;
-  replayed: boolean;
-  reloaded: boolean;
-  /** Times a kept-alive connection turned out to be closed already. */
-  raced: number;
-  /** The certificate of the attempt under way. */
+  /** How often a kept-alive connection was closed already. */
+  closedConnections: number;
+  /** The certificate of the current attempt. */
   certificate?: CertificateSummary;
 }
 
@@ -99,35 +61,18 @@ export class CallRunner {
     this.#parts = parts;
   }
 
-  async run(
-    call: Call,
-    { signal, endsAt }: CallLimits,
-    observation: CallObservation,
-  ): Promise<ExchangeResponse> {
-    const progress: Progress = {
-      call,
-      signal,
-      endsAt,
-      retries: 0,
-      replayed: false,
-      reloaded: false,
-      raced: 0,
-    };
+  async run(call: Call, limits: CallLimits, observation: CallObservation): Promise<ExchangeResponse> {
+    const { signal, endsAt } = limits;
+    const renewal = new CredentialRenewal(this.#parts, call, limits);
+    const progress: Progress = { call, signal, endsAt, renewal, retries: 0, closedConnections: 0 };
     for (;;) {
       const outcome = await this.#attempt(progress);
-      if (isGood(outcome)) return this.#conclude(progress, outcome);
-      if (this.#parts.closed.aborted) return this.#conclude(progress, outcome);
-      const again = this.#lostRace(progress, outcome) || (await this.#renewCredentials(progress, outcome));
-      const waitMs = again ? 0 : this.#retryWait(progress, outcome);
+      const isOver = this.#parts.closed.aborted || isSuccess(outcome);
+      const waitMs = isOver ? undefined : await this.#waitBeforeNext(progress, outcome);
       if (waitMs === undefined) return this.#conclude(progress, outcome);
       observation.again(outcome.fault?.kind ?? String(outcome.response?.status));
       if (waitMs > 0) await this.#wait(waitMs, signal);
     }
-  }
-
-  async #wait(ms: number, signal: AbortSignal | undefined): Promise<void> {
-    const release = keepProcessRunning();
-    await sleep(systemClock, ms, signal, this.#parts.closed).finally(release);
   }
 
   async #attempt(progress: Progress): Promise<Outcome> {
@@ -146,66 +91,25 @@ export class CallRunner {
         signal,
       }),
     );
-    return outcome.response && isCutOff(outcome.response, call) ? { fault: cut(outcome.response) } : outcome;
-  }
-
-  /**
-   * The server closed an idle connection while the request was on its way: not its fault, so no retry is counted and
-   * no time lost. Only for what may be sent twice, as the request may have got there before.
-   */
-  #lostRace(progress: Progress, { fault }: Outcome): boolean {
-    const { call } = progress;
-    if (!fault?.reusedSocket || fault.kind !== 'reset' || fault.phase !== 'sent') return false;
-    if (!isSafe(call.method) || progress.raced >= MOST_LOST_RACES) return false;
-    progress.raced += 1;
-    return true;
-  }
-
-  async #renewCredentials(progress: Progress, outcome: Outcome): Promise<boolean> {
-    const { call, signal } = progress;
-    const { response, fault } = outcome;
-    const mayRepeat = isSafe(call.method) || (fault ? cannotHaveActed(fault) : isRefusedBefore(response));
-    if (mayRepeat) return this.#renew(progress, outcome);
-    // For the next call. Whatever comes of it, this one's outcome stays what it is; only the caller can end it earlier.
-    await this.#renew(progress, outcome).catch(() => undefined);
-    if (signal?.aborted && !(signal.reason instanceof CallCancelled)) throw signal.reason;
-    return false;
-  }
-
-  /** True where there are other credentials now. */
-  async #renew(progress: Progress, outcome: Outcome): Promise<boolean> {
-    const { call, signal, endsAt } = progress;
-    if (outcome.response?.status === 401 && !progress.replayed) {
-      progress.replayed = true;
-      const timeoutMs = endsAt - performance.now();
-      const headers = await this.#parts.credentials.renewedHeaders(call.headers, { signal, timeoutMs });
-      if (headers) {
-        setCredentials(call, headers);
-        return true;
-      }
-    }
-    if (progress.reloaded || certificateRefusal(outcome) === undefined) return false;
-    progress.reloaded = await this.#reload(progress, outcome);
-    return progress.reloaded;
-  }
-
-  /** Reads the identity again, for as long as the call may take. */
-  async #reload({ call, signal, endsAt, certificate }: Progress, outcome: Outcome): Promise<boolean> {
-    const { identity, closed, describeOption } = this.#parts;
-    const over = new AbortController();
-    const release = keepProcessRunning();
-    const deadline = sleep(systemClock, endsAt - performance.now(), signal, closed, over.signal).then(() => {
-      throw faultToError(outOfTime(), call, describeOption);
-    });
-    try {
-      return await Promise.race([reloadIfRefused(outcome, identity, certificate, over.signal), deadline]);
-    } finally {
-      over.abort();
-      release();
-    }
+    return outcome.response && isTruncated(outcome.response, call)
+      ? { fault: truncated(outcome.response) }
+      : outcome;
   }
 
   /** Milliseconds until the next attempt; undefined where there is to be none. */
+  async #waitBeforeNext(progress: Progress, outcome: Outcome): Promise<number | undefined> {
+    const { call, renewal, certificate } = progress;
+    // Not the server's fault, so it counts as no retry.
+    if (
+      isClosedIdleConnection(call.method, outcome.fault) &&
+      progress.closedConnections < MAX_CLOSED_CONNECTIONS
+    ) {
+      progress.closedConnections += 1;
+      return 0;
+    }
+    return (await renewal.after(outcome, certificate)) ? 0 : this.#retryWait(progress, outcome);
+  }
+
   #retryWait(progress: Progress, { response, fault }: Outcome): number | undefined {
     const { call, endsAt } = progress;
     const retryable = fault
@@ -213,7 +117,7 @@ export class CallRunner {
       : isRetryableStatus(call.method, response.status);
     if (!retryable || progress.retries >= this.#parts.http.retries) return undefined;
     const waitMs = retryAfterMs(response) ?? retryDelay(progress.retries, this.#parts.random());
-    if (waitMs + LEAST_ATTEMPT_MS > endsAt - performance.now()) return undefined;
+    if (waitMs + MIN_ATTEMPT_MS > endsAt - performance.now()) return undefined;
     const taken = this.#parts.budget.take(fault?.kind === 'timeout');
     if (taken === undefined) return undefined;
     progress.taken = taken;
@@ -221,14 +125,22 @@ export class CallRunner {
     return waitMs;
   }
 
+  async #wait(ms: number, signal: AbortSignal | undefined): Promise<void> {
+    await sleep(systemClock, ms, signal, this.#parts.closed).finally(keepProcessRunning());
+  }
+
   #conclude({ call, taken, certificate }: Progress, { response, fault }: Outcome): ExchangeResponse {
     const { budget, closed, describeOption } = this.#parts;
-    // Its connection was closed under it.
+    // The shutdown closed its connection.
     if (fault && closed.aborted) throw faultToError(asClosed(fault), call, describeOption);
     if (fault) throw faultToError(fault, call, describeOption, certificate);
     if (response.status < 400) budget.giveBack(taken);
     return response;
   }
+}
+
+function isSuccess({ response }: Outcome): boolean {
+  return response !== undefined && response.status < 400;
 }
 
 function retryAfterMs(response: ExchangeResponse | undefined): number | undefined {
@@ -246,17 +158,6 @@ function asClosed({ phase, reusedSocket, refusedInHandshake }: ExchangeFault): E
   });
 }
 
-/** The answer ended with its connection, and not where it should. */
-function cut({ reusedSocket }: ExchangeResponse): ExchangeFault {
+function truncated({ reusedSocket }: ExchangeResponse): ExchangeFault {
   return new ExchangeFault({ kind: 'reset', phase: 'answering', reusedSocket, certificateRefused: false });
-}
-
-/** The time ran out between two attempts, the first of which did nothing. */
-function outOfTime(): ExchangeFault {
-  return new ExchangeFault({
-    kind: 'timeout',
-    phase: 'connecting',
-    reusedSocket: false,
-    certificateRefused: false,
-  });
 }

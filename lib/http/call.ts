@@ -24,6 +24,14 @@ export interface Call {
   secrets: string[];
 }
 
+/** When a call ends without an answer. */
+export interface CallLimits {
+  /** The caller's own. */
+  signal?: AbortSignal;
+  /** On the monotonic clock. */
+  endsAt: number;
+}
+
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/;
 // RFC 9110, 9.1: a method is a token.
 const METHOD = /^[A-Z][A-Z0-9!#$%&'*+.^_`|~-]*$/;

@@ -40,6 +40,14 @@ export function isRetryableFault(method: string, fault: ExchangeFault): boolean 
   return isSafe(method) || cannotHaveActed(fault);
 }
 
+/**
+ * The server closed an idle connection while the request was on its way. Only for what may be sent twice: the request
+ * may have reached the server before.
+ */
+export function isClosedIdleConnection(method: string, fault: ExchangeFault | undefined): boolean {
+  return fault?.reusedSocket === true && fault.kind === 'reset' && fault.phase === 'sent' && isSafe(method);
+}
+
 const CAPACITY = 500;
 const RETRY_COST = 5;
 const TIMEOUT_COST = 10;

@@ -1,7 +1,8 @@
 import { AxiosHeaders, type AxiosResponse, type InternalAxiosRequestConfig } from 'axios';
 import { type Secret } from '../config/secret.js';
 import { type ExchangeResponse } from '../exchange/exchange.types.js';
-import { answerToError, readBody, type AnswerContext } from './api-answer.js';
+import { readBody } from './answer-body.js';
+import { answerToError, type AnswerContext } from './answer-to-error.js';
 import { refusingAdapter, type CallToSend } from './auth-headers.interceptor.js';
 import { encodeBody } from './body.js';
 import { setCredentials, toCall, toHeaders, type Call, type Credentials } from './call.js';

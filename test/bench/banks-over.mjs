@@ -11,7 +11,7 @@ const FILES = [
   'http/calls-in-flight.js',
   'http/resource-paths.js',
   'http/retry-policy.js',
-  'http/create-service-http.js',
+  'http/service-axios.js',
   'http/service-http.service.js',
   'telemetry/telemetry.js',
 ];

@@ -14,7 +14,8 @@ import {
   type TokenErrorCode,
 } from '../../errors/index.js';
 import { ExchangeFault, type ExchangeResponse } from '../../exchange/exchange.types.js';
-import { answerToError, readBody } from '../../http/api-answer.js';
+import { readBody } from '../../http/answer-body.js';
+import { answerToError } from '../../http/answer-to-error.js';
 import { type Call } from '../../http/call.js';
 import { faultToError } from '../../http/fault-to-error.js';
 import { certificateRefusedError } from '../../tls/index.js';

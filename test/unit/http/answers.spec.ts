@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { type RequestListener } from 'node:http';
 import { inspect } from 'node:util';
 import { ServiceApiError } from '../../../lib/errors/index.js';
-import { answerToError } from '../../../lib/http/api-answer.js';
+import { answerToError } from '../../../lib/http/answer-to-error.js';
 import { APP_TOKEN, BEARER, errorOf, failing, setUp } from './setup.js';
 
 describe('answers of the service', () => {

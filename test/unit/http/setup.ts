@@ -10,7 +10,7 @@ import { CallObserver } from '../../../lib/http/call-observer.js';
 import { CallRunner } from '../../../lib/http/call-runner.js';
 import { CallsInFlight } from '../../../lib/http/calls-in-flight.js';
 import { RetryBudget } from '../../../lib/http/retry-policy.js';
-import { createServiceAxios } from '../../../lib/http/create-service-http.js';
+import { createServiceAxios } from '../../../lib/http/service-axios.js';
 import { Telemetry } from '../../../lib/telemetry/telemetry.js';
 import { describeOption } from '../../helpers/describe-option.js';
 import { httpServer } from '../../helpers/loopback.js';
@@ -77,7 +77,7 @@ export async function setUp(setup: Setup = {}) {
     },
     identity: setup.identity ?? { reloadAfterRefusal: async () => false },
     budget: setup.budget ?? new RetryBudget(),
-    http: { retries: setup.retries ?? 2, maxResponseBytes: 10_000 } as never,
+    http: { retries: setup.retries ?? 2, maxResponseBytes: 10_000 },
     describeOption: describeOption(),
     random: () => 0,
     closed: inFlight.closed,

@@ -18,39 +18,6 @@ export interface AnswerContext {
   credentials: CredentialsInUse;
 }
 
-/**
- * The JSON body of a success; undefined for 204, 205 and HEAD, and where a method that changes something is answered
- * without a body (the specification shows none, 4). Throws ServiceApiError `invalid_response`.
- */
-export function readBody(response: ExchangeResponse, context: AnswerContext): unknown {
-  if (response.status === 204 || response.status === 205 || context.call.method === 'HEAD') return undefined;
-  const json = parseJson(response.body.toString('utf8'));
-  if (json !== undefined) return json;
-  const isEmpty = response.body.toString('utf8').trim() === '';
-  const wasDone = !isSafe(context.call.method);
-  if (isEmpty && wasDone) return undefined;
-  const what = isEmpty ? 'an empty body' : 'a body that is not JSON';
-  throw new ServiceApiError({
-    ...common(response, context),
-    code: 'invalid_response',
-    message: `The service answered ${response.status} with ${what}.${wasDone ? ' By its status the call was carried out.' : ''}`,
-  });
-}
-
-/**
- * Whether a success looks cut off: only the end of the connection says where its body ends, and the body is no JSON, or
- * a number, which may be the beginning of a longer one. Over TLS too, as Node does not tell whether the server said that
- * this is the end (close_notify; RFC 9112, 9.8). No body is a whole answer to a method that changes something.
- */
-export function isCutOff({ status, body, untilClose }: ExchangeResponse, call: Call): boolean {
-  if (!untilClose || !call.readsJson || status < 200 || status >= 300) return false;
-  if (status === 204 || status === 205 || call.method === 'HEAD') return false;
-  const text = body.toString('utf8');
-  if (text.trim() === '') return isSafe(call.method);
-  const json = parseJson(text);
-  return json === undefined || typeof json === 'number';
-}
-
 /** Specification 7.2: `status` and `message` of the body reach the caller; the HTTP status is the truth. */
 export function answerToError(
   response: ExchangeResponse,
@@ -61,7 +28,7 @@ export function answerToError(
   const body = readErrorBody(parseJson(response.body.toString('utf8')), context.secrets());
   const fallback = `The service answered ${response.status} to ${context.call.method} ${context.call.url.pathname}.`;
   return new ServiceApiError({
-    ...common(response, context),
+    ...answerFacts(response, context),
     body,
     hint,
     credentialFault: isCredentialFault(response),
@@ -69,7 +36,11 @@ export function answerToError(
   });
 }
 
-function common(response: ExchangeResponse, { call, correlationIdHeader, secrets }: AnswerContext) {
+/** What each error of an answer tells. */
+export function answerFacts(
+  response: ExchangeResponse,
+  { call, correlationIdHeader, secrets }: AnswerContext,
+) {
   const correlationId = response.headers[correlationIdHeader] ?? response.headers['x-request-id'];
   return {
     status: response.status,

@@ -1,0 +1,45 @@
+import { ServiceApiError } from '../errors/index.js';
+import { type ExchangeResponse } from '../exchange/exchange.types.js';
+import { parseJson } from '../exchange/json.js';
+import { answerFacts, type AnswerContext } from './answer-to-error.js';
+import { type Call } from './call.js';
+import { isSafe } from './retry-policy.js';
+
+/**
+ * The JSON body of a success; undefined for 204, 205 and HEAD, and where a method that changes something is answered
+ * without a body (the specification shows none, 4). Throws ServiceApiError `invalid_response`.
+ */
+export function readBody(response: ExchangeResponse, context: AnswerContext): unknown {
+  if (hasNoBody(response, context.call)) return undefined;
+  const text = response.body.toString('utf8');
+  const json = parseJson(text);
+  if (json !== undefined) return json;
+  const isEmpty = text.trim() === '';
+  const wasDone = !isSafe(context.call.method);
+  if (isEmpty && wasDone) return undefined;
+  const what = isEmpty ? 'an empty body' : 'a body that is not JSON';
+  throw new ServiceApiError({
+    ...answerFacts(response, context),
+    code: 'invalid_response',
+    message: `The service answered ${response.status} with ${what}.${wasDone ? ' By its status the call was carried out.' : ''}`,
+  });
+}
+
+/**
+ * Whether a success may be truncated: its body ends with the connection, and is no JSON, or a number, which may be the
+ * beginning of a longer one. Over TLS too: Node does not tell whether the server announced the end (close_notify;
+ * RFC 9112, 9.8). An empty body is a complete answer to a method that changes something.
+ */
+export function isTruncated(response: ExchangeResponse, call: Call): boolean {
+  const { status, body, untilClose } = response;
+  if (!untilClose || !call.readsJson || status < 200 || status >= 300 || hasNoBody(response, call))
+    return false;
+  const text = body.toString('utf8');
+  if (text.trim() === '') return isSafe(call.method);
+  const json = parseJson(text);
+  return json === undefined || typeof json === 'number';
+}
+
+function hasNoBody({ status }: ExchangeResponse, { method }: Call): boolean {
+  return status === 204 || status === 205 || method === 'HEAD';
+}

@@ -1,0 +1,105 @@
+import { keepProcessRunning, systemClock } from '../config/clock.js';
+import { type DescribeOption } from '../config/resolved-options.js';
+import { type CertificateSummary } from '../errors/index.js';
+import {
+  certificateRefusal,
+  type ReloadableIdentity,
+  reloadIfRefused,
+} from '../exchange/certificate-refusal.js';
+import { CallCancelled, ExchangeFault, type Outcome } from '../exchange/exchange.types.js';
+import { within } from '../exchange/timing.js';
+import { setCredentials, type Call, type CallLimits, type Credentials } from './call.js';
+import { faultToError } from './fault-to-error.js';
+import { cannotHaveActed, isRefusedBefore, isSafe } from './retry-policy.js';
+
+/** The credentials as a running call needs them. */
+export interface CallCredentials {
+  /**
+   * Other headers for a replay after a 401; undefined where a replay would not help. `refused`: the headers of the
+   * call that got the 401.
+   */
+  renewedHeaders(
+    refused: Credentials,
+    wait: { signal?: AbortSignal; timeoutMs: number },
+  ): Promise<Credentials | undefined>;
+}
+
+export interface CredentialRenewalParts {
+  credentials: CallCredentials;
+  identity: ReloadableIdentity;
+  describeOption: DescribeOption;
+  /** Aborted at the end of a shutdown, just before the connections are closed. */
+  closed: AbortSignal;
+}
+
+/** Renews the credentials of one call: its token after a 401, our certificate after it was refused; each of them once. */
+export class CredentialRenewal {
+  readonly #parts: CredentialRenewalParts;
+  readonly #call: Call;
+  readonly #limits: CallLimits;
+  #replayed = false;
+  #reloaded = false;
+
+  constructor(parts: CredentialRenewalParts, call: Call, limits: CallLimits) {
+    this.#parts = parts;
+    this.#call = call;
+    this.#limits = limits;
+  }
+
+  /**
+   * True where the call can be sent again with other credentials.
+   * @param certificate ours, as it was in use
+   */
+  async after(outcome: Outcome, certificate: CertificateSummary | undefined): Promise<boolean> {
+    const { response, fault } = outcome;
+    const { signal } = this.#limits;
+    const mayRepeat =
+      isSafe(this.#call.method) || (fault ? cannotHaveActed(fault) : isRefusedBefore(response));
+    if (mayRepeat) return this.#renew(outcome, certificate);
+    // For the next call. The outcome of this one stays what it is; only its caller can end it earlier.
+    await this.#renew(outcome, certificate).catch(() => undefined);
+    if (signal?.aborted && !(signal.reason instanceof CallCancelled)) throw signal.reason;
+    return false;
+  }
+
+  async #renew(outcome: Outcome, certificate: CertificateSummary | undefined): Promise<boolean> {
+    if (outcome.response?.status === 401 && !this.#replayed) {
+      this.#replayed = true;
+      const { signal, endsAt } = this.#limits;
+      const wait = { signal, timeoutMs: endsAt - performance.now() };
+      const headers = await this.#parts.credentials.renewedHeaders(this.#call.headers, wait);
+      if (headers) {
+        setCredentials(this.#call, headers);
+        return true;
+      }
+    }
+    if (this.#reloaded || certificateRefusal(outcome) === undefined) return false;
+    this.#reloaded = await this.#reload(outcome, certificate);
+    return this.#reloaded;
+  }
+
+  /** Reads the identity again, for as long as the call may take. */
+  async #reload(outcome: Outcome, certificate: CertificateSummary | undefined): Promise<boolean> {
+    const { identity, closed, describeOption } = this.#parts;
+    const { signal, endsAt } = this.#limits;
+    const limit = {
+      clock: systemClock,
+      timeoutMs: endsAt - performance.now(),
+      expired: () => faultToError(outOfTime(), this.#call, describeOption),
+      signal: signal ? AbortSignal.any([signal, closed]) : closed,
+    };
+    return within(limit, (stop) => reloadIfRefused(outcome, identity, certificate, stop)).finally(
+      keepProcessRunning(),
+    );
+  }
+}
+
+/** The time ran out between two attempts, the first of which did nothing. */
+function outOfTime(): ExchangeFault {
+  return new ExchangeFault({
+    kind: 'timeout',
+    phase: 'connecting',
+    reusedSocket: false,
+    certificateRefused: false,
+  });
+}
