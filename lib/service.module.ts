@@ -57,6 +57,6 @@ function checkOptions(options: unknown, method: string): void {
   const { name } = options as { name?: string };
   if (name === undefined || /^[A-Za-z][\w-]*$/.test(name)) return;
   throw new ServiceConfigurationError([
-    { option: 'name', message: 'must begin with a letter and hold letters, digits, - and _ only.' },
+    { option: 'name', message: 'must begin with a letter and contain only letters, digits, - and _.' },
   ]);
 }

@@ -28,7 +28,7 @@ export class RequestScopeCheck implements OnModuleInit {
     const message =
       'its options depend on a request: the factory, or the class of useClass or useExisting, injects REQUEST or a ' +
       'provider with Scope.REQUEST, directly or through another one. The client is made once, at start. Take the ' +
-      'options from providers of the default scope, and hand what differs between requests to each call.';
+      'options from providers of the default scope, and pass what differs between requests to each call.';
     throw new ServiceConfigurationError([{ option: 'forRootAsync', message }]);
   }
 }
