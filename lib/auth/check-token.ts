@@ -21,13 +21,11 @@ export function checkToken(value: unknown, scope: string): CheckedToken {
 
 /**
  * The payload of a JSON Web Token (RFC 7519). Its signature is not verified: the service does that. `undefined` where
- * the token is not a JSON Web Token. Padding and further parts are not allowed in one; a lenient service may take such a
- * token all the same, so its claims count here too.
+ * the token is not a JSON Web Token. Padding, the characters of plain base64 and further parts are not allowed in one. A
+ * lenient service may take such a token all the same, so its claims count here too.
  */
 function jwtClaims(token: string): Record<string, unknown> | undefined {
-  const parts = token.split('.', 2);
-  if (parts.length < 2 || !parts.every((part) => /^[A-Za-z0-9_-]+=*$/.test(part))) return undefined;
-  const [header, payload] = parts.map(decodeObject);
+  const [header, payload] = token.split('.', 2).map(decodeObject);
   return header && payload;
 }
 

@@ -31,7 +31,7 @@ const NGINX_PAGE =
   /^<html>\s*(<head>)?\s*<title>400 (No required SSL certificate was sent|The SSL certificate error)<\/title>/;
 
 /**
- * Whether an answer proves that a proxy judged the handshake and not the call: nginx's own statuses and pages, as the
+ * Whether an answer proves that a proxy refused the handshake and not the call: nginx's own statuses and pages, as the
  * answer to a connection's first request. On a connection that was used before, the certificate cannot be the reason;
  * and any other page may come from a filter that looks at answers, after the service acted.
  */

@@ -5,6 +5,8 @@ import { type Log } from './reload-fault.js';
 
 /** The wall clock is read at least this often: it may jump, and a machine may sleep. */
 const CHECK_MS = 3_600_000;
+/** Before the expiry. The last one is the expiry itself. */
+const DAYS = [...WARNING_DAYS, 0];
 
 /** Logs once each that a certificate expires within 30, 7 and 1 day(s), and that it has expired. */
 export class ExpiryWatch {
@@ -33,13 +35,13 @@ export class ExpiryWatch {
 
   #check(certificate: CertificateSummary): void {
     const left = certificate.validTo.getTime() - this.#clock.now();
-    const reached = [0, ...WARNING_DAYS].sort((a, b) => a - b).find((days) => left <= days * DAY_MS);
+    const reached = DAYS.findLast((days) => left <= days * DAY_MS);
     if (reached !== undefined && reached < this.#warnedDays) {
       this.#warnedDays = reached;
       this.#warn(certificate, reached);
     }
     if (left <= 0) return;
-    const next = [...WARNING_DAYS, 0].find((days) => left > days * DAY_MS) ?? 0;
+    const next = DAYS.find((days) => left > days * DAY_MS) ?? 0;
     const delayMs = Math.min(CHECK_MS, left - next * DAY_MS);
     this.#cancel = this.#clock.schedule(() => this.#check(certificate), Math.max(1, delayMs));
   }

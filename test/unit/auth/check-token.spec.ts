@@ -32,6 +32,7 @@ describe('checkToken', () => {
 
   it.each([
     ['with padding', `${HEADER}.${part({ customer_id: 'c-22' }, 'base64')}.sig`],
+    ['in plain base64', `${HEADER}.${part({ customer_id: 'c-2', name: '~~~???' }, 'base64')}.sig`],
     ['of four parts', `${jwt({ customer_id: 'c-2' })}.more`],
     ['of two parts', `${HEADER}.${part({ customer_id: 'c-2' })}`],
   ])('looks at the claims of a token %s', (_, token) => {

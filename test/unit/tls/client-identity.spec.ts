@@ -211,6 +211,9 @@ describe('Files replaced while calls run', () => {
     expect(await identity.reloadAfterRefusal(identity.certificate)).toBe(false);
     expect(await identity.reload()).toBe(true);
     expect(identity.certificate?.subject).toBe('CN=app-1');
+    const told = lines.length;
+    expect(await identity.reload()).toBe(false);
+    expect(lines).toHaveLength(told);
   });
 });
 

@@ -1,4 +1,4 @@
-import { afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { type ServerResponse } from 'node:http';
 import * as https from 'node:https';
 import * as tls from 'node:tls';
@@ -188,6 +188,35 @@ describe('Connections', () => {
     const pems = { ca: authority.chain, cert: first.certificate, key: first.key };
     expect(used.getName({ host: 'api', port: 443, ...pems })).toBe('api:443:::');
     expect(used.getName({ host: 'api', port: 443, servername: 'a', ...pems })).not.toMatch('BEGIN');
+  });
+
+  it("hands on a request's options of its connection, and nothing of TLS but the server's name", async () => {
+    const used = await agent();
+    const connect = jest.spyOn(https.Agent.prototype, 'createConnection').mockReturnValue(undefined);
+    const allowed = {
+      host: 'api.example',
+      port: 443,
+      servername: 'api.example',
+      family: 4,
+      hints: 1,
+      lookup: () => undefined,
+      localAddress: '127.0.0.1',
+      localPort: 4_321,
+      autoSelectFamily: true,
+      autoSelectFamilyAttemptTimeout: 20,
+      noDelay: true,
+      keepAlive: true,
+      keepAliveInitialDelay: 1_000,
+      timeout: 5,
+      _agentKey: 'api.example:443',
+    };
+    const refused = { key: 'x', ca: 'x', rejectUnauthorized: false, ALPNProtocols: ['x'] };
+    used.createConnection({ ...allowed, ...refused });
+    const { secureContext, ...given } = (connect.mock.calls[0] as unknown[])[0] as Record<string, unknown>;
+    connect.mockRestore();
+    expect(secureContext).toBeDefined();
+    const { checkServerIdentity } = tls;
+    expect(given).toEqual({ ...allowed, rejectUnauthorized: true, checkServerIdentity });
   });
 
   it('works with an intermediate as its only anchor', async () => {

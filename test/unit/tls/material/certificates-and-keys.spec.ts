@@ -89,6 +89,7 @@ describe('Forms that are accepted', () => {
     ['newlines lost to spaces', (text) => text.replaceAll('\n', ' ')],
     ['quotes around it', (text) => `"${text.replaceAll('\n', '\\n')}"`],
     ['base64', (text) => Buffer.from(text).toString('base64')],
+    ['base64 in quotes', (text) => `'${Buffer.from(text).toString('base64')}'`],
     [
       'base64 in lines',
       (text) =>
