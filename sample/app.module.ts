@@ -1,19 +1,20 @@
 import { Module, ValidationPipe } from '@nestjs/common';
 import { ConfigModule } from '@nestjs/config';
 import { APP_FILTER, APP_PIPE } from '@nestjs/core';
+import { TerminusModule } from '@nestjs/terminus';
 import { ServiceExceptionFilter, ServiceModule } from 'nestjs-service';
+import { ServiceHealthIndicator } from 'nestjs-service/terminus';
 import { BanksController } from './banks/banks.controller.js';
 import { CustomersController } from './customers/customers.controller.js';
 import { HealthController } from './health/health.controller.js';
-import { ServiceHealth } from './health/service-health.js';
 import { LinkSessionController } from './link-session/link-session.controller.js';
 
 /** A host application of the service. SERVICE_* variables, or .env, configure it. */
 @Module({
-  imports: [ConfigModule.forRoot(), ServiceModule.forRoot()],
+  imports: [ConfigModule.forRoot(), ServiceModule.forRoot(), TerminusModule],
   controllers: [BanksController, CustomersController, LinkSessionController, HealthController],
   providers: [
-    ServiceHealth,
+    ServiceHealthIndicator,
     { provide: APP_PIPE, useFactory: () => new ValidationPipe({ whitelist: true, transform: true }) },
     { provide: APP_FILTER, useClass: ServiceExceptionFilter },
   ],

@@ -133,6 +133,23 @@ export class ServiceAuthService implements OnApplicationBootstrap {
     return token && this.#headers.withBearer(token);
   }
 
+  /**
+   * For health checks: whether an api token is at hand; undefined without OAuth credentials. Begins no request.
+   * @internal
+   */
+  get hasApiToken(): boolean | undefined {
+    return this.#tokens?.has(API_SCOPE);
+  }
+
+  /**
+   * For health checks: an api token, by one request where none is at hand.
+   * @throws as {@link getToken}
+   * @internal
+   */
+  async requestApiTokenOnce(wait: WaitOptions): Promise<void> {
+    await this.tokenFor(API_SCOPE, { ...wait, once: true });
+  }
+
   /** Drops a token that does not work, if it is still the cached one. */
   invalidate(accessToken: string): void {
     this.#tokens?.invalidate(accessToken);
@@ -190,7 +207,7 @@ export class ServiceAuthService implements OnApplicationBootstrap {
 
   #waitOptions(wait: WaitOptions = {}): WaitOptions {
     allowListeners(wait.signal);
-    return { signal: wait.signal, timeoutMs: wait.timeoutMs ?? this.#options.http.timeout };
+    return { ...wait, timeoutMs: wait.timeoutMs ?? this.#options.http.timeout };
   }
 
   #configuredTokens(scope: string): TokenCache {

@@ -1,19 +1,20 @@
-import { Controller, Get, ServiceUnavailableException } from '@nestjs/common';
-import { ApiOkResponse, ApiOperation, ApiServiceUnavailableResponse, ApiTags } from '@nestjs/swagger';
-import { ServiceHealth, type HealthReport } from './service-health.js';
+import { Controller, Get } from '@nestjs/common';
+import { ApiTags } from '@nestjs/swagger';
+import { HealthCheck, HealthCheckService, type HealthCheckResult } from '@nestjs/terminus';
+import { ServiceHealthIndicator } from 'nestjs-service/terminus';
 
 @ApiTags('health')
 @Controller('health')
 export class HealthController {
-  constructor(private readonly health: ServiceHealth) {}
+  constructor(
+    private readonly health: HealthCheckService,
+    private readonly service: ServiceHealthIndicator,
+  ) {}
 
+  /** Whether the service answers, and how long our certificate lasts. */
   @Get()
-  @ApiOperation({ summary: 'Whether the service answers us, and how long our certificate lasts' })
-  @ApiOkResponse({ description: 'It does' })
-  @ApiServiceUnavailableResponse({ description: 'It does not, or the certificate has expired' })
-  async check(): Promise<HealthReport> {
-    const report = await this.health.report();
-    if (report.status === 'error') throw new ServiceUnavailableException(report);
-    return report;
+  @HealthCheck()
+  check(): Promise<HealthCheckResult> {
+    return this.health.check([() => this.service.isHealthy('service', { ping: true })]);
   }
 }

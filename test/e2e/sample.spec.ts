@@ -106,8 +106,16 @@ describe('the sample', () => {
       expect(answer.status).toBe(200);
       expect(await answer.json()).toEqual({
         status: 'ok',
-        service: { reachable: true, checkedAt: expect.any(String) },
-        certificate: { daysLeft: expect.any(Number), validTo: expect.any(String) },
+        error: {},
+        info: { service: expect.objectContaining({ status: 'up' }) },
+        details: {
+          service: {
+            status: 'up',
+            token: { ok: true },
+            ping: { ok: true, checkedAt: expect.any(String) },
+            certificate: { daysLeft: expect.any(Number), validTo: expect.any(String) },
+          },
+        },
       });
     });
 
@@ -207,9 +215,9 @@ describe('the sample', () => {
       simulator.clearRequests();
       const health = await Promise.all([fetch(`${url}/health`), fetch(`${url}/health`)]);
       expect(health.map(({ status }) => status)).toEqual([503, 503]);
-      expect(await health[0]?.json()).toEqual({
+      expect(await health[0]?.json()).toMatchObject({
         status: 'error',
-        service: { reachable: false, checkedAt: expect.any(String), code: 'api_error' },
+        error: { service: { status: 'down', ping: { ok: false, code: 'api_error 500' } } },
       });
       // One call for both, with its retries.
       expect(simulator.apiRequests).toHaveLength(3);

@@ -75,7 +75,7 @@ export class PendingRequests {
     if (gateMs > 0 && gateMs > (wait.timeoutMs ?? DEFAULT_WAIT_MS)) throw this.#gate.error(scope);
     const pending = this.#requests.get(scope);
     if (!pending && this.#isFull(scope)) throw tooMany(scope);
-    return (pending ?? this.#begin(scope)).callers.join(wait);
+    return (pending ?? this.#begin(scope)).join(wait);
   }
 
   /** What was asked for until now is not to be kept. */

@@ -77,6 +77,11 @@ export class TokenCache {
     return cached.token;
   }
 
+  /** Whether there is a valid token. Begins no renewal. */
+  has(scope: string): boolean {
+    return this.#slots.find(scope)?.valid(this.#clock) !== undefined;
+  }
+
   /**
    * The token; waits for one where there is none.
    * @throws ServiceTokenError, ServiceConnectionError; `signal.reason` where this caller aborts

@@ -5,7 +5,7 @@ import { retryDelay, sleep, within } from '../../exchange/timing.js';
 import { type AccessToken, type TokenGrant, type TokenSource } from '../access-token.js';
 import { type ConcurrencyLimit, type RetryAfterGate } from './request-limits.js';
 import { type TokenObserver } from './token-observer.js';
-import { WaitingCallers } from './waiting-callers.js';
+import { type WaitOptions, WaitingCallers } from './waiting-callers.js';
 
 /** Milliseconds for all attempts together; waiting for a Retry-After comes on top. */
 const BUDGET_MS = 10_000;
@@ -48,7 +48,7 @@ export class AbandonedRequest extends Error {}
 
 /**
  * The request for one token, shared by all who wait for it. While somebody waits it makes up to 3 attempts; a renewal
- * in the background makes one.
+ * in the background, and one for a health check, makes one.
  */
 export class TokenRequest {
   readonly callers: WaitingCallers<AccessToken>;
@@ -56,11 +56,19 @@ export class TokenRequest {
   isOutdated = false;
   readonly #scope: string;
   readonly #parts: TokenRequestParts;
+  /** In all; more as soon as somebody waits who wants more. */
+  #attempts = 1;
 
   constructor(scope: string, parts: TokenRequestParts) {
     this.#scope = scope;
     this.#parts = parts;
     this.callers = new WaitingCallers(parts.clock);
+  }
+
+  /** The outcome. Rejects as {@link WaitingCallers.join} does. */
+  join(wait: WaitOptions): Promise<AccessToken> {
+    if (!wait.once) this.#attempts = ATTEMPTS;
+    return this.callers.join(wait);
   }
 
   async run(): Promise<ArrivedGrant> {
@@ -76,7 +84,7 @@ export class TokenRequest {
         if (signal.aborted) throw error;
         const pause = retryDelay(attempt - 1, random());
         budget -= clock.monotonic() - requestedAt + pause;
-        const isLast = attempt >= ATTEMPTS || this.callers.size === 0;
+        const isLast = attempt >= this.#attempts || this.callers.size === 0;
         if (isLast || budget <= 0 || !isTransient(error)) throw error;
         noSecret = isSecretFailure(error) ? error : undefined;
         if (gate.remainingMs > 0) continue;

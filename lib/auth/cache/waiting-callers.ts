@@ -7,6 +7,8 @@ export interface WaitOptions {
   signal?: AbortSignal | undefined;
   /** Milliseconds. Default 30,000. */
   timeoutMs?: number | undefined;
+  /** One attempt is enough for this caller, where nobody else waits. Default false. */
+  once?: boolean | undefined;
 }
 
 export const DEFAULT_WAIT_MS = 30_000;

@@ -32,6 +32,14 @@ export class AuthDouble extends ServiceAuthService {
     return HEADERS;
   }
 
+  override get hasApiToken(): boolean {
+    return this.#stub.doubles.auth?.getApiToken === undefined;
+  }
+
+  override async requestApiTokenOnce(): Promise<void> {
+    await this.getApiToken();
+  }
+
   override invalidate(accessToken: string): void {
     this.#stub.record('auth', 'invalidate', [accessToken]);
     this.#stub.doubles.auth?.invalidate?.(accessToken);

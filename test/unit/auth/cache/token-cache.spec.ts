@@ -65,6 +65,19 @@ describe('one request per scope', () => {
   });
 });
 
+it('a look whether there is a token begins no renewal', async () => {
+  const { cache, source, clock, filled } = setUp();
+  expect(cache.has('api')).toBe(false);
+  await filled(60);
+  await clock.advance(50_000);
+  expect(cache.has('api')).toBe(true);
+  await settle();
+  expect(source.requests).toHaveLength(1);
+  await clock.advance(5_000);
+  expect(cache.has('api')).toBe(false);
+  expect(source.requests).toHaveLength(1);
+});
+
 describe('an acquisition that callers wait for', () => {
   it('makes at most 3 attempts after connection faults and 5xx', async () => {
     const { cache, source, clock } = setUp({ random: () => 0.999 });
@@ -100,6 +113,25 @@ describe('an acquisition that callers wait for', () => {
     await clock.advance(1_000);
     await waiting;
     expect(source.requests).toHaveLength(1);
+  });
+
+  it('makes one for who wants no more, and three as soon as another caller waits', async () => {
+    const { cache, source, clock } = setUp();
+    const alone = outcomes([cache.get('api', { once: true })]);
+    await settle();
+    source.last.fail(reset());
+    await clock.advance(1_000);
+    expect(await alone).toEqual(['connection_reset']);
+    expect(source.requests).toHaveLength(1);
+
+    const both = outcomes([cache.get('api', { once: true }), cache.get('api')]);
+    await settle();
+    for (let attempt = 0; attempt < 3; attempt += 1) {
+      source.last.fail(reset());
+      await clock.advance(1_000);
+    }
+    expect(await both).toEqual(['connection_reset', 'connection_reset']);
+    expect(source.requests).toHaveLength(4);
   });
 
   it('ends after 10 s, and the next caller starts anew', async () => {

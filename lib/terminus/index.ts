@@ -1,0 +1,1 @@
+export { type ServiceHealthOptions, ServiceHealthIndicator } from './service-health.indicator.js';

@@ -1,0 +1,159 @@
+import { type BeforeApplicationShutdown, type FactoryProvider, Injectable, Logger } from '@nestjs/common';
+import { type HealthIndicatorResult, HealthIndicatorService } from '@nestjs/terminus';
+import { ServiceAuthService } from '../auth/index.js';
+import { BanksService } from '../banks/banks.service.js';
+import { systemClock } from '../config/clock.js';
+import { ServiceError, ServiceRequestError } from '../errors/index.js';
+import { checkTimeout } from '../exchange/call-limits.js';
+import { describe } from '../http/exception-answer.js';
+import { getServiceToken } from '../service-token.js';
+import { type IdentityStatus } from '../tls/index.js';
+import { type CheckOutcome, LimitedCheck } from './limited-check.js';
+
+const TIMEOUT_MS = 3_000;
+
+export interface ServiceHealthOptions {
+  /** Calls the banks path too, at most once a minute. Default false. */
+  ping?: boolean;
+  /** Unhealthy where the client certificate expires in fewer days. Default 0: only once it has expired. */
+  minCertificateDays?: number;
+  /** Milliseconds that this check may take. Default 3,000. */
+  timeout?: number;
+}
+
+/**
+ * The health of one ServiceModule for @nestjs/terminus 11 or 12: the dates of the client certificate, whether a token
+ * can be had (where there are OAuth credentials), and with `ping` whether the service answers. A provider like any other;
+ * that of a named module is {@link ServiceHealthIndicator.forModule}.
+ *
+ * Probes may come as often as they like: a token is taken from the cache, and while there is none, the token endpoint
+ * gets one request a minute, and so does the banks path. In between the last outcome is reported. What it reports can be
+ * shown to anybody.
+ *
+ * @example
+ * check() {
+ *   return this.health.check([() => this.service.isHealthy('service', { minCertificateDays: 7 })]);
+ * }
+ */
+@Injectable()
+export class ServiceHealthIndicator implements BeforeApplicationShutdown {
+  readonly #indicators: HealthIndicatorService;
+  readonly #auth: ServiceAuthService;
+  readonly #token: LimitedCheck;
+  readonly #ping: LimitedCheck;
+  readonly #logger = new Logger(ServiceHealthIndicator.name);
+  #isShuttingDown = false;
+
+  /** @internal */
+  constructor(indicators: HealthIndicatorService, auth: ServiceAuthService, banks: BanksService) {
+    this.#indicators = indicators;
+    this.#auth = auth;
+    const log = (what: string) => (error: unknown) => {
+      this.#logger.warn(`${what}: ${error instanceof ServiceError ? describe(error) : String(error)}`);
+    };
+    this.#token = new LimitedCheck(
+      systemClock,
+      (timeoutMs) => auth.requestApiTokenOnce({ timeoutMs }),
+      log('No token could be had'),
+    );
+    this.#ping = new LimitedCheck(
+      systemClock,
+      (timeout) => banks.list({ timeout }),
+      log('The banks path did not answer as it should'),
+    );
+  }
+
+  /**
+   * The provider of a named module's indicator, to be injected with `@InjectService(ServiceHealthIndicator, name)`.
+   * @example providers: [ServiceHealthIndicator, ServiceHealthIndicator.forModule('ksa')]
+   */
+  static forModule(name: string): FactoryProvider<ServiceHealthIndicator> {
+    return {
+      provide: getServiceToken(ServiceHealthIndicator, name),
+      inject: [
+        HealthIndicatorService,
+        getServiceToken(ServiceAuthService, name),
+        getServiceToken(BanksService, name),
+      ],
+      useFactory: (indicators: HealthIndicatorService, auth: ServiceAuthService, banks: BanksService) =>
+        new ServiceHealthIndicator(indicators, auth, banks),
+    };
+  }
+
+  /**
+   * `down` where the certificate has expired or expires too soon, no token can be had, the ping fails, or the
+   * application is shutting down; `message` says which. A new certificate that cannot be used is reported, and no
+   * reason for `down` as long as the one in use is good.
+   *
+   * Throws ServiceRequestError for options that are none.
+   */
+  async isHealthy<const Key extends string>(
+    key: Key,
+    { ping = false, minCertificateDays = 0, timeout }: ServiceHealthOptions = {},
+  ): Promise<HealthIndicatorResult<Key>> {
+    const timeoutMs = checkTimeout(timeout) ?? TIMEOUT_MS;
+    checkDays(minCertificateDays);
+    const session = this.#indicators.check(key);
+    if (this.#isShuttingDown) return session.down({ message: 'The application is shutting down.' });
+    const status = this.#auth.identityStatus;
+    const [token, answer] = await Promise.all([
+      this.#tokenOutcome(timeoutMs),
+      ping ? this.#ping.outcome(timeoutMs) : undefined,
+    ]);
+    const reasons = [
+      certificateFault(status, minCertificateDays),
+      token?.ok === false && `No token can be had (${token.code}).`,
+      answer?.ok === false && `The service does not answer as it should (${answer.code}).`,
+    ].filter((reason) => typeof reason === 'string');
+    const details = {
+      ...describeCertificate(status),
+      ...(token && { token }),
+      ...(answer && { ping: answer }),
+    };
+    return reasons.length === 0
+      ? session.up(details)
+      : session.down({ ...details, message: reasons.join(' ') });
+  }
+
+  /** @internal */
+  beforeApplicationShutdown(): void {
+    this.#isShuttingDown = true;
+  }
+
+  async #tokenOutcome(timeoutMs: number): Promise<CheckOutcome | undefined> {
+    const { hasApiToken } = this.#auth;
+    if (hasApiToken === undefined) return undefined;
+    return hasApiToken ? { ok: true } : this.#token.outcome(timeoutMs);
+  }
+}
+
+function checkDays(days: unknown): void {
+  if (typeof days === 'number' && days >= 0) return;
+  throw new ServiceRequestError([
+    { property: 'minCertificateDays', message: 'must be a number of days from 0' },
+  ]);
+}
+
+function certificateFault(
+  { healthy, daysLeft = Infinity }: IdentityStatus,
+  minDays: number,
+): string | undefined {
+  if (!healthy) return 'The client certificate has expired.';
+  if (daysLeft >= minDays) return undefined;
+  return `The client certificate expires in ${daysLeft} days, and there should be ${minDays} left.`;
+}
+
+/** Without subject, paths and messages: who asks for a health may be anybody. */
+function describeCertificate({
+  certificate,
+  daysLeft,
+  lastReloadFault,
+}: IdentityStatus): Record<string, unknown> {
+  if (!certificate) return {};
+  const fault = lastReloadFault && {
+    at: lastReloadFault.at.toISOString(),
+    options: [...new Set(lastReloadFault.faults.map(({ option }) => option))],
+  };
+  const dates = { validTo: certificate.validTo.toISOString(), daysLeft };
+  return { certificate: { ...dates, ...(fault && { lastReloadFault: fault }) } };
+}
