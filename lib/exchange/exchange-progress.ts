@@ -3,7 +3,7 @@ import { type Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { type ExchangePhase } from './exchange.types.js';
 
-/** How far a request got. A fault needs it: it decides whether the server can have acted. */
+/** How far a request got: this decides whether the server can have acted on it. */
 export class ExchangeProgress {
   phase: ExchangePhase = 'connecting';
   reusedSocket = false;

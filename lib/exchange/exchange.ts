@@ -20,7 +20,7 @@ import {
 
 /**
  * One exchange over node:http or node:https: one deadline for connecting, headers and body, a cap on the body, the
- * caller's abort. Redirects and statuses are the caller's to judge. Rejects with {@link ExchangeFault}, or with
+ * caller's abort. What a status or a redirect means is for its user to decide. Rejects with {@link ExchangeFault}, or with
  * `signal.reason`.
  */
 export function exchange(request: ExchangeRequest): Promise<ExchangeResponse> {

@@ -18,8 +18,8 @@ export function retryDelay(retry: number, random: number): number {
 }
 
 /**
- * Waits, or rejects with the reason of the signal that is aborted first. (Those of `node:timers/promises` take one
- * signal, reject with an error of their own, and know no clock of a test.) Does not keep the process alive.
+ * Waits, or rejects with the reason of the signal that is aborted first. (The timers of `node:timers/promises` take one
+ * signal, reject with an error of their own, and cannot use a test's clock.) Does not keep the process running.
  */
 export function sleep(
   clock: Clock,

@@ -9,7 +9,7 @@ import { type CallsInFlight } from './calls-in-flight.js';
 
 /** The headers that authenticate a call. */
 export interface HeaderSource {
-  /** At once, where nothing has to be asked for: no promise on the fresh path. */
+  /** The headers at once, without a promise; undefined where a token has to be requested first. */
   peekHeaders(): Credentials | undefined;
   headers(wait: { signal?: AbortSignal; timeoutMs: number }): Promise<Credentials>;
 }
@@ -41,7 +41,7 @@ type CheckedOptions = Pick<InternalAxiosRequestConfig, 'timeout' | 'signal' | 'c
  * Adds the interceptor to an instance that has none yet. Axios runs the one registered first as the last, so this one
  * sees what all of a host's interceptors did. It decides where the call goes, and returns a new config whose adapter
  * puts the app token and the bearer in. They are never in the config: code that still runs before the adapter finds
- * none, and another adapter gets none. Without the interceptor the adapter refuses.
+ * none, and another adapter gets none. Without the interceptor, each call is refused ({@link refusingAdapter}).
  */
 export function useAuthHeaders(axios: AxiosInstance, parts: AuthHeadersParts): void {
   const { urls, inFlight, appTokenHeader } = parts;

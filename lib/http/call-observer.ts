@@ -9,7 +9,7 @@ export interface CallLog {
   warn(message: string): void;
 }
 
-/** What is seen of one call while it runs. */
+/** Takes notes of one call while it runs. */
 export interface CallObservation {
   /** Another attempt follows, for this reason: a status, a kind of fault. */
   again(reason: string): void;
@@ -61,7 +61,7 @@ export class CallObserver {
       if (attributes['error.type'] !== undefined) span.setStatus({ code: SpanStatusCode.ERROR });
     }
     span.end();
-    // A call that went well says nothing: hosts log at all levels by default, and spans tell the same.
+    // Success is not logged: hosts log at all levels by default, and spans have it.
     if (attributes['error.type'] === undefined) return;
     this.#log.debug(
       `${call.method} ${call.url.pathname}: ${String(attributes['error.type'])} after ${Math.round(durationMs)} ms`,

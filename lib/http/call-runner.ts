@@ -32,7 +32,7 @@ export interface CallRunnerParts extends CredentialRenewalParts {
   random: () => number;
 }
 
-/** With less time left than this, an attempt would only be a burden to the service. */
+/** With less time left than this, an attempt cannot succeed and only loads the service. */
 const MIN_ATTEMPT_MS = 10;
 
 /** A server that restarts closes all idle connections at once: another may be used before the client knows. */

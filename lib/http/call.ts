@@ -79,7 +79,7 @@ export function toHeaders(given: AxiosHeaders, appTokenHeader: string): Record<s
   return headers;
 }
 
-/** Puts credentials into a call, over whatever stands there. */
+/** Puts credentials into a call, in place of those that it has. */
 export function setCredentials({ headers, secrets }: Call, credentials: Credentials): void {
   for (const [name, value] of Object.entries(credentials)) {
     headers[name.toLowerCase()] = value;
@@ -91,10 +91,10 @@ function refusedHeader(property: string, message: string): ServiceRequestError {
   return new ServiceRequestError([{ property, message }]);
 }
 
-/** What of a config may end a call early: an AbortSignal, and axios's older cancel token. */
+/** The options that may end a call early: an AbortSignal, and axios's older cancel token. */
 export type GivenSignals = Pick<InternalAxiosRequestConfig, 'signal' | 'cancelToken'>;
 
-/** Both as one signal; HttpService's Observables unsubscribe by a cancel token. `release` takes our listeners off. */
+/** Both as one signal; HttpService's Observables unsubscribe by a cancel token. `release` removes our listeners. */
 export function toCallSignal({ signal, cancelToken }: GivenSignals): {
   signal?: AbortSignal;
   release?: () => void;

@@ -1,7 +1,7 @@
 import { ServiceConnectionError } from '../errors/index.js';
 import { allowListeners } from '../exchange/call-limits.js';
 
-/** Knows how many calls are under way, so that a shutdown can wait for them, and ends them. */
+/** Counts the calls in flight. A shutdown waits for them, and ends those that take too long. */
 export class CallsInFlight {
   readonly #end = new AbortController();
   readonly #closed = new ServiceConnectionError({
@@ -16,7 +16,7 @@ export class CallsInFlight {
     allowListeners(this.closed);
   }
 
-  /** Aborted when the time of the calls under way is over; its reason is what they reject with. */
+  /** Aborted when the shutdown's time is over. The calls in flight then reject with its reason. */
   get closed(): AbortSignal {
     return this.#end.signal;
   }
@@ -37,7 +37,7 @@ export class CallsInFlight {
     if (this.#running === 0) this.#onIdle?.();
   }
 
-  /** Takes no new calls. Resolves when none is under way, or at {@link close}. */
+  /** Takes no new calls. Resolves when none is in flight, or at {@link close}. */
   async drain(): Promise<void> {
     this.#isRefusing = true;
     if (this.#running === 0 || this.closed.aborted) return;
@@ -45,9 +45,9 @@ export class CallsInFlight {
   }
 
   /**
-   * Ends calls: those that wait reject with the reason of {@link closed}, those on a connection when it is cut, which
-   * is the caller's to do.
-   * @returns how many were under way
+   * Ends the calls that wait for a token or a retry: they reject with the reason of {@link closed}. Those on a connection
+   * end when the caller of this method closes it.
+   * @returns how many were in flight
    */
   close(): number {
     this.#isRefusing = true;

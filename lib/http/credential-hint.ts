@@ -6,7 +6,7 @@ import { describeCertificate } from '../tls/index.js';
 
 /** What calls are authenticated with, as far as an operator has to know it. */
 export interface CredentialsInUse extends Pick<ResolvedOptions, 'authentication' | 'describeOption'> {
-  /** The client certificate of the moment; undefined where none is set. */
+  /** The client certificate in use; undefined where none is set. */
   certificate: () => CertificateSummary | undefined;
 }
 

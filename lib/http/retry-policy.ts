@@ -5,7 +5,7 @@ import { isProxyRefusal } from '../exchange/classify.js';
 
 // RFC 9110, 9.2.1: methods that change nothing on the server.
 const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS']);
-/** They would only come again. */
+/** Another attempt would fail in the same way. */
 const LASTING_FAULTS: ReadonlySet<ConnectionErrorKind> = new Set(['tls', 'too_large', 'protocol', 'closed']);
 // 408: mostly a connection that a server was about to close (RFC 9110, 15.5.9).
 const RETRYABLE_STATUS = new Set([408, 429, 500, 502, 503, 504]);

@@ -22,6 +22,12 @@ describe('the authenticated call', () => {
     });
   });
 
+  it("sends a caller's own Accept in place of the default", async () => {
+    const { axios, arrived } = await setUp();
+    await axios.get('/a', { headers: { ACCEPT: 'text/csv' }, responseType: 'text' });
+    expect(arrived[0]?.headers.accept).toBe('text/csv');
+  });
+
   it('sends no body and no content type with a GET, and query parameters as axios does', async () => {
     const { axios, arrived } = await setUp();
     await axios.get('/a', { params: { q: 'a b', list: [1, 2] } });
