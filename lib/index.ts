@@ -15,6 +15,7 @@ export {
   type ServiceEnvironment,
   type ServiceModuleOptions,
   type ServiceOptionsFactory,
+  type ServiceStartupCheck,
 } from './config/options.js';
 export { type PemValue, type SecretValue } from './config/secret.js';
 export { serviceConfig } from './config/service.config.js';
@@ -40,6 +41,7 @@ export {
   ServiceConnectionError,
   ServiceError,
   ServiceRequestError,
+  ServiceStartupError,
   ServiceTokenError,
   type TokenErrorCode,
   type TokenErrorDetails,

@@ -12,6 +12,9 @@ import { ServiceUrls } from './urls.options.js';
 /** `production` or `sandbox`. */
 export type ServiceEnvironment = 'production' | 'sandbox';
 
+/** What becomes of a start-up check that fails. */
+export type ServiceStartupCheck = 'off' | 'warn' | 'fail';
+
 /** How calls of the API are authenticated: specification 5.1, 5.2.5 and 5.2.6. */
 export type ServiceAuthentication = 'mtls' | 'oauth' | 'app-token';
 
@@ -77,6 +80,15 @@ export class ServiceModuleOptions {
   /** Limits, retries, paths and proxy of calls. */
   @Section(ServiceHttpOptions)
   http?: ServiceHttpOptions | undefined;
+
+  /**
+   * Before the application listens: get a token where there is OAuth, and call the banks. `warn` logs what is wrong and
+   * what to do, `fail` ends the start with a ServiceStartupError. Takes 15 s at most. Default `off`.
+   * SERVICE_STARTUP_CHECK
+   */
+  @Option('STARTUP_CHECK', 'choice')
+  @OneOf('off', 'warn', 'fail')
+  startupCheck?: ServiceStartupCheck | undefined = 'off';
 }
 
 /** Implemented by the class of `useClass` or `useExisting` in `ServiceModule.forRootAsync()`. */

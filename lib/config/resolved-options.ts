@@ -21,7 +21,7 @@ export type ResolvedOptions = MadeOptions & Omit<ServiceModuleOptions, keyof Mad
 
 interface MadeOptions extends Filled<
   ServiceModuleOptions,
-  'environment' | 'appTokenHeader' | 'sendAppTokenWithBearer'
+  'environment' | 'appTokenHeader' | 'sendAppTokenWithBearer' | 'startupCheck'
 > {
   /** The module's name, `undefined` for the unnamed one. */
   name?: string;

@@ -8,6 +8,7 @@ export {
   type OptionLocation,
 } from './configuration.error.js';
 export { ServiceCertificateError, type CertificateSummary } from './certificate.error.js';
+export { ServiceStartupError } from './startup.error.js';
 export { ServiceTokenError, type TokenErrorCode, type TokenErrorDetails } from './token.error.js';
 export { ServiceApiError, type ApiErrorBody, type ApiErrorDetails } from './api.error.js';
 export {

@@ -18,6 +18,8 @@ export interface LifecycleParts {
   identity: ClientIdentity;
   telemetry: Telemetry;
   warn: (message: string) => void;
+  /** Rejects where the application must not start. */
+  checkStart: () => Promise<void>;
 }
 
 /**
@@ -39,10 +41,20 @@ export class ServiceLifecycle
   }
 
   /** Nothing is started earlier: if the host's start fails, Nest calls no hook to stop it. */
-  onApplicationBootstrap(): void {
-    const { telemetry, identity, tokens } = this.#parts;
-    identity.follow();
+  async onApplicationBootstrap(): Promise<void> {
+    const { telemetry, identity, tokens, calls, agents, checkStart } = this.#parts;
     tokens?.open();
+    try {
+      await checkStart();
+    } catch (error) {
+      // Nest calls no hook of an application that did not start.
+      calls.close();
+      tokens?.close();
+      await tokens?.closeSource();
+      await agents.close();
+      throw error;
+    }
+    identity.follow();
     this.#stopObserving = telemetry.observeCertificate(() => identity.status.daysLeft);
   }
 

@@ -2,6 +2,7 @@ import { type HttpService } from '@nestjs/axios';
 import { Logger, type FactoryProvider, type InjectionToken, type Provider } from '@nestjs/common';
 import { ConfigService } from '@nestjs/config';
 import { ModulesContainer } from '@nestjs/core';
+import { BanksService } from '../banks/banks.service.js';
 import { createTokenCache, ServiceAuthService, type TokenCache } from '../auth/index.js';
 import { loadConfiguration, type LoadedConfiguration } from './load-configuration.js';
 import { moduleLabel } from '../config/variables.js';
@@ -18,6 +19,7 @@ import { ServiceLifecycle } from './lifecycle.js';
 import { countNamesakes, MODULE_NAME, refuseSharedVariables, type ModuleName } from './module-names.js';
 import { RequestScopeCheck } from './request-scope.js';
 import { StartReport } from './start-report.js';
+import { runStartupCheck } from './startup-check.js';
 import { privateToken } from '../service-token.js';
 import { Telemetry } from '../telemetry/telemetry.js';
 import { Agents, type ClientIdentity } from '../tls/index.js';
@@ -102,7 +104,7 @@ export const serviceProviders: Provider[] = [
   part(privateToken(LinkSdkService.name), [OPTIONS, AUTH], createLinkSdk),
   part(
     privateToken(ServiceLifecycle.name),
-    [OPTIONS, CALLS, TOKENS, AGENTS, IDENTITY, TELEMETRY],
+    [OPTIONS, CALLS, TOKENS, AGENTS, IDENTITY, TELEMETRY, AUTH, privateToken(BanksService.name)],
     (
       options: ResolvedOptions,
       calls: CallsInFlight,
@@ -110,6 +112,8 @@ export const serviceProviders: Provider[] = [
       agents: Agents,
       identity: ClientIdentity,
       telemetry: Telemetry,
+      auth: ServiceAuthService,
+      banks: BanksService,
     ) =>
       new ServiceLifecycle({
         options,
@@ -118,6 +122,7 @@ export const serviceProviders: Provider[] = [
         agents,
         identity,
         telemetry,
+        checkStart: () => runStartupCheck({ options, identity, agents, auth, banks }),
         warn: (message) => new Logger(moduleLabel(options.name)).warn(message),
       }),
   ),

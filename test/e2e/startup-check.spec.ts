@@ -1,0 +1,143 @@
+import { describe, expect, it } from '@jest/globals';
+import { type DynamicModule } from '@nestjs/common';
+import { Test } from '@nestjs/testing';
+import { BanksService, ServiceConfigurationError, ServiceModule, ServiceStartupError } from 'nestjs-service';
+import { BROKEN_SETUPS, setupsOfBlock } from '../helpers/broken-setups.js';
+import { CollectingLogger, everyForm, secretsIn } from '../helpers/secret-scan.js';
+import { simulatorsOfBlock } from '../helpers/simulators.js';
+import { modulesOfBlock } from '../helpers/start-module.js';
+import { TimerCount } from '../helpers/timer-count.js';
+
+describe('startupCheck', () => {
+  const { start, setVariables } = modulesOfBlock();
+  const withSetup = setupsOfBlock();
+
+  describe("'fail' names the true cause", () => {
+    for (const [what, setup] of Object.entries(BROKEN_SETUPS)) {
+      it(what, async () => {
+        await withSetup(setup, async (variables, simulator) => {
+          setVariables({
+            ...(Object.keys(variables).length > 0 ? { SERVICE_STARTUP_CHECK: 'fail' } : {}),
+            // One attempt, so that the test does not wait.
+            ...(setup.cause.includes('.') ? { SERVICE_HTTP_RETRIES: '0' } : {}),
+            ...(setup.stepMs ? { SERVICE_HTTP_TIMEOUT: String(setup.stepMs) } : {}),
+            ...variables,
+          });
+          const logger = new CollectingLogger();
+          const starting = start({ imports: [ServiceModule.forRoot()] }, logger);
+          if (setup.starts) return void (await starting);
+          const error: unknown = await starting.catch((reason: unknown) => reason);
+          expect(error).toBeInstanceOf(ServiceConfigurationError);
+          const { message, faults, code } = error as ServiceConfigurationError;
+          expect(message.replace(/\n/g, ' ')).toMatch(new RegExp(setup.words, 'i'));
+          if (setup.cause.includes('.')) {
+            expect(code).toBe('startup_check_failed');
+            expect(message).toContain(`(${setup.cause})`);
+            expect(faults).toEqual([
+              {
+                option: expect.any(String),
+                variable: expect.stringMatching(/^SERVICE_/),
+                message: expect.any(String),
+              },
+            ]);
+          }
+          const secrets = {
+            appToken: simulator.appToken,
+            clientSecret: simulator.clientSecret,
+            privateKey: simulator.application.privateKey,
+            passwords: 's3cret-',
+          };
+          expect(secretsIn(everyForm(error) + everyForm(logger.lines), secrets)).toEqual([]);
+        });
+      });
+    }
+  });
+
+  describe('of a set-up that works', () => {
+    const startSimulator = simulatorsOfBlock();
+
+    it('makes one call and asks for one token, which the first call then uses', async () => {
+      const simulator = await startSimulator();
+      const options = simulator.moduleOptions({ environment: 'production', authentication: 'oauth' });
+      const logger = new CollectingLogger();
+      const app = await start(
+        { imports: [ServiceModule.forRoot({ ...options, startupCheck: 'fail' })] },
+        logger,
+      );
+      expect(simulator.requests.map(({ path }) => path)).toEqual(['/oauth2/token', '/banks/v1']);
+      await app.get(BanksService).list();
+      expect(simulator.tokenRequests).toHaveLength(1);
+      expect(simulator.handshakes['oauth-base'].total).toBe(1);
+      expect(logger.linesOf('ServiceModule')).toContain('The start-up check passed.');
+    });
+
+    it('does nothing by default', async () => {
+      const simulator = await startSimulator();
+      await start({ imports: [ServiceModule.forRoot(simulator.moduleOptions())] });
+      expect(simulator.requests).toEqual([]);
+    });
+
+    it("starts with 'fail' too where the failure is over when its cause is looked for", async () => {
+      const simulator = await startSimulator();
+      simulator.fail({ path: '/banks/v1', fault: { status: 500 } });
+      const options = { ...simulator.moduleOptions(), startupCheck: 'fail' as const, http: { retries: 0 } };
+      const logger = new CollectingLogger();
+      await start({ imports: [ServiceModule.forRoot(options)] }, logger);
+      expect(logger.linesOf('ServiceModule').join('\n')).toMatch(/failed at first, and passed/);
+    });
+  });
+
+  describe('of a set-up that does not work', () => {
+    const startSimulator = simulatorsOfBlock();
+
+    async function refusing(startupCheck: 'warn' | 'fail', name?: string): Promise<DynamicModule> {
+      const simulator = await startSimulator();
+      simulator.rotateClientSecret('another');
+      const mode = { environment: 'production', authentication: 'oauth' } as const;
+      const options = {
+        ...simulator.moduleOptions(mode),
+        oauth: { clientId: simulator.clientId, clientSecret: 'wrong-s3cret' },
+      };
+      return ServiceModule.forRoot({ ...options, name, startupCheck });
+    }
+
+    it("only logs the cause and what to do with 'warn'", async () => {
+      const logger = new CollectingLogger();
+      await start({ imports: [await refusing('warn')] }, logger);
+      expect(logger.linesOf('ServiceModule')).toContainEqual(
+        expect.stringMatching(
+          /^The start-up check failed \(token\.api\): .*invalid_client.*Check oauth\.clientId/,
+        ),
+      );
+      expect(secretsIn(everyForm(logger.lines), { secret: 'wrong-s3cret' })).toEqual([]);
+    });
+
+    it('asks the endpoint once with a secret that it refuses', async () => {
+      const simulator = await startSimulator();
+      const options = simulator.moduleOptions({ environment: 'production', authentication: 'oauth' });
+      simulator.rotateClientSecret();
+      const starting = start({ imports: [ServiceModule.forRoot({ ...options, startupCheck: 'fail' })] });
+      await expect(starting).rejects.toThrow(/token\.api/);
+      expect(simulator.tokenRequests).toHaveLength(1);
+    });
+
+    it("names the variables of a named module, and leaves nothing running, with 'fail'", async () => {
+      const timers = new TimerCount();
+      try {
+        const module = await Test.createTestingModule({ imports: [await refusing('fail', 'ksa')] })
+          .setLogger(new CollectingLogger())
+          .compile();
+        const error: unknown = await module.init().catch((reason: unknown) => reason);
+        expect(error).toBeInstanceOf(ServiceStartupError);
+        expect((error as ServiceStartupError).faults[0]).toEqual({
+          option: 'oauth.clientSecret',
+          variable: 'SERVICE_KSA_CLIENT_SECRET',
+          message: expect.stringMatching(/SERVICE_KSA_CLIENT_ID/),
+        });
+        expect(timers.running).toBe(0);
+      } finally {
+        timers.restore();
+      }
+    });
+  });
+});
