@@ -85,7 +85,7 @@ const JAVASCRIPT = ['**/*.js', '**/*.mjs', '**/*.cjs'];
 const BROWSER_SCRIPTS = ['lib/testing/link-sdk/link-sdk.js', 'sample/page/public/*.js'];
 
 const BROWSER_GLOBALS = Object.fromEntries(
-  ['document', 'CSSStyleSheet', 'EventSource', 'Service'].map((name) => [name, 'readonly']),
+  ['document', 'CSSStyleSheet', 'EventSource', 'Option', 'Service'].map((name) => [name, 'readonly']),
 );
 
 const NODE_GLOBALS = Object.fromEntries(

@@ -3,7 +3,7 @@ import 'reflect-metadata';
 export { ServiceModule } from './service.module.js';
 export { type ServiceModuleExtras } from './module/definition.js';
 export { getServiceToken, InjectService } from './service-token.js';
-export { type AccessToken, ServiceAuthService, type TokenOptions } from './auth/index.js';
+export { type AccessToken, ServiceAuthService, type TokenOptions, type TokenStatus } from './auth/index.js';
 export { BanksService, type BanksBody } from './banks/banks.service.js';
 export { CreateCustomerDto } from './customers/create-customer.dto.js';
 export { CustomersService, type Customer } from './customers/customers.service.js';
@@ -54,6 +54,6 @@ export {
   type HttpRequestOptions,
   ServiceHttpService,
 } from './http/service-http.service.js';
-export { ConnectDto, type ConnectParameters } from './link-sdk/connect.dto.js';
+export { ConnectDto, type ConnectParameters, LinkSessionDto } from './link-sdk/connect.dto.js';
 export { LinkSdkService } from './link-sdk/link-sdk.service.js';
 export { type IdentityStatus } from './tls/index.js';

@@ -1,6 +1,9 @@
+import { type DynamicModule } from '@nestjs/common';
 import { ConfigModule, ConfigService } from '@nestjs/config';
 import { NestFactory } from '@nestjs/core';
-import { AppModule } from './app.module.js';
+import { type NestExpressApplication } from '@nestjs/platform-express';
+import { PageModule } from './page/page.module.js';
+import { servePage } from './page/serve-page.js';
 import { addDocs } from './start/docs.js';
 import { describeFailure } from './start/failure.js';
 import { readPort } from './start/port.js';
@@ -13,10 +16,9 @@ const HOST = '127.0.0.1';
 async function start(): Promise<void> {
   await ConfigModule.envVariablesLoaded;
   const isSimulated = !isServiceNamed();
-  // Not a static import: with a service of its own, a host needs neither the simulator nor its packages.
-  if (isSimulated) await (await import('./start/simulated-service.js')).startSimulatedService();
+  const playground = isSimulated ? await startSimulation() : undefined;
 
-  const app = await NestFactory.create(AppModule, {
+  const app = await NestFactory.create<NestExpressApplication>(PageModule.forRoot(playground), {
     // A failure to start is told once, below, in words; not by a log of stacks.
     abortOnError: false,
     logger: ['fatal', 'error', 'warn', 'log'],
@@ -27,9 +29,18 @@ async function start(): Promise<void> {
   });
   app.enableShutdownHooks();
   addDocs(app);
+  servePage(app);
   await app.listen(readPort(app.get(ConfigService)), HOST);
   app.flushLogs();
   await printStartReport(app, isSimulated);
+}
+
+/** No static imports: with a service of its own, a host needs neither the simulator nor its packages. */
+async function startSimulation(): Promise<DynamicModule> {
+  const { startSimulatedService } = await import('./start/simulated-service.js');
+  await startSimulatedService();
+  const { PlaygroundModule } = await import('./playground/playground.module.js');
+  return PlaygroundModule.start();
 }
 
 start().catch((error: unknown) => {

@@ -13,6 +13,14 @@ export interface AccessToken {
   expiresAt: Date;
 }
 
+/** The times of a token, by the wall clock. */
+export interface TokenStatus {
+  /** When it was requested. */
+  issuedAt: Date;
+  /** When it ends. */
+  expiresAt: Date;
+}
+
 /** The answer of a token source, checked. */
 export interface TokenGrant {
   accessToken: string;

@@ -3,6 +3,7 @@ export {
   type TokenGrant,
   type TokenRequestContext,
   type TokenSource,
+  type TokenStatus,
 } from './access-token.js';
 export { createTokenCache, type TokenCacheParts } from './create-token-cache.js';
 export { CUSTOMER_ID_RULE, isCustomerId, scopeOfCustomer } from './scope.js';

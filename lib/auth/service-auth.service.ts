@@ -6,7 +6,7 @@ import { type CertificateSummary, ServiceConnectionError, ServiceTokenError } fr
 import { allowListeners } from '../exchange/call-limits.js';
 import { within } from '../exchange/timing.js';
 import { type IdentityStatus } from '../tls/index.js';
-import { type AccessToken } from './access-token.js';
+import { type AccessToken, type TokenStatus } from './access-token.js';
 import { AuthorizationHeaders, bearerOf } from './authorization-headers.js';
 import { API_SCOPE, checkScope, customerScope } from './scope.js';
 import { checkedWait, type TokenOptions } from './token-options.js';
@@ -138,7 +138,7 @@ export class ServiceAuthService implements OnApplicationBootstrap {
    * @internal
    */
   get hasApiToken(): boolean | undefined {
-    return this.#tokens?.has(API_SCOPE);
+    return this.#tokens && this.#tokens.status(API_SCOPE) !== undefined;
   }
 
   /**
@@ -171,6 +171,14 @@ export class ServiceAuthService implements OnApplicationBootstrap {
    */
   get identityStatus(): IdentityStatus {
     return this.#identity.status;
+  }
+
+  /**
+   * For health checks: the times of the api token in the cache; undefined while there is none that is valid, and where
+   * calls need none (`mtls`, `app-token`) and nobody asked for it. Never requests one.
+   */
+  get apiTokenStatus(): TokenStatus | undefined {
+    return this.#tokens?.status(API_SCOPE);
   }
 
   /** Reads the certificate and key anew, for example after a vault rotated them; true where another one is in use. */

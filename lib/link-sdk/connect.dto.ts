@@ -19,14 +19,11 @@ const IsCustomerId = (): PropertyDecorator =>
     validator: { validate: isCustomerId, defaultMessage: () => `customer_id must be ${CUSTOMER_ID_RULE}` },
   });
 
-/** The input of `connectParameters()`: a request for an SDK session (specification 2.4). */
-export class ConnectDto {
-  /**
-   * The customer of the session: 1 to 128 letters, digits and `. _ ~ : @ + = -`, not only dots (specification 5.4.2).
-   */
-  @IsCustomerId()
-  customer_id!: string;
-
+/**
+ * What a browser may ask for: `ConnectDto` without the customer, which only the host's own session knows
+ * (specification 2.4, 5.4.5).
+ */
+export class LinkSessionDto {
   /** Any texts that are not blank: the specification lists no values (5.4.8, 5.1.4). Duplicates are removed. */
   @IsArray()
   @ArrayNotEmpty()
@@ -42,6 +39,15 @@ export class ConnectDto {
   @MaxLength(256)
   @Matches(NO_CONTROL_CHARACTERS, { message: 'bank_identifier must not contain control characters' })
   bank_identifier?: string | undefined;
+}
+
+/** The input of `connectParameters()`: a request for an SDK session (specification 2.4). */
+export class ConnectDto extends LinkSessionDto {
+  /**
+   * The customer of the session: 1 to 128 letters, digits and `. _ ~ : @ + = -`, not only dots (specification 5.4.2).
+   */
+  @IsCustomerId()
+  customer_id!: string;
 }
 
 /** The parameters of `Service.connect()` in the browser (specification 2.4). A browser may see all of them. */

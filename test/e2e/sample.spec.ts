@@ -101,6 +101,25 @@ describe('the sample', () => {
       });
     });
 
+    it('serves its page, with the script of the SDK and the events', async () => {
+      const page = await fetch(url);
+      expect([page.status, page.headers.get('content-security-policy')]).toEqual([
+        200,
+        expect.stringContaining("default-src 'none'"),
+      ]);
+      const files = [...(await page.text()).matchAll(/(?:src|href)="(\/[^"]*\.\w+)"/g)].map(
+        ([, file = '']) => file,
+      );
+      expect(files).toEqual(['/icon.svg', '/page.css', '/link-sdk.js', '/page.js']);
+      const statuses = await Promise.all(files.map(async (file) => (await fetch(url + file)).status));
+      expect(statuses).toEqual([200, 200, 200, 200]);
+      const stop = new AbortController();
+      const events = await fetch(`${url}/page/events`, { signal: stop.signal });
+      const begun = await events.body?.getReader().read();
+      expect(new TextDecoder().decode(begun?.value)).toMatch(/^\s*event: choices\n/);
+      stop.abort();
+    });
+
     it('reports its health', async () => {
       const answer = await fetch(`${url}/health`);
       expect(answer.status).toBe(200);

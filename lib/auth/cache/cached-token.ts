@@ -41,6 +41,11 @@ export class CachedToken {
     });
   }
 
+  /** By the wall clock. */
+  get issuedAt(): Date {
+    return new Date(this.#issued.wall);
+  }
+
   isExpired(clock: Clock): boolean {
     return this.#age(clock) >= this.#usableMs;
   }

@@ -1,6 +1,6 @@
 import { type Clock, systemClock } from '../../config/clock.js';
 import { type TokenRefresh } from '../../config/oauth.options.js';
-import { type AccessToken, type TokenGrant, type TokenSource } from '../access-token.js';
+import { type AccessToken, type TokenGrant, type TokenSource, type TokenStatus } from '../access-token.js';
 import { API_SCOPE } from '../scope.js';
 import { CachedToken } from './cached-token.js';
 import { PendingRequests } from './pending-requests.js';
@@ -77,9 +77,10 @@ export class TokenCache {
     return cached.token;
   }
 
-  /** Whether there is a valid token. Begins no renewal. */
-  has(scope: string): boolean {
-    return this.#slots.find(scope)?.valid(this.#clock) !== undefined;
+  /** The times of the valid token. Begins no request. */
+  status(scope: string): TokenStatus | undefined {
+    const cached = this.#slots.find(scope)?.valid(this.#clock);
+    return cached && { issuedAt: cached.issuedAt, expiresAt: new Date(cached.token.expiresAt) };
   }
 
   /**

@@ -51,6 +51,26 @@ function setUp(changed: Partial<ResolvedOptions> = {}, identity: IdentityView = 
   return { clock, source, auth, calls, answered };
 }
 
+describe('apiTokenStatus', () => {
+  it('has the times of the api token while it is valid, and requests none', async () => {
+    const { auth, clock, source, answered } = setUp();
+    expect(auth.apiTokenStatus).toBeUndefined();
+    await settle();
+    expect(source.requests).toHaveLength(0);
+
+    const issuedAt = new Date(clock.now());
+    const { expiresAt } = await answered(auth.getApiToken(), 600);
+    expect(auth.apiTokenStatus).toEqual({ issuedAt, expiresAt });
+    auth.apiTokenStatus?.expiresAt.setTime(0);
+    expect((await auth.getApiToken()).expiresAt).toEqual(expiresAt);
+
+    await clock.advance(580_000);
+    expect(auth.apiTokenStatus).toBeUndefined();
+    await settle();
+    expect(source.requests).toHaveLength(1);
+  });
+});
+
 describe('tokens', () => {
   it.each([-1, NaN, Infinity, 86_400_001, '500', {}])(
     'with a time limit of %p are refused',

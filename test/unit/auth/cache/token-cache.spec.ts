@@ -67,14 +67,14 @@ describe('one request per scope', () => {
 
 it('a look whether there is a token begins no renewal', async () => {
   const { cache, source, clock, filled } = setUp();
-  expect(cache.has('api')).toBe(false);
+  expect(cache.status('api')).toBeUndefined();
   await filled(60);
   await clock.advance(50_000);
-  expect(cache.has('api')).toBe(true);
+  expect(cache.status('api')).toMatchObject({ issuedAt: expect.any(Date) });
   await settle();
   expect(source.requests).toHaveLength(1);
   await clock.advance(5_000);
-  expect(cache.has('api')).toBe(false);
+  expect(cache.status('api')).toBeUndefined();
   expect(source.requests).toHaveLength(1);
 });
 

@@ -1,0 +1,29 @@
+import { type ServicesInUse } from './services-in-use.js';
+
+/** What an engineer wants to see. Nothing in it is secret. */
+export function describeStatus({ environment, authentication, baseUrl, auth }: ServicesInUse): object {
+  return {
+    environment,
+    authentication,
+    address: baseUrl,
+    certificate: describeCertificate(auth),
+    apiToken: describeApiToken(auth, authentication),
+  };
+}
+
+function describeCertificate({ identityStatus }: ServicesInUse['auth']): string {
+  const { certificate, daysLeft } = identityStatus;
+  if (!certificate) return 'none in this mode';
+  return `${certificate.subject.replaceAll('\n', ', ')}: ${daysLeft} days left`;
+}
+
+function describeApiToken({ apiTokenStatus }: ServicesInUse['auth'], authentication: string): string {
+  if (authentication !== 'oauth') return 'not used in this mode';
+  if (!apiTokenStatus) return 'none yet';
+  const { issuedAt, expiresAt } = apiTokenStatus;
+  return `valid, ${seconds(Date.now() - issuedAt.getTime())} old, ${seconds(expiresAt.getTime() - Date.now())} left`;
+}
+
+function seconds(ms: number): string {
+  return `${Math.round(ms / 1000)} s`;
+}

@@ -1,0 +1,50 @@
+import { Body, Controller, Get, Header, HttpCode, Inject, Post, Req, Res, UseGuards } from '@nestjs/common';
+import { ApiExcludeController } from '@nestjs/swagger';
+import { CreateCustomerDto, LinkSessionDto, type ConnectParameters } from 'nestjs-service';
+import { type ServerResponse } from 'node:http';
+import { CustomerGuard, type CustomerRequest, CustomerSessions } from './customer-session.js';
+import { PAGE_SERVICES, type PageServices } from './services-in-use.js';
+
+/** What the page asks its own server for. */
+@ApiExcludeController()
+@Controller('page')
+export class PageController {
+  constructor(
+    @Inject(PAGE_SERVICES) private readonly services: PageServices,
+    private readonly sessions: CustomerSessions,
+  ) {}
+
+  @Get('banks')
+  async banks(): Promise<unknown> {
+    const banks = await this.services.current.banks.list({ timeout: 3_000 });
+    return Array.isArray(banks) ? banks : [];
+  }
+
+  @Post('customers')
+  async createCustomer(
+    @Body() customer: CreateCustomerDto,
+    @Res({ passthrough: true }) response: ServerResponse,
+  ): Promise<{ customer_id: string }> {
+    const { customer_id, id } = await this.services.current.customers.create(customer);
+    const customerId = String(customer_id ?? id);
+    this.sessions.begin(response, customerId);
+    return { customer_id: customerId };
+  }
+
+  /** The customer is the visitor's own. The browser cannot name another one. */
+  @Post('link-session')
+  @HttpCode(200)
+  @UseGuards(CustomerGuard)
+  @Header('Cache-Control', 'no-store')
+  linkSession(
+    @Body() wish: LinkSessionDto,
+    @Req() { customerId }: CustomerRequest,
+  ): Promise<ConnectParameters> {
+    const { permissions, bank_identifier } = wish;
+    return this.services.current.sdk.connectParameters({
+      customer_id: customerId,
+      permissions,
+      bank_identifier,
+    });
+  }
+}

@@ -1,0 +1,26 @@
+import { type DynamicModule, Module } from '@nestjs/common';
+import { AppModule } from '../app.module.js';
+import { CallLog } from './call-log.js';
+import { CustomerGuard, CustomerSessions } from './customer-session.js';
+import { HostServices } from './host-services.js';
+import { PageController } from './page.controller.js';
+import { PAGE_SERVICES } from './services-in-use.js';
+import { StatusController } from './status.controller.js';
+
+/** The application with its page, which uses the application's service, or the playground where there is one. */
+@Module({})
+export class PageModule {
+  static forRoot(playground?: DynamicModule): DynamicModule {
+    return {
+      module: PageModule,
+      imports: playground ? [AppModule, playground] : [AppModule],
+      controllers: [PageController, StatusController],
+      providers: [
+        CallLog,
+        CustomerGuard,
+        CustomerSessions,
+        ...(playground ? [] : [{ provide: PAGE_SERVICES, useClass: HostServices }]),
+      ],
+    };
+  }
+}

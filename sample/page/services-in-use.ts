@@ -1,0 +1,40 @@
+import {
+  type BanksService,
+  type CustomersService,
+  type LinkSdkService,
+  type ServiceAuthService,
+} from 'nestjs-service';
+
+/** The providers of one ServiceModule, and the mode that it runs in. */
+export interface ServicesInUse {
+  environment: string;
+  authentication: string;
+  auth: ServiceAuthService;
+  banks: BanksService;
+  customers: CustomersService;
+  sdk: LinkSdkService;
+  /** The address of the API. */
+  baseUrl: string;
+}
+
+/** Modes to switch to, and faults to inject: names with their titles. */
+export interface PageChoices {
+  modes: readonly Choice[];
+  /** The name of the mode in use. */
+  mode?: string;
+  faults: readonly Choice[];
+}
+
+interface Choice {
+  name: string;
+  title: string;
+}
+
+/** What the page works with: the application's own services, or those of the playground. */
+export interface PageServices {
+  readonly current: ServicesInUse;
+  /** What the page can switch; nothing with a service of the host's. */
+  readonly choices: PageChoices;
+}
+
+export const PAGE_SERVICES = Symbol('PAGE_SERVICES');

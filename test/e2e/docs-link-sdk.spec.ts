@@ -1,0 +1,64 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { type INestApplication, type Type, ValidationPipe } from '@nestjs/common';
+import { Test } from '@nestjs/testing';
+import { decodeJwt } from 'jose';
+import { basename } from 'node:path';
+import { ServiceModule } from 'nestjs-service';
+import { ServiceSimulator } from 'nestjs-service/testing';
+import { programOf, readDocument, type Snippets, typeProblems, writeSnippets } from '../helpers/readme.js';
+
+describe('docs/link-sdk.md', () => {
+  let simulator: ServiceSimulator;
+  let snippets: Snippets;
+  let app: INestApplication | undefined;
+
+  beforeAll(async () => {
+    simulator = await ServiceSimulator.start();
+    const { fences } = await readDocument('docs/link-sdk.md');
+    snippets = await writeSnippets(fences, { name: 'link-sdk' });
+  });
+  afterEach(() => app?.close());
+  afterAll(() => Promise.all([simulator.stop(), snippets.remove()]));
+
+  it('has TypeScript that compiles', () => {
+    expect(typeProblems(snippets, programOf(snippets))).toEqual([]);
+    expect(snippets.files.map((file) => basename(file))).toEqual([
+      'link-session.controller.ts',
+      'signed-in.guard.ts',
+    ]);
+  }, 30_000);
+
+  it('has an endpoint of at most 30 lines, for the customer of the signed-in user alone', async () => {
+    const { fences } = await readDocument('docs/link-sdk.md');
+    expect(fences[0]?.text.trimEnd().split('\n').length).toBeLessThanOrEqual(30);
+    const { LinkSessionController } = (await import(snippets.path('link-session.controller.ts'))) as {
+      LinkSessionController: Type;
+    };
+    const options = simulator.moduleOptions({ environment: 'sandbox', authentication: 'oauth' });
+    const testing = await Test.createTestingModule({
+      imports: [ServiceModule.forRoot(options)],
+      controllers: [LinkSessionController],
+    }).compile();
+    app = testing.createNestApplication({ logger: false });
+    app.useGlobalPipes(new ValidationPipe({ whitelist: true }));
+    await app.listen(0, '127.0.0.1');
+    const url = `${await app.getUrl()}/link-session`;
+    const post = (headers: Record<string, string>, body: unknown) =>
+      fetch(url, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', ...headers },
+        body: JSON.stringify(body),
+      });
+
+    const wish = { permissions: ['identity'], customer_id: 'somebody-else' };
+    expect((await post({}, wish)).status).toBe(401);
+    const answer = await post({ authorization: 'Bearer session-of-user-42' }, wish);
+    expect([answer.status, answer.headers.get('cache-control')]).toEqual([201, 'no-store']);
+    const { access_token, ...rest } = (await answer.json()) as { access_token: string };
+    expect(rest).toEqual({ customer_id: 'customer-42', permissions: ['identity'] });
+    expect(decodeJwt(access_token)).toMatchObject({ scope: 'customer.customer-42' });
+    expect((await post({ authorization: 'Bearer session-of-user-42' }, { permissions: [] })).status).toBe(
+      400,
+    );
+  });
+});

@@ -1,0 +1,408 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { type INestApplication } from '@nestjs/common';
+import { type NestExpressApplication } from '@nestjs/platform-express';
+import { Test } from '@nestjs/testing';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
+import { ServiceSimulator } from 'nestjs-service/testing';
+import { PageModule } from '../../sample/page/page.module.js';
+import { servePage } from '../../sample/page/serve-page.js';
+import { MODES } from '../../sample/playground/modes.js';
+import { PageSimulator } from '../../sample/playground/page-simulator.js';
+import { PlaygroundModule } from '../../sample/playground/playground.module.js';
+import { findPeer, itWith, requirePeer } from '../helpers/optional-peers.js';
+
+const peer = findPeer('chromium');
+const browserIt = itWith(peer, 'the page of the sample in a browser');
+const AXE = readFileSync(
+  createRequire(`${process.cwd()}/package.json`).resolve('axe-core/axe.min.js'),
+  'utf8',
+);
+
+describe('the page of the sample', () => {
+  let app: INestApplication;
+  let url: string;
+  /** Of the application's own routes. */
+  let host: ServiceSimulator;
+  let simulator: ServiceSimulator;
+  let browser: Browser | undefined;
+  let context: BrowserContext;
+  const environment = { ...process.env };
+
+  beforeAll(async () => {
+    host = await ServiceSimulator.start();
+    Object.assign(process.env, host.env({ environment: 'production', authentication: 'mtls', oauth: true }));
+    const testing = await Test.createTestingModule({
+      imports: [PageModule.forRoot(await PlaygroundModule.start())],
+    })
+      .setLogger(false as never)
+      .compile();
+    app = testing.createNestApplication<NestExpressApplication>({ forceCloseConnections: true });
+    app.useLogger(false);
+    servePage(app as NestExpressApplication);
+    await app.listen(0, '127.0.0.1');
+    url = await app.getUrl();
+    simulator = app.get(PageSimulator, { strict: false }).simulator;
+  }, 60_000);
+  afterEach(async () => {
+    simulator.clearFaults();
+    await context?.close();
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await app.close();
+    await host.stop();
+    process.env = environment;
+  });
+
+  async function open(options: Parameters<Browser['newContext']>[0] = {}): Promise<Page> {
+    browser ??= await chromium.launch({ executablePath: requirePeer(peer), args: ['--no-sandbox'] });
+    context = await browser.newContext(options);
+    context.setDefaultTimeout(15_000);
+    const page = await context.newPage();
+    await page.goto(url);
+    await page.getByRole('option', { name: 'Juniper Bank' }).waitFor({ state: 'attached' });
+    return page;
+  }
+
+  const outcome = (page: Page) => page.getByRole('status');
+  const status = (page: Page) => page.getByRole('region', { name: 'Status' });
+  const dialog = (page: Page) => page.getByRole('dialog', { name: 'Connect your bank' });
+
+  async function createCustomer(page: Page, userId = 'u-1'): Promise<string> {
+    await page.getByLabel('Your user id').fill(userId);
+    await page.getByRole('button', { name: 'Create customer' }).click();
+    await page.getByText(/^Customer [\da-f-]+ was created/).waitFor();
+    const created = simulator.customers.at(-1);
+    expect(created).toMatchObject({ app_user_id: userId });
+    return created?.customer_id ?? '';
+  }
+
+  async function expectOutcome(page: Page, expected: string | RegExp): Promise<void> {
+    await outcome(page).filter({ hasText: expected }).waitFor();
+  }
+
+  async function useMode(page: Page, name: string): Promise<void> {
+    const listed = page.waitForResponse('**/page/banks');
+    await page.getByLabel('Mode').selectOption(name);
+    await listed;
+  }
+
+  /** Changes what the server answers to the page's request for a session. */
+  async function tamper(page: Page, changes: Record<string, unknown>): Promise<void> {
+    await page.route('**/page/link-session', async (route) => {
+      const response = await route.fetch();
+      await route.fulfill({ response, json: { ...(await response.json()), ...changes } });
+    });
+  }
+
+  browserIt('connects a customer: the whole flow, with any bank and with one', async () => {
+    const page = await open();
+    const customerId = await createCustomer(page, 'user 42');
+    await page.getByRole('button', { name: 'Connect' }).click();
+    await dialog(page).getByText('Any bank').waitFor();
+    await dialog(page).getByRole('button', { name: 'Allow' }).click();
+    await expectOutcome(page, /^Connected$/);
+
+    await page.getByLabel('Bank', { exact: true }).selectOption('Delta Bank');
+    await page.getByRole('group', { name: 'Permissions' }).getByLabel('Balances').check();
+    const parameters = page.waitForResponse('**/page/link-session');
+    await page.getByRole('button', { name: 'Connect' }).click();
+    await dialog(page).getByText('DELTA_BANK').waitFor();
+    expect(await dialog(page).getByRole('listitem').allTextContents()).toEqual([
+      'identity',
+      'accounts',
+      'balances',
+    ]);
+    await dialog(page).getByRole('button', { name: 'Allow' }).click();
+    await expectOutcome(page, /^Connected$/);
+    const answer = await parameters;
+    expect(answer.headers()['cache-control']).toBe('no-store');
+    expect(await answer.json()).toEqual({
+      access_token: expect.any(String),
+      customer_id: customerId,
+      permissions: ['identity', 'accounts', 'balances'],
+      bank_identifier: 'DELTA_BANK',
+    });
+  });
+
+  browserIt('says Cancelled, by the button and by Escape', async () => {
+    const page = await open();
+    await createCustomer(page);
+    const connect = page.getByRole('button', { name: 'Connect' });
+    for (const cancel of [
+      () => dialog(page).getByRole('button', { name: 'Cancel' }).click(),
+      () => page.keyboard.press('Escape'),
+    ]) {
+      await connect.click();
+      await dialog(page).waitFor();
+      await cancel();
+      await expectOutcome(page, /^Cancelled$/);
+    }
+  });
+
+  browserIt.each([
+    ['another customer', async () => ({ customer_id: 'c-of-somebody-else' }), /is for another customer/],
+    [
+      'an expired token',
+      async (id: string) => ({
+        access_token: await simulator.issueToken({ scope: `customer.${id}`, lifetime: -1 }),
+      }),
+      /has expired/,
+    ],
+    ['an api token', async () => ({ access_token: await simulator.issueToken() }), /is for the API/],
+    [
+      'a foreign token',
+      async (id: string) => ({
+        access_token: await simulator.issueToken({ scope: `customer.${id}`, foreign: true }),
+      }),
+      /access token is not valid/,
+    ],
+    ['no token', async () => ({ access_token: undefined }), /access_token is missing/],
+    [
+      'the app token alone',
+      async () => ({ access_token: undefined, app_token: simulator.appToken }),
+      /OAuth is enabled/,
+    ],
+  ] as const)('shows why a session is refused: %s', async (_, changes, reason) => {
+    const page = await open();
+    await tamper(page, await changes(await createCustomer(page)));
+    await page.getByRole('button', { name: 'Connect' }).click();
+    await expectOutcome(page, reason);
+    expect(await dialog(page).count()).toBe(0);
+  });
+
+  browserIt('asks for a customer first, and never takes one from the browser', async () => {
+    const page = await open();
+    await page.getByRole('button', { name: 'Connect' }).click();
+    await expectOutcome(page, 'Create a customer first.');
+
+    const customerId = await createCustomer(page);
+    const answer = await page.request.post(`${url}/page/link-session`, {
+      data: { customer_id: 'c-of-somebody-else', permissions: ['identity'] },
+    });
+    expect(await answer.json()).toMatchObject({ customer_id: customerId });
+  });
+
+  browserIt('says what is wrong with a request', async () => {
+    const page = await open();
+    await createCustomer(page);
+    for (const box of await page.getByRole('checkbox').all()) await box.uncheck();
+    await page.getByRole('button', { name: 'Connect' }).click();
+    await expectOutcome(page, /permissions should not be empty/);
+    simulator.fail({ face: 'token', fault: { status: 503 }, times: 20 });
+    const other = await open();
+    await createCustomer(other);
+    await other.getByRole('button', { name: 'Connect' }).click();
+    await outcome(other)
+      .filter({ hasText: /service|token/i })
+      .waitFor();
+  });
+
+  browserIt('can be used with the keyboard alone', async () => {
+    const page = await open();
+    const focused = () =>
+      page.evaluate(() => {
+        // Types of the browser are not those of this file.
+        const { activeElement } = (globalThis as unknown as { document: { activeElement: HTMLLike } })
+          .document;
+        return activeElement.shadowRoot?.activeElement?.textContent ?? activeElement.id ?? '';
+      });
+    await page.keyboard.press('Tab');
+    expect(await focused()).toBe('user-id');
+    await page.keyboard.press('Enter');
+    await page.getByText('was created').waitFor();
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Tab');
+    expect(await focused()).toBe('bank');
+    await page.keyboard.press('ArrowDown');
+    for (let boxes = 0; boxes < 4; boxes += 1) {
+      await page.keyboard.press('Tab');
+      if (boxes === 2) await page.keyboard.press('Space');
+    }
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Enter');
+    await dialog(page).getByText('ALPHA_BANK').waitFor();
+    await dialog(page).getByText('balances').waitFor();
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Enter');
+    await expectOutcome(page, /^Connected$/);
+  });
+
+  browserIt.each([
+    [1280, 'light'],
+    [1280, 'dark'],
+    [390, 'light'],
+    [390, 'dark'],
+  ] as const)('has no serious fault of accessibility at %i px, %s', async (width, colorScheme) => {
+    const page = await open({ viewport: { width, height: 844 }, colorScheme });
+    const expectNone = async () => {
+      const found = await page.evaluate<AxeResult[]>(
+        `(async () => { ${AXE}; return (await axe.run()).violations; })()`,
+      );
+      const serious = found.filter(({ impact }) => impact === 'serious' || impact === 'critical');
+      expect(serious.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)])).toEqual([]);
+    };
+    await createCustomer(page);
+    await tamper(page, { customer_id: 'c-of-somebody-else' });
+    await page.getByRole('button', { name: 'Connect' }).click();
+    await expectOutcome(page, /another customer/);
+    await page.getByRole('button', { name: '503, twice' }).click();
+    await page.getByText(/recovered/).waitFor();
+    await expectNone();
+    await page.unroute('**/page/link-session');
+    await page.getByRole('button', { name: 'Connect' }).click();
+    await dialog(page).waitFor();
+    await expectNone();
+    await dialog(page).getByRole('button', { name: 'Allow' }).click();
+    await expectOutcome(page, /^Connected$/);
+    const overflow = await page.evaluate('document.documentElement.scrollWidth - innerWidth');
+    expect(overflow).toBeLessThanOrEqual(0);
+  });
+
+  browserIt.each(MODES)(
+    'works in the mode $title',
+    async ({ name, environment, authentication, address }) => {
+      const page = await open();
+      await useMode(page, name);
+      const facts = status(page);
+      await facts.getByText(simulator.urls[address]).waitFor();
+      await facts.getByText(environment, { exact: true }).waitFor();
+      await facts.getByText(authentication, { exact: true }).waitFor();
+      await facts
+        .getByText(authentication === 'oauth' ? /valid, \d+ s old, \d+ s left/ : 'not used in this mode')
+        .waitFor();
+      if (authentication === 'mtls') await facts.getByText(/CN=.*: 36\d days left/).waitFor();
+      await createCustomer(page);
+      await page.getByRole('button', { name: 'Connect' }).click();
+      await dialog(page).getByRole('button', { name: 'Allow' }).click();
+      await expectOutcome(page, /^Connected$/);
+    },
+  );
+
+  browserIt.each([
+    ['production-mtls', '503, twice', /recovered/, ['200', '3']],
+    ['production-mtls', 'Reset', /recovered/, ['200', '2']],
+    ['production-mtls', 'Time-out', /did not answer in time/, ['connection_timeout', '1']],
+    ['production-mtls', 'Replaced client certificate', /recovered/, ['200', '2']],
+    ['production-oauth', 'Revoked tokens', /recovered/, ['200', '2']],
+    ['production-oauth', 'Rotated secret', /recovered/, ['200', '2']],
+  ])('%s: shows the fault "%s" and what became of it', async (mode, fault, expected, cells) => {
+    const page = await open();
+    await useMode(page, mode);
+    const rows = page.getByRole('table', { name: 'Last calls' }).getByRole('row');
+    await page.getByRole('button', { name: fault }).click();
+    await page.getByText(new RegExp(`^${fault}: .*${expected.source}`)).waitFor();
+    expect((await rows.nth(1).getByRole('cell').allTextContents()).slice(0, 3)).toEqual([
+      'GET /banks/v1',
+      ...cells,
+    ]);
+  });
+
+  browserIt('shows an expired server certificate, and the recovery', async () => {
+    const page = await open();
+    await page.getByRole('button', { name: 'Expired server certificate' }).click();
+    const shown = await page.getByText(/^Expired server certificate.*: /).textContent();
+    expect(shown).toMatch(/: The service cannot be reached at the moment\.$/);
+    const [, state] = await page.getByRole('row').nth(1).getByRole('cell').allTextContents();
+    expect(state).toBe('connection_tls');
+    await simulator.useServerCertificate();
+    await page.getByRole('button', { name: 'Reset' }).click();
+    await page.getByText(/^Reset: recovered/).waitFor();
+  });
+
+  browserIt('loads nothing from elsewhere, and has no inline script or style', async () => {
+    browser ??= await chromium.launch({ executablePath: requirePeer(peer), args: ['--no-sandbox'] });
+    context = await browser.newContext();
+    const page = await context.newPage();
+    const requested: string[] = [];
+    const complaints: string[] = [];
+    page.on('request', (request) => requested.push(new URL(request.url()).origin));
+    page.on('console', (message) => complaints.push(message.text()));
+    page.on('pageerror', (error) => complaints.push(error.message));
+    const response = await page.goto(url);
+    expect(response?.headers()['content-security-policy']).toBe(
+      "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'",
+    );
+    await createCustomer(page);
+    await page.getByRole('button', { name: 'Connect' }).click();
+    await dialog(page).getByRole('button', { name: 'Allow' }).click();
+    await expectOutcome(page, /^Connected$/);
+    expect(new Set(requested)).toEqual(new Set([url]));
+    expect(complaints).toEqual([]);
+  });
+
+  browserIt('shows no secret: none in traffic, storage or DOM', async () => {
+    const page = await open();
+    const seen: string[] = [];
+    page.on('request', (request) => seen.push(request.url(), request.postData() ?? ''));
+    page.on('response', (response) => {
+      if (!response.url().endsWith('/events'))
+        void response.text().then(
+          (text) => seen.push(text),
+          () => undefined,
+        );
+    });
+    await page.evaluate(() => {
+      const page = globalThis as unknown as { EventSource: new (url: string) => EventTarget; seen: string[] };
+      page.seen = [];
+      const events = new page.EventSource('/page/events');
+      for (const type of ['choices', 'status', 'call']) {
+        events.addEventListener(type, (event) => page.seen.push((event as unknown as { data: string }).data));
+      }
+    });
+    simulator.clearRequests();
+    for (const { name } of MODES) await useMode(page, name);
+    await useMode(page, 'production-oauth');
+    await page.getByRole('button', { name: 'Revoked tokens' }).click();
+    await page.getByText(/recovered/).waitFor();
+    await createCustomer(page);
+    await page.getByRole('button', { name: 'Connect' }).click();
+    await dialog(page).waitFor();
+    seen.push(await page.content());
+    await dialog(page).getByRole('button', { name: 'Allow' }).click();
+    await expectOutcome(page, /^Connected$/);
+    seen.push(
+      await page.content(),
+      JSON.stringify(
+        await page.evaluate('[{ ...localStorage }, { ...sessionStorage }, document.cookie, globalThis.seen]'),
+      ),
+      JSON.stringify(await context.cookies()),
+    );
+
+    const apiTokens = simulator.requests.flatMap(({ headers }) => headers.authorization?.split(' ')[1] ?? []);
+    expect(new Set(apiTokens).size).toBeGreaterThanOrEqual(2);
+    const key = simulator.application.privateKey.split('\n')[1] ?? '';
+    const text = seen.join('\n');
+    expect(text).toContain('access_token');
+    for (const secret of [simulator.clientSecret, simulator.appToken, key, 'PRIVATE KEY', ...apiTokens]) {
+      expect(text).not.toContain(secret);
+      expect(text).not.toContain(encodeURIComponent(secret));
+    }
+  });
+
+  it('gives no session to a visitor without a cookie', async () => {
+    const answer = await fetch(`${url}/page/link-session`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', cookie: 'sample_session=guessed' },
+      body: JSON.stringify({ customer_id: 'c-1', permissions: ['identity'] }),
+    });
+    expect([answer.status, await answer.json()]).toMatchObject([
+      401,
+      { message: 'Create a customer first.' },
+    ]);
+  });
+});
+
+interface AxeResult {
+  id: string;
+  impact: string;
+  nodes: { html: string }[];
+}
+
+interface HTMLLike {
+  id: string;
+  textContent: string;
+  shadowRoot?: { activeElement?: HTMLLike };
+}
