@@ -6,8 +6,18 @@ export const ROOT = join(import.meta.dirname, '../..');
 
 /** What the jest and the vitest of a Nest scaffold have without an import. */
 const GLOBALS = `
-import { type describe as Describe, type expect as Expect, type it as It } from '@jest/globals';
+import {
+  type afterAll as AfterAll,
+  type afterEach as AfterEach,
+  type beforeAll as BeforeAll,
+  type describe as Describe,
+  type expect as Expect,
+  type it as It,
+} from '@jest/globals';
 declare global {
+  const afterAll: typeof AfterAll;
+  const afterEach: typeof AfterEach;
+  const beforeAll: typeof BeforeAll;
   const describe: typeof Describe;
   const expect: typeof Expect;
   const it: typeof It;
