@@ -22,6 +22,9 @@ export const withoutOptionalPeers = (type) =>
     (load) => `
       const { ServiceModule } = ${load}('nestjs-service');
       assert.ok(ServiceModule);
+      const { RedisTokenStore } = ${load}('nestjs-service/redis');
+      const [fault] = await new RedisTokenStore({ url: 'redis://127.0.0.1:1' }).check();
+      assert.match(fault, /npm i @redis\\/client/);
       const { ServiceSimulator } = ${load}('nestjs-service/testing');
       await assert.rejects(ServiceSimulator.start(), /npm i -D @peculiar\\/x509 jose/);`,
     type,

@@ -7,6 +7,8 @@ import { basename, join } from 'node:path';
 import { BanksService, ServiceAuthService, ServiceModule } from 'nestjs-service';
 import { ServiceSimulator, type IssuedCertificate } from 'nestjs-service/testing';
 import { readVariables } from '../../lib/config/variables.js';
+import { findPeer, itWith, requirePeer } from '../helpers/optional-peers.js';
+import { startRedis } from '../helpers/redis.js';
 import {
   programOf,
   readDocument,
@@ -17,6 +19,46 @@ import {
 } from '../helpers/readme.js';
 
 const ROOT = join(import.meta.dirname, '../..');
+
+describe('docs/fleet.md', () => {
+  const program = findPeer('redis-server');
+  const redisIt = itWith(program, 'the set-ups of docs/fleet.md');
+  let snippets: Snippets;
+
+  beforeAll(async () => {
+    snippets = await writeSnippets((await readDocument('docs/fleet.md')).fences, { name: 'fleet' });
+  });
+  afterAll(() => snippets.remove());
+
+  it('has TypeScript that compiles', () => {
+    expect(typeProblems(snippets, programOf(snippets))).toEqual([]);
+  }, 30_000);
+
+  redisIt('has set-ups that share tokens', async () => {
+    const redis = await startRedis(requirePeer(program));
+    const simulator = await ServiceSimulator.start();
+    const variables = { ...simulator.env({ authentication: 'oauth' }), REDIS_URL: redis.url };
+    Object.assign(process.env, variables);
+    try {
+      for (const name of ['fleet', 'own-client']) {
+        const loaded = (await import(snippets.path(`${name}.module.ts`))) as Record<string, Type>;
+        const app = await NestFactory.createApplicationContext(Object.values(loaded)[0], {
+          logger: false,
+          abortOnError: false,
+        });
+        await app.get(BanksService, { strict: false }).list();
+        await app.close();
+      }
+      // The second one took the token of the first.
+      expect(simulator.apiRequests).toHaveLength(2);
+      expect(simulator.tokenRequests).toHaveLength(1);
+    } finally {
+      for (const name of Object.keys(variables)) delete process.env[name];
+      await simulator.stop();
+      await redis.kill();
+    }
+  });
+});
 
 describe('docs/certificates.md', () => {
   let simulator: ServiceSimulator;

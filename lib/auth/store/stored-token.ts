@@ -66,10 +66,11 @@ export class StoredToken {
       return undefined;
     if (!Number.isInteger(lifetimeS) || lifetimeS > MAX_LIFETIME_S) return undefined;
     if (!(issuedAt <= now + CLOCK_TOLERANCE_MS)) return undefined;
-    const ownLifetimeS = ((expiryOf(accessToken) ?? Infinity) - issuedAt) / 1000;
-    const seconds = Math.min(lifetimeS, Math.floor(ownLifetimeS));
+    const endsAt = expiryOf(accessToken) ?? Infinity;
+    // Rounded up, as an `exp` of whole seconds ends early: readers would else renew a token before its writer does.
+    const seconds = Math.min(lifetimeS, Math.ceil((endsAt - issuedAt) / 1000));
     const ageMs = Math.max(0, now - issuedAt);
-    return seconds * 1000 > ageMs
+    return endsAt > now && seconds * 1000 > ageMs
       ? { accessToken, tokenType: 'bearer', scope, expiresIn: seconds, ageMs }
       : undefined;
   }

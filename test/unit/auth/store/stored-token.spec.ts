@@ -111,6 +111,15 @@ describe('an entry that is not to be trusted is ignored:', () => {
     expect(entry().read(forged({ accessToken }), NOW)).toBeUndefined();
   });
 
+  it('a token with an exp of whole seconds has the same life for its readers as for its writer', () => {
+    const accessToken = customer({ exp: NOW / 1000 + 3 });
+    const issuedAt = NOW + 700;
+    const value = forged({ accessToken, issuedAt, lifetimeS: 3 });
+    expect(entry().read(value, issuedAt)).toMatchObject({ expiresIn: 3, ageMs: 0 });
+    expect(entry().read(value, NOW + 2_999)).toBeDefined();
+    expect(entry().read(value, NOW + 3_000)).toBeUndefined();
+  });
+
   it('and a token lives no longer than it says itself, whatever the entry says', () => {
     const accessToken = customer({ exp: NOW / 1000 + 100 });
     expect(entry().read(forged({ accessToken }), NOW + 40_000)).toMatchObject({
