@@ -30,6 +30,8 @@ export interface TokenGrant {
   expiresIn?: number;
   /** Milliseconds that it had lived already, where it comes from a shared store. Default 0. */
   ageMs?: number;
+  /** Monotonic milliseconds at which the request for it left, where the source did something else first. */
+  requestedAt?: number;
 }
 
 export interface TokenRequestContext {

@@ -79,7 +79,8 @@ export class TokenRequest {
       const release = await this.#admission();
       const requestedAt = clock.monotonic();
       try {
-        return { grant: await this.#attempt(budget, noSecret).finally(release), requestedAt };
+        const grant = await this.#attempt(budget, noSecret).finally(release);
+        return { grant, requestedAt: grant.requestedAt ?? requestedAt };
       } catch (error) {
         if (signal.aborted) throw error;
         const pause = retryDelay(attempt - 1, random());

@@ -142,7 +142,8 @@ export class SharedStore implements TokenSource {
       // Callers do not wait for this. The lock is released when others can find the token.
       if (context.signal.aborted) release();
       else void this.#track(this.#write(scope, grant, issuedAt)).then(release);
-      return grant;
+      // A wait for a lock does not make the token older.
+      return { ...grant, requestedAt: begun };
     } catch (error) {
       release();
       throw error;

@@ -1,5 +1,6 @@
 import { expect, it } from '@jest/globals';
 import { TokenCache } from '../../../../lib/auth/index.js';
+import { sleep } from '../../../../lib/exchange/timing.js';
 import { FakeClock } from '../../../helpers/fake-clock.js';
 
 it.each([
@@ -30,5 +31,26 @@ it.each([
   }
   // Less the first one, which no lifetime has to pay for.
   expect((requests - 1) / lifetimes).toBeLessThanOrEqual(most);
+  cache.close();
+});
+
+it('a token counts from when its source says that the request left', async () => {
+  const clock = new FakeClock();
+  const cache = new TokenCache({
+    source: {
+      request: async (scope) => {
+        await sleep(clock, 5_000);
+        const requestedAt = clock.monotonic();
+        return { accessToken: 'token', tokenType: 'bearer', scope, expiresIn: 600, requestedAt };
+      },
+    },
+    refresh: 'on-expiry',
+    maxEntries: 10,
+    customerReserveMs: 0,
+    clock,
+  });
+  const waiting = cache.get('api');
+  await clock.advance(5_000);
+  expect((await waiting).expiresAt.getTime()).toBe(clock.now() + 600_000);
   cache.close();
 });

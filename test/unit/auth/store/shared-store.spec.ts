@@ -70,6 +70,21 @@ describe('a shared store', () => {
     await waiting;
   });
 
+  it('a token is not older for the wait before its request', async () => {
+    const { clock, process } = setUp();
+    void process().request();
+    await settle();
+    const other = process();
+    const waiting = other.request();
+    await clock.advance(5_100);
+    const asked = clock.monotonic();
+    await clock.advance(500);
+    other.source.last.grant(600);
+    const { requestedAt = 0, ageMs } = await waiting;
+    expect(ageMs).toBeUndefined();
+    expect(asked - requestedAt).toBeLessThanOrEqual(100);
+  });
+
   it('takes the token of a slow holder, though it has begun to ask itself', async () => {
     const { clock, process } = setUp();
     const holder = process();
