@@ -22,7 +22,7 @@ Options:
 Exit codes: 0 nothing failed, 1 a check failed, 2 wrong usage or an env file that cannot be read
 `;
 
-const OPTIONS = {
+export const OPTIONS = {
   'env-file': { type: 'string', multiple: true },
   name: { type: 'string' },
   offline: { type: 'boolean' },

@@ -1,5 +1,5 @@
 import { createRequire } from 'node:module';
-import { readRegularFile, whyUnreadable } from '../config/read-file.js';
+import { readRegularFile } from '../config/read-file.js';
 import { UsageError } from './command.js';
 
 /** Variables of files and of the process, and where each comes from. */
@@ -54,7 +54,8 @@ async function readEnvFile(
     return { file, values: parser()(await readRegularFile(file)) };
   } catch (error) {
     if (!isNamed && (error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw new UsageError(`--env-file: ${whyUnreadable(file, error)}`);
+    const { code = 'unknown reason' } = error as NodeJS.ErrnoException;
+    throw new UsageError(`The env file ${file} cannot be read (${code}). Check its path.`);
   }
 }
 

@@ -1,9 +1,17 @@
 import { describe, expect, it } from '@jest/globals';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { ServiceSimulator } from 'nestjs-service/testing';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { run } from '../../lib/cli/doctor.js';
 import { type Examined } from '../../lib/cli/examine.js';
+import { runCommand } from '../../lib/cli/run-command.js';
 import { BROKEN_SETUPS, setupsOfBlock } from '../helpers/broken-setups.js';
 import { commandIo } from '../helpers/command-io.js';
+import { MODES } from '../helpers/leak-scan.js';
 import { secretsIn } from '../helpers/secret-scan.js';
+import { simulatorsOfBlock } from '../helpers/simulators.js';
+import { startCommand } from '../helpers/source-process.js';
 
 describe('nestjs-service doctor', () => {
   const withSetup = setupsOfBlock();
@@ -34,6 +42,151 @@ describe('nestjs-service doctor', () => {
           expect(secretsIn(io.printed() + io.complained(), secrets)).toEqual([]);
         });
       });
+    }
+  });
+
+  const LIMITS = { stepMs: 10_000, totalMs: 20_000 };
+
+  describe('of a set-up that works', () => {
+    const startSimulator = simulatorsOfBlock();
+
+    for (const [mode, options] of Object.entries(MODES)) {
+      it(`ends with 0, and shows no secret: ${mode}`, async () => {
+        const simulator = await startSimulator();
+        const io = commandIo(simulator.env(options));
+        expect(await run([], io, LIMITS)).toBe(0);
+        const printed = io.printed();
+        expect(printed).toMatch(/\n\d+ ok, \d+ warnings, 0 failed, \d+ skipped\.\n$/);
+        expect(printed).toMatch(/^ok +api\.banks +GET \/banks\/v1: HTTP 200/m);
+        expect(io.complained()).toBe('');
+        const secrets = {
+          appToken: simulator.appToken,
+          clientSecret: simulator.clientSecret,
+          privateKey: simulator.application.privateKey,
+          tokens: 'eyJ',
+        };
+        expect(secretsIn(printed, secrets)).toEqual([]);
+        // One request of each kind, and no customer.
+        const tokens = simulator.tokenRequests.map(({ body }) => new URLSearchParams(body).get('scope'));
+        expect(tokens.length === 0 || tokens).toEqual(
+          tokens.length === 0 || ['api', 'customer.nestjs-service-doctor'],
+        );
+        expect(simulator.apiRequests.map(({ path }) => path)).toEqual(['/banks/v1']);
+        expect(simulator.customers).toEqual([]);
+      });
+    }
+
+    it('connects to nothing with --offline', async () => {
+      const simulator = await startSimulator();
+      const io = commandIo(simulator.env());
+      expect(await run(['--offline'], io, LIMITS)).toBe(0);
+      expect(io.printed()).not.toMatch(/ api\./);
+      expect([simulator.handshakes.base.total, simulator.requests]).toEqual([0, []]);
+    });
+
+    it('asks for a token of the customer that is named', async () => {
+      const simulator = await startSimulator();
+      const io = commandIo(simulator.env({ authentication: 'oauth' }));
+      expect(await run(['--customer', 'c-1'], io, LIMITS)).toBe(0);
+      expect(simulator.tokenRequests.at(-1)?.body).toContain('scope=customer.c-1');
+    });
+
+    it('does not take a refusal of the made-up customer for a fault', async () => {
+      const simulator = await startSimulator();
+      const refusal = {
+        status: 400,
+        json: { error: 'invalid_scope', error_description: 'no such customer' },
+      };
+      const ofCustomer = ({ body }: { body: string }): boolean => body.includes('customer.');
+      for (const [args, status, code] of [
+        [[], 'skipped', 0],
+        [['--customer', 'c-1'], 'failed', 1],
+      ] as const) {
+        simulator.fail({ when: ofCustomer, fault: refusal });
+        const io = commandIo(simulator.env({ authentication: 'oauth' }));
+        expect(await run(['--json', ...args], io, LIMITS)).toBe(code);
+        const { checks } = JSON.parse(io.printed()) as Examined;
+        expect(checks).toContainEqual(expect.objectContaining({ name: 'token.customer', status }));
+      }
+    });
+
+    it('has colours and progress on a terminal, and not with NO_COLOR', async () => {
+      const simulator = await startSimulator();
+      const terminal = commandIo(simulator.env(), true);
+      await run([], terminal, LIMITS);
+      expect(terminal.printed()).toContain('\u001b[32mok');
+      expect(terminal.complained()).toContain('api.tls ...');
+      const plain = commandIo({ ...simulator.env(), NO_COLOR: '1' }, true);
+      await run(['--offline'], plain, LIMITS);
+      expect(plain.printed()).not.toContain('\u001b');
+    });
+
+    it('reads an env file as ConfigModule does: what the environment has counts first', async () => {
+      const simulator = await startSimulator();
+      const { SERVICE_APP_TOKEN, ...variables } = simulator.env({ environment: 'production' });
+      const lines = Object.entries(variables).map(([name, value]) => `${name}="${value}"`);
+      const folder = await mkdtemp(join(tmpdir(), 'doctor-'));
+      const file = join(folder, 'prod.env');
+      await writeFile(file, [...lines, 'SERVICE_APP_TOKEN=of-the-file', 'SERVICE_ODD=1', '# x'].join('\n'));
+      const before = { ...process.env };
+      try {
+        const io = commandIo({ SERVICE_APP_TOKEN });
+        expect(await run(['--env-file', file], io, LIMITS)).toBe(0);
+        expect(io.printed()).toMatch(/^ok +SERVICE_APP_TOKEN +set; not shown here \(the environment\)$/m);
+        expect(io.printed()).toContain(`production (${file})`);
+        expect(io.printed()).toMatch(/^warning +SERVICE_ODD +.*nothing reads it/m);
+        expect(process.env).toEqual(before);
+      } finally {
+        await rm(folder, { recursive: true });
+      }
+    });
+
+    it('checks a named module', async () => {
+      const simulator = await startSimulator();
+      const io = commandIo(simulator.env({ name: 'ksa' }));
+      expect(await run(['--name', 'ksa'], io, LIMITS)).toBe(0);
+      expect(io.printed()).toMatch(/^ok +SERVICE_KSA_BASE_URL /m);
+    });
+  });
+
+  describe('ends with 2 for wrong usage', () => {
+    for (const [what, args, words] of [
+      [
+        'an env file that is not there',
+        ['--env-file', '/no/such/prod.env'],
+        /\/no\/such\/prod\.env cannot be read \(ENOENT\)/,
+      ],
+      ['an env file that is a folder', ['--env-file', tmpdir()], /cannot be read \(EISDIR\)/],
+      ['a name of no module', ['--name', 'k s a'], /--name/],
+      ['an id of no customer', ['--customer', 'a b'], /--customer/],
+    ] as const) {
+      it(what, async () => {
+        const io = commandIo();
+        expect(await runCommand(['doctor', ...args], io)).toBe(2);
+        expect(io.complained()).toMatch(words);
+        expect(io.printed()).toBe('');
+      });
+    }
+  });
+
+  it('warns of a certificate that expires soon, and of an address of the other environment', async () => {
+    const simulator = await ServiceSimulator.start({ certificates: { applicationLifetime: 5 * 86_400 } });
+    const variables = simulator.env();
+    await simulator.stop();
+    const io = commandIo({ ...variables, SERVICE_BASE_URL: 'https://api.sandbox.bank' });
+    expect(await run(['--offline'], io, LIMITS)).toBe(0);
+    expect(io.printed()).toMatch(/^warning +SERVICE_TLS_CERTIFICATE .* [45] days left/m);
+    expect(io.printed()).toMatch(/^warning +SERVICE_BASE_URL .*looks like an address of the sandbox/m);
+  });
+
+  it('runs as a process, and its output can be piped', async () => {
+    const simulator = await ServiceSimulator.start();
+    try {
+      const child = startCommand(['doctor', '--json'], { env: simulator.env() });
+      const { code } = await child.exited;
+      expect({ code, ok: (JSON.parse(child.output()) as Examined).ok }).toEqual({ code: 0, ok: true });
+    } finally {
+      await simulator.stop();
     }
   });
 });

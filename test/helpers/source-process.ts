@@ -42,8 +42,11 @@ export async function runHostProgram(name: string): Promise<string> {
 }
 
 /** Starts the command of the package from its sources. */
-export function startCommand(args: string[], { cwd = ROOT }: { cwd?: string } = {}): SampleProcess {
-  return startProcess(commandLine(args), { cwd });
+export function startCommand(
+  args: string[],
+  { cwd = ROOT, env }: { cwd?: string; env?: Record<string, string> } = {},
+): SampleProcess {
+  return startProcess(commandLine(args), { cwd, env });
 }
 
 /** The same as arguments of a process. */
