@@ -5,7 +5,7 @@ import { decodeJwt } from 'jose';
 import { basename } from 'node:path';
 import { ServiceModule } from 'nestjs-service';
 import { ServiceSimulator } from 'nestjs-service/testing';
-import { programOf, readDocument, type Snippets, typeProblems, writeSnippets } from '../helpers/readme.js';
+import { readDocument, type Snippets, writeSnippets } from '../helpers/readme.js';
 
 describe('docs/link-sdk.md', () => {
   let simulator: ServiceSimulator;
@@ -20,13 +20,12 @@ describe('docs/link-sdk.md', () => {
   afterEach(() => app?.close());
   afterAll(() => Promise.all([simulator.stop(), snippets.remove()]));
 
-  it('has TypeScript that compiles', () => {
-    expect(typeProblems(snippets, programOf(snippets))).toEqual([]);
+  it('has the files that are tested here', () => {
     expect(snippets.files.map((file) => basename(file))).toEqual([
       'link-session.controller.ts',
       'signed-in.guard.ts',
     ]);
-  }, 30_000);
+  });
 
   it('has an endpoint of at most 30 lines, for the customer of the signed-in user alone', async () => {
     const { fences } = await readDocument('docs/link-sdk.md');

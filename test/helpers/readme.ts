@@ -85,13 +85,14 @@ export async function writeSnippets(
 }
 
 /** The snippets and all that they import, by the project's own settings. */
-export function programOf({ folder, files }: Snippets): ts.Program {
+export function programOf(...documents: Snippets[]): ts.Program {
   const { config } = ts.readConfigFile(join(ROOT, 'tsconfig.json'), (file) => ts.sys.readFile(file)) as {
     config: { compilerOptions: object };
   };
   const settings = { ...config.compilerOptions, declaration: false, noUnusedLocals: false };
   const { options } = ts.convertCompilerOptionsFromJson(settings, ROOT);
-  return ts.createProgram([...files, join(folder, 'globals.d.ts')], options);
+  const files = documents.flatMap(({ folder, files }) => [...files, join(folder, 'globals.d.ts')]);
+  return ts.createProgram(files, options);
 }
 
 /** The compiler's errors in the snippets. `npm run typecheck` checks the sources that they import. */

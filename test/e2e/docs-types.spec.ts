@@ -1,0 +1,32 @@
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { readdir } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import {
+  programOf,
+  readDocument,
+  ROOT,
+  type Snippets,
+  typeProblems,
+  writeSnippets,
+} from '../helpers/readme.js';
+
+// One compilation for all documents: each loads Nest, axios and Node's types anew.
+const documents = new Map<string, Snippets>();
+
+beforeAll(async () => {
+  const names = (await readdir(join(ROOT, 'docs'))).filter((name) => name.endsWith('.md'));
+  for (const name of names) {
+    const { fences } = await readDocument(`docs/${name}`);
+    const snippets = await writeSnippets(fences, { name: `types-${basename(name, '.md')}`, stubs: true });
+    if (snippets.files.length > 0) documents.set(name, snippets);
+    else await snippets.remove();
+  }
+});
+afterAll(() => Promise.all([...documents.values()].map((snippets) => snippets.remove())));
+
+it('the TypeScript of every document compiles', () => {
+  expect(documents.size).toBeGreaterThanOrEqual(5);
+  const program = programOf(...documents.values());
+  const problems = [...documents].map(([name, snippets]) => [name, typeProblems(snippets, program)]);
+  expect(problems).toEqual([...documents.keys()].map((name) => [name, []]));
+}, 120_000);
