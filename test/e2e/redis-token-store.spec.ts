@@ -1,8 +1,12 @@
 import { createClientPool, createCluster, type RedisClientType } from '@redis/client';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { Cluster, Redis } from 'ioredis';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { inspect } from 'node:util';
 import { RedisTokenStore, type RedisTokenStoreOptions } from 'nestjs-service/redis';
+import { ServiceSimulator } from 'nestjs-service/testing';
 import { findPeer, itWith, requirePeer } from '../helpers/optional-peers.js';
 import { startRedis, type RedisServer } from '../helpers/redis.js';
 
@@ -194,6 +198,37 @@ describe('RedisTokenStore', () => {
       await until(async () => (await clients()) === 1);
     },
   );
+
+  redisIt('rediss: refuses a server whose certificate does not verify', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'redis-tls-'));
+    await using simulator = await ServiceSimulator.start();
+    const { certificate, privateKey } = await simulator.issueCertificate();
+    const files = {
+      cert: join(folder, 'cert.pem'),
+      key: join(folder, 'key.pem'),
+      ca: join(folder, 'ca.pem'),
+    };
+    await Promise.all([
+      writeFile(files.cert, certificate),
+      writeFile(files.key, privateKey),
+      writeFile(files.ca, simulator.chain),
+    ]);
+    const tls = ['--tls-cert-file', files.cert, '--tls-key-file', files.key, '--tls-ca-cert-file', files.ca];
+    const own = await startRedis(
+      requirePeer(program),
+      '--tls-port',
+      'PORT',
+      '--tls-auth-clients',
+      'no',
+      ...tls,
+    );
+    ends.push(() => own.kill());
+    const error = await storeAt(own.url)
+      .get('a')
+      .catch((reason: unknown) => reason);
+    expect(error).toHaveProperty('code', expect.stringMatching(/CERT|UNABLE_TO|INVALID_PURPOSE/));
+    await rm(folder, { recursive: true });
+  });
 
   redisIt('shows neither url nor password, printed or in an error', async () => {
     const own = await startRedis(requirePeer(program), '--requirepass', 'right-password');
