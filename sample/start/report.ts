@@ -60,7 +60,7 @@ function describeRoutes(url: string, customerId: string): string[] {
     post('/customers', { app_user_id: 'user-42' }),
     post('/link-session', { customer_id: customerId, permissions: ['identity'] }),
     `  curl ${url}/health`,
-    `  and in a browser: ${url}/docs`,
+    `  and in a browser: ${url}/ and ${url}/docs`,
   ];
 }
 
