@@ -115,7 +115,8 @@ export default tseslint.config(
   { files: BROWSER_SCRIPTS, languageOptions: { sourceType: 'script', globals: BROWSER_GLOBALS } },
   {
     files: ['**/*.cjs', 'test/consumers/cjs-*/*.js'],
-    languageOptions: { sourceType: 'commonjs', globals: { module: 'writable' } },
+    languageOptions: { sourceType: 'commonjs', globals: { module: 'writable', require: 'readonly' } },
+    rules: { '@typescript-eslint/no-require-imports': 'off' },
   },
   {
     files: ['test/**/*.ts'],

@@ -7,7 +7,7 @@ import { ServiceError, ServiceRequestError } from '../errors/index.js';
 import { checkTimeout } from '../exchange/call-limits.js';
 import { describe } from '../http/exception-answer.js';
 import { getServiceToken } from '../service-token.js';
-import { type IdentityStatus } from '../tls/index.js';
+import { certificateFault, describeCertificate } from './certificate-health.js';
 import { type CheckOutcome, LimitedCheck } from './limited-check.js';
 
 const TIMEOUT_MS = 3_000;
@@ -132,28 +132,4 @@ function checkDays(days: unknown): void {
   throw new ServiceRequestError([
     { property: 'minCertificateDays', message: 'must be a number of days from 0' },
   ]);
-}
-
-function certificateFault(
-  { healthy, daysLeft = Infinity }: IdentityStatus,
-  minDays: number,
-): string | undefined {
-  if (!healthy) return 'The client certificate has expired.';
-  if (daysLeft >= minDays) return undefined;
-  return `The client certificate expires in ${daysLeft} days, and there should be ${minDays} left.`;
-}
-
-/** Without subject, paths and messages: who asks for a health may be anybody. */
-function describeCertificate({
-  certificate,
-  daysLeft,
-  lastReloadFault,
-}: IdentityStatus): Record<string, unknown> {
-  if (!certificate) return {};
-  const fault = lastReloadFault && {
-    at: lastReloadFault.at.toISOString(),
-    options: [...new Set(lastReloadFault.faults.map(({ option }) => option))],
-  };
-  const dates = { validTo: certificate.validTo.toISOString(), daysLeft };
-  return { certificate: { ...dates, ...(fault && { lastReloadFault: fault }) } };
 }

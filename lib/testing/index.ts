@@ -1,5 +1,6 @@
 import 'reflect-metadata';
 
+export { type FailingCall } from './doubles/about-call.js';
 export {
   type RecordedCall,
   type ServiceDoubles,
@@ -9,7 +10,6 @@ export {
 export {
   type ApiErrorOptions,
   type ConnectionErrorOptions,
-  type FailingCall,
   serviceErrors,
   type TokenErrorOptions,
 } from './doubles/service-errors.js';

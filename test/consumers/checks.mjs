@@ -16,7 +16,7 @@ export const withoutReflectMetadata = (type) =>
     type,
   );
 
-/** Without the optional peers the root loads, and the simulator says what to install. */
+/** Without the optional peers the root loads, doubles work, and the simulator says what to install. */
 export const withoutOptionalPeers = (type) =>
   assertions(
     (load) => `
@@ -25,7 +25,18 @@ export const withoutOptionalPeers = (type) =>
       const { RedisTokenStore } = ${load}('nestjs-service/redis');
       const [fault] = await new RedisTokenStore({ url: 'redis://127.0.0.1:1' }).check();
       assert.match(fault, /npm i @redis\\/client/);
-      const { ServiceSimulator } = ${load}('nestjs-service/testing');
-      await assert.rejects(ServiceSimulator.start(), /npm i -D @peculiar\\/x509 jose/);`,
+      const { ServiceSimulator, ServiceStub, ServiceTestingModule } = ${load}('nestjs-service/testing');
+      await assert.rejects(ServiceSimulator.start(), /npm i -D @peculiar\\/x509 jose/);
+      const { NestFactory } = ${load}('@nestjs/core');
+      const { BanksService } = ${load}('nestjs-service');
+      const app = await NestFactory.createApplicationContext(ServiceTestingModule.forRoot(), { logger: false });
+      assert.equal((await app.get(BanksService, { strict: false }).list()).length, 2);
+      assert.equal(app.get(ServiceStub).calls.length, 1);
+      await app.close();
+      const { spawnSync } = ${load}('node:child_process');
+      const command = 'node_modules/nestjs-service/dist/cli/main.js';
+      const simulator = spawnSync(process.execPath, [command, 'simulator', '--port', '0'], { encoding: 'utf8' });
+      assert.equal(simulator.status, 1);
+      assert.match(simulator.stderr, /^[^\\n]*npm i -D @peculiar\\/x509 jose\\n$/);`,
     type,
   );

@@ -2,7 +2,7 @@ import { cp, readFile, readdir, rm } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { withoutOptionalPeers, withoutReflectMetadata } from './checks.mjs';
 import { checkPackageContents } from './package-contents.mjs';
-import { followReadme, installArguments } from './readme.mjs';
+import { followReadme, followTesting, installArguments } from './readme.mjs';
 import { runBounded } from './run-bounded.mjs';
 
 const OPTIONAL_PEERS = ['@peculiar/x509', 'jose'];
@@ -10,10 +10,34 @@ const OPTIONAL_PEERS = ['@peculiar/x509', 'jose'];
 const HOST_PROGRAMS = ['transports', 'shutdown'];
 const INSTALL = ['install', '--prefer-offline', '--no-audit', '--no-fund', '--no-package-lock'];
 
+/** A scaffold of NestJS 12, whose vitest runs the tests of docs/testing.md. */
+export async function vitestChecks({ template, folder, nodes }) {
+  await cp(template, folder, { recursive: true });
+  const run = (command, args, timeoutMs) => runBounded(command, args, { cwd: folder, timeoutMs });
+  const vitest = join(folder, 'node_modules', 'vitest', 'vitest.mjs');
+  return {
+    name: basename(template),
+    checks: [
+      {
+        name: 'install',
+        run: async () => {
+          await run('npm', INSTALL, 180_000);
+          await followTesting(folder);
+        },
+      },
+      ...nodes.map(({ version, path }) => ({
+        name: 'npm run test',
+        node: version,
+        run: () => run(path, [vitest, 'run'], 90_000),
+      })),
+    ],
+  };
+}
+
 /**
  * One consumer, copied to `folder` with the sources that all consumers share, as a list of checks to run in order:
  * `{ name, node, run }`. A tsconfig.<variant>.json is compiled into dist-<variant>, and what it made is run too; so is
- * each of its programs/. One with a test/jest-e2e.json is what `nest new` makes: it is changed as README.md says, and its
+ * each of its programs/. One with a test/jest-e2e.json is what `nest new` makes: it is changed as README.md says, gets the tests of docs/testing.md, and its
  * own `npm test` and `npm run test:e2e` are run.
  */
 export async function consumerChecks({ template, host, folder, nodes }) {
@@ -30,7 +54,7 @@ export async function consumerChecks({ template, host, folder, nodes }) {
     .filter((match) => match !== null)
     .map(([project, variant]) => ({ project, variant, output: variant ? `dist-${variant}` : 'dist' }));
 
-  const programs = entries.includes('programs') ? await readdir(join(template, 'programs')) : [];
+  const programs = await readdir(join(folder, 'programs'));
 
   const npm = (args) => runBounded('npm', args, { cwd: folder, timeoutMs: 180_000 });
   const node = (path, args, timeoutMs) => runBounded(path, args, { cwd: folder, timeoutMs });
@@ -46,6 +70,7 @@ export async function consumerChecks({ template, host, folder, nodes }) {
         if (!isScaffold) return;
         await npm([...INSTALL, '--save-dev', ...OPTIONAL_PEERS]);
         await followReadme(folder);
+        await followTesting(folder);
       },
     },
     {

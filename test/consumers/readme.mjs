@@ -1,7 +1,9 @@
 import { cp, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-const README = join(import.meta.dirname, '../../README.md');
+const ROOT = join(import.meta.dirname, '../..');
+/** The tests of docs/testing.md, and the application that they test. */
+const TESTING = ['host.module.ts', 'host.module.spec.ts', 'bank-names.spec.ts', 'named.spec.ts'];
 const APPLICATION = [
   'app.module.ts',
   'app.controller.ts',
@@ -10,16 +12,16 @@ const APPLICATION = [
   'banks.spec.ts',
 ];
 
-/** The blocks of README.md that tell a NestJS 11 application what to do. */
-async function readBlocks() {
-  const text = await readFile(README, 'utf8');
+/** The blocks of a document; the function returned finds one by its language and a part of it. */
+async function readBlocks(document = 'README.md') {
+  const text = await readFile(join(ROOT, document), 'utf8');
   const blocks = [...text.matchAll(/^```(\w+)\n([^]*?)^```$/gm)].map(([, language, body]) => ({
     language,
     body,
   }));
   return (language, part) => {
     const found = blocks.find((block) => block.language === language && block.body.includes(part));
-    if (!found) throw new Error(`README.md has no ${language} block with ${part}`);
+    if (!found) throw new Error(`${document} has no ${language} block with ${part}`);
     return found.body;
   };
 }
@@ -36,16 +38,28 @@ export async function followReadme(folder) {
   const block = await readBlocks();
   const snippets = join(folder, 'src', 'readme');
   await mkdir(snippets, { recursive: true });
-  for (const file of APPLICATION) {
-    // In a CommonJS project, without the `.js` of its own files.
-    const text = block('ts', `// ${file}\n`).replace(/( from '\.\/.*)\.js';/g, "$1';");
-    await writeFile(join(snippets, file), text);
-  }
+  await writeFiles(snippets, APPLICATION, block, true);
   await cp(join(snippets, 'banks.spec.ts'), join(folder, 'test', 'banks.e2e-spec.ts'));
 
   const keys = JSON.parse(block('json', 'transformIgnorePatterns'));
   await change(join(folder, 'package.json'), (manifest) => Object.assign(manifest.jest, keys));
   await change(join(folder, 'test', 'jest-e2e.json'), (settings) => Object.assign(settings, keys));
+}
+
+/** Puts the tests of docs/testing.md into src/testing. */
+export async function followTesting(folder) {
+  const target = join(folder, 'src', 'testing');
+  await mkdir(target, { recursive: true });
+  const { type } = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8'));
+  await writeFiles(target, TESTING, await readBlocks('docs/testing.md'), type !== 'module');
+}
+
+async function writeFiles(target, files, block, isCommonJs) {
+  for (const file of files) {
+    const text = block('ts', `// ${file}\n`);
+    // In a CommonJS project, without the `.js` of its own files.
+    await writeFile(join(target, file), isCommonJs ? text.replace(/( from '\.\/.*)\.js';/g, "$1';") : text);
+  }
 }
 
 async function change(path, how) {

@@ -7,13 +7,13 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { readdir, rename } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { consumerChecks } from './consumer.mjs';
+import { consumerChecks, vitestChecks } from './consumer.mjs';
 import { currentNode, supportedNodes } from './node-binaries.mjs';
 import { endAll, runBounded } from './run-bounded.mjs';
 
 const here = import.meta.dirname;
 const repository = join(here, '..', '..');
-const consumers = ['esm-nest12', 'cjs-nest12', 'cjs-nest11'];
+const consumers = ['esm-nest12', 'cjs-nest12', 'cjs-nest11', 'vitest-nest12'];
 
 const workspace = mkdtempSync(join(tmpdir(), 'nestjs-service-consumers-'));
 process.on('exit', () => rmSync(workspace, { recursive: true, force: true }));
@@ -51,7 +51,8 @@ async function pack() {
 }
 
 async function runConsumer(name, nodes) {
-  const { checks } = await consumerChecks({
+  const checksOf = name === 'vitest-nest12' ? vitestChecks : consumerChecks;
+  const { checks } = await checksOf({
     template: join(here, name),
     host: join(here, 'host'),
     folder: join(workspace, name),

@@ -8,7 +8,6 @@ import {
   type ConnectionErrorKind,
   type ServiceCertificateError,
   type ServiceConnectionError,
-  ServiceError,
   ServiceRequestError,
   ServiceTokenError,
   type TokenErrorCode,
@@ -19,12 +18,7 @@ import { answerToError } from '../../http/answer-to-error.js';
 import { type Call } from '../../http/call.js';
 import { faultToError } from '../../http/fault-to-error.js';
 import { certificateRefusedError } from '../../tls/index.js';
-
-/** The call that an error is about. Left out: that of the double which throws it, and GET /banks/v1 before that. */
-export interface FailingCall {
-  method?: string;
-  path?: string;
-}
+import { aboutCall, type CallFacts, type FailingCall } from './about-call.js';
 
 export interface ApiErrorOptions extends FailingCall {
   /** `message` of the body (specification 7.2). Default: the status in words. */
@@ -139,39 +133,6 @@ const TOKEN_MESSAGES: Partial<Record<TokenErrorCode, string>> = {
   oauth_not_configured: 'A token needs OAuth credentials, and there are none',
   client_secret_unavailable: 'The client secret could not be read',
 };
-
-type CallFacts = Pick<Call, 'method' | 'url'>;
-
-/** On an error that names no call of its own: makes it for the call of the double that throws it. */
-const REMAKE = Symbol('nestjs-service:remake');
-
-function aboutCall<E extends ServiceError>({ method, path }: FailingCall, make: (call: CallFacts) => E): E {
-  const error = make(factsOf(method, path));
-  if (method === undefined && path === undefined) Object.defineProperty(error, REMAKE, { value: make });
-  return error;
-}
-
-/** What a double throws, for this call: what depends on method and path is filled in. */
-export function completeError(error: unknown, call: CallFacts): unknown {
-  const remake =
-    error instanceof ServiceError
-      ? (error as { [REMAKE]?: (call: CallFacts) => ServiceError })[REMAKE]
-      : undefined;
-  if (!remake) return error;
-  const { stack = '', message } = error as ServiceError;
-  const made = remake(call);
-  const text = { value: made.message, writable: true, configurable: true };
-  Object.defineProperty(error, 'message', text);
-  Object.defineProperty(error, 'stack', { ...text, value: stack.replace(message, made.message) });
-  return Object.assign(error as ServiceError, made);
-}
-
-function factsOf(method = 'GET', path = '/banks/v1'): CallFacts {
-  return {
-    method: method.toUpperCase(),
-    url: new URL(path, 'https://service.invalid'),
-  };
-}
 
 function contextOf({ method, url }: CallFacts) {
   const call: Call = { method, url, headers: {}, readsJson: true, secrets: [] };

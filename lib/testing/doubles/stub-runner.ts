@@ -5,8 +5,8 @@ import { within } from '../../exchange/timing.js';
 import { type Call } from '../../http/call.js';
 import { faultToError } from '../../http/fault-to-error.js';
 import { type ServiceAdapterParts } from '../../http/service-adapter.js';
+import { completeError } from './about-call.js';
 import { type ModuleStub } from './module-stub.js';
-import { completeError } from './service-errors.js';
 
 /**
  * In the place of the runner of calls: answers from a test's doubles. Time limits and signals of a call still count.

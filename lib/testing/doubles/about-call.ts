@@ -1,0 +1,45 @@
+import { ServiceError } from '../../errors/index.js';
+import { type Call } from '../../http/call.js';
+
+/** The call that an error is about. Left out: that of the double which throws it, and GET /banks/v1 before that. */
+export interface FailingCall {
+  method?: string;
+  path?: string;
+}
+
+export type CallFacts = Pick<Call, 'method' | 'url'>;
+
+/** On an error that names no call of its own: makes it for the call of the double that throws it. */
+const REMAKE = Symbol('nestjs-service:remake');
+
+/** An error about that call, or about the one of the double that throws it. */
+export function aboutCall<E extends ServiceError>(
+  { method, path }: FailingCall,
+  make: (call: CallFacts) => E,
+): E {
+  const error = make(factsOf(method, path));
+  if (method === undefined && path === undefined) Object.defineProperty(error, REMAKE, { value: make });
+  return error;
+}
+
+/** What a double throws, for this call: what depends on method and path is filled in. */
+export function completeError(error: unknown, call: CallFacts): unknown {
+  const remake =
+    error instanceof ServiceError
+      ? (error as { [REMAKE]?: (call: CallFacts) => ServiceError })[REMAKE]
+      : undefined;
+  if (!remake) return error;
+  const { stack = '', message } = error as ServiceError;
+  const made = remake(call);
+  const text = { value: made.message, writable: true, configurable: true };
+  Object.defineProperty(error, 'message', text);
+  Object.defineProperty(error, 'stack', { ...text, value: stack.replace(message, () => made.message) });
+  return Object.assign(error as ServiceError, made);
+}
+
+function factsOf(method = 'GET', path = '/banks/v1'): CallFacts {
+  return {
+    method: method.toUpperCase(),
+    url: new URL(path, 'https://service.invalid'),
+  };
+}
