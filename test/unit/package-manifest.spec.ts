@@ -146,6 +146,18 @@ describe('package.json', () => {
   });
 });
 
+it.each(['index.ts', ...subpaths.map((subpath) => `${subpath}/index.ts`)])(
+  'lib/%s uses no import.meta: a CommonJS jest, which compiles the package, knows none',
+  (entry) => {
+    const users = reachedFrom(join(lib, entry)).filter((file) =>
+      readFileSync(file, 'utf8')
+        .replace(/\/\*[^]*?\*\//g, '')
+        .includes('import.meta'),
+    );
+    expect(users).toEqual([]);
+  },
+);
+
 describe('lib/index.ts', () => {
   const entry = join(lib, 'index.ts');
 

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { type RecordedRequest } from '../request-log.js';
 import { type Answer, failure } from '../servers/answer.js';
 import { checkSession, type SessionCheckParts } from './check-session.js';
@@ -17,6 +16,7 @@ export async function answerLinkSdk(
 ): Promise<Answer | undefined> {
   const { pathname } = new URL(path, 'https://service');
   if (pathname === SCRIPT && method === 'GET') {
+    const { readScript } = await import('./read-script.js');
     const headers = { ...CORS, 'content-type': 'text/javascript; charset=utf-8' };
     return { status: 200, headers, body: readScript() };
   }
@@ -29,8 +29,4 @@ export async function answerLinkSdk(
   return typeof session === 'string'
     ? failure(403, 'SESSION_REFUSED', session, CORS)
     : { status: 201, headers: CORS, json: session };
-}
-
-function readScript(): string {
-  return readFileSync(new URL('./link-sdk.js', import.meta.url), 'utf8');
 }
