@@ -1,4 +1,4 @@
-import { cp, readFile, readdir, rm } from 'node:fs/promises';
+import { cp, readFile, readdir, rm, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { withoutOptionalPeers, withoutReflectMetadata } from './checks.mjs';
 import { checkPackageContents } from './package-contents.mjs';
@@ -61,6 +61,16 @@ export async function consumerChecks({ template, host, folder, nodes }) {
   const evaluate = (path, code) =>
     node(path, [...(type === 'module' ? ['--input-type=module'] : []), '-e', code], 20_000);
 
+  /** Without a shell, as in a small container. */
+  const doctor = async (path) => {
+    await writeFile(
+      join(folder, 'doctor.env'),
+      'SERVICE_SANDBOX_URL="https://sandbox.bank"\nSERVICE_APP_TOKEN=a1 # a comment\n',
+    );
+    const command = join('node_modules', 'nestjs-service', 'dist', 'cli', 'main.js');
+    await node(path, [command, 'doctor', '--offline', '--env-file', 'doctor.env'], 20_000);
+  };
+
   const checks = [
     {
       name: 'install',
@@ -85,6 +95,7 @@ export async function consumerChecks({ template, host, folder, nodes }) {
   for (const { version, path } of nodes) {
     checks.push(
       { name: 'plain import', node: version, run: () => evaluate(path, withoutReflectMetadata(type)) },
+      { name: 'doctor', node: version, run: () => doctor(path) },
       ...variants.map(({ variant, output }) => ({
         name: label('run', variant),
         node: version,

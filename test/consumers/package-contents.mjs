@@ -12,9 +12,14 @@ export async function checkPackageContents(folder) {
     files.filter((file) => /(^|[/\\])(sample|test)[/\\]|\.spec\.|\.tsbuildinfo$/.test(file)),
     [],
   );
-  const { exports } = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8'));
+  const { exports, bin } = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8'));
   const targets = Object.values(exports).flatMap((target) =>
     typeof target === 'string' ? [target] : Object.values(target),
   );
   for (const target of targets) assert.ok((await stat(join(folder, target))).isFile(), target);
+  for (const command of Object.values(bin)) {
+    const path = join(folder, command);
+    assert.ok((await stat(path)).mode & 0o100, `${command} is not executable`);
+    assert.match(await readFile(path, 'utf8'), /^#!\/usr\/bin\/env node\n/);
+  }
 }
