@@ -3,6 +3,7 @@ import { isCredentialRefusal } from '../auth/endpoint/token-errors.js';
 import { type BanksService } from '../banks/banks.service.js';
 import { keepProcessRunning, systemClock } from '../config/clock.js';
 import { ServiceTokenError } from '../errors/index.js';
+import { within } from '../exchange/timing.js';
 import { type LocatedCheck } from './check.js';
 import { diagnose, type DiagnosisParts } from './diagnose.js';
 
@@ -27,7 +28,11 @@ export async function checkStart(parts: StartParts): Promise<'passed' | 'recover
   try {
     const endsAt = systemClock.monotonic() + TOTAL_MS;
     const error = await tryCalls(parts);
-    return error === undefined ? 'passed' : await findCause(parts, error, endsAt);
+    if (error === undefined) return 'passed';
+    // A `tls` function that is asked again may be slow.
+    const timeoutMs = endsAt - systemClock.monotonic();
+    const limit = { clock: systemClock, timeoutMs, expired: () => error };
+    return await within(limit, () => findCause(parts, error, endsAt)).catch(() => unexplained(parts, error));
   } finally {
     release();
   }
@@ -64,10 +69,14 @@ async function findCause(
     if (check.status === 'failed') return check;
     if (check.name === 'api.banks' && check.status !== 'skipped') return 'recovered';
   }
+  return unexplained(parts, error);
+}
+
+function unexplained({ options }: StartParts, error: Error): LocatedCheck {
   return {
     name: 'api.banks',
     status: 'failed',
-    message: `${error.message}`,
+    message: error.message,
     remedy: 'Run npx nestjs-service doctor, which has more time to find the cause.',
     option: options.addresses.baseOption,
   };
