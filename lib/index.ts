@@ -46,6 +46,12 @@ export {
   type TokenErrorCode,
   type TokenErrorDetails,
 } from './errors/index.js';
+export {
+  type AnswerParser,
+  type AnswerSchema,
+  type ParsedAnswer,
+  type ParseOption,
+} from './http/answer-parser.js';
 export { ServiceExceptionFilter } from './http/service-exception.filter.js';
 export {
   type CallOptions,

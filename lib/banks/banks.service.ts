@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import { type AnswerParser, type ParsedAnswer, type ParseOption } from '../http/answer-parser.js';
 import { type ResourcePaths } from '../http/resource-paths.js';
 import { type HttpCallOptions, type ServiceHttpService } from '../http/service-http.service.js';
 
@@ -17,8 +18,13 @@ export class BanksService {
     this.#path = paths.of('/banks/v1');
   }
 
+  /** GET /banks/v1: the JSON body as `parse` returns it. Throws what {@link ServiceHttpService} throws. */
+  list<Parser extends AnswerParser>(
+    options: HttpCallOptions & ParseOption<Parser>,
+  ): Promise<ParsedAnswer<Parser>>;
   /** GET /banks/v1: the JSON body, unchanged. Throws what {@link ServiceHttpService} throws. */
-  list<T = BanksBody>(options?: HttpCallOptions): Promise<T> {
-    return this.#http.get<T>(this.#path, options);
+  list<T = BanksBody>(options?: HttpCallOptions): Promise<T>;
+  list(options?: HttpCallOptions): Promise<unknown> {
+    return this.#http.get(this.#path, options);
   }
 }

@@ -1,6 +1,6 @@
 import { DAY_MS } from './clock.js';
 import { Option } from './option.js';
-import { FlagOrNames, IsHeaderName, IsProxyUrl, WholeNumber } from './rules.js';
+import { FlagOrNames, IsFunction, IsHeaderName, IsProxyUrl, WholeNumber } from './rules.js';
 
 const RESOURCES = ['banks', 'customers'] as const;
 
@@ -43,10 +43,23 @@ export class ServiceHttpOptions {
   @IsProxyUrl()
   proxy?: string | undefined;
 
-  /** The response header with the correlation id. Default `x-correlation-id`. SERVICE_HTTP_CORRELATION_ID_HEADER */
+  /**
+   * The header with the correlation id, of answers and of `requestId`. Default `x-correlation-id`.
+   * SERVICE_HTTP_CORRELATION_ID_HEADER
+   */
   @Option('HTTP_CORRELATION_ID_HEADER')
   @IsHeaderName()
   correlationIdHeader?: string | undefined = 'x-correlation-id';
+
+  /**
+   * Returns the host's id of a call, for example that of the inbound request: 1 to 128 visible ASCII characters, or
+   * undefined for none. It is called once for each call, and sent in the header `correlationIdHeader` with all attempts,
+   * unless the call brings that header itself. Errors without an id of the service have it as `correlationId`. Where it
+   * throws or returns something else, the call is sent without an id, and a warning is logged.
+   */
+  @Option()
+  @IsFunction()
+  requestId?: (() => string | undefined) | undefined;
 
   /** Milliseconds that running calls may still take at shutdown. Default 5,000. SERVICE_HTTP_SHUTDOWN_TIMEOUT */
   @Option('HTTP_SHUTDOWN_TIMEOUT', 'integer')

@@ -75,7 +75,8 @@ export interface TlsSettings extends Filled<Omit<ServiceTlsOptions, keyof TlsIde
 }
 
 /** `correlationIdHeader` is in lower case here. */
-export interface HttpSettings extends Filled<Omit<ServiceHttpOptions, 'proxy'>> {
+export interface HttpSettings
+  extends Filled<Omit<ServiceHttpOptions, 'proxy' | 'requestId'>>, Pick<ServiceHttpOptions, 'requestId'> {
   /** Its URL. It may contain credentials for the proxy. */
   proxy?: Secret;
 }

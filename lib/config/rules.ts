@@ -72,6 +72,9 @@ export const IsProxyUrl = (): PropertyDecorator =>
     },
   );
 
+export const IsFunction = (): PropertyDecorator =>
+  check('isFunction', (value) => typeof value === 'function', { message: 'must be a function' });
+
 export const IsTokenStore = (): PropertyDecorator =>
   check('isTokenStore', hasStoreMethods, {
     message: 'must have the methods get, set and delete (see TokenStore)',

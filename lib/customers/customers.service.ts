@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import { type AnswerParser, type ParsedAnswer, type ParseOption } from '../http/answer-parser.js';
 import { validateInput } from '../http/validate-input.js';
 import { type ResourcePaths } from '../http/resource-paths.js';
 import { type HeaderOptions, type ServiceHttpService } from '../http/service-http.service.js';
@@ -23,6 +24,14 @@ export class CustomersService {
   }
 
   /**
+   * POST /customers/v1: the JSON body as `parse` returns it. A ServiceApiError `invalid_response` does not undo the call:
+   * the customer exists.
+   */
+  create<Parser extends AnswerParser>(
+    customer: CreateCustomerDto,
+    options: HeaderOptions & ParseOption<Parser>,
+  ): Promise<ParsedAnswer<Parser>>;
+  /**
    * POST /customers/v1: the JSON body, unchanged. `undefined` where the service created the customer and answered without
    * a body, which the specification allows (4). With `create<Customer | undefined>()` the compiler makes you check that.
    *
@@ -30,8 +39,9 @@ export class CustomersService {
    * ServiceConnectionError with `outcomeUnknown`, or a ServiceApiError with a status of 500 or more, the customer may
    * exist.
    */
-  async create<T = Customer>(customer: CreateCustomerDto, options?: HeaderOptions): Promise<T> {
+  create<T = Customer>(customer: CreateCustomerDto, options?: HeaderOptions): Promise<T>;
+  async create(customer: CreateCustomerDto, options?: HeaderOptions): Promise<unknown> {
     const { app_user_id } = validateInput(CreateCustomerDto, customer);
-    return this.#http.post<T>(this.#path, { app_user_id }, options);
+    return this.#http.post(this.#path, { app_user_id }, options);
   }
 }

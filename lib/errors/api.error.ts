@@ -7,7 +7,7 @@ export interface ApiErrorBody {
 }
 
 export interface ApiErrorDetails {
-  /** `api_error` (default): an error status. `invalid_response`: a 2xx whose body is not JSON. */
+  /** `api_error` (default): an error status. `invalid_response`: a body that is not JSON, or that `parse` refused. */
   code?: 'api_error' | 'invalid_response';
   message: string;
   /** The HTTP status, which may differ from `body.status`. */
@@ -16,7 +16,7 @@ export interface ApiErrorDetails {
   method: string;
   /** Path without query. */
   path: string;
-  /** The answer's correlation id, for questions to the service's support. */
+  /** The answer's correlation id, for questions to the service's support; else the one that was sent. */
   correlationId?: string;
   /** Seconds, from the Retry-After of the answer. */
   retryAfter?: number;
@@ -26,7 +26,7 @@ export interface ApiErrorDetails {
   credentialFault?: boolean;
 }
 
-/** The service answered with an error status, or with a body that is not JSON (specification 7). */
+/** The service answered with an error status, or with a body that cannot be used (specification 7). */
 export class ServiceApiError extends ServiceError {
   readonly code: 'api_error' | 'invalid_response';
   readonly status: number;

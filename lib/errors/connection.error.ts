@@ -26,6 +26,7 @@ export interface ConnectionErrorDetails {
   reason?: string;
   /** Default false. */
   outcomeUnknown?: boolean;
+  correlationId?: string;
   location?: string;
 }
 
@@ -46,6 +47,8 @@ export class ServiceConnectionError extends ServiceError {
    * you send it again. False where the service did nothing, and for calls that change nothing (GET, HEAD, OPTIONS).
    */
   readonly outcomeUnknown: boolean;
+  /** The correlation id that was sent with the call, where there was one (`http.requestId`). */
+  readonly correlationId?: string;
   /** The origin that a redirect leads to. */
   readonly location?: string;
 
@@ -57,6 +60,7 @@ export class ServiceConnectionError extends ServiceError {
     this.path = details.path;
     this.reason = details.reason;
     this.outcomeUnknown = details.outcomeUnknown ?? false;
+    this.correlationId = details.correlationId;
     this.location = details.location;
   }
 }

@@ -3,7 +3,7 @@ import { type ExchangeResponse } from '../exchange/exchange.types.js';
 import { parseJson } from '../exchange/json.js';
 import { answerFacts, type AnswerContext } from './answer-to-error.js';
 import { type Call } from './call.js';
-import { isSafe } from './retry-policy.js';
+import { carriedOut, isSafe } from './retry-policy.js';
 
 /**
  * The JSON body of a success; undefined for 204, 205 and HEAD, and where a method that changes something is answered
@@ -15,13 +15,13 @@ export function readBody(response: ExchangeResponse, context: AnswerContext): un
   const json = parseJson(text);
   if (json !== undefined) return json;
   const isEmpty = text.trim() === '';
-  const wasDone = !isSafe(context.call.method);
-  if (isEmpty && wasDone) return undefined;
+  if (isEmpty && !isSafe(context.call.method)) return undefined;
   const what = isEmpty ? 'an empty body' : 'a body that is not JSON';
+  const facts = answerFacts(response, context);
   throw new ServiceApiError({
-    ...answerFacts(response, context),
+    ...facts,
     code: 'invalid_response',
-    message: `The service answered ${response.status} with ${what}.${wasDone ? ' By its status the call was carried out.' : ''}`,
+    message: `The service answered ${response.status} with ${what}.${carriedOut(facts)}`,
   });
 }
 

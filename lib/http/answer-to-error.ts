@@ -3,7 +3,7 @@ import { cleanText, ServiceApiError, ServiceConnectionError, type ApiErrorBody }
 import { type ExchangeResponse } from '../exchange/exchange.types.js';
 import { parseJson } from '../exchange/json.js';
 import { parseRetryAfter } from '../exchange/retry-after.js';
-import { type Call } from './call.js';
+import { sentId, type Call } from './call.js';
 import { credentialHint, isCredentialFault, type CredentialsInUse } from './credential-hint.js';
 import { isSafe } from './retry-policy.js';
 
@@ -37,16 +37,18 @@ export function answerToError(
 }
 
 /** What each error of an answer tells. */
+export type CallFacts = Pick<ServiceApiError, 'status' | 'method' | 'path' | 'correlationId' | 'retryAfter'>;
+
 export function answerFacts(
-  response: ExchangeResponse,
+  response: Pick<ExchangeResponse, 'status' | 'headers'>,
   { call, correlationIdHeader, secrets }: AnswerContext,
-) {
-  const correlationId = response.headers[correlationIdHeader] ?? response.headers['x-request-id'];
+): CallFacts {
+  const answered = response.headers[correlationIdHeader] ?? response.headers['x-request-id'];
   return {
     status: response.status,
     method: call.method,
     path: call.url.pathname,
-    correlationId: correlationId === undefined ? undefined : cleanText(String(correlationId), secrets(), 128),
+    correlationId: answered === undefined ? sentId(call) : cleanText(String(answered), secrets(), 128),
     retryAfter: parseRetryAfter(response.headers['retry-after'], Date.now()),
   };
 }
@@ -84,6 +86,7 @@ function redirectError(
     reason: String(status),
     // A redirect proves nothing: 303 often follows a request that succeeded (RFC 9110, 15.4.4).
     outcomeUnknown: !isSafe(call.method),
+    correlationId: sentId(call),
     location: target?.origin,
   });
 }

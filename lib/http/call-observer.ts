@@ -1,6 +1,15 @@
-import { context, SpanKind, SpanStatusCode, trace, type Attributes, type Span } from '@opentelemetry/api';
+import {
+  context,
+  isSpanContextValid,
+  SpanKind,
+  SpanStatusCode,
+  trace,
+  type Attributes,
+  type Span,
+} from '@opentelemetry/api';
 import { ServiceApiError, ServiceError } from '../errors/index.js';
 import { type Telemetry } from '../telemetry/telemetry.js';
+import { addTraceHeaders } from '../telemetry/trace-headers.js';
 import { type Call } from './call.js';
 
 /** Where log lines go: Nest's Logger fits. */
@@ -39,9 +48,9 @@ export class CallObserver {
       this.#log.warn(`${call.method} ${call.url.pathname}: ${reason}, another attempt follows`);
     };
     try {
-      // Without an SDK there is no span to be under.
-      const result = await (span.isRecording()
-        ? context.with(trace.setSpan(context.active(), span), () => run({ again }))
+      // Without an SDK there is no span to be under. One that is not sampled counts: the service is to know of that.
+      const result = await (isSpanContextValid(span.spanContext())
+        ? within(span, call, () => run({ again }))
         : run({ again }));
       attributes['http.response.status_code'] = result.status;
       this.#end(span, call, attributes, startedAt, retries);
@@ -76,6 +85,13 @@ export class CallObserver {
       'server.port': Number(url.port) || (url.protocol === 'https:' ? 443 : 80),
     };
   }
+}
+
+/** Runs a call under its span, of which the service is told. */
+function within<T>(span: Span, { headers }: Call, run: () => Promise<T>): Promise<T> {
+  const traced = trace.setSpan(context.active(), span);
+  addTraceHeaders(headers, traced);
+  return context.with(traced, run);
 }
 
 function failureOf(error: unknown): Attributes {

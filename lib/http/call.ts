@@ -1,6 +1,6 @@
 import { type AxiosHeaders, type AxiosHeaderValue, type InternalAxiosRequestConfig } from 'axios';
 import { EXCHANGE_HEADERS } from '../config/reserved-headers.js';
-import { ServiceRequestError } from '../errors/index.js';
+import { cleanText, ServiceRequestError } from '../errors/index.js';
 import { allowListeners } from '../exchange/call-limits.js';
 import { ACCEPTED_ENCODINGS } from '../exchange/decode.js';
 import { noHeaders } from '../exchange/no-headers.js';
@@ -18,6 +18,8 @@ export interface Call {
   url: CallUrl;
   headers: Record<string, string>;
   body?: string | Uint8Array;
+  /** The correlation id that is sent with it. */
+  correlationId?: string;
   /** False where the caller asked for text or bytes. */
   readsJson: boolean;
   /** Each credential that was sent with it, those before a replay too: no error may show one. */
@@ -46,7 +48,7 @@ export function toCall(
   if (contentType) headers['content-type'] = contentType;
   if (body === undefined) delete headers['content-type'];
   const readsJson = responseType !== 'arraybuffer' && responseType !== 'text';
-  return { method: toMethod(method), url, headers, body, readsJson, secrets: [] };
+  return { method: toMethod(method), url, headers, body, correlationId: undefined, readsJson, secrets: [] };
 }
 
 function toMethod(given: unknown = 'get'): string {
@@ -85,6 +87,11 @@ export function setCredentials({ headers, secrets }: Call, credentials: Credenti
     headers[name.toLowerCase()] = value;
     secrets.push(value.replace(/^Bearer /i, ''));
   }
+}
+
+/** The correlation id of a call, for an error. It may be the caller's own. */
+export function sentId({ correlationId, secrets = [] }: Partial<Call>): string | undefined {
+  return correlationId === undefined ? undefined : cleanText(correlationId, secrets, 128);
 }
 
 function refusedHeader(property: string, message: string): ServiceRequestError {

@@ -1,6 +1,7 @@
 import { HttpService } from '@nestjs/axios';
 import { Logger } from '@nestjs/common';
 import { type ServiceAuthService } from '../auth/index.js';
+import { systemClock } from '../config/clock.js';
 import { moduleLabel } from '../config/variables.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { exchange } from '../exchange/exchange.js';
@@ -10,6 +11,7 @@ import { AllowedUrls } from './allowed-urls.js';
 import { CallObserver } from './call-observer.js';
 import { CallRunner } from './call-runner.js';
 import { type CallsInFlight } from './calls-in-flight.js';
+import { RequestIds } from './request-ids.js';
 import { RetryBudget } from './retry-policy.js';
 import { type ServiceAdapterParts } from './service-adapter.js';
 import { createServiceAxios } from './service-axios.js';
@@ -49,6 +51,8 @@ export function serviceHttpOver(
   telemetry: Telemetry,
 ): HttpService {
   const { http, appTokenHeader, addresses, describeOption } = options;
+  const { requestId, correlationIdHeader } = http;
+  const log = new Logger(moduleLabel(options.name));
   const instance = createServiceAxios({
     urls: new AllowedUrls(addresses),
     source: {
@@ -59,8 +63,9 @@ export function serviceHttpOver(
     appTokenHeader: appTokenHeader.toLowerCase(),
     timeoutMs: http.timeout,
     runner,
-    observer: new CallObserver(telemetry, new Logger(moduleLabel(options.name))),
-    correlationIdHeader: http.correlationIdHeader,
+    observer: new CallObserver(telemetry, log),
+    correlationIdHeader,
+    requestIds: requestId && new RequestIds(requestId, correlationIdHeader, log, systemClock),
     credentials: {
       authentication: options.authentication,
       describeOption,

@@ -8,7 +8,7 @@ import {
 import { type ExchangeFault } from '../exchange/exchange.types.js';
 import { explainServerCertificate, HANDSHAKE_FAILURE, isUntrusted } from '../exchange/tls-explanation.js';
 import { certificateRefusedError } from '../tls/index.js';
-import { type Call } from './call.js';
+import { sentId, type Call } from './call.js';
 import { cannotHaveActed, isSafe } from './retry-policy.js';
 
 const EXPLANATIONS: Readonly<Record<ConnectionErrorKind, string>> = {
@@ -31,7 +31,7 @@ const EXPLANATIONS: Readonly<Record<ConnectionErrorKind, string>> = {
  */
 export function faultToError(
   fault: ExchangeFault,
-  call: Pick<Call, 'method' | 'url'>,
+  call: Pick<Call, 'method' | 'url'> & Partial<Call>,
   describeOption: DescribeOption,
   certificate?: CertificateSummary,
 ): ServiceError {
@@ -45,6 +45,7 @@ export function faultToError(
     path: call.url.pathname,
     reason: fault.reason,
     outcomeUnknown,
+    correlationId: sentId(call),
   });
 }
 

@@ -14,6 +14,12 @@ export function isSafe(method: string): boolean {
   return SAFE_METHODS.has(method);
 }
 
+/** For the message of an answer that cannot be read: whether what it answers was done. */
+export function carriedOut({ method, status }: { method: string; status: number }): string {
+  const wasDone = !isSafe(method) && status >= 200 && status < 300;
+  return wasDone ? ' By its status the call was carried out.' : '';
+}
+
 /** 429 says that nothing was done; the others may come after the server acted and are repeated for safe methods only. */
 export function isRetryableStatus(method: string, status: number): boolean {
   return status === 429 || (isSafe(method) && RETRYABLE_STATUS.has(status));

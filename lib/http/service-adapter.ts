@@ -1,7 +1,8 @@
-import { AxiosHeaders, type AxiosResponse, type InternalAxiosRequestConfig } from 'axios';
+import { type AxiosResponse, type InternalAxiosRequestConfig } from 'axios';
 import { type Secret } from '../config/secret.js';
 import { type ExchangeResponse } from '../exchange/exchange.types.js';
 import { readBody } from './answer-body.js';
+import { AnswerHeaders } from './answer-headers.js';
 import { answerToError, type AnswerContext } from './answer-to-error.js';
 import { refusingAdapter, type CallToSend } from './auth-headers.interceptor.js';
 import { encodeBody } from './body.js';
@@ -9,12 +10,15 @@ import { setCredentials, toCall, toHeaders, type Call, type Credentials } from '
 import { type CallObserver } from './call-observer.js';
 import { type CallRunner } from './call-runner.js';
 import { type CredentialsInUse } from './credential-hint.js';
+import { type RequestIds } from './request-ids.js';
 
 export interface ServiceAdapterParts {
   runner: Pick<CallRunner, 'run'>;
   observer: CallObserver;
   appTokenHeader: string;
+  /** In lower case. */
   correlationIdHeader: string;
+  requestIds?: RequestIds;
   /** For what to check where they are refused. */
   credentials: CredentialsInUse;
   /** Taken out of what an answer echoes, also where it was not sent. */
@@ -32,20 +36,16 @@ export function serviceAdapter(parts: ServiceAdapterParts) {
     config.adapter = refusingAdapter;
     const encoded = encodeBody(config.data);
     const body = encoded instanceof Promise ? await encoded : encoded;
-    const call = toCall(config, checked.url, toHeaders(config.headers, parts.appTokenHeader), body);
+    const headers = toHeaders(config.headers, parts.appTokenHeader);
+    parts.requestIds?.addTo(headers);
+    const call = toCall(config, checked.url, headers, body);
+    call.correlationId = headers[parts.correlationIdHeader];
     setCredentials(call, credentials);
     return parts.observer.observe(call, async (observation) => {
       const response = await parts.runner.run(call, checked, observation);
       return toAxiosResponse(response, config, contextOf(call, parts));
     });
   };
-}
-
-/** Node gives each name once and in lower case: nothing is left to normalize, and axios would compare each with each. */
-class AnswerHeaders extends AxiosHeaders {
-  override normalize(format = false): this {
-    return format ? (super.normalize(format) as this) : this;
-  }
 }
 
 function toAxiosResponse(
@@ -58,7 +58,7 @@ function toAxiosResponse(
   const accepted = validateStatus ? validateStatus(response.status) : isSuccess;
   if (!accepted) throw answerToError(response, context);
   const { status, statusText } = response;
-  const headers = Object.assign(new AnswerHeaders(), response.headers);
+  const headers = AnswerHeaders.of(response.headers, context);
   const data = bodyFor(response, config, isSuccess, context);
   return { status, statusText, headers, config, data };
 }

@@ -1,6 +1,16 @@
 import { type HttpService } from '@nestjs/axios';
 import { Injectable } from '@nestjs/common';
-import { type AxiosInstance } from 'axios';
+import { type AxiosInstance, type AxiosResponse } from 'axios';
+import { type IncomingHttpHeaders } from 'node:http';
+import { AnswerHeaders } from './answer-headers.js';
+import {
+  checkParser,
+  parseAnswer,
+  type AnswerParser,
+  type ParsedAnswer,
+  type ParseOption,
+} from './answer-parser.js';
+import { answerFacts, type CallFacts } from './answer-to-error.js';
 import { refuseStream } from './body.js';
 
 /** What a call may bring with it. */
@@ -31,7 +41,7 @@ export interface HttpRequestOptions extends HttpCallOptions {
 /**
  * The authenticated client for every path of the service. Each method takes a path below the base address, or an
  * absolute URL within the service's own origins, and resolves with the JSON body; `undefined` for 204, and where a
- * POST, PUT, PATCH or DELETE is answered 2xx without a body. Streams are refused, as body and as `responseType`.
+ * POST, PUT, PATCH or DELETE is answered 2xx without a body. With `parse`, it resolves with what that returns. Streams are refused, as body and as `responseType`.
  *
  * Rejects with ServiceApiError (specification 7), ServiceConnectionError, ServiceTokenError, ServiceCertificateError,
  * ServiceRequestError (nothing was sent), or the reason of the caller's own abort.
@@ -59,46 +69,97 @@ export class ServiceHttpService {
   }
 
   /** A call with the method and body of `options`, to a path or to `options.url`. */
+  request<Parser extends AnswerParser>(
+    path: string,
+    options: HttpRequestOptions & ParseOption<Parser>,
+  ): Promise<ParsedAnswer<Parser>>;
+  request<Parser extends AnswerParser>(
+    options: HttpRequestOptions & ParseOption<Parser> & { url: string },
+  ): Promise<ParsedAnswer<Parser>>;
   request<T = unknown>(path: string, options?: HttpRequestOptions): Promise<T>;
   request<T = unknown>(options: HttpRequestOptions & { url: string }): Promise<T>;
-  async request<T>(
+  async request(
     target: string | (HttpRequestOptions & { url: string }),
     options?: HttpRequestOptions,
-  ): Promise<T> {
+  ): Promise<unknown> {
     const isConfig = typeof target === 'object' && target !== null && options === undefined;
     // Anything else is taken for a path, and refused as one.
-    return this.#send<T>(isConfig ? target : { ...options, url: target as string });
+    return this.#send(isConfig ? target : { ...options, url: target as string });
   }
 
   /** GET. Sent again, at most `http.retries` times, after a failure that may pass. */
-  get<T = unknown>(path: string, options?: HttpCallOptions): Promise<T> {
-    return this.#send<T>({ ...options, url: path, method: 'GET' });
+  get<Parser extends AnswerParser>(
+    path: string,
+    options: HttpCallOptions & ParseOption<Parser>,
+  ): Promise<ParsedAnswer<Parser>>;
+  get<T = unknown>(path: string, options?: HttpCallOptions): Promise<T>;
+  get(path: string, options?: HttpCallOptions): Promise<unknown> {
+    return this.#send({ ...options, url: path, method: 'GET' });
   }
 
   /** DELETE, with `options.data` as its body where that is set. */
-  delete<T = unknown>(path: string, options?: HttpRequestOptions): Promise<T> {
-    return this.#send<T>({ ...options, url: path, method: 'DELETE' });
+  delete<Parser extends AnswerParser>(
+    path: string,
+    options: HttpRequestOptions & ParseOption<Parser>,
+  ): Promise<ParsedAnswer<Parser>>;
+  delete<T = unknown>(path: string, options?: HttpRequestOptions): Promise<T>;
+  delete(path: string, options?: HttpRequestOptions): Promise<unknown> {
+    return this.#send({ ...options, url: path, method: 'DELETE' });
   }
 
   /** POST with `data` as the body. */
-  post<T = unknown>(path: string, data?: unknown, options?: HttpCallOptions): Promise<T> {
-    return this.#send<T>({ ...options, url: path, method: 'POST', data });
+  post<Parser extends AnswerParser>(
+    path: string,
+    data: unknown,
+    options: HttpCallOptions & ParseOption<Parser>,
+  ): Promise<ParsedAnswer<Parser>>;
+  post<T = unknown>(path: string, data?: unknown, options?: HttpCallOptions): Promise<T>;
+  post(path: string, data?: unknown, options?: HttpCallOptions): Promise<unknown> {
+    return this.#send({ ...options, url: path, method: 'POST', data });
   }
 
   /** PUT with `data` as the body. */
-  put<T = unknown>(path: string, data?: unknown, options?: HttpCallOptions): Promise<T> {
-    return this.#send<T>({ ...options, url: path, method: 'PUT', data });
+  put<Parser extends AnswerParser>(
+    path: string,
+    data: unknown,
+    options: HttpCallOptions & ParseOption<Parser>,
+  ): Promise<ParsedAnswer<Parser>>;
+  put<T = unknown>(path: string, data?: unknown, options?: HttpCallOptions): Promise<T>;
+  put(path: string, data?: unknown, options?: HttpCallOptions): Promise<unknown> {
+    return this.#send({ ...options, url: path, method: 'PUT', data });
   }
 
   /** PATCH with `data` as the body. */
-  patch<T = unknown>(path: string, data?: unknown, options?: HttpCallOptions): Promise<T> {
-    return this.#send<T>({ ...options, url: path, method: 'PATCH', data });
+  patch<Parser extends AnswerParser>(
+    path: string,
+    data: unknown,
+    options: HttpCallOptions & ParseOption<Parser>,
+  ): Promise<ParsedAnswer<Parser>>;
+  patch<T = unknown>(path: string, data?: unknown, options?: HttpCallOptions): Promise<T>;
+  patch(path: string, data?: unknown, options?: HttpCallOptions): Promise<unknown> {
+    return this.#send({ ...options, url: path, method: 'PATCH', data });
   }
 
-  async #send<T>(config: HttpRequestOptions & { url: string }): Promise<T> {
+  async #send(options: HttpRequestOptions & { url: string; parse?: AnswerParser }): Promise<unknown> {
     // Axios copies plain objects, and would lose what makes one of them a stream.
-    refuseStream(config.data);
-    const { data } = await this.axiosRef.request<T>(config);
-    return data;
+    refuseStream(options.data);
+    if (options.parse === undefined || options.parse === null) {
+      return (await this.axiosRef.request<unknown>(options)).data;
+    }
+    const { parse, ...request } = options;
+    checkParser(parse);
+    const answer = await this.axiosRef.request<unknown>(request);
+    // After the host's interceptors, which may change the body: what it returns is what the caller gets.
+    return parseAnswer(answer.data, parse, () => factsOf(answer, options));
   }
+}
+
+/** An interceptor of the host may have put something else in the place of the answer. */
+function factsOf(
+  answer: AxiosResponse,
+  { method = 'GET', url }: HttpRequestOptions & { url: string },
+): CallFacts {
+  const context = AnswerHeaders.contextOf(answer.headers);
+  if (context) return answerFacts(answer as { status: number; headers: IncomingHttpHeaders }, context);
+  return { status: 200, method: method.toUpperCase(), path: url.split(/[?#]/, 1)[0] };
 }

@@ -1,8 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { type Type } from '@nestjs/common';
+import { type DynamicModule, type Type } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
+import { type AsyncLocalStorage } from 'node:async_hooks';
 import { type AddressInfo } from 'node:net';
 import { type Server } from 'node:http';
+import { BanksService } from 'nestjs-service';
 import { ServiceSimulator, stubService } from 'nestjs-service/testing';
 import { SIMULATOR_HELP } from '../../lib/cli/simulator-options.js';
 import { readDocument, writeSnippets, type Snippets } from '../helpers/readme.js';
@@ -63,6 +65,27 @@ describe('docs/operations.md', () => {
       await app.close();
     }
   }
+
+  it('has request ids that calls carry', async () => {
+    const { inboundIds, service } = (await import(snippets.path('request-ids.ts'))) as {
+      inboundIds: AsyncLocalStorage<string>;
+      service(): DynamicModule;
+    };
+    const simulator = await ServiceSimulator.start();
+    const before = { ...process.env };
+    Object.assign(process.env, simulator.env());
+    try {
+      const module = await Test.createTestingModule({ imports: [service()] }).compile();
+      await inboundIds.run('inbound-1', () => module.get(BanksService).list());
+      await module.get(BanksService).list();
+      const sent = simulator.apiRequests.map(({ headers }) => headers['x-correlation-id']);
+      expect(sent).toEqual(['inbound-1', undefined]);
+      await module.close();
+    } finally {
+      for (const key of Object.keys(process.env)) if (!(key in before)) delete process.env[key];
+      await simulator.stop();
+    }
+  });
 
   it('names the options and faults of the simulator as its help does', () => {
     const section = text.split('## The simulator as a command')[1]?.split('\n## ')[0] ?? '';

@@ -1,6 +1,17 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import { context, metrics, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
+import {
+  context,
+  defaultTextMapGetter,
+  metrics,
+  propagation,
+  ROOT_CONTEXT,
+  SpanKind,
+  SpanStatusCode,
+  trace,
+  type TextMapPropagator,
+} from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
+import { CompositePropagator, W3CBaggagePropagator, W3CTraceContextPropagator } from '@opentelemetry/core';
 import {
   AggregationTemporality,
   InMemoryMetricExporter,
@@ -17,7 +28,7 @@ import { type TokenStore } from 'nestjs-service';
 import { ServiceSimulator } from 'nestjs-service/testing';
 import { Telemetry } from '../../lib/telemetry/telemetry.js';
 import { CollectingLogger } from '../helpers/secret-scan.js';
-import { rejection, startModule } from '../helpers/start-module.js';
+import { rejection, startModule, type StartedModule } from '../helpers/start-module.js';
 
 describe('observability', () => {
   const spans = new InMemorySpanExporter();
@@ -75,6 +86,80 @@ describe('observability', () => {
       },
     });
     await api.module.close();
+  });
+
+  describe('traceparent', () => {
+    /** As an SDK for Node sets it up. */
+    const usual = new CompositePropagator({
+      propagators: [new W3CTraceContextPropagator(), new W3CBaggagePropagator()],
+    });
+    let api: StartedModule;
+    beforeAll(async () => {
+      api = await startModule(simulator.moduleOptions({ authentication: 'oauth' }));
+      await api.auth.getApiToken();
+    });
+    afterAll(() => api.module.close());
+    afterEach(() => propagation.disable());
+
+    const sent = async (headers: Record<string, string> = {}) => {
+      simulator.clearRequests();
+      await api.banks.list({ headers });
+      return simulator.apiRequests.map(({ headers: { traceparent, tracestate, baggage } }) => ({
+        traceparent,
+        tracestate,
+        baggage,
+      }));
+    };
+    const NONE = { traceparent: undefined, tracestate: undefined, baggage: undefined };
+    const inbound = (flags: string) =>
+      usual.extract(
+        ROOT_CONTEXT,
+        {
+          traceparent: `00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-${flags}`,
+          tracestate: 'vendor=1',
+          baggage: 'user=private',
+        },
+        defaultTextMapGetter,
+      );
+
+    it('is that of the span of the call, for all attempts; baggage is not sent', async () => {
+      propagation.setGlobalPropagator(usual);
+      simulator.fail({ path: /banks/, fault: { status: 503 } });
+      const both = await context.with(inbound('01'), () => sent());
+      const [span] = spans.getFinishedSpans().filter(({ kind }) => kind === SpanKind.CLIENT);
+      const traceparent = `00-0af7651916cd43dd8448eb211c80319c-${span.spanContext().spanId}-01`;
+      const headers = { traceparent, tracestate: 'vendor=1', baggage: undefined };
+      expect(both).toEqual([headers, headers]);
+    });
+
+    it('says so where the call is not sampled', async () => {
+      propagation.setGlobalPropagator(usual);
+      const [{ traceparent }] = await context.with(inbound('00'), () => sent());
+      expect(traceparent).toMatch(/^00-0af7651916cd43dd8448eb211c80319c-[0-9a-f]{16}-00$/);
+    });
+
+    it("is the caller's own where the call brings one", async () => {
+      propagation.setGlobalPropagator(usual);
+      const own = '00-11111111111111111111111111111111-2222222222222222-01';
+      const given = await context.with(inbound('01'), () => sent({ TraceParent: own }));
+      expect(given).toEqual([{ ...NONE, traceparent: own }]);
+      const state = await context.with(inbound('01'), () => sent({ tracestate: 'mine=1' }));
+      expect(state).toMatchObject([{ tracestate: 'mine=1' }]);
+    });
+
+    it('is not sent without a propagator, nor what no header can hold', async () => {
+      expect(await sent()).toEqual([NONE]);
+      const odd: TextMapPropagator = {
+        inject: (_, carrier, setter) => {
+          setter.set(carrier, 'traceparent', 'a\r\nx-evil: 1');
+          setter.set(carrier, 'authorization', 'Bearer evil');
+        },
+        extract: (incoming) => incoming,
+        fields: () => [],
+      };
+      propagation.setGlobalPropagator(odd);
+      expect(await sent()).toEqual([NONE]);
+    });
   });
 
   it('marks a failed call with its error type, and contains no secret', async () => {

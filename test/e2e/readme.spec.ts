@@ -145,6 +145,21 @@ describe('README', () => {
     await module.close();
   });
 
+  it('has answers that are checked and typed', async () => {
+    const { BankNames } = await load<{ BankNames: Type<{ list(): Promise<string[]> }> }>('bank-names.ts');
+    const module = await Test.createTestingModule({
+      imports: [ServiceModule.forRoot(simulator.moduleOptions({ authentication: 'oauth' }))],
+      providers: [BankNames],
+    }).compile();
+    expect(await module.get(BankNames).list()).toContain('Alpha Bank');
+    simulator.fail({ path: '/banks/v1', fault: { status: 200, json: [{ name: 'Alpha Bank' }] } });
+    await expect(module.get(BankNames).list()).rejects.toMatchObject({
+      code: 'invalid_response',
+      message: expect.stringContaining('[0].bank_identifier'),
+    });
+    await module.close();
+  });
+
   it('has a token store that two modules share', async () => {
     const { MemoryTokenStore } = await load<{ MemoryTokenStore: new () => TokenStore }>('token-store.ts');
     const options = {

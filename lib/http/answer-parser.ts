@@ -1,0 +1,109 @@
+import { ServiceApiError, ServiceRequestError } from '../errors/index.js';
+import { type CallFacts } from './answer-to-error.js';
+import { describePlaces } from './answer-places.js';
+import { carriedOut } from './retry-policy.js';
+
+interface SchemaIssue {
+  readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
+}
+
+type SchemaResult<T> =
+  { readonly value: T; readonly issues?: undefined } | { readonly issues: readonly SchemaIssue[] };
+
+/**
+ * A Standard Schema (standardschema.dev, version 1) that brings a `T`: schemas of zod (3.24 or later), valibot, arktype
+ * and others. Only what is used of it is here.
+ */
+export interface AnswerSchema<T = unknown> {
+  readonly '~standard': {
+    readonly version: 1;
+    readonly validate: (body: unknown) => SchemaResult<T> | Promise<SchemaResult<T>>;
+  };
+}
+
+/** Makes a `T` of the body of an answer: a schema, or a function that returns it, or throws where the body does not fit. */
+export type AnswerParser<T = unknown> = AnswerSchema<T> | ((body: unknown) => T | PromiseLike<T>);
+
+/** What a parser brings. */
+export type ParsedAnswer<Parser extends AnswerParser> =
+  Parser extends AnswerSchema<infer T>
+    ? T
+    : Parser extends (body: unknown) => infer Returned
+      ? Awaited<Returned>
+      : never;
+
+/** The option `parse` of a call. */
+export interface ParseOption<Parser extends AnswerParser = AnswerParser> {
+  /**
+   * Checks the body of the answer; the call resolves with what it returns. It also gets the `undefined` of an answer
+   * without a body. Where the body does not fit, the call rejects with a ServiceApiError `invalid_response` that names
+   * the places in the body, and none of its values: what a parser throws or says is left out. It runs once, when the
+   * call is over: no retry follows, and the call's time limit does not count its time.
+   */
+  parse: Parser;
+}
+
+/** Throws ServiceRequestError for what is no parser, before anything is sent. */
+export function checkParser(parse: unknown): void {
+  if (typeof parse === 'function' || typeof standardOf(parse)?.validate === 'function') return;
+  throw new ServiceRequestError([
+    {
+      property: 'parse',
+      message: 'must be a function or a Standard Schema (zod from 3.24 on, valibot, arktype)',
+    },
+  ]);
+}
+
+/**
+ * What the parser makes of a body. Throws ServiceApiError `invalid_response` where that does not fit.
+ * @param facts what the error tells of the call; called in that case only
+ */
+export async function parseAnswer(
+  body: unknown,
+  parse: AnswerParser,
+  facts: () => CallFacts,
+): Promise<unknown> {
+  const { value, refusal } = await outcomeOf(body, parse);
+  if (refusal === undefined) return value;
+  const about = facts();
+  const answered = `The service answered ${about.status} ${body === undefined ? 'without' : 'with'} a body`;
+  throw new ServiceApiError({
+    ...about,
+    code: 'invalid_response',
+    message: `${answered} that parse refused${refusal}.${carriedOut(about)}`,
+  });
+}
+
+/** A parser's own words, and what it throws, may quote the body: of both, only the places are used. */
+async function outcomeOf(body: unknown, parse: AnswerParser): Promise<{ value?: unknown; refusal?: string }> {
+  try {
+    // First, because the schemas of arktype are functions too, which do not throw.
+    const standard = standardOf(parse);
+    if (!standard) return { value: await (parse as (body: unknown) => unknown)(body) };
+    const result = await standard.validate(body);
+    return result.issues ? { refusal: describePlaces(result.issues) } : { value: result.value };
+  } catch (error) {
+    return { refusal: describeThrown(error) };
+  }
+}
+
+/** The errors of zod and valibot have the issues of their schemas. */
+function describeThrown(error: unknown): string {
+  try {
+    const { issues, name } = Object(error) as { issues?: unknown; name?: unknown };
+    if (Array.isArray(issues)) return describePlaces(issues);
+    return isFaultOfCode(name) ? ` (it threw a ${name})` : '';
+  } catch {
+    return '';
+  }
+}
+
+/** Probably the parser's own fault, not the answer's. */
+function isFaultOfCode(name: unknown): name is string {
+  return name === 'TypeError' || name === 'RangeError' || name === 'ReferenceError';
+}
+
+function standardOf(parse: unknown): AnswerSchema['~standard'] | undefined {
+  const standard = (Object(parse) as Partial<AnswerSchema>)['~standard'];
+  return typeof standard === 'object' && standard !== null ? standard : undefined;
+}

@@ -1,0 +1,59 @@
+import { type Clock } from '../config/clock.js';
+import { type CallLog } from './call-observer.js';
+
+/** Visible ASCII: it reaches a header and log lines as it is. */
+const USABLE = /^[\x21-\x7e]{1,128}$/;
+const WARNING_INTERVAL_MS = 60_000;
+
+/** `http.requestId`: the host's own id for each call, in the header of correlation ids. */
+export class RequestIds {
+  readonly #make: () => unknown;
+  readonly #header: string;
+  readonly #log: Pick<CallLog, 'warn'>;
+  readonly #clock: Pick<Clock, 'monotonic'>;
+  #quietUntil = -Infinity;
+
+  /** @param header in lower case */
+  constructor(
+    make: () => unknown,
+    header: string,
+    log: Pick<CallLog, 'warn'>,
+    clock: Pick<Clock, 'monotonic'>,
+  ) {
+    this.#make = make;
+    this.#header = header;
+    this.#log = log;
+    this.#clock = clock;
+  }
+
+  /**
+   * Adds the id, unless the caller set the header. A call is worth more than its id: where there is none that can be
+   * sent, it goes without, and a warning is logged, once a minute at most. Never throws.
+   */
+  addTo(headers: Record<string, string>): void {
+    if (headers[this.#header] !== undefined) return;
+    try {
+      const id = this.#make();
+      if (typeof id === 'string' && USABLE.test(id)) headers[this.#header] = id;
+      else if (id !== undefined) this.#warn(id instanceof Promise ? refusePromise(id) : UNUSABLE);
+    } catch {
+      // Its message may hold anything.
+      this.#warn('threw an error');
+    }
+  }
+
+  #warn(what: string): void {
+    const now = this.#clock.monotonic();
+    if (now < this.#quietUntil) return;
+    this.#quietUntil = now + WARNING_INTERVAL_MS;
+    this.#log.warn(`http.requestId ${what}: calls are sent without a request id.`);
+  }
+}
+
+const UNUSABLE = 'did not return 1 to 128 visible ASCII characters';
+
+function refusePromise(promise: Promise<unknown>): string {
+  // Nobody waits for it: its rejection would end the process.
+  promise.catch(() => undefined);
+  return 'returned a promise';
+}
