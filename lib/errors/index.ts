@@ -1,4 +1,5 @@
 export { cleanText } from './clean-text.js';
+export { copyOf } from './copy-of.js';
 export { ServiceError } from './service.error.js';
 export {
   describeFault,

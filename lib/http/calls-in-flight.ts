@@ -4,10 +4,6 @@ import { allowListeners } from '../exchange/call-limits.js';
 /** Counts the calls in flight. A shutdown waits for them, and ends those that take too long. */
 export class CallsInFlight {
   readonly #end = new AbortController();
-  readonly #closed = new ServiceConnectionError({
-    kind: 'closed',
-    message: 'ServiceModule is shutting down.',
-  });
   #running = 0;
   #isRefusing = false;
   #onIdle?: () => void;
@@ -23,7 +19,7 @@ export class CallsInFlight {
 
   /** Throws once no new calls are taken. */
   admit(): void {
-    if (this.#isRefusing) throw this.#closed;
+    if (this.#isRefusing) throw shuttingDown();
   }
 
   /** Throws once the shutdown's time is over. */
@@ -52,8 +48,12 @@ export class CallsInFlight {
   close(): number {
     this.#isRefusing = true;
     if (this.closed.aborted) return 0;
-    this.#end.abort(this.#closed);
+    this.#end.abort(shuttingDown());
     this.#onIdle?.();
     return this.#running;
   }
+}
+
+function shuttingDown(): ServiceConnectionError {
+  return new ServiceConnectionError({ kind: 'closed', message: 'ServiceModule is shutting down.' });
 }

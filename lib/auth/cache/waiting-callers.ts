@@ -1,5 +1,5 @@
 import { type Clock, keepProcessRunning } from '../../config/clock.js';
-import { ServiceConnectionError } from '../../errors/index.js';
+import { copyOf, ServiceConnectionError } from '../../errors/index.js';
 
 /** How long one caller waits. */
 export interface WaitOptions {
@@ -62,14 +62,15 @@ export class WaitingCallers<T> {
     for (const waiting of [...this.#waiting]) waiting.resolve(value);
   }
 
+  /** Each gets an error of its own. */
   reject(reason: Error): void {
-    for (const waiting of [...this.#waiting]) waiting.reject(reason);
+    for (const waiting of [...this.#waiting]) waiting.reject(copyOf(reason));
   }
 
   /** Rejects those whose deadline comes within `ms`. */
   rejectDueWithin(ms: number, reason: Error): void {
     const then = this.#clock.monotonic() + ms;
-    for (const waiting of [...this.#waiting]) if (waiting.until < then) waiting.reject(reason);
+    for (const waiting of [...this.#waiting]) if (waiting.until < then) waiting.reject(copyOf(reason));
   }
 
   /** Timers of the clock do not keep the process alive, so a script that waits for a token would end before it comes. */

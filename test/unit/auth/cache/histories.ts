@@ -33,7 +33,6 @@ interface Issued {
 /** The endpoint, and everything that has to hold whenever it is asked. */
 class WatchedSource implements TokenSource {
   readonly issued = new Map<string, Issued>();
-  readonly failures = new Map<Error, number>();
   /** Scopes whose token was dropped by a forced refresh. */
   readonly forced: string[] = [];
   isForced = false;
@@ -63,7 +62,7 @@ class WatchedSource implements TokenSource {
       signal.addEventListener('abort', () => {
         cancel();
         this.#underWay.delete(scope);
-        this.failures.set(signal.reason as Error, this.clock.monotonic());
+        this.#failed(signal.reason as Error);
         this.#last.set(scope, 'failed');
         reject(signal.reason as Error);
       });
@@ -120,8 +119,12 @@ class WatchedSource implements TokenSource {
       const minMs = Math.min(3_000 * 2 ** (this.#limitedInARow - 1), 30_000);
       this.heldUntil = Math.max(this.heldUntil, this.clock.monotonic() + Math.max(4_000, minMs));
     }
-    this.failures.set(error, this.clock.monotonic());
-    return error;
+    return this.#failed(error);
+  }
+
+  /** Notes the time in the error itself: each caller gets a copy. */
+  #failed(error: Error): Error {
+    return Object.assign(error, { failedAt: this.clock.monotonic() });
   }
 }
 
@@ -209,8 +212,8 @@ async function replay(
     promise
       .then(
         (token) => handedOut(token, true),
-        (error: Error & { code?: string }) => {
-          const failedAt = source.failures.get(error);
+        (error: Error & { code?: string; failedAt?: number }) => {
+          const { failedAt } = error;
           if (failedAt !== undefined) {
             if (failedAt < asked) faults.push('an earlier rejection was handed out');
           } else if (error.code === 'token_rate_limited') {

@@ -1,5 +1,7 @@
 import { expect, it } from '@jest/globals';
+import { types } from 'node:util';
 import { WaitingCallers } from '../../../../lib/auth/cache/waiting-callers.js';
+import { ServiceTokenError } from '../../../../lib/errors/index.js';
 import { FakeClock } from '../../../helpers/fake-clock.js';
 
 /** Timers that keep the process alive. */
@@ -13,4 +15,27 @@ it('a caller that waits holds the process, once for all, and no longer than that
   callers.resolve('token');
   expect(await Promise.all(waiting)).toEqual(['token', 'token']);
   expect(timers()).toBe(before);
+});
+
+it('each caller gets an error of its own: what one host writes into it, no other caller sees', async () => {
+  const callers = new WaitingCallers<string>(new FakeClock());
+  const details = { code: 'token_refused', message: 'no', status: 400, scope: 'api' } as const;
+  const reason = new ServiceTokenError(details);
+  const waiting = Promise.allSettled([callers.join({}), callers.join({}), callers.join({})]);
+  callers.reject(reason);
+  const errors = (await waiting).map(
+    (outcome) => (outcome as PromiseRejectedResult).reason as ServiceTokenError,
+  );
+  expect(new Set([...errors, reason]).size).toBe(4);
+  for (const error of errors) {
+    expect(error).toBeInstanceOf(ServiceTokenError);
+    expect(types.isNativeError(error)).toBe(true);
+    expect({ ...error }).toEqual({ ...reason });
+    expect(error.toJSON()).toEqual(reason.toJSON());
+    expect([String(error), error.stack, Object.keys(error)]).toEqual([
+      String(reason),
+      reason.stack,
+      Object.keys(reason),
+    ]);
+  }
 });
