@@ -127,6 +127,8 @@ class RunningExchange {
     const { reusedSocket } = this.#progress;
     const untilClose = isUntilClose(incoming);
     this.#settle(() => this.#resolve({ status, statusText, headers, body, reusedSocket, untilClose }));
+    // The server may never read the rest of the request, and the connection would not be free again (RFC 9112, 9.3).
+    if (this.#outgoing?.writableFinished === false) this.#outgoing.destroy();
   }
 
   readonly #onAbort = (): void => {

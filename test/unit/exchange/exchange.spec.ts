@@ -44,6 +44,23 @@ const faultOf = (promise: Promise<unknown>): Promise<ExchangeFault> =>
   );
 
 describe('exchange', () => {
+  it('closes a connection whose server answered and does not read the rest of the request', async () => {
+    const server = await rawServer((socket) =>
+      socket.once('data', () => {
+        socket.pause();
+        socket.write('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}');
+      }),
+    );
+    closing.push(server.close);
+    const one = new Agent({ keepAlive: true, maxSockets: 1 });
+    closing.push(() => one.destroy());
+    const body = Buffer.alloc(20_000_000);
+    // The second one has to wait for the connection of the first.
+    for (let call = 0; call < 2; call += 1) {
+      expect(await ask(server.url, { method: 'POST', body, agent: one })).toMatchObject({ status: 200 });
+    }
+  });
+
   it('sends method, path, query, headers and body, and brings status, headers and body back', async () => {
     const { url } = await serve((request, response) => {
       const { method, url: path, headers } = request;
