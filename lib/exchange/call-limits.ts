@@ -16,8 +16,11 @@ export function checkTimeout(timeout: unknown, property = 'timeout'): number | u
 /** Throws ServiceRequestError for what is no AbortSignal. */
 export function checkSignal(signal: unknown): void {
   if (signal === undefined || signal === null) return;
-  const { aborted, addEventListener } = Object(signal) as Partial<AbortSignal>;
-  if (typeof aborted === 'boolean' && typeof addEventListener === 'function') return;
+  const { aborted, addEventListener, removeEventListener, throwIfAborted } = Object(
+    signal,
+  ) as Partial<AbortSignal>;
+  const methods = [addEventListener, removeEventListener, throwIfAborted];
+  if (typeof aborted === 'boolean' && methods.every((method) => typeof method === 'function')) return;
   throw new ServiceRequestError([{ property: 'signal', message: 'must be an AbortSignal' }]);
 }
 

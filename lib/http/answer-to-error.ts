@@ -65,7 +65,7 @@ function readErrorBody(json: unknown, secrets: readonly string[]): ApiErrorBody 
 
 function redirectError(
   { status, headers }: ExchangeResponse,
-  { call }: AnswerContext,
+  { call, secrets }: AnswerContext,
 ): ServiceConnectionError {
   const location = headers.location;
   const target =
@@ -78,16 +78,17 @@ function redirectError(
     withoutSlashes(target.pathname) === withoutSlashes(call.url.pathname)
       ? ' It only adds or removes the slash at the end: set http.trailingSlash accordingly.'
       : '';
+  const origin = target && cleanText(target.origin, secrets(), MAX_MESSAGE);
   return new ServiceConnectionError({
     kind: 'redirect',
-    message: `${call.method} ${call.url.pathname}: answered ${status} with a redirect${target ? ` to ${target.origin}` : ''}, which is never followed; check the address.${slash}`,
+    message: `${call.method} ${call.url.pathname}: answered ${status} with a redirect${origin ? ` to ${origin}` : ''}, which is never followed; check the address.${slash}`,
     method: call.method,
     path: call.url.pathname,
     reason: String(status),
     // A redirect proves nothing: 303 often follows a request that succeeded (RFC 9110, 15.4.4).
     outcomeUnknown: !isSafe(call.method),
     correlationId: sentId(call),
-    location: target?.origin,
+    location: origin,
   });
 }
 

@@ -48,7 +48,7 @@ export function useAuthHeaders(axios: AxiosInstance, parts: AuthHeadersParts): v
   axios.interceptors.request.use((incoming) => {
     inFlight.admit();
     const config = toOwnConfig(incoming);
-    const url = urls.resolve(addressOf(axios, config));
+    const url = urls.resolve(addressOf(config));
     const { timeout, signal, cancelToken } = config;
     checkSignal(signal);
     config.url = url.href;
@@ -79,8 +79,11 @@ function adapterFor(
     wasUsed = true;
     refuseChanges(config, url, options);
     inFlight.begin();
-    const { signal, release } = toCallSignal(options);
+    let release: (() => void) | undefined;
     try {
+      const callSignal = toCallSignal(options);
+      const { signal } = callSignal;
+      release = callSignal.release;
       const credentials = source.peekHeaders() ?? (await source.headers({ signal, timeoutMs }));
       return await send(config, { url, endsAt, signal }, credentials);
     } catch (error) {

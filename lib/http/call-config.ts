@@ -1,8 +1,8 @@
 import {
+  Axios,
   AxiosHeaders,
   isAxiosError,
   type AxiosHeaderValue,
-  type AxiosInstance,
   type InternalAxiosRequestConfig,
 } from 'axios';
 import { cleanText, ServiceRequestError } from '../errors/index.js';
@@ -55,13 +55,10 @@ function transformBody(config: InternalAxiosRequestConfig): void {
 }
 
 /** The address that axios would call. */
-export function addressOf(
-  axios: AxiosInstance,
-  { url, baseURL, params, paramsSerializer }: InternalAxiosRequestConfig,
-): unknown {
+export function addressOf({ url, baseURL, params, paramsSerializer }: InternalAxiosRequestConfig): unknown {
   if (!baseURL && !params) return url;
-  // An empty base address, so that axios does not take its default one.
-  return axios.getUri({ url, baseURL: baseURL ?? '', params: params as unknown, paramsSerializer });
+  // Not of the call's own instance: that would add again what an interceptor took out of the defaults.
+  return new Axios({}).getUri({ url, baseURL, params: params as unknown, paramsSerializer });
 }
 
 /** A copy without the authenticating headers, however they are spelt. */

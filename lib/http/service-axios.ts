@@ -7,33 +7,27 @@ export type ServiceAxiosParts = Omit<AuthHeadersParts, 'send'> & ServiceAdapterP
 /** The module's own axios instance; the host's is not touched. */
 export function createServiceAxios(parts: ServiceAxiosParts): AxiosInstance {
   const instance = axios.create({ adapter: refusingAdapter });
-  dropUnused(instance);
+  dropDefaults(instance);
   useAuthHeaders(instance, { ...parts, send: serviceAdapter(parts) });
   return instance;
 }
 
-/**
- * Axios's defaults that no call needs: this module has its own time limit, reads the JSON and checks the status itself.
- * Only axios's own adapters read the others. A `timeout`, `validateStatus` or `transformResponse` that a host sets still
- * applies.
- */
-const UNUSED = [
-  'transitional',
-  'env',
-  'xsrfCookieName',
-  'xsrfHeaderName',
-  'maxContentLength',
-  'maxBodyLength',
-  'timeout',
-  'validateStatus',
-  'transformResponse',
-] as const;
+/** This module has its own time limit, reads the JSON and checks the status itself. */
+const USED_DEFAULTS = new Set(['adapter', 'headers', 'transformRequest']);
 
-/** For each call, axios copies each default and merges the headers of all methods: half of what a call costs in axios. */
-function dropUnused({ defaults }: AxiosInstance): void {
-  for (const key of UNUSED) delete defaults[key];
-  const headers: Record<string, unknown> = defaults.headers;
-  for (const method of Object.keys(headers)) lazyHeaders(headers, method);
+/**
+ * Drops the defaults that no call needs. A host may have changed the global ones (`baseURL`, `params`, headers) for its
+ * calls of other services. And for each call axios copies each default and merges the headers of all methods: half of
+ * what a call costs in axios. What a host sets on this instance itself applies.
+ */
+function dropDefaults(instance: AxiosInstance): void {
+  const defaults = instance.defaults as unknown as Record<string, unknown>;
+  for (const key of Object.keys(defaults)) if (!USED_DEFAULTS.has(key)) delete defaults[key];
+  const headers: Record<string, unknown> = instance.defaults.headers;
+  for (const [name, value] of Object.entries(headers)) {
+    if (typeof value === 'object') lazyHeaders(headers, name);
+    else delete headers[name];
+  }
 }
 
 /** An empty object that appears when a host asks for it: axios skips it until then. */

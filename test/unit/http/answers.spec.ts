@@ -3,7 +3,7 @@ import { type RequestListener } from 'node:http';
 import { inspect } from 'node:util';
 import { ServiceApiError } from '../../../lib/errors/index.js';
 import { answerToError } from '../../../lib/http/answer-to-error.js';
-import { APP_TOKEN, BEARER, errorOf, failing, setUp } from './setup.js';
+import { APP_TOKEN, BEARER, errorOf, everything, failing, setUp } from './setup.js';
 
 describe('answers of the service', () => {
   it.each([300, 301, 302, 303, 305, 306, 307, 308])('never follows a redirect: %d', async (status) => {
@@ -19,6 +19,15 @@ describe('answers of the service', () => {
       expect(error).toMatchObject({ ...redirected, outcomeUnknown: true });
     }
     expect(evil.arrived).toHaveLength(0);
+  });
+
+  it('shows no secret that the host of a redirect repeats', async () => {
+    const { axios } = await setUp({
+      listener: (_, response) => response.writeHead(302, { location: `https://${APP_TOKEN}.example/` }).end(),
+    });
+    const error = await errorOf(axios.get('/a'));
+    expect(error).toMatchObject({ kind: 'redirect', location: 'https://[secret].example' });
+    expect(everything(error)).not.toMatch(/planted/);
   });
 
   it('hints at http.trailingSlash where a redirect only adds the slash', async () => {

@@ -112,6 +112,42 @@ describe('the interceptor that attaches the headers', () => {
     expect(arrived.map(({ headers }) => headers.accept)).toEqual(Array(3).fill('application/json'));
   });
 
+  it("lets a host's interceptor take a default parameter out", async () => {
+    const { axios, arrived } = await setUp();
+    axios.defaults.params = { kept: '1', removed: '2' };
+    axios.interceptors.request.use((config) => {
+      delete (config.params as Record<string, string>).removed;
+      return config;
+    });
+    await axios.get('/a');
+    expect(arrived[0]?.url).toBe('/a?kept=1');
+  });
+
+  it("takes nothing from a host's global defaults of axios: they are for its other calls", async () => {
+    const { defaults } = globalAxios;
+    const before = { ...defaults };
+    const given = {
+      baseURL: 'https://other.example',
+      params: { key: 'theirs' },
+      auth: { username: 'u', password: 'p' },
+    };
+    Object.assign(defaults, given);
+    defaults.headers.common['X-Api-Key'] = 'theirs';
+    defaults.headers.get['X-Get-Key'] = 'theirs';
+    try {
+      const { axios, arrived } = await setUp();
+      await axios.get('/a');
+      expect(arrived[0]?.url).toBe('/a');
+      expect(JSON.stringify(arrived[0]?.headers)).not.toMatch(/theirs/);
+      expect(defaults).toMatchObject(given);
+      expect(defaults.headers.common['X-Api-Key']).toBe('theirs');
+    } finally {
+      for (const key of Object.keys(given)) if (!(key in before)) delete defaults[key as 'baseURL'];
+      delete defaults.headers.common['X-Api-Key'];
+      delete defaults.headers.get['X-Get-Key'];
+    }
+  });
+
   it("checks the address after a host's own interceptor, which sees clean errors too", async () => {
     const { axios, arrived } = await setUp();
     const seen: unknown[] = [];

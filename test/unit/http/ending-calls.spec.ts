@@ -77,6 +77,52 @@ describe('a call that ends early', () => {
     expect(getEventListeners(signal, 'abort')).toHaveLength(0);
   });
 
+  it.each([
+    ['a cancel token', { cancelToken: { subscribe: 5 } }],
+    [
+      'a cancel token that throws',
+      {
+        cancelToken: {
+          subscribe: () => {
+            throw new Error('not ours');
+          },
+        },
+      },
+    ],
+  ])('does not count a call as in flight whose %s is none', async (_, config) => {
+    const { axios, inFlight } = await setUp();
+    await errorOf(axios.get('/a', config as never));
+    await inFlight.drain();
+    expect(inFlight.close()).toBe(0);
+  });
+
+  it("refuses what has only a part of an AbortSignal: Node's own functions need all of it", async () => {
+    const { axios, arrived } = await setUp();
+    class Foreign extends EventTarget {
+      readonly aborted = false;
+    }
+    for (const signal of [new Foreign(), { aborted: true, addEventListener: () => undefined }]) {
+      expect(await errorOf(axios.get('/a', { signal: signal }))).toMatchObject({
+        faults: [{ property: 'signal' }],
+      });
+    }
+    expect(arrived).toHaveLength(0);
+  });
+
+  it('gives each refused caller an error of its own', () => {
+    const calls = new CallsInFlight();
+    calls.close();
+    const errors = [0, 1].map(() => {
+      try {
+        return calls.admit();
+      } catch (error) {
+        return error;
+      }
+    });
+    expect(errors[0]).not.toBe(errors[1]);
+    expect(errors[0]).toEqual(errors[1]);
+  });
+
   it('takes no new calls once it was closed, also where nothing waited for those in flight', () => {
     const calls = new CallsInFlight();
     expect(calls.close()).toBe(0);
