@@ -30,7 +30,10 @@ export interface TokenGrant {
   expiresIn?: number;
   /** Milliseconds that it had lived already, where it comes from a shared store. Default 0. */
   ageMs?: number;
-  /** Monotonic milliseconds at which the request for it left, where the source did something else first. */
+  /**
+   * Monotonic milliseconds at which the request for it left, or at which it had the age `ageMs`, where the source did
+   * something else first.
+   */
   requestedAt?: number;
 }
 

@@ -79,8 +79,8 @@ describe('eight processes that share their tokens over Redis', () => {
       tell(
         `${at.length} token requests in 60 s of ${PROCESSES} processes: ${perLifetime.toFixed(2)} a lifetime`,
       );
-      // 1.37 by the policy; a machine that is busy with other things makes some processes late. Each for itself: 11.
-      expect(perLifetime).toBeLessThanOrEqual(1.5);
+      // 1.37 by the policy. Each for itself: 11.
+      expect(perLifetime).toBeLessThanOrEqual(1.4);
       await expectNothingShown({ customer, token });
     },
     300_000,

@@ -169,10 +169,12 @@ export class SharedStore implements TokenSource {
     entry: StoredToken,
     { accepts }: TokenRequestContext,
   ): Promise<TokenGrant | undefined | typeof UNAVAILABLE> {
+    const { clock } = this.#options;
     const value = await this.#store.get(entry.key);
     if (value === UNAVAILABLE) return UNAVAILABLE;
-    const grant = entry.read(value, this.#options.clock.now());
-    return grant && accepts(grant) ? grant : undefined;
+    const grant = entry.read(value, clock.now());
+    // Its age is that of this moment. Counted from before a wait for the lock, it would be renewed too early.
+    return grant && accepts(grant) ? { ...grant, requestedAt: clock.monotonic() } : undefined;
   }
 
   get #owner() {

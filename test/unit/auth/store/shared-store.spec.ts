@@ -16,6 +16,7 @@ describe('a shared store', () => {
       scope: 'api',
       expiresIn: 600,
       ageMs: 60_000,
+      requestedAt: clock.monotonic(),
     });
     expect(other.source.requests).toHaveLength(0);
     expect(store.locks.size).toBe(0);
@@ -83,6 +84,20 @@ describe('a shared store', () => {
     const { requestedAt = 0, ageMs } = await waiting;
     expect(ageMs).toBeUndefined();
     expect(asked - requestedAt).toBeLessThanOrEqual(100);
+  });
+
+  it('a token from the store is not older for the wait before it', async () => {
+    const { clock, process } = setUp();
+    const [holder, other] = [process(), process()];
+    const first = holder.request();
+    const waiting = other.request();
+    await clock.advance(1_000);
+    const issuedAt = clock.monotonic() - 1_000;
+    holder.source.last.grant(600);
+    await first;
+    await clock.advance(200);
+    const { requestedAt = 0, ageMs = 0 } = await waiting;
+    expect(requestedAt - ageMs).toBe(issuedAt);
   });
 
   it('takes the token of a slow holder, though it has begun to ask itself', async () => {
