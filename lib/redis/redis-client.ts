@@ -32,7 +32,8 @@ const DELETE_IF = `if redis.call('get', KEYS[1]) == ARGV[1] then return redis.ca
 export function commandsOf(client: NodeRedisClient | IoredisClient): RedisCommands {
   return {
     get: async (key) => {
-      const value = await client.get(key);
+      // Somebody else's list or hash under this key is no entry; the next token replaces it.
+      const value = await client.get(key).catch(noneOfOtherType);
       return Buffer.isBuffer(value) ? value.toString() : typeof value === 'string' ? value : undefined;
     },
     delete: async (key) => void (await client.del(key)),
@@ -68,6 +69,10 @@ function ioredisWrites(client: IoredisClient): Writes {
     setIfAbsent: async (key, value, ttlMs) => isDone(await client.set(key, value, 'PX', ttlMs, 'NX')),
     deleteIf: async (key, value) => void (await client.eval(DELETE_IF, 1, key, value)),
   };
+}
+
+function noneOfOtherType(error: unknown): undefined {
+  if (!(error instanceof Error && error.message.startsWith('WRONGTYPE'))) throw error;
 }
 
 /** OK, or null where the key was there. */

@@ -151,6 +151,19 @@ describe('RedisTokenStore', () => {
     for (const key of keys) expect(await observer.pTTL(key)).toBeGreaterThan(0);
   });
 
+  redisIt("somebody's list under a key is no entry, and is replaced", async () => {
+    const ioredis = new Redis(redis.url);
+    ends.push(() => ioredis.disconnect());
+    const others = new RedisTokenStore({ client: ioredis });
+    for (const store of [storeAt(redis.url), others]) {
+      await observer.del('nestjs-service:list');
+      await observer.rPush('nestjs-service:list', 'x');
+      expect(await store.get('list')).toBeUndefined();
+      await store.set('list', 'one', 60_000);
+      expect(await store.get('list')).toBe('one');
+    }
+  });
+
   it('does nothing before it is used', async () => {
     const store = new RedisTokenStore({ url: 'redis://127.0.0.1:1' });
     expect(await store.check()).toEqual([]);
