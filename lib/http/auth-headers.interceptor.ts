@@ -34,7 +34,7 @@ export interface CallToSend extends CallLimits {
   url: CallUrl;
 }
 
-/** The options of a call that do not change after they were checked. */
+/** The options of a call that may not change after they were checked. */
 type CheckedOptions = Pick<InternalAxiosRequestConfig, 'timeout' | 'signal' | 'cancelToken'>;
 
 /**
@@ -60,8 +60,8 @@ export function useAuthHeaders(axios: AxiosInstance, parts: AuthHeadersParts): v
 }
 
 /**
- * They are part of the address or the body by now. The signals are the adapter's: axios would put the config into an
- * error of its own.
+ * They are part of the address or the body by now. The adapter has the signals: axios's own error for an aborted call
+ * would hold the config.
  */
 const USED_OPTIONS = ['baseURL', 'params', 'signal', 'cancelToken', 'transformRequest', 'env'] as const;
 

@@ -131,7 +131,7 @@ export class CallRunner {
 
   #conclude({ call, taken, certificate }: Progress, { response, fault }: Outcome): ExchangeResponse {
     const { budget, closed, describeOption } = this.#parts;
-    // The shutdown closed its connection.
+    // Whatever the fault looks like: the shutdown closed the connection.
     if (fault && closed.aborted) throw faultToError(asClosed(fault), call, describeOption);
     if (fault) throw faultToError(fault, call, describeOption, certificate);
     if (response.status < 400) budget.giveBack(taken);

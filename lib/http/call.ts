@@ -28,7 +28,7 @@ export interface Call {
 
 /** When a call ends without an answer. */
 export interface CallLimits {
-  /** The caller's own. */
+  /** Of the caller: its signal, its cancel token, or both. */
   signal?: AbortSignal;
   /** On the monotonic clock. */
   endsAt: number;

@@ -41,7 +41,7 @@ export function createServiceHttp(
   return serviceHttpOver(runner, options, auth, identity, inFlight, telemetry);
 }
 
-/** The same over another runner. */
+/** The same with another runner: that of the test doubles sends nothing. */
 export function serviceHttpOver(
   runner: ServiceAdapterParts['runner'],
   options: ResolvedOptions,

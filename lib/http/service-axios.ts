@@ -30,7 +30,7 @@ function dropDefaults(instance: AxiosInstance): void {
   }
 }
 
-/** An empty object that appears when a host asks for it: axios skips it until then. */
+/** Makes the object at its first use. Until then the property is not enumerable, and axios does not merge it. */
 function lazyHeaders(headers: Record<string, unknown>, method: string): void {
   const set = (value: unknown): void => {
     Object.defineProperty(headers, method, { value, enumerable: true, writable: true, configurable: true });

@@ -41,7 +41,8 @@ export interface HttpRequestOptions extends HttpCallOptions {
 /**
  * The authenticated client for every path of the service. Each method takes a path below the base address, or an
  * absolute URL within the service's own origins, and resolves with the JSON body; `undefined` for 204, and where a
- * POST, PUT, PATCH or DELETE is answered 2xx without a body. With `parse`, it resolves with what that returns. Streams are refused, as body and as `responseType`.
+ * POST, PUT, PATCH or DELETE is answered 2xx without a body. With `parse`, it resolves with what that returns. Streams
+ * are refused, as body and as `responseType`.
  *
  * Rejects with ServiceApiError (specification 7), ServiceConnectionError, ServiceTokenError, ServiceCertificateError,
  * ServiceRequestError (nothing was sent), or the reason of the caller's own abort.
