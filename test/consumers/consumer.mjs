@@ -2,7 +2,7 @@ import { cp, readFile, readdir, rm, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { withoutOptionalPeers, withoutReflectMetadata } from './checks.mjs';
 import { checkPackageContents } from './package-contents.mjs';
-import { followReadme, followTesting, installArguments } from './readme.mjs';
+import { followGettingStarted, followTesting, installArguments } from './readme.mjs';
 import { runBounded } from './run-bounded.mjs';
 
 const OPTIONAL_PEERS = ['@peculiar/x509', 'jose'];
@@ -21,7 +21,7 @@ export async function vitestChecks({ template, folder, nodes }) {
       {
         name: 'install',
         run: async () => {
-          await run('npm', INSTALL, 180_000);
+          await run('npm', [...INSTALL, '--save-dev', ...OPTIONAL_PEERS], 180_000);
           await followTesting(folder);
         },
       },
@@ -37,7 +37,7 @@ export async function vitestChecks({ template, folder, nodes }) {
 /**
  * One consumer, copied to `folder` with the sources that all consumers share, as a list of checks to run in order:
  * `{ name, node, run }`. A tsconfig.<variant>.json is compiled into dist-<variant>, and what it made is run too; so is
- * each of its programs/. One with a test/jest-e2e.json is what `nest new` makes: it is changed as README.md says, gets the tests of docs/testing.md, and its
+ * each of its programs/. One with a test/jest-e2e.json is what `nest new` makes: it is changed as docs/getting-started.md says, gets the tests of docs/testing.md, and its
  * own `npm test` and `npm run test:e2e` are run.
  */
 export async function consumerChecks({ template, host, folder, nodes }) {
@@ -79,7 +79,7 @@ export async function consumerChecks({ template, host, folder, nodes }) {
         await npm([...INSTALL, ...named]);
         if (!isScaffold) return;
         await npm([...INSTALL, '--save-dev', ...OPTIONAL_PEERS]);
-        await followReadme(folder);
+        await followGettingStarted(folder);
         await followTesting(folder);
       },
     },

@@ -1,19 +1,23 @@
-import { cp, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 const ROOT = join(import.meta.dirname, '../..');
-/** The tests of docs/testing.md, and the application that they test. */
-const TESTING = ['host.module.ts', 'host.module.spec.ts', 'bank-names.spec.ts', 'named.spec.ts'];
-const APPLICATION = [
-  'app.module.ts',
-  'app.controller.ts',
-  'app.controller.spec.ts',
-  'app.module.spec.ts',
-  'banks.spec.ts',
-];
+const GETTING_STARTED = 'docs/getting-started.md';
+const TESTING = 'docs/testing.md';
+/** Of each guide, the tests and the application that they test. */
+const FILES = {
+  [GETTING_STARTED]: ['app.module.ts', 'app.controller.ts', 'app.controller.spec.ts', 'app.module.spec.ts'],
+  [TESTING]: [
+    'host.module.ts',
+    'host.module.spec.ts',
+    'bank-names.spec.ts',
+    'named.spec.ts',
+    'banks.spec.ts',
+  ],
+};
 
 /** The blocks of a document; the function returned finds one by its language and a part of it. */
-async function readBlocks(document = 'README.md') {
+async function readBlocks(document) {
   const text = await readFile(join(ROOT, document), 'utf8');
   const blocks = [...text.matchAll(/^```(\w+)\n([^]*?)^```$/gm)].map(([, language, body]) => ({
     language,
@@ -26,20 +30,19 @@ async function readBlocks(document = 'README.md') {
   };
 }
 
-/** The arguments of npm that README.md gives for NestJS 11, with the packed tarball as the package. */
+/** The arguments of npm that docs/getting-started.md gives for NestJS 11, with the packed tarball as the package. */
 export async function installArguments(tarball) {
-  const block = await readBlocks();
+  const block = await readBlocks(GETTING_STARTED);
   const [, , ...packages] = block('sh', '@nestjs/config@4').trim().split(' ');
   return packages.map((name) => (name === 'nestjs-service' ? tarball : name));
 }
 
-/** Changes a scaffold as README.md says: adds the snippets in src/readme, and the keys of jest in both settings. */
-export async function followReadme(folder) {
-  const block = await readBlocks();
-  const snippets = join(folder, 'src', 'readme');
-  await mkdir(snippets, { recursive: true });
-  await writeFiles(snippets, APPLICATION, block, true);
-  await cp(join(snippets, 'banks.spec.ts'), join(folder, 'test', 'banks.e2e-spec.ts'));
+/** Changes a scaffold as docs/getting-started.md says: adds its snippets, and the keys of jest in both settings. */
+export async function followGettingStarted(folder) {
+  const block = await readBlocks(GETTING_STARTED);
+  await writeFiles(join(folder, 'src', 'getting-started'), GETTING_STARTED, true);
+  const test = (await readBlocks(TESTING))('ts', '// banks.spec.ts\n');
+  await writeFile(join(folder, 'test', 'banks.e2e-spec.ts'), test);
 
   const keys = JSON.parse(block('json', 'transformIgnorePatterns'));
   await change(join(folder, 'package.json'), (manifest) => Object.assign(manifest.jest, keys));
@@ -48,14 +51,14 @@ export async function followReadme(folder) {
 
 /** Puts the tests of docs/testing.md into src/testing. */
 export async function followTesting(folder) {
-  const target = join(folder, 'src', 'testing');
-  await mkdir(target, { recursive: true });
   const { type } = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8'));
-  await writeFiles(target, TESTING, await readBlocks('docs/testing.md'), type !== 'module');
+  await writeFiles(join(folder, 'src', 'testing'), TESTING, type !== 'module');
 }
 
-async function writeFiles(target, files, block, isCommonJs) {
-  for (const file of files) {
+async function writeFiles(target, document, isCommonJs) {
+  const block = await readBlocks(document);
+  await mkdir(target, { recursive: true });
+  for (const file of FILES[document]) {
     const text = block('ts', `// ${file}\n`);
     // In a CommonJS project, without the `.js` of its own files.
     await writeFile(join(target, file), isCommonJs ? text.replace(/( from '\.\/.*)\.js';/g, "$1';") : text);

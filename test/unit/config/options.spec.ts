@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { OPTIONS } from '../../../lib/config/options.js';
 import { resolveOptions } from '../../../lib/config/resolve-options.js';
 import { readVariables } from '../../../lib/config/variables.js';
-import { readReadme } from '../../helpers/readme.js';
+import { readDocument } from '../../helpers/readme.js';
 
 const variables = new Set(
   OPTIONS.flatMap(({ suffix, kind }) =>
@@ -13,8 +13,8 @@ const variables = new Set(
 );
 
 describe('the options', () => {
-  it('are the rows of the table in the README, each with its variable and default', async () => {
-    const { text } = await readReadme();
+  it('are the rows of the table in docs/configuration.md, each with its variable and default', async () => {
+    const { text } = await readDocument('docs/configuration.md');
     const table = /^\| option +\| variable +\|.*\n\|[-| ]+\n((?:\|.*\n)+)/m.exec(text)?.[1] ?? '';
     const rows = table
       .trim()

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isPlaceholder } from '../../../lib/config/placeholder.js';
-import { readReadme } from '../../helpers/readme.js';
+import { readDocument, readReadme } from '../../helpers/readme.js';
 
 describe('isPlaceholder', () => {
   it.each([
@@ -65,8 +65,9 @@ describe('isPlaceholder', () => {
     );
   });
 
-  it('recognises those of the README and of .env.example', async () => {
-    const { fences } = await readReadme();
+  it('recognises those of the README, of docs/getting-started.md and of .env.example', async () => {
+    const documents = await Promise.all([readReadme(), readDocument('docs/getting-started.md')]);
+    const fences = documents.flatMap((document) => document.fences);
     const example = await readFile(join(import.meta.dirname, '../../../.env.example'), 'utf8');
     const text = [
       ...fences.filter(({ language }) => language === 'dotenv').map((fence) => fence.text),

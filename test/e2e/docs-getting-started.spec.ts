@@ -1,0 +1,118 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { Test } from '@nestjs/testing';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { BanksService, ServiceModule, type ServiceModuleOptions } from 'nestjs-service';
+import { ServiceSimulator } from 'nestjs-service/testing';
+import { compileSnippets } from '../helpers/compile-snippets.js';
+import { deadPort } from '../helpers/loopback.js';
+import { programOf, readDocument, writeSnippets } from '../helpers/readme.js';
+import { startProcess } from '../helpers/sample-process.js';
+
+const before = { ...process.env };
+const document = await readDocument('docs/getting-started.md');
+const snippets = await writeSnippets(document.fences, { name: 'getting-started' });
+// Its tests of a host are tests of this file.
+for (const file of ['app.controller.spec.ts', 'app.module.spec.ts']) await import(snippets.path(file));
+
+afterEach(() => {
+  for (const key of Object.keys(process.env)) if (!(key in before)) delete process.env[key];
+});
+
+describe('docs/getting-started.md', () => {
+  let simulator: ServiceSimulator;
+  let folder: string;
+
+  beforeAll(async () => {
+    [simulator, folder] = await Promise.all([
+      ServiceSimulator.start(),
+      mkdtemp(join(tmpdir(), 'getting-started-')),
+    ]);
+  });
+  afterAll(async () => {
+    await simulator.stop();
+    await snippets.remove();
+    await rm(folder, { recursive: true });
+  });
+
+  it('has an application that runs without changes, and ends by a signal', async () => {
+    const compiled = await compileSnippets(snippets, programOf(snippets));
+    const port = await deadPort();
+    const application = startProcess([process.execPath, compiled.path('main.ts')], {
+      cwd: compiled.folder,
+      env: {
+        ...simulator.env({ environment: 'production', authentication: 'mtls', oauth: true }),
+        PORT: String(port),
+      },
+    });
+    try {
+      await application.listens(port);
+      const url = `http://127.0.0.1:${port}`;
+      const post = (path: string, body: object) =>
+        fetch(url + path, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json' },
+          body: JSON.stringify(body),
+        });
+      expect((await fetch(`${url}/banks`)).status).toBe(200);
+      expect((await fetch(`${url}/echo`)).status).toBe(200);
+      expect((await post('/customers', { app_user_id: 'u-1' })).status).toBe(201);
+      expect((await post('/customers', {})).status).toBe(400);
+      const session = await post('/link-session', { customer_id: 'c-1', permissions: ['identity'] });
+      expect(await session.json()).toEqual({
+        access_token: expect.any(String),
+        customer_id: 'c-1',
+        permissions: ['identity'],
+      });
+      application.signal('SIGTERM');
+      expect(await application.exited).toEqual({ code: null, signal: 'SIGTERM' });
+    } finally {
+      await application.kill();
+      await compiled.remove();
+    }
+  }, 60_000);
+
+  it('has a .env for each of the five modes, with all it takes', async () => {
+    const blocks = document.fences.filter(({ language }) => language === 'dotenv');
+    const modes: string[] = [];
+    for (const { text } of blocks) {
+      const lines = text
+        .trim()
+        .split('\n')
+        .map((line) => line.split('=', 2) as [string, string]);
+      const variables = Object.fromEntries(lines);
+      const { SERVICE_ENVIRONMENT: environment, SERVICE_AUTHENTICATION: authentication } = variables;
+      modes.push(`${environment}/${authentication}`);
+      const real = simulator.moduleOptions({ environment, authentication } as never);
+      const values = simulator.env({ environment, authentication } as never);
+      for (const name of Object.keys(variables)) {
+        const isFile = name.endsWith('_FILE');
+        const value = values[isFile ? name.slice(0, -'_FILE'.length) : name];
+        expect([name, typeof value]).toEqual([name, 'string']);
+        variables[name] = isFile ? await fileOf(name, value) : value;
+      }
+      // The simulator's certificate is of no public root: a host of the real service may do without the chain.
+      const options: ServiceModuleOptions =
+        authentication === 'mtls' ? {} : { tls: { chain: real.tls.chain } };
+      Object.assign(process.env, variables);
+      const module = await Test.createTestingModule({ imports: [ServiceModule.forRoot(options)] }).compile();
+      expect(await module.get(BanksService).list()).toBeDefined();
+      await module.close();
+      for (const name of Object.keys(variables)) delete process.env[name];
+    }
+    expect(modes).toEqual([
+      'sandbox/app-token',
+      'sandbox/mtls',
+      'sandbox/oauth',
+      'production/mtls',
+      'production/oauth',
+    ]);
+  });
+
+  async function fileOf(name: string, value: string): Promise<string> {
+    const path = join(folder, name);
+    await writeFile(path, value.replaceAll('\\n', '\n'));
+    return path;
+  }
+});
