@@ -199,6 +199,14 @@ describe('parse', () => {
     expect(await errorOf(http.get('/a', { parse }))).toMatchObject({ code: 'api_error', message: 'said' });
   });
 
+  it('does not say that a call was done where a host takes a failure for an answer', async () => {
+    const { http, axios } = await start('{}', { status: 404 });
+    axios.defaults.validateStatus = () => true;
+    expect(await errorOf(http.post('/a', {}, { parse: z.array(z.string()) }))).toMatchObject({
+      message: 'The service answered 404 with a body that parse refused.',
+    });
+  });
+
   it("checks what the host's interceptors made of the answer", async () => {
     const { http, axios } = await start('{"data":[1]}');
     axios.interceptors.response.use((response) => {

@@ -168,6 +168,14 @@ describe('answers of the service', () => {
     expect(Buffer.isBuffer(data) && data.toString()).toBe('{"ok":true}');
   });
 
+  it("the correlation id is the caller's own where the answer has none, without our secrets", async () => {
+    const { axios } = await setUp({ listener: failing(404) });
+    const headers = { 'X-Correlation-Id': `own ${BEARER} ${APP_TOKEN} ${'x'.repeat(200)}` };
+    const { correlationId } = (await errorOf(axios.get('/a', { headers }))) as ServiceApiError;
+    expect(correlationId).toMatch(/^own \[secret\] \[secret\] x+…$/);
+    expect(correlationId).toHaveLength(129);
+  });
+
   it('the correlation id may come as x-request-id too; the configured header counts first', async () => {
     const answering = (headers: Record<string, string>) => ({
       listener: ((_, response) => void response.writeHead(422, headers).end('{}')) as RequestListener,

@@ -25,4 +25,9 @@ export class BankingService {
       return config;
     });
   }
+
+  /** Its type comes from `parse`: the compiler of each host reads the types of the packed package. */
+  bankNames(): Promise<string[]> {
+    return this.banks.list({ parse: (body) => (body as { name: string }[]).map(({ name }) => name) });
+  }
 }
