@@ -86,7 +86,7 @@ function judgeAnswer(
       : undefined;
     const onlySlash = target?.pathname.replace(/\/+$/, '') === pathname.replace(/\/+$/, '');
     return failed(
-      `${said}, a redirect${target ? ` to ${target.origin}` : ''}. Redirects are never followed.`,
+      `${said}, a redirect${target ? ` to ${cleanText(target.origin, secrets, 100)}` : ''}. Redirects are never followed.`,
       onlySlash && target?.origin === new URL(addresses.baseUrl).origin
         ? `It only adds or removes a slash at the end: change ${describeOption('http.trailingSlash')}.`
         : `Put the address where the API is into ${address}.`,

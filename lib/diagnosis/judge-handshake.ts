@@ -17,10 +17,11 @@ export interface ClientJudgement {
   now: number;
 }
 
-const ALERTS: Readonly<Record<string, string>> = {
-  TLS_ALERT_70: 'it wants another version of TLS than 1.2 or 1.3 (protocol_version)',
-  TLS_ALERT_112: 'it knows no host of this name (unrecognized_name)',
-};
+/** By the reason, which OpenSSL's versions spell differently. */
+const ALERTS: readonly (readonly [RegExp, string])[] = [
+  [/_(70|PROTOCOL_VERSION)$/, 'it wants another version of TLS than 1.2 or 1.3 (protocol_version)'],
+  [/_(112|UNRECOGNIZED_NAME)$/, 'it knows no host of this name (unrecognized_name)'],
+];
 
 /** Whether the handshake came to its end; the client certificate aside. Undefined where there is nothing against it. */
 export function judgeEnd({ place, facts }: ClientJudgement): Finding | undefined {
@@ -59,8 +60,9 @@ export function judgeEnd({ place, facts }: ClientJudgement): Finding | undefined
       option,
     );
   }
+  const [, said = 'the server ended it'] = ALERTS.find(([pattern]) => pattern.test(reason)) ?? [];
   return failed(
-    `The TLS handshake with ${host} failed: ${ALERTS[reason] ?? 'the server ended it'} (${reason}).`,
+    `The TLS handshake with ${host} failed: ${said} (${reason}).`,
     `Check ${described}. If it is right, tell the service's operator.`,
     option,
   );

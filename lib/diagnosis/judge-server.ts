@@ -18,6 +18,7 @@ export interface ServerJudgement {
   isPublic: () => Promise<boolean>;
 }
 
+const DATE_REASONS = ['CERT_HAS_EXPIRED', 'CERT_NOT_YET_VALID'];
 const CLOCK = "Compare this machine's clock with the real time first.";
 
 /** Whether the server is who it should be. The handshake has come to its end. */
@@ -31,7 +32,10 @@ export async function judgeServer(judgement: ServerJudgement): Promise<Finding> 
       `${version}; ${name(leaf)}, issued by ${issuer(leaf)}, valid to ${formatDate(new Date(leaf.validTo))}.`,
     );
   }
-  const ended = certificates.find(({ validTo }) => Date.parse(validTo) <= now);
+  // A server may send more than what it is verified by, for example an old root that is there for old clients only.
+  const isAboutDates = DATE_REASONS.includes(notVerified);
+  const dated = isAboutDates && isAnchored(judgement) ? certificates : [leaf];
+  const ended = dated.find(({ validTo }) => Date.parse(validTo) <= now);
   if (ended) {
     return failed(
       `The server's certificate has expired: ${name(ended)} ended on ${formatDate(new Date(ended.validTo))}, and this machine's clock says ${formatDate(new Date(now))}.`,
@@ -39,7 +43,7 @@ export async function judgeServer(judgement: ServerJudgement): Promise<Finding> 
       place.option,
     );
   }
-  const early = certificates.find(({ validFrom }) => Date.parse(validFrom) > now);
+  const early = dated.find(({ validFrom }) => Date.parse(validFrom) > now);
   if (early) {
     return failed(
       `The server's certificate is not valid yet: ${name(early)} begins on ${formatDate(new Date(early.validFrom))}, and this machine's clock says ${formatDate(new Date(now))}.`,
@@ -54,7 +58,7 @@ export async function judgeServer(judgement: ServerJudgement): Promise<Finding> 
       place.option,
     );
   }
-  const explained = explainServerCertificate(notVerified);
+  const explained = isAboutDates ? undefined : explainServerCertificate(notVerified);
   if (explained) return failed(`${capital(explained)} (${notVerified}).`, checkAddress(place), place.option);
   return judgeIssuer(judgement, leaf, notVerified);
 }
@@ -75,11 +79,10 @@ async function judgeIssuer(
     );
   }
   const held = `${chainDescribed} holds ${chain.map(name).join(', ')}`;
-  const sameName = chain.find(({ subject }) => facts.certificates.some((each) => each.issuer === subject));
-  if (
-    sameName &&
-    facts.certificates.every((each) => each.issuer !== sameName.subject || !isSigned(each, sameName))
-  ) {
+  // Node adds to what the server sent what it finds in the chain by its name.
+  const sent = facts.certificates.filter(({ raw }) => !chain.some((each) => each.raw.equals(raw)));
+  const sameName = chain.find(({ subject }) => sent.some((each) => each.issuer === subject));
+  if (sameName && sent.every((each) => each.issuer !== sameName.subject || !isSigned(each, sameName))) {
     return failed(
       `${shown}. ${held}: the same name, but another key (${reason}).`,
       `The chain is of another environment, or was renewed. Download it anew from the developer portal section of this environment, and put it into ${chainDescribed}.`,
@@ -111,6 +114,13 @@ async function judgeIssuer(
 function isAlone({ certificates }: HandshakeFacts, reason: string): boolean {
   const [leaf] = certificates;
   return certificates.length === 1 && leaf.issuer !== leaf.subject && reason.startsWith('UNABLE_TO_');
+}
+
+/** Whether the chain knows any of them: if not, OpenSSL may report a date that does not matter. */
+function isAnchored({ chain, facts }: ServerJudgement): boolean {
+  const known = (each: X509Certificate): boolean =>
+    chain.some((anchor) => each.raw.equals(anchor.raw) || isSigned(each, anchor));
+  return chain.length === 0 || facts.certificates.some(known);
 }
 
 function isSigned(certificate: X509Certificate, by: X509Certificate): boolean {

@@ -4,6 +4,8 @@ import { describeCertificate, formatDate } from '../tls/certificate-summary.js';
 import { failed, ok, skipped, warning, type Finding } from './check.js';
 
 const MOST_SKEW_MS = 30_000;
+/** The end of the year 9999: what the header can hold (RFC 9110, 5.6.7). */
+const LAST_DATE_MS = Date.UTC(10_000, 0);
 
 /** By how many milliseconds the clock of a server is before ours; its header has whole seconds. */
 interface Skew {
@@ -31,8 +33,8 @@ export class SeenAnswers {
     this.last = response;
     const { date: said, age } = response.headers;
     const theirs = Date.parse(said ?? '');
-    // An answer out of a cache says when it was made.
-    if (!Number.isNaN(theirs) && age === undefined) {
+    // An answer out of a cache says when it was made. A date that no clock shows is no time of a server.
+    if (theirs <= LAST_DATE_MS && age === undefined) {
       const ours = (sentAt + this.#now()) / 2;
       this.#skews.push({ ms: theirs + 500 - ours, host: request.url.hostname });
     }

@@ -10,7 +10,7 @@ export function checkDates(contents: PemContents, now: number): void {
   const name = `the certificate ${describeCertificate(summary)}${contents.input.inFile}`;
   if (now >= summary.validTo.getTime()) {
     contents.fail(
-      `${name} expired on ${formatDate(summary.validTo)}. Generate a new one in the developer portal and put it there with its new key.`,
+      `${name} expired on ${formatDate(summary.validTo)}, and this machine's clock says ${formatDate(new Date(now))}. Generate a new one in the developer portal and put it there with its new key.`,
     );
   } else if (now < summary.validFrom.getTime()) {
     contents.fail(
