@@ -50,5 +50,5 @@ export function isCustomerId(value: unknown): boolean {
 }
 
 function refuse(property: string, message: string): never {
-  throw new ServiceRequestError([{ property, message }]);
+  throw ServiceRequestError.of(property, message);
 }

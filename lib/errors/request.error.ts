@@ -16,4 +16,12 @@ export class ServiceRequestError extends ServiceError {
     super(`Nothing was sent: ${faults.map((fault) => `${fault.property} ${fault.message}`).join('; ')}`);
     this.faults = faults;
   }
+
+  /**
+   * For one fault.
+   * @internal
+   */
+  static of(property: string, message: string): ServiceRequestError {
+    return new ServiceRequestError([{ property, message }]);
+  }
 }

@@ -10,7 +10,7 @@ import { ServiceRequestError } from '../errors/index.js';
 export function checkTimeout(timeout: unknown, property = 'timeout'): number | undefined {
   if (timeout === undefined || timeout === null || timeout === 0) return undefined;
   if (typeof timeout === 'number' && timeout > 0 && timeout <= DAY_MS) return timeout;
-  throw new ServiceRequestError([{ property, message: `must be milliseconds from 1 to ${DAY_MS}` }]);
+  throw ServiceRequestError.of(property, `must be milliseconds from 1 to ${DAY_MS}`);
 }
 
 /** Throws ServiceRequestError for what is no AbortSignal. */
@@ -21,7 +21,7 @@ export function checkSignal(signal: unknown): void {
   ) as Partial<AbortSignal>;
   const methods = [addEventListener, removeEventListener, throwIfAborted];
   if (typeof aborted === 'boolean' && methods.every((method) => typeof method === 'function')) return;
-  throw new ServiceRequestError([{ property: 'signal', message: 'must be an AbortSignal' }]);
+  throw ServiceRequestError.of('signal', 'must be an AbortSignal');
 }
 
 /**

@@ -29,7 +29,7 @@ export class AllowedUrls {
 
   /** Throws ServiceRequestError for what leads elsewhere, or might. */
   resolve(path: unknown): CallUrl {
-    if (typeof path !== 'string') throw refusal('must be a string');
+    if (typeof path !== 'string') throw ServiceRequestError.of('path', 'must be a string');
     return PLAIN_PATH.test(path) ? this.#below(path) : this.#parse(path);
   }
 
@@ -41,19 +41,22 @@ export class AllowedUrls {
 
   #parse(path: string): CallUrl {
     if (UNSAFE_CHARACTERS.test(path)) {
-      throw refusal('must not hold white space, a backslash or a control character');
+      throw ServiceRequestError.of('path', 'must not hold white space, a backslash or a control character');
     }
-    if (path.startsWith('//')) throw refusal('must not begin with //, that names another host');
-    if (hasDotSegment(path)) throw refusal('must not hold . or .. segments');
+    if (path.startsWith('//'))
+      throw ServiceRequestError.of('path', 'must not begin with //, that names another host');
+    if (hasDotSegment(path)) throw ServiceRequestError.of('path', 'must not hold . or .. segments');
     const isAbsolute = /^[a-z][a-z0-9+.-]*:/i.test(path);
     const slash = path === '' || /^[/?]/.test(path) ? '' : '/';
     const address = isAbsolute ? path : this.#baseUrl + slash + path;
-    if (!URL.canParse(address)) throw refusal('is not a URL');
+    if (!URL.canParse(address)) throw ServiceRequestError.of('path', 'is not a URL');
     const url = new URL(address);
-    if (url.username || url.password) throw refusal('must not hold a user name or password');
+    if (url.username || url.password)
+      throw ServiceRequestError.of('path', 'must not hold a user name or password');
     // A blob: URL has the origin of the URL in it.
     const isHttp = url.protocol === 'https:' || url.protocol === 'http:';
-    if (!isHttp || !this.#origins.has(url.origin)) throw refusal("leads outside the service's own addresses");
+    if (!isHttp || !this.#origins.has(url.origin))
+      throw ServiceRequestError.of('path', "leads outside the service's own addresses");
     url.hash = '';
     return url;
   }
@@ -62,8 +65,4 @@ export class AllowedUrls {
 function hasDotSegment(path: string): boolean {
   const [beforeQuery = ''] = path.split(/[?#]/, 1);
   return beforeQuery.split('/').some((segment) => DOT_SEGMENT.test(segment));
-}
-
-function refusal(message: string): ServiceRequestError {
-  return new ServiceRequestError([{ property: 'path', message }]);
 }

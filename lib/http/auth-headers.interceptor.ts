@@ -75,7 +75,7 @@ function adapterFor(
   const endsAt = performance.now() + timeoutMs;
   let wasUsed = false;
   return async (config) => {
-    if (wasUsed) throw refusal('call', 'was sent already: a config can be sent once');
+    if (wasUsed) throw ServiceRequestError.of('call', 'was sent already: a config can be sent once');
     wasUsed = true;
     refuseChanges(config, url, options);
     inFlight.begin();
@@ -104,15 +104,12 @@ function refuseChanges(config: InternalAxiosRequestConfig, url: CallUrl, { timeo
     (config.url !== url.href && 'url') ||
     (config.timeout !== timeout && 'timeout') ||
     (['baseURL', 'params', 'signal', 'cancelToken'] as const).find((key) => config[key] !== undefined);
-  if (changed) throw refusal(changed, 'was changed after it had been checked');
+  if (changed) throw ServiceRequestError.of(changed, 'was changed after it had been checked');
 }
 
 const NOT_CHECKED =
   "came without this module's interceptor: use axiosRef itself, not axiosRef.create(), the config of an earlier answer, interceptors.request.clear() or eject()";
 
 /** In the place of an adapter for calls that the interceptor did not see: they would have no credentials. */
-export const refusingAdapter: AxiosAdapter = () => Promise.reject(refusal('call', NOT_CHECKED));
-
-function refusal(property: string, message: string): ServiceRequestError {
-  return new ServiceRequestError([{ property, message }]);
-}
+export const refusingAdapter: AxiosAdapter = () =>
+  Promise.reject(ServiceRequestError.of('call', NOT_CHECKED));

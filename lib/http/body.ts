@@ -19,13 +19,14 @@ export function refuseStream(data: unknown): void {
   if (typeof data !== 'object' || data === null) return;
   const { pipe, getReader, getBoundary } = data as Record<string, unknown>;
   if (typeof pipe === 'function' && typeof getBoundary === 'function') {
-    throw refused(
+    throw ServiceRequestError.of(
+      'data',
       "is a form of the form-data package; use the global FormData, with Blobs for a file's bytes",
     );
   }
   const isStream =
     typeof pipe === 'function' || typeof getReader === 'function' || Symbol.asyncIterator in data;
-  if (isStream) throw refused(`is a stream; ${INSTEAD}`);
+  if (isStream) throw ServiceRequestError.of('data', `is a stream; ${INSTEAD}`);
 }
 
 /** The same for the fields of a form, where axios would send the text "[object Object]" for a stream. */
@@ -47,7 +48,7 @@ export function encodeBody(data: unknown): EncodedBody | Promise<EncodedBody> {
   if (data instanceof ArrayBuffer) return { ...NO_BODY, body: Buffer.from(data) };
   if (data instanceof URLSearchParams) return { ...NO_BODY, body: data.toString() };
   if (data instanceof FormData || data instanceof Blob) return encodeForm(data);
-  throw refused('is of a kind that cannot be sent');
+  throw ServiceRequestError.of('data', 'is of a kind that cannot be sent');
 }
 
 async function encodeForm(data: FormData | Blob): Promise<EncodedBody> {
@@ -60,8 +61,4 @@ async function encodeForm(data: FormData | Blob): Promise<EncodedBody> {
 export function wholeBuffer(data: unknown): unknown {
   if (!ArrayBuffer.isView(data) || Buffer.isBuffer(data)) return data;
   return Buffer.from(data.buffer, data.byteOffset, data.byteLength);
-}
-
-function refused(message: string): ServiceRequestError {
-  return new ServiceRequestError([{ property: 'data', message }]);
 }

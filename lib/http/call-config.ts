@@ -20,10 +20,13 @@ export function toOwnConfig(incoming: InternalAxiosRequestConfig): InternalAxios
 
 function refuseOptions({ transitional, responseType, data, headers }: InternalAxiosRequestConfig): void {
   if (transitional !== undefined) {
-    throw refusal('transitional', "cannot be set: it can make a host's interceptors run after this module's");
+    throw ServiceRequestError.of(
+      'transitional',
+      "cannot be set: it can make a host's interceptors run after this module's",
+    );
   }
   if (responseType === 'stream') {
-    throw refusal(
+    throw ServiceRequestError.of(
       'responseType',
       "cannot be 'stream': use 'arraybuffer', or a client of your own with auth.httpsAgent",
     );
@@ -50,7 +53,7 @@ function transformBody(config: InternalAxiosRequestConfig): void {
   } catch (error) {
     // Axios's own says nothing of a call; what a host's transform throws is the host's.
     if (!isAxiosError(error) || error.config || error.response) throw error;
-    throw refusal('data', cleanText(`could not be encoded (${error.message})`, [], 200));
+    throw ServiceRequestError.of('data', cleanText(`could not be encoded (${error.message})`, [], 200));
   }
 }
 
@@ -73,8 +76,4 @@ export function withoutCredentials(given: AxiosHeaders, appTokenHeader: string):
 /** @param name in lower case, as is `appTokenHeader` */
 export function isCredential(name: string, appTokenHeader: string): boolean {
   return name === 'authorization' || name === appTokenHeader;
-}
-
-function refusal(property: string, message: string): ServiceRequestError {
-  return new ServiceRequestError([{ property, message }]);
 }

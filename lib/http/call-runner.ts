@@ -42,8 +42,8 @@ interface Progress extends CallLimits {
   call: Call;
   renewal: CredentialRenewal;
   retries: number;
-  /** Tokens of the budget that the last retry took. */
-  taken?: number;
+  /** What the last retry took from the budget. */
+  budgetTaken?: number;
   /** How often a kept-alive connection was closed already. */
   closedConnections: number;
   /** The certificate of the current attempt. */
@@ -67,7 +67,7 @@ export class CallRunner {
     const progress: Progress = { call, signal, endsAt, renewal, retries: 0, closedConnections: 0 };
     for (;;) {
       const outcome = await this.#attempt(progress);
-      const isOver = this.#parts.closed.aborted || isSuccess(outcome);
+      const isOver = this.#parts.closed.aborted || isFinal(outcome);
       const waitMs = isOver ? undefined : await this.#waitBeforeNext(progress, outcome);
       if (waitMs === undefined) return this.#conclude(progress, outcome);
       observation.again(outcome.fault?.kind ?? String(outcome.response?.status));
@@ -107,7 +107,7 @@ export class CallRunner {
       progress.closedConnections += 1;
       return 0;
     }
-    return (await renewal.after(outcome, certificate)) ? 0 : this.#retryWait(progress, outcome);
+    return (await renewal.renewAfter(outcome, certificate)) ? 0 : this.#retryWait(progress, outcome);
   }
 
   #retryWait(progress: Progress, { response, fault }: Outcome): number | undefined {
@@ -120,7 +120,7 @@ export class CallRunner {
     if (waitMs + MIN_ATTEMPT_MS > endsAt - performance.now()) return undefined;
     const taken = this.#parts.budget.take(fault?.kind === 'timeout');
     if (taken === undefined) return undefined;
-    progress.taken = taken;
+    progress.budgetTaken = taken;
     progress.retries += 1;
     return waitMs;
   }
@@ -129,17 +129,17 @@ export class CallRunner {
     await sleep(systemClock, ms, signal, this.#parts.closed).finally(keepProcessRunning());
   }
 
-  #conclude({ call, taken, certificate }: Progress, { response, fault }: Outcome): ExchangeResponse {
+  #conclude({ call, budgetTaken, certificate }: Progress, { response, fault }: Outcome): ExchangeResponse {
     const { budget, closed, describeOption } = this.#parts;
     // Whatever the fault looks like: the shutdown closed the connection.
     if (fault && closed.aborted) throw faultToError(asClosed(fault), call, describeOption);
     if (fault) throw faultToError(fault, call, describeOption, certificate);
-    if (response.status < 400) budget.giveBack(taken);
+    if (response.status < 400) budget.giveBack(budgetTaken);
     return response;
   }
 }
 
-function isSuccess({ response }: Outcome): boolean {
+function isFinal({ response }: Outcome): boolean {
   return response !== undefined && response.status < 400;
 }
 

@@ -54,7 +54,7 @@ export function toCall(
 function toMethod(given: unknown = 'get'): string {
   const method = typeof given === 'string' ? given.toUpperCase() : '';
   if (METHOD.test(method) && method !== 'CONNECT' && method !== 'TRACE') return method;
-  throw new ServiceRequestError([{ property: 'method', message: 'is none that can be sent' }]);
+  throw ServiceRequestError.of('method', 'is none that can be sent');
 }
 
 /**
@@ -72,9 +72,10 @@ export function toHeaders(given: AxiosHeaders, appTokenHeader: string): Record<s
     if (value === null || value === undefined || value === false) continue;
     if (EXCHANGE_HEADERS.has(key) || isCredential(key, appTokenHeader)) continue;
     const text = Array.isArray(value) ? value.join(', ') : String(value);
-    if (!HEADER_NAME.test(key)) throw refusedHeader('a header', 'has a name that no header can have');
+    if (!HEADER_NAME.test(key))
+      throw ServiceRequestError.of('a header', 'has a name that no header can have');
     if (/[^\t\x20-\x7e\x80-\xff]/.test(text)) {
-      throw refusedHeader(`header ${key}`, 'holds a character no header can hold');
+      throw ServiceRequestError.of(`header ${key}`, 'holds a character no header can hold');
     }
     headers[key] = text;
   }
@@ -92,10 +93,6 @@ export function setCredentials({ headers, secrets }: Call, credentials: Credenti
 /** The correlation id of a call, for an error. It may be the caller's own. */
 export function sentId({ correlationId, secrets = [] }: Partial<Call>): string | undefined {
   return correlationId === undefined ? undefined : cleanText(correlationId, secrets, 128);
-}
-
-function refusedHeader(property: string, message: string): ServiceRequestError {
-  return new ServiceRequestError([{ property, message }]);
 }
 
 /** The options that may end a call early: an AbortSignal, and axios's older cancel token. */

@@ -56,7 +56,7 @@ export class CredentialRenewal {
    * True where the call can be sent again with other credentials.
    * @param certificate ours, as it was in use
    */
-  async after(outcome: Outcome, certificate: CertificateSummary | undefined): Promise<boolean> {
+  async renewAfter(outcome: Outcome, certificate: CertificateSummary | undefined): Promise<boolean> {
     const { response, fault } = outcome;
     const { signal } = this.#limits;
     const mayRepeat =

@@ -8,7 +8,7 @@ import { cleanText, ServiceRequestError, type RequestFault } from '../errors/ind
  */
 export function validateInput<T extends object>(Dto: new () => T, input: unknown): T {
   if (typeof input !== 'object' || input === null || Array.isArray(input)) {
-    throw new ServiceRequestError([{ property: 'input', message: 'must be an object' }]);
+    throw ServiceRequestError.of('input', 'must be an object');
   }
   if (Object.keys(input).some((key) => DANGEROUS_KEYS.includes(key))) {
     throw new ServiceRequestError([

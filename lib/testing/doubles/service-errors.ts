@@ -111,7 +111,7 @@ export const serviceErrors = {
 
   /** The caller's input was refused; the doubles do so themselves for input that the real services refuse. */
   request(property: string, message: string): ServiceRequestError {
-    return new ServiceRequestError([{ property, message }]);
+    return ServiceRequestError.of(property, message);
   },
 };
 
