@@ -1,0 +1,182 @@
+import { describe, expect, it } from '@jest/globals';
+import { Secret } from '../../../lib/config/secret.js';
+import { type ClientOptions, type OwnClient } from '../../../lib/redis/client-library.js';
+import { UrlConnection } from '../../../lib/redis/url-connection.js';
+import { FakeClock, settle } from '../../helpers/fake-clock.js';
+
+/** A client of a server that answers as `reply` says. */
+class FakeClient {
+  isDestroyed = false;
+  fail: (error: Error) => void = () => undefined;
+  #drop: (error: Error) => void = () => undefined;
+
+  constructor(
+    readonly connect: () => Promise<unknown>,
+    readonly reply: () => Promise<unknown>,
+  ) {}
+
+  on(_event: string, listener: (error: Error) => void): void {
+    this.fail = listener;
+  }
+
+  get(): Promise<unknown> {
+    const dropped = new Promise((_resolve, reject) => (this.#drop = reject));
+    return Promise.race([this.reply(), dropped]);
+  }
+
+  unref(): void {}
+
+  destroy(): void {
+    this.isDestroyed = true;
+    this.#drop(new Error('Dropped'));
+  }
+}
+
+function setUp({ connect = async (): Promise<unknown> => undefined, random = 1 } = {}) {
+  const clock = new FakeClock();
+  const clients: FakeClient[] = [];
+  const options: ClientOptions[] = [];
+  const server = { connect, reply: async (): Promise<unknown> => 'PONG' };
+  const createClient = (given: ClientOptions): OwnClient => {
+    options.push(given);
+    const client = new FakeClient(
+      () => server.connect(),
+      () => server.reply(),
+    );
+    clients.push(client);
+    return client as unknown as OwnClient;
+  };
+  const connection = new UrlConnection(new Secret('redis://host'), {
+    clock,
+    random: () => random,
+    importLibrary: async () => ({ createClient }),
+  });
+  const ask = (): Promise<unknown> => connection.run((client) => client.get('key'));
+  return { clock, clients, options, server, connection, ask };
+}
+
+const refused = (): Promise<unknown> => Promise.reject(new Error('ECONNREFUSED'));
+const silent = (): Promise<unknown> => new Promise(() => undefined);
+
+describe('the connection of a store to its url', () => {
+  it('verifies the certificate, keeps no command for later, and leaves reconnecting to us', async () => {
+    const { options, ask } = setUp();
+    expect(await ask()).toBe('PONG');
+    expect(options).toEqual([
+      {
+        url: 'redis://host',
+        RESP: 2,
+        disableOfflineQueue: true,
+        socket: { connectTimeout: 5_000, reconnectStrategy: false, rejectUnauthorized: true },
+      },
+    ]);
+  });
+
+  it('tries again by itself with growing pauses, and rejects at once meanwhile', async () => {
+    const { clock, clients, connection, ask } = setUp({ connect: refused });
+    await expect(connection.open()).rejects.toThrow('ECONNREFUSED');
+    await expect(ask()).rejects.toThrow('ECONNREFUSED');
+    expect(clients).toHaveLength(1);
+    for (const pause of [100, 200, 400, 800, 1_600, 3_200, 6_400, 10_000, 10_000]) {
+      const before = clients.length;
+      await clock.advance(pause - 1);
+      expect(clients).toHaveLength(before);
+      await clock.advance(1);
+      expect(clients).toHaveLength(before + 1);
+    }
+    expect(clients.every(({ isDestroyed }) => isDestroyed)).toBe(true);
+  });
+
+  it('pauses for half as long at the least, so that replicas do not connect together', async () => {
+    const { clock, clients, connection } = setUp({ connect: refused, random: 0 });
+    await expect(connection.open()).rejects.toThrow('ECONNREFUSED');
+    await clock.advance(50);
+    expect(clients).toHaveLength(2);
+  });
+
+  it('has short pauses again after it was connected', async () => {
+    const { clock, clients, server, connection } = setUp({ connect: refused });
+    await expect(connection.open()).rejects.toThrow('ECONNREFUSED');
+    await clock.advance(3_000);
+    server.connect = async () => undefined;
+    await clock.advance(2_000);
+    const before = clients.length;
+    clients.at(-1)?.fail(new Error('ECONNRESET'));
+    await clock.advance(100);
+    expect(clients).toHaveLength(before + 1);
+  });
+
+  it('ends one that was lost, and says why', async () => {
+    const { clock, clients, server, ask } = setUp();
+    await ask();
+    server.reply = silent;
+    const waiting = expect(ask()).rejects.toThrow('ECONNRESET');
+    await settle();
+    clients[0].fail(new Error('ECONNRESET'));
+    await waiting;
+    expect(clients[0].isDestroyed).toBe(true);
+    server.reply = async () => 'PONG';
+    await clock.advance(100);
+    expect(await ask()).toBe('PONG');
+    // An error of one that was left before changes nothing.
+    clients[0].fail(new Error('late'));
+    expect(await ask()).toBe('PONG');
+    expect(clients).toHaveLength(2);
+  });
+
+  it('leaves one that has not answered for 5 s, and one that is not ready after 10 s', async () => {
+    const { clock, clients, server, ask } = setUp();
+    await ask();
+    server.reply = silent;
+    const waiting = expect(ask()).rejects.toThrow('No answer');
+    await clock.advance(4_999);
+    expect(clients[0].isDestroyed).toBe(false);
+    server.connect = silent;
+    await clock.advance(101);
+    await waiting;
+    expect(clients.map(({ isDestroyed }) => isDestroyed)).toEqual([true, false]);
+    await clock.advance(10_000);
+    expect(clients[1].isDestroyed).toBe(true);
+  });
+
+  it('leaves a server that has become a replica, once a minute at most', async () => {
+    const { clock, clients, server, ask } = setUp();
+    server.reply = () => Promise.reject(new Error("READONLY You can't write against a read only replica."));
+    for (const connections of [1, 2, 2]) {
+      await expect(ask()).rejects.toThrow('READONLY');
+      expect(clients).toHaveLength(connections);
+      await clock.advance(1_000);
+    }
+    await clock.advance(60_000);
+    await expect(ask()).rejects.toThrow('READONLY');
+    expect(clients.at(-1)?.isDestroyed).toBe(true);
+  });
+
+  it('closed while it connects: that one is not used, no attempt follows, and it can be used again', async () => {
+    let connected = (): void => undefined;
+    const { clock, clients, server, connection, ask } = setUp({
+      connect: () => new Promise<void>((resolve) => (connected = resolve)),
+    });
+    const opened = expect(connection.open()).rejects.toThrow('Closed');
+    await settle();
+    connection.close();
+    connected();
+    await opened;
+    expect(clients[0].isDestroyed).toBe(true);
+    expect(clock.timers).toBe(0);
+    server.connect = async () => undefined;
+    expect(await ask()).toBe('PONG');
+    connection.close();
+    expect(clients[1].isDestroyed).toBe(true);
+    await clock.advance(60_000);
+    expect(clients).toHaveLength(2);
+  });
+
+  it('closed between two attempts: no other follows', async () => {
+    const { clock, clients, connection } = setUp({ connect: refused });
+    await expect(connection.open()).rejects.toThrow('ECONNREFUSED');
+    connection.close();
+    expect(clock.timers).toBe(0);
+    expect(clients).toHaveLength(1);
+  });
+});
