@@ -182,6 +182,21 @@ describe('a store that refuses', () => {
     expect(lines.slice(2)).toEqual(['log The token store works again.']);
   });
 
+  it('writes and reads works again when both do', async () => {
+    const { clock, store, guarded, lines } = setUp();
+    store.writes = () => Promise.reject(new Error('OOM'));
+    await guarded.set('a', 'b', 1);
+    store.reads = () => Promise.reject(new Error('LOADING'));
+    await guarded.get('a');
+    store.reads = async () => 'value';
+    await clock.advance(1_000);
+    expect(await guarded.get('a')).toBe('value');
+    expect(lines).toHaveLength(1);
+    store.writes = async () => undefined;
+    await guarded.set('a', 'b', 1);
+    expect(lines.slice(1)).toEqual(['log The token store works again.']);
+  });
+
   it('reads is not asked until it works again', async () => {
     const { clock, store, guarded, lines, asked } = setUp();
     store.reads = () => Promise.reject(Object.assign(new Error('x'), { code: 'ECONNREFUSED' }));
