@@ -36,7 +36,8 @@ export class Table implements Listener {
     this.#clearProgress();
     const count = (status: CheckStatus): number => checks.filter((check) => check.status === status).length;
     const first = checks.find(({ status }) => status === 'failed');
-    const counts = `${count('ok')} ok, ${count('warning')} warnings, ${count('failed')} failed, ${count('skipped')} skipped`;
+    const warnings = count('warning') === 1 ? '1 warning' : `${count('warning')} warnings`;
+    const counts = `${count('ok')} ok, ${warnings}, ${count('failed')} failed, ${count('skipped')} skipped`;
     this.#io.out(`\n${counts}.${first ? ` Begin with ${first.name}.` : ''}\n`);
   }
 

@@ -48,11 +48,19 @@ export async function checkBanks(
   if (response) return judgeAnswer(response, parts, url, token);
   const error = faultToError(fault, { method: 'GET', url }, describeOption, certificate);
   const isRefusal = error instanceof ServiceCertificateError;
+  const address = describeOption(addresses.baseOption);
+  if (url.protocol === 'http:' && (fault.kind === 'reset' || fault.kind === 'protocol')) {
+    return failed(
+      `${error.message}. The address begins with http:, and a server that speaks TLS ends such a connection.`,
+      `If the server speaks TLS, write https: in ${address}.`,
+      addresses.baseOption,
+    );
+  }
   return failed(
     `${isRefusal ? (error.faults[0]?.message ?? error.message) : error.message}.`,
     isRefusal
       ? `Compare ${describeOption('tls.certificate')} with the certificate that the developer portal lists for this application and environment.`
-      : `Run the check again: it may have been a short failure. If it stays so, check ${describeOption(addresses.baseOption)}.`,
+      : `Run the check again: it may have been a short failure. If it stays so, check ${address}.`,
     isRefusal ? 'tls.certificate' : addresses.baseOption,
   );
 }

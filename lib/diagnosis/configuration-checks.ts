@@ -48,7 +48,7 @@ export function* checkConfiguration(reading: ConfigurationReading): Generator<Ch
       name: 'variables',
       status: 'failed',
       message: `There is no ${prefix}* variable in ${sources}.`,
-      remedy: `Run this in the folder of the application, or name its file: --env-file <path>. .env.example of the package shows which variables each mode needs.`,
+      remedy: `Run this in the folder of the application, or name its file: --env-file <path>. The README of the package shows which variables each mode needs.`,
     };
   }
   if (options) yield { name: 'mode', ...describeMode(options) };
@@ -174,6 +174,7 @@ function isFile(value: unknown): value is { file: string } {
   return typeof value === 'object' && value !== null && 'file' in value;
 }
 
+/** A sentence. The name of a host at its beginning stays as it is set. */
 function capital(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
+  return text.replace(/^[a-z](?=[a-z]* )/, (first) => first.toUpperCase());
 }

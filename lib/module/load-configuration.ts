@@ -83,7 +83,7 @@ function heading(
     return `${found}. The application does not import ConfigModule, so .env files are not read (import ConfigModule.forRoot())`;
   }
   return nothingSet
-    ? `${found}. ConfigModule.forRoot() reads .env in the working directory: is it there?`
+    ? `${found}. Check that .env is in the working directory, where ConfigModule.forRoot() reads it`
     : found;
 }
 

@@ -40,7 +40,7 @@ function startWarnings({ options, identity, namesakes }: StartFacts): string[] {
   const warnings: string[] = [];
   if (authentication === 'mtls' && !identity.hasChain) {
     warnings.push(
-      `${describeOption('tls.chain')} is not set: the service's certificate is verified against public root ` +
+      `${describeOption('tls.chain')} is not set: the service's certificate is verified against Node's ` +
         'public roots, not against the chain that the developer portal offers for download.',
     );
   }

@@ -56,7 +56,7 @@ describe('nestjs-service doctor', () => {
         const io = commandIo(simulator.env(options));
         expect(await run([], io, LIMITS)).toBe(0);
         const printed = io.printed();
-        expect(printed).toMatch(/\n\d+ ok, \d+ warnings, 0 failed, \d+ skipped\.\n$/);
+        expect(printed).toMatch(/\n\d+ ok, \d+ warnings?, 0 failed, \d+ skipped\.\n$/);
         expect(printed).toMatch(/^ok +api\.banks +GET \/banks\/v1: HTTP 200/m);
         expect(io.complained()).toBe('');
         const secrets = {
@@ -167,6 +167,17 @@ describe('nestjs-service doctor', () => {
         expect(io.printed()).toBe('');
       });
     }
+  });
+
+  it('writes the name of a host as it is set, and counts one warning', async () => {
+    const io = commandIo({
+      SERVICE_ENVIRONMENT: 'sandbox',
+      SERVICE_SANDBOX_URL: 'https://sandbox.service.example',
+      SERVICE_APP_TOKEN: 'a1',
+    });
+    expect(await run(['--offline'], io, LIMITS)).toBe(0);
+    expect(io.printed()).toMatch(/^warning +SERVICE_SANDBOX_URL +sandbox\.service\.example is a name for/m);
+    expect(io.printed()).toMatch(/ ok, 1 warning, 0 failed/);
   });
 
   it('warns of a certificate that expires soon, and of an address of the other environment', async () => {

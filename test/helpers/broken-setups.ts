@@ -245,6 +245,11 @@ export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
       ),
     }),
   },
+  'http to a server that speaks TLS': {
+    cause: 'api.banks',
+    words: /begins with http:/,
+    break: ({ SERVICE_BASE_URL = '' }) => ({ SERVICE_BASE_URL: SERVICE_BASE_URL.replace('https', 'http') }),
+  },
   'a server that says nothing': {
     cause: 'api.tls',
     words: /did not answer the TLS handshake in time/,
