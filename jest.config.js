@@ -12,6 +12,7 @@ export default {
     '^(\\.{1,2}/.*)\\.js$': '$1',
     '^nestjs-service$': '<rootDir>/lib/index.ts',
     '^nestjs-service/redis$': '<rootDir>/lib/redis/index.ts',
+    '^nestjs-service/swagger$': '<rootDir>/lib/swagger/index.ts',
     '^nestjs-service/terminus$': '<rootDir>/lib/terminus/index.ts',
     '^nestjs-service/testing$': '<rootDir>/lib/testing/index.ts',
   },

@@ -7,4 +7,21 @@ export class CreateCustomerDto {
   @IsNotEmpty()
   @IsString()
   app_user_id!: string;
+
+  /**
+   * The fields for @nestjs/swagger, where a host has it: what its compiler plugin adds to a class.
+   *
+   * @internal
+   */
+  static _OPENAPI_METADATA_FACTORY(): object {
+    return {
+      app_user_id: {
+        type: () => String,
+        description: "The application's own id of its user",
+        minLength: 1,
+        maxLength: 1024,
+        example: 'user-42',
+      },
+    };
+  }
 }

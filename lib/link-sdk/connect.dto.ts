@@ -39,6 +39,30 @@ export class LinkSessionDto {
   @MaxLength(256)
   @Matches(NO_CONTROL_CHARACTERS, { message: 'bank_identifier must not contain control characters' })
   bank_identifier?: string | undefined;
+
+  /**
+   * The fields for @nestjs/swagger, where a host has it: what its compiler plugin adds to a class.
+   *
+   * @internal
+   */
+  static _OPENAPI_METADATA_FACTORY(): object {
+    return {
+      permissions: {
+        type: () => [String],
+        description: 'What the session may do',
+        minItems: 1,
+        example: ['identity', 'accounts'],
+      },
+      bank_identifier: {
+        type: () => String,
+        required: false,
+        description: 'The bank to connect',
+        minLength: 1,
+        maxLength: 256,
+        example: 'ALPHA_BANK',
+      },
+    };
+  }
 }
 
 /** The input of `connectParameters()`: a request for an SDK session (specification 2.4). */
@@ -48,6 +72,19 @@ export class ConnectDto extends LinkSessionDto {
    */
   @IsCustomerId()
   customer_id!: string;
+
+  /** @internal */
+  static override _OPENAPI_METADATA_FACTORY(): object {
+    return {
+      customer_id: {
+        type: () => String,
+        description: "The service's id of the customer",
+        minLength: 1,
+        maxLength: 128,
+        example: 'customer-42',
+      },
+    };
+  }
 }
 
 /** The parameters of `Service.connect()` in the browser (specification 2.4). A browser may see all of them. */

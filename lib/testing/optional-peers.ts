@@ -1,20 +1,14 @@
 import type * as X509 from '@peculiar/x509';
-import type * as Jose from 'jose';
 // tsyringe, under @peculiar/x509, refuses to load without it.
 import 'reflect-metadata';
 
 const NOT_INSTALLED =
-  'ServiceSimulator makes certificates and tokens with two optional peer dependencies, and at least one is not ' +
-  'installed. Install both: npm i -D @peculiar/x509 jose';
+  'ServiceSimulator makes certificates with an optional peer dependency, which is not installed: ' +
+  'npm i -D @peculiar/x509';
 
 /** Imports @peculiar/x509, an optional peer that only a simulator needs. */
 export function importX509(): Promise<typeof X509> {
   return importPeer(() => import('@peculiar/x509'));
-}
-
-/** Imports jose, an optional peer that only a simulator needs. */
-export function importJose(): Promise<typeof Jose> {
-  return importPeer(() => import('jose'));
 }
 
 /** Runs the import; where the package is not installed, rejects with the command that installs it. */

@@ -40,7 +40,7 @@ interface Parts {
  * Simulates the service on loopback, over real TLS: its API addresses, its token endpoints and its refusals
  * (specification 4, 5 and 7). Each simulator makes its own certificates.
  *
- * Needs the optional peers: `npm i -D @peculiar/x509 jose`.
+ * Needs the optional peer `npm i -D @peculiar/x509`.
  *
  * @example
  * const simulator = await ServiceSimulator.start();
@@ -211,13 +211,14 @@ export class ServiceSimulator {
 
   /** A token as the token endpoint would issue it, or a foreign or expired one. */
   issueToken(request: AccessTokenRequest = {}): Promise<string> {
-    return this.#parts.issuer.issue({
+    const token = this.#parts.issuer.issue({
       environment: request.environment ?? 'production',
       clientId: this.clientId,
       scope: request.scope ?? 'api',
       lifetime: request.lifetime ?? this.tokenLifetime,
       foreign: request.foreign,
     });
+    return Promise.resolve(token);
   }
 
   /** Another client certificate, with its key. */

@@ -1,10 +1,7 @@
-import type * as Jose from 'jose';
 import { randomUUID } from 'node:crypto';
 import { type ServiceEnvironment } from '../config/options.js';
-import { importJose } from './optional-peers.js';
+import { generateSigningKeys, readToken, signToken, type SigningKeys } from './json-web-token.js';
 
-const ALGORITHM = 'ES256';
-const TOKEN_TYPE = 'at+jwt';
 const SIGNED_LIMIT = 10_000;
 
 /** The contents of a token to issue. */
@@ -34,11 +31,8 @@ interface SignedToken extends TokenClaims {
   expiresAt: number;
 }
 
-type SigningKeys = Jose.GenerateKeyPairResult;
-
 /** Issues and checks access tokens: JWTs of RFC 9068, ES256, of one environment each. */
 export class TokenIssuer {
-  readonly #jose: typeof Jose;
   readonly #keys: SigningKeys;
   readonly #foreignKeys: SigningKeys;
   readonly #issuer: string;
@@ -47,25 +41,19 @@ export class TokenIssuer {
   #issued = 0;
   #revokedUpTo = 0;
 
-  private constructor(jose: typeof Jose, keys: SigningKeys, foreignKeys: SigningKeys, issuer: string) {
-    this.#jose = jose;
+  private constructor(keys: SigningKeys, foreignKeys: SigningKeys, issuer: string) {
     this.#keys = keys;
     this.#foreignKeys = foreignKeys;
     this.#issuer = issuer;
   }
 
-  /** Rejects where jose is not installed. */
   static async create(issuer: string): Promise<TokenIssuer> {
-    const jose = await importJose();
-    const [keys, foreign] = await Promise.all([
-      jose.generateKeyPair(ALGORITHM),
-      jose.generateKeyPair(ALGORITHM),
-    ]);
-    return new TokenIssuer(jose, keys, foreign, issuer);
+    const [keys, foreign] = await Promise.all([generateSigningKeys(), generateSigningKeys()]);
+    return new TokenIssuer(keys, foreign, issuer);
   }
 
-  /** Resolves to the encoded token. */
-  issue(grant: TokenGrant): Promise<string> {
+  /** Returns the encoded token. */
+  issue(grant: TokenGrant): string {
     this.#issued += 1;
     const issuedAt = Math.floor(Date.now() / 1000);
     const customerId = grant.scope.startsWith('customer.')
@@ -78,16 +66,14 @@ export class TokenIssuer {
       ...(grant.certificateThumbprint === undefined
         ? {}
         : { cnf: { 'x5t#S256': grant.certificateThumbprint } }),
+      iss: this.#issuerOf(grant.environment),
+      sub: customerId ?? grant.clientId,
+      aud: this.#issuer,
+      iat: issuedAt,
+      exp: issuedAt + Math.floor(grant.lifetime),
+      jti: `${this.#issued}.${randomUUID()}`,
     };
-    return new this.#jose.SignJWT(claims)
-      .setProtectedHeader({ alg: ALGORITHM, typ: TOKEN_TYPE })
-      .setIssuer(this.#issuerOf(grant.environment))
-      .setSubject(customerId ?? grant.clientId)
-      .setAudience(this.#issuer)
-      .setIssuedAt(issuedAt)
-      .setExpirationTime(issuedAt + Math.floor(grant.lifetime))
-      .setJti(`${this.#issued}.${randomUUID()}`)
-      .sign((grant.foreign ? this.#foreignKeys : this.#keys).privateKey);
+    return signToken(claims, (grant.foreign ? this.#foreignKeys : this.#keys).privateKey);
   }
 
   /** Refuses every token issued until now. */
@@ -101,38 +87,28 @@ export class TokenIssuer {
   }
 
   /** The token's claims, or why it is refused; `invalid`: foreign, revoked or of the other environment. */
-  async verify(token: string, environment: ServiceEnvironment): Promise<TokenClaims | 'invalid' | 'expired'> {
-    const signed = this.#signed.get(token) ?? (await this.#checkSignature(token));
+  verify(token: string, environment: ServiceEnvironment): TokenClaims | 'invalid' | 'expired' {
+    const signed = this.#signed.get(token) ?? this.#checkSignature(token);
     if (signed === undefined || signed.environment !== environment) return 'invalid';
     if (signed.sequence <= this.#revokedUpTo || this.#revoked.has(token)) return 'invalid';
     return signed.expiresAt <= Date.now() ? 'expired' : signed;
   }
 
-  async #checkSignature(token: string): Promise<SignedToken | undefined> {
-    try {
-      const { payload } = await this.#jose.jwtVerify(token, this.#keys.publicKey, {
-        algorithms: [ALGORITHM],
-        typ: TOKEN_TYPE,
-        audience: this.#issuer,
-        requiredClaims: ['exp', 'jti', 'scope'],
-        // The caller checks the dates, to tell an expired token from a foreign one.
-        currentDate: new Date(0),
-      });
-      const confirmation = payload.cnf as { 'x5t#S256'?: string } | undefined;
-      const signed: SignedToken = {
-        scope: String(payload.scope),
-        environment: payload.iss === this.#issuerOf('production') ? 'production' : 'sandbox',
-        sequence: Number.parseInt(payload.jti ?? '0', 10),
-        expiresAt: (payload.exp ?? 0) * 1000,
-        certificateThumbprint: confirmation?.['x5t#S256'],
-      };
-      // A signature is checked once. Dates and revocation are checked at each call.
-      if (this.#signed.size >= SIGNED_LIMIT) this.#signed.clear();
-      this.#signed.set(token, signed);
-      return signed;
-    } catch {
-      return undefined;
-    }
+  #checkSignature(token: string): SignedToken | undefined {
+    const claims = readToken(token, this.#keys.publicKey);
+    if (claims === undefined) return undefined;
+    const confirmation = claims.cnf as { 'x5t#S256'?: string } | undefined;
+    const signed: SignedToken = {
+      scope: String(claims.scope),
+      environment: claims.iss === this.#issuerOf('production') ? 'production' : 'sandbox',
+      sequence: Number.parseInt(String(claims.jti), 10),
+      expiresAt: Number(claims.exp) * 1000,
+      certificateThumbprint: confirmation?.['x5t#S256'],
+    };
+    // A signature is checked once. Dates and revocation are checked at each call.
+    if (this.#signed.size >= SIGNED_LIMIT) this.#signed.clear();
+    this.#signed.set(token, signed);
+    return signed;
   }
 
   #issuerOf(environment: ServiceEnvironment): string {

@@ -1,8 +1,10 @@
 import { Controller, Get } from '@nestjs/common';
 import { ApiOkResponse, ApiOperation, ApiTags } from '@nestjs/swagger';
 import { BanksService } from 'nestjs-service';
+import { ApiServiceErrors } from 'nestjs-service/swagger';
 
 @ApiTags('service')
+@ApiServiceErrors()
 @Controller('banks')
 export class BanksController {
   constructor(private readonly banks: BanksService) {}

@@ -5,7 +5,7 @@ import { checkPackageContents } from './package-contents.mjs';
 import { followGettingStarted, followTesting, installArguments } from './readme.mjs';
 import { runBounded } from './run-bounded.mjs';
 
-const OPTIONAL_PEERS = ['@peculiar/x509', 'jose'];
+const OPTIONAL_PEERS = ['@peculiar/x509'];
 /** Programs of the host besides its main one; once, as they do not depend on how they were compiled. */
 const HOST_PROGRAMS = ['transports', 'shutdown'];
 const INSTALL = ['install', '--prefer-offline', '--no-audit', '--no-fund', '--no-package-lock'];

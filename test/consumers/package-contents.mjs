@@ -14,7 +14,9 @@ export async function checkPackageContents(folder) {
   );
   const { exports, bin } = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8'));
   const targets = Object.values(exports).flatMap((target) =>
-    typeof target === 'string' ? [target] : Object.values(target),
+    typeof target === 'string'
+      ? [target]
+      : Object.values(target).flatMap((file) => (typeof file === 'string' ? file : Object.values(file))),
   );
   for (const target of targets) assert.ok((await stat(join(folder, target))).isFile(), target);
   for (const command of Object.values(bin)) {

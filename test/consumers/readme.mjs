@@ -37,16 +37,11 @@ export async function installArguments(tarball) {
   return packages.map((name) => (name === 'nestjs-service' ? tarball : name));
 }
 
-/** Changes a scaffold as docs/getting-started.md says: adds its snippets, and the keys of jest in both settings. */
+/** Changes a scaffold as docs/getting-started.md says: adds its snippets. */
 export async function followGettingStarted(folder) {
-  const block = await readBlocks(GETTING_STARTED);
   await writeFiles(join(folder, 'src', 'getting-started'), GETTING_STARTED, true);
   const test = (await readBlocks(TESTING))('ts', '// banks.spec.ts\n');
   await writeFile(join(folder, 'test', 'banks.e2e-spec.ts'), test);
-
-  const keys = JSON.parse(block('json', 'transformIgnorePatterns'));
-  await change(join(folder, 'package.json'), (manifest) => Object.assign(manifest.jest, keys));
-  await change(join(folder, 'test', 'jest-e2e.json'), (settings) => Object.assign(settings, keys));
 }
 
 /** Puts the tests of docs/testing.md into src/testing. */
@@ -63,10 +58,4 @@ async function writeFiles(target, document, isCommonJs) {
     // In a CommonJS project, without the `.js` of its own files.
     await writeFile(join(target, file), isCommonJs ? text.replace(/( from '\.\/.*)\.js';/g, "$1';") : text);
   }
-}
-
-async function change(path, how) {
-  const content = JSON.parse(await readFile(path, 'utf8'));
-  how(content);
-  await writeFile(path, JSON.stringify(content, null, 2));
 }

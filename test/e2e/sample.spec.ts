@@ -141,19 +141,19 @@ describe('the sample', () => {
     it('describes its routes and their bodies at /docs-json', async () => {
       const document = (await (await fetch(`${url}/docs-json`)).json()) as OpenAPIObject;
       expect(Object.keys(document.paths)).toEqual(['/banks', '/customers', '/link-session', '/health']);
-      const { NewCustomerDto, NewLinkSessionDto } = document.components?.schemas ?? {};
-      expect(NewCustomerDto).toMatchObject({
+      const { CreateCustomerDto, ConnectDto } = document.components?.schemas ?? {};
+      expect(CreateCustomerDto).toMatchObject({
         required: ['app_user_id'],
         properties: { app_user_id: { example: 'user-42' } },
       });
-      expect(NewLinkSessionDto).toMatchObject({
-        required: ['customer_id', 'permissions'],
+      expect(ConnectDto).toMatchObject({
         properties: {
           customer_id: { example: expect.any(String) },
           permissions: { type: 'array', example: expect.any(Array) },
           bank_identifier: { example: expect.any(String) },
         },
       });
+      expect(document.paths['/banks']?.get?.responses).toHaveProperty('503');
     });
 
     browserIt(

@@ -4,10 +4,17 @@ import { isBuiltin } from 'node:module';
 import { dirname, join, relative, resolve } from 'node:path';
 import ts from 'typescript';
 
+interface Conditions {
+  'module-sync': string;
+  require: { types: string; default: string };
+  types: string;
+  default: string;
+}
+
 interface Manifest {
   main: string;
   types: string;
-  exports: Record<string, string | { types: string; default: string }>;
+  exports: Record<string, string | Conditions>;
   typesVersions: Record<string, Record<string, string[]>>;
   dependencies?: Record<string, string>;
   peerDependencies: Record<string, string>;
@@ -137,26 +144,29 @@ describe('package.json', () => {
   });
 
   it('names every subpath for the classic resolution of TypeScript too', () => {
-    expect(manifest.exports['.']).toEqual({ types: manifest.types, default: manifest.main });
+    expect(manifest.exports['.']).toMatchObject({ types: manifest.types, default: manifest.main });
     const classic = Object.fromEntries(
-      subpaths.map((subpath) => [subpath, [(manifest.exports[`./${subpath}`] as { types: string }).types]]),
+      subpaths.map((subpath) => [subpath, [(manifest.exports[`./${subpath}`] as Conditions).types]]),
     );
     expect(manifest.typesVersions).toEqual({ '*': classic });
     for (const subpath of subpaths) expect(statSync(join(lib, subpath, 'index.ts')).isFile()).toBe(true);
   });
 });
 
-it.each(['index.ts', ...subpaths.map((subpath) => `${subpath}/index.ts`)])(
-  'lib/%s uses no import.meta: a CommonJS jest, which compiles the package, knows none',
-  (entry) => {
-    const users = reachedFrom(join(lib, entry)).filter((file) =>
-      readFileSync(file, 'utf8')
-        .replace(/\/\*[^]*?\*\//g, '')
-        .includes('import.meta'),
-    );
-    expect(users).toEqual([]);
-  },
-);
+it('loads the ES module in every Node, and the CommonJS build only where require() cannot load it', () => {
+  for (const conditions of Object.values(manifest.exports)) {
+    if (typeof conditions === 'string') continue;
+    const { types, default: esm } = conditions;
+    const inCommonJs = (file: string) => file.replace('./dist/', './dist/cjs/');
+    // The first that fits is taken.
+    expect(Object.entries(conditions)).toEqual([
+      ['module-sync', esm],
+      ['require', { types: inCommonJs(types), default: inCommonJs(esm) }],
+      ['types', types],
+      ['default', esm],
+    ]);
+  }
+});
 
 describe('lib/index.ts', () => {
   const entry = join(lib, 'index.ts');

@@ -20,11 +20,11 @@ export interface LinkSession {
  * Whether a session may begin with these parameters of `Service.connect()` (specification 2.4, 5.1.3, 5.4.8).
  * Resolves to the session, or to the reason of the refusal in words.
  */
-export async function checkSession(
+export function checkSession(
   parameters: unknown,
   environment: ServiceEnvironment,
   parts: SessionCheckParts,
-): Promise<LinkSession | string> {
+): LinkSession | string {
   if (!isJsonObject(parameters)) return 'The parameters must be an object.';
   const { customer_id, permissions, bank_identifier } = parameters;
   if (!isText(customer_id)) return 'customer_id is missing.';
@@ -32,18 +32,18 @@ export async function checkSession(
     return 'permissions must name at least one permission.';
   }
   if (bank_identifier !== undefined && !isText(bank_identifier)) return 'bank_identifier must be a text.';
-  const refusal = await credentialRefusal(parameters, customer_id, environment, parts);
+  const refusal = credentialRefusal(parameters, customer_id, environment, parts);
   return (
     refusal ?? { customer_id, permissions: [...permissions], ...(bank_identifier && { bank_identifier }) }
   );
 }
 
-async function credentialRefusal(
+function credentialRefusal(
   { access_token, app_token }: Record<string, unknown>,
   customerId: string,
   environment: ServiceEnvironment,
   { application, issuer, oauthEnabled }: SessionCheckParts,
-): Promise<string | undefined> {
+): string | undefined {
   if (app_token !== undefined && app_token !== application.appToken) return 'The app token is not valid.';
   if (access_token === undefined && oauthEnabled) {
     return app_token === undefined
@@ -53,7 +53,7 @@ async function credentialRefusal(
   if (access_token === undefined) return app_token === undefined ? 'app_token is missing.' : undefined;
   if (!oauthEnabled) return 'OAuth is not enabled for this application.';
   if (!isText(access_token)) return 'access_token must be a text.';
-  const claims = await issuer.verify(access_token, environment);
+  const claims = issuer.verify(access_token, environment);
   if (claims === 'expired') return 'The access token has expired.';
   if (typeof claims === 'string') return 'The access token is not valid.';
   if (claims.scope === 'api') {

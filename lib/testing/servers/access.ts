@@ -13,10 +13,7 @@ export interface AccessOptions {
 }
 
 /** Checks the credentials of a call: specification 5. Resolves to the refusal, or to undefined. */
-export async function checkAccess(
-  request: RecordedRequest,
-  options: AccessOptions,
-): Promise<Answer | undefined> {
+export function checkAccess(request: RecordedRequest, options: AccessOptions): Answer | undefined {
   const authorization = request.headers.authorization;
   const appToken = request.headers[options.appTokenHeader.toLowerCase()];
   if (authorization === undefined && lacksCertificate(request)) {
@@ -40,15 +37,15 @@ function lacksCertificate(request: RecordedRequest): boolean {
   return request.face === 'base' && request.certificateFingerprint256 === undefined;
 }
 
-async function checkBearer(
+function checkBearer(
   request: RecordedRequest,
   authorization: string,
   options: AccessOptions,
-): Promise<Answer | undefined> {
+): Answer | undefined {
   const token = /^Bearer ([A-Za-z0-9._~+/-]+=*)$/i.exec(authorization)?.[1];
   if (token === undefined) return unauthorized('The Authorization header must be a bearer token');
   if (!options.oauthEnabled) return unauthorized('OAuth is not enabled for this application');
-  const claims = await options.issuer.verify(token, request.environment);
+  const claims = options.issuer.verify(token, request.environment);
   if (typeof claims === 'string') return unauthorized('The access token is not valid');
   const { certificateThumbprint } = claims;
   if (certificateThumbprint !== undefined && certificateThumbprint !== thumbprintOf(request)) {

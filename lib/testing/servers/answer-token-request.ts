@@ -18,11 +18,11 @@ export interface TokenRequestOptions {
 }
 
 /** POST /oauth2/token: specification 2.1, 2.2 and 5.4; refusals by RFC 6749, 5.2. */
-export async function answerTokenRequest(
+export function answerTokenRequest(
   request: RecordedRequest,
   path: string,
   options: TokenRequestOptions,
-): Promise<Answer> {
+): Answer {
   if (path.split('?')[0] !== '/oauth2/token')
     return failure(404, 'NOT_FOUND', 'The token endpoint is /oauth2/token');
   if (request.method !== 'POST') {
@@ -50,7 +50,7 @@ export async function answerTokenRequest(
   if (!isScope(scope)) return refuse(400, 'invalid_scope', 'scope must be api or customer.<customer_id>');
 
   const lifetime = options.lifetime();
-  const accessToken = await options.issuer.issue({
+  const accessToken = options.issuer.issue({
     environment: request.environment,
     clientId: application.clientId,
     scope,

@@ -33,9 +33,9 @@ export function responders(parts: RespondersParts): Pick<ServersSettings, 'api' 
   const token = { application, issuer, oauthEnabled, certificateBoundTokens, lifetime: tokenLifetime };
   const sessions = { application, issuer, oauthEnabled };
   return {
-    api: async (request, path) =>
-      (await answerLinkSdk(request, path, sessions)) ??
-      (await checkAccess(request, access)) ??
+    api: (request, path) =>
+      answerLinkSdk(request, path, sessions) ??
+      checkAccess(request, access) ??
       answerApiCall(request, path, api),
     token: (request, path) => answerTokenRequest(request, path, token),
   };
