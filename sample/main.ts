@@ -6,6 +6,7 @@ import { PageModule } from './page/page.module.js';
 import { servePage } from './page/serve-page.js';
 import { addDocs } from './start/docs.js';
 import { describeFailure } from './start/failure.js';
+import { acceptLocalOnly } from './start/local-only.js';
 import { readPort } from './start/port.js';
 import { printStartReport } from './start/report.js';
 import { isServiceNamed } from './start/service-named.js';
@@ -28,6 +29,7 @@ async function start(): Promise<void> {
     forceCloseConnections: true,
   });
   app.enableShutdownHooks();
+  acceptLocalOnly(app);
   addDocs(app);
   servePage(app);
   await app.listen(readPort(app.get(ConfigService)), HOST);

@@ -1,6 +1,6 @@
-import { Body, Controller, Get, Header, Inject, Post, Res } from '@nestjs/common';
+import { BadGatewayException, Body, Controller, Get, Header, Inject, Post, Res } from '@nestjs/common';
 import { ApiExcludeController } from '@nestjs/swagger';
-import axios, { type Method } from 'axios';
+import axios, { type AxiosError, type Method } from 'axios';
 import { type ServerResponse } from 'node:http';
 import { PAGE_SERVICES, type PageServices } from '../page/services-in-use.js';
 
@@ -27,7 +27,7 @@ export class LinkSdkController {
 
   async #passOn(response: ServerResponse, method: Method, path: string, data?: unknown): Promise<string> {
     const { auth, baseUrl } = this.services.current;
-    const { status, data: body } = await axios.request<string>({
+    const request = axios.request<string>({
       method,
       url: baseUrl + path,
       data,
@@ -37,6 +37,10 @@ export class LinkSdkController {
       maxRedirects: 0,
       responseType: 'text',
       validateStatus: () => true,
+    });
+    const { status, data: body } = await request.catch(({ code }: AxiosError) => {
+      // The error itself holds the request, with the customer's token.
+      throw new BadGatewayException(`The service could not be reached (${code}).`);
     });
     response.statusCode = status;
     return body;

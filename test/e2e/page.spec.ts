@@ -3,6 +3,8 @@ import { type INestApplication } from '@nestjs/common';
 import { type NestExpressApplication } from '@nestjs/platform-express';
 import { Test } from '@nestjs/testing';
 import { readFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { type IncomingMessage, request } from 'node:http';
 import { createRequire } from 'node:module';
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
 import { ServiceSimulator } from 'nestjs-service/testing';
@@ -11,6 +13,7 @@ import { servePage } from '../../sample/page/serve-page.js';
 import { MODES } from '../../sample/playground/modes.js';
 import { PageSimulator } from '../../sample/playground/page-simulator.js';
 import { PlaygroundModule } from '../../sample/playground/playground.module.js';
+import { acceptLocalOnly } from '../../sample/start/local-only.js';
 import { findPeer, itWith, requirePeer } from '../helpers/optional-peers.js';
 
 const peer = findPeer('chromium');
@@ -40,6 +43,7 @@ describe('the page of the sample', () => {
       .compile();
     app = testing.createNestApplication<NestExpressApplication>({ forceCloseConnections: true });
     app.useLogger(false);
+    acceptLocalOnly(app as NestExpressApplication);
     servePage(app as NestExpressApplication);
     await app.listen(0, '127.0.0.1');
     url = await app.getUrl();
@@ -54,6 +58,58 @@ describe('the page of the sample', () => {
     await app.close();
     await host.stop();
     process.env = environment;
+  });
+
+  describe('what another website in the same browser sends', () => {
+    const form = 'app_user_id=of-an-attacker&mode=sandbox-mtls&name=rotatedSecret';
+
+    /** node:http, as fetch sets the Host itself. */
+    async function send(method: string, path: string, headers: Record<string, string>): Promise<number> {
+      const sent = request(url + path, { method, headers });
+      sent.end(method === 'POST' ? form : undefined);
+      const [answer] = (await once(sent, 'response')) as [IncomingMessage];
+      answer.resume();
+      return answer.statusCode ?? 0;
+    }
+
+    it.each(['/page/mode', '/page/faults', '/page/customers', '/customers', '/link-session'])(
+      'does not reach POST %s',
+      async (path) => {
+        const headers = { 'content-type': 'application/x-www-form-urlencoded' };
+        for (const origin of ['https://attacker.example', 'null', url.replace('http:', 'https:')]) {
+          expect(await send('POST', path, { ...headers, origin })).toBe(403);
+        }
+      },
+    );
+
+    it('does not reach the page under a name of its own', async () => {
+      const { port } = new URL(url);
+      for (const path of ['/', '/banks', '/page/events']) {
+        for (const host of [
+          `attacker.example:${port}`,
+          `127.0.0.1.attacker.example`,
+          `127.0.0.1@a:${port}`,
+        ]) {
+          expect(await send('GET', path, { host })).toBe(403);
+        }
+      }
+      expect(await send('GET', '/banks', { host: `localhost:${port}` })).toBe(200);
+    });
+  });
+
+  it('says that the service cannot be reached, and logs no token, where the LinkSDK finds no service', async () => {
+    const [notBefore, notAfter] = [new Date(Date.now() - 172_800_000), new Date(Date.now() - 86_400_000)];
+    await simulator.useServerCertificate({ notBefore, notAfter });
+    const answer = await fetch(`${url}/link-sdk/sessions`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ customer_id: 'c', permissions: ['identity'], access_token: 'a-token' }),
+    });
+    await simulator.useServerCertificate();
+    expect(await answer.json()).toMatchObject({
+      statusCode: 502,
+      message: 'The service could not be reached (CERT_HAS_EXPIRED).',
+    });
   });
 
   async function open(options: Parameters<Browser['newContext']>[0] = {}): Promise<Page> {
