@@ -25,6 +25,13 @@ export interface IdentityView {
   reload(): Promise<boolean>;
 }
 
+/** Headers for a replay after a 401. */
+export interface RenewedHeaders {
+  headers: Readonly<Record<string, string>>;
+  /** Their token is one of the shared store: it may be revoked too. */
+  isFromStore: boolean;
+}
+
 /** Counts calls under way, so that a shutdown waits for them. `begin` throws once the module has ended. */
 export interface CallCount {
   /** Aborted when the shutdown's time is over. */
@@ -123,14 +130,13 @@ export class ServiceAuthService implements OnApplicationBootstrap {
    * @throws as {@link getToken}
    * @internal
    */
-  async renewedHeaders(
-    usedAuthorization: string,
-    wait?: WaitOptions,
-  ): Promise<Readonly<Record<string, string>> | undefined> {
+  async renewedHeaders(usedAuthorization: string, wait?: WaitOptions): Promise<RenewedHeaders | undefined> {
     const used = bearerOf(usedAuthorization);
     if (this.#options.authentication !== 'oauth' || !this.#tokens || used === undefined) return undefined;
     const token = await this.#tokens.forceRefresh(API_SCOPE, used, this.#waitOptions(wait));
-    return token && this.#headers.withBearer(token);
+    return (
+      token && { headers: this.#headers.withBearer(token), isFromStore: this.#tokens.isFromStore(token) }
+    );
   }
 
   /**

@@ -51,9 +51,8 @@ interface Progress extends CallLimits {
 }
 
 /**
- * One call from first attempt to last: retries within deadline and budget where that is safe, one replay (two where
- * tokens are shared) with other credentials after a 401, one with another certificate after ours was refused. The only
- * place that decides on any.
+ * One call from first attempt to last: retries within deadline and budget where that is safe, one replay with other
+ * credentials after a 401, one with another certificate after ours was refused. The only place that decides on any.
  */
 export class CallRunner {
   readonly #parts: CallRunnerParts;

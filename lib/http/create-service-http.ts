@@ -29,7 +29,6 @@ export function createServiceHttp(
     exchange,
     agentFor: (url) => agents.api(url),
     credentials: {
-      replays: options.tokenStore ? 2 : 1,
       renewedHeaders: ({ authorization = '' }, wait) => auth.renewedHeaders(authorization, wait),
     },
     identity,

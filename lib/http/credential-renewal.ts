@@ -15,18 +15,13 @@ import { cannotHaveActed, isRefusedBefore, isSafe } from './retry-policy.js';
 /** The credentials as a running call needs them. */
 export interface CallCredentials {
   /**
-   * How often a call may be replayed after a 401. Default 1. More where the other token may be one of a shared store, as
-   * an endpoint that revokes all tokens revokes that one too.
-   */
-  replays?: number;
-  /**
    * Other headers for a replay after a 401; undefined where a replay would not help. `refused`: the headers of the
    * call that got the 401.
    */
   renewedHeaders(
     refused: Credentials,
     wait: { signal?: AbortSignal; timeoutMs: number },
-  ): Promise<Credentials | undefined>;
+  ): Promise<{ headers: Credentials; isFromStore: boolean } | undefined>;
 }
 
 export interface CredentialRenewalParts {
@@ -37,19 +32,21 @@ export interface CredentialRenewalParts {
   closed: AbortSignal;
 }
 
-/** Renews the credentials of one call: its token after a 401, our certificate, once, after it was refused. */
+const MAX_REPLAYS = 2;
+
+/** Renews the credentials of one call: its token after a 401, our certificate after it was refused; each of them once. */
 export class CredentialRenewal {
   readonly #parts: CredentialRenewalParts;
   readonly #call: Call;
   readonly #limits: CallLimits;
-  #replaysLeft: number;
+  #replays = 0;
+  #mayReplay = true;
   #reloaded = false;
 
   constructor(parts: CredentialRenewalParts, call: Call, limits: CallLimits) {
     this.#parts = parts;
     this.#call = call;
     this.#limits = limits;
-    this.#replaysLeft = parts.credentials.replays ?? 1;
   }
 
   /**
@@ -69,13 +66,15 @@ export class CredentialRenewal {
   }
 
   async #renew(outcome: Outcome, certificate: CertificateSummary | undefined): Promise<boolean> {
-    if (outcome.response?.status === 401 && this.#replaysLeft > 0) {
-      this.#replaysLeft -= 1;
+    if (outcome.response?.status === 401 && this.#mayReplay) {
+      this.#replays += 1;
       const { signal, endsAt } = this.#limits;
       const wait = { signal, timeoutMs: endsAt - performance.now() };
-      const headers = await this.#parts.credentials.renewedHeaders(this.#call.headers, wait);
-      if (headers) {
-        setCredentials(this.#call, headers);
+      const renewed = await this.#parts.credentials.renewedHeaders(this.#call.headers, wait);
+      // An endpoint that revokes all tokens revokes the one in the shared store too: then one more, with a new token.
+      this.#mayReplay = renewed?.isFromStore === true && this.#replays < MAX_REPLAYS;
+      if (renewed) {
+        setCredentials(this.#call, renewed.headers);
         return true;
       }
     }

@@ -42,6 +42,7 @@ export class TokenCache {
   readonly #random: () => number;
   readonly #slots: TokenSlots;
   readonly #pending: PendingRequests;
+  readonly #fromStore = new WeakSet<AccessToken>();
   /** With `scheduled`, of the api token. */
   readonly #schedule?: RenewalSchedule;
 
@@ -114,6 +115,11 @@ export class TokenCache {
     return token.accessToken === usedToken ? undefined : token;
   }
 
+  /** Whether another process got this token: it may be older than what made the API refuse ours. */
+  isFromStore(token: AccessToken): boolean {
+    return this.#fromStore.has(token);
+  }
+
   /** Drops a token that does not work, if it is still the cached one. */
   invalidate(accessToken: string): void {
     for (const [scope, slot] of this.#slots.all()) {
@@ -178,6 +184,7 @@ export class TokenCache {
   /** One that is outdated, or has expired on its way, goes to those who wait and is not kept. */
   #arrived(scope: string, { grant, requestedAt }: ArrivedGrant, isOutdated: boolean): AccessToken {
     const cached = this.#cachedToken(scope, grant, requestedAt);
+    if (grant.ageMs !== undefined) this.#fromStore.add(cached.token);
     if (isOutdated) this.#postpone(scope);
     // It is not renewed by schedule either: it would be requested all day, for nobody.
     else if (cached.isExpired(this.#clock)) this.#slots.find(scope)?.postpone(this.#clock);

@@ -200,8 +200,10 @@ describe('headers', () => {
     const { auth, source, answered } = setUp();
     await answered(auth.authorizationHeaders());
     const both = Promise.all([auth.renewedHeaders('Bearer token-1'), auth.renewedHeaders('Bearer token-1')]);
-    expect(await answered(both)).toEqual(Array(2).fill({ Authorization: 'Bearer token-2' }));
-    expect(await auth.renewedHeaders('Bearer token-1')).toBe(auth.peekHeaders());
+    expect(await answered(both)).toEqual(
+      Array(2).fill({ headers: { Authorization: 'Bearer token-2' }, isFromStore: false }),
+    );
+    expect((await auth.renewedHeaders('Bearer token-1'))?.headers).toBe(auth.peekHeaders());
     expect(await auth.renewedHeaders('Basic abc')).toBeUndefined();
     expect(source.requests).toHaveLength(2);
   });

@@ -37,6 +37,8 @@ export interface Setup {
   listener?: RequestListener;
   baseUrl?: string;
   renewed?: Record<string, string> | Error;
+  /** Whether the token of `renewed` is one of a shared store. */
+  isFromStore?: boolean;
   retries?: number;
   timeoutMs?: number;
   through?: Exchange;
@@ -72,7 +74,7 @@ export async function setUp(setup: Setup = {}) {
       renewedHeaders: async (refused) => {
         renewals.push({ ...refused });
         if (setup.renewed instanceof Error) throw setup.renewed;
-        return setup.renewed;
+        return setup.renewed && { headers: setup.renewed, isFromStore: setup.isFromStore ?? false };
       },
     },
     identity: setup.identity ?? { reloadAfterRefusal: async () => false },
