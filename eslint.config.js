@@ -93,7 +93,16 @@ const NODE_GLOBALS = Object.fromEntries(
 );
 
 export default tseslint.config(
-  { ignores: ['dist', 'dist-sample', 'coverage', 'test/consumers/*/node_modules', 'test/bench/.build'] },
+  {
+    ignores: [
+      'dist',
+      'dist-sample',
+      'dist-docs',
+      'coverage',
+      'test/consumers/*/node_modules',
+      'test/bench/.build',
+    ],
+  },
   js.configs.recommended,
   ...tseslint.configs.recommendedTypeChecked,
   {

@@ -51,6 +51,8 @@ export {
   type AnswerSchema,
   type ParsedAnswer,
   type ParseOption,
+  type SchemaIssue,
+  type SchemaResult,
 } from './http/answer-parser.js';
 export { ServiceExceptionFilter } from './http/service-exception.filter.js';
 export {

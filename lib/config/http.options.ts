@@ -2,10 +2,10 @@ import { DAY_MS } from './clock.js';
 import { Option } from './option.js';
 import { FlagOrNames, IsFunction, IsHeaderName, IsProxyUrl, WholeNumber } from './rules.js';
 
-const RESOURCES = ['banks', 'customers'] as const;
-
 /** A resource whose path can end in a slash. */
-export type ResourceName = (typeof RESOURCES)[number];
+export type ResourceName = 'banks' | 'customers';
+
+const RESOURCES: readonly ResourceName[] = ['banks', 'customers'];
 
 /** Calls of the service: their limits, retries, paths and proxy. */
 export class ServiceHttpOptions {

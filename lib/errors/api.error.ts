@@ -6,6 +6,7 @@ export interface ApiErrorBody {
   message?: string;
 }
 
+/** What a ServiceApiError is made of. */
 export interface ApiErrorDetails {
   /** `api_error` (default): an error status. `invalid_response`: a body that is not JSON, or that `parse` refused. */
   code?: 'api_error' | 'invalid_response';

@@ -16,6 +16,7 @@ export type TokenErrorCode =
   | 'oauth_not_configured'
   | 'client_secret_unavailable';
 
+/** What a ServiceTokenError is made of. */
 export interface TokenErrorDetails {
   code: TokenErrorCode;
   message: string;

@@ -3,11 +3,13 @@ import { type CallFacts } from './answer-to-error.js';
 import { describePlaces } from './answer-places.js';
 import { carriedOut } from './retry-policy.js';
 
-interface SchemaIssue {
+/** What a schema found: the path in the body. Its message is not read, as it may show values. */
+export interface SchemaIssue {
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }
 
-type SchemaResult<T> =
+/** What a schema makes of a body. */
+export type SchemaResult<T> =
   { readonly value: T; readonly issues?: undefined } | { readonly issues: readonly SchemaIssue[] };
 
 /**

@@ -12,6 +12,7 @@ import { type CheckOutcome, LimitedCheck } from './limited-check.js';
 
 const TIMEOUT_MS = 3_000;
 
+/** What `isHealthy()` checks. */
 export interface ServiceHealthOptions {
   /** Calls the banks path too, at most once a minute. Default false. */
   ping?: boolean;

@@ -40,6 +40,7 @@ export type RequestFault =
   /** The usual answer of the token endpoint with these fields replaced; `undefined` leaves one out. */
   | { tokenResponse: Record<string, unknown> };
 
+/** What goes wrong: with a connection, or with a request. */
 export type SimulatorFault = ConnectionFault | RequestFault;
 
 /** Which requests fail, how, and how often. A field that is left out matches everything. */
@@ -58,6 +59,7 @@ export interface FaultRule {
   fault: SimulatorFault;
 }
 
+/** A fault that `simulator.fail()` began. */
 export interface FaultHandle {
   /** How many requests (or connections) have failed with it. */
   readonly hits: number;

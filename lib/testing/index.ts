@@ -2,6 +2,8 @@ import 'reflect-metadata';
 
 export { type FailingCall } from './doubles/about-call.js';
 export {
+  type DoubledMethod,
+  type DoubledRequest,
   type RecordedCall,
   type ServiceDoubles,
   type ServiceStubOptions,

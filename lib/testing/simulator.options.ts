@@ -13,6 +13,7 @@ export type SimulatorFace = 'base' | 'oauth-base' | 'sandbox' | 'sandbox-mtls' |
 export type SimulatorAddress =
   'baseUrl' | 'oauthBaseUrl' | 'sandboxUrl' | 'sandboxMtlsUrl' | 'authUrl' | 'sandboxAuthUrl';
 
+/** How a simulator answers, beside the specification. */
 export interface SimulatorOptions {
   /** Fixed ports, by address. Default: free ones. */
   ports?: Partial<Record<SimulatorAddress, number>>;

@@ -2,8 +2,19 @@ import { createCipheriv, createHmac } from 'node:crypto';
 import { type Socket } from 'node:net';
 import { type TLSSocket } from 'node:tls';
 
-/** Alerts with which a server refuses a client certificate: RFC 8446, 6.2. */
-export const TLS_ALERTS = {
+/** An alert with which a server refuses a client certificate: RFC 8446, 6.2. */
+export type TlsAlert =
+  | 'handshake_failure'
+  | 'bad_certificate'
+  | 'unsupported_certificate'
+  | 'certificate_revoked'
+  | 'certificate_expired'
+  | 'certificate_unknown'
+  | 'unknown_ca'
+  | 'access_denied'
+  | 'certificate_required';
+
+const TLS_ALERTS: Readonly<Record<TlsAlert, number>> = {
   handshake_failure: 40,
   bad_certificate: 42,
   unsupported_certificate: 43,
@@ -13,9 +24,7 @@ export const TLS_ALERTS = {
   unknown_ca: 48,
   access_denied: 49,
   certificate_required: 116,
-} as const;
-
-export type TlsAlert = keyof typeof TLS_ALERTS;
+};
 
 const FATAL = 2;
 const ALERT_CONTENT = 21;

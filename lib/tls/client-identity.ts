@@ -25,6 +25,7 @@ export interface ClientIdentitySettings {
   log: Log;
 }
 
+/** The state of the client certificate. */
 export interface IdentityStatus {
   /** False once the certificate has expired. */
   healthy: boolean;

@@ -7,14 +7,14 @@ import { type LinkSdkService } from '../../link-sdk/link-sdk.service.js';
 import { type IdentityStatus } from '../../tls/index.js';
 
 /** A function in place of a method: it gets the arguments of the call. */
-type Answer<Method extends (...args: never[]) => unknown> = (
+export type DoubledMethod<Method extends (...args: never[]) => unknown> = (
   ...args: Parameters<Method>
 ) => Awaited<ReturnType<Method>> | ReturnType<Method>;
 
-/** A path and what is sent there, as ServiceHttpService takes it. */
-type HttpAnswer<Rest extends unknown[]> = (path: string, ...rest: Rest) => unknown;
+/** A function in place of a method of ServiceHttpService: it gets the path and what is sent there. */
+export type DoubledRequest<Rest extends unknown[]> = (path: string, ...rest: Rest) => unknown;
 
-/** A call of {@link ServiceHttpService} as its double sees it. */
+/** A call of ServiceHttpService as its double sees it. */
 export interface StubbedRequest {
   method: string;
   /** In lower case, without those that authenticate. */
@@ -30,28 +30,28 @@ export interface StubbedRequest {
  */
 export interface ServiceDoubles {
   auth?: {
-    getToken?: Answer<ServiceAuthService['getToken']>;
-    getApiToken?: Answer<ServiceAuthService['getApiToken']>;
-    getCustomerToken?: Answer<ServiceAuthService['getCustomerToken']>;
-    authorizationHeaders?: Answer<ServiceAuthService['authorizationHeaders']>;
-    reloadCertificate?: Answer<ServiceAuthService['reloadCertificate']>;
+    getToken?: DoubledMethod<ServiceAuthService['getToken']>;
+    getApiToken?: DoubledMethod<ServiceAuthService['getApiToken']>;
+    getCustomerToken?: DoubledMethod<ServiceAuthService['getCustomerToken']>;
+    authorizationHeaders?: DoubledMethod<ServiceAuthService['authorizationHeaders']>;
+    reloadCertificate?: DoubledMethod<ServiceAuthService['reloadCertificate']>;
     invalidate?: (accessToken: string) => void;
     /** Default: none. */
     certificate?: CertificateSummary;
     /** Default: healthy, with `certificate`. */
     identityStatus?: IdentityStatus;
   };
-  banks?: { list?: Answer<BanksService['list']> };
-  customers?: { create?: Answer<CustomersService['create']> };
-  sdk?: { connectParameters?: Answer<LinkSdkService['connectParameters']> };
+  banks?: { list?: DoubledMethod<BanksService['list']> };
+  customers?: { create?: DoubledMethod<CustomersService['create']> };
+  sdk?: { connectParameters?: DoubledMethod<LinkSdkService['connectParameters']> };
   http?: {
-    get?: HttpAnswer<[options?: HttpCallOptions]>;
-    delete?: HttpAnswer<[options?: HttpRequestOptions]>;
-    post?: HttpAnswer<[data?: unknown, options?: HttpCallOptions]>;
-    put?: HttpAnswer<[data?: unknown, options?: HttpCallOptions]>;
-    patch?: HttpAnswer<[data?: unknown, options?: HttpCallOptions]>;
+    get?: DoubledRequest<[options?: HttpCallOptions]>;
+    delete?: DoubledRequest<[options?: HttpRequestOptions]>;
+    post?: DoubledRequest<[data?: unknown, options?: HttpCallOptions]>;
+    put?: DoubledRequest<[data?: unknown, options?: HttpCallOptions]>;
+    patch?: DoubledRequest<[data?: unknown, options?: HttpCallOptions]>;
     /** `request()`, calls on `axiosRef` and `httpService`, and the methods above that are left out; path with query. */
-    request?: HttpAnswer<[request: StubbedRequest]>;
+    request?: DoubledRequest<[request: StubbedRequest]>;
   };
 }
 

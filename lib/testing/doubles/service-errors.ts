@@ -37,6 +37,7 @@ export interface ConnectionErrorOptions extends FailingCall {
   sent?: boolean;
 }
 
+/** What differs from the usual answer of the token endpoint. */
 export type TokenErrorOptions = Partial<
   Pick<ServiceTokenError, 'error' | 'error_description' | 'status' | 'scope' | 'retryAfter'>
 >;
