@@ -7,12 +7,14 @@ import {
   ServiceAuthService,
   serviceConfig,
 } from 'nestjs-service';
+import { NEVER } from 'rxjs';
 import { type PageServices, type ServicesInUse } from './services-in-use.js';
 
 /** The services of the application itself. */
 @Injectable()
 export class HostServices implements PageServices {
   readonly choices = { modes: [], faults: [] };
+  readonly switched = NEVER;
 
   constructor(private readonly modules: ModuleRef) {}
 

@@ -4,6 +4,7 @@ import {
   type LinkSdkService,
   type ServiceAuthService,
 } from 'nestjs-service';
+import { type Observable } from 'rxjs';
 
 /** The providers of one ServiceModule, and the mode that it runs in. */
 export interface ServicesInUse {
@@ -35,6 +36,8 @@ export interface PageServices {
   readonly current: ServicesInUse;
   /** What the page can switch; nothing with a service of the host's. */
   readonly choices: PageChoices;
+  /** Says that the choice changed. */
+  readonly switched: Observable<unknown>;
 }
 
 export const PAGE_SERVICES = Symbol('PAGE_SERVICES');

@@ -19,7 +19,9 @@ export class StatusController {
   @Sse('events')
   events(): Observable<MessageEvent> {
     const calls = concat(from([...this.log.last]), this.log.calls);
-    const status = timer(0, STATUS_EVERY_MS).pipe(map(() => describeStatus(this.services.current)));
+    const status = merge(timer(0, STATUS_EVERY_MS), this.services.switched).pipe(
+      map(() => describeStatus(this.services.current)),
+    );
     return concat(
       of(event('choices')(this.services.choices)),
       merge(status.pipe(map(event('status'))), calls.pipe(map(event('call')))),

@@ -13,6 +13,7 @@ import {
   LinkSdkService,
   ServiceAuthService,
 } from 'nestjs-service';
+import { Subject } from 'rxjs';
 import { FAULT_CHOICES, injectFault } from './faults.js';
 import { MODES } from './modes.js';
 import { PageSimulator } from './page-simulator.js';
@@ -22,6 +23,7 @@ import { type PageChoices, type PageServices, type ServicesInUse } from '../page
 @Injectable()
 export class Playground implements PageServices, OnApplicationShutdown {
   mode = MODES[0];
+  readonly switched = new Subject<void>();
 
   constructor(
     @Inject(PageSimulator) private readonly page: PageSimulator,
@@ -50,6 +52,7 @@ export class Playground implements PageServices, OnApplicationShutdown {
     const mode = MODES.find((each) => each.name === name);
     if (mode === undefined) throw new BadRequestException(`There is no mode ${name}.`);
     this.mode = mode;
+    this.switched.next();
   }
 
   async inject(fault: string): Promise<void> {

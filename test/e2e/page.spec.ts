@@ -10,8 +10,10 @@ import { type Browser, type BrowserContext, chromium, type Page } from 'playwrig
 import { ServiceSimulator } from 'nestjs-service/testing';
 import { PageModule } from '../../sample/page/page.module.js';
 import { servePage } from '../../sample/page/serve-page.js';
+import { StatusController } from '../../sample/page/status.controller.js';
 import { MODES } from '../../sample/playground/modes.js';
 import { PageSimulator } from '../../sample/playground/page-simulator.js';
+import { Playground } from '../../sample/playground/playground.js';
 import { PlaygroundModule } from '../../sample/playground/playground.module.js';
 import { acceptLocalOnly } from '../../sample/start/local-only.js';
 import { findPeer, itWith, requirePeer } from '../helpers/optional-peers.js';
@@ -235,6 +237,7 @@ describe('the page of the sample', () => {
     await expectOutcome(page, 'Create a customer first.');
 
     const customerId = await createCustomer(page);
+    await expectOutcome(page, /^$/);
     const answer = await page.request.post(`${url}/page/link-session`, {
       data: { customer_id: 'c-of-somebody-else', permissions: ['identity'] },
     });
@@ -436,6 +439,21 @@ describe('the page of the sample', () => {
       expect(text).not.toContain(secret);
       expect(text).not.toContain(encodeURIComponent(secret));
     }
+  });
+
+  it('shows a new mode at once', () => {
+    const playground = app.get(Playground, { strict: false });
+    const shown: unknown[] = [];
+    const following = app
+      .get(StatusController, { strict: false })
+      .events()
+      .subscribe(({ type, data }) => {
+        if (type === 'status') shown.push((data as { environment: string }).environment);
+      });
+    playground.use('sandbox-oauth');
+    playground.use('production-mtls');
+    following.unsubscribe();
+    expect(shown).toEqual(['sandbox', 'production']);
   });
 
   it('gives no session to a visitor without a cookie', async () => {

@@ -49,6 +49,7 @@
         app_user_id: form.get('app_user_id'),
       });
       show('customer', `Customer ${customer_id} was created, and belongs to your visit of this page.`);
+      showOutcome('none', '');
     } catch (error) {
       show('customer', `No customer was created: ${error.message}`);
     }
