@@ -1,6 +1,7 @@
-import { createHash } from 'node:crypto';
-import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { createHash, randomUUID } from 'node:crypto';
+import { lstat, mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { isJsonObject, parseJson } from '../exchange/json.js';
 import { type ServiceSimulator } from '../testing/simulator.js';
 
 /** Which files this command wrote: their names, each with the SHA-256 of what it wrote, and of what it wrote before. */
@@ -32,7 +33,7 @@ export async function checkFolder(folder: string): Promise<void> {
   for (const name of NAMES) {
     const path = join(folder, name);
     const found = await readIfThere(path);
-    if (found === undefined || record[name]?.includes(digest(found))) continue;
+    if (found === undefined || (found !== 'no file' && record.get(name)?.includes(digest(found)))) continue;
     throw new ForeignFileError(
       `${path} was not written by this command, or was changed since, so it stays as it is. Move it, or choose another folder with --dir.`,
     );
@@ -54,7 +55,7 @@ export async function writeFiles(folder: string, simulator: ServiceSimulator): P
   // The digests before, for a start that was killed between these files.
   const before = await readRecord(folder);
   const record = Object.fromEntries(
-    NAMES.map((name) => [name, [digest(contents[name]), before[name]?.[0]].filter(Boolean)]),
+    NAMES.map((name) => [name, [digest(contents[name]), before.get(name)?.[0]].filter(Boolean)]),
   );
   await replace(join(folder, RECORD), `${JSON.stringify(record, null, 2)}\n`, PUBLIC);
   for (const name of NAMES) {
@@ -86,23 +87,24 @@ function quoted(value: string): string {
 
 /** Through another name, so that nobody reads half a file and a link is not followed. */
 async function replace(path: string, content: string, mode: number): Promise<void> {
-  const temporary = `${path}.${process.pid}.tmp`;
+  // Not by the process id: in a container it is the same at each start, and a start may be killed here.
+  const temporary = `${path}.${randomUUID()}.tmp`;
   await writeFile(temporary, content, { mode, flag: 'wx' });
   await rename(temporary, path);
 }
 
-async function readRecord(folder: string): Promise<Partial<Record<string, string[]>>> {
+/** The digests by name; of a record that is none of ours, nothing. */
+async function readRecord(folder: string): Promise<Map<string, string[]>> {
   const found = await readIfThere(join(folder, RECORD));
-  try {
-    return JSON.parse(found?.toString('utf8') ?? '{}') as Partial<Record<string, string[]>>;
-  } catch {
-    return {};
-  }
+  const record = Buffer.isBuffer(found) ? parseJson(found.toString('utf8')) : undefined;
+  const entries = Object.entries(isJsonObject(record) ? record : {});
+  return new Map(entries.map(([name, digests]) => [name, Array.isArray(digests) ? digests.map(String) : []]));
 }
 
-async function readIfThere(path: string): Promise<Buffer | undefined> {
+/** A link, also one to nowhere, a folder or a pipe is `no file`: whoever made it wants it to stay. */
+async function readIfThere(path: string): Promise<Buffer | 'no file' | undefined> {
   try {
-    return await readFile(path);
+    return (await lstat(path)).isFile() ? await readFile(path) : 'no file';
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
     throw error;

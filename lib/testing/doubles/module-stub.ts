@@ -39,6 +39,12 @@ export class ModuleStub {
     return real;
   }
 
+  /** Without answers of a test, and with the first customer next. */
+  reset(): void {
+    this.doubles = {};
+    this.#customers = 0;
+  }
+
   record(service: Service, method: string, args: readonly unknown[]): void {
     this.#calls.push({
       method: `${service}.${method}`,

@@ -32,10 +32,10 @@ export class ServiceStub {
     this.#apply(doubles);
   }
 
-  /** Forgets the calls, and goes back to the answers of the start. For `afterEach`. */
+  /** Forgets the calls and customers, and goes back to the answers of the start. For `afterEach`. */
   reset(): void {
     this.#calls.length = 0;
-    for (const stub of this.#modules.values()) stub.doubles = {};
+    for (const stub of this.#modules.values()) stub.reset();
     this.#apply(this.#initial);
   }
 

@@ -245,6 +245,14 @@ describe('stubService', () => {
     expect(await banks.list()).toEqual(['first']);
   });
 
+  it('begins with the first customer again at reset(), whatever the tests before created', async () => {
+    await start();
+    const create = () => module.get(CustomersService).create({ app_user_id: 'u-1' });
+    await create();
+    service.reset();
+    expect(await create()).toMatchObject({ customer_id: 'customer-1' });
+  });
+
   it('names a service, a method and a module that there is not', async () => {
     const doubles = (given: object) => () => stubService(Test.createTestingModule({}), given);
     expect(doubles({ bank: {} })).toThrow(
