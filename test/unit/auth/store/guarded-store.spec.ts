@@ -180,6 +180,12 @@ describe('a store that refuses', () => {
     await guarded.set('a', 'b', 1);
     await guarded.set('a', 'b', 1);
     expect(lines.slice(2)).toEqual(['log The token store works again.']);
+    // Trouble too short for a warning of its own ends without a line.
+    store.writes = () => Promise.reject(new Error(message));
+    await guarded.set('a', 'b', 1);
+    store.writes = async () => undefined;
+    await guarded.set('a', 'b', 1);
+    expect(lines).toHaveLength(3);
   });
 
   it('writes and reads works again when both do', async () => {
