@@ -85,7 +85,7 @@ function fromFault(fault: ConfigurationFault, isEmpty: boolean, reading: Configu
   if (isEmpty) return { name, status: 'skipped', message: 'Follows from variables.' };
   const source = variable && reading.sourceOf(variable);
   const remedy = source
-    ? `Correct ${variable} in ${source}.`
+    ? `Correct ${variable.endsWith('_FILE') ? `the file, or ${variable}` : variable} in ${source}.`
     : `Set ${name}${variable && isSecret(option) && !variable.endsWith('_FILE') ? ` or ${variable}_FILE` : ''}, in ${reading.sources}.`;
   return { name, status: 'failed', message: said, remedy };
 }

@@ -34,7 +34,10 @@ export interface CredentialRenewalParts {
 
 const MAX_REPLAYS = 2;
 
-/** Renews the credentials of one call: its token after a 401, our certificate after it was refused; each of them once. */
+/**
+ * Renews the credentials of one call: its token after a 401, our certificate after it was refused. Each once; the token
+ * a second time only where the first new one came from the shared store.
+ */
 export class CredentialRenewal {
   readonly #parts: CredentialRenewalParts;
   readonly #call: Call;

@@ -180,6 +180,15 @@ describe('nestjs-service doctor', () => {
     expect(io.printed()).toMatch(/ ok, 1 warning, 0 failed/);
   });
 
+  it('names the file and its variable where a file is at fault', async () => {
+    const io = commandIo({
+      SERVICE_SANDBOX_URL: 'https://sandbox.bank',
+      SERVICE_APP_TOKEN_FILE: '/no/such/app-token',
+    });
+    expect(await run(['--offline'], io, LIMITS)).toBe(1);
+    expect(io.printed()).toMatch(/-> Correct the file, or SERVICE_APP_TOKEN_FILE in the environment\.\n/);
+  });
+
   it('warns of a certificate that expires soon, and of an address of the other environment', async () => {
     const simulator = await ServiceSimulator.start({ certificates: { applicationLifetime: 5 * 86_400 } });
     const variables = simulator.env();
