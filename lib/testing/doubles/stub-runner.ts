@@ -1,4 +1,4 @@
-import { systemClock } from '../../config/clock.js';
+import { keepProcessRunning, systemClock } from '../../config/clock.js';
 import { type DescribeOption } from '../../config/resolved-options.js';
 import { ExchangeFault, type ExchangeResponse } from '../../exchange/exchange.types.js';
 import { within } from '../../exchange/timing.js';
@@ -25,12 +25,16 @@ export function stubRunner(stub: ModuleStub, describeOption: DescribeOption): Se
           call,
           describeOption,
         );
+      // As a connection would: else a test runner may end before the time limit of an answer that never comes.
+      const release = keepProcessRunning();
       try {
         const timeoutMs = endsAt - systemClock.monotonic();
         const limit = { clock: systemClock, timeoutMs, signal, expired };
         return toResponse(await within(limit, () => Promise.resolve(stub.answer(call))), call);
       } catch (error) {
         throw completeError(error, call);
+      } finally {
+        release();
       }
     },
   };
@@ -44,8 +48,14 @@ function toResponse(answer: unknown, call: Call): ExchangeResponse {
     status: isEmpty ? 204 : 200,
     statusText: isEmpty ? 'No Content' : 'OK',
     headers: { 'content-type': 'application/json' },
-    body: Buffer.from(isRaw ? answer : isEmpty ? '' : JSON.stringify(answer)),
+    body: Buffer.from(isRaw ? answer : isEmpty ? '' : jsonOf(answer)),
     reusedSocket: false,
     untilClose: false,
   };
+}
+
+function jsonOf(answer: unknown): string {
+  const text = JSON.stringify(answer) as string | undefined;
+  if (text === undefined) throw new TypeError(`A double answered with a ${typeof answer}, which is no JSON.`);
+  return text;
 }

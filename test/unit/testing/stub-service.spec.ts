@@ -245,6 +245,21 @@ describe('stubService', () => {
     expect(await banks.list()).toEqual(['first']);
   });
 
+  it('has the process wait for a call under way, and for nothing else', async () => {
+    const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
+    const during: number[] = [];
+    await start({ banks: { list: () => during.push(timers()) } });
+    const before = timers();
+    await module.get(BanksService).list();
+    expect(during).toEqual([before + 1]);
+    expect(timers()).toBe(before);
+  });
+
+  it('says of an answer that is no JSON what it is', async () => {
+    await start({ banks: { list: () => () => [] } });
+    await expect(module.get(BanksService).list()).rejects.toThrow(/answered with a function/);
+  });
+
   it('begins with the first customer again at reset(), whatever the tests before created', async () => {
     await start();
     const create = () => module.get(CustomersService).create({ app_user_id: 'u-1' });
