@@ -1,0 +1,56 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { type Type } from '@nestjs/common';
+import { Test } from '@nestjs/testing';
+import * as errors from '../../lib/errors/index.js';
+import { ServiceModule } from 'nestjs-service';
+import { ServiceSimulator, type SimulatorFault } from 'nestjs-service/testing';
+import { readDocument, type Snippets, writeSnippets } from '../helpers/readme.js';
+
+describe('docs/errors-and-retries.md', () => {
+  let simulator: ServiceSimulator;
+  let document: Awaited<ReturnType<typeof readDocument>>;
+  let snippets: Snippets;
+
+  beforeAll(async () => {
+    simulator = await ServiceSimulator.start();
+    document = await readDocument('docs/errors-and-retries.md');
+    snippets = await writeSnippets(document.fences, { name: 'errors' });
+  });
+  afterAll(async () => {
+    await simulator.stop();
+    await snippets.remove();
+  });
+
+  it('has a registration that knows what was done', async () => {
+    const { RegisterCustomer } = (await import(snippets.path('register-customer.ts'))) as {
+      RegisterCustomer: Type<{ register(userId: string): Promise<string> }>;
+    };
+    const module = await Test.createTestingModule({
+      imports: [ServiceModule.forRoot(simulator.moduleOptions({ authentication: 'oauth' }))],
+      providers: [RegisterCustomer],
+    }).compile();
+    const registerWith = async (fault?: SimulatorFault): Promise<unknown> => {
+      if (fault) simulator.fail({ path: '/customers/v1', times: 1, fault });
+      const outcome: unknown = await module
+        .get(RegisterCustomer)
+        .register('u-1')
+        .catch((error: unknown) => error);
+      return outcome;
+    };
+    simulator.clearRequests();
+    expect(await registerWith()).toBe('done');
+    expect(await registerWith({ status: 409 })).toBe('exists');
+    expect(await registerWith({ status: 503 })).toBe('unknown');
+    expect(await registerWith('reset')).toBe('unknown');
+    // None of these was sent a second time.
+    expect(simulator.apiRequests).toHaveLength(4);
+    expect(await registerWith({ status: 400 })).toMatchObject({ status: 400 });
+    await module.close();
+  });
+
+  it('names every error class', () => {
+    const classes = Object.keys(errors).filter((name) => /^Service\w+Error$/.test(name));
+    const rows = [...document.text.matchAll(/^\| `(Service\w+Error)`/gm)].map(([, name]) => name);
+    expect(rows.sort()).toEqual(classes.filter((name) => name !== 'ServiceError').sort());
+  });
+});
