@@ -255,6 +255,11 @@ describe('stubService', () => {
     expect(timers()).toBe(before);
   });
 
+  it('gives a text that is the answer as that text', async () => {
+    await start({ banks: { list: () => 'closed' } });
+    expect(await module.get(BanksService).list()).toBe('closed');
+  });
+
   it('says of an answer that is no JSON what it is', async () => {
     await start({ banks: { list: () => () => [] } });
     await expect(module.get(BanksService).list()).rejects.toThrow(/answered with a function/);
