@@ -50,6 +50,15 @@ describe('nestjs-service doctor', () => {
   describe('of a set-up that works', () => {
     const startSimulator = simulatorsOfBlock();
 
+    it('makes no call without a bearer where the token endpoint says to wait', async () => {
+      const simulator = await startSimulator();
+      simulator.fail({ path: '/oauth2/token', times: Infinity, fault: { status: 429 } });
+      const io = commandIo(simulator.env({ environment: 'production', authentication: 'oauth' }));
+      expect(await run([], io, LIMITS)).toBe(0);
+      expect(io.printed()).toMatch(/^skipped +api\.banks +There is no token/m);
+      expect(simulator.requests.map(({ path }) => path)).not.toContain('/banks/v1');
+    });
+
     for (const [mode, options] of Object.entries(MODES)) {
       it(`ends with 0, and shows no secret: ${mode}`, async () => {
         const simulator = await startSimulator();
