@@ -75,8 +75,9 @@ function envFile(simulator: ServiceSimulator, files: SimulatorFiles): string {
     ['SERVICE_TLS_CHAIN_FILE', files.chain],
   ].map(([name = '', value = '']) => `${name}=${quoted(value)}`);
   const modes =
-    '# The first two lines choose the mode: production with mtls or oauth, sandbox with app-token, mtls or oauth.\n';
-  return `# Written by nestjs-service simulator, anew at each start.\n${modes}${lines.join('\n')}\n`;
+    '# Another mode: set SERVICE_ENVIRONMENT and SERVICE_AUTHENTICATION in the environment, which counts before this file:\n' +
+    '# production with mtls or oauth, sandbox with app-token, mtls or oauth.\n';
+  return `# Written by nestjs-service simulator, anew at each start. A changed file is not written over.\n${modes}${lines.join('\n')}\n`;
 }
 
 /** As dotenv, Node's --env-file and a shell read it. */
