@@ -11,6 +11,8 @@ export const DANGEROUS_KEYS: readonly string[] = ['__proto__', 'constructor', 'p
 const QUOTED: readonly (OptionKind | undefined)[] = ['choice', 'boolean', 'integer', 'names', 'address'];
 /** An address with other characters may contain a password or a token. */
 const PLAIN_ADDRESS = /^[\w.:/[\]…-]+$/;
+/** A longer value, or one with other characters, may be a secret that was put into the wrong variable. */
+const PLAIN_VALUE = /^[\w\s.,+-]{0,24}$/;
 
 export const FILL_IN = 'put the real value in its place.';
 
@@ -85,7 +87,7 @@ function quote(options: ServiceModuleOptions, option: string, before = ''): stri
   const found = valueOf(options, option);
   const value = Array.isArray(found) ? found.join(', ') : found;
   if (typeof value === 'number' || typeof value === 'boolean') return `${before} ${value}`;
-  if (typeof value !== 'string' || (kind === 'address' && !PLAIN_ADDRESS.test(value))) return '';
+  if (typeof value !== 'string' || !(kind === 'address' ? PLAIN_ADDRESS : PLAIN_VALUE).test(value)) return '';
   const secrets = OPTIONS.filter((entry) => !QUOTED.includes(entry.kind))
     .map((entry) => valueOf(options, entry.option))
     .filter((secret) => typeof secret === 'string')

@@ -249,7 +249,6 @@ describe('resolveOptions', () => {
     ['http.retries', { http: { retries: 50 } }, 'it is 50'],
     ['oauth.mtls', { oauth: { mtls: 'maybe' as never } }, "it is 'maybe'"],
     ['urls.sandboxUrl', { urls: { sandboxUrl: 'sandbox.bank' } }, "it is 'sandbox.bank'"],
-    ['authentication', { authentication: `${'x'.repeat(99)}\n` as never }, `it is '${'x'.repeat(60)}…'`],
     [
       'http.trailingSlash',
       { http: { trailingSlash: ['bank', 'customers'] as never } },
@@ -535,6 +534,25 @@ describe('resolveOptions', () => {
       expect(await faultsOf({ ...sandbox, ...options })).toEqual([{ option, variable, message }]);
     }
   });
+
+  it.each(['ENVIRONMENT', 'HTTP_TIMEOUT', 'TLS_RELOAD', 'HTTP_TRAILING_SLASH'])(
+    'a secret that was put into SERVICE_%s is not shown',
+    async (suffix) => {
+      for (const secret of [
+        '6f2d6f0e-5a1b-4a44-9c6e-0d6f6c1f3a52',
+        'aB3$x/9+q=',
+        'x'.repeat(25),
+        'https://u:pw@h',
+      ]) {
+        const { options, faults: unread } = readVariables((name) =>
+          name === `SERVICE_${suffix}` ? secret : undefined,
+        );
+        const faults = [...unread, ...(await faultsOf({ ...sandbox, ...options }))];
+        expect(faults.length).toBeGreaterThan(0);
+        expect(inspect(faults)).not.toContain(secret);
+      }
+    },
+  );
 
   it('linkSdk.requireOAuth: no start without OAuth credentials', async () => {
     const linkSdk = { requireOAuth: true };
