@@ -1,0 +1,38 @@
+import { expect, it } from '@jest/globals';
+import { existsSync } from 'node:fs';
+import { readdir, readFile } from 'node:fs/promises';
+import { dirname, join, relative } from 'node:path';
+import { ROOT } from '../helpers/readme.js';
+
+/** As GitHub makes them of headings. */
+function anchorsOf(text: string): string[] {
+  const headings = text.replace(/^```[^]*?^```$/gm, '').matchAll(/^#+ (.+)$/gm);
+  return [...headings].map(([, heading = '']) =>
+    heading
+      .toLowerCase()
+      .replace(/[^\w\- ]/g, '')
+      .replaceAll(' ', '-'),
+  );
+}
+
+it('every link of the documents leads to a file, and to a heading of it', async () => {
+  const guides = (await readdir(join(ROOT, 'docs'))).filter((name) => name.endsWith('.md'));
+  const documents = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', ...guides.map((name) => `docs/${name}`)];
+  const broken: string[] = [];
+  let links = 0;
+  for (const document of documents) {
+    const path = join(ROOT, document);
+    const text = (await readFile(path, 'utf8')).replace(/^```[^]*?^```$/gm, '');
+    for (const [, target = ''] of text.matchAll(/\]\(((?!https?:)[^)\s]+)\)/g)) {
+      links += 1;
+      const [file = '', anchor] = target.split('#');
+      const other = file === '' ? path : join(dirname(path), file);
+      const found =
+        existsSync(other) &&
+        (anchor === undefined || anchorsOf(await readFile(other, 'utf8')).includes(anchor));
+      if (!found) broken.push(`${relative(ROOT, path)}: ${target}`);
+    }
+  }
+  expect(broken).toEqual([]);
+  expect(links).toBeGreaterThan(40);
+});

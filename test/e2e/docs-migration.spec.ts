@@ -1,0 +1,86 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { type Type } from '@nestjs/common';
+import { Test } from '@nestjs/testing';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { ServiceSimulator } from 'nestjs-service/testing';
+import { readVariables } from '../../lib/config/variables.js';
+import { readDocument, type Snippets, writeSnippets } from '../helpers/readme.js';
+
+interface BankClient {
+  banks(): Promise<unknown>;
+  register(userId: string): Promise<unknown>;
+}
+
+const before = { ...process.env };
+
+describe('docs/migration.md', () => {
+  let simulator: ServiceSimulator;
+  let document: Awaited<ReturnType<typeof readDocument>>;
+  let snippets: Snippets;
+  let folder: string;
+
+  beforeAll(async () => {
+    [simulator, document, folder] = await Promise.all([
+      ServiceSimulator.start(),
+      readDocument('docs/migration.md'),
+      mkdtemp(join(tmpdir(), 'migration-')),
+    ]);
+    snippets = await writeSnippets(document.fences, { name: 'migration' });
+  });
+  afterEach(() => {
+    for (const key of Object.keys(process.env)) if (!(key in before)) delete process.env[key];
+  });
+  afterAll(() => Promise.all([simulator.stop(), snippets.remove(), rm(folder, { recursive: true })]));
+
+  const clientOf = async (file: string) => {
+    const { BankClient, BankClientModule } = (await import(snippets.path(file))) as {
+      BankClient: Type<BankClient>;
+      BankClientModule: Type;
+    };
+    const module = await Test.createTestingModule({ imports: [BankClientModule] }).compile();
+    return { module, client: module.get(BankClient) };
+  };
+
+  it('has a client before and after that bring the same', async () => {
+    const values = simulator.env({
+      environment: 'production',
+      authentication: 'oauth',
+      clientCertificate: true,
+    });
+    const file = async (name: string): Promise<string> => {
+      const path = join(folder, name);
+      await writeFile(path, values[name].replaceAll('\\n', '\n'));
+      return path;
+    };
+    Object.assign(process.env, values, {
+      API_URL: values.SERVICE_BASE_URL,
+      AUTH_URL: values.SERVICE_AUTH_URL,
+      CLIENT_ID: values.SERVICE_CLIENT_ID,
+      CLIENT_SECRET: values.SERVICE_CLIENT_SECRET,
+      CERT_FILE: await file('SERVICE_TLS_CERTIFICATE'),
+      KEY_FILE: await file('SERVICE_TLS_PRIVATE_KEY'),
+      CHAIN_FILE: await file('SERVICE_TLS_CHAIN'),
+    });
+    const old = await clientOf('hand-written.module.ts');
+    const migrated = await clientOf('migrated.module.ts');
+    expect(await migrated.client.banks()).toEqual(await old.client.banks());
+    const customer = { customer_id: expect.any(String), app_user_id: 'u-1' };
+    expect(await old.client.register('u-1')).toMatchObject(customer);
+    expect(await migrated.client.register('u-1')).toMatchObject(customer);
+
+    simulator.fail({ path: '/banks/v1', times: 1, fault: { status: 503 } });
+    await expect(old.client.banks()).rejects.toMatchObject({ response: { status: 503 } });
+    simulator.fail({ path: '/banks/v1', times: 1, fault: { status: 503 } });
+    expect(await migrated.client.banks()).toHaveLength(10);
+    await Promise.all([old.module.close(), migrated.module.close()]);
+  });
+
+  it('names variables that there are', () => {
+    const asked = new Set<string>();
+    readVariables((variable) => void asked.add(variable));
+    const named = document.text.match(/SERVICE_[A-Z_]+[A-Z]/g) ?? [];
+    expect(named.filter((name) => !asked.has(name))).toEqual([]);
+  });
+});
