@@ -8,12 +8,13 @@ import { readdir, rename } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { consumerChecks, vitestChecks } from './consumer.mjs';
+import { nestAddChecks } from './nest-add.mjs';
 import { currentNode, supportedNodes } from './node-binaries.mjs';
 import { endAll, runBounded } from './run-bounded.mjs';
 
 const here = import.meta.dirname;
 const repository = join(here, '..', '..');
-const consumers = ['esm-nest12', 'cjs-nest12', 'cjs-nest11', 'vitest-nest12'];
+const consumers = ['esm-nest12', 'cjs-nest12', 'cjs-nest11', 'vitest-nest12', 'nest-add-11', 'nest-add-12'];
 
 const workspace = mkdtempSync(join(tmpdir(), 'nestjs-service-consumers-'));
 process.on('exit', () => rmSync(workspace, { recursive: true, force: true }));
@@ -50,14 +51,16 @@ async function pack() {
   await rename(join(workspace, tarball), join(workspace, 'nestjs-service.tgz'));
 }
 
+function checksOf(name, nodes) {
+  const folder = join(workspace, name);
+  const [, nest] = /^nest-add-(\d+)$/.exec(name) ?? [];
+  if (nest !== undefined) return nestAddChecks({ nest: Number(nest), folder });
+  const checks = name === 'vitest-nest12' ? vitestChecks : consumerChecks;
+  return checks({ template: join(here, name), host: join(here, 'host'), folder, nodes });
+}
+
 async function runConsumer(name, nodes) {
-  const checksOf = name === 'vitest-nest12' ? vitestChecks : consumerChecks;
-  const { checks } = await checksOf({
-    template: join(here, name),
-    host: join(here, 'host'),
-    folder: join(workspace, name),
-    nodes,
-  });
+  const { checks } = await checksOf(name, nodes);
   let passed = true;
   for (const one of checks) {
     const ok = await check(name, one);

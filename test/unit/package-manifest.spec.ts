@@ -133,7 +133,7 @@ describe('package.json', () => {
     const elsewhere = packageImports.filter(
       ({ from, specifier }) =>
         isOptional(packageOf(specifier)) &&
-        !subpaths.some((subpath) => from.startsWith(join('lib', subpath, '/'))),
+        ![...subpaths, 'schematics'].some((subpath) => from.startsWith(join('lib', subpath, '/'))),
     );
     expect(elsewhere).toEqual([]);
   });

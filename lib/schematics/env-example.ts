@@ -1,0 +1,16 @@
+const LINES = [
+  '# nestjs-service. Copy to .env. The other modes and all variables: docs/getting-started.md of the package.',
+  '# Then: npx nestjs-service doctor',
+  'SERVICE_ENVIRONMENT=sandbox',
+  'SERVICE_AUTHENTICATION=app-token',
+  'SERVICE_SANDBOX_URL=',
+  'SERVICE_APP_TOKEN=',
+];
+
+/** .env.example with the variables of the first mode. One that names a variable of the module stays as it is. */
+export function addVariables(text = ''): string {
+  if (/^[#\s]*SERVICE_/m.test(text)) return text;
+  const eol = text.includes('\r\n') ? '\r\n' : '\n';
+  const separator = text === '' ? '' : text.endsWith('\n') ? eol : eol + eol;
+  return text + separator + LINES.join(eol) + eol;
+}

@@ -1,0 +1,45 @@
+interface Manifest {
+  dependencies?: Record<string, string>;
+  devDependencies?: Record<string, string>;
+}
+
+/** The peers, in the versions that fit a version of NestJS. */
+function peersFor(nest: number): Record<string, string> {
+  const nestModules = nest >= 12 ? '^12.0.0' : '^4.0.0';
+  return {
+    '@nestjs/axios': nestModules,
+    '@nestjs/config': nestModules,
+    axios: '^1.18.0',
+    'class-transformer': '^0.5.1',
+    'class-validator': nest >= 12 ? '^0.15.0' : '^0.14.0',
+  };
+}
+
+/** The NestJS version that a range of package.json begins with; undefined for `latest` and the like. */
+export function nestVersionIn(manifest: string): number | undefined {
+  const { dependencies, devDependencies } = JSON.parse(manifest) as Manifest;
+  const range = { ...devDependencies, ...dependencies }['@nestjs/core'];
+  const major = /^[\^~>=v\s]*(\d+)/.exec(range ?? '')?.[1];
+  return major === undefined ? undefined : Number(major);
+}
+
+/** package.json with the peers that it does not name yet. */
+export function addPeers(text: string, nest: number): string {
+  const manifest = JSON.parse(text) as Manifest;
+  const named = { ...manifest.devDependencies, ...manifest.dependencies };
+  const missing = Object.entries(peersFor(nest)).filter(([name]) => named[name] === undefined);
+  if (missing.length === 0) return text;
+  const dependencies = [...Object.entries(manifest.dependencies ?? {}), ...missing].sort(byName);
+  const indent = /^[ \t]+/m.exec(text)?.[0] ?? '  ';
+  const eol = text.includes('\r\n') ? '\r\n' : '\n';
+  const result = JSON.stringify(
+    { ...manifest, dependencies: Object.fromEntries(dependencies) },
+    null,
+    indent,
+  );
+  return `${result}\n`.replaceAll('\n', eol);
+}
+
+function byName([one]: [string, string], [other]: [string, string]): number {
+  return one < other ? -1 : 1;
+}

@@ -1,0 +1,136 @@
+import { createRequire } from 'node:module';
+import { join, posix } from 'node:path';
+import { addVariables } from './env-example.js';
+import { addToMain, findRootModule } from './main-file.js';
+import { addPeers, nestVersionIn } from './manifest.js';
+import { addModules } from './root-module.js';
+import { type TypeScript } from './source-editor.js';
+import { addStub } from './stub-test.js';
+
+/** What this needs of the Tree of @angular-devkit/schematics. */
+export interface HostFiles {
+  exists(path: string): boolean;
+  read(path: string): Buffer | null;
+  create(path: string, content: string): void;
+  overwrite(path: string, content: string): void;
+}
+
+/** What this needs of its SchematicContext. */
+export interface Context {
+  logger: { info(text: string): void; warn(text: string): void };
+  addTask(task: { toConfiguration(): { name: string; options: object } }): unknown;
+}
+
+export interface NestAddOptions {
+  /** The folder of main.ts; `src` by default. */
+  sourceRoot?: string;
+}
+
+const MODULE_LINES = `    import { ConfigModule } from '@nestjs/config';
+    import { ServiceModule } from 'nestjs-service';
+    imports: [ConfigModule.forRoot(), ServiceModule.forRoot()],`;
+const MAIN_LINES = `    import { ValidationPipe } from '@nestjs/common';
+    import { ServiceExceptionFilter } from 'nestjs-service';
+    app.enableShutdownHooks();
+    app.useGlobalPipes(new ValidationPipe({ whitelist: true, transform: true }));
+    app.useGlobalFilters(new ServiceExceptionFilter());`;
+
+/** Made by `nest new`: it starts the whole application. */
+const TEST = 'test/app.e2e-spec.ts';
+const TEST_LINES = `    import { stubService } from 'nestjs-service/testing';
+    const builder = Test.createTestingModule({ imports: [AppModule] });
+    stubService(builder);`;
+
+/**
+ * `nest add nestjs-service`: adds the peers, the modules, the lines of main.ts, .env.example, and doubles in the
+ * test of the whole application, where they are missing.
+ * A file that it does not understand stays as it is, and its lines are printed.
+ */
+export function nestAdd(options: NestAddOptions = {}, load: () => TypeScript | undefined = hostTypeScript) {
+  return (files: HostFiles, context: Context): void => {
+    const sourceRoot = options.sourceRoot ?? 'src';
+    const main = posix.join(sourceRoot, 'main.ts');
+    addToManifest(files, context);
+    write(files, '.env.example', addVariables(read(files, '.env.example')));
+
+    const typescript = load();
+    const mainText = read(files, main);
+    const root = typescript && mainText !== undefined ? findRootModule(typescript, mainText) : undefined;
+    const path = root
+      ? `${posix.join(sourceRoot, root.specifier).replace(/\.js$/, '')}.ts`
+      : posix.join(sourceRoot, 'app.module.ts');
+    const moduleText = read(files, path);
+
+    edit(files, context, path, MODULE_LINES, () =>
+      typescript && moduleText !== undefined
+        ? addModules(typescript, moduleText, root?.className ?? 'AppModule')
+        : undefined,
+    );
+    edit(files, context, main, MAIN_LINES, () =>
+      typescript && mainText !== undefined ? addToMain(typescript, mainText, moduleText) : undefined,
+    );
+    const testText = read(files, TEST);
+    if (testText !== undefined) {
+      edit(files, context, TEST, TEST_LINES, () => typescript && addStub(typescript, testText));
+    }
+    context.logger.info('Next: fill in .env (see .env.example), then npx nestjs-service doctor');
+  };
+}
+
+function edit(
+  files: HostFiles,
+  context: Context,
+  path: string,
+  lines: string,
+  how: () => string | undefined,
+) {
+  const text = how();
+  if (text !== undefined) return write(files, path, text);
+  context.logger.warn(
+    `${path} is not changed, because its form is not one that this command knows. Add:\n\n${lines}\n`,
+  );
+}
+
+function addToManifest(files: HostFiles, context: Context): void {
+  const text = read(files, 'package.json');
+  const installed = read(files, 'node_modules/@nestjs/core/package.json');
+  if (text === undefined) return;
+  const nest = installed
+    ? Number.parseInt((JSON.parse(installed) as { version: string }).version, 10)
+    : nestVersionIn(text);
+  if (nest === undefined) {
+    return context.logger.warn(
+      'The version of NestJS is not known. Install the peer dependencies: npm i @nestjs/config @nestjs/axios axios class-validator class-transformer',
+    );
+  }
+  const changed = addPeers(text, nest);
+  if (changed === text) return;
+  files.overwrite('package.json', changed);
+  const packageManager = files.exists('pnpm-lock.yaml') ? 'pnpm' : files.exists('yarn.lock') ? 'yarn' : 'npm';
+  const task = {
+    name: 'node-package',
+    options: { command: 'install', quiet: true, hideOutput: true, packageManager },
+  };
+  context.addTask({ toConfiguration: () => task });
+}
+
+function write(files: HostFiles, path: string, text: string): void {
+  if (!files.exists(path)) files.create(path, text);
+  else if (read(files, path) !== text) files.overwrite(path, text);
+}
+
+function read(files: HostFiles, path: string): string | undefined {
+  return files.read(path)?.toString('utf8');
+}
+
+/** The compiler that the host has. Version 7 has no compiler API; then the lines are printed. */
+function hostTypeScript(): TypeScript | undefined {
+  try {
+    const typescript = createRequire(join(process.cwd(), 'package.json'))(
+      'typescript',
+    ) as Partial<TypeScript>;
+    return typescript.createSourceFile ? (typescript as TypeScript) : undefined;
+  } catch {
+    return undefined;
+  }
+}

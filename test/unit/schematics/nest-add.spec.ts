@@ -1,0 +1,265 @@
+import { describe, expect, it } from '@jest/globals';
+import ts from 'typescript';
+import { addToMain, findRootModule } from '../../../lib/schematics/main-file.js';
+import { nestAdd, type Context, type HostFiles } from '../../../lib/schematics/nest-add.js';
+import { addModules } from '../../../lib/schematics/root-module.js';
+import { addStub } from '../../../lib/schematics/stub-test.js';
+
+const NEST = "import { Module } from '@nestjs/common';\n";
+const BOTH =
+  "import { ConfigModule } from '@nestjs/config';\nimport { ServiceModule } from 'nestjs-service';\n";
+const CALLS = 'ConfigModule.forRoot(), ServiceModule.forRoot()';
+const CLASS = 'export class AppModule {}\n';
+
+describe('the root module', () => {
+  it.each([
+    ['an empty array', `@Module({ imports: [] })`, `@Module({ imports: [${CALLS}] })`],
+    [
+      'no imports',
+      `@Module({\n  providers: [],\n})`,
+      `@Module({\n  imports: [${CALLS}],\n  providers: [],\n})`,
+    ],
+    ['nothing at all', `@Module({})`, `@Module({ imports: [${CALLS}] })`],
+    ['one element', `@Module({ imports: [A] })`, `@Module({ imports: [A, ${CALLS}] })`],
+    [
+      'elements on lines of their own, with a comma after the last',
+      `@Module({\n  imports: [\n    A,\n    B.forRoot({ x: 1 }),\n  ],\n})`,
+      `@Module({\n  imports: [\n    A,\n    B.forRoot({ x: 1 }),\n    ConfigModule.forRoot(),\n    ServiceModule.forRoot(),\n  ],\n})`,
+    ],
+    ['a spread', `@Module({ imports: [...others] })`, `@Module({ imports: [...others, ${CALLS}] })`],
+    ['a comment', `@Module({ imports: [A /* a */] })`, `@Module({ imports: [A, ${CALLS} /* a */] })`],
+  ])('with %s gets the two modules', (_name, before, after) => {
+    expect(addModules(ts, `${NEST}${before}\n${CLASS}`, 'AppModule')).toBe(
+      `${NEST}${BOTH}${after}\n${CLASS}`,
+    );
+  });
+
+  it('gets only what is missing, by the names that the file has for them', () => {
+    const text =
+      NEST +
+      "import { ConfigModule as Settings } from '@nestjs/config';\n" +
+      `@Module({ imports: [Settings.forRoot({ isGlobal: true })] })\n${CLASS}`;
+    const after = addModules(ts, text, 'AppModule');
+    expect(after).toContain('imports: [Settings.forRoot({ isGlobal: true }), ServiceModule.forRoot()]');
+    expect(after).not.toContain('import { ConfigModule }');
+  });
+
+  it('keeps double quotes, no semicolons, and the line ends of Windows', () => {
+    const text = `import { Module } from "@nestjs/common"\r\n\r\n@Module({\r\n  providers: []\r\n})\r\n${CLASS.trim()}`;
+    const after = addModules(ts, text, 'AppModule');
+    expect(after).toContain('import { ServiceModule } from "nestjs-service"\r\n');
+    expect(after).toContain(`@Module({\r\n  imports: [${CALLS}],\r\n  providers: []`);
+    expect(after?.replaceAll('\r\n', '')).not.toContain('\n');
+  });
+
+  it.each([
+    ['imports in a variable', `@Module({ imports })`],
+    ['imports that are joined', `@Module({ imports: [A].concat(B) })`],
+    ['metadata in a variable', `@Module(metadata)`],
+    ['metadata with a spread', `@Module({ ...metadata })`],
+    ['a decorator of its own', `@OwnModule({ imports: [] })`],
+  ])('with %s is not understood', (_name, decorator) => {
+    expect(addModules(ts, `${NEST}${decorator}\n${CLASS}`, 'AppModule')).toBeUndefined();
+  });
+
+  it('is not understood where the name is of something else, or the class is not there', () => {
+    const own = "import { ConfigModule } from './config.module.js';\n";
+    expect(
+      addModules(ts, `${NEST}${own}@Module({ imports: [ConfigModule] })\n${CLASS}`, 'AppModule'),
+    ).toBeUndefined();
+    expect(addModules(ts, `${NEST}@Module({ imports: [] })\n${CLASS}`, 'OtherModule')).toBeUndefined();
+  });
+});
+
+const MAIN = [
+  "import { NestFactory } from '@nestjs/core';",
+  "import { AppModule } from './app.module.js';",
+  '',
+  'async function bootstrap() {',
+  '  const app = await NestFactory.create(AppModule);',
+  '  await app.listen(3000);',
+  '}',
+  'void bootstrap();',
+  '',
+].join('\n');
+const HOOKS = '  app.enableShutdownHooks();\n';
+const PIPE = '  app.useGlobalPipes(new ValidationPipe({ whitelist: true, transform: true }));\n';
+const FILTER = '  app.useGlobalFilters(new ServiceExceptionFilter());\n';
+
+describe('main.ts', () => {
+  it('gets the three lines', () => {
+    expect(addToMain(ts, MAIN)).toBe(
+      MAIN.replace(
+        "app.module.js';\n",
+        "app.module.js';\nimport { ValidationPipe } from '@nestjs/common';\nimport { ServiceExceptionFilter } from 'nestjs-service';\n",
+      ).replace('(AppModule);\n', `(AppModule);\n${HOOKS}${PIPE}${FILTER}`),
+    );
+  });
+
+  it('gets only those that neither it nor the root module has', () => {
+    const text = MAIN.replace('  await app.listen', '  app.useGlobalPipes(own);\n  await app.listen');
+    const after = addToMain(
+      ts,
+      text,
+      'const providers = [{ provide: APP_FILTER, useClass: ServiceExceptionFilter }];',
+    );
+    expect(after).toBe(text.replace('(AppModule);\n', `(AppModule);\n${HOOKS}`));
+  });
+
+  it("has the filter after the host's own, because Nest asks the last one first", () => {
+    const own = '  app.useGlobalFilters(new CatchAll());\n';
+    const text = MAIN.replace('  await app.listen', `${own}  await app.listen`);
+    expect(addToMain(ts, text)).toContain(`${own}${HOOKS}${PIPE}${FILTER}`);
+  });
+
+  it('imports into the list that it has', () => {
+    const text = `import { Logger } from '@nestjs/common';\n${MAIN}`;
+    expect(addToMain(ts, text)).toContain("import { Logger, ValidationPipe } from '@nestjs/common';");
+  });
+
+  it.each([
+    [
+      'a chain',
+      MAIN.replace(
+        'await NestFactory.create(AppModule)',
+        '(await NestFactory.create(AppModule)).enableCors()',
+      ),
+    ],
+    [
+      'two applications',
+      MAIN.replace('  await app', '  const b = await NestFactory.create(AppModule);\n  await app'),
+    ],
+    ['no application', 'export {};\n'],
+    ['a microservice', MAIN.replace('.create(', '.createMicroservice(')],
+  ])('with %s is not understood', (_name, text) => {
+    expect(addToMain(ts, text)).toBeUndefined();
+  });
+
+  it('names the root module', () => {
+    const renamed = MAIN.replace('{ AppModule }', '{ Root as AppModule }').replace(
+      './app.module.js',
+      './root',
+    );
+    expect(findRootModule(ts, renamed)).toEqual({ className: 'Root', specifier: './root' });
+    expect(findRootModule(ts, MAIN.replace("'./app.module.js'", "'@org/app'"))).toBeUndefined();
+  });
+});
+
+describe('the test of the whole application', () => {
+  const text = [
+    "import { Test, TestingModule } from '@nestjs/testing';",
+    '',
+    'beforeEach(async () => {',
+    '  const moduleFixture: TestingModule = await Test.createTestingModule({',
+    '    imports: [AppModule],',
+    '  }).compile();',
+    '});',
+    '',
+  ].join('\n');
+
+  it('gets doubles of the services', () => {
+    const after = [
+      "import { Test, TestingModule } from '@nestjs/testing';",
+      "import { stubService } from 'nestjs-service/testing';",
+      '',
+      'beforeEach(async () => {',
+      '  const builder = Test.createTestingModule({',
+      '    imports: [AppModule],',
+      '  });',
+      '  stubService(builder);',
+      '  const moduleFixture: TestingModule = await builder.compile();',
+      '});',
+      '',
+    ].join('\n');
+    expect(addStub(ts, text)).toBe(after);
+    expect(addStub(ts, after)).toBe(after);
+  });
+
+  it.each([
+    ['a builder', text.replace('.compile', '.overrideProvider(A).useValue(1).compile')],
+    ['two modules', text + text],
+    ['none', 'export {};\n'],
+  ])('with %s is not understood', (_name, other) => {
+    expect(addStub(ts, other)).toBeUndefined();
+  });
+});
+
+type Task = Parameters<Context['addTask']>[0];
+
+describe('nest add', () => {
+  function host(nest: string, given: Record<string, string> = {}) {
+    const files = new Map(
+      Object.entries({
+        'package.json': JSON.stringify({ dependencies: { '@nestjs/core': nest, zod: '1' } }, null, 2),
+        'src/main.ts': MAIN,
+        'src/app.module.ts': `${NEST}@Module({ imports: [] })\n${CLASS}`,
+        ...given,
+      }),
+    );
+    const said: string[] = [];
+    const tasks: object[] = [];
+    const tree: HostFiles = {
+      exists: (path) => files.has(path),
+      read: (path) => (files.has(path) ? Buffer.from(files.get(path)!) : null),
+      create: (path, content) => void files.set(path, content),
+      overwrite: (path, content) => void files.set(path, content),
+    };
+    const logger = { info: () => {}, warn: (text: string) => void said.push(text) };
+    const context = { logger, addTask: (task: Task) => tasks.push(task.toConfiguration()) };
+    const run = (load = (): typeof ts | undefined => ts) => nestAdd({}, load)(tree, context);
+    return { files, said, tasks, run };
+  }
+
+  it.each([
+    ['^11.0.1', '^4.0.0'],
+    ['^12.0.1', '^12.0.0'],
+  ])('on NestJS %s adds the modules of Nest in %s, and installs them', (nest, modules) => {
+    const { files, tasks, said, run } = host(nest);
+    run();
+    const { dependencies } = JSON.parse(files.get('package.json')!) as {
+      dependencies: Record<string, string>;
+    };
+    expect(dependencies).toMatchObject({
+      '@nestjs/config': modules,
+      '@nestjs/axios': modules,
+      axios: '^1.18.0',
+    });
+    expect(Object.keys(dependencies).at(-1)).toBe('zod');
+    expect(tasks).toMatchObject([
+      { name: 'node-package', options: { command: 'install', packageManager: 'npm' } },
+    ]);
+    expect(files.get('src/app.module.ts')).toContain(CALLS);
+    expect(files.get('src/main.ts')).toContain(FILTER);
+    expect(files.get('.env.example')).toContain('SERVICE_APP_TOKEN=');
+    expect(said).toEqual([]);
+  });
+
+  it('changes nothing the second time', () => {
+    const { files, tasks, run } = host('^12.0.1', { '.env.example': 'PORT=3000' });
+    run();
+    const before = Object.fromEntries(files);
+    run();
+    expect(Object.fromEntries(files)).toEqual(before);
+    expect(tasks).toHaveLength(1);
+    expect(before['.env.example']).toMatch(/^PORT=3000\n\n# nestjs-service/);
+  });
+
+  it('leaves files that it does not understand, and prints their lines', () => {
+    const given = {
+      'src/main.ts': 'start(AppModule);\n',
+      'src/app.module.ts': `${NEST}@Module(metadata)\n${CLASS}`,
+    };
+    const { files, said, run } = host('^12.0.1', given);
+    run();
+    expect(Object.fromEntries(files)).toMatchObject(given);
+    expect(said[0]).toMatch(/^src\/app\.module\.ts is not changed[^]*ServiceModule\.forRoot\(\)/);
+    expect(said[1]).toMatch(/^src\/main\.ts is not changed[^]*ServiceExceptionFilter\(\)/);
+  });
+
+  it('prints the lines where the host has no TypeScript that can parse', () => {
+    const { files, said, run } = host('^12.0.1');
+    run(() => undefined);
+    expect(files.get('src/main.ts')).toBe(MAIN);
+    expect(said).toHaveLength(2);
+  });
+});
