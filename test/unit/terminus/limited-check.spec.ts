@@ -32,7 +32,7 @@ describe('LimitedCheck', () => {
     await clock.advance(1);
     const next = check.outcome(2_000);
     await settle();
-    expect(requests.map(({ timeoutMs }) => timeoutMs)).toEqual([3_000, 2_000]);
+    expect(requests.map(({ timeoutMs }) => timeoutMs)).toEqual([10_000, 10_000]);
     requests[1].resolve();
     expect(await next).toEqual({ ok: true, checkedAt: '2030-01-01T00:01:00.000Z' });
     expect(clock.timers).toBe(0);
@@ -55,12 +55,13 @@ describe('LimitedCheck', () => {
   });
 
   it('keeps nobody waiting for longer than they want, and the request goes on for the others', async () => {
-    const patient = check.outcome(3_000);
     const hasty = check.outcome(100);
+    const patient = check.outcome(3_000);
     await clock.advance(100);
     expect(await hasty).toEqual({ ok: false, code: 'connection_timeout' });
     requests[0].resolve();
     expect(await patient).toMatchObject({ ok: true });
+    expect(await check.outcome(100)).toMatchObject({ ok: true });
     expect(requests).toHaveLength(1);
   });
 });
