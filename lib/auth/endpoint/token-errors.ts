@@ -15,7 +15,7 @@ export function tokenConnectionError(
 ): ServiceConnectionError {
   const { kind, reason } = fault;
   const why = reason ? `${kind}, ${reason}` : kind;
-  const hint = connectionHint(fault, describeOption);
+  const hint = connectionHint(fault, url, describeOption);
   return new ServiceConnectionError({
     kind,
     message: `No token: the token endpoint at ${url.host} gave no usable answer (${why})${hint ? `; ${hint}` : ''}`,
@@ -27,10 +27,13 @@ export function tokenConnectionError(
 
 function connectionHint(
   { kind, reason = '', certificateRefused }: Fault,
+  { protocol }: URL,
   describeOption: DescribeOption,
 ): string | undefined {
   if (reason.startsWith('ERR_PROXY_')) return `check ${describeOption('http.proxy')}`;
   const setMtls = `set ${describeOption('oauth.mtls')}`;
+  if (protocol === 'http:' && (kind === 'reset' || kind === 'protocol'))
+    return `the address begins with http:, and a server that speaks TLS ends such a connection: check ${addresses(describeOption)}`;
   if (certificateRefused) return `where it asks for the client certificate, ${setMtls}`;
   if (reason === HANDSHAKE_FAILURE)
     return `it may ask for a client certificate, of a kind it takes: ${setMtls}, and check ${describeOption('tls.certificate')}`;

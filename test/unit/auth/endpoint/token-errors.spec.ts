@@ -26,6 +26,16 @@ describe('the error without a whole answer', () => {
     expect(error.message).toMatch(hint);
   });
 
+  it.each(['reset', 'protocol'] as const)('of %s over http: names the other side of it', (kind) => {
+    const plain = new URL('http://127.0.0.1:8443/oauth2/token');
+    expect(tokenConnectionError(plain, { kind }, describeOption()).message).toMatch(
+      /begins with http:, and a server that speaks TLS .*: check urls\.authUrl/,
+    );
+    expect(tokenConnectionError(plain, { kind: 'timeout' }, describeOption()).message).toMatch(
+      /\(timeout\)$/,
+    );
+  });
+
   it.each(['reset', 'timeout', 'too_large'] as const)('of %s has nothing to check', (kind) => {
     expect(tokenConnectionError(URL_, { kind }, describeOption()).message).toMatch(
       new RegExp(`\\(${kind}\\)$`),
