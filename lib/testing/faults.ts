@@ -1,5 +1,4 @@
-import { type RecordedRequest } from './request-log.js';
-import { type SimulatorFace } from './simulator.options.js';
+import { type SimulatorFace, type RecordedRequest } from './request-log.js';
 import { type TlsAlert } from './tls-alert.js';
 
 /** Faults that happen to a connection, before any request on it is read. */

@@ -26,7 +26,6 @@ export {
   type HandshakeCount,
   type ServerCertificateRequest,
   type SimulatorAddress,
-  type SimulatorFace,
   type SimulatorOptions,
 } from './simulator.options.js';
 export { type CertificateRequest, type IssuedCertificate } from './certificate-authority.js';
@@ -37,7 +36,7 @@ export {
   type RequestFault,
   type SimulatorFault,
 } from './faults.js';
-export { type RecordedRequest } from './request-log.js';
+export { type SimulatorFace, type RecordedRequest } from './request-log.js';
 export { type SimulatorModeOptions, type SimulatorModuleOptions } from './module-options.js';
 export { type SimulatedCustomer } from './servers/answer-api-call.js';
 export { type TlsAlert } from './tls-alert.js';

@@ -1,5 +1,10 @@
 import { type ServiceEnvironment } from '../config/options.js';
-import { type SimulatorFace } from './simulator.options.js';
+
+/**
+ * The server that a request arrived at: {base_url}, {oauth_base_url}, {sandbox_url}, {sandbox_mtls_url}, or one of the
+ * two token endpoints ({auth_url}, {sandbox_auth_url}: see the request's `environment`).
+ */
+export type SimulatorFace = 'base' | 'oauth-base' | 'sandbox' | 'sandbox-mtls' | 'token';
 
 /** One request. Requests on refused connections are not read, so they are not recorded. */
 export interface RecordedRequest {

@@ -1,13 +1,7 @@
 import { type ServiceEnvironment } from '../config/options.js';
 import { type CertificateRequest } from './certificate-authority.js';
-import { type RecordedRequest } from './request-log.js';
+import { type RecordedRequest, type SimulatorFace } from './request-log.js';
 import { type TlsAlert } from './tls-alert.js';
-
-/**
- * The server that a request arrived at: {base_url}, {oauth_base_url}, {sandbox_url}, {sandbox_mtls_url}, or one of the
- * two token endpoints ({auth_url}, {sandbox_auth_url}: see the request's `environment`).
- */
-export type SimulatorFace = 'base' | 'oauth-base' | 'sandbox' | 'sandbox-mtls' | 'token';
 
 /** The keys of the six addresses, as in `ServiceModuleOptions.urls`. */
 export type SimulatorAddress =

@@ -11,7 +11,7 @@ import {
   type SimulatorModeOptions,
   type SimulatorModuleOptions,
 } from './module-options.js';
-import { type RecordedRequest, RequestLog } from './request-log.js';
+import { type SimulatorFace, type RecordedRequest, RequestLog } from './request-log.js';
 import {
   type AccessTokenRequest,
   type CertificateRefusal,
@@ -19,7 +19,6 @@ import {
   type HandshakeCount,
   type ServerCertificateRequest,
   type SimulatorAddress,
-  type SimulatorFace,
   type SimulatorOptions,
 } from './simulator.options.js';
 import { TokenIssuer } from './token-issuer.js';

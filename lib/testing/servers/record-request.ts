@@ -1,7 +1,6 @@
 import { type IncomingMessage } from 'node:http';
 import { type ServiceEnvironment } from '../../config/options.js';
-import { type RecordedRequest } from '../request-log.js';
-import { type SimulatorFace } from '../simulator.options.js';
+import { type SimulatorFace, type RecordedRequest } from '../request-log.js';
 import { type CertificateVerdict } from './client-certificate.js';
 
 interface Arrival {

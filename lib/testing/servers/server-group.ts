@@ -1,4 +1,5 @@
-import { type HandshakeCount, type SimulatorAddress, type SimulatorFace } from '../simulator.options.js';
+import { type SimulatorFace } from '../request-log.js';
+import { type HandshakeCount, type SimulatorAddress } from '../simulator.options.js';
 import { type TlsServer } from './tls-server.js';
 
 /** The servers of one simulator. */

@@ -1,6 +1,6 @@
 import { type ServiceEnvironment } from '../../config/options.js';
-import { type RecordedRequest } from '../request-log.js';
-import { type SimulatorAddress, type SimulatorFace, type SimulatorOptions } from '../simulator.options.js';
+import { type SimulatorFace, type RecordedRequest } from '../request-log.js';
+import { type SimulatorAddress, type SimulatorOptions } from '../simulator.options.js';
 import { type Answer, failure } from './answer.js';
 import { ServerGroup } from './server-group.js';
 import { type ServerContext, type ServerIdentity, TlsServer, type TlsServerSettings } from './tls-server.js';

@@ -5,13 +5,8 @@ import { type TLSSocket } from 'node:tls';
 import { type ServiceEnvironment } from '../../config/options.js';
 import { type FaultBook } from '../faults.js';
 import { playFault } from '../fault-player.js';
-import { type RecordedRequest, type RequestLog } from '../request-log.js';
-import {
-  type CertificateRefusal,
-  type HandshakeCount,
-  type SimulatorFace,
-  type SimulatorOptions,
-} from '../simulator.options.js';
+import { type SimulatorFace, type RecordedRequest, type RequestLog } from '../request-log.js';
+import { type CertificateRefusal, type HandshakeCount, type SimulatorOptions } from '../simulator.options.js';
 import { sendTlsAlert, type TlsAlert } from '../tls-alert.js';
 import { type Answer, failure, nginxRefusal, pause, send } from './answer.js';
 import { type CertificateVerdict, checkClientCertificate } from './client-certificate.js';

@@ -1,8 +1,17 @@
 import { createPrivateKey, createPublicKey, X509Certificate } from 'node:crypto';
-import { type FormatName } from './unsupported-format.js';
+
+export type BytesFormat =
+  | 'java-keystore'
+  | 'der-certificate'
+  | 'der-key'
+  | 'public-key'
+  | 'pkcs12'
+  | 'pkcs7'
+  | 'request'
+  | 'encrypted-der-key';
 
 /** What bytes are that are not PEM; undefined where it cannot be said. */
-export function formatOfBytes(bytes: Buffer): FormatName | undefined {
+export function formatOfBytes(bytes: Buffer): BytesFormat | undefined {
   if (bytes.length > 4 && bytes.readUInt32BE(0) === 0xfeedfeed) return 'java-keystore';
   // X.690, 8.9: all of the others are a SEQUENCE.
   if (bytes[0] !== 0x30) return undefined;
@@ -12,7 +21,7 @@ export function formatOfBytes(bytes: Buffer): FormatName | undefined {
   return byStructure(contentOf(bytes));
 }
 
-function byStructure(inner: Buffer): FormatName | undefined {
+function byStructure(inner: Buffer): BytesFormat | undefined {
   // RFC 7292, 4: version INTEGER 3, then a SEQUENCE.
   if (beginsWith(inner, '02010330')) return 'pkcs12';
   // 1.2.840.113549.1.7.2, signedData.

@@ -87,7 +87,7 @@ const FORMATS = {
   },
 } satisfies Record<string, { what: string; secret?: boolean; remedy: (command: Command) => string }>;
 
-export type FormatName = keyof typeof FORMATS;
+type FormatName = keyof typeof FORMATS;
 
 const LABELS: Readonly<Record<string, FormatName>> = {
   'OPENSSH PRIVATE KEY': 'openssh-key',
