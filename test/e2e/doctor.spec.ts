@@ -7,6 +7,7 @@ import { run } from '../../lib/cli/doctor.js';
 import { type Examined } from '../../lib/cli/examine.js';
 import { runCommand } from '../../lib/cli/run-command.js';
 import { BROKEN_SETUPS, setupsOfBlock } from '../helpers/broken-setups.js';
+import { partOf } from '../helpers/in-soak.js';
 import { commandIo } from '../helpers/command-io.js';
 import { MODES } from '../helpers/leak-scan.js';
 import { secretsIn } from '../helpers/secret-scan.js';
@@ -17,7 +18,7 @@ describe('nestjs-service doctor', () => {
   const withSetup = setupsOfBlock();
 
   describe('names the true cause first', () => {
-    for (const [what, setup] of Object.entries(BROKEN_SETUPS)) {
+    for (const [what, setup] of partOf(Object.entries(BROKEN_SETUPS), 7)) {
       it(what, async () => {
         await withSetup(setup, async (variables, simulator) => {
           const io = commandIo(variables);

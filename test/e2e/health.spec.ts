@@ -59,7 +59,7 @@ describe('ServiceHealthIndicator', () => {
     @Module({
       imports: [
         TerminusModule,
-        ServiceModule.forRoot({ http: { retries: 0 }, ...options }),
+        ServiceModule.forRoot({ http: { retries: 0, shutdownTimeout: 200 }, ...options }),
         ServiceModule.forRoot({ name: 'ksa', ...(ksa ?? other.moduleOptions({ environment: 'sandbox' })) }),
       ],
       controllers: [HealthController],

@@ -16,6 +16,7 @@ import { PageSimulator } from '../../sample/playground/page-simulator.js';
 import { Playground } from '../../sample/playground/playground.js';
 import { PlaygroundModule } from '../../sample/playground/playground.module.js';
 import { acceptLocalOnly } from '../../sample/start/local-only.js';
+import { inSoak, partOf } from '../helpers/in-soak.js';
 import { findPeer, itWith, requirePeer } from '../helpers/optional-peers.js';
 
 const peer = findPeer('chromium');
@@ -200,30 +201,35 @@ describe('the page of the sample', () => {
     }
   });
 
-  browserIt.each([
-    ['another customer', async () => ({ customer_id: 'c-of-somebody-else' }), /is for another customer/],
-    [
-      'an expired token',
-      async (id: string) => ({
-        access_token: await simulator.issueToken({ scope: `customer.${id}`, lifetime: -1 }),
-      }),
-      /has expired/,
-    ],
-    ['an api token', async () => ({ access_token: await simulator.issueToken() }), /is for the API/],
-    [
-      'a foreign token',
-      async (id: string) => ({
-        access_token: await simulator.issueToken({ scope: `customer.${id}`, foreign: true }),
-      }),
-      /access token is not valid/,
-    ],
-    ['no token', async () => ({ access_token: undefined }), /access_token is missing/],
-    [
-      'the app token alone',
-      async () => ({ access_token: undefined, app_token: simulator.appToken }),
-      /OAuth is enabled/,
-    ],
-  ] as const)('shows why a session is refused: %s', async (_, changes, reason) => {
+  browserIt.each(
+    partOf(
+      [
+        ['another customer', async () => ({ customer_id: 'c-of-somebody-else' }), /is for another customer/],
+        [
+          'an expired token',
+          async (id: string) => ({
+            access_token: await simulator.issueToken({ scope: `customer.${id}`, lifetime: -1 }),
+          }),
+          /has expired/,
+        ],
+        ['an api token', async () => ({ access_token: await simulator.issueToken() }), /is for the API/],
+        [
+          'a foreign token',
+          async (id: string) => ({
+            access_token: await simulator.issueToken({ scope: `customer.${id}`, foreign: true }),
+          }),
+          /access token is not valid/,
+        ],
+        ['no token', async () => ({ access_token: undefined }), /access_token is missing/],
+        [
+          'the app token alone',
+          async () => ({ access_token: undefined, app_token: simulator.appToken }),
+          /OAuth is enabled/,
+        ],
+      ] as const,
+      3,
+    ),
+  )('shows why a session is refused: %s', async (_, changes, reason) => {
     const page = await open();
     await tamper(page, await changes(await createCustomer(page)));
     await page.getByRole('button', { name: 'Connect' }).click();
@@ -244,19 +250,21 @@ describe('the page of the sample', () => {
     expect(await answer.json()).toMatchObject({ customer_id: customerId });
   });
 
-  browserIt('says what is wrong with a request', async () => {
-    const page = await open();
-    await createCustomer(page);
-    for (const box of await page.getByRole('checkbox').all()) await box.uncheck();
-    await page.getByRole('button', { name: 'Connect' }).click();
-    await expectOutcome(page, /permissions should not be empty/);
-    simulator.fail({ face: 'token', fault: { status: 503 }, times: 20 });
-    const other = await open();
-    await createCustomer(other);
-    await other.getByRole('button', { name: 'Connect' }).click();
-    await outcome(other)
-      .filter({ hasText: /service|token/i })
-      .waitFor();
+  inSoak(() => {
+    browserIt('says what is wrong with a request', async () => {
+      const page = await open();
+      await createCustomer(page);
+      for (const box of await page.getByRole('checkbox').all()) await box.uncheck();
+      await page.getByRole('button', { name: 'Connect' }).click();
+      await expectOutcome(page, /permissions should not be empty/);
+      simulator.fail({ face: 'token', fault: { status: 503 }, times: 20 });
+      const other = await open();
+      await createCustomer(other);
+      await other.getByRole('button', { name: 'Connect' }).click();
+      await outcome(other)
+        .filter({ hasText: /service|token/i })
+        .waitFor();
+    });
   });
 
   browserIt('can be used with the keyboard alone', async () => {
@@ -289,12 +297,17 @@ describe('the page of the sample', () => {
     await expectOutcome(page, /^Connected$/);
   });
 
-  browserIt.each([
-    [1280, 'light'],
-    [1280, 'dark'],
-    [390, 'light'],
-    [390, 'dark'],
-  ] as const)('has no serious fault of accessibility at %i px, %s', async (width, colorScheme) => {
+  browserIt.each(
+    partOf(
+      [
+        [390, 'dark'],
+        [1280, 'light'],
+        [1280, 'dark'],
+        [390, 'light'],
+      ] as const,
+      4,
+    ),
+  )('has no serious fault of accessibility at %i px, %s', async (width, colorScheme) => {
     const page = await open({ viewport: { width, height: 844 }, colorScheme });
     const expectNone = async () => {
       const found = await page.evaluate<AxeResult[]>(
@@ -320,7 +333,7 @@ describe('the page of the sample', () => {
     expect(overflow).toBeLessThanOrEqual(0);
   });
 
-  browserIt.each(MODES)(
+  browserIt.each(partOf(MODES, 3))(
     'works in the mode $title',
     async ({ name, environment, authentication, address }) => {
       const page = await open();
@@ -340,14 +353,19 @@ describe('the page of the sample', () => {
     },
   );
 
-  browserIt.each([
-    ['production-mtls', '503, twice', /recovered/, ['200', '3']],
-    ['production-mtls', 'Reset', /recovered/, ['200', '2']],
-    ['production-mtls', 'Time-out', /did not answer in time/, ['connection_timeout', '1']],
-    ['production-mtls', 'Replaced client certificate', /recovered/, ['200', '2']],
-    ['production-oauth', 'Revoked tokens', /recovered/, ['200', '2']],
-    ['production-oauth', 'Rotated secret', /recovered/, ['200', '2']],
-  ])('%s: shows the fault "%s" and what became of it', async (mode, fault, expected, cells) => {
+  browserIt.each(
+    partOf(
+      [
+        ['production-mtls', '503, twice', /recovered/, ['200', '3']],
+        ['production-mtls', 'Reset', /recovered/, ['200', '2']],
+        ['production-mtls', 'Time-out', /did not answer in time/, ['connection_timeout', '1']],
+        ['production-mtls', 'Replaced client certificate', /recovered/, ['200', '2']],
+        ['production-oauth', 'Revoked tokens', /recovered/, ['200', '2']],
+        ['production-oauth', 'Rotated secret', /recovered/, ['200', '2']],
+      ] as const,
+      3,
+    ),
+  )('%s: shows the fault "%s" and what became of it', async (mode, fault, expected, cells) => {
     const page = await open();
     await useMode(page, mode);
     const rows = page.getByRole('table', { name: 'Last calls' }).getByRole('row');
@@ -359,16 +377,18 @@ describe('the page of the sample', () => {
     ]);
   });
 
-  browserIt('shows an expired server certificate, and the recovery', async () => {
-    const page = await open();
-    await page.getByRole('button', { name: 'Expired server certificate' }).click();
-    const shown = await page.getByText(/^Expired server certificate.*: /).textContent();
-    expect(shown).toMatch(/: The service cannot be reached at the moment\.$/);
-    const [, state] = await page.getByRole('row').nth(1).getByRole('cell').allTextContents();
-    expect(state).toBe('connection_tls');
-    await simulator.useServerCertificate();
-    await page.getByRole('button', { name: 'Reset' }).click();
-    await page.getByText(/^Reset: recovered/).waitFor();
+  inSoak(() => {
+    browserIt('shows an expired server certificate, and the recovery', async () => {
+      const page = await open();
+      await page.getByRole('button', { name: 'Expired server certificate' }).click();
+      const shown = await page.getByText(/^Expired server certificate.*: /).textContent();
+      expect(shown).toMatch(/: The service cannot be reached at the moment\.$/);
+      const [, state] = await page.getByRole('row').nth(1).getByRole('cell').allTextContents();
+      expect(state).toBe('connection_tls');
+      await simulator.useServerCertificate();
+      await page.getByRole('button', { name: 'Reset' }).click();
+      await page.getByText(/^Reset: recovered/).waitFor();
+    });
   });
 
   browserIt('loads nothing from elsewhere, and has no inline script or style', async () => {

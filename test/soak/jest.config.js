@@ -5,4 +5,13 @@ import base from '../../jest.config.js';
  *
  * @type {import('jest').Config}
  */
-export default { ...base, rootDir: '../..', testMatch: ['<rootDir>/test/soak/**/*.spec.ts'] };
+export default {
+  ...base,
+  rootDir: '../..',
+  globals: { SOAK: true },
+  testMatch: [
+    '<rootDir>/test/soak/**/*.spec.ts',
+    '<rootDir>/test/e2e/{doctor,page}.spec.ts',
+    '<rootDir>/test/unit/auth/store/fleet-requests.spec.ts',
+  ],
+};

@@ -1,0 +1,12 @@
+/** Set by test/soak/jest.config.js: the soak run has all of some specs of which `npm test` has a part. */
+const IS_SOAK = (globalThis as { SOAK?: boolean }).SOAK === true;
+
+/** Tests that only the soak run has. */
+export function inSoak(define: () => void): void {
+  if (IS_SOAK) define();
+}
+
+/** The whole table in the soak run, else one row of so many. */
+export function partOf<T>(rows: readonly T[], every: number): T[] {
+  return IS_SOAK ? [...rows] : rows.filter((_, index) => index % every === 0);
+}
