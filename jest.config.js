@@ -1,8 +1,10 @@
+import { availableParallelism } from 'node:os';
+
 /** @type {import('jest').Config} */
 export default {
   testEnvironment: 'node',
-  // Jest's default leaves one core unused, which is one of two on a small machine; tests wait more than they compute.
-  maxWorkers: '100%',
+  // Tests wait more than they compute: two workers for each core.
+  maxWorkers: 2 * availableParallelism(),
   // Generous, for machines that are busy with other things: no test waits for it.
   testTimeout: 60_000,
   setupFilesAfterEnv: ['<rootDir>/test/helpers/quiet.ts'],

@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import base from '../../jest.config.js';
 
 /**
@@ -8,6 +9,8 @@ import base from '../../jest.config.js';
 export default {
   ...base,
   rootDir: '../..',
+  // These do compute, and measure what goes on under load.
+  maxWorkers: availableParallelism(),
   globals: { SOAK: true },
   testMatch: [
     '<rootDir>/test/soak/**/*.spec.ts',
