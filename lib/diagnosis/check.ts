@@ -41,3 +41,8 @@ export const skipped = (message: string, remedy?: string): Finding => ({
   message,
   remedy,
 });
+
+/** As a sentence begins. A name of a host or an option at the beginning stays as it is. */
+export function capital(text: string): string {
+  return text.replace(/^[a-z](?=[a-z]* )/, (first) => first.toUpperCase());
+}

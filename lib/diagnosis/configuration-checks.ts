@@ -10,7 +10,7 @@ import {
   summarize,
   WARNING_DAYS,
 } from '../tls/certificate-summary.js';
-import { type Check, type Finding, ok, warning } from './check.js';
+import { capital, type Check, type Finding, ok, warning } from './check.js';
 import { name as nameOf } from './judge-server.js';
 
 /** A configuration that was read and checked, as a person has it before them. */
@@ -172,9 +172,4 @@ function outOfOrder(sent: readonly X509Certificate[]): X509Certificate | undefin
 
 function isFile(value: unknown): value is { file: string } {
   return typeof value === 'object' && value !== null && 'file' in value;
-}
-
-/** A sentence. The name of a host at its beginning stays as it is set. */
-function capital(text: string): string {
-  return text.replace(/^[a-z](?=[a-z]* )/, (first) => first.toUpperCase());
 }

@@ -2,7 +2,7 @@ import { type X509Certificate } from 'node:crypto';
 import { cleanText } from '../errors/index.js';
 import { explainServerCertificate } from '../exchange/tls-explanation.js';
 import { formatDate } from '../tls/certificate-summary.js';
-import { failed, ok, type Finding } from './check.js';
+import { capital, failed, ok, type Finding } from './check.js';
 import { type HandshakeFacts } from './handshake.js';
 import { type Place } from './reachable.js';
 
@@ -150,8 +150,4 @@ function names({ subjectAltName, subject }: X509Certificate): string {
 
 function quoted(text: string | undefined): string {
   return `"${cleanText((text ?? '').split('\n').join(', '), [], 160)}"`;
-}
-
-function capital(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }

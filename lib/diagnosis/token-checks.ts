@@ -7,7 +7,7 @@ import { type Clock } from '../config/clock.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { ServiceCertificateError, ServiceConnectionError, ServiceTokenError } from '../errors/index.js';
 import { type Agents, type ClientIdentity } from '../tls/index.js';
-import { failed, ok, skipped, warning, type Finding } from './check.js';
+import { capital, failed, ok, skipped, warning, type Finding } from './check.js';
 import { isPage, type SeenAnswers } from './seen-answers.js';
 
 export interface TokenCheckParts {
@@ -172,8 +172,7 @@ function saidBy({ status, error, error_description }: ServiceTokenError): string
 }
 
 function firstFault(error: ServiceCertificateError): string {
-  const message = error.faults[0]?.message ?? error.message;
-  return message.charAt(0).toUpperCase() + message.slice(1);
+  return capital(error.faults[0]?.message ?? error.message);
 }
 
 /** A refusal that may be about the customer alone. What is wrong with the application shows with the api token too. */
