@@ -48,12 +48,10 @@ export interface ParseOption<Parser extends AnswerParser = AnswerParser> {
 /** Throws ServiceRequestError for what is no parser, before anything is sent. */
 export function checkParser(parse: unknown): void {
   if (typeof parse === 'function' || typeof standardOf(parse)?.validate === 'function') return;
-  throw new ServiceRequestError([
-    {
-      property: 'parse',
-      message: 'must be a function or a Standard Schema (zod from 3.24 on, valibot, arktype)',
-    },
-  ]);
+  throw ServiceRequestError.of(
+    'parse',
+    'must be a function or a Standard Schema (zod from 3.24 on, valibot, arktype)',
+  );
 }
 
 /**

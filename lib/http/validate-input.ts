@@ -11,9 +11,7 @@ export function validateInput<T extends object>(Dto: new () => T, input: unknown
     throw ServiceRequestError.of('input', 'must be an object');
   }
   if (Object.keys(input).some((key) => DANGEROUS_KEYS.includes(key))) {
-    throw new ServiceRequestError([
-      { property: 'input', message: 'holds a property name that is not allowed' },
-    ]);
+    throw ServiceRequestError.of('input', 'holds a property name that is not allowed');
   }
   // Holes of an array are skipped by validators, but not by JSON.
   const entries = Object.entries(input as Record<string, unknown>).map(([key, value]): [string, unknown] => [

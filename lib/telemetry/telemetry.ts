@@ -35,39 +35,40 @@ export class Telemetry {
   constructor(module?: string) {
     this.attributes = module === undefined ? {} : { 'nestjs_service.module': module };
     const meter = metrics.getMeter(NAME);
+    const counter = (name: string, counted: string, description: string): Counter =>
+      meter.createCounter(name, { unit: `{${counted}}`, description });
     this.callDuration = meter.createHistogram('nestjs_service.call.duration', {
       unit: 's',
       description: 'Duration of calls of the service, retries included.',
       advice: { explicitBucketBoundaries: HTTP_BUCKETS },
     });
-    this.retries = meter.createCounter('nestjs_service.retries', {
-      unit: '{retry}',
-      description: 'Attempts of calls after the first.',
-    });
-    this.tokenRequests = meter.createCounter('nestjs_service.token.requests', {
-      unit: '{request}',
-      description: 'Requests to the token endpoint.',
-    });
-    this.tokenCacheHits = meter.createCounter('nestjs_service.token.cache_hits', {
-      unit: '{hit}',
-      description: 'Tokens served from the cache.',
-    });
-    this.storeHits = meter.createCounter('nestjs_service.token.store_hits', {
-      unit: '{hit}',
-      description: 'Tokens of other processes, taken from the token store.',
-    });
-    this.storeMisses = meter.createCounter('nestjs_service.token.store_misses', {
-      unit: '{miss}',
-      description: 'Tokens that the token store did not have.',
-    });
-    this.storeFaults = meter.createCounter('nestjs_service.token.store_faults', {
-      unit: '{fault}',
-      description: 'Calls of the token store that failed or took too long.',
-    });
-    this.storeLockWaits = meter.createCounter('nestjs_service.token.store_lock_waits', {
-      unit: '{wait}',
-      description: 'Token requests that waited for the one of another process.',
-    });
+    this.retries = counter('nestjs_service.retries', 'retry', 'Attempts of calls after the first.');
+    this.tokenRequests = counter(
+      'nestjs_service.token.requests',
+      'request',
+      'Requests to the token endpoint.',
+    );
+    this.tokenCacheHits = counter('nestjs_service.token.cache_hits', 'hit', 'Tokens served from the cache.');
+    this.storeHits = counter(
+      'nestjs_service.token.store_hits',
+      'hit',
+      'Tokens of other processes, taken from the token store.',
+    );
+    this.storeMisses = counter(
+      'nestjs_service.token.store_misses',
+      'miss',
+      'Tokens that the token store did not have.',
+    );
+    this.storeFaults = counter(
+      'nestjs_service.token.store_faults',
+      'fault',
+      'Calls of the token store that failed or took too long.',
+    );
+    this.storeLockWaits = counter(
+      'nestjs_service.token.store_lock_waits',
+      'wait',
+      'Token requests that waited for the one of another process.',
+    );
   }
 
   /** Reports the days until the client certificate expires, where there is one. Returns a function that ends this. */

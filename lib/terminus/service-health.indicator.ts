@@ -130,7 +130,5 @@ export class ServiceHealthIndicator implements BeforeApplicationShutdown {
 
 function checkDays(days: unknown): void {
   if (typeof days === 'number' && days >= 0) return;
-  throw new ServiceRequestError([
-    { property: 'minCertificateDays', message: 'must be a number of days from 0' },
-  ]);
+  throw ServiceRequestError.of('minCertificateDays', 'must be a number of days from 0');
 }
