@@ -9,7 +9,9 @@ import { StoreObserver, type StoreObserverParts } from './store-observer.js';
 import { StoredToken } from './stored-token.js';
 
 /** Milliseconds: others wait no longer than that for a process that died with the lock. */
-const LOCK_TTL_MS = 5_000;
+const LOCK_TTL_MS = 3_000;
+/** Milliseconds. Longer than a lock, so that the process that gets the next one has time to ask for all the others. */
+const MAX_WAIT_MS = 5_000;
 const POLL_MS = 100;
 
 export interface SharedStoreOptions extends StoreObserverParts {
@@ -67,7 +69,7 @@ export class SharedStore implements TokenSource {
   async #request(scope: string, context: TokenRequestContext): Promise<TokenGrant> {
     const { clock } = this.#options;
     const begun = clock.monotonic();
-    const waitUntil = begun + Math.min(LOCK_TTL_MS, context.timeoutMs / 2);
+    const waitUntil = begun + Math.min(MAX_WAIT_MS, context.timeoutMs / 2);
     const entry = new StoredToken(await this.#ciphers.current(), scope, this.#owner);
     let found = await this.#find(entry, context);
     let lock: Lock = this.#store.hasLocks ? 'taken' : 'none';
