@@ -4,9 +4,10 @@ import { afterEach, describe, expect, it } from '@jest/globals';
 import { ServiceAuthService, type IdentityView } from '../../../lib/auth/service-auth.service.js';
 import { CallsInFlight } from '../../../lib/http/calls-in-flight.js';
 import { TokenCache } from '../../../lib/auth/cache/token-cache.js';
+import { type TokenRefresh } from '../../../lib/config/oauth.options.js';
 import { type ResolvedOptions } from '../../../lib/config/resolved-options.js';
 import { Secret } from '../../../lib/config/secret.js';
-import { ServiceRequestError, ServiceTokenError } from '../../../lib/errors/index.js';
+import { ServiceConnectionError, ServiceRequestError, ServiceTokenError } from '../../../lib/errors/index.js';
 import { FakeClock, settle } from '../../helpers/fake-clock.js';
 import { FakeSource } from './fakes.js';
 import { describeOption } from '../../helpers/describe-option.js';
@@ -29,13 +30,17 @@ const IDENTITY: IdentityView = {
 const cleanUp: (() => void)[] = [];
 afterEach(() => cleanUp.splice(0).forEach((undo) => undo()));
 
-function setUp(changed: Partial<ResolvedOptions> = {}, identity: IdentityView = IDENTITY) {
+function setUp(
+  changed: Partial<ResolvedOptions> = {},
+  identity: IdentityView = IDENTITY,
+  refresh: TokenRefresh = 'ahead',
+) {
   const clock = new FakeClock();
   const source = new FakeSource();
   const cache = new TokenCache({
     source,
     clock,
-    refresh: 'ahead',
+    refresh,
     maxEntries: 10,
     customerReserveMs: 0,
     random: () => 0,
@@ -70,6 +75,48 @@ describe('apiTokenStatus', () => {
     expect(source.requests).toHaveLength(1);
   });
 });
+
+describe('for health checks', () => {
+  it('says whether an api token is at hand, without a request', async () => {
+    const { auth, source, answered } = setUp();
+    expect(auth.hasApiToken).toBe(false);
+    expect(source.requests).toHaveLength(0);
+    await answered(auth.getApiToken());
+    expect(auth.hasApiToken).toBe(true);
+    const without = new ServiceAuthService(OPTIONS, IDENTITY, undefined, new CallsInFlight());
+    expect(without.hasApiToken).toBeUndefined();
+  });
+
+  it('asks for an api token once: a failed request is not tried again', async () => {
+    const { auth, clock, source } = setUp();
+    const failed = expect(auth.requestApiTokenOnce({ timeoutMs: 5_000 })).rejects.toMatchObject({
+      kind: 'reset',
+    });
+    await settle();
+    source.last.fail(new ServiceConnectionError({ kind: 'reset', message: 'reset' }));
+    await clock.advance(4_000);
+    await failed;
+    expect(source.requests).toHaveLength(1);
+  });
+
+  it('has the status of the identity', () => {
+    const status = { healthy: false, daysLeft: -1 };
+    expect(setUp({}, { ...IDENTITY, status }).auth.identityStatus).toBe(status);
+  });
+});
+
+it.each([
+  ['oauth', 1],
+  ['mtls', 0],
+] as const)(
+  'at the start of the application, scheduled, %s begins %d token requests',
+  async (mode, count) => {
+    const { auth, source } = setUp({ authentication: mode }, IDENTITY, 'scheduled');
+    auth.onApplicationBootstrap();
+    await settle();
+    expect(source.requests).toHaveLength(count);
+  },
+);
 
 describe('tokens', () => {
   it.each([-1, NaN, Infinity, 86_400_001, '500', {}])(

@@ -14,6 +14,7 @@ class SetStore implements TokenStore {
   reads: () => Promise<string | undefined> = async () => 'value';
   writes: () => Promise<void> = async () => undefined;
   opens: () => Promise<void> = async () => undefined;
+  closes: () => Promise<void> = async () => undefined;
   timeout?: number;
 
   get(key: string): Promise<string | undefined> {
@@ -37,8 +38,9 @@ class SetStore implements TokenStore {
     this.asked.push('open');
     return this.opens();
   }
-  async close(): Promise<void> {
+  close(): Promise<void> {
     this.asked.push('close');
+    return this.closes();
   }
 }
 
@@ -243,6 +245,20 @@ describe('a store that opens', () => {
     expect(asked()).toEqual(['open']);
     await clock.advance(1_000);
     expect(await atOnce(guarded.get('a'))).toBe('value');
+  });
+
+  it.each([
+    ['until it has', 400, async () => undefined],
+    ['for a second at most', 1_000, HANG],
+  ])('is waited for at the end, %s closed', async (_name, ms, after) => {
+    const { clock, store, guarded, atOnce } = setUp();
+    store.closes = () => new Promise<void>((resolve) => clock.schedule(resolve, 400)).then(after);
+    await guarded.get('a');
+    const closed = guarded.close().then(() => 'closed');
+    await clock.advance(ms - 1);
+    expect(await atOnce(closed)).toBeUndefined();
+    await clock.advance(1);
+    expect(await atOnce(closed)).toBe('closed');
   });
 
   it('is closed only if it was opened', async () => {
