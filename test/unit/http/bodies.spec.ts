@@ -115,11 +115,34 @@ describe('forms', () => {
     expect(arrived[0]).toMatchObject({ body: 'a=1+2', headers });
   });
 
-  it('says so where a form cannot be made', async () => {
+  it('says so where axios cannot make a form of an object', async () => {
+    const { axios, arrived } = await setUp();
+    let deep: object = {};
+    for (let level = 0; level < 110; level += 1) deep = { deep };
+    const error = await errorOf(axios.postForm('/a', deep));
+    expect(error).toBeInstanceOf(ServiceRequestError);
+    expect(error).toMatchObject({
+      faults: [{ property: 'data', message: expect.stringMatching(/^could not be encoded \(.+\)/) }],
+    });
+    expect(arrived).toHaveLength(0);
+  });
+});
+
+describe("a host's transform", () => {
+  it('that throws is the outcome, with its own error', async () => {
     const { axios } = await setUp();
-    const circular: Record<string, unknown> = {};
-    circular.self = circular;
-    const error = await errorOf(axios.postForm('/a', circular));
-    expect(error).not.toHaveProperty('config');
+    const mine = new Error('mine');
+    const transformRequest = () => {
+      throw mine;
+    };
+    expect(await errorOf(axios.post('/a', {}, { transformRequest }))).toBe(mine);
+  });
+
+  it('that makes something else than a body is refused', async () => {
+    const { axios, arrived } = await setUp();
+    expect(await errorOf(axios.post('/a', {}, { transformRequest: () => 5 }))).toMatchObject({
+      faults: [{ property: 'data', message: 'is of a kind that cannot be sent' }],
+    });
+    expect(arrived).toHaveLength(0);
   });
 });
