@@ -1,5 +1,5 @@
 // Compiles lib/ to CommonJS in dist/cjs, for the `require` condition of package.json: only a jest that runs CommonJS
-// uses it. Node takes `module-sync` before it, so in a running application there is one copy of the package.
+// uses it. Node takes `module-sync` before it, and a bundler `module`, so in a running application there is one copy.
 import { transformFile } from '@swc/core';
 import { cp, mkdir, readdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';

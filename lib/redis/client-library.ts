@@ -27,18 +27,30 @@ export const NOT_INSTALLED =
   'connects to Redis with one of two optional peer dependencies, and neither is installed. Install one: npm i @redis/client ' +
   '(or redis)';
 
-/** The packages in their order, as the host may have both. */
-const PACKAGES: readonly (() => Promise<unknown>)[] = [() => import('@redis/client'), () => import('redis')];
-
-/** @returns undefined where neither `@redis/client` nor `redis` is installed */
-export async function importClientLibrary(packages = PACKAGES): Promise<ClientLibrary | undefined> {
-  for (const load of packages) {
-    try {
-      return (await load()) as ClientLibrary;
-    } catch (error) {
-      const { code } = error as { code?: unknown };
-      if (code !== 'ERR_MODULE_NOT_FOUND' && code !== 'MODULE_NOT_FOUND') throw error;
-    }
+/**
+ * Of the two the first, where the host has both. Each import is in a `try`, as a bundler then only warns of a package that
+ * is not installed.
+ * @returns undefined where neither `@redis/client` nor `redis` is installed
+ */
+export async function importClientLibrary(): Promise<ClientLibrary | undefined> {
+  try {
+    return asLibrary(await import('@redis/client'));
+  } catch (error) {
+    throwUnlessAbsent(error);
+  }
+  try {
+    return asLibrary(await import('redis'));
+  } catch (error) {
+    throwUnlessAbsent(error);
   }
   return undefined;
+}
+
+function asLibrary(imported: unknown): ClientLibrary {
+  return imported as ClientLibrary;
+}
+
+function throwUnlessAbsent(error: unknown): void {
+  const { code } = error as { code?: unknown };
+  if (code !== 'ERR_MODULE_NOT_FOUND' && code !== 'MODULE_NOT_FOUND') throw error;
 }

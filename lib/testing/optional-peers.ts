@@ -6,16 +6,21 @@ const NOT_INSTALLED =
   'ServiceSimulator makes certificates with an optional peer dependency, which is not installed: ' +
   'npm i -D @peculiar/x509';
 
-/** Imports @peculiar/x509, an optional peer that only a simulator needs. */
-export function importX509(): Promise<typeof X509> {
-  return importPeer(() => import('@peculiar/x509'));
+/**
+ * Imports @peculiar/x509, an optional peer that only a simulator needs. In a `try`, as a bundler then only warns of a
+ * package that is not installed.
+ */
+export async function importX509(): Promise<typeof X509> {
+  try {
+    return await import('@peculiar/x509');
+  } catch (error) {
+    throw explainAbsence(error);
+  }
 }
 
-/** Runs the import; where the package is not installed, rejects with the command that installs it. */
-export function importPeer<T>(load: () => Promise<T>): Promise<T> {
-  return load().catch((error: unknown) => {
-    throw isModuleNotFound(error) ? new Error(NOT_INSTALLED) : error;
-  });
+/** Where the package is not installed, an error with the command that installs it. */
+export function explainAbsence(error: unknown): unknown {
+  return isModuleNotFound(error) ? new Error(NOT_INSTALLED) : error;
 }
 
 function isModuleNotFound(error: unknown): boolean {

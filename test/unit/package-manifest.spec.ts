@@ -6,6 +6,7 @@ import ts from 'typescript';
 
 interface Conditions {
   'module-sync': string;
+  module: string;
   require: { types: string; default: string };
   types: string;
   default: string;
@@ -40,6 +41,8 @@ interface Import {
   specifier: string;
   /** Left of it at run time: nothing for a type, a promise for import(). */
   kind: 'static' | 'dynamic' | 'type';
+  /** A bundler does not fail where the package is not installed. */
+  inTry: boolean;
 }
 
 const files = readdirSync(lib, { recursive: true, encoding: 'utf8' })
@@ -59,17 +62,24 @@ function importsOf(file: string): Import[] {
       ts.isStringLiteral(node.moduleSpecifier)
     ) {
       const kind = isTypeOnly(node) ? 'type' : 'static';
-      found.push({ from, specifier: node.moduleSpecifier.text, kind });
+      found.push({ from, specifier: node.moduleSpecifier.text, kind, inTry: false });
     } else if (ts.isCallExpression(node) && node.expression.kind === ts.SyntaxKind.ImportKeyword) {
       const [specifier] = node.arguments;
       if (specifier && ts.isStringLiteral(specifier)) {
-        found.push({ from, specifier: specifier.text, kind: 'dynamic' });
+        found.push({ from, specifier: specifier.text, kind: 'dynamic', inTry: isInTry(node) });
       }
     }
     ts.forEachChild(node, visit);
   };
   visit(source);
   return found;
+}
+
+/** In the `try` of its own function. */
+function isInTry(node: ts.Node): boolean {
+  const { parent } = node;
+  if (ts.isFunctionLike(node) || ts.isSourceFile(node)) return false;
+  return (ts.isTryStatement(parent) && parent.tryBlock === node) || isInTry(parent);
 }
 
 function isTypeOnly(node: ts.ImportDeclaration | ts.ExportDeclaration): boolean {
@@ -138,6 +148,12 @@ describe('package.json', () => {
     expect(elsewhere).toEqual([]);
   });
 
+  it('can be bundled by a host that has not every optional peer', () => {
+    const dynamic = packageImports.filter(({ kind }) => kind === 'dynamic');
+    expect(dynamic.map(({ specifier }) => specifier)).toContain('@redis/client');
+    expect(dynamic.filter(({ inTry }) => !inTry)).toEqual([]);
+  });
+
   it('installs every peer for the tests', () => {
     const installed = Object.keys(manifest.devDependencies);
     expect(Object.keys(manifest.peerDependencies).filter((name) => !installed.includes(name))).toEqual([]);
@@ -153,7 +169,7 @@ describe('package.json', () => {
   });
 });
 
-it('loads the ES module in every Node, and the CommonJS build only where require() cannot load it', () => {
+it('loads the ES module in every Node and by every bundler, and the CommonJS build only where require() cannot load it', () => {
   for (const conditions of Object.values(manifest.exports)) {
     if (typeof conditions === 'string') continue;
     const { types, default: esm } = conditions;
@@ -161,6 +177,7 @@ it('loads the ES module in every Node, and the CommonJS build only where require
     // The first that fits is taken.
     expect(Object.entries(conditions)).toEqual([
       ['module-sync', esm],
+      ['module', esm],
       ['require', { types: inCommonJs(types), default: inCommonJs(esm) }],
       ['types', types],
       ['default', esm],
