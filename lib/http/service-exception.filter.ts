@@ -28,6 +28,8 @@ interface GatewayClient {
   emit?(event: string, data: unknown): unknown;
 }
 
+/** What ArgumentsHost.getType() says of the applications whose callers are outsiders. */
+const KINDS = new Set(['http', 'rpc', 'ws', 'graphql']);
 const OPEN = 1;
 const DAY_S = 86_400;
 
@@ -39,7 +41,8 @@ const DAY_S = 86_400;
  *
  * Over HTTP on Express and Fastify. In a microservice and on a WebSocket gateway the same status, message and code go
  * the way of Nest's own filters: `{ status: 'error', message, code, statusCode }` as the error of the reply, or as the
- * event `exception`. Other kinds of applications (GraphQL) get the error itself.
+ * event `exception`. In GraphQL the message is that of the error, and `extensions` has `code` and `statusCode`. Other
+ * kinds of applications get the error itself.
  */
 @Catch(ServiceError)
 export class ServiceExceptionFilter implements ExceptionFilter<ServiceError> {
@@ -47,14 +50,14 @@ export class ServiceExceptionFilter implements ExceptionFilter<ServiceError> {
 
   /** Nest's: the answer of a microservice is the Observable that this returns. */
   catch(error: ServiceError, host: ArgumentsHost): Observable<never> | void {
-    const kind = host.getType();
-    // GraphQL has filters and error forms of its own.
-    if (kind !== 'http' && kind !== 'rpc' && kind !== 'ws') throw error;
+    const kind = host.getType<string>();
+    if (!KINDS.has(kind)) throw error;
     const answer = toAnswer(error);
     if (answer.status >= 500 && !isOrderlyEnd(error)) {
       this.#logger.error(`${answer.status}: ${describe(error)}`);
     }
     if (kind === 'http') return replyHttp(error, answer, host);
+    if (kind === 'graphql') throw new GraphqlAnswer(answer, error.code);
     const payload = { status: 'error', message: answer.message, code: error.code, statusCode: answer.status };
     if (kind === 'rpc') return throwError(() => payload);
     const gateway = host.switchToWs();
@@ -62,6 +65,18 @@ export class ServiceExceptionFilter implements ExceptionFilter<ServiceError> {
       ...payload,
       cause: { pattern: gateway.getPattern() },
     });
+  }
+}
+
+/** What graphql makes its GraphQLError of: it takes the message, and `extensions` as they are. */
+class GraphqlAnswer extends Error {
+  readonly extensions: { code: string; statusCode: number };
+
+  constructor({ status, message }: Answer, code: string) {
+    super(message);
+    this.extensions = { code, statusCode: status };
+    // A server in development mode may show it to callers.
+    this.stack = `Error: ${message}`;
   }
 }
 

@@ -1,6 +1,7 @@
-import { describe, expect, it, jest } from '@jest/globals';
-import { type ArgumentsHost } from '@nestjs/common';
-import { ServiceRequestError } from '../../../lib/errors/index.js';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { Logger, type ArgumentsHost } from '@nestjs/common';
+import { inspect } from 'node:util';
+import { ServiceApiError, ServiceRequestError, type ServiceError } from '../../../lib/errors/index.js';
 import { ServiceExceptionFilter } from '../../../lib/http/service-exception.filter.js';
 
 const error = new ServiceRequestError([{ property: 'path', message: 'must be a string' }]);
@@ -35,5 +36,50 @@ describe('the exception filter on a WebSocket gateway', () => {
     new ServiceExceptionFilter().catch(error, onGateway(client));
     expect(client.emit.mock.calls).toEqual([['exception', answer]]);
     expect(() => new ServiceExceptionFilter().catch(error, onGateway(undefined))).not.toThrow();
+  });
+});
+
+const inKind = (kind: string): ArgumentsHost => ({ getType: () => kind }) as unknown as ArgumentsHost;
+
+function thrownIn(kind: string, error: ServiceError): unknown {
+  try {
+    return new ServiceExceptionFilter().catch(error, inKind(kind));
+  } catch (thrown) {
+    return thrown;
+  }
+}
+
+describe('the exception filter in GraphQL', () => {
+  beforeEach(() => Logger.overrideLogger(false));
+  afterEach(() => Logger.overrideLogger(undefined as never));
+
+  const refused = new ServiceApiError({
+    message: 'GET /banks/v1 answered 403: secret reason',
+    status: 403,
+    body: { status: 403, message: 'secret reason' },
+    method: 'GET',
+    path: '/banks/v1',
+    correlationId: 'id-1',
+    hint: 'check SERVICE_APP_TOKEN',
+    credentialFault: true,
+  });
+
+  it('throws what graphql makes an error of, with nothing but a message, a status and a code', () => {
+    const thrown = thrownIn('graphql', refused);
+    const message = 'The service failed to answer this call.';
+    expect(thrown).toBeInstanceOf(Error);
+    expect(thrown).toMatchObject({ message, extensions: { code: 'api_error', statusCode: 502 } });
+    expect(inspect(thrown, { showHidden: true })).not.toMatch(/secret reason|SERVICE_|banks|id-1|filter/);
+  });
+
+  it('tells a caller what was wrong with the input', () => {
+    expect(thrownIn('graphql', error)).toMatchObject({
+      message: error.message,
+      extensions: { code: 'invalid_request', statusCode: 400 },
+    });
+  });
+
+  it('hands the error itself to applications of other kinds', () => {
+    expect(thrownIn('commander', refused)).toBe(refused);
   });
 });
