@@ -1,13 +1,15 @@
 import { cp, readFile, readdir, rm, writeFile } from 'node:fs/promises';
-import { basename, join } from 'node:path';
+import { basename, join, parse } from 'node:path';
 import { withoutOptionalPeers, withoutReflectMetadata } from './checks.mjs';
 import { checkPackageContents } from './package-contents.mjs';
 import { followGettingStarted, followTesting, installArguments } from './readme.mjs';
 import { runBounded } from './run-bounded.mjs';
 
 const OPTIONAL_PEERS = ['@peculiar/x509'];
-/** Programs of the host besides its main one; once, as they do not depend on how they were compiled. */
-const HOST_PROGRAMS = ['transports', 'shutdown'];
+/** Programs of the host besides its main one. Of the variants of a consumer, one runs them. */
+const HOST_PROGRAMS = ['shutdown'];
+/** Folder of the programs that do not depend on the version of Node: the oldest runs them. */
+const ONCE = 'once';
 const INSTALL = ['install', '--prefer-offline', '--no-audit', '--no-fund', '--no-package-lock'];
 
 /** A scaffold of NestJS 12, whose vitest runs the tests of docs/testing.md. */
@@ -54,7 +56,19 @@ export async function consumerChecks({ template, host, folder, nodes }) {
     .filter((match) => match !== null)
     .map(([project, variant]) => ({ project, variant, output: variant ? `dist-${variant}` : 'dist' }));
 
-  const programs = await readdir(join(folder, 'programs'));
+  /** Of src/, by their names after compilation, and of programs/. */
+  const once = [
+    ...(await readdir(join(host, 'src', ONCE))).map((file) =>
+      join('dist', ONCE, `${basename(file, '.ts')}.js`),
+    ),
+    ...(await readdir(join(folder, 'programs', ONCE))).map((file) => join('programs', ONCE, file)),
+  ];
+  const programs = [
+    ...HOST_PROGRAMS.map((program) => join('dist', `${program}.js`)),
+    ...(await readdir(join(folder, 'programs')))
+      .filter((file) => file !== ONCE)
+      .map((file) => join('programs', file)),
+  ];
 
   const npm = (args) => runBounded('npm', args, { cwd: folder, timeoutMs: 180_000 });
   const node = (path, args, timeoutMs) => runBounded(path, args, { cwd: folder, timeoutMs });
@@ -92,7 +106,7 @@ export async function consumerChecks({ template, host, folder, nodes }) {
       run: () => node(process.execPath, [tsc, '-p', project], 120_000),
     })),
   ];
-  for (const { version, path } of nodes) {
+  for (const [index, { version, path }] of nodes.entries()) {
     checks.push(
       { name: 'plain import', node: version, run: () => evaluate(path, withoutReflectMetadata(type)) },
       { name: 'doctor', node: version, run: () => doctor(path) },
@@ -101,15 +115,10 @@ export async function consumerChecks({ template, host, folder, nodes }) {
         node: version,
         run: () => node(path, [join(output, 'main.js')], 30_000),
       })),
-      ...HOST_PROGRAMS.map((program) => ({
-        name: program,
+      ...[...programs, ...(index === 0 ? once : [])].map((program) => ({
+        name: parse(program).name,
         node: version,
-        run: () => node(path, [join('dist', `${program}.js`)], 60_000),
-      })),
-      ...programs.map((program) => ({
-        name: basename(program, '.mjs'),
-        node: version,
-        run: () => node(path, [join('programs', program)], 30_000),
+        run: () => node(path, [program], 60_000),
       })),
     );
     if (isScaffold) {

@@ -4,6 +4,7 @@ import { ServiceApiError, ServiceExceptionFilter } from 'nestjs-service';
 import { ServiceSimulator } from 'nestjs-service/testing';
 import assert from 'node:assert/strict';
 import { BankingService } from './banking.service.js';
+import { run } from './run.js';
 
 /** Starts the simulator and, configured by its variables, a whole application; throws where a call goes wrong. */
 async function main(): Promise<void> {
@@ -79,10 +80,4 @@ function post(url: string, body: unknown): Promise<Response> {
   return fetch(url, { method: 'POST', headers, body: JSON.stringify(body) });
 }
 
-main().then(
-  () => console.log('ok'),
-  (error: unknown) => {
-    console.error(error);
-    process.exitCode = 1;
-  },
-);
+run(main);

@@ -16,6 +16,7 @@ import { once } from 'node:events';
 import { Agent, request } from 'node:http';
 import { get } from 'node:https';
 import { setTimeout as delay } from 'node:timers/promises';
+import { run } from './run.js';
 
 /** Milliseconds of http.shutdownTimeout. A call may take ten minutes: one that ends sooner was aborted. */
 const GRACE = 1_000;
@@ -234,11 +235,7 @@ async function main(): Promise<void> {
     agent.destroy();
     await simulator.stop();
   }
-  console.log('ok');
 }
 
 const [, , platform, ending] = process.argv;
-(platform === undefined ? main() : host(platform, ending as Ending)).catch((error: unknown) => {
-  console.error(error);
-  process.exitCode = 1;
-});
+run(platform === undefined ? main : () => host(platform, ending as Ending));

@@ -17,6 +17,7 @@ import { once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';
 import { lastValueFrom } from 'rxjs';
 import { io } from 'socket.io-client';
+import { run } from '../run.js';
 
 @Controller()
 class HostController {
@@ -230,19 +231,10 @@ async function main(): Promise<void> {
   const simulator = await ServiceSimulator.start();
   Object.assign(process.env, simulator.env({ environment: 'production', authentication: 'mtls' }));
   try {
-    for (const kind of [microservice, hybrid, socketIoGateway, wsGateway]) {
-      await kind(simulator);
-      console.log(`${kind.name}: ok`);
-    }
+    for (const kind of [microservice, hybrid, socketIoGateway, wsGateway]) await kind(simulator);
   } finally {
     await simulator.stop();
   }
 }
 
-main().then(
-  () => console.log('ok'),
-  (error: unknown) => {
-    console.error(error);
-    process.exitCode = 1;
-  },
-);
+run(main);
