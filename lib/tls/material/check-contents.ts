@@ -47,7 +47,7 @@ function areSwapped(certificate: PemContents, privateKey: PemContents): boolean 
 }
 
 function checkCertificates(contents: PemContents): void {
-  const { purpose, certificates, keys, unsupported, faults } = contents;
+  const { purpose, certificates, keys, unsupported } = contents;
   const expected = EXPECTED[purpose];
   const hasKey = keys.length > 0 || unsupported.some(({ secret }) => secret);
   if (hasKey && certificates.length > 0) {
@@ -58,10 +58,6 @@ function checkCertificates(contents: PemContents): void {
     contents.refuse(`holds ${unsupported[0]?.what ?? 'a private key'} where ${expected} is expected.`);
   } else if (unsupported.length > 0) {
     refuseUnsupported(contents, certificates.length > 0);
-  } else if (certificates.length === 0 && faults.length === 0) {
-    contents.refuse(
-      `holds PEM blocks, but no certificate (-----BEGIN CERTIFICATE-----), where ${expected} is expected.`,
-    );
   }
 }
 
