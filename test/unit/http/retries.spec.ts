@@ -6,6 +6,26 @@ import { RetryBudget } from '../../../lib/http/retry-policy.js';
 import { deadPort } from '../../helpers/loopback.js';
 import { BEARER, errorOf, failing, setUp } from './setup.js';
 
+/** An exchange that answers 503, and then with success. */
+async function busy(retryAfter: string | undefined, random = 0) {
+  const asked: unknown[] = [];
+  const made = await setUp({
+    random,
+    through: async (request) => {
+      const isFirst = asked.push(request) === 1;
+      return {
+        status: isFirst ? 503 : 200,
+        statusText: '',
+        headers: isFirst && retryAfter !== undefined ? { 'retry-after': retryAfter } : {},
+        body: Buffer.from('{"ok":true}'),
+        reusedSocket: false,
+        untilClose: false,
+      };
+    },
+  });
+  return { ...made, asked };
+}
+
 describe('attempts of one call', () => {
   it.each([400, 403, 404, 409, 422])('surfaces %d at once', async (status) => {
     const { axios, arrived, renewals } = await setUp({ listener: failing(status, status) });
@@ -40,6 +60,21 @@ describe('attempts of one call', () => {
     });
     expect(await errorOf(axios.get('/a'))).toMatchObject({ status: 503, retryAfter: 3 });
     expect(arrived).toHaveLength(1);
+  });
+
+  it('waits before a retry; the wait ends with the caller, or with the module', async () => {
+    const reason = new Error('mine');
+    const caller = new AbortController();
+    const [aborted, closed, waited] = await Promise.all([busy('9'), busy('9'), busy(undefined, 0.5)]);
+    const mine = errorOf(aborted.axios.get('/a', { signal: caller.signal, timeout: 60_000 }));
+    const cut = errorOf(closed.axios.get('/a', { timeout: 60_000 }));
+    expect((await waited.axios.get<unknown>('/a')).data).toEqual({ ok: true });
+    expect([aborted, closed, waited].map(({ asked }) => asked.length)).toEqual([1, 1, 2]);
+    caller.abort(reason);
+    closed.inFlight.close();
+    expect(await mine).toBe(reason);
+    expect(await cut).toMatchObject({ kind: 'closed' });
+    expect([aborted, closed].map(({ asked }) => asked.length)).toEqual([1, 1]);
   });
 
   it('replays once with other headers after a 401, for any method', async () => {

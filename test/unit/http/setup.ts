@@ -43,6 +43,8 @@ export interface Setup {
   timeoutMs?: number;
   through?: Exchange;
   budget?: RetryBudget;
+  /** Of the wait before a retry, in [0, 1). Default 0: no wait. */
+  random?: number;
   agent?: Agent;
   identity?: ReloadableIdentity;
   /** What is sent with a call. Default: a bearer and the app token. */
@@ -81,7 +83,7 @@ export async function setUp(setup: Setup = {}) {
     budget: setup.budget ?? new RetryBudget(),
     http: { retries: setup.retries ?? 2, maxResponseBytes: 10_000 },
     describeOption: describeOption(),
-    random: () => 0,
+    random: () => setup.random ?? 0,
     closed: inFlight.closed,
   });
   const both = { Authorization: `Bearer ${BEARER}`, 'service-app-token': APP_TOKEN };
