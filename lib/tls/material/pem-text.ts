@@ -44,8 +44,9 @@ export function readPemText(bytes: Buffer): PemText {
 }
 
 function decodeText(bytes: Buffer): string {
-  if (bytes[0] === 0xff && bytes[1] === 0xfe) return bytes.subarray(2).toString('utf16le');
-  return bytes.toString('utf8').replace(/^\uFEFF/, '');
+  // The byte order mark can stay: it is before the first block, and `\s` matches it.
+  const isUtf16 = bytes[0] === 0xff && bytes[1] === 0xfe;
+  return bytes.toString(isUtf16 ? 'utf16le' : 'utf8');
 }
 
 function decodeBase64(text: string): Buffer | undefined {

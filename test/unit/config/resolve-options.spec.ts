@@ -362,6 +362,22 @@ describe('resolveOptions', () => {
     }
   });
 
+  it.each([
+    ['urls.baseUrl', { baseUrl: 'https://api.sandbox.bank' }, /^api\.sandbox\.bank looks like.*sandbox/],
+    ['urls.baseUrl', { baseUrl: 'https://uat-api.bank' }, /^uat-api\.bank looks like/],
+    [
+      'urls.baseUrl',
+      { baseUrl: 'https://b.bank', sandboxUrl: 'https://b.bank' },
+      /^is the same.*urls\.sandbox/,
+    ],
+    ['', { baseUrl: 'https://sandboxes.bank', sandboxUrl: 'https://b.bank' }, /^$/],
+  ])('warns of an address of the other environment: %s %j', async (option, urls, message) => {
+    const tls = { certificate: 'PEM', privateKey: 'PEM' };
+    const { warnings } = await resolveOptions({ ...production, tls, urls });
+    const expected = { option, message: expect.stringMatching(message) };
+    expect(warnings).toEqual(option ? [expect.objectContaining(expected)] : []);
+  });
+
   it('quotes no value in a fault', async () => {
     const planted = 'planted-s3cret';
     const faults = await faultsOf({

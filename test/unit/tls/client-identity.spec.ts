@@ -426,12 +426,14 @@ describe('The two agents', () => {
       certificate: clients[0].certificate + authority.intermediate.certificate,
     };
     const identity = await start(tlsSettings({ ...pems, chain: authority.root.certificate }));
+    expect(identity.hasChain).toBe(true);
     expect((await call(live.url, identity.httpsAgent)).status).toBe(200);
   });
 
   it('without a chain, the public roots decide', async () => {
     const live = await server({ demandCertificate: false });
     const identity = await start(tlsSettings({}));
+    expect(identity.hasChain).toBe(false);
     await expect(call(live.url, identity.httpsAgent)).rejects.toMatchObject({
       code: expect.stringMatching(/^UNABLE_TO_GET_ISSUER_CERT|^SELF_SIGNED_CERT_IN_CHAIN/),
     });

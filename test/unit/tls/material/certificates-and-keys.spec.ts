@@ -97,6 +97,7 @@ describe('Forms that are accepted', () => {
           .toString('base64')
           .replace(/(.{76})/g, '$1\n'),
     ],
+    ['base64 after a byte order mark', (text) => `\uFEFF${Buffer.from(text).toString('base64')}`],
     ['base64 of CRLF', (text) => Buffer.from(text.replaceAll('\n', '\r\n')).toString('base64')],
   ];
   it.each(forms)('%s, as a value and in a file', async (_name, form) => {
@@ -416,12 +417,12 @@ describe('Pairs', () => {
     expect(await onlyFault({ certificate: app.certificate })).toEqual({
       option: 'tls.privateKey',
       variable: 'SERVICE_TLS_PRIVATE_KEY',
-      message: expect.stringMatching(/is missing: tls\.certificate is set/),
+      message: expect.stringMatching(/is missing: tls\.certificate is set.*Set the key,/),
     });
     expect(await onlyFault({ privateKey: await file('key.pem', app.key) })).toEqual({
       option: 'tls.certificate',
       variable: 'SERVICE_TLS_CERTIFICATE',
-      message: expect.stringMatching(/is missing: tls\.privateKey is set/),
+      message: expect.stringMatching(/is missing: tls\.privateKey is set.*Set the certificate,/),
     });
   });
 
