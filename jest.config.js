@@ -2,7 +2,7 @@ import { availableParallelism } from 'node:os';
 
 /** @type {import('jest').Config} */
 export default {
-  testEnvironment: 'node',
+  testEnvironment: '<rootDir>/test/helpers/node-environment.mjs',
   // Tests wait more than they compute: two workers for each core.
   maxWorkers: 2 * availableParallelism(),
   // Generous, for machines that are busy with other things: no test waits for it.

@@ -5,10 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { BanksService, ServiceModule, type ServiceModuleOptions } from 'nestjs-service';
 import { ServiceSimulator } from 'nestjs-service/testing';
-import { compileSnippets } from '../helpers/compile-snippets.js';
 import { deadPort } from '../helpers/loopback.js';
-import { programOf, readDocument, writeSnippets } from '../helpers/readme.js';
-import { startProcess } from '../helpers/sample-process.js';
+import { readDocument, writeSnippets } from '../helpers/readme.js';
+import { startSource } from '../helpers/source-process.js';
 
 const before = { ...process.env };
 const document = await readDocument('docs/getting-started.md');
@@ -37,10 +36,9 @@ describe('docs/getting-started.md', () => {
   });
 
   it('has an application that runs without changes, and ends by a signal', async () => {
-    const compiled = await compileSnippets(snippets, programOf(snippets));
     const port = await deadPort();
-    const application = startProcess([process.execPath, compiled.path('main.ts')], {
-      cwd: compiled.folder,
+    const application = startSource(snippets.path('main.ts'), {
+      cwd: folder,
       env: {
         ...simulator.env({ environment: 'production', authentication: 'mtls', oauth: true }),
         PORT: String(port),
@@ -69,7 +67,6 @@ describe('docs/getting-started.md', () => {
       expect(await application.exited).toEqual({ code: null, signal: 'SIGTERM' });
     } finally {
       await application.kill();
-      await compiled.remove();
     }
   }, 60_000);
 

@@ -29,10 +29,7 @@ export async function runSource(program: string): Promise<{ code: number | null;
 
 /** Runs one of the programs that the consumers' hosts share, at its usual speed, to its end; returns what it printed. */
 export async function runHostProgram(name: string): Promise<string> {
-  const program = join(ROOT, 'test/consumers/host/src', `${name}.ts`);
-  const child = startProcess([process.execPath, '--no-warnings', '--import', REGISTER, program], {
-    cwd: ROOT,
-  });
+  const child = startSource(join(ROOT, 'test/consumers/host/src', `${name}.ts`));
   try {
     await child.exited;
     return child.output();
@@ -41,15 +38,26 @@ export async function runHostProgram(name: string): Promise<string> {
   }
 }
 
+interface Surroundings {
+  cwd?: string;
+  env?: Record<string, string>;
+}
+
+/** Starts a TypeScript program, which imports the package by its name. */
+export function startSource(program: string, { cwd = ROOT, env }: Surroundings = {}): SampleProcess {
+  return startProcess(sourceLine(program), { cwd, env });
+}
+
 /** Starts the command of the package from its sources. */
-export function startCommand(
-  args: string[],
-  { cwd = ROOT, env }: { cwd?: string; env?: Record<string, string> } = {},
-): SampleProcess {
+export function startCommand(args: string[], { cwd = ROOT, env }: Surroundings = {}): SampleProcess {
   return startProcess(commandLine(args), { cwd, env });
 }
 
 /** The same as arguments of a process. */
 export function commandLine(args: string[]): string[] {
-  return [process.execPath, '--no-warnings', '--import', REGISTER, join(ROOT, 'lib/cli/main.ts'), ...args];
+  return [...sourceLine(join(ROOT, 'lib/cli/main.ts')), ...args];
+}
+
+function sourceLine(program: string): string[] {
+  return [process.execPath, '--no-warnings', '--import', REGISTER, program];
 }

@@ -1,0 +1,30 @@
+import { TestEnvironment } from 'jest-environment-node';
+import asyncHooks from 'node:async_hooks';
+
+const { AsyncLocalStorage } = asyncHooks;
+
+/**
+ * Jest's environment for Node. It ends the AsyncLocalStorages that a test file leaves, of which Jest itself makes one for
+ * each file: before Node 24 each promise is told to all of them, so that every file was slower than the one before.
+ */
+export default class NodeEnvironment extends TestEnvironment {
+  #storages = [];
+
+  async setup() {
+    await super.setup();
+    const storages = this.#storages;
+    asyncHooks.AsyncLocalStorage = class extends AsyncLocalStorage {
+      constructor(...args) {
+        super(...args);
+        storages.push(this);
+      }
+    };
+  }
+
+  async teardown() {
+    asyncHooks.AsyncLocalStorage = AsyncLocalStorage;
+    for (const storage of this.#storages) storage.disable();
+    this.#storages = [];
+    await super.teardown();
+  }
+}
