@@ -134,6 +134,8 @@ describe('the interceptor that attaches the headers', () => {
     Object.assign(defaults, given);
     defaults.headers.common['X-Api-Key'] = 'theirs';
     defaults.headers.get['X-Get-Key'] = 'theirs';
+    const top = defaults.headers as unknown as Record<string, unknown>;
+    top['X-Top-Key'] = 'theirs';
     try {
       const { axios, arrived } = await setUp();
       await axios.get('/a');
@@ -145,6 +147,7 @@ describe('the interceptor that attaches the headers', () => {
       for (const key of Object.keys(given)) if (!(key in before)) delete defaults[key as 'baseURL'];
       delete defaults.headers.common['X-Api-Key'];
       delete defaults.headers.get['X-Get-Key'];
+      delete top['X-Top-Key'];
     }
   });
 

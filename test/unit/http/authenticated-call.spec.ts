@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { ServiceError, ServiceRequestError } from '../../../lib/errors/index.js';
+import { ServiceHttpService } from '../../../lib/http/service-http.service.js';
 import { APP_TOKEN, BEARER, errorOf, setUp } from './setup.js';
 
 describe('the authenticated call', () => {
@@ -20,6 +21,24 @@ describe('the authenticated call', () => {
         'content-length': '20',
       },
     });
+  });
+
+  it('by ServiceHttpService has the method that is called, its path, options and body', async () => {
+    const { axios, arrived } = await setUp();
+    const http = new ServiceHttpService({ axiosRef: axios } as never);
+    const options = { params: { q: 1 } };
+    expect(await http.get('/a', options)).toEqual({ ok: true });
+    expect(await http.delete('/a', { ...options, data: ['d'] })).toEqual({ ok: true });
+    for (const method of ['post', 'put', 'patch'] as const) {
+      expect(await http[method]('/a', [method], options)).toEqual({ ok: true });
+    }
+    expect(arrived.map(({ method, url, body }) => `${method} ${url} ${body}`)).toEqual([
+      'GET /a?q=1 ',
+      'DELETE /a?q=1 ["d"]',
+      'POST /a?q=1 ["post"]',
+      'PUT /a?q=1 ["put"]',
+      'PATCH /a?q=1 ["patch"]',
+    ]);
   });
 
   it("sends a caller's own Accept in place of the default", async () => {
