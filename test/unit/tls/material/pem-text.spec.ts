@@ -31,6 +31,11 @@ describe('readPemText', () => {
     expect(readPemText(mebibyteOf(BEGIN + END))).toEqual({ blocks: [], truncated: false, tooMany: true });
   });
 
+  it('an end belongs to one beginning', () => {
+    const { blocks, truncated } = readPemText(Buffer.from(BEGIN + END + END + BEGIN));
+    expect([blocks.length, truncated]).toEqual([1, true]);
+  });
+
   it('a block within another is no block of its own', () => {
     const text = `${BEGIN}AAAA\n-----BEGIN Y-----\nBBBB\n-----END Y-----\n${END}`;
     expect(readPemText(Buffer.from(text)).truncated).toBe(true);
