@@ -27,12 +27,12 @@ export async function runSource(program: string): Promise<{ code: number | null;
   return { code, output: child.output() };
 }
 
-/** Runs one of the programs that the consumers' hosts share, at its usual speed, to its end; returns what it printed. */
-export async function runHostProgram(name: string): Promise<string> {
+/** Runs one of the programs that the consumers' hosts share, at its usual speed, to its end. */
+export async function runHostProgram(name: string): Promise<{ code: number | null; output: string }> {
   const child = startSource(join(ROOT, 'test/consumers/host/src', `${name}.ts`));
   try {
-    await child.exited;
-    return child.output();
+    const { code } = await child.exited;
+    return { code, output: child.output() };
   } finally {
     await child.kill();
   }
