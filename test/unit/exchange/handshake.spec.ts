@@ -1,8 +1,10 @@
 import { afterEach, beforeAll, expect, it } from '@jest/globals';
+import { EventEmitter } from 'node:events';
 import { Agent } from 'node:https';
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer, type TlsOptions } from 'node:tls';
 import { exchange } from '../../../lib/exchange/exchange.js';
+import { ExchangeProgress } from '../../../lib/exchange/exchange-progress.js';
 import { CertificateAuthority } from '../../../lib/testing/certificate-authority.js';
 
 let ca: string;
@@ -46,4 +48,53 @@ it.each<[string, () => Server, { kind: string; phase: string }]>([
   await expect(exchange({ ...request, timeoutMs: 5_000, maxResponseBytes: 1_000 })).rejects.toMatchObject(
     expected,
   );
+});
+
+/** A TLS connection and its request, as far as an exchange follows them. */
+function followed({ protocol = 'TLSv1.3', secureConnecting = true, reusedSocket = false } = {}) {
+  const request = Object.assign(new EventEmitter(), { reusedSocket });
+  const socket = Object.assign(new EventEmitter(), {
+    secureConnecting,
+    bytesRead: 0,
+    getProtocol: () => protocol,
+  });
+  const progress = new ExchangeProgress();
+  progress.follow(request as never);
+  request.emit('socket', socket);
+  return { progress, socket };
+}
+
+it.each<[string, boolean, Parameters<typeof followed>[0], (made: ReturnType<typeof followed>) => void]>([
+  ['before it is over', true, {}, () => undefined],
+  ['of TLS 1.3, until something comes back', true, {}, ({ socket }) => socket.emit('secureConnect')],
+  ['of TLS 1.2', false, { protocol: 'TLSv1.2' }, ({ socket }) => socket.emit('secureConnect')],
+  [
+    'whose session ticket came',
+    false,
+    {},
+    ({ socket }) => void (socket.emit('secureConnect'), socket.emit('session')),
+  ],
+  [
+    'after a byte of an answer',
+    false,
+    {},
+    ({ socket }) => void (socket.emit('secureConnect'), (socket.bytesRead = 1)),
+  ],
+  [
+    'once an answer begins',
+    false,
+    {},
+    ({ socket, progress }) => void (socket.emit('secureConnect'), progress.answering()),
+  ],
+  ['that was over before this request', false, { secureConnecting: false }, () => undefined],
+  [
+    'of a connection that is used again',
+    false,
+    { secureConnecting: false, reusedSocket: true },
+    () => undefined,
+  ],
+])('an alert can be the verdict on the handshake %s: %s', (_, expected, kind, happens) => {
+  const made = followed(kind);
+  happens(made);
+  expect(made.progress.isHandshakePending).toBe(expected);
 });
