@@ -53,6 +53,17 @@ it.each<Row>([
   expect((await axios.get<unknown>('/a')).data).toEqual({ ok: true });
 });
 
+it('a certificate that is refused again after it was read anew is not sent a third time', async () => {
+  let read = 0;
+  const { axios, arrived } = await setUp({
+    listener: (_, response) => response.writeHead(495).end(),
+    identity: { reloadAfterRefusal: async () => (read += 1) < 5 },
+    retries: 0,
+  });
+  expect(await errorOf(axios.get('/a'))).toMatchObject({ status: 495 });
+  expect([arrived.length, read]).toEqual([2, 1]);
+});
+
 it.each([
   [400, NGINX],
   [495, ''],
