@@ -1,79 +1,91 @@
-import { describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { runSource } from '../helpers/source-process.js';
 
-/** A host whose only module is ours; prints how its start, or its first token, ended. */
-const host = (options: string, then = '') => `
+/** Hosts whose only module is ours, by what never ends in them; `then` is done with a host that starts. */
+const HOSTS: Record<string, { imports: string; then?: string; fails: RegExp }> = {
+  'the tls function': {
+    imports: `ServiceModule.forRoot({ urls, appToken: 'token', authentication: 'mtls', tls: never })`,
+    fails: /- tls: the function failed \(no answer within 30 s\)/,
+  },
+  'the function of the client secret': {
+    imports: `ServiceModule.forRoot({ urls, authentication: 'oauth', oauth })`,
+    then: 'await app.get(ServiceAuthService).getApiToken().finally(() => app.close());',
+    fails: /oauth\.clientSecret.*longer than 8 s/,
+  },
+  'a ConfigModule that needs ServiceModule itself': {
+    imports: `ServiceModule.forRoot({ urls, appToken: 'token', isGlobal: true }), ConfigModule.forRoot({ ignoreEnvFile: true }).then(
+      (module) => ({
+        ...module,
+        providers: [
+          ...module.providers,
+          { provide: 'CONFIGURATION_LOADER', inject: [ServiceAuthService], useFactory: never },
+        ],
+      }),
+    )`,
+    fails: /ConfigModule: has not finished loading/,
+  },
+  'useFactory of forRootAsync': {
+    imports: `ServiceModule.forRootAsync({ useFactory: never })`,
+    fails: /forRootAsync: the options factory has not finished within 60 s/,
+  },
+  'createServiceOptions()': {
+    imports: `ServiceModule.forRootAsync({ useClass: class { createServiceOptions = never; } })`,
+    fails: /forRootAsync: the options factory has not finished within 60 s/,
+  },
+  'a load function of ConfigModule': {
+    imports: `ServiceModule.forRoot({ urls, appToken: 'token' }), ConfigModule.forRoot({ ignoreEnvFile: true, load: [never] })`,
+    fails: /ConfigModule: has not finished loading within 60 s/,
+  },
+};
+
+/** Starts the hosts one after another; prints how each ended, and the timers that it left. */
+const program = `
   const { ServiceModule, ServiceAuthService } = await import(lib + '/index.ts');
   const { ConfigModule } = await import('@nestjs/config');
   const { NestFactory } = await import('@nestjs/core');
   const never = () => new Promise(() => undefined);
   const oauth = { clientId: '6f2d6f0e-5a1b-4a44-9c6e-0d6f6c1f3a52', clientSecret: never };
   const urls = { sandboxUrl: 'https://api.invalid', sandboxMtlsUrl: 'https://api.invalid', sandboxAuthUrl: 'https://auth.invalid' };
-  class Host {}
-  const load = ConfigModule.forRoot({ ignoreEnvFile: true, load: [never] });
-  try {
-    const app = await NestFactory.createApplicationContext(
-      { module: Host, imports: [${options}] },
-      { logger: false, abortOnError: false },
-    );
-    ${then}
-  } catch (error) {
-    console.log('it ends with', error.message);
-    process.exitCode = 7;
-  }`;
+  async function end(name, imports, then = () => undefined) {
+    class Host {}
+    let message;
+    try {
+      await then(await NestFactory.createApplicationContext({ module: Host, imports: imports() }, { logger: false, abortOnError: false }));
+    } catch (error) {
+      message = error.message;
+    }
+    const timers = process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout');
+    console.log(JSON.stringify({ name, message, timers }));
+  }
+  ${Object.entries(HOSTS)
+    .map(
+      ([name, { imports, then = '' }]) =>
+        `await end(${JSON.stringify(name)}, () => [${imports}], async (app) => { ${then} });`,
+    )
+    .join('\n')}
+  process.exitCode = 7;`;
 
 describe('A start or a call that waits for a function that never ends fails with a message, also where nothing else keeps the process running:', () => {
-  it('the tls function', async () => {
-    const { code, output } = await runSource(
-      host(`ServiceModule.forRoot({ urls, appToken: 'token', authentication: 'mtls', tls: never })`),
-    );
-    expect(output).toMatch(/it ends with[^]*- tls: the function failed \(no answer within 30 s\)/);
-    expect(code).toBe(7);
+  let run: Awaited<ReturnType<typeof runSource>>;
+
+  beforeAll(async () => {
+    run = await runSource(program);
   });
 
-  it('the function of the client secret', async () => {
-    const { code, output } = await runSource(
-      host(
-        `ServiceModule.forRoot({ urls, authentication: 'oauth', oauth })`,
-        'await app.get(ServiceAuthService).getApiToken();',
-      ),
-    );
-    expect(output).toMatch(/it ends with.*oauth\.clientSecret.*longer than 8 s/);
-    expect(code).toBe(7);
+  it.each(Object.entries(HOSTS))('%s', (name, { fails }) => {
+    const ends = run.output
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { name: string });
+    // Timers of one host would keep the process running for the next.
+    expect(ends.find((end) => end.name === name)).toEqual({
+      name,
+      message: expect.stringMatching(fails),
+      timers: [],
+    });
   });
 
-  it('a ConfigModule that needs ServiceModule itself', async () => {
-    const { code, output } = await runSource(
-      host(
-        `ServiceModule.forRoot({ urls, appToken: 'token', isGlobal: true }), ConfigModule.forRoot({ ignoreEnvFile: true }).then(
-          (module) => ({
-            ...module,
-            providers: [
-              ...module.providers,
-              { provide: 'CONFIGURATION_LOADER', inject: [ServiceAuthService], useFactory: never },
-            ],
-          }),
-        )`,
-      ),
-    );
-    expect(output).toMatch(/it ends with[^]*ConfigModule: has not finished loading/);
-    expect(code).toBe(7);
-  });
-
-  it.each([
-    ['useFactory of forRootAsync', `useFactory: never`],
-    ['createServiceOptions()', `useClass: class { createServiceOptions = never; }`],
-  ])('%s', async (_, factory) => {
-    const { code, output } = await runSource(host(`ServiceModule.forRootAsync({ ${factory} })`));
-    expect(output).toMatch(/it ends with[^]*forRootAsync: the options factory has not finished within 60 s/);
-    expect(code).toBe(7);
-  });
-
-  it('a load function of ConfigModule', async () => {
-    const { code, output } = await runSource(
-      host(`ServiceModule.forRoot({ urls, appToken: 'token' }), load`),
-    );
-    expect(output).toMatch(/it ends with[^]*ConfigModule: has not finished loading within 60 s/);
-    expect(code).toBe(7);
+  it('and then the process ends', () => {
+    expect(run.code).toBe(7);
   });
 });

@@ -114,14 +114,15 @@ describe('AllowedUrls', () => {
         try {
           url = urls.resolve(path);
         } catch (error) {
-          expect(error).toBeInstanceOf(ServiceRequestError);
-          return;
+          return error instanceof ServiceRequestError;
         }
-        expect(rules.origins).toContain(url.origin);
         const { username, password, hash } = new URL(url.href);
-        expect(username + password + hash).toBe('');
-        const isAbsolute = /^https?:/i.test(path);
-        expect(isAbsolute || url.pathname === '/base' || url.pathname.startsWith('/base/')).toBe(true);
+        const isInside = url.pathname === '/base' || url.pathname.startsWith('/base/');
+        return (
+          rules.origins.has(url.origin) &&
+          username + password + hash === '' &&
+          (isInside || /^https?:/i.test(path))
+        );
       }),
       { numRuns: 10_000 },
     );
