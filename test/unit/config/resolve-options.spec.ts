@@ -158,6 +158,19 @@ describe('resolveOptions', () => {
       'oauth.mtls',
       /certificate/,
     ],
+    ...['sendAppTokenWithBearer', 'linkSdk.includeAppToken'].map(
+      (option): [string, ServiceModuleOptions, string, RegExp] => [
+        `${option} without app token`,
+        {
+          ...{ ...production, authentication: 'oauth', oauth, appToken: undefined },
+          ...(option === 'sendAppTokenWithBearer'
+            ? { [option]: true }
+            : { linkSdk: { includeAppToken: true } }),
+        },
+        option,
+        /set appToken/,
+      ],
+    ),
     [
       'an unreadable file',
       { ...sandbox, appToken: { file: '/no/such/file' } },
