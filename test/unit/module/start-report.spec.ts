@@ -1,7 +1,14 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { Logger } from '@nestjs/common';
+import { type ModulesContainer } from '@nestjs/core';
 import { type ServiceModuleOptions } from '../../../lib/config/options.js';
 import { resolveOptions } from '../../../lib/config/resolve-options.js';
+import {
+  countNamesakes,
+  MODULE_NAME,
+  refuseSharedVariables,
+  type ModuleName,
+} from '../../../lib/module/module-names.js';
 import { StartReport, type StartFacts } from '../../../lib/module/start-report.js';
 
 const certificate = {
@@ -115,5 +122,34 @@ describe('Warnings at start', () => {
       /^2 ServiceModules without a name.*isGlobal/,
     );
     expect(warningsOf(await facts(sandbox, { namesakes: 3, name: 'ksa' }))[0]).toMatch(/^3 .* named 'ksa'/);
+  });
+});
+
+describe('The modules of an application', () => {
+  /** One for each name, and one of the host. */
+  const application = (...names: (string | undefined)[]) => {
+    const own = names.map((name): ModuleName => ({ name }));
+    const modules = [new Map(), ...own.map((instance) => new Map([[MODULE_NAME, { instance }]]))];
+    const container = new Map(modules.map((providers, key) => [key, { providers }]));
+    return { own, container: container as unknown as ModulesContainer };
+  };
+
+  it('of one name are counted, and the first of them reports it', () => {
+    const { own, container } = application(undefined, 'ksa', 'ksa', undefined, 'ksa', 'uae');
+    expect(own.map((each) => countNamesakes(each, container))).toEqual([2, 3, 1, 1, 1, 1]);
+  });
+
+  it.each([
+    ['ksa', 'ksa-sandbox', /^'ksa' and 'ksa-sandbox' would both read SERVICE_KSA_SANDBOX_/],
+    ['a-b', 'a_b', /^'a-b' and 'a_b' would both read SERVICE_A_B_/],
+    ['ksa', 'uae', undefined],
+    ['ksa', undefined, undefined],
+    ['ksa', 'ksa', undefined],
+  ])('named %s and %s: whether they share variables', (first, second, message) => {
+    const { own, container } = application(first, second);
+    const refuse = (): void => refuseSharedVariables(own[0], container);
+    if (!message) return expect(refuse).not.toThrow();
+    const fault = { option: 'name', message: expect.stringMatching(message) };
+    expect(refuse).toThrow(expect.objectContaining({ faults: [expect.objectContaining(fault)] }));
   });
 });
