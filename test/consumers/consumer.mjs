@@ -7,7 +7,7 @@ import { runBounded } from './run-bounded.mjs';
 
 const OPTIONAL_PEERS = ['@peculiar/x509'];
 /** Programs of the host besides its main one. Of the variants of a consumer, one runs them. */
-const HOST_PROGRAMS = ['shutdown'];
+const HOST_PROGRAMS = ['shutdown', 'standalone'];
 /** Folder of the programs that do not depend on the version of Node: the oldest runs them. */
 const ONCE = 'once';
 const INSTALL = ['install', '--prefer-offline', '--no-audit', '--no-fund', '--no-package-lock'];

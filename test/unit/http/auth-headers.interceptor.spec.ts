@@ -130,6 +130,7 @@ describe('the interceptor that attaches the headers', () => {
       baseURL: 'https://other.example',
       params: { key: 'theirs' },
       auth: { username: 'u', password: 'p' },
+      transformRequest: [(): string => 'theirs'],
     };
     Object.assign(defaults, given);
     defaults.headers.common['X-Api-Key'] = 'theirs';
@@ -140,11 +141,13 @@ describe('the interceptor that attaches the headers', () => {
       const { axios, arrived } = await setUp();
       await axios.get('/a');
       expect(arrived[0]?.url).toBe('/a');
-      expect(JSON.stringify(arrived[0]?.headers)).not.toMatch(/theirs/);
+      await axios.post('/a', { ours: 1 });
+      expect(JSON.stringify(arrived)).not.toMatch(/theirs/);
       expect(defaults).toMatchObject(given);
       expect(defaults.headers.common['X-Api-Key']).toBe('theirs');
     } finally {
       for (const key of Object.keys(given)) if (!(key in before)) delete defaults[key as 'baseURL'];
+      Object.assign(defaults, before);
       delete defaults.headers.common['X-Api-Key'];
       delete defaults.headers.get['X-Get-Key'];
       delete top['X-Top-Key'];

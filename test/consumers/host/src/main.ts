@@ -1,10 +1,23 @@
-import { ValidationPipe } from '@nestjs/common';
+import {
+  ValidationPipe,
+  type INestApplication,
+  type NestApplicationOptions,
+  type Type,
+} from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
+import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { ServiceApiError, ServiceExceptionFilter } from 'nestjs-service';
 import { ServiceSimulator } from 'nestjs-service/testing';
 import assert from 'node:assert/strict';
 import { BankingService } from './banking.service.js';
 import { run } from './run.js';
+
+type Create = (module: Type) => Promise<INestApplication>;
+const nest = { logger: ['warn'] } satisfies NestApplicationOptions;
+const PLATFORMS: Create[] = [
+  (module) => NestFactory.create(module, nest),
+  (module) => NestFactory.create(module, new FastifyAdapter(), nest),
+];
 
 /** Starts the simulator and, configured by its variables, a whole application; throws where a call goes wrong. */
 async function main(): Promise<void> {
@@ -16,16 +29,23 @@ async function main(): Promise<void> {
   );
   // ConfigModule reads the environment when the module's file is loaded.
   const { AppModule } = await import('./app.module.js');
-  const app = await NestFactory.create(AppModule, { logger: ['error', 'warn'] });
+  try {
+    for (const create of PLATFORMS) await check(await create(AppModule), simulator);
+  } finally {
+    await simulator.stop();
+  }
+}
+
+async function check(app: INestApplication, simulator: ServiceSimulator): Promise<void> {
   app.useGlobalPipes(new ValidationPipe({ whitelist: true, transform: true }));
   app.useGlobalFilters(new ServiceExceptionFilter());
   await app.listen(0, '127.0.0.1');
+  simulator.clearRequests();
   try {
     await callByInjection(app.get(BankingService), simulator);
     await callByHttp(await app.getUrl(), simulator);
   } finally {
     await app.close();
-    await simulator.stop();
   }
 }
 
