@@ -26,6 +26,8 @@ export function describeSimulator(simulator: ServiceSimulator, files: SimulatorF
     ...['--cacert', files.chain, '--cert', files.certificate, '--key', files.privateKey],
     ...['-H', `service-app-token: ${appToken}`, `${urls.baseUrl}/banks/v1`],
   ];
+  const doctor = ['npx', 'nestjs-service', 'doctor', '--env-file', files.env];
+  const start = ['npx', 'nest', 'start', '--env-file', files.env];
   return [
     'The simulated service listens. Ctrl+C ends it.',
     '',
@@ -35,7 +37,7 @@ export function describeSimulator(simulator: ServiceSimulator, files: SimulatorF
     `  application.crt, application.key, chain.pem, .env`,
     '',
     'Try it:',
-    `  ${curl.map(shellQuoted).join(' ')}`,
+    ...[curl, doctor, start].map((command) => `  ${command.map(shellQuoted).join(' ')}`),
     '',
     'Requests:',
     '',

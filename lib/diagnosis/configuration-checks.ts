@@ -48,7 +48,7 @@ export function* checkConfiguration(reading: ConfigurationReading): Generator<Ch
       name: 'variables',
       status: 'failed',
       message: `There is no ${prefix}* variable in ${sources}.`,
-      remedy: `Run this in the folder of the application, or name its file: --env-file <path>. docs/getting-started.md of the package shows which variables each mode needs.`,
+      remedy: `Run this in the folder of the application, or name its file: --env-file <path>. docs/getting-started.md of the package shows which variables each mode needs. Without an account, npx nestjs-service simulator writes a .env that works.`,
     };
   }
   if (options) yield { name: 'mode', ...describeMode(options) };

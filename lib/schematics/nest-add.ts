@@ -35,11 +35,23 @@ const MAIN_LINES = `    import { ValidationPipe } from '@nestjs/common';
     app.useGlobalPipes(new ValidationPipe({ whitelist: true, transform: true }));
     app.useGlobalFilters(new ServiceExceptionFilter());`;
 
+const NEXT = `Next, with an account: fill in .env (see .env.example), then npx nestjs-service doctor
+Without an account: npm i -D @peculiar/x509, then npx nestjs-service simulator
+Step by step: node_modules/nestjs-service/docs/getting-started.md`;
+
 /** Made by `nest new`: it starts the whole application. */
 const TEST = 'test/app.e2e-spec.ts';
 const TEST_LINES = `    import { stubService } from 'nestjs-service/testing';
     const builder = Test.createTestingModule({ imports: [AppModule] });
     stubService(builder);`;
+
+/** In the order in which the command itself looks for them. */
+const LOCK_FILES = [
+  ['yarn', 'yarn.lock'],
+  ['pnpm', 'pnpm-lock.yaml'],
+  ['bun', 'bun.lock'],
+  ['bun', 'bun.lockb'],
+] as const;
 
 /**
  * `nest add nestjs-service`: adds the peers, the modules, the lines of main.ts, .env.example, and doubles in the
@@ -73,7 +85,7 @@ export function nestAdd(options: NestAddOptions = {}, load: () => TypeScript | u
     if (testText !== undefined) {
       edit(files, context, TEST, TEST_LINES, () => typescript && addStub(typescript, testText));
     }
-    context.logger.info('Next: fill in .env (see .env.example), then npx nestjs-service doctor');
+    context.logger.info(NEXT);
   };
 }
 
@@ -106,7 +118,7 @@ function addToManifest(files: HostFiles, context: Context): void {
   const changed = addPeers(text, nest);
   if (changed === text) return;
   files.overwrite('package.json', changed);
-  const packageManager = files.exists('pnpm-lock.yaml') ? 'pnpm' : files.exists('yarn.lock') ? 'yarn' : 'npm';
+  const [packageManager] = LOCK_FILES.find(([, file]) => files.exists(file)) ?? ['npm'];
   const task = {
     name: 'node-package',
     options: { command: 'install', quiet: true, hideOutput: true, packageManager },

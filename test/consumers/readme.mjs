@@ -1,12 +1,17 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 
 const ROOT = join(import.meta.dirname, '../..');
 const GETTING_STARTED = 'docs/getting-started.md';
 const TESTING = 'docs/testing.md';
 /** Of each guide, the tests and the application that they test. */
 const FILES = {
-  [GETTING_STARTED]: ['app.module.ts', 'app.controller.ts', 'app.controller.spec.ts', 'app.module.spec.ts'],
+  [GETTING_STARTED]: [
+    'src/app.module.ts',
+    'src/banks/banks.controller.ts',
+    'src/banks/banks.controller.spec.ts',
+    'src/customers/customers.controller.ts',
+  ],
   [TESTING]: [
     'host.module.ts',
     'host.module.spec.ts',
@@ -16,18 +21,45 @@ const FILES = {
   ],
 };
 
-/** The blocks of a document; the function returned finds one by its language and a part of it. */
+async function readText(document) {
+  return readFile(join(ROOT, document), 'utf8');
+}
+
+function blocksOf(text) {
+  return [...text.matchAll(/^```(\w+)\n([^]*?)^```$/gm)].map(([, language, body]) => ({ language, body }));
+}
+
+/** Finds a block of a document by its language and a part of it. */
 async function readBlocks(document) {
-  const text = await readFile(join(ROOT, document), 'utf8');
-  const blocks = [...text.matchAll(/^```(\w+)\n([^]*?)^```$/gm)].map(([, language, body]) => ({
-    language,
-    body,
-  }));
+  const blocks = blocksOf(await readText(document));
   return (language, part) => {
     const found = blocks.find((block) => block.language === language && block.body.includes(part));
     if (!found) throw new Error(`${document} has no ${language} block with ${part}`);
     return found.body;
   };
+}
+
+/**
+ * What docs/getting-started.md has a newcomer do, in order: `{ command }`, or `{ file, text }` to write. `timed`: the
+ * commands in its table of times.
+ */
+export async function firstCall() {
+  const text = await readText(GETTING_STARTED);
+  const [, section] = /^## The first call$([^]*?)^## /m.exec(text) ?? [];
+  if (section === undefined) throw new Error(`${GETTING_STARTED} has no section "The first call"`);
+  const steps = blocksOf(section).flatMap(({ language, body }) => {
+    if (language === 'sh') {
+      return body
+        .trim()
+        .split('\n')
+        .map((command) => ({ command }));
+    }
+    const [, file] = /^\/\/ (src\/\S+)\n/.exec(body) ?? [];
+    if (file === undefined) throw new Error(`A block does not begin with its file's name:\n${body}`);
+    return [{ file, text: body }];
+  });
+  const timed = [...section.matchAll(/^\| `(.+?)` +\|/gm)].map(([, command]) => command);
+  return { steps, timed };
 }
 
 /** The arguments of npm that docs/getting-started.md gives for NestJS 11, with the packed tarball as the package. */
@@ -55,7 +87,13 @@ async function writeFiles(target, document, isCommonJs) {
   await mkdir(target, { recursive: true });
   for (const file of FILES[document]) {
     const text = block('ts', `// ${file}\n`);
-    // In a CommonJS project, without the `.js` of its own files.
-    await writeFile(join(target, file), isCommonJs ? text.replace(/( from '\.\/.*)\.js';/g, "$1';") : text);
+    const path = join(target, file.replace(/^src\//, ''));
+    await mkdir(dirname(path), { recursive: true });
+    await writeFile(path, isCommonJs ? asCommonJs(text) : text);
   }
+}
+
+/** As for a CommonJS project: imports of its own files without the `.js`. */
+export function asCommonJs(text) {
+  return text.replace(/( from '\.\.?\/.*)\.js';/g, "$1';");
 }

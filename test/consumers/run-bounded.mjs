@@ -11,42 +11,70 @@ function cleanEnvironment() {
   return { ...Object.fromEntries(kept), NO_COLOR: '1' };
 }
 
+/** In a process group of its own. `output()`: all that it printed; `ended`: how it ended. */
+function start(command, args, { cwd, env }) {
+  const child = spawn(command, args, {
+    cwd,
+    env: { ...cleanEnvironment(), ...env },
+    detached: true,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  running.add(child);
+  let output = '';
+  const listeners = [];
+  const collect = (chunk) => {
+    output += chunk;
+    for (const listener of listeners) listener();
+  };
+  child.stdout.on('data', collect);
+  child.stderr.on('data', collect);
+  const ended = new Promise((resolve) => {
+    child.on('error', ({ message }) => resolve({ how: message }));
+    child.on('close', (code, signal) => resolve({ code, how: `ended with ${signal ?? code}` }));
+  }).finally(() => running.delete(child));
+  const line = [command, ...args].join(' ');
+  const fault = (how) => new Error(`${line}\n${how}\n${output}`);
+  return { child, output: () => output, onOutput: (listener) => listeners.push(listener), ended, fault };
+}
+
 /**
  * Runs a command to its end. Rejects, with all that it printed, where it exits with another code than 0 or is still
  * running after `timeoutMs`; then its whole process group is ended.
  */
-export function runBounded(command, args, { cwd, timeoutMs }) {
-  return new Promise((resolve, reject) => {
-    const child = spawn(command, args, {
-      cwd,
-      env: cleanEnvironment(),
-      detached: true,
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
-    running.add(child);
-    let output = '';
-    const collect = (chunk) => (output += chunk);
-    child.stdout.on('data', collect);
-    child.stderr.on('data', collect);
-    const line = [command, ...args].join(' ');
-    let timedOut = false;
-    const timer = setTimeout(() => {
-      timedOut = true;
-      endGroup(child);
-    }, timeoutMs);
-    child.on('error', (error) => {
-      clearTimeout(timer);
-      running.delete(child);
-      reject(new Error(`${line}: ${error.message}`));
-    });
-    child.on('close', (code, signal) => {
-      clearTimeout(timer);
-      running.delete(child);
-      if (code === 0 && !timedOut) return resolve(output);
-      const how = timedOut ? `not done after ${timeoutMs / 1000} s` : `ended with ${signal ?? code}`;
-      reject(new Error(`${line}\n${how}\n${output}`));
-    });
-  });
+export async function runBounded(command, args, { cwd, env, timeoutMs }) {
+  const { child, output, ended, fault } = start(command, args, { cwd, env });
+  let timedOut = false;
+  const timer = setTimeout(() => {
+    timedOut = true;
+    endGroup(child);
+  }, timeoutMs);
+  const { code, how } = await ended;
+  clearTimeout(timer);
+  if (timedOut) throw fault(`not done after ${timeoutMs / 1000} s`);
+  if (code !== 0) throw fault(how);
+  return output();
+}
+
+/**
+ * Starts a command that keeps running, and waits until it has printed `ready`: then its output so far, and `end()`.
+ * Rejects where it ends before, or has not printed it after `timeoutMs`; then its process group is ended.
+ */
+export async function runUntil(command, args, { cwd, env, timeoutMs, ready }) {
+  const { child, output, onOutput, ended, fault } = start(command, args, { cwd, env });
+  let timer;
+  const outcome = await Promise.race([
+    new Promise((resolve) => onOutput(() => output().includes(ready) && resolve('ready'))),
+    new Promise((resolve) => (timer = setTimeout(resolve, timeoutMs, 'late'))),
+    ended,
+  ]);
+  clearTimeout(timer);
+  const end = () => {
+    if (running.has(child)) endGroup(child);
+    return ended;
+  };
+  if (outcome === 'ready') return { output, end };
+  await end();
+  throw fault(outcome === 'late' ? `did not print "${ready}" in ${timeoutMs / 1000} s` : outcome.how);
 }
 
 /** Ends what is still running, for an interrupted run. */

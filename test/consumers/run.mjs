@@ -8,13 +8,20 @@ import { readdir, rename } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { consumerChecks, vitestChecks } from './consumer.mjs';
-import { nestAddChecks } from './nest-add.mjs';
+import { gettingStartedChecks } from './getting-started.mjs';
 import { currentNode, supportedNodes } from './node-binaries.mjs';
 import { endAll, runBounded } from './run-bounded.mjs';
 
 const here = import.meta.dirname;
 const repository = join(here, '..', '..');
-const consumers = ['esm-nest12', 'cjs-nest12', 'cjs-nest11', 'vitest-nest12', 'nest-add-11', 'nest-add-12'];
+const consumers = [
+  'esm-nest12',
+  'cjs-nest12',
+  'cjs-nest11',
+  'vitest-nest12',
+  'getting-started-11',
+  'getting-started-12',
+];
 
 const workspace = mkdtempSync(join(tmpdir(), 'nestjs-service-consumers-'));
 process.on('exit', () => rmSync(workspace, { recursive: true, force: true }));
@@ -53,21 +60,28 @@ async function pack() {
 
 function checksOf(name, nodes) {
   const folder = join(workspace, name);
-  const [, nest] = /^nest-add-(\d+)$/.exec(name) ?? [];
-  if (nest !== undefined) return nestAddChecks({ nest: Number(nest), folder });
+  const [, nest] = /^getting-started-(\d+)$/.exec(name) ?? [];
+  if (nest !== undefined) {
+    return gettingStartedChecks({
+      nest: Number(nest),
+      folder,
+      tarball: join(workspace, 'nestjs-service.tgz'),
+    });
+  }
   const checks = name === 'vitest-nest12' ? vitestChecks : consumerChecks;
   return checks({ template: join(here, name), host: join(here, 'host'), folder, nodes });
 }
 
 async function runConsumer(name, nodes) {
-  const { checks } = await checksOf(name, nodes);
+  const { checks, end } = await checksOf(name, nodes);
   let passed = true;
   for (const one of checks) {
     const ok = await check(name, one);
     passed &&= ok;
     // The next checks cannot work.
-    if (!ok && (one.name === 'install' || one.name.startsWith('types'))) break;
+    if (!ok && (one.needed || one.name === 'install' || one.name.startsWith('types'))) break;
   }
+  await end?.();
   console.log(`${passed ? 'ok' : 'not ok'} ${name}`);
 }
 

@@ -12,8 +12,8 @@ import { startSource } from '../helpers/source-process.js';
 const before = { ...process.env };
 const document = await readDocument('docs/getting-started.md');
 const snippets = await writeSnippets(document.fences, { name: 'getting-started' });
-// Its tests of a host are tests of this file.
-for (const file of ['app.controller.spec.ts', 'app.module.spec.ts']) await import(snippets.path(file));
+// Its test of a host is a test of this file.
+await import(snippets.path('src/banks/banks.controller.spec.ts'));
 
 afterEach(() => {
   for (const key of Object.keys(process.env)) if (!(key in before)) delete process.env[key];
@@ -37,7 +37,7 @@ describe('docs/getting-started.md', () => {
 
   it('has an application that runs without changes, and ends by a signal', async () => {
     const port = await deadPort();
-    const application = startSource(snippets.path('main.ts'), {
+    const application = startSource(snippets.path('src/main.ts'), {
       cwd: folder,
       env: {
         ...simulator.env({ environment: 'production', authentication: 'mtls', oauth: true }),

@@ -52,6 +52,9 @@ describe('nestjs-service simulator', () => {
     const child = start(...options);
     await child.printed(READY);
     const line = /^ {2}(curl .+)$/m.exec(child.output())?.[1] ?? '';
+    for (const command of ['nestjs-service doctor', 'nest start']) {
+      expect(child.output()).toContain(`  npx ${command} --env-file '${join(folder, 'a b/.env')}'\n`);
+    }
     expect((await shell(line)).stdout).toMatch(/"SIMULATED_503".* 503$/);
     expect((await shell(`${line}?secret=in-the-query`)).stdout).toMatch(/^\[\{"bank_identifier":.* 200$/);
     await expect(run('curl', ['-sk', `https://127.0.0.1:${port + 3}/banks/v1`])).rejects.toBeDefined();

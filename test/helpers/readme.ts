@@ -1,5 +1,5 @@
 import { cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import ts from 'typescript';
 
 export const ROOT = join(import.meta.dirname, '../..');
@@ -72,6 +72,7 @@ export async function writeSnippets(
   const blocks = fences.filter(({ language }) => language === 'ts');
   for (const { file, text } of blocks) {
     if (!file) throw new Error(`A block of ${name} does not begin with its file's name:\n${text}`);
+    await mkdir(dirname(path(file)), { recursive: true });
     await writeFile(path(file), text);
   }
   await writeFile(join(folder, 'globals.d.ts'), GLOBALS);

@@ -197,6 +197,7 @@ describe('nest add', () => {
       }),
     );
     const said: string[] = [];
+    const told: string[] = [];
     const tasks: object[] = [];
     const tree: HostFiles = {
       exists: (path) => files.has(path),
@@ -204,10 +205,13 @@ describe('nest add', () => {
       create: (path, content) => void files.set(path, content),
       overwrite: (path, content) => void files.set(path, content),
     };
-    const logger = { info: () => {}, warn: (text: string) => void said.push(text) };
+    const logger = {
+      info: (text: string) => void told.push(text),
+      warn: (text: string) => void said.push(text),
+    };
     const context = { logger, addTask: (task: Task) => tasks.push(task.toConfiguration()) };
     const run = (load = (): typeof ts | undefined => ts) => nestAdd({}, load)(tree, context);
-    return { files, said, tasks, run };
+    return { files, said, told, tasks, run };
   }
 
   it.each([
@@ -232,6 +236,24 @@ describe('nest add', () => {
     expect(files.get('src/main.ts')).toContain(FILTER);
     expect(files.get('.env.example')).toContain('SERVICE_APP_TOKEN=');
     expect(said).toEqual([]);
+  });
+
+  it.each([
+    ['yarn', ['yarn.lock', 'pnpm-lock.yaml']],
+    ['pnpm', ['pnpm-lock.yaml']],
+    ['bun', ['bun.lock']],
+    ['bun', ['bun.lockb']],
+    ['npm', ['package-lock.json']],
+  ])('installs with %s, as nest itself does, where there is %j', (packageManager, locks) => {
+    const { tasks, run } = host('^12.0.1', Object.fromEntries(locks.map((file) => [file, ''])));
+    run();
+    expect(tasks).toMatchObject([{ options: { packageManager } }]);
+  });
+
+  it('says what to do next, with an account and without', () => {
+    const { told, run } = host('^12.0.1');
+    run();
+    expect(told).toEqual([expect.stringMatching(/\.env\.example[^]*doctor\n[^]*nestjs-service simulator\n/)]);
   });
 
   it('changes nothing the second time', () => {

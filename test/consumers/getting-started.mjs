@@ -1,0 +1,130 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { asCommonJs, firstCall } from './readme.mjs';
+import { startRegistry } from './registry.mjs';
+import { runBounded, runUntil } from './run-bounded.mjs';
+
+const REPOSITORY = join(import.meta.dirname, '../..');
+/** What `nest add` may change. */
+const FILES = [
+  'package.json',
+  'package-lock.json',
+  '.env.example',
+  'src/app.module.ts',
+  'src/main.ts',
+  'test/app.e2e-spec.ts',
+];
+
+/**
+ * Does what docs/getting-started.md says under "The first call", from an empty folder, with the commands as they are
+ * written there. As checks to run in order, each needed by the next; `end()` ends what still runs.
+ */
+export async function gettingStartedChecks({ nest, folder, tarball }) {
+  const { steps, timed } = await firstCall();
+  const processes = [];
+  let registry;
+  let environment = { npm_config_prefer_offline: 'true', npm_config_yes: 'true' };
+  let port;
+  let cwd = folder;
+  const shell = (command, run, options) =>
+    run('sh', ['-c', command], { cwd, env: environment, timeoutMs: 400_000, ...options });
+  const read = () => Promise.all(FILES.map((file) => readFile(join(cwd, file), 'utf8')));
+  const keepRunning = async (command, ready, env) => {
+    processes.push(
+      await shell(command, runUntil, { ready, timeoutMs: 120_000, env: { ...environment, ...env } }),
+    );
+  };
+
+  const forms = [
+    [/^cd (\w+)$/, (_command, name) => void (cwd = join(cwd, name))],
+    // Free ports: those of the guide may be taken.
+    [/^npx nestjs-service simulator$/, (command) => keepRunning(`exec ${command} --port 0`, 'Requests:\n')],
+    [/^npm start\b/, (command) => keepRunning(command, 'successfully started', { PORT: String(port) })],
+    [/^curl http:\/\/127\.0\.0\.1:3000(\/\w+)$/, (_command, path) => call(path)],
+  ];
+
+  async function call(path) {
+    const answer = await fetch(`http://127.0.0.1:${port}${path}`, { signal: AbortSignal.timeout(30_000) });
+    assert.equal(answer.status, 200);
+    assert.equal((await answer.json()).length, 10);
+    assert.ok(processes.some(({ output }) => output().includes('GET /banks/v1 200')));
+  }
+
+  async function follow(command) {
+    const typed = command.replace('@nestjs/cli@12', `@nestjs/cli@${nest}`);
+    for (const [form, run] of forms) {
+      const match = form.exec(typed);
+      if (match) return run(typed, ...match.slice(1));
+    }
+    return shell(typed, runBounded);
+  }
+
+  async function checkAdded() {
+    const before = await read();
+    const [manifest, , , module, main, test] = before;
+    const { dependencies } = JSON.parse(manifest);
+    assert.match(dependencies['@nestjs/config'], nest >= 12 ? /^\^12/ : /^\^4/);
+    assert.match(module, /imports: \[ConfigModule\.forRoot\(\), ServiceModule\.forRoot\(\)\]/);
+    assert.match(main, /enableShutdownHooks[^]*ValidationPipe[^]*ServiceExceptionFilter\(\)/);
+    assert.match(test, /stubService\(builder\)/);
+    await shell('npx nest add nestjs-service', runBounded);
+    assert.deepEqual(await read(), before);
+  }
+
+  const toCheck = ({ command, file, text }) => ({
+    name: command ?? file,
+    needed: true,
+    run: command
+      ? () => follow(command)
+      : async () => {
+          // It is there already, except where the guide makes a new one.
+          await readFile(join(cwd, file));
+          await writeFile(join(cwd, file), nest >= 12 ? text : asCommonJs(text));
+        },
+  });
+
+  const checks = [
+    {
+      name: 'a registry that has the package, and a free port',
+      needed: true,
+      run: async () => {
+        await mkdir(folder, { recursive: true });
+        const manifest = JSON.parse(await readFile(join(REPOSITORY, 'package.json'), 'utf8'));
+        const upstream = (await shell('npm config get registry 2>/dev/null', runBounded)).trim();
+        registry = await startRegistry({ manifest, tarball, upstream });
+        environment = { ...environment, npm_config_registry: registry.url };
+        port = await freePort();
+      },
+    },
+    ...steps.flatMap((step) => {
+      const check = toCheck(step);
+      if (step.command !== 'npx nest add nestjs-service') return [check];
+      return [check, { name: 'the same again', needed: true, run: checkAdded }];
+    }),
+    {
+      name: 'the table of times',
+      run: () => {
+        const commands = steps.flatMap(({ command }) => (command?.startsWith('cd ') ? [] : (command ?? [])));
+        assert.deepEqual(timed, commands);
+      },
+    },
+  ];
+  const end = async () => {
+    // The application before the simulator.
+    for (const process of processes.reverse()) await process.end();
+    await registry?.stop();
+  };
+  return { checks, end };
+}
+
+async function freePort() {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address();
+  server.close();
+  await once(server, 'close');
+  return port;
+}
