@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
+import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { asCommonJs, firstCall } from './readme.mjs';
 import { startRegistry } from './registry.mjs';
 import { runBounded, runUntil } from './run-bounded.mjs';
@@ -42,9 +43,19 @@ export async function gettingStartedChecks({ nest, folder, tarball }) {
     [/^cd (\w+)$/, (_command, name) => void (cwd = join(cwd, name))],
     // Free ports: those of the guide may be taken.
     [/^npx nestjs-service simulator$/, (command) => keepRunning(`exec ${command} --port 0`, 'Requests:\n')],
-    [/^npm start\b/, (command) => keepRunning(command, 'successfully started', { PORT: String(port) })],
+    [/^npm start\b/, (command) => startApplication(command)],
     [/^curl http:\/\/127\.0\.0\.1:3000(\/\w+)$/, (_command, path) => call(path)],
   ];
+
+  async function startApplication(command) {
+    await keepRunning(command, 'successfully started', { PORT: String(port) });
+    // Nest says so just before it listens.
+    const start = performance.now();
+    while (!(await isListening(port))) {
+      assert.ok(performance.now() - start < 10_000, `nothing listens on ${port}`);
+      await setTimeout(20);
+    }
+  }
 
   async function call(path) {
     const answer = await fetch(`http://127.0.0.1:${port}${path}`, { signal: AbortSignal.timeout(30_000) });
@@ -118,6 +129,13 @@ export async function gettingStartedChecks({ nest, folder, tarball }) {
     await registry?.stop();
   };
   return { checks, end };
+}
+
+function isListening(port) {
+  const socket = connect(port, '127.0.0.1');
+  return new Promise((resolve) => {
+    socket.once('connect', () => resolve(true)).once('error', () => resolve(false));
+  }).finally(() => socket.destroy());
 }
 
 async function freePort() {
