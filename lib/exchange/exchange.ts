@@ -138,11 +138,10 @@ class RunningExchange {
     this.#outgoing?.destroy();
   };
 
-  #fail(fault: Pick<ExchangeFaultDetails, 'kind' | 'reason'> & { certificateRefused?: boolean }): void {
-    const { certificateRefused = false } = fault;
+  #fail(fault: Pick<ExchangeFaultDetails, 'kind' | 'reason' | 'certificateRefused'>): void {
     const { phase, reusedSocket, isHandshakePending } = this.#progress;
-    const refusedInHandshake = certificateRefused && isHandshakePending;
-    const details = { ...fault, certificateRefused, refusedInHandshake, phase, reusedSocket };
+    const refusedInHandshake = fault.certificateRefused && isHandshakePending;
+    const details = { ...fault, refusedInHandshake, phase, reusedSocket };
     this.#settle(() => this.#reject(new ExchangeFault(details)));
     this.#outgoing?.destroy();
   }

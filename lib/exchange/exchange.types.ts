@@ -36,10 +36,10 @@ export interface ExchangeFaultDetails {
   phase: ExchangePhase;
   /** System, Node or OpenSSL code. */
   reason?: string;
-  /** True where a kept-alive connection was used again. */
-  reusedSocket: boolean;
-  /** The TLS peer said something about our certificate. */
-  certificateRefused: boolean;
+  /** True where a kept-alive connection was used again. Default false. */
+  reusedSocket?: boolean;
+  /** The TLS peer said something about our certificate. Default false. */
+  certificateRefused?: boolean;
   /** It said so as its verdict on the handshake, so it looked at no request. Default false. */
   refusedInHandshake?: boolean;
 }
@@ -57,8 +57,8 @@ export class ExchangeFault extends Error implements ExchangeFaultDetails {
     this.kind = details.kind;
     this.phase = details.phase;
     this.reason = details.reason;
-    this.reusedSocket = details.reusedSocket;
-    this.certificateRefused = details.certificateRefused;
+    this.reusedSocket = details.reusedSocket ?? false;
+    this.certificateRefused = details.certificateRefused ?? false;
     this.refusedInHandshake = details.refusedInHandshake ?? false;
   }
 }

@@ -17,28 +17,43 @@ export function retryDelay(retry: number, random: number): number {
   return random * backOff(retry, RETRY_BASE_MS, RETRY_CAP_MS);
 }
 
+type Signals = readonly (AbortSignal | undefined)[];
+
 /**
- * Waits, or rejects with the reason of the signal that is aborted first. (The timers of `node:timers/promises` take one
- * signal, reject with an error of their own, and cannot use a test's clock.) Does not keep the process running.
+ * Calls one of the two, once: `onTime` after the delay, or `onAbort` with the reason of a signal that is aborted before.
+ * No signal may be aborted yet. Does not keep the process running. Returns a function that ends the wait.
  */
-export function sleep(
+export function startTimer(
   clock: Clock,
   delayMs: number,
-  ...signals: readonly (AbortSignal | undefined)[]
-): Promise<void> {
+  signals: Signals,
+  onTime: () => void,
+  onAbort: (reason: Error) => void,
+): () => void {
+  const stop = (): void => {
+    cancel();
+    for (const signal of signals) signal?.removeEventListener('abort', abort);
+  };
+  const abort = (): void => {
+    stop();
+    onAbort(signals.find((signal) => signal?.aborted)?.reason as Error);
+  };
+  const cancel = clock.schedule(() => {
+    stop();
+    onTime();
+  }, delayMs);
+  for (const signal of signals) signal?.addEventListener('abort', abort);
+  return stop;
+}
+
+/**
+ * Waits, or rejects with the reason of the signal that is aborted first. (The timers of `node:timers/promises` take one
+ * signal, reject with an error of their own, and cannot use a test's clock.)
+ */
+export async function sleep(clock: Clock, delayMs: number, ...signals: Signals): Promise<void> {
+  for (const signal of signals) signal?.throwIfAborted();
   return new Promise((resolve, reject) => {
-    const end = (settle: () => void): void => {
-      cancel();
-      for (const signal of signals) signal?.removeEventListener('abort', onAbort);
-      settle();
-    };
-    const onAbort = (): void => {
-      const aborted = signals.find((signal) => signal?.aborted);
-      end(() => reject(aborted?.reason as Error));
-    };
-    const cancel = clock.schedule(() => end(resolve), delayMs);
-    for (const signal of signals) signal?.addEventListener('abort', onAbort);
-    if (signals.some((signal) => signal?.aborted)) onAbort();
+    startTimer(clock, delayMs, signals, resolve, reject);
   });
 }
 
@@ -57,22 +72,12 @@ export async function within<T>(limit: TimeLimit, work: (signal: AbortSignal) =>
   signal?.throwIfAborted();
   return new Promise<T>((resolve, reject) => {
     const controller = new AbortController();
-    const end = (settle: () => void): void => {
-      cancel();
-      signal?.removeEventListener('abort', onAbort);
-      settle();
-    };
     const stop = (reason: Error): void => {
       controller.abort(reason);
-      end(() => reject(reason));
+      reject(reason);
     };
-    const onAbort = (): void => stop(signal?.reason as Error);
-    const cancel = clock.schedule(() => stop(expired()), timeoutMs);
-    signal?.addEventListener('abort', onAbort);
+    const cancel = startTimer(clock, timeoutMs, [signal], () => stop(expired()), stop);
     // An async function, so that a synchronous throw becomes a rejection too.
-    (async () => work(controller.signal))().then(
-      (value) => end(() => resolve(value)),
-      (error: Error) => end(() => reject(error)),
-    );
+    (async () => work(controller.signal))().finally(cancel).then(resolve, reject);
   });
 }

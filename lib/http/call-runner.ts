@@ -149,15 +149,9 @@ function retryAfterMs(response: ExchangeResponse | undefined): number | undefine
 }
 
 function asClosed({ phase, reusedSocket, refusedInHandshake }: ExchangeFault): ExchangeFault {
-  return new ExchangeFault({
-    kind: 'closed',
-    phase,
-    reusedSocket,
-    certificateRefused: false,
-    refusedInHandshake,
-  });
+  return new ExchangeFault({ kind: 'closed', phase, reusedSocket, refusedInHandshake });
 }
 
 function truncated({ reusedSocket }: ExchangeResponse): ExchangeFault {
-  return new ExchangeFault({ kind: 'reset', phase: 'answering', reusedSocket, certificateRefused: false });
+  return new ExchangeFault({ kind: 'reset', phase: 'answering', reusedSocket });
 }

@@ -90,24 +90,16 @@ export class CredentialRenewal {
   async #reload(outcome: Outcome, certificate: CertificateSummary | undefined): Promise<boolean> {
     const { identity, closed, describeOption } = this.#parts;
     const { signal, endsAt } = this.#limits;
+    // The time ran out between two attempts, the first of which did nothing.
+    const outOfTime = new ExchangeFault({ kind: 'timeout', phase: 'connecting' });
     const limit = {
       clock: systemClock,
       timeoutMs: endsAt - performance.now(),
-      expired: () => faultToError(outOfTime(), this.#call, describeOption),
+      expired: () => faultToError(outOfTime, this.#call, describeOption),
       signal: signal ? AbortSignal.any([signal, closed]) : closed,
     };
     return within(limit, (stop) => reloadIfRefused(outcome, identity, certificate, stop)).finally(
       keepProcessRunning(),
     );
   }
-}
-
-/** The time ran out between two attempts, the first of which did nothing. */
-function outOfTime(): ExchangeFault {
-  return new ExchangeFault({
-    kind: 'timeout',
-    phase: 'connecting',
-    reusedSocket: false,
-    certificateRefused: false,
-  });
 }

@@ -1,5 +1,6 @@
 import { type Clock, keepProcessRunning } from '../../config/clock.js';
 import { copyOf, ServiceConnectionError } from '../../errors/index.js';
+import { startTimer } from '../../exchange/timing.js';
 
 /** How long one caller waits. */
 export interface WaitOptions {
@@ -16,7 +17,7 @@ export const DEFAULT_WAIT_MS = 30_000;
 interface Waiting<T> {
   until: number;
   resolve(value: T): void;
-  reject(reason: Error): void;
+  reject: (reason: Error) => void;
 }
 
 /** Those who wait for one shared outcome, each with its own deadline and signal. */
@@ -40,7 +41,6 @@ export class WaitingCallers<T> {
     return new Promise<T>((resolve, reject) => {
       const leave = (): void => {
         cancel();
-        signal?.removeEventListener('abort', onAbort);
         this.#waiting.delete(waiting);
         this.#keepProcessRunning();
         if (this.size === 0) this.onEmpty?.();
@@ -50,9 +50,8 @@ export class WaitingCallers<T> {
         resolve: (value) => (leave(), resolve(value)),
         reject: (reason) => (leave(), reject(reason)),
       };
-      const onAbort = (): void => waiting.reject(signal?.reason as Error);
-      const cancel = this.#clock.schedule(() => waiting.reject(tooLate(timeoutMs)), timeoutMs);
-      signal?.addEventListener('abort', onAbort);
+      const expire = (): void => waiting.reject(tooLate(timeoutMs));
+      const cancel = startTimer(this.#clock, timeoutMs, [signal], expire, waiting.reject);
       this.#waiting.add(waiting);
       this.#keepProcessRunning();
     });

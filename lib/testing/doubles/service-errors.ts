@@ -78,13 +78,7 @@ export const serviceErrors = {
       const response = { ...responseOf(302, ''), headers: { location: 'https://elsewhere.invalid/' } };
       return aboutCall(options, (call) => answerToError(response, contextOf(call)) as ServiceConnectionError);
     }
-    const fault = new ExchangeFault({
-      kind,
-      phase: sent ? 'sent' : 'connecting',
-      reason,
-      reusedSocket: false,
-      certificateRefused: false,
-    });
+    const fault = new ExchangeFault({ kind, phase: sent ? 'sent' : 'connecting', reason });
     return aboutCall(options, (call) => faultToError(fault, call, describeOption) as ServiceConnectionError);
   },
 

@@ -14,17 +14,8 @@ import { type ModuleStub } from './module-stub.js';
 export function stubRunner(stub: ModuleStub, describeOption: DescribeOption): ServiceAdapterParts['runner'] {
   return {
     run: async (call, { signal, endsAt }) => {
-      const expired = () =>
-        faultToError(
-          new ExchangeFault({
-            kind: 'timeout',
-            phase: 'sent',
-            reusedSocket: false,
-            certificateRefused: false,
-          }),
-          call,
-          describeOption,
-        );
+      const fault = new ExchangeFault({ kind: 'timeout', phase: 'sent' });
+      const expired = () => faultToError(fault, call, describeOption);
       // As a connection would: else a test runner may end before the time limit of an answer that never comes.
       const release = keepProcessRunning();
       try {
