@@ -1,23 +1,21 @@
-import { type Clock } from '../../config/clock.js';
 import { ServiceConnectionError, ServiceTokenError } from '../../errors/index.js';
 import { allowListeners } from '../../exchange/call-limits.js';
-import { type AccessToken, type TokenGrant, type TokenSource } from '../access-token.js';
+import { type AccessToken } from '../access-token.js';
 import { API_SCOPE } from '../scope.js';
 import { ConcurrencyLimit, RetryAfterGate } from './request-limits.js';
-import { type TokenObserver } from './token-observer.js';
-import { AbandonedRequest, type ArrivedGrant, TokenRequest } from './token-request.js';
+import {
+  AbandonedRequest,
+  type ArrivedGrant,
+  type SharedRequestParts,
+  TokenRequest,
+} from './token-request.js';
 import { DEFAULT_WAIT_MS, type WaitOptions } from './waiting-callers.js';
 
-export interface PendingRequestsParts {
-  source: TokenSource;
-  clock: Clock;
-  random: () => number;
-  observer?: TokenObserver;
+export interface PendingRequestsParts extends SharedRequestParts {
   /** Requests for customer tokens that the source gets at a time. */
   customerRequests: number;
   /** Requests, those that wait for their turn included, from which on customers' are refused. */
   maxRequests: number;
-  accepts: (scope: string, grant: TokenGrant) => boolean;
   /**
    * Called before those who wait for the request get its outcome.
    * @param isOutdated whether {@link PendingRequests.markOutdated} was called since the request began
@@ -101,13 +99,8 @@ export class PendingRequests {
   }
 
   #begin(scope: string, { inBackground = false } = {}): TokenRequest {
-    const { source, clock, random, observer, accepts } = this.#parts;
     const request = new TokenRequest(scope, {
-      source,
-      clock,
-      random,
-      observer,
-      accepts: (grant) => accepts(scope, grant),
+      ...this.#parts,
       gate: this.#gate,
       limit: scope === API_SCOPE ? undefined : this.#customers,
       inBackground,

@@ -11,28 +11,25 @@ import { type WaitOptions, WaitingCallers } from './waiting-callers.js';
 const BUDGET_MS = 10_000;
 const ATTEMPTS = 3;
 
-const TRANSIENT: ReadonlySet<ConnectionErrorKind> = new Set([
-  'timeout',
-  'reset',
-  'refused',
-  'dns',
-  'protocol',
-  'proxy',
-  'network',
-]);
+/** Another attempt would fail in the same way. */
+const LASTING: ReadonlySet<ConnectionErrorKind> = new Set(['tls', 'redirect', 'too_large', 'closed']);
 
-export interface TokenRequestParts {
+/** The same for all requests of a cache. */
+export interface SharedRequestParts {
   source: TokenSource;
   clock: Clock;
   random: () => number;
   /** Whether a token that exists already elsewhere can be used. */
-  accepts: (grant: TokenGrant) => boolean;
+  accepts: (scope: string, grant: TokenGrant) => boolean;
+  observer?: TokenObserver;
+}
+
+export interface TokenRequestParts extends SharedRequestParts {
   gate: RetryAfterGate;
   /** Of requests for customer tokens; the api token's has none. */
   limit?: ConcurrencyLimit;
   /** A renewal that nobody has to wait for. */
   inBackground: boolean;
-  observer?: TokenObserver;
   /** Aborted when the cache closes. */
   signal: AbortSignal;
 }
@@ -98,10 +95,11 @@ export class TokenRequest {
   /** @param noSecret why the attempt before had no secret: the error at the deadline, as the endpoint was not asked */
   async #attempt(timeoutMs: number, noSecret?: Error): Promise<TokenGrant> {
     const { source, clock, accepts, gate, observer, signal } = this.#parts;
+    const scope = this.#scope;
     try {
       const limit = { clock, timeoutMs, signal, expired: () => noSecret ?? unanswered(timeoutMs) };
       const grant = await within(limit, (stop) =>
-        source.request(this.#scope, { signal: stop, timeoutMs, accepts }),
+        source.request(scope, { signal: stop, timeoutMs, accepts: (grant) => accepts(scope, grant) }),
       );
       gate.succeeded();
       return grant;
@@ -149,7 +147,7 @@ export class TokenRequest {
 }
 
 function isTransient(error: unknown): boolean {
-  if (error instanceof ServiceConnectionError) return TRANSIENT.has(error.kind) && !isProxyRefusal(error);
+  if (error instanceof ServiceConnectionError) return !LASTING.has(error.kind) && !isProxyRefusal(error);
   if (isSecretFailure(error)) return true;
   return (
     error instanceof ServiceTokenError && ['token_unavailable', 'token_rate_limited'].includes(error.code)

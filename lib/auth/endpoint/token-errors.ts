@@ -1,11 +1,11 @@
 import { type DescribeOption } from '../../config/resolved-options.js';
 import { type Secret } from '../../config/secret.js';
 import { cleanText, ServiceConnectionError, ServiceTokenError } from '../../errors/index.js';
-import { type ExchangeFault } from '../../exchange/exchange.types.js';
+import { type ExchangeFaultDetails } from '../../exchange/exchange.types.js';
 import { isJsonObject } from '../../exchange/json.js';
 import { explainServerCertificate, HANDSHAKE_FAILURE, isUntrusted } from '../../exchange/tls-explanation.js';
 
-type Fault = Pick<ExchangeFault, 'kind' | 'reason'> & Partial<Pick<ExchangeFault, 'certificateRefused'>>;
+type Fault = Pick<ExchangeFaultDetails, 'kind' | 'reason' | 'certificateRefused'>;
 
 /** The error where the token endpoint gave no whole answer: names its host and what to check. */
 export function tokenConnectionError(
