@@ -7,6 +7,6 @@ export {
 } from './access-token.js';
 export { createTokenCache, type TokenCacheParts } from './create-token-cache.js';
 export { CUSTOMER_ID_RULE, isCustomerId, scopeOfCustomer } from './scope.js';
-export { type IdentityView, ServiceAuthService } from './service-auth.service.js';
+export { type IdentityView, type RenewedHeaders, ServiceAuthService } from './service-auth.service.js';
 export { type TokenOptions } from './token-options.js';
 export { TokenCache, type TokenCacheOptions } from './cache/token-cache.js';

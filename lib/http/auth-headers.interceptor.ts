@@ -1,4 +1,5 @@
 import { type AxiosAdapter, type AxiosInstance, type InternalAxiosRequestConfig } from 'axios';
+import { type ServiceAuthService } from '../auth/index.js';
 import { ServiceConnectionError, ServiceRequestError } from '../errors/index.js';
 import { checkSignal, checkTimeout } from '../exchange/call-limits.js';
 import { CallCancelled } from '../exchange/exchange.types.js';
@@ -7,16 +8,10 @@ import { addressOf, toOwnConfig, withoutCredentials } from './call-config.js';
 import { toCallSignal, type CallLimits, type Credentials } from './call.js';
 import { type CallsInFlight } from './calls-in-flight.js';
 
-/** The headers that authenticate a call. */
-export interface HeaderSource {
-  /** The headers at once, without a promise; undefined where a token has to be requested first. */
-  peekHeaders(): Credentials | undefined;
-  headers(wait: { signal?: AbortSignal; timeoutMs: number }): Promise<Credentials>;
-}
-
 export interface AuthHeadersParts {
   urls: AllowedUrls;
-  source: HeaderSource;
+  /** Of the headers that authenticate a call. */
+  source: Pick<ServiceAuthService, 'peekHeaders' | 'headers'>;
   inFlight: CallsInFlight;
   /** In lower case. */
   appTokenHeader: string;

@@ -62,16 +62,17 @@ export class CallRunner {
   }
 
   async run(call: Call, limits: CallLimits, observation: CallObservation): Promise<ExchangeResponse> {
+    const { closed } = this.#parts;
     const { signal, endsAt } = limits;
     const renewal = new CredentialRenewal(this.#parts, call, limits);
     const progress: Progress = { call, signal, endsAt, renewal, retries: 0, closedConnections: 0 };
     for (;;) {
       const outcome = await this.#attempt(progress);
-      const isOver = this.#parts.closed.aborted || isFinal(outcome);
+      const isOver = closed.aborted || isFinal(outcome);
       const waitMs = isOver ? undefined : await this.#waitBeforeNext(progress, outcome);
       if (waitMs === undefined) return this.#conclude(progress, outcome);
       observation.again(outcome.fault?.kind ?? String(outcome.response?.status));
-      if (waitMs > 0) await this.#wait(waitMs, signal);
+      if (waitMs > 0) await sleep(systemClock, waitMs, signal, closed).finally(keepProcessRunning());
     }
   }
 
@@ -123,10 +124,6 @@ export class CallRunner {
     progress.budgetTaken = taken;
     progress.retries += 1;
     return waitMs;
-  }
-
-  async #wait(ms: number, signal: AbortSignal | undefined): Promise<void> {
-    await sleep(systemClock, ms, signal, this.#parts.closed).finally(keepProcessRunning());
   }
 
   #conclude({ call, budgetTaken, certificate }: Progress, { response, fault }: Outcome): ExchangeResponse {

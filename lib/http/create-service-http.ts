@@ -28,9 +28,7 @@ export function createServiceHttp(
   const runner = new CallRunner({
     exchange,
     agentFor: (url) => agents.api(url),
-    credentials: {
-      renewedHeaders: ({ authorization = '' }, wait) => auth.renewedHeaders(authorization, wait),
-    },
+    renewedHeaders: ({ authorization = '' }, wait) => auth.renewedHeaders(authorization, wait),
     identity,
     budget: new RetryBudget(),
     http: options.http,
@@ -55,10 +53,7 @@ export function serviceHttpOver(
   const log = new Logger(moduleLabel(options.name));
   const instance = createServiceAxios({
     urls: new AllowedUrls(addresses),
-    source: {
-      peekHeaders: () => auth.peekHeaders(),
-      headers: (wait) => auth.headers(wait),
-    },
+    source: auth,
     inFlight,
     appTokenHeader: appTokenHeader.toLowerCase(),
     timeoutMs: http.timeout,

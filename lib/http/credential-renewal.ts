@@ -1,3 +1,4 @@
+import { type RenewedHeaders } from '../auth/index.js';
 import { keepProcessRunning, systemClock } from '../config/clock.js';
 import { type DescribeOption } from '../config/resolved-options.js';
 import { type CertificateSummary } from '../errors/index.js';
@@ -12,20 +13,15 @@ import { setCredentials, type Call, type CallLimits, type Credentials } from './
 import { faultToError } from './fault-to-error.js';
 import { cannotHaveActed, isRefusedBefore, isSafe } from './retry-policy.js';
 
-/** The credentials as a running call needs them. */
-export interface CallCredentials {
+export interface CredentialRenewalParts {
   /**
    * Other headers for a replay after a 401; undefined where a replay would not help. `refused`: the headers of the
    * call that got the 401.
    */
-  renewedHeaders(
+  renewedHeaders: (
     refused: Credentials,
     wait: { signal?: AbortSignal; timeoutMs: number },
-  ): Promise<{ headers: Credentials; isFromStore: boolean } | undefined>;
-}
-
-export interface CredentialRenewalParts {
-  credentials: CallCredentials;
+  ) => Promise<RenewedHeaders | undefined>;
   identity: ReloadableIdentity;
   describeOption: DescribeOption;
   /** Aborted at the end of a shutdown, just before the connections are closed. */
@@ -73,7 +69,7 @@ export class CredentialRenewal {
       this.#replays += 1;
       const { signal, endsAt } = this.#limits;
       const wait = { signal, timeoutMs: endsAt - performance.now() };
-      const renewed = await this.#parts.credentials.renewedHeaders(this.#call.headers, wait);
+      const renewed = await this.#parts.renewedHeaders(this.#call.headers, wait);
       // An endpoint that revokes all tokens revokes the one in the shared store too: then one more, with a new token.
       this.#mayReplay = renewed?.isFromStore === true && this.#replays < MAX_REPLAYS;
       if (renewed) {

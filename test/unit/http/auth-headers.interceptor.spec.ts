@@ -442,7 +442,7 @@ describe('the interceptor that attaches the headers', () => {
 
   it("counts waiting for a token as part of the call: in flight, within its deadline, ended by the caller's abort", async () => {
     const reason = new Error('mine');
-    const waits: { signal?: AbortSignal; timeoutMs: number }[] = [];
+    const waits: { timeoutMs?: number }[] = [];
     const shutdown: { begin?: () => Promise<void> } = {};
     let drained = false;
     const { axios, arrived, ...rest } = await setUp({

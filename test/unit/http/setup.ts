@@ -1,6 +1,7 @@
 import { afterEach } from '@jest/globals';
 import { Agent, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
 import { inspect } from 'node:util';
+import { type WaitOptions } from '../../../lib/auth/cache/waiting-callers.js';
 import { Secret } from '../../../lib/config/secret.js';
 import { type ReloadableIdentity } from '../../../lib/exchange/certificate-refusal.js';
 import { exchange } from '../../../lib/exchange/exchange.js';
@@ -50,7 +51,7 @@ export interface Setup {
   /** What is sent with a call. Default: a bearer and the app token. */
   credentials?: Record<string, string>;
   /** No token yet: it has to be waited for. */
-  cold?: (wait: { signal?: AbortSignal; timeoutMs: number }) => Promise<void>;
+  cold?: (wait: WaitOptions) => Promise<void>;
 }
 
 /** The module's axios over a real server and a real exchange; what is above and beside it is made up. */
@@ -72,12 +73,10 @@ export async function setUp(setup: Setup = {}) {
   const runner = new CallRunner({
     exchange: setup.through ?? exchange,
     agentFor: () => agent,
-    credentials: {
-      renewedHeaders: async (refused) => {
-        renewals.push({ ...refused });
-        if (setup.renewed instanceof Error) throw setup.renewed;
-        return setup.renewed && { headers: setup.renewed, isFromStore: setup.isFromStore ?? false };
-      },
+    renewedHeaders: async (refused) => {
+      renewals.push({ ...refused });
+      if (setup.renewed instanceof Error) throw setup.renewed;
+      return setup.renewed && { headers: setup.renewed, isFromStore: setup.isFromStore ?? false };
     },
     identity: setup.identity ?? { reloadAfterRefusal: async () => false },
     budget: setup.budget ?? new RetryBudget(),
@@ -92,7 +91,7 @@ export async function setUp(setup: Setup = {}) {
     urls: new AllowedUrls({ baseUrl, origins: new Set([new URL(baseUrl).origin]) }),
     source: {
       peekHeaders: () => (setup.cold ? undefined : headers),
-      headers: async (wait) => {
+      headers: async (wait = {}) => {
         await setup.cold?.(wait);
         return headers;
       },
