@@ -42,16 +42,13 @@ export class ServiceLifecycle
 
   /** Nothing is started earlier: if the host's start fails, Nest calls no hook to stop it. */
   async onApplicationBootstrap(): Promise<void> {
-    const { telemetry, identity, tokens, calls, agents, checkStart } = this.#parts;
+    const { telemetry, identity, tokens, checkStart } = this.#parts;
     tokens?.open();
     try {
       await checkStart();
     } catch (error) {
       // Nest calls no hook of an application that did not start.
-      calls.close();
-      tokens?.close();
-      await tokens?.closeSource();
-      await agents.close();
+      await this.#close();
       throw error;
     }
     identity.follow();
@@ -63,16 +60,20 @@ export class ServiceLifecycle
   }
 
   async onApplicationShutdown(): Promise<void> {
-    const { calls, tokens, agents } = this.#parts;
     const endsAt = this.#beginGrace();
-    await calls.drain();
+    await this.#parts.calls.drain();
     this.#cancelEnd?.();
+    await this.#close(endsAt);
+    this.#stopObserving?.();
+  }
+
+  /** @param endsAt when the host's own connections over `auth.httpsAgent` must have ended too; default: now */
+  async #close(endsAt = 0): Promise<void> {
+    const { calls, tokens, agents } = this.#parts;
     calls.close();
     tokens?.close();
     await tokens?.closeSource();
-    // What is still open then are the host's own connections over `auth.httpsAgent`.
     await agents.close(Math.max(0, endsAt - systemClock.monotonic()));
-    this.#stopObserving?.();
   }
 
   /** @returns when the shutdown must be done, on the monotonic clock */

@@ -1,11 +1,4 @@
-import {
-  metrics,
-  trace,
-  type Attributes,
-  type Counter,
-  type Histogram,
-  type Tracer,
-} from '@opentelemetry/api';
+import { metrics, trace, type Attributes, type Counter, type Tracer } from '@opentelemetry/api';
 
 const NAME = 'nestjs-service';
 /** Seconds, as the HTTP conventions advise. The default of an SDK is in milliseconds. */
@@ -21,54 +14,47 @@ export class Telemetry {
    * Seconds of a whole call, retries included. The attributes are those of the HTTP conventions. The name is our own,
    * because HTTP instrumentation measures each attempt under the name of the conventions.
    */
-  readonly callDuration: Histogram;
-  readonly retries: Counter;
-  readonly tokenRequests: Counter;
-  readonly tokenCacheHits: Counter;
-  readonly storeHits: Counter;
-  readonly storeMisses: Counter;
-  readonly storeFaults: Counter;
-  readonly storeLockWaits: Counter;
+  readonly callDuration = metrics.getMeter(NAME).createHistogram('nestjs_service.call.duration', {
+    unit: 's',
+    description: 'Duration of calls of the service, retries included.',
+    advice: { explicitBucketBoundaries: HTTP_BUCKETS },
+  });
+  readonly retries = counter('nestjs_service.retries', 'retry', 'Attempts of calls after the first.');
+  readonly tokenRequests = counter(
+    'nestjs_service.token.requests',
+    'request',
+    'Requests to the token endpoint.',
+  );
+  readonly tokenCacheHits = counter(
+    'nestjs_service.token.cache_hits',
+    'hit',
+    'Tokens served from the cache.',
+  );
+  readonly storeHits = counter(
+    'nestjs_service.token.store_hits',
+    'hit',
+    'Tokens of other processes, taken from the token store.',
+  );
+  readonly storeMisses = counter(
+    'nestjs_service.token.store_misses',
+    'miss',
+    'Tokens that the token store did not have.',
+  );
+  readonly storeFaults = counter(
+    'nestjs_service.token.store_faults',
+    'fault',
+    'Calls of the token store that failed or took too long.',
+  );
+  readonly storeLockWaits = counter(
+    'nestjs_service.token.store_lock_waits',
+    'wait',
+    'Token requests that waited for the one of another process.',
+  );
   /** The attributes of every measurement: the module's name, where it has one. */
   readonly attributes: Attributes;
 
   constructor(module?: string) {
     this.attributes = module === undefined ? {} : { 'nestjs_service.module': module };
-    const meter = metrics.getMeter(NAME);
-    const counter = (name: string, counted: string, description: string): Counter =>
-      meter.createCounter(name, { unit: `{${counted}}`, description });
-    this.callDuration = meter.createHistogram('nestjs_service.call.duration', {
-      unit: 's',
-      description: 'Duration of calls of the service, retries included.',
-      advice: { explicitBucketBoundaries: HTTP_BUCKETS },
-    });
-    this.retries = counter('nestjs_service.retries', 'retry', 'Attempts of calls after the first.');
-    this.tokenRequests = counter(
-      'nestjs_service.token.requests',
-      'request',
-      'Requests to the token endpoint.',
-    );
-    this.tokenCacheHits = counter('nestjs_service.token.cache_hits', 'hit', 'Tokens served from the cache.');
-    this.storeHits = counter(
-      'nestjs_service.token.store_hits',
-      'hit',
-      'Tokens of other processes, taken from the token store.',
-    );
-    this.storeMisses = counter(
-      'nestjs_service.token.store_misses',
-      'miss',
-      'Tokens that the token store did not have.',
-    );
-    this.storeFaults = counter(
-      'nestjs_service.token.store_faults',
-      'fault',
-      'Calls of the token store that failed or took too long.',
-    );
-    this.storeLockWaits = counter(
-      'nestjs_service.token.store_lock_waits',
-      'wait',
-      'Token requests that waited for the one of another process.',
-    );
   }
 
   /** Reports the days until the client certificate expires, where there is one. Returns a function that ends this. */
@@ -84,4 +70,8 @@ export class Telemetry {
     gauge.addCallback(report);
     return () => gauge.removeCallback(report);
   }
+}
+
+function counter(name: string, counted: string, description: string): Counter {
+  return metrics.getMeter(NAME).createCounter(name, { unit: `{${counted}}`, description });
 }
