@@ -1,6 +1,7 @@
 import { IsBoolean, IsIn, Matches, ValidateBy, type ValidationOptions } from 'class-validator';
 import { addressFault, withoutSlashes } from './address.js';
 import { isReservedHeader } from './reserved-headers.js';
+import { isFile } from './secret.js';
 
 // RFC 9562's form, any version: the specification only says UUID.
 const UUID = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/i;
@@ -57,7 +58,7 @@ export const IsHeaderName = (): PropertyDecorator =>
 export const IsSource = ({ orFunction = false } = {}): PropertyDecorator =>
   check(
     'isSource',
-    (value) => isText(value) || isFile(value) || (orFunction && typeof value === 'function'),
+    (value) => isText(isFile(value) ? value.file : value) || (orFunction && typeof value === 'function'),
     {
       message: `must be text or { file: path }${orFunction ? ' or a function' : ''}, and not empty`,
     },
@@ -99,10 +100,6 @@ function check(
 
 function isText(value: unknown): boolean {
   return typeof value === 'string' && value.trim() !== '';
-}
-
-function isFile(value: unknown): boolean {
-  return typeof value === 'object' && value !== null && isText((value as { file?: unknown }).file);
 }
 
 function hasStoreMethods(value: unknown): boolean {

@@ -6,6 +6,11 @@ export type SecretValue = string | { file: string };
 /** PEM text (real or `\n`-escaped newlines), its base64, or its file. */
 export type PemValue = string | { file: string };
 
+/** Whether a value is in a file that it names. */
+export function isFile(value: unknown): value is { file: string } {
+  return typeof value === 'object' && typeof (value as { file?: unknown } | null)?.file === 'string';
+}
+
 const HIDDEN = '[secret]';
 
 /** A value that must not be printed. Logs, JSON and util.inspect show `[secret]` in its place. */

@@ -1,11 +1,11 @@
 import { type ServiceEnvironment } from '../config/options.js';
+import { type ServiceUrls } from '../config/urls.options.js';
 import { type CertificateRequest } from './certificate-authority.js';
 import { type RecordedRequest, type SimulatorFace } from './request-log.js';
 import { type TlsAlert } from './tls-alert.js';
 
 /** The keys of the six addresses, as in `ServiceModuleOptions.urls`. */
-export type SimulatorAddress =
-  'baseUrl' | 'oauthBaseUrl' | 'sandboxUrl' | 'sandboxMtlsUrl' | 'authUrl' | 'sandboxAuthUrl';
+export type SimulatorAddress = keyof ServiceUrls;
 
 /** How a simulator answers, beside the specification. */
 export interface SimulatorOptions {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type Clock } from '../../config/clock.js';
 import { type TlsInputs, type TlsSettings } from '../../config/resolved-options.js';
-import { Secret } from '../../config/secret.js';
+import { isFile, Secret } from '../../config/secret.js';
 import { type TlsIdentityPems, type TlsIdentitySource } from '../../config/tls.options.js';
 import { type ConfigurationFault } from '../../errors/index.js';
 import { within } from '../../exchange/timing.js';
@@ -94,8 +94,4 @@ function toInputs(pems: unknown): Answer {
     else faults.push({ option, message: "the function returned neither text nor { file: '...' } for it." });
   }
   return { inputs, faults };
-}
-
-function isFile(value: unknown): value is { file: string } {
-  return typeof value === 'object' && typeof (value as { file?: unknown }).file === 'string';
 }
