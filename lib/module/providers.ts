@@ -76,7 +76,7 @@ export const serviceProviders: Provider[] = [
         identity: bound ? identity : undefined,
       });
       // RFC 8705, 3: a token that was requested with one certificate is refused together with another.
-      if (bound) identity.onChange(({ certificateChanged }) => certificateChanged && tokens?.invalidateAll());
+      if (bound) identity.onCertificateChange(() => tokens?.invalidateAll());
       return tokens;
     },
   ),

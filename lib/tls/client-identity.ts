@@ -36,12 +36,6 @@ export interface IdentityStatus {
   lastReloadFault?: { at: Date; faults: ConfigurationFault[] };
 }
 
-export interface IdentityChange {
-  certificate?: CertificateSummary;
-  /** False where only the service's chain changed. */
-  certificateChanged: boolean;
-}
-
 const FILES = { pollMs: 1_000, quietMs: 1_000 };
 /** A function returns whole values. One that issues a certificate at each call would never be quiet. */
 const FUNCTION = { pollMs: 60_000, quietMs: 0 };
@@ -64,7 +58,7 @@ export class ClientIdentity {
   readonly #watch: IdentityWatch<IdentitySnapshot>;
   /** The inputs are read again without being asked to. */
   readonly #isFollowed: boolean;
-  readonly #listeners = new Set<(change: IdentityChange) => void>();
+  readonly #listeners = new Set<() => void>();
   #inUse: LoadedIdentity;
   #following = false;
   #refusedAt = -Infinity;
@@ -138,8 +132,8 @@ export class ClientIdentity {
     };
   }
 
-  /** The listener is called after each change; it must not throw. */
-  onChange(listener: (change: IdentityChange) => void): void {
+  /** The listener is called each time when another certificate is in use; it must not throw. */
+  onCertificateChange(listener: () => void): void {
     this.#listeners.add(listener);
   }
 
@@ -198,15 +192,14 @@ export class ClientIdentity {
 
   #use(loaded: LoadedIdentity, warnings: readonly string[]): void {
     const before = this.#inUse;
-    const { certificate } = loaded;
     this.#inUse = loaded;
     this.#fault.clear();
     this.#apiAgent.use(loaded.apiContext);
     this.#tokenAgent.use(loaded.tokenContext);
     for (const warning of warnings) this.#settings.log('warn', warning);
     this.#settings.log('log', describeChange(before, loaded));
-    if (this.#following) this.#expiry.watch(certificate);
-    const certificateChanged = isOtherCertificate(before.certificate, certificate);
-    for (const listener of this.#listeners) listener({ certificate, certificateChanged });
+    if (this.#following) this.#expiry.watch(loaded.certificate);
+    if (!isOtherCertificate(before.certificate, loaded.certificate)) return;
+    for (const listener of this.#listeners) listener();
   }
 }

@@ -1,9 +1,4 @@
 export { Agents } from './agents.js';
 export { certificateRefusedError } from './certificate-refused.js';
-export {
-  ClientIdentity,
-  type ClientIdentitySettings,
-  type IdentityChange,
-  type IdentityStatus,
-} from './client-identity.js';
+export { ClientIdentity, type ClientIdentitySettings, type IdentityStatus } from './client-identity.js';
 export { describeCertificate } from './certificate-summary.js';
