@@ -5,6 +5,7 @@ import { cleanText, ServiceCertificateError } from '../errors/index.js';
 import { certificateVerdict } from '../exchange/certificate-refusal.js';
 import { outcomeOf, type ExchangeResponse } from '../exchange/exchange.types.js';
 import { isJsonObject, parseJson } from '../exchange/json.js';
+import { redirectTarget } from '../http/answer-to-error.js';
 import { credentialHint } from '../http/credential-hint.js';
 import { faultToError } from '../http/fault-to-error.js';
 import { ResourcePaths } from '../http/resource-paths.js';
@@ -68,11 +69,12 @@ export async function checkBanks(
 function judgeAnswer(
   response: ExchangeResponse,
   { options, identity }: BanksCheckParts,
-  { pathname }: URL,
+  url: URL,
   token: AccessToken | undefined,
 ): Finding {
   const { authentication, describeOption, addresses, appToken } = options;
   const { status, headers, body } = response;
+  const { pathname } = url;
   const option = addresses.baseOption;
   const address = describeOption(option);
   const secrets = [appToken?.reveal() ?? '', token?.accessToken ?? ''];
@@ -88,17 +90,13 @@ function judgeAnswer(
     );
   }
   if (status >= 300 && status < 400) {
-    const location = headers.location ?? '';
-    const target = URL.canParse(location, addresses.baseUrl)
-      ? new URL(location, addresses.baseUrl)
-      : undefined;
-    const onlySlash = target?.pathname.replace(/\/+$/, '') === pathname.replace(/\/+$/, '');
+    const target = redirectTarget(headers, url);
     return failed(
       `${said}, a redirect${target ? ` to ${cleanText(target.origin, secrets, 100)}` : ''}. Redirects are never followed.`,
-      onlySlash && target?.origin === new URL(addresses.baseUrl).origin
+      target?.isOnlySlash
         ? `It only adds or removes a slash at the end: change ${describeOption('http.trailingSlash')}.`
         : `Put the address where the API is into ${address}.`,
-      onlySlash ? 'http.trailingSlash' : option,
+      target?.isOnlySlash ? 'http.trailingSlash' : option,
     );
   }
   const credentials = { authentication, describeOption, certificate: () => identity.certificate };

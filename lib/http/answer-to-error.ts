@@ -67,17 +67,10 @@ function redirectError(
   { status, headers }: ExchangeResponse,
   { call, secrets }: AnswerContext,
 ): ServiceConnectionError {
-  const location = headers.location;
-  const target =
-    location !== undefined && URL.canParse(location, call.url.href)
-      ? new URL(location, call.url.href)
-      : undefined;
-  const slash =
-    target &&
-    target.origin === call.url.origin &&
-    withoutSlashes(target.pathname) === withoutSlashes(call.url.pathname)
-      ? ' It only adds or removes the slash at the end: set http.trailingSlash accordingly.'
-      : '';
+  const target = redirectTarget(headers, call.url);
+  const slash = target?.isOnlySlash
+    ? ' It only adds or removes the slash at the end: set http.trailingSlash accordingly.'
+    : '';
   const origin = target && cleanText(target.origin, secrets(), MAX_MESSAGE);
   return new ServiceConnectionError({
     kind: 'redirect',
@@ -90,6 +83,17 @@ function redirectError(
     correlationId: sentId(call),
     location: origin,
   });
+}
+
+/** Where a redirect leads, and whether only by a slash at the end; undefined where it does not say it. */
+export function redirectTarget(
+  { location }: ExchangeResponse['headers'],
+  { href, origin, pathname }: Pick<URL, 'href' | 'origin' | 'pathname'>,
+): { origin: string; isOnlySlash: boolean } | undefined {
+  if (location === undefined || !URL.canParse(location, href)) return undefined;
+  const target = new URL(location, href);
+  const isSamePath = withoutSlashes(target.pathname) === withoutSlashes(pathname);
+  return { origin: target.origin, isOnlySlash: target.origin === origin && isSamePath };
 }
 
 const BOTH =
