@@ -61,12 +61,8 @@ function tokenAddress({ environment }: Mode): keyof ServiceUrls | undefined {
 function ownOrigins({ environment }: Mode, urls: ServiceUrls): ReadonlySet<string> {
   const own =
     environment === 'production' ? [urls.baseUrl, urls.oauthBaseUrl] : [urls.sandboxUrl, urls.sandboxMtlsUrl];
-  return new Set(
-    own
-      .map(normalized)
-      .filter((address) => address !== undefined)
-      .map((address) => new URL(address).origin),
-  );
+  const valid = own.map(normalized).filter((address) => address !== undefined);
+  return new Set(valid.map((address) => new URL(address).origin));
 }
 
 function missing({ environment, authentication }: Mode, isTokenAddress: boolean): string {

@@ -1,6 +1,7 @@
 import { type X509Certificate } from 'node:crypto';
 import { OPTIONS, type ServiceModuleOptions, valueOf } from '../config/options.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
+import { isFile } from '../config/secret.js';
 import { variableOf, variablePrefix } from '../config/variables.js';
 import { type CertificateSummary, type ConfigurationFault } from '../errors/index.js';
 import {
@@ -60,21 +61,16 @@ export function* checkConfiguration(reading: ConfigurationReading): Generator<Ch
   }
   const known = new Set(OPTIONS.map(({ option }) => option));
   yield* faults.filter(({ option }) => !known.has(option)).map((fault) => fromFault(fault, isEmpty, reading));
-  for (const [variable, meant] of misspelt) {
-    yield {
-      name: variable,
-      status: 'warning',
-      message: `It is set (${reading.sourceOf(variable)}), and nothing reads it.`,
-      remedy: `If ${meant} is meant, correct its name.`,
-    };
-  }
+  const unread = (variable: string, remedy: string): Check => ({
+    name: variable,
+    ...warning(`It is set (${reading.sourceOf(variable)}), and nothing reads it.`, remedy),
+  });
+  for (const [variable, meant] of misspelt) yield unread(variable, `If ${meant} is meant, correct its name.`);
   for (const variable of unknown) {
-    yield {
-      name: variable,
-      status: 'warning',
-      message: `It is set (${reading.sourceOf(variable)}), and nothing reads it.`,
-      remedy: `Take it out, or correct its name. If it is of a module with a name, check that one: --name <name>.`,
-    };
+    yield unread(
+      variable,
+      'Take it out, or correct its name. If it is of a module with a name, check that one: --name <name>.',
+    );
   }
 }
 
@@ -152,7 +148,7 @@ function describePem(
 }
 
 function describeChain(chain: readonly X509Certificate[], now: number): Finding {
-  const message = `The only trust anchor of the API: ${chain.map((each) => `${nameOf(each)} to ${formatDate(new Date(each.validTo))}`).join(', ')}.`;
+  const message = `The only trust anchor of the API: ${chain.map((each) => `${nameOf(each)} to ${formatDate(each.validTo)}`).join(', ')}.`;
   const ending = chain.find((each) => daysLeft(summarize(each), now) < WARNING_DAYS[0]);
   return ending
     ? warning(
@@ -168,8 +164,4 @@ function afterIt([, ...others]: readonly X509Certificate[]): string {
 
 function outOfOrder(sent: readonly X509Certificate[]): X509Certificate | undefined {
   return sent.find((each, index) => index > 0 && !sent[index - 1].checkIssued(each));
-}
-
-function isFile(value: unknown): value is { file: string } {
-  return typeof value === 'object' && value !== null && 'file' in value;
 }

@@ -1,7 +1,7 @@
 import { type CertificateSummary } from '../errors/index.js';
 import { HANDSHAKE_FAILURE } from '../exchange/tls-explanation.js';
 import { describeCertificate, formatDate } from '../tls/certificate-summary.js';
-import { failed, ok, skipped, type Finding } from './check.js';
+import { failed, ok, skipped, warning, type Finding } from './check.js';
 import { type HandshakeFacts } from './handshake.js';
 import { type Place } from './reachable.js';
 
@@ -74,12 +74,11 @@ export function judgeClientCertificate(judgement: ClientJudgement): Finding {
   if (isAboutCertificate(facts)) return certificate ? refused(judgement, certificate) : missing(judgement);
   if (!facts.askedForCertificate) {
     if (!certificate) return ok('The server does not ask for a client certificate, and none is offered.');
-    return {
-      status: 'warning',
-      message: `The server did not ask for a client certificate in the handshake, so "${certificate.subject}" was not shown.`,
-      remedy: `Check that ${judgement.place.described} is the address for mutual TLS. A server may also ask later, for some paths only: then the call of the banks shows it.`,
-      option: judgement.place.option,
-    };
+    return warning(
+      `The server did not ask for a client certificate in the handshake, so "${certificate.subject}" was not shown.`,
+      `Check that ${judgement.place.described} is the address for mutual TLS. A server may also ask later, for some paths only: then the call of the banks shows it.`,
+      judgement.place.option,
+    );
   }
   if (certificate)
     return ok(`The server asked for the client certificate, and did not refuse "${certificate.subject}".`);

@@ -28,9 +28,7 @@ export async function judgeServer(judgement: ServerJudgement): Promise<Finding> 
   const leaf = certificates.at(0);
   if (!leaf) return failed(`${place.host} showed no certificate.`, checkAddress(place), place.option);
   if (notVerified === undefined) {
-    return ok(
-      `${version}; ${name(leaf)}, issued by ${issuer(leaf)}, valid to ${formatDate(new Date(leaf.validTo))}.`,
-    );
+    return ok(`${version}; ${name(leaf)}, issued by ${issuer(leaf)}, valid to ${formatDate(leaf.validTo)}.`);
   }
   // A server may send more than what it is verified by, for example an old root that is there for old clients only.
   const isAboutDates = DATE_REASONS.includes(notVerified);
@@ -38,7 +36,7 @@ export async function judgeServer(judgement: ServerJudgement): Promise<Finding> 
   const ended = dated.find(({ validTo }) => Date.parse(validTo) <= now);
   if (ended) {
     return failed(
-      `The server's certificate has expired: ${name(ended)} ended on ${formatDate(new Date(ended.validTo))}, and this machine's clock says ${formatDate(new Date(now))}.`,
+      `The server's certificate has expired: ${name(ended)} ended on ${formatDate(ended.validTo)}, and this machine's clock says ${formatDate(now)}.`,
       `${CLOCK} If the clock is right, only the service's operator can renew it: tell them.`,
       place.option,
     );
@@ -46,7 +44,7 @@ export async function judgeServer(judgement: ServerJudgement): Promise<Finding> 
   const early = dated.find(({ validFrom }) => Date.parse(validFrom) > now);
   if (early) {
     return failed(
-      `The server's certificate is not valid yet: ${name(early)} begins on ${formatDate(new Date(early.validFrom))}, and this machine's clock says ${formatDate(new Date(now))}.`,
+      `The server's certificate is not valid yet: ${name(early)} begins on ${formatDate(early.validFrom)}, and this machine's clock says ${formatDate(now)}.`,
       `${CLOCK} A clock that is behind is the usual reason.`,
       place.option,
     );

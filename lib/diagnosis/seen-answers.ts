@@ -54,7 +54,7 @@ export class SeenAnswers {
     const theirs = this.#now() + skew.ms;
     if (certificate && isValid(certificate, theirs) !== isValid(certificate, this.#now())) {
       return failed(
-        `${message} By the server's clock, ${formatDate(new Date(theirs))}, the client certificate ${describeCertificate(certificate)} is ${isValid(certificate, theirs) ? 'valid' : 'not valid'}.`,
+        `${message} By the server's clock, ${formatDate(theirs)}, the client certificate ${describeCertificate(certificate)} is ${isValid(certificate, theirs) ? 'valid' : 'not valid'}.`,
         remedy,
       );
     }

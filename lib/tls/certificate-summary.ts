@@ -27,8 +27,8 @@ export function describeCertificate({ subject, fingerprint256 }: CertificateSumm
 }
 
 /** "2030-01-31T12:00:00Z". */
-export function formatDate(value: Date): string {
-  return value.toISOString().replace(/\.\d+Z$/, 'Z');
+export function formatDate(value: Date | string | number): string {
+  return new Date(value).toISOString().replace(/\.\d+Z$/, 'Z');
 }
 
 export function isOtherCertificate(

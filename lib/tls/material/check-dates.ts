@@ -10,11 +10,11 @@ export function checkDates(contents: PemContents, now: number): void {
   const name = `the certificate ${describeCertificate(summary)}${contents.input.inFile}`;
   if (now >= summary.validTo.getTime()) {
     contents.fail(
-      `${name} expired on ${formatDate(summary.validTo)}, and this machine's clock says ${formatDate(new Date(now))}. Generate a new one in the developer portal and put it there with its new key.`,
+      `${name} expired on ${formatDate(summary.validTo)}, and this machine's clock says ${formatDate(now)}. Generate a new one in the developer portal and put it there with its new key.`,
     );
   } else if (now < summary.validFrom.getTime()) {
     contents.fail(
-      `${name} is not valid before ${formatDate(summary.validFrom)}, and this machine's clock says ${formatDate(new Date(now))}. Check the clock, or wait.`,
+      `${name} is not valid before ${formatDate(summary.validFrom)}, and this machine's clock says ${formatDate(now)}. Check the clock, or wait.`,
     );
   }
 }
