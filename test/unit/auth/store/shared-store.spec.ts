@@ -257,6 +257,18 @@ describe('the client secret', () => {
   });
 });
 
+it('opens its store when it is told to, before the first request', async () => {
+  const { store, process } = setUp();
+  let opened = 0;
+  Object.assign(store, { open: async () => void (opened += 1) });
+  const { shared, fill } = process();
+  shared.open();
+  await settle();
+  expect(opened).toBe(1);
+  await fill();
+  expect(opened).toBe(1);
+});
+
 describe('at the end', () => {
   it('what is under way is written and released before the store is closed', async () => {
     const { store, process } = setUp();
