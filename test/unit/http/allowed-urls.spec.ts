@@ -60,7 +60,9 @@ describe('AllowedUrls', () => {
     42,
     {},
   ])('refuses %j', (path) => {
-    expect(() => urls.resolve(path)).toThrow(ServiceRequestError);
+    const fault = { property: 'path', message: expect.stringMatching(/^(must|leads|is) /) };
+    const error = { code: 'invalid_request', faults: [fault] };
+    expect(() => urls.resolve(path)).toThrow(expect.objectContaining(error));
   });
 
   it.each([

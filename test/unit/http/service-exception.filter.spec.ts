@@ -1,7 +1,13 @@
-import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { Logger, type ArgumentsHost } from '@nestjs/common';
 import { inspect } from 'node:util';
-import { ServiceApiError, ServiceRequestError, type ServiceError } from '../../../lib/errors/index.js';
+import {
+  ServiceApiError,
+  ServiceConnectionError,
+  ServiceRequestError,
+  ServiceTokenError,
+  type ServiceError,
+} from '../../../lib/errors/index.js';
 import { ServiceExceptionFilter } from '../../../lib/http/service-exception.filter.js';
 
 const error = new ServiceRequestError([{ property: 'path', message: 'must be a string' }]);
@@ -81,5 +87,46 @@ describe('the exception filter in GraphQL', () => {
 
   it('hands the error itself to applications of other kinds', () => {
     expect(thrownIn('commander', refused)).toBe(refused);
+  });
+});
+
+describe('the exception filter over HTTP', () => {
+  const closed = new ServiceConnectionError({ kind: 'closed', message: 'The module was shut down' });
+  const limited = new ServiceTokenError({ code: 'token_rate_limited', message: 'later', retryAfter: 1.2 });
+  const lines: string[] = [];
+  beforeAll(() => {
+    const error = (line: string): void => void lines.push(line);
+    Logger.overrideLogger({ log: () => undefined, warn: () => undefined, error });
+  });
+  afterAll(() => Logger.overrideLogger(undefined as never));
+
+  /** What the filter does to a reply. */
+  function answered(thrown: ServiceError, request: object): unknown[] {
+    const told: unknown[] = [];
+    const reply = {
+      header: (name: string, value: string) => void told.push(`${name}: ${value}`),
+      status: (code: number) => (told.push(code), reply),
+      send: () => undefined,
+    };
+    const http = { getResponse: () => reply, getRequest: () => request };
+    const host = { getType: () => 'http', switchToHttp: () => http } as unknown as ArgumentsHost;
+    new ServiceExceptionFilter().catch(thrown, host);
+    return told;
+  }
+
+  it.each<[string, ServiceError, object, unknown[]]>([
+    ['at shutdown', closed, { httpVersionMajor: 1 }, ['Connection: close', 503]],
+    ['at shutdown, on Fastify', closed, { raw: { httpVersionMajor: 1 } }, ['Connection: close', 503]],
+    ['at shutdown, over HTTP/2', closed, { httpVersionMajor: 2 }, [503]],
+    ['with Retry-After', limited, { httpVersionMajor: 1 }, ['Retry-After: 2', 503]],
+    ['of the caller', error, { httpVersionMajor: 1 }, [400]],
+  ])('%s: its headers and its status', (_, thrown, request, expected) => {
+    expect(answered(thrown, request)).toEqual(expected);
+  });
+
+  it('logs what the caller cannot correct, but not each call that the shutdown ends', () => {
+    lines.length = 0;
+    for (const thrown of [closed, error, limited]) answered(thrown, { httpVersionMajor: 1 });
+    expect(lines).toEqual(['503: token_rate_limited: later']);
   });
 });
