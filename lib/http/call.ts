@@ -1,4 +1,4 @@
-import { type AxiosHeaders, type AxiosHeaderValue, type InternalAxiosRequestConfig } from 'axios';
+import { type AxiosHeaderValue, type AxiosRequestHeaders, type InternalAxiosRequestConfig } from 'axios';
 import { EXCHANGE_HEADERS } from '../config/reserved-headers.js';
 import { cleanText, ServiceRequestError } from '../errors/index.js';
 import { allowListeners } from '../exchange/call-limits.js';
@@ -61,7 +61,7 @@ function toMethod(given: unknown = 'get'): string {
  * Axios's headers as they go over the wire, in lower case, without any that authenticate: the module's own come later.
  * Throws ServiceRequestError for what cannot be sent.
  */
-export function toHeaders(given: AxiosHeaders, appTokenHeader: string): Record<string, string> {
+export function toHeaders(given: AxiosRequestHeaders, appTokenHeader: string): Record<string, string> {
   // Without a prototype: a setter that somebody put into Object.prototype would get their values.
   const headers = noHeaders<Record<string, string>>();
   headers.accept = 'application/json';

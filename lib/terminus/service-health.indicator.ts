@@ -116,7 +116,7 @@ export class ServiceHealthIndicator implements BeforeApplicationShutdown {
       : session.down({ ...details, message: reasons.join(' ') });
   }
 
-  /** @internal */
+  /** Nest's: from now on the service is down. */
   beforeApplicationShutdown(): void {
     this.#isShuttingDown = true;
   }

@@ -4,6 +4,7 @@ import { withoutOptionalPeers, withoutReflectMetadata } from './checks.mjs';
 import { checkPackageContents } from './package-contents.mjs';
 import { followGettingStarted, followTesting, installArguments } from './readme.mjs';
 import { runBounded } from './run-bounded.mjs';
+import { typesChecks } from './types.mjs';
 
 const OPTIONAL_PEERS = ['@peculiar/x509'];
 /** Programs of the host besides its main one. Of the variants of a consumer, one runs them. */
@@ -105,6 +106,11 @@ export async function consumerChecks({ template, host, folder, nodes }) {
       name: label('types', variant),
       run: () => node(process.execPath, [tsc, '-p', project], 120_000),
     })),
+    ...typesChecks({
+      folder,
+      isCommonJs: type !== 'module',
+      run: (args) => node(process.execPath, args, 120_000),
+    }),
   ];
   for (const [index, { version, path }] of nodes.entries()) {
     checks.push(
