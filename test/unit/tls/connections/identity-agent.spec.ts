@@ -5,6 +5,7 @@ import * as tls from 'node:tls';
 import { inspect } from 'node:util';
 import axios from 'axios';
 import { systemClock } from '../../../../lib/config/clock.js';
+import { PooledAgent } from '../../../../lib/tls/connections/pooled-agent.js';
 import { IdentityAgent } from '../../../../lib/tls/connections/identity-agent.js';
 import { createAuthority, type Authority, type Issued } from '../../../helpers/certificates.js';
 import { call, mtlsServer, until, type MtlsServer, type MtlsServerOptions } from '../mtls-server.js';
@@ -74,6 +75,11 @@ describe('Connections', () => {
     expect((await call(live.url, used)).reused).toBe(false);
     expect([live.handshakes, live.resumed]).toEqual([2, 1]);
     expect(live.subjects).toEqual(['first', 'first']);
+  });
+
+  it('keeps an idle connection for 30 s where no other time is set', async () => {
+    const pool = new PooledAgent(await contextOf(first), { maxSockets: 1 });
+    expect(pool.options).toMatchObject({ keepAlive: true, maxSockets: 1, timeout: 30_000 });
   });
 
   it("heeds the server's keep-alive hint, though its own idle time is longer", async () => {
