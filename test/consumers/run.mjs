@@ -7,6 +7,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { readdir, rename } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { buildersChecks } from './builders.mjs';
 import { consumerChecks, vitestChecks } from './consumer.mjs';
 import { gettingStartedChecks } from './getting-started.mjs';
 import { currentNode, supportedNodes } from './node-binaries.mjs';
@@ -21,6 +22,8 @@ const consumers = [
   'vitest-nest12',
   'getting-started-11',
   'getting-started-12',
+  'builders-nest11',
+  'builders-nest12',
 ];
 
 const workspace = mkdtempSync(join(tmpdir(), 'nestjs-service-consumers-'));
@@ -67,6 +70,9 @@ function checksOf(name, nodes) {
       folder,
       tarball: join(workspace, 'nestjs-service.tgz'),
     });
+  }
+  if (name.startsWith('builders-')) {
+    return buildersChecks({ template: join(here, name), host: join(here, 'host'), folder });
   }
   const checks = name === 'vitest-nest12' ? vitestChecks : consumerChecks;
   return checks({ template: join(here, name), host: join(here, 'host'), folder, nodes });

@@ -5,17 +5,20 @@ import {
   type Type,
 } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
+import { ExpressAdapter } from '@nestjs/platform-express';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { ServiceApiError, ServiceExceptionFilter } from 'nestjs-service';
 import { ServiceSimulator } from 'nestjs-service/testing';
 import assert from 'node:assert/strict';
 import { BankingService } from './banking.service.js';
+import { checkLazyParts } from './lazy-parts.js';
 import { run } from './run.js';
 
 type Create = (module: Type) => Promise<INestApplication>;
 const nest = { logger: ['warn'] } satisfies NestApplicationOptions;
+/** Given, as Nest looks for an adapter in node_modules, which an application in one bundle has not. */
 const PLATFORMS: Create[] = [
-  (module) => NestFactory.create(module, nest),
+  (module) => NestFactory.create(module, new ExpressAdapter(), nest),
   (module) => NestFactory.create(module, new FastifyAdapter(), nest),
 ];
 
@@ -44,6 +47,7 @@ async function check(app: INestApplication, simulator: ServiceSimulator): Promis
   try {
     await callByInjection(app.get(BankingService), simulator);
     await callByHttp(await app.getUrl(), simulator);
+    await checkLazyParts(simulator);
   } finally {
     await app.close();
   }

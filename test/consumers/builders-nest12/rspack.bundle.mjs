@@ -1,0 +1,9 @@
+const ABSENT = /^@nestjs\/(microservices|websockets)/;
+
+/** Everything in one bundle, but for Node's own modules. It warns of what is not installed. */
+export default (options, { IgnorePlugin }) => ({
+  ...options,
+  externals: [],
+  externalsPresets: { node: true },
+  plugins: [...options.plugins, new IgnorePlugin({ checkResource: (resource) => ABSENT.test(resource) })],
+});
