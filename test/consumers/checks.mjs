@@ -1,3 +1,6 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
 /** Small programs for `node -e`, in the module system of the consumer; each throws where its check fails. */
 const assertions = (body, type) =>
   type === 'module'
@@ -16,12 +19,33 @@ export const withoutReflectMetadata = (type) =>
     type,
   );
 
-/** Without the optional peers the root loads, doubles work, and the simulator says what to install. */
+/** The names of the optional peers of the installed package. */
+export async function optionalPeers(folder) {
+  const manifest = join(folder, 'node_modules', 'nestjs-service', 'package.json');
+  const { peerDependenciesMeta } = JSON.parse(await readFile(manifest, 'utf8'));
+  return Object.keys(peerDependenciesMeta).filter((name) => peerDependenciesMeta[name].optional);
+}
+
+/**
+ * Without the optional peers the root and its doubles work. What needs one says what to install, or names it as a package
+ * that is not found.
+ */
 export const withoutOptionalPeers = (type) =>
   assertions(
     (load) => `
+      const { readFileSync } = ${load}('node:fs');
+      const { createRequire } = ${load}('node:module');
+      const { peerDependenciesMeta } = JSON.parse(readFileSync('node_modules/nestjs-service/package.json', 'utf8'));
+      const { resolve } = createRequire(process.cwd() + '/');
+      for (const peer of Object.keys(peerDependenciesMeta)) {
+        assert.throws(() => resolve(peer), { code: 'MODULE_NOT_FOUND' }, peer);
+      }
       const { ServiceModule } = ${load}('nestjs-service');
       assert.ok(ServiceModule);
+      for (const subpath of ['swagger', 'terminus']) {
+        const loading = async () => ${load}('nestjs-service/' + subpath);
+        await assert.rejects(loading, new RegExp('Cannot find (package|module) .@nestjs/' + subpath));
+      }
       const { RedisTokenStore } = ${load}('nestjs-service/redis');
       const [fault] = await new RedisTokenStore({ url: 'redis://127.0.0.1:1' }).check();
       assert.match(fault, /npm i @redis\\/client/);

@@ -1,6 +1,6 @@
 import { cp, readFile, readdir, rm, writeFile } from 'node:fs/promises';
 import { basename, join, parse } from 'node:path';
-import { withoutOptionalPeers, withoutReflectMetadata } from './checks.mjs';
+import { optionalPeers, withoutOptionalPeers, withoutReflectMetadata } from './checks.mjs';
 import { checkPackageContents } from './package-contents.mjs';
 import { followGettingStarted, followTesting, installArguments } from './readme.mjs';
 import { runBounded } from './run-bounded.mjs';
@@ -90,7 +90,7 @@ export async function consumerChecks({ template, host, folder, nodes }) {
     {
       name: 'install',
       run: async () => {
-        const named = isScaffold ? await installArguments('../nestjs-service.tgz') : [];
+        const named = isScaffold ? await installArguments(11, '../nestjs-service.tgz') : [];
         await npm([...INSTALL, ...named]);
         if (!isScaffold) return;
         await npm([...INSTALL, '--save-dev', ...OPTIONAL_PEERS]);
@@ -141,8 +141,8 @@ export async function consumerChecks({ template, host, folder, nodes }) {
   checks.push({
     name: 'no optional peers',
     run: async () => {
-      for (const peer of OPTIONAL_PEERS) {
-        await rm(join(folder, 'node_modules', peer), { recursive: true });
+      for (const peer of await optionalPeers(folder)) {
+        await rm(join(folder, 'node_modules', peer), { recursive: true, force: true });
       }
       await evaluate(process.execPath, withoutOptionalPeers(type));
     },

@@ -62,11 +62,18 @@ export async function firstCall() {
   return { steps, timed };
 }
 
-/** The arguments of npm that docs/getting-started.md gives for NestJS 11, with the packed tarball as the package. */
-export async function installArguments(tarball) {
+/** The arguments of npm that docs/getting-started.md gives for a NestJS, with the packed tarball as the package. */
+export async function installArguments(nest, tarball) {
   const block = await readBlocks(GETTING_STARTED);
-  const [, , ...packages] = block('sh', '@nestjs/config@4').trim().split(' ');
+  const part = nest === 11 ? '@nestjs/config@4' : '@nestjs/config @nestjs/axios';
+  const [, , ...packages] = block('sh', part).trim().split(' ');
   return packages.map((name) => (name === 'nestjs-service' ? tarball : name));
+}
+
+/** Puts the application of docs/getting-started.md, without its tests, into src/getting-started of an ES module. */
+export async function writeApplication(folder) {
+  const files = FILES[GETTING_STARTED].filter((file) => !file.endsWith('.spec.ts'));
+  await writeFiles(join(folder, 'src', 'getting-started'), GETTING_STARTED, false, files);
 }
 
 /** Changes a scaffold as docs/getting-started.md says: adds its snippets. */
@@ -82,10 +89,10 @@ export async function followTesting(folder) {
   await writeFiles(join(folder, 'src', 'testing'), TESTING, type !== 'module');
 }
 
-async function writeFiles(target, document, isCommonJs) {
+async function writeFiles(target, document, isCommonJs, files = FILES[document]) {
   const block = await readBlocks(document);
   await mkdir(target, { recursive: true });
-  for (const file of FILES[document]) {
+  for (const file of files) {
     const text = block('ts', `// ${file}\n`);
     const path = join(target, file.replace(/^src\//, ''));
     await mkdir(dirname(path), { recursive: true });

@@ -11,6 +11,7 @@ import { buildersChecks } from './builders.mjs';
 import { consumerChecks, vitestChecks } from './consumer.mjs';
 import { gettingStartedChecks } from './getting-started.mjs';
 import { currentNode, supportedNodes } from './node-binaries.mjs';
+import { pnpmChecks } from './pnpm.mjs';
 import { endAll, runBounded } from './run-bounded.mjs';
 
 const here = import.meta.dirname;
@@ -24,6 +25,7 @@ const consumers = [
   'getting-started-12',
   'builders-nest11',
   'builders-nest12',
+  'pnpm-nest12',
 ];
 
 const workspace = mkdtempSync(join(tmpdir(), 'nestjs-service-consumers-'));
@@ -71,10 +73,8 @@ function checksOf(name, nodes) {
       tarball: join(workspace, 'nestjs-service.tgz'),
     });
   }
-  if (name.startsWith('builders-')) {
-    return buildersChecks({ template: join(here, name), host: join(here, 'host'), folder });
-  }
-  const checks = name === 'vitest-nest12' ? vitestChecks : consumerChecks;
+  const kinds = { vitest: vitestChecks, builders: buildersChecks, pnpm: pnpmChecks };
+  const checks = kinds[name.split('-')[0]] ?? consumerChecks;
   return checks({ template: join(here, name), host: join(here, 'host'), folder, nodes });
 }
 

@@ -34,6 +34,7 @@ async function main(): Promise<void> {
   const { AppModule } = await import('./app.module.js');
   try {
     for (const create of PLATFORMS) await check(await create(AppModule), simulator);
+    await checkLazyParts(simulator);
   } finally {
     await simulator.stop();
   }
@@ -47,7 +48,6 @@ async function check(app: INestApplication, simulator: ServiceSimulator): Promis
   try {
     await callByInjection(app.get(BankingService), simulator);
     await callByHttp(await app.getUrl(), simulator);
-    await checkLazyParts(simulator);
   } finally {
     await app.close();
   }
