@@ -1,4 +1,4 @@
-const ABSENT = /^@nestjs\/(microservices|websockets)/;
+const ABSENT = /^(@nestjs\/(microservices|websockets)|@fastify\/(multipart|static|view)$)/;
 
 /** Everything in one bundle, but for Node's own modules. It warns of what is not installed. */
 export default (options, { IgnorePlugin }) => ({
