@@ -193,7 +193,7 @@ export class ServiceAuthService implements OnApplicationBootstrap {
       clock: systemClock,
       timeoutMs: RELOAD_TIMEOUT_MS,
       expired: notRead,
-      signal: this.#calls.closed,
+      signals: [this.#calls.closed],
     };
     const release = keepProcessRunning();
     return this.#counted(() => within(limit, () => this.#identity.reload())).finally(release);

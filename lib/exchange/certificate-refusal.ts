@@ -71,7 +71,7 @@ export async function reloadIfRefused(
     clock: systemClock,
     timeoutMs: RELOAD_TIMEOUT_MS,
     expired: () => new Error('not read'),
-    signal,
+    signals: [signal],
   };
   return within(limit, () => identity.reloadAfterRefusal(used)).catch(() => false);
 }

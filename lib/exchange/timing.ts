@@ -62,21 +62,21 @@ export interface TimeLimit {
   timeoutMs: number;
   /** What it rejects with at the deadline. */
   expired: () => Error;
-  /** Rejects with its reason. */
-  signal?: AbortSignal;
+  /** Rejects with the reason of the one that is aborted first. */
+  signals?: Signals;
 }
 
-/** Runs `work` with a deadline. At the deadline, or when the signal aborts, it rejects at once and aborts the work. */
+/** Runs `work` with a deadline. At the deadline, or when a signal aborts, it rejects at once and aborts the work. */
 export async function within<T>(limit: TimeLimit, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
-  const { clock, timeoutMs, expired, signal } = limit;
-  signal?.throwIfAborted();
+  const { clock, timeoutMs, expired, signals = [] } = limit;
+  for (const signal of signals) signal?.throwIfAborted();
   return new Promise<T>((resolve, reject) => {
     const controller = new AbortController();
     const stop = (reason: Error): void => {
       controller.abort(reason);
       reject(reason);
     };
-    const cancel = startTimer(clock, timeoutMs, [signal], () => stop(expired()), stop);
+    const cancel = startTimer(clock, timeoutMs, signals, () => stop(expired()), stop);
     // An async function, so that a synchronous throw becomes a rejection too.
     (async () => work(controller.signal))().finally(cancel).then(resolve, reject);
   });

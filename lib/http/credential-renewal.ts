@@ -92,7 +92,8 @@ export class CredentialRenewal {
       clock: systemClock,
       timeoutMs: endsAt - performance.now(),
       expired: () => faultToError(outOfTime, this.#call, describeOption),
-      signal: signal ? AbortSignal.any([signal, closed]) : closed,
+      // AbortSignal.any() takes no polyfilled signal.
+      signals: [signal, closed],
     };
     return within(limit, (stop) => reloadIfRefused(outcome, identity, certificate, stop)).finally(
       keepProcessRunning(),

@@ -97,7 +97,7 @@ export class TokenRequest {
     const { source, clock, accepts, gate, observer, signal } = this.#parts;
     const scope = this.#scope;
     try {
-      const limit = { clock, timeoutMs, signal, expired: () => noSecret ?? unanswered(timeoutMs) };
+      const limit = { clock, timeoutMs, signals: [signal], expired: () => noSecret ?? unanswered(timeoutMs) };
       const grant = await within(limit, (stop) =>
         source.request(scope, { signal: stop, timeoutMs, accepts: (grant) => accepts(scope, grant) }),
       );

@@ -20,7 +20,7 @@ export function stubRunner(stub: ModuleStub, describeOption: DescribeOption): Se
       const release = keepProcessRunning();
       try {
         const timeoutMs = endsAt - systemClock.monotonic();
-        const limit = { clock: systemClock, timeoutMs, signal, expired };
+        const limit = { clock: systemClock, timeoutMs, signals: [signal], expired };
         return toResponse(await within(limit, () => Promise.resolve(stub.answer(call))), call);
       } catch (error) {
         throw completeError(error, call);

@@ -102,7 +102,7 @@ describe('within', () => {
       begun += 1;
       return new Promise(() => undefined);
     };
-    const limit = { clock, timeoutMs: 10, expired, signal: controller.signal };
+    const limit = { clock, timeoutMs: 10, expired, signals: [undefined, controller.signal] };
     const rejected = expect(within(limit, work)).rejects.toBe(reason);
     await settle();
     controller.abort(reason);
