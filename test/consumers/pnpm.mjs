@@ -40,7 +40,10 @@ export async function pnpmChecks({ template, folder }) {
         name: 'types',
         run: () => node([join(ROOT, 'node_modules', 'typescript', 'bin', 'tsc'), '-p', '.'], 120_000),
       },
-      { name: 'first call', run: () => withSimulator(folder, () => node([join('dist', 'first-call.js')])) },
+      {
+        name: 'first call',
+        run: () => withSimulator(folder, () => node([join('programs', 'first-call.mjs')])),
+      },
       {
         name: 'doctor',
         run: () => node([pnpm, 'exec', 'nestjs-service', 'doctor', '--offline', '--env-file', '.env']),

@@ -1,6 +1,6 @@
 import { NestFactory } from '@nestjs/core';
 import assert from 'node:assert/strict';
-import { AppModule } from './getting-started/app.module.js';
+import { AppModule } from '../dist/getting-started/app.module.js';
 
 /** The application of docs/getting-started.md, configured by .env: its first call. */
 const app = await NestFactory.create(AppModule, { logger: ['error', 'warn'] });
