@@ -103,7 +103,6 @@ function isText(value: unknown): boolean {
 }
 
 function hasStoreMethods(value: unknown): boolean {
-  if (typeof value !== 'object' || value === null) return false;
-  const store = value as Record<string, unknown>;
+  const store = Object(value) as Record<string, unknown>;
   return ['get', 'set', 'delete'].every((method) => typeof store[method] === 'function');
 }

@@ -93,6 +93,24 @@ describe('resolveOptions', () => {
       /https/,
     ],
     [
+      'another protocol',
+      { ...sandbox, urls: { sandboxUrl: 'ftp://localhost' } },
+      'urls.sandboxUrl',
+      /must begin with https:\/\/; it is 'ftp:/,
+    ],
+    [
+      'a token store that is text',
+      { ...sandbox, tokenStore: 'redis://' as never },
+      'tokenStore',
+      /get, set and delete/,
+    ],
+    [
+      'an option that is like no other',
+      { ...sandbox, wireFormat: 'json' } as never,
+      'wireFormat',
+      /is not an option of ServiceModule; check its spelling\.$/,
+    ],
+    [
       'credentials',
       { ...sandbox, urls: { sandboxUrl: 'https://u:p@a.example' } },
       'urls.sandboxUrl',
@@ -353,6 +371,15 @@ describe('resolveOptions', () => {
     ]);
   });
 
+  it('refuses an empty file', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'options-'));
+    const file = join(folder, 'secret');
+    await writeFile(file, ' \n');
+    const faults = await faultsOf({ ...sandbox, appToken: { file } });
+    await rm(folder, { recursive: true });
+    expect(faults.map(({ message }) => message)).toEqual([`the file ${file} is empty.`]);
+  });
+
   it('warns of a used address whose host is reserved', async () => {
     const { warnings, options } = await resolveOptions({
       ...production,
@@ -512,6 +539,19 @@ describe('resolveOptions', () => {
     await rm(folder, { recursive: true });
   });
 
+  it('has the client secret of a text, and asks a function each time', async () => {
+    const text = (await resolved({ ...production, oauth })).oauth;
+    expect((await text?.clientSecret())?.reveal()).toBe('s3cret');
+    let asked = 0;
+    const clientSecret = async () => `secret-${(asked += 1)}`;
+    const given = (await resolved({ ...production, oauth: { ...oauth, clientSecret } })).oauth;
+    expect(asked).toBe(0);
+    for (const secret of ['secret-1', 'secret-2']) {
+      expect((await given?.clientSecret())?.reveal()).toBe(secret);
+    }
+    expect([text?.clientSecretCanChange, given?.clientSecretCanChange]).toEqual([false, true]);
+  });
+
   it.each([
     ['http.timeout', 1, 86_400_000, 'milliseconds'],
     ['http.retries', 0, 10, 'attempts'],
@@ -627,8 +667,8 @@ describe('resolveOptions', () => {
     const given = { ...production, oauth: { clientId: CLIENT_ID, clientSecret: { file } } };
     const { options } = await resolveOptions(given, 'ksa');
     expect(
-      ['oauth.clientId', 'oauth.clientSecret', 'tls.certificate', 'tls.chain', 'tokenStore'].map((option) =>
-        options?.describeOption(option),
+      ['oauth.clientId', 'oauth.clientSecret', 'tls.certificate', 'tls.chain', 'tokenStore', 'other'].map(
+        (option) => options?.describeOption(option),
       ),
     ).toEqual([
       'oauth.clientId (SERVICE_KSA_CLIENT_ID)',
@@ -636,6 +676,7 @@ describe('resolveOptions', () => {
       'tls.certificate (SERVICE_KSA_TLS_CERTIFICATE)',
       'tls.chain (SERVICE_KSA_TLS_CHAIN)',
       'tokenStore',
+      'other',
     ]);
     await rm(folder, { recursive: true });
   });
@@ -651,5 +692,6 @@ describe('resolveOptions', () => {
     const printed = inspect(options, { depth: 20, showHidden: true }) + JSON.stringify(options);
     expect(printed).not.toMatch(/planted/);
     expect(printed).toContain('[secret]');
+    expect(String(options.appToken)).toBe('[secret]');
   });
 });

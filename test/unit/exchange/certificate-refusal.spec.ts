@@ -1,5 +1,10 @@
 import { describe, expect, it } from '@jest/globals';
-import { certificateVerdict, isHandshakeVerdict } from '../../../lib/exchange/certificate-refusal.js';
+import { type CertificateSummary } from '../../../lib/errors/index.js';
+import {
+  certificateVerdict,
+  isHandshakeVerdict,
+  reloadIfRefused,
+} from '../../../lib/exchange/certificate-refusal.js';
 
 const JSON_TYPE = 'application/json';
 const HTML = 'text/html; charset=utf-8';
@@ -60,5 +65,40 @@ describe('isHandshakeVerdict', () => {
     const headers = { 'content-type': type };
     expect(isHandshakeVerdict(answer(status, headers, text))).toBe(verdict);
     expect(isHandshakeVerdict(answer(status, headers, text, true))).toBe(false);
+  });
+});
+
+describe('reloadIfRefused', () => {
+  const refused = { response: answer(495, {}, '') };
+  const reading = (result: Promise<boolean>) => {
+    const asked: unknown[] = [];
+    return { asked, reloadAfterRefusal: (used: unknown) => (asked.push(used), result) };
+  };
+  const { signal } = new AbortController();
+  const used = { subject: 'CN=app' } as CertificateSummary;
+
+  it('reads the certificate again, and tells whether it is another one', async () => {
+    for (const isOther of [true, false]) {
+      const identity = reading(Promise.resolve(isOther));
+      expect(await reloadIfRefused(refused, identity, used, signal)).toBe(isOther);
+      expect(identity.asked).toEqual([used]);
+    }
+    const failing = reading(Promise.reject(new Error('no such file')));
+    expect(await reloadIfRefused(refused, failing, used, signal)).toBe(false);
+  });
+
+  it('reads nothing after another answer, and for a call that ended', async () => {
+    const identity = reading(Promise.resolve(true));
+    const other = { response: answer(403, { 'content-type': JSON_TYPE }, '{}') };
+    expect(await reloadIfRefused(other, identity, used, signal)).toBe(false);
+    expect(await reloadIfRefused(refused, identity, used, AbortSignal.abort())).toBe(false);
+    expect(identity.asked).toEqual([]);
+  });
+
+  it('waits no longer than the call', async () => {
+    const call = new AbortController();
+    const reloaded = reloadIfRefused(refused, reading(new Promise(() => undefined)), used, call.signal);
+    call.abort();
+    expect(await reloaded).toBe(false);
   });
 });

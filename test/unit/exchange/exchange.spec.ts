@@ -1,5 +1,6 @@
-import { afterEach, describe, expect, it } from '@jest/globals';
-import { Agent, type RequestListener } from 'node:http';
+import { afterEach, describe, expect, it, jest } from '@jest/globals';
+import { EventEmitter } from 'node:events';
+import http, { Agent, type RequestListener } from 'node:http';
 import { Duplex } from 'node:stream';
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
 import { exchange } from '../../../lib/exchange/exchange.js';
@@ -79,6 +80,32 @@ describe('exchange', () => {
       x: '1',
       body: 'text',
     });
+  });
+
+  it.each([
+    ['http://[::1]:8443/a', { hostname: '::1', host: '::1', port: '8443' }],
+    ['http://api.example/', { hostname: 'api.example', host: 'api.example' }],
+  ])('connects to the host of %s', async (url, target) => {
+    const connected: unknown[] = [];
+    const mocked = agent();
+    mocked.createConnection = (options) => {
+      connected.push(options);
+      throw Object.assign(new Error('refused'), { code: 'ECONNREFUSED' });
+    };
+    expect(await faultOf(ask(url, { agent: mocked }))).toMatchObject({ phase: 'connecting' });
+    expect(connected[0]).toMatchObject(target);
+    expect(connected).toHaveLength(1);
+  });
+
+  it('takes no answer that Node says is not whole', async () => {
+    const outgoing = Object.assign(new EventEmitter(), { end: () => outgoing, destroy: () => outgoing });
+    jest.spyOn(http, 'request').mockReturnValueOnce(outgoing as never);
+    const asked = faultOf(ask('http://localhost/'));
+    const incoming = Object.assign(new EventEmitter(), { complete: false, headers: {}, statusCode: 200 });
+    outgoing.emit('response', incoming);
+    incoming.emit('data', Buffer.from('{'));
+    incoming.emit('end');
+    expect(await asked).toMatchObject({ kind: 'reset', phase: 'answering' });
   });
 
   it('uses a connection again', async () => {

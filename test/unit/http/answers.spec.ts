@@ -1,3 +1,4 @@
+import { type AxiosHeaders } from 'axios';
 import { describe, expect, it } from '@jest/globals';
 import { type RequestListener } from 'node:http';
 import { inspect } from 'node:util';
@@ -37,6 +38,38 @@ describe('answers of the service', () => {
     expect(await errorOf(axios.get('/banks/v1'))).toMatchObject({
       message: expect.stringMatching(/http\.trailingSlash/),
     });
+  });
+
+  it.each([
+    ['none', {}],
+    ['one that is no URL', { location: 'http://[' }],
+  ])('takes a redirect for one whose target is %s', async (_, headers) => {
+    const { axios } = await setUp({ listener: (__, response) => response.writeHead(302, headers).end() });
+    const error = await errorOf(axios.get('/a'));
+    expect(error).toMatchObject({
+      kind: 'redirect',
+      location: undefined,
+      message: 'GET /a: answered 302 with a redirect, which is never followed; check the address.',
+    });
+  });
+
+  it.each([
+    [400, 'use either app token or bearer, not both', /leave sendAppTokenWithBearer off\.$/],
+    [422, 'use either app token or bearer, not both', undefined],
+    [400, 'app_user_id is missing', undefined],
+  ])('hints at sendAppTokenWithBearer after %d: %s', async (status, message, hint) => {
+    const { axios } = await setUp({
+      listener: (_, response) => response.writeHead(status).end(JSON.stringify({ status, message })),
+    });
+    const error = (await errorOf(axios.get('/a'))) as ServiceApiError;
+    expect(error.hint).toEqual(hint && expect.stringMatching(hint));
+  });
+
+  it("keeps the headers' names as axios does", async () => {
+    const { axios } = await setUp();
+    const headers = (await axios.get('/a')).headers as AxiosHeaders;
+    expect(headers.normalize(false)).toBe(headers);
+    expect(Object.keys(headers.normalize(true))).toContain('Date');
   });
 
   it('passes status and message of a failure on; the HTTP status is the truth', async () => {

@@ -1,5 +1,12 @@
 import { describe, expect, it } from '@jest/globals';
-import { ServiceError, ServiceRequestError } from '../../../lib/errors/index.js';
+import { SpanKind, SpanStatusCode, type SpanOptions } from '@opentelemetry/api';
+import {
+  ServiceApiError,
+  ServiceConnectionError,
+  ServiceError,
+  ServiceRequestError,
+} from '../../../lib/errors/index.js';
+import { CallObserver } from '../../../lib/http/call-observer.js';
 import { ServiceHttpService } from '../../../lib/http/service-http.service.js';
 import { APP_TOKEN, BEARER, errorOf, setUp } from './setup.js';
 
@@ -39,6 +46,39 @@ describe('the authenticated call', () => {
       'PUT /a?q=1 ["put"]',
       'PATCH /a?q=1 ["patch"]',
     ]);
+  });
+
+  it('by ServiceHttpService takes a path, or options with it; GET by default', async () => {
+    const { axios, arrived } = await setUp();
+    const http = new ServiceHttpService({ axiosRef: axios } as never);
+    await http.request('/a');
+    await http.request('/a', { method: 'put' });
+    await http.request({ url: '/a', method: 'PATCH' });
+    for (const target of [null, undefined, 7]) {
+      expect(await errorOf(http.request(target as never))).toMatchObject({ faults: [{ property: 'path' }] });
+    }
+    expect(arrived.map(({ method, url }) => `${method} ${url}`)).toEqual(['GET /a', 'PUT /a', 'PATCH /a']);
+    // Axios reads the method before the interceptors of the host.
+    axios.interceptors.request.use((config) => ({ ...config, method: 7 as never }));
+    expect(await errorOf(axios.get('/a'))).toMatchObject({ faults: [{ property: 'method' }] });
+  });
+
+  it('has no default headers that axios would merge for each call; those that a host sets are sent', async () => {
+    const { axios, arrived } = await setUp();
+    expect(Object.keys(axios.defaults.headers)).toEqual([]);
+    axios.defaults.headers.get['x-mine'] = 'get';
+    axios.defaults.headers.post = { 'x-mine': 'post' };
+    await axios.get('/a');
+    await axios.post('/a', {});
+    expect(arrived.map(({ headers }) => headers['x-mine'])).toEqual(['get', 'post']);
+  });
+
+  it('leaves out headers without a value, and joins those with several', async () => {
+    const { axios, arrived } = await setUp();
+    const headers = { 'x-null': null, 'x-false': false, 'x-undefined': undefined, 'x-list': ['a', 'b'] };
+    await axios.get('/a', { headers: headers as never });
+    const sent = Object.entries(arrived[0]?.headers ?? {}).filter(([name]) => name.startsWith('x-'));
+    expect(sent).toEqual([['x-list', 'a, b']]);
   });
 
   it("sends a caller's own Accept in place of the default", async () => {
@@ -121,5 +161,97 @@ describe('the authenticated call', () => {
     const error = await errorOf(axios.get('/a', { headers: { 'x-a': 'a\u20acb' } }));
     expect(error).toBeInstanceOf(ServiceError);
     expect(arrived).toHaveLength(0);
+  });
+});
+
+describe('what is told of a call', () => {
+  const call = (href: string) => ({ method: 'GET', url: new URL(href), headers: {} }) as never;
+  const status = (httpStatus: number) =>
+    new ServiceApiError({ message: 'ours', status: httpStatus, method: 'GET', path: '/a' });
+
+  async function told(href: string, run: (again: (reason: string) => void) => unknown) {
+    const durations: unknown[] = [];
+    const retries: unknown[] = [];
+    const lines: string[] = [];
+    const span: Record<string, unknown> = {};
+    let code: unknown;
+    const telemetry = {
+      attributes: { 'nestjs_service.module': 'ksa' },
+      tracer: {
+        startSpan: (name: string, { kind, attributes }: SpanOptions) => {
+          Object.assign(span, { name, kind }, attributes);
+          return {
+            spanContext: () => ({ traceId: '1'.repeat(32), spanId: '2'.repeat(16), traceFlags: 0 }),
+            isRecording: () => true,
+            setAttributes: (more: object) => void Object.assign(span, more),
+            setAttribute: (key: string, value: unknown) => void Object.assign(span, { [key]: value }),
+            setStatus: (given: { code: unknown }) => void (code = given.code),
+            end: () => void (span.ended = true),
+          };
+        },
+      },
+      callDuration: { record: (_: number, attributes: object) => void durations.push({ ...attributes }) },
+      retries: { add: (count: number, attributes: object) => void retries.push([count, attributes]) },
+    };
+    const log = {
+      debug: (line: string) => void lines.push(`debug: ${line.replace(/\d+ ms/, 'n ms')}`),
+      warn: (line: string) => void lines.push(`warn: ${line}`),
+    };
+    const observer = new CallObserver(telemetry as never, log);
+    const outcome = await observer
+      .observe(call(href), async ({ again }) => run(again) as { status: number })
+      .catch((error: unknown) => error);
+    return { outcome, span, code, durations, retries, lines };
+  }
+
+  const place = {
+    'nestjs_service.module': 'ksa',
+    'http.request.method': 'GET',
+    'server.address': 'api.example',
+    'server.port': 443,
+  };
+
+  it('is a span, a duration, and each retry', async () => {
+    const answer = { status: 200 };
+    const { outcome, ...seen } = await told('https://api.example/a?q=secret', (again) => {
+      again('503');
+      return answer;
+    });
+    expect(outcome).toBe(answer);
+    const all = { ...place, 'http.response.status_code': 200 };
+    expect(seen).toEqual({
+      span: {
+        ...all,
+        name: 'GET',
+        kind: SpanKind.CLIENT,
+        'url.full': 'https://api.example/a',
+        'http.request.resend_count': 1,
+        ended: true,
+      },
+      code: undefined,
+      durations: [all],
+      retries: [[1, { ...place, 'error.type': '503' }]],
+      lines: ['warn: GET /a: 503, another attempt follows'],
+    });
+  });
+
+  it.each<[string, Error, object]>([
+    ['404', status(404), { 'error.type': '404', 'http.response.status_code': 404 }],
+    [
+      'connection_dns',
+      new ServiceConnectionError({ kind: 'dns', message: 'm' }),
+      { 'error.type': 'connection_dns' },
+    ],
+    ['aborted', new Error('of the caller'), { 'error.type': 'aborted' }],
+  ])('is a failure: %s', async (type, error, attributes) => {
+    const { outcome, span, code, durations, lines } = await told('http://api.example/a', () => {
+      throw error;
+    });
+    expect(outcome).toBe(error);
+    expect(span).toMatchObject({ ...attributes, ended: true });
+    expect(span).not.toHaveProperty(['http.request.resend_count']);
+    expect(code).toBe(SpanStatusCode.ERROR);
+    expect(durations).toEqual([{ ...place, 'server.port': 80, ...attributes }]);
+    expect(lines).toEqual([`debug: GET /a: ${type} after n ms`]);
   });
 });

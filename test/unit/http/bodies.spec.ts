@@ -138,6 +138,22 @@ describe("a host's transform", () => {
     expect(await errorOf(axios.post('/a', {}, { transformRequest }))).toBe(mine);
   });
 
+  it.each([
+    ['URLSearchParams', () => new URLSearchParams({ a: '1 2' }), 'a=1+2'],
+    ['an ArrayBuffer', () => new TextEncoder().encode('bytes').buffer, 'bytes'],
+  ])('may make %s', async (_, transformRequest, body) => {
+    const { axios, arrived } = await setUp();
+    await axios.post('/a', {}, { transformRequest });
+    expect(arrived[0]?.body).toBe(body);
+  });
+
+  it('may be left out: the body is sent as it is', async () => {
+    const { axios, arrived } = await setUp();
+    await axios.post('/a', 'text', { transformRequest: undefined });
+    await axios.post('/a', 'text', { transformRequest: null as never });
+    expect(arrived.map(({ body }) => body)).toEqual(['text', 'text']);
+  });
+
   it('that makes something else than a body is refused', async () => {
     const { axios, arrived } = await setUp();
     expect(await errorOf(axios.post('/a', {}, { transformRequest: () => 5 }))).toMatchObject({

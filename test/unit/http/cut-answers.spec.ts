@@ -80,3 +80,9 @@ it('is whole where the caller asked for text or bytes', async () => {
   );
   expect(await errorOf(axios.get('/a'))).toMatchObject(CUT);
 });
+
+it.each(['204 No Content', '205 Reset Content'])('is whole where %s has none', async (status) => {
+  const { axios, requests } = await ending(Buffer.from(`HTTP/1.1 ${status}\r\n\r\n`));
+  expect((await axios.get<unknown>('/a')).data).toBeUndefined();
+  expect(requests()).toBe(1);
+});

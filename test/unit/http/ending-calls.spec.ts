@@ -28,6 +28,16 @@ describe('a call that ends early', () => {
     expect(new CanceledError('x').message).toBe('x');
   });
 
+  it('takes a signal beside a cancel token, also one that is aborted already', async () => {
+    const reason = new Error('mine');
+    const controller = new AbortController();
+    const { axios, arrived } = await setUp({ listener: () => controller.abort(reason) });
+    const config = { signal: controller.signal, cancelToken: globalAxios.CancelToken.source().token };
+    await expect(axios.get('/a', config)).rejects.toBe(reason);
+    await expect(axios.get('/a', config)).rejects.toBe(reason);
+    expect(arrived).toHaveLength(1);
+  });
+
   it.each([
     ['POST', true],
     ['GET', false],
@@ -125,7 +135,8 @@ describe('a call that ends early', () => {
 
   it('takes no new calls once it was closed, also where nothing waited for those in flight', () => {
     const calls = new CallsInFlight();
-    expect(calls.close()).toBe(0);
+    calls.begin();
+    expect([calls.close(), calls.close()]).toEqual([1, 0]);
     expect(() => calls.admit()).toThrow(ServiceConnectionError);
     expect(() => calls.begin()).toThrow(ServiceConnectionError);
   });

@@ -36,6 +36,11 @@ describe('faultToError', () => {
       { kind: 'proxy', reason: 'ERR_PROXY_ECONNREFUSED' },
       /could not be reached.*check http\.proxy \(SERVICE_KSA_HTTP_PROXY\)/,
     ],
+    [
+      { kind: 'proxy' },
+      /: the proxy could not be reached or refused the connection; check http\.proxy \(\w+\)$/,
+    ],
+    [{ kind: 'tls' }, /: the TLS connection failed$/],
     [{ kind: 'dns', reason: 'ENOTFOUND' }, /could not be resolved.*check the address \(urls\)/],
   ])('%j says what to do', (fault, message) => {
     const error = errorOf('GET', fault);

@@ -1,13 +1,16 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { Logger, type ArgumentsHost } from '@nestjs/common';
 import { inspect } from 'node:util';
+import { lastValueFrom, type Observable } from 'rxjs';
 import {
   ServiceApiError,
+  ServiceCertificateError,
   ServiceConnectionError,
+  ServiceError,
   ServiceRequestError,
   ServiceTokenError,
-  type ServiceError,
 } from '../../../lib/errors/index.js';
+import { describe as describeError, toAnswer } from '../../../lib/http/exception-answer.js';
 import { ServiceExceptionFilter } from '../../../lib/http/service-exception.filter.js';
 
 const error = new ServiceRequestError([{ property: 'path', message: 'must be a string' }]);
@@ -85,6 +88,12 @@ describe('the exception filter in GraphQL', () => {
     });
   });
 
+  it('rejects the reply of a microservice with it', async () => {
+    const reply = thrownIn('rpc', error) as Observable<never>;
+    const { cause: _, ...rejection } = answer;
+    await expect(lastValueFrom(reply)).rejects.toEqual(rejection);
+  });
+
   it('hands the error itself to applications of other kinds', () => {
     expect(thrownIn('commander', refused)).toBe(refused);
   });
@@ -95,15 +104,16 @@ describe('the exception filter over HTTP', () => {
   const limited = new ServiceTokenError({ code: 'token_rate_limited', message: 'later', retryAfter: 1.2 });
   const lines: string[] = [];
   beforeAll(() => {
-    const error = (line: string): void => void lines.push(line);
+    const error = (...line: string[]): void => void lines.push(line.filter(Boolean).join(' | '));
     Logger.overrideLogger({ log: () => undefined, warn: () => undefined, error });
   });
   afterAll(() => Logger.overrideLogger(undefined as never));
 
   /** What the filter does to a reply. */
-  function answered(thrown: ServiceError, request: object): unknown[] {
+  function answered(thrown: ServiceError, request: object, more: object = {}): unknown[] {
     const told: unknown[] = [];
     const reply = {
+      ...more,
       header: (name: string, value: string) => void told.push(`${name}: ${value}`),
       status: (code: number) => (told.push(code), reply),
       send: () => undefined,
@@ -127,6 +137,59 @@ describe('the exception filter over HTTP', () => {
   it('logs what the caller cannot correct, but not each call that the shutdown ends', () => {
     lines.length = 0;
     for (const thrown of [closed, error, limited]) answered(thrown, { httpVersionMajor: 1 });
-    expect(lines).toEqual(['503: token_rate_limited: later']);
+    expect(lines).toEqual(['503: token_rate_limited: later | ServiceExceptionFilter']);
+  });
+
+  it.each(['headersSent', 'sent'])('only ends an answer that has begun: %s', (begun) => {
+    const end = jest.fn();
+    expect(answered(closed, {}, { [begun]: true, end })).toEqual([]);
+    expect(answered(closed, {}, { [begun]: true, raw: { end } })).toEqual([]);
+    expect(end).toHaveBeenCalledTimes(2);
+    expect(answered(closed, {}, { [begun]: true })).toEqual([]);
+  });
+});
+
+describe('the answer to an error', () => {
+  class OtherError extends ServiceError {
+    readonly code = 'other';
+  }
+  const api = (status: number, more: object = {}): ServiceApiError =>
+    new ServiceApiError({ message: 'ours', status, method: 'GET', path: '/a', ...more });
+  const connection = (kind: 'timeout' | 'reset', outcomeUnknown: boolean): ServiceConnectionError =>
+    new ServiceConnectionError({ kind, outcomeUnknown, correlationId: 'id-1', message: 'ours' });
+  const unavailable = 'The service cannot be reached at the moment.';
+  const doubt = ' The request may have been carried out all the same.';
+
+  it.each<[string, ServiceError, object]>([
+    ['404', api(404, { body: { message: 'theirs' } }), { status: 404, message: 'theirs' }],
+    ['409 without a message', api(409), { status: 409, message: 'The service answered 409.' }],
+    ['400 about our credentials', api(400, { credentialFault: true }), { status: 502 }],
+    ['418', api(418), { status: 502, message: 'The service failed to answer this call.' }],
+    ['422 of a body that is no JSON', api(422, { code: 'invalid_response' }), { status: 502 }],
+    ['429', api(429, { retryAfter: 5 }), { status: 503, message: unavailable, retryAfter: 5 }],
+    [
+      'a time-out',
+      connection('timeout', false),
+      { status: 504, message: 'The service did not answer in time.' },
+    ],
+    ['an unknown outcome', connection('reset', true), { status: 503, message: unavailable + doubt }],
+    ['a certificate', new ServiceCertificateError([]), { status: 503, message: unavailable }],
+    ['any other error', new OtherError('ours'), { status: 500, message: 'Internal server error' }],
+  ])('%s', (_, thrown, expected) => {
+    expect(toAnswer(thrown)).toMatchObject(expected);
+  });
+
+  it('is described for the log, with what was asked and what is not known', () => {
+    expect(describeError(connection('timeout', true))).toBe(
+      'connection_timeout: ours; it may have been carried out; correlation id id-1',
+    );
+    expect(describeError(connection('timeout', false))).toBe('connection_timeout: ours; correlation id id-1');
+    const refused = api(400, { body: { message: 'theirs' }, correlationId: 'id-2', hint: 'check it' });
+    expect(describeError(refused)).toBe(
+      'api_error: GET /a answered 400; theirs; correlation id id-2; check it',
+    );
+    expect(describeError(api(200, { code: 'invalid_response' }))).toBe(
+      'invalid_response: GET /a answered 200; ours',
+    );
   });
 });

@@ -8,6 +8,7 @@ import { inspect } from 'node:util';
 import { systemClock } from '../../../../lib/config/clock.js';
 import { Secret } from '../../../../lib/config/secret.js';
 import { IdentityAgent } from '../../../../lib/tls/connections/identity-agent.js';
+import { ProxyTunnel } from '../../../../lib/tls/connections/proxy-tunnel.js';
 import { createAuthority, issue, type Authority, type Issued } from '../../../helpers/certificates.js';
 import { call, mtlsServer, until, type MtlsServer, type MtlsServerOptions } from '../mtls-server.js';
 import { loadIdentity, tlsSettings } from '../tls-settings.js';
@@ -99,6 +100,24 @@ describe('Through a proxy', () => {
     expect(proxy.heads).toHaveLength(1);
     const shown = inspect(agent, { depth: 20, showHidden: true });
     expect(shown).not.toMatch(/pass(%20| )w0rd|PRIVATE KEY|BEGIN CERT/);
+  });
+
+  it('takes no more than its reader does', async () => {
+    const length = 1_000_000;
+    const sent: Promise<unknown>[] = [];
+    const proxy = await proxyServer((socket) => {
+      socket.write('HTTP/1.1 200 Connection established\r\n\r\n');
+      sent.push(new Promise((resolve) => socket.end(Buffer.alloc(length), () => resolve(undefined))));
+    });
+    const tunnel = new ProxyTunnel(new Secret(`http://127.0.0.1:${proxy.port}`), 'target', 443);
+    tunnel.read(0);
+    await until(() => tunnel.readableLength >= tunnel.readableHighWaterMark);
+    await Promise.all(sent);
+    // Time for what would come if it was not held back.
+    for (let turn = 0; turn < 50; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+    expect(tunnel.readableLength).toBeLessThan(300_000);
+    expect(Buffer.concat((await tunnel.toArray()) as Buffer[])).toHaveLength(length);
+    tunnel.destroy();
   });
 
   it('keeps to maxSockets, resumes sessions, verifies the target', async () => {
