@@ -59,7 +59,6 @@ export class PooledAgent extends Agent {
   readonly #queued = new WeakMap<ClientRequest, Redispatch>();
   #placed = false;
   #onDrained?: () => void;
-  #ended = false;
 
   constructor(context: SecureContext, { maxSockets, idleTimeoutMs = IDLE_TIMEOUT_MS, proxy }: PoolSettings) {
     // Without a `timeout` Node ignores the server's keep-alive hint.
@@ -85,8 +84,7 @@ export class PooledAgent extends Agent {
 
   createSocket(request: ClientRequest, options: AgentRequestOptions, callback: SocketCallback): void {
     this.#placed = true;
-    if (this.#ended) callback(closedError());
-    else nodeAgent.createSocket.call(this, request, options, callback);
+    nodeAgent.createSocket.call(this, request, options, callback);
   }
 
   override createConnection(options: AgentRequestOptions): Duplex {
@@ -139,9 +137,8 @@ export class PooledAgent extends Agent {
     return takeQueue(this).flatMap((request) => this.#queued.get(request) ?? []);
   }
 
-  /** Closes all connections, also those of calls in flight, and opens no new one. */
+  /** Closes all connections, also those of calls in flight. Those that wait for one are refused. */
   end(): void {
-    this.#ended = true;
     for (const request of takeQueue(this)) failRequest(request, closedError());
     this.destroy();
   }

@@ -13,7 +13,7 @@ import {
 } from '../../../lib/tls/index.js';
 import { type CertificateSummary } from '../../../lib/errors/index.js';
 import { byRename, bySymlinkSwap, inPlace, type Replacement } from '../../helpers/certificate-files.js';
-import { createAuthority, type Authority, type Issued } from '../../helpers/certificates.js';
+import { createAuthority, issue, type Authority, type Issued } from '../../helpers/certificates.js';
 import { FakeClock } from '../../helpers/fake-clock.js';
 import { call, mtlsServer, until, type MtlsServer, type MtlsServerOptions } from './mtls-server.js';
 import { tlsSettings } from './tls-settings.js';
@@ -305,6 +305,24 @@ describe('A function as the source', () => {
       "log: The service's chain was renewed.",
       'log: The identity was read anew; its certificates are the same.',
       expect.stringMatching(/^log: A new application certificate is in use: "CN=app-1"/),
+    ]);
+  });
+
+  it('is warned of certificates of the chain that have expired, at start and when it is read anew', async () => {
+    const dates = { notBefore: new Date(0), notAfter: new Date(DAY_MS) };
+    const old = await Promise.all(['Old', 'Older'].map((name) => issue(name, { ca: true, ...dates })));
+    const withOld = ({ certificate }: Issued) => ({
+      ...pemsOf(clients[0]),
+      chain: authority.chain + certificate,
+    });
+    let current = withOld(old[0]);
+    const identity = await start({ source: () => current, reload: true });
+    expect(lines).toEqual([expect.stringMatching(/^warn: tls\.chain: "CN=Old".* expired on 1970-01-02/)]);
+    current = withOld(old[1]);
+    expect(await identity.reload()).toBe(true);
+    expect(lines.slice(1)).toEqual([
+      expect.stringMatching(/^warn: tls\.chain: "CN=Older".* expired on 1970-01-02/),
+      "log: The service's chain was renewed.",
     ]);
   });
 

@@ -148,6 +148,25 @@ describe('an acquisition that callers wait for', () => {
     await next;
   });
 
+  it('asks again where the client secret could not be read, and says so at the end', async () => {
+    const { cache, source, clock } = setUp();
+    const waiting = outcomes([cache.get('api')]);
+    await settle();
+    source.last.fail(refusal('client_secret_unavailable', 0));
+    await clock.advance(100);
+    expect(source.requests).toHaveLength(2);
+    await clock.advance(10_000);
+    expect(await waiting).toEqual(['client_secret_unavailable']);
+    const next = outcomes([cache.get('api')]);
+    await settle();
+    source.last.fail(refusal('client_secret_unavailable', 0));
+    await clock.advance(100);
+    source.last.fail(reset());
+    await clock.advance(200);
+    await clock.advance(10_000);
+    expect(await next).toEqual(['connection_timeout']);
+  });
+
   it('stops trying when nobody waits any longer', async () => {
     const { cache, source, clock } = setUp({ random: () => 0.5 });
     const controller = new AbortController();
@@ -731,6 +750,21 @@ describe('close', () => {
     await expect(cache.forceRefresh('api', 'x')).rejects.toMatchObject({ code: 'connection_closed' });
     await settle();
     expect(clock.timers).toBe(0);
+  });
+
+  it('keeps no token that comes at the same moment', async () => {
+    for (let turns = 0; turns < 20; turns += 1) {
+      const { cache, source, clock } = setUp({ refresh: 'scheduled' });
+      const waiting = outcomes([cache.get('api')]);
+      await settle();
+      source.last.grant(60);
+      for (let turn = 0; turn < turns; turn += 1) await Promise.resolve();
+      const isThere = cache.peek('api') !== undefined;
+      cache.close();
+      await settle();
+      expect(await waiting).toEqual([isThere ? 'token-1' : 'connection_closed']);
+      expect([cache.peek('api') !== undefined, clock.timers]).toEqual([isThere, 0]);
+    }
   });
 
   it('is no failure that anybody has to be told of', async () => {

@@ -401,6 +401,16 @@ describe('a refused secret', () => {
     expect(server.arrived.map(({ form }) => form.get('client_secret'))).toEqual(['old', 'new']);
   });
 
+  it('stays the outcome where it cannot be read again', async () => {
+    const answers = ['old'];
+    const { server, request } = await setUp({
+      answer: demanding({ right: 'new' }),
+      source: () => answers.pop() ?? Promise.reject(new Error('the vault is sealed')),
+    });
+    expect(await failure(request())).toMatchObject({ code: 'token_refused', error: 'invalid_client' });
+    expect(server.arrived).toHaveLength(1);
+  });
+
   it('that is still the same is not sent again', async () => {
     let asked = 0;
     const { server, request } = await setUp({

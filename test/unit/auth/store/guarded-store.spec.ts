@@ -2,6 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { answerWithin } from '../../../../lib/auth/store/answer-within.js';
 import { GuardedStore, UNAVAILABLE } from '../../../../lib/auth/store/guarded-store.js';
 import { StoreObserver } from '../../../../lib/auth/store/store-observer.js';
+import { StoreBreaker } from '../../../../lib/auth/store/store-breaker.js';
 import { type Clock, systemClock } from '../../../../lib/config/clock.js';
 import { type TokenStore } from '../../../../lib/config/token-cache.options.js';
 import { FakeClock, settle } from '../../../helpers/fake-clock.js';
@@ -265,6 +266,23 @@ describe('a store that opens', () => {
     const { guarded, asked } = setUp();
     await guarded.close();
     expect(asked()).toEqual([]);
+  });
+});
+
+describe('the breaker', () => {
+  it('opened again or stopped, it has one timer at most', async () => {
+    const clock = new FakeClock();
+    const probes: ((works: boolean) => void)[] = [];
+    const breaker = new StoreBreaker(clock, () => new Promise((resolve) => probes.push(resolve)));
+    breaker.open();
+    breaker.open();
+    expect(clock.timers).toBe(1);
+    await clock.advance(1_000);
+    expect(probes).toHaveLength(1);
+    breaker.stop();
+    probes[0]?.(false);
+    await settle();
+    expect([breaker.isOpen, clock.timers]).toEqual([true, 0]);
   });
 });
 

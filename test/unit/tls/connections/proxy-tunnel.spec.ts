@@ -120,6 +120,26 @@ describe('Through a proxy', () => {
     tunnel.destroy();
   });
 
+  it('ends the connection to the proxy where its user ends, and goes to port 443 by default', async () => {
+    const ended: Promise<unknown>[] = [];
+    const proxy = await proxyServer((socket) => {
+      socket.write('HTTP/1.1 200 Connection established\r\n\r\n');
+      ended.push(once(socket.resume(), 'end'));
+    });
+    const tunnel = new ProxyTunnel(new Secret(`http://127.0.0.1:${proxy.port}`), 'target', 443);
+    await new Promise<void>((resolve) => tunnel.end('last words', resolve));
+    await Promise.all(ended);
+    tunnel.destroy();
+    const agent = await agentThrough(`http://127.0.0.1:${proxy.port}`);
+    const socket = agent.createConnection({ host: 'target' }).on('error', () => undefined);
+    await until(() => proxy.heads.length === 2);
+    socket.destroy();
+    expect(proxy.heads.map((head) => (JSON.parse(head) as string[])[1])).toEqual([
+      'target:443',
+      'target:443',
+    ]);
+  });
+
   it('keeps to maxSockets, resumes sessions, verifies the target', async () => {
     const live = await target();
     const proxy = await proxyServer();

@@ -1,6 +1,13 @@
 import { beforeAll, afterAll, describe, expect, it } from '@jest/globals';
 import { execFileSync, spawnSync } from 'node:child_process';
-import { createCipheriv, createPrivateKey, createPublicKey, pbkdf2Sync, X509Certificate } from 'node:crypto';
+import {
+  createCipheriv,
+  createHash,
+  createPrivateKey,
+  createPublicKey,
+  pbkdf2Sync,
+  X509Certificate,
+} from 'node:crypto';
 import { chmod, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -392,6 +399,9 @@ describe('Pairs', () => {
   it('certificate and chain swapped', async () => {
     const { message } = await onlyFault({ ...good(), certificate: authority.chain, chain: app.certificate });
     expect(message).toMatch(/stands in tls\.chain: application certificate and chain are swapped/);
+    const chain = await file('swapped.pem', app.certificate);
+    const inFile = await onlyFault({ ...good(), certificate: authority.chain, chain });
+    expect(inFile.message).toContain(`stands in tls.chain (${chain.file}): application certificate`);
   });
 
   it('the chain in place of the certificate', async () => {
@@ -491,6 +501,35 @@ describe('Encrypted keys', () => {
     expect((await onlyFault({ ...good(), privateKey, passphrase: 'x' })).option).toBe('tls.passphrase');
   });
 
+  it.each([
+    ['AES-256-CBC', 'tls.passphrase', /does not open the private key/],
+    ['DES-EDE3-CBC', 'tls.passphrase', /does not open the private key/],
+    ['DES-CBC', 'tls.privateKey', /cipher that this OpenSSL no longer reads/],
+  ])('in traditional form, with %s, that holds nonsense', async (algorithm, option, expected) => {
+    // As OpenSSL derives it: MD5 over the passphrase and the first 8 bytes of the IV, again and again.
+    const iv = Buffer.alloc(algorithm.startsWith('AES') ? 16 : 8, 3);
+    const hash = (before: Buffer) =>
+      createHash('md5')
+        .update(Buffer.concat([before, Buffer.from('x'), iv.subarray(0, 8)]))
+        .digest();
+    const first = hash(Buffer.alloc(0));
+    const key = Buffer.concat([first, hash(first)]).subarray(0, algorithm.startsWith('AES') ? 32 : 24);
+    // OpenSSL 3 has DES-CBC in its legacy provider only.
+    const cipher = createCipheriv(algorithm === 'DES-CBC' ? 'DES-EDE3-CBC' : algorithm, key, iv);
+    const body = Buffer.concat([cipher.update(Buffer.alloc(100, 7)), cipher.final()]);
+    const headers = `Proc-Type: 4,ENCRYPTED\nDEK-Info: ${algorithm},${iv.toString('hex').toUpperCase()}\n\n`;
+    const privateKey = pem('EC PRIVATE KEY', body).replace('-----\n', `-----\n${headers}`);
+    const fault = await onlyFault({ ...good(), privateKey, passphrase: 'x' });
+    expect(fault.option).toBe(option);
+    expect(fault.message).toMatch(expected);
+  });
+
+  it('of a function: the option is named alone', async () => {
+    const source = () => ({ ...good(), privateKey: encrypted('x') });
+    const { faults } = await loadIdentity({ source, reload: false });
+    expect(faults[0]?.message).toMatch(/there is no passphrase\. Set tls\.passphrase, or decrypt the key/);
+  });
+
   it('with a wrong passphrase that happens to decrypt to nonsense', async () => {
     const der = Buffer.from(encrypted('x').replace(/-----[^-]+-----/g, ''), 'base64');
     const after = (mark: string) => der.indexOf(Buffer.from(mark, 'hex')) + mark.length / 2;
@@ -585,6 +624,29 @@ describe('Garbage', () => {
       const faults = await faultsOf({ ...good(), [key]: content() });
       expect(faults[0]).toMatchObject({ option: `tls.${key}`, message: expect.stringMatching(expected) });
     }
+  });
+
+  it.each(['3003020105', '30053003020105'])('DER that is nothing known: %s', async (hex) => {
+    const certificate = await file('unknown.der', Buffer.from(hex, 'hex'));
+    const { message } = await onlyFault({ ...good(), certificate });
+    expect(message).toMatch(/holds no PEM/);
+  });
+
+  it('a path from a function: no variable is named', async () => {
+    const source = () => ({ ...good(), certificate: '/run/tls.crt' });
+    const { faults } = await loadIdentity({ source, reload: false });
+    expect(faults[0]?.message).toMatch(
+      /looks like a path: give a file as tls\.certificate: \{ file: '\.\.\.' \}\.$/,
+    );
+  });
+
+  it('PEM blocks without a private key', async () => {
+    const privateKey = pem('EC PARAMETERS', Buffer.from('06082a8648ce3d030107', 'hex'));
+    const { option, message } = await onlyFault({ ...good(), privateKey });
+    expect([option, message]).toEqual([
+      'tls.privateKey',
+      expect.stringMatching(/PEM blocks, but no private key/),
+    ]);
   });
 
   it('a damaged private key', async () => {
