@@ -1,6 +1,15 @@
-import { describe, expect, it } from '@jest/globals';
+import { afterEach, describe, expect, it, jest } from '@jest/globals';
+import { Logger, type FactoryProvider } from '@nestjs/common';
+import { ConfigModule, ConfigService } from '@nestjs/config';
+import { ModuleRef, type ModulesContainer } from '@nestjs/core';
 import { inspect } from 'node:util';
+import { type ServiceModuleOptions } from '../../../lib/config/options.js';
+import { ServiceCertificateError, type ServiceConfigurationError } from '../../../lib/errors/index.js';
 import { GivenOptions, hideOptions, hideValue } from '../../../lib/module/given-options.js';
+import { HOST_CONFIG, readHostConfig } from '../../../lib/module/host-config.js';
+import { loadConfiguration } from '../../../lib/module/load-configuration.js';
+
+afterEach(() => void jest.useRealTimers());
 
 describe('GivenOptions', () => {
   it.each([
@@ -40,5 +49,235 @@ describe('the providers of a definition', () => {
       expect(hideValue(provider)).toBe(provider);
       expect(hideOptions(provider, token)).toBe(provider);
     }
+  });
+});
+
+describe('An options factory', () => {
+  const token = Symbol('options');
+  const service = new ConfigService();
+  type Factory = FactoryProvider['useFactory'];
+  const hidden = (useFactory: Factory, inject: FactoryProvider['inject'] = []) =>
+    hideOptions({ provide: token, useFactory, inject }, token) as Required<FactoryProvider>;
+  const faultOf = async (made: Promise<unknown>) =>
+    ((await made.catch((error: unknown) => error)) as ServiceConfigurationError).faults[0];
+
+  it('gets the ConfigService of the application, where Nest has none for this module', async () => {
+    const optional = { token: ConfigService, optional: true };
+    let got: unknown[] = [];
+    const factory = (...args: unknown[]) => ((got = args), { appToken: 'a' });
+    const { inject, useFactory } = hidden(factory, [ConfigService, optional, 'vault']);
+    expect(inject).toEqual([HOST_CONFIG, optional, optional, 'vault']);
+    expect(((await useFactory({ service }, undefined, undefined, 'v')) as GivenOptions).value).toEqual({
+      appToken: 'a',
+    });
+    expect(got).toEqual([service, service, 'v']);
+    const own = new ConfigService();
+    await useFactory({ service }, own, own, undefined);
+    expect([got[0] === own, got[1] === own, got[2]]).toEqual([true, true, undefined]);
+  });
+
+  it('is refused where it needs a ConfigService and there is none', async () => {
+    const options = () => ({});
+    for (const asked of [ConfigService, { token: ConfigService, optional: false }]) {
+      const made = hidden(options, [asked]).useFactory({}, undefined) as Promise<unknown>;
+      expect(await faultOf(made)).toEqual({
+        option: 'forRootAsync',
+        variable: undefined,
+        message: expect.stringMatching(/injects ConfigService.*import ConfigModule\.forRoot\(\)/),
+      });
+    }
+    const optional = hidden(options, [{ token: ConfigService, optional: true }]);
+    expect(await optional.useFactory({}, undefined)).toBeInstanceOf(GivenOptions);
+  });
+
+  it('fails with its own error; a class without the method gets an explanation', async () => {
+    const failing = (error: Error) =>
+      hidden(() => {
+        throw error;
+      }).useFactory({}) as Promise<unknown>;
+    for (const own of [new Error('factoryClassMethodKey'), new TypeError('mine')]) {
+      await expect(failing(own)).rejects.toBe(own);
+    }
+    const nests = new TypeError('instance[this.factoryClassMethodKey] is not a function');
+    expect((await faultOf(failing(nests)))?.message).toMatch(/has no createServiceOptions\(\)/);
+    expect((await faultOf(hidden(() => 5).useFactory({}) as Promise<unknown>))?.message).toMatch(/number/);
+  });
+
+  it('has 60 s', async () => {
+    jest.useFakeTimers();
+    const late = faultOf(hidden(() => new Promise(() => undefined)).useFactory({}) as Promise<unknown>);
+    await jest.advanceTimersByTimeAsync(59_999);
+    expect(jest.getTimerCount()).toBe(2);
+    await jest.advanceTimersByTimeAsync(1);
+    expect(await late).toMatchObject({
+      option: 'forRootAsync',
+      message: expect.stringMatching(/within 60 s/),
+    });
+    expect(jest.getTimerCount()).toBe(0);
+  });
+});
+
+describe('The configuration of the host', () => {
+  const configModule = (config: ConfigService) => {
+    const reference = { create: async () => ({ config }) };
+    return { metatype: ConfigModule, providers: new Map([[ModuleRef, { instance: reference }]]) };
+  };
+  const container = (...modules: object[]) =>
+    new Map(modules.map((each, key) => [key, each])) as unknown as ModulesContainer;
+
+  it('is that of the first ConfigModule, or the one that Nest injects', async () => {
+    const [first, second, own] = ['first', 'second', 'own'].map((VALUE) => new ConfigService({ VALUE }));
+    const modules = container({ metatype: class {} }, configModule(first), configModule(second));
+    const read = await readHostConfig(modules);
+    expect([read.imported, read.service === first, read.get('VALUE')]).toEqual([true, true, 'first']);
+    expect((await readHostConfig(modules, own)).get('VALUE')).toBe('own');
+  });
+
+  it('is the environment where there is no ConfigModule', async () => {
+    const read = await readHostConfig(container({ metatype: class {} }));
+    expect([read.imported, read.service, read.get('PATH')]).toEqual([false, undefined, process.env.PATH]);
+  });
+});
+
+describe('The configuration of a module', () => {
+  const sandbox = { urls: { sandboxUrl: 'https://sandbox.bank' }, appToken: 'app-1' };
+  const lines: string[] = [];
+  const note = (level: string) => (message: string, label: string) =>
+    void lines.push(`${level} ${label}: ${message}`);
+
+  /** The outcome of loading it; its identity is closed. */
+  async function load(
+    given: ServiceModuleOptions,
+    {
+      name,
+      variables = {},
+      imported = true,
+    }: { name?: string; variables?: Record<string, unknown>; imported?: boolean } = {},
+  ) {
+    lines.length = 0;
+    Logger.overrideLogger({ log: note('log'), warn: note('warn'), error: note('error') });
+    const config = { imported, get: (key: string) => variables[key] };
+    try {
+      const { options, identity } = await loadConfiguration(new GivenOptions(given), { name }, config);
+      await identity.close();
+      return options;
+    } finally {
+      Logger.overrideLogger(false);
+    }
+  }
+  const errorOf = (loaded: Promise<unknown>): Promise<ServiceConfigurationError> =>
+    loaded.then(
+      () => Promise.reject(new Error('it did not fail')),
+      (error: ServiceConfigurationError) => error,
+    );
+  const titleOf = async (loaded: Promise<unknown>) => (await errorOf(loaded)).message.split(':\n')[0];
+
+  it('takes options, then the namespace, then the variables', async () => {
+    const variables = {
+      service: { appToken: 'of the namespace', http: { retries: 1 } },
+      SERVICE_APP_TOKEN: 'of the environment',
+      SERVICE_HTTP_RETRIES: '5',
+      SERVICE_HTTP_TIMEOUT: '7',
+    };
+    const { appToken, http } = await load(sandbox, { variables });
+    expect([appToken?.reveal(), http.retries, http.timeout]).toEqual(['app-1', 1, 7]);
+    const named = { ...variables, SERVICE_KSA_HTTP_TIMEOUT: '8' };
+    expect((await load(sandbox, { name: 'ksa', variables: named })).http).toMatchObject({
+      retries: 2,
+      timeout: 8,
+    });
+    expect((await load(sandbox, { variables: { service: 'text' } })).http.retries).toBe(2);
+    expect(lines).toEqual([]);
+  });
+
+  it('is refused for a name whose variables another module reads', async () => {
+    const { faults } = await errorOf(load(sandbox, { name: 'sandbox' }));
+    expect(faults).toEqual([
+      { option: 'name', variable: undefined, message: expect.stringMatching(/cannot be 'sandbox'/) },
+    ]);
+  });
+
+  it('says what is usual where nothing is there', async () => {
+    const none = 'ServiceModule found no SERVICE_* variable';
+    const dotEnv = 'Check that .env is in the working directory, where ConfigModule.forRoot() reads it';
+    const noModule =
+      'The application does not import ConfigModule, so .env files are not read (import ConfigModule.forRoot())';
+    const unusable = (label = '') => `The configuration of ServiceModule${label} is not usable`;
+    expect(await titleOf(load({}))).toBe(`${none}. ${dotEnv}`);
+    expect(await titleOf(load({}, { imported: false }))).toBe(`${none}. ${noModule}`);
+    expect(await titleOf(load({ appToken: 'a' }))).toBe(unusable());
+    expect(await titleOf(load({ appToken: 'a' }, { imported: false }))).toBe(`${unusable()}. ${noModule}`);
+    const wrong = { ...sandbox, http: { retries: -1 } };
+    expect(await titleOf(load(wrong, { name: 'ksa', imported: false }))).toBe(unusable(':ksa'));
+  });
+
+  it('warns of misspelt variables, of reserved hosts and of the address that will go', async () => {
+    process.env.SERVICE_KSA_CLIENT_SECRT = 'x';
+    try {
+      const oauth = { clientId: '6f2d6f0e-5a1b-4a44-9c6e-0d6f6c1f3a52' };
+      const urls = {
+        baseUrl: 'https://a.bank',
+        oauthBaseUrl: 'https://b.example',
+        authUrl: 'https://c.bank',
+      };
+      const given: ServiceModuleOptions = { environment: 'production', authentication: 'oauth', urls };
+      await load({ ...given, oauth: { ...oauth, clientSecret: 's' } }, { name: 'ksa' });
+      expect(lines).toEqual([
+        'warn ServiceModule:ksa: SERVICE_KSA_CLIENT_SECRT is set but not used. If you mean SERVICE_KSA_CLIENT_SECRET, correct its name.',
+        expect.stringMatching(/^warn ServiceModule:ksa: urls\.oauthBaseUrl \(SERVICE_KSA_OAUTH_BASE_URL\):/),
+        expect.stringMatching(/^log ServiceModule:ksa: Calls go to urls\.oauthBaseUrl .*deprecated/),
+      ]);
+      const { faults, message } = await errorOf(load({ ...given, oauth }, { name: 'ksa', imported: false }));
+      expect(faults).toHaveLength(1);
+      expect(faults[0]?.message).toMatch(/^is missing.* SERVICE_KSA_CLIENT_SECRT is set: a misspelling\?$/);
+      expect(message).toMatch(/does not import ConfigModule/);
+      expect(await titleOf(load({}, { name: 'ksa' }))).toMatch(/is not usable$/);
+    } finally {
+      delete process.env.SERVICE_KSA_CLIENT_SECRT;
+    }
+  });
+
+  it('names faults of certificates beside the others, each option once', async () => {
+    const urls = { sandboxMtlsUrl: 'https://m.bank' };
+    const tls = { certificate: 'nonsense', privateKey: '<key>' };
+    const given = { ...sandbox, authentication: 'mtls', urls, tls } as const;
+    const both = await errorOf(load(given));
+    expect(both).not.toBeInstanceOf(ServiceCertificateError);
+    expect(both.faults.map(({ option }) => option)).toEqual(['tls.privateKey', 'tls.certificate']);
+    const onlyThose = await errorOf(load({ ...given, tls: () => ({ ...tls, privateKey: 'nonsense' }) }));
+    expect(onlyThose).toBeInstanceOf(ServiceCertificateError);
+    expect(onlyThose.faults.map(({ option }) => option)).toEqual(['tls.certificate', 'tls.privateKey']);
+    const variables = { SERVICE_APP_TOKEN: 'a', SERVICE_APP_TOKEN_FILE: '/no/such/file' };
+    const twice = await errorOf(load({ urls: sandbox.urls }, { variables }));
+    expect(twice.faults).toEqual([
+      { option: 'appToken', variable: 'SERVICE_APP_TOKEN', message: expect.stringMatching(/both set/) },
+    ]);
+  });
+
+  it('needs a certificate of the tls function, where the mode has one', async () => {
+    const tls = () => ({});
+    const urls = {
+      sandboxUrl: 'https://s.bank',
+      sandboxMtlsUrl: 'https://m.bank',
+      sandboxAuthUrl: 'https://a.bank',
+    };
+    const clientSecret = 's';
+    const oauth = { clientId: '6f2d6f0e-5a1b-4a44-9c6e-0d6f6c1f3a52', clientSecret };
+    for (const [given, needed] of [
+      [{ authentication: 'mtls' as const }, "'mtls'"],
+      [{ authentication: 'oauth' as const, oauth: { ...oauth, mtls: true } }, 'oauth.mtls'],
+    ] as const) {
+      const { faults } = await errorOf(load({ appToken: 'a', urls, tls, ...given }));
+      expect(faults).toEqual([
+        {
+          option: 'tls.certificate',
+          variable: undefined,
+          message: `is missing: ${needed} needs it, and the tls function returned none.`,
+        },
+      ]);
+    }
+    expect(await load({ authentication: 'oauth', oauth, urls, tls })).toMatchObject({
+      authentication: 'oauth',
+    });
   });
 });
