@@ -61,8 +61,6 @@ function againstRules(options: ServiceModuleOptions): BrokenOption[] {
     whitelist: true,
     forbidNonWhitelisted: true,
     stopAtFirstError: true,
-    // Neither a message nor an error may contain a secret.
-    validationError: { target: false, value: false },
   });
   return errors
     .flatMap((error) => constraintsOf(error))

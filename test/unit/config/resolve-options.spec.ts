@@ -418,6 +418,20 @@ describe('resolveOptions', () => {
     expect(warnings).toEqual(option ? [expect.objectContaining(expected)] : []);
   });
 
+  it.each(['baseUrl', 'oauthBaseUrl', 'sandboxUrl', 'sandboxMtlsUrl', 'authUrl', 'sandboxAuthUrl'])(
+    'quotes urls.%s, and nothing of it that may be a secret',
+    async (key) => {
+      const quoted = async (value: string) => {
+        const faults = await faultsOf({ ...sandbox, urls: { ...sandbox.urls, [key]: value } });
+        return faults.find(({ option }) => option === `urls.${key}`)?.message;
+      };
+      expect(await quoted('http://a.bank/b')).toMatch(
+        /^must begin with https.*; it is 'http:\/\/a\.bank\/b'$/,
+      );
+      expect(await quoted('https://u:p@a.bank')).toBe('must not contain a user name or password');
+    },
+  );
+
   it('quotes no value in a fault', async () => {
     const planted = 'planted-s3cret';
     const faults = await faultsOf({
@@ -485,6 +499,17 @@ describe('resolveOptions', () => {
     ],
   ])('chooses the address of %s', async (_, options, baseUrl) => {
     expect((await resolved(options)).addresses.baseUrl).toBe(baseUrl);
+  });
+
+  it('names the options of the addresses that it chose', async () => {
+    const { addresses } = await resolved({ ...production, oauth });
+    expect([addresses.baseOption, addresses.tokenOption]).toEqual(['urls.baseUrl', 'urls.authUrl']);
+    const without = (await resolved(sandbox)).addresses;
+    expect([without.baseOption, without.tokenOption, without.tokenUrl]).toEqual([
+      'urls.sandboxUrl',
+      undefined,
+      undefined,
+    ]);
   });
 
   it('uses the token endpoint of the environment, without a double slash', async () => {

@@ -122,6 +122,7 @@ describe('misspeltVariables', () => {
     ['rulss', 'urls'],
     ['tsl.chian', 'tls.chain'],
     ['appToken', 'appToken'],
+    ['pa', undefined],
     ['app', undefined],
     ['xrluz', undefined],
   ])('takes %s for a misspelling of %s', (word, meant) => {
@@ -131,6 +132,10 @@ describe('misspeltVariables', () => {
   it('takes the candidate with the fewest changes', () => {
     expect(nearest('abcd', ['abcdef', 'abcde', 'abxy'])).toBe('abcde');
     expect(nearest('abcd', ['abcde', 'xabcd'])).toBe('abcde');
+    expect(nearest('abcd', ['xbcdy', 'abdc'])).toBe('abdc');
+    expect(nearest('abcd', ['abcdx', 'bacd'])).toBe('abcdx');
+    expect(nearest('abcdef', ['badcfe'])).toBeUndefined();
+    expect(nearest('abab', ['baba'])).toBe('baba');
   });
 
   it('finds only variables of its own name', () => {

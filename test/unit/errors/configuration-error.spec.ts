@@ -1,6 +1,16 @@
 import { describe, expect, it } from '@jest/globals';
 import { inspect } from 'node:util';
-import { ServiceCertificateError, ServiceConfigurationError } from 'nestjs-service';
+import {
+  ServiceApiError,
+  ServiceCertificateError,
+  ServiceConfigurationError,
+  ServiceConnectionError,
+  type ServiceError,
+  ServiceRequestError,
+  ServiceStartupError,
+  ServiceTokenError,
+} from 'nestjs-service';
+import { copyOf } from '../../../lib/errors/copy-of.js';
 
 const faults = [{ option: 'appToken', variable: 'SERVICE_APP_TOKEN', message: 'is missing.' }];
 
@@ -14,5 +24,120 @@ describe.each([ServiceConfigurationError, ServiceCertificateError])('%p', (Class
 
   it('prints each fault once', () => {
     expect(inspect(error, { depth: 5 }).split('is missing.')).toHaveLength(2);
+  });
+});
+
+describe('The errors have all that they were given, as data', () => {
+  const certificate = { subject: 'CN=app' } as ServiceCertificateError['certificate'];
+  const api = {
+    code: 'invalid_response' as const,
+    status: 409,
+    body: { status: 'S', message: 'theirs' },
+    method: 'GET',
+    path: '/a',
+    correlationId: 'id-1',
+    retryAfter: 5,
+    hint: 'check it',
+    credentialFault: true,
+  };
+  const connection = {
+    kind: 'redirect' as const,
+    method: 'POST',
+    path: '/a',
+    reason: '302',
+    outcomeUnknown: true,
+    correlationId: 'id-1',
+    location: 'https://a.bank',
+  };
+  const token = {
+    code: 'token_refused' as const,
+    error: 'invalid_client',
+    error_description: 'no',
+    status: 401,
+    scope: 'api',
+    retryAfter: 10,
+  };
+  const message = 'ours';
+
+  it.each<[string, ServiceError, object]>([
+    ['ServiceApiError', new ServiceApiError({ ...api, message }), { ...api, message }],
+    [
+      'ServiceApiError',
+      new ServiceApiError({ message, status: 404, method: 'GET', path: '/a' }),
+      { code: 'api_error', credentialFault: false, message, status: 404, method: 'GET', path: '/a' },
+    ],
+    [
+      'ServiceConnectionError',
+      new ServiceConnectionError({ ...connection, message }),
+      { ...connection, message, code: 'connection_redirect' },
+    ],
+    [
+      'ServiceConnectionError',
+      new ServiceConnectionError({ kind: 'dns', message }),
+      { kind: 'dns', message, code: 'connection_dns', outcomeUnknown: false },
+    ],
+    ['ServiceTokenError', new ServiceTokenError({ ...token, message }), { ...token, message }],
+    [
+      'ServiceRequestError',
+      new ServiceRequestError([
+        { property: 'a', message: 'is bad' },
+        { property: 'b', message: 'too' },
+      ]),
+      {
+        code: 'invalid_request',
+        message: 'Nothing was sent: a is bad; b too',
+        faults: [
+          { property: 'a', message: 'is bad' },
+          { property: 'b', message: 'too' },
+        ],
+      },
+    ],
+    [
+      'ServiceCertificateError',
+      new ServiceCertificateError(faults, { certificate }),
+      {
+        code: 'invalid_certificate',
+        certificate,
+        message: 'The client certificate is not usable:\n  - appToken (SERVICE_APP_TOKEN): is missing.',
+      },
+    ],
+    [
+      'ServiceCertificateError',
+      new ServiceCertificateError([{ option: 'tls', message: 'no.' }], { code: 'certificate_refused' }),
+      {
+        code: 'certificate_refused',
+        message: 'The server refused the client certificate:\n  - tls: no.',
+      },
+    ],
+    [
+      'ServiceStartupError',
+      new ServiceStartupError('api.tls', faults[0]),
+      {
+        code: 'startup_check_failed',
+        faults,
+        message: 'The start-up check failed (api.tls):\n  - appToken (SERVICE_APP_TOKEN): is missing.',
+      },
+    ],
+  ])('%s', (name, error, data) => {
+    expect(JSON.parse(JSON.stringify(error))).toMatchObject({ name, ...data });
+    const absent = Object.entries(error).filter(
+      ([key]) => !['faults', 'certificate', ...Object.keys(data)].includes(key),
+    );
+    expect(absent.filter(([, value]) => value !== undefined)).toEqual([]);
+    expect(Object.keys(error)).not.toContain('name');
+
+    const copy = copyOf(error) as ServiceError;
+    expect(copy).not.toBe(error);
+    expect(copy).toBeInstanceOf(Object.getPrototypeOf(error).constructor);
+    expect([copy.toJSON(), copy.stack, Object.keys(copy)]).toEqual([
+      error.toJSON(),
+      error.stack,
+      Object.keys(error),
+    ]);
+  });
+
+  it('are not copied where they are not of this module', () => {
+    const other = new Error('of the host');
+    expect(copyOf(other)).toBe(other);
   });
 });
