@@ -1,6 +1,6 @@
 import { Agent } from 'node:https';
 import { inspect } from 'node:util';
-import { afterEach, describe, expect, it } from '@jest/globals';
+import { afterEach, describe, expect, it, jest } from '@jest/globals';
 import { ServiceAuthService, type IdentityView } from '../../../lib/auth/service-auth.service.js';
 import { CallsInFlight } from '../../../lib/http/calls-in-flight.js';
 import { TokenCache } from '../../../lib/auth/cache/token-cache.js';
@@ -37,7 +37,10 @@ const IDENTITY: IdentityView = {
 };
 
 const cleanUp: (() => void)[] = [];
-afterEach(() => cleanUp.splice(0).forEach((undo) => undo()));
+afterEach(() => {
+  cleanUp.splice(0).forEach((undo) => undo());
+  jest.useRealTimers();
+});
 
 function setUp(
   changed: Partial<ResolvedOptions> = {},
@@ -208,6 +211,18 @@ describe('tokens', () => {
     expect(isDrained).toBe(false);
     expect(calls.close()).toBe(1);
     await expect(reading).rejects.toMatchObject({ kind: 'closed' });
+  });
+
+  it('ends a reading of the certificate after 60 s', async () => {
+    jest.useFakeTimers();
+    const { auth } = setUp({}, { ...IDENTITY, reload: () => new Promise(() => undefined) });
+    const reading = auth.reloadCertificate().catch((error: unknown) => error);
+    await jest.advanceTimersByTimeAsync(60_000);
+    expect(await reading).toMatchObject({
+      kind: 'timeout',
+      message: 'The certificate and key were not read within 60 s.',
+    });
+    expect(jest.getTimerCount()).toBe(0);
   });
 
   it('without OAuth credentials: what to set', async () => {

@@ -371,6 +371,15 @@ describe('resolveOptions', () => {
     ]);
   });
 
+  it.each([
+    ['appToken', { ...sandbox, appToken: 5 as never }, ''],
+    ['tls.certificate', { ...sandbox, tls: { certificate: 5 as never } }, ''],
+    ['oauth.clientSecret', { ...sandbox, oauth: { ...oauth, clientSecret: 5 as never } }, ' or a function'],
+  ])('says what %s takes', async (option, options, orFunction) => {
+    const fault = (await faultsOf(options)).find((each) => each.option === option);
+    expect(fault?.message).toBe(`must be text or { file: path }${orFunction}, and not empty`);
+  });
+
   it('refuses an empty file', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'options-'));
     const file = join(folder, 'secret');

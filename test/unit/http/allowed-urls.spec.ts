@@ -1,5 +1,7 @@
+import { ResourcePaths } from '../../../lib/http/resource-paths.js';
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
+import { type HttpSettings } from '../../../lib/config/resolved-options.js';
 import { ServiceRequestError } from '../../../lib/errors/index.js';
 import { AllowedUrls, type CallUrl } from '../../../lib/http/allowed-urls.js';
 
@@ -128,5 +130,17 @@ describe('AllowedUrls', () => {
       }),
       { numRuns: 10_000 },
     );
+  });
+});
+
+describe('the paths of resources', () => {
+  it.each<[HttpSettings['trailingSlash'], string, string]>([
+    [false, '/banks/v1', '/customers/v1'],
+    [true, '/banks/v1/', '/customers/v1/'],
+    [['banks', 'customers'], '/banks/v1/', '/customers/v1/'],
+    [['customers'], '/banks/v1', '/customers/v1/'],
+  ])('with http.trailingSlash %j', (trailingSlash, banks, customers) => {
+    const paths = new ResourcePaths(trailingSlash);
+    expect([paths.of('/banks/v1'), paths.of('/customers/v1')]).toEqual([banks, customers]);
   });
 });

@@ -145,18 +145,18 @@ describe('main.ts', () => {
   });
 });
 
-describe('the test of the whole application', () => {
-  const text = [
-    "import { Test, TestingModule } from '@nestjs/testing';",
-    '',
-    'beforeEach(async () => {',
-    '  const moduleFixture: TestingModule = await Test.createTestingModule({',
-    '    imports: [AppModule],',
-    '  }).compile();',
-    '});',
-    '',
-  ].join('\n');
+const APPLICATION_TEST = [
+  "import { Test, TestingModule } from '@nestjs/testing';",
+  '',
+  'beforeEach(async () => {',
+  '  const moduleFixture: TestingModule = await Test.createTestingModule({',
+  '    imports: [AppModule],',
+  '  }).compile();',
+  '});',
+  '',
+].join('\n');
 
+describe('the test of the whole application', () => {
   it('gets doubles of the services', () => {
     const after = [
       "import { Test, TestingModule } from '@nestjs/testing';",
@@ -171,13 +171,13 @@ describe('the test of the whole application', () => {
       '});',
       '',
     ].join('\n');
-    expect(addStub(ts, text)).toBe(after);
+    expect(addStub(ts, APPLICATION_TEST)).toBe(after);
     expect(addStub(ts, after)).toBe(after);
   });
 
   it.each([
-    ['a builder', text.replace('.compile', '.overrideProvider(A).useValue(1).compile')],
-    ['two modules', text + text],
+    ['a builder', APPLICATION_TEST.replace('.compile', '.overrideProvider(A).useValue(1).compile')],
+    ['two modules', APPLICATION_TEST + APPLICATION_TEST],
     ['none', 'export {};\n'],
   ])('with %s is not understood', (_name, other) => {
     expect(addStub(ts, other)).toBeUndefined();
@@ -230,7 +230,10 @@ describe('nest add', () => {
     });
     expect(Object.keys(dependencies).at(-1)).toBe('zod');
     expect(tasks).toMatchObject([
-      { name: 'node-package', options: { command: 'install', packageManager: 'npm' } },
+      {
+        name: 'node-package',
+        options: { command: 'install', packageManager: 'npm', quiet: true, hideOutput: true },
+      },
     ]);
     expect(files.get('src/app.module.ts')).toContain(CALLS);
     expect(files.get('src/main.ts')).toContain(FILTER);
@@ -248,6 +251,50 @@ describe('nest add', () => {
     const { tasks, run } = host('^12.0.1', Object.fromEntries(locks.map((file) => [file, ''])));
     run();
     expect(tasks).toMatchObject([{ options: { packageManager } }]);
+  });
+
+  it('keeps the line ends of Windows and the indentation', () => {
+    const manifest = '{\r\n\t"devDependencies": {\r\n\t\t"@nestjs/core": "^12.0.0"\r\n\t}\r\n}\r\n';
+    const { files, run } = host('', { 'package.json': manifest, '.env.example': 'PORT=3000\r\n' });
+    run();
+    for (const path of ['package.json', '.env.example']) {
+      expect(files.get(path)?.replaceAll('\r\n', '')).not.toMatch(/\n/);
+    }
+    expect(files.get('package.json')).toContain('\r\n\t"dependencies": {\r\n\t\t"@nestjs/axios": "^12.0.0",');
+    expect(files.get('.env.example')).toMatch(/^PORT=3000\r\n\r\n# nestjs-service.*\r\n/);
+    const flat = host('', { 'package.json': '{"dependencies":{"@nestjs/core":"12.0.0"}}' });
+    flat.run();
+    expect(flat.files.get('package.json')).toContain('\n  "dependencies": {\n    "@nestjs/axios"');
+  });
+
+  it('goes by the version that is installed; says so where there is none', () => {
+    const installed = { 'node_modules/@nestjs/core/package.json': '{"version":"11.1.0"}' };
+    const one = host('latest', installed);
+    one.run();
+    expect(one.files.get('package.json')).toContain('"@nestjs/axios": "^4.0.0"');
+    const without: Record<string, string>[] = [{}, { 'package.json': '{}' }];
+    for (const given of without) {
+      const { tasks, said, run } = host('latest', given);
+      run();
+      expect([tasks, said]).toEqual([
+        [],
+        [expect.stringMatching(/version of NestJS is not known.*npm i @nestjs/)],
+      ]);
+    }
+    const none = host('');
+    none.files.delete('package.json');
+    none.run();
+    expect([none.tasks, none.said, none.files.has('package.json')]).toEqual([[], [], false]);
+  });
+
+  it('changes the test of the application where there is one', () => {
+    const { files, said, run } = host('^12.0.1', { 'test/app.e2e-spec.ts': APPLICATION_TEST });
+    run();
+    expect(files.get('test/app.e2e-spec.ts')).toContain('stubService(builder);');
+    expect(said).toEqual([]);
+    const other = host('^12.0.1', { 'test/app.e2e-spec.ts': 'export {};\n' });
+    other.run();
+    expect(other.said).toEqual([expect.stringMatching(/^test\/app\.e2e-spec\.ts is not changed/)]);
   });
 
   it('says what to do next, with an account and without', () => {
