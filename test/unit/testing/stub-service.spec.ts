@@ -260,6 +260,37 @@ describe('stubService', () => {
     expect(await module.get(BanksService).list()).toBe('closed');
   });
 
+  it('gives text and bytes as they are where the caller asked for them', async () => {
+    const answers = ['a;b', Buffer.from('bytes'), { a: 1 }];
+    await start({ http: { request: () => answers.shift() } });
+    const { axiosRef } = module.get(ServiceHttpService);
+    const text = await axiosRef.get<unknown>('/a', { responseType: 'text' });
+    expect([text.data, text.status, text.statusText]).toEqual(['a;b', 200, 'OK']);
+    expect(text.headers['content-type']).toBe('application/json');
+    const bytes = await axiosRef.get<unknown>('/a', { responseType: 'arraybuffer' });
+    expect(bytes.data).toEqual(Buffer.from('bytes'));
+    expect((await axiosRef.get<unknown>('/a', { responseType: 'text' })).data).toBe('{"a":1}');
+    expect(await axiosRef.get('/a')).toMatchObject({ status: 204, statusText: 'No Content' });
+  });
+
+  it('has the certificate and the state of the identity that it is given', async () => {
+    const dates = { validFrom: new Date(0), validTo: new Date(Date.now() + 1.5 * 86_400_000) };
+    const certificate = { subject: 'CN=app', issuer: 'CN=i', fingerprint256: 'AA', ...dates };
+    await start({ auth: { certificate } });
+    const auth = module.get(ServiceAuthService);
+    expect(auth.identityStatus).toEqual({ healthy: true, certificate, daysLeft: 1 });
+    const identityStatus = { healthy: false };
+    service.use({ auth: { certificate, identityStatus } });
+    expect(auth.identityStatus).toEqual(identityStatus);
+  });
+
+  it('gives no token to a caller that has ended its call', async () => {
+    await start();
+    const reason = new Error('mine');
+    const signal = AbortSignal.abort(reason);
+    await expect(module.get(ServiceAuthService).getApiToken({ signal })).rejects.toBe(reason);
+  });
+
   it('says of an answer that is no JSON what it is', async () => {
     await start({ banks: { list: () => () => [] } });
     await expect(module.get(BanksService).list()).rejects.toThrow(/answered with a function/);

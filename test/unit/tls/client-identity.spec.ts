@@ -174,6 +174,19 @@ describe('Files replaced while calls run', () => {
     expect(live.subjects).toEqual(['app-1', 'app-2']);
   });
 
+  it('all that is wrong with a new identity is logged, each on a line of its own', async () => {
+    await by(inPlace)(clients[0]);
+    await start(tlsSettings(paths()));
+    await writeFile(paths().certificate.file, 'nonsense');
+    await writeFile(paths().privateKey.file, 'nonsense');
+    await clock.advance(10_000);
+    expect(lines).toEqual([
+      expect.stringMatching(
+        /^error: The new client identity is not usable; the one before stays in use:\n {2}- tls\.certificate: [^\n]+\n {2}- tls\.privateKey: [^\n]+$/,
+      ),
+    ]);
+  });
+
   it('a bad pair taken back leaves no fault', async () => {
     await by(inPlace)(clients[0]);
     const identity = await start(tlsSettings(paths()));

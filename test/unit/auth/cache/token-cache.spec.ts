@@ -492,12 +492,14 @@ describe('forced refresh', () => {
 
 describe('invalidate', () => {
   it('drops the token if it is still the cached one', async () => {
-    const { cache, filled } = setUp();
+    const { cache, source, filled } = setUp();
     await filled();
     cache.invalidate('another');
     expect(cache.peek('api')).toBeDefined();
+    expect(source.droppedTokens).toEqual([]);
     cache.invalidate('token-1');
     expect(cache.peek('api')).toBeUndefined();
+    expect(source.droppedTokens).toEqual(['token-1']);
   });
 
   it('finds customers too', async () => {

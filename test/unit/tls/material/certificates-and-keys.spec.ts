@@ -632,6 +632,14 @@ describe('Garbage', () => {
     expect(message).toMatch(/holds no PEM/);
   });
 
+  it.each([
+    ['a word', 'nonsense'],
+    ['a path that is too long', `/${'a'.repeat(300)}.pem`],
+  ])('%s is not taken for a path', async (_, certificate) => {
+    const { message } = await onlyFault({ ...good(), certificate });
+    expect(message).toMatch(/ holds no PEM .*, nor the base64 of one\.$/);
+  });
+
   it('a path from a function: no variable is named', async () => {
     const source = () => ({ ...good(), certificate: '/run/tls.crt' });
     const { faults } = await loadIdentity({ source, reload: false });
