@@ -57,6 +57,7 @@ describe('AllowedUrls', () => {
     'blob:https://api.example/x',
     'blob:https://oauth.example/x',
     'data:text/plain,x',
+    'https://[api.example',
     undefined,
     null,
     42,

@@ -162,6 +162,11 @@ describe('the answer to an error', () => {
 
   it.each<[string, ServiceError, object]>([
     ['404', api(404, { body: { message: 'theirs' } }), { status: 404, message: 'theirs' }],
+    ...[400, 409, 422].map((status): [string, ServiceError, object] => [
+      String(status),
+      api(status, { body: { message: 'theirs' } }),
+      { status, message: 'theirs' },
+    ]),
     ['409 without a message', api(409), { status: 409, message: 'The service answered 409.' }],
     ['400 about our credentials', api(400, { credentialFault: true }), { status: 502 }],
     ['418', api(418), { status: 502, message: 'The service failed to answer this call.' }],

@@ -1,6 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
 import { Secret } from '../../../lib/config/secret.js';
 import { type ClientOptions, type OwnClient } from '../../../lib/redis/client-library.js';
+import { type NodeRedisClient } from '../../../lib/redis/redis-client.js';
+import { RedisTokenStore } from '../../../lib/redis/redis-token-store.js';
 import { UrlConnection } from '../../../lib/redis/url-connection.js';
 import { FakeClock, settle } from '../../helpers/fake-clock.js';
 
@@ -178,5 +180,128 @@ describe('the connection of a store to its url', () => {
     connection.close();
     expect(clock.timers).toBe(0);
     expect(clients).toHaveLength(1);
+  });
+
+  it('says what to install where there is no library, and tries again', async () => {
+    const clock = new FakeClock();
+    let asked = 0;
+    const importLibrary = async (): Promise<undefined> => void (asked += 1);
+    const parts = { clock, random: () => 1, importLibrary };
+    const connection = new UrlConnection(new Secret('redis://host'), parts);
+    await expect(connection.open()).rejects.toThrow(
+      /neither is installed\. Install one: npm i @redis\/client/,
+    );
+    await clock.advance(100);
+    expect(asked).toBe(2);
+    connection.close();
+  });
+
+  it('ends clients of versions without destroy(), and takes what they throw then', async () => {
+    for (const disconnect of [
+      () => Promise.reject(new Error('Closed')),
+      () => {
+        throw new Error('Closed');
+      },
+    ]) {
+      let ended = 0;
+      const client = {
+        connect: async () => undefined,
+        on: () => undefined,
+        unref: () => undefined,
+        get: async () => 'PONG',
+        disconnect: () => ((ended += 1), disconnect()),
+      };
+      const importLibrary = async () => ({ createClient: () => client as unknown as OwnClient });
+      const parts = { clock: new FakeClock(), random: () => 1, importLibrary };
+      const connection = new UrlConnection(new Secret('redis://host'), parts);
+      expect(await connection.run((used) => used.get('key'))).toBe('PONG');
+      connection.close();
+      await settle();
+      expect(ended).toBe(1);
+    }
+  });
+});
+
+describe('RedisTokenStore', () => {
+  /** A client that notes its commands. */
+  function noting(replies: unknown[] = []) {
+    const commands: unknown[][] = [];
+    const command =
+      (name: string) =>
+      async (...args: unknown[]): Promise<unknown> => {
+        commands.push([name, ...args]);
+        const reply = replies.shift();
+        if (reply instanceof Error) throw reply;
+        return reply;
+      };
+    const methods = ['get', 'set', 'del', 'eval'].map((name) => [name, command(name)] as const);
+    return { commands, client: Object.fromEntries(methods) as unknown as NodeRedisClient };
+  }
+  const ioredis = (made: NodeRedisClient) => Object.assign(made, { defineCommand: () => undefined });
+
+  it.each<[string, (made: NodeRedisClient) => NodeRedisClient, unknown[][]]>([
+    [
+      'node-redis',
+      (made) => made,
+      [
+        ['set', 'p:k', 'v', { PX: 1 }],
+        ['set', 'p:l', expect.any(String), { PX: 1_500, NX: true }],
+        ['eval', expect.stringContaining('del'), { keys: ['p:l'], arguments: [expect.any(String)] }],
+        ['del', 'p:k'],
+        ['eval', expect.stringContaining('del'), { keys: ['p:k'], arguments: ['v'] }],
+      ],
+    ],
+    [
+      'ioredis',
+      ioredis,
+      [
+        ['set', 'p:k', 'v', 'PX', 1],
+        ['set', 'p:l', expect.any(String), 'PX', 1_500, 'NX'],
+        ['eval', expect.stringContaining('del'), 1, 'p:l', expect.any(String)],
+        ['del', 'p:k'],
+        ['eval', expect.stringContaining('del'), 1, 'p:k', 'v'],
+      ],
+    ],
+  ])('writes with whole milliseconds, and gives a lock back by its holder: %s', async (_, as, expected) => {
+    const { commands, client } = noting(['OK', 'OK']);
+    const store = new RedisTokenStore({ client: as(client), keyPrefix: 'p:' });
+    await store.open();
+    await store.set('k', 'v', 0.5);
+    const release = await store.lock('l', 1_500.9);
+    await release?.();
+    await store.delete('k');
+    await store.delete('k', 'v');
+    await store.close();
+    expect(commands).toEqual(expected);
+    const [holder, released] = [commands[1]?.[2], JSON.stringify(commands[2])];
+    expect(released).toContain(String(holder));
+  });
+
+  it('takes text and bytes, and nothing else, for an entry; null for a lock that is taken', async () => {
+    const wrong = new Error('WRONGTYPE Operation against a key holding the wrong kind of value');
+    const { client } = noting(['text', Buffer.from('bytes'), null, 7, wrong, new Error('READONLY'), null]);
+    const store = new RedisTokenStore({ client });
+    const read = [];
+    for (let turn = 0; turn < 5; turn += 1) read.push(await store.get('k'));
+    expect(read).toEqual(['text', 'bytes', undefined, undefined, undefined]);
+    await expect(store.get('k')).rejects.toThrow('READONLY');
+    expect(await store.lock('l', 1)).toBeUndefined();
+  });
+
+  it.each<[object, RegExp[]]>([
+    [{ client: noting().client }, []],
+    [{ url: 'redis://host' }, []],
+    [{ url: 'rediss://u:p%20w@host:6380/1', timeout: 1 }, []],
+    [{ client: noting().client, url: 'redis://host' }, [/not both\.$/]],
+    [{ client: { get: () => undefined } }, [/none of node-redis or ioredis\.$/]],
+    [{ client: 'text' }, [/none of node-redis or ioredis\.$/]],
+    [{}, [/needs a client or a url/]],
+    [{ url: 'redis://host', timeout: 0 }, [/timeout of RedisTokenStore must be between 1 and \d+ ms\.$/]],
+    ...['http://host', 'redis:///1', 'redis://host/path', 'redis://u:%@host', 'host'].map(
+      (url): [object, RegExp[]] => [{ url }, [/the url of RedisTokenStore is none/]],
+    ),
+  ])('says what is wrong with %j', async (options, faults) => {
+    const store = new RedisTokenStore(options);
+    expect(await store.check()).toEqual(faults.map((fault) => expect.stringMatching(fault)));
   });
 });
