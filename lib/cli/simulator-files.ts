@@ -24,11 +24,10 @@ export interface SimulatorFiles {
 export class ForeignFileError extends Error {}
 
 /**
- * Makes the folder, and makes sure that every file to be written is new or still as this command wrote it.
+ * Makes sure that every file to be written is new or still as this command wrote it. Writes nothing.
  * @throws ForeignFileError, and the system's errors
  */
 export async function checkFolder(folder: string): Promise<void> {
-  await mkdir(folder, { recursive: true });
   const record = await readRecord(folder);
   for (const name of NAMES) {
     const path = join(folder, name);
@@ -40,7 +39,7 @@ export async function checkFolder(folder: string): Promise<void> {
   }
 }
 
-/** Writes the certificates and a .env with which ServiceModule, or any other client, reaches the simulator. */
+/** Makes the folder. Writes the certificates and a .env with which ServiceModule, or any other client, reaches the simulator. */
 export async function writeFiles(folder: string, simulator: ServiceSimulator): Promise<SimulatorFiles> {
   const [certificate = '', privateKey = '', chain = '', env = ''] = NAMES.map((name) => join(folder, name));
   const files: SimulatorFiles = { folder, certificate, privateKey, chain, env };
@@ -52,6 +51,7 @@ export async function writeFiles(folder: string, simulator: ServiceSimulator): P
     // Keys and secrets are in no repository, not even those of a simulator.
     '.gitignore': '*\n',
   };
+  await mkdir(folder, { recursive: true });
   // The digests before, for a start that was killed between these files.
   const before = await readRecord(folder);
   const record = Object.fromEntries(

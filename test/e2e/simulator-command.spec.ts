@@ -161,7 +161,7 @@ describe('nestjs-service simulator', () => {
     expect(await readFile(env, 'utf8')).toBe('PORT=3000\n');
   });
 
-  it('says in one line which port is taken', async () => {
+  it('says in one line which port is taken, and writes nothing', async () => {
     const port = await freePortRange(6);
     const other = createServer().listen(port + 2, '127.0.0.1');
     await once(other, 'listening');
@@ -171,6 +171,7 @@ describe('nestjs-service simulator', () => {
     expect(child.output()).toBe(
       `Port ${port + 2} is taken (the simulator uses ${port} to ${port + 5}). Choose others with --port.\n`,
     );
+    await expect(stat(join(folder, 'taken'))).rejects.toThrow('ENOENT');
   });
 
   it('goes on when nobody reads its output', async () => {
