@@ -1,5 +1,6 @@
 import { Module, type DynamicModule } from '@nestjs/common';
 import { ServiceConfigurationError } from './errors/index.js';
+import { bareImportProviders } from './module/bare-import.js';
 import { ConfigurableModuleClass, type ASYNC_OPTIONS_TYPE, type OPTIONS_TYPE } from './module/definition.js';
 import { serviceProviders } from './module/providers.js';
 
@@ -7,7 +8,7 @@ import { serviceProviders } from './module/providers.js';
  * The authenticated client of the service: provides ServiceAuthService, ServiceHttpService, CustomersService,
  * BanksService and LinkSdkService.
  */
-@Module({ providers: serviceProviders })
+@Module({ providers: [...bareImportProviders, ...serviceProviders] })
 export class ServiceModule extends ConfigurableModuleClass {
   /**
    * A client of one service. An option that is left out is read from the `service` namespace or the SERVICE_* variables

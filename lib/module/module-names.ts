@@ -38,7 +38,8 @@ export function countNamesakes(own: ModuleName, modules: ModulesContainer): numb
 /** The names of all ServiceModules of the application, each as often as it is there. */
 export function namesOf(modules: ModulesContainer): ModuleName[] {
   return [...modules.values()].flatMap(({ providers }) => {
-    const wrapper = providers.get(MODULE_NAME);
-    return wrapper ? [wrapper.instance as ModuleName] : [];
+    // None in a bare `imports: [ServiceModule]`, which fails the start.
+    const own = providers.get(MODULE_NAME)?.instance as ModuleName | null | undefined;
+    return own ? [own] : [];
   });
 }
