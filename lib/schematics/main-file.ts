@@ -9,23 +9,19 @@ export interface RootModule {
 }
 
 interface Line {
-  /** Where one of these names occurs, the application has it already. */
-  names: readonly string[];
-  /** What the line imports: [package, name]. */
-  needs: readonly (readonly [string, string])[];
+  /** Where this name occurs, the application has the line already. */
+  name: string;
+  /** The package that exports the name; absent where the line needs no import. */
+  from?: string;
   call: string;
 }
 
+// No ValidationPipe: with `whitelist` it would empty the bodies of the routes that an application has already.
 const LINES: readonly Line[] = [
-  { names: ['enableShutdownHooks'], needs: [], call: 'enableShutdownHooks()' },
+  { name: 'enableShutdownHooks', call: 'enableShutdownHooks()' },
   {
-    names: ['useGlobalPipes', 'APP_PIPE', 'ValidationPipe'],
-    needs: [['@nestjs/common', 'ValidationPipe']],
-    call: 'useGlobalPipes(new ValidationPipe({ whitelist: true, transform: true }))',
-  },
-  {
-    names: ['ServiceExceptionFilter'],
-    needs: [['nestjs-service', 'ServiceExceptionFilter']],
+    name: 'ServiceExceptionFilter',
+    from: 'nestjs-service',
     call: 'useGlobalFilters(new ServiceExceptionFilter())',
   },
 ];
@@ -47,21 +43,21 @@ export function findRootModule(typescript: TypeScript, text: string): RootModule
 }
 
 /**
- * main.ts with shutdown hooks, ValidationPipe and exception filter, as far as neither it nor the root module has them;
- * undefined where it is not understood.
+ * main.ts with shutdown hooks and exception filter, as far as neither it nor the root module has them; undefined where
+ * it is not understood.
  */
 export function addToMain(typescript: TypeScript, text: string, rootModule = ''): string | undefined {
   const editor = new SourceEditor(typescript, text);
   const module = new SourceEditor(typescript, rootModule);
-  const missing = LINES.filter(({ names }) => !names.some((name) => editor.uses(name) || module.uses(name)));
+  const missing = LINES.filter(({ name }) => !editor.uses(name) && !module.uses(name));
   if (missing.length === 0) return text;
   const statement = statementOf(editor);
   if (statement === undefined) return undefined;
 
   const { after, variable } = statement;
   const indent = editor.indentOf(after);
-  for (const { needs, call } of missing) {
-    if (needs.some(([packageName, name]) => editor.import(packageName, name) !== name)) return undefined;
+  for (const { name, from, call } of missing) {
+    if (from !== undefined && editor.import(from, name) !== name) return undefined;
     editor.insert(after.getEnd(), `${editor.eol}${indent}${variable}.${call}${editor.semicolon}`);
   }
   return editor.result();

@@ -3,6 +3,7 @@ import { join, posix } from 'node:path';
 import { addVariables } from './env-example.js';
 import { addToMain, findRootModule } from './main-file.js';
 import { addPeers, nestVersionIn } from './manifest.js';
+import { type PackageManager, packageManagerOf } from './package-manager.js';
 import { addModules } from './root-module.js';
 import { type TypeScript } from './source-editor.js';
 import { addStub } from './stub-test.js';
@@ -28,30 +29,19 @@ export interface NestAddOptions {
 
 const MODULE_LINES = `    import { ConfigModule } from '@nestjs/config';
     import { ServiceModule } from 'nestjs-service';
-    imports: [ConfigModule.forRoot(), ServiceModule.forRoot()],`;
-const MAIN_LINES = `    import { ValidationPipe } from '@nestjs/common';
-    import { ServiceExceptionFilter } from 'nestjs-service';
+    imports: [ConfigModule.forRoot(), ServiceModule.forRoot({ isGlobal: true })],`;
+const MAIN_LINES = `    import { ServiceExceptionFilter } from 'nestjs-service';
     app.enableShutdownHooks();
-    app.useGlobalPipes(new ValidationPipe({ whitelist: true, transform: true }));
     app.useGlobalFilters(new ServiceExceptionFilter());`;
 
-const NEXT = `Next, with an account: fill in .env (see .env.example), then npx nestjs-service doctor
-Without an account: npm i -D @peculiar/x509, then npx nestjs-service simulator
+const next = ({ addDev, run }: PackageManager) =>
+  `Next, with an account: fill in .env (see .env.example), then ${run} nestjs-service doctor
+Without an account: ${addDev} @peculiar/x509, then ${run} nestjs-service simulator
 Step by step: node_modules/nestjs-service/docs/getting-started.md`;
 
-/** Made by `nest new`: it starts the whole application. */
-const TEST = 'test/app.e2e-spec.ts';
 const TEST_LINES = `    import { stubService } from 'nestjs-service/testing';
     const builder = Test.createTestingModule({ imports: [AppModule] });
     stubService(builder);`;
-
-/** In the order in which the command itself looks for them. */
-const LOCK_FILES = [
-  ['yarn', 'yarn.lock'],
-  ['pnpm', 'pnpm-lock.yaml'],
-  ['bun', 'bun.lock'],
-  ['bun', 'bun.lockb'],
-] as const;
 
 /**
  * `nest add nestjs-service`: adds the peers, the modules, the lines of main.ts, .env.example, and doubles in the
@@ -62,7 +52,8 @@ export function nestAdd(options: NestAddOptions = {}, load: () => TypeScript | u
   return (files: HostFiles, context: Context): void => {
     const sourceRoot = options.sourceRoot ?? 'src';
     const main = posix.join(sourceRoot, 'main.ts');
-    addToManifest(files, context);
+    const manager = packageManagerOf(files);
+    addToManifest(files, context, manager);
     write(files, '.env.example', addVariables(read(files, '.env.example')));
 
     const typescript = load();
@@ -81,11 +72,13 @@ export function nestAdd(options: NestAddOptions = {}, load: () => TypeScript | u
     edit(files, context, main, MAIN_LINES, () =>
       typescript && mainText !== undefined ? addToMain(typescript, mainText, moduleText) : undefined,
     );
-    const testText = read(files, TEST);
-    if (testText !== undefined) {
-      edit(files, context, TEST, TEST_LINES, () => typescript && addStub(typescript, testText));
-    }
-    context.logger.info(NEXT);
+    // Made by `nest new` and `nest generate app`: it starts the whole application.
+    const test = posix.join(posix.dirname(sourceRoot), 'test/app.e2e-spec.ts');
+    const testText = read(files, test);
+    edit(files, context, test, TEST_LINES, () =>
+      typescript && testText !== undefined ? addStub(typescript, testText) : undefined,
+    );
+    context.logger.info(next(manager));
   };
 }
 
@@ -98,12 +91,13 @@ function edit(
 ) {
   const text = how();
   if (text !== undefined) return write(files, path, text);
-  context.logger.warn(
-    `${path} is not changed, because its form is not one that this command knows. Add:\n\n${lines}\n`,
-  );
+  const why = files.exists(path)
+    ? 'is not changed, because its form is not one that this command knows. Add:'
+    : 'is not there. Where your application has this code, add:';
+  context.logger.warn(`${path} ${why}\n\n${lines}\n`);
 }
 
-function addToManifest(files: HostFiles, context: Context): void {
+function addToManifest(files: HostFiles, context: Context, manager: PackageManager): void {
   const text = read(files, 'package.json');
   const installed = read(files, 'node_modules/@nestjs/core/package.json');
   if (text === undefined) return;
@@ -112,16 +106,15 @@ function addToManifest(files: HostFiles, context: Context): void {
     : nestVersionIn(text);
   if (nest === undefined) {
     return context.logger.warn(
-      'The version of NestJS is not known. Install the peer dependencies: npm i @nestjs/config @nestjs/axios axios class-validator class-transformer',
+      `The version of NestJS is not known. Install the peer dependencies: ${manager.add} @nestjs/config @nestjs/axios axios class-validator class-transformer`,
     );
   }
   const changed = addPeers(text, nest);
   if (changed === text) return;
   files.overwrite('package.json', changed);
-  const [packageManager] = LOCK_FILES.find(([, file]) => files.exists(file)) ?? ['npm'];
   const task = {
     name: 'node-package',
-    options: { command: 'install', quiet: true, hideOutput: true, packageManager },
+    options: { command: 'install', quiet: true, hideOutput: true, packageManager: manager.name },
   };
   context.addTask({ toConfiguration: () => task });
 }

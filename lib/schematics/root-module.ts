@@ -1,6 +1,12 @@
 import type ts from 'typescript';
 import { SourceEditor, type TypeScript } from './source-editor.js';
 
+const MODULES = [
+  { from: '@nestjs/config', name: 'ConfigModule', options: '' },
+  // Global, so that the application's other modules need no import, and no second client.
+  { from: 'nestjs-service', name: 'ServiceModule', options: '{ isGlobal: true }' },
+];
+
 /**
  * The file of a root module with ConfigModule and ServiceModule among its imports; undefined where it is not understood.
  */
@@ -12,15 +18,12 @@ export function addModules(typescript: TypeScript, text: string, className: stri
   if (imports === undefined) return undefined;
 
   const added: string[] = [];
-  for (const [packageName, name] of [
-    ['@nestjs/config', 'ConfigModule'],
-    ['nestjs-service', 'ServiceModule'],
-  ] as const) {
-    const present = editor.localName(packageName, name);
+  for (const { from, name, options } of MODULES) {
+    const present = editor.localName(from, name);
     if (present !== undefined && imports !== 'none' && editor.uses(present, imports)) continue;
-    const local = editor.import(packageName, name);
+    const local = editor.import(from, name);
     if (local === undefined) return undefined;
-    added.push(`${local}.forRoot()`);
+    added.push(`${local}.forRoot(${options})`);
   }
   if (added.length > 0) insertElements(editor, metadata, imports, added);
   return editor.result();

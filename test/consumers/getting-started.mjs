@@ -78,8 +78,9 @@ export async function gettingStartedChecks({ nest, folder, tarball }) {
     const [manifest, , , module, main, test] = before;
     const { dependencies } = JSON.parse(manifest);
     assert.match(dependencies['@nestjs/config'], nest >= 12 ? /^\^12/ : /^\^4/);
-    assert.match(module, /imports: \[ConfigModule\.forRoot\(\), ServiceModule\.forRoot\(\)\]/);
-    assert.match(main, /enableShutdownHooks[^]*ValidationPipe[^]*ServiceExceptionFilter\(\)/);
+    assert.match(module, /ConfigModule\.forRoot\(\), ServiceModule\.forRoot\(\{ isGlobal: true \}\)\]/);
+    assert.match(main, /enableShutdownHooks[^]*ServiceExceptionFilter\(\)/);
+    assert.doesNotMatch(main, /ValidationPipe/);
     assert.match(test, /stubService\(builder\)/);
     await shell('npx nest add nestjs-service', runBounded);
     assert.deepEqual(await read(), before);

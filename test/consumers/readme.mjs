@@ -4,6 +4,8 @@ import { dirname, join } from 'node:path';
 const ROOT = join(import.meta.dirname, '../..');
 const GETTING_STARTED = 'docs/getting-started.md';
 const TESTING = 'docs/testing.md';
+/** What `nest new` makes, and the guides' application imports. */
+const SCAFFOLD = join(ROOT, 'node_modules/@nestjs/schematics/dist/lib/application/files/ts-esm/src');
 /** Of each guide, the tests and the application that they test. */
 const FILES = {
   [GETTING_STARTED]: [
@@ -92,6 +94,12 @@ export async function followTesting(folder) {
 async function writeFiles(target, document, isCommonJs, files = FILES[document]) {
   const block = await readBlocks(document);
   await mkdir(target, { recursive: true });
+  if (files.includes('src/app.module.ts')) {
+    for (const file of ['app.controller.ts', 'app.service.ts']) {
+      const text = await readFile(join(SCAFFOLD, file), 'utf8');
+      await writeFile(join(target, file), isCommonJs ? asCommonJs(text) : text);
+    }
+  }
   for (const file of files) {
     const text = block('ts', `// ${file}\n`);
     const path = join(target, file.replace(/^src\//, ''));

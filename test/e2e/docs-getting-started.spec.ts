@@ -1,10 +1,11 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { Injectable, Module, type Type } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { BanksService, ServiceModule, type ServiceModuleOptions } from 'nestjs-service';
-import { ServiceSimulator } from 'nestjs-service/testing';
+import { ServiceSimulator, stubService } from 'nestjs-service/testing';
 import { deadPort } from '../helpers/loopback.js';
 import { readDocument, writeSnippets } from '../helpers/readme.js';
 import { startSource } from '../helpers/source-process.js';
@@ -57,18 +58,32 @@ describe('docs/getting-started.md', () => {
       expect((await fetch(`${url}/echo`)).status).toBe(200);
       expect((await post('/customers', { app_user_id: 'u-1' })).status).toBe(201);
       expect((await post('/customers', {})).status).toBe(400);
-      const session = await post('/link-session', { customer_id: 'c-1', permissions: ['identity'] });
-      expect(await session.json()).toEqual({
-        access_token: expect.any(String),
-        customer_id: 'c-1',
-        permissions: ['identity'],
-      });
+      expect(await (await fetch(url)).text()).toBe('Hello World!');
       application.signal('SIGTERM');
       expect(await application.exited).toEqual({ code: null, signal: 'SIGTERM' });
     } finally {
       await application.kill();
     }
   }, 60_000);
+
+  it('has a root module that gives the services to every module, and one client', async () => {
+    @Injectable()
+    class Feature {
+      constructor(readonly banks: BanksService) {}
+    }
+    @Module({ providers: [Feature] })
+    class FeatureModule {}
+    const { AppModule } = (await import(snippets.path('src/app.module.ts'))) as { AppModule: Type };
+    const builder = Test.createTestingModule({ imports: [AppModule, FeatureModule] });
+    stubService(builder);
+    const module = await builder.compile();
+    expect(module.get(Feature, { strict: false }).banks).toBe(module.get(BanksService, { strict: false }));
+    await module.close();
+  });
+
+  it('adds no pipe that changes what the routes of an application get', () => {
+    expect(document.fences.filter(({ text }) => text.includes('useGlobalPipes'))).toEqual([]);
+  });
 
   it('has a .env for each of the five modes, with all it takes', async () => {
     const blocks = document.fences.filter(({ language }) => language === 'dotenv');

@@ -2,7 +2,7 @@ import { expect, it } from '@jest/globals';
 import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
-import { ROOT } from '../helpers/readme.js';
+import { readDocument, ROOT } from '../helpers/readme.js';
 
 /** As GitHub makes them of headings. */
 function anchorsOf(text: string): string[] {
@@ -35,4 +35,14 @@ it('every link of the documents leads to a file, and to a heading of it', async 
   }
   expect(broken).toEqual([]);
   expect(links).toBeGreaterThan(40);
+});
+
+it('every route of the guides that starts a session in the browser has a guard', async () => {
+  const guides = (await readdir(join(ROOT, 'docs'))).filter((name) => name.endsWith('.md'));
+  const documents = await Promise.all(guides.map((name) => readDocument(`docs/${name}`)));
+  const routes = documents
+    .flatMap(({ fences }) => fences)
+    .filter(({ text }) => text.includes('@Controller(') && text.includes('.connectParameters('));
+  expect(routes.length).toBeGreaterThan(0);
+  expect(routes.filter(({ text }) => !text.includes('@UseGuards('))).toEqual([]);
 });

@@ -24,6 +24,9 @@ declare global {
 }
 `;
 
+/** What `nest new` makes, and a root module in the guides imports. */
+const SCAFFOLD = join(ROOT, 'node_modules/@nestjs/schematics/dist/lib/application/files/ts-esm/src');
+
 export interface Fence {
   language: string;
   text: string;
@@ -74,6 +77,11 @@ export async function writeSnippets(
     if (!file) throw new Error(`A block of ${name} does not begin with its file's name:\n${text}`);
     await mkdir(dirname(path(file)), { recursive: true });
     await writeFile(path(file), text);
+  }
+  if (blocks.some(({ file }) => file === 'src/app.module.ts')) {
+    for (const file of ['app.controller.ts', 'app.service.ts']) {
+      await cp(join(SCAFFOLD, file), path(`src/${file}`));
+    }
   }
   await writeFile(join(folder, 'globals.d.ts'), GLOBALS);
   return {

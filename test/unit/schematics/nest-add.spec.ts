@@ -8,7 +8,7 @@ import { addStub } from '../../../lib/schematics/stub-test.js';
 const NEST = "import { Module } from '@nestjs/common';\n";
 const BOTH =
   "import { ConfigModule } from '@nestjs/config';\nimport { ServiceModule } from 'nestjs-service';\n";
-const CALLS = 'ConfigModule.forRoot(), ServiceModule.forRoot()';
+const CALLS = 'ConfigModule.forRoot(), ServiceModule.forRoot({ isGlobal: true })';
 const CLASS = 'export class AppModule {}\n';
 
 describe('the root module', () => {
@@ -24,7 +24,7 @@ describe('the root module', () => {
     [
       'elements on lines of their own, with a comma after the last',
       `@Module({\n  imports: [\n    A,\n    B.forRoot({ x: 1 }),\n  ],\n})`,
-      `@Module({\n  imports: [\n    A,\n    B.forRoot({ x: 1 }),\n    ConfigModule.forRoot(),\n    ServiceModule.forRoot(),\n  ],\n})`,
+      `@Module({\n  imports: [\n    A,\n    B.forRoot({ x: 1 }),\n    ConfigModule.forRoot(),\n    ServiceModule.forRoot({ isGlobal: true }),\n  ],\n})`,
     ],
     ['a spread', `@Module({ imports: [...others] })`, `@Module({ imports: [...others, ${CALLS}] })`],
     ['a comment', `@Module({ imports: [A /* a */] })`, `@Module({ imports: [A, ${CALLS} /* a */] })`],
@@ -40,8 +40,15 @@ describe('the root module', () => {
       "import { ConfigModule as Settings } from '@nestjs/config';\n" +
       `@Module({ imports: [Settings.forRoot({ isGlobal: true })] })\n${CLASS}`;
     const after = addModules(ts, text, 'AppModule');
-    expect(after).toContain('imports: [Settings.forRoot({ isGlobal: true }), ServiceModule.forRoot()]');
+    expect(after).toContain(
+      'imports: [Settings.forRoot({ isGlobal: true }), ServiceModule.forRoot({ isGlobal: true })]',
+    );
     expect(after).not.toContain('import { ConfigModule }');
+  });
+
+  it('keeps a ServiceModule as it is', () => {
+    const text = `${NEST}${BOTH}@Module({ imports: [ConfigModule.forRoot(), ServiceModule.forRoot()] })\n${CLASS}`;
+    expect(addModules(ts, text, 'AppModule')).toBe(text);
   });
 
   it('keeps double quotes, no semicolons, and the line ends of Windows', () => {
@@ -83,38 +90,34 @@ const MAIN = [
   '',
 ].join('\n');
 const HOOKS = '  app.enableShutdownHooks();\n';
-const PIPE = '  app.useGlobalPipes(new ValidationPipe({ whitelist: true, transform: true }));\n';
 const FILTER = '  app.useGlobalFilters(new ServiceExceptionFilter());\n';
 
 describe('main.ts', () => {
-  it('gets the three lines', () => {
+  it('gets the shutdown hooks and the filter, and nothing that changes what its routes get', () => {
     expect(addToMain(ts, MAIN)).toBe(
       MAIN.replace(
         "app.module.js';\n",
-        "app.module.js';\nimport { ValidationPipe } from '@nestjs/common';\nimport { ServiceExceptionFilter } from 'nestjs-service';\n",
-      ).replace('(AppModule);\n', `(AppModule);\n${HOOKS}${PIPE}${FILTER}`),
+        "app.module.js';\nimport { ServiceExceptionFilter } from 'nestjs-service';\n",
+      ).replace('(AppModule);\n', `(AppModule);\n${HOOKS}${FILTER}`),
     );
   });
 
   it('gets only those that neither it nor the root module has', () => {
-    const text = MAIN.replace('  await app.listen', '  app.useGlobalPipes(own);\n  await app.listen');
-    const after = addToMain(
-      ts,
-      text,
-      'const providers = [{ provide: APP_FILTER, useClass: ServiceExceptionFilter }];',
-    );
-    expect(after).toBe(text.replace('(AppModule);\n', `(AppModule);\n${HOOKS}`));
+    const root = 'const providers = [{ provide: APP_FILTER, useClass: ServiceExceptionFilter }];';
+    expect(addToMain(ts, MAIN, root)).toBe(MAIN.replace('(AppModule);\n', `(AppModule);\n${HOOKS}`));
   });
 
   it("has the filter after the host's own, because Nest asks the last one first", () => {
     const own = '  app.useGlobalFilters(new CatchAll());\n';
     const text = MAIN.replace('  await app.listen', `${own}  await app.listen`);
-    expect(addToMain(ts, text)).toContain(`${own}${HOOKS}${PIPE}${FILTER}`);
+    expect(addToMain(ts, text)).toContain(`${own}${HOOKS}${FILTER}`);
   });
 
   it('imports into the list that it has', () => {
-    const text = `import { Logger } from '@nestjs/common';\n${MAIN}`;
-    expect(addToMain(ts, text)).toContain("import { Logger, ValidationPipe } from '@nestjs/common';");
+    const text = `import { ServiceError } from 'nestjs-service';\n${MAIN}`;
+    expect(addToMain(ts, text)).toContain(
+      "import { ServiceError, ServiceExceptionFilter } from 'nestjs-service';",
+    );
   });
 
   it.each([
@@ -193,6 +196,7 @@ describe('nest add', () => {
         'package.json': JSON.stringify({ dependencies: { '@nestjs/core': nest, zod: '1' } }, null, 2),
         'src/main.ts': MAIN,
         'src/app.module.ts': `${NEST}@Module({ imports: [] })\n${CLASS}`,
+        'test/app.e2e-spec.ts': APPLICATION_TEST,
         ...given,
       }),
     );
@@ -210,7 +214,8 @@ describe('nest add', () => {
       warn: (text: string) => void said.push(text),
     };
     const context = { logger, addTask: (task: Task) => tasks.push(task.toConfiguration()) };
-    const run = (load = (): typeof ts | undefined => ts) => nestAdd({}, load)(tree, context);
+    const run = (load = (): typeof ts | undefined => ts, options = {}) =>
+      nestAdd(options, load)(tree, context);
     return { files, said, told, tasks, run };
   }
 
@@ -253,6 +258,21 @@ describe('nest add', () => {
     expect(tasks).toMatchObject([{ options: { packageManager } }]);
   });
 
+  it.each([
+    ['npm', 'package-lock.json', 'npm i -D @peculiar/x509', 'npx'],
+    ['yarn', 'yarn.lock', 'yarn add -D @peculiar/x509', 'yarn'],
+    ['pnpm', 'pnpm-lock.yaml', 'pnpm add -D @peculiar/x509', 'pnpm exec'],
+    ['bun', 'bun.lock', 'bun add -d @peculiar/x509', 'bunx'],
+  ])('with %s prints its commands', (_name, lock, install, runner) => {
+    const { told, run } = host('^12.0.1', { [lock]: '' });
+    run();
+    expect(told[0]).toContain(`then ${runner} nestjs-service doctor\n`);
+    expect(told[0]).toContain(`: ${install}, then ${runner} nestjs-service simulator\n`);
+    const unknown = host('latest', { [lock]: '' });
+    unknown.run();
+    expect(unknown.said[0]).toContain(`: ${install.split(' ').slice(0, 2).join(' ')} @nestjs/config `);
+  });
+
   it('keeps the line ends of Windows and the indentation', () => {
     const manifest = '{\r\n\t"devDependencies": {\r\n\t\t"@nestjs/core": "^12.0.0"\r\n\t}\r\n}\r\n';
     const { files, run } = host('', { 'package.json': manifest, '.env.example': 'PORT=3000\r\n' });
@@ -288,13 +308,39 @@ describe('nest add', () => {
   });
 
   it('changes the test of the application where there is one', () => {
-    const { files, said, run } = host('^12.0.1', { 'test/app.e2e-spec.ts': APPLICATION_TEST });
+    const { files, said, run } = host('^12.0.1');
     run();
     expect(files.get('test/app.e2e-spec.ts')).toContain('stubService(builder);');
     expect(said).toEqual([]);
     const other = host('^12.0.1', { 'test/app.e2e-spec.ts': 'export {};\n' });
     other.run();
     expect(other.said).toEqual([expect.stringMatching(/^test\/app\.e2e-spec\.ts is not changed/)]);
+  });
+
+  it('prints the lines of that test where there is none', () => {
+    const { files, said, run } = host('^12.0.1');
+    files.delete('test/app.e2e-spec.ts');
+    run();
+    expect(said).toEqual([
+      expect.stringMatching(/^test\/app\.e2e-spec\.ts is not there[^]*stubService\(builder\);/),
+    ]);
+    expect(files.has('test/app.e2e-spec.ts')).toBe(false);
+  });
+
+  it('changes one project of several, with its test', () => {
+    const { files, said, run } = host('^12.0.1', {
+      'apps/second/src/main.ts': MAIN.replace('./app.module.js', './second.module'),
+      'apps/second/src/second.module.ts': `${NEST}@Module({ imports: [] })\n${CLASS}`,
+      'apps/second/test/app.e2e-spec.ts': APPLICATION_TEST,
+    });
+    const first = ['src/main.ts', 'src/app.module.ts', 'test/app.e2e-spec.ts'];
+    const before = first.map((path) => files.get(path));
+    run(undefined, { sourceRoot: 'apps/second/src' });
+    expect(files.get('apps/second/src/main.ts')).toContain(FILTER);
+    expect(files.get('apps/second/src/second.module.ts')).toContain(CALLS);
+    expect(files.get('apps/second/test/app.e2e-spec.ts')).toContain('stubService(builder);');
+    expect(first.map((path) => files.get(path))).toEqual(before);
+    expect(said).toEqual([]);
   });
 
   it('says what to do next, with an account and without', () => {
@@ -321,7 +367,9 @@ describe('nest add', () => {
     const { files, said, run } = host('^12.0.1', given);
     run();
     expect(Object.fromEntries(files)).toMatchObject(given);
-    expect(said[0]).toMatch(/^src\/app\.module\.ts is not changed[^]*ServiceModule\.forRoot\(\)/);
+    expect(said[0]).toMatch(
+      /^src\/app\.module\.ts is not changed[^]*ServiceModule\.forRoot\(\{ isGlobal: true \}\)/,
+    );
     expect(said[1]).toMatch(/^src\/main\.ts is not changed[^]*ServiceExceptionFilter\(\)/);
   });
 
@@ -329,6 +377,6 @@ describe('nest add', () => {
     const { files, said, run } = host('^12.0.1');
     run(() => undefined);
     expect(files.get('src/main.ts')).toBe(MAIN);
-    expect(said).toHaveLength(2);
+    expect(said).toHaveLength(3);
   });
 });
