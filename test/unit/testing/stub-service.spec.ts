@@ -111,6 +111,8 @@ describe('stubService', () => {
 
     it('has tokens, headers and a health', async () => {
       const auth = module.get(ServiceAuthService);
+      const { expiresAt } = await auth.getApiToken();
+      expect(Math.round((expiresAt.getTime() - Date.now()) / 60_000)).toBe(60);
       expect(await auth.getApiToken()).toEqual({
         accessToken: 'stub-token.api',
         tokenType: 'bearer',

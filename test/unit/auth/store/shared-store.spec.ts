@@ -300,9 +300,16 @@ describe('what it counts', () => {
   it('is hits, misses, waits and faults', async () => {
     const { clock, store, process } = setUp();
     const counts: Record<string, number> = {};
-    const counter = (name: string) => ({ add: () => void (counts[name] = (counts[name] ?? 0) + 1) });
+    const told: unknown[] = [];
+    const counter = (name: string) => ({
+      add: (value: number, attributes: object) => {
+        counts[name] = (counts[name] ?? 0) + value;
+        told.push(attributes);
+      },
+    });
+    const attributes = { 'nestjs_service.module': 'ksa' };
     const telemetry = {
-      attributes: {},
+      attributes,
       storeHits: counter('hits'),
       storeMisses: counter('misses'),
       storeFaults: counter('faults'),
@@ -321,6 +328,8 @@ describe('what it counts', () => {
     void two.request();
     await settle();
     expect(counts).toEqual({ hits: 2, misses: 1, waits: 1, faults: 1 });
+    expect(told.slice(0, 4)).toEqual(Array(4).fill(attributes));
+    expect(told[4]).toEqual({ ...attributes, 'error.type': 'error' });
   });
 });
 
