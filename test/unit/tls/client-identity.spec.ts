@@ -182,7 +182,7 @@ describe('Files replaced while calls run', () => {
     await clock.advance(10_000);
     expect(lines).toEqual([
       expect.stringMatching(
-        /^error: The new client identity is not usable; the one before stays in use:\n {2}- tls\.certificate: [^\n]+\n {2}- tls\.privateKey: [^\n]+$/,
+        /^error: The new client identity is not usable; the one before stays in use:\n {2}- tls\.certificate: [^\n]+\.\n {2}- tls\.privateKey: [^\n]+\.$/,
       ),
     ]);
   });
