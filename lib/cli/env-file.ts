@@ -1,6 +1,11 @@
+import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { readRegularFile } from '../config/read-file.js';
 import { UsageError } from './command.js';
+import { DEFAULT_DIR } from './simulator-options.js';
+
+/** What the simulator command writes, in the folder it is run in. */
+const SIMULATOR_ENV_FILE = `${DEFAULT_DIR}/.env`;
 
 /** Variables of files and of the process, and where each comes from. */
 export interface Variables {
@@ -13,6 +18,8 @@ export interface Variables {
   inFiles: string[];
   /** All places that were looked at. */
   sources: string;
+  /** The file of the simulator command, where it is there and was not read. */
+  simulatorFile?: string;
 }
 
 /**
@@ -30,6 +37,7 @@ export async function readEnvironment(
   }
   const inFiles: string[] = [];
   const read = await Promise.all((files ?? ['.env']).map((file) => readEnvFile(file, files !== undefined)));
+  const isUnread = !files?.includes(SIMULATOR_ENV_FILE) && existsSync(SIMULATOR_ENV_FILE);
   const places = read.flatMap((each) => (each ? [each.file] : []));
   for (const { file, values } of read.flatMap((each) => each ?? [])) {
     for (const [variable, value] of Object.entries(values)) {
@@ -43,6 +51,7 @@ export async function readEnvironment(
     set: [...found].flatMap(([variable, { value }]) => (value ? [variable] : [])),
     inFiles,
     sources: [...places, 'the environment'].join(' or '),
+    simulatorFile: isUnread ? SIMULATOR_ENV_FILE : undefined,
   };
 }
 

@@ -38,8 +38,8 @@ export interface Examined {
 /** Checks the configuration that the variables make, then the way to the service. */
 export async function examine(examination: Examination, listener: Listener): Promise<Examined> {
   const { name, variables, offline } = examination;
-  const sources = { name, given: {}, readVariable: variables.get, variablesSet: variables.set };
-  const read = await readConfiguration(sources, () => undefined);
+  const configuration = { name, given: {}, readVariable: variables.get, variablesSet: variables.set };
+  const read = await readConfiguration(configuration, () => undefined);
   const { merged, identity, faults, certificateFaults } = read;
   const all = [...faults, ...certificateFaults];
   const options = all.length === 0 ? read.options : undefined;
@@ -52,8 +52,9 @@ export async function examine(examination: Examination, listener: Listener): Pro
   try {
     const material = options && (await readMaterial(options, systemClock));
     const unknown = unknownIn(variables, read.misspelt, name);
-    const { sourceOf } = variables;
-    const reading = { ...read, name, faults: all, unknown, sourceOf, sources: variables.sources, options };
+    const { sourceOf, sources, simulatorFile } = variables;
+    const places = { sourceOf, sources, simulatorFile };
+    const reading = { ...read, ...places, name, faults: all, unknown, options };
     for (const check of checkConfiguration({ ...reading, certificates: material, now: systemClock.now() })) {
       tell(check);
     }

@@ -22,7 +22,7 @@ export const ADDRESSES: readonly SimulatorAddress[] = [
 ];
 
 const DEFAULT_PORT = 8443;
-const DEFAULT_DIR = 'service-simulator';
+export const DEFAULT_DIR = 'service-simulator';
 const MAX_PORT = 65_535;
 const NAMED_FAULTS = [
   'reset',

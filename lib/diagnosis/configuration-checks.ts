@@ -28,6 +28,8 @@ export interface ConfigurationReading {
   sourceOf: (variable: string) => string | undefined;
   /** Where variables come from, all of them. */
   sources: string;
+  /** The env file of the simulator command, where it is there and was not read. */
+  simulatorFile?: string;
   /** There where there are no faults. */
   options?: ResolvedOptions;
   certificates?: {
@@ -49,7 +51,7 @@ export function* checkConfiguration(reading: ConfigurationReading): Generator<Ch
       name: 'variables',
       status: 'failed',
       message: `There is no ${prefix}* variable in ${sources}.`,
-      remedy: `Run this in the folder of the application, or name its file: --env-file <path>. docs/getting-started.md of the package shows which variables each mode needs. Without an account, npx nestjs-service simulator writes a .env that works.`,
+      remedy: whereToFindVariables(reading),
     };
   }
   if (options) yield { name: 'mode', ...describeMode(options) };
@@ -72,6 +74,16 @@ export function* checkConfiguration(reading: ConfigurationReading): Generator<Ch
       'Take it out, or correct its name. If it is of a module with a name, check that one: --name <name>.',
     );
   }
+}
+
+function whereToFindVariables({ name, simulatorFile }: ConfigurationReading): string {
+  const simulated = name === undefined ? simulatorFile : undefined;
+  if (simulated !== undefined) {
+    return `For the simulator, name its file: --env-file ${simulated}. The application takes the same option: npx nest start --env-file ${simulated}. For the service itself, put its variables into .env; docs/getting-started.md of the package shows which each mode needs.`;
+  }
+  const withoutAccount =
+    ' Without an account: npx nestjs-service simulator writes service-simulator/.env, and the doctor and the application then take --env-file service-simulator/.env.';
+  return `Run this in the folder of the application, or name its file: --env-file <path>. docs/getting-started.md of the package shows which variables each mode needs.${name === undefined ? withoutAccount : ''}`;
 }
 
 function fromFault(fault: ConfigurationFault, isEmpty: boolean, reading: ConfigurationReading): Check {

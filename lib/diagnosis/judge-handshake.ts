@@ -83,7 +83,7 @@ export function judgeClientCertificate(judgement: ClientJudgement): Finding {
   if (certificate)
     return ok(`The server asked for the client certificate, and did not refuse "${certificate.subject}".`);
   return skipped(
-    'The server asks for a client certificate, and took the connection without one: it may be optional, or be checked at each call.',
+    'The server asks for a client certificate, and took the connection without one: it may be optional, or be checked at each call. There is nothing to do here: the checks of the calls show whether they need it.',
   );
 }
 

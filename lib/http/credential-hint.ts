@@ -29,7 +29,11 @@ export function credentialHint(
   }
   if (response.status === 401) return `The service refused the credentials: ${checkCredentials(credentials)}`;
   if (response.status === 403) {
-    return `The service does not allow this call: check in the developer portal what the application may do; ${checkCredentials(credentials)}`;
+    const may = 'check in the developer portal what the application may do';
+    // An app token has no sign of its own for a wrong one, and its variable is checked sooner than the portal.
+    return credentials.authentication === 'oauth'
+      ? `The service does not allow this call: ${may}; ${checkCredentials(credentials)}`
+      : `The service does not allow this call: ${checkCredentials(credentials)} If they are right, ${may}.`;
   }
   return undefined;
 }

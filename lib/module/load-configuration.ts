@@ -65,6 +65,9 @@ export async function loadConfiguration(
   );
 }
 
+const NO_VARIABLES_HINT =
+  ".env.example of the package shows what to set, npx nestjs-service doctor checks it, and tests need none of it with stubService (the package's docs/testing.md)";
+
 /** Anything but an object is not our namespace: `get` may also find a variable that is called `service`. */
 function namespaceOf(name: string | undefined, config: HostConfig): object | undefined {
   const found = name === undefined ? config.get('service') : undefined;
@@ -76,15 +79,13 @@ function heading(
   name: string | undefined,
   { nothingSet, noConfigModule }: { nothingSet: boolean; noConfigModule: boolean },
 ): string {
-  const found = nothingSet
+  const problem = nothingSet
     ? `${moduleLabel(name)} found no ${variablePrefix(name)}* variable`
     : `The configuration of ${moduleLabel(name)} is not usable`;
-  if (noConfigModule) {
-    return `${found}. The application does not import ConfigModule, so .env files are not read (import ConfigModule.forRoot())`;
-  }
-  return nothingSet
-    ? `${found}. Check that .env is in the working directory, where ConfigModule.forRoot() reads it`
-    : found;
+  const cause = noConfigModule
+    ? 'The application does not import ConfigModule, so .env files are not read (import ConfigModule.forRoot())'
+    : nothingSet && 'Check that .env is in the working directory, where ConfigModule.forRoot() reads it';
+  return [problem, cause, nothingSet && NO_VARIABLES_HINT].filter(Boolean).join('. ');
 }
 
 function isMissing({ message }: ConfigurationFault): boolean {

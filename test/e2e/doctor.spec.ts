@@ -1,5 +1,5 @@
-import { describe, expect, it } from '@jest/globals';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { ServiceSimulator } from 'nestjs-service/testing';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -197,6 +197,38 @@ describe('nestjs-service doctor', () => {
     });
     expect(await run(['--offline'], io, LIMITS)).toBe(1);
     expect(io.printed()).toMatch(/-> Correct the file, or SERVICE_APP_TOKEN_FILE in the environment\.\n/);
+  });
+
+  describe('without variables', () => {
+    let folder: string;
+    beforeEach(async () => {
+      folder = await mkdtemp(join(tmpdir(), 'doctor-'));
+    });
+    afterEach(() => rm(folder, { recursive: true }));
+
+    const remedyOf = async (...args: string[]): Promise<string> => {
+      const child = startCommand(['doctor', '--offline', '--json', ...args], { cwd: folder });
+      expect((await child.exited).code).toBe(1);
+      const [{ name, remedy = '' }] = (JSON.parse(child.output()) as Examined).checks;
+      expect(name).toBe('variables');
+      return remedy;
+    };
+
+    it('says what the simulator writes, and what takes it', async () => {
+      expect(await remedyOf()).toMatch(
+        /simulator writes service-simulator\/\.env, .* --env-file service-simu/,
+      );
+      expect(await remedyOf('--name', 'ksa')).not.toContain('simulator');
+    });
+
+    it('names the file of a simulator that was started in this folder', async () => {
+      await mkdir(join(folder, 'service-simulator'));
+      await writeFile(join(folder, 'service-simulator/.env'), '');
+      const named = 'name its file: --env-file service-simulator/.env. ';
+      expect(await remedyOf()).toContain(named);
+      expect(await remedyOf('--env-file', 'service-simulator/.env')).not.toContain(named);
+      expect(await remedyOf('--name', 'ksa')).not.toContain('simulator');
+    });
   });
 
   it('warns of a certificate that expires soon, and of an address of the other environment', async () => {

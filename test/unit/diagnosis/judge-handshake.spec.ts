@@ -1,5 +1,21 @@
 import { describe, expect, it } from '@jest/globals';
-import { judgeEnd } from '../../../lib/diagnosis/judge-handshake.js';
+import { judgeClientCertificate, judgeEnd } from '../../../lib/diagnosis/judge-handshake.js';
+
+const place = {
+  host: 'api.bank',
+  port: 443,
+  option: 'urls.baseUrl',
+  described: 'urls.baseUrl',
+  proxyDescribed: 'http.proxy',
+};
+const judgement = { place, certificateDescribed: 'tls.certificate', offerDescribed: '', now: 0 };
+
+it('says that there is nothing to do where a client certificate is asked for and not needed', () => {
+  const facts = { established: true, certificates: [], askedForCertificate: true };
+  const { status, message } = judgeClientCertificate({ ...judgement, facts });
+  expect(status).toBe('skipped');
+  expect(message).toMatch(/ may be optional, .* There is nothing to do here: /);
+});
 
 describe('the end of a handshake', () => {
   // As OpenSSL 3.0, 3.5 and Node over a pipe spell them.
@@ -12,17 +28,8 @@ describe('the end of a handshake', () => {
   ])('%s', (reason, words) => {
     const fault = { kind: 'tls' as const, reason, certificateRefused: false };
     const finding = judgeEnd({
-      place: {
-        host: 'api.bank',
-        port: 443,
-        option: 'urls.baseUrl',
-        described: 'urls.baseUrl',
-        proxyDescribed: 'http.proxy',
-      },
+      ...judgement,
       facts: { established: false, fault, peerTalks: 'tls', certificates: [], askedForCertificate: false },
-      certificateDescribed: 'tls.certificate',
-      offerDescribed: '',
-      now: 0,
     });
     expect(finding?.message).toMatch(words);
   });

@@ -21,7 +21,9 @@ describe('credentialHint', () => {
     ['mtls', 'ksa', 401, /SERVICE_KSA_APP_TOKEN\).*SERVICE_KSA_TLS_CERTIFICATE\)/],
     ['app-token', 'ksa', 401, /^(?!.*tls\.certificate).*SERVICE_KSA_APP_TOKEN\)/],
     ['oauth', undefined, 401, /^(?!.*APP_TOKEN).*OAuth is enabled/],
-    ['mtls', undefined, 403, /what the application may do.*SERVICE_APP_TOKEN/],
+    ['mtls', undefined, 403, /SERVICE_APP_TOKEN\).*"CN=app".*what the application may do/],
+    ['app-token', undefined, 403, /SERVICE_APP_TOKEN\).*what the application may do/],
+    ['oauth', undefined, 403, /what the application may do.*OAuth is enabled/],
   ] as const)('%s, module %s, %i: says what to check', (authentication, name, status, hint) => {
     const credentials = {
       authentication,
