@@ -1,9 +1,19 @@
 import { applyDecorators } from '@nestjs/common';
-import { ApiResponse, type ApiResponseOptions } from '@nestjs/swagger';
+import { ApiExtraModels, ApiResponse, getSchemaPath, type ApiResponseOptions } from '@nestjs/swagger';
 import { ServiceErrorAnswer } from './service-error-answer.js';
 
+/** An HttpException of Nest, as ValidationPipe throws it. It never comes to ServiceExceptionFilter. */
+const OF_NEST = {
+  type: 'object',
+  required: ['statusCode', 'message', 'error'],
+  properties: {
+    statusCode: { type: 'number', example: 400 },
+    message: { oneOf: [{ type: 'array', items: { type: 'string' } }, { type: 'string' }] },
+    error: { type: 'string', example: 'Bad Request' },
+  },
+};
+
 const ANSWERS: readonly ApiResponseOptions[] = [
-  { status: 400, description: 'The service refuses the request' },
   { status: 404, description: 'The service does not know it' },
   { status: 409, description: 'It conflicts with what the service has' },
   { status: 422, description: 'The service cannot do what the request says' },
@@ -20,8 +30,17 @@ const ANSWERS: readonly ApiResponseOptions[] = [
 
 /**
  * The answers of `ServiceExceptionFilter`, in the Swagger document: on a controller, or on a method that calls the
- * service. A method's own `@ApiResponse` of the same status takes precedence.
+ * service. A 400 may also be one of Nest's `ValidationPipe`. A method's own `@ApiResponse` of the same status takes
+ * precedence.
  */
 export function ApiServiceErrors(): ClassDecorator & MethodDecorator {
-  return applyDecorators(...ANSWERS.map((answer) => ApiResponse({ ...answer, type: ServiceErrorAnswer })));
+  return applyDecorators(
+    ApiExtraModels(ServiceErrorAnswer),
+    ApiResponse({
+      status: 400,
+      description: 'The request is refused, by the service or before it is sent there',
+      schema: { oneOf: [{ $ref: getSchemaPath(ServiceErrorAnswer) }, OF_NEST] },
+    }),
+    ...ANSWERS.map((answer) => ApiResponse({ ...answer, type: ServiceErrorAnswer })),
+  );
 }

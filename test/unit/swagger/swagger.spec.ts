@@ -1,11 +1,20 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { Body, Controller, Get, Post, type INestApplication } from '@nestjs/common';
+import {
+  Body,
+  Controller,
+  Get,
+  Post,
+  ValidationPipe,
+  type BadRequestException,
+  type INestApplication,
+} from '@nestjs/common';
 import { ApiNotFoundResponse, ApiProperty, DocumentBuilder, PickType, SwaggerModule } from '@nestjs/swagger';
 import { type OpenAPIObject } from '@nestjs/swagger';
 import { Test } from '@nestjs/testing';
 import { ConnectDto, CreateCustomerDto, LinkSessionDto } from 'nestjs-service';
 import { ApiServiceErrors, ServiceErrorAnswer } from 'nestjs-service/swagger';
 import { serviceErrors } from 'nestjs-service/testing';
+import { rejection } from '../../helpers/start-module.js';
 import { toAnswer } from '../../../lib/http/exception-answer.js';
 
 class OwnWords extends ConnectDto {
@@ -44,6 +53,11 @@ class HostController {
   }
 }
 
+interface Schema {
+  required: string[];
+  properties: Record<string, object>;
+}
+
 describe('the Swagger document of a host', () => {
   let app: INestApplication;
   let document: OpenAPIObject;
@@ -56,8 +70,7 @@ describe('the Swagger document of a host', () => {
   });
   afterAll(() => app.close());
 
-  const schema = (name: string) =>
-    document.components?.schemas?.[name] as { required: string[]; properties: Record<string, object> };
+  const schema = (name: string) => document.components?.schemas?.[name] as Schema;
 
   it.each([
     ['CreateCustomerDto', ['app_user_id'], ['app_user_id']],
@@ -98,6 +111,28 @@ describe('the Swagger document of a host', () => {
     expect(responses?.['503']).toMatchObject({ content, headers: { 'Retry-After': {} } });
     expect(responses?.['502']).toMatchObject({ content });
     expect(schema(ServiceErrorAnswer.name).required).toEqual(['statusCode', 'message', 'code']);
+  });
+
+  it("has two forms of a 400: the filter's, and that of Nest's ValidationPipe", async () => {
+    const { responses } = document.paths['/customers']?.post ?? {};
+    const { content } = responses?.['400'] as { content: Record<string, { schema: { oneOf: Schema[] } }> };
+    const { oneOf } = content['application/json'].schema;
+    const [ours, nests] = oneOf;
+    expect(oneOf).toHaveLength(2);
+    expect(ours).toEqual({ $ref: '#/components/schemas/ServiceErrorAnswer' });
+    const refuse = (): Promise<unknown> =>
+      new ValidationPipe().transform({}, { type: 'body', metatype: CreateCustomerDto });
+    const answer = ((await rejection(refuse())) as BadRequestException).getResponse() as Record<
+      string,
+      unknown
+    >;
+    expect(nests.required).toEqual(expect.arrayContaining(Object.keys(answer)));
+    expect(Object.keys(nests.properties).sort()).toEqual(Object.keys(answer).sort());
+    expect(Array.isArray(answer.message)).toBe(true);
+    expect(nests.properties.message).toMatchObject({ oneOf: [{ type: 'array' }, { type: 'string' }] });
+    // An answer has one of the two forms, never both.
+    expect(schema(ServiceErrorAnswer.name).required).not.toEqual(expect.arrayContaining(['error']));
+    expect(answer).not.toHaveProperty('code');
   });
 
   it("leaves a method's own answer", () => {

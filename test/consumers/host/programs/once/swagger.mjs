@@ -35,4 +35,7 @@ assert.deepEqual(fields('ConnectDto'), ['bank_identifier', 'customer_id', 'permi
 assert.deepEqual(fields('ServiceErrorAnswer'), ['code', 'message', 'statusCode']);
 const answers = ['400', '404', '409', '422', '502', '503', '504'];
 assert.deepEqual(Object.keys(paths['/create'].post.responses).sort(), ['201', ...answers]);
+const refused = paths['/create'].post.responses['400'].content['application/json'].schema.oneOf;
+assert.deepEqual(refused[0], { $ref: '#/components/schemas/ServiceErrorAnswer' });
+assert.deepEqual(refused[1].required, ['statusCode', 'message', 'error']);
 await app.close();
