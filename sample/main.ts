@@ -25,7 +25,8 @@ async function start(): Promise<void> {
     logger: ['fatal', 'error', 'warn', 'log'],
     bufferLogs: true,
     autoFlushLogs: false,
-    // A browser keeps connections open that it has not used yet. Without this, the stop would wait for them.
+    // A browser keeps connections open that it has not used yet. Without this, the stop would wait for them. It also
+    // ends running requests, so it is not for production: see "Shutdown" in docs/operations.md.
     forceCloseConnections: true,
   });
   app.enableShutdownHooks();

@@ -1,9 +1,10 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import { type Type } from '@nestjs/common';
+import { type DynamicModule, type Type } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { ServiceHttpService, ServiceModule } from 'nestjs-service';
 import { ServiceSimulator } from 'nestjs-service/testing';
 import { readVariables } from '../../lib/config/variables.js';
 import { readDocument, type Snippets, writeSnippets } from '../helpers/readme.js';
@@ -34,12 +35,13 @@ describe('docs/migration.md', () => {
   });
   afterAll(() => Promise.all([simulator.stop(), snippets.remove(), rm(folder, { recursive: true })]));
 
-  const clientOf = async (file: string) => {
+  /** `imports`: those of the root module. */
+  const clientOf = async (file: string, imports: DynamicModule[] = []) => {
     const { BankClient, BankClientModule } = (await import(snippets.path(file))) as {
       BankClient: Type<BankClient>;
       BankClientModule: Type;
     };
-    const module = await Test.createTestingModule({ imports: [BankClientModule] }).compile();
+    const module = await Test.createTestingModule({ imports: [...imports, BankClientModule] }).compile();
     return { module, client: module.get(BankClient) };
   };
 
@@ -55,6 +57,7 @@ describe('docs/migration.md', () => {
       return path;
     };
     Object.assign(process.env, values, {
+      SERVICE_OAUTH_MTLS: /`SERVICE_OAUTH_MTLS=(true)`/.exec(document.text)?.[1],
       API_URL: values.SERVICE_BASE_URL,
       AUTH_URL: values.SERVICE_AUTH_URL,
       CLIENT_ID: values.SERVICE_CLIENT_ID,
@@ -64,11 +67,20 @@ describe('docs/migration.md', () => {
       CHAIN_FILE: await file('SERVICE_TLS_CHAIN'),
     });
     const old = await clientOf('hand-written.module.ts');
-    const migrated = await clientOf('migrated.module.ts');
+    const migrated = await clientOf('migrated.module.ts', [ServiceModule.forRoot({ isGlobal: true })]);
     expect(await migrated.client.banks()).toEqual(await old.client.banks());
     const customer = { customer_id: expect.any(String), app_user_id: 'u-1' };
     expect(await old.client.register('u-1')).toMatchObject(customer);
     expect(await migrated.client.register('u-1')).toMatchObject(customer);
+
+    const [{ certificateSubject }] = simulator.apiRequests;
+    expect(certificateSubject).toBeDefined();
+    const shown = simulator.tokenRequests.map((request) => request.certificateSubject);
+    expect(shown).toEqual([certificateSubject, certificateSubject]);
+
+    const { axiosRef } = migrated.module.get(ServiceHttpService, { strict: false });
+    const { status, headers } = await axiosRef.get('/banks/v1');
+    expect([status, headers['content-type']]).toEqual([200, expect.stringContaining('json')]);
 
     simulator.fail({ path: '/banks/v1', times: 1, fault: { status: 503 } });
     await expect(old.client.banks()).rejects.toMatchObject({ response: { status: 503 } });
@@ -80,7 +92,7 @@ describe('docs/migration.md', () => {
   it('names variables that there are', () => {
     const asked = new Set<string>();
     readVariables((variable) => void asked.add(variable));
-    const named = document.text.match(/SERVICE_[A-Z_]+[A-Z]/g) ?? [];
+    const named = document.text.replace(/SERVICE_[A-Z_]*\*/g, '').match(/SERVICE_[A-Z_]+[A-Z]/g) ?? [];
     expect(named.filter((name) => !asked.has(name))).toEqual([]);
   });
 });

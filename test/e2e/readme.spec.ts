@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/glob
 import { type Type } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { readdir, readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { ServiceSimulator } from 'nestjs-service/testing';
 import { readReadme, ROOT, type Snippets, writeSnippets } from '../helpers/readme.js';
 
@@ -30,8 +30,8 @@ describe('README', () => {
     for (const name of names) process.env[name] = values[name];
     // The simulator's certificate is of no public root.
     process.env.SERVICE_TLS_CHAIN = values.SERVICE_TLS_CHAIN;
-    const { BanksModule } = (await import(snippets.path('banks.module.ts'))) as { BanksModule: Type };
-    const module = await Test.createTestingModule({ imports: [BanksModule] }).compile();
+    const { AppModule } = (await import(snippets.path('app.module.ts'))) as { AppModule: Type };
+    const module = await Test.createTestingModule({ imports: [AppModule] }).compile();
     const app = module.createNestApplication();
     await app.listen(0, '127.0.0.1');
     try {
@@ -47,10 +47,18 @@ describe('README', () => {
     expect([...named].sort()).toEqual(guides.sort());
   });
 
-  it('begins with two commands that package.json has', async () => {
+  it('begins with the repository, and two commands that package.json has', async () => {
     const commands = readme.fences.filter(({ language }) => language === 'sh').map(({ text }) => text.trim());
-    expect(commands.slice(0, 2)).toEqual(['npm ci && npm start', 'npm ci && npm test']);
-    const { scripts } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as { scripts: object };
+    const { scripts, repository } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as {
+      scripts: object;
+      repository: { url: string };
+    };
+    const address = repository.url.replace('git+', '');
+    expect(commands.slice(0, 3)).toEqual([
+      `git clone ${address}\ncd ${basename(address, '.git')}`,
+      'npm ci && npm start',
+      'npm ci && npm test',
+    ]);
     expect(Object.keys(scripts)).toEqual(expect.arrayContaining(['start', 'test']));
   });
 });
