@@ -57,6 +57,19 @@ export async function sleep(clock: Clock, delayMs: number, ...signals: Signals):
   });
 }
 
+/** Settles as `work` does, or rejects with the reason of the signal where that is aborted first. */
+export async function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const abort = (): void => {
+      signal.removeEventListener('abort', abort);
+      reject(signal.reason as Error);
+    };
+    signal.addEventListener('abort', abort);
+    if (signal.aborted) abort();
+    void work.finally(() => signal.removeEventListener('abort', abort)).then(resolve, reject);
+  });
+}
+
 export interface TimeLimit {
   clock: Clock;
   timeoutMs: number;

@@ -1,4 +1,5 @@
 import { ServiceApiError, ServiceRequestError } from '../errors/index.js';
+import { untilAborted } from '../exchange/timing.js';
 import { type CallFacts } from './answer-to-error.js';
 import { describePlaces } from './answer-places.js';
 import { carriedOut } from './retry-policy.js';
@@ -40,7 +41,8 @@ export interface ParseOption<Parser extends AnswerParser = AnswerParser> {
    * Checks the body of the answer; the call resolves with what it returns. It also gets the `undefined` of an answer
    * without a body. Where the body does not fit, the call rejects with a ServiceApiError `invalid_response` that names
    * the places in the body, and none of its values: what a parser throws or says is left out. It runs once, when the
-   * call is over: no retry follows, and the call's time limit does not count its time.
+   * call is over: no retry follows. Neither the call's time limit nor the shutdown ends an asynchronous one; the caller's
+   * `signal` ends the wait for it.
    */
   parse: Parser;
 }
@@ -54,16 +56,25 @@ export function checkParser(parse: unknown): void {
   );
 }
 
+interface Outcome {
+  value?: unknown;
+  refusal?: string;
+}
+
 /**
  * What the parser makes of a body. Throws ServiceApiError `invalid_response` where that does not fit.
  * @param facts what the error tells of the call; called in that case only
+ * @param signal ends the wait for an asynchronous parser, whose outcome is then ignored: rejects with its reason
  */
 export async function parseAnswer(
   body: unknown,
   parse: AnswerParser,
   facts: () => CallFacts,
+  signal?: AbortSignal | null,
 ): Promise<unknown> {
-  const { value, refusal } = await outcomeOf(body, parse);
+  const outcome = outcomeOf(body, parse);
+  const isPending = signal && outcome instanceof Promise;
+  const { value, refusal } = await (isPending ? untilAborted(outcome, signal) : outcome);
   if (refusal === undefined) return value;
   const about = facts();
   const answered = `The service answered ${about.status} ${body === undefined ? 'without' : 'with'} a body`;
@@ -74,17 +85,44 @@ export async function parseAnswer(
   });
 }
 
-/** A parser's own words, and what it throws, may quote the body: of both, only the places are used. */
-async function outcomeOf(body: unknown, parse: AnswerParser): Promise<{ value?: unknown; refusal?: string }> {
+/**
+ * A parser's own words, and what it throws, may quote the body: of both, only the places are used. A promise where the
+ * parser is asynchronous; it never rejects.
+ */
+function outcomeOf(body: unknown, parse: AnswerParser): Outcome | Promise<Outcome> {
   try {
     // First, because the schemas of arktype are functions too, which do not throw.
     const standard = standardOf(parse);
-    if (!standard) return { value: await (parse as (body: unknown) => unknown)(body) };
-    const result = await standard.validate(body);
-    return result.issues ? { refusal: describePlaces(result.issues) } : { value: result.value };
+    const result = standard ? standard.validate(body) : (parse as (body: unknown) => unknown)(body);
+    const read = standard ? readResult : (value: unknown): Outcome => ({ value });
+    return isThenable(result) ? awaitOutcome(result, read) : read(result);
   } catch (error) {
-    return { refusal: describeThrown(error) };
+    return refused(error);
   }
+}
+
+async function awaitOutcome(
+  result: PromiseLike<unknown>,
+  read: (result: unknown) => Outcome,
+): Promise<Outcome> {
+  try {
+    return read(await result);
+  } catch (error) {
+    return refused(error);
+  }
+}
+
+function readResult(given: unknown): Outcome {
+  const result = given as SchemaResult<unknown>;
+  return result.issues ? { refusal: describePlaces(result.issues) } : { value: result.value };
+}
+
+function refused(error: unknown): Outcome {
+  return { refusal: describeThrown(error) };
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof (value as Partial<PromiseLike<unknown>> | null | undefined)?.then === 'function';
 }
 
 /** The errors of zod and valibot have the issues of their schemas. */

@@ -151,7 +151,7 @@ export class ServiceHttpService {
     checkParser(parse);
     const answer = await this.axiosRef.request<unknown>(request);
     // After the host's interceptors, which may change the body: what it returns is what the caller gets.
-    return parseAnswer(answer.data, parse, () => factsOf(answer, options));
+    return parseAnswer(answer.data, parse, () => factsOf(answer, options), options.signal);
   }
 }
 
