@@ -1,15 +1,13 @@
 import axios, { type AxiosInstance } from 'axios';
 import { refusingAdapter, useAuthHeaders, type AuthHeadersParts } from './auth-headers.interceptor.js';
+import { encodeData } from './encode-data.js';
 import { serviceAdapter, type ServiceAdapterParts } from './service-adapter.js';
 
 export type ServiceAxiosParts = Omit<AuthHeadersParts, 'send'> & ServiceAdapterParts;
 
-/** Axios's own encoding of bodies. Taken when this file is loaded: a host may change the global defaults later. */
-const ENCODING = [axios.defaults.transformRequest ?? []].flat();
-
 /** The module's own axios instance; the host's is not touched. */
 export function createServiceAxios(parts: ServiceAxiosParts): AxiosInstance {
-  const instance = axios.create({ adapter: refusingAdapter, transformRequest: [...ENCODING] });
+  const instance = axios.create({ adapter: refusingAdapter, transformRequest: [encodeData] });
   dropDefaults(instance);
   useAuthHeaders(instance, { ...parts, send: serviceAdapter(parts) });
   return instance;

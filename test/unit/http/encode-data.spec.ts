@@ -1,0 +1,124 @@
+import { describe, expect, it } from '@jest/globals';
+import axios from 'axios';
+
+// A host may have changed axios's defaults before it loads this package.
+const axiosOwn = axios.defaults.transformRequest;
+axios.defaults.transformRequest = [() => 'of the host'];
+const { setUp, errorOf } = await import('./setup.js');
+
+const nested = { a: { b: [1, { c: 'ü' }] }, none: null, missing: undefined, at: new Date(0), yes: true };
+const buffer = new TextEncoder().encode('0123456789').buffer;
+const file = new File(['bytes'], 'n.txt', { type: 'text/x' });
+const filled = (): FormData => {
+  const form = new FormData();
+  form.append('a', 'b');
+  form.append('list[]', '1');
+  form.append('file', file);
+  return form;
+};
+
+const BODIES: [string, unknown][] = [
+  ['an object', nested],
+  ['an object without a prototype', Object.assign(Object.create(null), { a: 1 })],
+  ['an empty object', {}],
+  ['an array', [1, 'a', null]],
+  ['a Date', new Date(0)],
+  ['an object with toJSON', { toJSON: () => ({ b: 1 }) }],
+  ['toJSON that gives nothing', { toJSON: () => undefined }],
+  ['a Map', new Map([['a', 1]])],
+  [
+    'an instance',
+    new (class Customer {
+      readonly id = 1;
+    })(),
+  ],
+  [
+    'an object with bytes and special keys',
+    {
+      bytes: Buffer.from('ab'),
+      'x{}': { y: 1 },
+      'l[]': [1, 2],
+      ' k ': 'v',
+      view: new Uint8Array(buffer, 1, 2),
+    },
+  ],
+  ['an object with a file', { file }],
+  ['a string', 'text'],
+  ['JSON as a string', ' {"a":1}\n'],
+  ['an empty string', ''],
+  ['a number', 5],
+  ['true', true],
+  ['null', null],
+  ['nothing', undefined],
+  ['a bigint in an object', { a: 1n }],
+  ['a Buffer', Buffer.from('bytes')],
+  ['a Uint8Array of a part', new Uint8Array(buffer, 2, 3)],
+  ['a Uint16Array', new Uint16Array(buffer, 2, 2)],
+  ['a DataView', new DataView(buffer, 1, 4)],
+  ['an ArrayBuffer', buffer],
+  ['a Blob', new Blob(['blob'], { type: 'text/y' })],
+  ['a File', file],
+  ['URLSearchParams', new URLSearchParams({ a: '1 ü' })],
+  ['a form', filled()],
+];
+
+const TYPES = [
+  undefined,
+  'application/json',
+  'application/json;charset=utf-8',
+  'application/vnd.api+json',
+  'application/x-www-form-urlencoded',
+  'multipart/form-data',
+  'text/plain',
+];
+
+describe('a body', () => {
+  it.each(BODIES)(
+    '%s goes over the wire as axios would encode it, with any content type',
+    async (_, data) => {
+      const { axios: client, arrived } = await setUp();
+      const sent = async (type: string | undefined, options: object): Promise<unknown> => {
+        const headers = type === undefined ? {} : { 'Content-Type': type };
+        const failure = await client.post('/a', data, { headers, ...options }).then(() => undefined, String);
+        const { body, headers: seen } = arrived.pop() ?? {};
+        const boundary = /boundary=(\S+)/.exec(String(seen?.['content-type']))?.[1];
+        return JSON.stringify([failure, seen?.['content-type'], seen?.['content-length'], body]).replaceAll(
+          boundary ?? ' ',
+          'B',
+        );
+      };
+      for (const type of TYPES) {
+        for (const formSerializer of [undefined, { indexes: null, dots: true }]) {
+          const ours = await sent(type, { formSerializer });
+          expect([type, ours]).toEqual([
+            type,
+            await sent(type, { formSerializer, transformRequest: axiosOwn }),
+          ]);
+        }
+      }
+    },
+  );
+
+  it("comes before a host's own transforms, which may use it", async () => {
+    const { axios: client, arrived } = await setUp();
+    const first = (data: { a: number }): unknown => ({ a: data.a + 1 });
+    client.defaults.transformRequest = [first, ...[client.defaults.transformRequest ?? []].flat()];
+    await client.post('/a', { a: 1 });
+    expect(arrived[0]).toMatchObject({ body: '{"a":2}', headers: { 'content-type': 'application/json' } });
+    client.defaults.transformRequest = () => 'mine';
+    await client.post('/a', {});
+    await client.post('/a', {}, { transformRequest: () => 'of the call' });
+    expect(arrived.slice(1).map(({ body }) => body)).toEqual(['mine', 'of the call']);
+  });
+
+  it("that a host's transform makes a view of other memory is sent without the rest of that memory", async () => {
+    const { axios: client, arrived } = await setUp();
+    const [encode] = [client.defaults.transformRequest ?? []].flat();
+    await client.post('/a', {}, { transformRequest: [() => new Uint16Array(buffer, 2, 1), encode] });
+    expect(arrived[0]?.body).toBe('23');
+    const stream = (): unknown => new Blob(['a']).stream();
+    expect(await errorOf(client.post('/a', {}, { transformRequest: [stream, encode] }))).toMatchObject({
+      faults: [{ property: 'data' }],
+    });
+  });
+});
