@@ -28,11 +28,11 @@ export interface CredentialRenewalParts {
   closed: AbortSignal;
 }
 
-const MAX_REPLAYS = 2;
+const MAX_REPLAYS = 3;
 
 /**
  * Renews the credentials of one call: its token after a 401, our certificate after it was refused. Each once; the token
- * a second time only where the first new one came from the shared store.
+ * again only where the new one came from the shared store.
  */
 export class CredentialRenewal {
   readonly #parts: CredentialRenewalParts;
@@ -70,7 +70,7 @@ export class CredentialRenewal {
       const { signal, endsAt } = this.#limits;
       const wait = { signal, timeoutMs: endsAt - performance.now() };
       const renewed = await this.#parts.renewedHeaders(this.#call.headers, wait);
-      // An endpoint that revokes all tokens revokes the one in the shared store too: then one more, with a new token.
+      // An endpoint that revokes all tokens revokes those in the shared store too. The last replay has a new token.
       this.#mayReplay = renewed?.isFromStore === true && this.#replays < MAX_REPLAYS;
       if (renewed) {
         setCredentials(this.#call, renewed.headers);

@@ -21,12 +21,15 @@ export interface Arrival {
 /** A token with its times. It has expired, or is due for renewal, as soon as either clock says so. */
 export class CachedToken {
   readonly token: AccessToken;
+  /** Whether another process got it, and shared it through a store. */
+  readonly isFromStore: boolean;
   /** By both clocks, as the wall clock may jump. */
   readonly #issued: { wall: number; monotonic: number };
   readonly #usableMs: number;
   readonly #refreshAfterMs: number;
 
   constructor(grant: TokenGrant, { clock, requestedAt, random, reserveMs }: Arrival) {
+    this.isFromStore = grant.ageMs !== undefined;
     const issuedAt = requestedAt - (grant.ageMs ?? 0);
     // By the monotonic clock, because the wall clock may have jumped while the request was under way.
     this.#issued = { monotonic: issuedAt, wall: clock.now() - (clock.monotonic() - issuedAt) };

@@ -170,10 +170,10 @@ export class TokenCache {
     return this.#pending.renew(scope);
   }
 
-  /** Whether a token that another process got is of use here: neither the one to be replaced, nor due itself. */
+  /** Whether a token that another process got is of use here: newer than what was here, and not due itself. */
   #accepts(scope: string, grant: TokenGrant): boolean {
-    if (this.#slots.find(scope)?.isKnown(grant.accessToken)) return false;
-    return !this.#cachedToken(scope, grant, this.#clock.monotonic()).isDue(this.#clock);
+    const offered = this.#cachedToken(scope, grant, this.#clock.monotonic());
+    return !offered.isDue(this.#clock) && this.#slots.find(scope)?.canTake(offered) !== false;
   }
 
   #cachedToken(scope: string, grant: TokenGrant, requestedAt: number): CachedToken {
@@ -184,7 +184,7 @@ export class TokenCache {
   /** One that is outdated, or has expired on its way, goes to those who wait and is not kept. */
   #arrived(scope: string, { grant, requestedAt }: ArrivedGrant, isOutdated: boolean): AccessToken {
     const cached = this.#cachedToken(scope, grant, requestedAt);
-    if (grant.ageMs !== undefined) this.#fromStore.add(cached.token);
+    if (cached.isFromStore) this.#fromStore.add(cached.token);
     if (isOutdated) this.#postpone(scope);
     // It is not renewed by schedule either: it would be requested all day, for nobody.
     else if (cached.isExpired(this.#clock)) this.#slots.find(scope)?.postpone(this.#clock);

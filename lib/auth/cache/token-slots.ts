@@ -3,10 +3,17 @@ import { API_SCOPE } from '../scope.js';
 import { type CachedToken } from './cached-token.js';
 import { ForcedRefreshLimit, renewalDelay } from './request-limits.js';
 
+/** So many tokens of a store in a row may be dropped: the next one comes from the endpoint. */
+const MAX_DROPPED_FROM_STORE = 2;
+
 /** What is known of one scope. */
 export class TokenSlot {
   #cached?: CachedToken;
   #dropped?: string;
+  /** When the newest token that was dropped was issued: wall-clock milliseconds. */
+  #droppedIssuedAt = -Infinity;
+  /** Tokens of a store that were dropped since the last one of the endpoint. */
+  #droppedFromStore = 0;
   /** Requests in a row that brought no token to keep. */
   #failures = 0;
   /** Monotonic milliseconds before which no renewal begins in the background. */
@@ -22,24 +29,38 @@ export class TokenSlot {
     return this.#cached?.isExpired(clock) === false ? this.#cached : undefined;
   }
 
-  /** Whether this is the token in the slot, or the one dropped last: neither may come back from a store. */
-  isKnown(accessToken: string): boolean {
-    return accessToken === this.#dropped || accessToken === this.#cached?.token.accessToken;
+  /**
+   * Whether a token of a store may come here. It has to be newer than the one in the slot and than all that were dropped:
+   * whoever can write to the store may put old entries back.
+   */
+  canTake({ token: { accessToken }, issuedAt }: CachedToken): boolean {
+    const known = [this.#dropped, this.#cached?.token.accessToken];
+    const newest = Math.max(this.#droppedIssuedAt, this.#cached?.issuedAt.getTime() ?? -Infinity);
+    return (
+      !known.includes(accessToken) &&
+      issuedAt.getTime() > newest &&
+      this.#droppedFromStore < MAX_DROPPED_FROM_STORE
+    );
   }
 
   keep(cached: CachedToken, clock: Clock): void {
     const isSame = this.#cached?.token.accessToken === cached.token.accessToken;
     this.#cached = cached;
+    if (!cached.isFromStore) this.#droppedFromStore = 0;
     // An endpoint that hands out the same token until it ends would be asked ever more often.
     if (isSame) return this.postpone(clock);
     this.#failures = 0;
     this.#renewNotBefore = -Infinity;
   }
 
-  /** @param accessToken the one that does not work */
-  drop(accessToken = this.#cached?.token.accessToken): void {
-    this.#dropped = accessToken ?? this.#dropped;
+  /** @param refused the token that does not work; without it, the one here, because it is no longer wanted */
+  drop(refused?: string): void {
+    const cached = this.#cached;
+    this.#dropped = refused ?? cached?.token.accessToken ?? this.#dropped;
     this.#cached = undefined;
+    if (!cached || cached.token.accessToken !== refused) return;
+    this.#droppedIssuedAt = Math.max(this.#droppedIssuedAt, cached.issuedAt.getTime());
+    if (cached.isFromStore) this.#droppedFromStore += 1;
   }
 
   /** A request brought no token to keep: the next renewal has to wait. */

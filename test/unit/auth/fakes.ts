@@ -7,8 +7,8 @@ import {
 export interface PendingRequest {
   scope: string;
   context: TokenRequestContext;
-  /** Answers with a token of its own. */
-  grant(expiresIn?: number, accessToken?: string): TokenGrant;
+  /** Answers with a token of its own; with `ageMs`, with one of a store. */
+  grant(expiresIn?: number, accessToken?: string, ageMs?: number): TokenGrant;
   fail(error: Error): void;
 }
 
@@ -24,8 +24,8 @@ export class FakeSource implements TokenSource {
       this.requests.push({
         scope,
         context,
-        grant: (expiresIn, accessToken = `token-${number}`) => {
-          const grant: TokenGrant = { accessToken, tokenType: 'bearer', scope, expiresIn };
+        grant: (expiresIn, accessToken = `token-${number}`, ageMs) => {
+          const grant: TokenGrant = { accessToken, tokenType: 'bearer', scope, expiresIn, ageMs };
           resolve(grant);
           return grant;
         },

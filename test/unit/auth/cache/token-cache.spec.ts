@@ -476,17 +476,38 @@ describe('forced refresh', () => {
   });
 
   it('a dropped token is not taken from elsewhere again', async () => {
-    const { cache, source, filled } = setUp();
+    const { cache, clock, source, filled } = setUp();
     await filled();
+    await clock.advance(10_000);
     const forced = cache.forceRefresh('api', 'token-1');
     await settle();
     const { accepts } = source.last.context;
     const stored = { tokenType: 'bearer', scope: 'api', expiresIn: 60 } as const;
-    expect(accepts({ ...stored, accessToken: 'token-1' })).toBe(false);
-    expect(accepts({ ...stored, accessToken: 'other', ageMs: 40_500 })).toBe(false);
-    expect(accepts({ ...stored, accessToken: 'other', ageMs: 1_000 })).toBe(true);
+    expect(accepts({ ...stored, accessToken: 'token-1', ageMs: 1_000 })).toBe(false);
+    expect(accepts({ ...stored, expiresIn: 10, accessToken: 'due', ageMs: 9_000 })).toBe(false);
+    // As old as the dropped one, and older: an entry that somebody put back.
+    expect(accepts({ ...stored, accessToken: 'other', ageMs: 10_000 })).toBe(false);
+    expect(accepts({ ...stored, accessToken: 'other', ageMs: 11_000 })).toBe(false);
+    expect(accepts({ ...stored, accessToken: 'other', ageMs: 9_999 })).toBe(true);
     source.last.grant(60);
     await forced;
+  });
+
+  it('after two tokens of others that do not work, the next comes from the endpoint', async () => {
+    const { cache, clock, source, filled } = setUp();
+    await filled();
+    const stored = { tokenType: 'bearer', scope: 'api', expiresIn: 60, ageMs: 0 } as const;
+    let used = 'token-1';
+    const accepted: boolean[] = [];
+    for (const next of ['of-others-1', 'of-others-2', undefined, undefined]) {
+      await clock.advance(30_000);
+      const forced = cache.forceRefresh('api', used);
+      await settle();
+      accepted.push(source.last.context.accepts({ ...stored, accessToken: 'of-others' }));
+      source.last.grant(60, next, next === undefined ? undefined : 0);
+      used = (await forced)?.accessToken ?? '';
+    }
+    expect(accepted).toEqual([true, true, false, true]);
   });
 });
 
