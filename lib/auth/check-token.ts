@@ -45,9 +45,23 @@ function isForScope(token: string, scope: string, customerId: string | undefined
 
 /** Milliseconds since the epoch at which the token itself says that it ends (RFC 7519, 4.1.4). */
 export function expiryOf(token: string): number | undefined {
-  const exp = jwtClaims(token)?.exp;
-  const seconds = typeof exp === 'string' && /^\d+$/.test(exp) ? Number(exp) : exp;
-  return typeof seconds === 'number' ? seconds * 1000 : undefined;
+  const seconds = secondsOf(jwtClaims(token)?.exp);
+  return seconds === undefined ? undefined : seconds * 1000;
+}
+
+/**
+ * Seconds from the issue of a token to its end, as it says itself (RFC 7519, 4.1.4 and 4.1.6): both by the clock of the
+ * endpoint, so that a difference to ours does not matter. `undefined` where it does not say both.
+ */
+export function lifetimeOf(token: string): number | undefined {
+  const claims = jwtClaims(token);
+  const [issued, ends] = [secondsOf(claims?.iat), secondsOf(claims?.exp)];
+  return issued !== undefined && ends !== undefined && ends > issued ? ends - issued : undefined;
+}
+
+function secondsOf(claim: unknown): number | undefined {
+  const seconds = typeof claim === 'string' && /^\d+$/.test(claim) ? Number(claim) : claim;
+  return typeof seconds === 'number' ? seconds : undefined;
 }
 
 function isPresent(value: unknown): boolean {

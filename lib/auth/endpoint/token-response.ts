@@ -1,7 +1,7 @@
 import { ServiceTokenError } from '../../errors/index.js';
 import { isJsonObject } from '../../exchange/json.js';
 import { MAX_LIFETIME_S, type TokenGrant } from '../access-token.js';
-import { checkToken } from '../check-token.js';
+import { checkToken, lifetimeOf } from '../check-token.js';
 
 /**
  * Checks a successful answer of the token endpoint field by field (specification 2.2; RFC 6749, 5.1).
@@ -31,7 +31,10 @@ export function readTokenResponse(json: unknown, scope: string, status: number):
 
   const seconds = readLifetime(expiresIn);
   if (seconds === 'invalid') return refuse('expires_in is not a number of seconds');
-  return { accessToken, tokenType: 'bearer', scope, expiresIn: seconds };
+  // A token that says itself that it ends sooner is refused from then on.
+  const longest = Math.floor(lifetimeOf(accessToken) ?? Infinity);
+  const lifetime = seconds === undefined ? undefined : Math.min(seconds, longest);
+  return { accessToken, tokenType: 'bearer', scope, expiresIn: lifetime };
 }
 
 function readLifetime(value: unknown): number | undefined | 'invalid' {

@@ -11,7 +11,10 @@ import { StoredToken } from './stored-token.js';
 /** Milliseconds: others wait no longer than that for a process that died with the lock. */
 const LOCK_TTL_MS = 3_000;
 /** Milliseconds. Longer than a lock, so that the process that gets the next one has time to ask for all the others. */
-const MAX_WAIT_MS = 5_000;
+const LOCK_WAIT_MS = 5_000;
+/** Of the time that a request has: how much of it is spent on waiting, also for an endpoint that is slow. */
+const LOCK_WAIT_SHARE = 0.5;
+const MAX_WAIT_SHARE = 0.9;
 const POLL_MS = 100;
 
 export interface SharedStoreOptions extends StoreObserverParts {
@@ -69,19 +72,24 @@ export class SharedStore implements TokenSource {
   async #request(scope: string, context: TokenRequestContext): Promise<TokenGrant> {
     const { clock } = this.#options;
     const begun = clock.monotonic();
-    const waitUntil = begun + Math.min(MAX_WAIT_MS, context.timeoutMs / 2);
+    const lockWaitEnds = begun + Math.min(LOCK_WAIT_MS, context.timeoutMs * LOCK_WAIT_SHARE);
+    const waitEnds = begun + context.timeoutMs * MAX_WAIT_SHARE;
     const entry = new StoredToken(await this.#ciphers.current(), scope, this.#owner);
     let found = await this.#find(entry, context);
     let lock: Lock = this.#store.hasLocks ? 'taken' : 'none';
     let hasWaited = false;
     while (found === undefined && lock === 'taken') {
       lock = await this.#store.lock(entry.lockKey, LOCK_TTL_MS);
+      // Whatever is wrong with that lock, or with the endpoint: one more process asks, not all of them.
+      if (lock === 'taken' && clock.monotonic() >= lockWaitEnds) {
+        lock = await this.#store.lock(entry.secondLockKey, context.timeoutMs);
+      }
       // The process that had the lock until now may have just written.
       found = await this.#find(entry, context);
       if (found !== undefined || lock !== 'taken') break;
       if (!hasWaited) this.#observer.waits();
       hasWaited = true;
-      if (clock.monotonic() >= waitUntil) lock = 'none';
+      if (clock.monotonic() >= waitEnds) lock = 'none';
       else await sleep(clock, POLL_MS, context.signal);
     }
     const release = (): void => {

@@ -39,6 +39,10 @@ export class StoredToken {
     return `${this.key}:lock`;
   }
 
+  get secondLockKey(): string {
+    return `${this.key}:second:lock`;
+  }
+
   /** @returns undefined for a token that cannot be used twice */
   write(grant: TokenGrant, issuedAt: number): { value: string; ttlMs: number } | undefined {
     const { scope, accessToken, expiresIn: lifetimeS } = grant;

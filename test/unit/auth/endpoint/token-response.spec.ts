@@ -35,6 +35,21 @@ describe('readTokenResponse accepts', () => {
     expect(read({ ...whole, expires_in }).expiresIn).toBe(seconds);
   });
 
+  it.each([
+    [{ iat: 1_000, exp: 1_300 }, 300],
+    [{ iat: '1000', exp: '1300' }, 300],
+    [{ iat: 1_000.5, exp: 1_002 }, 1],
+    [{ iat: 1_000, exp: 1_900 }, 600],
+    // It says nothing of its life, or nothing that can be.
+    [{ exp: 1_300 }, 600],
+    [{ iat: 1_300 }, 600],
+    [{ iat: 1_300, exp: 1_300 }, 600],
+    [{ iat: 1_300, exp: 1_000 }, 600],
+    [{ iat: null, exp: {} }, 600],
+  ])('no longer than a token with %j says itself: %s s of 600', (claims, seconds) => {
+    expect(read({ ...whole, access_token: jwt(claims) }).expiresIn).toBe(seconds);
+  });
+
   it.each([undefined, null])('scope %j as the one asked for', (scope) => {
     expect(read({ ...whole, scope }).scope).toBe(SCOPE);
   });

@@ -106,6 +106,49 @@ describe('a shared store', () => {
     expect(requestedAt - ageMs).toBe(issuedAt);
   });
 
+  it.each([
+    [2_900, 1],
+    [4_500, 2],
+    [6_500, 4],
+    [8_900, 4],
+  ])('an endpoint that takes %s ms gets %s requests of 40 processes', async (ms, count) => {
+    const { clock, process } = setUp();
+    const all = Array.from({ length: 40 }, () => process());
+    const waiting = all.map(({ request }) => request());
+    await settle();
+    const asked = () => all.flatMap(({ source }) => source.requests);
+    const [first] = asked();
+    await clock.advance(ms);
+    expect(asked()).toHaveLength(count);
+    first.grant(600, 'slow');
+    await clock.advance(200);
+    expect((await Promise.all(waiting)).map(({ accessToken }) => accessToken)).toEqual(
+      Array(40).fill('slow'),
+    );
+  });
+
+  it('where a lock stays for ever, one asks after half of its time; where the second does too, all do', async () => {
+    const { clock, store, process } = setUp();
+    let secondIsFree = true;
+    store.lock = (key) =>
+      Promise.resolve(secondIsFree && key.endsWith(':second:lock') ? async () => undefined : undefined);
+    const one = process();
+    const waiting = one.request();
+    await clock.advance(4_900);
+    expect(one.source.requests).toHaveLength(0);
+    await clock.advance(200);
+    one.source.last.grant(600);
+    await waiting;
+    secondIsFree = false;
+    const other = process();
+    const last = other.request('customer.c1');
+    await clock.advance(8_900);
+    expect(other.source.requests).toHaveLength(0);
+    await clock.advance(200);
+    other.source.last.grant(600);
+    expect((await last).accessToken).toBe('token-1');
+  });
+
   it('takes the token of a slow holder, though it has begun to ask itself', async () => {
     const { clock, process } = setUp();
     const holder = process();
