@@ -84,4 +84,23 @@ describe('CONTRIBUTING.md', () => {
     await module.close();
     await simulator.stop();
   });
+
+  it('has five steps, after which a test of a host can have a double of the resource', async () => {
+    const { AccountsService } = (await import(join(folder, 'lib/index.ts'))) as {
+      AccountsService: Type<AccountsService>;
+    };
+    const { ServiceStub, ServiceTestingModule } = (await import(
+      join(folder, 'lib/testing/index.ts')
+    )) as typeof Testing;
+    const answers: unknown[] = [];
+    const doubles: object[] = [{}, { accounts: { create: () => ({ account_id: 'mine' }) } }];
+    for (const each of doubles) {
+      const imports = [ServiceTestingModule.forRoot(each)];
+      const module = await Test.createTestingModule({ imports }).compile();
+      answers.push(await module.get(AccountsService).create({ customer_id: 'c-1' }));
+      expect(module.get(ServiceStub).calls.map(({ method }) => method)).toEqual(['accounts.create']);
+      await module.close();
+    }
+    expect(answers).toEqual([{ account_id: 'account-1' }, { account_id: 'mine' }]);
+  });
 });

@@ -1,4 +1,10 @@
-import { checkDoubles, type RecordedCall, type ServiceDoubles, type ServiceStubOptions } from './doubles.js';
+import {
+  checkDoubles,
+  DOUBLED,
+  type RecordedCall,
+  type ServiceDoubles,
+  type ServiceStubOptions,
+} from './doubles.js';
 import { ModuleStub } from './module-stub.js';
 
 /** The doubles of a test: what they answer, and how they were called. */
@@ -64,15 +70,10 @@ export class ServiceStub {
     for (const [name, each] of Object.entries(named ?? {})) this.#merge(name, each);
   }
 
-  #merge(name: string | undefined, { auth, banks, customers, sdk, http }: ServiceDoubles): void {
+  #merge(name: string | undefined, doubles: ServiceDoubles): void {
     const stub = this.module(name);
-    const before = stub.doubles;
-    stub.doubles = {
-      auth: { ...before.auth, ...auth },
-      banks: { ...before.banks, ...banks },
-      customers: { ...before.customers, ...customers },
-      sdk: { ...before.sdk, ...sdk },
-      http: { ...before.http, ...http },
-    };
+    const services = Object.keys(DOUBLED) as (keyof typeof DOUBLED)[];
+    const merged = services.map((service) => [service, { ...stub.doubles[service], ...doubles[service] }]);
+    stub.doubles = Object.fromEntries(merged) as ServiceDoubles;
   }
 }
