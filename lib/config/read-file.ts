@@ -57,8 +57,8 @@ function notShown(): string {
   );
 }
 
-/** True for a path that begins at a root or has a usual file extension, so that it cannot be a secret. */
-function isPlainPath(path: string): boolean {
+/** True for a path that begins at a root or has a usual file extension. Any other may be a secret, and is not shown. */
+export function isPlainPath(path: string): boolean {
   if (path.length > 512 || !/^[\w.@~:/\\ -]+$/.test(path)) return false;
   const isRooted = /^([~/]|\.{1,2}[/\\]|[A-Za-z]:[/\\])/.test(path);
   return (

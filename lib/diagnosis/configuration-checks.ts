@@ -1,5 +1,6 @@
 import { type X509Certificate } from 'node:crypto';
 import { OPTIONS, type ServiceModuleOptions, valueOf } from '../config/options.js';
+import { isPlainPath } from '../config/read-file.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { isFile } from '../config/secret.js';
 import { variableOf, variablePrefix } from '../config/variables.js';
@@ -123,10 +124,14 @@ function describe(reading: ConfigurationReading, option: string): Finding {
   const value = valueOf(merged, option);
   const kind = OPTIONS.find((entry) => entry.option === option)?.kind;
   const isPlain = kind !== 'secret' && kind !== 'text' && (options !== undefined || kind !== 'address');
-  const shown = isPlain ? String(value) : isFile(value) ? `the file ${value.file}` : 'set; not shown here';
+  const shown = isPlain ? String(value) : isFile(value) ? describeFile(value.file) : 'set; not shown here';
   const isCalled = !options || [options.addresses.baseOption, options.addresses.tokenOption].includes(option);
   const use = kind === 'address' && !isCalled ? '; not called in this mode' : '';
   return ok(`${shown}${source ? ` (${source}${use})` : ''}`);
+}
+
+function describeFile(path: string): string {
+  return isPlainPath(path) ? `the file ${path}` : 'a file; its path is not shown here';
 }
 
 function describePem(

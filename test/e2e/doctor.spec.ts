@@ -231,6 +231,24 @@ describe('nestjs-service doctor', () => {
     });
   });
 
+  it.each([
+    ['no key', {}],
+    ['a key file that is missing', { SERVICE_TLS_PRIVATE_KEY_FILE: '/no/such/key.pem' }],
+    ['a key that is no PEM', { SERVICE_TLS_PRIVATE_KEY: 'no PEM' }],
+  ])('does not show a secret that was given as the name of its file: %s', async (_, key) => {
+    const certificate = { SERVICE_TLS_CERTIFICATE_FILE: '/no/such/app.crt' };
+    const io = commandIo({ ...certificate, ...key, SERVICE_TLS_PASSPHRASE_FILE: 'hunter2hunter2' });
+    expect(await run(['--offline'], io, LIMITS)).toBe(1);
+    expect(io.printed()).toMatch(/^failed +SERVICE_TLS_PASSPHRASE_FILE +Names a file that does not exist/m);
+    expect(io.printed()).not.toContain('hunter2');
+  });
+
+  it('shows the path of a file that it has read only where that cannot be a secret', async () => {
+    const io = commandIo({ SERVICE_TLS_PASSPHRASE_FILE: 'LICENSE', SERVICE_TLS_CHAIN_FILE: 'sub/none.pem' });
+    await run(['--offline'], io, LIMITS);
+    expect(io.printed()).toMatch(/^ok +SERVICE_TLS_PASSPHRASE_FILE +a file; its path is not shown here \(/m);
+  });
+
   it('warns of a certificate that expires soon, and of an address of the other environment', async () => {
     const simulator = await ServiceSimulator.start({ certificates: { applicationLifetime: 5 * 86_400 } });
     const variables = simulator.env();

@@ -48,6 +48,7 @@ export function checkIdentity(snapshot: IdentitySnapshot, now: number, contexts:
 
   const summary = certificate?.certificates[0]?.summary;
   const faults = [certificate, privateKey, chain].flatMap((contents) => contents?.faults ?? []);
+  if (snapshot.passphrase?.fault) faults.push(snapshot.passphrase.fault);
   const missing = missingCounterpart(certificate, privateKey);
   if (missing) faults.push(missing);
   if (faults.length > 0) return { faults, warnings: [], certificate: summary };

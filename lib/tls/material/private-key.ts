@@ -3,17 +3,16 @@ import { type PemContents } from './pem-contents.js';
 import { type PemBlock } from './pem-text.js';
 import { type ReadInput } from './read-input.js';
 
-/** Reads the private key; an encrypted one with the passphrase. Where it cannot, it notes a fault. */
+/**
+ * Reads the private key; an encrypted one with the passphrase. Where it cannot, it notes a fault. The fault of a passphrase
+ * that could not be read is the caller's to report.
+ */
 export function readPrivateKey(
   contents: PemContents,
   passphrase: ReadInput | undefined,
 ): KeyObject | undefined {
   const { input, keys, faults } = contents;
-  if (keys.length !== 1) return undefined;
-  if (passphrase?.fault) {
-    faults.push(passphrase.fault);
-    return undefined;
-  }
+  if (keys.length !== 1 || passphrase?.fault) return undefined;
   const [block] = keys;
   const isEncrypted = block.label.startsWith('ENCRYPTED') || block.pem.includes('Proc-Type: 4,ENCRYPTED');
   const secret = isEncrypted ? passphrase && textOf(passphrase) : undefined;

@@ -228,6 +228,18 @@ describe('Files', () => {
     );
   });
 
+  it('names a missing passphrase file beside the faults of the key', async () => {
+    const passphrase = { file: join(folder, 'no-passphrase') };
+    const optionsOf = async (pems: TlsIdentityPems) => (await faultsOf(pems)).map(({ option }) => option);
+    for (const privateKey of ['no PEM', { file: join(folder, 'no-key') }, app.key + other.key]) {
+      expect(await optionsOf({ ...good(), privateKey, passphrase })).toEqual([
+        'tls.privateKey',
+        'tls.passphrase',
+      ]);
+    }
+    expect(await optionsOf({ passphrase })).toEqual(['tls.passphrase']);
+  });
+
   it('sees a path where PEM text belongs', async () => {
     const { message, variable } = await onlyFault({ ...good(), privateKey: '/run/secrets/key.pem' });
     expect(message).toMatch(
