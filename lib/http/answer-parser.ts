@@ -113,8 +113,9 @@ async function awaitOutcome(
 }
 
 function readResult(given: unknown): Outcome {
-  const result = given as SchemaResult<unknown>;
-  return result.issues ? { refusal: describePlaces(result.issues) } : { value: result.value };
+  const { issues, value } = given as { issues?: unknown; value?: unknown };
+  if (!issues) return { value };
+  return { refusal: Array.isArray(issues) ? describePlaces(issues) : '' };
 }
 
 function refused(error: unknown): Outcome {

@@ -1,3 +1,5 @@
+/** A schema may find millions. */
+const MAX_ISSUES = 500;
 const MAX_PLACES = 5;
 const MAX_DEPTH = 16;
 const MAX_INDEX = 10_000_000;
@@ -11,24 +13,33 @@ const HIDDEN = '[…]';
 
 /**
  * The places of a schema's issues, for a message: `: [3].bank_identifier, data.items and 2 more`; empty for the body as a
- * whole. The keys of a record are part of the answer, and may be personal data (e-mail addresses, names, ids); a schema
+ * whole. Only the first issues are looked at. The keys of a record are part of the answer, and may be personal data (e-mail addresses, names, ids); a schema
  * does not tell them from the names of fields. So only a key in the form of a field's name is shown: Latin letters, `_`,
  * `-` and at most 4 digits, 64 characters. Any other is `[…]`.
  */
 export function describePlaces(issues: readonly unknown[]): string {
-  const places = new Set(issues.map(placeOf));
+  const places = new Set(firstOf(issues, MAX_ISSUES).map(placeOf));
   // It would not help beside a place within.
   places.delete('');
   const named = [...places].slice(0, MAX_PLACES).join(', ');
   const more = places.size - MAX_PLACES;
+  if (named && issues.length > MAX_ISSUES) return `: ${named} and more`;
   return named && `: ${named}${more > 0 ? ` and ${more} more` : ''}`;
 }
 
 function placeOf(issue: unknown): string {
   const { path } = Object(issue) as { path?: unknown };
   if (!Array.isArray(path)) return '';
-  const place = path.slice(0, MAX_DEPTH).map(toText).join('').replace(/^\./, '');
+  const place = firstOf(path, MAX_DEPTH).map(toText).join('').replace(/^\./, '');
   return path.length > MAX_DEPTH ? `${place}…` : place;
+}
+
+/** The methods of an array from outside are not called: those of a subclass may return values of the body. */
+function firstOf(list: readonly unknown[], max: number): unknown[] {
+  const found: unknown[] = [];
+  const count = Math.min(list.length, max);
+  for (let index = 0; index < count; index += 1) found.push(list[index]);
+  return found;
 }
 
 function toText(segment: unknown): string {

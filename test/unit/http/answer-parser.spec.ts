@@ -213,6 +213,29 @@ describe('parse', () => {
     },
   );
 
+  it('shows no value that hostile results of a schema bring as places', async () => {
+    class Foreign extends Array<unknown> {
+      override map = (): never[] => [PRIVATE] as never[];
+      override slice = (): this => this;
+    }
+    let reads = 0;
+    const results = [
+      { issues: { map: () => [PRIVATE], length: 1 } },
+      { issues: Foreign.from([{ path: ['a'] }]) },
+      { issues: [{ path: Foreign.from(['a']) }] },
+      {
+        get issues() {
+          reads += 1;
+          return reads === 1 ? [{ path: ['a'] }] : { map: () => [PRIVATE] };
+        },
+      },
+    ];
+    for (const result of results) {
+      const error = await refusing('1', { '~standard': { version: 1, validate: () => result } } as never);
+      expect(error.message).toMatch(/ with a body that parse refused(: a)?\.$/);
+    }
+  });
+
   it('says of a POST that it was done, and sends it once', async () => {
     for (const method of ['POST', 'put', 'PATCH', 'DELETE']) {
       const { http, arrived } = await start('{}', { status: 201 });

@@ -39,4 +39,27 @@ describe('the places of issues', () => {
     expect(at(...Array<string>(20).fill('a'))).toBe(`: ${Array(16).fill('a').join('.')}…`);
     expect(at(`1a2b3${'x'.repeat(10_000_000)}`)).toBe(': […]');
   });
+
+  it('only the first 500 issues are looked at', () => {
+    const issues: unknown[] = Array.from({ length: 500 }, (_, index) => ({ path: ['a', index % 2] }));
+    expect(describePlaces(issues)).toBe(': a[0], a[1]');
+    Object.defineProperty(issues, 500, {
+      get: () => {
+        throw new Error('looked at');
+      },
+    });
+    expect(describePlaces(issues)).toBe(': a[0], a[1] and more');
+    expect(describePlaces(Array(501).fill({ path: [] }))).toBe('');
+  });
+
+  it('no method of a foreign array is called', () => {
+    class Foreign extends Array<unknown> {
+      override map = (): never[] => ['private'] as never[];
+      override slice = (): this => this;
+      override [Symbol.iterator] = (): never => ['private'].values() as never;
+    }
+    const issues = Foreign.from([{ path: Foreign.from(['a', 3]) }]);
+    expect(describePlaces(issues)).toBe(': a[3]');
+    expect(describePlaces([{ path: Foreign.from(Array(17).fill('b')) }])).toMatch(/^: b(\.b){15}…$/);
+  });
 });
