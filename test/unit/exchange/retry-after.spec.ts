@@ -13,6 +13,11 @@ describe('parseRetryAfter', () => {
     ['Tuesday, 01-Jan-30 12:00:30 GMT', 30],
     ['Mon, 31 Dec 2029 12:00:00 GMT', 0],
     [['5', '9'], 5],
+    ['2147483648', 2 ** 31],
+    ['2147483649', 2 ** 31],
+    ['12345678901234567', 2 ** 31],
+    ['9'.repeat(310), 2 ** 31],
+    ['Fri, 31 Dec 9999 23:59:59 GMT', 2 ** 31],
   ])('%j is %d s', (value, seconds) => {
     expect(parseRetryAfter(value, NOW)).toBe(seconds);
   });

@@ -73,6 +73,17 @@ describe('attempts of one call', () => {
     expect(arrived.map(({ body }) => body)).toEqual(['{}', '{}']);
   });
 
+  it.each(['12345678901234567', '9'.repeat(310)])(
+    'does not try again at once for Retry-After %s',
+    async (value) => {
+      const { axios, arrived } = await setUp({
+        listener: (_, response) => response.writeHead(503, { 'retry-after': value }).end('{}'),
+      });
+      expect(await errorOf(axios.get('/a'))).toMatchObject({ status: 503, retryAfter: 2 ** 31 });
+      expect(arrived).toHaveLength(1);
+    },
+  );
+
   it('surfaces a Retry-After that does not fit into the deadline, at once', async () => {
     const { axios, arrived } = await setUp({
       listener: (_, response) => response.writeHead(503, { 'retry-after': '3' }).end('{}'),
