@@ -1,9 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { type Type } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
+import { DocumentBuilder, SwaggerModule } from '@nestjs/swagger';
 import * as errors from '../../lib/errors/index.js';
+import { toAnswer } from '../../lib/http/exception-answer.js';
 import { ServiceModule } from 'nestjs-service';
-import { ServiceSimulator, type SimulatorFault } from 'nestjs-service/testing';
+import { serviceErrors, ServiceSimulator, stubService, type SimulatorFault } from 'nestjs-service/testing';
 import { readDocument, type Snippets, writeSnippets } from '../helpers/readme.js';
 
 describe('docs/errors-and-retries.md', () => {
@@ -46,6 +48,27 @@ describe('docs/errors-and-retries.md', () => {
     expect(simulator.apiRequests).toHaveLength(4);
     expect(await registerWith({ status: 400 })).toMatchObject({ status: 400 });
     await module.close();
+  });
+
+  it('has a row for input that is refused, with the status that the filter answers', () => {
+    const { status } = toAnswer(serviceErrors.request('app_user_id', 'is missing'));
+    expect(document.text).toMatch(new RegExp(`^\\| .*\\(\`ServiceRequestError\`\\) +\\| ${status}\\b`, 'm'));
+  });
+
+  it('has a controller whose Swagger document shows the answers of the filter', async () => {
+    const { CustomersController } = (await import(snippets.path('customers.controller.ts'))) as {
+      CustomersController: Type;
+    };
+    const builder = Test.createTestingModule({
+      imports: [ServiceModule.forRoot()],
+      controllers: [CustomersController],
+    });
+    stubService(builder);
+    const app = (await builder.compile()).createNestApplication();
+    const { paths } = SwaggerModule.createDocument(app, new DocumentBuilder().build());
+    const statuses = Object.keys(paths['/customers'].post?.responses ?? {});
+    expect(statuses).toEqual(expect.arrayContaining(['201', '400', '404', '503']));
+    await app.close();
   });
 
   it('names every error class', () => {
