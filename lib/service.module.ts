@@ -19,7 +19,7 @@ export class ServiceModule extends ConfigurableModuleClass {
    * The application does not start where options are not usable, or where two modules would read one variable for
    * different options. One ServiceConfigurationError has all faults; a ServiceCertificateError, where all are about
    * certificates.
-   * @example imports: [ConfigModule.forRoot(), ServiceModule.forRoot()]
+   * @example imports: [ConfigModule.forRoot(), ServiceModule.forRoot({ isGlobal: true })]
    * @throws ServiceConfigurationError where `options` is no object or `name` cannot be part of a variable's name
    */
   static override forRoot(options: typeof OPTIONS_TYPE = {}): DynamicModule {
