@@ -81,6 +81,22 @@ describe('docs/getting-started.md', () => {
     await module.close();
   });
 
+  it('says how to share one client without isGlobal', async () => {
+    @Module({ imports: [ServiceModule.forRoot()], exports: [ServiceModule] })
+    class SharedModule {}
+    @Injectable()
+    class Feature {
+      constructor(readonly banks: BanksService) {}
+    }
+    @Module({ imports: [SharedModule], providers: [Feature] })
+    class FeatureModule {}
+    const builder = Test.createTestingModule({ imports: [SharedModule, FeatureModule] });
+    stubService(builder);
+    const module = await builder.compile();
+    expect(module.get(Feature, { strict: false }).banks).toBe(module.get(BanksService, { strict: false }));
+    await module.close();
+  });
+
   it('adds no pipe that changes what the routes of an application get', () => {
     expect(document.fences.filter(({ text }) => text.includes('useGlobalPipes'))).toEqual([]);
   });
