@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { lstat, mkdir, readFile, rename, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { lstat, mkdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { isJsonObject, parseJson } from '../exchange/json.js';
 import { type ServiceSimulator } from '../testing/simulator.js';
 
@@ -51,7 +51,7 @@ export async function writeFiles(folder: string, simulator: ServiceSimulator): P
     // Keys and secrets are in no repository, not even those of a simulator.
     '.gitignore': '*\n',
   };
-  await mkdir(folder, { recursive: true });
+  await makeFolder(folder);
   // The digests before, for a start that was killed between these files.
   const before = await readRecord(folder);
   const record = Object.fromEntries(
@@ -63,6 +63,32 @@ export async function writeFiles(folder: string, simulator: ServiceSimulator): P
     await replace(join(folder, name), contents[name], mode);
   }
   return files;
+}
+
+/** Not mkdir's own `recursive`: it never ends below a folder that takes no others, for example /proc. */
+async function makeFolder(folder: string): Promise<void> {
+  const isThere = await stat(folder).then(
+    (found) => found.isDirectory(),
+    () => false,
+  );
+  if (isThere || dirname(folder) === folder) return;
+  await makeFolder(dirname(folder));
+  await mkdir(folder).catch((error: NodeJS.ErrnoException) => {
+    // Somebody else may have made it meanwhile.
+    if (error.code !== 'EEXIST') throw error;
+  });
+}
+
+/**
+ * Why files of this folder cannot be named in a .env that dotenv, Node's --env-file and a shell read in the same way;
+ * undefined where they can.
+ */
+export function folderFault(folder: string): string | undefined {
+  if (/\p{Cc}/u.test(folder)) return 'the path of the folder has a line break or another control character.';
+  const hasBoth = folder.includes("'") && /["$`]|\\[\\nr]/.test(folder);
+  return hasBoth
+    ? `the path of the folder has a ' and also ", $, \` or \\. A shell may run a part of it.`
+    : undefined;
 }
 
 function envFile(simulator: ServiceSimulator, files: SimulatorFiles): string {
@@ -80,7 +106,7 @@ function envFile(simulator: ServiceSimulator, files: SimulatorFiles): string {
   return `# Written by nestjs-service simulator, anew at each start. A changed file is not written over.\n${modes}${lines.join('\n')}\n`;
 }
 
-/** As dotenv, Node's --env-file and a shell read it. */
+/** As dotenv, Node's --env-file and a shell read it; see {@link folderFault}. */
 function quoted(value: string): string {
   if (/^[\w@%+=:,./-]*$/.test(value)) return value;
   return value.includes("'") ? `"${value}"` : `'${value}'`;

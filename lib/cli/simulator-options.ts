@@ -1,12 +1,15 @@
+import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { type FaultRule, type RequestFault } from '../testing/faults.js';
 import { type SimulatorAddress } from '../testing/simulator.options.js';
 import { UsageError } from './command.js';
+import { folderFault } from './simulator-files.js';
 
 export interface SimulatorCommandOptions {
   /** Undefined: free ones. */
   ports?: Record<SimulatorAddress, number>;
-  dir: string;
+  /** An absolute path. */
+  folder: string;
   tokenLifetime?: number;
   faults: FaultRule[];
 }
@@ -68,11 +71,14 @@ export function readSimulatorOptions(args: string[]): SimulatorCommandOptions | 
   });
   if (values.help) return 'help';
   if (values.dir === '') throw new UsageError('--dir needs the name of a folder.');
+  const folder = resolve(values.dir);
+  const fault = folderFault(folder);
+  if (fault !== undefined) throw new UsageError(`--dir: ${fault} Choose another folder.`);
   const lifetime = values['token-lifetime'];
   const port = wholeNumber('--port', values.port, 0, MAX_PORT - ADDRESSES.length + 1);
   return {
     ports: port === 0 ? undefined : portsFrom(port),
-    dir: values.dir,
+    folder,
     tokenLifetime: lifetime === undefined ? undefined : wholeNumber('--token-lifetime', lifetime, 1, 2 ** 31),
     faults: (values.fail ?? []).map(readFault),
   };

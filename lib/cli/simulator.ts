@@ -1,4 +1,3 @@
-import { resolve } from 'node:path';
 import { ServiceSimulator } from '../testing/simulator.js';
 import { EXIT, type CommandIo } from './command.js';
 import { checkFolder, ForeignFileError, writeFiles } from './simulator-files.js';
@@ -24,12 +23,10 @@ export async function run(args: string[], io: CommandIo): Promise<number> {
 }
 
 async function serve(
-  { ports, dir, tokenLifetime, faults }: SimulatorCommandOptions,
+  { ports, folder, tokenLifetime, faults }: SimulatorCommandOptions,
   io: CommandIo,
 ): Promise<void> {
-  const ended = endSignal();
   io.keepRunningUnread();
-  const folder = resolve(dir);
   await checkFolder(folder);
   const simulator = await ServiceSimulator.start({
     ports,
@@ -41,6 +38,8 @@ async function serve(
   try {
     for (const rule of faults) simulator.fail(rule);
     const files = await writeFiles(folder, simulator);
+    // Not earlier: until then a signal ends the process as usual, whatever it waits for.
+    const ended = endSignal();
     io.out(describeSimulator(simulator, files));
     await ended;
   } finally {

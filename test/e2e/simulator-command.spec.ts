@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify, parseEnv } from 'node:util';
 import { BanksService, LinkSdkService, ServiceModule } from 'nestjs-service';
+import { readEnvironment } from '../../lib/cli/env-file.js';
 import { runCommand } from '../../lib/cli/run-command.js';
 import { commandIo } from '../helpers/command-io.js';
 import { type SampleProcess } from '../helpers/sample-process.js';
@@ -174,6 +175,54 @@ describe('nestjs-service simulator', () => {
     await expect(stat(join(folder, 'taken'))).rejects.toThrow('ENOENT');
   });
 
+  it('ends where the folder cannot be made', async () => {
+    await writeFile(join(folder, 'file'), '');
+    for (const [dir, code] of [
+      ['file/below', 'ENOTDIR'],
+      ...(process.platform === 'linux' ? [['/proc/nope/below', 'ENOENT']] : []),
+    ]) {
+      const child = start('--port', '0', '--dir', dir);
+      expect(await child.exited).toEqual({ code: 1, signal: null });
+      expect(child.output()).toMatch(new RegExp(`^${code}: .*\\n$`));
+    }
+  });
+
+  it('ends at the first signal before the simulator runs too', async () => {
+    // The preload stops the start at its first write, for good.
+    const preload = `data:text/javascript,${encodeURIComponent(`
+      import fs from 'node:fs/promises';
+      import { syncBuiltinESMExports } from 'node:module';
+      setInterval(() => {}, 1_000);
+      fs.mkdir = () => (console.log('making the folder'), new Promise(() => {}));
+      syncBuiltinESMExports();`)}`;
+    const [node = '', ...args] = commandLine(['simulator', '--port', '0', '--dir', 'never']);
+    const child = spawn(node, ['--import', preload, ...args], {
+      cwd: folder,
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    try {
+      await once(child.stdout.setEncoding('utf8'), 'data');
+      child.kill('SIGINT');
+      expect(await once(child, 'exit')).toEqual([null, 'SIGINT']);
+    } finally {
+      child.kill('SIGKILL');
+    }
+  });
+
+  it.each(["it's", 'a "b" $(c) `d`', 'a\\b', "it's \\a"])(
+    'names its files so that a shell, Node and dotenv read the same: %s',
+    async (dir) => {
+      const child = start('--port', '0', '--dir', dir);
+      await child.printed(READY);
+      const env = join(folder, dir, '.env');
+      const key = join(folder, dir, 'application.key');
+      const script = '. "$1" && printf %s "$SERVICE_TLS_PRIVATE_KEY_FILE"';
+      expect((await run('sh', ['-c', script, 'sh', env])).stdout).toBe(key);
+      expect(parseEnv(await readFile(env, 'utf8')).SERVICE_TLS_PRIVATE_KEY_FILE).toBe(key);
+      expect((await readEnvironment({}, [env])).get('SERVICE_TLS_PRIVATE_KEY_FILE')).toBe(key);
+    },
+  );
+
   it('goes on when nobody reads its output', async () => {
     const [node = '', ...args] = commandLine(['simulator', '--port', '0', '--dir', 'unread']);
     const child = spawn(node, args, { cwd: folder, stdio: ['ignore', 'pipe', 'inherit'] });
@@ -205,6 +254,10 @@ describe('nestjs-service simulator', () => {
     [['--fail', '/banks/v1=200'], 'A fault is a status from 400 to 599, or reset, '],
     [['--fail', '/banks/v1=503:0'], '--fail needs'],
     [['--dir', ''], '--dir needs the name of a folder.'],
+    [['--dir', `it's "$(touch x)"`], `--dir: the path of the folder has a ' and also ", $, \` or \\.`],
+    [['--dir', "it's `touch x`"], "--dir: the path of the folder has a '"],
+    [['--dir', 'a\nb'], '--dir: the path of the folder has a line break or another control character.'],
+    [['--dir', '\u001b[31m'], 'Choose another folder.'],
     [['--ports', '1'], "Unknown option '--ports'"],
     [['more'], 'Unexpected argument'],
   ])('refuses %j', async (args, message) => {
@@ -213,6 +266,7 @@ describe('nestjs-service simulator', () => {
     expect(io.printed()).toBe('');
     expect(io.complained()).toContain(message);
     expect(io.complained()).toContain('nestjs-service simulator --help');
+    expect(io.complained()).not.toMatch(/[^\n\x20-\x7e]/);
   });
 });
 
