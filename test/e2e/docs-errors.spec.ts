@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { type Type } from '@nestjs/common';
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { Logger, type Type } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { DocumentBuilder, SwaggerModule } from '@nestjs/swagger';
 import * as errors from '../../lib/errors/index.js';
@@ -69,6 +69,24 @@ describe('docs/errors-and-retries.md', () => {
     const statuses = Object.keys(paths['/customers'].post?.responses ?? {});
     expect(statuses).toEqual(expect.arrayContaining(['201', '400', '404', '503']));
     await app.close();
+  });
+
+  it('has a generator for subscriptions that shows no message of another error', async () => {
+    const { plainErrors } = (await import(snippets.path('plain-errors.ts'))) as {
+      plainErrors<T>(events: AsyncIterable<T>): AsyncGenerator<T>;
+    };
+    const logged = jest.spyOn(Logger.prototype, 'error').mockReturnValue();
+    const cause = new Error('internal');
+    const events = plainErrors(
+      (async function* () {
+        yield 1;
+        throw cause;
+      })(),
+    );
+    expect(await events.next()).toEqual({ value: 1, done: false });
+    await expect(events.next()).rejects.toThrow(/^The subscription has ended/);
+    expect(logged.mock.calls).toEqual([[cause]]);
+    logged.mockRestore();
   });
 
   it('names every error class', () => {
