@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { createRequire } from 'node:module';
 import { join, posix } from 'node:path';
 import { addVariables } from './env-example.js';
@@ -54,7 +55,10 @@ export function nestAdd(options: NestAddOptions = {}, load: () => TypeScript | u
     const main = posix.join(sourceRoot, 'main.ts');
     const manager = packageManagerOf(files);
     addToManifest(files, context, manager);
-    write(files, '.env.example', addVariables(read(files, '.env.example')));
+    const example = read(files, '.env.example');
+    edit(files, context, '.env.example', addVariables(), () =>
+      example === undefined && files.exists('.env.example') ? undefined : addVariables(example),
+    );
 
     const typescript = load();
     const mainText = read(files, main);
@@ -100,11 +104,11 @@ function edit(
 function addToManifest(files: HostFiles, context: Context, manager: PackageManager): void {
   const text = read(files, 'package.json');
   const installed = read(files, 'node_modules/@nestjs/core/package.json');
-  if (text === undefined) return;
+  if (!files.exists('package.json')) return;
   const nest = installed
     ? Number.parseInt((JSON.parse(installed) as { version: string }).version, 10)
-    : nestVersionIn(text);
-  if (nest === undefined) {
+    : text && nestVersionIn(text);
+  if (!text || !nest) {
     return context.logger.warn(
       `The version of NestJS is not known. Install the peer dependencies: ${manager.add} @nestjs/config @nestjs/axios axios class-validator class-transformer`,
     );
@@ -124,8 +128,10 @@ function write(files: HostFiles, path: string, text: string): void {
   else if (read(files, path) !== text) files.overwrite(path, text);
 }
 
+/** Undefined also for a file that is not UTF-8: written again, it would lose characters. */
 function read(files: HostFiles, path: string): string | undefined {
-  return files.read(path)?.toString('utf8');
+  const bytes = files.read(path);
+  return bytes && isUtf8(bytes) ? bytes.toString('utf8') : undefined;
 }
 
 /** The compiler that the host has. Version 7 has no compiler API; then the lines are printed. */

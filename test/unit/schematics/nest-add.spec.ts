@@ -200,12 +200,14 @@ describe('nest add', () => {
         ...given,
       }),
     );
+    const latin1 = new Set<string>();
     const said: string[] = [];
     const told: string[] = [];
     const tasks: object[] = [];
     const tree: HostFiles = {
       exists: (path) => files.has(path),
-      read: (path) => (files.has(path) ? Buffer.from(files.get(path)!) : null),
+      read: (path) =>
+        files.has(path) ? Buffer.from(files.get(path)!, latin1.has(path) ? 'latin1' : 'utf8') : null,
       create: (path, content) => void files.set(path, content),
       overwrite: (path, content) => void files.set(path, content),
     };
@@ -216,7 +218,7 @@ describe('nest add', () => {
     const context = { logger, addTask: (task: Task) => tasks.push(task.toConfiguration()) };
     const run = (load = (): typeof ts | undefined => ts, options = {}) =>
       nestAdd(options, load)(tree, context);
-    return { files, said, told, tasks, run };
+    return { files, latin1, said, told, tasks, run };
   }
 
   it.each([
@@ -285,6 +287,29 @@ describe('nest add', () => {
     const flat = host('', { 'package.json': '{"dependencies":{"@nestjs/core":"12.0.0"}}' });
     flat.run();
     expect(flat.files.get('package.json')).toContain('\n  "dependencies": {\n    "@nestjs/axios"');
+  });
+
+  it.each([
+    ['src/main.ts', /^src\/main\.ts is not changed[^]*useGlobalFilters/],
+    ['src/app.module.ts', /^src\/app\.module\.ts is not changed[^]*ServiceModule\.forRoot/],
+    ['.env.example', /^\.env\.example is not changed[^]*SERVICE_APP_TOKEN=/],
+    ['package.json', /Install the peer dependencies: npm i @nestjs\/config/],
+  ])('leaves %s as it is where that is not UTF-8, and prints the lines', (path, lines) => {
+    const { files, latin1, said, run } = host('^12.0.1', { '.env.example': '' });
+    const before = `${files.get(path)}// caf\u00e9\n`;
+    files.set(path, before);
+    latin1.add(path);
+    run();
+    expect(files.get(path)).toBe(before);
+    expect(said).toEqual([expect.stringMatching(lines)]);
+  });
+
+  it('reads a package.json with a byte order mark, and keeps the mark', () => {
+    const { files, said, run } = host('^12.0.1');
+    files.set('package.json', `\uFEFF${files.get('package.json')}`);
+    run();
+    expect(files.get('package.json')).toMatch(/^\uFEFF\{\n[^]*"@nestjs\/axios": "\^12\.0\.0"/);
+    expect(said).toEqual([]);
   });
 
   it('goes by the version that is installed; says so where there is none', () => {
