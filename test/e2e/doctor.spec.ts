@@ -18,7 +18,7 @@ describe('nestjs-service doctor', () => {
   const withSetup = setupsOfBlock();
 
   describe('names the true cause first', () => {
-    for (const [what, setup] of partOf(Object.entries(BROKEN_SETUPS), 7)) {
+    for (const [what, setup] of partOf(Object.entries(BROKEN_SETUPS), 12)) {
       it(what, async () => {
         await withSetup(setup, async (variables, simulator) => {
           const io = commandIo(variables);

@@ -227,7 +227,7 @@ describe('the page of the sample', () => {
           /OAuth is enabled/,
         ],
       ] as const,
-      3,
+      6,
     ),
   )('shows why a session is refused: %s', async (_, changes, reason) => {
     const page = await open();
@@ -363,7 +363,7 @@ describe('the page of the sample', () => {
         ['production-oauth', 'Revoked tokens', /recovered/, ['200', '2']],
         ['production-oauth', 'Rotated secret', /recovered/, ['200', '2']],
       ] as const,
-      3,
+      6,
     ),
   )('%s: shows the fault "%s" and what became of it', async (mode, fault, expected, cells) => {
     const page = await open();

@@ -6,6 +6,7 @@ import { createServer, connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { ServiceSimulator } from 'nestjs-service/testing';
 import { renderPage } from '../helpers/browser.js';
+import { inSoak } from '../helpers/in-soak.js';
 import { deadPort } from '../helpers/loopback.js';
 import { findPeer, itWith, requirePeer } from '../helpers/optional-peers.js';
 import { cloneProject, isListening, startProcess, type SampleProcess } from '../helpers/sample-process.js';
@@ -178,100 +179,102 @@ describe('the sample', () => {
     });
   });
 
-  describe('with SERVICE_* variables', () => {
-    let simulator: ServiceSimulator;
+  inSoak(() => {
+    describe('with SERVICE_* variables', () => {
+      let simulator: ServiceSimulator;
 
-    beforeAll(async () => {
-      simulator = await ServiceSimulator.start();
+      beforeAll(async () => {
+        simulator = await ServiceSimulator.start();
+      });
+      afterEach(() => {
+        simulator.clearFaults();
+        simulator.clearRequests();
+      });
+      afterAll(() => simulator.stop());
+
+      it('calls the configured service, and ends all its processes on Ctrl-C', async () => {
+        const port = await deadPort();
+        const sample = start(built(), {
+          ...simulator.env({ environment: 'sandbox', authentication: 'oauth' }),
+          PORT: String(port),
+        });
+        await sample.printed(LAST_LINE);
+        expect(simulator.apiRequests.map(({ method, path, face }) => `${method} ${path} ${face}`)).toEqual([
+          'GET /banks/v1 sandbox',
+        ]);
+        expect(sample.output()).toMatch(/customers\.create +not called/);
+        expect(sample.output()).toMatch(/authentication +oauth\n +sandboxUrl/);
+        expect(sample.output()).toMatch(/certificate +none/);
+        for (const secret of [simulator.clientSecret, simulator.appToken]) {
+          expect(sample.output()).not.toContain(secret);
+        }
+        // From the terminal, and again from npm and the Nest CLI, which both pass it on.
+        for (let times = 0; times < 3; times++) sample.signal('SIGINT', 'group');
+        await sample.exited;
+        expect(await sample.isGone()).toBe(true);
+        expect(await isListening(port)).toBe(false);
+      }, 30_000);
+
+      it('continues after failed calls, maps errors, needs no simulator, and ends by the signal', async () => {
+        const testing = join(project.path, 'dist-sample/lib/testing');
+        await rename(testing, `${testing}-away`);
+        const known = { status: 409, json: { status: 'EXISTS', message: 'Known' } };
+        simulator.fail({ path: '/banks/v1', times: 1, fault: known });
+        simulator.fail({ path: '/customers/v1', times: 1, fault: known });
+        const port = await deadPort();
+        const sample = start(built(), { ...simulator.env({ environment: 'sandbox' }), PORT: String(port) });
+        await sample.printed(LAST_LINE);
+        expect(sample.output()).toMatch(/banks\.list +failed: api_error 409: Known/);
+        expect(sample.output()).not.toContain(simulator.appToken);
+
+        const url = `http://127.0.0.1:${port}`;
+        expect(await post(`${url}/customers`, { app_user_id: 'u-1' })).toMatchObject({
+          status: 409,
+          body: { code: 'api_error' },
+        });
+        simulator.fail({ path: '/banks/v1', probability: 1, fault: { status: 500 } });
+        simulator.clearRequests();
+        const health = await Promise.all([fetch(`${url}/health`), fetch(`${url}/health`)]);
+        expect(health.map(({ status }) => status)).toEqual([503, 503]);
+        expect(await health[0]?.json()).toMatchObject({
+          status: 'error',
+          error: { service: { status: 'down', ping: { ok: false, code: 'api_error 500' } } },
+        });
+        // One call for both, with its retries.
+        expect(simulator.apiRequests).toHaveLength(3);
+        expect((await fetch(`${url}/banks`)).status).toBe(502);
+
+        sample.signal('SIGTERM');
+        expect(await sample.exited).toEqual({ code: null, signal: 'SIGTERM' });
+        expect(await isListening(port)).toBe(false);
+        await rename(`${testing}-away`, testing);
+      }, 30_000);
+
+      it('says in one line that the port is taken', async () => {
+        const other = createServer();
+        await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
+        const { port } = other.address() as { port: number };
+        const sample = start(built(), { ...simulator.env({ environment: 'sandbox' }), PORT: String(port) });
+        expect((await sample.exited).code).toBe(1);
+        expect(sample.output()).toMatch(new RegExp(`^Port ${port} is taken.*PORT=.*\\n$`));
+        other.close();
+      }, 30_000);
+
+      it('lists what is wrong with the configuration, without a stack', async () => {
+        const sample = start(built(), { SERVICE_ENVIRONMENT: 'production' });
+        expect((await sample.exited).code).toBe(1);
+        const lines = sample.output().trimEnd().split('\n');
+        expect(lines[0]).toMatch(/^The configuration of ServiceModule is not usable:$/);
+        expect(lines.slice(1).join('\n')).toMatch(/SERVICE_APP_TOKEN[^]*SERVICE_BASE_URL/);
+        for (const line of lines.slice(1)) expect(line).toMatch(/^ {2}- \S+ \(SERVICE_\w+\): /);
+      }, 30_000);
+
+      it('takes no text for a port', async () => {
+        const sample = start(built(), { ...simulator.env({ environment: 'sandbox' }), PORT: '30o0' });
+        expect((await sample.exited).code).toBe(1);
+        expect(sample.output()).toMatch(/^PORT must be a number.*\n$/);
+      }, 30_000);
     });
-    afterEach(() => {
-      simulator.clearFaults();
-      simulator.clearRequests();
-    });
-    afterAll(() => simulator.stop());
-
-    it('calls the configured service, and ends all its processes on Ctrl-C', async () => {
-      const port = await deadPort();
-      const sample = start(built(), {
-        ...simulator.env({ environment: 'sandbox', authentication: 'oauth' }),
-        PORT: String(port),
-      });
-      await sample.printed(LAST_LINE);
-      expect(simulator.apiRequests.map(({ method, path, face }) => `${method} ${path} ${face}`)).toEqual([
-        'GET /banks/v1 sandbox',
-      ]);
-      expect(sample.output()).toMatch(/customers\.create +not called/);
-      expect(sample.output()).toMatch(/authentication +oauth\n +sandboxUrl/);
-      expect(sample.output()).toMatch(/certificate +none/);
-      for (const secret of [simulator.clientSecret, simulator.appToken]) {
-        expect(sample.output()).not.toContain(secret);
-      }
-      // From the terminal, and again from npm and the Nest CLI, which both pass it on.
-      for (let times = 0; times < 3; times++) sample.signal('SIGINT', 'group');
-      await sample.exited;
-      expect(await sample.isGone()).toBe(true);
-      expect(await isListening(port)).toBe(false);
-    }, 30_000);
-
-    it('continues after failed calls, maps errors, needs no simulator, and ends by the signal', async () => {
-      const testing = join(project.path, 'dist-sample/lib/testing');
-      await rename(testing, `${testing}-away`);
-      const known = { status: 409, json: { status: 'EXISTS', message: 'Known' } };
-      simulator.fail({ path: '/banks/v1', times: 1, fault: known });
-      simulator.fail({ path: '/customers/v1', times: 1, fault: known });
-      const port = await deadPort();
-      const sample = start(built(), { ...simulator.env({ environment: 'sandbox' }), PORT: String(port) });
-      await sample.printed(LAST_LINE);
-      expect(sample.output()).toMatch(/banks\.list +failed: api_error 409: Known/);
-      expect(sample.output()).not.toContain(simulator.appToken);
-
-      const url = `http://127.0.0.1:${port}`;
-      expect(await post(`${url}/customers`, { app_user_id: 'u-1' })).toMatchObject({
-        status: 409,
-        body: { code: 'api_error' },
-      });
-      simulator.fail({ path: '/banks/v1', probability: 1, fault: { status: 500 } });
-      simulator.clearRequests();
-      const health = await Promise.all([fetch(`${url}/health`), fetch(`${url}/health`)]);
-      expect(health.map(({ status }) => status)).toEqual([503, 503]);
-      expect(await health[0]?.json()).toMatchObject({
-        status: 'error',
-        error: { service: { status: 'down', ping: { ok: false, code: 'api_error 500' } } },
-      });
-      // One call for both, with its retries.
-      expect(simulator.apiRequests).toHaveLength(3);
-      expect((await fetch(`${url}/banks`)).status).toBe(502);
-
-      sample.signal('SIGTERM');
-      expect(await sample.exited).toEqual({ code: null, signal: 'SIGTERM' });
-      expect(await isListening(port)).toBe(false);
-      await rename(`${testing}-away`, testing);
-    }, 30_000);
-
-    it('says in one line that the port is taken', async () => {
-      const other = createServer();
-      await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
-      const { port } = other.address() as { port: number };
-      const sample = start(built(), { ...simulator.env({ environment: 'sandbox' }), PORT: String(port) });
-      expect((await sample.exited).code).toBe(1);
-      expect(sample.output()).toMatch(new RegExp(`^Port ${port} is taken.*PORT=.*\\n$`));
-      other.close();
-    }, 30_000);
-
-    it('lists what is wrong with the configuration, without a stack', async () => {
-      const sample = start(built(), { SERVICE_ENVIRONMENT: 'production' });
-      expect((await sample.exited).code).toBe(1);
-      const lines = sample.output().trimEnd().split('\n');
-      expect(lines[0]).toMatch(/^The configuration of ServiceModule is not usable:$/);
-      expect(lines.slice(1).join('\n')).toMatch(/SERVICE_APP_TOKEN[^]*SERVICE_BASE_URL/);
-      for (const line of lines.slice(1)) expect(line).toMatch(/^ {2}- \S+ \(SERVICE_\w+\): /);
-    }, 30_000);
-
-    it('takes no text for a port', async () => {
-      const sample = start(built(), { ...simulator.env({ environment: 'sandbox' }), PORT: '30o0' });
-      expect((await sample.exited).code).toBe(1);
-      expect(sample.output()).toMatch(/^PORT must be a number.*\n$/);
-    }, 30_000);
   });
 
   /** What `npm start` runs once it has built. */
