@@ -12,6 +12,7 @@ import {
 } from 'nestjs-service';
 import { ServiceSimulator, type IssuedCertificate, type SimulatorOptions } from 'nestjs-service/testing';
 import { byRename, bySymlinkSwap } from '../helpers/certificate-files.js';
+import { partOf } from '../helpers/in-soak.js';
 import { rejection, startModule, type StartedModule } from '../helpers/start-module.js';
 import { steadyLoad, type SteadyLoad } from '../helpers/steady-load.js';
 
@@ -173,7 +174,7 @@ describe('A function as the source', () => {
 describe('Tokens, where OAuth and mTLS are combined', () => {
   const environments = ['production', 'sandbox'] as const;
 
-  it.each(environments)(
+  it.each(partOf(environments, 2))(
     '%s: those bound to the old certificate are dropped with it; calls go on',
     async (environment) => {
       await simulate({ certificateBoundTokens: true });
@@ -202,25 +203,33 @@ describe('Tokens, where OAuth and mTLS are combined', () => {
     },
   );
 
-  it.each(environments)('%s: no call fails while the certificate changes under load', async (environment) => {
-    await simulate({ certificateBoundTokens: true });
-    let current = await issue('load-0');
-    const mode = { environment, authentication: 'oauth', clientCertificate: true, oauthMtls: true } as const;
-    const { banks, auth } = await start(async () => pemsOf(current), mode);
-    const load = loadOf(banks);
-    for (let count = 1; count <= 5; count += 1) {
-      current = await issue(`load-${count}`);
-      await auth.reloadCertificate();
-      const { subject } = current;
-      await simulator.waitForRequest(
-        ({ certificateSubject, face }) => face !== 'token' && certificateSubject === subject,
-      );
-    }
-    await load.stop();
-    expect(load.failures).toEqual([]);
-  });
+  it.each(partOf(environments, 2))(
+    '%s: no call fails while the certificate changes under load',
+    async (environment) => {
+      await simulate({ certificateBoundTokens: true });
+      let current = await issue('load-0');
+      const mode = {
+        environment,
+        authentication: 'oauth',
+        clientCertificate: true,
+        oauthMtls: true,
+      } as const;
+      const { banks, auth } = await start(async () => pemsOf(current), mode);
+      const load = loadOf(banks);
+      for (let count = 1; count <= 5; count += 1) {
+        current = await issue(`load-${count}`);
+        await auth.reloadCertificate();
+        const { subject } = current;
+        await simulator.waitForRequest(
+          ({ certificateSubject, face }) => face !== 'token' && certificateSubject === subject,
+        );
+      }
+      await load.stop();
+      expect(load.failures).toEqual([]);
+    },
+  );
 
-  it.each(environments)(
+  it.each(partOf(environments, 2))(
     '%s: those not bound to it (no oauth.mtls) are kept, with the API called by certificate',
     async (environment) => {
       await simulate({ certificateBoundTokens: true });
