@@ -321,8 +321,9 @@ describe('The server refuses our certificate while the application runs', () => 
     ]);
   });
 
-  it("by a proxy's HTML 400 on an open connection: a GET is sent again, no POST is sent twice", async () => {
-    for (const method of ['GET', 'POST']) {
+  it.each(['GET', 'POST'])(
+    "by a proxy's HTML 400 on an open connection: a GET is sent again, no POST is sent twice: %s",
+    async (method) => {
       await simulate();
       const [first, second] = await Promise.all([issue('first'), issue('second')]);
       await bySymlinkSwap(folder, first);
@@ -343,8 +344,8 @@ describe('The server refuses our certificate while the application runs', () => 
         ...(method === 'GET' ? [[200, 'CN=second']] : []),
         [201, 'CN=second'],
       ]);
-    }
-  });
+    },
+  );
 
   it('and there is nothing new: a typed error for each call, the files are read once for all', async () => {
     await simulate();
