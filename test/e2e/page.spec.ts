@@ -186,19 +186,21 @@ describe('the page of the sample', () => {
     });
   });
 
-  browserIt('says Cancelled, by the button and by Escape', async () => {
-    const page = await open();
-    await createCustomer(page);
-    const connect = page.getByRole('button', { name: 'Connect' });
-    for (const cancel of [
-      () => dialog(page).getByRole('button', { name: 'Cancel' }).click(),
-      () => page.keyboard.press('Escape'),
-    ]) {
-      await connect.click();
-      await dialog(page).waitFor();
-      await cancel();
-      await expectOutcome(page, /^Cancelled$/);
-    }
+  inSoak(() => {
+    browserIt('says Cancelled, by the button and by Escape', async () => {
+      const page = await open();
+      await createCustomer(page);
+      const connect = page.getByRole('button', { name: 'Connect' });
+      for (const cancel of [
+        () => dialog(page).getByRole('button', { name: 'Cancel' }).click(),
+        () => page.keyboard.press('Escape'),
+      ]) {
+        await connect.click();
+        await dialog(page).waitFor();
+        await cancel();
+        await expectOutcome(page, /^Cancelled$/);
+      }
+    });
   });
 
   browserIt.each(
@@ -297,61 +299,60 @@ describe('the page of the sample', () => {
     await expectOutcome(page, /^Connected$/);
   });
 
-  browserIt.each(
-    partOf(
-      [
-        [390, 'dark'],
-        [1280, 'light'],
-        [1280, 'dark'],
-        [390, 'light'],
-      ] as const,
-      4,
-    ),
-  )('has no serious fault of accessibility at %i px, %s', async (width, colorScheme) => {
-    const page = await open({ viewport: { width, height: 844 }, colorScheme });
-    const expectNone = async () => {
-      const found = await page.evaluate<AxeResult[]>(
-        `(async () => { ${AXE}; return (await axe.run()).violations; })()`,
-      );
-      const serious = found.filter(({ impact }) => impact === 'serious' || impact === 'critical');
-      expect(serious.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)])).toEqual([]);
-    };
-    await createCustomer(page);
-    await tamper(page, { customer_id: 'c-of-somebody-else' });
-    await page.getByRole('button', { name: 'Connect' }).click();
-    await expectOutcome(page, /another customer/);
-    await page.getByRole('button', { name: '503, twice' }).click();
-    await page.getByText(/recovered/).waitFor();
-    await expectNone();
-    await page.unroute('**/page/link-session');
-    await page.getByRole('button', { name: 'Connect' }).click();
-    await dialog(page).waitFor();
-    await expectNone();
-    await dialog(page).getByRole('button', { name: 'Allow' }).click();
-    await expectOutcome(page, /^Connected$/);
-    const overflow = await page.evaluate('document.documentElement.scrollWidth - innerWidth');
-    expect(overflow).toBeLessThanOrEqual(0);
-  });
-
-  browserIt.each(partOf(MODES, 3))(
-    'works in the mode $title',
-    async ({ name, environment, authentication, address }) => {
-      const page = await open();
-      await useMode(page, name);
-      const facts = status(page);
-      await facts.getByText(simulator.urls[address]).waitFor();
-      await facts.getByText(environment, { exact: true }).waitFor();
-      await facts.getByText(authentication, { exact: true }).waitFor();
-      await facts
-        .getByText(authentication === 'oauth' ? /valid, \d+ s old, \d+ s left/ : 'not used in this mode')
-        .waitFor();
-      if (authentication === 'mtls') await facts.getByText(/CN=.*: 36\d days left/).waitFor();
+  inSoak(() => {
+    browserIt.each([
+      [390, 'dark'],
+      [1280, 'light'],
+      [1280, 'dark'],
+      [390, 'light'],
+    ] as const)('has no serious fault of accessibility at %i px, %s', async (width, colorScheme) => {
+      const page = await open({ viewport: { width, height: 844 }, colorScheme });
+      const expectNone = async () => {
+        const found = await page.evaluate<AxeResult[]>(
+          `(async () => { ${AXE}; return (await axe.run()).violations; })()`,
+        );
+        const serious = found.filter(({ impact }) => impact === 'serious' || impact === 'critical');
+        expect(serious.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)])).toEqual([]);
+      };
       await createCustomer(page);
+      await tamper(page, { customer_id: 'c-of-somebody-else' });
       await page.getByRole('button', { name: 'Connect' }).click();
+      await expectOutcome(page, /another customer/);
+      await page.getByRole('button', { name: '503, twice' }).click();
+      await page.getByText(/recovered/).waitFor();
+      await expectNone();
+      await page.unroute('**/page/link-session');
+      await page.getByRole('button', { name: 'Connect' }).click();
+      await dialog(page).waitFor();
+      await expectNone();
       await dialog(page).getByRole('button', { name: 'Allow' }).click();
       await expectOutcome(page, /^Connected$/);
-    },
-  );
+      const overflow = await page.evaluate('document.documentElement.scrollWidth - innerWidth');
+      expect(overflow).toBeLessThanOrEqual(0);
+    });
+  });
+
+  inSoak(() => {
+    browserIt.each(MODES)(
+      'works in the mode $title',
+      async ({ name, environment, authentication, address }) => {
+        const page = await open();
+        await useMode(page, name);
+        const facts = status(page);
+        await facts.getByText(simulator.urls[address]).waitFor();
+        await facts.getByText(environment, { exact: true }).waitFor();
+        await facts.getByText(authentication, { exact: true }).waitFor();
+        await facts
+          .getByText(authentication === 'oauth' ? /valid, \d+ s old, \d+ s left/ : 'not used in this mode')
+          .waitFor();
+        if (authentication === 'mtls') await facts.getByText(/CN=.*: 36\d days left/).waitFor();
+        await createCustomer(page);
+        await page.getByRole('button', { name: 'Connect' }).click();
+        await dialog(page).getByRole('button', { name: 'Allow' }).click();
+        await expectOutcome(page, /^Connected$/);
+      },
+    );
+  });
 
   browserIt.each(
     partOf(
