@@ -173,19 +173,14 @@ describe('A function as the source', () => {
 
 describe('Tokens, where OAuth and mTLS are combined', () => {
   const environments = ['production', 'sandbox'] as const;
+  const BOUND = { authentication: 'oauth', clientCertificate: true, oauthMtls: true } as const;
 
   it.each(partOf(environments, 2))(
     '%s: those bound to the old certificate are dropped with it; calls go on',
     async (environment) => {
       await simulate({ certificateBoundTokens: true });
       let current = await issue('bound-0');
-      const mode = {
-        environment,
-        authentication: 'oauth',
-        clientCertificate: true,
-        oauthMtls: true,
-      } as const;
-      const { banks, auth } = await start(async () => pemsOf(current), mode);
+      const { banks, auth } = await start(async () => pemsOf(current), { environment, ...BOUND });
       await banks.list();
       const customer = await auth.getCustomerToken('c-1');
       for (let count = 1; count <= 3; count += 1) {
@@ -208,13 +203,7 @@ describe('Tokens, where OAuth and mTLS are combined', () => {
     async (environment) => {
       await simulate({ certificateBoundTokens: true });
       let current = await issue('load-0');
-      const mode = {
-        environment,
-        authentication: 'oauth',
-        clientCertificate: true,
-        oauthMtls: true,
-      } as const;
-      const { banks, auth } = await start(async () => pemsOf(current), mode);
+      const { banks, auth } = await start(async () => pemsOf(current), { environment, ...BOUND });
       const load = loadOf(banks);
       for (let count = 1; count <= 5; count += 1) {
         current = await issue(`load-${count}`);
