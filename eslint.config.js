@@ -9,7 +9,8 @@ const LAYERS = [
   ['tls'],
   ['auth'],
   ['http'],
-  ['customers', 'banks', 'link-sdk', 'diagnosis'],
+  ['customers', 'banks', 'link-sdk'],
+  ['engine'],
   ['module'],
 ];
 // Subpaths of the package. A host may not use them, so no layer imports from them.
@@ -45,8 +46,7 @@ const importsNothingFrom = (files, names, message) => ({
     'no-restricted-syntax': [
       'error',
       {
-        // The diagnosis is loaded only where a start needs it.
-        selector: 'ImportExpression:not([source.value=/^\\.\\.\\/diagnosis\\//])',
+        selector: 'ImportExpression',
         message: 'Use an import declaration.',
       },
     ],

@@ -1,5 +1,5 @@
 import { type Agent } from 'node:https';
-import { Injectable, type OnApplicationBootstrap } from '@nestjs/common';
+import { Injectable } from '@nestjs/common';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { keepProcessRunning, systemClock } from '../config/clock.js';
 import { type CertificateSummary, ServiceConnectionError, ServiceTokenError } from '../errors/index.js';
@@ -42,7 +42,7 @@ export interface CallCount {
 
 /** What authenticates calls: tokens, headers and the mTLS identity, for the module and for the host's own clients. */
 @Injectable()
-export class ServiceAuthService implements OnApplicationBootstrap {
+export class ServiceAuthService {
   readonly #options: ResolvedOptions;
   readonly #identity: IdentityView;
   readonly #tokens: TokenCache | undefined;
@@ -197,11 +197,6 @@ export class ServiceAuthService implements OnApplicationBootstrap {
     };
     const release = keepProcessRunning();
     return this.#counted(() => within(limit, () => this.#identity.reload())).finally(release);
-  }
-
-  /** With `oauth.refresh: 'scheduled'`, gets the first token. */
-  onApplicationBootstrap(): void {
-    if (this.#options.authentication === 'oauth') this.#tokens?.start();
   }
 
   async #counted<T>(work: () => Promise<T>): Promise<T> {

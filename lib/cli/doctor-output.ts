@@ -1,4 +1,4 @@
-import { type Check, type CheckStatus } from '../diagnosis/check.js';
+import { type Check, type CheckStatus } from './doctor/check.js';
 import { type CommandIo } from './command.js';
 import { type Examined, type Listener } from './examine.js';
 

@@ -40,15 +40,20 @@ const METHOD = /^[A-Z][A-Z0-9!#$%&'*+.^_`|~-]*$/;
 
 /** Throws ServiceRequestError for a method that cannot be sent. */
 export function toCall(
-  { method, responseType }: InternalAxiosRequestConfig,
+  config: InternalAxiosRequestConfig,
   url: CallUrl,
   headers: Record<string, string>,
   { body, contentType }: EncodedBody,
 ): Call {
   if (contentType) headers['content-type'] = contentType;
   if (body === undefined) delete headers['content-type'];
-  const readsJson = responseType !== 'arraybuffer' && responseType !== 'text';
-  return { method: toMethod(method), url, headers, body, correlationId: undefined, readsJson, secrets: [] };
+  const method = toMethod(config.method);
+  return { method, url, headers, body, correlationId: undefined, readsJson: readsJson(config), secrets: [] };
+}
+
+/** Whether the caller wants a JSON value; else text or bytes of whatever type. */
+export function readsJson({ responseType }: InternalAxiosRequestConfig): boolean {
+  return responseType !== 'arraybuffer' && responseType !== 'text';
 }
 
 function toMethod(given: unknown = 'get'): string {
@@ -61,10 +66,14 @@ function toMethod(given: unknown = 'get'): string {
  * Axios's headers as they go over the wire, in lower case, without any that authenticate: the module's own come later.
  * Throws ServiceRequestError for what cannot be sent.
  */
-export function toHeaders(given: AxiosRequestHeaders, appTokenHeader: string): Record<string, string> {
+export function toHeaders(
+  given: AxiosRequestHeaders,
+  appTokenHeader: string,
+  accept = 'application/json',
+): Record<string, string> {
   // Without a prototype: a setter that somebody put into Object.prototype would get their values.
   const headers = noHeaders<Record<string, string>>();
-  headers.accept = 'application/json';
+  headers.accept = accept;
   headers['accept-encoding'] = ACCEPTED_ENCODINGS;
   for (const name of Object.keys(given)) {
     const key = name.toLowerCase();

@@ -6,7 +6,7 @@ import { AnswerHeaders } from './answer-headers.js';
 import { answerToError, type AnswerContext } from './answer-to-error.js';
 import { refusingAdapter, type CallToSend } from './auth-headers.interceptor.js';
 import { encodeBody } from './body.js';
-import { setCredentials, toCall, toHeaders, type Call, type Credentials } from './call.js';
+import { readsJson, setCredentials, toCall, toHeaders, type Call, type Credentials } from './call.js';
 import { type CallObserver } from './call-observer.js';
 import { type CallRunner } from './call-runner.js';
 import { type CredentialsInUse } from './credential-hint.js';
@@ -36,7 +36,11 @@ export function serviceAdapter(parts: ServiceAdapterParts) {
     config.adapter = refusingAdapter;
     const encoded = encodeBody(config.data);
     const body = encoded instanceof Promise ? await encoded : encoded;
-    const headers = toHeaders(config.headers, parts.appTokenHeader);
+    const headers = toHeaders(
+      config.headers,
+      parts.appTokenHeader,
+      readsJson(config) ? 'application/json' : '*/*',
+    );
     parts.requestIds?.addTo(headers);
     const call = toCall(config, checked.url, headers, body);
     call.correlationId = headers[parts.correlationIdHeader];

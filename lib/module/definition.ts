@@ -1,8 +1,8 @@
 import { ConfigurableModuleBuilder, type Provider, type Type } from '@nestjs/common';
 import { ServiceAuthService } from '../auth/index.js';
-import { BanksService } from '../banks/banks.service.js';
 import { type ServiceModuleOptions } from '../config/options.js';
-import { CustomersService } from '../customers/customers.service.js';
+import { type Service } from '../engine/create-service.js';
+import { RESOURCES } from '../engine/resources.js';
 import { ServiceHttpService } from '../http/service-http.service.js';
 import { LinkSdkService } from '../link-sdk/link-sdk.service.js';
 import { getServiceToken, privateToken } from '../service-token.js';
@@ -24,11 +24,16 @@ export interface ServiceModuleExtras {
 
 const OPTIONS = Symbol('nestjs-service:options');
 
-/** The resources of the API. providers.ts creates each, and hosts can inject it. */
-export const RESOURCE_SERVICES = [CustomersService, BanksService] as const;
+/** The injection token of a module's client. */
+export const SERVICE = privateToken('service');
 
-/** The classes that a host can inject. */
-const PUBLIC = [ServiceAuthService, ServiceHttpService, ...RESOURCE_SERVICES, LinkSdkService] as Type[];
+/** The classes that a host can inject, and where the client has them. */
+const PUBLIC = new Map<Type, keyof Service>([
+  [ServiceAuthService as Type, 'auth'],
+  [ServiceHttpService as Type, 'http'],
+  [LinkSdkService as Type, 'sdk'],
+  ...Object.entries(RESOURCES).map(([name, { type }]) => [type, name] as [Type, keyof Service]),
+]);
 
 const builder = new ConfigurableModuleBuilder<ServiceModuleOptions>({
   moduleName: 'Service',
@@ -48,16 +53,20 @@ const builder = new ConfigurableModuleBuilder<ServiceModuleOptions>({
         ...(definition.providers ?? []).map((provider) => hideOptions(provider, OPTIONS)),
         ...(extras.extraProviders ?? []).map(hideValue),
         { provide: MODULE_NAME, useValue: { name: extras.name } satisfies ModuleName },
-        ...PUBLIC.map((type) => publicAlias(type, extras.name)),
+        ...[...PUBLIC].map(([type, key]) => publicAlias(type, key, extras.name)),
       ],
       // A named module exports only named tokens, so that no two modules export the same class.
-      exports: PUBLIC.map((type) => getServiceToken(type, extras.name)),
+      exports: [...PUBLIC.keys()].map((type) => getServiceToken(type, extras.name)),
     }),
   );
 
 export const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN, OPTIONS_TYPE, ASYNC_OPTIONS_TYPE } =
   builder.build();
 
-function publicAlias(type: Type, name: string | undefined): Provider {
-  return { provide: getServiceToken(type, name), useExisting: privateToken(type.name) };
+function publicAlias(type: Type, key: keyof Service, name: string | undefined): Provider {
+  return {
+    provide: getServiceToken(type, name),
+    inject: [SERVICE],
+    useFactory: (service: Service) => service[key],
+  };
 }

@@ -1,14 +1,14 @@
 import { Agent } from 'node:http';
-import { type ClientIdentity } from './client-identity.js';
+import { type Identity } from './client-identity.js';
 import { closedError, failRequest, takeQueue } from './connections/node-agent.js';
 
 /** The agents of one module: those of its identity, and two for plain http, which is allowed on loopback only. */
 export class Agents {
-  readonly #identity: ClientIdentity;
+  readonly #identity: Identity;
   readonly #plain: Agent;
   readonly #plainToken: Agent;
 
-  constructor(identity: ClientIdentity, maxSockets: number) {
+  constructor(identity: Identity, maxSockets: number) {
     this.#identity = identity;
     this.#plain = new Agent({ keepAlive: true, scheduling: 'lifo', maxSockets });
     this.#plainToken = new Agent({ keepAlive: true, scheduling: 'lifo', maxSockets: maxSockets + 1 });

@@ -42,6 +42,9 @@ const FUNCTION = { pollMs: 60_000, quietMs: 0 };
 /** Many calls are refused at the same moment, for the same reason: one reading is enough for all. */
 const REFUSAL_MEMORY_MS = 10_000;
 
+/** What a client uses of its identity. */
+export type Identity = Pick<ClientIdentity, keyof ClientIdentity>;
+
 /** The client identity of one module: two agents that stay the same objects while their certificate changes. */
 export class ClientIdentity {
   /** For the API: with the client certificate if there is one; verified against `tls.chain` alone where that is set. */

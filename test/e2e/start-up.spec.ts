@@ -22,7 +22,7 @@ import {
 } from 'nestjs-service';
 import { ServiceSimulator } from 'nestjs-service/testing';
 import { privateToken } from '../../lib/service-token.js';
-import { type ClientIdentity } from '../../lib/tls/index.js';
+import { type Service } from '../../lib/engine/create-service.js';
 import { CollectingLogger, secretsIn } from '../helpers/secret-scan.js';
 import { modulesOfBlock } from '../helpers/start-module.js';
 import { TimerCount } from '../helpers/timer-count.js';
@@ -164,7 +164,7 @@ describe('The start of a ServiceModule', () => {
         await loaded.get(BanksService).list();
         expect(timers.running).toBeGreaterThan(0);
         // Nest calls none of its hooks at the end either.
-        await loaded.get<ClientIdentity>(privateToken('identity')).close();
+        await loaded.get<Service>(privateToken('service')).close();
         expect(timers.running).toBe(0);
       } finally {
         timers.restore();

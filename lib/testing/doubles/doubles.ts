@@ -1,6 +1,5 @@
 import { type ServiceAuthService } from '../../auth/index.js';
-import { type BanksService } from '../../banks/banks.service.js';
-import { type CustomersService } from '../../customers/customers.service.js';
+import { RESOURCES, type Resources } from '../../engine/resources.js';
 import { type CertificateSummary } from '../../errors/index.js';
 import { type HttpCallOptions, type HttpRequestOptions } from '../../http/service-http.service.js';
 import { type LinkSdkService } from '../../link-sdk/link-sdk.service.js';
@@ -10,6 +9,17 @@ import { type IdentityStatus } from '../../tls/index.js';
 export type DoubledMethod<Method extends (...args: never[]) => unknown> = (
   ...args: Parameters<Method>
 ) => Awaited<ReturnType<Method>> | ReturnType<Method>;
+
+/** A function in place of each method of a resource. */
+type ResourceDoubles = {
+  [Name in keyof Resources]?: {
+    [
+      Method in (typeof RESOURCES)[Name]['methods'][number] & keyof Resources[Name]
+    ]?: Resources[Name][Method] extends (...args: never[]) => unknown
+      ? DoubledMethod<Resources[Name][Method]>
+      : never;
+  };
+};
 
 /** A function in place of a method of ServiceHttpService: it gets the path and what is sent there. */
 export type DoubledRequest<Rest extends unknown[]> = (path: string, ...rest: Rest) => unknown;
@@ -28,7 +38,7 @@ export interface StubbedRequest {
  * mock of any test framework. It returns the answer or a promise, or throws; see `serviceErrors`. It is called when the
  * input has been checked. What is left out has an answer of its own in the form of the specification.
  */
-export interface ServiceDoubles {
+export interface ServiceDoubles extends ResourceDoubles {
   auth?: {
     getToken?: DoubledMethod<ServiceAuthService['getToken']>;
     getApiToken?: DoubledMethod<ServiceAuthService['getApiToken']>;
@@ -41,8 +51,6 @@ export interface ServiceDoubles {
     /** Default: healthy, with `certificate`. */
     identityStatus?: IdentityStatus;
   };
-  banks?: { list?: DoubledMethod<BanksService['list']> };
-  customers?: { create?: DoubledMethod<CustomersService['create']> };
   sdk?: { connectParameters?: DoubledMethod<LinkSdkService['connectParameters']> };
   http?: {
     get?: DoubledRequest<[options?: HttpCallOptions]>;
@@ -70,24 +78,37 @@ export interface RecordedCall {
   module?: string;
 }
 
-/** The methods that are doubled and recorded, and the other keys of the doubles. */
+/** The methods that are doubled and recorded. */
 export const DOUBLED = {
-  auth: ['getToken', 'getApiToken', 'getCustomerToken', 'authorizationHeaders', 'reloadCertificate'],
-  banks: ['list'],
-  customers: ['create'],
+  auth: [
+    'getToken',
+    'getApiToken',
+    'getCustomerToken',
+    'authorizationHeaders',
+    'reloadCertificate',
+    'invalidate',
+  ],
+  ...resourceMethods(),
   sdk: ['connectParameters'],
   http: ['request', 'get', 'delete', 'post', 'put', 'patch'],
 } as const;
 
-const FURTHER_KEYS: Readonly<Record<string, readonly string[]>> = {
-  auth: ['invalidate', 'certificate', 'identityStatus'],
-};
+/** The services that are doubled. */
+export type Doubled = keyof typeof DOUBLED;
+
+/** The other keys of the doubles. */
+const FURTHER_KEYS: Partial<Record<Doubled, readonly string[]>> = { auth: ['certificate', 'identityStatus'] };
+
+function resourceMethods(): Record<keyof Resources, readonly string[]> {
+  const entries = Object.entries(RESOURCES).map(([name, { methods }]) => [name, methods]);
+  return Object.fromEntries(entries) as Record<keyof Resources, readonly string[]>;
+}
 
 /** @throws TypeError for a service or method that there is not, as a misspelt one would never be called */
 export function checkDoubles({ named, ...doubles }: ServiceStubOptions): void {
   for (const [service, methods] of Object.entries(doubles)) {
     checkKey(service, Object.keys(DOUBLED), 'service');
-    const keys = [...DOUBLED[service as keyof typeof DOUBLED], ...(FURTHER_KEYS[service] ?? [])];
+    const keys = [...DOUBLED[service as Doubled], ...(FURTHER_KEYS[service as Doubled] ?? [])];
     for (const method of Object.keys(methods ?? {})) {
       checkKey(method, keys, `member of ${service}`);
     }

@@ -1,15 +1,23 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { type Call } from '../../http/call.js';
+import { type ServiceAuthService } from '../../auth/index.js';
+import { type ExchangeRequest } from '../../exchange/exchange.types.js';
 import { parseJson } from '../../exchange/json.js';
+import { daysLeft } from '../../tls/certificate-summary.js';
+import { type ClientIdentity, type Identity, type IdentityStatus } from '../../tls/index.js';
 import { defaultAnswer } from './default-answers.js';
-import { DOUBLED, type RecordedCall, type ServiceDoubles, type StubbedRequest } from './doubles.js';
+import {
+  DOUBLED,
+  type Doubled,
+  type RecordedCall,
+  type ServiceDoubles,
+  type StubbedRequest,
+} from './doubles.js';
 
-type Service = keyof typeof DOUBLED;
 type AnswerFunction = (...args: unknown[]) => unknown;
 
 /** A call of a double that is under way, for the bottom of its HTTP client. */
 interface RunningCall {
-  service: Service;
+  service: Doubled;
   answer?: () => unknown;
 }
 
@@ -29,14 +37,48 @@ export class ModuleStub {
   }
 
   /** Makes the methods of a real service record their calls and answer by the doubles. */
-  double<T extends object>(service: Service, real: T): T {
+  double<T extends object>(service: Doubled, real: T): T {
     const methods = real as Record<string, AnswerFunction>;
     for (const method of DOUBLED[service]) {
       const run = methods[method].bind(real);
-      const value = (...args: unknown[]) => this.#call(service, method, args, () => run(...args));
+      const isAsync = method !== 'invalidate';
+      const value = (...args: unknown[]) =>
+        isAsync ? this.#call(service, method, args, () => run(...args)) : this.#invalidate(args, run);
       Object.defineProperty(real, method, { value, writable: true, configurable: true });
     }
     return real;
+  }
+
+  /** The identity with the certificate and status of the doubles. */
+  doubleIdentity(identity: ClientIdentity): Identity {
+    return new Proxy(identity as Identity, {
+      get: (_, key) => {
+        if (key === 'certificate') return this.doubles.auth?.certificate;
+        if (key === 'status') return this.#identityStatus;
+        const value: unknown = Reflect.get(identity, key);
+        return typeof value === 'function' ? (value.bind(identity) as unknown) : value;
+      },
+    });
+  }
+
+  /** Health checks see the token of the doubles. */
+  doubleHealth(auth: ServiceAuthService): void {
+    Object.defineProperties(auth, {
+      hasApiToken: { get: () => this.doubles.auth?.getApiToken === undefined },
+      requestApiTokenOnce: { value: async () => void (await auth.getApiToken()) },
+    });
+  }
+
+  get #identityStatus(): IdentityStatus {
+    const { identityStatus, certificate } = this.doubles.auth ?? {};
+    if (identityStatus || !certificate) return identityStatus ?? { healthy: true };
+    return { healthy: true, certificate, daysLeft: daysLeft(certificate, Date.now()) };
+  }
+
+  #invalidate(args: unknown[], run: AnswerFunction): void {
+    this.record('auth', 'invalidate', args);
+    run(...args);
+    this.doubles.auth?.invalidate?.(args[0] as string);
   }
 
   /** Without answers of a test, and with the first customer next. */
@@ -45,7 +87,7 @@ export class ModuleStub {
     this.#customers = 0;
   }
 
-  record(service: Service, method: string, args: readonly unknown[]): void {
+  record(service: Doubled, method: string, args: readonly unknown[]): void {
     this.#calls.push({
       method: `${service}.${method}`,
       args,
@@ -54,13 +96,13 @@ export class ModuleStub {
   }
 
   /** The answer to a call whose input was checked. */
-  answer(call: Call): unknown {
+  answer(call: ExchangeRequest): unknown {
     const running = this.#running.getStore();
     // The function of a host may call doubles in turn: these are calls of their own.
     return this.#running.run(undefined, running?.answer ?? (() => this.#answerCall(call, running)));
   }
 
-  async #call(service: Service, method: string, args: unknown[], run: () => unknown): Promise<unknown> {
+  async #call(service: Doubled, method: string, args: unknown[], run: () => unknown): Promise<unknown> {
     // A part of the call that is recorded: `banks.list` calls `http.get`, which calls `http.request`.
     if (service === 'http' && this.#running.getStore()) return run();
     this.record(service, method, args);
@@ -72,7 +114,7 @@ export class ModuleStub {
     return answer ? this.#running.run(undefined, answer) : usual;
   }
 
-  #answerCall(call: Call, running: RunningCall | undefined): unknown {
+  #answerCall(call: ExchangeRequest, running: RunningCall | undefined): unknown {
     const { method, url, headers, body } = call;
     const path = url.pathname + url.search;
     const request: StubbedRequest = { method, headers: shown(headers), data: parsed(body) };
@@ -84,8 +126,8 @@ export class ModuleStub {
   }
 }
 
-function shown({ authorization: _, ...headers }: Record<string, string>): Record<string, string> {
-  return headers;
+function shown({ authorization: _, ...headers }: ExchangeRequest['headers']): Record<string, string> {
+  return headers as Record<string, string>;
 }
 
 function parsed(body: string | Uint8Array | undefined): unknown {

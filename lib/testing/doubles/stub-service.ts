@@ -1,7 +1,7 @@
 import { type FactoryProvider } from '@nestjs/common';
 import { type ServiceStubOptions } from './doubles.js';
 import { ServiceStub } from './service-stub.js';
-import { stubProviders } from './stub-providers.js';
+import { stubProviders } from './stubbed-service.js';
 
 /** The part of `TestingModuleBuilder` of @nestjs/testing that is used. */
 export interface ProviderOverrides {

@@ -4,15 +4,10 @@ import { afterEach, describe, expect, it, jest } from '@jest/globals';
 import { ServiceAuthService, type IdentityView } from '../../../lib/auth/service-auth.service.js';
 import { CallsInFlight } from '../../../lib/http/calls-in-flight.js';
 import { TokenCache } from '../../../lib/auth/cache/token-cache.js';
-import { createTokenCache, type TokenCacheParts } from '../../../lib/auth/create-token-cache.js';
-import { type ServiceModuleOptions } from '../../../lib/config/options.js';
-import { resolveOptions } from '../../../lib/config/resolve-options.js';
-import { type ExchangeRequest } from '../../../lib/exchange/exchange.types.js';
 import { type TokenRefresh } from '../../../lib/config/oauth.options.js';
 import { type ResolvedOptions } from '../../../lib/config/resolved-options.js';
 import { Secret } from '../../../lib/config/secret.js';
 import {
-  type CertificateSummary,
   ServiceConnectionError,
   ServiceRequestError,
   ServiceTokenError,
@@ -116,19 +111,6 @@ describe('for health checks', () => {
     expect(setUp({}, { ...IDENTITY, status }).auth.identityStatus).toBe(status);
   });
 });
-
-it.each([
-  ['oauth', 1],
-  ['mtls', 0],
-] as const)(
-  'at the start of the application, scheduled, %s begins %d token requests',
-  async (mode, count) => {
-    const { auth, source } = setUp({ authentication: mode }, IDENTITY, 'scheduled');
-    auth.onApplicationBootstrap();
-    await settle();
-    expect(source.requests).toHaveLength(count);
-  },
-);
 
 describe('tokens', () => {
   it.each([-1, NaN, Infinity, 86_400_001, '500', {}])(
@@ -302,99 +284,4 @@ it('shows no secret and no token', async () => {
   expect(inspect(auth, { depth: 20, showHidden: true }) + JSON.stringify(auth)).not.toMatch(
     /token-1|app-secret/,
   );
-});
-
-describe('the token cache of a module', () => {
-  const oauth = { clientId: '6f2d6f0e-5a1b-4a44-9c6e-0d6f6c1f3a52', clientSecret: 's3cret' };
-  const urls = { sandboxUrl: 'https://sandbox.bank', sandboxAuthUrl: 'https://auth.bank' };
-
-  async function made(given: ServiceModuleOptions, parts: Partial<TokenCacheParts> = {}) {
-    const { options } = await resolveOptions({ authentication: 'oauth', urls, ...given });
-    if (!options) throw new Error('no options');
-    const clock = new FakeClock();
-    const asked: ExchangeRequest[] = [];
-    const agent = new Agent();
-    const exchange = async (request: ExchangeRequest) => {
-      const scope = new URLSearchParams(String(request.body)).get('scope');
-      const answer = {
-        access_token: `token-${asked.push(request)}`,
-        token_type: 'bearer',
-        expires_in: 2_000,
-        scope,
-      };
-      const body = Buffer.from(JSON.stringify(answer));
-      return { status: 200, statusText: '', headers: {}, body, reusedSocket: false, untilClose: false };
-    };
-    const cache = createTokenCache(options, {
-      exchange,
-      agent: () => agent,
-      clock,
-      random: () => 0,
-      ...parts,
-    });
-    cleanUp.push(() => cache?.close());
-    return { cache: cache as TokenCache, clock, asked, agent };
-  }
-
-  it('is none without OAuth credentials', async () => {
-    const appToken = { authentication: 'app-token', appToken: 'a', urls } as const;
-    expect((await made(appToken)).cache).toBeUndefined();
-    const { options } = await resolveOptions({ authentication: 'oauth', urls, oauth });
-    const addresses = { ...options?.addresses, tokenUrl: undefined };
-    const parts = { exchange: () => Promise.reject(new Error('none')), agent: () => new Agent() };
-    expect(createTokenCache({ ...options, addresses } as ResolvedOptions, parts)).toBeUndefined();
-  });
-
-  it('asks the endpoint of the options with their client, over the agent', async () => {
-    const { cache, asked, agent } = await made({ oauth });
-    await cache.get('api');
-    expect(asked).toEqual([
-      expect.objectContaining({ url: new URL('https://auth.bank/oauth2/token'), agent }),
-    ]);
-    const form = new URLSearchParams(String(asked[0]?.body));
-    expect([form.get('client_id'), form.get('client_secret')]).toEqual([oauth.clientId, 's3cret']);
-  });
-
-  it('keeps to linkSdk.minTokenLife, tokenCache.maxEntries and oauth.refresh', async () => {
-    const { cache, clock, asked } = await made({
-      oauth: { ...oauth, refresh: 'on-expiry' },
-      linkSdk: { minTokenLife: 700 },
-      tokenCache: { maxEntries: 1 },
-    });
-    await cache.get('customer.a');
-    await clock.advance(1_299_000);
-    expect((await cache.get('customer.a')).accessToken).toBe('token-1');
-    await clock.advance(2_000);
-    expect((await cache.get('customer.a')).accessToken).toBe('token-2');
-    await cache.get('customer.b');
-    await cache.get('customer.a');
-    expect(asked).toHaveLength(4);
-    const scheduled = await made({ oauth: { ...oauth, refresh: 'scheduled' } });
-    await scheduled.cache.get('api');
-    await scheduled.clock.advance(2_000_000);
-    expect(scheduled.asked).toHaveLength(2);
-  });
-
-  it('takes tokens from tokenStore, where they were got with the same certificate', async () => {
-    const entries = new Map<string, string>();
-    const tokenStore = {
-      get: async (key: string) => entries.get(key),
-      set: async (key: string, value: string) => void entries.set(key, value),
-      delete: async (key: string) => void entries.delete(key),
-    };
-    const by = (fingerprint256: string) => ({
-      identity: {
-        certificate: { fingerprint256 } as CertificateSummary,
-        reloadAfterRefusal: async () => false,
-      },
-    });
-    const counts: number[] = [];
-    for (const certificate of ['AA', 'AA', 'BB']) {
-      const { cache, asked } = await made({ oauth, tokenStore }, by(certificate));
-      await cache.get('api');
-      await settle();
-      counts.push(asked.length);
-    }
-    expect(counts).toEqual([1, 0, 1]);
-  });
 });

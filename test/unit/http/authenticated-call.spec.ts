@@ -1,14 +1,4 @@
 import { describe, expect, it } from '@jest/globals';
-import { Logger } from '@nestjs/common';
-import { type RequestListener } from 'node:http';
-import { ServiceAuthService } from '../../../lib/auth/index.js';
-import { systemClock } from '../../../lib/config/clock.js';
-import { type ServiceModuleOptions } from '../../../lib/config/options.js';
-import { resolveOptions } from '../../../lib/config/resolve-options.js';
-import { CallsInFlight } from '../../../lib/http/calls-in-flight.js';
-import { createServiceHttp } from '../../../lib/http/create-service-http.js';
-import { Telemetry } from '../../../lib/telemetry/telemetry.js';
-import { Agents, ClientIdentity } from '../../../lib/tls/index.js';
 import { SpanKind, SpanStatusCode, type SpanOptions } from '@opentelemetry/api';
 import {
   ServiceApiError,
@@ -18,7 +8,7 @@ import {
 } from '../../../lib/errors/index.js';
 import { CallObserver } from '../../../lib/http/call-observer.js';
 import { ServiceHttpService } from '../../../lib/http/service-http.service.js';
-import { afterwards, APP_TOKEN, BEARER, errorOf, failing, setUp } from './setup.js';
+import { APP_TOKEN, BEARER, errorOf, setUp } from './setup.js';
 
 describe('the authenticated call', () => {
   it('attaches the headers, sends JSON and reads JSON', async () => {
@@ -263,60 +253,5 @@ describe('what is told of a call', () => {
     expect(code).toBe(SpanStatusCode.ERROR);
     expect(durations).toEqual([{ ...place, 'server.port': 80, ...attributes }]);
     expect(lines).toEqual([`debug: GET /a: ${type} after n ms`]);
-  });
-});
-
-describe('the client of a module', () => {
-  async function clientWith(listener: RequestListener | undefined, given: ServiceModuleOptions) {
-    const { server, arrived } = await setUp({ listener });
-    const urls = { sandboxUrl: server.url };
-    const { options, tls } = await resolveOptions({ urls, appToken: APP_TOKEN, ...given }, 'ksa');
-    const settings = { tls, maxSockets: 1, offerToTokenEndpoint: false, clock: systemClock };
-    const { identity } = await ClientIdentity.open({ ...settings, log: () => undefined });
-    if (!options || !identity) throw new Error('no options');
-    const agents = new Agents(identity, 1);
-    afterwards(() => agents.close());
-    const calls = new CallsInFlight();
-    const auth = new ServiceAuthService(options, identity, undefined, calls);
-    const http = createServiceHttp(options, auth, identity, agents, calls, new Telemetry());
-    return { axios: http.axiosRef, arrived, calls };
-  }
-
-  it('sends the header and the request id of its options, and counts its calls', async () => {
-    const http = { requestId: () => 'r-1', correlationIdHeader: 'X-Own-Id' };
-    let running = 0;
-    const made = await clientWith((_, response) => ((running = made.calls.close()), response.end('{}')), {
-      appTokenHeader: 'X-Own-Token',
-      http,
-    });
-    await made.axios.get('/a', { headers: { 'x-own-token': 'of the caller' } });
-    expect(made.arrived[0]?.headers).toMatchObject({ 'x-own-token': APP_TOKEN, 'x-own-id': 'r-1' });
-    expect(running).toBe(1);
-  });
-
-  it('has its number of retries and its time limit', async () => {
-    const lines: string[] = [];
-    const warn = (line: string, label: string): void => void lines.push(`${label}: ${line}`);
-    Logger.overrideLogger({ log: () => undefined, error: () => undefined, debug: () => undefined, warn });
-    const once = await clientWith(failing(503), { http: { retries: 0 } });
-    expect(await errorOf(once.axios.get('/a'))).toMatchObject({ status: 503 });
-    const twice = await clientWith(failing(503), { http: { retries: 1 } });
-    expect((await twice.axios.get('/a')).status).toBe(200);
-    expect(lines).toEqual(['ServiceModule:ksa: GET /a: 503, another attempt follows']);
-    const slow = await clientWith(() => undefined, { http: { timeout: 30 } });
-    expect(await errorOf(slow.axios.post('/a', {}))).toMatchObject({ kind: 'timeout' });
-    Logger.overrideLogger(false);
-  });
-
-  it('hints at its own variables, and shows nothing of its app token', async () => {
-    const { axios } = await clientWith(
-      (_, response) => response.writeHead(401).end(JSON.stringify({ message: `bad ${APP_TOKEN}` })),
-      {},
-    );
-    const error = await errorOf(axios.get('/a'));
-    expect(error).toMatchObject({
-      message: 'bad [secret]',
-      hint: expect.stringMatching(/SERVICE_KSA_APP_TOKEN/),
-    });
   });
 });

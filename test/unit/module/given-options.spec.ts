@@ -5,6 +5,7 @@ import { ModuleRef, type ModulesContainer } from '@nestjs/core';
 import { inspect } from 'node:util';
 import { type ServiceModuleOptions } from '../../../lib/config/options.js';
 import { ServiceCertificateError, type ServiceConfigurationError } from '../../../lib/errors/index.js';
+import { moduleLabel } from '../../../lib/config/variables.js';
 import { GivenOptions, hideOptions, hideValue } from '../../../lib/module/given-options.js';
 import { HOST_CONFIG, readHostConfig } from '../../../lib/module/host-config.js';
 import { loadConfiguration } from '../../../lib/module/load-configuration.js';
@@ -158,7 +159,12 @@ describe('The configuration of a module', () => {
     Logger.overrideLogger({ log: note('log'), warn: note('warn'), error: note('error') });
     const config = { imported, get: (key: string) => variables[key] };
     try {
-      const { options, identity } = await loadConfiguration(new GivenOptions(given), { name }, config);
+      const { options, identity } = await loadConfiguration(
+        new GivenOptions(given),
+        { name },
+        config,
+        new Logger(moduleLabel(name)),
+      );
       await identity.close();
       return options;
     } finally {

@@ -1,0 +1,184 @@
+import { type X509Certificate } from 'node:crypto';
+import { OPTIONS, type ServiceModuleOptions, valueOf } from '../../config/options.js';
+import { isPlainPath } from '../../config/read-file.js';
+import { type ResolvedOptions } from '../../config/resolved-options.js';
+import { isFile } from '../../config/secret.js';
+import { variableOf, variablePrefix } from '../../config/variables.js';
+import { type CertificateSummary, type ConfigurationFault } from '../../errors/index.js';
+import {
+  daysLeft,
+  describeCertificate,
+  formatDate,
+  summarize,
+  WARNING_DAYS,
+} from '../../tls/certificate-summary.js';
+import { capital, type Check, type Finding, ok, warning } from './check.js';
+import { name as nameOf } from './judge-server.js';
+
+/** A configuration that was read and checked, as a person has it before them. */
+export interface ConfigurationReading {
+  /** The module's. */
+  name?: string;
+  merged: ServiceModuleOptions;
+  faults: readonly ConfigurationFault[];
+  warnings: readonly ConfigurationFault[];
+  misspelt: ReadonlyMap<string, string>;
+  /** Variables with our prefix in an env file that nothing reads, the misspelt ones aside. */
+  unknown: readonly string[];
+  /** `.env`, or `the environment`; undefined for a variable that is not set. */
+  sourceOf: (variable: string) => string | undefined;
+  /** Where variables come from, all of them. */
+  sources: string;
+  /** The env file of the simulator command, where it is there and was not read. */
+  simulatorFile?: string;
+  /** There where there are no faults. */
+  options?: ResolvedOptions;
+  certificates?: {
+    certificate?: CertificateSummary;
+    /** The application certificate, and what stands after it. */
+    sent: readonly X509Certificate[];
+    chain: readonly X509Certificate[];
+  };
+  now: number;
+}
+
+/** What there is to say of each variable, without a connection. Values that are no secret are shown. */
+export function* checkConfiguration(reading: ConfigurationReading): Generator<Check> {
+  const { name, merged, faults, misspelt, unknown, options, sources } = reading;
+  const isEmpty = Object.keys(merged).length === 0 && misspelt.size === 0;
+  const prefix = variablePrefix(name);
+  if (isEmpty) {
+    yield {
+      name: 'variables',
+      status: 'failed',
+      message: `There is no ${prefix}* variable in ${sources}.`,
+      remedy: whereToFindVariables(reading),
+    };
+  }
+  if (options) yield { name: 'mode', ...describeMode(options) };
+  for (const { option } of OPTIONS) {
+    const own = faults.filter((fault) => fault.option === option);
+    if (own.length > 0) yield* own.map((fault) => fromFault(fault, isEmpty, reading));
+    else if (valueOf(merged, option) !== undefined)
+      yield { name: rowName(reading, option), ...describe(reading, option) };
+  }
+  const known = new Set(OPTIONS.map(({ option }) => option));
+  yield* faults.filter(({ option }) => !known.has(option)).map((fault) => fromFault(fault, isEmpty, reading));
+  const unread = (variable: string, remedy: string): Check => ({
+    name: variable,
+    ...warning(`It is set (${reading.sourceOf(variable)}), and nothing reads it.`, remedy),
+  });
+  for (const [variable, meant] of misspelt) yield unread(variable, `If ${meant} is meant, correct its name.`);
+  for (const variable of unknown) {
+    yield unread(
+      variable,
+      'Take it out, or correct its name. If it is of a module with a name, check that one: --name <name>.',
+    );
+  }
+}
+
+function whereToFindVariables({ name, simulatorFile }: ConfigurationReading): string {
+  const simulated = name === undefined ? simulatorFile : undefined;
+  if (simulated !== undefined) {
+    return `For the simulator, name its file: --env-file ${simulated}. The application takes the same option: npx nest start --env-file ${simulated}. For the service itself, put its variables into .env; docs/getting-started.md of the package shows which each mode needs.`;
+  }
+  const withoutAccount =
+    ' Without an account: npx nestjs-service simulator writes service-simulator/.env, and the doctor and the application then take --env-file service-simulator/.env.';
+  return `Run this in the folder of the application, or name its file: --env-file <path>. docs/getting-started.md of the package shows which variables each mode needs.${name === undefined ? withoutAccount : ''}`;
+}
+
+function fromFault(fault: ConfigurationFault, isEmpty: boolean, reading: ConfigurationReading): Check {
+  const { option, variable, message } = fault;
+  const name = variable ?? option;
+  const said = capital(message);
+  if (isEmpty) return { name, status: 'skipped', message: 'Follows from variables.' };
+  const source = variable && reading.sourceOf(variable);
+  const remedy = source
+    ? `Correct ${variable.endsWith('_FILE') ? `the file, or ${variable}` : variable} in ${source}.`
+    : `Set ${name}${variable && isSecret(option) && !variable.endsWith('_FILE') ? ` or ${variable}_FILE` : ''}, in ${reading.sources}.`;
+  return { name, status: 'failed', message: said, remedy };
+}
+
+function isSecret(option: string): boolean {
+  return OPTIONS.find((entry) => entry.option === option)?.kind === 'secret';
+}
+
+function rowName({ merged, name }: ConfigurationReading, option: string): string {
+  return variableOf(option, name, valueOf(merged, option)) ?? option;
+}
+
+function describeMode({ environment, authentication, addresses, oauth }: ResolvedOptions): Finding {
+  const tokens = oauth && addresses.tokenUrl ? `tokens come from ${addresses.tokenUrl}` : 'no OAuth tokens';
+  return ok(`${environment}, ${authentication}: calls go to ${addresses.baseUrl}; ${tokens}.`);
+}
+
+/** An option that is set, and has no fault. */
+function describe(reading: ConfigurationReading, option: string): Finding {
+  const { merged, warnings, options } = reading;
+  const variable = rowName(reading, option);
+  const source = reading.sourceOf(variable);
+  const found = warnings.find((fault) => fault.option === option);
+  if (found) return warning(capital(found.message), `Check ${variable}${source ? ` in ${source}` : ''}.`);
+  const special = describePem(reading, option);
+  if (special) return special;
+  const value = valueOf(merged, option);
+  const kind = OPTIONS.find((entry) => entry.option === option)?.kind;
+  const isPlain = kind !== 'secret' && kind !== 'text' && (options !== undefined || kind !== 'address');
+  const shown = isPlain ? String(value) : isFile(value) ? describeFile(value.file) : 'set; not shown here';
+  const isCalled = !options || [options.addresses.baseOption, options.addresses.tokenOption].includes(option);
+  const use = kind === 'address' && !isCalled ? '; not called in this mode' : '';
+  return ok(`${shown}${source ? ` (${source}${use})` : ''}`);
+}
+
+function describeFile(path: string): string {
+  return isPlainPath(path) ? `the file ${path}` : 'a file; its path is not shown here';
+}
+
+function describePem(
+  { certificates, now, merged, name }: ConfigurationReading,
+  option: string,
+): Finding | undefined {
+  if (!certificates) return undefined;
+  const { certificate, sent, chain } = certificates;
+  if (option === 'tls.certificate' && certificate) {
+    const left = daysLeft(certificate, now);
+    const message = `${describeCertificate(certificate)}, issued by "${certificate.issuer}", valid to ${formatDate(certificate.validTo)}, ${left} days left.${afterIt(sent)}`;
+    const misplaced = outOfOrder(sent);
+    const variable = variableOf(option, name, valueOf(merged, option)) ?? option;
+    if (misplaced) {
+      return warning(
+        `${message} ${nameOf(misplaced)} did not issue the certificate before it.`,
+        `Put the certificates into ${variable} in this order: the application's, then the one that issued it, and so on.`,
+      );
+    }
+    if (left < WARNING_DAYS[0]) {
+      return warning(
+        message,
+        `Generate a new certificate in the developer portal, and put it and its key into ${variable}.`,
+      );
+    }
+    return ok(message);
+  }
+  if (option === 'tls.privateKey') return ok('The key of this certificate; not shown here.');
+  if (option === 'tls.chain' && chain.length > 0) return describeChain(chain, now);
+  return undefined;
+}
+
+function describeChain(chain: readonly X509Certificate[], now: number): Finding {
+  const message = `The only trust anchor of the API: ${chain.map((each) => `${nameOf(each)} to ${formatDate(each.validTo)}`).join(', ')}.`;
+  const ending = chain.find((each) => daysLeft(summarize(each), now) < WARNING_DAYS[0]);
+  return ending
+    ? warning(
+        `${message} ${nameOf(ending)} has expired or will soon.`,
+        'Download the chain anew from the developer portal.',
+      )
+    : ok(message);
+}
+
+function afterIt([, ...others]: readonly X509Certificate[]): string {
+  return others.length > 0 ? ` After it stand ${others.map(nameOf).join(', ')}.` : '';
+}
+
+function outOfOrder(sent: readonly X509Certificate[]): X509Certificate | undefined {
+  return sent.find((each, index) => index > 0 && !sent[index - 1].checkIssued(each));
+}

@@ -1,0 +1,113 @@
+import { X509Certificate } from 'node:crypto';
+import { connect as connectTcp, isIP } from 'node:net';
+import { type Duplex } from 'node:stream';
+import {
+  connect as connectTls,
+  type DetailedPeerCertificate,
+  type SecureContext,
+  type TLSSocket,
+} from 'node:tls';
+import { type Secret } from '../../config/secret.js';
+import { classify, type Classified } from '../../exchange/classify.js';
+import { ProxyTunnel } from '../../tls/connections/proxy-tunnel.js';
+import { WireTap } from './wire-tap.js';
+
+/** Milliseconds that a server gets after the handshake to refuse our certificate: in TLS 1.3 it does so after its end. */
+const VERDICT_MS = 1_500;
+
+export interface HandshakeTarget {
+  host: string;
+  port: number;
+  /** Our certificate and trust anchors; without it Node's public roots, and no certificate. */
+  context?: SecureContext;
+  proxy?: Secret;
+}
+
+/** What a handshake showed. The server's certificate is judged by others. */
+export interface HandshakeFacts {
+  /** The handshake came to its end, whatever came then. */
+  established: boolean;
+  /** Why the connection ended; `timeout` where nothing came. */
+  fault?: Classified;
+  /** What the other side talks; undefined where it said nothing. */
+  peerTalks?: 'tls' | 'http' | 'other';
+  /** `TLSv1.3`. */
+  version?: string;
+  /** The reason of OpenSSL or of Node's check of the host name; undefined where the server is who it should be. */
+  notVerified?: string;
+  /** The server's certificate and those that issued it, as far as they are known. */
+  certificates: X509Certificate[];
+  askedForCertificate: boolean;
+}
+
+/** Connects, shakes hands, and closes. Nothing is sent over the connection. Never rejects. */
+export function shakeHands(target: HandshakeTarget, timeoutMs: number): Promise<HandshakeFacts> {
+  return new Promise((resolve) => {
+    const tap = new WireTap(openTransport(target));
+    const facts: HandshakeFacts = { established: false, certificates: [], askedForCertificate: false };
+    const socket = connectTls({
+      socket: tap,
+      host: target.host,
+      servername: isIP(target.host) ? '' : target.host,
+      secureContext: target.context,
+      minVersion: 'TLSv1.2',
+      // What it is refused for has to be seen; and nothing is sent.
+      rejectUnauthorized: false,
+    });
+    let verdict: NodeJS.Timeout | undefined;
+    const end = (fault?: Classified): void => {
+      clearTimeout(limit);
+      clearTimeout(verdict);
+      facts.fault = fault;
+      facts.peerTalks = tap.protocol;
+      facts.askedForCertificate = tap.askedForCertificate;
+      socket
+        .removeAllListeners()
+        .on('error', () => undefined)
+        .destroy();
+      tap.on('error', () => undefined).destroy();
+      resolve(facts);
+    };
+    const limit = setTimeout(() => end({ kind: 'timeout', certificateRefused: false }), timeoutMs);
+    socket.once('secureConnect', () => {
+      note(facts, socket);
+      // In TLS 1.2 the server has looked at our certificate by now.
+      if (facts.version !== 'TLSv1.3') return void setImmediate(end);
+      verdict = setTimeout(end, Math.min(VERDICT_MS, timeoutMs));
+      // Its tickets come after it has accepted us (RFC 8446, 4.6.1).
+      socket.once('session', () => setImmediate(end));
+    });
+    socket.once('error', (error) => end(classify(error)));
+    socket.once('close', () => end({ kind: 'reset', certificateRefused: false }));
+    socket.resume();
+  });
+}
+
+/** A connection to the target, through the proxy where there is one. Its errors come as events. */
+function openTransport({ host, port, proxy }: HandshakeTarget): Duplex {
+  return proxy ? new ProxyTunnel(proxy, host, port) : connectTcp({ host, port });
+}
+
+function note(facts: HandshakeFacts, socket: TLSSocket): void {
+  facts.established = true;
+  facts.version = socket.getProtocol() ?? undefined;
+  const reason = socket.authorizationError as unknown;
+  facts.notVerified = socket.authorized ? undefined : reasonOf(reason);
+  facts.certificates = certificatesOf(socket.getPeerCertificate(true));
+}
+
+/** Its type says Error; it is the code. */
+function reasonOf(reason: unknown): string {
+  if (typeof reason === 'string') return reason;
+  return (reason as NodeJS.ErrnoException | undefined)?.code ?? 'UNSPECIFIED';
+}
+
+function certificatesOf(leaf: DetailedPeerCertificate): X509Certificate[] {
+  const found = new Map<string, X509Certificate>();
+  let next: DetailedPeerCertificate | undefined = leaf;
+  while (next?.raw && !found.has(next.fingerprint256)) {
+    found.set(next.fingerprint256, new X509Certificate(next.raw));
+    next = next.issuerCertificate;
+  }
+  return [...found.values()];
+}

@@ -1,0 +1,154 @@
+import { HttpService } from '@nestjs/axios';
+import {
+  ClientSecret,
+  ServiceAuthService,
+  SharedStore,
+  TokenCache,
+  TokenEndpoint,
+  TokenObserver,
+} from '../auth/index.js';
+import { systemClock } from '../config/clock.js';
+import { type ResolvedOptions } from '../config/resolved-options.js';
+import { exchange } from '../exchange/exchange.js';
+import { type ServiceIo, type ServiceLog } from '../exchange/io.js';
+import { AllowedUrls } from '../http/allowed-urls.js';
+import { CallObserver } from '../http/call-observer.js';
+import { CallRunner } from '../http/call-runner.js';
+import { CallsInFlight } from '../http/calls-in-flight.js';
+import { RequestIds } from '../http/request-ids.js';
+import { ResourcePaths } from '../http/resource-paths.js';
+import { RetryBudget } from '../http/retry-policy.js';
+import { createServiceAxios } from '../http/service-axios.js';
+import { ServiceHttpService } from '../http/service-http.service.js';
+import { LinkSdkService } from '../link-sdk/link-sdk.service.js';
+import { Telemetry } from '../telemetry/telemetry.js';
+import { Agents, type Identity } from '../tls/index.js';
+import { ServiceLifecycle } from './lifecycle.js';
+import { createResources, type Resources } from './resources.js';
+
+/** One client of the service: what a host uses of it, its start and its end. It knows nothing of Nest's modules. */
+export interface Service extends Resources, Pick<ServiceLifecycle, 'start' | 'beginShutdown' | 'close'> {
+  auth: ServiceAuthService;
+  http: ServiceHttpService;
+  sdk: LinkSdkService;
+  log: ServiceLog;
+}
+
+/** The client's way to the world, where nothing else is asked for. */
+export function systemIo(log: ServiceLog): ServiceIo {
+  return { exchange, clock: systemClock, random: Math.random, log };
+}
+
+/**
+ * Puts a client together: from options that are checked, the client identity, and its way to the world. Nothing runs
+ * before `start()` or the first call, and nothing after `close()`.
+ */
+export function createService(options: ResolvedOptions, identity: Identity, io: ServiceIo): Service {
+  const { http, addresses, name } = options;
+  const telemetry = new Telemetry(name);
+  const calls = new CallsInFlight();
+  const agents = new Agents(identity, http.maxSockets);
+
+  const tokens = createTokenCache(options, identity, agents, telemetry, io);
+  const auth = new ServiceAuthService(options, identity, tokens, calls);
+
+  const runner = new CallRunner({
+    exchange: io.exchange,
+    agentFor: (url) => agents.api(url),
+    renewedHeaders: ({ authorization = '' }, wait) => auth.renewedHeaders(authorization, wait),
+    identity,
+    budget: new RetryBudget(),
+    http,
+    describeOption: options.describeOption,
+    random: io.random,
+    closed: calls.closed,
+  });
+  const { requestId, correlationIdHeader } = http;
+  const axios = createServiceAxios({
+    urls: new AllowedUrls(addresses),
+    source: auth,
+    inFlight: calls,
+    appTokenHeader: options.appTokenHeader.toLowerCase(),
+    timeoutMs: http.timeout,
+    runner,
+    observer: new CallObserver(telemetry, io.log),
+    correlationIdHeader,
+    requestIds: requestId && new RequestIds(requestId, correlationIdHeader, io.log, io.clock),
+    credentials: {
+      authentication: options.authentication,
+      describeOption: options.describeOption,
+      certificate: () => identity.certificate,
+    },
+    appToken: options.appToken,
+  });
+  const httpService = new ServiceHttpService(new HttpService(axios));
+  const resources = createResources(httpService, new ResourcePaths(http.trailingSlash));
+  const sdk = new LinkSdkService(options, auth);
+
+  const { banks } = resources;
+  const lifecycle = new ServiceLifecycle({
+    options,
+    io,
+    calls,
+    tokens,
+    agents,
+    identity,
+    telemetry,
+    auth,
+    banks,
+  });
+  return {
+    auth,
+    http: httpService,
+    ...resources,
+    sdk,
+    log: io.log,
+    start: () => lifecycle.start(),
+    beginShutdown: () => lifecycle.beginShutdown(),
+    close: () => lifecycle.close(),
+  };
+}
+
+/** Endpoint, shared store and cache; undefined where no OAuth credentials are configured. */
+function createTokenCache(
+  options: ResolvedOptions,
+  identity: Identity,
+  agents: Agents,
+  telemetry: Telemetry,
+  { exchange, clock, random, log }: ServiceIo,
+): TokenCache | undefined {
+  const { oauth, tokenStore, tokenCache, linkSdk, http, describeOption } = options;
+  const { tokenUrl } = options.addresses;
+  if (!oauth || tokenUrl === undefined) return undefined;
+  const bound = oauth.mtls ? identity : undefined;
+  const clientSecret = new ClientSecret(oauth, clock);
+  const shared = { tokenUrl, clientId: oauth.clientId, clientSecret, clock };
+  const agent = () => agents.token(tokenUrl);
+  const endpoint = new TokenEndpoint({ ...shared, exchange, agent, identity: bound, describeOption });
+  const observed = {
+    telemetry,
+    warn: (message: string) => log.warn(message),
+    log: (message: string) => log.log(message),
+  };
+  const cache = new TokenCache({
+    source: tokenStore
+      ? new SharedStore({
+          ...shared,
+          ...observed,
+          source: endpoint,
+          store: tokenStore,
+          certificateThumbprint: () => bound?.certificate?.fingerprint256,
+        })
+      : endpoint,
+    refresh: oauth.refresh,
+    maxEntries: tokenCache.maxEntries,
+    customerReserveMs: linkSdk.minTokenLife * 1000,
+    customerRequests: http.maxSockets,
+    clock,
+    random,
+    observer: new TokenObserver(observed),
+  });
+  // RFC 8705, 3: a token that was requested with one certificate is refused together with another.
+  bound?.onCertificateChange(() => cache.invalidateAll());
+  return cache;
+}

@@ -1,0 +1,99 @@
+import { type ServiceAuthService, type TokenCache } from '../auth/index.js';
+import { type BanksService } from '../banks/banks.service.js';
+import { type ResolvedOptions } from '../config/resolved-options.js';
+import { type ServiceIo } from '../exchange/io.js';
+import { type CallsInFlight } from '../http/calls-in-flight.js';
+import { type Telemetry } from '../telemetry/telemetry.js';
+import { type Agents, type Identity } from '../tls/index.js';
+import { reportStart } from './start-report.js';
+import { checkStart } from './startup-check.js';
+
+/** The parts of a client that begin and end. */
+export interface ServiceParts {
+  options: ResolvedOptions;
+  io: ServiceIo;
+  calls: CallsInFlight;
+  tokens: TokenCache | undefined;
+  agents: Agents;
+  identity: Identity;
+  telemetry: Telemetry;
+  auth: ServiceAuthService;
+  banks: BanksService;
+}
+
+/**
+ * Starts and ends a client. `http.shutdownTimeout` begins with {@link beginShutdown}, before the host closes its servers.
+ * A server waits for its requests, and those may wait for our calls: so new calls are accepted until {@link close}. When
+ * the time is over, all calls and connections are ended at once.
+ */
+export class ServiceLifecycle {
+  readonly #parts: ServiceParts;
+  #stopObserving?: () => void;
+  /** When the shutdown must be done, on the monotonic clock. */
+  #endsAt?: number;
+  #cancelEnd?: () => void;
+  #closing?: Promise<void>;
+
+  constructor(parts: ServiceParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Begins what runs by itself: the token store's connection, tokens by schedule, the following of certificate files.
+   * @throws ServiceStartupError where `startupCheck` is `fail` and the check fails; everything is closed then
+   */
+  async start(): Promise<void> {
+    const { options, io, telemetry, identity, tokens, auth, banks } = this.#parts;
+    reportStart(options, identity, io.log);
+    tokens?.open();
+    if (options.authentication === 'oauth') tokens?.start();
+    try {
+      await checkStart(options, { auth, banks }, io);
+    } catch (error) {
+      // Nobody ends a client that did not start, and none of its calls is waited for.
+      this.#endsAt = io.clock.monotonic();
+      await this.close();
+      throw error;
+    }
+    identity.follow();
+    this.#stopObserving = telemetry.observeCertificate(() => identity.status.daysLeft);
+  }
+
+  /** New calls are still accepted. What is left after `http.shutdownTimeout` ends as `closed`. */
+  beginShutdown(): void {
+    if (this.#endsAt !== undefined) return;
+    const { io, options } = this.#parts;
+    this.#endsAt = io.clock.monotonic() + options.http.shutdownTimeout;
+    this.#cancelEnd = io.clock.schedule(() => this.#cut(), options.http.shutdownTimeout);
+  }
+
+  /** Resolves when all calls have ended. Can be called any number of times. */
+  close(): Promise<void> {
+    this.beginShutdown();
+    return (this.#closing ??= this.#close());
+  }
+
+  async #close(): Promise<void> {
+    const { calls, tokens, agents, io } = this.#parts;
+    await calls.drain();
+    this.#cancelEnd?.();
+    this.#stopObserving?.();
+    calls.close();
+    tokens?.close();
+    await tokens?.closeSource();
+    // What the host has sent over `auth.httpsAgent` gets what is left of the time.
+    await agents.close(Math.max(0, (this.#endsAt ?? 0) - io.clock.monotonic()));
+  }
+
+  #cut(): void {
+    const { calls, tokens, agents, options, io } = this.#parts;
+    const count = calls.close();
+    tokens?.close();
+    void agents.close();
+    if (count === 0) return;
+    const which = count === 1 ? '1 call was' : `${count} calls were`;
+    io.log.warn(
+      `Shutdown: ${which} still running after http.shutdownTimeout (${options.http.shutdownTimeout} ms), and aborted.`,
+    );
+  }
+}

@@ -1,0 +1,52 @@
+import { type ResolvedOptions } from '../config/resolved-options.js';
+import { type ServiceLog } from '../exchange/io.js';
+import { type Identity, type IdentityStatus } from '../tls/index.js';
+
+type ReportedIdentity = Pick<Identity, 'status' | 'hasChain'>;
+
+/** Logs one line about the client when the application has started, and warns of probable mistakes. */
+export function reportStart(options: ResolvedOptions, identity: ReportedIdentity, log: ServiceLog): void {
+  log.log(describeStart(options, identity));
+  for (const warning of startWarnings(options, identity)) log.warn(warning);
+}
+
+/** Contains no secret. */
+function describeStart(options: ResolvedOptions, identity: ReportedIdentity): string {
+  const { environment, authentication, addresses } = options;
+  return [
+    `${environment}, ${authentication}: calls go to ${addresses.baseUrl}`,
+    describeIdentity(identity.status),
+    describeTokens(options),
+  ].join('; ');
+}
+
+function startWarnings(options: ResolvedOptions, identity: ReportedIdentity): string[] {
+  const { environment, authentication, oauth, appToken, linkSdk, describeOption } = options;
+  const warnings: string[] = [];
+  if (authentication === 'mtls' && !identity.hasChain) {
+    warnings.push(
+      `${describeOption('tls.chain')} is not set: the service's certificate is verified against Node's ` +
+        'public roots, not against the chain that the developer portal offers for download.',
+    );
+  }
+  if (environment === 'production' && !oauth && appToken && !linkSdk.includeAppToken) {
+    warnings.push(
+      'connectParameters() will send the app token to browsers, because there are no OAuth credentials: set ' +
+        `${describeOption('oauth.clientId')} and ${describeOption('oauth.clientSecret')}, or ${describeOption('linkSdk.includeAppToken')} to true ` +
+        'if that is intended.',
+    );
+  }
+  return warnings;
+}
+
+function describeIdentity({ certificate, daysLeft = 0 }: IdentityStatus): string {
+  if (!certificate) return 'no client certificate';
+  const left = daysLeft < 0 ? 'expired' : `${daysLeft} day${daysLeft === 1 ? '' : 's'} left`;
+  return `client certificate "${certificate.subject}", ${left}`;
+}
+
+function describeTokens({ addresses, oauth, tokenStore }: ResolvedOptions): string {
+  if (!oauth || addresses.tokenUrl === undefined) return 'no OAuth tokens';
+  const kept = tokenStore ? 'shared through tokenStore' : 'kept in this process';
+  return `tokens from ${new URL(addresses.tokenUrl).host}, ${kept}`;
+}

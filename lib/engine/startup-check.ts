@@ -1,0 +1,54 @@
+import { type ServiceAuthService } from '../auth/index.js';
+import { type BanksService } from '../banks/banks.service.js';
+import { keepProcessRunning, systemClock } from '../config/clock.js';
+import { type ResolvedOptions } from '../config/resolved-options.js';
+import { variableOf } from '../config/variables.js';
+import { ServiceError, ServiceStartupError } from '../errors/index.js';
+import { type ServiceIo } from '../exchange/io.js';
+
+/** Milliseconds: no start is held longer. */
+const LIMIT_MS = 15_000;
+
+/** The services that the check calls. */
+export interface CheckedServices {
+  auth: Pick<ServiceAuthService, 'getApiToken'>;
+  banks: Pick<BanksService, 'list'>;
+}
+
+/**
+ * What `startupCheck` asks for: a token where there is OAuth, and a call of the banks, over the client's own connections.
+ * The token and they are then there for the first call.
+ * @throws ServiceStartupError with `fail`, where one of the two fails
+ */
+export async function checkStart(
+  options: ResolvedOptions,
+  services: CheckedServices,
+  { log }: Pick<ServiceIo, 'log'>,
+): Promise<void> {
+  if (options.startupCheck === 'off') return;
+  const failure = await failureOf(options, services).finally(keepProcessRunning());
+  if (!failure) return log.log('The start-up check passed.');
+  if (options.startupCheck === 'fail') throw failure;
+  log.warn(failure.message);
+}
+
+/** What the first call that fails says. */
+async function failureOf(
+  options: ResolvedOptions,
+  { auth, banks }: CheckedServices,
+): Promise<ServiceStartupError | undefined> {
+  const endsAt = systemClock.monotonic() + Math.min(LIMIT_MS, options.http.timeout);
+  const limit = () => ({ timeout: Math.max(1, endsAt - systemClock.monotonic()) });
+  let check = 'token.api';
+  try {
+    if (options.oauth) await auth.getApiToken(limit());
+    check = 'api.banks';
+    await banks.list(limit());
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    const option = options.addresses.baseOption;
+    const variable = variableOf(option, options.name);
+    return new ServiceStartupError(check, { option, variable, message: error.message });
+  }
+}

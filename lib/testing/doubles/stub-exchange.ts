@@ -1,0 +1,65 @@
+import { keepProcessRunning, systemClock } from '../../config/clock.js';
+import {
+  type Exchange,
+  ExchangeFault,
+  type ExchangeRequest,
+  type ExchangeResponse,
+} from '../../exchange/exchange.types.js';
+import { within } from '../../exchange/timing.js';
+import { completeError } from './about-call.js';
+import { type ModuleStub } from './module-stub.js';
+
+const TOKEN_LIFETIME_S = 3_600;
+
+/** In the place of the network: tokens that no endpoint gave, and the answers of a test's doubles. */
+export function stubExchange(stub: ModuleStub, tokenUrl: string): Exchange {
+  return async (request) => {
+    const url = new URL(`${request.url.protocol}//${request.url.hostname}${request.url.pathname}`);
+    if (url.href === tokenUrl) return responseWith(JSON.stringify(tokenFor(request)));
+    const expired = () => new ExchangeFault({ kind: 'timeout', phase: 'sent' });
+    const limit = { clock: systemClock, timeoutMs: request.timeoutMs, signals: [request.signal], expired };
+    // As a connection would: else a test runner may end before the time limit of an answer that never comes.
+    const release = keepProcessRunning();
+    try {
+      return toResponse(await within(limit, () => Promise.resolve(stub.answer(request))), request);
+    } catch (error) {
+      throw completeError(error, { method: request.method, url });
+    } finally {
+      release();
+    }
+  };
+}
+
+/** A token that no service knows (specification 2.2), good for an hour. */
+function tokenFor({ body = '' }: ExchangeRequest): object {
+  const scope = new URLSearchParams(Buffer.from(body).toString()).get('scope');
+  return { access_token: `stub-token.${scope}`, token_type: 'bearer', expires_in: TOKEN_LIFETIME_S, scope };
+}
+
+/** As the service would send it: a Date becomes text, and nothing is shared with the test. */
+function toResponse(answer: unknown, { headers }: ExchangeRequest): ExchangeResponse {
+  if (answer === undefined) return responseWith('', 204);
+  const isRaw = !/json/i.test(String(headers.accept));
+  return responseWith(isRaw && isText(answer) ? answer : jsonOf(answer));
+}
+
+function isText(answer: unknown): answer is string | Uint8Array {
+  return typeof answer === 'string' || answer instanceof Uint8Array;
+}
+
+function responseWith(body: string | Uint8Array, status = 200): ExchangeResponse {
+  return {
+    status,
+    statusText: status === 204 ? 'No Content' : 'OK',
+    headers: { 'content-type': 'application/json' },
+    body: Buffer.from(body as string),
+    reusedSocket: false,
+    untilClose: false,
+  };
+}
+
+function jsonOf(answer: unknown): string {
+  const text = JSON.stringify(answer) as string | undefined;
+  if (text === undefined) throw new TypeError(`A double answered with a ${typeof answer}, which is no JSON.`);
+  return text;
+}

@@ -1,0 +1,92 @@
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { systemClock } from '../../../lib/config/clock.js';
+import { ServiceLifecycle, type ServiceParts } from '../../../lib/engine/lifecycle.js';
+import { ServiceConnectionError } from '../../../lib/errors/index.js';
+import { CallsInFlight } from '../../../lib/http/calls-in-flight.js';
+
+describe('Start and end', () => {
+  beforeEach(() => void jest.useFakeTimers());
+  afterEach(() => void jest.useRealTimers());
+
+  function lifecycle(list: () => Promise<unknown> = async () => []) {
+    const events: string[] = [];
+    const note = (event: string) => (): void => void events.push(event);
+    const calls = new CallsInFlight();
+    const parts = {
+      options: {
+        startupCheck: 'fail',
+        http: { shutdownTimeout: 5_000, timeout: 30_000 },
+        addresses: { baseUrl: 'https://api.example', baseOption: 'urls.baseUrl' },
+      },
+      io: {
+        clock: systemClock,
+        log: { log: () => undefined, warn: (message: string) => void events.push(message) },
+      },
+      calls,
+      tokens: {
+        open: note('tokens open'),
+        close: note('tokens close'),
+        closeSource: async () => void events.push('source closed'),
+      },
+      agents: { close: async (graceMs?: number) => void events.push(`agents close ${graceMs}`) },
+      identity: { follow: note('follow'), status: { daysLeft: 5 } },
+      telemetry: {
+        observeCertificate: (daysLeft: () => number) => {
+          events.push(`observe ${daysLeft()}`);
+          return note('observe no more');
+        },
+      },
+      banks: { list: () => (events.push('check'), list()) },
+    };
+    return { calls, events, service: new ServiceLifecycle(parts as unknown as ServiceParts) };
+  }
+
+  it('follows the identity once the check has passed', async () => {
+    const { service, events } = lifecycle();
+    await service.start();
+    expect(events).toEqual(['tokens open', 'check', 'follow', 'observe 5']);
+  });
+
+  it('closes everything where the application must not start', async () => {
+    const refused = new ServiceConnectionError({ kind: 'refused', message: 'not reached' });
+    const { service, events, calls } = lifecycle(() => Promise.reject(refused));
+    await expect(service.start()).rejects.toThrow('not reached');
+    expect(events).toEqual(['tokens open', 'check', 'tokens close', 'source closed', 'agents close 0']);
+    expect(() => calls.admit()).toThrow('shutting down');
+  });
+
+  it('waits for calls in flight, and gives connections of the host what is left of the time', async () => {
+    const { service, events, calls } = lifecycle();
+    await service.start();
+    events.length = 0;
+    calls.begin();
+    service.beginShutdown();
+    expect(() => calls.admit()).not.toThrow();
+    await jest.advanceTimersByTimeAsync(1_000);
+    const ended = service.close();
+    expect(() => calls.admit()).toThrow('shutting down');
+    await jest.advanceTimersByTimeAsync(1_000);
+    expect(events).toEqual([]);
+    calls.end();
+    await ended;
+    expect(events).toEqual(['observe no more', 'tokens close', 'source closed', 'agents close 3000']);
+    expect(jest.getTimerCount()).toBe(0);
+  });
+
+  it.each([
+    [0, undefined],
+    [1, '1 call was'],
+    [2, '2 calls were'],
+  ])('ends what is left when the time is over: %d calls', async (count, which) => {
+    const { service, events, calls } = lifecycle();
+    for (let call = 0; call < count; call += 1) calls.begin();
+    service.beginShutdown();
+    await jest.advanceTimersByTimeAsync(4_999);
+    expect(events).toEqual([]);
+    await jest.advanceTimersByTimeAsync(1);
+    const said = `Shutdown: ${which} still running after http.shutdownTimeout (5000 ms), and aborted.`;
+    expect(events).toEqual(['tokens close', 'agents close undefined', ...(which ? [said] : [])]);
+    await service.close();
+    expect(events.at(-1)).toBe('agents close 0');
+  });
+});

@@ -1,0 +1,106 @@
+import { describe, expect, it } from '@jest/globals';
+import { type ServiceModuleOptions } from '../../../lib/config/options.js';
+import { resolveOptions } from '../../../lib/config/resolve-options.js';
+import { reportStart } from '../../../lib/engine/start-report.js';
+
+const certificate = {
+  subject: 'CN=app, O=Example',
+  issuer: 'CN=issuer',
+  fingerprint256: 'AB:CD',
+  validFrom: new Date(0),
+  validTo: new Date(1),
+};
+const oauth = { clientId: '6f2d6f0e-5a1b-4a44-9c6e-0d6f6c1f3a52', clientSecret: 'client-secret' };
+const production: ServiceModuleOptions = {
+  environment: 'production',
+  urls: { baseUrl: 'https://api.example/base/', authUrl: 'https://auth.example/' },
+  appToken: 'app-token',
+  tls: { certificate: 'PEM', privateKey: 'PEM' },
+};
+const sandbox: ServiceModuleOptions = {
+  urls: { sandboxUrl: 'https://sandbox.example' },
+  appToken: 'app-token',
+};
+
+/** What the report logs: its line, and its warnings. */
+async function reported(
+  given: ServiceModuleOptions,
+  { name, hasChain = true, ...status }: Record<string, unknown> = {},
+): Promise<{ lines: string[]; warnings: string[] }> {
+  const { options } = await resolveOptions(given, name as string | undefined);
+  if (!options) throw new Error('no options');
+  const lines: string[] = [];
+  const warnings: string[] = [];
+  const unexpected = (message: string): never => {
+    throw new Error(message);
+  };
+  reportStart(
+    options,
+    { hasChain: hasChain as boolean, status: { healthy: true, ...status } },
+    {
+      debug: unexpected,
+      error: unexpected,
+      log: (message) => lines.push(message),
+      warn: (message) => warnings.push(message),
+    },
+  );
+  return { lines, warnings };
+}
+
+const warningsOf = async (...given: Parameters<typeof reported>) => (await reported(...given)).warnings;
+
+describe('The line at start', () => {
+  it.each([
+    [
+      sandbox,
+      {},
+      'sandbox, app-token: calls go to https://sandbox.example; no client certificate; no OAuth tokens',
+    ],
+    [
+      { ...production, oauth },
+      { certificate, daysLeft: 87 },
+      'production, mtls: calls go to https://api.example/base; client certificate "CN=app, O=Example", 87 days left; tokens from auth.example, kept in this process',
+    ],
+    [
+      {
+        ...production,
+        authentication: 'oauth' as const,
+        oauth,
+        tokenStore: { get: async () => undefined, set: async () => undefined, delete: async () => undefined },
+      },
+      { certificate, daysLeft: 1 },
+      'production, oauth: calls go to https://api.example/base; client certificate "CN=app, O=Example", 1 day left; tokens from auth.example, shared through tokenStore',
+    ],
+    [
+      production,
+      { certificate, daysLeft: -1 },
+      'production, mtls: calls go to https://api.example/base; client certificate "CN=app, O=Example", expired; no OAuth tokens',
+    ],
+  ])('describes the configuration', async (given, status, line) => {
+    expect((await reported(given, status)).lines).toEqual([line]);
+  });
+});
+
+describe('Warnings at start', () => {
+  it('are none for a usual configuration', async () => {
+    expect(await warningsOf(sandbox, { hasChain: false })).toEqual([]);
+    expect(await warningsOf({ ...production, oauth })).toEqual([]);
+    expect(await warningsOf({ ...production, authentication: 'oauth', oauth }, { hasChain: false })).toEqual(
+      [],
+    );
+  });
+
+  it('report mtls without the chain of the service', async () => {
+    const warnings = await warningsOf({ ...production, oauth }, { hasChain: false, name: 'ksa' });
+    expect(warnings).toEqual([
+      expect.stringMatching(/tls\.chain \(SERVICE_KSA_TLS_CHAIN\).*against Node's public roots, not against/),
+    ]);
+  });
+
+  it('report app tokens in browsers, in production, unless includeAppToken is set', async () => {
+    expect(await warningsOf(production)).toEqual([
+      expect.stringMatching(/app token to browsers.*SERVICE_CLIENT_ID.*SERVICE_LINK_SDK_INCLUDE_APP_TOKEN/),
+    ]);
+    expect(await warningsOf({ ...production, linkSdk: { includeAppToken: true } })).toEqual([]);
+  });
+});
