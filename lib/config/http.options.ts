@@ -2,10 +2,11 @@ import { DAY_MS } from './clock.js';
 import { Option } from './option.js';
 import { FlagOrNames, IsFunction, IsHeaderName, IsProxyUrl, WholeNumber } from './rules.js';
 
-/** A resource whose path can end in a slash. */
-export type ResourceName = 'banks' | 'customers';
+/** The resources of the API, by the first part of their paths. */
+export const RESOURCE_NAMES = ['banks', 'customers'] as const;
 
-const RESOURCES: readonly ResourceName[] = ['banks', 'customers'];
+/** The name of a resource. */
+export type ResourceName = (typeof RESOURCE_NAMES)[number];
 
 /** Calls of the service: their limits, retries, paths and proxy. */
 export class ServiceHttpOptions {
@@ -35,7 +36,7 @@ export class ServiceHttpOptions {
    * comma-separated list. Default false. SERVICE_HTTP_TRAILING_SLASH
    */
   @Option('HTTP_TRAILING_SLASH', 'names')
-  @FlagOrNames(RESOURCES)
+  @FlagOrNames(RESOURCE_NAMES)
   trailingSlash?: boolean | ResourceName | readonly ResourceName[] | undefined = false;
 
   /** URL of a proxy (`http://proxy:3128`). HTTPS_PROXY and the like are ignored. SERVICE_HTTP_PROXY */
