@@ -1,7 +1,7 @@
 import { type Agent } from 'node:https';
 import { Injectable } from '@nestjs/common';
 import { type ResolvedOptions } from '../config/resolved-options.js';
-import { keepProcessRunning, systemClock } from '../config/clock.js';
+import { systemClock } from '../config/clock.js';
 import { type CertificateSummary, ServiceConnectionError, ServiceTokenError } from '../errors/index.js';
 import { allowListeners } from '../exchange/call-limits.js';
 import { within } from '../exchange/timing.js';
@@ -195,8 +195,7 @@ export class ServiceAuthService {
       expired: notRead,
       signals: [this.#calls.closed],
     };
-    const release = keepProcessRunning();
-    return this.#counted(() => within(limit, () => this.#identity.reload())).finally(release);
+    return this.#counted(() => within(limit, () => this.#identity.reload()));
   }
 
   async #counted<T>(work: () => Promise<T>): Promise<T> {

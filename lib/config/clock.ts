@@ -6,8 +6,10 @@ export interface Clock {
   now(): number;
   /** Milliseconds since some fixed moment. Not changed when the wall clock is set. */
   monotonic(): number;
-  /** A timer that does not keep the process running. Returns a function that cancels it. */
+  /** A timer for somebody who waits: it keeps the process running. Returns a function that cancels it. */
   schedule(callback: () => void, delayMs: number): () => void;
+  /** The same for what only watches: it does not keep the process running. */
+  watch(callback: () => void, delayMs: number): () => void;
 }
 
 const MAX_TIMER_MS = 2 ** 31 - 1;
@@ -22,13 +24,16 @@ export const systemClock: Clock = {
   monotonic: () => performance.now(),
   schedule: (callback, delayMs) => {
     const timer = setTimeout(callback, timerDelay(delayMs));
-    timer.unref();
+    return () => clearTimeout(timer);
+  },
+  watch: (callback, delayMs) => {
+    const timer = setTimeout(callback, timerDelay(delayMs)).unref();
     return () => clearTimeout(timer);
   },
 };
 
-/** Keeps the process running. Returns a function that ends this. */
-export function keepProcessRunning(): () => void {
-  const timer = setInterval(() => undefined, MAX_TIMER_MS);
-  return () => clearInterval(timer);
+/** The same clock for work that nobody waits for, or whose callers have timers of their own. */
+export function watching(clock: Clock): Clock {
+  const watch: Clock['watch'] = (callback, delayMs) => clock.watch(callback, delayMs);
+  return { now: () => clock.now(), monotonic: () => clock.monotonic(), schedule: watch, watch };
 }

@@ -64,7 +64,7 @@ export class ServiceLifecycle {
     if (this.#endsAt !== undefined) return;
     const { io, options } = this.#parts;
     this.#endsAt = io.clock.monotonic() + options.http.shutdownTimeout;
-    this.#cancelEnd = io.clock.schedule(() => this.#cut(), options.http.shutdownTimeout);
+    this.#cancelEnd = io.clock.watch(() => this.#cut(), options.http.shutdownTimeout);
   }
 
   /** Resolves when all calls have ended. Can be called any number of times. */

@@ -1,6 +1,6 @@
 import { type ServiceAuthService } from '../auth/index.js';
 import { type BanksService } from '../banks/banks.service.js';
-import { keepProcessRunning, systemClock } from '../config/clock.js';
+import { systemClock } from '../config/clock.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { variableOf } from '../config/variables.js';
 import { ServiceError, ServiceStartupError } from '../errors/index.js';
@@ -26,7 +26,7 @@ export async function checkStart(
   { log }: Pick<ServiceIo, 'log'>,
 ): Promise<void> {
   if (options.startupCheck === 'off') return;
-  const failure = await failureOf(options, services).finally(keepProcessRunning());
+  const failure = await failureOf(options, services);
   if (!failure) return log.log('The start-up check passed.');
   if (options.startupCheck === 'fail') throw failure;
   log.warn(failure.message);

@@ -21,7 +21,7 @@ type Signals = readonly (AbortSignal | undefined)[];
 
 /**
  * Calls one of the two, once: `onTime` after the delay, or `onAbort` with the reason of a signal that is aborted before.
- * No signal may be aborted yet. Does not keep the process running. Returns a function that ends the wait.
+ * No signal may be aborted yet. Returns a function that ends the wait.
  */
 export function startTimer(
   clock: Clock,

@@ -1,5 +1,5 @@
 import { type Agent } from 'node:http';
-import { keepProcessRunning, systemClock } from '../config/clock.js';
+import { systemClock } from '../config/clock.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { type CertificateSummary } from '../errors/index.js';
 import {
@@ -72,7 +72,7 @@ export class CallRunner {
       const waitMs = isOver ? undefined : await this.#waitBeforeNext(progress, outcome);
       if (waitMs === undefined) return this.#conclude(progress, outcome);
       observation.again(outcome.fault?.kind ?? String(outcome.response?.status));
-      if (waitMs > 0) await sleep(systemClock, waitMs, signal, closed).finally(keepProcessRunning());
+      if (waitMs > 0) await sleep(systemClock, waitMs, signal, closed);
     }
   }
 

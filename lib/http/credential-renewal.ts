@@ -1,5 +1,5 @@
 import { type RenewedHeaders } from '../auth/index.js';
-import { keepProcessRunning, systemClock } from '../config/clock.js';
+import { systemClock } from '../config/clock.js';
 import { type DescribeOption } from '../config/resolved-options.js';
 import { type CertificateSummary } from '../errors/index.js';
 import {
@@ -95,8 +95,6 @@ export class CredentialRenewal {
       // AbortSignal.any() takes no polyfilled signal.
       signals: [signal, closed],
     };
-    return within(limit, (stop) => reloadIfRefused(outcome, identity, certificate, stop)).finally(
-      keepProcessRunning(),
-    );
+    return within(limit, (stop) => reloadIfRefused(outcome, identity, certificate, stop));
   }
 }

@@ -1,7 +1,7 @@
 import { Inject, Optional } from '@nestjs/common';
 import { ConfigModule, ConfigService } from '@nestjs/config';
 import { ModuleRef, type ModulesContainer } from '@nestjs/core';
-import { keepProcessRunning, systemClock } from '../config/clock.js';
+import { systemClock } from '../config/clock.js';
 import { ServiceConfigurationError, type ConfigurationFault } from '../errors/index.js';
 import { within } from '../exchange/timing.js';
 import { privateToken } from '../service-token.js';
@@ -70,5 +70,5 @@ export async function readHostConfig(
 export async function inStartTime<T>(work: Promise<T>, tooLate: ConfigurationFault): Promise<T> {
   const expired = () => new ServiceConfigurationError([tooLate]);
   const limit = { clock: systemClock, timeoutMs: START_TIMEOUT_S * 1000, expired };
-  return within(limit, () => work).finally(keepProcessRunning());
+  return within(limit, () => work);
 }

@@ -56,7 +56,7 @@ export class UrlConnection {
    */
   async run<T>(command: (client: OwnClient) => Promise<T>): Promise<T> {
     const client = await this.#connected();
-    const cancel = this.#clock.schedule(() => this.#lose(client, new Error('No answer')), STUCK_AFTER);
+    const cancel = this.#clock.watch(() => this.#lose(client, new Error('No answer')), STUCK_AFTER);
     try {
       return await command(client);
     } catch (error) {
@@ -143,7 +143,7 @@ export class UrlConnection {
       this.#attempt = this.#connect(this.#generation);
       this.#attempt.catch(() => undefined);
     };
-    this.#retry = { cancel: this.#clock.schedule(again, pause * (0.5 + this.#random() / 2)), cause };
+    this.#retry = { cancel: this.#clock.watch(again, pause * (0.5 + this.#random() / 2)), cause };
   }
 }
 

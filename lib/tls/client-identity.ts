@@ -1,5 +1,5 @@
 import { type Agent } from 'node:https';
-import { keepProcessRunning, type Clock } from '../config/clock.js';
+import { type Clock, watching } from '../config/clock.js';
 import { type TlsSettings } from '../config/resolved-options.js';
 import { type Secret } from '../config/secret.js';
 import { type CertificateSummary, type ConfigurationFault } from '../errors/index.js';
@@ -76,8 +76,7 @@ export class ClientIdentity {
     settings: ClientIdentitySettings,
   ): Promise<{ identity?: ClientIdentity; faults: ConfigurationFault[]; certificate?: CertificateSummary }> {
     const { tls, clock, offerToTokenEndpoint, log } = settings;
-    // Keeps the process alive: nothing else may do so yet, and a `tls` function may be slow.
-    const snapshot = await readIdentity(tls, clock).finally(keepProcessRunning());
+    const snapshot = await readIdentity(tls, clock);
     const contexts = new SecureContexts(offerToTokenEndpoint);
     const { identity, faults, warnings, certificate } = checkIdentity(snapshot, clock.now(), contexts);
     if (!identity) return { faults, certificate };
@@ -98,7 +97,7 @@ export class ClientIdentity {
     this.#fault = new ReloadFault(clock, log);
     this.#isFollowed = tls.reload && canChange(tls);
     const times = typeof tls.source === 'function' ? FUNCTION : FILES;
-    const read = () => readIdentity(tls, clock);
+    const read = () => readIdentity(tls, watching(clock));
     const apply = (snapshot: IdentitySnapshot) => this.#apply(snapshot);
     this.#watch = new IdentityWatch({ ...times, clock, read, apply }, loaded.digest);
   }

@@ -47,6 +47,10 @@ export class FakeClock implements Clock {
     return () => this.#timers.delete(timer);
   }
 
+  watch(callback: () => void, delayMs: number): () => void {
+    return this.schedule(callback, delayMs);
+  }
+
   /** Sets the wall clock, as an administrator may do. */
   jump(ms: number): void {
     this.#wall += ms;

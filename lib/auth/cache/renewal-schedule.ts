@@ -32,7 +32,7 @@ export class RenewalSchedule {
     if (this.#stopped) return;
     this.#cancel?.();
     const { clock, delayMs } = this.#parts;
-    this.#cancel = clock.schedule(this.start, Math.max(delayMs(), MIN_DELAY_MS));
+    this.#cancel = clock.watch(this.start, Math.max(delayMs(), MIN_DELAY_MS));
   }
 
   stop(): void {

@@ -1,4 +1,4 @@
-import { type Clock, keepProcessRunning } from '../../config/clock.js';
+import { type Clock } from '../../config/clock.js';
 import { copyOf, ServiceConnectionError } from '../../errors/index.js';
 import { startTimer } from '../../exchange/timing.js';
 
@@ -26,7 +26,6 @@ export class WaitingCallers<T> {
   readonly #waiting = new Set<Waiting<T>>();
   /** Called when the last one has left. */
   onEmpty?: () => void;
-  #releaseProcess: (() => void) | undefined;
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -42,7 +41,6 @@ export class WaitingCallers<T> {
       const leave = (): void => {
         cancel();
         this.#waiting.delete(waiting);
-        this.#keepProcessRunning();
         if (this.size === 0) this.onEmpty?.();
       };
       const waiting: Waiting<T> = {
@@ -53,7 +51,6 @@ export class WaitingCallers<T> {
       const expire = (): void => waiting.reject(tooLate(timeoutMs));
       const cancel = startTimer(this.#clock, timeoutMs, [signal], expire, waiting.reject);
       this.#waiting.add(waiting);
-      this.#keepProcessRunning();
     });
   }
 
@@ -70,15 +67,6 @@ export class WaitingCallers<T> {
   rejectDueWithin(ms: number, reason: Error): void {
     const then = this.#clock.monotonic() + ms;
     for (const waiting of [...this.#waiting]) if (waiting.until < then) waiting.reject(copyOf(reason));
-  }
-
-  /** Timers of the clock do not keep the process alive, so a script that waits for a token would end before it comes. */
-  #keepProcessRunning(): void {
-    if (this.#waiting.size > 0) this.#releaseProcess ??= keepProcessRunning();
-    else {
-      this.#releaseProcess?.();
-      this.#releaseProcess = undefined;
-    }
   }
 }
 

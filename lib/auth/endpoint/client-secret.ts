@@ -1,4 +1,4 @@
-import { type Clock } from '../../config/clock.js';
+import { type Clock, watching } from '../../config/clock.js';
 import { type OAuthSettings } from '../../config/resolved-options.js';
 import { type Secret } from '../../config/secret.js';
 import { ServiceTokenError } from '../../errors/index.js';
@@ -29,7 +29,8 @@ export class ClientSecret {
   constructor(settings: Pick<OAuthSettings, 'clientSecret' | 'clientSecretCanChange'>, clock: Clock) {
     this.#source = settings.clientSecret;
     this.canChange = settings.clientSecretCanChange;
-    this.#clock = clock;
+    // Those who wait for a token have timers of their own.
+    this.#clock = watching(clock);
   }
 
   /** The last reading, however old. */

@@ -6,7 +6,7 @@ export class StoreTimeout extends Error {}
 
 /**
  * The answer of a store, or StoreTimeout. The time passes in slices of 50 ms, so that a pause of our own event loop
- * counts as one of them: an answer that arrived meanwhile is read between two slices. Does not keep the process alive.
+ * counts as one of them: an answer that arrived meanwhile is read between two slices.
  */
 export function answerWithin<T>(clock: Clock, timeoutMs: number, work: () => Promise<T>): Promise<T> {
   return new Promise<T>((resolve, reject) => {

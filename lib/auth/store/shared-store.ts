@@ -1,4 +1,4 @@
-import { type Clock, keepProcessRunning } from '../../config/clock.js';
+import { type Clock } from '../../config/clock.js';
 import { type TokenStore } from '../../config/token-cache.options.js';
 import { sleep } from '../../exchange/timing.js';
 import { type TokenGrant, type TokenRequestContext, type TokenSource } from '../access-token.js';
@@ -55,7 +55,7 @@ export class SharedStore implements TokenSource {
 
   /** When the requests under way have been ended: what they still write is written, and the store closed. */
   close(): Promise<void> {
-    return (this.#closing ??= this.#close().finally(keepProcessRunning()));
+    return (this.#closing ??= this.#close());
   }
 
   async request(scope: string, context: TokenRequestContext): Promise<TokenGrant> {

@@ -43,7 +43,7 @@ export class StoreBreaker {
   }
 
   #plan(): void {
-    this.#cancel = this.#clock.schedule(() => void this.#try(), this.#pauseMs);
+    this.#cancel = this.#clock.watch(() => void this.#try(), this.#pauseMs);
   }
 
   async #try(): Promise<void> {

@@ -1,4 +1,4 @@
-import { keepProcessRunning, systemClock } from '../../config/clock.js';
+import { systemClock } from '../../config/clock.js';
 import {
   type Exchange,
   ExchangeFault,
@@ -18,14 +18,10 @@ export function stubExchange(stub: ModuleStub, tokenUrl: string): Exchange {
     if (url.href === tokenUrl) return responseWith(JSON.stringify(tokenFor(request)));
     const expired = () => new ExchangeFault({ kind: 'timeout', phase: 'sent' });
     const limit = { clock: systemClock, timeoutMs: request.timeoutMs, signals: [request.signal], expired };
-    // As a connection would: else a test runner may end before the time limit of an answer that never comes.
-    const release = keepProcessRunning();
     try {
       return toResponse(await within(limit, () => Promise.resolve(stub.answer(request))), request);
     } catch (error) {
       throw completeError(error, { method: request.method, url });
-    } finally {
-      release();
     }
   };
 }

@@ -43,7 +43,7 @@ export class ExpiryWatch {
     if (left <= 0) return;
     const next = DAYS.find((days) => left > days * DAY_MS) ?? 0;
     const delayMs = Math.min(CHECK_MS, left - next * DAY_MS);
-    this.#cancel = this.#clock.schedule(() => this.#check(certificate), Math.max(1, delayMs));
+    this.#cancel = this.#clock.watch(() => this.#check(certificate), Math.max(1, delayMs));
   }
 
   #warn(certificate: CertificateSummary, days: number): void {

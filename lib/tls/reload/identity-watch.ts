@@ -63,7 +63,7 @@ export class IdentityWatch<T extends { digest: string }> {
 
   #schedule(delayMs: number): void {
     if (!this.#polling || this.#stopped) return;
-    this.#cancel = this.#settings.clock.schedule(() => void this.#requestReading(), delayMs);
+    this.#cancel = this.#settings.clock.watch(() => void this.#requestReading(), delayMs);
   }
 
   /** All requests during a reading share the one after it: that reading may have begun before what they are about. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { keepProcessRunning, systemClock, timerDelay } from '../../../lib/config/clock.js';
+import { systemClock, timerDelay, watching } from '../../../lib/config/clock.js';
 import { retryDelay, sleep, within } from '../../../lib/exchange/timing.js';
 import { FakeClock, settle } from '../../helpers/fake-clock.js';
 
@@ -11,27 +11,25 @@ it('a retry waits anything from nothing to 100 ms * 2^n, at most 20 s', () => {
 describe('the clock of the system', () => {
   it('calls back once, and not at all once cancelled', async () => {
     const called: string[] = [];
-    const running = keepProcessRunning();
     await new Promise<void>((resolve) => {
       systemClock.schedule(() => called.push('cancelled'), 0)();
       systemClock.schedule(() => called.push('far'), 2 ** 40)();
       systemClock.schedule(() => called.push('called'), -5);
       systemClock.schedule(resolve, 1);
     });
-    running();
     expect(called).toEqual(['called']);
     expect(timerDelay(2 ** 40)).toBe(2 ** 31 - 1);
   });
 
-  it('has timers that do not keep the process running, and one that does', () => {
+  it('has timers that keep the process running, for who waits, and timers that do not, for what watches', () => {
     const held = (): number => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
     const before = held();
-    const cancel = systemClock.schedule(() => undefined, 60_000);
+    const nothing = (): void => undefined;
+    const watches = [systemClock.watch(nothing, 60_000), watching(systemClock).schedule(nothing, 60_000)];
     expect(held()).toBe(before);
-    const release = keepProcessRunning();
+    const cancel = systemClock.schedule(nothing, 60_000);
     expect(held()).toBe(before + 1);
-    release();
-    cancel();
+    for (const each of [cancel, ...watches]) each();
     expect(held()).toBe(before);
   });
 });
