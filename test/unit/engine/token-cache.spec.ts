@@ -66,7 +66,7 @@ describe('the token cache of a module', () => {
   it('asks the endpoint of the options with their client, over the agent', async () => {
     const { auth, asked, identity } = await made({ oauth });
     await auth.getApiToken();
-    expect(asked.map(({ url, agent }) => [String(url), agent])).toEqual([
+    expect(asked.map(({ url, agent }) => [(url as URL).href, agent])).toEqual([
       ['https://auth.bank/oauth2/token', identity.tokenAgent satisfies Agent],
     ]);
     const form = new URLSearchParams(String(asked[0]?.body));
