@@ -26,12 +26,15 @@ export interface LifecycleParts {
  * Starts and ends the parts of a module. `http.shutdownTimeout` begins before Nest closes its servers. A server waits
  * for its requests, and those may wait for our calls: so new calls are accepted until the servers are closed. When the
  * time is over, all calls and connections are ended at once.
+ *
+ * Nest 11 calls the hooks again for each close() and signal, also while they run (nest#16439): there is one end.
  */
 export class ServiceLifecycle
   implements OnApplicationBootstrap, BeforeApplicationShutdown, OnApplicationShutdown
 {
   readonly #parts: LifecycleParts;
   #stopObserving?: () => void;
+  #ended?: Promise<void>;
   /** When the shutdown must be done, on the monotonic clock. */
   #endsAt?: number;
   #cancelEnd?: () => void;
@@ -42,6 +45,7 @@ export class ServiceLifecycle
 
   /** Nothing is started earlier: if the host's start fails, Nest calls no hook to stop it. */
   async onApplicationBootstrap(): Promise<void> {
+    if (this.#ended) return;
     const { telemetry, identity, tokens, checkStart } = this.#parts;
     tokens?.open();
     try {
@@ -59,7 +63,11 @@ export class ServiceLifecycle
     this.#beginGrace();
   }
 
-  async onApplicationShutdown(): Promise<void> {
+  onApplicationShutdown(): Promise<void> {
+    return (this.#ended ??= this.#end());
+  }
+
+  async #end(): Promise<void> {
     const endsAt = this.#beginGrace();
     await this.#parts.calls.drain();
     this.#cancelEnd?.();
