@@ -5,6 +5,7 @@ import { systemClock } from '../config/clock.js';
 import { moduleLabel } from '../config/variables.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { exchange } from '../exchange/exchange.js';
+import { withUserAgent } from '../exchange/user-agent.js';
 import { type Telemetry } from '../telemetry/telemetry.js';
 import { type Agents, type ClientIdentity } from '../tls/index.js';
 import { AllowedUrls } from './allowed-urls.js';
@@ -26,7 +27,7 @@ export function createServiceHttp(
   telemetry: Telemetry,
 ): HttpService {
   const runner = new CallRunner({
-    exchange,
+    exchange: withUserAgent(exchange, options.http.userAgent),
     agentFor: (url) => agents.api(url),
     renewedHeaders: ({ authorization = '' }, wait) => auth.renewedHeaders(authorization, wait),
     identity,

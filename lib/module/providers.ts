@@ -8,6 +8,7 @@ import { loadConfiguration, type LoadedConfiguration } from './load-configuratio
 import { moduleLabel } from '../config/variables.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { exchange } from '../exchange/exchange.js';
+import { withUserAgent } from '../exchange/user-agent.js';
 import { CallsInFlight } from '../http/calls-in-flight.js';
 import { createServiceHttp } from '../http/create-service-http.js';
 import { ResourcePaths } from '../http/resource-paths.js';
@@ -68,7 +69,7 @@ export const serviceProviders: Provider[] = [
     (options: ResolvedOptions, identity: ClientIdentity, agents: Agents, telemetry: Telemetry) => {
       const bound = options.oauth?.mtls ?? false;
       const tokens = createTokenCache(options, {
-        exchange,
+        exchange: withUserAgent(exchange, options.http.userAgent),
         telemetry,
         warn: (message) => new Logger(moduleLabel(options.name)).warn(message),
         log: (message) => new Logger(moduleLabel(options.name)).log(message),
