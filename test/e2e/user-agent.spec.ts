@@ -63,6 +63,45 @@ describe('User-Agent', () => {
     await module.close();
   });
 
+  describe('beside the 403 page of a firewall', () => {
+    const page = { status: 403, body: '<html>Denied</html>', headers: { 'content-type': 'text/html' } };
+
+    it.each(['oauth', 'mtls'] as const)('%s: its hint names one', async (authentication) => {
+      const api = await startModule(simulator.moduleOptions({ environment: 'production', authentication }));
+      simulator.fail({ path: '/banks/v1', fault: page });
+      expect(await rejection(api.banks.list())).toMatchObject({
+        hint: expect.stringMatching(/a proxy or firewall before it.*ask who runs it.*tls\.certificate/),
+      });
+      await api.module.close();
+    });
+
+    it.each(['oauth', 'mtls'] as const)('%s: the start-up check names one, and sends it', async (mode) => {
+      simulator.fail({ path: '/banks/v1', times: 9, fault: page });
+      const given = simulator.moduleOptions({ environment: 'production', authentication: mode });
+      const error = await rejection(startModule({ ...given, startupCheck: 'fail' }));
+      expect(error).toMatchObject({
+        faults: [
+          {
+            option: expect.stringMatching(/^urls\./),
+            message: expect.stringMatching(/a proxy or firewall before the service/),
+          },
+        ],
+      });
+      expect(sent().length).toBeGreaterThan(1);
+      expect(new Set(sent().map(([, , agent]) => agent))).toEqual(new Set([OWN]));
+    });
+
+    it('of the token endpoint: its error names one', async () => {
+      const api = await startModule(options);
+      simulator.fail({ face: 'token', times: 9, fault: page });
+      expect(await rejection(api.banks.list())).toMatchObject({
+        code: 'token_refused',
+        message: expect.stringMatching(/a firewall before it.*ask who runs it.*oauth\.mtls/),
+      });
+      await api.module.close();
+    });
+  });
+
   it.each([
     'acme/2.1\r\nX-Injected: 1',
     'acme/2.1\n',
@@ -76,7 +115,7 @@ describe('User-Agent', () => {
     ' ',
     7,
     'a'.repeat(257),
-  ])('%j is refused at start', async (userAgent) => {
+  ])('what is none is refused at start: row %#', async (userAgent) => {
     const given = { ...options, http: { userAgent: userAgent as string } };
     const error = await rejection(startModule(given));
     expect(error).toBeInstanceOf(ServiceConfigurationError);
