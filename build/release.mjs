@@ -1,10 +1,11 @@
 // Prepares a release: npm run release -- 1.2.3
 //
-// Sets the version in package.json and CHANGELOG.md, commits and tags. It pushes nothing: the tag, once pushed, starts
+// Sets the version in package.json, lib/config/version.ts and CHANGELOG.md, commits and tags. It pushes nothing: the tag, once pushed, starts
 // .github/workflows/release.yml, which tests and publishes.
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 
+const VERSION = 'lib/config/version.ts';
 const HEADING = /^## \[[^\]]+\] - Unreleased$/m;
 
 const run = (command, ...args) => execFileSync(command, args, { encoding: 'utf8' }).trim();
@@ -23,6 +24,7 @@ function prepare(version) {
   }
   const today = new Date().toISOString().slice(0, 10);
   writeFileSync('CHANGELOG.md', changelog.replace(HEADING, `## [${version}] - ${today}`));
+  writeFileSync(VERSION, readFileSync(VERSION, 'utf8').replace(/'[^']+'/, `'${version}'`));
   run('npm', 'version', version, '--no-git-tag-version', '--allow-same-version');
   run('git', 'commit', '--all', '--message', `Release ${version}`);
   run('git', 'tag', '--annotate', `v${version}`, '--message', `Release ${version}`);

@@ -11,8 +11,8 @@ import { serviceProviders } from './module/providers.js';
 @Module({ providers: [...bareImportProviders, ...serviceProviders] })
 export class ServiceModule extends ConfigurableModuleClass {
   /**
-   * A client of one service. An option that is left out is read from the `service` namespace or the SERVICE_* variables
-   * of ConfigModule. The application may import ConfigModule anywhere, and load it asynchronously. Without
+   * A client of one service. An option that is left out is read from the `service` namespace (`service-<name>` for a named
+   * module) or the SERVICE_* variables of ConfigModule. The application may import ConfigModule anywhere, and load it asynchronously. Without
    * ConfigModule, the variables of the process are read. Each call makes a client of its own, with its own tokens and
    * connections.
    *

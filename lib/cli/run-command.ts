@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises';
+import { VERSION } from '../config/version.js';
 import { EXIT, UsageError, type Command, type CommandIo } from './command.js';
 
 interface CommandEntry {
@@ -21,7 +21,7 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
 /** Runs the command that the arguments name. Never rejects. */
 export async function runCommand([name, ...args]: string[], io: CommandIo): Promise<number> {
   if (name === '--help' || name === '-h' || name === 'help') return print(io, usage());
-  if (name === '--version' || name === '-v') return print(io, `${await packageVersion()}\n`);
+  if (name === '--version' || name === '-v') return print(io, `${VERSION}\n`);
   const entry = name !== undefined && Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
   if (!entry) {
     io.err(`${name === undefined ? '' : `There is no command ${JSON.stringify(name)}.\n\n`}${usage()}`);
@@ -60,9 +60,4 @@ Options:
   --help     this text; after a command, that command's options
   --version  the version of this package
 `;
-}
-
-async function packageVersion(): Promise<string> {
-  const manifest = await readFile(new URL('../../package.json', import.meta.url), 'utf8');
-  return (JSON.parse(manifest) as { version: string }).version;
 }

@@ -1,6 +1,6 @@
 import { DAY_MS } from './clock.js';
 import { Option } from './option.js';
-import { FlagOrNames, IsFunction, IsHeaderName, IsProxyUrl, WholeNumber } from './rules.js';
+import { FlagOrNames, IsFunction, IsHeaderName, IsProductTokens, IsProxyUrl, WholeNumber } from './rules.js';
 
 /** The resources of the API, by the first part of their paths. */
 export const RESOURCE_NAMES = ['banks', 'customers'] as const;
@@ -43,6 +43,15 @@ export class ServiceHttpOptions {
   @Option('HTTP_PROXY')
   @IsProxyUrl()
   proxy?: string | undefined;
+
+  /**
+   * The User-Agent of the application, as product tokens (RFC 9110, 10.1.5): `acme-banking/2.1`. Sent before the module's
+   * own, `nestjs-service/<version>`, to the API and to the token endpoint. A call's own header `user-agent` takes the
+   * place of both. SERVICE_HTTP_USER_AGENT
+   */
+  @Option('HTTP_USER_AGENT')
+  @IsProductTokens()
+  userAgent?: string | undefined;
 
   /**
    * The header with the correlation id, of answers and of `requestId`. Default `x-correlation-id`.

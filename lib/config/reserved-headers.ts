@@ -16,5 +16,7 @@ export const EXCHANGE_HEADERS: ReadonlySet<string> = new Set([
 /** True for a header that cannot carry the app token. */
 export function isReservedHeader(name: string): boolean {
   const key = name.toLowerCase();
-  return EXCHANGE_HEADERS.has(key) || /^(authorization|cookie|accept.*|content-.*|__proto__)$/.test(key);
+  return (
+    EXCHANGE_HEADERS.has(key) || /^(authorization|cookie|user-agent|accept.*|content-.*|__proto__)$/.test(key)
+  );
 }

@@ -18,6 +18,7 @@ import { ServiceTlsOptions, TlsIdentityPems } from './tls.options.js';
 import { type TokenStore } from './token-cache.options.js';
 import { FILL_IN, validateOptions } from './validate-options.js';
 import { variableOf } from './variables.js';
+import { VERSION } from './version.js';
 
 const PRINTABLE_ASCII = /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/;
 const UNSENDABLE =
@@ -153,5 +154,6 @@ function httpSettings({ http }: ServiceModuleOptions): HttpSettings {
     ...http,
     proxy: http?.proxy === undefined ? undefined : new Secret(http.proxy),
     correlationIdHeader: http?.correlationIdHeader?.toLowerCase(),
+    userAgent: [http?.userAgent ?? [], `nestjs-service/${VERSION}`].flat().join(' '),
   } as HttpSettings;
 }

@@ -74,7 +74,7 @@ export interface TlsSettings extends Filled<Omit<ServiceTlsOptions, keyof TlsIde
   source: TlsInputs | TlsIdentitySource;
 }
 
-/** `correlationIdHeader` is in lower case here. */
+/** Here `correlationIdHeader` is in lower case, and `userAgent` is the whole header. */
 export interface HttpSettings
   extends Filled<Omit<ServiceHttpOptions, 'proxy' | 'requestId'>>, Pick<ServiceHttpOptions, 'requestId'> {
   /** Its URL. It may contain credentials for the proxy. */

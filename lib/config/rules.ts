@@ -54,6 +54,25 @@ export const IsHeaderName = (): PropertyDecorator =>
     { message: "must be a header's name (RFC 9110, 5.1) that HTTP does not use itself" },
   );
 
+const TOKEN = "[!#$%&'*+.^_`|~0-9A-Za-z-]+";
+const COMMENT_TEXT = String.raw`[\t\x20-\x27\x2a-\x5b\x5d-\x7e]|\\[\t\x20-\x7e]`;
+/** With another one inside it, at most. */
+const COMMENT = String.raw`\((?:${COMMENT_TEXT}|\((?:${COMMENT_TEXT})*\))*\)`;
+const PRODUCT = `${TOKEN}(?:/${TOKEN})?`;
+const PRODUCTS = new RegExp(String.raw`^${PRODUCT}(?:[\t ]+(?:${PRODUCT}|${COMMENT}))*$`);
+
+/** RFC 9110, 10.1.5: a User-Agent begins with a product. */
+export const IsProductTokens = (): PropertyDecorator =>
+  check(
+    'isProductTokens',
+    (value) => typeof value === 'string' && value.length <= 256 && PRODUCTS.test(value),
+    {
+      message:
+        'must be product tokens on one line as in RFC 9110, 10.1.5, for example acme-banking/2.1 (team@acme.example), ' +
+        'in 256 characters at most',
+    },
+  );
+
 /** Text, or `{ file: path }`; and a function where `orFunction` says so. */
 export const IsSource = ({ orFunction = false } = {}): PropertyDecorator =>
   check(

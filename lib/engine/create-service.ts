@@ -11,6 +11,7 @@ import { systemClock } from '../config/clock.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { exchange } from '../exchange/exchange.js';
 import { type ServiceIo, type ServiceLog } from '../exchange/io.js';
+import { withUserAgent } from '../exchange/user-agent.js';
 import { AllowedUrls } from '../http/allowed-urls.js';
 import { CallObserver } from '../http/call-observer.js';
 import { CallRunner } from '../http/call-runner.js';
@@ -43,8 +44,9 @@ export function systemIo(log: ServiceLog): ServiceIo {
  * Puts a client together: from options that are checked, the client identity, and its way to the world. Nothing runs
  * before `start()` or the first call, and nothing after `close()`.
  */
-export function createService(options: ResolvedOptions, identity: Identity, io: ServiceIo): Service {
+export function createService(options: ResolvedOptions, identity: Identity, world: ServiceIo): Service {
   const { http, addresses, name } = options;
+  const io = { ...world, exchange: withUserAgent(world.exchange, http.userAgent) };
   const telemetry = new Telemetry(name);
   const calls = new CallsInFlight();
   const agents = new Agents(identity, http.maxSockets);

@@ -43,6 +43,7 @@ export class ServiceLifecycle {
    * @throws ServiceStartupError where `startupCheck` is `fail` and the check fails; everything is closed then
    */
   async start(): Promise<void> {
+    if (this.#closing) return;
     const { options, io, telemetry, identity, tokens, auth, banks } = this.#parts;
     reportStart(options, identity, io.log);
     tokens?.open();
@@ -67,7 +68,10 @@ export class ServiceLifecycle {
     this.#cancelEnd = io.clock.watch(() => this.#cut(), options.http.shutdownTimeout);
   }
 
-  /** Resolves when all calls have ended. Can be called any number of times. */
+  /**
+   * Resolves when all calls have ended. There is one end, however often this is called: Nest 11 calls its hooks again for
+   * each close() and signal, also while they run (nest#16439).
+   */
   close(): Promise<void> {
     this.beginShutdown();
     return (this.#closing ??= this.#close());

@@ -25,7 +25,7 @@ export function credentialHint(
     return `A proxy before the service misses or rejects the client certificate; ${checkCertificate(credentials)}`;
   }
   if (verdict === 'perhaps') {
-    return `The answer is a page, not of the service itself: a proxy before it refused the call. Where that looks at client certificates: ${checkCertificate(credentials)}`;
+    return `The answer is a page, not of the service itself: a proxy or firewall before it refused the call. A firewall may refuse the address of this machine, or something in the call: ask who runs it. Where a proxy looks at client certificates: ${checkCertificate(credentials)}`;
   }
   if (response.status === 401) return `The service refused the credentials: ${checkCredentials(credentials)}`;
   if (response.status === 403) {

@@ -1,3 +1,4 @@
+import { OPTIONS, valueOf } from '../config/options.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { moduleLabel, nameFault, variablePrefix } from '../config/variables.js';
 import {
@@ -20,8 +21,8 @@ export interface LoadedConfiguration {
 }
 
 /**
- * Merges the host's options, the `service` namespace and the variables, key by key and in this order. Then checks
- * everything.
+ * Merges the host's options, the `service` namespace (`service-<name>` for a named module) and the variables, key by key
+ * and in this order. Then checks everything.
  *
  * @throws ServiceConfigurationError with all faults of options, files and certificates
  */
@@ -33,15 +34,24 @@ export async function loadConfiguration(
 ): Promise<LoadedConfiguration> {
   const refused = name === undefined ? undefined : nameFault(name);
   if (refused) throw new ServiceConfigurationError([{ option: 'name', message: refused }]);
+  const key = name === undefined ? 'service' : `service-${name}`;
+  const namespace = namespaceOf(config.get(key));
   const sources = {
     name,
     given: given.value,
-    namespace: namespaceOf(name, config),
+    namespace,
     readVariable: (variable: string) => config.get(variable),
     variablesSet: Object.keys(process.env).filter((variable) => process.env[variable]),
   };
   const read = await readConfiguration(sources, (level, message) => log[level](message));
-  const { merged, options, identity, faults, certificateFaults, warnings, misspelt } = read;
+  const { merged, options, identity, warnings, misspelt } = read;
+  const isInNamespace = ({ option }: ConfigurationFault): boolean =>
+    isSet(valueOf(namespace ?? {}, option)) && !isSet(valueOf(given.value, option));
+  const [faults, certificateFaults] = [read.faults, read.certificateFaults].map((found) =>
+    found.map((fault) =>
+      isInNamespace(fault) ? { ...fault, message: `in the namespace '${key}': ${fault.message}` } : fault,
+    ),
+  );
   for (const [variable, meant] of misspelt) {
     log.warn(`${variable} is set but not used. If you mean ${meant}, correct its name.`);
   }
@@ -61,31 +71,45 @@ export async function loadConfiguration(
   const nothingSet = Object.keys(merged).length === 0 && misspelt.size === 0;
   throw new ServiceConfigurationError(
     [...faults, ...certificateFaults],
-    heading(name, { nothingSet, noConfigModule: !config.imported && faults.some(isMissing) }),
+    heading(name, {
+      nothingSet,
+      noConfigModule: !config.imported && faults.some(isMissing),
+      namespace: faults.some(isInNamespace) ? key : undefined,
+    }),
   );
 }
 
 const NO_VARIABLES_HINT =
   ".env.example of the package shows what to set, npx nestjs-service doctor checks it, and tests need none of it with stubService (the package's docs/testing.md)";
 
-/** Anything but an object is not our namespace: `get` may also find a variable that is called `service`. */
-function namespaceOf(name: string | undefined, config: HostConfig): object | undefined {
-  const found = name === undefined ? config.get('service') : undefined;
-  return typeof found === 'object' && found !== null ? found : undefined;
+/** A host may have a namespace, or a variable, of this name for another purpose: that has none of our options. */
+function namespaceOf(found: unknown): object | undefined {
+  const isOurs = OPTIONS.some(({ option }) =>
+    isSet((Object(found) as Record<string, unknown>)[option.split('.')[0]]),
+  );
+  return isOurs ? (found as object) : undefined;
+}
+
+function isSet(value: unknown): boolean {
+  return value !== undefined && value !== null;
 }
 
 /** The first line of the error. Names the usual causes where many options are missing. */
 function heading(
   name: string | undefined,
-  { nothingSet, noConfigModule }: { nothingSet: boolean; noConfigModule: boolean },
+  causes: { nothingSet: boolean; noConfigModule: boolean; namespace?: string },
 ): string {
+  const { nothingSet, noConfigModule, namespace } = causes;
   const problem = nothingSet
     ? `${moduleLabel(name)} found no ${variablePrefix(name)}* variable`
     : `The configuration of ${moduleLabel(name)} is not usable`;
   const cause = noConfigModule
     ? 'The application does not import ConfigModule, so .env files are not read (import ConfigModule.forRoot())'
     : nothingSet && 'Check that .env is in the working directory, where ConfigModule.forRoot() reads it';
-  return [problem, cause, nothingSet && NO_VARIABLES_HINT].filter(Boolean).join('. ');
+  const purpose =
+    namespace !== undefined &&
+    `It reads the namespace '${namespace}' (registerAs); if yours has another purpose, give it another name`;
+  return [problem, purpose, cause, nothingSet && NO_VARIABLES_HINT].filter(Boolean).join('. ');
 }
 
 function isMissing({ message }: ConfigurationFault): boolean {

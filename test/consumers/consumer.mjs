@@ -8,7 +8,7 @@ import { typesChecks } from './types.mjs';
 
 const OPTIONAL_PEERS = ['@peculiar/x509'];
 /** Programs of the host besides its main one. Of the variants of a consumer, one runs them. */
-const HOST_PROGRAMS = ['shutdown', 'standalone'];
+const HOST_PROGRAMS = ['shutdown', 'closed-twice', 'standalone'];
 /** Folder of the programs that do not depend on the version of Node: the oldest runs them. */
 const ONCE = 'once';
 const INSTALL = ['install', '--prefer-offline', '--no-audit', '--no-fund', '--no-package-lock'];

@@ -4,6 +4,7 @@ import { Global, Module, type DynamicModule, type ModuleMetadata } from '@nestjs
 import { ConfigModule, ConfigService, registerAs } from '@nestjs/config';
 import {
   BanksService,
+  getServiceToken,
   serviceConfig,
   ServiceConfigurationError,
   ServiceModule,
@@ -141,6 +142,62 @@ describe('ServiceModule beside ConfigModule', () => {
       const module = await start([ServiceModule.forRoot(), beside]);
       expect(await module.get(BanksService).list()).toBeDefined();
     }
+  });
+
+  it.each([[{ port: 3000, url: 'https://x.invalid' }], [{ environment: undefined }], [['appToken']], [{}]])(
+    "leaves a host's own namespace 'service' alone: %j",
+    async (own) => {
+      const beside = config({ isGlobal: true, load: [registerAs('service', () => own as object)] });
+      const module = await start([beside, ServiceModule.forRoot(options)]);
+      expect(await module.get(BanksService).list()).toBeDefined();
+      if (!Array.isArray(own)) expect(module.get(ConfigService).get('service')).toEqual(own);
+    },
+  );
+
+  it("says which faults are in a namespace, the host's own too", async () => {
+    const own = registerAs('service', () => ({
+      name: 'billing',
+      environment: 'dev',
+      http: { port: 3000, retries: -1, timeout: -1 },
+      tls: { chain: 'no PEM' },
+    }));
+    const given = { ...options, environment: undefined, tls: undefined, http: { timeout: -2 } };
+    setVariables({ SERVICE_STARTUP_CHECK: 'maybe' });
+    const error = await failure([config({ load: [own] }), ServiceModule.forRoot(given)]);
+    expect(error).toBeInstanceOf(ServiceConfigurationError);
+    const { message, faults } = error as ServiceConfigurationError;
+    expect(message).toMatch(
+      /^The configuration of ServiceModule is not usable. It reads the namespace 'service' \(registerAs\); if yours has another purpose, give it another name:/,
+    );
+    const inNamespace = faults.filter((fault) => fault.message.startsWith("in the namespace 'service': "));
+    const others = faults.filter((fault) => !inNamespace.includes(fault)).map(({ option }) => option);
+    expect(inNamespace.map(({ option }) => option).sort()).toEqual([
+      'environment',
+      'http.port',
+      'http.retries',
+      'name',
+      'tls.chain',
+    ]);
+    expect(others.sort()).toEqual(['http.timeout', 'startupCheck']);
+    expect(inNamespace.find(({ option }) => option === 'name')?.message).toMatch(/is not an option/);
+  });
+
+  it("reads 'service-<name>' for a named module, and nothing else", async () => {
+    const load = [
+      registerAs('service', () => ({ appToken: 'of the other', environment: 'dev' })),
+      registerAs('service-ksa', () => later(options)),
+    ];
+    const module = await start([config({ load }), ServiceModule.forRoot({ name: 'ksa' })]);
+    expect(await module.get<BanksService>(getServiceToken(BanksService, 'ksa')).list()).toBeDefined();
+    expect(simulator.requests[0]?.headers['service-app-token']).toBe(simulator.appToken);
+    const bad = registerAs('service-ksa', () => ({ environment: 'dev' }));
+    const error = await failure([
+      config({ load: [bad] }),
+      ServiceModule.forRoot({ ...options, name: 'ksa', environment: undefined }),
+    ]);
+    expect(error.message).toMatch(
+      /namespace 'service-ksa' \(registerAs\).*\n.*SERVICE_KSA_ENVIRONMENT\): in the namespace 'service-ksa': must be/,
+    );
   });
 
   for (const order of ['before', 'after'] as const) {

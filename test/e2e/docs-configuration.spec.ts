@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { type DynamicModule, type Type } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
-import { BanksService, LinkSdkService } from 'nestjs-service';
+import { BanksService, LinkSdkService, ServiceModule } from 'nestjs-service';
 import { ServiceSimulator } from 'nestjs-service/testing';
 import { readVariables } from '../../lib/config/variables.js';
 import { readDocument, writeSnippets } from '../helpers/readme.js';
@@ -35,6 +35,20 @@ describe('docs/configuration.md', () => {
     process.env.SERVICE_ENVIRONMENT = 'production';
     const module = await Test.createTestingModule({ imports: [WhereToModule] }).compile();
     expect(module.get(WhereTo).environment).toBe('production');
+  });
+
+  it('has a namespace that is read', async () => {
+    const { config } = await load<{ config(): Promise<DynamicModule> }>('namespace.ts');
+    const { environment: _, ...options } = simulator.moduleOptions({ environment: 'production' });
+    process.env.SERVICE_ENVIRONMENT = 'sandbox';
+    const module = await Test.createTestingModule({
+      imports: [ServiceModule.forRoot(options), config()],
+    }).compile();
+    module.useLogger(false);
+    await module.init();
+    await module.get(BanksService).list();
+    expect(simulator.requests.at(-1)?.face).toBe('base');
+    await module.close();
   });
 
   it('has options from a vault, and a second service, that work', async () => {

@@ -106,6 +106,68 @@ describe('shutdown', () => {
   });
 });
 
+/** What Nest calls on a shutdown. Nest 11 does it again for each close() and signal, while the first still runs. */
+type Hook = 'callBeforeShutdownHook' | 'callShutdownHook';
+
+describe('shutdown hooks in any number and order', () => {
+  const BEFORE = 'callBeforeShutdownHook';
+  const SHUTDOWN = 'callShutdownHook';
+  const ORDERS: Hook[][] = [
+    [BEFORE, BEFORE, SHUTDOWN, SHUTDOWN],
+    [BEFORE, SHUTDOWN, BEFORE, SHUTDOWN],
+    [SHUTDOWN, BEFORE, SHUTDOWN, SHUTDOWN],
+  ];
+  const ENDINGS = { 'is answered': 600_000, 'is ended': 50 };
+
+  for (const [ending, shutdownTimeout] of Object.entries(ENDINGS)) {
+    it.each(ORDERS)(`end with a call that ${ending}: %s, %s, %s, %s`, async (...order) => {
+      const simulator = await ServiceSimulator.start();
+      const logger = new CollectingLogger();
+      const options = simulator.moduleOptions({ environment: 'production', authentication: 'oauth' });
+      const { module, banks } = await startModule({ ...options, http: { shutdownTimeout } }, logger);
+      await banks.list();
+      simulator.fail({ path: '/banks/v1', fault: ending === 'is ended' ? 'hang' : { delayMs: 100 } });
+      const outcome = banks.list().then(
+        () => 'is answered',
+        (error: { kind: string }) => (error.kind === 'closed' ? 'is ended' : error),
+      );
+      await simulator.waitForRequest(({ path, status }) => path === '/banks/v1' && status === undefined);
+      const hooks = module as unknown as Record<Hook, () => Promise<void>>;
+      await Promise.all(order.map((hook) => hooks[hook]()));
+      expect(await outcome).toBe(ending);
+      for (const hook of order) await hooks[hook]();
+      await expect(banks.list()).rejects.toMatchObject({ kind: 'closed' });
+      const said = logger.lines.filter((line) => /^Shutdown/.test(String(line)));
+      expect(said).toHaveLength(ending === 'is ended' ? 1 : 0);
+      await module.close();
+      await simulator.stop();
+    });
+  }
+
+  it('starts nothing after the end', async () => {
+    const simulator = await ServiceSimulator.start();
+    const options = simulator.moduleOptions({ environment: 'production', authentication: 'oauth' });
+    const opened: string[] = [];
+    const tokenStore = {
+      open: async () => void opened.push('open'),
+      get: async () => undefined,
+      set: async () => undefined,
+      delete: async () => undefined,
+      close: async () => void opened.push('close'),
+    };
+    const module = await Test.createTestingModule({
+      imports: [ServiceModule.forRoot({ ...options, tokenStore, startupCheck: 'fail' })],
+    }).compile();
+    module.useLogger(false);
+    await (module as unknown as Record<Hook, () => Promise<void>>).callShutdownHook();
+    await module.init();
+    expect(opened).toEqual([]);
+    expect(simulator.requests).toEqual([]);
+    await module.close();
+    await simulator.stop();
+  });
+});
+
 describe('shutdown of a web host', () => {
   let simulator: ServiceSimulator;
   let app: INestApplication;

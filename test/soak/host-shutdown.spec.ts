@@ -8,4 +8,10 @@ describe('A host in a process of its own', () => {
     expect(output).toMatch(/^((express|fastify), (hooks|close): 16 answered.*\n){3}$/);
     expect(code).toBe(0);
   }, 600_000);
+
+  it('ends in time where a signal and its own close() come together', async () => {
+    const { code, output } = await runHostProgram('closed-twice');
+    expect(output).toMatch(/^((context|express|fastify): (answered|aborted)\n){6}$/);
+    expect(code).toBe(0);
+  }, 600_000);
 });

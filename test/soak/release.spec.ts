@@ -1,10 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 const SCRIPT = join(import.meta.dirname, '../../build/release.mjs');
+const VERSION = join(import.meta.dirname, '../../lib/config/version.ts');
 const CHANGELOG = '# Changelog\n\n## [0.2.0] - Unreleased\n\n- New.\n\n## [0.1.0] - 2030-01-01\n';
 
 describe('npm run release', () => {
@@ -17,6 +18,7 @@ describe('npm run release', () => {
     folder = await mkdtemp(join(tmpdir(), 'release-'));
     await writeFile(join(folder, 'package.json'), '{ "name": "released", "version": "0.1.0" }');
     await writeFile(join(folder, 'CHANGELOG.md'), CHANGELOG);
+    await cp(VERSION, join(folder, 'lib/config/version.ts'));
     git('init', '--quiet');
     for (const [key, value] of [
       ['user.name', 'nobody'],
@@ -37,6 +39,9 @@ describe('npm run release', () => {
     expect(JSON.parse(await readFile(join(folder, 'package.json'), 'utf8'))).toMatchObject({
       version: '0.2.0',
     });
+    expect(await readFile(join(folder, 'lib/config/version.ts'), 'utf8')).toMatch(
+      /^export const VERSION = '0\.2\.0';$/m,
+    );
     const changelog = await readFile(join(folder, 'CHANGELOG.md'), 'utf8');
     expect(changelog).toMatch(/^## \[0\.2\.0\] - \d{4}-\d{2}-\d{2}$/m);
     expect(changelog).not.toContain('Unreleased');

@@ -109,8 +109,8 @@ function refusalHint({ status, proxy, describeOption }: RefusedAnswer, error?: s
   if (proxy === 'refused') return `A proxy before it asks for the client certificate: set ${mtls}.`;
   if (proxy === 'perhaps') {
     return (
-      'The answer is a page, not of the endpoint itself: a proxy before it may ask for the client certificate ' +
-      `(${mtls}) or reject it (${describeOption('tls.certificate')}). If it is not that: ${credentials}`
+      'The answer is a page, not of the endpoint itself: a firewall before it may refuse the request (ask who runs it), ' +
+      `or a proxy may ask for the client certificate (${mtls}) or reject it (${describeOption('tls.certificate')}). If it is not that: ${credentials}`
     );
   }
   if (isCredentialRefusal({ status, error })) return credentials;

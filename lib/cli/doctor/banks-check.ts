@@ -103,8 +103,10 @@ function judgeAnswer(
   const verdict = certificateVerdict(response);
   const hint = credentialHint(response, credentials);
   if (hint) {
-    const page = verdict && isPage(response) ? ', with a page (HTML) of a proxy before the service' : '';
-    const blamed = verdict ? 'tls.certificate' : authentication === 'oauth' ? option : 'appToken';
+    const page =
+      verdict && isPage(response) ? ', with a page (HTML) of a proxy or firewall before the service' : '';
+    const isOurs = verdict === undefined && authentication !== 'oauth';
+    const blamed = verdict === 'refused' ? 'tls.certificate' : isOurs ? 'appToken' : option;
     return failed(`${said}${page}.`, hint, blamed);
   }
   if (isPage(response)) {

@@ -2,6 +2,7 @@ import { type Clock } from '../../config/clock.js';
 import { type ResolvedOptions } from '../../config/resolved-options.js';
 import { type ServiceTokenError } from '../../errors/index.js';
 import { exchange } from '../../exchange/exchange.js';
+import { withUserAgent } from '../../exchange/user-agent.js';
 import { type Agents, type ClientIdentity } from '../../tls/index.js';
 import { checkBanks } from './banks-check.js';
 import { skipped, type LocatedCheck } from './check.js';
@@ -37,7 +38,7 @@ export interface DiagnosisParts extends StepLimits {
  */
 export async function* diagnose(parts: DiagnosisParts): AsyncGenerator<LocatedCheck> {
   const { options, identity, clock } = parts;
-  const answers = new SeenAnswers(exchange, () => clock.now());
+  const answers = new SeenAnswers(withUserAgent(exchange, options.http.userAgent), () => clock.now());
   const material = parts.material ?? (await readMaterial(options, clock));
   const shared = { ...parts, answers, material };
   const { addresses, oauth, http } = options;

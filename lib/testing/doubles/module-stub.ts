@@ -126,7 +126,11 @@ export class ModuleStub {
   }
 }
 
-function shown({ authorization: _, ...headers }: ExchangeRequest['headers']): Record<string, string> {
+function shown({
+  authorization: _,
+  'user-agent': __,
+  ...headers
+}: ExchangeRequest['headers']): Record<string, string> {
   return headers as Record<string, string>;
 }
 

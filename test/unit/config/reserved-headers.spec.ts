@@ -12,7 +12,7 @@ it.each([
     'Proxy-Connection',
   ],
   ...['TE', 'Trailer', 'Transfer-Encoding', 'Upgrade'],
-  ...['Authorization', 'Cookie', 'Accept', 'Accept-Encoding', 'Content-Type', '__proto__'],
+  ...['Authorization', 'Cookie', 'User-Agent', 'Accept', 'Accept-Encoding', 'Content-Type', '__proto__'],
 ])('%s cannot carry the app token', (name) => {
   expect(isReservedHeader(name)).toBe(true);
   expect(isReservedHeader(name.toLowerCase())).toBe(true);

@@ -65,6 +65,7 @@ async function callByInjection(banking: BankingService, simulator: ServiceSimula
     assert.equal(request.certificateSubject, simulator.application.subject);
     assert.equal(request.headers['service-app-token'], simulator.appToken);
     assert.equal(request.headers['x-host'], 'consumer');
+    assert.match(request.headers['user-agent'] ?? '', /^nestjs-service\/\d+\.\d+\.\d+/);
   }
 
   const session = await banking.sdk.connectParameters({ customer_id: 'c-1', permissions: ['identity'] });

@@ -11,11 +11,10 @@ import {
 } from 'nestjs-service';
 import { ServiceSimulator } from 'nestjs-service/testing';
 import assert from 'node:assert/strict';
-import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { Agent, request } from 'node:http';
 import { get } from 'node:https';
-import { setTimeout as delay } from 'node:timers/promises';
+import { outputOf, printed, startAgain, until } from './again.js';
 import { run } from './run.js';
 
 /** Milliseconds of http.shutdownTimeout. A call may take ten minutes: one that ends sooner was aborted. */
@@ -136,15 +135,11 @@ const WAITING = [
 
 async function check(simulator: ServiceSimulator, platform: string, ending: Ending): Promise<void> {
   simulator.clearFaults();
-  const child = spawn(process.execPath, [...process.execArgv, process.argv[1] ?? '', platform, ending], {
-    env: {
-      ...process.env,
-      ...simulator.env({ environment: 'production', authentication: 'oauth' }),
-      SERVICE_HTTP_TIMEOUT: String(CALL),
-      SERVICE_HTTP_SHUTDOWN_TIMEOUT: String(GRACE),
-      SERVICE_HTTP_MAX_SOCKETS: '3',
-    },
-    stdio: ['ignore', 'pipe', 'pipe'],
+  const child = startAgain([platform, ending], {
+    ...simulator.env({ environment: 'production', authentication: 'oauth' }),
+    SERVICE_HTTP_TIMEOUT: String(CALL),
+    SERVICE_HTTP_SHUTDOWN_TIMEOUT: String(GRACE),
+    SERVICE_HTTP_MAX_SOCKETS: '3',
   });
   try {
     const output = outputOf(child);
@@ -201,27 +196,6 @@ function checkLog(text: string): void {
   );
   // A POST that was sent may have been carried out: outcomeUnknown is true for these calls only.
   for (const line of others) assert.match(line, /ERROR.*POST \/hangs.*it may have been carried out$/);
-}
-
-function outputOf(child: ChildProcess): () => string {
-  let output = '';
-  for (const stream of [child.stdout, child.stderr]) {
-    stream?.setEncoding('utf8').on('data', (text: string) => (output += text));
-  }
-  // eslint-disable-next-line no-control-regex
-  return () => output.replace(/\u001b\[[\d;]*m/g, '');
-}
-
-async function printed(output: () => string, child: ChildProcess, text: RegExp): Promise<string> {
-  await until(() => {
-    assert.equal(child.exitCode, null, output());
-    return text.test(output());
-  });
-  return text.exec(output())?.[1] ?? '';
-}
-
-async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await condition())) await delay(10);
 }
 
 /** SIGTERM while inbound requests wait for calls, tokens and retries that hang: on both platforms, in real processes. */
