@@ -8,15 +8,18 @@ import { BanksController } from './banks/banks.controller.js';
 import { CustomersController } from './customers/customers.controller.js';
 import { HealthController } from './health/health.controller.js';
 import { LinkSessionController } from './link-session/link-session.controller.js';
+import { CustomerSessions } from './session/customer-session.js';
 
 /** A host application of the service. SERVICE_* variables, or .env, configure it. */
 @Module({
   imports: [ConfigModule.forRoot(), ServiceModule.forRoot(), TerminusModule],
   controllers: [BanksController, CustomersController, LinkSessionController, HealthController],
   providers: [
+    CustomerSessions,
     ServiceHealthIndicator,
     { provide: APP_PIPE, useFactory: () => new ValidationPipe({ whitelist: true, transform: true }) },
     { provide: APP_FILTER, useClass: ServiceExceptionFilter },
   ],
+  exports: [CustomerSessions],
 })
 export class AppModule {}

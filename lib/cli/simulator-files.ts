@@ -1,12 +1,12 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { lstat, mkdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { isJsonObject, parseJson } from '../exchange/json.js';
 import { type ServiceSimulator } from '../testing/simulator.js';
 
-/** Which files this command wrote: their names, each with the SHA-256 of what it wrote, and of what it wrote before. */
-const RECORD = '.written-by-nestjs-service';
-const NAMES = ['application.crt', 'application.key', 'chain.pem', '.env', '.gitignore'] as const;
+const NAMES = ['application.crt', 'application.key', 'chain.pem', '.env'] as const;
+/** Before the SHA-256 of all that follows: a file says by itself whether it is still as this command wrote it. */
+const MARK =
+  '# Written by nestjs-service simulator, anew at each start. A changed file is not written over: ';
 /** Only the user may read what holds a key or a secret. */
 const PRIVATE = 0o600;
 const PUBLIC = 0o644;
@@ -28,11 +28,10 @@ export class ForeignFileError extends Error {}
  * @throws ForeignFileError, and the system's errors
  */
 export async function checkFolder(folder: string): Promise<void> {
-  const record = await readRecord(folder);
   for (const name of NAMES) {
     const path = join(folder, name);
     const found = await readIfThere(path);
-    if (found === undefined || (found !== 'no file' && record.get(name)?.includes(digest(found)))) continue;
+    if (found === undefined || isOwn(found)) continue;
     throw new ForeignFileError(
       `${path} was not written by this command, or was changed since, so it stays as it is. Move it, or choose another folder with --dir.`,
     );
@@ -48,35 +47,35 @@ export async function writeFiles(folder: string, simulator: ServiceSimulator): P
     'application.key': simulator.application.privateKey,
     'chain.pem': simulator.chain,
     '.env': envFile(simulator, files),
-    // Keys and secrets are in no repository, not even those of a simulator.
-    '.gitignore': '*\n',
   };
-  await makeFolder(folder);
-  // The digests before, for a start that was killed between these files.
-  const before = await readRecord(folder);
-  const record = Object.fromEntries(
-    NAMES.map((name) => [name, [digest(contents[name]), before.get(name)?.[0]].filter(Boolean)]),
-  );
-  await replace(join(folder, RECORD), `${JSON.stringify(record, null, 2)}\n`, PUBLIC);
+  // Keys and secrets are in no repository, not even those of a simulator. A folder that was there is somebody else's.
+  if (await makeFolder(folder)) await writeFile(join(folder, '.gitignore'), '*\n', { flag: 'wx' });
   for (const name of NAMES) {
     const mode = name === 'application.key' || name === '.env' ? PRIVATE : PUBLIC;
-    await replace(join(folder, name), contents[name], mode);
+    await replace(join(folder, name), marked(contents[name]), mode);
   }
   return files;
 }
 
-/** Not mkdir's own `recursive`: it never ends below a folder that takes no others, for example /proc. */
-async function makeFolder(folder: string): Promise<void> {
+/**
+ * Whether it made the folder, or it was there. Not mkdir's own `recursive`: that never ends below a folder that takes no
+ * others, for example /proc.
+ */
+async function makeFolder(folder: string): Promise<boolean> {
   const isThere = await stat(folder).then(
     (found) => found.isDirectory(),
     () => false,
   );
-  if (isThere || dirname(folder) === folder) return;
+  if (isThere || dirname(folder) === folder) return false;
   await makeFolder(dirname(folder));
-  await mkdir(folder).catch((error: NodeJS.ErrnoException) => {
-    // Somebody else may have made it meanwhile.
-    if (error.code !== 'EEXIST') throw error;
-  });
+  return mkdir(folder).then(
+    () => true,
+    (error: NodeJS.ErrnoException) => {
+      // Somebody else may have made it meanwhile.
+      if (error.code === 'EEXIST') return false;
+      throw error;
+    },
+  );
 }
 
 /**
@@ -103,7 +102,7 @@ function envFile(simulator: ServiceSimulator, files: SimulatorFiles): string {
   const modes =
     '# Another mode: set SERVICE_ENVIRONMENT and SERVICE_AUTHENTICATION in the environment, which counts before this file:\n' +
     '# production with mtls or oauth, sandbox with app-token, mtls or oauth.\n';
-  return `# Written by nestjs-service simulator, anew at each start. A changed file is not written over.\n${modes}${lines.join('\n')}\n`;
+  return `${modes}${lines.join('\n')}\n`;
 }
 
 /** As dotenv, Node's --env-file and a shell read it; see {@link folderFault}. */
@@ -120,24 +119,20 @@ async function replace(path: string, content: string, mode: number): Promise<voi
   await rename(temporary, path);
 }
 
-/** The digests by name; of a record that is none of ours, nothing. */
-async function readRecord(folder: string): Promise<Map<string, string[]>> {
-  const found = await readIfThere(join(folder, RECORD));
-  const record = Buffer.isBuffer(found) ? parseJson(found.toString('utf8')) : undefined;
-  const entries = Object.entries(isJsonObject(record) ? record : {});
-  return new Map(entries.map(([name, digests]) => [name, Array.isArray(digests) ? digests.map(String) : []]));
-}
-
 /** A link, also one to nowhere, a folder or a pipe is `no file`: whoever made it wants it to stay. */
-async function readIfThere(path: string): Promise<Buffer | 'no file' | undefined> {
+async function readIfThere(path: string): Promise<string | undefined> {
   try {
-    return (await lstat(path)).isFile() ? await readFile(path) : 'no file';
+    return (await lstat(path)).isFile() ? await readFile(path, 'utf8') : 'no file';
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
     throw error;
   }
 }
 
-function digest(content: string | Buffer): string {
-  return createHash('sha256').update(content).digest('hex');
+function marked(content: string): string {
+  return `${MARK}${createHash('sha256').update(content).digest('hex')}\n${content}`;
+}
+
+function isOwn(found: string): boolean {
+  return found === marked(found.slice(found.indexOf('\n') + 1));
 }

@@ -1,13 +1,9 @@
 import { isUtf8 } from 'node:buffer';
-import { createRequire } from 'node:module';
-import { join, posix } from 'node:path';
+import { posix } from 'node:path';
 import { addVariables } from './env-example.js';
-import { addToMain, findRootModule } from './main-file.js';
 import { addPeers, nestVersionIn } from './manifest.js';
 import { type PackageManager, packageManagerOf } from './package-manager.js';
-import { addModules } from './root-module.js';
-import { type TypeScript } from './source-editor.js';
-import { addStub } from './stub-test.js';
+import { addModules, addStub, addToMain, rootModuleOf } from './scaffold.js';
 
 /** What this needs of the Tree of @angular-devkit/schematics. */
 export interface HostFiles {
@@ -47,53 +43,35 @@ const TEST_LINES = `    import { stubService } from 'nestjs-service/testing';
 /**
  * `nest add nestjs-service`: adds the peers, the modules, the lines of main.ts, .env.example, and doubles in the
  * test of the whole application, where they are missing.
- * A file that it does not understand stays as it is, and its lines are printed.
+ * A file that is not as `nest new` writes it stays as it is, and its lines are printed.
  */
-export function nestAdd(options: NestAddOptions = {}, load: () => TypeScript | undefined = hostTypeScript) {
+export function nestAdd(options: NestAddOptions = {}) {
   return (files: HostFiles, context: Context): void => {
     const sourceRoot = options.sourceRoot ?? 'src';
-    const main = posix.join(sourceRoot, 'main.ts');
     const manager = packageManagerOf(files);
     addToManifest(files, context, manager);
-    const example = read(files, '.env.example');
-    edit(files, context, '.env.example', addVariables(), () =>
-      example === undefined && files.exists('.env.example') ? undefined : addVariables(example),
+    edit(files, context, '.env.example', addVariables(), (text) =>
+      text === undefined && files.exists('.env.example') ? undefined : addVariables(text),
     );
-
-    const typescript = load();
-    const mainText = read(files, main);
-    const root = typescript && mainText !== undefined ? findRootModule(typescript, mainText) : undefined;
-    const path = root
-      ? `${posix.join(sourceRoot, root.specifier).replace(/\.js$/, '')}.ts`
-      : posix.join(sourceRoot, 'app.module.ts');
-    const moduleText = read(files, path);
-
-    edit(files, context, path, MODULE_LINES, () =>
-      typescript && moduleText !== undefined
-        ? addModules(typescript, moduleText, root?.className ?? 'AppModule')
-        : undefined,
-    );
-    edit(files, context, main, MAIN_LINES, () =>
-      typescript && mainText !== undefined ? addToMain(typescript, mainText, moduleText) : undefined,
-    );
+    const main = posix.join(sourceRoot, 'main.ts');
+    const rootModule = rootModuleOf(read(files, main) ?? '') ?? './app.module';
+    edit(files, context, `${posix.join(sourceRoot, rootModule)}.ts`, MODULE_LINES, ifThere(addModules));
+    edit(files, context, main, MAIN_LINES, ifThere(addToMain));
     // Made by `nest new` and `nest generate app`: it starts the whole application.
     const test = posix.join(posix.dirname(sourceRoot), 'test/app.e2e-spec.ts');
-    const testText = read(files, test);
-    edit(files, context, test, TEST_LINES, () =>
-      typescript && testText !== undefined ? addStub(typescript, testText) : undefined,
-    );
+    edit(files, context, test, TEST_LINES, ifThere(addStub));
     context.logger.info(next(manager));
   };
 }
 
-function edit(
-  files: HostFiles,
-  context: Context,
-  path: string,
-  lines: string,
-  how: () => string | undefined,
-) {
-  const text = how();
+type Edit = (text: string | undefined) => string | undefined;
+
+function ifThere(how: (text: string) => string | undefined): Edit {
+  return (text) => (text === undefined ? undefined : how(text));
+}
+
+function edit(files: HostFiles, context: Context, path: string, lines: string, how: Edit): void {
+  const text = how(read(files, path));
   if (text !== undefined) return write(files, path, text);
   const why = files.exists(path)
     ? 'is not changed, because its form is not one that this command knows. Add:'
@@ -132,16 +110,4 @@ function write(files: HostFiles, path: string, text: string): void {
 function read(files: HostFiles, path: string): string | undefined {
   const bytes = files.read(path);
   return bytes && isUtf8(bytes) ? bytes.toString('utf8') : undefined;
-}
-
-/** The compiler that the host has. Version 7 has no compiler API; then the lines are printed. */
-function hostTypeScript(): TypeScript | undefined {
-  try {
-    const typescript = createRequire(join(process.cwd(), 'package.json'))(
-      'typescript',
-    ) as Partial<TypeScript>;
-    return typescript.createSourceFile ? (typescript as TypeScript) : undefined;
-  } catch {
-    return undefined;
-  }
 }

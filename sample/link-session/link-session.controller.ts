@@ -1,9 +1,10 @@
-import { Body, Controller, Post } from '@nestjs/common';
+import { Body, Controller, Header, Post, Req, UseGuards } from '@nestjs/common';
 import { ApiCreatedResponse, ApiOperation, ApiTags } from '@nestjs/swagger';
-import { ConnectDto, LinkSdkService, type ConnectParameters } from 'nestjs-service';
+import { LinkSdkService, LinkSessionDto, type ConnectParameters } from 'nestjs-service';
 import { ApiServiceErrors } from 'nestjs-service/swagger';
+import { CustomerGuard, type CustomerRequest } from '../session/customer-session.js';
 
-/** A real host takes customer_id from the session of its signed-in user, never from the browser. */
+/** The customer is that of the visitor's session. The caller cannot name another one. */
 @ApiTags('service')
 @ApiServiceErrors()
 @Controller('link-session')
@@ -11,9 +12,16 @@ export class LinkSessionController {
   constructor(private readonly sdk: LinkSdkService) {}
 
   @Post()
-  @ApiOperation({ summary: 'The parameters of Service.connect() in the browser' })
+  @UseGuards(CustomerGuard)
+  @Header('Cache-Control', 'no-store')
+  @ApiOperation({
+    summary: 'The parameters of Service.connect() in the browser, for the customer of the session',
+  })
   @ApiCreatedResponse({ description: 'access_token or app_token, customer_id, permissions, bank_identifier' })
-  create(@Body() session: ConnectDto): Promise<ConnectParameters> {
-    return this.sdk.connectParameters(session);
+  create(
+    @Body() { permissions, bank_identifier }: LinkSessionDto,
+    @Req() { customerId }: CustomerRequest,
+  ): Promise<ConnectParameters> {
+    return this.sdk.connectParameters({ customer_id: customerId, permissions, bank_identifier });
   }
 }

@@ -1,8 +1,20 @@
-import { Body, Controller, Get, Header, HttpCode, Inject, Post, Req, Res, UseGuards } from '@nestjs/common';
+import {
+  BadGatewayException,
+  Body,
+  Controller,
+  Get,
+  Header,
+  HttpCode,
+  Inject,
+  Post,
+  Req,
+  Res,
+  UseGuards,
+} from '@nestjs/common';
 import { ApiExcludeController } from '@nestjs/swagger';
 import { CreateCustomerDto, LinkSessionDto, type ConnectParameters } from 'nestjs-service';
 import { type ServerResponse } from 'node:http';
-import { CustomerGuard, type CustomerRequest, CustomerSessions } from './customer-session.js';
+import { CustomerGuard, type CustomerRequest, CustomerSessions } from '../session/customer-session.js';
 import { PAGE_SERVICES, type PageServices } from './services-in-use.js';
 
 /** What the page asks its own server for. */
@@ -25,9 +37,10 @@ export class PageController {
     @Body() customer: CreateCustomerDto,
     @Res({ passthrough: true }) response: ServerResponse,
   ): Promise<{ customer_id: string }> {
-    const { customer_id, id } = await this.services.current.customers.create(customer);
-    const customerId = String(customer_id ?? id);
-    this.sessions.begin(response, customerId);
+    const created = await this.services.current.customers.create(customer);
+    const customerId = this.sessions.begin(response, created);
+    if (customerId === undefined)
+      throw new BadGatewayException('The service answered without a customer id.');
     return { customer_id: customerId };
   }
 

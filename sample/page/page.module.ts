@@ -1,7 +1,6 @@
 import { type DynamicModule, Module } from '@nestjs/common';
 import { AppModule } from '../app.module.js';
 import { CallLog } from './call-log.js';
-import { CustomerGuard, CustomerSessions } from './customer-session.js';
 import { HostServices } from './host-services.js';
 import { PageController } from './page.controller.js';
 import { PAGE_SERVICES } from './services-in-use.js';
@@ -15,12 +14,7 @@ export class PageModule {
       module: PageModule,
       imports: playground ? [AppModule, playground] : [AppModule],
       controllers: [PageController, StatusController],
-      providers: [
-        CallLog,
-        CustomerGuard,
-        CustomerSessions,
-        ...(playground ? [] : [{ provide: PAGE_SERVICES, useClass: HostServices }]),
-      ],
+      providers: [CallLog, ...(playground ? [] : [{ provide: PAGE_SERVICES, useClass: HostServices }])],
     };
   }
 }

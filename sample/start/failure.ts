@@ -1,9 +1,9 @@
-import { ServiceError } from 'nestjs-service';
-
 /** The message where the application cannot start: what is wrong and how to correct it. A stack only for a bug. */
 export function describeFailure(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  if (error instanceof ServiceError || error instanceof RangeError) return error.message;
+  // By its name, as the package may not be loaded yet.
+  const isServiceError = /^Service\w*Error$/.test(error.name);
+  if (isServiceError || error instanceof RangeError) return error.message;
   if (hasCode(error, 'EADDRINUSE'))
     return `Port ${error.port} is taken. Set PORT to a free one, for example PORT=${error.port + 1} npm start`;
   if (hasCode(error, 'EACCES'))

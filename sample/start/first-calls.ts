@@ -3,16 +3,14 @@ import {
   ServiceError,
   type BanksService,
   type ConnectParameters,
-  type Customer,
   type CustomersService,
   type LinkSdkService,
 } from 'nestjs-service';
+import { customerIdOf } from '../session/customer-session.js';
 
 /** Milliseconds for each call, so that a service that does not answer is reported soon. */
 const TIMEOUT_MS = 10_000;
 const APP_USER_ID = 'sample-user';
-/** Used in the curl line where no customer was created. */
-const PLACEHOLDER_ID = 'CUSTOMER_ID';
 
 export interface FirstCallServices {
   banks: BanksService;
@@ -22,13 +20,13 @@ export interface FirstCallServices {
 
 /**
  * Calls the service and reports each result: one call of each kind with the simulator. With a real service only the
- * banks are listed, because it must not get a new customer at every start. Returns a customer id for the curl lines.
+ * banks are listed, because it must not get a new customer at every start.
  */
 export async function makeFirstCalls(
   { banks, customers, sdk }: FirstCallServices,
   isSimulated: boolean,
   tell: (call: string, outcome: string) => void,
-): Promise<string> {
+): Promise<void> {
   const attempt = async (call: string, run: () => Promise<string>): Promise<void> => {
     const started = performance.now();
     const outcome = await run().then((summary) => `ok: ${summary}`, describeError);
@@ -38,18 +36,17 @@ export async function makeFirstCalls(
   await attempt('banks.list', async () => describeBanks(await banks.list({ timeout: TIMEOUT_MS })));
   if (!isSimulated) {
     tell('customers.create', 'not called: it would create a customer; the lines below do');
-    return PLACEHOLDER_ID;
+    return;
   }
-  let customerId = PLACEHOLDER_ID;
+  let customerId = 'none';
   await attempt('customers.create', async () => {
     const customer = await customers.create({ app_user_id: APP_USER_ID }, { timeout: TIMEOUT_MS });
-    customerId = idOf(customer) ?? customerId;
+    customerId = customerIdOf(customer) ?? customerId;
     return `customer ${customerId}`;
   });
   await attempt('sdk.connectParameters', async () =>
     describeParameters(await sdk.connectParameters({ customer_id: customerId, permissions: ['identity'] })),
   );
-  return customerId;
 }
 
 function describeError(error: unknown): string {
@@ -61,11 +58,6 @@ function describeError(error: unknown): string {
 
 function describeBanks(body: unknown): string {
   return Array.isArray(body) ? `${body.length} banks` : 'answered, not with a list';
-}
-
-/** The specification does not show the fields of a customer (2.5). */
-function idOf({ customer_id, id }: Customer): string | undefined {
-  return [customer_id, id].find((value) => typeof value === 'string');
 }
 
 /** Prints no token. */

@@ -21,10 +21,8 @@ export async function printStartReport(app: INestApplication, isSimulated: boole
     customers: app.get(CustomersService),
     sdk: app.get(LinkSdkService),
   };
-  const customerId = await makeFirstCalls(services, isSimulated, (call, outcome) =>
-    print(row(call, outcome)),
-  );
-  print('', ...describeRoutes(url, customerId), '');
+  await makeFirstCalls(services, isSimulated, (call, outcome) => print(row(call, outcome)));
+  print('', ...describeRoutes(url), '');
 }
 
 function describeTarget(isSimulated: boolean): string[] {
@@ -51,14 +49,15 @@ function describeIdentity({ certificate, daysLeft }: IdentityStatus): string {
   return `${name}; valid until ${validTo.toISOString().slice(0, 10)} (${daysLeft} days)`;
 }
 
-function describeRoutes(url: string, customerId: string): string[] {
-  const post = (path: string, body: unknown) =>
-    `  curl ${url}${path} -H 'content-type: application/json' -d '${JSON.stringify(body)}'`;
+/** The session of the new customer is in a file of cookies: nobody says whose LinkSDK session it shall be. */
+function describeRoutes(url: string): string[] {
+  const post = (path: string, cookies: string, body: unknown) =>
+    `  curl ${cookies} sample.cookies ${url}${path} -H 'origin: ${url}' -H 'content-type: application/json' -d '${JSON.stringify(body)}'`;
   return [
     'Try it:',
     `  curl ${url}/banks`,
-    post('/customers', { app_user_id: 'user-42' }),
-    post('/link-session', { customer_id: customerId, permissions: ['identity'] }),
+    post('/customers', '-c', { app_user_id: 'user-42' }),
+    post('/link-session', '-b', { permissions: ['identity'] }),
     `  curl ${url}/health`,
     `  and in a browser: ${url}/ and ${url}/docs`,
   ];

@@ -105,7 +105,7 @@ describe('the page of the sample', () => {
     await simulator.useServerCertificate({ notBefore, notAfter });
     const answer = await fetch(`${url}/link-sdk/sessions`, {
       method: 'POST',
-      headers: { 'content-type': 'application/json' },
+      headers: { 'content-type': 'application/json', origin: url },
       body: JSON.stringify({ customer_id: 'c', permissions: ['identity'], access_token: 'a-token' }),
     });
     await simulator.useServerCertificate();
@@ -247,6 +247,7 @@ describe('the page of the sample', () => {
     const customerId = await createCustomer(page);
     await expectOutcome(page, /^$/);
     const answer = await page.request.post(`${url}/page/link-session`, {
+      headers: { origin: url },
       data: { customer_id: 'c-of-somebody-else', permissions: ['identity'] },
     });
     expect(await answer.json()).toMatchObject({ customer_id: customerId });
@@ -480,7 +481,7 @@ describe('the page of the sample', () => {
   it('gives no session to a visitor without a cookie', async () => {
     const answer = await fetch(`${url}/page/link-session`, {
       method: 'POST',
-      headers: { 'content-type': 'application/json', cookie: 'sample_session=guessed' },
+      headers: { 'content-type': 'application/json', origin: url, cookie: 'sample_session=guessed' },
       body: JSON.stringify({ customer_id: 'c-1', permissions: ['identity'] }),
     });
     expect([answer.status, await answer.json()]).toMatchObject([

@@ -1,9 +1,11 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { type OpenAPIObject } from '@nestjs/swagger';
 import { decodeJwt } from 'jose';
+import { execFile } from 'node:child_process';
 import { rename, writeFile } from 'node:fs/promises';
-import { createServer, connect, type Socket } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { ServiceSimulator } from 'nestjs-service/testing';
 import { renderPage } from '../helpers/browser.js';
 import { inSoak } from '../helpers/in-soak.js';
@@ -11,7 +13,10 @@ import { deadPort } from '../helpers/loopback.js';
 import { findPeer, itWith, requirePeer } from '../helpers/optional-peers.js';
 import { cloneProject, isListening, startProcess, type SampleProcess } from '../helpers/sample-process.js';
 
+const run = promisify(execFile);
 const LAST_LINE = '/docs\n';
+/** What `npm start` runs. */
+const SOURCE = [process.execPath, '--import', './build/typescript.mjs', 'sample/main.ts'];
 const browser = findPeer('chromium');
 const browserIt = itWith(browser, 'the Swagger page of the sample in a browser');
 
@@ -60,45 +65,82 @@ describe('the sample', () => {
       expect(report).toMatch(/sdk\.connectParameters +ok: access_token <token of \d+ characters>/);
     });
 
+    it('says first what it does, then the report, and nothing in between', () => {
+      expect(sample.output()).toMatch(
+        /\nStarting the sample application, with a simulator of the service …\n\nThe sample application listens at /,
+      );
+    });
+
+    it('says in one line that a port is taken, before it loads the application', async () => {
+      const other = start(SOURCE);
+      expect((await other.exited).code).toBe(1);
+      expect(other.output()).toMatch(new RegExp(`^Port ${port} is taken.*PORT=.*\\n$`));
+    });
+
     it('prints no token and no key', () => {
       expect(sample.output()).not.toMatch(/eyJ[\w-]+\.|BEGIN [A-Z ]+|app_token/);
     });
 
-    it('gives curl lines that work', async () => {
-      const lines = sample.output().matchAll(/curl (\S+)(?: -H '([\w-]+): ([^']+)' -d '([^']+)')?$/gm);
-      const answers = await Promise.all(
-        [...lines].map(async ([, address = '', name = '', value = '', body]) => {
-          const answer = await fetch(
-            address,
-            body ? { method: 'POST', headers: { [name]: value }, body } : {},
-          );
-          return `${new URL(address).pathname} ${answer.status}`;
-        }),
-      );
-      expect(answers).toEqual(['/banks 200', '/customers 201', '/link-session 201', '/health 200']);
+    it('gives curl lines that work, and that name no customer', async () => {
+      const lines = [...sample.output().matchAll(/^ {2}(curl .+)$/gm)].map(([, line = '']) => line);
+      const statuses: string[] = [];
+      for (const line of lines) {
+        const typed = `${line} --silent --show-error --output /dev/null --write-out '%{http_code}'`;
+        statuses.push((await run('sh', ['-c', typed], { cwd: project.path })).stdout);
+      }
+      expect(statuses).toEqual(['200', '201', '201', '200']);
+      expect(lines.join()).not.toContain('customer_id');
     });
 
     it('passes on the answers of the service', async () => {
       const banks = await (await fetch(`${url}/banks`)).json();
       expect(banks).toHaveLength(10);
-      expect(await post(`${url}/customers`, { app_user_id: 'u-1', is_admin: true })).toEqual({
+      expect(await post(`${url}/customers`, { app_user_id: 'u-1', is_admin: true })).toMatchObject({
         status: 201,
         body: { customer_id: expect.any(String), app_user_id: 'u-1', created_at: expect.any(String) },
       });
-      const session = { customer_id: 'c-1', permissions: ['identity'], bank_identifier: 'b-1' };
-      const { status, body } = await post(`${url}/link-session`, session);
-      expect(status).toBe(201);
-      const { access_token, ...rest } = body as { access_token: string };
-      expect(decodeJwt(access_token)).toMatchObject({ scope: 'customer.c-1' });
-      expect(rest).toEqual(session);
+    });
+
+    it('gives a LinkSDK session to the customer of the visitor, whomever the request names', async () => {
+      const { body, cookie } = await post(`${url}/customers`, { app_user_id: 'u-1' });
+      const { customer_id } = body as { customer_id: string };
+      const wish = { permissions: ['identity'], bank_identifier: 'b-1' };
+      const answer = await post(`${url}/link-session`, { ...wish, customer_id: 'c-1' }, { cookie });
+      expect(answer).toMatchObject({ status: 201, cacheControl: 'no-store' });
+      const { access_token, ...rest } = answer.body as { access_token: string };
+      expect(decodeJwt(access_token)).toMatchObject({ scope: `customer.${customer_id}` });
+      expect(rest).toEqual({ ...wish, customer_id });
+
+      for (const headers of [{}, { cookie: 'sample_session=guessed' }]) {
+        expect(await post(`${url}/link-session`, wish, headers)).toMatchObject({ status: 401 });
+      }
+    });
+
+    it.each([
+      ['without an Origin', { origin: undefined }],
+      ['from another website', { origin: 'https://other.example' }],
+      ['from another port of this machine', { origin: 'http://127.0.0.1:1' }],
+      ['from nowhere', { origin: 'null' }],
+      ['that a proxy passed on', { 'x-forwarded-for': '192.0.2.1' }],
+      ['that another proxy passed on', { via: '1.1 proxy' }],
+    ])('refuses a request %s, also with the cookie of a session', async (_name, headers) => {
+      const { cookie } = await post(`${url}/customers`, { app_user_id: 'u-1' });
+      const answer = await post(`${url}/link-session`, { permissions: ['identity'] }, { cookie, ...headers });
+      expect(answer).toMatchObject({ status: 403, body: { statusCode: 403 } });
+    });
+
+    it.each(['/', '/docs', '/banks', '/link-sdk.js'])('lets no page frame %s', async (path) => {
+      const { headers } = await fetch(url + path);
+      expect(headers.get('content-security-policy')).toContain("frame-ancestors 'none'");
+      expect(headers.get('x-frame-options')).toBe('DENY');
     });
 
     it('refuses a body that is not as described', async () => {
       expect(await post(`${url}/customers`, {})).toMatchObject({ status: 400, body: { statusCode: 400 } });
-      const wider = { customer_id: 'c-1 api', permissions: ['identity'] };
-      expect(await post(`${url}/link-session`, wider)).toMatchObject({
+      const { cookie } = await post(`${url}/customers`, { app_user_id: 'u-1' });
+      expect(await post(`${url}/link-session`, { permissions: [] }, { cookie })).toMatchObject({
         status: 400,
-        body: { message: [expect.stringContaining('customer_id')] },
+        body: { message: [expect.stringContaining('permissions')] },
       });
     });
 
@@ -142,18 +184,18 @@ describe('the sample', () => {
     it('describes its routes and their bodies at /docs-json', async () => {
       const document = (await (await fetch(`${url}/docs-json`)).json()) as OpenAPIObject;
       expect(Object.keys(document.paths)).toEqual(['/banks', '/customers', '/link-session', '/health']);
-      const { CreateCustomerDto, ConnectDto } = document.components?.schemas ?? {};
+      const { CreateCustomerDto, LinkSessionDto } = document.components?.schemas ?? {};
       expect(CreateCustomerDto).toMatchObject({
         required: ['app_user_id'],
         properties: { app_user_id: { example: 'user-42' } },
       });
-      expect(ConnectDto).toMatchObject({
+      expect(LinkSessionDto).toMatchObject({
         properties: {
-          customer_id: { example: expect.any(String) },
           permissions: { type: 'array', example: expect.any(Array) },
           bank_identifier: { example: expect.any(String) },
         },
       });
+      expect(LinkSessionDto).not.toHaveProperty('properties.customer_id');
       expect(document.paths['/banks']?.get?.responses).toHaveProperty('503');
     });
 
@@ -172,7 +214,7 @@ describe('the sample', () => {
     it('ends all its processes on SIGTERM to npm, also while a browser keeps an unused connection', async () => {
       const unused = await openConnection(port);
       sample.signal('SIGTERM');
-      expect([0, 143]).toContain((await sample.exited).code);
+      await sample.exited;
       expect(await sample.isGone()).toBe(true);
       expect(await isListening(port)).toBe(false);
       unused.destroy();
@@ -180,6 +222,18 @@ describe('the sample', () => {
   });
 
   inSoak(() => {
+    it('starts with nest start too', async () => {
+      const port = await deadPort();
+      const nest = join(project.path, 'node_modules/@nestjs/cli/bin/nest.js');
+      const command = [process.execPath, nest, 'start', 'sample', '--no-shell'];
+      const sample = start(command, { PORT: String(port) });
+      await sample.printed(LAST_LINE);
+      expect((await fetch(`http://127.0.0.1:${port}/banks`)).status).toBe(200);
+      sample.signal('SIGINT', 'group');
+      await sample.exited;
+      expect(await sample.isGone()).toBe(true);
+    }, 120_000);
+
     describe('with SERVICE_* variables', () => {
       let simulator: ServiceSimulator;
 
@@ -194,7 +248,7 @@ describe('the sample', () => {
 
       it('calls the configured service, and ends all its processes on Ctrl-C', async () => {
         const port = await deadPort();
-        const sample = start(built(), {
+        const sample = start(SOURCE, {
           ...simulator.env({ environment: 'sandbox', authentication: 'oauth' }),
           PORT: String(port),
         });
@@ -216,13 +270,13 @@ describe('the sample', () => {
       }, 30_000);
 
       it('continues after failed calls, maps errors, needs no simulator, and ends by the signal', async () => {
-        const testing = join(project.path, 'dist-sample/lib/testing');
+        const testing = join(project.path, 'lib/testing');
         await rename(testing, `${testing}-away`);
         const known = { status: 409, json: { status: 'EXISTS', message: 'Known' } };
         simulator.fail({ path: '/banks/v1', times: 1, fault: known });
         simulator.fail({ path: '/customers/v1', times: 1, fault: known });
         const port = await deadPort();
-        const sample = start(built(), { ...simulator.env({ environment: 'sandbox' }), PORT: String(port) });
+        const sample = start(SOURCE, { ...simulator.env({ environment: 'sandbox' }), PORT: String(port) });
         await sample.printed(LAST_LINE);
         expect(sample.output()).toMatch(/banks\.list +failed: api_error 409: Known/);
         expect(sample.output()).not.toContain(simulator.appToken);
@@ -250,43 +304,47 @@ describe('the sample', () => {
         await rename(`${testing}-away`, testing);
       }, 30_000);
 
-      it('says in one line that the port is taken', async () => {
-        const other = createServer();
-        await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
-        const { port } = other.address() as { port: number };
-        const sample = start(built(), { ...simulator.env({ environment: 'sandbox' }), PORT: String(port) });
-        expect((await sample.exited).code).toBe(1);
-        expect(sample.output()).toMatch(new RegExp(`^Port ${port} is taken.*PORT=.*\\n$`));
-        other.close();
-      }, 30_000);
-
       it('lists what is wrong with the configuration, without a stack', async () => {
-        const sample = start(built(), { SERVICE_ENVIRONMENT: 'production' });
+        const sample = start(SOURCE, { SERVICE_ENVIRONMENT: 'production' });
         expect((await sample.exited).code).toBe(1);
-        const lines = sample.output().trimEnd().split('\n');
+        const [, ...lines] = sample.output().trimEnd().split('\n');
         expect(lines[0]).toMatch(/^The configuration of ServiceModule is not usable:$/);
         expect(lines.slice(1).join('\n')).toMatch(/SERVICE_APP_TOKEN[^]*SERVICE_BASE_URL/);
         for (const line of lines.slice(1)) expect(line).toMatch(/^ {2}- \S+ \(SERVICE_\w+\): /);
       }, 30_000);
 
       it('takes no text for a port', async () => {
-        const sample = start(built(), { ...simulator.env({ environment: 'sandbox' }), PORT: '30o0' });
+        const sample = start(SOURCE, { ...simulator.env({ environment: 'sandbox' }), PORT: '30o0' });
         expect((await sample.exited).code).toBe(1);
         expect(sample.output()).toMatch(/^PORT must be a number.*\n$/);
       }, 30_000);
     });
   });
-
-  /** What `npm start` runs once it has built. */
-  function built(): string[] {
-    return [process.execPath, join(project.path, 'dist-sample/sample/main.js')];
-  }
 });
 
-async function post(url: string, body: unknown): Promise<{ status: number; body: unknown }> {
-  const headers = { 'content-type': 'application/json' };
-  const answer = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) });
-  return { status: answer.status, body: await answer.json() };
+interface Answer {
+  status: number;
+  body: unknown;
+  cacheControl: string | null;
+  /** Of the session that began. */
+  cookie: string;
+}
+
+/** As the page's own origin does it. */
+async function post(
+  url: string,
+  body: unknown,
+  headers: Record<string, string | undefined> = {},
+): Promise<Answer> {
+  const sent = { 'content-type': 'application/json', origin: new URL(url).origin, ...headers };
+  const answer = await fetch(url, {
+    method: 'POST',
+    headers: Object.entries(sent).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
+    body: JSON.stringify(body),
+  });
+  const [cookie = ''] = answer.headers.get('set-cookie')?.split(';') ?? [];
+  const cacheControl = answer.headers.get('cache-control');
+  return { status: answer.status, body: await answer.json(), cacheControl, cookie };
 }
 
 async function openConnection(port: number): Promise<Socket> {

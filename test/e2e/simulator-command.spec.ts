@@ -1,8 +1,9 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { NestFactory } from '@nestjs/core';
 import { execFile, spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -161,6 +162,23 @@ describe('nestjs-service simulator', () => {
       `${env} was not written by this command, or was changed since, so it stays as it is. Move it, or choose another folder with --dir.\n`,
     );
     expect(await readFile(env, 'utf8')).toBe('PORT=3000\n');
+  });
+
+  it('hides nothing of a folder that was there, and writes over no file that a forged record names', async () => {
+    const dir = join(folder, 'repository');
+    const text = 'PORT=3000\n';
+    await mkdir(dir);
+    const digest = createHash('sha256').update(text).digest('hex');
+    await writeFile(join(dir, '.written-by-nestjs-service'), JSON.stringify({ '.env': [digest] }));
+    await writeFile(join(dir, '.env'), text);
+    const options = ['--port', '0', '--dir', 'repository'];
+    const first = start(...options);
+    expect(await first.exited).toEqual({ code: 1, signal: null });
+    expect(await readFile(join(dir, '.env'), 'utf8')).toBe(text);
+    await rm(join(dir, '.env'));
+    const second = start(...options);
+    await second.printed(READY);
+    await expect(stat(join(dir, '.gitignore'))).rejects.toThrow('ENOENT');
   });
 
   it('says in one line which port is taken, and writes nothing', async () => {

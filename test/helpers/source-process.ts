@@ -3,9 +3,8 @@ import { pathToFileURL } from 'node:url';
 import { startProcess, type SampleProcess } from './sample-process.js';
 
 const ROOT = join(import.meta.dirname, '../..');
-const hooks = pathToFileURL(join(import.meta.dirname, 'typescript-hooks.mjs')).href;
 /** Lets Node run the TypeScript sources, so that nothing has to be built. */
-export const REGISTER = `data:text/javascript,import { register } from 'node:module'; register('${hooks}');`;
+export const REGISTER = pathToFileURL(join(ROOT, 'build/typescript.mjs')).href;
 
 /**
  * Runs a program in a Node process of its own, which ends when Node finds nothing more to do. In the program, `lib` is

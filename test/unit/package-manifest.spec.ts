@@ -143,7 +143,7 @@ describe('package.json', () => {
     const elsewhere = packageImports.filter(
       ({ from, specifier }) =>
         isOptional(packageOf(specifier)) &&
-        ![...subpaths, 'schematics'].some((subpath) => from.startsWith(join('lib', subpath, '/'))),
+        !subpaths.some((subpath) => from.startsWith(join('lib', subpath, '/'))),
     );
     expect(elsewhere).toEqual([]);
   });

@@ -1,9 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { execFileSync } from 'node:child_process';
-import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { checkFolder, ForeignFileError } from '../../../lib/cli/simulator-files.js';
+import { type ServiceSimulator } from 'nestjs-service/testing';
+import { checkFolder, ForeignFileError, writeFiles } from '../../../lib/cli/simulator-files.js';
 
 describe('the folder of the simulator command', () => {
   let folder: string;
@@ -28,13 +29,22 @@ describe('the folder of the simulator command', () => {
     await expect(checkFolder(folder)).resolves.toBeUndefined();
   });
 
-  it.each(['null', '[]', '{', '{".env":5}', '{".env":{"includes":1}}'])(
-    'takes a record that is none for none: %s',
-    async (record) => {
-      await writeFile(join(folder, '.written-by-nestjs-service'), record);
-      await expect(checkFolder(folder)).resolves.toBeUndefined();
-      await writeFile(join(folder, '.env'), 'x');
-      await expect(checkFolder(folder)).rejects.toThrow(ForeignFileError);
-    },
-  );
+  it.each<[string, (text: string) => string, boolean]>([
+    ['as it is', (text) => text, true],
+    ['with a line more', (text) => `${text}PORT=3000\n`, false],
+    ['with another first line', (text) => `\n${text}`, false],
+    ['without its first line', (text) => text.replace(/^.*\n/, ''), false],
+  ])('knows a file that it wrote, %s', async (_, change, isOwn) => {
+    const simulator = {
+      application: { certificate: 'CERTIFICATE', privateKey: 'KEY' },
+      chain: 'CHAIN',
+      env: () => ({ SERVICE_CLIENT_ID: 'id' }),
+    } as unknown as ServiceSimulator;
+    const { env } = await writeFiles(folder, simulator);
+    await writeFile(env, change(await readFile(env, 'utf8')));
+    const checked = checkFolder(folder);
+    await (isOwn
+      ? expect(checked).resolves.toBeUndefined()
+      : expect(checked).rejects.toThrow(ForeignFileError));
+  });
 });

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { type IncomingMessage, type ServerResponse } from 'node:http';
 import { type CanActivate, type ExecutionContext, Injectable, UnauthorizedException } from '@nestjs/common';
+import { type Customer } from 'nestjs-service';
 
 const COOKIE = 'sample_session';
 const MAX_SESSIONS = 1_000;
@@ -15,20 +16,29 @@ export interface CustomerRequest extends IncomingMessage {
 export class CustomerSessions {
   readonly #customers = new Map<string, string>();
 
-  begin(response: ServerResponse, customerId: string): void {
+  /** Returns the customer's id; undefined, and no session, where the answer of the service has none. */
+  begin(response: ServerResponse, customer: Customer): string | undefined {
+    const customerId = customerIdOf(customer);
+    if (customerId === undefined) return undefined;
     const session = randomUUID();
     this.#customers.set(session, customerId);
     if (this.#customers.size > MAX_SESSIONS) {
       const [oldest = ''] = this.#customers.keys();
       this.#customers.delete(oldest);
     }
-    response.setHeader('set-cookie', `${COOKIE}=${session}; Path=/page; HttpOnly; SameSite=Strict`);
+    response.setHeader('set-cookie', `${COOKIE}=${session}; Path=/; HttpOnly; SameSite=Strict`);
+    return customerId;
   }
 
   customerOf({ headers }: IncomingMessage): string | undefined {
     const session = new RegExp(`(?:^|; )${COOKIE}=([^;]+)`).exec(headers.cookie ?? '')?.[1];
     return session === undefined ? undefined : this.#customers.get(session);
   }
+}
+
+/** The specification does not show the fields of a customer (2.5). */
+export function customerIdOf({ customer_id, id }: Customer): string | undefined {
+  return [customer_id, id].find((value) => typeof value === 'string');
 }
 
 /** Lets a visitor pass who has a customer, and says whose session it will be. */

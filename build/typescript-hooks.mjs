@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 
 const OWN_NAME = /^nestjs-service(?=$|\/)/;
-const LIB = new URL('../../lib', import.meta.url).href;
+const LIB = new URL('../lib', import.meta.url).href;
 
 const SETTINGS = {
   jsc: {
