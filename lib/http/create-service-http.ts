@@ -1,10 +1,9 @@
 import { HttpService } from '@nestjs/axios';
-import { Logger } from '@nestjs/common';
 import { type ServiceAuthService } from '../auth/index.js';
 import { systemClock } from '../config/clock.js';
-import { moduleLabel } from '../config/variables.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { exchange } from '../exchange/exchange.js';
+import { type Log } from '../telemetry/log.js';
 import { type Telemetry } from '../telemetry/telemetry.js';
 import { type Agents, type ClientIdentity } from '../tls/index.js';
 import { AllowedUrls } from './allowed-urls.js';
@@ -24,6 +23,7 @@ export function createServiceHttp(
   agents: Agents,
   inFlight: CallsInFlight,
   telemetry: Telemetry,
+  log: Log,
 ): HttpService {
   const runner = new CallRunner({
     exchange,
@@ -36,7 +36,7 @@ export function createServiceHttp(
     random: Math.random,
     closed: inFlight.closed,
   });
-  return serviceHttpOver(runner, options, auth, identity, inFlight, telemetry);
+  return serviceHttpOver(runner, options, auth, identity, inFlight, telemetry, log);
 }
 
 /** The same with another runner: that of the test doubles sends nothing. */
@@ -47,10 +47,10 @@ export function serviceHttpOver(
   identity: ClientIdentity,
   inFlight: CallsInFlight,
   telemetry: Telemetry,
+  log: Log,
 ): HttpService {
   const { http, appTokenHeader, addresses, describeOption } = options;
   const { requestId, correlationIdHeader } = http;
-  const log = new Logger(moduleLabel(options.name));
   const instance = createServiceAxios({
     urls: new AllowedUrls(addresses),
     source: auth,

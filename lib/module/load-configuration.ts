@@ -1,4 +1,3 @@
-import { Logger } from '@nestjs/common';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { moduleLabel, nameFault, variablePrefix } from '../config/variables.js';
 import {
@@ -7,6 +6,7 @@ import {
   ServiceConfigurationError,
   type ConfigurationFault,
 } from '../errors/index.js';
+import { type Log } from '../telemetry/log.js';
 import { type ClientIdentity } from '../tls/index.js';
 import { type GivenOptions } from './given-options.js';
 import { type HostConfig } from './host-config.js';
@@ -29,10 +29,10 @@ export async function loadConfiguration(
   given: GivenOptions,
   { name }: ModuleName,
   config: HostConfig,
+  log: Log,
 ): Promise<LoadedConfiguration> {
   const refused = name === undefined ? undefined : nameFault(name);
   if (refused) throw new ServiceConfigurationError([{ option: 'name', message: refused }]);
-  const logger = new Logger(moduleLabel(name));
   const sources = {
     name,
     given: given.value,
@@ -40,15 +40,15 @@ export async function loadConfiguration(
     readVariable: (variable: string) => config.get(variable),
     variablesSet: Object.keys(process.env).filter((variable) => process.env[variable]),
   };
-  const read = await readConfiguration(sources, (level, message) => logger[level](message));
+  const read = await readConfiguration(sources, (level, message) => log[level](message));
   const { merged, options, identity, faults, certificateFaults, warnings, misspelt } = read;
   for (const [variable, meant] of misspelt) {
-    logger.warn(`${variable} is set but not used. If you mean ${meant}, correct its name.`);
+    log.warn(`${variable} is set but not used. If you mean ${meant}, correct its name.`);
   }
-  for (const warning of warnings) logger.warn(describeFault(warning));
+  for (const warning of warnings) log.warn(describeFault(warning));
   if (faults.length + certificateFaults.length === 0 && options && identity) {
     if (options.addresses.deprecated) {
-      logger.log(
+      log.log(
         `Calls go to ${options.describeOption('urls.oauthBaseUrl')}, which will be deprecated; urls.baseUrl will replace it.`,
       );
     }

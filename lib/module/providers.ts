@@ -1,5 +1,5 @@
 import { type HttpService } from '@nestjs/axios';
-import { Logger, type FactoryProvider, type InjectionToken, type Provider } from '@nestjs/common';
+import { type FactoryProvider, type InjectionToken, type Provider } from '@nestjs/common';
 import { ConfigService } from '@nestjs/config';
 import { ModulesContainer } from '@nestjs/core';
 import { BanksService } from '../banks/banks.service.js';
@@ -21,9 +21,11 @@ import { RequestScopeCheck } from './request-scope.js';
 import { StartReport } from './start-report.js';
 import { runStartupCheck } from './startup-check.js';
 import { privateToken } from '../service-token.js';
+import { type Log, SafeLogger } from '../telemetry/log.js';
 import { Telemetry } from '../telemetry/telemetry.js';
 import { Agents, type ClientIdentity } from '../tls/index.js';
 
+export const LOG = privateToken('log');
 export const NAMES = privateToken('names');
 export const CONFIGURATION = privateToken('configuration');
 export const OPTIONS = privateToken('options');
@@ -42,13 +44,14 @@ export const HTTP = privateToken(ServiceHttpService.name);
  * part of another module by its class. Hosts inject the aliases of definition.ts.
  */
 export const serviceProviders: Provider[] = [
+  part(LOG, [MODULE_NAME], ({ name }: ModuleName) => new SafeLogger(moduleLabel(name))),
   part(NAMES, [MODULE_NAME, ModulesContainer], refuseSharedVariables),
   {
     provide: HOST_CONFIG,
     useFactory: (modules: ModulesContainer, config?: ConfigService) => readHostConfig(modules, config),
     inject: [ModulesContainer, { token: ConfigService, optional: true }],
   },
-  part(CONFIGURATION, [MODULE_OPTIONS_TOKEN, MODULE_NAME, HOST_CONFIG, NAMES], loadConfiguration),
+  part(CONFIGURATION, [MODULE_OPTIONS_TOKEN, MODULE_NAME, HOST_CONFIG, LOG, NAMES], loadConfiguration),
   part(
     privateToken(RequestScopeCheck.name),
     [MODULE_NAME, ModulesContainer],
@@ -64,14 +67,14 @@ export const serviceProviders: Provider[] = [
   ),
   part(
     TOKENS,
-    [OPTIONS, IDENTITY, AGENTS, TELEMETRY],
-    (options: ResolvedOptions, identity: ClientIdentity, agents: Agents, telemetry: Telemetry) => {
+    [OPTIONS, IDENTITY, AGENTS, TELEMETRY, LOG],
+    (options: ResolvedOptions, identity: ClientIdentity, agents: Agents, telemetry: Telemetry, log: Log) => {
       const bound = options.oauth?.mtls ?? false;
       const tokens = createTokenCache(options, {
         exchange,
         telemetry,
-        warn: (message) => new Logger(moduleLabel(options.name)).warn(message),
-        log: (message) => new Logger(moduleLabel(options.name)).log(message),
+        warn: (message) => log.warn(message),
+        log: (message) => log.log(message),
         agent: () => agents.token(options.addresses.tokenUrl ?? ''),
         identity: bound ? identity : undefined,
       });
@@ -91,7 +94,7 @@ export const serviceProviders: Provider[] = [
       calls: CallsInFlight,
     ) => new ServiceAuthService(options, identity, tokens, calls),
   ),
-  part(AXIOS, [OPTIONS, AUTH, IDENTITY, AGENTS, CALLS, TELEMETRY], createServiceHttp),
+  part(AXIOS, [OPTIONS, AUTH, IDENTITY, AGENTS, CALLS, TELEMETRY, LOG], createServiceHttp),
   part(HTTP, [AXIOS], (axios: HttpService) => new ServiceHttpService(axios)),
   part(PATHS, [OPTIONS], ({ http }: ResolvedOptions) => new ResourcePaths(http.trailingSlash)),
   ...RESOURCE_SERVICES.map((Resource) =>
@@ -104,7 +107,7 @@ export const serviceProviders: Provider[] = [
   part(privateToken(LinkSdkService.name), [OPTIONS, AUTH], createLinkSdk),
   part(
     privateToken(ServiceLifecycle.name),
-    [OPTIONS, CALLS, TOKENS, AGENTS, IDENTITY, TELEMETRY, AUTH, privateToken(BanksService.name)],
+    [OPTIONS, CALLS, TOKENS, AGENTS, IDENTITY, TELEMETRY, AUTH, privateToken(BanksService.name), LOG],
     (
       options: ResolvedOptions,
       calls: CallsInFlight,
@@ -114,6 +117,7 @@ export const serviceProviders: Provider[] = [
       telemetry: Telemetry,
       auth: ServiceAuthService,
       banks: BanksService,
+      log: Log,
     ) =>
       new ServiceLifecycle({
         options,
@@ -122,15 +126,20 @@ export const serviceProviders: Provider[] = [
         agents,
         identity,
         telemetry,
-        checkStart: () => runStartupCheck({ options, identity, agents, auth, banks }),
-        warn: (message) => new Logger(moduleLabel(options.name)).warn(message),
+        checkStart: () => runStartupCheck({ options, identity, agents, auth, banks }, log),
+        warn: (message) => log.warn(message),
       }),
   ),
   part(
     privateToken(StartReport.name),
-    [OPTIONS, IDENTITY, MODULE_NAME, ModulesContainer],
-    (options: ResolvedOptions, identity: ClientIdentity, name: ModuleName, modules: ModulesContainer) =>
-      new StartReport({ options, identity, namesakes: countNamesakes(name, modules) }),
+    [OPTIONS, IDENTITY, MODULE_NAME, ModulesContainer, LOG],
+    (
+      options: ResolvedOptions,
+      identity: ClientIdentity,
+      name: ModuleName,
+      modules: ModulesContainer,
+      log: Log,
+    ) => new StartReport({ options, identity, namesakes: countNamesakes(name, modules), log }),
   ),
 ];
 

@@ -1,6 +1,6 @@
-import { Logger, type OnApplicationBootstrap } from '@nestjs/common';
+import { type OnApplicationBootstrap } from '@nestjs/common';
 import { type ResolvedOptions } from '../config/resolved-options.js';
-import { moduleLabel } from '../config/variables.js';
+import { type Log } from '../telemetry/log.js';
 import { type ClientIdentity, type IdentityStatus } from '../tls/index.js';
 
 export interface StartFacts {
@@ -8,6 +8,7 @@ export interface StartFacts {
   identity: Pick<ClientIdentity, 'status' | 'hasChain'>;
   /** How many modules of the application have this name (or no name); 1 where another one reports it. */
   namesakes: number;
+  log: Log;
 }
 
 /** Logs one line about the module when the application has started, and warns of probable mistakes. */
@@ -19,9 +20,9 @@ export class StartReport implements OnApplicationBootstrap {
   }
 
   onApplicationBootstrap(): void {
-    const logger = new Logger(moduleLabel(this.#facts.options.name));
-    logger.log(describeStart(this.#facts));
-    for (const warning of startWarnings(this.#facts)) logger.warn(warning);
+    const { log } = this.#facts;
+    log.log(describeStart(this.#facts));
+    for (const warning of startWarnings(this.#facts)) log.warn(warning);
   }
 }
 

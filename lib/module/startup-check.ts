@@ -1,26 +1,24 @@
-import { Logger } from '@nestjs/common';
-import { moduleLabel } from '../config/variables.js';
 import { type LocatedCheck } from '../diagnosis/check.js';
 import { type StartParts } from '../diagnosis/check-start.js';
 import { ServiceStartupError } from '../errors/index.js';
+import { type Log } from '../telemetry/log.js';
 
 /**
  * What `startupCheck` asks for, before the application listens.
  * @throws ServiceStartupError with `fail`, where the service cannot be reached as it should
  */
-export async function runStartupCheck(parts: StartParts): Promise<void> {
-  const { startupCheck, name } = parts.options;
+export async function runStartupCheck(parts: StartParts, log: Log): Promise<void> {
+  const { startupCheck } = parts.options;
   if (startupCheck === 'off') return;
   // Only here: few starts need it.
   const { checkStart } = await import('../diagnosis/check-start.js');
-  const logger = new Logger(moduleLabel(name));
   const outcome = await checkStart(parts);
-  if (outcome === 'passed') return logger.log('The start-up check passed.');
+  if (outcome === 'passed') return log.log('The start-up check passed.');
   if (outcome === 'recovered') {
-    return logger.warn('The start-up check failed at first, and passed when the cause was looked for.');
+    return log.warn('The start-up check failed at first, and passed when the cause was looked for.');
   }
   if (startupCheck === 'fail') throw startupError(outcome, parts);
-  logger.warn(`The start-up check failed (${outcome.name}): ${said(outcome)}`);
+  log.warn(`The start-up check failed (${outcome.name}): ${said(outcome)}`);
 }
 
 function startupError(check: LocatedCheck, { options }: StartParts): ServiceStartupError {

@@ -23,12 +23,14 @@ import {
   CONFIGURATION,
   HTTP,
   IDENTITY,
+  LOG,
   OPTIONS,
   PATHS,
   TELEMETRY,
 } from '../../module/providers.js';
 import { StartReport } from '../../module/start-report.js';
 import { privateToken } from '../../service-token.js';
+import { type Log } from '../../telemetry/log.js';
 import { type Telemetry } from '../../telemetry/telemetry.js';
 import { ClientIdentity } from '../../tls/index.js';
 import { AuthDouble } from './auth-double.js';
@@ -75,7 +77,7 @@ export function stubProviders(stub: ServiceStub): FactoryProvider[] {
     ),
     provider(
       AXIOS,
-      [OPTIONS, AUTH, IDENTITY, CALLS, TELEMETRY],
+      [OPTIONS, AUTH, IDENTITY, CALLS, TELEMETRY, LOG],
       (
         name,
         options: ResolvedOptions,
@@ -83,9 +85,10 @@ export function stubProviders(stub: ServiceStub): FactoryProvider[] {
         identity: ClientIdentity,
         calls: CallsInFlight,
         telemetry: Telemetry,
+        log: Log,
       ) => {
         const runner = stubRunner(stub.module(name), options.describeOption);
-        return serviceHttpOver(runner, options, auth, identity, calls, telemetry);
+        return serviceHttpOver(runner, options, auth, identity, calls, telemetry, log);
       },
     ),
     provider(HTTP, [AXIOS], (name, axios: ConstructorParameters<typeof ServiceHttpService>[0]) =>

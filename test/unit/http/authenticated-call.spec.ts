@@ -7,6 +7,7 @@ import { type ServiceModuleOptions } from '../../../lib/config/options.js';
 import { resolveOptions } from '../../../lib/config/resolve-options.js';
 import { CallsInFlight } from '../../../lib/http/calls-in-flight.js';
 import { createServiceHttp } from '../../../lib/http/create-service-http.js';
+import { SafeLogger } from '../../../lib/telemetry/log.js';
 import { Telemetry } from '../../../lib/telemetry/telemetry.js';
 import { Agents, ClientIdentity } from '../../../lib/tls/index.js';
 import { SpanKind, SpanStatusCode, type SpanOptions } from '@opentelemetry/api';
@@ -278,7 +279,8 @@ describe('the client of a module', () => {
     afterwards(() => agents.close());
     const calls = new CallsInFlight();
     const auth = new ServiceAuthService(options, identity, undefined, calls);
-    const http = createServiceHttp(options, auth, identity, agents, calls, new Telemetry());
+    const log = new SafeLogger('ServiceModule:ksa');
+    const http = createServiceHttp(options, auth, identity, agents, calls, new Telemetry(), log);
     return { axios: http.axiosRef, arrived, calls };
   }
 

@@ -3,11 +3,13 @@ import { Logger, type FactoryProvider } from '@nestjs/common';
 import { ConfigModule, ConfigService } from '@nestjs/config';
 import { ModuleRef, type ModulesContainer } from '@nestjs/core';
 import { inspect } from 'node:util';
+import { moduleLabel } from '../../../lib/config/variables.js';
 import { type ServiceModuleOptions } from '../../../lib/config/options.js';
 import { ServiceCertificateError, type ServiceConfigurationError } from '../../../lib/errors/index.js';
 import { GivenOptions, hideOptions, hideValue } from '../../../lib/module/given-options.js';
 import { HOST_CONFIG, readHostConfig } from '../../../lib/module/host-config.js';
 import { loadConfiguration } from '../../../lib/module/load-configuration.js';
+import { SafeLogger } from '../../../lib/telemetry/log.js';
 
 afterEach(() => void jest.useRealTimers());
 
@@ -158,7 +160,8 @@ describe('The configuration of a module', () => {
     Logger.overrideLogger({ log: note('log'), warn: note('warn'), error: note('error') });
     const config = { imported, get: (key: string) => variables[key] };
     try {
-      const { options, identity } = await loadConfiguration(new GivenOptions(given), { name }, config);
+      const log = new SafeLogger(moduleLabel(name));
+      const { options, identity } = await loadConfiguration(new GivenOptions(given), { name }, config, log);
       await identity.close();
       return options;
     } finally {

@@ -14,6 +14,8 @@ import {
 import { RequestScopeCheck } from '../../../lib/module/request-scope.js';
 import { StartReport, type StartFacts } from '../../../lib/module/start-report.js';
 import { runStartupCheck } from '../../../lib/module/startup-check.js';
+import { SafeLogger } from '../../../lib/telemetry/log.js';
+import { moduleLabel } from '../../../lib/config/variables.js';
 import { Agents, ClientIdentity } from '../../../lib/tls/index.js';
 import { systemClock } from '../../../lib/config/clock.js';
 import { deadPort } from '../../helpers/loopback.js';
@@ -47,6 +49,7 @@ async function facts(
     options,
     identity: { hasChain: hasChain as boolean, status: { healthy: true, ...status } },
     namesakes: namesakes as number,
+    log: new SafeLogger(moduleLabel(name as string | undefined)),
   };
 }
 
@@ -281,7 +284,9 @@ describe('The start-up check', () => {
     if (!options || !identity) throw new Error('no options');
     const agents = new Agents(identity, 1);
     const parts = { options, identity, agents, banks: { list }, auth: {} } as never;
-    const error = await runStartupCheck(parts).catch((reason: unknown) => reason);
+    const error = await runStartupCheck(parts, new SafeLogger('ServiceModule:ksa')).catch(
+      (reason: unknown) => reason,
+    );
     await agents.close();
     return { lines, error };
   }
