@@ -15,10 +15,13 @@ export interface CallObservation {
 export class CallObserver {
   readonly #telemetry: Telemetry;
   readonly #log: Pick<Log, 'debug' | 'warn'>;
+  readonly #basePath: string;
 
-  constructor(telemetry: Telemetry, log: Pick<Log, 'debug' | 'warn'>) {
+  /** @param basePath of the service's address, without a slash at its end */
+  constructor(telemetry: Telemetry, log: Pick<Log, 'debug' | 'warn'>, basePath = '') {
     this.#telemetry = telemetry;
     this.#log = log;
+    this.#basePath = basePath;
   }
 
   async observe<T extends { status: number }>(
@@ -50,7 +53,7 @@ export class CallObserver {
     this.#telemetry.callDuration.record(durationMs / 1000, attributes);
     span.end({
       ...attributes,
-      'url.full': call.url.origin + call.url.pathname,
+      'url.full': call.url.origin + this.#withoutIds(call.url.pathname),
       ...(retries > 0 && { 'http.request.resend_count': retries }),
     });
     // Success is not logged: hosts log at all levels by default, and spans have it.
@@ -58,6 +61,14 @@ export class CallObserver {
     this.#log.debug(
       `${call.method} ${call.url.pathname}: ${String(attributes['error.type'])} after ${Math.round(durationMs)} ms`,
     );
+  }
+
+  /** Below the base path the resource and its version: what follows may be the id of a customer. */
+  #withoutIds(pathname: string): string {
+    const base = this.#basePath;
+    const below = pathname === base || pathname.startsWith(`${base}/`) ? base.length : 0;
+    const [shown = ''] = /^\/[^/]*(\/v\d+(?=\/|$))?(\/$)?/.exec(pathname.slice(below)) ?? [];
+    return pathname.slice(0, below) + shown;
   }
 
   #attributesOf({ method, url }: Call): Attributes {

@@ -1,5 +1,6 @@
 import { HttpService } from '@nestjs/axios';
 import { type ServiceAuthService } from '../auth/index.js';
+import { withoutSlashes } from '../config/address.js';
 import { systemClock } from '../config/clock.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { exchange } from '../exchange/exchange.js';
@@ -58,7 +59,7 @@ export function serviceHttpOver(
     appTokenHeader: appTokenHeader.toLowerCase(),
     timeoutMs: http.timeout,
     runner,
-    observer: new CallObserver(telemetry, log),
+    observer: new CallObserver(telemetry, log, withoutSlashes(new URL(addresses.baseUrl).pathname)),
     correlationIdHeader,
     requestIds: requestId && new RequestIds(requestId, correlationIdHeader, log, systemClock),
     credentials: {
