@@ -9,8 +9,8 @@ import { isPlaceholder } from './placeholder.js';
 export const DANGEROUS_KEYS: readonly string[] = ['__proto__', 'constructor', 'prototype'];
 
 const QUOTED: readonly (OptionKind | undefined)[] = ['choice', 'boolean', 'integer', 'names', 'address'];
-/** An address with other characters may contain a password or a token. */
-const PLAIN_ADDRESS = /^[\w.:/[\]…-]+$/;
+/** What is no address may be a token, and one with other characters may have a password or a token in it. */
+const PLAIN_ADDRESS = /^[a-z]+:\/\/[\w.:/[\]…-]+$/i;
 /** A longer value, or one with other characters, may be a secret that was put into the wrong variable. */
 const PLAIN_VALUE = /^[\w\s.,+-]{0,24}$/;
 
@@ -84,7 +84,8 @@ function quote(options: ServiceModuleOptions, option: string, before = ''): stri
   if (!QUOTED.includes(kind)) return '';
   const found = valueOf(options, option);
   const value = Array.isArray(found) ? found.join(', ') : found;
-  if (typeof value === 'number' || typeof value === 'boolean') return `${before} ${value}`;
+  if (kind !== 'address' && (typeof value === 'number' || typeof value === 'boolean'))
+    return `${before} ${value}`;
   if (typeof value !== 'string' || !(kind === 'address' ? PLAIN_ADDRESS : PLAIN_VALUE).test(value)) return '';
   const secrets = OPTIONS.filter((entry) => !QUOTED.includes(entry.kind))
     .map((entry) => valueOf(options, entry.option))

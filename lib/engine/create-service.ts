@@ -7,10 +7,12 @@ import {
   TokenEndpoint,
   TokenObserver,
 } from '../auth/index.js';
+import { withoutSlashes } from '../config/address.js';
 import { systemClock } from '../config/clock.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { exchange } from '../exchange/exchange.js';
-import { type ServiceIo, type ServiceLog } from '../exchange/io.js';
+import { type ServiceIo } from '../exchange/io.js';
+import { type Log } from '../telemetry/log.js';
 import { withUserAgent } from '../exchange/user-agent.js';
 import { AllowedUrls } from '../http/allowed-urls.js';
 import { CallObserver } from '../http/call-observer.js';
@@ -32,11 +34,11 @@ export interface Service extends Resources, Pick<ServiceLifecycle, 'start' | 'be
   auth: ServiceAuthService;
   http: ServiceHttpService;
   sdk: LinkSdkService;
-  log: ServiceLog;
+  log: Log;
 }
 
 /** The client's way to the world, where nothing else is asked for. */
-export function systemIo(log: ServiceLog): ServiceIo {
+export function systemIo(log: Log): ServiceIo {
   return { exchange, clock: systemClock, random: Math.random, log };
 }
 
@@ -73,7 +75,7 @@ export function createService(options: ResolvedOptions, identity: Identity, worl
     appTokenHeader: options.appTokenHeader.toLowerCase(),
     timeoutMs: http.timeout,
     runner,
-    observer: new CallObserver(telemetry, io.log),
+    observer: new CallObserver(telemetry, io.log, withoutSlashes(new URL(addresses.baseUrl).pathname)),
     correlationIdHeader,
     requestIds: requestId && new RequestIds(requestId, correlationIdHeader, io.log, io.clock),
     credentials: {

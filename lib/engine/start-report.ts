@@ -1,11 +1,11 @@
 import { type ResolvedOptions } from '../config/resolved-options.js';
-import { type ServiceLog } from '../exchange/io.js';
+import { type Log } from '../telemetry/log.js';
 import { type Identity, type IdentityStatus } from '../tls/index.js';
 
 type ReportedIdentity = Pick<Identity, 'status' | 'hasChain'>;
 
 /** Logs one line about the client when the application has started, and warns of probable mistakes. */
-export function reportStart(options: ResolvedOptions, identity: ReportedIdentity, log: ServiceLog): void {
+export function reportStart(options: ResolvedOptions, identity: ReportedIdentity, log: Log): void {
   log.log(describeStart(options, identity));
   for (const warning of startWarnings(options, identity)) log.warn(warning);
 }

@@ -1,80 +1,94 @@
-const HIDDEN = '[secret]';
+/** Stands in place of a text that holds a secret. */
+const NOT_SHOWN = '[not shown: it contains a secret or a part of one]';
 // Base64url parts: a JWT, a JWE (five parts), or what is left of one that was cut off. A short one needs both dots.
-const JWT = /(?<![\w-])eyJ(?:(?=[\w.-]{20})[\w-]*(?:\.[\w-]*){0,4}|[\w-]+\.[\w-]+\.[\w-]*)/g;
-const PEM_BLOCK = /-----BEGIN [^-]{1,40}-----[^]*?(-----END [^-]{1,40}-----|$)/g;
-/** Characters that are read beyond those that are shown, because secrets and invisible characters are removed first. */
-const MARGIN = 20_000;
+const JWT = /(?<![\w-])eyJ(?:(?=[\w.-]{20})[\w-]*(?:\.[\w-]*){0,4}|[\w-]+\.[\w-]+\.[\w-]*)/;
+const PEM = /-----BEGIN /;
 
-/** From so many characters on, the beginning of a secret is hidden too. */
-const MIN_BEGINNING = 20;
+/** Read of a text before white space and invisible characters are removed: an answer may have megabytes of them. */
+const MAX_READ = 20_000;
+/** Characters that are searched beyond those that are shown: what is cut off may be the rest of a secret. */
+const MARGIN = 200;
+/** So many characters of a secret are a part of it. A shorter secret counts as a whole. */
+const PART = 8;
+/** Encodings inside one another that are undone. */
+const MAX_DEPTH = 3;
+
+const ENTITIES: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" };
 
 /**
- * Makes foreign text safe for an error or a log: one line of at most `maxLength` characters. The given secrets are
- * hidden in every form in which an answer may repeat them: plain, form-encoded, percent-encoded, as JSON text, in
- * base64, and cut off after 20 characters or more. So are all JWTs and PEM blocks.
+ * Makes foreign text safe for an error or a log: one line of at most `maxLength` characters. A text that holds one of
+ * the secrets or a part of 8 characters, however it is encoded, is not shown at all; nor is one with a JWT or a PEM
+ * block.
  */
 export function cleanText(text: string, secrets: readonly string[], maxLength: number): string {
-  // The text may be as long as an answer. Most of a long one is cut off anyway, so it is not searched.
-  const bounded = text.slice(0, maxLength + MARGIN);
-  // The longest first: one secret may begin as another does, such as two tokens with one header.
-  const most = Math.max(bounded.length, MIN_BEGINNING);
-  const forms = [...new Set(secrets.flatMap((secret) => formsOf(cut(secret, most))))].sort(
-    (one, other) => other.length - one.length,
-  );
-  // Twice, because a secret may appear only after control characters are removed.
-  const once = hide(bounded, forms).replace(/\p{Cf}+/gu, '');
-  const cleaned = hide(once.replace(/[\p{Cc}\s]+/gu, ' '), forms).trim();
+  const cleaned = text
+    .slice(0, maxLength + MAX_READ)
+    .replace(/\p{Cf}+/gu, '')
+    .replace(/[\p{Cc}\s]+/gu, ' ')
+    .trim();
+  if (holdsSecret(cleaned.slice(0, maxLength + MARGIN), secrets)) return NOT_SHOWN;
   return cleaned.length > maxLength ? `${cleaned.slice(0, maxLength)}…` : cleaned;
 }
 
-function hide(text: string, forms: readonly string[]): string {
-  let hidden = text.replace(PEM_BLOCK, HIDDEN).replace(JWT, HIDDEN);
-  for (const form of forms) hidden = hidden.replaceAll(form, HIDDEN);
-  const long = forms.filter((form) => form.length > MIN_BEGINNING);
-  for (const beginning of new Set(long.map((form) => form.slice(0, MIN_BEGINNING)))) {
-    const ends = long.filter((form) => form.startsWith(beginning)).map((form) => form.slice(MIN_BEGINNING));
-    const [before = '', ...others] = hidden.split(beginning);
-    const after = others.map((part) => part.slice(Math.max(...ends.map((end) => sharedLength(part, end)))));
-    hidden = [before, ...after].join(HIDDEN);
+function holdsSecret(text: string, secrets: readonly string[]): boolean {
+  // A secret may itself look encoded: it is undone like the text.
+  const wanted = secrets.flatMap(undone).map(folded);
+  const short = wanted.filter((secret) => secret !== '' && secret.length < PART);
+  const all = wanted.join('\n');
+  return readingsOf(text).some((reading) => {
+    if (JWT.test(reading) || PEM.test(reading)) return true;
+    const found = folded(reading);
+    return short.some((secret) => found.includes(secret)) || sharesPart(found, all);
+  });
+}
+
+function sharesPart(text: string, secrets: string): boolean {
+  for (let end = PART; end <= text.length; end += 1) {
+    if (secrets.includes(text.slice(end - PART, end))) return true;
   }
-  return hidden;
+  return false;
 }
 
-/** No more of a secret than a text of that length can hold; not within a character of two code units. */
-function cut(secret: string, length: number): string {
-  return secret.length > length ? secret.slice(0, length).replace(/[\ud800-\udbff]$/, '') : secret;
+/** All that a text may say. */
+function readingsOf(text: string): string[] {
+  return undone(text).flatMap((each) => [each, ...decoded(each).flatMap(undone)]);
 }
 
-/** How many characters both begin with. */
-function sharedLength(one: string, other: string): number {
-  let length = 0;
-  while (length < one.length && one[length] === other[length]) length += 1;
-  return length;
+/** The text, and what it becomes as entities, percent signs and JSON escapes are undone again and again. */
+function undone(text: string): string[] {
+  const forms = [text];
+  for (
+    let form = unescaped(text);
+    form !== forms.at(-1) && forms.length <= MAX_DEPTH;
+    form = unescaped(form)
+  ) {
+    forms.push(form);
+  }
+  return forms;
 }
 
-function formsOf(secret: string): string[] {
-  if (secret === '') return [];
-  const formEncoded = new URLSearchParams({ s: secret }).toString().slice(2);
-  const forms = [secret, formEncoded, encodeURIComponent(secret), JSON.stringify(secret).slice(1, -1)];
-  const lowerCase = forms.map((form) => form.replace(/%[0-9A-F]{2}/g, (hex) => hex.toLowerCase()));
-  return [...forms, ...lowerCase, ...base64Of(secret)];
-}
-
-/** In both alphabets, also where the secret is the end of what was encoded, as in `id:secret`. */
-function base64Of(secret: string): string[] {
-  const bytes = Buffer.from(secret);
-  // Without the characters that hold bits of what is before. A short text could be a part of any word.
-  const texts = [0, 1, 2]
-    .map((before) =>
-      Buffer.concat([Buffer.alloc(before), bytes])
-        .toString('base64')
-        .slice(before && before + 1),
+function unescaped(text: string): string {
+  return text
+    .replace(/&#(?:x([\da-f]{1,4})|(\d{1,5}));?/gi, (_, hex?: string, decimal?: string) =>
+      String.fromCharCode(hex === undefined ? Number(decimal) : parseInt(hex, 16)),
     )
-    .filter((text) => text.length >= 12);
-  return texts.flatMap((text) => [
-    text,
-    text.replace(/=+$/, ''),
-    text.replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, ''),
-    encodeURIComponent(text),
-  ]);
+    .replace(/&(amp|lt|gt|quot|apos);?/gi, (_, name: string) => ENTITIES[name.toLowerCase()])
+    .replace(/(?:%[\da-f]{2})+/gi, (run) => Buffer.from(run.replaceAll('%', ''), 'hex').toString())
+    .replace(/\\+u([\da-f]{4})/gi, (_, hex: string) => String.fromCharCode(parseInt(hex, 16)))
+    .replace(/\\+[nrt]/g, ' ');
+}
+
+/** The text read as base64 and as hex. Where in it either begins is not known: at each place of a group. */
+function decoded(text: string): string[] {
+  const base64 = text.replace(/[^\w+/-]/g, '');
+  const hex = text.replace(/0x|[^\da-f]/gi, '');
+  return [
+    ...[0, 1, 2, 3].map((start) => Buffer.from(base64.slice(start), 'base64').toString()),
+    ...[0, 1].map((start) => Buffer.from(hex.slice(start), 'hex').toString()),
+  ];
+}
+
+/** Without what an encoding or a line break adds: a plus is the space of a form, a backslash is of JSON. */
+function folded(text: string): string {
+  return text.replace(/[\s+\\]/g, '').toLowerCase();
 }

@@ -22,7 +22,7 @@ export interface TokenErrorDetails {
   message: string;
   /** `error` of RFC 6749, 5.2, for example `invalid_client`. */
   error?: string;
-  /** `error_description` of RFC 6749, 5.2. Shortened, and without our secret if the endpoint repeats it. */
+  /** `error_description` of RFC 6749, 5.2. Shortened, and not shown if the endpoint repeats our secret. */
   error_description?: string;
   /** The HTTP status of the answer. */
   status?: number;

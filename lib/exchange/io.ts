@@ -1,13 +1,6 @@
 import { type Clock } from '../config/clock.js';
+import { type Log } from '../telemetry/log.js';
 import { type Exchange } from './exchange.types.js';
-
-/** Where log lines go. None of them contains a key, a token or PEM text. Must not throw. */
-export interface ServiceLog {
-  debug(message: string): void;
-  log(message: string): void;
-  warn(message: string): void;
-  error(message: string): void;
-}
 
 /** What a client uses of the world around it. The doubles and the tests of the package bring their own. */
 export interface ServiceIo {
@@ -16,5 +9,5 @@ export interface ServiceIo {
   clock: Clock;
   /** In [0, 1). */
   random: () => number;
-  log: ServiceLog;
+  log: Log;
 }

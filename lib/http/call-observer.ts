@@ -1,22 +1,9 @@
-import {
-  context,
-  isSpanContextValid,
-  SpanKind,
-  SpanStatusCode,
-  trace,
-  type Attributes,
-  type Span,
-} from '@opentelemetry/api';
+import { type Attributes } from '@opentelemetry/api';
 import { ServiceApiError, ServiceError } from '../errors/index.js';
+import { CallSpan } from '../telemetry/call-span.js';
+import { type Log } from '../telemetry/log.js';
 import { type Telemetry } from '../telemetry/telemetry.js';
-import { addTraceHeaders } from '../telemetry/trace-headers.js';
 import { type Call } from './call.js';
-
-/** Where log lines go: Nest's Logger fits. */
-export interface CallLog {
-  debug(message: string): void;
-  warn(message: string): void;
-}
 
 /** Takes notes of one call while it runs. */
 export interface CallObservation {
@@ -27,11 +14,14 @@ export interface CallObservation {
 /** Makes calls visible: a span and a duration for each (OpenTelemetry's HTTP client conventions), and log lines. */
 export class CallObserver {
   readonly #telemetry: Telemetry;
-  readonly #log: CallLog;
+  readonly #log: Pick<Log, 'debug' | 'warn'>;
+  readonly #basePath: string;
 
-  constructor(telemetry: Telemetry, log: CallLog) {
+  /** @param basePath of the service's address, without a slash at its end */
+  constructor(telemetry: Telemetry, log: Pick<Log, 'debug' | 'warn'>, basePath = '') {
     this.#telemetry = telemetry;
     this.#log = log;
+    this.#basePath = basePath;
   }
 
   async observe<T extends { status: number }>(
@@ -40,7 +30,7 @@ export class CallObserver {
   ): Promise<T> {
     const startedAt = performance.now();
     const attributes = this.#attributesOf(call);
-    const span = this.#telemetry.tracer.startSpan(call.method, { kind: SpanKind.CLIENT, attributes });
+    const span = new CallSpan(this.#telemetry.tracer, call.method, attributes);
     let retries = 0;
     const again = (reason: string): void => {
       retries += 1;
@@ -48,10 +38,7 @@ export class CallObserver {
       this.#log.warn(`${call.method} ${call.url.pathname}: ${reason}, another attempt follows`);
     };
     try {
-      // Without an SDK there is no span to be under. One that is not sampled counts: the service is to know of that.
-      const result = await (isSpanContextValid(span.spanContext())
-        ? within(span, call, () => run({ again }))
-        : run({ again }));
+      const result = await span.run(call.headers, () => run({ again }));
       attributes['http.response.status_code'] = result.status;
       this.#end(span, call, attributes, startedAt, retries);
       return result;
@@ -61,20 +48,27 @@ export class CallObserver {
     }
   }
 
-  #end(span: Span, call: Call, attributes: Attributes, startedAt: number, retries: number): void {
+  #end(span: CallSpan, call: Call, attributes: Attributes, startedAt: number, retries: number): void {
     const durationMs = performance.now() - startedAt;
     this.#telemetry.callDuration.record(durationMs / 1000, attributes);
-    if (span.isRecording()) {
-      span.setAttributes({ ...attributes, 'url.full': call.url.origin + call.url.pathname });
-      if (retries > 0) span.setAttribute('http.request.resend_count', retries);
-      if (attributes['error.type'] !== undefined) span.setStatus({ code: SpanStatusCode.ERROR });
-    }
-    span.end();
+    span.end({
+      ...attributes,
+      'url.full': call.url.origin + this.#withoutIds(call.url.pathname),
+      ...(retries > 0 && { 'http.request.resend_count': retries }),
+    });
     // Success is not logged: hosts log at all levels by default, and spans have it.
     if (attributes['error.type'] === undefined) return;
     this.#log.debug(
       `${call.method} ${call.url.pathname}: ${String(attributes['error.type'])} after ${Math.round(durationMs)} ms`,
     );
+  }
+
+  /** Below the base path the resource and its version: what follows may be the id of a customer. */
+  #withoutIds(pathname: string): string {
+    const base = this.#basePath;
+    const below = pathname === base || pathname.startsWith(`${base}/`) ? base.length : 0;
+    const [shown = ''] = /^\/[^/]*(\/v\d+(?=\/|$))?(\/$)?/.exec(pathname.slice(below)) ?? [];
+    return pathname.slice(0, below) + shown;
   }
 
   #attributesOf({ method, url }: Call): Attributes {
@@ -85,13 +79,6 @@ export class CallObserver {
       'server.port': Number(url.port) || (url.protocol === 'https:' ? 443 : 80),
     };
   }
-}
-
-/** Runs a call under its span, of which the service is told. */
-function within<T>(span: Span, { headers }: Call, run: () => Promise<T>): Promise<T> {
-  const traced = trace.setSpan(context.active(), span);
-  addTraceHeaders(headers, traced);
-  return context.with(traced, run);
 }
 
 function failureOf(error: unknown): Attributes {

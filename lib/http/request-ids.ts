@@ -1,5 +1,6 @@
+import { isPromise } from 'node:util/types';
 import { type Clock } from '../config/clock.js';
-import { type CallLog } from './call-observer.js';
+import { type Log } from '../telemetry/log.js';
 
 /** Visible ASCII: it reaches a header and log lines as it is. */
 const USABLE = /^[\x21-\x7e]{1,128}$/;
@@ -9,17 +10,12 @@ const WARNING_INTERVAL_MS = 60_000;
 export class RequestIds {
   readonly #make: () => unknown;
   readonly #header: string;
-  readonly #log: Pick<CallLog, 'warn'>;
+  readonly #log: Pick<Log, 'warn'>;
   readonly #clock: Pick<Clock, 'monotonic'>;
   #quietUntil = -Infinity;
 
   /** @param header in lower case */
-  constructor(
-    make: () => unknown,
-    header: string,
-    log: Pick<CallLog, 'warn'>,
-    clock: Pick<Clock, 'monotonic'>,
-  ) {
+  constructor(make: () => unknown, header: string, log: Pick<Log, 'warn'>, clock: Pick<Clock, 'monotonic'>) {
     this.#make = make;
     this.#header = header;
     this.#log = log;
@@ -35,7 +31,7 @@ export class RequestIds {
     try {
       const id = this.#make();
       if (typeof id === 'string' && USABLE.test(id)) headers[this.#header] = id;
-      else if (id !== undefined) this.#warn(id instanceof Promise ? refusePromise(id) : UNUSABLE);
+      else if (id !== undefined) this.#warn(isPromise(id) ? refusePromise(id) : UNUSABLE);
     } catch {
       // Its message may hold anything.
       this.#warn('threw an error');

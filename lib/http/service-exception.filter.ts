@@ -1,6 +1,7 @@
-import { Catch, Logger, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
+import { Catch, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
 import { throwError, type Observable } from 'rxjs';
 import { ServiceConnectionError, ServiceError } from '../errors/index.js';
+import { SafeLogger } from '../telemetry/log.js';
 import { describe, toAnswer, type Answer } from './exception-answer.js';
 
 /** What Express's response and Fastify's reply have in common. */
@@ -46,7 +47,7 @@ const DAY_S = 86_400;
  */
 @Catch(ServiceError)
 export class ServiceExceptionFilter implements ExceptionFilter<ServiceError> {
-  readonly #logger = new Logger(ServiceExceptionFilter.name);
+  readonly #logger = new SafeLogger(ServiceExceptionFilter.name);
 
   /** Nest's: the answer of a microservice is the Observable that this returns. */
   catch(error: ServiceError, host: ArgumentsHost): Observable<never> | void {

@@ -7,7 +7,7 @@ import {
   ServiceConfigurationError,
   type ConfigurationFault,
 } from '../errors/index.js';
-import { type ServiceLog } from '../exchange/io.js';
+import { type Log } from '../telemetry/log.js';
 import { type ClientIdentity } from '../tls/index.js';
 import { type GivenOptions } from './given-options.js';
 import { type HostConfig } from './host-config.js';
@@ -30,7 +30,7 @@ export async function loadConfiguration(
   given: GivenOptions,
   { name }: ModuleName,
   config: HostConfig,
-  log: ServiceLog,
+  log: Log,
 ): Promise<LoadedConfiguration> {
   const refused = name === undefined ? undefined : nameFault(name);
   if (refused) throw new ServiceConfigurationError([{ option: 'name', message: refused }]);

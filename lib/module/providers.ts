@@ -1,8 +1,9 @@
-import { Logger, type Provider } from '@nestjs/common';
+import { type Provider } from '@nestjs/common';
 import { ConfigService } from '@nestjs/config';
 import { ModulesContainer } from '@nestjs/core';
 import { moduleLabel } from '../config/variables.js';
 import { createService, type Service, systemIo } from '../engine/create-service.js';
+import { SafeLogger } from '../telemetry/log.js';
 import { privateToken } from '../service-token.js';
 import { MODULE_OPTIONS_TOKEN, SERVICE } from './definition.js';
 import { type GivenOptions } from './given-options.js';
@@ -32,7 +33,7 @@ export const serviceProviders: Provider[] = [
       modules: ModulesContainer,
     ): Promise<Service> => {
       refuseSharedVariables(own, modules);
-      const log = new Logger(moduleLabel(own.name));
+      const log = new SafeLogger(moduleLabel(own.name));
       const { options, identity } = await loadConfiguration(given, own, config, log);
       return createService(options, identity, systemIo(log));
     },

@@ -1,4 +1,5 @@
-import { metrics, trace, type Attributes, type Counter, type Tracer } from '@opentelemetry/api';
+import { metrics, trace, type Attributes, type Meter, type Tracer } from '@opentelemetry/api';
+import { harmless } from './harmless.js';
 
 const NAME = 'nestjs-service';
 /** Seconds, as the HTTP conventions advise. The default of an SDK is in milliseconds. */
@@ -6,19 +7,19 @@ const HTTP_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 
 
 /**
  * The module's OpenTelemetry instruments. They do nothing without an SDK in the host, and need no configuration with
- * one. No attribute contains a token, a key, a customer or a query.
+ * one. None throws, whatever the SDK does. No attribute contains a token, a key, a customer or a query.
  */
 export class Telemetry {
-  readonly tracer: Tracer = trace.getTracer(NAME);
+  readonly tracer: Tracer | undefined = harmless(() => trace.getTracer(NAME));
   /**
    * Seconds of a whole call, retries included. The attributes are those of the HTTP conventions. The name is our own,
    * because HTTP instrumentation measures each attempt under the name of the conventions.
    */
-  readonly callDuration = metrics.getMeter(NAME).createHistogram('nestjs_service.call.duration', {
-    unit: 's',
-    description: 'Duration of calls of the service, retries included.',
-    advice: { explicitBucketBoundaries: HTTP_BUCKETS },
-  });
+  readonly callDuration = histogram(
+    'nestjs_service.call.duration',
+    's',
+    'Duration of calls of the service, retries included.',
+  );
   readonly retries = counter('nestjs_service.retries', 'retry', 'Attempts of calls after the first.');
   readonly tokenRequests = counter(
     'nestjs_service.token.requests',
@@ -59,19 +60,40 @@ export class Telemetry {
 
   /** Reports the days until the client certificate expires, where there is one. Returns a function that ends this. */
   observeCertificate(daysLeft: () => number | undefined): () => void {
-    const gauge = metrics.getMeter(NAME).createObservableGauge('nestjs_service.certificate.days_left', {
-      unit: 'd',
-      description: 'Days until the client certificate expires.',
-    });
+    const gauge = made((meter) =>
+      meter.createObservableGauge('nestjs_service.certificate.days_left', {
+        unit: 'd',
+        description: 'Days until the client certificate expires.',
+      }),
+    );
     const report = (result: { observe(value: number, attributes?: Attributes): void }): void => {
       const days = daysLeft();
       if (days !== undefined) result.observe(days, this.attributes);
     };
-    gauge.addCallback(report);
-    return () => gauge.removeCallback(report);
+    harmless(() => gauge?.addCallback(report));
+    return () => void harmless(() => gauge?.removeCallback(report));
   }
 }
 
-function counter(name: string, counted: string, description: string): Counter {
-  return metrics.getMeter(NAME).createCounter(name, { unit: `{${counted}}`, description });
+interface Counting {
+  add(value: number, attributes?: Attributes): void;
+}
+
+interface Recording {
+  record(value: number, attributes?: Attributes): void;
+}
+
+function counter(name: string, counted: string, description: string): Counting {
+  const found = made((meter) => meter.createCounter(name, { unit: `{${counted}}`, description }));
+  return { add: (value, attributes) => void harmless(() => found?.add(value, attributes)) };
+}
+
+function histogram(name: string, unit: string, description: string): Recording {
+  const advice = { explicitBucketBoundaries: HTTP_BUCKETS };
+  const found = made((meter) => meter.createHistogram(name, { unit, description, advice }));
+  return { record: (value, attributes) => void harmless(() => found?.record(value, attributes)) };
+}
+
+function made<T>(make: (meter: Meter) => T): T | undefined {
+  return harmless(() => make(metrics.getMeter(NAME)));
 }

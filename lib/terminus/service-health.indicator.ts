@@ -1,4 +1,4 @@
-import { type BeforeApplicationShutdown, type FactoryProvider, Injectable, Logger } from '@nestjs/common';
+import { type BeforeApplicationShutdown, type FactoryProvider, Injectable } from '@nestjs/common';
 import { type HealthIndicatorResult, HealthIndicatorService } from '@nestjs/terminus';
 import { ServiceAuthService } from '../auth/index.js';
 import { BanksService } from '../banks/banks.service.js';
@@ -7,6 +7,7 @@ import { ServiceError, ServiceRequestError } from '../errors/index.js';
 import { checkTimeout } from '../exchange/call-limits.js';
 import { describe } from '../http/exception-answer.js';
 import { getServiceToken } from '../service-token.js';
+import { SafeLogger } from '../telemetry/log.js';
 import { certificateFault, describeCertificate } from './certificate-health.js';
 import { type CheckOutcome, LimitedCheck } from './limited-check.js';
 
@@ -42,7 +43,7 @@ export class ServiceHealthIndicator implements BeforeApplicationShutdown {
   readonly #auth: ServiceAuthService;
   readonly #token: LimitedCheck;
   readonly #ping: LimitedCheck;
-  readonly #logger = new Logger(ServiceHealthIndicator.name);
+  readonly #logger = new SafeLogger(ServiceHealthIndicator.name);
   #isShuttingDown = false;
 
   /** @internal */

@@ -179,6 +179,22 @@ describe('nestjs-service doctor', () => {
     }
   });
 
+  it.each(['hunter', '12345678', 'deadbeef01', 'k4X.9Zt', 'k4X:9Zt'])(
+    'shows nothing of a token that stands in the variable of an address: %s',
+    async (token) => {
+      const urls = ['SANDBOX_URL', 'BASE_URL', 'AUTH_URL', 'SANDBOX_AUTH_URL', 'SANDBOX_MTLS_URL'];
+      const io = commandIo({
+        ...Object.fromEntries(urls.map((name) => [`SERVICE_${name}`, token])),
+        SERVICE_APP_TOKEN: 'a1',
+      });
+      expect(await run(['--offline'], io, LIMITS)).toBe(1);
+      expect(io.printed()).toMatch(
+        /^failed +SERVICE_SANDBOX_URL +(Is not an absolute URL|Must begin with https)/m,
+      );
+      expect(io.printed()).not.toContain(token);
+    },
+  );
+
   it('writes the name of a host as it is set, and counts one warning', async () => {
     const io = commandIo({
       SERVICE_ENVIRONMENT: 'sandbox',

@@ -88,6 +88,27 @@ describe('observability', () => {
     await api.module.close();
   });
 
+  it('names no customer: of a path below the address the resource and its version, and no query', async () => {
+    const options = simulator.moduleOptions({ authentication: 'mtls' });
+    const { origin } = new URL(simulator.urls.baseUrl);
+    const api = await startModule({ ...options, urls: { ...options.urls, baseUrl: `${origin}/a/b/c` } });
+    const asked = {
+      '/banks/v1': '/a/b/c/banks/v1',
+      '/banks/v1/': '/a/b/c/banks/v1/',
+      '/customers/v1/c-private/accounts?id=private': '/a/b/c/customers/v1',
+      [`${origin}/customers/v1/c-private`]: '/customers/v1',
+      '/customers/private': '/a/b/c/customers',
+      '': '/a/b/c',
+    };
+    for (const path of Object.keys(asked)) await rejection(api.http.get(path));
+    const urls = spans.getFinishedSpans().map(({ attributes }) => attributes['url.full']);
+    expect(urls).toEqual(Object.values(asked).map((path) => origin + path));
+    expect(
+      inspect([spans.getFinishedSpans().map(({ attributes }) => attributes), await names()], { depth: 10 }),
+    ).not.toContain('private');
+    await api.module.close();
+  });
+
   describe('traceparent', () => {
     /** As an SDK for Node sets it up. */
     const usual = new CompositePropagator({

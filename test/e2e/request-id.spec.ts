@@ -71,7 +71,7 @@ describe('http.requestId', () => {
     expect(await create()).toMatchObject({ kind: 'reset', outcomeUnknown: true, correlationId: 'made-1' });
     const { accessToken } = await api.auth.getApiToken();
     const error = await create({ 'x-correlation-id': `own ${accessToken}` });
-    expect(error).toMatchObject({ correlationId: 'own [secret]' });
+    expect(error).toMatchObject({ correlationId: expect.stringMatching(/^\[not shown: /) });
     await api.module.close();
   });
 

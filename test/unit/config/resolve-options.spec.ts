@@ -279,7 +279,7 @@ describe('resolveOptions', () => {
     ['http.timeout', { http: { timeout: '30s' as never } }, "it is '30s'"],
     ['http.retries', { http: { retries: 50 } }, 'it is 50'],
     ['oauth.mtls', { oauth: { mtls: 'maybe' as never } }, "it is 'maybe'"],
-    ['urls.sandboxUrl', { urls: { sandboxUrl: 'sandbox.bank' } }, "it is 'sandbox.bank'"],
+    ['urls.sandboxUrl', { urls: { sandboxUrl: 'http://sandbox.bank' } }, "it is 'http://sandbox.bank'"],
     [
       'http.trailingSlash',
       { http: { trailingSlash: ['bank', 'customers'] as never } },
@@ -438,6 +438,19 @@ describe('resolveOptions', () => {
         /^must begin with https.*; it is 'http:\/\/a\.bank\/b'$/,
       );
       expect(await quoted('https://u:p@a.bank')).toBe('must not contain a user name or password');
+      // A token may look like a word, a number, hex, or a host without https://.
+      for (const token of [
+        'hunter',
+        '12345678',
+        12345678,
+        true,
+        'deadbeef01',
+        'k4X.9Zt',
+        'k4X:9Zt',
+        'k4X/9Zt',
+      ]) {
+        expect(await quoted(token as string)).not.toContain(String(token));
+      }
     },
   );
 

@@ -133,7 +133,7 @@ describe('parse', () => {
       status: 200,
       method: 'GET',
       path: '/a',
-      correlationId: 'c-1 [secret]',
+      correlationId: '[not shown: it contains a secret or a part of one]',
     });
     expect(error).not.toHaveProperty('cause');
   });
@@ -256,7 +256,7 @@ describe('parse', () => {
     const error = (await errorOf(http.post('/a', {}, { parse }))) as ServiceApiError;
     expect(toAnswer(error)).toEqual({ status: 502, message: 'The service failed to answer this call.' });
     expect(describeError(error)).toBe(
-      'invalid_response: POST /a answered 201; The service answered 201 with a body that parse refused: customer_id. By its status the call was carried out; correlation id c-1 [secret]',
+      'invalid_response: POST /a answered 201; The service answered 201 with a body that parse refused: customer_id. By its status the call was carried out; correlation id [not shown: it contains a secret or a part of one]',
     );
   });
 

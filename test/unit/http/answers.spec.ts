@@ -27,7 +27,7 @@ describe('answers of the service', () => {
       listener: (_, response) => response.writeHead(302, { location: `https://${APP_TOKEN}.example/` }).end(),
     });
     const error = await errorOf(axios.get('/a'));
-    expect(error).toMatchObject({ kind: 'redirect', location: 'https://[secret].example' });
+    expect(error).toMatchObject({ kind: 'redirect', location: expect.stringMatching(/^\[not shown: /) });
     expect(everything(error)).not.toMatch(/planted/);
   });
 
@@ -127,8 +127,7 @@ describe('answers of the service', () => {
       listener: (_, response) => response.writeHead(400).end(JSON.stringify({ status: 400, message })),
     });
     const error = (await errorOf(axios.get('/a'))) as ServiceApiError;
-    expect(error.message).toMatch(/^token \[secret\] and \[secret\] x+…$/);
-    expect(error.message.length).toBeLessThan(600);
+    expect(error.message).toMatch(/^\[not shown: /);
     expect(inspect(error, { depth: 20, showHidden: true })).not.toMatch(/planted/);
   });
 
@@ -142,7 +141,7 @@ describe('answers of the service', () => {
     });
     const error = await errorOf(axios.get('/a'));
     expect(arrived).toHaveLength(2);
-    expect(error).toMatchObject({ message: 'sessions: Bearer [secret],Bearer [secret]' });
+    expect(error).toMatchObject({ message: expect.stringMatching(/^\[not shown: /) });
     expect(inspect(error, { depth: 20, showHidden: true })).not.toMatch(/planted/);
   });
 
@@ -205,8 +204,7 @@ describe('answers of the service', () => {
     const { axios } = await setUp({ listener: failing(404) });
     const headers = { 'X-Correlation-Id': `own ${BEARER} ${APP_TOKEN} ${'x'.repeat(200)}` };
     const { correlationId } = (await errorOf(axios.get('/a', { headers }))) as ServiceApiError;
-    expect(correlationId).toMatch(/^own \[secret\] \[secret\] x+…$/);
-    expect(correlationId).toHaveLength(129);
+    expect(correlationId).toMatch(/^\[not shown: /);
   });
 
   it('the correlation id may come as x-request-id too; the configured header counts first', async () => {

@@ -5,6 +5,7 @@ import { ModuleRef, type ModulesContainer } from '@nestjs/core';
 import { inspect } from 'node:util';
 import { type ServiceModuleOptions } from '../../../lib/config/options.js';
 import { ServiceCertificateError, type ServiceConfigurationError } from '../../../lib/errors/index.js';
+import { SafeLogger } from '../../../lib/telemetry/log.js';
 import { moduleLabel } from '../../../lib/config/variables.js';
 import { GivenOptions, hideOptions, hideValue } from '../../../lib/module/given-options.js';
 import { HOST_CONFIG, readHostConfig } from '../../../lib/module/host-config.js';
@@ -163,7 +164,7 @@ describe('The configuration of a module', () => {
         new GivenOptions(given),
         { name },
         config,
-        new Logger(moduleLabel(name)),
+        new SafeLogger(moduleLabel(name)),
       );
       await identity.close();
       return options;

@@ -329,7 +329,16 @@ describe('with oauth.mtls', () => {
 });
 
 describe('no secret in an error', () => {
-  const forms = [SECRET, encodeURIComponent(SECRET), new URLSearchParams({ s: SECRET }).toString().slice(2)];
+  const forms = [
+    SECRET,
+    encodeURIComponent(SECRET),
+    encodeURIComponent(encodeURIComponent(SECRET)),
+    new URLSearchParams({ s: SECRET }).toString().slice(2),
+    SECRET.replaceAll('&', '&amp;').replaceAll('"', '&quot;').replaceAll('/', '&#x2F;'),
+    JSON.stringify(JSON.stringify(SECRET)),
+    Buffer.from(SECRET).toString('hex'),
+    `${SECRET.slice(0, 7)}\n${SECRET.slice(7)}`,
+  ];
 
   it.each(forms)('that echoes %s', async (echo) => {
     const error_description = `bad\r\n\u0000secret ${echo} ${'x'.repeat(500)}`;
@@ -339,15 +348,14 @@ describe('no secret in an error', () => {
     const error = await failure(request());
     const printed = inspect(error, { depth: 20, showHidden: true }) + JSON.stringify(error) + error.stack;
     for (const form of forms) expect(printed).not.toContain(form);
-    expect(error.error_description).toMatch(/^bad secret \[secret\] x+…$/);
-    expect(error.error_description?.length).toBeLessThanOrEqual(201);
+    expect(error.error_description).toMatch(/^\[not shown: /);
     expect(error.error).toBeUndefined();
   });
 
   it('also where control characters cut it apart', async () => {
     const body = { error: 'invalid_request', error_description: `s+/\u200b&=% ü€"\\end` };
     const { request } = await setUp({ answer: () => ({ status: 400, body }) });
-    expect((await failure(request())).error_description).toBe('[secret]');
+    expect((await failure(request())).error_description).toMatch(/^\[not shown: /);
   });
 });
 

@@ -78,11 +78,14 @@ describe('the error for a refusing answer', () => {
   });
 
   it('takes over the code and the description of RFC 6749, never a secret', () => {
-    const details = { error: 'invalid_scope', error_description: 'the secret s3cret is not for it' };
-    const error = refusal(400, details);
-    expect(error.error).toBe('invalid_scope');
-    expect(error.error_description).toContain('is not for it');
-    expect(JSON.stringify(error) + error.message).not.toContain('s3cret');
+    const error = refusal(400, { error: 'invalid_scope', error_description: 'it is not for this client' });
+    expect(error).toMatchObject({
+      error: 'invalid_scope',
+      error_description: 'it is not for this client',
+    });
+    const echo = refusal(400, { error: 'invalid_scope', error_description: 's3cret is not for it' });
+    expect(echo.error_description).toMatch(/^\[not shown: /);
+    expect(JSON.stringify(echo) + echo.message).not.toContain('s3cret');
     expect(refusal(400, { error: 's3cret' }).error).toBeUndefined();
     expect(refusal(400, { error: 'a b' }).error).toBeUndefined();
     expect(refusal(400, { error: 'e'.repeat(65) }).error).toBeUndefined();

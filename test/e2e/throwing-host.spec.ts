@@ -1,0 +1,284 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { type ArgumentsHost, type LoggerService } from '@nestjs/common';
+import { HealthIndicatorService } from '@nestjs/terminus';
+import {
+  context,
+  createNoopMeter,
+  metrics,
+  propagation,
+  ProxyTracerProvider,
+  ROOT_CONTEXT,
+  trace,
+  type ContextManager,
+  type MeterProvider,
+  type Span,
+  type TextMapPropagator,
+  type TracerProvider,
+} from '@opentelemetry/api';
+import { EventEmitter } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import {
+  ServiceExceptionFilter,
+  type ServiceError,
+  type ServiceModuleOptions,
+  type TokenStore,
+} from 'nestjs-service';
+import { ServiceHealthIndicator } from 'nestjs-service/terminus';
+import { ServiceSimulator } from 'nestjs-service/testing';
+import { byRename } from '../helpers/certificate-files.js';
+import { partOf } from '../helpers/in-soak.js';
+import { rejection, startModule, type StartedModule } from '../helpers/start-module.js';
+
+const fail = (): never => {
+  throw new Error('of the host');
+};
+
+const LOGGERS: [string, () => unknown][] = [
+  ['throws', fail],
+  ['rejects', () => Promise.reject(new Error('of the host'))],
+];
+
+/** Takes the lines of Nest itself, and fails at each of the module's, as pino does once its stream has ended. */
+function failingLogger(how: () => unknown) {
+  const failed: string[] = [];
+  const lines = new EventEmitter();
+  const take = (line: string, ...more: unknown[]): unknown => {
+    if (!String(more.at(-1)).startsWith('Service')) return undefined;
+    failed.push(line);
+    lines.emit('line', line);
+    return how();
+  };
+  /** Resolves once a line that is logged from now on has this in it. */
+  const logged = (part: string): Promise<void> =>
+    new Promise((resolve) => lines.on('line', (line: string) => line.includes(part) && resolve()));
+  return { logger: { log: take, warn: take, error: take, debug: take }, failed, logged };
+}
+
+// Jest itself fails a test for an unhandled rejection.
+describe('what a host brings along harms nothing where it throws:', () => {
+  let simulator: ServiceSimulator;
+  let folder: string;
+  let modules: StartedModule[];
+
+  beforeAll(async () => {
+    simulator = await ServiceSimulator.start();
+  });
+  afterAll(() => simulator.stop());
+  beforeEach(async () => {
+    modules = [];
+    folder = await mkdtemp(join(tmpdir(), 'throwing-host-'));
+  });
+  afterEach(async () => {
+    for (const { module } of modules) await module.close();
+    for (const api of [context, trace, metrics, propagation]) api.disable();
+    simulator.clearFaults();
+    simulator.clearRequests();
+    await rm(folder, { recursive: true });
+  });
+
+  const start = async (
+    options: ServiceModuleOptions,
+    logger: LoggerService | false = false,
+  ): Promise<StartedModule> => {
+    const started = await startModule(options, logger);
+    modules.push(started);
+    return started;
+  };
+
+  it.each(partOf(LOGGERS, 2))(
+    'a logger that %s at the start, with a certificate that expires soon, and at two rotations of its files',
+    async (_, how) => {
+      const { logger, failed, logged } = failingLogger(how);
+      const notAfter = new Date(Date.now() + 5 * 86_400_000);
+      const [first, second, third] = await Promise.all([
+        simulator.issueCertificate({ commonName: 'first', notAfter }),
+        simulator.issueCertificate({ commonName: 'second', notAfter }),
+        simulator.issueCertificate({ commonName: 'third' }),
+      ]);
+      await byRename(folder, first);
+      const tls = {
+        certificate: { file: join(folder, 'tls.crt') },
+        privateKey: { file: join(folder, 'tls.key') },
+        chain: simulator.chain,
+      };
+      const { banks, auth } = await start({ ...simulator.moduleOptions(), tls }, logger);
+      // Followed without being asked: whatever is thrown there ends the process.
+      const followed = logged('is in use: "CN=second"');
+      await byRename(folder, second);
+      await followed;
+      await byRename(folder, third);
+      expect(await auth.reloadCertificate()).toBe(true);
+      await banks.list();
+      expect(simulator.requests.at(-1)).toMatchObject({ certificateSubject: 'CN=third', status: 200 });
+      expect(failed).toEqual(
+        expect.arrayContaining([
+          expect.stringMatching(/calls go to/),
+          expect.stringMatching(/CN=first.* expires within 7 days/),
+          expect.stringMatching(/CN=second.* expires within 7 days/),
+          expect.stringMatching(/new application certificate is in use.*CN=third/),
+        ]),
+      );
+    },
+  );
+
+  describe.each(LOGGERS)('a logger that %s', (_, how) => {
+    it('at a GET that is tried again, and at a call that fails', async () => {
+      const { logger, failed } = failingLogger(how);
+      const { banks, http } = await start(simulator.moduleOptions({ authentication: 'mtls' }), logger);
+      simulator.fail({ path: /banks/, fault: { status: 503 } });
+      await banks.list();
+      simulator.fail({ path: /odd/, fault: { status: 409 } });
+      await expect(http.get('/odd/v1')).rejects.toMatchObject({ status: 409 });
+      expect(failed.slice(-2)).toEqual([
+        'GET /banks/v1: 503, another attempt follows',
+        expect.stringMatching(/^GET \/odd\/v1: 409 after/),
+      ]);
+    });
+
+    it('at a token while the store is down', async () => {
+      const { logger, failed } = failingLogger(how);
+      const down = () => Promise.reject(new Error('down'));
+      const tokenStore: TokenStore = { get: down, set: down, delete: down };
+      const { auth } = await start(
+        { ...simulator.moduleOptions({ authentication: 'oauth' }), tokenStore },
+        logger,
+      );
+      expect(await auth.getApiToken()).toMatchObject({ scope: 'api' });
+      expect(failed.at(-1)).toMatch(/^The token store does not work/);
+    });
+
+    it('at what the exception filter and the health indicator say', async () => {
+      const { logger, failed } = failingLogger(how);
+      const { auth, banks } = await start(simulator.moduleOptions({ authentication: 'mtls' }), logger);
+      simulator.fail({ path: /banks/, times: 2, fault: { status: 403 } });
+      const refused = (await rejection(banks.list())) as ServiceError;
+      const host = { getType: () => 'graphql' } as unknown as ArgumentsHost;
+      expect(() => new ServiceExceptionFilter().catch(refused, host)).toThrow(
+        expect.objectContaining({ extensions: { code: 'api_error', statusCode: 502 } }),
+      );
+      expect(failed.at(-1)).toMatch(/^502: api_error/);
+      const health = new ServiceHealthIndicator(new HealthIndicatorService(), auth, banks);
+      expect(await health.isHealthy('service', { ping: true })).toMatchObject({
+        service: { status: 'down', ping: { code: 'api_error 403' } },
+      });
+      expect(failed.at(-1)).toMatch(/^The banks path did not answer/);
+    });
+
+    it('at a requestId that throws or rejects', async () => {
+      const { logger, failed } = failingLogger(how);
+      for (const requestId of [fail, () => Promise.reject(new Error('of the host')) as never]) {
+        const options = simulator.moduleOptions({ authentication: 'mtls' });
+        const { banks } = await start({ ...options, http: { ...options.http, requestId } }, logger);
+        await banks.list();
+        expect(failed.at(-1)).toMatch(/^http\.requestId (threw|returned a promise)/);
+      }
+    });
+  });
+
+  describe('OpenTelemetry:', () => {
+    const span = (broken: Partial<Record<keyof Span, unknown>>): TracerProvider => ({
+      getTracer: () => ({
+        startSpan: () =>
+          ({
+            spanContext: () => ({ traceId: '1'.repeat(32), spanId: '2'.repeat(16), traceFlags: 1 }),
+            setAttributes: () => undefined,
+            setAttribute: () => undefined,
+            setStatus: () => undefined,
+            end: () => undefined,
+            ...broken,
+          }) as unknown as Span,
+        startActiveSpan: fail,
+      }),
+    });
+    const brokenTracer: TracerProvider = { getTracer: () => ({ startSpan: fail, startActiveSpan: fail }) };
+    const ofMeter = (broken: object): MeterProvider => ({
+      getMeter: () => Object.assign(Object.create(createNoopMeter()) as object, broken) as never,
+    });
+    const instrument = { add: fail, record: fail, addCallback: fail, removeCallback: fail };
+    const brokenManager = (run: ContextManager['with']): ContextManager => ({
+      active: () => ROOT_CONTEXT,
+      with: run,
+      bind: (_, target) => target,
+      enable: () => brokenManager(run),
+      disable: () => brokenManager(run),
+    });
+    const propagator: TextMapPropagator = { inject: fail, extract: fail, fields: fail };
+
+    const setUps: [string, () => void][] = [
+      ['a provider of tracers', () => void trace.setGlobalTracerProvider({ getTracer: fail })],
+      [
+        'a provider of tracers behind a proxy',
+        () => {
+          const provider = new ProxyTracerProvider();
+          provider.setDelegate({ getTracer: fail });
+          trace.setGlobalTracerProvider(provider);
+        },
+      ],
+      ['a tracer', () => void trace.setGlobalTracerProvider(brokenTracer)],
+      ...(['spanContext', 'setAttributes', 'setAttribute', 'setStatus', 'end'] as const).map(
+        (method): [string, () => void] => [
+          `a span's ${method}`,
+          () => void trace.setGlobalTracerProvider(span({ [method]: fail })),
+        ],
+      ),
+      ['a provider of meters', () => void metrics.setGlobalMeterProvider({ getMeter: fail })],
+      [
+        'a meter',
+        () =>
+          void metrics.setGlobalMeterProvider(
+            ofMeter({ createCounter: fail, createHistogram: fail, createObservableGauge: fail }),
+          ),
+      ],
+      [
+        'the instruments of a meter',
+        () =>
+          void metrics.setGlobalMeterProvider(
+            ofMeter({
+              createCounter: () => instrument,
+              createHistogram: () => instrument,
+              createObservableGauge: () => instrument,
+            }),
+          ),
+      ],
+      [
+        'a propagator',
+        () => {
+          trace.setGlobalTracerProvider(span({}));
+          propagation.setGlobalPropagator(propagator);
+        },
+      ],
+      [
+        'a context manager',
+        () => {
+          trace.setGlobalTracerProvider(span({}));
+          context.setGlobalContextManager(brokenManager(fail));
+        },
+      ],
+      [
+        'a context manager after the call began',
+        () => {
+          trace.setGlobalTracerProvider(span({}));
+          context.setGlobalContextManager(
+            brokenManager((_, run, thisArg, ...rest) => {
+              void run.call(thisArg as never, ...rest);
+              return fail();
+            }),
+          );
+        },
+      ],
+    ];
+
+    it.each(setUps)('%s', async (_, setUp) => {
+      setUp();
+      const { banks, http, module } = await start(simulator.moduleOptions({ authentication: 'oauth' }));
+      simulator.fail({ path: /banks/, fault: { status: 503 } });
+      await banks.list();
+      simulator.fail({ path: /odd/, fault: { status: 409 } });
+      await expect(http.get('/odd/v1')).rejects.toMatchObject({ status: 409 });
+      expect(simulator.apiRequests.map(({ status }) => status)).toEqual([503, 200, 409]);
+      await module.close();
+    });
+  });
+});
