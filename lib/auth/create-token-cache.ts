@@ -44,6 +44,7 @@ export function createTokenCache(options: ResolvedOptions, parts: TokenCachePart
           store: tokenStore,
           clientSecret,
           certificateThumbprint,
+          random,
           telemetry,
           warn,
           log,

@@ -39,8 +39,20 @@ export class StoredToken {
     return `${this.key}:lock`;
   }
 
-  get secondLockKey(): string {
-    return `${this.key}:second:lock`;
+  /** Of the entry that says that somebody asks, and when that was so. */
+  get signKey(): string {
+    return `${this.key}:sign`;
+  }
+
+  /** @param now the wall clock, in milliseconds */
+  writeSign(now: number): string {
+    return this.#cipher.seal(String(now), this.signKey);
+  }
+
+  /** @returns milliseconds since then; Infinity where it does not open, or is from the future */
+  readSign(value: unknown, now: number): number {
+    const ageMs = now - Number(this.#cipher.open(value, this.signKey) ?? -Infinity);
+    return ageMs >= -CLOCK_TOLERANCE_MS ? Math.max(0, ageMs) : Infinity;
   }
 
   /** @returns undefined for a token that cannot be used twice */
