@@ -56,7 +56,6 @@ describe('24 processes that want the same token', () => {
   }
   function told(what: string, ms: number): number {
     const requests = simulator.tokenRequests.length;
-    tell(JSON.stringify(simulator.tokenRequests.map(({ receivedAt, body, status }) => [receivedAt, status, body.slice(-60)])));
     tell(
       `${what}: ${requests} requests of ${PROCESSES} processes, the last token after ${(ms / 1_000).toFixed(1)} s`,
     );

@@ -9,8 +9,8 @@ import { StoreObserver, type StoreObserverParts } from './store-observer.js';
 import { StoredToken } from './stored-token.js';
 import { type Release, Turn } from './turn.js';
 
+/** On average: where all look at the same time, more than one finds that nobody asks. */
 const POLL_MS = 100;
-const NOTHING: Release = () => Promise.resolve();
 
 export interface SharedStoreOptions extends StoreObserverParts {
   /** Asked where the store has no token. */
@@ -94,26 +94,26 @@ export class SharedStore implements TokenSource {
   ): Promise<TokenGrant> {
     const { clock, random = Math.random } = this.#options;
     const { signal, timeoutMs } = context;
-    const turn = new Turn({ store: this.#store, entry, clock, random, timeoutMs });
+    const turn = new Turn(this.#store, entry, clock, timeoutMs, random());
     let release: Release | undefined;
     for (let isFirst = true; ; isFirst = false) {
       let found = await this.#find(entry, context);
       if (release) await turn.sign();
       else if (typeof found !== 'object') {
-        release = found === UNAVAILABLE ? NOTHING : await turn.take();
+        release = found === UNAVAILABLE ? () => Promise.resolve() : await turn.take();
         // The process whose turn it was until now may have just written.
         if (release) found = await this.#find(entry, context);
         if (release && (typeof found === 'object' || signal.aborted)) void this.#track(release());
         else if (release) {
-          if (found === undefined) this.#observer.missed();
+          if (found === undefined) this.#observer.count('storeMisses');
           ask(release);
-        } else if (isFirst) this.#observer.waits();
+        } else if (isFirst) this.#observer.count('storeLockWaits');
       }
       if (typeof found === 'object') {
-        this.#observer.hit();
+        this.#observer.count('storeHits');
         return found;
       }
-      await sleep(clock, POLL_MS, signal);
+      await sleep(clock, POLL_MS * (0.5 + random()), signal);
     }
   }
 

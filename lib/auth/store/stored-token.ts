@@ -26,6 +26,9 @@ export interface TokenOwner {
 /** The entry of one scope in a shared store. */
 export class StoredToken {
   readonly key: string;
+  readonly lockKey: string;
+  /** Of the entry that says when somebody last worked on a request for the token. */
+  readonly signKey: string;
   readonly #scope: string;
   readonly #cipher: StoreCipher;
 
@@ -33,15 +36,8 @@ export class StoredToken {
     this.#cipher = cipher;
     this.#scope = scope;
     this.key = cipher.nameOf(tokenUrl, clientId, scope, certificateThumbprint ?? null);
-  }
-
-  get lockKey(): string {
-    return `${this.key}:lock`;
-  }
-
-  /** Of the entry that says that somebody asks, and when that was so. */
-  get signKey(): string {
-    return `${this.key}:sign`;
+    this.lockKey = `${this.key}:lock`;
+    this.signKey = `${this.key}:sign`;
   }
 
   /** @param now the wall clock, in milliseconds */
