@@ -9,6 +9,9 @@ export class ServiceTokenCacheOptions {
   maxEntries?: number | undefined = 10_000;
 }
 
+/** Characters of a value in a {@link TokenStore}. The longest token that is accepted makes 22,000. */
+export const MAX_ENTRY_LENGTH = 65_536;
+
 /**
  * Tokens shared between processes. A method may fail or be slow: the process then uses its own tokens. Keys are hashes and
  * values are encrypted; the keys for both come from the client secret.
@@ -16,6 +19,7 @@ export class ServiceTokenCacheOptions {
 export interface TokenStore {
   /** Milliseconds for one call. Default 250. A store that took longer is not asked again for a while. */
   readonly timeout?: number | undefined;
+  /** More than 65,536 characters are no entry of ours, and need not be read. */
   get(key: string): Promise<string | undefined>;
   /** `ttlMs`: the entry must be deleted after so many milliseconds. */
   set(key: string, value: string, ttlMs: number): Promise<void>;

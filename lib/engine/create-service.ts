@@ -126,7 +126,7 @@ function createTokenCache(
   if (!oauth || tokenUrl === undefined) return undefined;
   const bound = oauth.mtls ? identity : undefined;
   const clientSecret = new ClientSecret(oauth, clock);
-  const shared = { tokenUrl, clientId: oauth.clientId, clientSecret, clock };
+  const shared = { tokenUrl, clientId: oauth.clientId, clientSecret, clock, random };
   const agent = () => agents.token(tokenUrl);
   const endpoint = new TokenEndpoint({ ...shared, exchange, agent, identity: bound, describeOption });
   const observed = {

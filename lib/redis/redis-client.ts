@@ -1,6 +1,8 @@
+import { MAX_ENTRY_LENGTH } from '../config/token-cache.options.js';
+
 /** A client of node-redis (`redis` 4 to 6, `@redis/client`): of one server, a cluster, Sentinel, or a pool. */
 export interface NodeRedisClient {
-  get(key: string): Promise<unknown>;
+  getRange(key: string, start: number, end: number): Promise<unknown>;
   set(key: string, value: string, options: { PX: number; NX?: true }): Promise<unknown>;
   del(key: string): Promise<unknown>;
   eval(script: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>;
@@ -8,7 +10,7 @@ export interface NodeRedisClient {
 
 /** A client of ioredis (5 and 6): `Redis`, with Sentinel too, or `Cluster`. */
 export interface IoredisClient {
-  get(key: string): Promise<unknown>;
+  getrange(key: string, start: number, end: number): Promise<unknown>;
   set(key: string, value: string, millisecondsToken: 'PX', milliseconds: number): Promise<unknown>;
   set(key: string, value: string, millisecondsToken: 'PX', milliseconds: number, nx: 'NX'): Promise<unknown>;
   del(key: string): Promise<unknown>;
@@ -30,14 +32,23 @@ export interface RedisCommands {
 const DELETE_IF = `if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0`;
 
 export function commandsOf(client: NodeRedisClient | IoredisClient): RedisCommands {
+  // One character more than an entry has: somebody may have put 100 MB there.
+  const range = [0, MAX_ENTRY_LENGTH] as const;
+  if (isIoredis(client)) {
+    return {
+      get: async (key) => entryOf(client.getrange(key, ...range)),
+      set: async (key, value, ttlMs) => void (await client.set(key, value, 'PX', ttlMs)),
+      setIfAbsent: async (key, value, ttlMs) => isDone(await client.set(key, value, 'PX', ttlMs, 'NX')),
+      delete: async (key) => void (await client.del(key)),
+      deleteIf: async (key, value) => void (await client.eval(DELETE_IF, 1, key, value)),
+    };
+  }
   return {
-    get: async (key) => {
-      // Somebody else's list or hash under this key is no entry; the next token replaces it.
-      const value = await client.get(key).catch(noneOfOtherType);
-      return Buffer.isBuffer(value) ? value.toString() : typeof value === 'string' ? value : undefined;
-    },
+    get: async (key) => entryOf(client.getRange(key, ...range)),
+    set: async (key, value, ttlMs) => void (await client.set(key, value, { PX: ttlMs })),
+    setIfAbsent: async (key, value, ttlMs) => isDone(await client.set(key, value, { PX: ttlMs, NX: true })),
     delete: async (key) => void (await client.del(key)),
-    ...(isIoredis(client) ? ioredisWrites(client) : nodeRedisWrites(client)),
+    deleteIf: async (key, value) => void (await client.eval(DELETE_IF, { keys: [key], arguments: [value] })),
   };
 }
 
@@ -45,7 +56,8 @@ export function commandsOf(client: NodeRedisClient | IoredisClient): RedisComman
 export function isRedisClient(value: unknown): value is NodeRedisClient | IoredisClient {
   if (typeof value !== 'object' || value === null) return false;
   const client = value as Record<string, unknown>;
-  return ['get', 'set', 'del', 'eval'].every((method) => typeof client[method] === 'function');
+  const methods = [isIoredis(value as IoredisClient) ? 'getrange' : 'getRange', 'set', 'del', 'eval'];
+  return methods.every((method) => typeof client[method] === 'function');
 }
 
 /** Only ioredis defines commands on a client. */
@@ -53,26 +65,13 @@ function isIoredis(client: NodeRedisClient | IoredisClient): client is IoredisCl
   return 'defineCommand' in client;
 }
 
-type Writes = Pick<RedisCommands, 'set' | 'setIfAbsent' | 'deleteIf'>;
-
-function nodeRedisWrites(client: NodeRedisClient): Writes {
-  return {
-    set: async (key, value, ttlMs) => void (await client.set(key, value, { PX: ttlMs })),
-    setIfAbsent: async (key, value, ttlMs) => isDone(await client.set(key, value, { PX: ttlMs, NX: true })),
-    deleteIf: async (key, value) => void (await client.eval(DELETE_IF, { keys: [key], arguments: [value] })),
-  };
-}
-
-function ioredisWrites(client: IoredisClient): Writes {
-  return {
-    set: async (key, value, ttlMs) => void (await client.set(key, value, 'PX', ttlMs)),
-    setIfAbsent: async (key, value, ttlMs) => isDone(await client.set(key, value, 'PX', ttlMs, 'NX')),
-    deleteIf: async (key, value) => void (await client.eval(DELETE_IF, 1, key, value)),
-  };
-}
-
-function noneOfOtherType(error: unknown): undefined {
-  if (!(error instanceof Error && error.message.startsWith('WRONGTYPE'))) throw error;
+/** Somebody else's list or hash under this key is no entry; the next token replaces it. A range of nothing is empty. */
+async function entryOf(reply: Promise<unknown>): Promise<string | undefined> {
+  const value = await reply.catch((error: unknown) => {
+    if (!(error instanceof Error && error.message.startsWith('WRONGTYPE'))) throw error;
+  });
+  const text = Buffer.isBuffer(value) ? value.toString() : value;
+  return typeof text === 'string' && text !== '' && text.length <= MAX_ENTRY_LENGTH ? text : undefined;
 }
 
 /** OK, or null where the key was there. */

@@ -46,7 +46,8 @@ describe('processes that share their tokens over Redis', () => {
       customerToken: String(tokens[0]),
     });
     expect(scan).toMatchObject({ endless: [], shown: [] });
-    expect(scan.keys).toHaveLength(2);
+    // Without a lock, or the sign of a request that took its time.
+    expect(scan.keys.filter((key) => key.endsWith('}'))).toHaveLength(2);
 
     simulator.clearRequests();
     for (const one of fleet) await one.order('load', { perSecond: 50 });

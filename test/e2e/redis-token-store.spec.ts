@@ -136,10 +136,30 @@ describe('RedisTokenStore', () => {
       // A host's client is not closed.
       if (client) {
         await store.close();
-        expect(await client.get('nestjs-service:none')).toBeNull();
+        expect(await client.del('nestjs-service:none')).toBe(0);
       }
     });
   }
+
+  redisIt('reads no more of a value than an entry can have', async () => {
+    for (const [kind, connect] of KINDS) {
+      const server = kind.includes('cluster') ? cluster : redis;
+      const node = await server.connect();
+      ends.push(() => node.destroy());
+      const sent = async () => Number(/total_net_output_bytes:(\d+)/.exec(await node.info('stats'))?.[1]);
+      const client = await connect();
+      const store = storeAt(redis.url, client ? { client, url: undefined } : {});
+      const longest = 'x'.repeat(65_536);
+      await store.set('huge', longest, 60_000);
+      expect((await store.get('huge')) === longest).toBe(true);
+      await node.setRange('nestjs-service:huge', 100 * 1024 * 1024, 'x');
+      const before = await sent();
+      expect((await store.get('huge'))?.length).toBeUndefined();
+      expect((await sent()) - before).toBeLessThan(200_000);
+      await store.set('huge', 'one', 60_000);
+      expect(await store.get('huge')).toBe('one');
+    }
+  });
 
   redisIt('every key has its prefix and an end', async () => {
     await observer.flushAll();

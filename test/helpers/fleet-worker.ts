@@ -12,13 +12,20 @@ const logger: LoggerService = { log: () => undefined, error: take, warn: take };
 
 class Host {}
 
+let hasLocks = true;
+class FleetStore extends RedisTokenStore {
+  override async lock(...args: Parameters<RedisTokenStore['lock']>): ReturnType<RedisTokenStore['lock']> {
+    return hasLocks ? super.lock(...args) : undefined;
+  }
+}
+
 const url = process.env.FLEET_REDIS_URL;
 const app = await NestFactory.createApplicationContext(
   {
     module: Host,
     imports: [
       ServiceModule.forRootAsync({
-        useFactory: () => (url === undefined ? {} : { tokenStore: new RedisTokenStore({ url }) }),
+        useFactory: () => (url === undefined ? {} : { tokenStore: new FleetStore({ url }) }),
       }),
     ],
   },
@@ -55,6 +62,10 @@ async function obey({ order, customer = '', perSecond = 0 }: FleetOrder): Promis
       const report: LoadReport = { calls: sorted.length, failures, lines, median: at(0.5), p99: at(0.99) };
       return report;
     }
+    case 'no-locks':
+    case 'locks':
+      hasLocks = order === 'locks';
+      return undefined;
     case 'end':
       await app.close();
       setImmediate(() => process.disconnect());

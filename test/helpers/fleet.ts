@@ -6,7 +6,8 @@ import { REGISTER } from './source-process.js';
 
 export interface FleetOrder {
   id: number;
-  order: 'call' | 'customer' | 'load' | 'report' | 'end';
+  /** `no-locks`: its lock() says `taken` from now on; `locks`: no longer. */
+  order: 'call' | 'customer' | 'load' | 'report' | 'no-locks' | 'locks' | 'end';
   customer?: string;
   perSecond?: number;
 }

@@ -66,11 +66,8 @@ export class GuardedStore {
     await this.#call('writes', () => this.#store.delete(key, ifValue));
   }
 
-  get hasLocks(): boolean {
-    return this.#store.lock !== undefined;
-  }
-
   async lock(key: string, ttlMs: number): Promise<Lock> {
+    if (!this.#store.lock) return 'none';
     let isLate = false;
     const release = await this.#call('writes', async () => {
       const got = await this.#store.lock?.(key, ttlMs);

@@ -3,18 +3,13 @@ import { type TokenStore } from '../../config/token-cache.options.js';
 import { sleep } from '../../exchange/timing.js';
 import { type TokenGrant, type TokenRequestContext, type TokenSource } from '../access-token.js';
 import { type ClientSecret } from '../endpoint/client-secret.js';
-import { GuardedStore, type Lock, UNAVAILABLE } from './guarded-store.js';
+import { GuardedStore, UNAVAILABLE } from './guarded-store.js';
 import { StoreCiphers } from './store-cipher.js';
 import { StoreObserver, type StoreObserverParts } from './store-observer.js';
 import { StoredToken } from './stored-token.js';
+import { type Release, Turn } from './turn.js';
 
-/** Milliseconds: others wait no longer than that for a process that died with the lock. */
-const LOCK_TTL_MS = 3_000;
-/** Milliseconds. Longer than a lock, so that the process that gets the next one has time to ask for all the others. */
-const LOCK_WAIT_MS = 5_000;
-/** Of the time that a request has: how much of it is spent on waiting, also for an endpoint that is slow. */
-const LOCK_WAIT_SHARE = 0.5;
-const MAX_WAIT_SHARE = 0.9;
+/** On average: where all look at the same time, more than one finds that nobody asks. */
 const POLL_MS = 100;
 
 export interface SharedStoreOptions extends StoreObserverParts {
@@ -28,6 +23,8 @@ export interface SharedStoreOptions extends StoreObserverParts {
   /** Where tokens are bound to a client certificate (RFC 8705): its thumbprint. */
   certificateThumbprint?: () => string | undefined;
   clock: Clock;
+  /** In [0, 1). Default Math.random. */
+  random?: () => number;
 }
 
 /**
@@ -69,94 +66,70 @@ export class SharedStore implements TokenSource {
     if (cipher) void this.#track(this.#remove(new StoredToken(cipher, scope, this.#owner), accessToken));
   }
 
+  /** What comes first: the token of another process, or the outcome of our own request. */
   async #request(scope: string, context: TokenRequestContext): Promise<TokenGrant> {
     const { clock } = this.#options;
-    const begun = clock.monotonic();
-    const lockWaitEnds = begun + Math.min(LOCK_WAIT_MS, context.timeoutMs * LOCK_WAIT_SHARE);
-    const waitEnds = begun + context.timeoutMs * MAX_WAIT_SHARE;
+    const deadline = clock.monotonic() + context.timeoutMs;
     const entry = new StoredToken(await this.#ciphers.current(), scope, this.#owner);
-    let found = await this.#find(entry, context);
-    let lock: Lock = this.#store.hasLocks ? 'taken' : 'none';
-    let hasWaited = false;
-    while (found === undefined && lock === 'taken') {
-      lock = await this.#store.lock(entry.lockKey, LOCK_TTL_MS);
-      // Whatever is wrong with that lock, or with the endpoint: one more process asks, not all of them.
-      if (lock === 'taken' && clock.monotonic() >= lockWaitEnds) {
-        lock = await this.#store.lock(entry.secondLockKey, context.timeoutMs);
-      }
-      // The process that had the lock until now may have just written.
-      found = await this.#find(entry, context);
-      if (found !== undefined || lock !== 'taken') break;
-      if (!hasWaited) this.#observer.waits();
-      hasWaited = true;
-      if (clock.monotonic() >= waitEnds) lock = 'none';
-      else await sleep(clock, POLL_MS, context.signal);
-    }
-    const release = (): void => {
-      if (typeof lock === 'function') void this.#track(lock());
-    };
-    if (found !== undefined && found !== UNAVAILABLE) {
-      release();
-      this.#observer.hit();
-      return found;
-    }
-    if (found === undefined) this.#observer.missed();
-    const left = { ...context, timeoutMs: context.timeoutMs - (clock.monotonic() - begun) };
-    return hasWaited
-      ? this.#requestOrFind(entry, scope, release, left)
-      : this.#requestAndShare(scope, release, left);
-  }
-
-  /** After a wait in vain: the process that had the lock may still be the first to get a token. */
-  async #requestOrFind(
-    entry: StoredToken,
-    scope: string,
-    release: () => void,
-    context: TokenRequestContext,
-  ): Promise<TokenGrant> {
     const over = new AbortController();
     const signal = AbortSignal.any([context.signal, over.signal]);
-    const found = new Promise<TokenGrant>((resolve) => {
-      void this.#watch(entry, { ...context, signal }).then((grant) => grant && resolve(grant));
-    });
     try {
-      return await Promise.race([this.#requestAndShare(scope, release, { ...context, signal }), found]);
+      return await new Promise<TokenGrant>((resolve, reject) => {
+        const ask = (release: Release): void => {
+          const left = { ...context, signal, timeoutMs: deadline - clock.monotonic() };
+          this.#requestAndShare(scope, release, left).then(resolve, reject);
+        };
+        this.#track(this.#follow(entry, { ...context, signal }, ask)).then(resolve, reject);
+      });
     } finally {
       over.abort(new Error('There is a token'));
     }
   }
 
-  /** The token as soon as it is in the store; undefined where the signal comes first. */
-  async #watch(entry: StoredToken, context: TokenRequestContext): Promise<TokenGrant | undefined> {
-    try {
-      for (;;) {
-        await sleep(this.#options.clock, POLL_MS, context.signal);
-        const found = await this.#find(entry, context);
-        if (found !== undefined && found !== UNAVAILABLE) return found;
+  /** Looks for the token of another process until there is one. Asks as well, where it is our turn. */
+  async #follow(
+    entry: StoredToken,
+    context: TokenRequestContext,
+    ask: (release: Release) => void,
+  ): Promise<TokenGrant> {
+    const { clock, random = Math.random } = this.#options;
+    const { signal, timeoutMs } = context;
+    const turn = new Turn(this.#store, entry, clock, timeoutMs, random());
+    let release: Release | undefined;
+    for (let isFirst = true; ; isFirst = false) {
+      let found = await this.#find(entry, context);
+      if (release) await turn.sign();
+      else if (typeof found !== 'object') {
+        release = found === UNAVAILABLE ? () => Promise.resolve() : await turn.take();
+        // The process whose turn it was until now may have just written.
+        if (release) found = await this.#find(entry, context);
+        if (release && (typeof found === 'object' || signal.aborted)) void this.#track(release());
+        else if (release) {
+          if (found === undefined) this.#observer.count('storeMisses');
+          ask(release);
+        } else if (isFirst) this.#observer.count('storeLockWaits');
       }
-    } catch {
-      return undefined;
+      if (typeof found === 'object') {
+        this.#observer.count('storeHits');
+        return found;
+      }
+      await sleep(clock, POLL_MS * (0.5 + random()), signal);
     }
   }
 
-  async #requestAndShare(
-    scope: string,
-    release: () => void,
-    context: TokenRequestContext,
-  ): Promise<TokenGrant> {
+  async #requestAndShare(scope: string, release: Release, context: TokenRequestContext): Promise<TokenGrant> {
     const { source, clock } = this.#options;
     const begun = clock.monotonic();
+    let written: Promise<void> | undefined;
     try {
       const grant = await source.request(scope, context);
       const issuedAt = clock.now() - (clock.monotonic() - begun);
-      // Callers do not wait for this. The lock is released when others can find the token.
-      if (context.signal.aborted) release();
-      else void this.#track(this.#write(scope, grant, issuedAt)).then(release);
-      // A wait for a lock does not make the token older.
+      if (!context.signal.aborted) written = this.#write(scope, grant, issuedAt);
+      // A wait for our turn does not make the token older.
       return { ...grant, requestedAt: begun };
-    } catch (error) {
-      release();
-      throw error;
+    } finally {
+      // Callers do not wait for this. Our turn ends when others can find the token.
+      void this.#track(Promise.resolve(written).then(release));
     }
   }
 

@@ -8,6 +8,7 @@ import {
 } from 'node:crypto';
 import { type KeyObject } from 'node:crypto';
 import { type Secret } from '../../config/secret.js';
+import { MAX_ENTRY_LENGTH } from '../../config/token-cache.options.js';
 import { type ClientSecret } from '../endpoint/client-secret.js';
 
 /** Of keys and values. Entries of another format are not found, or do not open. */
@@ -16,8 +17,6 @@ const CIPHER = 'aes-256-gcm';
 const KEY_BYTES = 32;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
-/** Characters. The longest token that is accepted makes 22,000. */
-const MAX_VALUE = 65_536;
 
 /**
  * Names and encrypts the entries of a shared store for those who know the client secret. Its keys come from the secret
@@ -49,7 +48,7 @@ export class StoreCipher {
 
   /** @returns undefined where it was changed, moved from another name, or sealed with another secret */
   open(value: unknown, name: string): string | undefined {
-    if (typeof value !== 'string' || value.length > MAX_VALUE || !value.startsWith(`${FORMAT}.`))
+    if (typeof value !== 'string' || value.length > MAX_ENTRY_LENGTH || !value.startsWith(`${FORMAT}.`))
       return undefined;
     const sealed = Buffer.from(value.slice(FORMAT.length + 1), 'base64url');
     if (sealed.length < NONCE_BYTES + TAG_BYTES) return undefined;

@@ -30,16 +30,8 @@ export class StoreObserver {
     this.#parts = parts;
   }
 
-  hit(): void {
-    this.#parts.telemetry?.storeHits.add(1, this.#parts.telemetry.attributes);
-  }
-
-  missed(): void {
-    this.#parts.telemetry?.storeMisses.add(1, this.#parts.telemetry.attributes);
-  }
-
-  waits(): void {
-    this.#parts.telemetry?.storeLockWaits.add(1, this.#parts.telemetry.attributes);
+  count(what: 'storeHits' | 'storeMisses' | 'storeLockWaits'): void {
+    this.#parts.telemetry?.[what].add(1, this.#parts.telemetry.attributes);
   }
 
   failed(use: StoreUse, error: unknown): void {

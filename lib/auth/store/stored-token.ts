@@ -26,6 +26,9 @@ export interface TokenOwner {
 /** The entry of one scope in a shared store. */
 export class StoredToken {
   readonly key: string;
+  readonly lockKey: string;
+  /** Of the entry that says when somebody last worked on a request for the token. */
+  readonly signKey: string;
   readonly #scope: string;
   readonly #cipher: StoreCipher;
 
@@ -33,14 +36,19 @@ export class StoredToken {
     this.#cipher = cipher;
     this.#scope = scope;
     this.key = cipher.nameOf(tokenUrl, clientId, scope, certificateThumbprint ?? null);
+    this.lockKey = `${this.key}:lock`;
+    this.signKey = `${this.key}:sign`;
   }
 
-  get lockKey(): string {
-    return `${this.key}:lock`;
+  /** @param now the wall clock, in milliseconds */
+  writeSign(now: number): string {
+    return this.#cipher.seal(String(now), this.signKey);
   }
 
-  get secondLockKey(): string {
-    return `${this.key}:second:lock`;
+  /** @returns milliseconds since then; Infinity where it does not open, or is from the future */
+  readSign(value: unknown, now: number): number {
+    const ageMs = now - Number(this.#cipher.open(value, this.signKey) ?? -Infinity);
+    return ageMs >= -CLOCK_TOLERANCE_MS ? Math.max(0, ageMs) : Infinity;
   }
 
   /** @returns undefined for a token that cannot be used twice */

@@ -21,7 +21,7 @@ class FakeClient {
     this.fail = listener;
   }
 
-  get(): Promise<unknown> {
+  getRange(): Promise<unknown> {
     const dropped = new Promise((_resolve, reject) => (this.#drop = reject));
     return Promise.race([this.reply(), dropped]);
   }
@@ -53,7 +53,7 @@ function setUp({ connect = async (): Promise<unknown> => undefined, random = 1 }
     random: () => random,
     importLibrary: async () => ({ createClient }),
   });
-  const ask = (): Promise<unknown> => connection.run((client) => client.get('key'));
+  const ask = (): Promise<unknown> => connection.run((client) => client.getRange('key', 0, 1));
   return { clock, clients, options, server, connection, ask };
 }
 
@@ -208,13 +208,13 @@ describe('the connection of a store to its url', () => {
         connect: async () => undefined,
         on: () => undefined,
         unref: () => undefined,
-        get: async () => 'PONG',
+        getRange: async () => 'PONG',
         disconnect: () => ((ended += 1), disconnect()),
       };
       const importLibrary = async () => ({ createClient: () => client as unknown as OwnClient });
       const parts = { clock: new FakeClock(), random: () => 1, importLibrary };
       const connection = new UrlConnection(new Secret('redis://host'), parts);
-      expect(await connection.run((used) => used.get('key'))).toBe('PONG');
+      expect(await connection.run((used) => used.getRange('key', 0, 1))).toBe('PONG');
       connection.close();
       await settle();
       expect(ended).toBe(1);
@@ -234,7 +234,9 @@ describe('RedisTokenStore', () => {
         if (reply instanceof Error) throw reply;
         return reply;
       };
-    const methods = ['get', 'set', 'del', 'eval'].map((name) => [name, command(name)] as const);
+    const methods = ['getRange', 'getrange', 'set', 'del', 'eval'].map(
+      (name) => [name, command(name)] as const,
+    );
     return { commands, client: Object.fromEntries(methods) as unknown as NodeRedisClient };
   }
   const ioredis = (made: NodeRedisClient) => Object.assign(made, { defineCommand: () => undefined });

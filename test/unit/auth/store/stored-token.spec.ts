@@ -46,6 +46,15 @@ describe('an entry', () => {
   });
 });
 
+it('a sign has the age of its writing; one of another token, from the future or forged is none', () => {
+  const sign = entry().writeSign(NOW);
+  expect([0, 500, 60_000, -1_000].map((ms) => entry().readSign(sign, NOW + ms))).toEqual([0, 500, 60_000, 0]);
+  expect(entry().readSign(sign, NOW - 1_001)).toBe(Infinity);
+  expect(entry('customer.c').readSign(sign, NOW)).toBe(Infinity);
+  for (const forged of [undefined, 'lie', String(NOW), cipher.seal(String(NOW), entry().key)])
+    expect(entry().readSign(forged, NOW)).toBe(Infinity);
+});
+
 describe('an entry that is not to be trusted is ignored:', () => {
   it('moved to another key', () => {
     expect(entry('customer.c').read(written(), NOW)).toBeUndefined();
