@@ -10,7 +10,7 @@ import { outputOf, startAgain } from './again.js';
 import { run } from './run.js';
 
 const GRACE = 1_000;
-/** Milliseconds in which a process must end after its signal: much more than it needs. */
+/** Milliseconds in which a process must start, and end after its signal: much more than it needs. */
 const END = 20_000;
 
 const PLATFORMS = {
@@ -58,7 +58,7 @@ async function check(simulator: ServiceSimulator, platform: Platform, outcome: O
   });
   try {
     const output = outputOf(child);
-    await simulator.waitForRequest(({ path }) => path === '/banks/v1');
+    await simulator.waitForRequest(({ path }) => path === '/banks/v1', END);
     const ended = once(child, 'close', { signal: AbortSignal.timeout(END) });
     child.kill('SIGTERM');
     assert.deepEqual(await ended, [null, 'SIGTERM'], output());
