@@ -155,8 +155,11 @@ class RunningExchange {
   }
 }
 
+/** Chunks end a body only where `chunked` is the last coding (RFC 9112, 6.3); Node passes on the others as they come. */
 function isUntilClose({ headers }: IncomingMessage): boolean {
-  return headers['content-length'] === undefined && headers['transfer-encoding'] === undefined;
+  const coding = headers['transfer-encoding'];
+  if (coding === undefined) return headers['content-length'] === undefined;
+  return !/(^|,)\s*chunked$/i.test(coding);
 }
 
 /**

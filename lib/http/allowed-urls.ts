@@ -28,16 +28,7 @@ export class AllowedUrls {
     const { protocol, host, hostname, port, origin, href, pathname } = new URL(baseUrl);
     this.#baseUrl = baseUrl;
     this.#origins = origins;
-    this.#base = {
-      href,
-      origin,
-      protocol,
-      host,
-      hostname,
-      port,
-      pathname,
-      search: '',
-    };
+    this.#base = { href, origin, protocol, host, hostname, port, pathname, search: '' };
     this.#basePath = pathname === '/' ? '' : pathname;
   }
 
