@@ -9,6 +9,7 @@ import { timerDelay } from '../config/clock.js';
 import { classify } from './classify.js';
 import { decode } from './decode.js';
 import { noHeaders } from './no-headers.js';
+import { ownOptions } from './own-options.js';
 import { ExchangeProgress } from './exchange-progress.js';
 import {
   CallCancelled,
@@ -78,7 +79,7 @@ class RunningExchange {
 
   #options(): RequestOptions {
     const { url, method, headers, body, agent } = this.#request;
-    return {
+    return ownOptions<RequestOptions>({
       protocol: url.protocol,
       hostname: url.hostname.startsWith('[') ? url.hostname.slice(1, -1) : url.hostname,
       port: url.port,
@@ -86,7 +87,7 @@ class RunningExchange {
       method,
       headers: body === undefined ? headers : { ...headers, ...framing(body) },
       agent,
-    };
+    });
   }
 
   #onResponse(incoming: IncomingMessage): void {

@@ -5,6 +5,7 @@ import { type Socket } from 'node:net';
 import { type Duplex } from 'node:stream';
 import { checkServerIdentity, type ConnectionOptions, type SecureContext } from 'node:tls';
 import { type Secret } from '../../config/secret.js';
+import { ownOptions } from '../../exchange/own-options.js';
 import {
   closedError,
   failRequest,
@@ -88,7 +89,7 @@ export class PooledAgent extends Agent {
   }
 
   override createConnection(options: AgentRequestOptions): Duplex {
-    const allowed: ConnectionOptions = {};
+    const allowed = ownOptions<ConnectionOptions>({});
     for (const key of CONNECTION_OPTIONS) {
       const value = (options as Record<string, unknown>)[key];
       if (value !== undefined) Object.assign(allowed, { [key]: value });

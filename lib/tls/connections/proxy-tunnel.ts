@@ -4,6 +4,7 @@ import { isIP, type Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import { urlToHttpOptions } from 'node:url';
 import { type Secret } from '../../config/secret.js';
+import { ownOptions } from '../../exchange/own-options.js';
 import { codedError } from './node-agent.js';
 
 /** Milliseconds for the proxy to connect and to answer CONNECT. */
@@ -107,7 +108,7 @@ function connectRequest(target: Secret, authority: string): http.ClientRequest {
   // Node would decode them too, and throw for a single `%`.
   proxy.username = proxy.password = '';
   const { protocol, hostname, port } = urlToHttpOptions(proxy);
-  const options = {
+  const options = ownOptions<http.RequestOptions>({
     hostname,
     port,
     headers,
@@ -115,7 +116,7 @@ function connectRequest(target: Secret, authority: string): http.ClientRequest {
     path: authority,
     agent: false,
     timeout: CONNECT_TIMEOUT_MS,
-  };
+  });
   if (protocol !== 'https:') return http.request(options);
   // By default Node verifies the proxy against the name in the Host header, which is the target's.
   const servername = hostname && !isIP(hostname) ? hostname : '';
