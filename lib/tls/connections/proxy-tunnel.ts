@@ -13,6 +13,7 @@ const CONNECT_TIMEOUT_MS = 10_000;
 /**
  * A tunnel through the proxy (RFC 9110, 9.3.6), as a transport for TLS. What is written waits until the tunnel is open.
  * The proxy gets the target's name and its own credentials, and nothing else: no header of the call, no client key.
+ * Not an agent of its own, as hpagent is, which opened 40 tunnels for 5 sockets: here the agent counts its connections.
  *
  * Until then, all error codes begin with ERR_PROXY_: for example ERR_PROXY_ECONNREFUSED where the proxy cannot be
  * reached, ERR_PROXY_TIMEOUT where it does not answer, ERR_PROXY_TUNNEL_407 where it refuses.
