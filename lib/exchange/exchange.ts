@@ -33,6 +33,7 @@ class RunningExchange {
   #settled = false;
   #timer?: NodeJS.Timeout;
   #outgoing?: ClientRequest;
+  #incoming?: IncomingMessage;
 
   readonly #request: ExchangeRequest;
   readonly #resolve: (response: ExchangeResponse) => void;
@@ -73,7 +74,10 @@ class RunningExchange {
       socket.destroy();
       this.#fail({ kind: 'protocol', reason: 'ERR_HTTP_UPGRADE' });
     });
-    outgoing.on('error', (error) => this.#fail(classify(error)));
+    outgoing.on('error', (error) => {
+      // Of what came behind a whole answer: a body after HEAD, for example.
+      if (!this.#incoming?.complete) this.#fail(classify(error));
+    });
     outgoing.end(body);
   }
 
@@ -92,6 +96,7 @@ class RunningExchange {
 
   #onResponse(incoming: IncomingMessage): void {
     this.#progress.answering();
+    this.#incoming = incoming;
     const chunks: Buffer[] = [];
     let length = 0;
     incoming.on('data', (chunk: Buffer) => {

@@ -7,6 +7,7 @@ import { checkServerIdentity, type ConnectionOptions, type SecureContext } from 
 import { type Clock } from '../../config/clock.js';
 import { type Secret } from '../../config/secret.js';
 import { ownOptions } from '../../exchange/own-options.js';
+import { CleanReuse } from './clean-reuse.js';
 import {
   closedError,
   failRequest,
@@ -60,6 +61,7 @@ export class IdentityAgent extends Agent {
    * one at any other time, it would tell calls that wait for their answer of it.
    */
   readonly #idle: AgentInternals;
+  readonly #reuse = new CleanReuse(this);
   readonly #proxy?: Secret;
   readonly #tunnels = new WeakMap<Duplex, ProxyTunnel>();
   readonly #queued = new WeakMap<ClientRequest, () => void>();
@@ -70,6 +72,7 @@ export class IdentityAgent extends Agent {
   #current = new WeakSet<Duplex>();
   #placed = false;
   #closed = false;
+  #ended = false;
 
   constructor(context: SecureContext, { maxSockets, idleTimeoutMs = IDLE_TIMEOUT_MS, proxy }: PoolSettings) {
     super({ keepAlive: true, scheduling: 'lifo', maxSockets });
@@ -91,7 +94,12 @@ export class IdentityAgent extends Agent {
 
   /** node:http calls this for each request. */
   addRequest(request: ClientRequest, options: AgentRequestOptions): void {
-    if (this.#closed) return failRequest(request, closedError());
+    if (this.#closed) failRequest(request, closedError());
+    else this.#reuse.whenSettled(request, () => this.#place(request, options));
+  }
+
+  #place(request: ClientRequest, options: AgentRequestOptions): void {
+    if (this.#ended) return failRequest(request, closedError());
     this.#placed = false;
     nodeAgent.addRequest.call(this, request, { ...options, generation: this.#generation });
     if (!this.#placed)
@@ -105,10 +113,11 @@ export class IdentityAgent extends Agent {
     this.#placed = true;
     // Of a request that waited, the generation may be an old one.
     const named = { ...options, generation: this.#generation };
-    nodeAgent.createSocket.call(this, request, named, (error, socket) => {
+    const created: SocketCallback = (error, socket) => {
       if (socket) this.#current.add(socket);
       callback(error, socket);
-    });
+    };
+    nodeAgent.createSocket.call(this, request, named, this.#reuse.watched(created));
   }
 
   override createConnection(options: AgentRequestOptions): Duplex {
@@ -167,6 +176,7 @@ export class IdentityAgent extends Agent {
     this.#closed = true;
     this.#closeIdle();
     if (graceMs > 0 && !this.#isEmpty) await this.#emptied(graceMs, clock);
+    this.#ended = true;
     for (const request of takeQueue(this)) failRequest(request, closedError());
     this.destroy();
     this.#tellIfEmpty();
