@@ -9,6 +9,7 @@ import { timerDelay } from '../config/clock.js';
 import { classify } from './classify.js';
 import { decode } from './decode.js';
 import { noHeaders } from './no-headers.js';
+import { ownOptions } from './own-options.js';
 import { ExchangeProgress } from './exchange-progress.js';
 import {
   CallCancelled,
@@ -32,6 +33,7 @@ class RunningExchange {
   #settled = false;
   #timer?: NodeJS.Timeout;
   #outgoing?: ClientRequest;
+  #incoming?: IncomingMessage;
 
   readonly #request: ExchangeRequest;
   readonly #resolve: (response: ExchangeResponse) => void;
@@ -72,13 +74,16 @@ class RunningExchange {
       socket.destroy();
       this.#fail({ kind: 'protocol', reason: 'ERR_HTTP_UPGRADE' });
     });
-    outgoing.on('error', (error) => this.#fail(classify(error)));
+    outgoing.on('error', (error) => {
+      // Of what came behind a whole answer: a body after HEAD, for example.
+      if (!this.#incoming?.complete) this.#fail(classify(error));
+    });
     outgoing.end(body);
   }
 
   #options(): RequestOptions {
     const { url, method, headers, body, agent } = this.#request;
-    return {
+    return ownOptions<RequestOptions>({
       protocol: url.protocol,
       hostname: url.hostname.startsWith('[') ? url.hostname.slice(1, -1) : url.hostname,
       port: url.port,
@@ -86,11 +91,12 @@ class RunningExchange {
       method,
       headers: body === undefined ? headers : { ...headers, ...framing(body) },
       agent,
-    };
+    });
   }
 
   #onResponse(incoming: IncomingMessage): void {
     this.#progress.answering();
+    this.#incoming = incoming;
     const chunks: Buffer[] = [];
     let length = 0;
     incoming.on('data', (chunk: Buffer) => {
@@ -155,8 +161,11 @@ class RunningExchange {
   }
 }
 
+/** Chunks end a body only where `chunked` is the last coding (RFC 9112, 6.3); Node passes on the others as they come. */
 function isUntilClose({ headers }: IncomingMessage): boolean {
-  return headers['content-length'] === undefined && headers['transfer-encoding'] === undefined;
+  const coding = headers['transfer-encoding'];
+  if (coding === undefined) return headers['content-length'] === undefined;
+  return !/(^|,)\s*chunked$/i.test(coding);
 }
 
 /**

@@ -7,7 +7,12 @@ export type CallUrl = Readonly<
 
 // URL parsers silently repair white space, control characters and backslashes: the URL then leads elsewhere.
 const UNSAFE_CHARACTERS = /[\s\\\p{Cc}]/u;
-const DOT_SEGMENT = /^(\.|%2e){1,2}$/i;
+/** Separators that servers know beside the slash: IIS the backslash, Java's the semicolon of a parameter. */
+const DOT_SEGMENT = /(^|[/\\;])\.\.?($|[/\\;])/;
+/** What a dot segment is written with. Nothing else is decoded: a single `%` is no fault. */
+const ENCODED = /%(25|2e|2f|3b|5c)/gi;
+/** Each proxy on the way may decode once. */
+const MAX_DECODINGS = 3;
 /** Segments of unreserved characters (RFC 3986, 2.3), none of which begins with a dot: no parser changes them. */
 const PLAIN_PATH = /^(\/[\w~-][\w.~-]*)+\/?$/;
 
@@ -45,7 +50,9 @@ export class AllowedUrls {
     }
     if (path.startsWith('//'))
       throw ServiceRequestError.of('path', 'must not begin with //, that names another host');
-    if (hasDotSegment(path)) throw ServiceRequestError.of('path', 'must not hold . or .. segments');
+    if (hasDotSegment(path)) {
+      throw ServiceRequestError.of('path', 'must not hold . or .. segments, encoded ones neither');
+    }
     const isAbsolute = /^[a-z][a-z0-9+.-]*:/i.test(path);
     const slash = path === '' || /^[/?]/.test(path) ? '' : '/';
     const address = isAbsolute ? path : this.#baseUrl + slash + path;
@@ -62,7 +69,12 @@ export class AllowedUrls {
   }
 }
 
+/** A proxy that decodes a path (nginx, where `proxy_pass` has a URI) would follow encoded ones too. */
 function hasDotSegment(path: string): boolean {
   const [beforeQuery = ''] = path.split(/[?#]/, 1);
-  return beforeQuery.split('/').some((segment) => DOT_SEGMENT.test(segment));
+  let decoded = beforeQuery;
+  for (let left = MAX_DECODINGS; left > 0 && decoded.includes('%'); left -= 1) {
+    decoded = decoded.replace(ENCODED, (code) => decodeURIComponent(code));
+  }
+  return DOT_SEGMENT.test(decoded);
 }

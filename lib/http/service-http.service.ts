@@ -144,7 +144,8 @@ export class ServiceHttpService {
   async #send(options: HttpRequestOptions & { url: string; parse?: AnswerParser }): Promise<unknown> {
     // Axios copies plain objects, and would lose what makes one of them a stream.
     refuseStream(options.data);
-    if (options.parse === undefined || options.parse === null) {
+    // Own: one that somebody put into Object.prototype would read all answers.
+    if (!Object.hasOwn(options, 'parse') || options.parse === undefined || options.parse === null) {
       return (await this.axiosRef.request<unknown>(options)).data;
     }
     const { parse, ...request } = options;

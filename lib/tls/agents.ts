@@ -1,5 +1,6 @@
-import { Agent } from 'node:http';
+import { type Agent } from 'node:http';
 import { type Identity } from './client-identity.js';
+import { PlainAgent } from './connections/clean-reuse.js';
 import { closedError, failRequest, takeQueue } from './connections/node-agent.js';
 
 /** The agents of one module: those of its identity, and two for plain http, which is allowed on loopback only. */
@@ -10,8 +11,8 @@ export class Agents {
 
   constructor(identity: Identity, maxSockets: number) {
     this.#identity = identity;
-    this.#plain = new Agent({ keepAlive: true, scheduling: 'lifo', maxSockets });
-    this.#plainToken = new Agent({ keepAlive: true, scheduling: 'lifo', maxSockets: maxSockets + 1 });
+    this.#plain = new PlainAgent({ keepAlive: true, scheduling: 'lifo', maxSockets });
+    this.#plainToken = new PlainAgent({ keepAlive: true, scheduling: 'lifo', maxSockets: maxSockets + 1 });
   }
 
   /** For a call of the API. */

@@ -99,7 +99,9 @@ export class TokenPost {
   #readAnswer(response: ExchangeResponse, scope: string, secrets: readonly Secret[]): TokenGrant {
     const { clock, describeOption } = this.#options;
     const { status, headers, body } = response;
-    const json = parseJson(body.toString('utf8'));
+    const parsed = parseJson(body.toString('utf8'));
+    // A field that is missing would be looked for in Object.prototype.
+    const json = isJsonObject(parsed) ? ({ __proto__: null, ...parsed } as Record<string, unknown>) : parsed;
     const succeeded = status >= 200 && status < 300;
     if (succeeded && !(isJsonObject(json) && typeof json.error === 'string')) {
       return readTokenResponse(json, scope, status);

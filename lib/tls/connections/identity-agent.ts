@@ -1,64 +1,171 @@
+import { AsyncResource } from 'node:async_hooks';
 import { type ClientRequest } from 'node:http';
 import { Agent } from 'node:https';
+import { type Socket } from 'node:net';
 import { type Duplex } from 'node:stream';
-import { type SecureContext } from 'node:tls';
+import { checkServerIdentity, type ConnectionOptions, type SecureContext } from 'node:tls';
 import { type Clock } from '../../config/clock.js';
-import { closedError, failRequest, poolName, type AgentRequestOptions } from './node-agent.js';
-import { PooledAgent, type PoolSettings } from './pooled-agent.js';
+import { type Secret } from '../../config/secret.js';
+import { ownOptions } from '../../exchange/own-options.js';
+import { CleanReuse } from './clean-reuse.js';
+import {
+  closedError,
+  failRequest,
+  nodeAgent,
+  takeQueue,
+  type AgentInternals,
+  type AgentRequestOptions,
+  type SocketCallback,
+} from './node-agent.js';
+import { ProxyTunnel } from './proxy-tunnel.js';
+
+export interface PoolSettings {
+  /** Connections to one origin. */
+  maxSockets: number;
+  /** Milliseconds for which an idle connection is kept, if the server's keep-alive hint is not shorter. Default 30,000. */
+  idleTimeoutMs?: number;
+  /** CONNECT through this proxy. */
+  proxy?: Secret;
+}
+
+const IDLE_TIMEOUT_MS = 30_000;
+
+/** The options of a request that are used for its connection. Of TLS, only the server's name. */
+const CONNECTION_OPTIONS = [
+  'host',
+  'port',
+  'servername',
+  'family',
+  'hints',
+  'lookup',
+  'localAddress',
+  'localPort',
+  'autoSelectFamily',
+  'autoSelectFamilyAttemptTimeout',
+  'noDelay',
+  'keepAlive',
+  'keepAliveInitialDelay',
+  'timeout',
+  '_agentKey',
+] as const;
 
 /**
- * One https.Agent for the module and for host code (axios, got, node:https), whatever identity is in use. A new identity
- * has connections of its own. Those of the old one close after their calls. https only; TLS >= 1.2; the server is always
- * verified.
+ * One https.Agent for the module and for host code (axios, got, node:https), whatever identity is in use. The identity's
+ * generation is part of a connection's name, by which Node pools connections and resumes TLS sessions: a new identity
+ * has connections and sessions of its own, and those of the old one close after their calls. https only; TLS >= 1.2; the
+ * server is always verified, whatever a request's options or NODE_TLS_REJECT_UNAUTHORIZED say.
  */
 export class IdentityAgent extends Agent {
-  readonly #settings: PoolSettings;
-  #current: PooledAgent;
-  readonly #old = new Set<PooledAgent>();
-  #closed = false;
+  /**
+   * This agent as Node sees it when a call is over. Without a `timeout` Node ignores the server's keep-alive hint; with
+   * one at any other time, it would tell calls that wait for their answer of it.
+   */
+  readonly #idle: AgentInternals;
+  readonly #reuse = new CleanReuse(this);
+  readonly #proxy?: Secret;
+  readonly #tunnels = new WeakMap<Duplex, ProxyTunnel>();
+  readonly #queued = new WeakMap<ClientRequest, () => void>();
   readonly #onEmpty = new Set<() => void>();
+  #context: SecureContext;
+  #generation = 0;
+  /** Those of the identity in use. */
+  #current = new WeakSet<Duplex>();
+  #placed = false;
+  #closed = false;
+  #ended = false;
 
-  constructor(context: SecureContext, settings: PoolSettings) {
-    super({ keepAlive: true, scheduling: 'lifo', maxSockets: settings.maxSockets });
-    this.#settings = settings;
-    this.#current = new PooledAgent(context, settings);
-    // For host code: those of the identity in use. Not enumerable, so that JSON does not contain sockets.
-    for (const pool of ['sockets', 'freeSockets', 'requests', 'totalSocketCount'] as const) {
-      Object.defineProperty(this, pool, {
-        get: () => (this.#current as unknown as Record<string, unknown>)[pool],
-        enumerable: false,
-      });
+  constructor(context: SecureContext, { maxSockets, idleTimeoutMs = IDLE_TIMEOUT_MS, proxy }: PoolSettings) {
+    super({ keepAlive: true, scheduling: 'lifo', maxSockets });
+    this.#idle = Object.create(this, { options: { value: { timeout: idleTimeoutMs } } }) as AgentInternals;
+    this.#context = context;
+    this.#proxy = proxy;
+    // So that JSON does not contain sockets.
+    for (const pool of ['sockets', 'freeSockets', 'requests']) {
+      Object.defineProperty(this, pool, { enumerable: false });
     }
+  }
+
+  /** Node's own joins all PEMs on every call. Here all connections of a generation share one SecureContext. */
+  override getName(options: AgentRequestOptions = {}): string {
+    const { host = 'localhost', port = '', localAddress = '', family = '', servername = '' } = options;
+    const { generation = this.#generation } = options;
+    return `${host}:${port}:${localAddress}:${family}:${servername}:${generation}`;
   }
 
   /** node:http calls this for each request. */
   addRequest(request: ClientRequest, options: AgentRequestOptions): void {
     if (this.#closed) failRequest(request, closedError());
-    else this.#current.addRequest(request, options);
+    else this.#reuse.whenSettled(request, () => this.#place(request, options));
+  }
+
+  #place(request: ClientRequest, options: AgentRequestOptions): void {
+    if (this.#ended) return failRequest(request, closedError());
+    this.#placed = false;
+    nodeAgent.addRequest.call(this, request, { ...options, generation: this.#generation });
+    if (!this.#placed)
+      this.#queued.set(
+        request,
+        AsyncResource.bind(() => this.addRequest(request, options)),
+      );
+  }
+
+  createSocket(request: ClientRequest, options: AgentRequestOptions, callback: SocketCallback): void {
+    this.#placed = true;
+    // Of a request that waited, the generation may be an old one.
+    const named = { ...options, generation: this.#generation };
+    const created: SocketCallback = (error, socket) => {
+      if (socket) this.#current.add(socket);
+      callback(error, socket);
+    };
+    nodeAgent.createSocket.call(this, request, named, this.#reuse.watched(created));
   }
 
   override createConnection(options: AgentRequestOptions): Duplex {
-    if (this.#closed) throw closedError();
-    return this.#current.createConnection(options);
+    // A request that waits while the agent closes still gets its connection.
+    if (this.#closed && options.generation === undefined) throw closedError();
+    const allowed = ownOptions<ConnectionOptions>({});
+    for (const key of CONNECTION_OPTIONS) {
+      const value = (options as Record<string, unknown>)[key];
+      if (value !== undefined) Object.assign(allowed, { [key]: value });
+    }
+    const forced = { secureContext: this.#context, rejectUnauthorized: true, checkServerIdentity };
+    const tunnel =
+      this.#proxy && new ProxyTunnel(this.#proxy, String(options.host), Number(options.port ?? 443));
+    const transport = tunnel && { socket: tunnel };
+    const socket = super.createConnection({ ...allowed, ...forced, ...transport }) as Duplex;
+    if (tunnel) this.#tunnels.set(socket, tunnel);
+    return socket;
   }
 
-  override getName(options?: AgentRequestOptions): string {
-    return poolName(options);
+  override keepSocketAlive(socket: Duplex): boolean {
+    if (this.#closed || !this.#current.has(socket)) return false;
+    if (!nodeAgent.keepSocketAlive.call(this.#idle, socket)) return false;
+    this.#tunnels.get(socket)?.unref();
+    return true;
   }
 
-  /** Closes all connections, also those of calls in flight. As with Node's own agent, it can be used again. */
-  override destroy(): void {
-    for (const agent of [this.#current, ...this.#old]) agent.destroy();
+  override reuseSocket(socket: Duplex, request: ClientRequest): void {
+    this.#placed = true;
+    super.reuseSocket(socket, request);
+    this.#tunnels.get(socket)?.ref();
+    // The idle time must not end a call that waits for its answer.
+    (socket as Socket).setTimeout((request as { timeout?: number }).timeout ?? 0);
   }
 
-  /** New calls use this identity. Calls in flight finish with the old one. */
+  removeSocket(socket: Duplex, options: AgentRequestOptions): void {
+    nodeAgent.removeSocket.call(this, socket, options);
+    this.#tellIfEmpty();
+  }
+
+  /** New calls use this identity, and those that wait for a connection. Calls in flight finish with the old one. */
   use(context: SecureContext): void {
     if (this.#closed) return;
-    const old = this.#current;
-    const waiting = old.takeQueued();
-    this.#current = new PooledAgent(context, this.#settings);
-    this.#retire(old);
-    for (const redispatch of waiting) redispatch(this.#current);
+    this.#context = context;
+    this.#generation += 1;
+    this.#current = new WeakSet();
+    const waiting = takeQueue(this);
+    this.#closeIdle();
+    for (const request of waiting) this.#queued.get(request)?.();
   }
 
   /**
@@ -66,25 +173,30 @@ export class IdentityAgent extends Agent {
    * are cut. Resolves as soon as no connection is left.
    */
   async close(graceMs: number, clock: Clock): Promise<void> {
-    if (!this.#closed) {
-      this.#closed = true;
-      this.#retire(this.#current);
-    }
-    if (this.#old.size === 0) return;
-    if (graceMs > 0) await this.#drained(graceMs, clock);
-    for (const agent of this.#old) agent.end();
-    this.#old.clear();
+    this.#closed = true;
+    this.#closeIdle();
+    if (graceMs > 0 && !this.#isEmpty) await this.#emptied(graceMs, clock);
+    this.#ended = true;
+    for (const request of takeQueue(this)) failRequest(request, closedError());
+    this.destroy();
+    this.#tellIfEmpty();
   }
 
-  #retire(agent: PooledAgent): void {
-    this.#old.add(agent);
-    agent.drain(() => {
-      this.#old.delete(agent);
-      if (this.#old.size === 0) for (const tell of this.#onEmpty) tell();
-    });
+  #closeIdle(): void {
+    for (const sockets of Object.values(this.freeSockets))
+      for (const socket of [...(sockets ?? [])]) socket.destroy();
   }
 
-  #drained(graceMs: number, clock: Clock): Promise<void> {
+  get #isEmpty(): boolean {
+    const pools = [this.sockets, this.freeSockets, this.requests];
+    return pools.every((pool) => Object.values(pool as object).flat().length === 0);
+  }
+
+  #tellIfEmpty(): void {
+    if (this.#onEmpty.size > 0 && this.#isEmpty) for (const tell of this.#onEmpty) tell();
+  }
+
+  #emptied(graceMs: number, clock: Clock): Promise<void> {
     return new Promise((resolve) => {
       const cancel = clock.schedule(resolve, graceMs);
       this.#onEmpty.add(() => {

@@ -6,6 +6,8 @@ import { type Duplex } from 'node:stream';
 export interface AgentRequestOptions extends ClientRequestArgs {
   servername?: string;
   socketPath?: string;
+  /** Of the identity whose connection it is. */
+  generation?: number;
 }
 
 export type SocketCallback = (error: Error | null, socket?: Duplex) => void;
@@ -20,14 +22,6 @@ export interface AgentInternals {
 
 /** Node's own implementation, to be called with an agent as `this`. */
 export const nodeAgent = Agent.prototype as unknown as AgentInternals;
-
-/**
- * The name of a connection in the pool. Node's own getName joins all PEMs on every call. Here all connections of an
- * agent share one SecureContext, so they differ only in their target.
- */
-export function poolName(options: AgentRequestOptions = {}): string {
-  return `${options.host ?? 'localhost'}:${options.port ?? ''}:${options.localAddress ?? ''}:${options.family ?? ''}:${options.servername ?? ''}`;
-}
 
 /** Rejects a request that has no socket, as Node does. */
 export function failRequest(request: ClientRequest, error: Error): void {

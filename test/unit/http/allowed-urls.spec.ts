@@ -25,6 +25,11 @@ describe('AllowedUrls', () => {
     ],
     ['/a#fragment', 'https://api.example/base/a'],
     ['/a%2Fb', 'https://api.example/base/a%2Fb'],
+    ...['a/b', 'x..y', '...', '.hidden', '50%', 'a;b', '%', 'a\\b', '..a/b..'].map((id): [string, string] => {
+      const encoded = encodeURIComponent(id);
+      return [`/a/${encoded}/b`, `https://api.example/base/a/${encoded}/b`];
+    }),
+    ['/a?b=%2e%2e%2fc', 'https://api.example/base/a?b=%2e%2e%2fc'],
     ['/~a.b/..c/d..', 'https://api.example/base/~a.b/..c/d..'],
     ['https://oauth.example/x/v1', 'https://oauth.example/x/v1'],
     ['HTTPS://API.EXAMPLE:443/x', 'https://api.example/x'],
@@ -49,6 +54,19 @@ describe('AllowedUrls', () => {
     '/a/%2e%2E/b',
     '/a/.%2e',
     '/./a',
+    ...['../../internal/v1/keys', '..', './a', 'a/..', '..\\a', 'a;..', '%2e%2e%2fa'].map(
+      (id) => `/customers/v1/${encodeURIComponent(id)}`,
+    ),
+    '%2e%2e%2fadmin',
+    'x%2f..%2f..%2fadmin',
+    '/..%5c',
+    '/..%5Cadmin?a=b',
+    '/a/..;/b',
+    '/a/..%3b/b',
+    '/a/;../b',
+    '/a/%252e%252E%252Fb',
+    '/a/%25252e%25252e',
+    'https://oauth.example/x%2f..',
     'https://api.example/..',
     '/a b',
     '/a\r\nX: y',

@@ -53,6 +53,31 @@ it.each<[string, Buffer, object]>([
     CUT,
   ],
   ['nothing', Buffer.from(JSON_HEAD), CUT],
+  ...['identity', 'gzip', 'chunked, gzip', 'xchunked', 'chunked;q=1'].map(
+    (coding): [string, Buffer, object] => [
+      `a number in Transfer-Encoding: ${coding}`,
+      Buffer.from(`${OK}transfer-encoding: ${coding}\r\n\r\n12`),
+      CUT,
+    ],
+  ),
+  [
+    'the beginning of gzip in Transfer-Encoding: identity',
+    Buffer.concat([
+      Buffer.from(`${OK}content-encoding: gzip\r\ntransfer-encoding: identity\r\n\r\n`),
+      gzipSync('{"a":1}').subarray(0, 15),
+    ]),
+    CUT,
+  ],
+  [
+    'JSON that ends by itself in Transfer-Encoding: identity',
+    Buffer.from(`${OK}transfer-encoding: identity\r\n\r\n{"a":1}`),
+    { a: 1 },
+  ],
+  [
+    'a number in chunks',
+    Buffer.from(`${OK}transfer-encoding: identity, Chunked\r\n\r\n2\r\n12\r\n0\r\n\r\n`),
+    Object(12) as object,
+  ],
   ['a whole answer', Buffer.from(`${JSON_HEAD}{"a":1}`), { a: 1 }],
   ['a number of a known length', Buffer.from(`${OK}content-length: 2\r\n\r\n12`), Object(12) as object],
   ['no JSON of a known length', Buffer.from(`${OK}content-length: 1\r\n\r\n[`), { code: 'invalid_response' }],

@@ -5,7 +5,6 @@ import * as tls from 'node:tls';
 import { inspect } from 'node:util';
 import axios from 'axios';
 import { systemClock } from '../../../../lib/config/clock.js';
-import { PooledAgent } from '../../../../lib/tls/connections/pooled-agent.js';
 import { IdentityAgent } from '../../../../lib/tls/connections/identity-agent.js';
 import { createAuthority, type Authority, type Issued } from '../../../helpers/certificates.js';
 import { call, mtlsServer, until, type MtlsServer, type MtlsServerOptions } from '../mtls-server.js';
@@ -78,8 +77,13 @@ describe('Connections', () => {
   });
 
   it('keeps an idle connection for 30 s where no other time is set', async () => {
-    const pool = new PooledAgent(await contextOf(first), { maxSockets: 1 });
-    expect(pool.options).toMatchObject({ keepAlive: true, maxSockets: 1, timeout: 30_000 });
+    const live = await server({ keepAliveTimeout: 60_000 });
+    const used = await agent();
+    await call(live.url, used);
+    await until(() => Object.keys(used.freeSockets).length > 0);
+    expect(
+      Object.values(used.freeSockets).flatMap((sockets) => sockets?.map(({ timeout }) => timeout)),
+    ).toEqual([30_000]);
   });
 
   it("heeds the server's keep-alive hint, though its own idle time is longer", async () => {
@@ -192,7 +196,7 @@ describe('Connections', () => {
   it('names a pool by where it goes, and joins no PEM', async () => {
     const used = await agent();
     const pems = { ca: authority.chain, cert: first.certificate, key: first.key };
-    expect(used.getName({ host: 'api', port: 443, ...pems })).toBe('api:443:::');
+    expect(used.getName({ host: 'api', port: 443, ...pems })).toBe('api:443::::0');
     expect(used.getName({ host: 'api', port: 443, servername: 'a', ...pems })).not.toMatch('BEGIN');
   });
 
@@ -305,32 +309,39 @@ describe('The server is always verified', () => {
 });
 
 describe('A new identity', () => {
-  it('serves new calls at once while those in flight finish on the old; then the old connections close', async () => {
-    const waiting: ServerResponse[] = [];
-    const live = await server({ onRequest: (_request, response) => void waiting.push(response) });
-    const used = await agent();
-    const before = [call(live.url, used), call(live.url, used)];
-    await until(() => waiting.length === 2);
-    waiting.shift()?.end('{}');
-    await before[0];
+  it.each(['TLSv1.2', 'TLSv1.3'] as const)(
+    'serves new calls at once while those in flight finish on the old; then the old connections close, %s',
+    async (version) => {
+      const waiting: ServerResponse[] = [];
+      const live = await server({
+        minVersion: version,
+        maxVersion: version,
+        onRequest: (_request, response) => void waiting.push(response),
+      });
+      const used = await agent();
+      const before = [call(live.url, used), call(live.url, used)];
+      await until(() => waiting.length === 2);
+      waiting.shift()?.end('{}');
+      await before[0];
 
-    used.use(await contextOf(second));
-    await until(() => live.sockets.size === 1);
-    const after = call(live.url, used);
-    await until(() => live.subjects.length === 3);
-    expect(live.subjects).toEqual(['first', 'first', 'second']);
-    for (const response of waiting.splice(0)) response.end('{}');
-    expect((await before[1]).status).toBe(200);
-    expect((await after).status).toBe(200);
-    await until(() => live.sockets.size === 1);
-    expect(live.resumed).toBe(0);
+      used.use(await contextOf(second));
+      await until(() => live.sockets.size === 1);
+      const after = call(live.url, used);
+      await until(() => live.subjects.length === 3);
+      expect(live.subjects).toEqual(['first', 'first', 'second']);
+      for (const response of waiting.splice(0)) response.end('{}');
+      expect((await before[1]).status).toBe(200);
+      expect((await after).status).toBe(200);
+      await until(() => live.sockets.size === 1);
+      expect(live.resumed).toBe(0);
 
-    const again = call(live.url, used);
-    await until(() => waiting.length === 1);
-    waiting.pop()?.end('{}');
-    expect((await again).reused).toBe(true);
-    expect(live.subjects.at(-1)).toBe('second');
-  });
+      const again = call(live.url, used);
+      await until(() => waiting.length === 1);
+      waiting.pop()?.end('{}');
+      expect((await again).reused).toBe(true);
+      expect(live.subjects.at(-1)).toBe('second');
+    },
+  );
 
   it('is used by calls that were still waiting for a connection', async () => {
     const waiting: ServerResponse[] = [];
@@ -394,6 +405,32 @@ describe('Closing', () => {
     await used.close(0, systemClock);
     await first;
     expect(await outcome).toBe('ECONNRESET');
+  });
+
+  it('a call that waits gets its connection within the grace', async () => {
+    const waiting: ServerResponse[] = [];
+    const live = await server({ onRequest: (_request, response) => void waiting.push(response) });
+    const used = await agent(first, { maxSockets: 1 });
+    const calls = Promise.all([call(live.url, used), call(live.url, used)]);
+    await until(() => waiting.length === 1);
+    const closed = used.close(60_000, systemClock);
+    waiting.pop()?.setHeader('connection', 'close').end('{}');
+    await until(() => waiting.length === 1);
+    waiting.pop()?.end('{}');
+    expect((await calls).map(({ status }) => status)).toEqual([200, 200]);
+    await closed;
+    await until(() => live.sockets.size === 0);
+  });
+
+  it('a second close without a grace ends an agent in which calls only wait', async () => {
+    const live = await server();
+    const used = await agent();
+    used.maxSockets = 0;
+    const outcome = call(live.url, used).catch((error: NodeJS.ErrnoException) => error.code);
+    const first = used.close(60_000, systemClock);
+    await used.close(0, systemClock);
+    await first;
+    expect(await outcome).toBe('ERR_AGENT_CLOSED');
   });
 
   it('closed, it takes no new identity and makes no connection', async () => {

@@ -1,0 +1,76 @@
+import { expect, it } from '@jest/globals';
+import { REGISTER, runSource } from '../helpers/source-process.js';
+
+/** In a process of its own: Node's code has another Object.prototype than the tests of jest. */
+const PROGRAM = `
+  import { once } from 'node:events';
+  import { Worker } from 'node:worker_threads';
+  const [{ NestFactory }, { ServiceModule, BanksService, CustomersService }] = await Promise.all([
+    import('@nestjs/core'),
+    import(lib + '/index.ts'),
+  ]);
+  // A thread has an Object.prototype of its own: the service keeps a good one.
+  const service = new Worker(
+    \`import { parentPort } from 'node:worker_threads';
+     const { ServiceSimulator } = await import(\${JSON.stringify(lib + '/testing/index.ts')});
+     const simulator = await ServiceSimulator.start();
+     parentPort.postMessage(simulator.moduleOptions({ environment: 'sandbox', authentication: 'oauth' }));
+     parentPort.on('message', () => parentPort.postMessage(simulator.requests.map(({ headers, path }) => ({ headers, path }))));\`,
+    { eval: true, execArgv: ['--input-type=module', '--import', ${JSON.stringify(REGISTER)}] },
+  );
+  const [options] = await once(service, 'message');
+  const foreign = {
+    auth: 'their:password',
+    setHost: false,
+    host: '127.0.0.2',
+    path: '/their.sock',
+    socketPath: '/their.sock',
+    createConnection: () => undefined,
+    lookup: () => undefined,
+    defaultPort: 1,
+    parse: () => 'theirs',
+    error: 'theirs',
+    scope: 'theirs',
+    encoding: 'utf8',
+  };
+  for (const [name, value] of Object.entries(foreign)) {
+    const host = await NestFactory.createApplicationContext(ServiceModule.forRoot(options), { logger: false });
+    Object.prototype[name] = value;
+    const calls = [host.get(BanksService).list(), host.get(CustomersService).create({ app_user_id: 'u' })];
+    const outcomes = await Promise.allSettled(calls);
+    delete Object.prototype[name];
+    for (const { value, reason } of outcomes) {
+      const what = Array.isArray(value) ? 'banks' : value?.customer_id ? 'customer' : undefined;
+      console.log(name + ': ' + (what ?? reason?.name ?? value));
+    }
+    await host.close();
+  }
+  service.postMessage('requests?');
+  const [requests] = await once(service, 'message');
+  for (const { headers, path } of requests) {
+    const isOurs = headers.host && !/basic/i.test(headers.authorization) && !JSON.stringify(headers).includes('their');
+    if (!isOurs) console.log('not ours: ' + path);
+  }
+  await service.terminate();`;
+
+it('sends and reads nothing that somebody put into Object.prototype', async () => {
+  const { code, output } = await runSource(PROGRAM);
+  const names = [
+    'auth',
+    'setHost',
+    'host',
+    'path',
+    'socketPath',
+    'createConnection',
+    'lookup',
+    'defaultPort',
+  ];
+  const expected = [...names, 'parse', 'error', 'scope'].flatMap((name) => [
+    `${name}: banks`,
+    `${name}: customer`,
+  ]);
+  // Node's own sockets would bring text instead of bytes.
+  expected.push(...Array<string>(2).fill('encoding: ServiceConnectionError'));
+  expect(output.trim().split('\n')).toEqual(expected);
+  expect(code).toBe(0);
+}, 60_000);
