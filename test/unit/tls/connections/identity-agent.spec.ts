@@ -479,6 +479,7 @@ it('shows no key to inspect or JSON, at any depth, with connections open', async
   const live = await server();
   const used = await agent();
   await call(live.url, used);
+  await until(() => Object.keys(used.freeSockets).length > 0);
   const shown = inspect(used, { depth: 20, showHidden: true, getters: true }) + JSON.stringify(used);
   expect(shown).not.toMatch(/PRIVATE KEY|BEGIN CERT/);
   expect(shown).not.toMatch(first.key.split('\n')[1]);

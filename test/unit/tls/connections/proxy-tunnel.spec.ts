@@ -98,6 +98,7 @@ describe('Through a proxy', () => {
     expect(Object.keys(headers).sort()).toEqual(['connection', 'host', 'proxy-authorization']);
     expect(headers['proxy-authorization']).toBe(basic);
     expect(proxy.heads).toHaveLength(1);
+    await until(() => Object.keys(agent.freeSockets).length > 0);
     const shown = inspect(agent, { depth: 20, showHidden: true });
     expect(shown).not.toMatch(/pass(%20| )w0rd|PRIVATE KEY|BEGIN CERT/);
   });
