@@ -34,7 +34,15 @@ export function createTokenCache(options: ResolvedOptions, parts: TokenCachePart
   const { clientId } = oauth;
   const clientSecret = new ClientSecret(oauth, clock);
   const shared = { tokenUrl, clientId, clock };
-  const endpoint = new TokenEndpoint({ ...shared, clientSecret, exchange, agent, identity, describeOption });
+  const endpoint = new TokenEndpoint({
+    ...shared,
+    clientSecret,
+    exchange,
+    agent,
+    identity,
+    connectTimeoutMs: http.connectTimeout,
+    describeOption,
+  });
   const certificateThumbprint = () => identity?.certificate?.fingerprint256;
   return new TokenCache({
     source: tokenStore

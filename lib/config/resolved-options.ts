@@ -76,7 +76,9 @@ export interface TlsSettings extends Filled<Omit<ServiceTlsOptions, keyof TlsIde
 
 /** `correlationIdHeader` is in lower case here. */
 export interface HttpSettings
-  extends Filled<Omit<ServiceHttpOptions, 'proxy' | 'requestId'>>, Pick<ServiceHttpOptions, 'requestId'> {
+  extends
+    Filled<Omit<ServiceHttpOptions, 'proxy' | 'requestId' | 'attemptTimeout'>>,
+    Pick<ServiceHttpOptions, 'requestId' | 'attemptTimeout'> {
   /** Its URL. It may contain credentials for the proxy. */
   proxy?: Secret;
 }
