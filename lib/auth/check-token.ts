@@ -37,10 +37,16 @@ function isForScope(token: string, scope: string, customerId: string | undefined
   const claims = jwtClaims(token);
   if (!claims) return true;
   const { scope: claimed, customer_id: customer } = claims;
-  if (isPresent(claimed) && (Array.isArray(claimed) ? claimed.join(' ') : claimed) !== scope) return false;
+  if (isPresent(claimed) && !isScope(claimed, scope)) return false;
   if (customerId === undefined || !isPresent(customer)) return true;
   // JSON.parse rounds a larger number: it may then be the id of somebody else.
   return (Number.isSafeInteger(customer) ? String(customer) : customer) === customerId;
+}
+
+/** A list in the list would be joined too: `[["api"]]` is not `api`. */
+function isScope(claimed: unknown, scope: string): boolean {
+  if (!Array.isArray(claimed)) return claimed === scope;
+  return claimed.every((name) => typeof name === 'string') && claimed.join(' ') === scope;
 }
 
 /** Milliseconds since the epoch at which the token itself says that it ends (RFC 7519, 4.1.4). */

@@ -3,7 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { systemClock } from '../config/clock.js';
 import { type CertificateSummary, ServiceConnectionError, ServiceTokenError } from '../errors/index.js';
-import { allowListeners } from '../exchange/call-limits.js';
+import { allowListeners, followSignal } from '../exchange/call-limits.js';
 import { within } from '../exchange/timing.js';
 import { type IdentityStatus } from '../tls/index.js';
 import { type AccessToken, type TokenStatus } from './access-token.js';
@@ -92,7 +92,7 @@ export class ServiceAuthService {
    */
   async tokenFor(scope: string, wait: WaitOptions): Promise<AccessToken> {
     const tokens = this.#configuredTokens(scope);
-    return this.#counted(() => tokens.get(scope, this.#waitOptions(wait)));
+    return this.#waiting(wait, (followed) => tokens.get(scope, this.#waitOptions(followed)));
   }
 
   /**
@@ -101,7 +101,9 @@ export class ServiceAuthService {
    */
   async authorizationHeaders(options?: TokenOptions): Promise<Record<string, string>> {
     const wait = checkedWait(options);
-    return this.#counted(async () => ({ ...(this.peekHeaders() ?? (await this.headers(wait))) }));
+    return this.#waiting(wait, async (followed) => ({
+      ...(this.peekHeaders() ?? (await this.headers(followed))),
+    }));
   }
 
   /**
@@ -205,6 +207,12 @@ export class ServiceAuthService {
     } finally {
       this.#calls.end();
     }
+  }
+
+  /** The same for a caller that may abort. */
+  async #waiting<T>(wait: WaitOptions, work: (wait: WaitOptions) => Promise<T>): Promise<T> {
+    const { signal, release } = followSignal(wait.signal);
+    return this.#counted(() => work({ ...wait, signal })).finally(release);
   }
 
   /** A copy, as a host may change it and the next caller gets the cached one. */

@@ -15,6 +15,23 @@ export class ServiceHttpOptions {
   @WholeNumber(1, DAY_MS, 'milliseconds')
   timeout?: number | undefined = 30_000;
 
+  /**
+   * Milliseconds for an attempt that may be followed by another, from when it has a connection or begins to make one.
+   * Default: half of the time that the call has left, but at least 1,000. The last attempt, and one that cannot be
+   * repeated (a POST that was sent), may take all the time that is left. SERVICE_HTTP_ATTEMPT_TIMEOUT
+   */
+  @Option('HTTP_ATTEMPT_TIMEOUT', 'integer')
+  @WholeNumber(1, DAY_MS, 'milliseconds')
+  attemptTimeout?: number | undefined;
+
+  /**
+   * Milliseconds to connect: name, TCP, proxy and TLS handshake. Also for the token endpoint. Nothing was sent by then,
+   * so calls of all methods are tried again. Default 5,000. SERVICE_HTTP_CONNECT_TIMEOUT
+   */
+  @Option('HTTP_CONNECT_TIMEOUT', 'integer')
+  @WholeNumber(1, DAY_MS, 'milliseconds')
+  connectTimeout?: number | undefined = 5_000;
+
   /** Attempts after the first. Default 2. SERVICE_HTTP_RETRIES */
   @Option('HTTP_RETRIES', 'integer')
   @WholeNumber(0, 10, 'attempts')

@@ -76,7 +76,9 @@ export interface TlsSettings extends Filled<Omit<ServiceTlsOptions, keyof TlsIde
 
 /** Here `correlationIdHeader` is in lower case, and `userAgent` is the whole header. */
 export interface HttpSettings
-  extends Filled<Omit<ServiceHttpOptions, 'proxy' | 'requestId'>>, Pick<ServiceHttpOptions, 'requestId'> {
+  extends
+    Filled<Omit<ServiceHttpOptions, 'proxy' | 'requestId' | 'attemptTimeout'>>,
+    Pick<ServiceHttpOptions, 'requestId' | 'attemptTimeout'> {
   /** Its URL. It may contain credentials for the proxy. */
   proxy?: Secret;
 }

@@ -128,7 +128,15 @@ function createTokenCache(
   const clientSecret = new ClientSecret(oauth, clock);
   const shared = { tokenUrl, clientId: oauth.clientId, clientSecret, clock, random };
   const agent = () => agents.token(tokenUrl);
-  const endpoint = new TokenEndpoint({ ...shared, exchange, agent, identity: bound, describeOption });
+  const { connectTimeout: connectTimeoutMs } = http;
+  const endpoint = new TokenEndpoint({
+    ...shared,
+    exchange,
+    agent,
+    identity: bound,
+    connectTimeoutMs,
+    describeOption,
+  });
   const observed = {
     telemetry,
     warn: (message: string) => log.warn(message),

@@ -39,7 +39,8 @@ export class ServiceConnectionError extends ServiceError {
   /** Path without query. */
   readonly path?: string;
   /**
-   * A code of the operating system, Node or OpenSSL (`ECONNRESET`, `CERT_HAS_EXPIRED`), or the status of a redirect.
+   * A code of the operating system, Node or OpenSSL (`ECONNRESET`, `CERT_HAS_EXPIRED`), `ERR_CONNECT_TIMEOUT` (see
+   * `http.connectTimeout`), or the status of a redirect.
    */
   readonly reason?: string;
   /**

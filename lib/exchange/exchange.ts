@@ -13,6 +13,7 @@ import { ownOptions } from './own-options.js';
 import { ExchangeProgress } from './exchange-progress.js';
 import {
   CallCancelled,
+  CONNECT_TIMEOUT,
   ExchangeFault,
   type ExchangeFaultDetails,
   type ExchangeRequest,
@@ -20,8 +21,8 @@ import {
 } from './exchange.types.js';
 
 /**
- * One exchange over node:http or node:https: one deadline for connecting, headers and body, a cap on the body, the
- * caller's abort. What a status or a redirect means is for its user to decide. Rejects with {@link ExchangeFault}, or with
+ * One exchange over node:http or node:https: deadlines for connecting, and for all until the body's end, a cap on the
+ * body, the caller's abort. What a status or a redirect means is for its user to decide. Rejects with {@link ExchangeFault}, or with
  * `signal.reason`.
  */
 export function exchange(request: ExchangeRequest): Promise<ExchangeResponse> {
@@ -31,7 +32,7 @@ export function exchange(request: ExchangeRequest): Promise<ExchangeResponse> {
 class RunningExchange {
   readonly #progress = new ExchangeProgress();
   #settled = false;
-  #timer?: NodeJS.Timeout;
+  readonly #timers: NodeJS.Timeout[] = [];
   #outgoing?: ClientRequest;
   #incoming?: IncomingMessage;
 
@@ -53,7 +54,7 @@ class RunningExchange {
     const { signal, timeoutMs } = this.#request;
     if (signal?.aborted) return this.#settle(() => this.#reject(signal.reason));
     signal?.addEventListener('abort', this.#onAbort);
-    this.#timer = setTimeout(() => this.#fail({ kind: 'timeout' }), timerDelay(timeoutMs));
+    this.#limit(timeoutMs, () => this.#fail({ kind: 'timeout' }));
     try {
       this.#send();
     } catch (error) {
@@ -68,6 +69,7 @@ class RunningExchange {
     const outgoing = (url.protocol === 'https:' ? https : http).request(this.#options());
     this.#outgoing = outgoing;
     this.#progress.follow(outgoing);
+    outgoing.once('socket', () => this.#onSocket());
     outgoing.on('response', (incoming) => this.#onResponse(incoming));
     // Nobody asked for another protocol (101), and Node would say nothing more of this request.
     outgoing.on('upgrade', (_, socket) => {
@@ -79,6 +81,21 @@ class RunningExchange {
       if (!this.#incoming?.complete) this.#fail(classify(error));
     });
     outgoing.end(body);
+  }
+
+  /** From now on it does not wait for a free connection any more. */
+  #onSocket(): void {
+    const { attemptTimeoutMs, connectTimeoutMs } = this.#request;
+    if (attemptTimeoutMs !== undefined) this.#limit(attemptTimeoutMs, () => this.#fail({ kind: 'timeout' }));
+    const { phase } = this.#progress;
+    if (connectTimeoutMs === undefined || phase !== 'connecting') return;
+    this.#limit(connectTimeoutMs, () => {
+      if (this.#progress.phase === 'connecting') this.#fail({ kind: 'timeout', reason: CONNECT_TIMEOUT });
+    });
+  }
+
+  #limit(ms: number, onTime: () => void): void {
+    if (!this.#settled) this.#timers.push(setTimeout(onTime, timerDelay(ms)));
   }
 
   #options(): RequestOptions {
@@ -155,7 +172,7 @@ class RunningExchange {
   #settle(outcome: () => void): void {
     if (this.#settled) return;
     this.#settled = true;
-    clearTimeout(this.#timer);
+    for (const timer of this.#timers) clearTimeout(timer);
     this.#request.signal?.removeEventListener('abort', this.#onAbort);
     outcome();
   }

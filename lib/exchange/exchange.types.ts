@@ -8,8 +8,12 @@ export interface ExchangeRequest {
   headers: Record<string, string | string[]>;
   body?: string | Uint8Array;
   agent: Agent;
-  /** Milliseconds for the whole exchange, the answer's body included. */
+  /** Milliseconds for the whole exchange: the wait for a free connection and the answer's body included. */
   timeoutMs: number;
+  /** The same without the wait for a free connection. Default: no other limit. */
+  attemptTimeoutMs?: number;
+  /** Milliseconds to connect: name, TCP, proxy and TLS handshake. Default: no other limit. */
+  connectTimeoutMs?: number;
   /** Bytes of the answer's body after decompression. */
   maxResponseBytes: number;
   /** The caller's own; rejects with `signal.reason`. */
@@ -29,6 +33,9 @@ export interface ExchangeResponse {
 
 /** How far the exchange got: it decides whether the server can have acted. */
 export type ExchangePhase = 'connecting' | 'sent' | 'answering';
+
+/** The reason of a fault where connecting took longer than its own limit. */
+export const CONNECT_TIMEOUT = 'ERR_CONNECT_TIMEOUT';
 
 /** What an exchange rejects with when there is no whole answer. Plain values only. */
 export interface ExchangeFaultDetails {

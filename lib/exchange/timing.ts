@@ -17,6 +17,13 @@ export function retryDelay(retry: number, random: number): number {
   return random * backOff(retry, RETRY_BASE_MS, RETRY_CAP_MS);
 }
 
+const MIN_PART_MS = 1_000;
+
+/** The part of the time left for an attempt that may be followed by another: half of it, but at least 1 s. */
+export function partOf(leftMs: number): number {
+  return Math.min(leftMs, Math.max(leftMs / 2, MIN_PART_MS));
+}
+
 type Signals = readonly (AbortSignal | undefined)[];
 
 /**

@@ -1,4 +1,5 @@
 import { ServiceApiError, ServiceRequestError } from '../errors/index.js';
+import { followSignal } from '../exchange/call-limits.js';
 import { untilAborted } from '../exchange/timing.js';
 import { type CallFacts } from './answer-to-error.js';
 import { describePlaces } from './answer-places.js';
@@ -74,7 +75,7 @@ export async function parseAnswer(
 ): Promise<unknown> {
   const outcome = outcomeOf(body, parse);
   const isPending = signal && outcome instanceof Promise;
-  const { value, refusal } = await (isPending ? untilAborted(outcome, signal) : outcome);
+  const { value, refusal } = await (isPending ? whileWanted(outcome, signal) : outcome);
   if (refusal === undefined) return value;
   const about = facts();
   const answered = `The service answered ${about.status} ${body === undefined ? 'without' : 'with'} a body`;
@@ -83,6 +84,11 @@ export async function parseAnswer(
     code: 'invalid_response',
     message: `${answered} that parse refused${refusal}.${carriedOut(about)}`,
   });
+}
+
+function whileWanted(outcome: Promise<Outcome>, given: AbortSignal): Promise<Outcome> {
+  const { signal = given, release } = followSignal(given);
+  return untilAborted(outcome, signal).finally(release);
 }
 
 /**

@@ -1,6 +1,6 @@
 import { type AxiosAdapter, type AxiosInstance, type InternalAxiosRequestConfig } from 'axios';
 import { type ServiceAuthService } from '../auth/index.js';
-import { ServiceConnectionError, ServiceRequestError } from '../errors/index.js';
+import { copyOf, ServiceConnectionError, ServiceRequestError } from '../errors/index.js';
 import { checkSignal, checkTimeout } from '../exchange/call-limits.js';
 import { CallCancelled } from '../exchange/exchange.types.js';
 import { type AllowedUrls, type CallUrl } from './allowed-urls.js';
@@ -85,7 +85,8 @@ function adapterFor(
       if (error instanceof CallCancelled) {
         throw new ServiceConnectionError({ kind: 'closed', message: 'The call was cancelled.' });
       }
-      throw error;
+      // Of all calls that a shutdown ends: each may be given more frames or fields.
+      throw error === inFlight.closed.reason ? copyOf(error as Error) : error;
     } finally {
       inFlight.end();
       release?.();

@@ -1,4 +1,4 @@
-import { ServiceRequestError } from '../errors/index.js';
+import { cleanText, ServiceRequestError } from '../errors/index.js';
 
 export interface EncodedBody {
   body?: string | Uint8Array;
@@ -35,6 +35,31 @@ export function refuseStreamFields(data: unknown, seen = new Set<unknown>()): vo
   if (typeof data !== 'object' || data === null || ArrayBuffer.isView(data) || seen.has(data)) return;
   seen.add(data);
   for (const value of Object.values(data)) refuseStreamFields(value, seen);
+}
+
+/** The error for data or params of which neither JSON nor a form can be made. */
+export function notEncoded(property: string, error: unknown): ServiceRequestError {
+  if (error instanceof ServiceRequestError) return error;
+  const { message } = Object(error) as Partial<Error>;
+  return ServiceRequestError.of(property, cleanText(`could not be encoded (${String(message)})`, [], 200));
+}
+
+const MAX_LEVELS = 1_000;
+
+/** Refuses what contains itself, and what is nested deeper than readers of JSON accept. Throws ServiceRequestError. */
+export function refuseNesting(property: string, value: unknown, levels = MAX_LEVELS): void {
+  if (!Array.isArray(value) && !isPlainObject(value)) return;
+  if (levels === 0) {
+    throw ServiceRequestError.of(property, `contains itself, or is nested deeper than ${MAX_LEVELS} levels`);
+  }
+  for (const inner of Object.values(value)) refuseNesting(property, inner, levels - 1);
+}
+
+/** Also one of another realm, or without a prototype. */
+function isPlainObject(value: unknown): value is object {
+  if (typeof value !== 'object' || value === null) return false;
+  const prototype = Object.getPrototypeOf(value) as object | null;
+  return prototype === null || Object.getPrototypeOf(prototype) === null;
 }
 
 /**

@@ -1,12 +1,6 @@
-import {
-  Axios,
-  AxiosHeaders,
-  isAxiosError,
-  type AxiosHeaderValue,
-  type InternalAxiosRequestConfig,
-} from 'axios';
-import { cleanText, ServiceRequestError } from '../errors/index.js';
-import { refuseStream, refuseStreamFields, wholeBuffer } from './body.js';
+import { Axios, AxiosHeaders, type AxiosHeaderValue, type InternalAxiosRequestConfig } from 'axios';
+import { ServiceRequestError } from '../errors/index.js';
+import { notEncoded, refuseStream, refuseStreamFields, wholeBuffer } from './body.js';
 
 /** A config that no interceptor of the host has, with its body encoded. Throws ServiceRequestError. */
 export function toOwnConfig(incoming: InternalAxiosRequestConfig): InternalAxiosRequestConfig {
@@ -45,23 +39,22 @@ function transformBody(config: InternalAxiosRequestConfig): void {
     config.env = { FormData };
   }
   if (!transformRequest) return;
-  try {
-    for (const transform of Array.isArray(transformRequest) ? transformRequest : [transformRequest]) {
-      const data = transform.call(config, config.data, config.headers) as unknown;
-      if (data !== config.data) config.data = data;
-    }
-  } catch (error) {
-    // Axios's own says nothing of a call; what a host's transform throws is the host's.
-    if (!isAxiosError(error) || error.config || error.response) throw error;
-    throw ServiceRequestError.of('data', cleanText(`could not be encoded (${error.message})`, [], 200));
+  for (const transform of Array.isArray(transformRequest) ? transformRequest : [transformRequest]) {
+    const data = transform.call(config, config.data, config.headers) as unknown;
+    if (data !== config.data) config.data = data;
   }
 }
 
 /** The address that axios would call. */
 export function addressOf({ url, baseURL, params, paramsSerializer }: InternalAxiosRequestConfig): unknown {
   if (!baseURL && !params) return url;
-  // Not of the call's own instance: that would add again what an interceptor took out of the defaults.
-  return new Axios({}).getUri({ url, baseURL, params: params as unknown, paramsSerializer });
+  try {
+    // Not of the call's own instance: that would add again what an interceptor took out of the defaults.
+    return new Axios({}).getUri({ url, baseURL, params: params as unknown, paramsSerializer });
+  } catch (error) {
+    // What a host's own serializer throws is the host's.
+    throw paramsSerializer ? error : notEncoded('params', error);
+  }
 }
 
 /** A copy without the authenticating headers, however they are spelt. */

@@ -5,12 +5,13 @@ import { type CertificateSummary } from '../errors/index.js';
 import {
   type Exchange,
   ExchangeFault,
+  type ExchangeRequest,
   type ExchangeResponse,
   type Outcome,
   outcomeOf,
 } from '../exchange/exchange.types.js';
 import { parseRetryAfter } from '../exchange/retry-after.js';
-import { retryDelay, sleep } from '../exchange/timing.js';
+import { partOf, retryDelay, sleep } from '../exchange/timing.js';
 import { type CallUrl } from './allowed-urls.js';
 import { isTruncated } from './answer-body.js';
 import { type Call, type CallLimits } from './call.js';
@@ -21,6 +22,7 @@ import {
   isClosedIdleConnection,
   isRetryableFault,
   isRetryableStatus,
+  isSafe,
   type RetryBudget,
 } from './retry-policy.js';
 
@@ -28,7 +30,7 @@ export interface CallRunnerParts extends CredentialRenewalParts {
   exchange: Exchange;
   agentFor: (url: CallUrl) => Agent;
   budget: RetryBudget;
-  http: Pick<ResolvedOptions['http'], 'retries' | 'maxResponseBytes'>;
+  http: Pick<ResolvedOptions['http'], 'retries' | 'attemptTimeout' | 'connectTimeout' | 'maxResponseBytes'>;
   random: () => number;
 }
 
@@ -37,6 +39,8 @@ const MIN_ATTEMPT_MS = 10;
 
 /** A server that restarts closes all idle connections at once: another may be used before the client knows. */
 const MAX_CLOSED_CONNECTIONS = 3;
+
+type ExchangeLimits = Pick<ExchangeRequest, 'timeoutMs' | 'attemptTimeoutMs' | 'connectTimeoutMs'>;
 
 interface Progress extends CallLimits {
   call: Call;
@@ -78,7 +82,7 @@ export class CallRunner {
 
   async #attempt(progress: Progress): Promise<Outcome> {
     const { exchange, agentFor, http, identity } = this.#parts;
-    const { call, signal, endsAt } = progress;
+    const { call, signal } = progress;
     progress.certificate = identity.certificate;
     const outcome = await outcomeOf(
       exchange({
@@ -87,7 +91,7 @@ export class CallRunner {
         headers: call.headers,
         body: call.body,
         agent: agentFor(call.url),
-        timeoutMs: endsAt - performance.now(),
+        ...this.#limitsOf(progress),
         maxResponseBytes: http.maxResponseBytes,
         signal,
       }),
@@ -95,6 +99,19 @@ export class CallRunner {
     return outcome.response && isTruncated(outcome.response, call)
       ? { fault: truncated(outcome.response) }
       : outcome;
+  }
+
+  /** A call that cannot be repeated once it was sent has all the time from then on. */
+  #limitsOf({ call, retries, endsAt }: Progress): ExchangeLimits {
+    const { http } = this.#parts;
+    const timeoutMs = endsAt - performance.now();
+    if (retries >= http.retries) return { timeoutMs, connectTimeoutMs: http.connectTimeout };
+    const partMs = http.attemptTimeout ?? partOf(timeoutMs);
+    return {
+      timeoutMs,
+      attemptTimeoutMs: isSafe(call.method) ? partMs : undefined,
+      connectTimeoutMs: Math.min(http.connectTimeout, partMs),
+    };
   }
 
   /** Milliseconds until the next attempt; undefined where there is to be none. */

@@ -1,7 +1,7 @@
 import { type AxiosHeaderValue, type AxiosRequestHeaders, type InternalAxiosRequestConfig } from 'axios';
 import { EXCHANGE_HEADERS } from '../config/reserved-headers.js';
 import { cleanText, ServiceRequestError } from '../errors/index.js';
-import { allowListeners } from '../exchange/call-limits.js';
+import { allowListeners, followSignal, type FollowedSignal } from '../exchange/call-limits.js';
 import { ACCEPTED_ENCODINGS } from '../exchange/decode.js';
 import { noHeaders } from '../exchange/no-headers.js';
 import { CallCancelled } from '../exchange/exchange.types.js';
@@ -108,13 +108,11 @@ export function sentId({ correlationId, secrets = [] }: Partial<Call>): string |
 export type GivenSignals = Pick<InternalAxiosRequestConfig, 'signal' | 'cancelToken'>;
 
 /** Both as one signal; HttpService's Observables unsubscribe by a cancel token. `release` removes our listeners. */
-export function toCallSignal({ signal, cancelToken }: GivenSignals): {
-  signal?: AbortSignal;
-  release?: () => void;
-} {
-  const given = (signal ?? undefined) as AbortSignal | undefined;
+export function toCallSignal({ signal, cancelToken }: GivenSignals): FollowedSignal {
+  const followed = followSignal(signal as AbortSignal | null | undefined);
+  const { signal: given } = followed;
   allowListeners(given);
-  if (!cancelToken?.subscribe) return { signal: given };
+  if (!cancelToken?.subscribe) return followed;
   const controller = new AbortController();
   const cancel = (): void => controller.abort(new CallCancelled());
   const abort = (): void => controller.abort(given?.reason);
@@ -125,6 +123,7 @@ export function toCallSignal({ signal, cancelToken }: GivenSignals): {
     signal: controller.signal,
     release: () => {
       given?.removeEventListener('abort', abort);
+      followed.release();
       cancelToken.unsubscribe?.(cancel);
     },
   };

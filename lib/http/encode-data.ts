@@ -1,18 +1,30 @@
 import { formToJSON, toFormData, type AxiosRequestHeaders, type FormSerializerOptions } from 'axios';
-import { refuseStream, wholeBuffer } from './body.js';
+import { notEncoded, refuseStream, wholeBuffer } from './body.js';
 
 /** Left to `encodeBody`, also where they are of another realm or a polyfill. */
 const SENT_AS_IS = new Set(['ArrayBuffer', 'Blob', 'File']);
 const FORM_TYPE = 'application/x-www-form-urlencoded';
 
+interface Options {
+  formSerializer?: FormSerializerOptions;
+}
+
 /**
  * Makes text of an object, and sets the content type where the host set none. It is the first of `transformRequest`, and
  * does what axios's own does. That one is not used: a host may have changed it, for its calls of other services.
  */
-export function encodeData(
-  this: { formSerializer?: FormSerializerOptions } | undefined,
+export function encodeData(this: Options | undefined, data: unknown, headers: AxiosRequestHeaders): unknown {
+  try {
+    return encode(data, headers, this?.formSerializer);
+  } catch (error) {
+    throw notEncoded('data', error);
+  }
+}
+
+function encode(
   data: unknown,
   headers: AxiosRequestHeaders,
+  formSerializer?: FormSerializerOptions,
 ): unknown {
   const type = String(headers.getContentType() ?? '');
   const isJson = type.includes('application/json');
@@ -27,8 +39,8 @@ export function encodeData(
   const isObject = typeof data === 'object' && data !== null;
   if (isObject) {
     refuseStream(data);
-    if (type.includes(FORM_TYPE)) return toUrlEncoded(data, this?.formSerializer);
-    if (type.includes('multipart/form-data')) return toFormData(data, new FormData(), this?.formSerializer);
+    if (type.includes(FORM_TYPE)) return toUrlEncoded(data, formSerializer);
+    if (type.includes('multipart/form-data')) return toFormData(data, new FormData(), formSerializer);
   }
   if (!isObject && !isJson) return data;
   headers.setContentType('application/json', false);

@@ -5,14 +5,14 @@ import {
   type ConnectionErrorKind,
   type ServiceError,
 } from '../errors/index.js';
-import { type ExchangeFault } from '../exchange/exchange.types.js';
+import { CONNECT_TIMEOUT, type ExchangeFault } from '../exchange/exchange.types.js';
 import { explainServerCertificate, HANDSHAKE_FAILURE, isUntrusted } from '../exchange/tls-explanation.js';
 import { certificateRefusedError } from '../tls/index.js';
 import { sentId, type Call } from './call.js';
 import { cannotHaveActed, isSafe } from './retry-policy.js';
 
 const EXPLANATIONS: Readonly<Record<ConnectionErrorKind, string>> = {
-  timeout: "no whole answer within the time limit (the call's timeout, or http.timeout)",
+  timeout: "no whole answer within the time limit (the call's timeout, http.timeout or http.attemptTimeout)",
   reset: 'the connection ended before the whole answer was there',
   refused: 'the connection was refused; check the address (urls), and that the service is reachable',
   dns: 'the host name could not be resolved; check the address (urls)',
@@ -24,6 +24,9 @@ const EXPLANATIONS: Readonly<Record<ConnectionErrorKind, string>> = {
   closed: 'the module is shutting down',
   network: 'the network failed',
 };
+
+const NO_CONNECTION =
+  'no connection (name, TCP, proxy and TLS handshake) within the time to connect (http.connectTimeout); check the address (urls), and that the service is reachable';
 
 /**
  * An exchange without a whole answer, as the error that its caller gets.
@@ -55,6 +58,7 @@ function explain(
   ours?: CertificateSummary,
 ): string {
   if (certificateRefused) return explainLateRefusal(ours);
+  if (reason === CONNECT_TIMEOUT) return NO_CONNECTION;
   if (reason === 'ERR_CANCELED') return 'the call was cancelled';
   if (kind === 'tls') return explainTls(describeOption, reason);
   return kind === 'proxy' ? explainProxy(describeOption('http.proxy'), reason) : EXPLANATIONS[kind];

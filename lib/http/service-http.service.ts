@@ -11,7 +11,6 @@ import {
   type ParseOption,
 } from './answer-parser.js';
 import { answerFacts, type CallFacts } from './answer-to-error.js';
-import { refuseStream } from './body.js';
 
 /** What a call may bring with it. */
 export interface CallOptions {
@@ -142,8 +141,6 @@ export class ServiceHttpService {
   }
 
   async #send(options: HttpRequestOptions & { url: string; parse?: AnswerParser }): Promise<unknown> {
-    // Axios copies plain objects, and would lose what makes one of them a stream.
-    refuseStream(options.data);
     // Own: one that somebody put into Object.prototype would read all answers.
     if (!Object.hasOwn(options, 'parse') || options.parse === undefined || options.parse === null) {
       return (await this.axiosRef.request<unknown>(options)).data;

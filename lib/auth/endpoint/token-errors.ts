@@ -1,7 +1,7 @@
 import { type DescribeOption } from '../../config/resolved-options.js';
 import { type Secret } from '../../config/secret.js';
 import { cleanText, ServiceConnectionError, ServiceTokenError } from '../../errors/index.js';
-import { type ExchangeFaultDetails } from '../../exchange/exchange.types.js';
+import { CONNECT_TIMEOUT, type ExchangeFaultDetails } from '../../exchange/exchange.types.js';
 import { isJsonObject } from '../../exchange/json.js';
 import { explainServerCertificate, HANDSHAKE_FAILURE, isUntrusted } from '../../exchange/tls-explanation.js';
 
@@ -42,7 +42,8 @@ function connectionHint(
   if (isUntrusted(reason))
     return `it is verified against Node's public roots and ${describeOption('tls.chain')}, the service's public chain from the developer portal`;
   if (kind === 'redirect') return `redirects are not followed, check ${addresses(describeOption)}`;
-  return kind === 'dns' || kind === 'refused' ? `check ${addresses(describeOption)}` : undefined;
+  const isUnreachable = kind === 'dns' || kind === 'refused' || reason === CONNECT_TIMEOUT;
+  return isUnreachable ? `check ${addresses(describeOption)}` : undefined;
 }
 
 function addresses(describeOption: DescribeOption): string {

@@ -11,6 +11,7 @@ import {
 import { type Exchange, type ExchangeResponse, outcomeOf } from '../../exchange/exchange.types.js';
 import { isJsonObject, parseJson } from '../../exchange/json.js';
 import { parseRetryAfter } from '../../exchange/retry-after.js';
+import { partOf } from '../../exchange/timing.js';
 import { certificateRefusedError } from '../../tls/index.js';
 import { MAX_RETRY_AFTER_S, type TokenGrant } from '../access-token.js';
 import { tokenConnectionError, tokenRefusal } from './token-errors.js';
@@ -28,6 +29,8 @@ export interface TokenPostOptions {
   /** With `oauth.mtls`: its certificate is offered to the endpoint. */
   identity?: ReloadableIdentity;
   clock: Clock;
+  /** Milliseconds to connect. At most half of the time that a request has, so that another can follow; the default. */
+  connectTimeoutMs?: number;
   describeOption: DescribeOption;
 }
 
@@ -79,7 +82,8 @@ export class TokenPost {
   }
 
   #exchange(body: Buffer, { end, signal }: Limits): Promise<ExchangeResponse> {
-    const { exchange, agent, clock } = this.#options;
+    const { exchange, agent, clock, connectTimeoutMs = Infinity } = this.#options;
+    const timeoutMs = end - clock.monotonic();
     return exchange({
       url: this.#url,
       method: 'POST',
@@ -90,7 +94,8 @@ export class TokenPost {
       },
       body,
       agent: agent(),
-      timeoutMs: end - clock.monotonic(),
+      timeoutMs,
+      connectTimeoutMs: Math.min(connectTimeoutMs, partOf(timeoutMs)),
       maxResponseBytes: MAX_RESPONSE_BYTES,
       signal,
     });

@@ -15,6 +15,9 @@ describe('checkToken', () => {
     ['its own scope', { scope: 'customer.c-1' }, true],
     ['a wider scope', { scope: 'customer.c-1 api' }, false],
     ['the api scope, as a list', { scope: ['api'] }, false],
+    ['its own scope, as a list', { scope: ['customer.c-1'] }, true],
+    ['its own scope, as a list in a list', { scope: [['customer.c-1']] }, false],
+    ['its own scope, as a list of an object', { scope: [{ a: 1 }] }, false],
     ['neither', { sub: 'x' }, true],
   ])('for a customer, a token that names %s', (_, claims, taken) => {
     expect(isTaken(jwt(claims), 'customer.c-1')).toBe(taken);
@@ -37,6 +40,11 @@ describe('checkToken', () => {
     ['of two parts', `${HEADER}.${part({ customer_id: 'c-2' })}`],
   ])('looks at the claims of a token %s', (_, token) => {
     expect(isTaken(token, 'customer.c-1')).toBe(false);
+  });
+
+  it('refuses a token whose scope is nested as deep as a token can be', () => {
+    const token = `${HEADER}.${part(`{"scope":${'['.repeat(6_000)}${']'.repeat(6_000)}}`)}.sig`;
+    expect(checkToken(token, 'api').fault).toContain('names another scope');
   });
 
   it('takes a token that is not a JWT', () => {

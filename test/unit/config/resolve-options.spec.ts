@@ -48,6 +48,8 @@ describe('resolveOptions', () => {
       tokenCache: { maxEntries: 10_000 },
       http: {
         timeout: 30_000,
+        attemptTimeout: undefined,
+        connectTimeout: 5_000,
         retries: 2,
         maxResponseBytes: 10_485_760,
         maxSockets: 50,
@@ -601,6 +603,8 @@ describe('resolveOptions', () => {
 
   it.each([
     ['http.timeout', 1, 86_400_000, 'milliseconds'],
+    ['http.attemptTimeout', 1, 86_400_000, 'milliseconds'],
+    ['http.connectTimeout', 1, 86_400_000, 'milliseconds'],
     ['http.retries', 0, 10, 'attempts'],
     ['http.maxResponseBytes', 1, 1_073_741_824, 'bytes'],
     ['http.maxSockets', 1, 65_535, 'connections'],

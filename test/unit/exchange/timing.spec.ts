@@ -1,11 +1,15 @@
 import { describe, expect, it } from '@jest/globals';
 import { systemClock, timerDelay, watching } from '../../../lib/config/clock.js';
-import { retryDelay, sleep, within } from '../../../lib/exchange/timing.js';
+import { partOf, retryDelay, sleep, within } from '../../../lib/exchange/timing.js';
 import { FakeClock, settle } from '../../helpers/fake-clock.js';
 
 it('a retry waits anything from nothing to 100 ms * 2^n, at most 20 s', () => {
   expect([0, 1, 2, 20].map((retry) => retryDelay(retry, 1))).toEqual([100, 200, 400, 20_000]);
   expect(retryDelay(5, 0)).toBe(0);
+});
+
+it('an attempt that may be followed by another gets half of the time left, but at least 1 s', () => {
+  expect([30_000, 3_000, 1_500, 600].map(partOf)).toEqual([15_000, 1_500, 1_000, 600]);
 });
 
 describe('the clock of the system', () => {

@@ -79,7 +79,10 @@ describe('a body', () => {
       const { axios: client, arrived } = await setUp();
       const sent = async (type: string | undefined, options: object): Promise<unknown> => {
         const headers = type === undefined ? {} : { 'Content-Type': type };
-        const failure = await client.post('/a', data, { headers, ...options }).then(() => undefined, String);
+        const failure = await client.post('/a', data, { headers, ...options }).then(
+          () => undefined,
+          () => 'refused',
+        );
         const { body, headers: seen } = arrived.pop() ?? {};
         const boundary = /boundary=(\S+)/.exec(String(seen?.['content-type']))?.[1];
         return JSON.stringify([failure, seen?.['content-type'], seen?.['content-length'], body]).replaceAll(

@@ -6,6 +6,7 @@ import { HttpService } from '@nestjs/axios';
 import { firstValueFrom } from 'rxjs';
 import { ServiceConnectionError } from '../../../lib/errors/index.js';
 import { CallsInFlight } from '../../../lib/http/calls-in-flight.js';
+import { type RetryBudget } from '../../../lib/http/retry-policy.js';
 import { ServiceHttpService } from '../../../lib/http/service-http.service.js';
 import { errorOf, setUp } from './setup.js';
 
@@ -36,6 +37,48 @@ describe('a call that ends early', () => {
     await expect(axios.get('/a', config)).rejects.toBe(reason);
     await expect(axios.get('/a', config)).rejects.toBe(reason);
     expect(arrived).toHaveLength(1);
+  });
+
+  it('leaves the stack of a reason that many calls share as it is, wherever they are made', async () => {
+    const agent = new Agent({ maxSockets: 5 });
+    const arrivals = new EventEmitter();
+    const arrival = once(arrivals, 'arrival');
+    const { axios } = await setUp({ agent, listener: () => arrivals.emit('arrival') });
+    const httpService = new HttpService(axios);
+    const http = new ServiceHttpService(httpService);
+    const controller = new AbortController();
+    const { signal } = controller;
+    const places = [
+      () => http.get('/a', { signal }),
+      () => axios.get('/a', { signal }),
+      async () => await axios({ url: '/a', signal }),
+      async () => await axios('/a', { signal }),
+      () => firstValueFrom(httpService.get('/a', { signal })),
+    ];
+    const calls = Array.from({ length: 50 }, (_, call) => errorOf(places[call % places.length]()));
+    await arrival;
+    const reason = new Error('mine');
+    const { stack } = reason;
+    controller.abort(reason);
+    expect((await Promise.all(calls)).every((error) => error === reason)).toBe(true);
+    expect(reason.stack === stack).toBe(true);
+  });
+
+  it("adds the caller's frames to an error of a single call, and shows it to a host's interceptors", async () => {
+    const { axios } = await setUp({ listener: (_, response) => response.writeHead(404).end() });
+    const seen: unknown[] = [];
+    axios.interceptors.response.use(undefined, (error: Error) => {
+      seen.push(error);
+      return Promise.reject(error);
+    });
+    async function theCaller(): Promise<unknown> {
+      return await axios.get('/a');
+    }
+    const error = await errorOf(theCaller());
+    expect((error as Error).stack).toContain('theCaller');
+    const reason = new Error('mine');
+    await errorOf(axios.get('/a', { signal: AbortSignal.abort(reason) }));
+    expect(seen).toEqual([error, reason]);
   });
 
   it.each([
@@ -119,6 +162,41 @@ describe('a call that ends early', () => {
     expect(arrived).toHaveLength(0);
   });
 
+  it.each(['addEventListener', 'removeEventListener', 'throwIfAborted', 'aborted', 'reason'] as const)(
+    'takes or refuses a foreign signal whose %s throws, and throws nothing of it',
+    async (broken) => {
+      const arrivals = new EventEmitter();
+      const { axios, inFlight } = await setUp({
+        listener: () => arrivals.emit('arrival'),
+        timeoutMs: 300,
+        retries: 0,
+      });
+      class Foreign extends EventTarget {
+        aborted = false;
+        reason: unknown = undefined;
+        throwIfAborted(): void {}
+      }
+      const fails = (): never => {
+        throw new Error('foreign');
+      };
+      const signal = new Foreign();
+      const property = broken === 'aborted' || broken === 'reason' ? { get: fails } : { value: fails };
+      Object.defineProperty(signal, broken, property);
+      const arrival = once(arrivals, 'arrival');
+      const call = errorOf(axios.get('/a', { signal: signal }));
+      const isRefused = broken === 'addEventListener' || broken === 'aborted';
+      if (isRefused) {
+        expect(await call).toMatchObject({ faults: [{ property: 'signal' }] });
+      } else {
+        await arrival;
+        if (broken === 'reason') signal.dispatchEvent(new Event('abort'));
+        const expected = broken === 'reason' ? { name: 'AbortError' } : { kind: 'timeout' };
+        expect(await call).toMatchObject(expected);
+      }
+      await inFlight.drain();
+    },
+  );
+
   it('gives each refused caller an error of its own', () => {
     const calls = new CallsInFlight();
     calls.close();
@@ -166,6 +244,24 @@ describe('a call that ends early', () => {
     expect(inFlight.close()).toBe(1);
     agent.destroy();
     expect(await hangs).toMatchObject({ kind: 'closed', code: 'connection_closed' });
+  });
+
+  it('gives each call that a shutdown ends an error of its own', async () => {
+    const waits = new EventEmitter();
+    const { axios, inFlight } = await setUp({
+      listener: (_, response) => response.writeHead(503, { 'retry-after': '1' }).end(),
+      budget: { take: () => (waits.emit('wait'), 5) } as unknown as RetryBudget,
+    });
+    const errors = [];
+    for (const path of ['/a', '/b']) {
+      const wait = once(waits, 'wait');
+      errors.push(errorOf(axios.get(path)));
+      await wait;
+    }
+    inFlight.close();
+    const [one, other] = await Promise.all(errors);
+    expect(one).toMatchObject({ kind: 'closed' });
+    expect(one).not.toBe(other);
   });
 
   it('keeps ServiceConnectionError plain', () => {

@@ -80,7 +80,7 @@ export async function setUp(setup: Setup = {}) {
     },
     identity: setup.identity ?? { reloadAfterRefusal: async () => false },
     budget: setup.budget ?? new RetryBudget(),
-    http: { retries: setup.retries ?? 2, maxResponseBytes: 10_000 },
+    http: { retries: setup.retries ?? 2, connectTimeout: 5_000, maxResponseBytes: 10_000 },
     describeOption: describeOption(),
     random: () => setup.random ?? 0,
     closed: inFlight.closed,

@@ -8,7 +8,7 @@ import { FakeClock } from '../../../helpers/fake-clock.js';
 
 const GRANTED = { access_token: 'token', token_type: 'bearer', expires_in: 600, scope: 'api' };
 
-it('an exchange has the time that reading the secret left, and 1 MiB for its answer', async () => {
+it('an exchange has the time that reading the secret left, half of it to connect, and 1 MiB for its answer', async () => {
   const clock = new FakeClock();
   const exchanges: ExchangeRequest[] = [];
   const endpoint = new TokenEndpoint({
@@ -41,5 +41,7 @@ it('an exchange has the time that reading the secret left, and 1 MiB for its ans
   });
   const { signal } = new AbortController();
   await endpoint.request('api', { signal, timeoutMs: 5_000, accepts: () => true });
-  expect(exchanges).toMatchObject([{ timeoutMs: 3_000, maxResponseBytes: 1_048_576, signal }]);
+  expect(exchanges).toMatchObject([
+    { timeoutMs: 3_000, connectTimeoutMs: 1_500, maxResponseBytes: 1_048_576, signal },
+  ]);
 });

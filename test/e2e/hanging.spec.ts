@@ -1,0 +1,153 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { type ServiceHttpOptions, type ServiceModuleOptions } from 'nestjs-service';
+import { ServiceSimulator, type SimulatorFault, type SimulatorModuleOptions } from 'nestjs-service/testing';
+import { hangingRelay, type HangingRelay } from '../helpers/hanging-relay.js';
+import { rejection, startModule, type StartedModule } from '../helpers/start-module.js';
+
+/** What hangs first and answers then, over real TLS. */
+describe('an attempt that hangs', () => {
+  let simulator: ServiceSimulator;
+  const closing: (() => Promise<void>)[] = [];
+
+  beforeAll(async () => {
+    simulator = await ServiceSimulator.start();
+  });
+  afterEach(async () => {
+    for (const close of closing.splice(0)) await close();
+    simulator.clearFaults();
+    simulator.clearRequests();
+  });
+  afterAll(() => simulator.stop());
+
+  async function start(options: ServiceModuleOptions, http: ServiceHttpOptions): Promise<StartedModule> {
+    const started = await startModule({ ...options, http });
+    closing.push(() => started.module.close());
+    return started;
+  }
+
+  /** The module's way to the API, or to the token endpoint, leads through a relay. */
+  async function through(
+    place: 'baseUrl' | 'authUrl',
+    http: ServiceHttpOptions,
+    mode: SimulatorModuleOptions = simulator.moduleOptions({ authentication: 'mtls', oauth: true }),
+  ): Promise<StartedModule & { relay: HangingRelay }> {
+    const url = new URL(mode.urls[place] ?? '');
+    const relay = await hangingRelay(Number(url.port));
+    closing.push(() => relay.close());
+    url.port = String(relay.port);
+    const urls = { ...mode.urls, [place]: url.href };
+    return { ...(await start({ ...mode, urls }, http)), relay };
+  }
+
+  const mtls = (http: ServiceHttpOptions) => start(simulator.moduleOptions({ authentication: 'mtls' }), http);
+  const create = ({ customers }: StartedModule) => customers.create({ app_user_id: 'u-1' });
+  const fail = (fault: SimulatorFault, times = 1) =>
+    simulator.fail({ path: /^\/(banks|customers)/, times, fault });
+
+  it('GET: another one follows, also by default', async () => {
+    const api = await mtls({ timeout: 2_000 });
+    fail('hang');
+    await api.banks.list();
+    expect(simulator.apiRequests).toHaveLength(2);
+  });
+
+  it('GET: one for each of http.retries', async () => {
+    const api = await mtls({ timeout: 10_000, attemptTimeout: 400 });
+    fail('hang', 2);
+    await api.banks.list();
+    expect(simulator.apiRequests).toHaveLength(3);
+  });
+
+  it('GET: the last attempt has all the time that is left', async () => {
+    const api = await mtls({ timeout: 10_000, attemptTimeout: 400, retries: 1 });
+    fail('hang');
+    fail({ delayMs: 800 });
+    await api.banks.list();
+    expect(simulator.apiRequests).toHaveLength(2);
+  });
+
+  it('GET: a body that does not end is within the time of its attempt', async () => {
+    const api = await mtls({ timeout: 10_000, attemptTimeout: 400 });
+    fail({ trickleMs: 20 });
+    await api.banks.list();
+    expect(simulator.apiRequests).toHaveLength(2);
+  });
+
+  it('POST that was sent: it has all the time, and is not sent again', async () => {
+    const api = await mtls({ timeout: 1_500, attemptTimeout: 300 });
+    fail({ delayMs: 600 });
+    await create(api);
+    expect(simulator.apiRequests).toHaveLength(1);
+    fail('hang');
+    expect(await rejection(create(api))).toMatchObject({ kind: 'timeout', outcomeUnknown: true });
+    expect(simulator.apiRequests).toHaveLength(2);
+  });
+
+  it.each(['GET', 'POST'])(
+    '%s: a server that accepts and says nothing; the next connection is answered',
+    async (method) => {
+      const api = await through('baseUrl', { connectTimeout: 500 });
+      api.relay.hang = 1;
+      await (method === 'GET' ? api.banks.list() : create(api));
+      expect(api.relay.connections).toBe(2);
+      expect(simulator.apiRequests).toHaveLength(1);
+    },
+  );
+
+  it('POST: connecting leaves time for another attempt, also where the call has little', async () => {
+    const api = await through('baseUrl', { timeout: 2_000 });
+    api.relay.hang = 1;
+    await create(api);
+    expect(api.relay.connections).toBe(2);
+  });
+
+  it('no connection at all: says so, and that nothing was done', async () => {
+    const api = await through('baseUrl', { connectTimeout: 100 });
+    api.relay.hang = Infinity;
+    expect(await rejection(create(api))).toMatchObject({
+      kind: 'timeout',
+      reason: 'ERR_CONNECT_TIMEOUT',
+      outcomeUnknown: false,
+      message: expect.stringContaining('http.connectTimeout'),
+    });
+    expect(api.relay.connections).toBe(3);
+  });
+
+  it('a proxy that never answers CONNECT; the next connection to it is answered', async () => {
+    const options = simulator.moduleOptions({ authentication: 'mtls' });
+    const proxy = await hangingRelay(Number(new URL(options.urls.baseUrl ?? '').port), { proxy: true });
+    closing.push(() => proxy.close());
+    const api = await start(options, { proxy: proxy.url, connectTimeout: 500 });
+    proxy.hang = 1;
+    await create(api);
+    expect(proxy.connections).toBe(2);
+    proxy.hang = Infinity;
+    await api.module.close();
+    const other = await start(options, { proxy: proxy.url, connectTimeout: 100, retries: 0 });
+    expect(await rejection(create(other))).toMatchObject({ kind: 'timeout', outcomeUnknown: false });
+  });
+
+  it('waiting for a free connection is neither connecting nor hanging', async () => {
+    const api = await mtls({ maxSockets: 1, connectTimeout: 500, attemptTimeout: 1_200 });
+    fail({ delayMs: 600 }, 4);
+    await Promise.all([create(api), create(api), api.banks.list(), api.banks.list()]);
+    expect(simulator.apiRequests).toHaveLength(4);
+  });
+
+  it('a kept-alive connection needs no connecting', async () => {
+    const api = await through('baseUrl', { connectTimeout: 500 });
+    await create(api);
+    fail({ delayMs: 800 });
+    await create(api);
+    expect(api.relay.connections).toBe(1);
+  });
+
+  it('the token request: another connection follows one that says nothing; an answer may take longer', async () => {
+    const api = await through('authUrl', { connectTimeout: 500 });
+    api.relay.hang = 1;
+    simulator.fail({ face: 'token', fault: { delayMs: 800 } });
+    await api.auth.getApiToken();
+    expect(api.relay.connections).toBe(2);
+    expect(simulator.tokenRequests).toHaveLength(1);
+  });
+});
