@@ -12,7 +12,6 @@ function peersFor(nest: number): Record<string, string> {
     '@nestjs/axios': nestModules,
     '@nestjs/config': nestModules,
     axios: '^1.18.0',
-    'class-transformer': '^0.5.1',
     'class-validator': nest >= 12 ? '^0.15.0' : '^0.14.0',
   };
 }

@@ -88,7 +88,7 @@ function addToManifest(files: HostFiles, context: Context, manager: PackageManag
     : text && nestVersionIn(text);
   if (!text || !nest) {
     return context.logger.warn(
-      `The version of NestJS is not known. Install the peer dependencies: ${manager.add} @nestjs/config @nestjs/axios axios class-validator class-transformer`,
+      `The version of NestJS is not known. Install the peer dependencies: ${manager.add} @nestjs/config @nestjs/axios axios class-validator`,
     );
   }
   const changed = addPeers(text, nest);

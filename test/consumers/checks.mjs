@@ -19,6 +19,24 @@ export const withoutReflectMetadata = (type) =>
     type,
   );
 
+/** A bundle can rename classes, lose metadata of decorators, and lose where its lines come from. */
+export const bundledRight = (type) =>
+  assertions(
+    (load) => `
+      for (const subpath of ['', '/redis', '/testing']) {
+        for (const [name, value] of Object.entries(${load}('nestjs-service' + subpath))) {
+          if (/^class /.test(value)) assert.equal(value.name, name);
+        }
+      }
+      const { ServiceAuthService, ConnectDto } = ${load}('nestjs-service');
+      assert.ok(Reflect.getMetadata('design:paramtypes', ServiceAuthService).length > 0);
+      assert.equal(Reflect.getMetadata('design:type', ConnectDto.prototype, 'customer_id'), String);
+      await assert.rejects(async () => ${load}('nestjs-service/dist/index.js'), { code: 'ERR_PACKAGE_PATH_NOT_EXPORTED' });
+      const { serviceErrors } = ${load}('nestjs-service/testing');
+      assert.match(serviceErrors.api(404).stack, /[/\\\\]lib[/\\\\][a-z/\\\\-]+\\.ts:\\d+/);`,
+    type,
+  );
+
 /** The names of the optional peers of the installed package. */
 export async function optionalPeers(folder) {
   const manifest = join(folder, 'node_modules', 'nestjs-service', 'package.json');

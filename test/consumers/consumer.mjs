@@ -1,6 +1,6 @@
 import { cp, readFile, readdir, rm, writeFile } from 'node:fs/promises';
 import { basename, join, parse } from 'node:path';
-import { optionalPeers, withoutOptionalPeers, withoutReflectMetadata } from './checks.mjs';
+import { bundledRight, optionalPeers, withoutOptionalPeers, withoutReflectMetadata } from './checks.mjs';
 import { checkPackageContents } from './package-contents.mjs';
 import { followGettingStarted, followTesting, installArguments } from './readme.mjs';
 import { runBounded } from './run-bounded.mjs';
@@ -73,8 +73,8 @@ export async function consumerChecks({ template, host, folder, nodes }) {
 
   const npm = (args) => runBounded('npm', args, { cwd: folder, timeoutMs: 180_000 });
   const node = (path, args, timeoutMs) => runBounded(path, args, { cwd: folder, timeoutMs });
-  const evaluate = (path, code) =>
-    node(path, [...(type === 'module' ? ['--input-type=module'] : []), '-e', code], 20_000);
+  const evaluate = (path, code, ...flags) =>
+    node(path, [...flags, ...(type === 'module' ? ['--input-type=module'] : []), '-e', code], 20_000);
 
   /** Without a shell, as in a small container. */
   const doctor = async (path) => {
@@ -115,6 +115,11 @@ export async function consumerChecks({ template, host, folder, nodes }) {
   for (const [index, { version, path }] of nodes.entries()) {
     checks.push(
       { name: 'plain import', node: version, run: () => evaluate(path, withoutReflectMetadata(type)) },
+      {
+        name: 'bundle',
+        node: version,
+        run: () => evaluate(path, bundledRight(type), '--enable-source-maps'),
+      },
       { name: 'doctor', node: version, run: () => doctor(path) },
       ...variants.map(({ variant, output }) => ({
         name: label('run', variant),

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { readFile, readdir, stat } from 'node:fs/promises';
-import { join, relative } from 'node:path';
+import { join, relative, sep } from 'node:path';
 
 const TOP_LEVEL = [
   '.env.example',
@@ -15,7 +15,17 @@ const TOP_LEVEL = [
 
 const ROOT = join(import.meta.dirname, '..', '..');
 
-const withoutExtension = (file) => file.replace(/(\.d)?\.\w+$/, '');
+/** What hosts import, run or read, and what these files share: nothing else belongs into dist/. */
+const DIST = [
+  /^(?:cjs\/)?(?:(?:redis|swagger|terminus|testing)\/)?index\.(?:js|d\.ts)$/,
+  /^(?:(?:redis|swagger|terminus|testing)\/)?index\.js\.map$/,
+  /^(?:cjs\/)?chunks\/[a-z-]+\.(?:js|d\.ts)$/,
+  /^chunks\/[a-z-]+\.js\.map$/,
+  /^cjs\/testing\/link-sdk\.js$/,
+  /^cjs\/package\.json$/,
+  /^cli\/(?:main|doctor|simulator)\.js$/,
+  /^schematics\/(?:nest-add\.js|collection\.json)$/,
+];
 
 async function filesOf(folder, pattern) {
   const files = await readdir(join(ROOT, folder), { recursive: true });
@@ -26,14 +36,25 @@ async function filesOf(folder, pattern) {
 export async function checkPackageContents(folder) {
   assert.deepEqual((await readdir(folder)).sort(), TOP_LEVEL);
   assert.deepEqual((await readdir(join(folder, 'docs'))).sort(), await filesOf('docs', /\.md$/));
-  const sources = new Set((await filesOf('lib', /./)).map(withoutExtension));
-  const files = await readdir(join(folder, 'dist'), { recursive: true, withFileTypes: true });
-  const strange = files
+  const dist = join(folder, 'dist');
+  const files = (await readdir(dist, { recursive: true, withFileTypes: true }))
     .filter((file) => file.isFile())
-    .map(({ parentPath, name }) => relative(join(folder, 'dist'), join(parentPath, name)))
-    .filter((file) => file !== join('cjs', 'package.json'))
-    .filter((file) => !sources.has(withoutExtension(file.replace(/^cjs[/\\]/, ''))));
-  assert.deepEqual(strange, []);
+    .map(({ parentPath, name }) => relative(dist, join(parentPath, name)).split(sep).join('/'));
+  assert.deepEqual(
+    files.filter((file) => !DIST.some((pattern) => pattern.test(file))),
+    [],
+  );
+  for (const file of files.filter((name) => name.endsWith('.map'))) {
+    const { sources, sourcesContent } = JSON.parse(await readFile(join(dist, file), 'utf8'));
+    assert.ok(
+      sources.every((source) => /\/lib\/.*\.ts$/.test(source)),
+      `${file}: ${sources}`,
+    );
+    assert.ok(
+      sources.every((_, i) => sourcesContent[i]),
+      `${file} lacks sources`,
+    );
+  }
   const { exports, bin } = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8'));
   const targets = Object.values(exports).flatMap((target) =>
     typeof target === 'string'

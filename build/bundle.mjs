@@ -1,0 +1,113 @@
+// Makes the package of what `nest build` left in dist/: each entry becomes one file, with what entries share in chunks/.
+// ES modules with source maps, CommonJS in cjs/ for the `require` condition of package.json (only a jest that runs
+// CommonJS uses it: Node takes `module-sync` before it, and a bundler `module`, so an application has one copy), and
+// declarations for both.
+import { chmod, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { rolldown } from 'rolldown';
+import { dts } from 'rolldown-plugin-dts';
+
+const dist = join(import.meta.dirname, '..', 'dist');
+const PUBLIC = ['index', 'redis/index', 'swagger/index', 'terminus/index', 'testing/index'];
+const COMMANDS = ['cli/main', 'schematics/nest-add'];
+const ASSETS = ['schematics/collection.json'];
+/** Read at run time, from beside the code that serves it. */
+const SCRIPT = { file: 'testing/link-sdk/link-sdk.js', user: 'answer-link-sdk.js' };
+
+/** Rooms that are entries of their own. */
+const DOOR = /^(?:cli|redis|schematics|swagger|terminus|testing)[/\\]/;
+const isShared = (id) => id.startsWith(dist) && !DOOR.test(id.slice(dist.length + 1));
+
+/** What the simulator needs, which loads neither Nest nor axios. */
+function neededBySimulator(context) {
+  const found = new Set([join(dist, 'testing', 'simulator.js')]);
+  for (const id of found) for (const next of context.getModuleInfo(id)?.importedIds ?? []) found.add(next);
+  return found;
+}
+
+const basics = {
+  debugName: 'basics',
+  name: (id, context) => (isShared(id) && neededBySimulator(context).has(id) ? 'basics' : null),
+  priority: 2,
+};
+// With the root itself, so that its first import, reflect-metadata, is the first one of the chunk.
+const core = { name: 'core', test: (id) => isShared(id) || id === '\0rolldown/runtime.js', priority: 1 };
+const commands = { name: 'commands', test: /[/\\]dist[/\\]cli[/\\]/, minShareCount: 2 };
+
+/** Rolldown reads no source maps by itself. */
+const compilerMaps = {
+  name: 'compiler-maps',
+  async load(id) {
+    if (!id.startsWith(dist) || !id.endsWith('.js')) return null;
+    const [code, map] = await Promise.all([readFile(id, 'utf8'), readFile(`${id}.map`, 'utf8')]);
+    return { code, map };
+  },
+};
+
+/** No application loads these. */
+const NO_MAP = /^(?:cli|schematics|chunks[/\\]commands)[^]*\.map$/;
+const withoutLostMap = (file, code) =>
+  NO_MAP.test(`${file}.map`) ? code.replace(/^\/\/# sourceMappingURL=.*$/m, '') : code;
+
+/** Resolves to the files of one build, by their paths in dist/. */
+async function bundle({ names, ending = '.js', plugins = [compilerMaps], folder = '', ...output }) {
+  const input = Object.fromEntries(names.map((name) => [name, join(dist, name + ending)]));
+  const build = await rolldown({
+    input,
+    plugins,
+    platform: 'node',
+    external: (id) => !/^(?:\.|\/|[A-Z]:|\0)/i.test(id),
+    // The version, without the rest of what its chunk loads.
+    optimization: { inlineConst: true },
+    experimental: { attachDebugInfo: 'none' },
+    onLog: (level, log, handle) => handle(level === 'warn' ? 'error' : level, log),
+  });
+  const chunkFileNames = ({ name, isDynamicEntry }) =>
+    `${isDynamicEntry ? 'cli' : 'chunks'}/${name}${ending}`;
+  const result = await build.generate({ chunkFileNames, minifyInternalExports: false, ...output });
+  await build.close();
+  const files = result.output
+    .filter(({ fileName }) => !NO_MAP.test(fileName))
+    .map(({ fileName, code, source }) => [join(folder, fileName), source ?? withoutLostMap(fileName, code)]);
+  for (const { fileName, moduleIds = [] } of result.output) {
+    if (!moduleIds.some((id) => basename(id) === SCRIPT.user)) continue;
+    const path = join(folder, dirname(fileName), basename(SCRIPT.file));
+    files.push([path, await readFile(join(dist, SCRIPT.file))]);
+  }
+  return files;
+}
+
+const types = {
+  names: PUBLIC,
+  ending: '.d.ts',
+  plugins: [dts({ dtsInput: true, tsconfig: false })],
+  codeSplitting: { groups: [core] },
+};
+
+const built = await Promise.all([
+  bundle({
+    names: [...PUBLIC, ...COMMANDS],
+    comments: false,
+    sourcemap: true,
+    codeSplitting: { groups: [basics, core, commands] },
+  }),
+  bundle({
+    names: PUBLIC,
+    folder: 'cjs',
+    format: 'cjs',
+    // Jest has no import() where it runs CommonJS.
+    dynamicImportInCjs: false,
+    comments: false,
+    codeSplitting: { groups: [core] },
+  }),
+  bundle(types),
+  bundle({ ...types, folder: 'cjs' }),
+  Promise.all(ASSETS.map(async (file) => [file, await readFile(join(dist, file))])),
+]);
+
+await rm(dist, { recursive: true });
+for (const [file, content] of [...built.flat(), [join('cjs', 'package.json'), '{ "type": "commonjs" }\n']]) {
+  await mkdir(join(dist, dirname(file)), { recursive: true });
+  await writeFile(join(dist, file), content);
+}
+await chmod(join(dist, 'cli', 'main.js'), 0o755);
