@@ -1,13 +1,15 @@
-// Makes the package of what `nest build` left in dist/: each entry becomes one file, with what entries share in chunks/.
+// Makes the package of what `nest build` left in dist/ (or in the folder that is named): each entry becomes one file, with
+// what entries share in chunks/.
 // ES modules with source maps, CommonJS in cjs/ for the `require` condition of package.json (only a jest that runs
 // CommonJS uses it: Node takes `module-sync` before it, and a bundler `module`, so an application has one copy), and
 // declarations for both.
 import { chmod, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { basename, dirname, join } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { rolldown } from 'rolldown';
 import { dts } from 'rolldown-plugin-dts';
 
-const dist = join(import.meta.dirname, '..', 'dist');
+const root = join(import.meta.dirname, '..');
+const dist = resolve(root, process.argv[2] ?? 'dist');
 const PUBLIC = ['index', 'redis/index', 'swagger/index', 'terminus/index', 'testing/index'];
 const COMMANDS = ['cli/main', 'schematics/nest-add'];
 const ASSETS = ['schematics/collection.json'];
@@ -32,7 +34,7 @@ const basics = {
 };
 // With the root itself, so that its first import, reflect-metadata, is the first one of the chunk.
 const core = { name: 'core', test: (id) => isShared(id) || id === '\0rolldown/runtime.js', priority: 1 };
-const commands = { name: 'commands', test: /[/\\]dist[/\\]cli[/\\]/, minShareCount: 2 };
+const commands = { name: 'commands', test: (id) => id.startsWith(join(dist, 'cli')), minShareCount: 2 };
 
 /** Rolldown reads no source maps by itself. */
 const compilerMaps = {
@@ -72,7 +74,7 @@ async function bundle({ names, ending = '.js', plugins = [compilerMaps], folder 
   for (const { fileName, moduleIds = [] } of result.output) {
     if (!moduleIds.some((id) => basename(id) === SCRIPT.user)) continue;
     const path = join(folder, dirname(fileName), basename(SCRIPT.file));
-    files.push([path, await readFile(join(dist, SCRIPT.file))]);
+    files.push([path, await readFile(join(root, 'lib', SCRIPT.file))]);
   }
   return files;
 }
@@ -102,7 +104,7 @@ const built = await Promise.all([
   }),
   bundle(types),
   bundle({ ...types, folder: 'cjs' }),
-  Promise.all(ASSETS.map(async (file) => [file, await readFile(join(dist, file))])),
+  Promise.all(ASSETS.map(async (file) => [file, await readFile(join(root, 'lib', file))])),
 ]);
 
 await rm(dist, { recursive: true });

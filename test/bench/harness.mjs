@@ -5,9 +5,14 @@ import { join } from 'node:path';
 
 const ROUND_TRIP_MS = 60_000;
 
-/** Imports a file of the package as it was built for this run. */
+/** Imports a file of lib/ as it was compiled for this run. */
 export function built(file) {
-  return import(new URL(`./.build/${file}`, import.meta.url).href);
+  return import(new URL(`./.build/lib/${file}`, import.meta.url).href);
+}
+
+/** Imports the package as hosts get it, bundled for this run. */
+export function packaged() {
+  return import(new URL('./.build/package/index.js', import.meta.url).href);
 }
 
 /**

@@ -4,7 +4,7 @@
 //
 // Prints tables of medians and ratios. Never fails for a figure; exits 1 where a part itself broke.
 import { spawn } from 'node:child_process';
-import { rmSync, statSync } from 'node:fs';
+import { cpSync, rmSync, statSync } from 'node:fs';
 import { cpus, loadavg } from 'node:os';
 import { join } from 'node:path';
 
@@ -34,8 +34,10 @@ async function installPeers() {
 async function buildPackage() {
   rmSync(build, { recursive: true, force: true });
   const compiler = join(repository, 'node_modules', 'typescript', 'bin', 'tsc');
-  const options = ['-p', 'tsconfig.build.json', '--outDir', build, '--declaration', 'false'];
-  await run(process.execPath, [compiler, ...options]);
+  const [lib, bundle] = [join(build, 'lib'), join(build, 'package')];
+  await run(process.execPath, [compiler, '-p', 'tsconfig.build.json', '--outDir', lib]);
+  cpSync(lib, bundle, { recursive: true });
+  await run(process.execPath, [join(repository, 'build', 'bundle.mjs'), bundle]);
 }
 
 const named = process.argv.slice(2);

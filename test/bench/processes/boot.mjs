@@ -6,7 +6,7 @@ import { ConfigModule } from '@nestjs/config';
 import { NestFactory } from '@nestjs/core';
 import 'axios';
 import 'class-validator';
-import { built, cpuSince } from '../harness.mjs';
+import { cpuSince, packaged } from '../harness.mjs';
 
 process.once('message', async ({ options }) => {
   const logger = false;
@@ -14,7 +14,7 @@ process.once('message', async ({ options }) => {
   const imports = [config(), HttpModule.register({})];
   const before = process.cpuUsage();
   if (options) {
-    const { ServiceModule } = await built('index.js');
+    const { ServiceModule } = await packaged();
     imports.push(ServiceModule.forRoot(options));
   }
   const imported = cpuSince(before);
