@@ -6,7 +6,8 @@ import { cp, mkdir, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type * as Package from 'nestjs-service';
 import type * as Testing from 'nestjs-service/testing';
-import { programOf, readDocument, ROOT, typeProblems, type Snippets } from '../helpers/readme.js';
+import { readDocument, ROOT, type Snippets } from '../helpers/readme.js';
+import { programOf, typeProblems } from '../helpers/type-problems.js';
 
 /** The project's sources, changed as CONTRIBUTING.md says. */
 const folder = join(ROOT, 'test/.readme/contributing');

@@ -1,14 +1,8 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { readdir } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import {
-  programOf,
-  readDocument,
-  ROOT,
-  type Snippets,
-  typeProblems,
-  writeSnippets,
-} from '../helpers/readme.js';
+import { readDocument, ROOT, type Snippets, writeSnippets } from '../helpers/readme.js';
+import { programOf, typeProblems } from '../helpers/type-problems.js';
 
 // One compilation for all documents: each loads Nest, axios and Node's types anew.
 const documents = new Map<string, Snippets>();
