@@ -32,12 +32,11 @@ export interface RenewedHeaders {
   isFromStore: boolean;
 }
 
-/** Counts calls under way, so that a shutdown waits for them. `begin` throws once the module has ended. */
+/** Counts calls under way, so that a shutdown waits for them. `run` rejects once the module has ended. */
 export interface CallCount {
   /** Aborted when the shutdown's time is over. */
   readonly closed: AbortSignal;
-  begin(): void;
-  end(): void;
+  run<T>(work: () => Promise<T>): Promise<T>;
 }
 
 /** What authenticates calls: tokens, headers and the mTLS identity, for the module and for the host's own clients. */
@@ -197,22 +196,13 @@ export class ServiceAuthService {
       expired: notRead,
       signals: [this.#calls.closed],
     };
-    return this.#counted(() => within(limit, () => this.#identity.reload()));
-  }
-
-  async #counted<T>(work: () => Promise<T>): Promise<T> {
-    this.#calls.begin();
-    try {
-      return await work();
-    } finally {
-      this.#calls.end();
-    }
+    return this.#calls.run(() => within(limit, () => this.#identity.reload()));
   }
 
   /** The same for a caller that may abort. */
   async #waiting<T>(wait: WaitOptions, work: (wait: WaitOptions) => Promise<T>): Promise<T> {
     const { signal, release } = followSignal(wait.signal);
-    return this.#counted(() => work({ ...wait, signal })).finally(release);
+    return this.#calls.run(() => work({ ...wait, signal })).finally(release);
   }
 
   /** A copy, as a host may change it and the next caller gets the cached one. */

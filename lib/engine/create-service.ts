@@ -14,13 +14,13 @@ import { exchange } from '../exchange/exchange.js';
 import { type ServiceIo } from '../exchange/io.js';
 import { type Log } from '../telemetry/log.js';
 import { withUserAgent } from '../exchange/user-agent.js';
-import { AllowedUrls } from '../http/allowed-urls.js';
+import { AuthHeadersInterceptor } from '../http/auth-headers.interceptor.js';
 import { CallObserver } from '../http/call-observer.js';
 import { CallRunner } from '../http/call-runner.js';
 import { CallsInFlight } from '../http/calls-in-flight.js';
 import { RequestIds } from '../http/request-ids.js';
-import { ResourcePaths } from '../http/resource-paths.js';
 import { RetryBudget } from '../http/retry-policy.js';
+import { serviceAdapter } from '../http/service-adapter.js';
 import { createServiceAxios } from '../http/service-axios.js';
 import { ServiceHttpService } from '../http/service-http.service.js';
 import { LinkSdkService } from '../link-sdk/link-sdk.service.js';
@@ -67,26 +67,19 @@ export function createService(options: ResolvedOptions, identity: Identity, worl
     random: io.random,
     closed: calls.closed,
   });
-  const { requestId, correlationIdHeader } = http;
-  const axios = createServiceAxios({
-    urls: new AllowedUrls(addresses),
-    source: auth,
-    inFlight: calls,
-    appTokenHeader: options.appTokenHeader.toLowerCase(),
-    timeoutMs: http.timeout,
-    runner,
-    observer: new CallObserver(telemetry, io.log, withoutSlashes(new URL(addresses.baseUrl).pathname)),
-    correlationIdHeader,
-    requestIds: requestId && new RequestIds(requestId, correlationIdHeader, io.log, io.clock),
-    credentials: {
-      authentication: options.authentication,
-      describeOption: options.describeOption,
-      certificate: () => identity.certificate,
-    },
-    appToken: options.appToken,
-  });
-  const httpService = new ServiceHttpService(new HttpService(axios));
-  const resources = createResources(httpService, new ResourcePaths(http.trailingSlash));
+  const { requestId } = http;
+  const requestIds = requestId && new RequestIds(requestId, http.correlationIdHeader, io.log, io.clock);
+  const authHeaders = new AuthHeadersInterceptor(options, auth, calls, requestIds);
+  const observer = new CallObserver(telemetry, io.log, withoutSlashes(new URL(addresses.baseUrl).pathname));
+  const credentials = {
+    authentication: options.authentication,
+    describeOption: options.describeOption,
+    certificate: () => identity.certificate,
+  };
+  const adapter = serviceAdapter(options, authHeaders, runner, observer, calls, credentials);
+  const axios = createServiceAxios(authHeaders, adapter);
+  const httpService = new ServiceHttpService(new HttpService(axios), http.trailingSlash);
+  const resources = createResources(httpService);
   const sdk = new LinkSdkService(options, auth);
 
   const { banks } = resources;

@@ -8,7 +8,7 @@ import { isJsonObject, parseJson } from '../../exchange/json.js';
 import { redirectTarget } from '../../http/answer-to-error.js';
 import { credentialHint } from '../../http/credential-hint.js';
 import { faultToError } from '../../http/fault-to-error.js';
-import { ResourcePaths } from '../../http/resource-paths.js';
+import { ServiceHttpService } from '../../http/service-http.service.js';
 import { type Agents, type ClientIdentity } from '../../tls/index.js';
 import { failed, ok, warning, type Finding } from './check.js';
 import { isPage, type SeenAnswers } from './seen-answers.js';
@@ -30,7 +30,9 @@ export async function checkBanks(
   const { options, identity, agents, answers } = parts;
   const { addresses, http, describeOption } = options;
   const headers = new AuthorizationHeaders(options);
-  const url = new URL(addresses.baseUrl + new ResourcePaths(http.trailingSlash).of('/banks/v1'));
+  const url = new URL(
+    addresses.baseUrl + new ServiceHttpService(undefined as never, http.trailingSlash).pathOf('/banks/v1'),
+  );
   const { certificate } = identity;
   const { response, fault } = await outcomeOf(
     answers.exchange({

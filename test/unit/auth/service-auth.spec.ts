@@ -7,11 +7,7 @@ import { TokenCache } from '../../../lib/auth/cache/token-cache.js';
 import { type TokenRefresh } from '../../../lib/config/oauth.options.js';
 import { type ResolvedOptions } from '../../../lib/config/resolved-options.js';
 import { Secret } from '../../../lib/config/secret.js';
-import {
-  ServiceConnectionError,
-  ServiceRequestError,
-  ServiceTokenError,
-} from '../../../lib/errors/index.js';
+import { ServiceConnectionError, ServiceRequestError, ServiceTokenError } from '../../../lib/errors/index.js';
 import { FakeClock, settle } from '../../helpers/fake-clock.js';
 import { FakeSource } from './fakes.js';
 import { describeOption } from '../../helpers/describe-option.js';
@@ -197,7 +193,7 @@ describe('tokens', () => {
     await settle();
     expect(drained).toBe(false);
     await answered(waiting);
-    await settle();
+    await new Promise((resolve) => setImmediate(resolve));
     expect(drained).toBe(true);
   });
 

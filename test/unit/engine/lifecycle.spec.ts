@@ -59,7 +59,8 @@ describe('Start and end', () => {
     const { service, events, calls } = lifecycle();
     await service.start();
     events.length = 0;
-    calls.begin();
+    let answer = (): void => undefined;
+    void calls.run(() => new Promise<void>((resolve) => (answer = resolve)));
     service.beginShutdown();
     expect(() => calls.admit()).not.toThrow();
     await jest.advanceTimersByTimeAsync(1_000);
@@ -67,7 +68,7 @@ describe('Start and end', () => {
     expect(() => calls.admit()).toThrow('shutting down');
     await jest.advanceTimersByTimeAsync(1_000);
     expect(events).toEqual([]);
-    calls.end();
+    answer();
     await ended;
     expect(events).toEqual(['observe no more', 'tokens close', 'source closed', 'agents close 3000']);
     expect(jest.getTimerCount()).toBe(0);
@@ -79,7 +80,7 @@ describe('Start and end', () => {
     [2, '2 calls were'],
   ])('ends what is left when the time is over: %d calls', async (count, which) => {
     const { service, events, calls } = lifecycle();
-    for (let call = 0; call < count; call += 1) calls.begin();
+    for (let call = 0; call < count; call += 1) void calls.run(() => new Promise(() => undefined));
     service.beginShutdown();
     await jest.advanceTimersByTimeAsync(4_999);
     expect(events).toEqual([]);
