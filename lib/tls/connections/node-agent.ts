@@ -1,13 +1,20 @@
 import { type Agent as HttpAgent, type ClientRequest, type ClientRequestArgs } from 'node:http';
 import { Agent } from 'node:https';
 import { type Duplex } from 'node:stream';
+import { type SecureContext } from 'node:tls';
+
+/** An identity, and how many the agent had before it. */
+export interface NumberedIdentity {
+  context: SecureContext;
+  generation: number;
+}
 
 /** The options that an agent's methods receive: the request's, merged with the agent's. */
 export interface AgentRequestOptions extends ClientRequestArgs {
   servername?: string;
   socketPath?: string;
-  /** Of the identity whose connection it is. */
-  generation?: number;
+  /** The one whose connection it is. */
+  identity?: NumberedIdentity;
 }
 
 export type SocketCallback = (error: Error | null, socket?: Duplex) => void;
