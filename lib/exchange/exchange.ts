@@ -5,6 +5,8 @@ import http, {
   type RequestOptions,
 } from 'node:http';
 import https from 'node:https';
+// Node's: fake timers of a host's tests would hold an answer back.
+import { setImmediate } from 'node:timers';
 import { timerDelay } from '../config/clock.js';
 import { classify } from './classify.js';
 import { decode } from './decode.js';
@@ -144,6 +146,12 @@ class RunningExchange {
   }
 
   #finish(incoming: IncomingMessage, body: Buffer): void {
+    // Of what was written over TLS Node hears only after it has read once more: a fast answer comes before.
+    if (this.#outgoing?.writableFinished === false) setImmediate(() => this.#conclude(incoming, body));
+    else this.#conclude(incoming, body);
+  }
+
+  #conclude(incoming: IncomingMessage, body: Buffer): void {
     const { statusCode: status = 0, statusMessage: statusText = '' } = incoming;
     // Without a prototype: what somebody put into Object.prototype is no header.
     const headers = Object.assign(noHeaders<IncomingHttpHeaders>(), incoming.headers);
