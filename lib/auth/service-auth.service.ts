@@ -32,12 +32,11 @@ export interface RenewedHeaders {
   isFromStore: boolean;
 }
 
-/** Counts calls under way, so that a shutdown waits for them. `begin` throws once the module has ended. */
+/** Runs calls so that a shutdown waits for them. `run` rejects once the module has ended. */
 export interface CallCount {
   /** Aborted when the shutdown's time is over. */
   readonly closed: AbortSignal;
-  begin(): void;
-  end(): void;
+  run<T>(work: () => Promise<T>): Promise<T>;
 }
 
 /** What authenticates calls: tokens, headers and the mTLS identity, for the module and for the host's own clients. */
@@ -91,8 +90,7 @@ export class ServiceAuthService {
    * @internal
    */
   async tokenFor(scope: string, wait: WaitOptions): Promise<AccessToken> {
-    const tokens = this.#configuredTokens(scope);
-    return this.#counted(() => tokens.get(scope, this.#waitOptions(wait)));
+    return this.#calls.run(async () => this.#configuredTokens(scope).get(scope, this.#waitOptions(wait)));
   }
 
   /**
@@ -101,7 +99,7 @@ export class ServiceAuthService {
    */
   async authorizationHeaders(options?: TokenOptions): Promise<Record<string, string>> {
     const wait = checkedWait(options);
-    return this.#counted(async () => ({ ...(this.peekHeaders() ?? (await this.headers(wait))) }));
+    return this.#calls.run(async () => ({ ...(this.peekHeaders() ?? (await this.headers(wait))) }));
   }
 
   /**
@@ -196,16 +194,7 @@ export class ServiceAuthService {
       signals: [this.#calls.closed],
     };
     const release = keepProcessRunning();
-    return this.#counted(() => within(limit, () => this.#identity.reload())).finally(release);
-  }
-
-  async #counted<T>(work: () => Promise<T>): Promise<T> {
-    this.#calls.begin();
-    try {
-      return await work();
-    } finally {
-      this.#calls.end();
-    }
+    return this.#calls.run(() => within(limit, () => this.#identity.reload())).finally(release);
   }
 
   /** A copy, as a host may change it and the next caller gets the cached one. */
@@ -230,9 +219,10 @@ function notRead(): ServiceConnectionError {
   return new ServiceConnectionError({ kind: 'timeout', message });
 }
 
-function notConfigured({ environment, describeOption }: ResolvedOptions, scope: string): ServiceTokenError {
+function notConfigured({ environment }: ResolvedOptions, scope: string): ServiceTokenError {
   const authUrl = environment === 'production' ? 'urls.authUrl' : 'urls.sandboxAuthUrl';
-  const settings = ['oauth.clientId', 'oauth.clientSecret', authUrl].map(describeOption).join(', ');
-  const message = `A token needs OAuth credentials, and there are none: set ${settings}`;
-  return new ServiceTokenError({ code: 'oauth_not_configured', message, scope });
+  const options = ['oauth.clientId', 'oauth.clientSecret', authUrl];
+  const message = 'A token needs OAuth credentials, and there are none.';
+  const hint = `Set ${options.join(', ')}.`;
+  return new ServiceTokenError({ code: 'oauth_not_configured', message, hint, options, scope });
 }

@@ -45,8 +45,9 @@ export function systemIo(log: ServiceLog): ServiceIo {
  */
 export function createService(options: ResolvedOptions, identity: Identity, io: ServiceIo): Service {
   const { http, addresses, name } = options;
+  const { baseOption } = addresses;
   const telemetry = new Telemetry(name);
-  const calls = new CallsInFlight();
+  const calls = new CallsInFlight(options.describeOption);
   const agents = new Agents(identity, http.maxSockets);
 
   const tokens = createTokenCache(options, identity, agents, telemetry, io);
@@ -59,7 +60,7 @@ export function createService(options: ResolvedOptions, identity: Identity, io: 
     identity,
     budget: new RetryBudget(),
     http,
-    describeOption: options.describeOption,
+    baseOption,
     random: io.random,
     closed: calls.closed,
   });
@@ -76,7 +77,7 @@ export function createService(options: ResolvedOptions, identity: Identity, io: 
     requestIds: requestId && new RequestIds(requestId, correlationIdHeader, io.log, io.clock),
     credentials: {
       authentication: options.authentication,
-      describeOption: options.describeOption,
+      baseOption,
       certificate: () => identity.certificate,
     },
     appToken: options.appToken,
@@ -118,13 +119,13 @@ function createTokenCache(
   { exchange, clock, random, log }: ServiceIo,
 ): TokenCache | undefined {
   const { oauth, tokenStore, tokenCache, linkSdk, http, describeOption } = options;
-  const { tokenUrl } = options.addresses;
+  const { tokenUrl, tokenOption = 'urls.authUrl' } = options.addresses;
   if (!oauth || tokenUrl === undefined) return undefined;
   const bound = oauth.mtls ? identity : undefined;
   const clientSecret = new ClientSecret(oauth, clock);
   const shared = { tokenUrl, clientId: oauth.clientId, clientSecret, clock };
   const agent = () => agents.token(tokenUrl);
-  const endpoint = new TokenEndpoint({ ...shared, exchange, agent, identity: bound, describeOption });
+  const endpoint = new TokenEndpoint({ ...shared, exchange, agent, identity: bound, tokenOption });
   const observed = {
     telemetry,
     warn: (message: string) => log.warn(message),
@@ -146,7 +147,7 @@ function createTokenCache(
     customerRequests: http.maxSockets,
     clock,
     random,
-    observer: new TokenObserver(observed),
+    observer: new TokenObserver({ ...observed, describeOption }),
   });
   // RFC 8705, 3: a token that was requested with one certificate is refused together with another.
   bound?.onCertificateChange(() => cache.invalidateAll());

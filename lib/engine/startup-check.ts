@@ -2,7 +2,6 @@ import { type ServiceAuthService } from '../auth/index.js';
 import { type BanksService } from '../banks/banks.service.js';
 import { keepProcessRunning, systemClock } from '../config/clock.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
-import { variableOf } from '../config/variables.js';
 import { ServiceError, ServiceStartupError } from '../errors/index.js';
 import { type ServiceIo } from '../exchange/io.js';
 
@@ -47,8 +46,12 @@ async function failureOf(
     return undefined;
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
-    const option = options.addresses.baseOption;
-    const variable = variableOf(option, options.name);
-    return new ServiceStartupError(check, { option, variable, message: error.message });
+    const { message, hint = 'If it stays so, run npx nestjs-service doctor.' } = error;
+    const [option = options.addresses.baseOption] = error.options ?? [];
+    return new ServiceStartupError(check, {
+      option,
+      variable: /\((\w+)\)$/.exec(options.describeOption(option))?.[1],
+      message: `${message} ${hint}`,
+    });
   }
 }

@@ -73,23 +73,20 @@ function adapterFor(
     if (wasUsed) throw ServiceRequestError.of('call', 'was sent already: a config can be sent once');
     wasUsed = true;
     refuseChanges(config, url, options);
-    inFlight.begin();
-    let release: (() => void) | undefined;
-    try {
-      const callSignal = toCallSignal(options);
-      const { signal } = callSignal;
-      release = callSignal.release;
-      const credentials = source.peekHeaders() ?? (await source.headers({ signal, timeoutMs }));
-      return await send(config, { url, endsAt, signal }, credentials);
-    } catch (error) {
-      if (error instanceof CallCancelled) {
-        throw new ServiceConnectionError({ kind: 'closed', message: 'The call was cancelled.' });
+    return inFlight.run(async () => {
+      const { signal, release } = toCallSignal(options);
+      try {
+        const credentials = source.peekHeaders() ?? (await source.headers({ signal, timeoutMs }));
+        return await send(config, { url, endsAt, signal }, credentials);
+      } catch (error) {
+        if (error instanceof CallCancelled) {
+          throw new ServiceConnectionError({ kind: 'closed', message: 'The call was cancelled.' });
+        }
+        throw error;
+      } finally {
+        release?.();
       }
-      throw error;
-    } finally {
-      inFlight.end();
-      release?.();
-    }
+    });
   };
 }
 

@@ -1,14 +1,19 @@
-import { ServiceConnectionError } from '../errors/index.js';
+import { nameOptions, ServiceConnectionError, type DescribeOption } from '../errors/index.js';
 import { allowListeners } from '../exchange/call-limits.js';
 
-/** Counts the calls in flight. A shutdown waits for them, and ends those that take too long. */
+/**
+ * Counts the calls in flight: a shutdown waits for them, and ends those that take too long. What they reject with leaves
+ * the client here, with the options named as they are set.
+ */
 export class CallsInFlight {
   readonly #end = new AbortController();
+  readonly #describeOption: DescribeOption;
   #running = 0;
   #isRefusing = false;
   #onIdle?: () => void;
 
-  constructor() {
+  constructor(describeOption: DescribeOption = (option) => option) {
+    this.#describeOption = describeOption;
     allowListeners(this.closed);
   }
 
@@ -22,15 +27,18 @@ export class CallsInFlight {
     if (this.#isRefusing) throw shuttingDown();
   }
 
-  /** Throws once the shutdown's time is over. */
-  begin(): void {
+  /** Rejects at once where the shutdown's time is over. */
+  async run<T>(work: () => Promise<T>): Promise<T> {
     this.closed.throwIfAborted();
     this.#running += 1;
-  }
-
-  end(): void {
-    this.#running -= 1;
-    if (this.#running === 0) this.#onIdle?.();
+    try {
+      return await work();
+    } catch (error) {
+      throw nameOptions(error, this.#describeOption);
+    } finally {
+      this.#running -= 1;
+      if (this.#running === 0) this.#onIdle?.();
+    }
   }
 
   /** Takes no new calls. Resolves when none is in flight, or at {@link close}. */

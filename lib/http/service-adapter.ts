@@ -9,7 +9,7 @@ import { encodeBody } from './body.js';
 import { readsJson, setCredentials, toCall, toHeaders, type Call, type Credentials } from './call.js';
 import { type CallObserver } from './call-observer.js';
 import { type CallRunner } from './call-runner.js';
-import { type CredentialsInUse } from './credential-hint.js';
+import { type CredentialsInUse } from './explain-answer.js';
 import { type RequestIds } from './request-ids.js';
 
 export interface ServiceAdapterParts {

@@ -3,17 +3,17 @@ import { type ResolvedOptions } from '../../config/resolved-options.js';
 import { type Secret } from '../../config/secret.js';
 import { ProxyTunnel } from '../../tls/connections/proxy-tunnel.js';
 import { classify } from '../../exchange/classify.js';
-import { failed, ok, skipped, type Finding } from './check.js';
+import { ok, skipped, type Finding } from './check.js';
 import { shakeHands, type HandshakeFacts, type HandshakeTarget } from './handshake.js';
 import { judgeClientCertificate, judgeEnd, type ClientJudgement } from './judge-handshake.js';
 import { judgeServer } from './judge-server.js';
 import { type Material } from './material.js';
-import { checkConnection, checkName, type Place } from './reachable.js';
+import { checkConnection, checkName, explained, type Place } from './reachable.js';
 import { type Step } from './run-steps.js';
 
 export interface ServerStepParts {
   options: ResolvedOptions;
-  material: Material | undefined;
+  material: Material;
   clock: Clock;
 }
 
@@ -30,15 +30,13 @@ export function proxySteps(place: Place): Step[] {
 }
 
 /** Name, connection, TLS and client certificate of one server. Behind a proxy, that looks the name up. */
-export function serverSteps(
-  server: 'api' | 'token-endpoint',
-  place: Place & { isTls: boolean },
-  parts: ServerStepParts,
-): Step[] {
+export function serverSteps(place: Place, parts: ServerStepParts): Step[] {
   const { proxy } = parts.options.http;
+  const server = place.server === 'api' ? 'api' : 'token-endpoint';
+  const isTls = place.url.protocol === 'https:';
   const [named, connected, secured] = ['name', 'connection', 'tls'].map((step) => `${server}.${step}`);
   // The module's agents for plain http, which is allowed on loopback only, use no proxy.
-  const throughProxy = proxy !== undefined && place.isTls;
+  const throughProxy = proxy !== undefined && isTls;
   const steps: Step[] = throughProxy
     ? [
         {
@@ -51,8 +49,8 @@ export function serverSteps(
         { name: named, needs: [], run: (ms) => checkName(place, ms) },
         { name: connected, needs: [named], run: (ms) => checkConnection(place, ms) },
       ];
-  if (!place.isTls) return steps;
-  const handshake = new ServerHandshake(server, place, parts);
+  if (!isTls) return steps;
+  const handshake = new ServerHandshake(place, parts);
   return [
     ...steps,
     { name: secured, needs: [connected], run: (ms) => handshake.judgeServer(ms) },
@@ -64,24 +62,19 @@ export function serverSteps(
 class ServerHandshake {
   readonly #place: Place;
   readonly #parts: ServerStepParts;
-  readonly #isApi: boolean;
   #facts?: HandshakeFacts;
 
-  constructor(server: 'api' | 'token-endpoint', place: Place, parts: ServerStepParts) {
+  constructor(place: Place, parts: ServerStepParts) {
     this.#place = place;
     this.#parts = parts;
-    this.#isApi = server === 'api';
+  }
+
+  get #isApi(): boolean {
+    return this.#place.server === 'api';
   }
 
   async judgeServer(timeoutMs: number): Promise<Finding> {
     const { options, material, clock } = this.#parts;
-    if (!material) {
-      return failed(
-        'The certificate or key cannot be used any more: their files have changed since they were checked.',
-        `Check ${options.describeOption('tls.certificate')} and ${options.describeOption('tls.privateKey')}.`,
-        'tls.certificate',
-      );
-    }
     const context = this.#isApi ? material.apiContext : material.tokenContext;
     const target = (trust: HandshakeTarget['context']) => ({
       ...this.#place,
@@ -98,7 +91,6 @@ class ServerHandshake {
       place: this.#place,
       facts: this.#facts,
       chain: material.chain,
-      chainDescribed: options.describeOption('tls.chain'),
       now: clock.now(),
       isPublic: async () => (await shakeHands(target(undefined), timeoutMs)).notVerified === undefined,
     });
@@ -109,19 +101,12 @@ class ServerHandshake {
   }
 
   #judgement(): ClientJudgement {
-    const { options, material, clock } = this.#parts;
-    const { describeOption } = options;
-    const identity = `${describeOption('tls.certificate')} and ${describeOption('tls.privateKey')}`;
+    const { options, material } = this.#parts;
     const isOffered = this.#isApi || options.oauth?.mtls === true;
     return {
       place: this.#place,
       facts: this.#facts as HandshakeFacts,
-      certificate: isOffered ? material?.certificate : undefined,
-      certificateDescribed: describeOption('tls.certificate'),
-      offerDescribed: this.#isApi
-        ? `Set ${identity}`
-        : `Set ${describeOption('oauth.mtls')} to true (with ${identity})`,
-      now: clock.now(),
+      certificate: isOffered ? material.certificate : undefined,
     };
   }
 }
@@ -135,42 +120,14 @@ function checkTunnel(place: Place, proxy: Secret, timeoutMs: number): Promise<Fi
       tunnel.destroy();
       resolve(finding);
     };
-    const timer = setTimeout(() => end(explainTunnel(place, 'ERR_PROXY_TIMEOUT')), timeoutMs);
-    tunnel.on('error', (error) => end(explainTunnel(place, classify(error).reason ?? 'unknown reason')));
+    const timer = setTimeout(
+      () => end(explained(place, { kind: 'proxy', reason: 'ERR_PROXY_TIMEOUT' })),
+      timeoutMs,
+    );
+    tunnel.on('error', (error) => end(explained(place, classify(error))));
     // What is written waits until the tunnel is open.
     tunnel.write(Buffer.alloc(0), (error) => {
       if (!error) end(ok(`The proxy opens a tunnel to ${place.host}, port ${place.port}.`));
     });
   });
-}
-
-function explainTunnel(place: Place, reason: string): Finding {
-  const { host, described, option, proxyDescribed } = place;
-  const status = /_TUNNEL_(\d{3})$/.exec(reason)?.[1];
-  if (status === '407') {
-    return failed(
-      `The proxy refuses the user and password, or wants them (${reason}).`,
-      `Check ${proxyDescribed}: http://user:password@host:port, with reserved characters percent-encoded.`,
-      'http.proxy',
-    );
-  }
-  if (status?.startsWith('4')) {
-    return failed(
-      `The proxy does not allow connections to ${host} (${reason}).`,
-      `Ask who runs the proxy to allow ${host}. Check ${proxyDescribed} and ${described}.`,
-      'http.proxy',
-    );
-  }
-  if (status) {
-    return failed(
-      `The proxy cannot reach ${host} (${reason}).`,
-      `Check ${described}. If it is right, ask who runs the proxy.`,
-      option,
-    );
-  }
-  return failed(
-    `The proxy opened no tunnel to ${host} (${reason}).`,
-    `Check ${proxyDescribed}: its port, and whether it is an http: or an https: proxy.`,
-    'http.proxy',
-  );
 }

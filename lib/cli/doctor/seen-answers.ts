@@ -65,14 +65,6 @@ export class SeenAnswers {
   }
 }
 
-/** A page (HTML) is not of the service, which talks JSON: a proxy, a login page or a website. */
-export function isPage({ headers, body }: ExchangeResponse): boolean {
-  return (
-    /html/i.test(headers['content-type'] ?? '') ||
-    /^\s*<(!doctype|html|\?xml)/i.test(body.subarray(0, 64).toString('latin1'))
-  );
-}
-
 function isValid({ validFrom, validTo }: CertificateSummary, at: number): boolean {
   return validFrom.getTime() <= at && at < validTo.getTime();
 }

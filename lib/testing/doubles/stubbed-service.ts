@@ -57,7 +57,7 @@ async function stubbedService(stub: ModuleStub, name: string | undefined): Promi
   const exchange = stubExchange(stub, options.addresses.tokenUrl ?? '');
   const io = { exchange, clock: systemClock, random: Math.random, log: SILENT };
   const service = createService(options, stub.doubleIdentity(identity), io);
-  for (const key of Object.keys(DOUBLED) as Doubled[]) stub.double(key, service[key]);
+  for (const key of Object.keys(DOUBLED) as Doubled[]) stub.double(key, service[key], options.describeOption);
   stub.doubleHealth(service.auth);
   return service;
 }

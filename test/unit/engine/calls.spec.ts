@@ -44,7 +44,7 @@ describe('the client of a module', () => {
     );
     const error = await errorOf(axios.get('/a'));
     expect(error).toMatchObject({
-      message: 'bad [secret]',
+      message: 'GET /a: HTTP 401 ("bad [secret]"): the service refused the credentials.',
       hint: expect.stringMatching(/SERVICE_KSA_APP_TOKEN/),
     });
   });

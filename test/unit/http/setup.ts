@@ -13,7 +13,6 @@ import { CallsInFlight } from '../../../lib/http/calls-in-flight.js';
 import { RetryBudget } from '../../../lib/http/retry-policy.js';
 import { createServiceAxios } from '../../../lib/http/service-axios.js';
 import { Telemetry } from '../../../lib/telemetry/telemetry.js';
-import { describeOption } from '../../helpers/describe-option.js';
 import { httpServer } from '../../helpers/loopback.js';
 
 export const APP_TOKEN = 'app-token-planted';
@@ -81,7 +80,7 @@ export async function setUp(setup: Setup = {}) {
     identity: setup.identity ?? { reloadAfterRefusal: async () => false },
     budget: setup.budget ?? new RetryBudget(),
     http: { retries: setup.retries ?? 2, maxResponseBytes: 10_000 },
-    describeOption: describeOption(),
+    baseOption: 'urls.baseUrl',
     random: () => setup.random ?? 0,
     closed: inFlight.closed,
   });
@@ -102,7 +101,7 @@ export async function setUp(setup: Setup = {}) {
     runner,
     observer: new CallObserver(new Telemetry(), silent),
     correlationIdHeader: 'x-correlation-id',
-    credentials: { authentication: 'mtls', describeOption: describeOption(), certificate: () => undefined },
+    credentials: { authentication: 'mtls', baseOption: 'urls.baseUrl', certificate: () => undefined },
     appToken: new Secret(APP_TOKEN),
   });
   return { axios, arrived, inFlight, renewals, server, agent };

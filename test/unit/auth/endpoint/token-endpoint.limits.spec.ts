@@ -36,7 +36,7 @@ it('an exchange has the time that reading the secret left, and 1 MiB for its ans
       };
     },
     agent: () => new Agent(),
-    describeOption: (path) => path,
+    tokenOption: 'urls.authUrl',
     clock,
   });
   const { signal } = new AbortController();

@@ -1,0 +1,16 @@
+import { ServiceApiError } from './api.error.js';
+import { ServiceConnectionError } from './connection.error.js';
+import { type ServiceError } from './service.error.js';
+
+/** For the log, what an operator needs: what happened, how the service's support finds it, and what to do. */
+export function describeError(error: ServiceError): string {
+  const { code, hint } = error;
+  const message = error.message.replace(/\.$/, '');
+  const isOfCall = error instanceof ServiceApiError || error instanceof ServiceConnectionError;
+  const { method, path, correlationId } = isOfCall ? error : {};
+  const call = path === undefined || message.includes(path) ? '' : `${method} ${path}: `;
+  const doubt =
+    error instanceof ServiceConnectionError && error.outcomeUnknown && 'it may have been carried out';
+  const id = correlationId && `correlation id ${correlationId}`;
+  return [`${code}: ${call}${message}`, doubt, id, hint].filter(Boolean).join('; ');
+}
