@@ -2,7 +2,7 @@ import { type ServiceAuthService } from '../auth/index.js';
 import { type BanksService } from '../banks/banks.service.js';
 import { keepProcessRunning, systemClock } from '../config/clock.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
-import { ServiceError, ServiceStartupError } from '../errors/index.js';
+import { type ConfigurationFault, ServiceError, ServiceStartupError } from '../errors/index.js';
 import { type ServiceIo } from '../exchange/io.js';
 
 /** Milliseconds: no start is held longer. */
@@ -27,15 +27,16 @@ export async function checkStart(
   if (options.startupCheck === 'off') return;
   const failure = await failureOf(options, services).finally(keepProcessRunning());
   if (!failure) return log.log('The start-up check passed.');
-  if (options.startupCheck === 'fail') throw failure;
-  log.warn(failure.message);
+  const { check, fault } = failure;
+  if (options.startupCheck === 'fail') throw new ServiceStartupError(check, fault);
+  log.warn(`The start-up check failed (${check}): ${fault.message}`);
 }
 
-/** What the first call that fails says. */
+/** The first call that fails, and what its error says. */
 async function failureOf(
   options: ResolvedOptions,
   { auth, banks }: CheckedServices,
-): Promise<ServiceStartupError | undefined> {
+): Promise<{ check: string; fault: ConfigurationFault } | undefined> {
   const endsAt = systemClock.monotonic() + Math.min(LIMIT_MS, options.http.timeout);
   const limit = () => ({ timeout: Math.max(1, endsAt - systemClock.monotonic()) });
   let check = 'token.api';
@@ -48,10 +49,7 @@ async function failureOf(
     if (!(error instanceof ServiceError)) throw error;
     const { message, hint = 'If it stays so, run npx nestjs-service doctor.' } = error;
     const [option = options.addresses.baseOption] = error.options ?? [];
-    return new ServiceStartupError(check, {
-      option,
-      variable: /\((\w+)\)$/.exec(options.describeOption(option))?.[1],
-      message: `${message} ${hint}`,
-    });
+    const variable = /\((\w+)\)$/.exec(options.describeOption(option))?.[1];
+    return { check, fault: { option, variable, message: `${message} ${hint}` } };
   }
 }

@@ -12,5 +12,6 @@ export function describeError(error: ServiceError): string {
   const doubt =
     error instanceof ServiceConnectionError && error.outcomeUnknown && 'it may have been carried out';
   const id = correlationId && `correlation id ${correlationId}`;
-  return [`${code}: ${call}${message}`, doubt, id, hint].filter(Boolean).join('; ');
+  const said = [`${code}: ${call}${message}`, doubt, id].filter(Boolean).join('; ');
+  return hint ? `${said}. ${hint}` : said;
 }

@@ -45,6 +45,12 @@ const UNTRUSTED = {
   options: ['tls.chain', ADDRESS],
 } as const;
 
+const ENDED_BY_FAILURE = {
+  reason: new RegExp(`^${HANDSHAKE_FAILURE}$`),
+  what: 'the server ended the TLS handshake: handshake_failure',
+  more: 'It may demand a client certificate, of a kind it takes.',
+} as const;
+
 /** The first that fits counts. */
 const ROWS: readonly Row[] = [
   {
@@ -77,6 +83,13 @@ const ROWS: readonly Row[] = [
     what: 'the proxy cannot be reached, or opens no tunnel to {host}',
     hint: 'Check http.proxy: its host and port, and whether it is an http: or an https: proxy.',
     options: ['http.proxy'],
+  },
+  {
+    server: 'token',
+    isCertificateRefused: true,
+    what: 'the server asks for a client certificate and none is offered',
+    hint: `Set oauth.mtls to true (with tls.certificate and tls.privateKey); or put an address that does not ask for one into ${ADDRESS}.`,
+    options: ['oauth.mtls', 'tls.certificate', 'tls.privateKey', ADDRESS],
   },
   { reason: /^ERR_CANCELED$/, what: 'the call was cancelled' },
   { kind: 'closed', what: 'the module is shutting down' },
@@ -115,7 +128,7 @@ const ROWS: readonly Row[] = [
     isConnecting: true,
     what: 'the server ended the connection in the TLS handshake, without a reason',
     more: 'Likely a firewall or load balancer that does not let this machine or host name through; also a server that refuses the client certificate, or that is not for TLS.',
-    hint: `Check ${ADDRESS}. If it is right, ask the service's operator whether the address of this machine has to be allowed first, and whether tls.certificate is accepted. ${DOCTOR}`,
+    hint: `Check ${ADDRESS}. If it is right, ask the service's operator whether the address of this machine has to be allowed first, and whether tls.certificate is accepted.`,
     options: [ADDRESS, 'tls.certificate'],
   },
   {
@@ -142,22 +155,13 @@ const ROWS: readonly Row[] = [
   { kind: 'reset', what: 'the connection ended before the whole answer was there' },
   {
     server: 'token',
-    isCertificateRefused: true,
-    what: 'the server asks for a client certificate and none is offered',
-    hint: `Set oauth.mtls to true (with tls.certificate and tls.privateKey); or put an address that does not ask for one into ${ADDRESS}.`,
-    options: ['oauth.mtls', 'tls.certificate', 'tls.privateKey', ADDRESS],
-  },
-  {
-    reason: new RegExp(`^${HANDSHAKE_FAILURE}$`),
-    server: 'token',
-    what: 'the server ended the TLS handshake: handshake_failure',
-    hint: 'It may ask for a client certificate, of a kind it takes: set oauth.mtls, and check tls.certificate.',
+    ...ENDED_BY_FAILURE,
+    hint: 'For a client certificate, set oauth.mtls, and check tls.certificate.',
     options: ['oauth.mtls', 'tls.certificate'],
   },
   {
-    reason: new RegExp(`^${HANDSHAKE_FAILURE}$`),
-    what: 'the server ended the TLS handshake: handshake_failure',
-    hint: `It may ask for a client certificate, of a kind it takes: check tls.certificate. Check ${ADDRESS} too.`,
+    ...ENDED_BY_FAILURE,
+    hint: `Check tls.certificate and ${ADDRESS}.`,
     options: ['tls.certificate', ADDRESS],
   },
   {

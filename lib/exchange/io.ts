@@ -18,3 +18,6 @@ export interface ServiceIo {
   random: () => number;
   log: ServiceLog;
 }
+
+const silently = (): void => undefined;
+export const SILENT: ServiceLog = { debug: silently, log: silently, warn: silently, error: silently };

@@ -57,7 +57,7 @@ const ADDRESS = '{address}';
 const CERTIFICATE =
   'check tls.certificate and tls.privateKey, that they are of this application and this environment; {inUse}.';
 const APP_TOKEN = 'Check appToken, that it is of this application and this environment.';
-const OAUTH = `check that OAuth is enabled for the application, and that the addresses of the API (${ADDRESS}) and of the token endpoint are of the same environment.`;
+const OAUTH = `check that OAuth is enabled for the application, and that the addresses of the API, in ${ADDRESS}, and of the token endpoint are of the same environment.`;
 const MAY = 'check in the developer portal what the application may do';
 const PAIR = ['tls.certificate', 'tls.privateKey'];
 const has =
@@ -127,7 +127,11 @@ const ROWS: readonly Row[] = [
     hint: `Check the path in ${ADDRESS}: that of the call is appended to it. Some services want a slash at the end: http.trailingSlash.`,
     options: [ADDRESS, 'http.trailingSlash'],
   },
-  { when: has(429), what: ': the service is asked too often for the moment' },
+  {
+    when: has(429),
+    what: ': the service is asked too often for the moment',
+    hint: "Try again later. If it stays so, ask the service's operator how often the application may call.",
+  },
   {
     when: ({ status }) => status >= 500,
     what: ': the service is out of order',

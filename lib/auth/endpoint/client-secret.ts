@@ -78,7 +78,7 @@ function unavailable(): ServiceTokenError {
   return new ServiceTokenError({
     code: 'client_secret_unavailable',
     message:
-      'The source of the client secret threw, gave no text, or took longer than ' +
+      'The source of the client secret (oauth.clientSecret) threw, gave no text, or took longer than ' +
       `${SOURCE_TIMEOUT_MS / 1000} s. Its own error is left out because it may quote the secret.`,
     hint: 'Check that what oauth.clientSecret names can be read.',
     options: ['oauth.clientSecret'],

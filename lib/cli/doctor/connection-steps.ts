@@ -1,11 +1,11 @@
 import { type Clock } from '../../config/clock.js';
 import { type ResolvedOptions } from '../../config/resolved-options.js';
 import { type Secret } from '../../config/secret.js';
-import { ProxyTunnel } from '../../tls/connections/proxy-tunnel.js';
 import { classify } from '../../exchange/classify.js';
+import { ProxyTunnel } from '../../tls/connections/proxy-tunnel.js';
 import { ok, skipped, type Finding } from './check.js';
 import { shakeHands, type HandshakeFacts, type HandshakeTarget } from './handshake.js';
-import { judgeClientCertificate, judgeEnd, type ClientJudgement } from './judge-handshake.js';
+import { judgeClientCertificate, judgeEnd } from './judge-handshake.js';
 import { judgeServer } from './judge-server.js';
 import { type Material } from './material.js';
 import { checkConnection, checkName, explained, type Place } from './reachable.js';
@@ -20,12 +20,8 @@ export interface ServerStepParts {
 /** Whether the proxy of `http.proxy` is there. */
 export function proxySteps(place: Place): Step[] {
   return [
-    { name: 'proxy.name', needs: [], run: (timeoutMs) => checkName(place, timeoutMs) },
-    {
-      name: 'proxy.connection',
-      needs: ['proxy.name'],
-      run: (timeoutMs) => checkConnection(place, timeoutMs),
-    },
+    { name: 'proxy.name', needs: [], run: (ms) => checkName(place, ms) },
+    { name: 'proxy.connection', needs: ['proxy.name'], run: (ms) => checkConnection(place, ms) },
   ];
 }
 
@@ -35,80 +31,51 @@ export function serverSteps(place: Place, parts: ServerStepParts): Step[] {
   const server = place.server === 'api' ? 'api' : 'token-endpoint';
   const isTls = place.url.protocol === 'https:';
   const [named, connected, secured] = ['name', 'connection', 'tls'].map((step) => `${server}.${step}`);
+  const throughProxy = (by: Secret): Step[] => [
+    { name: connected, needs: ['proxy.name', 'proxy.connection'], run: (ms) => checkTunnel(place, by, ms) },
+  ];
+  const direct: Step[] = [
+    { name: named, needs: [], run: (ms) => checkName(place, ms) },
+    { name: connected, needs: [named], run: (ms) => checkConnection(place, ms) },
+  ];
   // The module's agents for plain http, which is allowed on loopback only, use no proxy.
-  const throughProxy = proxy !== undefined && isTls;
-  const steps: Step[] = throughProxy
-    ? [
-        {
-          name: connected,
-          needs: ['proxy.name', 'proxy.connection'],
-          run: (ms) => checkTunnel(place, proxy, ms),
-        },
-      ]
-    : [
-        { name: named, needs: [], run: (ms) => checkName(place, ms) },
-        { name: connected, needs: [named], run: (ms) => checkConnection(place, ms) },
-      ];
-  if (!isTls) return steps;
-  const handshake = new ServerHandshake(place, parts);
+  if (!isTls) return direct;
   return [
-    ...steps,
-    { name: secured, needs: [connected], run: (ms) => handshake.judgeServer(ms) },
-    { name: `${server}.client-certificate`, needs: [secured], run: () => handshake.judgeClientCertificate() },
+    ...(proxy ? throughProxy(proxy) : direct),
+    ...handshakeSteps(place, parts, { connected, secured, certified: `${server}.client-certificate` }),
   ];
 }
 
 /** One handshake, for two checks. */
-class ServerHandshake {
-  readonly #place: Place;
-  readonly #parts: ServerStepParts;
-  #facts?: HandshakeFacts;
-
-  constructor(place: Place, parts: ServerStepParts) {
-    this.#place = place;
-    this.#parts = parts;
-  }
-
-  get #isApi(): boolean {
-    return this.#place.server === 'api';
-  }
-
-  async judgeServer(timeoutMs: number): Promise<Finding> {
-    const { options, material, clock } = this.#parts;
-    const context = this.#isApi ? material.apiContext : material.tokenContext;
-    const target = (trust: HandshakeTarget['context']) => ({
-      ...this.#place,
-      context: trust,
-      proxy: options.http.proxy,
-    });
-    this.#facts = await shakeHands(target(context), timeoutMs);
-    const ended = judgeEnd(this.#judgement());
+function handshakeSteps(
+  place: Place,
+  { options, material, clock }: ServerStepParts,
+  names: { connected: string; secured: string; certified: string },
+): Step[] {
+  const isApi = place.server === 'api';
+  const context = isApi ? material.apiContext : material.tokenContext;
+  const certificate = isApi || options.oauth?.mtls === true ? material.certificate : undefined;
+  const shake = (trust: HandshakeTarget['context'], timeoutMs: number): Promise<HandshakeFacts> =>
+    shakeHands({ ...place, context: trust, proxy: options.http.proxy }, timeoutMs);
+  let facts: HandshakeFacts;
+  const secure = async (timeoutMs: number): Promise<Finding> => {
+    facts = await shake(context, timeoutMs);
+    const ended = judgeEnd({ place, facts });
     if (ended) return ended;
-    if (!this.#facts.established) {
+    if (!facts.established) {
       return skipped('The server ended the handshake before its own certificate could be judged.');
     }
-    return judgeServer({
-      place: this.#place,
-      facts: this.#facts,
-      chain: material.chain,
-      now: clock.now(),
-      isPublic: async () => (await shakeHands(target(undefined), timeoutMs)).notVerified === undefined,
-    });
-  }
-
-  judgeClientCertificate(): Promise<Finding> {
-    return Promise.resolve(judgeClientCertificate(this.#judgement()));
-  }
-
-  #judgement(): ClientJudgement {
-    const { options, material } = this.#parts;
-    const isOffered = this.#isApi || options.oauth?.mtls === true;
-    return {
-      place: this.#place,
-      facts: this.#facts as HandshakeFacts,
-      certificate: isOffered ? material.certificate : undefined,
-    };
-  }
+    const isPublic = async () => (await shake(undefined, timeoutMs)).notVerified === undefined;
+    return judgeServer({ place, facts, chain: material.chain, now: clock.now(), isPublic });
+  };
+  return [
+    { name: names.secured, needs: [names.connected], run: secure },
+    {
+      name: names.certified,
+      needs: [names.secured],
+      run: () => Promise.resolve(judgeClientCertificate({ place, facts, certificate })),
+    },
+  ];
 }
 
 /** Whether the proxy opens a tunnel to the server. */
@@ -120,10 +87,8 @@ function checkTunnel(place: Place, proxy: Secret, timeoutMs: number): Promise<Fi
       tunnel.destroy();
       resolve(finding);
     };
-    const timer = setTimeout(
-      () => end(explained(place, { kind: 'proxy', reason: 'ERR_PROXY_TIMEOUT' })),
-      timeoutMs,
-    );
+    const timedOut = { kind: 'proxy', reason: 'ERR_PROXY_TIMEOUT' } as const;
+    const timer = setTimeout(() => end(explained(place, timedOut)), timeoutMs);
     tunnel.on('error', (error) => end(explained(place, classify(error))));
     // What is written waits until the tunnel is open.
     tunnel.write(Buffer.alloc(0), (error) => {

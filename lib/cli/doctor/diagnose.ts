@@ -1,10 +1,9 @@
-import { type Clock } from '../../config/clock.js';
 import { type ResolvedOptions } from '../../config/resolved-options.js';
 import { createService } from '../../engine/create-service.js';
 import { exchange } from '../../exchange/exchange.js';
-import { type ServiceLog } from '../../exchange/io.js';
+import { SILENT } from '../../exchange/io.js';
 import { type ClientIdentity } from '../../tls/index.js';
-import { CallChecks } from './call-checks.js';
+import { callSteps } from './call-steps.js';
 import { type Check } from './check.js';
 import { proxySteps, serverSteps } from './connection-steps.js';
 import { type Material } from './material.js';
@@ -15,16 +14,12 @@ import { SeenAnswers } from './seen-answers.js';
 export interface DiagnosisParts extends StepLimits {
   options: ResolvedOptions;
   identity: ClientIdentity;
-  clock: Clock;
   /** Variables of the process: a proxy that the module ignores is told of. */
   env: Readonly<Record<string, string | undefined>>;
   material: Material;
   /** Of which a token is asked for; else of one that is made up. */
   customer?: string;
 }
-
-const silently = (): void => undefined;
-const SILENT: ServiceLog = { debug: silently, log: silently, warn: silently, error: silently };
 
 /**
  * Looks for what keeps the module from working: connections, certificates, tokens, the call of the banks, the clock. The
@@ -36,19 +31,16 @@ export async function* diagnose(parts: DiagnosisParts): AsyncGenerator<Check> {
   const { addresses, oauth, http } = options;
   const { baseUrl, baseOption, tokenUrl, tokenOption = '' } = addresses;
   const answers = new SeenAnswers(exchange, () => clock.now());
+  const once = { ...options, tokenStore: undefined, http: { ...http, retries: 0, shutdownTimeout: 0 } };
   const io = { exchange: answers.exchange, clock, random: Math.random, log: SILENT };
-  const service = createService(
-    { ...options, tokenStore: undefined, http: { ...http, retries: 0, shutdownTimeout: 0 } },
-    identity,
-    io,
-  );
+  const service = createService(once, identity, io);
   const steps = [
     ...(http.proxy ? proxySteps(placeOf(parts, 'api', http.proxy.reveal(), 'http.proxy')) : []),
     ...serverSteps(placeOf(parts, 'api', baseUrl, baseOption), parts),
     ...(oauth && tokenUrl !== undefined
       ? serverSteps(placeOf(parts, 'token', tokenUrl, tokenOption), parts)
       : []),
-    ...new CallChecks(options, service, answers).steps(customer),
+    ...callSteps(options, service, answers, customer),
   ];
   try {
     yield* runSteps(steps, parts);

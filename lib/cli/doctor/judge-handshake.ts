@@ -14,7 +14,7 @@ export interface ClientJudgement {
 
 /** Whether the handshake came to its end; the client certificate aside. Undefined where there is nothing against it. */
 export function judgeEnd({ place, facts }: ClientJudgement): Finding | undefined {
-  const { established, fault, peerTalks, askedForCertificate } = facts;
+  const { established, fault, peerTalks } = facts;
   const { host, port, option, describeOption } = place;
   const described = describeOption(option);
   if (established || isAboutCertificate(facts)) return undefined;
@@ -32,14 +32,7 @@ export function judgeEnd({ place, facts }: ClientJudgement): Finding | undefined
       `Check the port of ${described}. If it is right, ask who runs the network or the service.`,
     );
   }
-  if (fault?.kind === 'reset') {
-    const asked = askedForCertificate ? ' It had asked for a client certificate.' : '';
-    return failed(
-      `${where} ended the connection in the TLS handshake, without a reason (${fault.reason ?? fault.kind}).${asked} Likely a firewall or load balancer that does not let this machine or host name through; also a server that is not for TLS.`,
-      `Check ${described}. If it is right, ask the service's operator whether the address of this machine has to be allowed first.`,
-    );
-  }
-  return explained(place, fault ?? { kind: 'tls' });
+  return explained(place, { kind: 'tls', ...fault, phase: 'connecting' });
 }
 
 /** Whether the server asked for our certificate, and took it. */

@@ -49,7 +49,7 @@ export async function judgeServer(judgement: ServerJudgement): Promise<Finding> 
   if (notVerified === 'ERR_TLS_CERT_ALTNAME_INVALID') {
     return failed(
       `The server's certificate is for another host name: it is for ${names(leaf)}, not for ${place.host}.`,
-      `Put the host name that the service's documentation gives into ${described(place)}. If it is right, something else answers at this address, for example a proxy.`,
+      `Put the host name that the service's documentation gives into ${place.describeOption(place.option)}. If it is right, something else answers at this address, for example a proxy.`,
     );
   }
   if (PLAIN_REASONS.includes(notVerified)) return explained(place, { kind: 'tls', reason: notVerified });
@@ -83,7 +83,7 @@ async function judgeIssuer(
   if (await isPublic()) {
     return failed(
       `${shown}, a public authority, and ${held}: with a chain set, nothing else is trusted (${reason}).`,
-      `Check that ${described(place)} is the service's own address and not, for example, its website. If it is, the service uses a public certificate: leave ${chainDescribed} out, or put that authority's certificate into it.`,
+      `Check that ${place.describeOption(place.option)} is the service's own address and not, for example, its website. If it is, the service uses a public certificate: leave ${chainDescribed} out, or put that authority's certificate into it.`,
     );
   }
   if (isAlone(facts, reason)) {
@@ -94,7 +94,7 @@ async function judgeIssuer(
   }
   return failed(
     `${shown}. Neither ${chainDescribed} nor a public authority signed that. ${held} (${reason}).`,
-    `If you know ${issuer(leaf)} as your company's: a proxy between opens TLS; have it leave this address alone. Else the chain is of another environment: download it from the developer portal section of this one and put it into ${chainDescribed}. Check ${described(place)} too.`,
+    `If you know ${issuer(leaf)} as your company's: a proxy between opens TLS; have it leave this address alone. Else the chain is of another environment: download it from the developer portal section of this one and put it into ${chainDescribed}. Check ${place.describeOption(place.option)} too.`,
   );
 }
 
@@ -117,10 +117,6 @@ function isSigned(certificate: X509Certificate, by: X509Certificate): boolean {
   } catch {
     return false;
   }
-}
-
-function described({ describeOption, option }: Place): string {
-  return describeOption(option);
 }
 
 /** `"CN=api.service.example, O=Service"`. What the other side says of itself is foreign text. */

@@ -58,7 +58,7 @@ export class ModuleStub {
 
   /** The identity with the certificate and status of the doubles. */
   doubleIdentity(identity: ClientIdentity): Identity {
-    return new Proxy(identity as Identity, {
+    return new Proxy(identity, {
       get: (_, key) => {
         if (key === 'certificate') return this.doubles.auth?.certificate;
         if (key === 'status') return this.#identityStatus;

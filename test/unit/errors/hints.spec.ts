@@ -70,7 +70,7 @@ describe('the line of the log about an error', () => {
     const message = 'GET /banks/v1: HTTP 503: the service is out of order.';
     const api = new ServiceApiError({ ...call, status: 503, message, hint: 'Try again later.' });
     expect(describeError(api)).toBe(
-      'api_error: GET /banks/v1: HTTP 503: the service is out of order; correlation id id-1; Try again later.',
+      'api_error: GET /banks/v1: HTTP 503: the service is out of order; correlation id id-1. Try again later.',
     );
     const parsed = new ServiceApiError({
       ...call,
@@ -79,7 +79,7 @@ describe('the line of the log about an error', () => {
       message: 'Not a list.',
     });
     expect(describeError(parsed)).toBe('invalid_response: GET /banks/v1: Not a list; correlation id id-1');
-    expect(describeError(refused())).toBe(`token_refused: It refuses them; ${HINT}`);
+    expect(describeError(refused())).toBe(`token_refused: It refuses them. ${HINT}`);
     const closed = new ServiceConnectionError({
       kind: 'closed',
       message: 'Shut down.',

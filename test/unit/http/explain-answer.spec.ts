@@ -49,7 +49,7 @@ describe('explainAnswer', () => {
     expect(without.hint).toMatch(/none is set/);
   });
 
-  it.each([400, 404, 409, 422, 429])('%i in JSON: nothing to do here', (status) => {
+  it.each([400, 404, 409, 422])('%i in JSON: nothing to do here', (status) => {
     expect(explainAnswer(answer(status), '/customers/v1/c-1', common).hint).toBeUndefined();
     expect(isCredentialFault(answer(status))).toBe(false);
   });
@@ -58,6 +58,7 @@ describe('explainAnswer', () => {
     [404, '{}', '/api/banks/v1', /no such path/, /path in urls\.baseUrl.*http\.trailingSlash/],
     [404, '{}', '/customers/v1/', /no such path/, /path in urls\.baseUrl/],
     [404, '<html>', '/a', /a page \(HTML\), not JSON/, /Check urls\.baseUrl/],
+    [429, '{}', '/a', /too often/, /Try again later/],
     [500, '{}', '/a', /out of order/, /Nothing here to correct/],
   ])('%i %s to %s: says what it means', (status, body, path, what, hint) => {
     const explained = explainAnswer(answer(status, body), path, common);

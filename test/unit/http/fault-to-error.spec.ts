@@ -52,8 +52,8 @@ describe('faultToError', () => {
     [{ reason: 'CERT_REVOKED' }, /was revoked/, /operator/, 'urls.baseUrl'],
     [
       { reason: 'TLS_ALERT_40' },
-      /handshake_failure/,
-      /may ask for a client certificate.*check tls\.certificate/,
+      /handshake_failure \(TLS_ALERT_40\)\. It may demand a client certificate/,
+      /Check tls\.certificate/,
       'tls.certificate',
     ],
     [{ reason: 'TLS_ALERT_80' }, /ended the TLS handshake \(TLS_ALERT_80\)\.$/, /operator/, 'urls.baseUrl'],

@@ -191,7 +191,7 @@ describe('the answer to an error', () => {
     );
     expect(describeError(connection('timeout', false))).toBe('connection_timeout: ours; correlation id id-1');
     const refused = api(400, { body: { message: 'theirs' }, correlationId: 'id-2', hint: 'check it' });
-    expect(describeError(refused)).toBe('api_error: GET /a: ours; correlation id id-2; check it');
+    expect(describeError(refused)).toBe('api_error: GET /a: ours; correlation id id-2. check it');
     expect(describeError(api(200, { code: 'invalid_response' }))).toBe('invalid_response: GET /a: ours');
   });
 });

@@ -12,7 +12,7 @@ describe('the error without a whole answer', () => {
   it.each([
     [{ kind: 'proxy', reason: 'ERR_PROXY_TUNNEL_407' }, /Check http\.proxy/, 'http.proxy'],
     [{ kind: 'tls', reason: 'TLS_ALERT_116', certificateRefused: true }, /Set oauth\.mtls/, 'oauth.mtls'],
-    [{ kind: 'tls', reason: 'TLS_ALERT_40' }, /may ask for a client certificate/, 'oauth.mtls'],
+    [{ kind: 'tls', reason: 'TLS_ALERT_40' }, /set oauth\.mtls/, 'oauth.mtls'],
     [{ kind: 'tls', reason: 'SELF_SIGNED_CERT_IN_CHAIN' }, /whole chain .* into tls\.chain/, 'tls.chain'],
     [{ kind: 'redirect', reason: 'HTTP_302' }, /into urls\.authUrl/, 'urls.authUrl'],
     [{ kind: 'dns', reason: 'ENOTFOUND' }, /Check the spelling in urls\.authUrl/, 'urls.authUrl'],
