@@ -1,5 +1,6 @@
 export { cleanText } from './clean-text.js';
 export { copyOf } from './copy-of.js';
+export { explain } from './explain.js';
 export { describeError } from './describe-error.js';
 export { nameOptions, withNames, type DescribeOption } from './name-options.js';
 export { ServiceError, type Explanation, type Remedy } from './service.error.js';

@@ -25,14 +25,14 @@ export function answerToError(
 ): ServiceApiError | ServiceConnectionError {
   if (REDIRECTS.has(response.status)) return redirectError(response, context);
   const { call, credentials, secrets } = context;
-  const { what = '', hint, options } = explainAnswer(response, call.url.pathname, credentials);
+  const { message, hint, options } = explainAnswer(response, call.url.pathname, credentials);
   const body = readErrorBody(parseJson(response.body.toString('utf8')), secrets());
   const said = body?.message ? ` ("${body.message}")` : '';
   return new ServiceApiError({
     ...answerFacts(response, context),
     body,
     credentialFault: isCredentialFault(response),
-    message: `${statusOf(response, call)}${said}${what}.`,
+    message: `${statusOf(response, call)}${said}${message}.`,
     hint,
     options,
   });

@@ -1,6 +1,7 @@
 import { type Secret } from '../../config/secret.js';
 import {
   cleanText,
+  explain,
   type Remedy,
   ServiceConnectionError,
   ServiceTokenError,
@@ -59,18 +60,11 @@ export function tokenRefusal(answer: RefusedAnswer): ServiceTokenError {
   const { error_description: text } = body;
   const error_description = typeof text === 'string' ? cleanText(text, secrets, MAX_TEXT_LENGTH) : undefined;
   const said = [`HTTP ${status}`, error, error_description].filter(Boolean).join(', ');
-  const { message, hint, options } = ROWS.find(({ when }) => when(answer, error)) ?? OTHER;
-  const values: Record<string, string> = {
-    address: answer.option,
-    said,
-    later: retryAfter === undefined ? 'later' : `in ${retryAfter} s`,
-  };
-  const fill = (row: string): string => row.replace(/\{(\w+)\}/g, (_, name: string) => values[name]);
+  const row = ROWS.find(({ when }) => when(answer, error)) ?? OTHER;
+  const later = retryAfter === undefined ? 'later' : `in ${retryAfter} s`;
   return new ServiceTokenError({
+    ...explain(row.message, row, { address: answer.option, said, later }),
     code: codeOf(answer),
-    message: fill(message),
-    hint: hint && fill(hint),
-    options: options?.map(fill),
     error,
     error_description,
     status,
@@ -90,19 +84,16 @@ interface Row extends Remedy {
   message: string;
 }
 
-const ADDRESS = '{address}';
 const CREDENTIALS =
-  'Check oauth.clientId and oauth.clientSecret: both of the application of this environment (developer portal, Integration tab). Getting or generating a secret again makes the one before invalid. OAuth has to be enabled for the application.';
+  'Check {oauth.clientId} and {oauth.clientSecret}: both of the application of this environment (developer portal, Integration tab). Getting or generating a secret again makes the one before invalid. OAuth has to be enabled for the application.';
 const PAGE = {
   message:
     'The token endpoint answered with a page (HTML, {said}), not with JSON: it is not the token endpoint that answers, but for example a proxy, a login page or a website.',
-  hint: `Check ${ADDRESS}: it is the address without /oauth2/token. If it is right, a proxy or firewall between answers in its place.`,
-  options: [ADDRESS],
+  hint: `Check {address}: it is the address without /oauth2/token. If it is right, a proxy or firewall between answers in its place.`,
 };
 const OTHER = {
   message: 'The token endpoint refuses a token ({said}).',
-  hint: `Check ${ADDRESS}, oauth.clientId and oauth.clientSecret.`,
-  options: [ADDRESS, 'oauth.clientId', 'oauth.clientSecret'],
+  hint: `Check {address}, {oauth.clientId} and {oauth.clientSecret}.`,
 };
 
 /** The first that fits counts. */
@@ -111,20 +102,17 @@ const ROWS: readonly Row[] = [
     when: ({ proxy }) => proxy === 'refused',
     message:
       'The token endpoint answered with a page (HTML, {said}): a proxy before it asks for the client certificate.',
-    hint: `Set oauth.mtls to true. If that changes nothing, check ${ADDRESS}: it is the address without /oauth2/token.`,
-    options: ['oauth.mtls', ADDRESS],
+    hint: `Set {oauth.mtls} to true. If that changes nothing, check {address}: it is the address without /oauth2/token.`,
   },
   {
     when: ({ proxy }) => proxy === 'perhaps',
     message: PAGE.message,
-    hint: `${PAGE.hint} One that asks for the client certificate gets it with oauth.mtls, and may reject it: check tls.certificate. If it is not that: ${CREDENTIALS}`,
-    options: [ADDRESS, 'oauth.mtls', 'tls.certificate', 'oauth.clientId', 'oauth.clientSecret'],
+    hint: `${PAGE.hint} One that asks for the client certificate gets it with {oauth.mtls}, and may reject it: check {tls.certificate}. If it is not that: ${CREDENTIALS}`,
   },
   {
     when: ({ isPage, status }) => isPage === true && (status === 400 || status > 494),
     ...PAGE,
-    hint: `${PAGE.hint} One that asks for the client certificate gets it with oauth.mtls.`,
-    options: [ADDRESS, 'oauth.mtls'],
+    hint: `${PAGE.hint} One that asks for the client certificate gets it with {oauth.mtls}.`,
   },
   { when: ({ isPage }) => isPage === true, ...PAGE },
   {
@@ -135,14 +123,12 @@ const ROWS: readonly Row[] = [
   {
     when: ({ status }) => status >= 500,
     message: 'The token endpoint is out of order ({said}).',
-    hint: `Nothing here to correct. Try again later; if it stays so, check ${ADDRESS} and tell the service's operator.`,
-    options: [ADDRESS],
+    hint: `Nothing here to correct. Try again later; if it stays so, check {address} and tell the service's operator.`,
   },
   {
     when: (_, error) => error === 'unauthorized_client' || error === 'invalid_scope',
     message: 'The token endpoint knows the credentials, and refuses this token ({said}).',
-    hint: 'Have OAuth enabled for the application of oauth.clientId: ask your account manager.',
-    options: ['oauth.clientId'],
+    hint: 'Have OAuth enabled for the application of {oauth.clientId}: ask your account manager.',
   },
   {
     when: ({ status }, error) => isCredentialRefusal({ status, error }),
@@ -153,8 +139,7 @@ const ROWS: readonly Row[] = [
   {
     when: ({ status }) => status === 404 || status === 405,
     message: 'There is no token endpoint at this address ({said}).',
-    hint: `Check ${ADDRESS}: it is the address without /oauth2/token, which is appended.`,
-    options: [ADDRESS],
+    hint: `Check {address}: it is the address without /oauth2/token, which is appended.`,
   },
 ];
 

@@ -40,7 +40,7 @@ describe('explainAnswer', () => {
   ])("a proxy's %i: names the certificate in use", (status, body, hint, what) => {
     const explained = explainAnswer(answer(status, body), '/a', common);
     expect(explained).toMatchObject({
-      what: expect.stringMatching(what),
+      message: expect.stringMatching(what),
       hint: expect.stringMatching(hint),
       options: expect.arrayContaining(['tls.certificate', 'tls.privateKey']),
     });
@@ -62,7 +62,7 @@ describe('explainAnswer', () => {
     [500, '{}', '/a', /out of order/, /Nothing here to correct/],
   ])('%i %s to %s: says what it means', (status, body, path, what, hint) => {
     const explained = explainAnswer(answer(status, body), path, common);
-    expect(explained.what).toMatch(what);
+    expect(explained.message).toMatch(what);
     expect(explained.hint).toMatch(hint);
     expect(isCredentialFault(answer(status, body))).toBe(false);
   });
