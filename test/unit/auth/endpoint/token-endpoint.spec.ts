@@ -231,7 +231,9 @@ describe('what an error says', () => {
       const live = await mtlsServer(authority, { maxVersion });
       cleanUp.push(() => live.close());
       const agent = new https.Agent({ ca: authority.chain });
-      expect(await textOf(live.url, agent)).toMatch(/(asks for|demand) a client certificate.*set oauth\.mtls/i);
+      expect(await textOf(live.url, agent)).toMatch(
+        /(asks for|demand) a client certificate.*set oauth\.mtls/i,
+      );
     },
   );
 
