@@ -5,7 +5,7 @@ export {
   type TokenSource,
   type TokenStatus,
 } from './access-token.js';
-export { CUSTOMER_ID_RULE, isCustomerId, scopeOfCustomer } from './scope.js';
+export { API_SCOPE, CUSTOMER_ID_RULE, isCustomerId, scopeOfCustomer } from './scope.js';
 export { type IdentityView, type RenewedHeaders, ServiceAuthService } from './service-auth.service.js';
 export { type TokenOptions } from './token-options.js';
 export { TokenCache, type TokenCacheOptions } from './cache/token-cache.js';

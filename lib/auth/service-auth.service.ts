@@ -32,7 +32,7 @@ export interface RenewedHeaders {
   isFromStore: boolean;
 }
 
-/** Counts calls under way, so that a shutdown waits for them. `run` rejects once the module has ended. */
+/** Runs calls so that a shutdown waits for them. `run` rejects once the module has ended. */
 export interface CallCount {
   /** Aborted when the shutdown's time is over. */
   readonly closed: AbortSignal;
@@ -90,8 +90,9 @@ export class ServiceAuthService {
    * @internal
    */
   async tokenFor(scope: string, wait: WaitOptions): Promise<AccessToken> {
-    const tokens = this.#configuredTokens(scope);
-    return this.#waiting(wait, (followed) => tokens.get(scope, this.#waitOptions(followed)));
+    return this.#waiting(wait, async (followed) =>
+      this.#configuredTokens(scope).get(scope, this.#waitOptions(followed)),
+    );
   }
 
   /**
@@ -227,9 +228,10 @@ function notRead(): ServiceConnectionError {
   return new ServiceConnectionError({ kind: 'timeout', message });
 }
 
-function notConfigured({ environment, describeOption }: ResolvedOptions, scope: string): ServiceTokenError {
+function notConfigured({ environment }: ResolvedOptions, scope: string): ServiceTokenError {
   const authUrl = environment === 'production' ? 'urls.authUrl' : 'urls.sandboxAuthUrl';
-  const settings = ['oauth.clientId', 'oauth.clientSecret', authUrl].map(describeOption).join(', ');
-  const message = `A token needs OAuth credentials, and there are none: set ${settings}`;
-  return new ServiceTokenError({ code: 'oauth_not_configured', message, scope });
+  const options = ['oauth.clientId', 'oauth.clientSecret', authUrl];
+  const message = 'A token needs OAuth credentials, and there are none.';
+  const hint = `Set ${options.join(', ')}.`;
+  return new ServiceTokenError({ code: 'oauth_not_configured', message, hint, options, scope });
 }

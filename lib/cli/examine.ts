@@ -6,9 +6,8 @@ import { type Check } from './doctor/check.js';
 import { checkConfiguration } from './doctor/configuration-checks.js';
 import { diagnose, type DiagnosisParts } from './doctor/diagnose.js';
 import { type StepLimits } from './doctor/run-steps.js';
-import { type Material, readMaterial } from './doctor/material.js';
+import { readMaterial } from './doctor/material.js';
 import { readConfiguration } from '../module/read-configuration.js';
-import { Agents } from '../tls/index.js';
 import { type Variables } from './env-file.js';
 
 export interface Examination {
@@ -75,26 +74,13 @@ export async function examine(examination: Examination, listener: Listener): Pro
 
 async function checkOnline(
   { customer, env, limits }: Examination,
-  usable: Pick<DiagnosisParts, 'options' | 'identity'> & { material: Material },
+  usable: Pick<DiagnosisParts, 'options' | 'identity' | 'material'>,
   listener: Listener,
   tell: (check: Check) => void,
 ): Promise<void> {
-  const agents = new Agents(usable.identity, usable.options.http.maxSockets);
   const onBegin = (name: string): void => listener.begin(name);
-  const parts = {
-    ...usable,
-    agents,
-    clock: systemClock,
-    env,
-    customer: { id: customer },
-    ...limits,
-    onBegin,
-  };
-  try {
-    for await (const check of diagnose(parts)) tell(check);
-  } finally {
-    await agents.close();
-  }
+  const parts = { ...usable, clock: systemClock, env, customer, ...limits, onBegin };
+  for await (const check of diagnose(parts)) tell(check);
 }
 
 function skipOnline(checks: readonly Check[], tell: (check: Check) => void): void {

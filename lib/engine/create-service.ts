@@ -49,8 +49,9 @@ export function systemIo(log: Log): ServiceIo {
 export function createService(options: ResolvedOptions, identity: Identity, world: ServiceIo): Service {
   const { http, addresses, name } = options;
   const io = { ...world, exchange: withUserAgent(world.exchange, http.userAgent) };
+  const { baseOption } = addresses;
   const telemetry = new Telemetry(name);
-  const calls = new CallsInFlight();
+  const calls = new CallsInFlight(options.describeOption);
   const agents = new Agents(identity, http.maxSockets);
 
   const tokens = createTokenCache(options, identity, agents, telemetry, io);
@@ -63,7 +64,7 @@ export function createService(options: ResolvedOptions, identity: Identity, worl
     identity,
     budget: new RetryBudget(),
     http,
-    describeOption: options.describeOption,
+    baseOption,
     random: io.random,
     closed: calls.closed,
   });
@@ -71,11 +72,8 @@ export function createService(options: ResolvedOptions, identity: Identity, worl
   const requestIds = requestId && new RequestIds(requestId, http.correlationIdHeader, io.log, io.clock);
   const authHeaders = new AuthHeadersInterceptor(options, auth, calls, requestIds);
   const observer = new CallObserver(telemetry, io.log, withoutSlashes(new URL(addresses.baseUrl).pathname));
-  const credentials = {
-    authentication: options.authentication,
-    describeOption: options.describeOption,
-    certificate: () => identity.certificate,
-  };
+  const { authentication } = options;
+  const credentials = { authentication, baseOption, certificate: () => identity.certificate };
   const adapter = serviceAdapter(options, authHeaders, runner, observer, calls, credentials);
   const axios = createServiceAxios(authHeaders, adapter);
   const httpService = new ServiceHttpService(new HttpService(axios), http.trailingSlash);
@@ -115,7 +113,7 @@ function createTokenCache(
   { exchange, clock, random, log }: ServiceIo,
 ): TokenCache | undefined {
   const { oauth, tokenStore, tokenCache, linkSdk, http, describeOption } = options;
-  const { tokenUrl } = options.addresses;
+  const { tokenUrl, tokenOption = 'urls.authUrl' } = options.addresses;
   if (!oauth || tokenUrl === undefined) return undefined;
   const bound = oauth.mtls ? identity : undefined;
   const clientSecret = new ClientSecret(oauth, clock);
@@ -128,7 +126,7 @@ function createTokenCache(
     agent,
     identity: bound,
     connectTimeoutMs,
-    describeOption,
+    tokenOption,
   });
   const observed = {
     telemetry,
@@ -151,7 +149,7 @@ function createTokenCache(
     customerRequests: http.maxSockets,
     clock,
     random,
-    observer: new TokenObserver(observed),
+    observer: new TokenObserver({ ...observed, describeOption }),
   });
   // RFC 8705, 3: a token that was requested with one certificate is refused together with another.
   bound?.onCertificateChange(() => cache.invalidateAll());

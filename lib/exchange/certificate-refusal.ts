@@ -7,6 +7,14 @@ const MAX_PAGE_BYTES = 4_096;
 /** A call or a token request ends earlier by its own signal. */
 const RELOAD_TIMEOUT_MS = 60_000;
 
+/** A page (HTML) is not of the service, which talks JSON: a proxy, a login page or a website. */
+export function isPage({ headers, body }: Pick<ExchangeResponse, 'headers' | 'body'>): boolean {
+  return (
+    /html/i.test(headers['content-type'] ?? '') ||
+    /^\s*<(!doctype|html|\?xml)/i.test(body.subarray(0, 64).toString('latin1'))
+  );
+}
+
 /**
  * What an answer says of our client certificate where a proxy before the service looks at it. The service itself
  * answers in JSON; a page (HTML) is a proxy's own.

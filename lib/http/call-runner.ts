@@ -144,10 +144,10 @@ export class CallRunner {
   }
 
   #conclude({ call, budgetTaken, certificate }: Progress, { response, fault }: Outcome): ExchangeResponse {
-    const { budget, closed, describeOption } = this.#parts;
+    const { budget, closed, baseOption } = this.#parts;
     // Whatever the fault looks like: the shutdown closed the connection.
-    if (fault && closed.aborted) throw faultToError(asClosed(fault), call, describeOption);
-    if (fault) throw faultToError(fault, call, describeOption, certificate);
+    if (fault && closed.aborted) throw faultToError(asClosed(fault), call, { baseOption });
+    if (fault) throw faultToError(fault, call, { baseOption, certificate });
     if (response.status < 400) budget.giveBack(budgetTaken);
     return response;
   }

@@ -8,7 +8,7 @@ import { toCall, type Call } from './call.js';
 import { type CallObserver } from './call-observer.js';
 import { type CallRunner } from './call-runner.js';
 import { type CallsInFlight } from './calls-in-flight.js';
-import { type CredentialsInUse } from './credential-hint.js';
+import { type CredentialsInUse } from './explain-answer.js';
 
 /**
  * Axios's adapter for calls that the interceptor has attached to: a config in, an answer or one of our errors out. The

@@ -1,10 +1,11 @@
-import { ServiceError } from '../../errors/index.js';
+import { describeError, nameOptions, ServiceError, type DescribeOption } from '../../errors/index.js';
 import { type Telemetry } from '../../telemetry/telemetry.js';
 
 export interface TokenObserverParts {
   telemetry?: Telemetry;
   /** Writes a log line about what no caller gets as an error: a renewal that failed in the background. */
   warn?: (message: string) => void;
+  describeOption?: DescribeOption;
 }
 
 /** Counts token requests and cache hits, and logs the failures that no caller gets. */
@@ -24,7 +25,9 @@ export class TokenObserver {
     const code = error instanceof ServiceError ? error.code : 'unknown';
     this.#count(code);
     if (waiting === 0 && error instanceof ServiceError) {
-      this.#parts.warn?.(`A token could not be renewed in the background (${code}): ${error.message}`);
+      const { warn, describeOption = (option) => option } = this.#parts;
+      const described = describeError(nameOptions(error, describeOption));
+      warn?.(`A token could not be renewed in the background: ${described}`);
     }
   }
 

@@ -7,13 +7,16 @@ import { checkToken, lifetimeOf } from '../check-token.js';
  * Checks a successful answer of the token endpoint field by field (specification 2.2; RFC 6749, 5.1).
  * @param json the parsed body; `undefined` where it was no JSON
  * @param scope what was asked for; the granted one must equal it
+ * @param option the one with the endpoint's address
  * @throws ServiceTokenError `invalid_token_response`, which names the field and quotes nothing of the body
  */
-export function readTokenResponse(json: unknown, scope: string, status: number): TokenGrant {
+export function readTokenResponse(json: unknown, scope: string, status: number, option: string): TokenGrant {
   const refuse = (why: string): never => {
     throw new ServiceTokenError({
       code: 'invalid_token_response',
-      message: `The token endpoint's answer (HTTP ${status}) is not usable: ${why}`,
+      message: `The token endpoint's answer (HTTP ${status}) is not usable: ${why}.`,
+      hint: `Check ${option}. If it is right, tell the service's operator.`,
+      options: [option],
       status,
       scope,
     });

@@ -5,6 +5,7 @@ import { type ServiceModuleOptions } from '../../config/options.js';
 import { resolveOptions } from '../../config/resolve-options.js';
 import { createService, type Service } from '../../engine/create-service.js';
 import { ServiceConfigurationError } from '../../errors/index.js';
+import { SILENT } from '../../exchange/io.js';
 import { MODULE_OPTIONS_TOKEN, SERVICE } from '../../module/definition.js';
 import { HOST_CONFIG } from '../../module/host-config.js';
 import { MODULE_NAME, namesOf, type ModuleName } from '../../module/module-names.js';
@@ -23,9 +24,6 @@ const STUB_OPTIONS: ServiceModuleOptions = {
   // The function of a test is called once for each call.
   http: { retries: 0 },
 };
-
-const silently = (): void => undefined;
-const SILENT = { debug: silently, log: silently, warn: silently, error: silently };
 
 /** What takes the place of a module's configuration and client. The host's factory of options is not called. */
 export function stubProviders(stub: ServiceStub): FactoryProvider[] {
@@ -51,13 +49,13 @@ async function stubbedService(stub: ModuleStub, name: string | undefined): Promi
     maxSockets: 1,
     offerToTokenEndpoint: false,
     clock: systemClock,
-    log: silently,
+    log: () => undefined,
   });
   if (!options || !identity) throw new ServiceConfigurationError(faults);
   const exchange = stubExchange(stub, options.addresses.tokenUrl ?? '');
   const io = { exchange, clock: systemClock, random: Math.random, log: SILENT };
   const service = createService(options, stub.doubleIdentity(identity), io);
-  for (const key of Object.keys(DOUBLED) as Doubled[]) stub.double(key, service[key]);
+  for (const key of Object.keys(DOUBLED) as Doubled[]) stub.double(key, service[key], options.describeOption);
   stub.doubleHealth(service.auth);
   return service;
 }

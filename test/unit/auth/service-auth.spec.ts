@@ -228,24 +228,23 @@ describe('tokens', () => {
   });
 
   it('without OAuth credentials: what to set', async () => {
-    const auth = new ServiceAuthService(
-      { ...OPTIONS, describeOption: describeOption('ksa') },
-      IDENTITY,
-      undefined,
-      new CallsInFlight(),
-    );
+    const calls = new CallsInFlight(describeOption('ksa'));
+    const auth = new ServiceAuthService(OPTIONS, IDENTITY, undefined, calls);
     const error = await auth.getApiToken().catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(ServiceTokenError);
     expect(error).toMatchObject({ code: 'oauth_not_configured', scope: 'api' });
-    expect(String(error)).toMatch(/oauth\.clientId \(SERVICE_KSA_CLIENT_ID\).*SERVICE_KSA_SANDBOX_AUTH_URL/);
+    expect((error as ServiceTokenError).hint).toMatch(
+      /oauth\.clientId \(SERVICE_KSA_CLIENT_ID\).*SERVICE_KSA_SANDBOX_AUTH_URL/,
+    );
     await expect(auth.authorizationHeaders()).rejects.toMatchObject({ code: 'oauth_not_configured' });
     expect(auth.peekHeaders()).toBeUndefined();
     expect(() => auth.invalidate('x')).not.toThrow();
-    const inProduction = { ...OPTIONS, environment: 'production', describeOption: describeOption() } as const;
-    const other = new ServiceAuthService(inProduction, IDENTITY, undefined, new CallsInFlight());
-    await expect(other.getApiToken()).rejects.toThrow(
-      /SERVICE_CLIENT_SECRET\), urls\.authUrl \(SERVICE_AUTH_URL\)$/,
-    );
+    const inProduction = { ...OPTIONS, environment: 'production' } as const;
+    const unnamed = new CallsInFlight(describeOption());
+    const other = new ServiceAuthService(inProduction, IDENTITY, undefined, unnamed);
+    await expect(other.getApiToken()).rejects.toMatchObject({
+      hint: expect.stringMatching(/SERVICE_CLIENT_SECRET\), urls\.authUrl \(SERVICE_AUTH_URL\)\.$/),
+    });
   });
 });
 

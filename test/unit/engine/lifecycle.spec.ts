@@ -15,6 +15,7 @@ describe('Start and end', () => {
     const parts = {
       options: {
         startupCheck: 'fail',
+        describeOption: (option: string) => option,
         http: { shutdownTimeout: 5_000, timeout: 30_000 },
         addresses: { baseUrl: 'https://api.example', baseOption: 'urls.baseUrl' },
       },
@@ -60,7 +61,7 @@ describe('Start and end', () => {
     await service.start();
     events.length = 0;
     let answer = (): void => undefined;
-    void calls.run(() => new Promise<void>((resolve) => (answer = resolve)));
+    const call = calls.run(() => new Promise<void>((resolve) => (answer = resolve)));
     service.beginShutdown();
     expect(() => calls.admit()).not.toThrow();
     await jest.advanceTimersByTimeAsync(1_000);
@@ -69,7 +70,7 @@ describe('Start and end', () => {
     await jest.advanceTimersByTimeAsync(1_000);
     expect(events).toEqual([]);
     answer();
-    await ended;
+    await Promise.all([call, ended]);
     expect(events).toEqual(['observe no more', 'tokens close', 'source closed', 'agents close 3000']);
     expect(jest.getTimerCount()).toBe(0);
   });

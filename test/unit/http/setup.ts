@@ -15,7 +15,6 @@ import { CallsInFlight } from '../../../lib/http/calls-in-flight.js';
 import { RetryBudget } from '../../../lib/http/retry-policy.js';
 import { createServiceAxios } from '../../../lib/http/service-axios.js';
 import { Telemetry } from '../../../lib/telemetry/telemetry.js';
-import { describeOption } from '../../helpers/describe-option.js';
 import { httpServer } from '../../helpers/loopback.js';
 
 export const APP_TOKEN = 'app-token-planted';
@@ -83,7 +82,7 @@ export async function setUp(setup: Setup = {}) {
     identity: setup.identity ?? { reloadAfterRefusal: async () => false },
     budget: setup.budget ?? new RetryBudget(),
     http: { retries: setup.retries ?? 2, connectTimeout: 5_000, maxResponseBytes: 10_000 },
-    describeOption: describeOption(),
+    baseOption: 'urls.baseUrl',
     random: () => setup.random ?? 0,
     closed: inFlight.closed,
   });
@@ -106,7 +105,7 @@ export async function setUp(setup: Setup = {}) {
   const observer = new CallObserver(new Telemetry(), silent);
   const credentials = {
     authentication: 'mtls' as const,
-    describeOption: describeOption(),
+    baseOption: 'urls.baseUrl',
     certificate: () => undefined,
   };
   const adapter = serviceAdapter(options, authHeaders, runner, observer, inFlight, credentials);

@@ -10,7 +10,7 @@ const SCOPE = 'customer.c1';
 const whole = { access_token: 'abc', token_type: 'bearer', expires_in: 600, scope: SCOPE };
 
 function read(json: unknown, scope = SCOPE): TokenGrant {
-  return readTokenResponse(json, scope, 200);
+  return readTokenResponse(json, scope, 200, 'urls.authUrl');
 }
 
 describe('readTokenResponse accepts', () => {
