@@ -1,6 +1,6 @@
 import { ServiceApiError } from '../errors/index.js';
 import { type ExchangeResponse } from '../exchange/exchange.types.js';
-import { parseJson } from '../exchange/json.js';
+import { parseJson } from '../exchange/decode.js';
 import { answerFacts, type AnswerContext } from './answer-to-error.js';
 import { type Call } from './call.js';
 import { carriedOut, isSafe } from './retry-policy.js';

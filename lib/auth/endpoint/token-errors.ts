@@ -2,7 +2,7 @@ import { type DescribeOption } from '../../config/resolved-options.js';
 import { type Secret } from '../../config/secret.js';
 import { cleanText, ServiceConnectionError, ServiceTokenError } from '../../errors/index.js';
 import { CONNECT_TIMEOUT, type ExchangeFaultDetails } from '../../exchange/exchange.types.js';
-import { isJsonObject } from '../../exchange/json.js';
+import { isJsonObject } from '../../exchange/decode.js';
 import { explainServerCertificate, HANDSHAKE_FAILURE, isUntrusted } from '../../exchange/tls-explanation.js';
 
 type Fault = Pick<ExchangeFaultDetails, 'kind' | 'reason' | 'certificateRefused'>;

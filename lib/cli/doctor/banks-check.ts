@@ -4,7 +4,7 @@ import { type ResolvedOptions } from '../../config/resolved-options.js';
 import { cleanText, ServiceCertificateError } from '../../errors/index.js';
 import { certificateVerdict } from '../../exchange/certificate-refusal.js';
 import { outcomeOf, type ExchangeResponse } from '../../exchange/exchange.types.js';
-import { isJsonObject, parseJson } from '../../exchange/json.js';
+import { isJsonObject, parseJson } from '../../exchange/decode.js';
 import { redirectTarget } from '../../http/answer-to-error.js';
 import { credentialHint } from '../../http/credential-hint.js';
 import { faultToError } from '../../http/fault-to-error.js';

@@ -2,7 +2,7 @@ import { type Clock } from '../../config/clock.js';
 import { type ResolvedOptions } from '../../config/resolved-options.js';
 import { type ServiceTokenError } from '../../errors/index.js';
 import { exchange } from '../../exchange/exchange.js';
-import { withUserAgent } from '../../exchange/user-agent.js';
+import { withUserAgent } from '../../exchange/exchange.types.js';
 import { type Agents, type ClientIdentity } from '../../tls/index.js';
 import { checkBanks } from './banks-check.js';
 import { skipped, type LocatedCheck } from './check.js';

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { type ServiceEnvironment } from '../../config/options.js';
-import { isJsonObject } from '../../exchange/json.js';
+import { isJsonObject } from '../../exchange/decode.js';
 import { type RecordedRequest } from '../request-log.js';
 import { failure, type SimulatedAnswer } from '../servers/answer.js';
 import { type SimulatedService } from '../simulated-service.js';

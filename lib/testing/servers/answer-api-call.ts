@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { isJsonObject } from '../../exchange/json.js';
+import { isJsonObject } from '../../exchange/decode.js';
 import { type RecordedRequest } from '../request-log.js';
 import { type SimulatedService } from '../simulated-service.js';
 import { failure, type SimulatedAnswer } from './answer.js';
