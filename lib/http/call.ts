@@ -1,5 +1,5 @@
 import { type AxiosHeaderValue, type AxiosRequestHeaders, type InternalAxiosRequestConfig } from 'axios';
-import { EXCHANGE_HEADERS } from '../config/reserved-headers.js';
+import { EXCHANGE_HEADERS } from '../config/rules.js';
 import { cleanText, ServiceRequestError } from '../errors/index.js';
 import { allowListeners, followSignal, type FollowedSignal } from '../exchange/call-limits.js';
 import { ACCEPTED_ENCODINGS } from '../exchange/decode.js';

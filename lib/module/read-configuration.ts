@@ -1,7 +1,6 @@
 import { systemClock } from '../config/clock.js';
-import { mergeOptions } from '../config/merge-options.js';
 import { misspeltVariables } from '../config/misspelling.js';
-import { type ServiceModuleOptions } from '../config/options.js';
+import { mergeOptions, type ServiceModuleOptions } from '../config/options.js';
 import { resolveOptions, type Resolution } from '../config/resolve-options.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { readVariables } from '../config/variables.js';
