@@ -23,7 +23,7 @@ const UNSENDABLE =
   'cannot be sent in a header: it begins or ends with a space, has a line break or another control character, or is ' +
   'not ASCII.';
 
-export interface Resolution {
+interface Resolution {
   /** Absent where there are faults. */
   options?: ResolvedOptions;
   /** Set also where there are faults, so that faults of certificates are reported together with the others. */
