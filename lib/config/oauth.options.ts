@@ -1,4 +1,4 @@
-import { Flag, IsSource, IsUuid, OneOf } from './rules.js';
+import { Flag, IsSourceOrFunction, IsUuid, OneOf } from './rules.js';
 import { type SecretValue } from './secret.js';
 
 /**
@@ -18,7 +18,7 @@ export class ServiceOAuthOptions {
    * The client secret, its file, or a function that returns it (vault, KMS). A file is read again, and a function
    * called again, when the endpoint answers invalid_client. SERVICE_CLIENT_SECRET, SERVICE_CLIENT_SECRET_FILE
    */
-  @IsSource('CLIENT_SECRET', { orFunction: true })
+  @IsSourceOrFunction('CLIENT_SECRET')
   clientSecret?: SecretValue | (() => string | Promise<string>) | undefined;
 
   /** Default `ahead`. SERVICE_TOKEN_REFRESH */

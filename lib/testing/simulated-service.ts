@@ -1,6 +1,8 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { type SimulatorOptions } from './simulator.options.js';
-import { type TokenIssuer } from './token-issuer.js';
+import { FaultBook } from './faults.js';
+import { RequestLog } from './request-log.js';
+import { type CertificateRefusal, type SimulatorOptions } from './simulator.options.js';
+import { TokenIssuer } from './token-issuer.js';
 
 /** A customer created on the simulator. */
 export interface SimulatedCustomer {
@@ -9,10 +11,17 @@ export interface SimulatedCustomer {
   created_at: string;
 }
 
-/** What the servers answer from: the application as the developer portal shows it, its customers and its tokens. */
+/** What the servers answer from, and what they record: the application, its customers and its tokens. */
 export class SimulatedService {
   readonly options: SimulatorOptions;
-  readonly issuer: TokenIssuer;
+  /** The issuers of client certificates, PEM: the service's public chain. */
+  readonly chain: string;
+  readonly issuer = new TokenIssuer();
+  readonly log: RequestLog;
+  readonly faults: FaultBook;
+  /** SHA-256 fingerprints of client certificates. */
+  readonly revoked = new Set<string>();
+  readonly refusals: CertificateRefusal[] = [];
   readonly clientId: string;
   readonly appToken: string;
   readonly appTokenHeader: string;
@@ -22,9 +31,11 @@ export class SimulatedService {
   tokenLifetime: number;
   clientSecret: string;
 
-  constructor(options: SimulatorOptions, issuer: TokenIssuer) {
+  constructor(options: SimulatorOptions, chain: string) {
     this.options = options;
-    this.issuer = issuer;
+    this.chain = chain;
+    this.log = new RequestLog(options.maxRequests ?? 50_000);
+    this.faults = new FaultBook(options.random ?? Math.random);
     this.clientId = options.clientId ?? randomUUID();
     this.appToken = options.appToken ?? `app-${randomBytes(18).toString('base64url')}`;
     this.appTokenHeader = options.appTokenHeader ?? 'service-app-token';

@@ -1,14 +1,14 @@
 import { CertificateAuthority, type IssuedCertificate } from './certificate-authority.js';
-import { FaultBook, type FaultHandle, type FaultRule } from './faults.js';
+import { type FaultHandle, type FaultRule } from './faults.js';
 import {
   environmentFor,
   moduleOptionsFor,
   type SimulatorModeOptions,
   type SimulatorModuleOptions,
 } from './module-options.js';
-import { type SimulatorFace, type RecordedRequest, RequestLog } from './request-log.js';
+import { type SimulatorFace, type RecordedRequest } from './request-log.js';
 import { ServerGroup } from './servers/server-group.js';
-import { type ServerContext, type ServerIdentity } from './servers/tls-server.js';
+import { type ServerIdentity } from './servers/tls-server.js';
 import { type SimulatedCustomer, SimulatedService } from './simulated-service.js';
 import {
   type AccessTokenRequest,
@@ -19,7 +19,6 @@ import {
   type SimulatorAddress,
   type SimulatorOptions,
 } from './simulator.options.js';
-import { TokenIssuer } from './token-issuer.js';
 
 const SERVER_NAMES = ['localhost', '127.0.0.1', '::1'];
 
@@ -46,7 +45,6 @@ export class ServiceSimulator {
   readonly #authority: CertificateAuthority;
   /** The certificate of the start. */
   readonly #identity: ServerIdentity;
-  readonly #context: ServerContext;
   readonly #servers: ServerGroup;
   #foreignAuthority?: Promise<CertificateAuthority>;
   #stopped?: Promise<void>;
@@ -56,14 +54,12 @@ export class ServiceSimulator {
     authority: CertificateAuthority,
     application: IssuedCertificate,
     identity: ServerIdentity,
-    context: ServerContext,
     servers: ServerGroup,
   ) {
     this.#service = service;
     this.#authority = authority;
     this.application = application;
     this.#identity = identity;
-    this.#context = context;
     this.#servers = servers;
   }
 
@@ -73,8 +69,8 @@ export class ServiceSimulator {
    * @throws Error where an optional peer is not installed, or a given port is taken
    */
   static async start(options: SimulatorOptions = {}): Promise<ServiceSimulator> {
-    const service = new SimulatedService(options, new TokenIssuer());
     const authority = await CertificateAuthority.create('Simulated Service');
+    const service = new SimulatedService(options, authority.chain);
     const { applicationLifetime, serverLifetime } = options.certificates ?? {};
     const subject = { commonName: service.clientId, organization: 'Simulated Application' };
     const [application, server] = await Promise.all([
@@ -82,16 +78,8 @@ export class ServiceSimulator {
       authority.issue({ server: SERVER_NAMES }, { commonName: 'localhost', notAfter: after(serverLifetime) }),
     ]);
     const identity = serverIdentity(server, authority);
-    const context: ServerContext = {
-      options,
-      log: new RequestLog(options.maxRequests ?? 50_000),
-      faults: new FaultBook(options.random ?? Math.random),
-      clientAuthorities: authority.chain,
-      revoked: new Set(),
-      refusals: [],
-    };
-    const servers = await ServerGroup.start(service, identity, context);
-    return new ServiceSimulator(service, authority, application, identity, context, servers);
+    const servers = await ServerGroup.start(service, identity);
+    return new ServiceSimulator(service, authority, application, identity, servers);
   }
 
   /** The six addresses: `https://127.0.0.1:<port>`, and `basePath` where set. */
@@ -101,7 +89,7 @@ export class ServiceSimulator {
 
   /** The service's public chain, PEM: what `tls.chain` takes. */
   get chain(): string {
-    return this.#authority.chain;
+    return this.#service.chain;
   }
 
   /** Seconds that tokens issued from now on live. May be changed at any time. */
@@ -133,22 +121,22 @@ export class ServiceSimulator {
 
   /** All requests since the start or the last `clearRequests()`, in order of arrival. The list grows as they arrive. */
   get requests(): readonly RecordedRequest[] {
-    return this.#context.log.entries;
+    return this.#service.log.entries;
   }
 
   /** The requests to a token endpoint. */
   get tokenRequests(): RecordedRequest[] {
-    return this.#context.log.entries.filter((request) => request.face === 'token');
+    return this.#service.log.entries.filter((request) => request.face === 'token');
   }
 
   /** All other requests. */
   get apiRequests(): RecordedRequest[] {
-    return this.#context.log.entries.filter((request) => request.face !== 'token');
+    return this.#service.log.entries.filter((request) => request.face !== 'token');
   }
 
   /** Connections that were ended because of their client certificate, in order. */
   get refusals(): readonly CertificateRefusal[] {
-    return this.#context.refusals;
+    return this.#service.refusals;
   }
 
   /** TLS handshakes by server, since the start; `token` counts both environments. */
@@ -163,7 +151,7 @@ export class ServiceSimulator {
 
   /** Empties `requests`. */
   clearRequests(): void {
-    this.#context.log.clear();
+    this.#service.log.clear();
   }
 
   /**
@@ -175,7 +163,7 @@ export class ServiceSimulator {
     predicate: (request: RecordedRequest) => boolean,
     timeoutMs = 5_000,
   ): Promise<RecordedRequest> {
-    return this.#context.log.waitFor(predicate, timeoutMs);
+    return this.#service.log.waitFor(predicate, timeoutMs);
   }
 
   /**
@@ -187,12 +175,12 @@ export class ServiceSimulator {
    * simulator.fail({ probability: 0.2, fault: { status: 429, headers: { 'retry-after': '1' } } });
    */
   fail(rule: FaultRule): FaultHandle {
-    return this.#context.faults.add(rule);
+    return this.#service.faults.add(rule);
   }
 
   /** Ends all faults. */
   clearFaults(): void {
-    this.#context.faults.clear();
+    this.#service.faults.clear();
   }
 
   /** Sets another client secret and returns it. The old one is refused at once; its tokens stay valid. */
@@ -233,7 +221,7 @@ export class ServiceSimulator {
    * open ones with an HTML 400. Default: the application's.
    */
   revokeCertificate(certificate: Pick<IssuedCertificate, 'fingerprint256'> = this.application): void {
-    this.#context.revoked.add(certificate.fingerprint256);
+    this.#service.revoked.add(certificate.fingerprint256);
   }
 
   /**
@@ -281,8 +269,8 @@ export class ServiceSimulator {
   }
 
   async #close(): Promise<void> {
-    this.#context.log.close();
-    this.#context.faults.clear();
+    this.#service.log.close();
+    this.#service.faults.clear();
     await this.#servers.close();
   }
 

@@ -6,7 +6,7 @@ import { checkAccess } from './access.js';
 import { failure, type SimulatedAnswer } from './answer.js';
 import { answerApiCall } from './answer-api-call.js';
 import { answerTokenRequest } from './answer-token-request.js';
-import { type ServerContext, type ServerIdentity, type ServerPlan, TlsServer } from './tls-server.js';
+import { type ServerIdentity, type ServerPlan, TlsServer } from './tls-server.js';
 
 const PLANS: Readonly<Record<SimulatorAddress, ServerPlan>> = {
   baseUrl: { face: 'base', environment: 'production', clientCertificate: 'requested' },
@@ -29,11 +29,7 @@ export class ServerGroup {
   }
 
   /** If one server cannot listen, closes the others and rejects. */
-  static async start(
-    service: SimulatedService,
-    identity: ServerIdentity,
-    context: ServerContext,
-  ): Promise<ServerGroup> {
+  static async start(service: SimulatedService, identity: ServerIdentity): Promise<ServerGroup> {
     const { ports, requireClientCertificate } = service.options;
     const basePath = basePathOf(service);
     const started = await Promise.allSettled(
@@ -41,7 +37,7 @@ export class ServerGroup {
         const isStrict = address === 'baseUrl' && requireClientCertificate;
         const plan: ServerPlan = { ...PLANS[address], ...(isStrict && { clientCertificate: 'required' }) };
         const respond = (request: RecordedRequest) => answer(request, basePath, service);
-        return TlsServer.listen(plan, ports?.[address] ?? 0, identity, context, respond);
+        return TlsServer.listen(plan, ports?.[address] ?? 0, identity, service, respond);
       }),
     );
     const servers = started.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));

@@ -4,10 +4,10 @@ import { type IncomingMessage, type ServerResponse } from 'node:http';
 import { type AddressInfo, type Socket } from 'node:net';
 import { type TlsOptions, type TLSSocket } from 'node:tls';
 import { type ServiceEnvironment } from '../../config/options.js';
-import { type FaultBook } from '../faults.js';
 import { playFault } from '../fault-player.js';
-import { type SimulatorFace, type RecordedRequest, type RequestLog } from '../request-log.js';
-import { type CertificateRefusal, type HandshakeCount, type SimulatorOptions } from '../simulator.options.js';
+import { type SimulatorFace, type RecordedRequest } from '../request-log.js';
+import { type SimulatedService } from '../simulated-service.js';
+import { type HandshakeCount } from '../simulator.options.js';
 import { sendTlsAlert, type TlsAlert } from '../tls-alert.js';
 import { failure, nginxRefusal, pause, send, type SimulatedAnswer } from './answer.js';
 import { type CertificateVerdict, checkClientCertificate } from './client-certificate.js';
@@ -29,18 +29,6 @@ export interface ServerPlan {
   clientCertificate: 'none' | 'requested' | 'required';
 }
 
-/** What all servers of a simulator share. */
-export interface ServerContext {
-  options: SimulatorOptions;
-  log: RequestLog;
-  faults: FaultBook;
-  /** Issuers of client certificates, PEM. */
-  clientAuthorities: string;
-  /** SHA-256 fingerprints of revoked client certificates. */
-  revoked: Set<string>;
-  refusals: CertificateRefusal[];
-}
-
 type Respond = (request: RecordedRequest) => SimulatedAnswer;
 
 interface Connection {
@@ -57,19 +45,24 @@ export class TlsServer {
   readonly handshakes: HandshakeCount = { total: 0, resumed: 0, refused: 0 };
   readonly face: SimulatorFace;
   readonly #plan: ServerPlan;
-  readonly #context: ServerContext;
+  readonly #service: SimulatedService;
   readonly #respond: Respond;
   readonly #server: Server;
   readonly #sockets = new Map<number, Socket>();
   readonly #trafficSecrets = new WeakMap<TLSSocket, Buffer>();
   readonly #connections = new WeakMap<object, Connection>();
 
-  private constructor(plan: ServerPlan, identity: ServerIdentity, context: ServerContext, respond: Respond) {
+  private constructor(
+    plan: ServerPlan,
+    identity: ServerIdentity,
+    service: SimulatedService,
+    respond: Respond,
+  ) {
     this.face = plan.face;
     this.#plan = plan;
-    this.#context = context;
+    this.#service = service;
     this.#respond = respond;
-    const { maxTlsVersion, keepAliveTimeoutMs = 5_000 } = context.options;
+    const { maxTlsVersion, keepAliveTimeoutMs = 5_000 } = service.options;
     this.#server = createServer({
       ...this.#secureContext(identity),
       requestCert: plan.clientCertificate !== 'none',
@@ -94,10 +87,10 @@ export class TlsServer {
     plan: ServerPlan,
     port: number,
     identity: ServerIdentity,
-    context: ServerContext,
+    service: SimulatedService,
     respond: Respond,
   ): Promise<TlsServer> {
-    const started = new TlsServer(plan, identity, context, respond);
+    const started = new TlsServer(plan, identity, service, respond);
     const server = started.#server.listen(port, HOST);
     await once(server, 'listening');
     started.origin = `https://${HOST}:${(server.address() as AddressInfo).port}`;
@@ -126,15 +119,15 @@ export class TlsServer {
   }
 
   #secureContext({ certificate, privateKey }: ServerIdentity): TlsOptions {
-    const { clientAuthorities, options } = this.#context;
+    const { chain, options } = this.#service;
     const { maxTlsVersion = 'TLSv1.3' } = options;
     const versions = { minVersion: 'TLSv1.2', maxVersion: maxTlsVersion } as const;
-    return { cert: certificate, key: privateKey, ca: clientAuthorities, ...versions };
+    return { cert: certificate, key: privateKey, ca: chain, ...versions };
   }
 
   /** A certificate is refused as nginx does it, and not in the handshake. */
   get #refusesByAnswer(): boolean {
-    return this.#context.options.clientCertificateRefusal === 'http-400';
+    return this.#service.options.clientCertificateRefusal === 'http-400';
   }
 
   #accept(socket: Socket): void {
@@ -142,7 +135,7 @@ export class TlsServer {
     this.#sockets.set(port, socket);
     socket.on('error', () => undefined);
     socket.once('close', () => this.#sockets.delete(port));
-    if (this.#context.faults.forConnection(this.face, 'accepted')) socket.resetAndDestroy();
+    if (this.#service.faults.forConnection(this.face, 'accepted')) socket.resetAndDestroy();
   }
 
   #keepTrafficSecret(line: Buffer, socket: TLSSocket): void {
@@ -155,7 +148,7 @@ export class TlsServer {
     if (raw === undefined) return void socket.destroy();
     this.handshakes.total += 1;
     if (socket.isSessionReused()) this.handshakes.resumed += 1;
-    const verdict = checkClientCertificate(socket, this.#context.revoked);
+    const verdict = checkClientCertificate(socket, this.#service.revoked);
     const connection = { number: this.handshakes.total, raw, verdict, ended: false };
     this.#connections.set(socket, connection);
     socket.on('error', () => undefined);
@@ -169,7 +162,7 @@ export class TlsServer {
   }
 
   #alertFor(verdict: CertificateVerdict): TlsAlert | undefined {
-    const fault = this.#context.faults.forConnection(this.face, 'handshaken');
+    const fault = this.#service.faults.forConnection(this.face, 'handshaken');
     if (typeof fault === 'object') return fault.tlsAlert;
     const { face, clientCertificate } = this.#plan;
     if (clientCertificate === 'none' || this.#refusesByAnswer) return undefined;
@@ -181,8 +174,8 @@ export class TlsServer {
       certificateSubject: verdict.subject,
       certificateFingerprint256: verdict.fingerprint256,
     };
-    this.#context.refusals.push(refused);
-    this.#context.options.onRefusal?.(refused);
+    this.#service.refusals.push(refused);
+    this.#service.options.onRefusal?.(refused);
     return verdict.alert;
   }
 
@@ -192,7 +185,7 @@ export class TlsServer {
     const body = await readBody(request);
     if (body === undefined) return;
     const { number, raw, verdict } = connection;
-    const { faults, log, options } = this.#context;
+    const { faults, log, options } = this.#service;
     const record = recordRequest(request, body.text, { ...this.#plan, verdict, number });
     const readAt = performance.now();
     response.once('close', () => options.onRequest?.(record, performance.now() - readAt));
@@ -220,7 +213,7 @@ export class TlsServer {
   /** What nginx answers after the handshake. With `tls-alert`, only for a certificate that was revoked since. */
   #refuseCertificate(verdict: CertificateVerdict): SimulatedAnswer | undefined {
     if (this.#plan.clientCertificate === 'none') return undefined;
-    const revoked = verdict.fingerprint256 !== undefined && this.#context.revoked.has(verdict.fingerprint256);
+    const revoked = verdict.fingerprint256 !== undefined && this.#service.revoked.has(verdict.fingerprint256);
     if (verdict.state === 'refused' || revoked) return nginxRefusal('The SSL certificate error');
     if (verdict.state === 'absent' && this.#plan.clientCertificate === 'required') {
       return nginxRefusal('No required SSL certificate was sent');
