@@ -1,12 +1,9 @@
 import {
-  OPTIONS,
   type ServiceAuthentication,
   type ServiceEnvironment,
   type ServiceModuleOptions,
-  valueOf,
 } from '../config/options.js';
 import { type ServiceUrls } from '../config/urls.options.js';
-import { variableOf } from '../config/variables.js';
 import { type IssuedCertificate } from './certificate-authority.js';
 
 /** The mode of the options or variables. */
@@ -77,10 +74,37 @@ export function moduleOptionsFor(
   };
 }
 
-/** The same as environment variables. PEMs have `\n`-escaped newlines, so that each fits a line of a .env file. */
+/**
+ * The same as environment variables. Not by the table of options: with it, the command would load class-validator. PEMs have `\n`-escaped newlines, so that each fits a line of a
+ * .env file.
+ */
 export function environmentFor(options: SimulatorModuleOptions, name?: string): Record<string, string> {
-  const variables = OPTIONS.map(({ option }) => [variableOf(option, name), valueOf(options, option)] as const)
-    .filter(([variable, value]) => variable !== undefined && value !== undefined)
-    .map(([variable, value]) => [variable, (value as string | boolean).toString().replaceAll('\n', '\\n')]);
-  return Object.fromEntries(variables) as Record<string, string>;
+  const prefix =
+    name === undefined ? 'SERVICE_' : `SERVICE_${name.toUpperCase().replace(/[^A-Z0-9]/g, '_')}_`;
+  const { urls, oauth, tls } = options;
+  const variables: Record<string, string | undefined> = {
+    ENVIRONMENT: options.environment,
+    AUTHENTICATION: options.authentication,
+    BASE_URL: urls.baseUrl,
+    OAUTH_BASE_URL: urls.oauthBaseUrl,
+    SANDBOX_URL: urls.sandboxUrl,
+    SANDBOX_MTLS_URL: urls.sandboxMtlsUrl,
+    AUTH_URL: urls.authUrl,
+    SANDBOX_AUTH_URL: urls.sandboxAuthUrl,
+    APP_TOKEN: options.appToken,
+    APP_TOKEN_HEADER: options.appTokenHeader,
+    CLIENT_ID: oauth?.clientId,
+    CLIENT_SECRET: oauth?.clientSecret,
+    OAUTH_MTLS: oauth?.mtls?.toString(),
+    TLS_CERTIFICATE: escapeNewlines(tls.certificate),
+    TLS_PRIVATE_KEY: escapeNewlines(tls.privateKey),
+    TLS_PASSPHRASE: tls.passphrase,
+    TLS_CHAIN: escapeNewlines(tls.chain),
+  };
+  const set = Object.entries(variables).filter((entry): entry is [string, string] => entry[1] !== undefined);
+  return Object.fromEntries(set.map(([key, value]) => [`${prefix}${key}`, value]));
+}
+
+function escapeNewlines(pem: string | undefined): string | undefined {
+  return pem?.replaceAll('\n', '\\n');
 }
