@@ -18,7 +18,7 @@ export {
   type ServiceStartupCheck,
 } from './config/options.js';
 export { type PemValue, type SecretValue } from './config/secret.js';
-export { serviceConfig } from './config/service.config.js';
+export { serviceConfig } from './config/variables.js';
 export {
   type ServiceTlsOptions,
   type TlsIdentityPems,

@@ -1,8 +1,7 @@
 import { Module, type DynamicModule } from '@nestjs/common';
 import { ServiceConfigurationError } from './errors/index.js';
-import { bareImportProviders } from './module/bare-import.js';
 import { ConfigurableModuleClass, type ASYNC_OPTIONS_TYPE, type OPTIONS_TYPE } from './module/definition.js';
-import { serviceProviders } from './module/providers.js';
+import { bareImportProviders, serviceProviders } from './module/providers.js';
 
 /**
  * The authenticated client of the service: provides ServiceAuthService, ServiceHttpService, CustomersService,

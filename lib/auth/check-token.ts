@@ -1,4 +1,4 @@
-import { isJsonObject, parseJson } from '../exchange/json.js';
+import { isJsonObject, parseJson } from '../exchange/decode.js';
 import { customerIdOf } from './scope.js';
 
 /** Common servers refuse longer headers, and 10,000 longer tokens would fill the memory. */

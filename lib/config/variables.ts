@@ -1,3 +1,4 @@
+import { registerAs } from '@nestjs/config';
 import { type ConfigurationFault } from '../errors/index.js';
 import { type OptionKind } from './option.js';
 import { OPTIONS, type ServiceModuleOptions } from './options.js';
@@ -70,6 +71,15 @@ export function readVariables(
   }
   return { options, faults };
 }
+
+/**
+ * The `service` namespace of @nestjs/config: the SERVICE_* variables as {@link ServiceModuleOptions}. Loading it is
+ * optional, because ServiceModule reads the same variables itself.
+ */
+export const serviceConfig = registerAs(
+  'service',
+  (): ServiceModuleOptions => readVariables((variable) => process.env[variable]).options,
+);
 
 function parseValue(raw: unknown, kind: OptionKind): unknown {
   if (raw === undefined || raw === null || raw === '') return undefined;

@@ -13,7 +13,7 @@ import { type ResolvedOptions } from '../config/resolved-options.js';
 import { exchange } from '../exchange/exchange.js';
 import { type ServiceIo } from '../exchange/io.js';
 import { type Log } from '../telemetry/log.js';
-import { withUserAgent } from '../exchange/user-agent.js';
+import { withUserAgent } from '../exchange/exchange.types.js';
 import { AuthHeadersInterceptor } from '../http/auth-headers.interceptor.js';
 import { CallObserver } from '../http/call-observer.js';
 import { CallRunner } from '../http/call-runner.js';

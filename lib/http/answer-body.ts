@@ -1,7 +1,7 @@
 import { ServiceApiError } from '../errors/index.js';
 import { type ExchangeResponse } from '../exchange/exchange.types.js';
 import { isPage } from '../exchange/certificate-refusal.js';
-import { parseJson } from '../exchange/json.js';
+import { parseJson } from '../exchange/decode.js';
 import { answerFacts, statusOf, type AnswerContext } from './answer-to-error.js';
 import { type Call } from './call.js';
 import { carriedOut, isSafe } from './retry-policy.js';

@@ -1,8 +1,8 @@
 import { withoutSlashes } from '../config/address.js';
 import { cleanText, ServiceApiError, ServiceConnectionError, type ApiErrorBody } from '../errors/index.js';
 import { type ExchangeResponse } from '../exchange/exchange.types.js';
-import { parseJson } from '../exchange/json.js';
-import { parseRetryAfter } from '../exchange/retry-after.js';
+import { parseJson } from '../exchange/decode.js';
+import { parseRetryAfter } from '../exchange/timing.js';
 import { sentId, type Call } from './call.js';
 import { explainAnswer, isCredentialFault, type CredentialsInUse } from './explain-answer.js';
 import { isSafe } from './retry-policy.js';

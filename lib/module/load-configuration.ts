@@ -14,12 +14,6 @@ import { type HostConfig } from './host-config.js';
 import { type ModuleName } from './module-names.js';
 import { readConfiguration } from './read-configuration.js';
 
-/** Options and client identity of a module, both checked. */
-export interface LoadedConfiguration {
-  options: ResolvedOptions;
-  identity: ClientIdentity;
-}
-
 /**
  * Merges the host's options, the `service` namespace (`service-<name>` for a named module) and the variables, key by key
  * and in this order. Then checks everything.
@@ -31,7 +25,7 @@ export async function loadConfiguration(
   { name }: ModuleName,
   config: HostConfig,
   log: Log,
-): Promise<LoadedConfiguration> {
+): Promise<{ options: ResolvedOptions; identity: ClientIdentity }> {
   const refused = name === undefined ? undefined : nameFault(name);
   if (refused) throw new ServiceConfigurationError([{ option: 'name', message: refused }]);
   const key = name === undefined ? 'service' : `service-${name}`;

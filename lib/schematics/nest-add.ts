@@ -19,7 +19,7 @@ export interface Context {
   addTask(task: { toConfiguration(): { name: string; options: object } }): unknown;
 }
 
-export interface NestAddOptions {
+interface NestAddOptions {
   /** The folder of main.ts; `src` by default. */
   sourceRoot?: string;
 }

@@ -8,7 +8,7 @@ import {
   type TokenErrorCode,
 } from '../../errors/index.js';
 import { type ExplainedFault, explainFault } from '../../exchange/explain-fault.js';
-import { isJsonObject } from '../../exchange/json.js';
+import { isJsonObject } from '../../exchange/decode.js';
 
 /** The token endpoint, and the option with its address: `urls.authUrl`. */
 export interface TokenPlace {

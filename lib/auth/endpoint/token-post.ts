@@ -1,6 +1,7 @@
 import { type Agent } from 'node:http';
 import { type Clock } from '../../config/clock.js';
 import { type Secret } from '../../config/secret.js';
+import { partOf } from '../../exchange/call-limits.js';
 import {
   certificateRefusal,
   certificateVerdict,
@@ -9,9 +10,8 @@ import {
   reloadIfRefused,
 } from '../../exchange/certificate-refusal.js';
 import { type Exchange, type ExchangeResponse, outcomeOf } from '../../exchange/exchange.types.js';
-import { isJsonObject, parseJson } from '../../exchange/json.js';
-import { parseRetryAfter } from '../../exchange/retry-after.js';
-import { partOf } from '../../exchange/timing.js';
+import { isJsonObject, parseJson } from '../../exchange/decode.js';
+import { parseRetryAfter } from '../../exchange/timing.js';
 import { certificateRefusedError } from '../../tls/index.js';
 import { MAX_RETRY_AFTER_S, type TokenGrant } from '../access-token.js';
 import { tokenConnectionError, type TokenPlace, tokenRefusal } from './token-errors.js';

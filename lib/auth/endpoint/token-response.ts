@@ -1,5 +1,5 @@
 import { ServiceTokenError } from '../../errors/index.js';
-import { isJsonObject } from '../../exchange/json.js';
+import { isJsonObject } from '../../exchange/decode.js';
 import { MAX_LIFETIME_S, type TokenGrant } from '../access-token.js';
 import { checkToken, lifetimeOf } from '../check-token.js';
 

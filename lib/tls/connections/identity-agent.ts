@@ -6,7 +6,7 @@ import { type Duplex } from 'node:stream';
 import { checkServerIdentity, type ConnectionOptions, type SecureContext } from 'node:tls';
 import { type Clock } from '../../config/clock.js';
 import { type Secret } from '../../config/secret.js';
-import { ownOptions } from '../../exchange/own-options.js';
+import { ownOptions } from '../../exchange/own-properties.js';
 import { CleanReuse } from './clean-reuse.js';
 import {
   closedError,

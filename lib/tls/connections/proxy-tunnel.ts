@@ -4,7 +4,7 @@ import { isIP, type Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import { urlToHttpOptions } from 'node:url';
 import { type Secret } from '../../config/secret.js';
-import { ownOptions } from '../../exchange/own-options.js';
+import { ownOptions } from '../../exchange/own-properties.js';
 import { codedError } from './node-agent.js';
 
 /** Milliseconds for the proxy to connect and to answer CONNECT. */
