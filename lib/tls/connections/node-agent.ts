@@ -1,6 +1,7 @@
 import { type Agent as HttpAgent, type ClientRequest, type ClientRequestArgs } from 'node:http';
 import { Agent } from 'node:https';
 import { type Duplex } from 'node:stream';
+import { codedError } from '../../config/coded-error.js';
 
 /** The options that an agent's methods receive: the request's, merged with the agent's. */
 export interface AgentRequestOptions extends ClientRequestArgs {
@@ -26,11 +27,6 @@ export const nodeAgent = Agent.prototype as unknown as AgentInternals;
 /** Rejects a request that has no socket, as Node does. */
 export function failRequest(request: ClientRequest, error: Error): void {
   (request as unknown as { onSocket(socket: null, error: Error): void }).onSocket(null, error);
-}
-
-/** An error with a code, like Node's own. */
-export function codedError(message: string, code: string): Error {
-  return Object.assign(new Error(message), { code });
 }
 
 /** The error of a request to an agent that was shut down. */

@@ -3,9 +3,9 @@ import * as https from 'node:https';
 import { isIP, type Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import { urlToHttpOptions } from 'node:url';
+import { codedError } from '../../config/coded-error.js';
 import { type Secret } from '../../config/secret.js';
 import { ownOptions } from '../../exchange/own-options.js';
-import { codedError } from './node-agent.js';
 
 /** Milliseconds for the proxy to connect and to answer CONNECT. */
 const CONNECT_TIMEOUT_MS = 10_000;
