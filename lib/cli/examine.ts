@@ -8,7 +8,8 @@ import { diagnose, type DiagnosisParts } from './doctor/diagnose.js';
 import { type StepLimits } from './doctor/run-steps.js';
 import { type Material, readMaterial } from './doctor/material.js';
 import { readConfiguration } from '../module/read-configuration.js';
-import { Agents } from '../tls/index.js';
+import { safeLog } from '../telemetry/log.js';
+import { Agents } from '../tls/agents.js';
 import { type Variables } from './env-file.js';
 
 export interface Examination {
@@ -39,7 +40,7 @@ export interface Examined {
 export async function examine(examination: Examination, listener: Listener): Promise<Examined> {
   const { name, variables, offline } = examination;
   const configuration = { name, given: {}, readVariable: variables.get, variablesSet: variables.set };
-  const read = await readConfiguration(configuration, () => undefined);
+  const read = await readConfiguration(configuration, safeLog(undefined));
   const { merged, identity, faults, certificateFaults } = read;
   const all = [...faults, ...certificateFaults];
   const options = all.length === 0 ? read.options : undefined;

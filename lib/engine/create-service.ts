@@ -1,12 +1,10 @@
 import { HttpService } from '@nestjs/axios';
-import {
-  ClientSecret,
-  ServiceAuthService,
-  SharedStore,
-  TokenCache,
-  TokenEndpoint,
-  TokenObserver,
-} from '../auth/index.js';
+import { TokenCache } from '../auth/cache/token-cache.js';
+import { TokenObserver } from '../auth/cache/token-observer.js';
+import { ClientSecret } from '../auth/endpoint/client-secret.js';
+import { TokenEndpoint } from '../auth/endpoint/token-endpoint.js';
+import { ServiceAuthService } from '../auth/service-auth.service.js';
+import { SharedStore } from '../auth/store/shared-store.js';
 import { withoutSlashes } from '../config/address.js';
 import { systemClock } from '../config/clock.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
@@ -25,7 +23,8 @@ import { createServiceAxios } from '../http/service-axios.js';
 import { ServiceHttpService } from '../http/service-http.service.js';
 import { LinkSdkService } from '../link-sdk/link-sdk.service.js';
 import { Telemetry } from '../telemetry/telemetry.js';
-import { Agents, type Identity } from '../tls/index.js';
+import { Agents } from '../tls/agents.js';
+import { type Identity } from '../tls/client-identity.js';
 import { ServiceLifecycle } from './lifecycle.js';
 import { createResources, type Resources } from './resources.js';
 

@@ -1,11 +1,8 @@
-import { systemClock } from '../config/clock.js';
 import { type CertificateSummary } from '../errors/index.js';
 import { type ExchangeResponse, type Outcome } from './exchange.types.js';
-import { within } from './timing.js';
+import { untilAborted } from './timing.js';
 
 const MAX_PAGE_BYTES = 4_096;
-/** A call or a token request ends earlier by its own signal. */
-const RELOAD_TIMEOUT_MS = 60_000;
 
 /**
  * What an answer says of our client certificate where a proxy before the service looks at it. The service itself
@@ -67,11 +64,5 @@ export async function reloadIfRefused(
   signal: AbortSignal,
 ): Promise<boolean> {
   if (certificateRefusal(outcome) === undefined || signal.aborted) return false;
-  const limit = {
-    clock: systemClock,
-    timeoutMs: RELOAD_TIMEOUT_MS,
-    expired: () => new Error('not read'),
-    signals: [signal],
-  };
-  return within(limit, () => identity.reloadAfterRefusal(used)).catch(() => false);
+  return untilAborted(identity.reloadAfterRefusal(used), signal).catch(() => false);
 }

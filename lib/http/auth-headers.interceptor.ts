@@ -1,5 +1,5 @@
 import { type AxiosAdapter, type AxiosInstance, type InternalAxiosRequestConfig } from 'axios';
-import { type ServiceAuthService } from '../auth/index.js';
+import { type ServiceAuthService } from '../auth/service-auth.service.js';
 import { copyOf, ServiceConnectionError, ServiceRequestError } from '../errors/index.js';
 import { checkSignal, checkTimeout } from '../exchange/call-limits.js';
 import { CallCancelled } from '../exchange/exchange.types.js';

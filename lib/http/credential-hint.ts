@@ -2,7 +2,7 @@ import { type ResolvedOptions } from '../config/resolved-options.js';
 import { type CertificateSummary } from '../errors/index.js';
 import { certificateVerdict } from '../exchange/certificate-refusal.js';
 import { type ExchangeResponse } from '../exchange/exchange.types.js';
-import { describeCertificate } from '../tls/index.js';
+import { describeCertificate } from '../tls/certificate-summary.js';
 
 /** What calls are authenticated with, as far as an operator has to know it. */
 export interface CredentialsInUse extends Pick<ResolvedOptions, 'authentication' | 'describeOption'> {

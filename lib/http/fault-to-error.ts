@@ -7,7 +7,7 @@ import {
 } from '../errors/index.js';
 import { CONNECT_TIMEOUT, type ExchangeFault } from '../exchange/exchange.types.js';
 import { explainServerCertificate, HANDSHAKE_FAILURE, isUntrusted } from '../exchange/tls-explanation.js';
-import { certificateRefusedError } from '../tls/index.js';
+import { certificateRefusedError } from '../tls/certificate-refused.js';
 import { sentId, type Call } from './call.js';
 import { cannotHaveActed, isSafe } from './retry-policy.js';
 

@@ -8,7 +8,7 @@ import {
   type ConfigurationFault,
 } from '../errors/index.js';
 import { type Log } from '../telemetry/log.js';
-import { type ClientIdentity } from '../tls/index.js';
+import { type ClientIdentity } from '../tls/client-identity.js';
 import { type GivenOptions } from './given-options.js';
 import { type HostConfig } from './host-config.js';
 import { type ModuleName } from './module-names.js';
@@ -43,7 +43,7 @@ export async function loadConfiguration(
     readVariable: (variable: string) => config.get(variable),
     variablesSet: Object.keys(process.env).filter((variable) => process.env[variable]),
   };
-  const read = await readConfiguration(sources, (level, message) => log[level](message));
+  const read = await readConfiguration(sources, log);
   const { merged, options, identity, warnings, misspelt } = read;
   const isInNamespace = ({ option }: ConfigurationFault): boolean =>
     isSet(valueOf(namespace ?? {}, option)) && !isSet(valueOf(given.value, option));

@@ -6,7 +6,8 @@ import { resolveOptions, type Resolution } from '../config/resolve-options.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { readVariables } from '../config/variables.js';
 import { type CertificateSummary, type ConfigurationFault } from '../errors/index.js';
-import { ClientIdentity, type ClientIdentitySettings } from '../tls/index.js';
+import { type Log } from '../telemetry/log.js';
+import { ClientIdentity } from '../tls/client-identity.js';
 
 /** Where the options of a module come from, the first first. */
 export interface ConfigurationSources {
@@ -38,7 +39,7 @@ export interface ReadConfiguration {
 /** Reads and checks everything, files and certificates too. Reports all faults, and throws none. */
 export async function readConfiguration(
   { name, given, namespace, readVariable, variablesSet }: ConfigurationSources,
-  log: ClientIdentitySettings['log'],
+  log: Log,
 ): Promise<ReadConfiguration> {
   const variables = readVariables(readVariable, name);
   const merged = mergeOptions(given, namespace, variables.options);
@@ -48,6 +49,7 @@ export async function readConfiguration(
     tls: resolution.tls,
     maxSockets: resolution.options?.http.maxSockets ?? 1,
     proxy: resolution.options?.http.proxy,
+    connectTimeoutMs: resolution.options?.http.connectTimeout,
     offerToTokenEndpoint: resolution.options?.oauth?.mtls ?? false,
     clock: systemClock,
     log,

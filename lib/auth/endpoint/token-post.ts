@@ -12,7 +12,7 @@ import { type Exchange, type ExchangeResponse, outcomeOf } from '../../exchange/
 import { isJsonObject, parseJson } from '../../exchange/json.js';
 import { parseRetryAfter } from '../../exchange/retry-after.js';
 import { partOf } from '../../exchange/timing.js';
-import { certificateRefusedError } from '../../tls/index.js';
+import { certificateRefusedError } from '../../tls/certificate-refused.js';
 import { MAX_RETRY_AFTER_S, type TokenGrant } from '../access-token.js';
 import { tokenConnectionError, tokenRefusal } from './token-errors.js';
 import { readTokenResponse } from './token-response.js';

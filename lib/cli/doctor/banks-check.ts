@@ -1,5 +1,5 @@
 import { AuthorizationHeaders } from '../../auth/authorization-headers.js';
-import { type AccessToken } from '../../auth/index.js';
+import { type AccessToken } from '../../auth/access-token.js';
 import { type ResolvedOptions } from '../../config/resolved-options.js';
 import { cleanText, ServiceCertificateError } from '../../errors/index.js';
 import { certificateVerdict } from '../../exchange/certificate-refusal.js';
@@ -9,7 +9,8 @@ import { redirectTarget } from '../../http/answer-to-error.js';
 import { credentialHint } from '../../http/credential-hint.js';
 import { faultToError } from '../../http/fault-to-error.js';
 import { ResourcePaths } from '../../http/resource-paths.js';
-import { type Agents, type ClientIdentity } from '../../tls/index.js';
+import { type Agents } from '../../tls/agents.js';
+import { type ClientIdentity } from '../../tls/client-identity.js';
 import { failed, ok, warning, type Finding } from './check.js';
 import { isPage, type SeenAnswers } from './seen-answers.js';
 

@@ -1,4 +1,4 @@
-import { type AccessToken } from '../../auth/index.js';
+import { type AccessToken } from '../../auth/access-token.js';
 import { ClientSecret } from '../../auth/endpoint/client-secret.js';
 import { isCredentialRefusal } from '../../auth/endpoint/token-errors.js';
 import { TokenEndpoint } from '../../auth/endpoint/token-endpoint.js';
@@ -6,7 +6,8 @@ import { type TokenGrant } from '../../auth/access-token.js';
 import { type Clock } from '../../config/clock.js';
 import { type ResolvedOptions } from '../../config/resolved-options.js';
 import { ServiceCertificateError, ServiceConnectionError, ServiceTokenError } from '../../errors/index.js';
-import { type Agents, type ClientIdentity } from '../../tls/index.js';
+import { type Agents } from '../../tls/agents.js';
+import { type ClientIdentity } from '../../tls/client-identity.js';
 import { capital, failed, ok, skipped, warning, type Finding } from './check.js';
 import { isPage, type SeenAnswers } from './seen-answers.js';
 

@@ -1,9 +1,9 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { type ServiceAuthService } from '../../auth/index.js';
+import { type ServiceAuthService } from '../../auth/service-auth.service.js';
 import { type ExchangeRequest } from '../../exchange/exchange.types.js';
 import { parseJson } from '../../exchange/json.js';
 import { daysLeft } from '../../tls/certificate-summary.js';
-import { type ClientIdentity, type Identity, type IdentityStatus } from '../../tls/index.js';
+import { type ClientIdentity, type Identity, type IdentityStatus } from '../../tls/client-identity.js';
 import { defaultAnswer } from './default-answers.js';
 import {
   DOUBLED,

@@ -8,7 +8,8 @@ import { ServiceConfigurationError } from '../../errors/index.js';
 import { MODULE_OPTIONS_TOKEN, SERVICE } from '../../module/definition.js';
 import { HOST_CONFIG } from '../../module/host-config.js';
 import { MODULE_NAME, namesOf, type ModuleName } from '../../module/module-names.js';
-import { ClientIdentity } from '../../tls/index.js';
+import { safeLog } from '../../telemetry/log.js';
+import { ClientIdentity } from '../../tls/client-identity.js';
 import { DOUBLED, type Doubled } from './doubles.js';
 import { type ModuleStub } from './module-stub.js';
 import { type ServiceStub } from './service-stub.js';
@@ -23,9 +24,6 @@ const STUB_OPTIONS: ServiceModuleOptions = {
   // The function of a test is called once for each call.
   http: { retries: 0 },
 };
-
-const silently = (): void => undefined;
-const SILENT = { debug: silently, log: silently, warn: silently, error: silently };
 
 /** What takes the place of a module's configuration and client. The host's factory of options is not called. */
 export function stubProviders(stub: ServiceStub): FactoryProvider[] {
@@ -45,17 +43,18 @@ export function stubProviders(stub: ServiceStub): FactoryProvider[] {
 
 /** A whole client over a network that is not there. Its methods record their calls, and answer by the doubles. */
 async function stubbedService(stub: ModuleStub, name: string | undefined): Promise<Service> {
+  const log = safeLog(undefined);
   const { options, tls, faults } = await resolveOptions(STUB_OPTIONS, name);
   const { identity } = await ClientIdentity.open({
     tls,
     maxSockets: 1,
     offerToTokenEndpoint: false,
     clock: systemClock,
-    log: silently,
+    log,
   });
   if (!options || !identity) throw new ServiceConfigurationError(faults);
   const exchange = stubExchange(stub, options.addresses.tokenUrl ?? '');
-  const io = { exchange, clock: systemClock, random: Math.random, log: SILENT };
+  const io = { exchange, clock: systemClock, random: Math.random, log };
   const service = createService(options, stub.doubleIdentity(identity), io);
   for (const key of Object.keys(DOUBLED) as Doubled[]) stub.double(key, service[key]);
   stub.doubleHealth(service.auth);

@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { TokenCache } from '../../../../lib/auth/index.js';
+import { TokenCache } from '../../../../lib/auth/cache/token-cache.js';
 import { sleep } from '../../../../lib/exchange/timing.js';
 import { FakeClock } from '../../../helpers/fake-clock.js';
 

@@ -1,7 +1,7 @@
 import { afterEach, expect, it } from '@jest/globals';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { TokenCache } from '../../../../lib/auth/index.js';
+import { TokenCache } from '../../../../lib/auth/cache/token-cache.js';
 import { SharedStore } from '../../../../lib/auth/store/shared-store.js';
 import { sleep } from '../../../../lib/exchange/timing.js';
 import { FakeClock } from '../../../helpers/fake-clock.js';
