@@ -130,10 +130,8 @@ export class ServiceAuthService {
   async renewedHeaders(usedAuthorization: string, wait?: WaitOptions): Promise<RenewedHeaders | undefined> {
     const used = bearerOf(usedAuthorization);
     if (this.#options.authentication !== 'oauth' || !this.#tokens || used === undefined) return undefined;
-    const token = await this.#tokens.forceRefresh(API_SCOPE, used, this.#waitOptions(wait));
-    return (
-      token && { headers: this.#headers.withBearer(token), isFromStore: this.#tokens.isFromStore(token) }
-    );
+    const renewed = await this.#tokens.forceRefresh(API_SCOPE, used, this.#waitOptions(wait));
+    return renewed && { headers: this.#headers.withBearer(renewed.token), isFromStore: renewed.isFromStore };
   }
 
   /**

@@ -14,8 +14,8 @@ import { parseRetryAfter } from '../../exchange/retry-after.js';
 import { partOf } from '../../exchange/timing.js';
 import { certificateRefusedError } from '../../tls/certificate-refused.js';
 import { MAX_RETRY_AFTER_S, type TokenGrant } from '../access-token.js';
+import { readTokenResponse } from '../check-token.js';
 import { tokenConnectionError, tokenRefusal } from './token-errors.js';
-import { readTokenResponse } from './token-response.js';
 
 const MAX_RESPONSE_BYTES = 1024 * 1024;
 

@@ -1,8 +1,7 @@
 import { type Clock } from '../../config/clock.js';
 import { type TokenStore } from '../../config/token-cache.options.js';
-import { answerWithin, StoreTimeout } from './answer-within.js';
-import { StoreBreaker } from './store-breaker.js';
-import { type StoreObserver, type StoreUse } from './store-observer.js';
+import { type StoreObserver, StoreTimeout, type StoreUse } from '../token-observers.js';
+import { answerWithin, StoreBreaker } from './store-breaker.js';
 
 /** Milliseconds for one call of a store that names no other limit. */
 const CALL_MS = 250;

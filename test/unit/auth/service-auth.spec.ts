@@ -3,13 +3,12 @@ import { inspect } from 'node:util';
 import { afterEach, describe, expect, it, jest } from '@jest/globals';
 import { ServiceAuthService, type IdentityView } from '../../../lib/auth/service-auth.service.js';
 import { CallsInFlight } from '../../../lib/http/calls-in-flight.js';
-import { TokenCache } from '../../../lib/auth/cache/token-cache.js';
 import { type TokenRefresh } from '../../../lib/config/oauth.options.js';
 import { type ResolvedOptions } from '../../../lib/config/resolved-options.js';
 import { Secret } from '../../../lib/config/secret.js';
 import { ServiceConnectionError, ServiceRequestError, ServiceTokenError } from '../../../lib/errors/index.js';
 import { FakeClock, settle } from '../../helpers/fake-clock.js';
-import { FakeSource } from './fakes.js';
+import { FakeSource, makeCache } from './fakes.js';
 import { describeOption } from '../../helpers/describe-option.js';
 
 const OPTIONS = {
@@ -40,14 +39,7 @@ function setUp(
 ) {
   const clock = new FakeClock();
   const source = new FakeSource();
-  const cache = new TokenCache({
-    source,
-    clock,
-    refresh,
-    maxEntries: 10,
-    customerReserveMs: 0,
-    random: () => 0,
-  });
+  const cache = makeCache({ source, clock, refresh, random: () => 0 });
   const calls = new CallsInFlight();
   const auth = new ServiceAuthService({ ...OPTIONS, ...changed }, identity, cache, calls);
   cleanUp.push(() => cache.close());

@@ -1,13 +1,17 @@
 import { expect, it } from '@jest/globals';
-import { TokenObserver } from '../../../../lib/auth/cache/token-observer.js';
-import { ServiceTokenError } from '../../../../lib/errors/index.js';
-import { type Telemetry } from '../../../../lib/telemetry/telemetry.js';
+import { TokenObserver } from '../../../lib/auth/token-observers.js';
+import { ServiceTokenError } from '../../../lib/errors/index.js';
+import { safeLog } from '../../../lib/telemetry/log.js';
+import { Telemetry } from '../../../lib/telemetry/telemetry.js';
 
 const error = new ServiceTokenError({ code: 'token_unavailable', message: 'down', scope: 'api' });
 
 it('logs failures that no caller gets, and no others', () => {
   const lines: string[] = [];
-  const observer = new TokenObserver({ warn: (line) => lines.push(line) });
+  const observer = new TokenObserver(new Telemetry(), {
+    ...safeLog(undefined),
+    warn: (line) => void lines.push(line),
+  });
   observer.failed(error, 2);
   expect(lines).toEqual([]);
   observer.failed(error, 0);
@@ -22,7 +26,7 @@ it("counts requests, failures by their code, and hits, with the module's attribu
   });
   const attributes = { 'nestjs_service.module': 'ksa' };
   const telemetry = { attributes, tokenRequests: counter('requests'), tokenCacheHits: counter('hits') };
-  const observer = new TokenObserver({ telemetry: telemetry as unknown as Telemetry });
+  const observer = new TokenObserver(telemetry as unknown as Telemetry, safeLog(undefined));
   observer.succeeded();
   observer.failed(error, 1);
   observer.failed(new Error('other'), 1);
