@@ -28,7 +28,7 @@ export interface RenewedHeaders {
 }
 
 /** Counts calls under way, so that a shutdown waits for them. `begin` throws once the module has ended. */
-export interface CallCount {
+interface CallCount {
   /** Aborted when the shutdown's time is over. */
   readonly closed: AbortSignal;
   begin(): void;

@@ -16,7 +16,7 @@ const PLAIN_VALUE = /^[\w\s.,+-]{0,24}$/;
 
 export const FILL_IN = 'put the real value in its place.';
 
-export interface Validation {
+interface Validation {
   faults: ConfigurationFault[];
   /** Options and sections that are set but not valid. No other fault of them is reported. */
   broken: ReadonlySet<string>;

@@ -7,6 +7,9 @@ export const VARIABLE_SUFFIXES: readonly string[] = OPTIONS.flatMap(({ suffix, k
   suffix === undefined ? [] : kind === 'secret' ? [suffix, `${suffix}_FILE`] : [suffix],
 );
 
+/** Names whose letters, digits, - and _ can be a part of a variable's name. */
+export const MODULE_NAME_PATTERN = /^[A-Za-z][\w-]*$/;
+
 /** The module's name in logs and errors: `ServiceModule`, or `ServiceModule:ksa`. */
 export function moduleLabel(name?: string): string {
   return name === undefined ? 'ServiceModule' : `ServiceModule:${name}`;

@@ -77,7 +77,7 @@ export async function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Pr
   });
 }
 
-export interface TimeLimit {
+interface TimeLimit {
   clock: Clock;
   timeoutMs: number;
   /** What it rejects with at the deadline. */

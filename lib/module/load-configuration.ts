@@ -15,7 +15,7 @@ import { type ModuleName } from './module-names.js';
 import { readConfiguration } from './read-configuration.js';
 
 /** Options and client identity of a module, both checked. */
-export interface LoadedConfiguration {
+interface LoadedConfiguration {
   options: ResolvedOptions;
   identity: ClientIdentity;
 }

@@ -10,7 +10,7 @@ import { type Log } from '../telemetry/log.js';
 import { ClientIdentity } from '../tls/client-identity.js';
 
 /** Where the options of a module come from, the first first. */
-export interface ConfigurationSources {
+interface ConfigurationSources {
   /** The module's name, `undefined` for the unnamed one. */
   name?: string;
   given: ServiceModuleOptions;
@@ -21,7 +21,7 @@ export interface ConfigurationSources {
 }
 
 /** Options and client identity of a module, and all that is wrong with them. */
-export interface ReadConfiguration {
+interface ReadConfiguration {
   merged: ServiceModuleOptions;
   /** Both are there where there are no faults. An identity may also be there beside faults: it is the caller's to close. */
   options?: ResolvedOptions;

@@ -36,7 +36,7 @@ export interface IssuedCertificate {
 }
 
 /** The certificate's use, by its extended key usage; a server's names are DNS names or IPv4/IPv6 addresses. */
-export type CertificateUse = { client: true } | { server: readonly string[] };
+type CertificateUse = { client: true } | { server: readonly string[] };
 
 interface Signer {
   name: string;

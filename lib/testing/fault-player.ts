@@ -12,7 +12,7 @@ const HTML =
   '<!DOCTYPE html>\n<html><head><title>Welcome</title></head><body><h1>It works</h1></body></html>\n';
 
 /** A request that will fail. */
-export interface FaultScene {
+interface FaultScene {
   record: RecordedRequest;
   response: ServerResponse;
   /** The connection below TLS. */

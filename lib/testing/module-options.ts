@@ -4,6 +4,7 @@ import {
   type ServiceModuleOptions,
 } from '../config/options.js';
 import { type ServiceUrls } from '../config/urls.options.js';
+import { variablePrefix } from '../config/variables.js';
 import { type IssuedCertificate } from './certificate-authority.js';
 
 /** The mode of the options or variables. */
@@ -25,7 +26,7 @@ export interface SimulatorModeOptions {
 }
 
 /** The simulated service, which the options are made from. */
-export interface SimulatedService {
+interface SimulatedService {
   urls: Required<ServiceUrls>;
   application: IssuedCertificate;
   appToken: string;
@@ -76,8 +77,7 @@ export function moduleOptionsFor(
 
 /** The same as environment variables. PEMs have `\n`-escaped newlines, so that each fits a line of a .env file. */
 export function environmentFor(options: SimulatorModuleOptions, name?: string): Record<string, string> {
-  const prefix =
-    name === undefined ? 'SERVICE_' : `SERVICE_${name.toUpperCase().replace(/[^A-Z0-9]/g, '_')}_`;
+  const prefix = variablePrefix(name);
   const { urls, oauth, tls } = options;
   const variables: Record<string, string | undefined> = {
     ENVIRONMENT: options.environment,

@@ -19,7 +19,7 @@ export interface TokenGrant {
 }
 
 /** A token that was accepted. */
-export interface TokenClaims {
+interface TokenClaims {
   scope: string;
   certificateThumbprint?: string;
 }

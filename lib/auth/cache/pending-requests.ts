@@ -7,7 +7,7 @@ import { AbandonedRequest, type ArrivedGrant, type RequestTools, TokenRequest } 
 import { DEFAULT_WAIT_MS, type WaitOptions } from './waiting-callers.js';
 
 /** What becomes of their outcomes. */
-export interface TokenKeeper {
+interface TokenKeeper {
   /** Called before those who wait get the token. `isOutdated`: it was asked for before {@link PendingRequests.markOutdated}. */
   arrived(scope: string, arrived: ArrivedGrant, isOutdated: boolean): CachedToken;
   failed(scope: string): void;

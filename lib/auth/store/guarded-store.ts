@@ -13,7 +13,7 @@ const PROBE_KEY = 'token:probe';
 export const UNAVAILABLE = Symbol('unavailable');
 
 /** A function releases it; `none`: go on without one. */
-export type Lock = (() => Promise<void>) | 'taken' | 'none';
+type Lock = (() => Promise<void>) | 'taken' | 'none';
 
 /**
  * A host's store, in which nothing can go wrong for us: no method rejects, each ends in time, and a store that does not

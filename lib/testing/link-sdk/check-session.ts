@@ -10,7 +10,7 @@ export interface SessionCheckParts {
 }
 
 /** A session that may begin: what the customer is asked for. */
-export interface LinkSession {
+interface LinkSession {
   customer_id: string;
   permissions: string[];
   bank_identifier?: string;

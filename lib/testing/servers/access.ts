@@ -4,7 +4,7 @@ import { type TokenIssuer } from '../token-issuer.js';
 import { type Answer, failure, nginxRefusal } from './answer.js';
 import { thumbprintOf } from './client-certificate.js';
 
-export interface AccessOptions {
+interface AccessOptions {
   application: RegisteredApplication;
   issuer: TokenIssuer;
   appTokenHeader: string;

@@ -9,7 +9,7 @@ export interface SimulatedCustomer {
   created_at: string;
 }
 
-export interface ApiOptions {
+interface ApiOptions {
   banks: unknown;
   /** Created customers are added to it. */
   customers: SimulatedCustomer[];

@@ -8,7 +8,7 @@ import { thumbprintOf } from './client-certificate.js';
 const FORM = 'application/x-www-form-urlencoded';
 const NO_STORE = { 'cache-control': 'no-store', pragma: 'no-cache' };
 
-export interface TokenRequestOptions {
+interface TokenRequestOptions {
   application: RegisteredApplication;
   issuer: TokenIssuer;
   oauthEnabled: boolean;

@@ -2,7 +2,7 @@ import { type IncomingMessage } from 'node:http';
 
 const LIMIT = 1024 * 1024;
 
-export interface RequestBody {
+interface RequestBody {
   /** Empty where the body was over 1 MiB. */
   text: string;
   tooLarge: boolean;

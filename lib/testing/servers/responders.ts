@@ -7,7 +7,7 @@ import { answerApiCall, defaultBanks, type SimulatedCustomer } from './answer-ap
 import { type ServersSettings } from './start-servers.js';
 import { answerTokenRequest } from './answer-token-request.js';
 
-export interface RespondersParts {
+interface RespondersParts {
   options: SimulatorOptions;
   appTokenHeader: string;
   application: RegisteredApplication;

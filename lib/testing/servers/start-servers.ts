@@ -21,7 +21,7 @@ const PLANS: Readonly<Record<SimulatorAddress, Plan>> = {
 };
 
 /** Answers a request. The path is without the base path of the addresses. */
-export type Responder = (request: RecordedRequest, path: string) => Answer | Promise<Answer>;
+type Responder = (request: RecordedRequest, path: string) => Answer | Promise<Answer>;
 
 export interface ServersSettings {
   options: SimulatorOptions;

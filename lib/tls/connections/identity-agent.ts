@@ -19,7 +19,7 @@ import {
 } from './node-agent.js';
 import { ProxyTunnel } from './proxy-tunnel.js';
 
-export interface PoolSettings {
+interface PoolSettings {
   /** Connections to one origin. */
   maxSockets: number;
   /** Milliseconds for which an idle connection is kept, if the server's keep-alive hint is not shorter. Default 30,000. */
