@@ -1,5 +1,5 @@
 import { Module, type DynamicModule } from '@nestjs/common';
-import { MODULE_NAME_PATTERN } from './config/variables.js';
+import { MODULE_NAME_PATTERN } from './config/module-name.js';
 import { ServiceConfigurationError } from './errors/index.js';
 import { bareImportProviders } from './module/bare-import.js';
 import { ConfigurableModuleClass, type ASYNC_OPTIONS_TYPE, type OPTIONS_TYPE } from './module/definition.js';

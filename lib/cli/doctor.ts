@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util';
 import { CUSTOMER_ID_RULE, isCustomerId } from '../auth/scope.js';
-import { MODULE_NAME_PATTERN, nameFault } from '../config/variables.js';
+import { MODULE_NAME_PATTERN } from '../config/module-name.js';
+import { nameFault } from '../config/variables.js';
 import { EXIT, UsageError, type CommandIo } from './command.js';
 import { readEnvironment } from './env-file.js';
 import { examine } from './examine.js';

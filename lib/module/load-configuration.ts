@@ -1,6 +1,7 @@
 import { OPTIONS, valueOf } from '../config/options.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
-import { moduleLabel, nameFault, variablePrefix } from '../config/variables.js';
+import { moduleLabel, variablePrefix } from '../config/module-name.js';
+import { nameFault } from '../config/variables.js';
 import {
   describeFault,
   ServiceCertificateError,
