@@ -1,4 +1,5 @@
 import { Module, type DynamicModule } from '@nestjs/common';
+import { MODULE_NAME_PATTERN } from './config/module-name.js';
 import { ServiceConfigurationError } from './errors/index.js';
 import { ConfigurableModuleClass, type ASYNC_OPTIONS_TYPE, type OPTIONS_TYPE } from './module/definition.js';
 import { bareImportProviders, serviceProviders } from './module/providers.js';
@@ -55,7 +56,7 @@ function checkOptions(options: unknown, method: string): void {
     throw new ServiceConfigurationError([{ option: method, message: 'takes an object of options.' }]);
   }
   const { name } = options as { name?: string };
-  if (name === undefined || /^[A-Za-z][\w-]*$/.test(name)) return;
+  if (name === undefined || MODULE_NAME_PATTERN.test(name)) return;
   throw new ServiceConfigurationError([
     { option: 'name', message: 'must begin with a letter and contain only letters, digits, - and _.' },
   ]);

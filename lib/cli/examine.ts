@@ -1,13 +1,15 @@
 import 'reflect-metadata';
 import { systemClock } from '../config/clock.js';
 import { modeOf } from '../config/requirements.js';
-import { VARIABLE_SUFFIXES, variablePrefix, variablesOf } from '../config/variables.js';
+import { variablePrefix } from '../config/module-name.js';
+import { VARIABLE_SUFFIXES, variablesOf } from '../config/variables.js';
 import { type Check } from './doctor/check.js';
 import { checkConfiguration } from './doctor/configuration-checks.js';
 import { diagnose, type DiagnosisParts } from './doctor/diagnose.js';
 import { type StepLimits } from './doctor/run-steps.js';
 import { readMaterial } from './doctor/material.js';
 import { readConfiguration } from '../module/read-configuration.js';
+import { SILENT } from '../exchange/io.js';
 import { type Variables } from './env-file.js';
 
 export interface Examination {
@@ -38,7 +40,7 @@ export interface Examined {
 export async function examine(examination: Examination, listener: Listener): Promise<Examined> {
   const { name, variables, offline } = examination;
   const configuration = { name, given: {}, readVariable: variables.get, variablesSet: variables.set };
-  const read = await readConfiguration(configuration, () => undefined);
+  const read = await readConfiguration(configuration, SILENT);
   const { merged, identity, faults, certificateFaults } = read;
   const all = [...faults, ...certificateFaults];
   const options = all.length === 0 ? read.options : undefined;

@@ -2,7 +2,7 @@ import { DAY_MS } from './clock.js';
 import { FlagOrNames, IsFunction, IsHeaderName, IsProductTokens, IsProxyUrl, WholeNumber } from './rules.js';
 
 /** The resources of the API, by the first part of their paths. */
-export const RESOURCE_NAMES = ['banks', 'customers'] as const;
+const RESOURCE_NAMES = ['banks', 'customers'] as const;
 
 /** The name of a resource. */
 export type ResourceName = (typeof RESOURCE_NAMES)[number];

@@ -1,12 +1,10 @@
 import { HttpService } from '@nestjs/axios';
-import {
-  ClientSecret,
-  ServiceAuthService,
-  SharedStore,
-  TokenCache,
-  TokenEndpoint,
-  TokenObserver,
-} from '../auth/index.js';
+import { TokenCache } from '../auth/cache/token-cache.js';
+import { ClientSecret } from '../auth/endpoint/client-secret.js';
+import { TokenEndpoint } from '../auth/endpoint/token-endpoint.js';
+import { ServiceAuthService } from '../auth/service-auth.service.js';
+import { SharedStore } from '../auth/store/shared-store.js';
+import { StoreObserver, TokenObserver } from '../auth/token-observers.js';
 import { withoutSlashes } from '../config/address.js';
 import { systemClock } from '../config/clock.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
@@ -25,7 +23,8 @@ import { createServiceAxios } from '../http/service-axios.js';
 import { ServiceHttpService } from '../http/service-http.service.js';
 import { LinkSdkService } from '../link-sdk/link-sdk.service.js';
 import { Telemetry } from '../telemetry/telemetry.js';
-import { Agents, type Identity } from '../tls/index.js';
+import { Agents } from '../tls/agents.js';
+import { type Identity } from '../tls/client-identity.js';
 import { ServiceLifecycle } from './lifecycle.js';
 import { createResources, type Resources } from './resources.js';
 
@@ -110,47 +109,39 @@ function createTokenCache(
   identity: Identity,
   agents: Agents,
   telemetry: Telemetry,
-  { exchange, clock, random, log }: ServiceIo,
+  io: ServiceIo,
 ): TokenCache | undefined {
   const { oauth, tokenStore, tokenCache, linkSdk, http, describeOption } = options;
   const { tokenUrl, tokenOption = 'urls.authUrl' } = options.addresses;
   if (!oauth || tokenUrl === undefined) return undefined;
+  const { exchange, clock, log } = io;
+  const { clientId } = oauth;
   const bound = oauth.mtls ? identity : undefined;
   const clientSecret = new ClientSecret(oauth, clock);
-  const shared = { tokenUrl, clientId: oauth.clientId, clientSecret, clock, random };
-  const agent = () => agents.token(tokenUrl);
-  const { connectTimeout: connectTimeoutMs } = http;
   const endpoint = new TokenEndpoint({
-    ...shared,
+    tokenUrl,
+    clientId,
+    clientSecret,
     exchange,
-    agent,
+    clock,
+    agent: () => agents.token(tokenUrl),
     identity: bound,
-    connectTimeoutMs,
+    connectTimeoutMs: http.connectTimeout,
     tokenOption,
   });
-  const observed = {
-    telemetry,
-    warn: (message: string) => log.warn(message),
-    log: (message: string) => log.log(message),
-  };
-  const cache = new TokenCache({
-    source: tokenStore
-      ? new SharedStore({
-          ...shared,
-          ...observed,
-          source: endpoint,
-          store: tokenStore,
-          certificateThumbprint: () => bound?.certificate?.fingerprint256,
-        })
-      : endpoint,
+  const owner = () => ({ tokenUrl, clientId, certificateThumbprint: bound?.certificate?.fingerprint256 });
+  const observer = new StoreObserver(telemetry, log, clock);
+  const source = tokenStore
+    ? new SharedStore(endpoint, tokenStore, owner, clientSecret, io, observer)
+    : endpoint;
+  const settings = {
     refresh: oauth.refresh,
     maxEntries: tokenCache.maxEntries,
     customerReserveMs: linkSdk.minTokenLife * 1000,
     customerRequests: http.maxSockets,
-    clock,
-    random,
-    observer: new TokenObserver({ ...observed, describeOption }),
-  });
+  };
+  const tokenObserver = new TokenObserver(telemetry, log, describeOption);
+  const cache = new TokenCache(source, settings, io, tokenObserver);
   // RFC 8705, 3: a token that was requested with one certificate is refused together with another.
   bound?.onCertificateChange(() => cache.invalidateAll());
   return cache;

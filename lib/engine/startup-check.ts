@@ -1,4 +1,4 @@
-import { type ServiceAuthService } from '../auth/index.js';
+import { type ServiceAuthService } from '../auth/service-auth.service.js';
 import { type BanksService } from '../banks/banks.service.js';
 import { systemClock } from '../config/clock.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';

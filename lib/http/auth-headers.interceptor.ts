@@ -1,5 +1,5 @@
 import { Axios, AxiosHeaders, type AxiosHeaderValue, type InternalAxiosRequestConfig } from 'axios';
-import { type ServiceAuthService } from '../auth/index.js';
+import { type ServiceAuthService } from '../auth/service-auth.service.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { ServiceRequestError } from '../errors/index.js';
 import { checkTimeout } from '../exchange/call-limits.js';

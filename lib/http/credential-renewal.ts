@@ -1,4 +1,4 @@
-import { type RenewedHeaders } from '../auth/index.js';
+import { type RenewedHeaders } from '../auth/service-auth.service.js';
 import { systemClock } from '../config/clock.js';
 import { type CertificateSummary } from '../errors/index.js';
 import {

@@ -2,7 +2,7 @@ import { type ResolvedOptions } from '../config/resolved-options.js';
 import { explain, type CertificateSummary, type Explanation } from '../errors/index.js';
 import { certificateVerdict, isPage } from '../exchange/certificate-refusal.js';
 import { type ExchangeResponse } from '../exchange/exchange.types.js';
-import { describeCertificate } from '../tls/index.js';
+import { describeCertificate } from '../tls/certificate-summary.js';
 
 /** What calls are authenticated with, and where they go, as far as an operator has to know it. */
 export interface CredentialsInUse extends Pick<ResolvedOptions, 'authentication'> {

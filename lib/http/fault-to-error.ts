@@ -1,7 +1,7 @@
 import { type CertificateSummary, ServiceConnectionError, type ServiceError } from '../errors/index.js';
 import { type ExchangeFault } from '../exchange/exchange.types.js';
 import { explainFault } from '../exchange/explain-fault.js';
-import { certificateRefusedError } from '../tls/index.js';
+import { certificateRefusedError } from '../tls/certificate-refused.js';
 import { sentId, type Call } from './call.js';
 import { cannotHaveActed, isSafe } from './retry-policy.js';
 

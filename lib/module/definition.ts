@@ -1,5 +1,5 @@
 import { ConfigurableModuleBuilder, type Provider, type Type } from '@nestjs/common';
-import { ServiceAuthService } from '../auth/index.js';
+import { ServiceAuthService } from '../auth/service-auth.service.js';
 import { type ServiceModuleOptions } from '../config/options.js';
 import { type Service } from '../engine/create-service.js';
 import { RESOURCES } from '../engine/resources.js';

@@ -5,7 +5,8 @@ import { resolveOptions } from '../config/resolve-options.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { readVariables } from '../config/variables.js';
 import { type ConfigurationFault } from '../errors/index.js';
-import { ClientIdentity, type ClientIdentitySettings } from '../tls/index.js';
+import { type Log } from '../telemetry/log.js';
+import { ClientIdentity } from '../tls/client-identity.js';
 
 /** Where the options of a module come from, the first first. */
 interface ConfigurationSources {
@@ -24,7 +25,7 @@ interface ConfigurationSources {
  */
 export async function readConfiguration(
   { name, given, namespace, readVariable, variablesSet }: ConfigurationSources,
-  log: ClientIdentitySettings['log'],
+  log: Log,
 ) {
   const variables = readVariables(readVariable, name);
   const merged = mergeOptions(given, namespace, variables.options);
@@ -34,6 +35,7 @@ export async function readConfiguration(
     tls,
     maxSockets: options?.http.maxSockets ?? 1,
     proxy: options?.http.proxy,
+    connectTimeoutMs: options?.http.connectTimeout,
     offerToTokenEndpoint: options?.oauth?.mtls ?? false,
     clock: systemClock,
     log,

@@ -1,6 +1,6 @@
 import { type BeforeApplicationShutdown, type FactoryProvider, Injectable } from '@nestjs/common';
 import { type HealthIndicatorResult, HealthIndicatorService } from '@nestjs/terminus';
-import { ServiceAuthService } from '../auth/index.js';
+import { ServiceAuthService } from '../auth/service-auth.service.js';
 import { BanksService } from '../banks/banks.service.js';
 import { systemClock } from '../config/clock.js';
 import { describeError, ServiceError, ServiceRequestError } from '../errors/index.js';

@@ -4,6 +4,7 @@ import {
   type ServiceModuleOptions,
 } from '../config/options.js';
 import { type ServiceUrls } from '../config/urls.options.js';
+import { variablePrefix } from '../config/module-name.js';
 import { type IssuedCertificate } from './certificate-authority.js';
 
 /** The mode of the options or variables. */
@@ -79,8 +80,7 @@ export function moduleOptionsFor(
  * .env file.
  */
 export function environmentFor(options: SimulatorModuleOptions, name?: string): Record<string, string> {
-  const prefix =
-    name === undefined ? 'SERVICE_' : `SERVICE_${name.toUpperCase().replace(/[^A-Z0-9]/g, '_')}_`;
+  const prefix = variablePrefix(name);
   const { urls, oauth, tls } = options;
   const variables: Record<string, string | undefined> = {
     ENVIRONMENT: options.environment,

@@ -12,10 +12,10 @@ import {
 import { type Exchange, type ExchangeResponse, outcomeOf } from '../../exchange/exchange.types.js';
 import { isJsonObject, parseJson } from '../../exchange/decode.js';
 import { parseRetryAfter } from '../../exchange/timing.js';
-import { certificateRefusedError } from '../../tls/index.js';
+import { certificateRefusedError } from '../../tls/certificate-refused.js';
 import { MAX_RETRY_AFTER_S, type TokenGrant } from '../access-token.js';
+import { readTokenResponse } from '../check-token.js';
 import { tokenConnectionError, type TokenPlace, tokenRefusal } from './token-errors.js';
-import { readTokenResponse } from './token-response.js';
 
 const MAX_RESPONSE_BYTES = 1024 * 1024;
 

@@ -1,4 +1,5 @@
-import { type AccessToken, API_SCOPE, scopeOfCustomer } from '../../auth/index.js';
+import { type AccessToken } from '../../auth/access-token.js';
+import { API_SCOPE, scopeOfCustomer } from '../../auth/scope.js';
 import { type ResolvedOptions } from '../../config/resolved-options.js';
 import { type Service } from '../../engine/create-service.js';
 import { ServiceApiError, ServiceError, ServiceTokenError, whatHappened } from '../../errors/index.js';

@@ -2,7 +2,7 @@ import { type ResolvedOptions } from '../../config/resolved-options.js';
 import { createService } from '../../engine/create-service.js';
 import { exchange } from '../../exchange/exchange.js';
 import { SILENT } from '../../exchange/io.js';
-import { type ClientIdentity } from '../../tls/index.js';
+import { type ClientIdentity } from '../../tls/client-identity.js';
 import { callSteps } from './call-steps.js';
 import { type Check } from './check.js';
 import { proxySteps, serverSteps } from './connection-steps.js';

@@ -1,6 +1,6 @@
 import { type CertificateSummary, withNames } from '../../errors/index.js';
 import { HANDSHAKE_FAILURE } from '../../exchange/explain-fault.js';
-import { certificateRefusedError } from '../../tls/index.js';
+import { certificateRefusedError } from '../../tls/certificate-refused.js';
 import { failed, ok, skipped, warning, type Finding } from './check.js';
 import { type HandshakeFacts } from './handshake.js';
 import { explained, type Place } from './reachable.js';

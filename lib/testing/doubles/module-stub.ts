@@ -1,10 +1,10 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { type ServiceAuthService } from '../../auth/index.js';
+import { type ServiceAuthService } from '../../auth/service-auth.service.js';
 import { nameOptions, type DescribeOption } from '../../errors/index.js';
 import { type ExchangeRequest } from '../../exchange/exchange.types.js';
 import { parseJson } from '../../exchange/decode.js';
 import { daysLeft } from '../../tls/certificate-summary.js';
-import { type ClientIdentity, type Identity, type IdentityStatus } from '../../tls/index.js';
+import { type ClientIdentity, type Identity, type IdentityStatus } from '../../tls/client-identity.js';
 import { defaultAnswer } from './default-answers.js';
 import {
   DOUBLED,

@@ -15,7 +15,7 @@ import { readBody } from '../../http/answer-body.js';
 import { answerToError } from '../../http/answer-to-error.js';
 import { type Call } from '../../http/call.js';
 import { faultToError } from '../../http/fault-to-error.js';
-import { certificateRefusedError } from '../../tls/index.js';
+import { certificateRefusedError } from '../../tls/certificate-refused.js';
 import { aboutCall, type CallFacts, type FailingCall } from './about-call.js';
 
 export interface ApiErrorOptions extends FailingCall {

@@ -8,7 +8,8 @@ import { ServiceConfigurationError } from '../../errors/index.js';
 import { MODULE_OPTIONS_TOKEN, SERVICE } from '../../module/definition.js';
 import { HOST_CONFIG } from '../../module/host-config.js';
 import { MODULE_NAME, namesOf, type ModuleName } from '../../module/module-names.js';
-import { ClientIdentity } from '../../tls/index.js';
+import { SILENT } from '../../exchange/io.js';
+import { ClientIdentity } from '../../tls/client-identity.js';
 import { DOUBLED, type Doubled, type ServiceStubOptions } from './doubles.js';
 import { type ModuleStub } from './module-stub.js';
 import { ServiceStub } from './service-stub.js';
@@ -53,9 +54,6 @@ const STUB_OPTIONS: ServiceModuleOptions = {
   http: { retries: 0 },
 };
 
-const silently = (): void => undefined;
-const SILENT = { debug: silently, log: silently, warn: silently, error: silently };
-
 /** What takes the place of a module's configuration and client. The host's factory of options is not called. */
 export function stubProviders(stub: ServiceStub): FactoryProvider[] {
   return [
@@ -80,7 +78,7 @@ async function stubbedService(stub: ModuleStub, name: string | undefined): Promi
     maxSockets: 1,
     offerToTokenEndpoint: false,
     clock: systemClock,
-    log: silently,
+    log: SILENT,
   });
   if (!options || !identity) throw new ServiceConfigurationError(faults);
   const exchange = stubExchange(stub, options.addresses.tokenUrl ?? '');

@@ -20,13 +20,15 @@ import {
 } from './node-agent.js';
 import { ProxyTunnel } from './proxy-tunnel.js';
 
-export interface PoolSettings {
+interface PoolSettings {
   /** Connections to one origin. */
   maxSockets: number;
   /** Milliseconds for which an idle connection is kept, if the server's keep-alive hint is not shorter. Default 30,000. */
   idleTimeoutMs?: number;
   /** CONNECT through this proxy. */
   proxy?: Secret;
+  /** Milliseconds for that: `http.connectTimeout`. Default: no limit. */
+  connectTimeoutMs?: number;
 }
 
 const IDLE_TIMEOUT_MS = 30_000;
@@ -63,7 +65,7 @@ export class IdentityAgent extends Agent {
    */
   readonly #idle: AgentInternals;
   readonly #reuse = new CleanReuse(this);
-  readonly #proxy?: Secret;
+  readonly #settings: PoolSettings;
   readonly #tunnels = new WeakMap<Duplex, ProxyTunnel>();
   readonly #queued = new WeakMap<ClientRequest, () => void>();
   readonly #onEmpty = new Set<() => void>();
@@ -74,11 +76,12 @@ export class IdentityAgent extends Agent {
   #closed = false;
   #ended = false;
 
-  constructor(context: SecureContext, { maxSockets, idleTimeoutMs = IDLE_TIMEOUT_MS, proxy }: PoolSettings) {
+  constructor(context: SecureContext, settings: PoolSettings) {
+    const { maxSockets, idleTimeoutMs = IDLE_TIMEOUT_MS } = settings;
     super({ keepAlive: true, scheduling: 'lifo', maxSockets });
     this.#idle = Object.create(this, { options: { value: { timeout: idleTimeoutMs } } }) as AgentInternals;
     this.#identity = { context, generation: 0 };
-    this.#proxy = proxy;
+    this.#settings = settings;
     // So that JSON does not contain sockets.
     for (const pool of ['sockets', 'freeSockets', 'requests']) {
       Object.defineProperty(this, pool, { enumerable: false });
@@ -132,8 +135,9 @@ export class IdentityAgent extends Agent {
     }
     const { context } = options.identity ?? this.#identity;
     const forced = { secureContext: context, rejectUnauthorized: true, checkServerIdentity };
+    const { proxy, connectTimeoutMs } = this.#settings;
     const tunnel =
-      this.#proxy && new ProxyTunnel(this.#proxy, String(options.host), Number(options.port ?? 443));
+      proxy && new ProxyTunnel(proxy, String(options.host), Number(options.port ?? 443), connectTimeoutMs);
     const transport = tunnel && { socket: tunnel };
     const socket = super.createConnection({ ...allowed, ...forced, ...transport }) as Duplex;
     if (tunnel) this.#tunnels.set(socket, tunnel);

@@ -2,6 +2,7 @@ import { type Agent as HttpAgent, type ClientRequest, type ClientRequestArgs } f
 import { Agent } from 'node:https';
 import { type Duplex } from 'node:stream';
 import { type SecureContext } from 'node:tls';
+import { codedError } from '../../config/coded-error.js';
 
 /** An identity, and how many the agent had before it. */
 export interface NumberedIdentity {
@@ -33,11 +34,6 @@ export const nodeAgent = Agent.prototype as unknown as AgentInternals;
 /** Rejects a request that has no socket, as Node does. */
 export function failRequest(request: ClientRequest, error: Error): void {
   (request as unknown as { onSocket(socket: null, error: Error): void }).onSocket(null, error);
-}
-
-/** An error with a code, like Node's own. */
-export function codedError(message: string, code: string): Error {
-  return Object.assign(new Error(message), { code });
 }
 
 /** The error of a request to an agent that was shut down. */

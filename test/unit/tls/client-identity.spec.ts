@@ -6,12 +6,10 @@ import { inspect } from 'node:util';
 import { createPrivateKey } from 'node:crypto';
 import { type TlsIdentityPems } from '../../../lib/config/tls.options.js';
 import { type TlsSettings } from '../../../lib/config/resolved-options.js';
-import {
-  certificateRefusedError,
-  ClientIdentity,
-  type ClientIdentitySettings,
-} from '../../../lib/tls/index.js';
+import { certificateRefusedError } from '../../../lib/tls/certificate-refused.js';
+import { ClientIdentity, type ClientIdentitySettings } from '../../../lib/tls/client-identity.js';
 import { type CertificateSummary } from '../../../lib/errors/index.js';
+import { SILENT } from '../../../lib/exchange/io.js';
 import { byRename, bySymlinkSwap, inPlace, type Replacement } from '../../helpers/certificate-files.js';
 import { createAuthority, issue, type Authority, type Issued } from '../../helpers/certificates.js';
 import { FakeClock } from '../../helpers/fake-clock.js';
@@ -44,7 +42,8 @@ async function start(
   tls: TlsSettings,
   settings: Partial<ClientIdentitySettings> = {},
 ): Promise<ClientIdentity> {
-  const log = (level: string, message: string) => void lines.push(`${level}: ${message}`);
+  const note = (level: string) => (message: string) => void lines.push(`${level}: ${message}`);
+  const log = { debug: note('debug'), log: note('log'), warn: note('warn'), error: note('error') };
   const { identity, faults } = await ClientIdentity.open({
     tls,
     maxSockets: 20,
@@ -95,7 +94,7 @@ it('follows nothing once it is closed', async () => {
     maxSockets: 1,
     offerToTokenEndpoint: false,
     clock,
-    log: () => undefined,
+    log: SILENT,
   });
   await identity?.close();
   identity?.follow();
@@ -345,10 +344,19 @@ describe('A function as the source', () => {
       maxSockets: 1,
       offerToTokenEndpoint: false,
       clock,
-      log: () => undefined,
+      log: SILENT,
     });
     await clock.advance(30_000);
     expect((await opening).faults[0].message).toMatch(/no answer within 30 s/);
+  });
+
+  it('that does not answer keeps the last good identity, and whoever asked to reload waits 30 s', async () => {
+    const { identity } = await startHeld();
+    const reloading = identity.reload();
+    await clock.advance(30_000);
+    expect(await reloading).toBe(false);
+    expect(identity.status.lastReloadFault?.faults[0].message).toMatch(/no answer within 30 s/);
+    expect(identity.certificate?.subject).toBe('CN=app-0');
   });
 });
 
@@ -477,7 +485,7 @@ it('reports every fault of what it was given', async () => {
     maxSockets: 1,
     offerToTokenEndpoint: false,
     clock,
-    log: () => undefined,
+    log: SILENT,
   });
   expect(identity).toBeUndefined();
   expect(faults).toHaveLength(2);

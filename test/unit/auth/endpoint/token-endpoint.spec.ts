@@ -4,7 +4,7 @@ import { inspect } from 'node:util';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { type TokenGrant } from '../../../../lib/auth/access-token.js';
 import { ClientSecret } from '../../../../lib/auth/endpoint/client-secret.js';
-import { TokenCache } from '../../../../lib/auth/cache/token-cache.js';
+import { type TokenCache } from '../../../../lib/auth/cache/token-cache.js';
 import { TokenEndpoint } from '../../../../lib/auth/endpoint/token-endpoint.js';
 import { systemClock } from '../../../../lib/config/clock.js';
 import { type ReloadableIdentity } from '../../../../lib/exchange/certificate-refusal.js';
@@ -19,6 +19,7 @@ import { exchange } from '../../../../lib/exchange/exchange.js';
 import { createAuthority, type Authority, type Issued } from '../../../helpers/certificates.js';
 import { mtlsServer } from '../../tls/mtls-server.js';
 import { FakeClock } from '../../../helpers/fake-clock.js';
+import { makeCache } from '../fakes.js';
 import { type ArrivedRequest, granted, type ServerAnswer, tokenServer } from './token-server.js';
 
 const CLIENT_ID = '7d9f3c1e-0000-4000-8000-000000000001';
@@ -526,13 +527,7 @@ describe('the source of the secret', () => {
 
 describe('with the cache, over real sockets', () => {
   const cacheOf = (source: TokenEndpoint): TokenCache => {
-    const cache = new TokenCache({
-      source,
-      clock: systemClock,
-      refresh: 'ahead',
-      maxEntries: 100,
-      customerReserveMs: 0,
-    });
+    const cache = makeCache({ source, clock: systemClock, maxEntries: 100 });
     cleanUp.unshift(() => cache.close());
     return cache;
   };

@@ -2,7 +2,7 @@ import { inspect } from 'node:util';
 import { describe, expect, it } from '@jest/globals';
 import { type TokenGrant } from '../../../../lib/auth/access-token.js';
 import { parseJson } from '../../../../lib/exchange/decode.js';
-import { readTokenResponse } from '../../../../lib/auth/endpoint/token-response.js';
+import { readTokenResponse } from '../../../../lib/auth/check-token.js';
 import { ServiceTokenError } from '../../../../lib/errors/index.js';
 import { jwt } from '../fakes.js';
 
