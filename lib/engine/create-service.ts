@@ -1,4 +1,5 @@
 import { HttpService } from '@nestjs/axios';
+import { type AxiosInstance } from 'axios';
 import { TokenCache } from '../auth/cache/token-cache.js';
 import { ClientSecret } from '../auth/endpoint/client-secret.js';
 import { TokenEndpoint } from '../auth/endpoint/token-endpoint.js';
@@ -10,7 +11,6 @@ import { systemClock } from '../config/clock.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { exchange } from '../exchange/exchange.js';
 import { type ServiceIo } from '../exchange/io.js';
-import { type Log } from '../telemetry/log.js';
 import { withUserAgent } from '../exchange/exchange.types.js';
 import { AuthHeadersInterceptor } from '../http/auth-headers.interceptor.js';
 import { CallObserver } from '../http/call-observer.js';
@@ -22,10 +22,11 @@ import { serviceAdapter } from '../http/service-adapter.js';
 import { createServiceAxios } from '../http/service-axios.js';
 import { ServiceHttpService } from '../http/service-http.service.js';
 import { LinkSdkService } from '../link-sdk/link-sdk.service.js';
+import { type Log } from '../telemetry/log.js';
 import { Telemetry } from '../telemetry/telemetry.js';
 import { Agents } from '../tls/agents.js';
 import { type Identity } from '../tls/client-identity.js';
-import { ServiceLifecycle } from './lifecycle.js';
+import { ServiceLifecycle, type ServiceParts } from './lifecycle.js';
 import { createResources, type Resources } from './resources.js';
 
 /** One client of the service: what a host uses of it, its start and its end. It knows nothing of Nest's modules. */
@@ -46,16 +47,34 @@ export function systemIo(log: Log): ServiceIo {
  * before `start()` or the first call, and nothing after `close()`.
  */
 export function createService(options: ResolvedOptions, identity: Identity, world: ServiceIo): Service {
-  const { http, addresses, name } = options;
-  const io = { ...world, exchange: withUserAgent(world.exchange, http.userAgent) };
-  const { baseOption } = addresses;
-  const telemetry = new Telemetry(name);
+  const io = { ...world, exchange: withUserAgent(world.exchange, options.http.userAgent) };
+  const telemetry = new Telemetry(options.name);
   const calls = new CallsInFlight(options.describeOption);
-  const agents = new Agents(identity, http.maxSockets);
+  const agents = new Agents(identity, options.http.maxSockets);
+  const base = { options, identity, io, telemetry, calls, agents };
 
-  const tokens = createTokenCache(options, identity, agents, telemetry, io);
+  const tokens = createTokenCache(base);
   const auth = new ServiceAuthService(options, identity, tokens, calls);
+  const axios = createAxios(base, auth);
+  const http = new ServiceHttpService(new HttpService(axios), options.http.trailingSlash);
+  const resources = createResources(http);
+  const sdk = new LinkSdkService(options, auth);
 
+  const lifecycle = new ServiceLifecycle({ ...base, tokens, auth, banks: resources.banks });
+  const start = () => lifecycle.start();
+  const beginShutdown = () => lifecycle.beginShutdown();
+  const close = () => lifecycle.close();
+  return { auth, http, ...resources, sdk, log: io.log, start, beginShutdown, close };
+}
+
+/** What all parts of a client are made from. */
+type Base = Pick<ServiceParts, 'options' | 'identity' | 'io' | 'telemetry' | 'calls' | 'agents'>;
+
+/** The instance behind all calls: the interceptor attaches what authenticates, the adapter sends. */
+function createAxios(base: Base, auth: ServiceAuthService): AxiosInstance {
+  const { options, identity, io, telemetry, calls, agents } = base;
+  const { http, addresses, authentication } = options;
+  const { baseOption } = addresses;
   const runner = new CallRunner({
     exchange: io.exchange,
     agentFor: (url) => agents.api(url),
@@ -71,46 +90,15 @@ export function createService(options: ResolvedOptions, identity: Identity, worl
   const requestIds = requestId && new RequestIds(requestId, http.correlationIdHeader, io.log, io.clock);
   const authHeaders = new AuthHeadersInterceptor(options, auth, calls, requestIds);
   const observer = new CallObserver(telemetry, io.log, withoutSlashes(new URL(addresses.baseUrl).pathname));
-  const { authentication } = options;
   const credentials = { authentication, baseOption, certificate: () => identity.certificate };
-  const adapter = serviceAdapter(options, authHeaders, runner, observer, calls, credentials);
-  const axios = createServiceAxios(authHeaders, adapter);
-  const httpService = new ServiceHttpService(new HttpService(axios), http.trailingSlash);
-  const resources = createResources(httpService);
-  const sdk = new LinkSdkService(options, auth);
-
-  const { banks } = resources;
-  const lifecycle = new ServiceLifecycle({
-    options,
-    io,
-    calls,
-    tokens,
-    agents,
-    identity,
-    telemetry,
-    auth,
-    banks,
-  });
-  return {
-    auth,
-    http: httpService,
-    ...resources,
-    sdk,
-    log: io.log,
-    start: () => lifecycle.start(),
-    beginShutdown: () => lifecycle.beginShutdown(),
-    close: () => lifecycle.close(),
-  };
+  return createServiceAxios(
+    authHeaders,
+    serviceAdapter(options, authHeaders, runner, observer, calls, credentials),
+  );
 }
 
 /** Endpoint, shared store and cache; undefined where no OAuth credentials are configured. */
-function createTokenCache(
-  options: ResolvedOptions,
-  identity: Identity,
-  agents: Agents,
-  telemetry: Telemetry,
-  io: ServiceIo,
-): TokenCache | undefined {
+function createTokenCache({ options, identity, agents, telemetry, io }: Base): TokenCache | undefined {
   const { oauth, tokenStore, tokenCache, linkSdk, http, describeOption } = options;
   const { tokenUrl, tokenOption = 'urls.authUrl' } = options.addresses;
   if (!oauth || tokenUrl === undefined) return undefined;

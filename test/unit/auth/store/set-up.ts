@@ -67,7 +67,7 @@ export function makeStore({ source, store, clock, ...more }: StoreSetUp): Shared
   const owner = () => ({ tokenUrl, clientId, certificateThumbprint: certificateThumbprint?.() });
   const log = { ...SILENT, ...more.log };
   const observer = new StoreObserver(more.telemetry ?? new Telemetry(), log, clock);
-  const io = { clock, random: more.random ?? Math.random };
+  const io = { clock, random: more.random ?? (() => 0) };
   return new SharedStore(source, store, owner, more.clientSecret ?? clientSecret(clock), io, observer);
 }
 
