@@ -27,7 +27,7 @@ const settings = {
   customerRequests: 50,
 };
 const io = { clock: systemClock, random: Math.random };
-const cache = new TokenCache(source, settings, io, new TokenObserver(new Telemetry(), SILENT));
+const cache = new TokenCache(source, settings, io, new TokenObserver(new Telemetry(), SILENT, String));
 
 let customer = 0;
 const next = () => cache.get(`customer.customer-${customer++}`);
