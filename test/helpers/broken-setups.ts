@@ -400,13 +400,13 @@ export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
   },
   'an address without its path': {
     cause: 'api.banks',
-    words: /HTTP 404.*no such path/,
+    words: /HTTP 404 .*There is nothing at/,
     simulator: { basePath: '/api' },
     break: ({ SERVICE_BASE_URL }) => ({ SERVICE_BASE_URL: new URL(SERVICE_BASE_URL).origin }),
   },
   'a service that is out of order': {
     cause: 'api.banks',
-    words: /HTTP 503.*out of order/,
+    words: /HTTP 503 .*down/,
     break: (_, { simulator }) =>
       void simulator.fail({
         path: '/banks/v1',
