@@ -3,7 +3,9 @@ import 'reflect-metadata';
 export { ServiceModule } from './service.module.js';
 export { type ServiceModuleExtras } from './module/definition.js';
 export { getServiceToken, InjectService } from './service-token.js';
-export { type AccessToken, ServiceAuthService, type TokenOptions, type TokenStatus } from './auth/index.js';
+export { type AccessToken, type TokenStatus } from './auth/access-token.js';
+export { type TokenOptions } from './auth/cache/waiting-callers.js';
+export { ServiceAuthService } from './auth/service-auth.service.js';
 export { BanksService, type BanksBody } from './banks/banks.service.js';
 export { CreateCustomerDto } from './customers/create-customer.dto.js';
 export { CustomersService, type Customer } from './customers/customers.service.js';
@@ -18,7 +20,7 @@ export {
   type ServiceStartupCheck,
 } from './config/options.js';
 export { type PemValue, type SecretValue } from './config/secret.js';
-export { serviceConfig } from './config/service.config.js';
+export { serviceConfig } from './config/variables.js';
 export {
   type ServiceTlsOptions,
   type TlsIdentityPems,
@@ -64,4 +66,4 @@ export {
 } from './http/service-http.service.js';
 export { ConnectDto, type ConnectParameters, LinkSessionDto } from './link-sdk/connect.dto.js';
 export { LinkSdkService } from './link-sdk/link-sdk.service.js';
-export { type IdentityStatus } from './tls/index.js';
+export { type IdentityStatus } from './tls/client-identity.js';

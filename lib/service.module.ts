@@ -1,8 +1,8 @@
 import { Module, type DynamicModule } from '@nestjs/common';
+import { MODULE_NAME_PATTERN } from './config/module-name.js';
 import { ServiceConfigurationError } from './errors/index.js';
-import { bareImportProviders } from './module/bare-import.js';
 import { ConfigurableModuleClass, type ASYNC_OPTIONS_TYPE, type OPTIONS_TYPE } from './module/definition.js';
-import { serviceProviders } from './module/providers.js';
+import { bareImportProviders, serviceProviders } from './module/providers.js';
 
 /**
  * The authenticated client of the service: provides ServiceAuthService, ServiceHttpService, CustomersService,
@@ -56,7 +56,7 @@ function checkOptions(options: unknown, method: string): void {
     throw new ServiceConfigurationError([{ option: method, message: 'takes an object of options.' }]);
   }
   const { name } = options as { name?: string };
-  if (name === undefined || /^[A-Za-z][\w-]*$/.test(name)) return;
+  if (name === undefined || MODULE_NAME_PATTERN.test(name)) return;
   throw new ServiceConfigurationError([
     { option: 'name', message: 'must begin with a letter and contain only letters, digits, - and _.' },
   ]);

@@ -1,20 +1,15 @@
 import { type Agent } from 'node:https';
 import { Injectable } from '@nestjs/common';
 import { type ResolvedOptions } from '../config/resolved-options.js';
-import { systemClock } from '../config/clock.js';
-import { type CertificateSummary, ServiceConnectionError, ServiceTokenError } from '../errors/index.js';
+import { type CertificateSummary, ServiceTokenError } from '../errors/index.js';
 import { allowListeners, followSignal } from '../exchange/call-limits.js';
-import { within } from '../exchange/timing.js';
-import { type IdentityStatus } from '../tls/index.js';
+import { untilAborted } from '../exchange/timing.js';
+import { type IdentityStatus } from '../tls/client-identity.js';
 import { type AccessToken, type TokenStatus } from './access-token.js';
 import { AuthorizationHeaders, bearerOf } from './authorization-headers.js';
 import { API_SCOPE, checkScope, customerScope } from './scope.js';
-import { checkedWait, type TokenOptions } from './token-options.js';
 import { type TokenCache } from './cache/token-cache.js';
-import { type WaitOptions } from './cache/waiting-callers.js';
-
-/** Milliseconds; a `tls` function itself has 30 s, but a file may be on a disk that does not answer. */
-const RELOAD_TIMEOUT_MS = 60_000;
+import { checkedWait, type TokenOptions, type WaitOptions } from './cache/waiting-callers.js';
 
 /** The parts of the client identity that are used here. */
 export interface IdentityView {
@@ -32,12 +27,11 @@ export interface RenewedHeaders {
   isFromStore: boolean;
 }
 
-/** Counts calls under way, so that a shutdown waits for them. `begin` throws once the module has ended. */
-export interface CallCount {
+/** Runs calls so that a shutdown waits for them. `run` rejects once the module has ended. */
+interface CallCount {
   /** Aborted when the shutdown's time is over. */
   readonly closed: AbortSignal;
-  begin(): void;
-  end(): void;
+  run<T>(work: () => Promise<T>): Promise<T>;
 }
 
 /** What authenticates calls: tokens, headers and the mTLS identity, for the module and for the host's own clients. */
@@ -91,8 +85,9 @@ export class ServiceAuthService {
    * @internal
    */
   async tokenFor(scope: string, wait: WaitOptions): Promise<AccessToken> {
-    const tokens = this.#configuredTokens(scope);
-    return this.#waiting(wait, (followed) => tokens.get(scope, this.#waitOptions(followed)));
+    return this.#waiting(wait, async (followed) =>
+      this.#configuredTokens(scope).get(scope, this.#waitOptions(followed)),
+    );
   }
 
   /**
@@ -135,10 +130,8 @@ export class ServiceAuthService {
   async renewedHeaders(usedAuthorization: string, wait?: WaitOptions): Promise<RenewedHeaders | undefined> {
     const used = bearerOf(usedAuthorization);
     if (this.#options.authentication !== 'oauth' || !this.#tokens || used === undefined) return undefined;
-    const token = await this.#tokens.forceRefresh(API_SCOPE, used, this.#waitOptions(wait));
-    return (
-      token && { headers: this.#headers.withBearer(token), isFromStore: this.#tokens.isFromStore(token) }
-    );
+    const renewed = await this.#tokens.forceRefresh(API_SCOPE, used, this.#waitOptions(wait));
+    return renewed && { headers: this.#headers.withBearer(renewed.token), isFromStore: renewed.isFromStore };
   }
 
   /**
@@ -191,28 +184,13 @@ export class ServiceAuthService {
 
   /** Reads the certificate and key anew, for example after a vault rotated them; true where another one is in use. */
   async reloadCertificate(): Promise<boolean> {
-    const limit = {
-      clock: systemClock,
-      timeoutMs: RELOAD_TIMEOUT_MS,
-      expired: notRead,
-      signals: [this.#calls.closed],
-    };
-    return this.#counted(() => within(limit, () => this.#identity.reload()));
-  }
-
-  async #counted<T>(work: () => Promise<T>): Promise<T> {
-    this.#calls.begin();
-    try {
-      return await work();
-    } finally {
-      this.#calls.end();
-    }
+    return this.#calls.run(() => untilAborted(this.#identity.reload(), this.#calls.closed));
   }
 
   /** The same for a caller that may abort. */
   async #waiting<T>(wait: WaitOptions, work: (wait: WaitOptions) => Promise<T>): Promise<T> {
     const { signal, release } = followSignal(wait.signal);
-    return this.#counted(() => work({ ...wait, signal })).finally(release);
+    return this.#calls.run(() => work({ ...wait, signal })).finally(release);
   }
 
   /** A copy, as a host may change it and the next caller gets the cached one. */
@@ -232,14 +210,10 @@ export class ServiceAuthService {
   }
 }
 
-function notRead(): ServiceConnectionError {
-  const message = `The certificate and key were not read within ${RELOAD_TIMEOUT_MS / 1000} s.`;
-  return new ServiceConnectionError({ kind: 'timeout', message });
-}
-
-function notConfigured({ environment, describeOption }: ResolvedOptions, scope: string): ServiceTokenError {
+function notConfigured({ environment }: ResolvedOptions, scope: string): ServiceTokenError {
   const authUrl = environment === 'production' ? 'urls.authUrl' : 'urls.sandboxAuthUrl';
-  const settings = ['oauth.clientId', 'oauth.clientSecret', authUrl].map(describeOption).join(', ');
-  const message = `A token needs OAuth credentials, and there are none: set ${settings}`;
-  return new ServiceTokenError({ code: 'oauth_not_configured', message, scope });
+  const options = ['oauth.clientId', 'oauth.clientSecret', authUrl];
+  const message = 'A token needs OAuth credentials, and there are none.';
+  const hint = `Set ${options.join(', ')}.`;
+  return new ServiceTokenError({ code: 'oauth_not_configured', message, hint, options, scope });
 }

@@ -1,6 +1,5 @@
 import { Injectable } from '@nestjs/common';
 import { type AnswerParser, type ParsedAnswer, type ParseOption } from '../http/answer-parser.js';
-import { type ResourcePaths } from '../http/resource-paths.js';
 import { type HttpCallOptions, type ServiceHttpService } from '../http/service-http.service.js';
 
 /** The JSON body of GET /banks/v1. Its fields are not in the specification (2.5, 4) and pass unchanged. */
@@ -13,9 +12,9 @@ export class BanksService {
   readonly #path: string;
 
   /** @internal */
-  constructor(http: ServiceHttpService, paths: ResourcePaths) {
+  constructor(http: ServiceHttpService) {
     this.#http = http;
-    this.#path = paths.of('/banks/v1');
+    this.#path = http.pathOf('/banks/v1');
   }
 
   /** GET /banks/v1: the JSON body as `parse` returns it. Throws what {@link ServiceHttpService} throws. */

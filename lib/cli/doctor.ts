@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util';
 import { CUSTOMER_ID_RULE, isCustomerId } from '../auth/scope.js';
+import { MODULE_NAME_PATTERN } from '../config/module-name.js';
 import { nameFault } from '../config/variables.js';
 import { EXIT, UsageError, type CommandIo } from './command.js';
 import { readEnvironment } from './env-file.js';
@@ -59,7 +60,7 @@ function refuse(option: string, fault: string | undefined): void {
 }
 
 function moduleNameFault(name: string): string | undefined {
-  if (!/^[A-Za-z][\w-]*$/.test(name))
+  if (!MODULE_NAME_PATTERN.test(name))
     return 'must begin with a letter and hold letters, digits, - and _ only.';
   return nameFault(name);
 }

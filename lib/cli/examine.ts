@@ -1,14 +1,15 @@
 import 'reflect-metadata';
 import { systemClock } from '../config/clock.js';
 import { modeOf } from '../config/requirements.js';
-import { VARIABLE_SUFFIXES, variablePrefix, variablesOf } from '../config/variables.js';
+import { variablePrefix } from '../config/module-name.js';
+import { VARIABLE_SUFFIXES, variablesOf } from '../config/variables.js';
 import { type Check } from './doctor/check.js';
 import { checkConfiguration } from './doctor/configuration-checks.js';
 import { diagnose, type DiagnosisParts } from './doctor/diagnose.js';
 import { type StepLimits } from './doctor/run-steps.js';
-import { type Material, readMaterial } from './doctor/material.js';
+import { readMaterial } from './doctor/material.js';
 import { readConfiguration } from '../module/read-configuration.js';
-import { Agents } from '../tls/index.js';
+import { SILENT } from '../exchange/io.js';
 import { type Variables } from './env-file.js';
 
 export interface Examination {
@@ -39,7 +40,7 @@ export interface Examined {
 export async function examine(examination: Examination, listener: Listener): Promise<Examined> {
   const { name, variables, offline } = examination;
   const configuration = { name, given: {}, readVariable: variables.get, variablesSet: variables.set };
-  const read = await readConfiguration(configuration, () => undefined);
+  const read = await readConfiguration(configuration, SILENT);
   const { merged, identity, faults, certificateFaults } = read;
   const all = [...faults, ...certificateFaults];
   const options = all.length === 0 ? read.options : undefined;
@@ -75,26 +76,13 @@ export async function examine(examination: Examination, listener: Listener): Pro
 
 async function checkOnline(
   { customer, env, limits }: Examination,
-  usable: Pick<DiagnosisParts, 'options' | 'identity'> & { material: Material },
+  usable: Pick<DiagnosisParts, 'options' | 'identity' | 'material'>,
   listener: Listener,
   tell: (check: Check) => void,
 ): Promise<void> {
-  const agents = new Agents(usable.identity, usable.options.http.maxSockets);
   const onBegin = (name: string): void => listener.begin(name);
-  const parts = {
-    ...usable,
-    agents,
-    clock: systemClock,
-    env,
-    customer: { id: customer },
-    ...limits,
-    onBegin,
-  };
-  try {
-    for await (const check of diagnose(parts)) tell(check);
-  } finally {
-    await agents.close();
-  }
+  const parts = { ...usable, clock: systemClock, env, customer, ...limits, onBegin };
+  for await (const check of diagnose(parts)) tell(check);
 }
 
 function skipOnline(checks: readonly Check[], tell: (check: Check) => void): void {

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { type FaultRule, type RequestFault } from '../testing/faults.js';
+import { type FaultRule, type AnswerFault } from '../testing/faults.js';
 import { type SimulatorAddress } from '../testing/simulator.options.js';
 import { UsageError } from './command.js';
 import { folderFault } from './simulator-files.js';
@@ -107,7 +107,7 @@ function readFault(text: string): FaultRule {
   );
 }
 
-function toFault(text: string): RequestFault | undefined {
+function toFault(text: string): AnswerFault | undefined {
   if (/^[45]\d\d$/.test(text)) {
     return {
       status: Number(text),

@@ -4,7 +4,7 @@ import { type Mode } from './requirements.js';
 import { type Addresses } from './resolved-options.js';
 import { type ServiceUrls } from './urls.options.js';
 
-export interface ChosenAddresses {
+interface ChosenAddresses {
   /** Absent where a needed address is missing or not valid, and where the mode is not known. */
   addresses?: Addresses;
   faults: ConfigurationFault[];

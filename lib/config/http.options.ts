@@ -1,9 +1,8 @@
 import { DAY_MS } from './clock.js';
-import { Option } from './option.js';
 import { FlagOrNames, IsFunction, IsHeaderName, IsProductTokens, IsProxyUrl, WholeNumber } from './rules.js';
 
 /** The resources of the API, by the first part of their paths. */
-export const RESOURCE_NAMES = ['banks', 'customers'] as const;
+const RESOURCE_NAMES = ['banks', 'customers'] as const;
 
 /** The name of a resource. */
 export type ResourceName = (typeof RESOURCE_NAMES)[number];
@@ -11,8 +10,7 @@ export type ResourceName = (typeof RESOURCE_NAMES)[number];
 /** Calls of the service: their limits, retries, paths and proxy. */
 export class ServiceHttpOptions {
   /** Milliseconds for a whole call, retries and body included. Default 30,000. SERVICE_HTTP_TIMEOUT */
-  @Option('HTTP_TIMEOUT', 'integer')
-  @WholeNumber(1, DAY_MS, 'milliseconds')
+  @WholeNumber('HTTP_TIMEOUT', 1, DAY_MS, 'milliseconds')
   timeout?: number | undefined = 30_000;
 
   /**
@@ -20,31 +18,26 @@ export class ServiceHttpOptions {
    * Default: half of the time that the call has left, but at least 1,000. The last attempt, and one that cannot be
    * repeated (a POST that was sent), may take all the time that is left. SERVICE_HTTP_ATTEMPT_TIMEOUT
    */
-  @Option('HTTP_ATTEMPT_TIMEOUT', 'integer')
-  @WholeNumber(1, DAY_MS, 'milliseconds')
+  @WholeNumber('HTTP_ATTEMPT_TIMEOUT', 1, DAY_MS, 'milliseconds')
   attemptTimeout?: number | undefined;
 
   /**
    * Milliseconds to connect: name, TCP, proxy and TLS handshake. Also for the token endpoint. Nothing was sent by then,
    * so calls of all methods are tried again. Default 5,000. SERVICE_HTTP_CONNECT_TIMEOUT
    */
-  @Option('HTTP_CONNECT_TIMEOUT', 'integer')
-  @WholeNumber(1, DAY_MS, 'milliseconds')
+  @WholeNumber('HTTP_CONNECT_TIMEOUT', 1, DAY_MS, 'milliseconds')
   connectTimeout?: number | undefined = 5_000;
 
   /** Attempts after the first. Default 2. SERVICE_HTTP_RETRIES */
-  @Option('HTTP_RETRIES', 'integer')
-  @WholeNumber(0, 10, 'attempts')
+  @WholeNumber('HTTP_RETRIES', 0, 10, 'attempts')
   retries?: number | undefined = 2;
 
   /** Bytes, decompressed. Default 10 MiB. SERVICE_HTTP_MAX_RESPONSE_BYTES */
-  @Option('HTTP_MAX_RESPONSE_BYTES', 'integer')
-  @WholeNumber(1, 2 ** 30, 'bytes')
+  @WholeNumber('HTTP_MAX_RESPONSE_BYTES', 1, 2 ** 30, 'bytes')
   maxResponseBytes?: number | undefined = 10 * 1024 * 1024;
 
   /** Connections to one origin. Default 50. SERVICE_HTTP_MAX_SOCKETS */
-  @Option('HTTP_MAX_SOCKETS', 'integer')
-  @WholeNumber(1, 65_535, 'connections')
+  @WholeNumber('HTTP_MAX_SOCKETS', 1, 65_535, 'connections')
   maxSockets?: number | undefined = 50;
 
   /**
@@ -52,13 +45,11 @@ export class ServiceHttpOptions {
    * paths do: `banks`, `customers`. Specification 4 shows both spellings. The variable takes true, false or a
    * comma-separated list. Default false. SERVICE_HTTP_TRAILING_SLASH
    */
-  @Option('HTTP_TRAILING_SLASH', 'names')
-  @FlagOrNames(RESOURCE_NAMES)
+  @FlagOrNames('HTTP_TRAILING_SLASH', RESOURCE_NAMES)
   trailingSlash?: boolean | ResourceName | readonly ResourceName[] | undefined = false;
 
   /** URL of a proxy (`http://proxy:3128`). HTTPS_PROXY and the like are ignored. SERVICE_HTTP_PROXY */
-  @Option('HTTP_PROXY')
-  @IsProxyUrl()
+  @IsProxyUrl('HTTP_PROXY')
   proxy?: string | undefined;
 
   /**
@@ -66,16 +57,14 @@ export class ServiceHttpOptions {
    * own, `nestjs-service/<version>`, to the API and to the token endpoint. A call's own header `user-agent` takes the
    * place of both. SERVICE_HTTP_USER_AGENT
    */
-  @Option('HTTP_USER_AGENT')
-  @IsProductTokens()
+  @IsProductTokens('HTTP_USER_AGENT')
   userAgent?: string | undefined;
 
   /**
    * The header with the correlation id, of answers and of `requestId`. Default `x-correlation-id`.
    * SERVICE_HTTP_CORRELATION_ID_HEADER
    */
-  @Option('HTTP_CORRELATION_ID_HEADER')
-  @IsHeaderName()
+  @IsHeaderName('HTTP_CORRELATION_ID_HEADER')
   correlationIdHeader?: string | undefined = 'x-correlation-id';
 
   /**
@@ -84,12 +73,10 @@ export class ServiceHttpOptions {
    * unless the call brings that header itself. Errors without an id of the service have it as `correlationId`. Where it
    * throws or returns something else, the call is sent without an id, and a warning is logged.
    */
-  @Option()
   @IsFunction()
   requestId?: (() => string | undefined) | undefined;
 
   /** Milliseconds that running calls may still take at shutdown. Default 5,000. SERVICE_HTTP_SHUTDOWN_TIMEOUT */
-  @Option('HTTP_SHUTDOWN_TIMEOUT', 'integer')
-  @WholeNumber(0, DAY_MS, 'milliseconds')
+  @WholeNumber('HTTP_SHUTDOWN_TIMEOUT', 0, DAY_MS, 'milliseconds')
   shutdownTimeout?: number | undefined = 5_000;
 }

@@ -1,4 +1,3 @@
-import { Option } from './option.js';
 import { Flag, WholeNumber } from './rules.js';
 
 /** Sessions of the browser's SDK (specification 2.4). */
@@ -7,13 +6,11 @@ export class ServiceLinkSdkOptions {
    * Seconds that a cached customer token must still be valid to be used for a session. Never more than half of the
    * token's lifetime is required. Default 600. SERVICE_LINK_SDK_MIN_TOKEN_LIFE
    */
-  @Option('LINK_SDK_MIN_TOKEN_LIFE', 'integer')
-  @WholeNumber(0, 86_400, 'seconds')
+  @WholeNumber('LINK_SDK_MIN_TOKEN_LIFE', 0, 86_400, 'seconds')
   minTokenLife?: number | undefined = 600;
 
   /** Put app_token into the connect parameters with OAuth too. Default false. SERVICE_LINK_SDK_INCLUDE_APP_TOKEN */
-  @Option('LINK_SDK_INCLUDE_APP_TOKEN', 'boolean')
-  @Flag()
+  @Flag('LINK_SDK_INCLUDE_APP_TOKEN')
   includeAppToken?: boolean | undefined = false;
 
   /**
@@ -21,7 +18,6 @@ export class ServiceLinkSdkOptions {
    * would fail then (specification 5.1.3), so the module does not start without OAuth credentials. Default false.
    * SERVICE_LINK_SDK_REQUIRE_OAUTH
    */
-  @Option('LINK_SDK_REQUIRE_OAUTH', 'boolean')
-  @Flag()
+  @Flag('LINK_SDK_REQUIRE_OAUTH')
   requireOAuth?: boolean | undefined = false;
 }

@@ -1,5 +1,4 @@
-import { Option } from './option.js';
-import { Flag, IsSource, IsUuid, OneOf } from './rules.js';
+import { Flag, IsSourceOrFunction, IsUuid, OneOf } from './rules.js';
 import { type SecretValue } from './secret.js';
 
 /**
@@ -12,25 +11,21 @@ export type TokenRefresh = 'ahead' | 'scheduled' | 'on-expiry';
 /** OAuth 2.0 client credentials (specification 5.3, 5.4). */
 export class ServiceOAuthOptions {
   /** The application id, a UUID. SERVICE_CLIENT_ID */
-  @Option('CLIENT_ID')
-  @IsUuid()
+  @IsUuid('CLIENT_ID')
   clientId?: string | undefined;
 
   /**
    * The client secret, its file, or a function that returns it (vault, KMS). A file is read again, and a function
    * called again, when the endpoint answers invalid_client. SERVICE_CLIENT_SECRET, SERVICE_CLIENT_SECRET_FILE
    */
-  @Option('CLIENT_SECRET', 'secret')
-  @IsSource({ orFunction: true })
+  @IsSourceOrFunction('CLIENT_SECRET')
   clientSecret?: SecretValue | (() => string | Promise<string>) | undefined;
 
   /** Default `ahead`. SERVICE_TOKEN_REFRESH */
-  @Option('TOKEN_REFRESH', 'choice')
-  @OneOf('ahead', 'scheduled', 'on-expiry')
+  @OneOf('TOKEN_REFRESH', 'ahead', 'scheduled', 'on-expiry')
   refresh?: TokenRefresh | undefined = 'ahead';
 
   /** Offer the client certificate to the token endpoint too (RFC 8705). Default false. SERVICE_OAUTH_MTLS */
-  @Option('OAUTH_MTLS', 'boolean')
-  @Flag()
+  @Flag('OAUTH_MTLS')
   mtls?: boolean | undefined = false;
 }

@@ -22,9 +22,16 @@ type Declared = Pick<OptionEntry, 'suffix' | 'kind'> & { key: string; section?: 
 
 const DECLARED = 'nestjs-service:options';
 
-/** Declares a property as an option. Its default is the property's initial value. */
-export function Option(suffix?: string, kind: OptionKind = 'text'): PropertyDecorator {
-  return declare({ suffix, kind }, IsOptional());
+/**
+ * Declares a property as an option with its rules. Its default is the property's initial value.
+ * @param suffix the variable's name without its prefix; undefined where only code can set the option
+ */
+export function Option(
+  suffix?: string,
+  kind: OptionKind = 'text',
+  ...rules: PropertyDecorator[]
+): PropertyDecorator {
+  return declare({ suffix, kind }, IsOptional(), ...rules);
 }
 
 /** Declares a property as a section, whose options are declared in the given class. */

@@ -2,7 +2,7 @@ import { ValidateIf } from 'class-validator';
 import { ServiceHttpOptions } from './http.options.js';
 import { ServiceLinkSdkOptions } from './link-sdk.options.js';
 import { ServiceOAuthOptions } from './oauth.options.js';
-import { Option, optionsOf, Section, type OptionEntry } from './option.js';
+import { optionsOf, Section, sectionsOf, type OptionEntry } from './option.js';
 import { Flag, IsHeaderName, IsSource, IsTokenStore, OneOf } from './rules.js';
 import { type SecretValue } from './secret.js';
 import { ServiceTlsOptions, type TlsIdentitySource } from './tls.options.js';
@@ -24,13 +24,11 @@ export type ServiceAuthentication = 'mtls' | 'oauth' | 'app-token';
  */
 export class ServiceModuleOptions {
   /** Default `sandbox`. SERVICE_ENVIRONMENT */
-  @Option('ENVIRONMENT', 'choice')
-  @OneOf('production', 'sandbox')
+  @OneOf('ENVIRONMENT', 'production', 'sandbox')
   environment?: ServiceEnvironment | undefined = 'sandbox';
 
   /** Default `mtls` in production, `app-token` in sandbox. SERVICE_AUTHENTICATION */
-  @Option('AUTHENTICATION', 'choice')
-  @OneOf('mtls', 'oauth', 'app-token')
+  @OneOf('AUTHENTICATION', 'mtls', 'oauth', 'app-token')
   authentication?: ServiceAuthentication | undefined;
 
   /** The service's addresses. */
@@ -38,21 +36,18 @@ export class ServiceModuleOptions {
   urls?: ServiceUrls | undefined;
 
   /** Sent in the app-token header; needed for `mtls` and `app-token`. SERVICE_APP_TOKEN(_FILE) */
-  @Option('APP_TOKEN', 'secret')
-  @IsSource()
+  @IsSource('APP_TOKEN')
   appToken?: SecretValue | undefined;
 
   /** Default `service-app-token`. SERVICE_APP_TOKEN_HEADER */
-  @Option('APP_TOKEN_HEADER')
-  @IsHeaderName()
+  @IsHeaderName('APP_TOKEN_HEADER')
   appTokenHeader?: string | undefined = 'service-app-token';
 
   /**
    * Send the app token together with a bearer token. Some services answer 400 to that. Default false.
    * SERVICE_SEND_APP_TOKEN_WITH_BEARER
    */
-  @Option('SEND_APP_TOKEN_WITH_BEARER', 'boolean')
-  @Flag()
+  @Flag('SEND_APP_TOKEN_WITH_BEARER')
   sendAppTokenWithBearer?: boolean | undefined = false;
 
   /** OAuth client credentials: needed for `oauth`, and for customer tokens (specification 5.3, 5.4). */
@@ -73,7 +68,6 @@ export class ServiceModuleOptions {
   tokenCache?: ServiceTokenCacheOptions | undefined;
 
   /** Tokens shared between processes. */
-  @Option()
   @IsTokenStore()
   tokenStore?: TokenStore | undefined;
 
@@ -86,8 +80,7 @@ export class ServiceModuleOptions {
    * what to do, `fail` ends the start with a ServiceStartupError. Takes 15 s at most. Default `off`.
    * SERVICE_STARTUP_CHECK
    */
-  @Option('STARTUP_CHECK', 'choice')
-  @OneOf('off', 'warn', 'fail')
+  @OneOf('STARTUP_CHECK', 'off', 'warn', 'fail')
   startupCheck?: ServiceStartupCheck | undefined = 'off';
 }
 
@@ -104,4 +97,27 @@ export function valueOf(options: ServiceModuleOptions, option: string): unknown 
   return option
     .split('.')
     .reduce<unknown>((value, key) => (value as Record<string, unknown> | null | undefined)?.[key], options);
+}
+
+/**
+ * Merges options key by key. The first value wins; `undefined` and `null` count as not set. A `tls` function is not
+ * merged with other sources. The result and its sections are copies.
+ */
+export function mergeOptions(...sources: readonly (object | undefined)[]): ServiceModuleOptions {
+  const sections = sectionsOf(ServiceModuleOptions);
+  const merged = new Map<string, unknown>();
+  for (const [key, value] of sources.flatMap((source) => setEntries(source ?? {}))) {
+    const first = merged.get(key);
+    merged.set(key, Object.hasOwn(sections, key) ? mergeSection(first, value) : (first ?? value));
+  }
+  return Object.fromEntries(merged);
+}
+
+function mergeSection(first: unknown, second: unknown): unknown {
+  if (typeof (first ?? {}) !== 'object' || typeof second !== 'object') return first ?? second;
+  return Object.fromEntries([...setEntries(second as object), ...setEntries(first ?? {})]);
+}
+
+function setEntries(source: object): [string, unknown][] {
+  return Object.entries(source).filter(([, value]) => value !== undefined && value !== null);
 }

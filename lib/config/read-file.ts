@@ -1,6 +1,7 @@
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { isAbsolute, resolve } from 'node:path';
+import { codedError } from './coded-error.js';
 import { Secret, type SecretValue } from './secret.js';
 
 /** A secret has some hundred bytes, a PEM file some thousand, a file of all public root certificates about 200,000. */
@@ -70,8 +71,4 @@ export function isPlainPath(path: string): boolean {
 function whereSought(path: string): string {
   if (path.startsWith('~')) return ' ~ is not expanded here: write the home directory out.';
   return isAbsolute(path) ? '' : ` It was looked for at ${resolve(path)}.`;
-}
-
-function codedError(message: string, code: string): Error {
-  return Object.assign(new Error(message), { code });
 }

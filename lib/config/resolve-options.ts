@@ -1,9 +1,7 @@
 import { describeLocation, type ConfigurationFault, type OptionLocation } from '../errors/index.js';
 import { chooseAddresses } from './choose-addresses.js';
-import { mergeOptions } from './merge-options.js';
 import { optionsOf, withDefaults } from './option.js';
-import { OPTIONS, ServiceModuleOptions, valueOf } from './options.js';
-import { isPlaceholder } from './placeholder.js';
+import { mergeOptions, OPTIONS, ServiceModuleOptions, valueOf } from './options.js';
 import { readSecret, whyUnreadable } from './read-file.js';
 import { missingRequirements, modeOf } from './requirements.js';
 import {
@@ -16,7 +14,7 @@ import {
 import { Secret, type SecretValue } from './secret.js';
 import { ServiceTlsOptions, TlsIdentityPems } from './tls.options.js';
 import { type TokenStore } from './token-cache.options.js';
-import { FILL_IN, validateOptions } from './validate-options.js';
+import { FILL_IN, isPlaceholder, validateOptions } from './validate-options.js';
 import { variableOf } from './variables.js';
 import { VERSION } from './version.js';
 
@@ -25,7 +23,7 @@ const UNSENDABLE =
   'cannot be sent in a header: it begins or ends with a space, has a line break or another control character, or is ' +
   'not ASCII.';
 
-export interface Resolution {
+interface Resolution {
   /** Absent where there are faults. */
   options?: ResolvedOptions;
   /** Set also where there are faults, so that faults of certificates are reported together with the others. */

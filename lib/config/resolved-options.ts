@@ -1,4 +1,4 @@
-import { type OptionLocation } from '../errors/index.js';
+import { type DescribeOption, type OptionLocation } from '../errors/index.js';
 import { type ServiceHttpOptions } from './http.options.js';
 import { type ServiceLinkSdkOptions } from './link-sdk.options.js';
 import { type ServiceOAuthOptions } from './oauth.options.js';
@@ -6,9 +6,6 @@ import { type ServiceAuthentication, type ServiceModuleOptions } from './options
 import { type PemValue, type Secret, type SecretValue } from './secret.js';
 import { type ServiceTlsOptions, type TlsIdentityPems, type TlsIdentitySource } from './tls.options.js';
 import { type ServiceTokenCacheOptions } from './token-cache.options.js';
-
-/** How messages name an option, with the variable that sets it: `oauth.clientSecret (SERVICE_CLIENT_SECRET_FILE)`. */
-export type DescribeOption = (option: string) => string;
 
 /** Options that have a default, so that each has a value. */
 type Filled<T, Key extends keyof T = keyof T> = { [K in Key]-?: NonNullable<T[K]> };

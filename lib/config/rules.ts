@@ -1,60 +1,80 @@
-import { IsBoolean, IsIn, Matches, ValidateBy, type ValidationOptions } from 'class-validator';
+import { ValidateBy } from 'class-validator';
 import { addressFault, withoutSlashes } from './address.js';
-import { isReservedHeader } from './reserved-headers.js';
+import { Option, type OptionKind } from './option.js';
 import { isFile } from './secret.js';
+
+type Rule = (suffix?: string) => PropertyDecorator;
+
+/**
+ * Makes a decorator for options of one kind. Its `suffix` is the name of the variable without the prefix; without one,
+ * only code can set the option. `message` says what is wrong with a value that is not valid.
+ */
+function rule(
+  kind: OptionKind,
+  validate: (value: unknown) => boolean,
+  message: string | ((value: unknown) => string | undefined),
+): Rule {
+  const text =
+    typeof message === 'string' ? message : ({ value }: { value: unknown }) => message(value) ?? '';
+  return (suffix) =>
+    Option(suffix, kind, ValidateBy({ name: 'rule', validator: { validate } }, { message: text }));
+}
+
+/** @param faultOf why a value is not valid; undefined where it is */
+function addressRule(faultOf: (value: unknown) => string | undefined): Rule {
+  return rule('address', (value) => faultOf(value) === undefined, faultOf);
+}
+
+const isTextLike = (value: unknown, form: RegExp): boolean => typeof value === 'string' && form.test(value);
+
+export const OneOf = (suffix: string, ...values: unknown[]): PropertyDecorator =>
+  rule('choice', (value) => values.includes(value), `must be one of: ${values.join(', ')}`)(suffix);
+
+export const Flag = rule('boolean', (value) => typeof value === 'boolean', 'must be true or false');
+
+/** True, false, or some of the names. */
+export const FlagOrNames = (suffix: string, names: readonly string[]): PropertyDecorator =>
+  rule(
+    'names',
+    (value) => typeof value === 'boolean' || namesIn(value).every((name) => names.includes(name)),
+    `must be true, false or names of resources (${names.join(', ')})`,
+  )(suffix);
+
+export const WholeNumber = (suffix: string, min: number, max: number, unit: string): PropertyDecorator =>
+  rule(
+    'integer',
+    (value) => Number.isInteger(value) && Number(value) >= min && Number(value) <= max,
+    `must be a whole number of ${unit} from ${min} to ${max}`,
+  )(suffix);
 
 // RFC 9562's form, any version: the specification only says UUID.
 const UUID = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/i;
 
-export const OneOf = (...values: string[]): PropertyDecorator =>
-  IsIn(values, { message: `must be one of: ${values.join(', ')}` });
+export const IsUuid = rule(
+  'text',
+  (value) => isTextLike(value, UUID),
+  'must be the application id of the developer portal (Integration tab), a UUID',
+);
 
-export const Flag = (): PropertyDecorator => IsBoolean({ message: 'must be true or false' });
-
-/** True, false, or some of the names. */
-export const FlagOrNames = (names: readonly string[]): PropertyDecorator =>
-  check(
-    'flagOrNames',
-    (value) => typeof value === 'boolean' || namesIn(value).every((name) => names.includes(name)),
-    { message: `must be true, false or names of resources (${names.join(', ')})` },
-  );
-
-export const WholeNumber = (min: number, max: number, unit: string): PropertyDecorator =>
-  check(
-    'wholeNumber',
-    (value) => Number.isInteger(value) && (value as number) >= min && (value as number) <= max,
-    { message: `must be a whole number of ${unit} from ${min} to ${max}` },
-  );
-
-export const IsUuid = (): PropertyDecorator =>
-  Matches(UUID, { message: 'must be the application id of the developer portal (Integration tab), a UUID' });
-
-/** See {@link addressFault}. */
-export const IsServiceAddress = (): PropertyDecorator =>
-  check('isServiceAddress', (value) => addressFault(value) === undefined, {
-    message: ({ value }) => addressFault(value) ?? '',
-  });
+export const IsServiceAddress = addressRule(addressFault);
 
 /** The address of a token endpoint, to which /oauth2/token is appended. */
-export const IsAuthAddress = (): PropertyDecorator =>
-  check(
-    'isAuthAddress',
-    (value) => typeof value !== 'string' || !withoutSlashes(value).endsWith('/oauth2/token'),
-    {
-      message: 'must not end in /oauth2/token, which is appended to it',
-    },
-  );
-
-/** RFC 9110, 5.1: a field name is a token. */
-export const IsHeaderName = (): PropertyDecorator =>
-  check(
-    'isHeaderName',
-    (value) =>
-      typeof value === 'string' && /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(value) && !isReservedHeader(value),
-    { message: "must be a header's name (RFC 9110, 5.1) that HTTP does not use itself" },
-  );
+export const IsAuthAddress = addressRule((value) =>
+  typeof value === 'string' && withoutSlashes(value).endsWith('/oauth2/token')
+    ? 'must not end in /oauth2/token, which is appended to it'
+    : addressFault(value),
+);
 
 const TOKEN = "[!#$%&'*+.^_`|~0-9A-Za-z-]+";
+const HEADER_NAME = new RegExp(`^${TOKEN}$`);
+
+/** RFC 9110, 5.1: a field name is a token. */
+export const IsHeaderName = rule(
+  'text',
+  (value) => isTextLike(value, HEADER_NAME) && !isReservedHeader(value as string),
+  "must be a header's name (RFC 9110, 5.1) that HTTP does not use itself",
+);
+
 const COMMENT_TEXT = String.raw`[\t\x20-\x27\x2a-\x5b\x5d-\x7e]|\\[\t\x20-\x7e]`;
 /** With another one inside it, at most. */
 const COMMENT = String.raw`\((?:${COMMENT_TEXT}|\((?:${COMMENT_TEXT})*\))*\)`;
@@ -62,43 +82,62 @@ const PRODUCT = `${TOKEN}(?:/${TOKEN})?`;
 const PRODUCTS = new RegExp(String.raw`^${PRODUCT}(?:[\t ]+(?:${PRODUCT}|${COMMENT}))*$`);
 
 /** RFC 9110, 10.1.5: a User-Agent begins with a product. */
-export const IsProductTokens = (): PropertyDecorator =>
-  check(
-    'isProductTokens',
-    (value) => typeof value === 'string' && value.length <= 256 && PRODUCTS.test(value),
-    {
-      message:
-        'must be product tokens on one line as in RFC 9110, 10.1.5, for example acme-banking/2.1 (team@acme.example), ' +
-        'in 256 characters at most',
-    },
-  );
+export const IsProductTokens = rule(
+  'text',
+  (value) => String(value).length <= 256 && isTextLike(value, PRODUCTS),
+  'must be product tokens on one line as in RFC 9110, 10.1.5, for example acme-banking/2.1 (team@acme.example), ' +
+    'in 256 characters at most',
+);
 
-/** Text, or `{ file: path }`; and a function where `orFunction` says so. */
-export const IsSource = ({ orFunction = false } = {}): PropertyDecorator =>
-  check(
-    'isSource',
-    (value) => isText(isFile(value) ? value.file : value) || (orFunction && typeof value === 'function'),
-    {
-      message: `must be text or { file: path }${orFunction ? ' or a function' : ''}, and not empty`,
-    },
-  );
+const isSource = (value: unknown): boolean => isTextLike(isFile(value) ? value.file : value, /\S/);
 
-export const IsProxyUrl = (): PropertyDecorator =>
-  check(
-    'isProxyUrl',
-    (value) => typeof value === 'string' && URL.canParse(value) && /^https?:/i.test(value),
-    {
-      message: 'must be the URL of a proxy, for example http://proxy.example:3128',
-    },
-  );
+/** Text, or `{ file: path }`. */
+export const IsSource = rule('secret', isSource, 'must be text or { file: path }, and not empty');
 
-export const IsFunction = (): PropertyDecorator =>
-  check('isFunction', (value) => typeof value === 'function', { message: 'must be a function' });
+export const IsSourceOrFunction = rule(
+  'secret',
+  (value) => isSource(value) || typeof value === 'function',
+  'must be text or { file: path } or a function, and not empty',
+);
 
-export const IsTokenStore = (): PropertyDecorator =>
-  check('isTokenStore', hasStoreMethods, {
-    message: 'must have the methods get, set and delete (see TokenStore)',
-  });
+export const IsProxyUrl = rule(
+  'text',
+  (value) => isTextLike(value, /^https?:/i) && URL.canParse(value as string),
+  'must be the URL of a proxy, for example http://proxy.example:3128',
+);
+
+export const IsFunction = rule('text', (value) => typeof value === 'function', 'must be a function');
+
+const STORE_METHODS = ['get', 'set', 'delete'];
+
+export const IsTokenStore = rule(
+  'text',
+  (value) =>
+    STORE_METHODS.every((key) => typeof (Object(value) as Record<string, unknown>)[key] === 'function'),
+  'must have the methods get, set and delete (see TokenStore)',
+);
+
+/** Headers that only the HTTP client may set: a caller could change the connection or name another host with them. */
+export const EXCHANGE_HEADERS: ReadonlySet<string> = new Set([
+  'host',
+  'connection',
+  'content-length',
+  'expect',
+  'keep-alive',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+]);
+
+/** True for a header that cannot carry the app token. */
+export function isReservedHeader(name: string): boolean {
+  const key = name.toLowerCase();
+  const others = /^(authorization|cookie|user-agent|accept.*|content-.*|__proto__)$/;
+  return EXCHANGE_HEADERS.has(key) || others.test(key);
+}
 
 /** The names in a list or in a text with commas. */
 export function namesIn(value: unknown): string[] {
@@ -107,21 +146,4 @@ export function namesIn(value: unknown): string[] {
       .split(',')
       .map((name) => name.trim()),
   );
-}
-
-function check(
-  name: string,
-  validate: (value: unknown) => boolean,
-  options: ValidationOptions,
-): PropertyDecorator {
-  return ValidateBy({ name, validator: { validate } }, options);
-}
-
-function isText(value: unknown): boolean {
-  return typeof value === 'string' && value.trim() !== '';
-}
-
-function hasStoreMethods(value: unknown): boolean {
-  const store = Object(value) as Record<string, unknown>;
-  return ['get', 'set', 'delete'].every((method) => typeof store[method] === 'function');
 }

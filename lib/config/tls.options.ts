@@ -1,38 +1,32 @@
-import { Option } from './option.js';
 import { Flag, IsSource } from './rules.js';
 import { type PemValue, type SecretValue } from './secret.js';
 
 /** The client identity as PEM (specification 5.2.1 to 5.2.4). */
 export class TlsIdentityPems {
   /** The application certificate, alone or with chain certificates after it. SERVICE_TLS_CERTIFICATE(_FILE) */
-  @Option('TLS_CERTIFICATE', 'secret')
-  @IsSource()
+  @IsSource('TLS_CERTIFICATE')
   certificate?: PemValue | undefined;
 
   /** The certificate's private key. SERVICE_TLS_PRIVATE_KEY(_FILE) */
-  @Option('TLS_PRIVATE_KEY', 'secret')
-  @IsSource()
+  @IsSource('TLS_PRIVATE_KEY')
   privateKey?: PemValue | undefined;
 
   /** For an encrypted private key. SERVICE_TLS_PASSPHRASE(_FILE) */
-  @Option('TLS_PASSPHRASE', 'secret')
-  @IsSource()
+  @IsSource('TLS_PASSPHRASE')
   passphrase?: SecretValue | undefined;
 
   /**
    * The service's public chain: the only trust anchor for the API. Without it, Node's public roots.
    * SERVICE_TLS_CHAIN(_FILE)
    */
-  @Option('TLS_CHAIN', 'secret')
-  @IsSource()
+  @IsSource('TLS_CHAIN')
   chain?: PemValue | undefined;
 }
 
 /** The client identity, and whether it is loaded again when its files change. */
 export class ServiceTlsOptions extends TlsIdentityPems {
   /** Load the certificate and key again when their files change. Default true. SERVICE_TLS_RELOAD */
-  @Option('TLS_RELOAD', 'boolean')
-  @Flag()
+  @Flag('TLS_RELOAD')
   reload?: boolean | undefined = true;
 }
 

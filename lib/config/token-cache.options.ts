@@ -1,11 +1,9 @@
-import { Option } from './option.js';
 import { WholeNumber } from './rules.js';
 
 /** The tokens kept in this process. */
 export class ServiceTokenCacheOptions {
   /** Customer tokens to keep. The least recently used goes first. Default 10,000. SERVICE_TOKEN_CACHE_MAX_ENTRIES */
-  @Option('TOKEN_CACHE_MAX_ENTRIES', 'integer')
-  @WholeNumber(1, 10_000_000, 'entries')
+  @WholeNumber('TOKEN_CACHE_MAX_ENTRIES', 1, 10_000_000, 'entries')
   maxEntries?: number | undefined = 10_000;
 }
 

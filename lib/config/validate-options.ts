@@ -3,7 +3,6 @@ import { cleanText, type ConfigurationFault } from '../errors/index.js';
 import { nearest } from './misspelling.js';
 import { withDefaults, type OptionKind } from './option.js';
 import { OPTIONS, ServiceModuleOptions, valueOf } from './options.js';
-import { isPlaceholder } from './placeholder.js';
 
 /** Names of properties that would change the object that is checked. */
 export const DANGEROUS_KEYS: readonly string[] = ['__proto__', 'constructor', 'prototype'];
@@ -16,7 +15,7 @@ const PLAIN_VALUE = /^[\w\s.,+-]{0,24}$/;
 
 export const FILL_IN = 'put the real value in its place.';
 
-export interface Validation {
+interface Validation {
   faults: ConfigurationFault[];
   /** Options and sections that are set but not valid. No other fault of them is reported. */
   broken: ReadonlySet<string>;
@@ -108,4 +107,33 @@ function dangerousKeys(options: object): ConfigurationFault[] {
     .filter((section) => typeof section === 'object' && section !== null)
     .flatMap((section) => DANGEROUS_KEYS.filter((key) => Object.hasOwn(section, key)))
     .map((option) => ({ option, message: 'is not an option of ServiceModule' }));
+}
+
+// Words without digits. Real tokens, secrets and ids do not look like this.
+const WORDS = String.raw`[a-z]+([ ._-]+[a-z]+)*`;
+const PLACEHOLDER = new RegExp(
+  [
+    String.raw`\.{3}|…`,
+    `<${WORDS}>`,
+    String.raw`\$?\{{1,2} ?${WORDS} ?\}{1,2}`,
+    `your[ _-]${WORDS}`,
+    '(change|replace|fill)[ _-]?(me|this|in)',
+    'placeholder|todo|tbd|fixme',
+    // A UUID of zeros, with or without its version and variant.
+    '0{8}-0{4}-[0-9a-f]0{3}-[0-9a-f]0{3}-0{12}',
+  ].join('|'),
+  'i',
+);
+const WHOLE = new RegExp(`^(${PLACEHOLDER.source})$`, 'i');
+/** An address with brackets, or with dots or `your-host` in place of its host. */
+const IN_ADDRESS = new RegExp(String.raw`^https?://(.*[<>{}…].*|(\.{3}|your([_-][a-z]+)+)([:/].*)?)$`, 'i');
+
+/** A longer value is no placeholder. */
+const MAX_LENGTH = 256;
+
+/** True for a text from an example, in place of the real value: `https://...`, `<your-app-token>`, `changeme`. */
+export function isPlaceholder(value: string): boolean {
+  const text = value.trim();
+  if (text.length > MAX_LENGTH) return false;
+  return WHOLE.test(text) || IN_ADDRESS.test(text);
 }

@@ -1,4 +1,6 @@
+import { registerAs } from '@nestjs/config';
 import { type ConfigurationFault } from '../errors/index.js';
+import { variablePrefix } from './module-name.js';
 import { type OptionKind } from './option.js';
 import { OPTIONS, type ServiceModuleOptions } from './options.js';
 
@@ -6,16 +8,6 @@ import { OPTIONS, type ServiceModuleOptions } from './options.js';
 export const VARIABLE_SUFFIXES: readonly string[] = OPTIONS.flatMap(({ suffix, kind }) =>
   suffix === undefined ? [] : kind === 'secret' ? [suffix, `${suffix}_FILE`] : [suffix],
 );
-
-/** The module's name in logs and errors: `ServiceModule`, or `ServiceModule:ksa`. */
-export function moduleLabel(name?: string): string {
-  return name === undefined ? 'ServiceModule' : `ServiceModule:${name}`;
-}
-
-/** `SERVICE_`, or `SERVICE_KSA_` for the module named `ksa`. */
-export function variablePrefix(name?: string): string {
-  return name === undefined ? 'SERVICE_' : `SERVICE_${name.replace(/[^A-Za-z0-9]/g, '_').toUpperCase()}_`;
-}
 
 /** The variable of an option: `oauth.clientId` -> `SERVICE_CLIENT_ID`. With `_FILE` where the value is a file. */
 export function variableOf(option: string, name?: string, value?: unknown): string | undefined {
@@ -70,6 +62,15 @@ export function readVariables(
   }
   return { options, faults };
 }
+
+/**
+ * The `service` namespace of @nestjs/config: the SERVICE_* variables as {@link ServiceModuleOptions}. Loading it is
+ * optional, because ServiceModule reads the same variables itself.
+ */
+export const serviceConfig = registerAs(
+  'service',
+  (): ServiceModuleOptions => readVariables((variable) => process.env[variable]).options,
+);
 
 function parseValue(raw: unknown, kind: OptionKind): unknown {
   if (raw === undefined || raw === null || raw === '') return undefined;

@@ -1,7 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { type AnswerParser, type ParsedAnswer, type ParseOption } from '../http/answer-parser.js';
 import { validateInput } from '../http/validate-input.js';
-import { type ResourcePaths } from '../http/resource-paths.js';
 import { type HeaderOptions, type ServiceHttpService } from '../http/service-http.service.js';
 import { CreateCustomerDto } from './create-customer.dto.js';
 
@@ -18,9 +17,9 @@ export class CustomersService {
   readonly #path: string;
 
   /** @internal */
-  constructor(http: ServiceHttpService, paths: ResourcePaths) {
+  constructor(http: ServiceHttpService) {
     this.#http = http;
-    this.#path = paths.of('/customers/v1');
+    this.#path = http.pathOf('/customers/v1');
   }
 
   /**

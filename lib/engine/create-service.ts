@@ -1,32 +1,32 @@
 import { HttpService } from '@nestjs/axios';
-import {
-  ClientSecret,
-  ServiceAuthService,
-  SharedStore,
-  TokenCache,
-  TokenEndpoint,
-  TokenObserver,
-} from '../auth/index.js';
+import { type AxiosInstance } from 'axios';
+import { TokenCache } from '../auth/cache/token-cache.js';
+import { ClientSecret } from '../auth/endpoint/client-secret.js';
+import { TokenEndpoint } from '../auth/endpoint/token-endpoint.js';
+import { ServiceAuthService } from '../auth/service-auth.service.js';
+import { SharedStore } from '../auth/store/shared-store.js';
+import { StoreObserver, TokenObserver } from '../auth/token-observers.js';
 import { withoutSlashes } from '../config/address.js';
 import { systemClock } from '../config/clock.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { exchange } from '../exchange/exchange.js';
 import { type ServiceIo } from '../exchange/io.js';
-import { type Log } from '../telemetry/log.js';
-import { withUserAgent } from '../exchange/user-agent.js';
-import { AllowedUrls } from '../http/allowed-urls.js';
+import { withUserAgent } from '../exchange/exchange.types.js';
+import { AuthHeadersInterceptor } from '../http/auth-headers.interceptor.js';
 import { CallObserver } from '../http/call-observer.js';
 import { CallRunner } from '../http/call-runner.js';
 import { CallsInFlight } from '../http/calls-in-flight.js';
 import { RequestIds } from '../http/request-ids.js';
-import { ResourcePaths } from '../http/resource-paths.js';
 import { RetryBudget } from '../http/retry-policy.js';
+import { serviceAdapter } from '../http/service-adapter.js';
 import { createServiceAxios } from '../http/service-axios.js';
 import { ServiceHttpService } from '../http/service-http.service.js';
 import { LinkSdkService } from '../link-sdk/link-sdk.service.js';
+import { type Log } from '../telemetry/log.js';
 import { Telemetry } from '../telemetry/telemetry.js';
-import { Agents, type Identity } from '../tls/index.js';
-import { ServiceLifecycle } from './lifecycle.js';
+import { Agents } from '../tls/agents.js';
+import { type Identity } from '../tls/client-identity.js';
+import { ServiceLifecycle, type ServiceParts } from './lifecycle.js';
 import { createResources, type Resources } from './resources.js';
 
 /** One client of the service: what a host uses of it, its start and its end. It knows nothing of Nest's modules. */
@@ -47,15 +47,34 @@ export function systemIo(log: Log): ServiceIo {
  * before `start()` or the first call, and nothing after `close()`.
  */
 export function createService(options: ResolvedOptions, identity: Identity, world: ServiceIo): Service {
-  const { http, addresses, name } = options;
-  const io = { ...world, exchange: withUserAgent(world.exchange, http.userAgent) };
-  const telemetry = new Telemetry(name);
-  const calls = new CallsInFlight();
-  const agents = new Agents(identity, http.maxSockets);
+  const io = { ...world, exchange: withUserAgent(world.exchange, options.http.userAgent) };
+  const telemetry = new Telemetry(options.name);
+  const calls = new CallsInFlight(options.describeOption);
+  const agents = new Agents(identity, options.http.maxSockets);
+  const base = { options, identity, io, telemetry, calls, agents };
 
-  const tokens = createTokenCache(options, identity, agents, telemetry, io);
+  const tokens = createTokenCache(base);
   const auth = new ServiceAuthService(options, identity, tokens, calls);
+  const axios = createAxios(base, auth);
+  const http = new ServiceHttpService(new HttpService(axios), options.http.trailingSlash);
+  const resources = createResources(http);
+  const sdk = new LinkSdkService(options, auth);
 
+  const lifecycle = new ServiceLifecycle({ ...base, tokens, auth, banks: resources.banks });
+  const start = () => lifecycle.start();
+  const beginShutdown = () => lifecycle.beginShutdown();
+  const close = () => lifecycle.close();
+  return { auth, http, ...resources, sdk, log: io.log, start, beginShutdown, close };
+}
+
+/** What all parts of a client are made from. */
+type Base = Pick<ServiceParts, 'options' | 'identity' | 'io' | 'telemetry' | 'calls' | 'agents'>;
+
+/** The instance behind all calls: the interceptor attaches what authenticates, the adapter sends. */
+function createAxios(base: Base, auth: ServiceAuthService): AxiosInstance {
+  const { options, identity, io, telemetry, calls, agents } = base;
+  const { http, addresses, authentication } = options;
+  const { baseOption } = addresses;
   const runner = new CallRunner({
     exchange: io.exchange,
     agentFor: (url) => agents.api(url),
@@ -63,103 +82,54 @@ export function createService(options: ResolvedOptions, identity: Identity, worl
     identity,
     budget: new RetryBudget(),
     http,
-    describeOption: options.describeOption,
+    baseOption,
     random: io.random,
     closed: calls.closed,
   });
-  const { requestId, correlationIdHeader } = http;
-  const axios = createServiceAxios({
-    urls: new AllowedUrls(addresses),
-    source: auth,
-    inFlight: calls,
-    appTokenHeader: options.appTokenHeader.toLowerCase(),
-    timeoutMs: http.timeout,
-    runner,
-    observer: new CallObserver(telemetry, io.log, withoutSlashes(new URL(addresses.baseUrl).pathname)),
-    correlationIdHeader,
-    requestIds: requestId && new RequestIds(requestId, correlationIdHeader, io.log, io.clock),
-    credentials: {
-      authentication: options.authentication,
-      describeOption: options.describeOption,
-      certificate: () => identity.certificate,
-    },
-    appToken: options.appToken,
-  });
-  const httpService = new ServiceHttpService(new HttpService(axios));
-  const resources = createResources(httpService, new ResourcePaths(http.trailingSlash));
-  const sdk = new LinkSdkService(options, auth);
-
-  const { banks } = resources;
-  const lifecycle = new ServiceLifecycle({
-    options,
-    io,
-    calls,
-    tokens,
-    agents,
-    identity,
-    telemetry,
-    auth,
-    banks,
-  });
-  return {
-    auth,
-    http: httpService,
-    ...resources,
-    sdk,
-    log: io.log,
-    start: () => lifecycle.start(),
-    beginShutdown: () => lifecycle.beginShutdown(),
-    close: () => lifecycle.close(),
-  };
+  const { requestId } = http;
+  const requestIds = requestId && new RequestIds(requestId, http.correlationIdHeader, io.log, io.clock);
+  const authHeaders = new AuthHeadersInterceptor(options, auth, calls, requestIds);
+  const observer = new CallObserver(telemetry, io.log, withoutSlashes(new URL(addresses.baseUrl).pathname));
+  const credentials = { authentication, baseOption, certificate: () => identity.certificate };
+  return createServiceAxios(
+    authHeaders,
+    serviceAdapter(options, authHeaders, runner, observer, calls, credentials),
+  );
 }
 
 /** Endpoint, shared store and cache; undefined where no OAuth credentials are configured. */
-function createTokenCache(
-  options: ResolvedOptions,
-  identity: Identity,
-  agents: Agents,
-  telemetry: Telemetry,
-  { exchange, clock, random, log }: ServiceIo,
-): TokenCache | undefined {
+function createTokenCache({ options, identity, agents, telemetry, io }: Base): TokenCache | undefined {
   const { oauth, tokenStore, tokenCache, linkSdk, http, describeOption } = options;
-  const { tokenUrl } = options.addresses;
+  const { tokenUrl, tokenOption = 'urls.authUrl' } = options.addresses;
   if (!oauth || tokenUrl === undefined) return undefined;
+  const { exchange, clock, log } = io;
+  const { clientId } = oauth;
   const bound = oauth.mtls ? identity : undefined;
   const clientSecret = new ClientSecret(oauth, clock);
-  const shared = { tokenUrl, clientId: oauth.clientId, clientSecret, clock, random };
-  const agent = () => agents.token(tokenUrl);
-  const { connectTimeout: connectTimeoutMs } = http;
   const endpoint = new TokenEndpoint({
-    ...shared,
+    tokenUrl,
+    clientId,
+    clientSecret,
     exchange,
-    agent,
+    clock,
+    agent: () => agents.token(tokenUrl),
     identity: bound,
-    connectTimeoutMs,
-    describeOption,
+    connectTimeoutMs: http.connectTimeout,
+    tokenOption,
   });
-  const observed = {
-    telemetry,
-    warn: (message: string) => log.warn(message),
-    log: (message: string) => log.log(message),
-  };
-  const cache = new TokenCache({
-    source: tokenStore
-      ? new SharedStore({
-          ...shared,
-          ...observed,
-          source: endpoint,
-          store: tokenStore,
-          certificateThumbprint: () => bound?.certificate?.fingerprint256,
-        })
-      : endpoint,
+  const owner = () => ({ tokenUrl, clientId, certificateThumbprint: bound?.certificate?.fingerprint256 });
+  const observer = new StoreObserver(telemetry, log, clock);
+  const source = tokenStore
+    ? new SharedStore(endpoint, tokenStore, owner, clientSecret, io, observer)
+    : endpoint;
+  const settings = {
     refresh: oauth.refresh,
     maxEntries: tokenCache.maxEntries,
     customerReserveMs: linkSdk.minTokenLife * 1000,
     customerRequests: http.maxSockets,
-    clock,
-    random,
-    observer: new TokenObserver(observed),
-  });
+  };
+  const tokenObserver = new TokenObserver(telemetry, log, describeOption);
+  const cache = new TokenCache(source, settings, io, tokenObserver);
   // RFC 8705, 3: a token that was requested with one certificate is refused together with another.
   bound?.onCertificateChange(() => cache.invalidateAll());
   return cache;

@@ -1,10 +1,12 @@
-import { type ServiceAuthService, type TokenCache } from '../auth/index.js';
+import { type TokenCache } from '../auth/cache/token-cache.js';
+import { type ServiceAuthService } from '../auth/service-auth.service.js';
 import { type BanksService } from '../banks/banks.service.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { type ServiceIo } from '../exchange/io.js';
 import { type CallsInFlight } from '../http/calls-in-flight.js';
 import { type Telemetry } from '../telemetry/telemetry.js';
-import { type Agents, type Identity } from '../tls/index.js';
+import { type Agents } from '../tls/agents.js';
+import { type Identity } from '../tls/client-identity.js';
 import { reportStart } from './start-report.js';
 import { checkStart } from './startup-check.js';
 

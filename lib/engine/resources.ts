@@ -1,7 +1,6 @@
 import { BanksService } from '../banks/banks.service.js';
 import { type ResourceName } from '../config/http.options.js';
 import { CustomersService } from '../customers/customers.service.js';
-import { type ResourcePaths } from '../http/resource-paths.js';
 import { type ServiceHttpService } from '../http/service-http.service.js';
 
 /** The resources of the API (specification 4): their classes, and the methods that doubles can replace. */
@@ -11,17 +10,14 @@ export const RESOURCES = {
 } as const satisfies Record<ResourceName, ResourceEntry>;
 
 interface ResourceEntry {
-  type: new (http: ServiceHttpService, paths: ResourcePaths) => object;
+  type: new (http: ServiceHttpService) => object;
   methods: readonly string[];
 }
 
 /** The services of all resources by their names. */
 export type Resources = { [Name in ResourceName]: InstanceType<(typeof RESOURCES)[Name]['type']> };
 
-export function createResources(http: ServiceHttpService, paths: ResourcePaths): Resources {
-  const made = Object.entries(RESOURCES).map(([name, { type: Resource }]) => [
-    name,
-    new Resource(http, paths),
-  ]);
+export function createResources(http: ServiceHttpService): Resources {
+  const made = Object.entries(RESOURCES).map(([name, { type: Resource }]) => [name, new Resource(http)]);
   return Object.fromEntries(made) as Resources;
 }

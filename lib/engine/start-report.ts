@@ -1,6 +1,6 @@
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { type Log } from '../telemetry/log.js';
-import { type Identity, type IdentityStatus } from '../tls/index.js';
+import { type Identity, type IdentityStatus } from '../tls/client-identity.js';
 
 type ReportedIdentity = Pick<Identity, 'status' | 'hasChain'>;
 

@@ -1,9 +1,8 @@
-import { type ServiceAuthService } from '../auth/index.js';
+import { type ServiceAuthService } from '../auth/service-auth.service.js';
 import { type BanksService } from '../banks/banks.service.js';
 import { systemClock } from '../config/clock.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
-import { variableOf } from '../config/variables.js';
-import { ServiceError, ServiceStartupError } from '../errors/index.js';
+import { type ConfigurationFault, ServiceError, ServiceStartupError, whatHappened } from '../errors/index.js';
 import { type ServiceIo } from '../exchange/io.js';
 
 /** Milliseconds: no start is held longer. */
@@ -28,15 +27,16 @@ export async function checkStart(
   if (options.startupCheck === 'off') return;
   const failure = await failureOf(options, services);
   if (!failure) return log.log('The start-up check passed.');
-  if (options.startupCheck === 'fail') throw failure;
-  log.warn(failure.message);
+  const { check, fault } = failure;
+  if (options.startupCheck === 'fail') throw new ServiceStartupError(check, fault);
+  log.warn(`The start-up check failed (${check}): ${fault.message}`);
 }
 
-/** What the first call that fails says. */
+/** The first call that fails, and what its error says. */
 async function failureOf(
   options: ResolvedOptions,
   { auth, banks }: CheckedServices,
-): Promise<ServiceStartupError | undefined> {
+): Promise<{ check: string; fault: ConfigurationFault } | undefined> {
   const endsAt = systemClock.monotonic() + Math.min(LIMIT_MS, options.http.timeout);
   const limit = () => ({ timeout: Math.max(1, endsAt - systemClock.monotonic()) });
   let check = 'token.api';
@@ -47,8 +47,9 @@ async function failureOf(
     return undefined;
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
-    const option = options.addresses.baseOption;
-    const variable = variableOf(option, options.name);
-    return new ServiceStartupError(check, { option, variable, message: error.message });
+    const { hint = 'If it stays so, run npx nestjs-service doctor.' } = error;
+    const [option = options.addresses.baseOption] = error.options ?? [];
+    const variable = /\((\w+)\)$/.exec(options.describeOption(option))?.[1];
+    return { check, fault: { option, variable, message: `${whatHappened(error)} ${hint}` } };
   }
 }

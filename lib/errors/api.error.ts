@@ -1,4 +1,4 @@
-import { ServiceError } from './service.error.js';
+import { type Explanation, ServiceError } from './service.error.js';
 
 /** The body of an error answer, as the service sends it (specification 7.2). */
 export interface ApiErrorBody {
@@ -7,10 +7,9 @@ export interface ApiErrorBody {
 }
 
 /** What a ServiceApiError is made of. */
-export interface ApiErrorDetails {
+export interface ApiErrorDetails extends Explanation {
   /** `api_error` (default): an error status. `invalid_response`: a body that is not JSON, or that `parse` refused. */
   code?: 'api_error' | 'invalid_response';
-  message: string;
   /** The HTTP status, which may differ from `body.status`. */
   status: number;
   body?: ApiErrorBody;
@@ -21,8 +20,6 @@ export interface ApiErrorDetails {
   correlationId?: string;
   /** Seconds, from the Retry-After of the answer. */
   retryAfter?: number;
-  /** What to check, where the answer alone does not say it. */
-  hint?: string;
   /** The service refused our credentials or client certificate. Default false. */
   credentialFault?: boolean;
 }
@@ -36,8 +33,6 @@ export class ServiceApiError extends ServiceError {
   readonly path: string;
   readonly correlationId?: string;
   readonly retryAfter?: number;
-  /** What to check. For those who run the application; do not show it to callers. */
-  readonly hint?: string;
   /**
    * True where the service refused our credentials or client certificate: 401, 403, and a proxy's page about the client
    * certificate (400). A caller of the host cannot correct that.
@@ -45,7 +40,7 @@ export class ServiceApiError extends ServiceError {
   readonly credentialFault: boolean;
 
   constructor(details: ApiErrorDetails) {
-    super(details.message);
+    super(details.message, details);
     this.code = details.code ?? 'api_error';
     this.status = details.status;
     this.body = details.body;
@@ -53,7 +48,6 @@ export class ServiceApiError extends ServiceError {
     this.path = details.path;
     this.correlationId = details.correlationId;
     this.retryAfter = details.retryAfter;
-    this.hint = details.hint;
     this.credentialFault = details.credentialFault ?? false;
   }
 }

@@ -1,4 +1,5 @@
 import { ServiceConfigurationError, type ConfigurationFault } from './configuration.error.js';
+import { type Remedy } from './service.error.js';
 
 /** The public fields of a certificate, to find it in the developer portal. */
 export interface CertificateSummary {
@@ -20,13 +21,18 @@ export class ServiceCertificateError extends ServiceConfigurationError {
 
   constructor(
     faults: readonly ConfigurationFault[],
-    details: { code?: 'invalid_certificate' | 'certificate_refused'; certificate?: CertificateSummary } = {},
+    details: Remedy & {
+      code?: 'invalid_certificate' | 'certificate_refused';
+      certificate?: CertificateSummary;
+      /** Default: the faults. */
+      message?: string;
+    } = {},
   ) {
     const refused = details.code === 'certificate_refused';
-    super(
-      faults,
-      refused ? 'The server refused the client certificate' : 'The client certificate is not usable',
-    );
+    const heading = refused
+      ? 'The server refused the client certificate'
+      : 'The client certificate is not usable';
+    super(faults, heading, details);
     this.code = details.code ?? 'invalid_certificate';
     this.certificate = details.certificate;
   }

@@ -1,5 +1,5 @@
 import { inspect } from 'node:util';
-import { ServiceError } from './service.error.js';
+import { ServiceError, type Remedy } from './service.error.js';
 
 /** Where an option is set. */
 export interface OptionLocation {
@@ -20,11 +20,17 @@ export class ServiceConfigurationError extends ServiceError {
   readonly code: string = 'invalid_configuration';
   readonly faults: readonly ConfigurationFault[];
 
+  /** @param explanation in place of the heading and the faults */
   constructor(
     faults: readonly ConfigurationFault[],
     heading = 'The configuration of ServiceModule is not usable',
+    explanation: Remedy & { message?: string } = {},
   ) {
-    super([`${heading}:`, ...faults.map((fault) => `  - ${describeFault(fault)}`)].join('\n'));
+    super(
+      explanation.message ??
+        [`${heading}:`, ...faults.map((fault) => `  - ${describeFault(fault)}`)].join('\n'),
+      explanation,
+    );
     this.faults = faults.map(({ option, variable, message }) => ({ option, variable, message }));
   }
 

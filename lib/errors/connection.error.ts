@@ -1,4 +1,4 @@
-import { ServiceError } from './service.error.js';
+import { type Explanation, ServiceError } from './service.error.js';
 
 /**
  * Why there is no answer. `closed`: this module was shut down, or the call's cancelToken was cancelled. `proxy`: the
@@ -18,9 +18,8 @@ export type ConnectionErrorKind =
   | 'network';
 
 /** See the members of {@link ServiceConnectionError}. */
-export interface ConnectionErrorDetails {
+export interface ConnectionErrorDetails extends Explanation {
   kind: ConnectionErrorKind;
-  message: string;
   method?: string;
   path?: string;
   reason?: string;
@@ -54,7 +53,7 @@ export class ServiceConnectionError extends ServiceError {
   readonly location?: string;
 
   constructor(details: ConnectionErrorDetails) {
-    super(details.message);
+    super(details.message, details);
     this.code = `connection_${details.kind}`;
     this.kind = details.kind;
     this.method = details.method;

@@ -1,6 +1,9 @@
 export { cleanText } from './clean-text.js';
 export { copyOf } from './copy-of.js';
-export { ServiceError } from './service.error.js';
+export { explain } from './explain.js';
+export { describeError, whatHappened } from './describe-error.js';
+export { nameOptions, withNames, type DescribeOption } from './name-options.js';
+export { ServiceError, type Explanation, type Remedy } from './service.error.js';
 export {
   describeFault,
   describeLocation,

@@ -1,3 +1,15 @@
+/** What to do about an error. For those who run the application; never for its callers. */
+export interface Remedy {
+  hint?: string;
+  /** The paths of the options that it is about, the most to blame first: `['oauth.clientSecret', 'oauth.clientId']`. */
+  options?: readonly string[];
+}
+
+/** What happened, in whole sentences, and what to do about it. */
+export interface Explanation extends Remedy {
+  message: string;
+}
+
 /**
  * The base class of all errors of this module. An error has only plain values from an allow-list. It has no request,
  * response, agent or foreign error, not even as `cause`, so that printing it never prints a key or a token.
@@ -5,11 +17,19 @@
 export abstract class ServiceError extends Error {
   /** A stable code for programs. Each class documents its codes. */
   abstract readonly code: string;
+  /** What to do, where that is known. For those who run the application; do not show it to callers. */
+  declare readonly hint?: string;
+  /** The paths of the options that the hint is about, the most to blame first. */
+  declare readonly options?: readonly string[];
 
-  constructor(message: string) {
+  constructor(message: string, { hint, options }: Remedy = {}) {
     super(message);
     // Not enumerable, like the name of a built-in error.
     Object.defineProperty(this, 'name', { value: new.target.name, configurable: true, writable: true });
+    if (hint === undefined) return;
+    Object.assign(this, { hint, options });
+    // Much that prints an error prints its stack alone.
+    this.stack = this.stack?.replace(message, () => `${message}\n${hint}`);
   }
 
   /** Name, message, code and the documented fields of the class. */

@@ -8,7 +8,7 @@ import { ServiceConfigurationError, type ConfigurationFault } from './configurat
 export class ServiceStartupError extends ServiceConfigurationError {
   override readonly code = 'startup_check_failed';
 
-  /** @param check the name of the check that failed, as `nestjs-service doctor` prints it */
+  /** @param check the call that failed, by its name in `nestjs-service doctor`: `token.api` or `api.banks` */
   constructor(check: string, fault: ConfigurationFault) {
     super([fault], `The start-up check failed (${check})`);
   }

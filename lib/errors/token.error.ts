@@ -1,4 +1,4 @@
-import { ServiceError } from './service.error.js';
+import { type Explanation, ServiceError } from './service.error.js';
 
 /**
  * - `token_refused`: the endpoint answered with an OAuth error (RFC 6749, 5.2) or another 4xx.
@@ -17,9 +17,8 @@ export type TokenErrorCode =
   | 'client_secret_unavailable';
 
 /** What a ServiceTokenError is made of. */
-export interface TokenErrorDetails {
+export interface TokenErrorDetails extends Explanation {
   code: TokenErrorCode;
-  message: string;
   /** `error` of RFC 6749, 5.2, for example `invalid_client`. */
   error?: string;
   /** `error_description` of RFC 6749, 5.2. Shortened, and not shown if the endpoint repeats our secret. */
@@ -42,7 +41,7 @@ export class ServiceTokenError extends ServiceError {
   readonly retryAfter?: number;
 
   constructor(details: TokenErrorDetails) {
-    super(details.message);
+    super(details.message, details);
     this.code = details.code;
     this.error = details.error;
     this.error_description = details.error_description;

@@ -2,15 +2,21 @@ import { setMaxListeners } from 'node:events';
 import { DAY_MS } from '../config/clock.js';
 import { ServiceRequestError } from '../errors/index.js';
 
+const MIN_PART_MS = 1_000;
+
 /**
  * A call's own time limit; undefined for none (0, null, undefined).
- * @param property what the caller named it
  * @throws ServiceRequestError for what is no limit
  */
-export function checkTimeout(timeout: unknown, property = 'timeout'): number | undefined {
+export function checkTimeout(timeout: unknown): number | undefined {
   if (timeout === undefined || timeout === null || timeout === 0) return undefined;
   if (typeof timeout === 'number' && timeout > 0 && timeout <= DAY_MS) return timeout;
-  throw ServiceRequestError.of(property, `must be milliseconds from 1 to ${DAY_MS}`);
+  throw ServiceRequestError.of('timeout', `must be milliseconds from 1 to ${DAY_MS}`);
+}
+
+/** The part of the time left for an attempt that may be followed by another: half of it, but at least 1 s. */
+export function partOf(leftMs: number): number {
+  return Math.min(leftMs, Math.max(leftMs / 2, MIN_PART_MS));
 }
 
 /** Throws ServiceRequestError for what is no AbortSignal. */

@@ -1,11 +1,16 @@
-import { systemClock } from '../config/clock.js';
 import { type CertificateSummary } from '../errors/index.js';
 import { type ExchangeResponse, type Outcome } from './exchange.types.js';
-import { within } from './timing.js';
+import { untilAborted } from './timing.js';
 
 const MAX_PAGE_BYTES = 4_096;
-/** A call or a token request ends earlier by its own signal. */
-const RELOAD_TIMEOUT_MS = 60_000;
+
+/** A page (HTML) is not of the service, which talks JSON: a proxy, a login page or a website. */
+export function isPage({ headers, body }: Pick<ExchangeResponse, 'headers' | 'body'>): boolean {
+  return (
+    /html/i.test(headers['content-type'] ?? '') ||
+    /^\s*<(!doctype|html|\?xml)/i.test(body.subarray(0, 64).toString('latin1'))
+  );
+}
 
 /**
  * What an answer says of our client certificate where a proxy before the service looks at it. The service itself
@@ -59,6 +64,7 @@ export function certificateRefusal({ response, fault }: Outcome): 'refused' | 'p
  * Where our client certificate was refused, reads it again. True: another one is in use now, so one more attempt makes
  * sense. False as soon as `signal` is aborted. Never rejects.
  * @param used the certificate of that exchange
+ * @param signal ends with the time of the call or token request
  */
 export async function reloadIfRefused(
   outcome: Outcome,
@@ -67,11 +73,5 @@ export async function reloadIfRefused(
   signal: AbortSignal,
 ): Promise<boolean> {
   if (certificateRefusal(outcome) === undefined || signal.aborted) return false;
-  const limit = {
-    clock: systemClock,
-    timeoutMs: RELOAD_TIMEOUT_MS,
-    expired: () => new Error('not read'),
-    signals: [signal],
-  };
-  return within(limit, () => identity.reloadAfterRefusal(used)).catch(() => false);
+  return untilAborted(identity.reloadAfterRefusal(used), signal).catch(() => false);
 }

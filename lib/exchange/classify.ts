@@ -1,5 +1,5 @@
 import { type ConnectionErrorKind } from '../errors/index.js';
-import { HANDSHAKE_FAILURE } from './tls-explanation.js';
+import { HANDSHAKE_FAILURE } from './explain-fault.js';
 
 export interface Classified {
   kind: ConnectionErrorKind;
@@ -14,6 +14,9 @@ const CERTIFICATE_ALERT_CODE =
   /ALERT_(BAD_CERTIFICATE|UNSUPPORTED_CERTIFICATE|CERTIFICATE_(REVOKED|EXPIRED|UNKNOWN|REQUIRED)|UNKNOWN_CA|ACCESS_DENIED)$/;
 const VERIFICATION_CODE =
   /^(CERT_|CRL_|UNABLE_TO_|SELF_SIGNED_CERT|DEPTH_ZERO_SELF_SIGNED_CERT|INVALID_(CA|PURPOSE)|PATH_LENGTH_EXCEEDED|HOSTNAME_MISMATCH|ERROR_IN_CERT|UNSPECIFIED|ERR_TLS_)/;
+
+/** OpenSSL's words for an answer that is no TLS record. */
+const NOT_TLS = /wrong version number|packet length too long|unknown protocol|http request/i;
 
 const KINDS: Readonly<Record<string, ConnectionErrorKind>> = {
   ECONNREFUSED: 'refused',
@@ -47,9 +50,10 @@ function kindOf(code: string | undefined, message: string): ConnectionErrorKind 
   return code.startsWith('HPE_') || code.startsWith('ERR_HTTP_') ? 'protocol' : 'network';
 }
 
-/** EPROTO hides which TLS alert it was. */
+/** EPROTO hides which TLS alert it was, and that the other side talks something else. */
 function reasonOf(code: string | undefined, message: string): string | undefined {
   if (code?.endsWith('_ALERT_HANDSHAKE_FAILURE')) return HANDSHAKE_FAILURE;
+  if (code === 'EPROTO' && NOT_TLS.test(message)) return 'ERR_SSL_WRONG_VERSION_NUMBER';
   const alert = code === 'EPROTO' ? alertNumber(message) : undefined;
   return alert === undefined ? code : `TLS_ALERT_${alert}`;
 }

@@ -5,11 +5,11 @@ import http, {
   type RequestOptions,
 } from 'node:http';
 import https from 'node:https';
+// Node's: fake timers of a host's tests would hold an answer back.
+import { setImmediate } from 'node:timers';
 import { timerDelay } from '../config/clock.js';
 import { classify } from './classify.js';
 import { decode } from './decode.js';
-import { noHeaders } from './no-headers.js';
-import { ownOptions } from './own-options.js';
 import { ExchangeProgress } from './exchange-progress.js';
 import {
   CallCancelled,
@@ -19,11 +19,11 @@ import {
   type ExchangeRequest,
   type ExchangeResponse,
 } from './exchange.types.js';
+import { noHeaders, ownOptions } from './own-properties.js';
 
 /**
- * One exchange over node:http or node:https: deadlines for connecting, and for all until the body's end, a cap on the
- * body, the caller's abort. What a status or a redirect means is for its user to decide. Rejects with {@link ExchangeFault}, or with
- * `signal.reason`.
+ * One exchange over node:http or node:https. What a status or a redirect means is for its user to decide.
+ * Rejects with {@link ExchangeFault}, or with `signal.reason`.
  */
 export function exchange(request: ExchangeRequest): Promise<ExchangeResponse> {
   return new Promise((resolve, reject) => new RunningExchange(request, resolve, reject).start());
@@ -106,7 +106,10 @@ class RunningExchange {
       port: url.port,
       path: url.pathname + url.search,
       method,
-      headers: body === undefined ? headers : { ...headers, ...framing(body) },
+      // Node sets it by itself for some methods only. A body without it, on DELETE or GET, would be read as the next
+      // request on the connection (RFC 9112, 6).
+      headers:
+        body === undefined ? headers : { ...headers, 'content-length': String(Buffer.byteLength(body)) },
       agent,
     });
   }
@@ -144,8 +147,13 @@ class RunningExchange {
   }
 
   #finish(incoming: IncomingMessage, body: Buffer): void {
+    // Of what was written over TLS Node hears only after it has read once more: a fast answer comes before.
+    if (this.#outgoing?.writableFinished === false) setImmediate(() => this.#conclude(incoming, body));
+    else this.#conclude(incoming, body);
+  }
+
+  #conclude(incoming: IncomingMessage, body: Buffer): void {
     const { statusCode: status = 0, statusMessage: statusText = '' } = incoming;
-    // Without a prototype: what somebody put into Object.prototype is no header.
     const headers = Object.assign(noHeaders<IncomingHttpHeaders>(), incoming.headers);
     const { reusedSocket } = this.#progress;
     const untilClose = isUntilClose(incoming);
@@ -163,7 +171,7 @@ class RunningExchange {
 
   #fail(fault: Pick<ExchangeFaultDetails, 'kind' | 'reason' | 'certificateRefused'>): void {
     const { phase, reusedSocket, isHandshakePending } = this.#progress;
-    const refusedInHandshake = fault.certificateRefused && isHandshakePending;
+    const refusedInHandshake = fault.certificateRefused === true && isHandshakePending;
     const details = { ...fault, refusedInHandshake, phase, reusedSocket };
     this.#settle(() => this.#reject(new ExchangeFault(details)));
     this.#outgoing?.destroy();
@@ -183,12 +191,4 @@ function isUntilClose({ headers }: IncomingMessage): boolean {
   const coding = headers['transfer-encoding'];
   if (coding === undefined) return headers['content-length'] === undefined;
   return !/(^|,)\s*chunked$/i.test(coding);
-}
-
-/**
- * The headers that say where a request's body ends (RFC 9112, 6). Node sets them by itself for some methods only; a
- * body without them, on DELETE or GET, would be read as the next request on the connection.
- */
-function framing(body: NonNullable<ExchangeRequest['body']>): Record<string, string> {
-  return { 'content-length': String(Buffer.byteLength(body)) };
 }

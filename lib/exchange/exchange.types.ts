@@ -1,5 +1,6 @@
 import { type Agent, type IncomingHttpHeaders } from 'node:http';
 import { type ConnectionErrorKind } from '../errors/index.js';
+import { noHeaders } from './own-properties.js';
 
 /** One bounded HTTP exchange: one request, one answer, no redirect, no retry, no proxy of its own. */
 export interface ExchangeRequest {
@@ -38,37 +39,26 @@ export type ExchangePhase = 'connecting' | 'sent' | 'answering';
 export const CONNECT_TIMEOUT = 'ERR_CONNECT_TIMEOUT';
 
 /** What an exchange rejects with when there is no whole answer. Plain values only. */
-export interface ExchangeFaultDetails {
-  kind: ConnectionErrorKind;
-  phase: ExchangePhase;
+export class ExchangeFault extends Error {
+  readonly kind!: ConnectionErrorKind;
+  readonly phase!: ExchangePhase;
   /** System, Node or OpenSSL code. */
-  reason?: string;
-  /** True where a kept-alive connection was used again. Default false. */
-  reusedSocket?: boolean;
-  /** The TLS peer said something about our certificate. Default false. */
-  certificateRefused?: boolean;
-  /** It said so as its verdict on the handshake, so it looked at no request. Default false. */
-  refusedInHandshake?: boolean;
-}
-
-export class ExchangeFault extends Error implements ExchangeFaultDetails {
-  readonly kind: ConnectionErrorKind;
-  readonly phase: ExchangePhase;
   readonly reason?: string;
-  readonly reusedSocket: boolean;
-  readonly certificateRefused: boolean;
-  readonly refusedInHandshake: boolean;
+  /** A kept-alive connection was used again. */
+  readonly reusedSocket: boolean = false;
+  /** The TLS peer said something about our certificate. */
+  readonly certificateRefused: boolean = false;
+  /** It said so as its verdict on the handshake, so it looked at no request. */
+  readonly refusedInHandshake: boolean = false;
 
   constructor(details: ExchangeFaultDetails) {
     super(`${details.kind} while ${details.phase}`);
-    this.kind = details.kind;
-    this.phase = details.phase;
-    this.reason = details.reason;
-    this.reusedSocket = details.reusedSocket ?? false;
-    this.certificateRefused = details.certificateRefused ?? false;
-    this.refusedInHandshake = details.refusedInHandshake ?? false;
+    Object.assign(this, details);
   }
 }
+
+export type ExchangeFaultDetails = Pick<ExchangeFault, 'kind' | 'phase'> &
+  Partial<Omit<ExchangeFault, keyof Error>>;
 
 /**
  * The reason of a signal that ends a call for a caller who gave no reason: an exchange then fails as `closed`, which
@@ -92,4 +82,13 @@ export function outcomeOf(exchanged: Promise<ExchangeResponse>): Promise<Outcome
       throw error;
     },
   );
+}
+
+/** The same exchange with a User-Agent (RFC 9110, 10.1.5): firewalls refuse requests without one. A request's own wins. */
+export function withUserAgent(exchange: Exchange, userAgent: string): Exchange {
+  return (request) => {
+    const headers = noHeaders<typeof request.headers>();
+    headers['user-agent'] = userAgent;
+    return exchange({ ...request, headers: Object.assign(headers, request.headers) });
+  };
 }

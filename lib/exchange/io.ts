@@ -11,3 +11,6 @@ export interface ServiceIo {
   random: () => number;
   log: Log;
 }
+
+const silently = (): void => undefined;
+export const SILENT: Log = { debug: silently, log: silently, warn: silently, error: silently };

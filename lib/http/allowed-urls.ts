@@ -32,6 +32,11 @@ export class AllowedUrls {
     this.#basePath = pathname === '/' ? '' : pathname;
   }
 
+  /** Whether it is of the service's own origins. */
+  isOwn({ origin }: CallUrl): boolean {
+    return this.#origins.has(origin);
+  }
+
   /** Throws ServiceRequestError for what leads elsewhere, or might. */
   resolve(path: unknown): CallUrl {
     if (typeof path !== 'string') throw ServiceRequestError.of('path', 'must be a string');

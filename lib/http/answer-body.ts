@@ -1,7 +1,8 @@
 import { ServiceApiError } from '../errors/index.js';
 import { type ExchangeResponse } from '../exchange/exchange.types.js';
-import { parseJson } from '../exchange/json.js';
-import { answerFacts, type AnswerContext } from './answer-to-error.js';
+import { isPage } from '../exchange/certificate-refusal.js';
+import { parseJson } from '../exchange/decode.js';
+import { answerFacts, statusOf, type AnswerContext } from './answer-to-error.js';
 import { type Call } from './call.js';
 import { carriedOut, isSafe } from './retry-policy.js';
 
@@ -16,12 +17,19 @@ export function readBody(response: ExchangeResponse, context: AnswerContext): un
   if (json !== undefined) return json;
   const isEmpty = text.trim() === '';
   if (isEmpty && !isSafe(context.call.method)) return undefined;
-  const what = isEmpty ? 'an empty body' : 'a body that is not JSON';
+  const what = isPage(response)
+    ? "a page (HTML): it is not the service's API that answers, but for example a website, a login page or a proxy"
+    : isEmpty
+      ? 'an empty body'
+      : 'a body that is not JSON';
   const facts = answerFacts(response, context);
+  const { baseOption } = context.credentials;
   throw new ServiceApiError({
     ...facts,
     code: 'invalid_response',
-    message: `The service answered ${response.status} with ${what}.${carriedOut(facts)}`,
+    message: `${statusOf(response, context.call)}, with ${what}.${carriedOut(facts)}`,
+    hint: `Check ${baseOption}, with its path if it has one.`,
+    options: [baseOption],
   });
 }
 

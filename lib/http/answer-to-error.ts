@@ -1,10 +1,10 @@
 import { withoutSlashes } from '../config/address.js';
 import { cleanText, ServiceApiError, ServiceConnectionError, type ApiErrorBody } from '../errors/index.js';
 import { type ExchangeResponse } from '../exchange/exchange.types.js';
-import { parseJson } from '../exchange/json.js';
-import { parseRetryAfter } from '../exchange/retry-after.js';
+import { parseJson } from '../exchange/decode.js';
+import { parseRetryAfter } from '../exchange/timing.js';
 import { sentId, type Call } from './call.js';
-import { credentialHint, isCredentialFault, type CredentialsInUse } from './credential-hint.js';
+import { explainAnswer, isCredentialFault, type CredentialsInUse } from './explain-answer.js';
 import { isSafe } from './retry-policy.js';
 
 const MAX_MESSAGE = 500;
@@ -24,16 +24,29 @@ export function answerToError(
   context: AnswerContext,
 ): ServiceApiError | ServiceConnectionError {
   if (REDIRECTS.has(response.status)) return redirectError(response, context);
-  const hint = hintFor(response, context);
-  const body = readErrorBody(parseJson(response.body.toString('utf8')), context.secrets());
-  const fallback = `The service answered ${response.status} to ${context.call.method} ${context.call.url.pathname}.`;
+  const { call, credentials, secrets } = context;
+  const { message: what, hint, options } = explainAnswer(response, call.url.pathname, credentials);
+  const body = readErrorBody(parseJson(response.body.toString('utf8')), secrets());
+  const meaning = body?.message && what ? `${sentence(what)} ` : '';
   return new ServiceApiError({
     ...answerFacts(response, context),
     body,
-    hint,
     credentialFault: isCredentialFault(response),
-    message: body?.message || (hint ? `${fallback} ${hint}` : fallback),
+    message: body?.message || `${statusOf(response, call)}${what}.`,
+    hint: hint && meaning + hint,
+    options,
   });
+}
+
+/** What an answer means, where the service's own text is the message. */
+function sentence(what: string): string {
+  const words = what.replace(/^\W+/, '');
+  return `${words.charAt(0).toUpperCase()}${words.slice(1)}.`;
+}
+
+/** `GET /banks/v1: HTTP 503`: how the message about an answer begins. */
+export function statusOf({ status }: Pick<ExchangeResponse, 'status'>, { method, url }: Call): string {
+  return `${method} ${url.pathname}: HTTP ${status}`;
 }
 
 /** What each error of an answer tells. */
@@ -64,20 +77,23 @@ function readErrorBody(json: unknown, secrets: readonly string[]): ApiErrorBody 
 }
 
 function redirectError(
-  { status, headers }: ExchangeResponse,
-  { call, secrets }: AnswerContext,
+  response: ExchangeResponse,
+  { call, secrets, credentials: { baseOption } }: AnswerContext,
 ): ServiceConnectionError {
-  const target = redirectTarget(headers, call.url);
-  const slash = target?.isOnlySlash
-    ? ' It only adds or removes the slash at the end: set http.trailingSlash accordingly.'
-    : '';
+  const target = redirectTarget(response.headers, call.url);
   const origin = target && cleanText(target.origin, secrets(), MAX_MESSAGE);
   return new ServiceConnectionError({
     kind: 'redirect',
-    message: `${call.method} ${call.url.pathname}: answered ${status} with a redirect${origin ? ` to ${origin}` : ''}, which is never followed; check the address.${slash}`,
+    message: `${statusOf(response, call)}, a redirect${origin ? ` to ${origin}` : ''}. Redirects are never followed.`,
+    ...(target?.isOnlySlash
+      ? {
+          hint: 'It only adds or removes a slash at the end: change http.trailingSlash.',
+          options: ['http.trailingSlash'],
+        }
+      : { hint: `Put the address where the API is into ${baseOption}.`, options: [baseOption] }),
     method: call.method,
     path: call.url.pathname,
-    reason: String(status),
+    reason: String(response.status),
     // A redirect proves nothing: 303 often follows a request that succeeded (RFC 9110, 15.4.4).
     outcomeUnknown: !isSafe(call.method),
     correlationId: sentId(call),
@@ -86,7 +102,7 @@ function redirectError(
 }
 
 /** Where a redirect leads, and whether only by a slash at the end; undefined where it does not say it. */
-export function redirectTarget(
+function redirectTarget(
   { location }: ExchangeResponse['headers'],
   { href, origin, pathname }: Pick<URL, 'href' | 'origin' | 'pathname'>,
 ): { origin: string; isOnlySlash: boolean } | undefined {
@@ -94,13 +110,4 @@ export function redirectTarget(
   const target = new URL(location, href);
   const isSamePath = withoutSlashes(target.pathname) === withoutSlashes(pathname);
   return { origin: target.origin, isOnlySlash: target.origin === origin && isSamePath };
-}
-
-const BOTH =
-  'If the service complains about both the app token and a bearer token, leave sendAppTokenWithBearer off.';
-
-function hintFor(response: ExchangeResponse, { credentials }: AnswerContext): string | undefined {
-  const isAboutBoth =
-    response.status === 400 && /both|multiple|more than one/i.test(response.body.toString('latin1'));
-  return credentialHint(response, credentials) ?? (isAboutBoth ? BOTH : undefined);
 }

@@ -1,111 +1,150 @@
-import { type AxiosAdapter, type AxiosInstance, type InternalAxiosRequestConfig } from 'axios';
-import { type ServiceAuthService } from '../auth/index.js';
-import { copyOf, ServiceConnectionError, ServiceRequestError } from '../errors/index.js';
-import { checkSignal, checkTimeout } from '../exchange/call-limits.js';
-import { CallCancelled } from '../exchange/exchange.types.js';
-import { type AllowedUrls, type CallUrl } from './allowed-urls.js';
-import { addressOf, toOwnConfig, withoutCredentials } from './call-config.js';
-import { toCallSignal, type CallLimits, type Credentials } from './call.js';
+import { Axios, AxiosHeaders, type AxiosHeaderValue, type InternalAxiosRequestConfig } from 'axios';
+import { type ServiceAuthService } from '../auth/service-auth.service.js';
+import { type ResolvedOptions } from '../config/resolved-options.js';
+import { ServiceRequestError } from '../errors/index.js';
+import { checkTimeout } from '../exchange/call-limits.js';
+import { AllowedUrls, type CallUrl } from './allowed-urls.js';
+import { notEncoded, transformBody } from './body.js';
+import { toCallSignal, type CallLimits } from './call.js';
 import { type CallsInFlight } from './calls-in-flight.js';
+import { type RequestIds } from './request-ids.js';
 
-export interface AuthHeadersParts {
-  urls: AllowedUrls;
-  /** Of the headers that authenticate a call. */
-  source: Pick<ServiceAuthService, 'peekHeaders' | 'headers'>;
-  inFlight: CallsInFlight;
-  /** In lower case. */
-  appTokenHeader: string;
-  timeoutMs: number;
-  /** Sends a call that was checked, with these credentials. */
-  send: (
-    config: InternalAxiosRequestConfig,
-    call: CallToSend,
-    credentials: Credentials,
-  ) => ReturnType<AxiosAdapter>;
-}
-
-/** What is sent of a call that was checked. Waiting for a token is within its limits. */
-export interface CallToSend extends CallLimits {
+/** A call that was judged: what is not in its config, where axios's own errors and a host's code would find it. */
+export interface AttachedCall extends CallLimits {
   url: CallUrl;
+  /** To be called at the end of the call. */
+  release: () => void;
 }
 
-/** The options of a call that may not change after they were checked. */
-type CheckedOptions = Pick<InternalAxiosRequestConfig, 'timeout' | 'signal' | 'cancelToken'>;
+type Authentication = Pick<ServiceAuthService, 'peekHeaders' | 'headers'>;
 
-/**
- * Adds the interceptor to an instance that has none yet. Axios runs the one registered first as the last, so this one
- * sees what all of a host's interceptors did. It decides where the call goes, and returns a new config whose adapter
- * puts the app token and the bearer in. They are never in the config: code that still runs before the adapter finds
- * none, and another adapter gets none. Without the interceptor, each call is refused ({@link refusingAdapter}).
- */
-export function useAuthHeaders(axios: AxiosInstance, parts: AuthHeadersParts): void {
-  const { urls, inFlight, appTokenHeader } = parts;
-  axios.interceptors.request.use((incoming) => {
-    inFlight.admit();
-    const config = toOwnConfig(incoming);
-    const url = urls.resolve(addressOf(config));
-    const { timeout, signal, cancelToken } = config;
-    checkSignal(signal);
-    config.url = url.href;
-    config.headers = withoutCredentials(config.headers, appTokenHeader);
-    config.adapter = adapterFor(parts, url, { timeout, signal, cancelToken });
-    for (const key of USED_OPTIONS) delete config[key];
-    return config;
-  });
-}
-
-/**
- * They are part of the address or the body by now. The adapter has the signals: axios's own error for an aborted call
- * would hold the config.
- */
+/** They are part of the address or the body by now, or of the {@link AttachedCall}. */
 const USED_OPTIONS = ['baseURL', 'params', 'signal', 'cancelToken', 'transformRequest', 'env'] as const;
 
-/** Sends one call, once: in flight, within its time, ended by the caller's own signals. */
-function adapterFor(
-  { source, inFlight, send, timeoutMs: defaultTimeoutMs }: AuthHeadersParts,
-  url: CallUrl,
-  options: CheckedOptions,
-): AxiosAdapter {
-  const timeoutMs = checkTimeout(options.timeout) ?? defaultTimeoutMs;
-  const endsAt = performance.now() + timeoutMs;
-  let wasUsed = false;
-  return async (config) => {
-    if (wasUsed) throw ServiceRequestError.of('call', 'was sent already: a config can be sent once');
-    wasUsed = true;
-    refuseChanges(config, url, options);
-    inFlight.begin();
-    let release: (() => void) | undefined;
-    try {
-      const callSignal = toCallSignal(options);
-      const { signal } = callSignal;
-      release = callSignal.release;
-      const credentials = source.peekHeaders() ?? (await source.headers({ signal, timeoutMs }));
-      return await send(config, { url, endsAt, signal }, credentials);
-    } catch (error) {
-      if (error instanceof CallCancelled) {
-        throw new ServiceConnectionError({ kind: 'closed', message: 'The call was cancelled.' });
-      }
-      // Of all calls that a shutdown ends: each may be given more frames or fields.
-      throw error === inFlight.closed.reason ? copyOf(error as Error) : error;
-    } finally {
-      inFlight.end();
-      release?.();
-    }
-  };
-}
-
-/** By code that ran after the interceptor: axios can be told to run interceptors in the other order. */
-function refuseChanges(config: InternalAxiosRequestConfig, url: CallUrl, { timeout }: CheckedOptions): void {
-  const changed =
-    (config.url !== url.href && 'url') ||
-    (config.timeout !== timeout && 'timeout') ||
-    (['baseURL', 'params', 'signal', 'cancelToken'] as const).find((key) => config[key] !== undefined);
-  if (changed) throw ServiceRequestError.of(changed, 'was changed after it had been checked');
-}
-
-const NOT_CHECKED =
+const NOT_ATTACHED =
   "came without this module's interceptor: use axiosRef itself, not axiosRef.create(), the config of an earlier answer, interceptors.request.clear() or eject()";
 
-/** In the place of an adapter for calls that the interceptor did not see: they would have no credentials. */
-export const refusingAdapter: AxiosAdapter = () =>
-  Promise.reject(ServiceRequestError.of('call', NOT_CHECKED));
+/**
+ * Judges each call, and attaches what authenticates it (specification 5.2.5, 5.4.7). Axios runs the interceptor that was
+ * registered first as the last: it sees what those of a host did, and they see no credentials.
+ */
+export class AuthHeadersInterceptor {
+  readonly #urls: AllowedUrls;
+  readonly #auth: Authentication;
+  readonly #calls: CallsInFlight;
+  readonly #requestIds: RequestIds | undefined;
+  readonly #appTokenHeader: string;
+  readonly #timeoutMs: number;
+  /** By the headers of the config, which axios passes on as they are. */
+  readonly #attached = new WeakMap<object, AttachedCall>();
+
+  constructor(
+    { addresses, appTokenHeader, http }: Pick<ResolvedOptions, 'addresses' | 'appTokenHeader' | 'http'>,
+    auth: Authentication,
+    calls: CallsInFlight,
+    requestIds?: RequestIds,
+  ) {
+    this.#urls = new AllowedUrls(addresses);
+    this.#appTokenHeader = appTokenHeader.toLowerCase();
+    this.#timeoutMs = http.timeout;
+    this.#auth = auth;
+    this.#calls = calls;
+    this.#requestIds = requestIds;
+  }
+
+  /**
+   * The interceptor: puts the app token and the bearer into `config.headers`, in place of any that the caller set. Waits
+   * for a token where there is none. Throws ServiceRequestError for a call that leads elsewhere, or cannot be sent.
+   */
+  readonly attach = (
+    given: InternalAxiosRequestConfig,
+  ): InternalAxiosRequestConfig | Promise<InternalAxiosRequestConfig> => {
+    this.#calls.admit();
+    // A copy: a host's interceptor may keep the one that it saw. Without a prototype, as axios's own.
+    const config: InternalAxiosRequestConfig = { __proto__: null, ...given } as never;
+    config.headers = AxiosHeaders.from(given.headers);
+    refuseOptions(config);
+    transformBody(config);
+    const url = this.#urls.resolve(addressOf(config));
+    const timeoutMs = checkTimeout(config.timeout) ?? this.#timeoutMs;
+    const endsAt = performance.now() + timeoutMs;
+    const { signal, release } = toCallSignal(config);
+    config.url = url.href;
+    for (const key of USED_OPTIONS) delete config[key];
+    const attach = (credentials: Readonly<Record<string, string>>): InternalAxiosRequestConfig => {
+      config.headers = this.#withoutCredentials(config.headers);
+      this.#requestIds?.addTo(config.headers);
+      // Not assigned: a setter that somebody put into Object.prototype would get them.
+      for (const [name, value] of Object.entries(credentials)) {
+        Object.defineProperty(config.headers, name, {
+          value,
+          enumerable: true,
+          writable: true,
+          configurable: true,
+        });
+      }
+      this.#attached.set(config.headers, { url, endsAt, signal, release });
+      return config;
+    };
+    const credentials = this.#auth.peekHeaders();
+    if (credentials) return attach(credentials);
+    return this.#calls
+      .run(() => this.#auth.headers({ signal, timeoutMs }))
+      .then(attach)
+      .catch((error: unknown) => {
+        release();
+        throw error;
+      });
+  };
+
+  /**
+   * Takes the credentials out of a config, which goes back to the host with the answer: `headers` are those to send.
+   * Throws ServiceRequestError for a config that was not attached to.
+   */
+  detach(config: InternalAxiosRequestConfig): AttachedCall & { headers: AxiosHeaders } {
+    const { headers } = config;
+    const attached = this.#attached.get(headers);
+    if (!attached || !this.#urls.isOwn(attached.url)) throw ServiceRequestError.of('call', NOT_ATTACHED);
+    this.#attached.delete(headers);
+    config.headers = this.#withoutCredentials(headers);
+    return { ...attached, headers };
+  }
+
+  /** A copy without the authenticating headers, however they are spelt. */
+  #withoutCredentials(given: AxiosHeaders): AxiosHeaders {
+    const headers = new AxiosHeaders();
+    for (const name of Object.keys(given)) {
+      const key = name.toLowerCase();
+      if (key !== 'authorization' && key !== this.#appTokenHeader)
+        headers[name] = given[name] as AxiosHeaderValue;
+    }
+    return headers;
+  }
+}
+
+function refuseOptions({ transitional, responseType }: InternalAxiosRequestConfig): void {
+  if (transitional?.legacyInterceptorReqResOrdering !== true) {
+    throw ServiceRequestError.of(
+      'transitional',
+      "must not make a host's interceptors run after this module's",
+    );
+  }
+  if (responseType === 'stream') {
+    throw ServiceRequestError.of(
+      'responseType',
+      "cannot be 'stream': use 'arraybuffer', or a client of your own with auth.httpsAgent",
+    );
+  }
+}
+
+/** The address that axios would call. */
+function addressOf({ url, baseURL, params, paramsSerializer }: InternalAxiosRequestConfig): unknown {
+  if (!baseURL && !params) return url;
+  try {
+    // Not of the call's own instance: that would add again what an interceptor took out of the defaults.
+    return new Axios({}).getUri({ url, baseURL, params: params as unknown, paramsSerializer });
+  } catch (error) {
+    // What a host's own serializer throws is the host's.
+    throw paramsSerializer ? error : notEncoded('params', error);
+  }
+}

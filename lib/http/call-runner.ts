@@ -2,6 +2,7 @@ import { type Agent } from 'node:http';
 import { systemClock } from '../config/clock.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { type CertificateSummary } from '../errors/index.js';
+import { partOf } from '../exchange/call-limits.js';
 import {
   type Exchange,
   ExchangeFault,
@@ -10,8 +11,7 @@ import {
   type Outcome,
   outcomeOf,
 } from '../exchange/exchange.types.js';
-import { parseRetryAfter } from '../exchange/retry-after.js';
-import { partOf, retryDelay, sleep } from '../exchange/timing.js';
+import { parseRetryAfter, retryDelay, sleep } from '../exchange/timing.js';
 import { type CallUrl } from './allowed-urls.js';
 import { isTruncated } from './answer-body.js';
 import { type Call, type CallLimits } from './call.js';
@@ -144,10 +144,10 @@ export class CallRunner {
   }
 
   #conclude({ call, budgetTaken, certificate }: Progress, { response, fault }: Outcome): ExchangeResponse {
-    const { budget, closed, describeOption } = this.#parts;
+    const { budget, closed, baseOption } = this.#parts;
     // Whatever the fault looks like: the shutdown closed the connection.
-    if (fault && closed.aborted) throw faultToError(asClosed(fault), call, describeOption);
-    if (fault) throw faultToError(fault, call, describeOption, certificate);
+    if (fault && closed.aborted) throw faultToError(asClosed(fault), call, { baseOption });
+    if (fault) throw faultToError(fault, call, { baseOption, certificate });
     if (response.status < 400) budget.giveBack(budgetTaken);
     return response;
   }

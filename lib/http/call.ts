@@ -1,13 +1,12 @@
 import { type AxiosHeaderValue, type AxiosRequestHeaders, type InternalAxiosRequestConfig } from 'axios';
-import { EXCHANGE_HEADERS } from '../config/reserved-headers.js';
+import { EXCHANGE_HEADERS } from '../config/rules.js';
 import { cleanText, ServiceRequestError } from '../errors/index.js';
 import { allowListeners, followSignal, type FollowedSignal } from '../exchange/call-limits.js';
 import { ACCEPTED_ENCODINGS } from '../exchange/decode.js';
-import { noHeaders } from '../exchange/no-headers.js';
+import { noHeaders } from '../exchange/own-properties.js';
 import { CallCancelled } from '../exchange/exchange.types.js';
 import { type CallUrl } from './allowed-urls.js';
-import { type EncodedBody } from './body.js';
-import { isCredential } from './call-config.js';
+import { encodeBody } from './body.js';
 
 /** The headers that authenticate a call. */
 export type Credentials = Readonly<Record<string, string>>;
@@ -38,23 +37,30 @@ const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/;
 // RFC 9110, 9.1: a method is a token.
 const METHOD = /^[A-Z][A-Z0-9!#$%&'*+.^_`|~-]*$/;
 
-/** Throws ServiceRequestError for a method that cannot be sent. */
-export function toCall(
+/**
+ * A config as it goes over the wire, with its credentials.
+ * @throws ServiceRequestError for what cannot be sent
+ */
+export async function toCall(
   config: InternalAxiosRequestConfig,
   url: CallUrl,
-  headers: Record<string, string>,
-  { body, contentType }: EncodedBody,
-): Call {
+  given: AxiosRequestHeaders,
+  { appTokenHeader, correlationIdHeader }: { appTokenHeader: string; correlationIdHeader: string },
+): Promise<Call> {
+  const encoded = encodeBody(config.data);
+  const { body, contentType } = encoded instanceof Promise ? await encoded : encoded;
+  const readsJson = config.responseType !== 'arraybuffer' && config.responseType !== 'text';
+  const headers = toHeaders(given, readsJson ? 'application/json' : '*/*');
   if (contentType) headers['content-type'] = contentType;
   if (body === undefined) delete headers['content-type'];
-  const method = toMethod(config.method);
-  return { method, url, headers, body, correlationId: undefined, readsJson: readsJson(config), secrets: [] };
+  const secrets = [headers.authorization, headers[appTokenHeader]].flatMap(
+    (value) => value?.replace(BEARER, '') ?? [],
+  );
+  const correlationId = headers[correlationIdHeader];
+  return { method: toMethod(config.method), url, headers, body, correlationId, readsJson, secrets };
 }
 
-/** Whether the caller wants a JSON value; else text or bytes of whatever type. */
-export function readsJson({ responseType }: InternalAxiosRequestConfig): boolean {
-  return responseType !== 'arraybuffer' && responseType !== 'text';
-}
+const BEARER = /^Bearer /i;
 
 function toMethod(given: unknown = 'get'): string {
   const method = typeof given === 'string' ? given.toUpperCase() : '';
@@ -62,15 +68,8 @@ function toMethod(given: unknown = 'get'): string {
   throw ServiceRequestError.of('method', 'is none that can be sent');
 }
 
-/**
- * Axios's headers as they go over the wire, in lower case, without any that authenticate: the module's own come later.
- * Throws ServiceRequestError for what cannot be sent.
- */
-export function toHeaders(
-  given: AxiosRequestHeaders,
-  appTokenHeader: string,
-  accept = 'application/json',
-): Record<string, string> {
+/** In lower case. */
+function toHeaders(given: AxiosRequestHeaders, accept: string): Record<string, string> {
   // Without a prototype: a setter that somebody put into Object.prototype would get their values.
   const headers = noHeaders<Record<string, string>>();
   headers.accept = accept;
@@ -78,8 +77,7 @@ export function toHeaders(
   for (const name of Object.keys(given)) {
     const key = name.toLowerCase();
     const value = given[name] as AxiosHeaderValue | undefined;
-    if (value === null || value === undefined || value === false) continue;
-    if (EXCHANGE_HEADERS.has(key) || isCredential(key, appTokenHeader)) continue;
+    if (value === null || value === undefined || value === false || EXCHANGE_HEADERS.has(key)) continue;
     const text = Array.isArray(value) ? value.join(', ') : String(value);
     if (!HEADER_NAME.test(key))
       throw ServiceRequestError.of('a header', 'has a name that no header can have');
@@ -95,7 +93,7 @@ export function toHeaders(
 export function setCredentials({ headers, secrets }: Call, credentials: Credentials): void {
   for (const [name, value] of Object.entries(credentials)) {
     headers[name.toLowerCase()] = value;
-    secrets.push(value.replace(/^Bearer /i, ''));
+    secrets.push(value.replace(BEARER, ''));
   }
 }
 

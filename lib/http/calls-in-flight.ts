@@ -1,14 +1,22 @@
-import { ServiceConnectionError } from '../errors/index.js';
+// Node's own: a host's tests may have fake timers.
+import { setImmediate } from 'node:timers';
+import { copyOf, nameOptions, ServiceConnectionError, type DescribeOption } from '../errors/index.js';
 import { allowListeners } from '../exchange/call-limits.js';
+import { CallCancelled } from '../exchange/exchange.types.js';
 
-/** Counts the calls in flight. A shutdown waits for them, and ends those that take too long. */
+/**
+ * Counts the calls in flight: a shutdown waits for them, and ends those that take too long. What they reject with leaves
+ * the client here, with the options named as they are set.
+ */
 export class CallsInFlight {
   readonly #end = new AbortController();
+  readonly #describeOption: DescribeOption;
   #running = 0;
   #isRefusing = false;
   #onIdle?: () => void;
 
-  constructor() {
+  constructor(describeOption: DescribeOption = (option) => option) {
+    this.#describeOption = describeOption;
     allowListeners(this.closed);
   }
 
@@ -22,15 +30,26 @@ export class CallsInFlight {
     if (this.#isRefusing) throw shuttingDown();
   }
 
-  /** Throws once the shutdown's time is over. */
-  begin(): void {
+  /** Rejects at once where the shutdown's time is over. */
+  async run<T>(work: () => Promise<T>): Promise<T> {
     this.closed.throwIfAborted();
     this.#running += 1;
+    try {
+      return await work();
+    } catch (error) {
+      throw this.#leaving(error);
+    } finally {
+      this.#running -= 1;
+      this.#tellIfIdle();
+    }
   }
 
-  end(): void {
-    this.#running -= 1;
-    if (this.#running === 0) this.#onIdle?.();
+  #leaving(error: unknown): unknown {
+    if (error instanceof CallCancelled) {
+      return new ServiceConnectionError({ kind: 'closed', message: 'The call was cancelled.' });
+    }
+    // Of all calls that a shutdown ends: each may be given more frames or fields.
+    return error === this.closed.reason ? copyOf(error as Error) : nameOptions(error, this.#describeOption);
   }
 
   /** Takes no new calls. Resolves when none is in flight, or at {@link close}. */
@@ -48,9 +67,15 @@ export class CallsInFlight {
   close(): number {
     this.#isRefusing = true;
     if (this.closed.aborted) return 0;
+    const count = this.#running;
     this.#end.abort(shuttingDown());
-    this.#onIdle?.();
-    return this.#running;
+    setImmediate(() => this.#onIdle?.());
+    return count;
+  }
+
+  /** Not at once: a call that has its token now is about to be sent, and who was rejected is to hear of it. */
+  #tellIfIdle(): void {
+    if (this.#onIdle) setImmediate(() => this.#running === 0 && this.#onIdle?.());
   }
 }
 

@@ -1,6 +1,5 @@
-import { type RenewedHeaders } from '../auth/index.js';
+import { type RenewedHeaders } from '../auth/service-auth.service.js';
 import { systemClock } from '../config/clock.js';
-import { type DescribeOption } from '../config/resolved-options.js';
 import { type CertificateSummary } from '../errors/index.js';
 import {
   certificateRefusal,
@@ -23,7 +22,8 @@ export interface CredentialRenewalParts {
     wait: { signal?: AbortSignal; timeoutMs: number },
   ) => Promise<RenewedHeaders | undefined>;
   identity: ReloadableIdentity;
-  describeOption: DescribeOption;
+  /** The option with the API's address. */
+  baseOption: string;
   /** Aborted at the end of a shutdown, just before the connections are closed. */
   closed: AbortSignal;
 }
@@ -84,14 +84,14 @@ export class CredentialRenewal {
 
   /** Reads the identity again, for as long as the call may take. */
   async #reload(outcome: Outcome, certificate: CertificateSummary | undefined): Promise<boolean> {
-    const { identity, closed, describeOption } = this.#parts;
+    const { identity, closed, baseOption } = this.#parts;
     const { signal, endsAt } = this.#limits;
-    // The time ran out between two attempts, the first of which did nothing.
-    const outOfTime = new ExchangeFault({ kind: 'timeout', phase: 'connecting' });
+    // The time ran out between two attempts, the first of which did nothing. No connection is at fault.
+    const outOfTime = new ExchangeFault({ kind: 'timeout', phase: 'connecting', reusedSocket: true });
     const limit = {
       clock: systemClock,
       timeoutMs: endsAt - performance.now(),
-      expired: () => faultToError(outOfTime, this.#call, describeOption),
+      expired: () => faultToError(outOfTime, this.#call, { baseOption }),
       // AbortSignal.any() takes no polyfilled signal.
       signals: [signal, closed],
     };

@@ -46,24 +46,3 @@ function fromConnection({ kind, outcomeUnknown }: ServiceConnectionError): Answe
     ? { status: 504, message: `The service did not answer in time.${doubt}` }
     : { status: 503, message: UNAVAILABLE + doubt };
 }
-
-/** For the log, what an operator needs: which call it was, what to check, and how the service's support finds it. */
-export function describe(error: ServiceError): string {
-  return partsOf(error).filter(Boolean).join('; ');
-}
-
-function partsOf(error: ServiceError): (string | false | undefined)[] {
-  const { code, message } = error;
-  if (error instanceof ServiceApiError) {
-    const { method, path, status, correlationId, body, hint } = error;
-    const said = code === 'invalid_response' ? message.replace(/\.$/, '') : body?.message;
-    return [`${code}: ${method} ${path} answered ${status}`, said, named(correlationId), hint];
-  }
-  if (!(error instanceof ServiceConnectionError)) return [`${code}: ${message}`];
-  const doubt = error.outcomeUnknown && 'it may have been carried out';
-  return [`${code}: ${message}`, doubt, named(error.correlationId)];
-}
-
-function named(correlationId: string | undefined): string | undefined {
-  return correlationId && `correlation id ${correlationId}`;
-}

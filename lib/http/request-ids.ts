@@ -1,4 +1,5 @@
 import { isPromise } from 'node:util/types';
+import { type AxiosHeaders } from 'axios';
 import { type Clock } from '../config/clock.js';
 import { type Log } from '../telemetry/log.js';
 
@@ -26,8 +27,8 @@ export class RequestIds {
    * Adds the id, unless the caller set the header. A call is worth more than its id: where there is none that can be
    * sent, it goes without, and a warning is logged, once a minute at most. Never throws.
    */
-  addTo(headers: Record<string, string>): void {
-    if (headers[this.#header] !== undefined) return;
+  addTo(headers: AxiosHeaders): void {
+    if (headers.has(this.#header)) return;
     try {
       const id = this.#make();
       if (typeof id === 'string' && USABLE.test(id)) headers[this.#header] = id;

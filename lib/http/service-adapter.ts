@@ -1,70 +1,79 @@
-import { type AxiosResponse, type InternalAxiosRequestConfig } from 'axios';
-import { type Secret } from '../config/secret.js';
+import { AxiosHeaders, type AxiosAdapter, type AxiosResponse, type InternalAxiosRequestConfig } from 'axios';
+import { type ResolvedOptions } from '../config/resolved-options.js';
 import { type ExchangeResponse } from '../exchange/exchange.types.js';
 import { readBody } from './answer-body.js';
-import { AnswerHeaders } from './answer-headers.js';
-import { answerToError, type AnswerContext } from './answer-to-error.js';
-import { refusingAdapter, type CallToSend } from './auth-headers.interceptor.js';
-import { encodeBody } from './body.js';
-import { readsJson, setCredentials, toCall, toHeaders, type Call, type Credentials } from './call.js';
+import { answerFacts, answerToError, type AnswerContext } from './answer-to-error.js';
+import { type AuthHeadersInterceptor } from './auth-headers.interceptor.js';
+import { toCall, type Call } from './call.js';
 import { type CallObserver } from './call-observer.js';
 import { type CallRunner } from './call-runner.js';
-import { type CredentialsInUse } from './credential-hint.js';
-import { type RequestIds } from './request-ids.js';
+import { type CallsInFlight } from './calls-in-flight.js';
+import { type CredentialsInUse } from './explain-answer.js';
 
-export interface ServiceAdapterParts {
-  runner: Pick<CallRunner, 'run'>;
-  observer: CallObserver;
-  appTokenHeader: string;
-  /** In lower case. */
-  correlationIdHeader: string;
-  requestIds?: RequestIds;
-  /** For what to check where they are refused. */
-  credentials: CredentialsInUse;
-  /** Taken out of what an answer echoes, also where it was not sent. */
-  appToken?: Secret;
+/**
+ * Axios's adapter for calls that the interceptor has attached to: a config in, an answer or one of our errors out. The
+ * config that goes back with the answer has no credentials.
+ */
+export function serviceAdapter(
+  options: ResolvedOptions,
+  authHeaders: AuthHeadersInterceptor,
+  runner: Pick<CallRunner, 'run'>,
+  observer: CallObserver,
+  calls: CallsInFlight,
+  credentials: CredentialsInUse,
+): AxiosAdapter {
+  const { correlationIdHeader } = options.http;
+  const names = { correlationIdHeader, appTokenHeader: options.appTokenHeader.toLowerCase() };
+  const contextOf = (call: Call): AnswerContext => ({
+    call,
+    correlationIdHeader,
+    // Also the app token of a call that was sent without it.
+    secrets: () => [...call.secrets, options.appToken?.reveal() ?? ''],
+    credentials,
+  });
+  return async (config) => {
+    const { headers, url, release, ...limits } = authHeaders.detach(config);
+    try {
+      return await calls.run(async () => {
+        const call = await toCall(config, url, headers, names);
+        return observer.observe(call, async (observation) => {
+          const response = await runner.run(call, limits, observation);
+          return toAxiosResponse(response, config, contextOf(call));
+        });
+      });
+    } finally {
+      release();
+    }
+  };
 }
 
-/** Axios's adapter for calls that the interceptor checked: a config in, an answer or one of our errors out. */
-export function serviceAdapter(parts: ServiceAdapterParts) {
-  return async (
-    config: InternalAxiosRequestConfig,
-    checked: CallToSend,
-    credentials: Credentials,
-  ): Promise<AxiosResponse> => {
-    // Whoever gets this config with the answer cannot send by it.
-    config.adapter = refusingAdapter;
-    const encoded = encodeBody(config.data);
-    const body = encoded instanceof Promise ? await encoded : encoded;
-    const headers = toHeaders(
-      config.headers,
-      parts.appTokenHeader,
-      readsJson(config) ? 'application/json' : '*/*',
-    );
-    parts.requestIds?.addTo(headers);
-    const call = toCall(config, checked.url, headers, body);
-    call.correlationId = headers[parts.correlationIdHeader];
-    setCredentials(call, credentials);
-    return parts.observer.observe(call, async (observation) => {
-      const response = await parts.runner.run(call, checked, observation);
-      return toAxiosResponse(response, config, contextOf(call, parts));
-    });
-  };
+/** An answer of this module: with the service's correlation id, or the one that was sent. */
+export interface ServiceResponse extends AxiosResponse {
+  readonly correlationId?: string;
 }
 
 function toAxiosResponse(
   response: ExchangeResponse,
   config: InternalAxiosRequestConfig,
   context: AnswerContext,
-): AxiosResponse {
+): ServiceResponse {
   const { validateStatus } = config;
   const isSuccess = response.status >= 200 && response.status < 300;
   const accepted = validateStatus ? validateStatus(response.status) : isSuccess;
   if (!accepted) throw answerToError(response, context);
   const { status, statusText } = response;
-  const headers = AnswerHeaders.of(response.headers, context);
+  const headers = Object.assign(new AnswerHeaders(), response.headers);
   const data = bodyFor(response, config, isSuccess, context);
-  return { status, statusText, headers, config, data };
+  return {
+    status,
+    statusText,
+    headers,
+    config,
+    data,
+    get correlationId() {
+      return answerFacts(response, context).correlationId;
+    },
+  };
 }
 
 function bodyFor(
@@ -78,10 +87,9 @@ function bodyFor(
   return isSuccess ? readBody(response, context) : response.body.toString('utf8');
 }
 
-function contextOf(
-  call: Call,
-  { correlationIdHeader, credentials, appToken }: ServiceAdapterParts,
-): AnswerContext {
-  const secrets = (): string[] => [...call.secrets, appToken?.reveal() ?? ''];
-  return { call, correlationIdHeader, secrets, credentials };
+/** Node gives each name once and in lower case: nothing is left to normalize, and axios would compare each with each. */
+class AnswerHeaders extends AxiosHeaders {
+  override normalize(format = false): this {
+    return format ? (super.normalize(format) as this) : this;
+  }
 }

@@ -1,24 +1,36 @@
-import axios, { Axios, type AxiosInstance, type AxiosRequestConfig, type CreateAxiosDefaults } from 'axios';
+import axios, { Axios, type AxiosAdapter, type AxiosInstance, type CreateAxiosDefaults } from 'axios';
 import { reasonOf } from '../exchange/call-limits.js';
-import { refusingAdapter, useAuthHeaders, type AuthHeadersParts } from './auth-headers.interceptor.js';
-import { refuseNesting, refuseStream } from './body.js';
-import { encodeData } from './encode-data.js';
-import { serviceAdapter, type ServiceAdapterParts } from './service-adapter.js';
+import { type AuthHeadersInterceptor } from './auth-headers.interceptor.js';
+import { encodeData, refuseNesting, refuseStream } from './body.js';
 
-export type ServiceAxiosParts = Omit<AuthHeadersParts, 'send'> & ServiceAdapterParts;
-
-/** The module's own axios instance; the host's is not touched. */
-export function createServiceAxios(parts: ServiceAxiosParts): AxiosInstance {
-  const instance = ownInstance(axios.create({ adapter: refusingAdapter, transformRequest: [encodeData] }));
-  dropDefaults(instance);
-  useAuthHeaders(instance, { ...parts, send: serviceAdapter(parts) });
-  return instance;
+/**
+ * The module's own axios instance; the host's is not touched. It has none of axios's defaults, which a host may have
+ * changed for its calls of other services (`baseURL`, headers): this module has its own time limit, reads the JSON and
+ * checks the status itself. What a host sets on this instance applies.
+ */
+export function createServiceAxios(
+  authHeaders: AuthHeadersInterceptor,
+  adapter: AxiosAdapter,
+): AxiosInstance {
+  const headers = { common: {}, delete: {}, get: {}, head: {}, post: {}, put: {}, patch: {} };
+  // A host may have changed the order for all of its instances.
+  const transitional = { legacyInterceptorReqResOrdering: true };
+  const made = new Axios({
+    adapter,
+    transformRequest: [encodeData],
+    transitional,
+    headers: headers as object,
+  });
+  made.interceptors.request.use((config) => {
+    config.adapter = adapter;
+    return authHeaders.attach(config);
+  });
+  return asInstance(made, passingReasons(made));
 }
 
-type Request = (...given: unknown[]) => Promise<unknown>;
-
-// Not among axios's types: what its `request` calls, with all interceptors in it.
-const { _request: requestOfAxios } = Axios.prototype as unknown as { _request: Request };
+type Method = (...given: unknown[]) => Promise<unknown>;
+/** `request` calls `_request`, which is not among axios's types, and has all interceptors in it. */
+type Methods = Record<string, Method>;
 
 /** The outcome of a call that its caller aborted. */
 class Aborted {
@@ -33,85 +45,53 @@ class Aborted {
  * Axios's `request` adds the caller's frames to the stack of an error. Many calls may share the reason of one signal:
  * its stack would grow with each, for seconds. So the reason goes past `request`, as a result.
  */
-class ServiceAxios extends Axios {
-  async _request(...given: unknown[]): Promise<unknown> {
+function passingReasons(made: Axios): Methods {
+  const methods = made as unknown as Methods;
+  const { request, _request } = methods;
+  methods._request = async (...given) => {
+    const { signal } = Object(typeof given[0] === 'string' ? given[1] : given[0]) as { signal?: AbortSignal };
     try {
-      return await requestOfAxios.apply(this, given);
+      return await _request.apply(made, given);
     } catch (error) {
-      const { signal } = Object(given.find(isObject)) as AxiosRequestConfig;
-      if (isObject(error) && error === reasonOf(signal as AbortSignal | undefined)) {
-        return new Aborted(error as Error);
-      }
+      if (error !== undefined && error === reasonOf(signal)) return new Aborted(error as Error);
       throw error;
     }
-  }
+  };
+  methods.request = async (...given) => {
+    const outcome = await request.apply(made, given);
+    if (outcome instanceof Aborted) throw outcome.reason;
+    return outcome;
+  };
+  return methods;
 }
 
-/** The same instance, with each method over a {@link ServiceAxios}. */
-function ownInstance(made: AxiosInstance): AxiosInstance {
+/** As axios.create() makes one: a function that has the methods of the object too. */
+function asInstance(made: Axios, methods: Methods): AxiosInstance {
   const { defaults, interceptors } = made;
-  const context = Object.assign(new ServiceAxios(), { defaults, interceptors });
-  const methodOf = (name: string): Request => {
-    const method = (context as unknown as Record<string, Request>)[name].bind(context);
-    return async (...given) => {
-      refuseUnsendable(name, given);
-      const result = await method(...given);
-      if (result instanceof Aborted) throw result.reason;
-      return result;
-    };
-  };
-  const names = ['request', ...Object.keys(Axios.prototype)];
-  const methods = Object.fromEntries(names.map((name) => [name, methodOf(name)]));
-  return Object.assign(methodOf('request'), methods, {
+  const getUri = made.getUri.bind(made);
+  const create = (config?: CreateAxiosDefaults): AxiosInstance =>
+    axios.create({ ...(defaults as CreateAxiosDefaults), ...config });
+  const names = Object.getOwnPropertyNames(Axios.prototype).filter((name) => name !== 'constructor');
+  const checked = names.map((name) => [name, checkedMethod(made, methods[name])]);
+  const instance = checkedMethod(made, methods.request);
+  return Object.assign(instance, Object.fromEntries(checked), {
     defaults,
     interceptors,
-    create: (config?: CreateAxiosDefaults) => made.create(config),
-    getUri: (config?: AxiosRequestConfig) => made.getUri(config),
-  }) as unknown as AxiosInstance;
+    getUri,
+    create,
+  }) as never;
 }
-
-const TAKES_DATA = /^(post|put|patch|query)/;
 
 /** Axios copies plain objects. It would lose what makes one of them a stream, and fail where one contains itself. */
-function refuseUnsendable(name: string, given: unknown[]): void {
-  const takesData = TAKES_DATA.test(name);
-  const config = Object(given.at(takesData ? 2 : -1)) as AxiosRequestConfig;
-  const data: unknown = takesData ? given[1] : config.data;
-  refuseStream(data);
-  refuseNesting('data', data);
-  refuseNesting('params', config.params);
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null;
-}
-
-/** This module has its own time limit, reads the JSON and checks the status itself. */
-const USED_DEFAULTS = new Set(['adapter', 'headers', 'transformRequest']);
-
-/**
- * Drops the defaults that no call needs. A host may have changed the global ones (`baseURL`, `params`, headers) for its
- * calls of other services. And for each call axios copies each default and merges the headers of all methods: half of
- * what a call costs in axios. What a host sets on this instance itself applies.
- */
-function dropDefaults(instance: AxiosInstance): void {
-  const defaults = instance.defaults as unknown as Record<string, unknown>;
-  for (const key of Object.keys(defaults)) if (!USED_DEFAULTS.has(key)) delete defaults[key];
-  const headers: Record<string, unknown> = instance.defaults.headers;
-  for (const [name, value] of Object.entries(headers)) {
-    if (typeof value === 'object') lazyHeaders(headers, name);
-    else delete headers[name];
-  }
-}
-
-/** Makes the object at its first use. Until then the property is not enumerable, and axios does not merge it. */
-function lazyHeaders(headers: Record<string, unknown>, method: string): void {
-  const set = (value: unknown): void => {
-    Object.defineProperty(headers, method, { value, enumerable: true, writable: true, configurable: true });
+function checkedMethod(made: Axios, method: Method): Method {
+  return async (...given) => {
+    for (const each of given) {
+      const { data, params } = Object(each) as { data?: unknown; params?: unknown };
+      for (const body of [data, each]) refuseStream(body);
+      refuseNesting('params', params);
+      refuseNesting('data', data);
+      refuseNesting('data', each);
+    }
+    return method.apply(made, given);
   };
-  const get = (): unknown => {
-    set({});
-    return headers[method];
-  };
-  Object.defineProperty(headers, method, { get, set, enumerable: false, configurable: true });
 }

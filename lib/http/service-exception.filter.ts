@@ -1,8 +1,8 @@
 import { Catch, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
 import { throwError, type Observable } from 'rxjs';
-import { ServiceConnectionError, ServiceError } from '../errors/index.js';
+import { describeError, ServiceConnectionError, ServiceError } from '../errors/index.js';
 import { SafeLogger } from '../telemetry/log.js';
-import { describe, toAnswer, type Answer } from './exception-answer.js';
+import { toAnswer, type Answer } from './exception-answer.js';
 
 /** What Express's response and Fastify's reply have in common. */
 interface HttpReply {
@@ -55,7 +55,7 @@ export class ServiceExceptionFilter implements ExceptionFilter<ServiceError> {
     if (!KINDS.has(kind)) throw error;
     const answer = toAnswer(error);
     if (answer.status >= 500 && !isOrderlyEnd(error)) {
-      this.#logger.error(`${answer.status}: ${describe(error)}`);
+      this.#logger.error(`${answer.status}: ${describeError(error)}`);
     }
     if (kind === 'http') return replyHttp(error, answer, host);
     if (kind === 'graphql') throw new GraphqlAnswer(answer, error.code);

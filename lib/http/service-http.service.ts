@@ -1,8 +1,8 @@
 import { type HttpService } from '@nestjs/axios';
 import { Injectable } from '@nestjs/common';
-import { type AxiosInstance, type AxiosResponse } from 'axios';
-import { type IncomingHttpHeaders } from 'node:http';
-import { AnswerHeaders } from './answer-headers.js';
+import { type HttpSettings } from '../config/resolved-options.js';
+import { namesIn } from '../config/rules.js';
+import { type AxiosInstance } from 'axios';
 import {
   checkParser,
   parseAnswer,
@@ -10,7 +10,8 @@ import {
   type ParsedAnswer,
   type ParseOption,
 } from './answer-parser.js';
-import { answerFacts, type CallFacts } from './answer-to-error.js';
+import { type ServiceResponse } from './service-adapter.js';
+import { type CallFacts } from './answer-to-error.js';
 
 /** What a call may bring with it. */
 export interface CallOptions {
@@ -49,10 +50,23 @@ export interface HttpRequestOptions extends HttpCallOptions {
 @Injectable()
 export class ServiceHttpService {
   readonly #http: HttpService;
+  readonly #trailingSlash: HttpSettings['trailingSlash'];
 
   /** @internal */
-  constructor(http: HttpService) {
+  constructor(http: HttpService, trailingSlash: HttpSettings['trailingSlash'] = false) {
     this.#http = http;
+    this.#trailingSlash = trailingSlash;
+  }
+
+  /**
+   * The path of a resource, spelt as `http.trailingSlash` says: `/banks/v1`, or `/banks/v1/`. Both are in the
+   * specification (4).
+   * @internal
+   */
+  pathOf(path: string): string {
+    const [, resource = ''] = path.split('/', 2);
+    const slash = this.#trailingSlash;
+    return slash === true || (slash !== false && namesIn(slash).includes(resource)) ? `${path}/` : path;
   }
 
   /**
@@ -155,10 +169,13 @@ export class ServiceHttpService {
 
 /** An interceptor of the host may have put something else in the place of the answer. */
 function factsOf(
-  answer: AxiosResponse,
+  answer: Partial<ServiceResponse>,
   { method = 'GET', url }: HttpRequestOptions & { url: string },
 ): CallFacts {
-  const context = AnswerHeaders.contextOf(answer.headers);
-  if (context) return answerFacts(answer as { status: number; headers: IncomingHttpHeaders }, context);
-  return { status: 200, method: method.toUpperCase(), path: url.split(/[?#]/, 1)[0] };
+  const { status = 200, correlationId, config } = answer;
+  const [path] = (config?.url && URL.canParse(config.url) ? new URL(config.url).pathname : url).split(
+    /[?#]/,
+    1,
+  );
+  return { status, method: method.toUpperCase(), path, correlationId };
 }

@@ -7,7 +7,7 @@ import {
   MaxLength,
   ValidateBy,
 } from 'class-validator';
-import { CUSTOMER_ID_RULE, isCustomerId } from '../auth/index.js';
+import { CUSTOMER_ID_RULE, isCustomerId } from '../auth/scope.js';
 
 const NOT_BLANK = /\S/;
 const NO_CONTROL_CHARACTERS = /^\P{Cc}*$/u;

@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
-import { scopeOfCustomer, type ServiceAuthService } from '../auth/index.js';
+import { scopeOfCustomer } from '../auth/scope.js';
+import { type ServiceAuthService } from '../auth/service-auth.service.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { type Secret } from '../config/secret.js';
 import { validateInput } from '../http/validate-input.js';

@@ -1,5 +1,5 @@
 import { ConfigurableModuleBuilder, type Provider, type Type } from '@nestjs/common';
-import { ServiceAuthService } from '../auth/index.js';
+import { ServiceAuthService } from '../auth/service-auth.service.js';
 import { type ServiceModuleOptions } from '../config/options.js';
 import { type Service } from '../engine/create-service.js';
 import { RESOURCES } from '../engine/resources.js';
@@ -22,7 +22,7 @@ export interface ServiceModuleExtras {
   extraProviders?: Provider[] | undefined;
 }
 
-const OPTIONS = Symbol('nestjs-service:options');
+const OPTIONS_TOKEN = Symbol('nestjs-service:options');
 
 /** The injection token of a module's client. */
 export const SERVICE = privateToken('service');
@@ -37,7 +37,7 @@ const PUBLIC = new Map<Type, keyof Service>([
 
 const builder = new ConfigurableModuleBuilder<ServiceModuleOptions>({
   moduleName: 'Service',
-  optionsInjectionToken: OPTIONS,
+  optionsInjectionToken: OPTIONS_TOKEN,
   // Each call makes a module of its own. Without this, Nest's 'deep-hash' would take two modules for the same one,
   // because it does not see the hidden options.
   alwaysTransient: true,
@@ -50,7 +50,7 @@ const builder = new ConfigurableModuleBuilder<ServiceModuleOptions>({
       ...definition,
       global: extras.isGlobal,
       providers: [
-        ...(definition.providers ?? []).map((provider) => hideOptions(provider, OPTIONS)),
+        ...(definition.providers ?? []).map((provider) => hideOptions(provider, OPTIONS_TOKEN)),
         ...(extras.extraProviders ?? []).map(hideValue),
         { provide: MODULE_NAME, useValue: { name: extras.name } satisfies ModuleName },
         ...[...PUBLIC].map(([type, key]) => publicAlias(type, key, extras.name)),

@@ -1,6 +1,7 @@
 import { OPTIONS, valueOf } from '../config/options.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
-import { moduleLabel, nameFault, variablePrefix } from '../config/variables.js';
+import { moduleLabel, variablePrefix } from '../config/module-name.js';
+import { nameFault } from '../config/variables.js';
 import {
   describeFault,
   ServiceCertificateError,
@@ -8,17 +9,11 @@ import {
   type ConfigurationFault,
 } from '../errors/index.js';
 import { type Log } from '../telemetry/log.js';
-import { type ClientIdentity } from '../tls/index.js';
+import { type ClientIdentity } from '../tls/client-identity.js';
 import { type GivenOptions } from './given-options.js';
 import { type HostConfig } from './host-config.js';
 import { type ModuleName } from './module-names.js';
 import { readConfiguration } from './read-configuration.js';
-
-/** Options and client identity of a module, both checked. */
-export interface LoadedConfiguration {
-  options: ResolvedOptions;
-  identity: ClientIdentity;
-}
 
 /**
  * Merges the host's options, the `service` namespace (`service-<name>` for a named module) and the variables, key by key
@@ -31,7 +26,7 @@ export async function loadConfiguration(
   { name }: ModuleName,
   config: HostConfig,
   log: Log,
-): Promise<LoadedConfiguration> {
+): Promise<{ options: ResolvedOptions; identity: ClientIdentity }> {
   const refused = name === undefined ? undefined : nameFault(name);
   if (refused) throw new ServiceConfigurationError([{ option: 'name', message: refused }]);
   const key = name === undefined ? 'service' : `service-${name}`;
@@ -43,7 +38,7 @@ export async function loadConfiguration(
     readVariable: (variable: string) => config.get(variable),
     variablesSet: Object.keys(process.env).filter((variable) => process.env[variable]),
   };
-  const read = await readConfiguration(sources, (level, message) => log[level](message));
+  const read = await readConfiguration(sources, log);
   const { merged, options, identity, warnings, misspelt } = read;
   const isInNamespace = ({ option }: ConfigurationFault): boolean =>
     isSet(valueOf(namespace ?? {}, option)) && !isSet(valueOf(given.value, option));

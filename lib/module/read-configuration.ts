@@ -1,15 +1,15 @@
 import { systemClock } from '../config/clock.js';
-import { mergeOptions } from '../config/merge-options.js';
 import { misspeltVariables } from '../config/misspelling.js';
-import { type ServiceModuleOptions } from '../config/options.js';
-import { resolveOptions, type Resolution } from '../config/resolve-options.js';
+import { mergeOptions, type ServiceModuleOptions } from '../config/options.js';
+import { resolveOptions } from '../config/resolve-options.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { readVariables } from '../config/variables.js';
-import { type CertificateSummary, type ConfigurationFault } from '../errors/index.js';
-import { ClientIdentity, type ClientIdentitySettings } from '../tls/index.js';
+import { type ConfigurationFault } from '../errors/index.js';
+import { type Log } from '../telemetry/log.js';
+import { ClientIdentity } from '../tls/client-identity.js';
 
 /** Where the options of a module come from, the first first. */
-export interface ConfigurationSources {
+interface ConfigurationSources {
   /** The module's name, `undefined` for the unnamed one. */
   name?: string;
   given: ServiceModuleOptions;
@@ -19,50 +19,36 @@ export interface ConfigurationSources {
   variablesSet: readonly string[];
 }
 
-/** Options and client identity of a module, and all that is wrong with them. */
-export interface ReadConfiguration {
-  merged: ServiceModuleOptions;
-  /** Both are there where there are no faults. An identity may also be there beside faults: it is the caller's to close. */
-  options?: ResolvedOptions;
-  identity?: ClientIdentity;
-  /** Of options and of files with secrets; those of certificates and keys. */
-  faults: ConfigurationFault[];
-  certificateFaults: ConfigurationFault[];
-  warnings: ConfigurationFault[];
-  /** Variables that nothing reads, with the one that is likely meant. */
-  misspelt: ReadonlyMap<string, string>;
-  /** The application certificate where one could be read, faults or not. */
-  certificate?: CertificateSummary;
-}
-
-/** Reads and checks everything, files and certificates too. Reports all faults, and throws none. */
+/**
+ * Reads and checks everything, files and certificates too. Reports all faults, and throws none. `options` and `identity`
+ * are there where there are no faults. An identity may also be there beside faults: it is the caller's to close.
+ */
 export async function readConfiguration(
   { name, given, namespace, readVariable, variablesSet }: ConfigurationSources,
-  log: ClientIdentitySettings['log'],
-): Promise<ReadConfiguration> {
+  log: Log,
+) {
   const variables = readVariables(readVariable, name);
   const merged = mergeOptions(given, namespace, variables.options);
-  const resolution = await resolveOptions(merged, name);
-  const misspelt = misspeltVariables(variablesSet, name);
-  const { identity, ...opened } = await ClientIdentity.open({
-    tls: resolution.tls,
-    maxSockets: resolution.options?.http.maxSockets ?? 1,
-    proxy: resolution.options?.http.proxy,
-    offerToTokenEndpoint: resolution.options?.oauth?.mtls ?? false,
+  const { options, tls, warnings, ...resolved } = await resolveOptions(merged, name);
+  const misspelt: ReadonlyMap<string, string> = misspeltVariables(variablesSet, name);
+  const { identity, certificate, ...opened } = await ClientIdentity.open({
+    tls,
+    maxSockets: options?.http.maxSockets ?? 1,
+    proxy: options?.http.proxy,
+    connectTimeoutMs: options?.http.connectTimeout,
+    offerToTokenEndpoint: options?.oauth?.mtls ?? false,
     clock: systemClock,
     log,
   });
   const faults = [
     ...variables.faults,
-    ...otherThan(variables.faults, resolution.faults).map((fault) => withMisspelling(fault, misspelt)),
+    ...otherThan(variables.faults, resolved.faults).map((fault) => withMisspelling(fault, misspelt)),
   ];
   const certificateFaults = [
-    ...otherThan(resolution.faults, opened.faults),
-    ...missingCertificate(resolution, identity),
+    ...otherThan(resolved.faults, opened.faults),
+    ...missingCertificate(options, identity),
   ];
-  const { options, warnings } = resolution;
-  const { certificate } = opened;
-  return { merged, options, identity, faults, certificateFaults, warnings, misspelt, certificate };
+  return { merged, options, identity, certificate, faults, certificateFaults, warnings, misspelt };
 }
 
 /** The faults of options that have no reported fault yet. */
@@ -83,7 +69,7 @@ function withMisspelling(
 }
 
 /** A `tls` function must return a certificate where one is needed. */
-function missingCertificate({ options }: Resolution, identity?: ClientIdentity): ConfigurationFault[] {
+function missingCertificate(options?: ResolvedOptions, identity?: ClientIdentity): ConfigurationFault[] {
   if (!options || !identity || identity.certificate) return [];
   const needed =
     options.authentication === 'mtls' ? "'mtls'" : options.oauth?.mtls ? 'oauth.mtls' : undefined;

@@ -18,37 +18,32 @@ export interface IoredisClient {
   defineCommand(name: string, definition: { lua: string; numberOfKeys?: number }): void;
 }
 
-/** The commands of Redis that a token store needs, each of one key: a cluster has no two of them to keep together. */
-export interface RedisCommands {
-  get(key: string): Promise<string | undefined>;
-  set(key: string, value: string, ttlMs: number): Promise<void>;
-  /** Whether there was no such key. */
-  setIfAbsent(key: string, value: string, ttlMs: number): Promise<boolean>;
-  delete(key: string): Promise<void>;
-  deleteIf(key: string, value: string): Promise<void>;
-}
-
 /** Compares and deletes in one step. */
 const DELETE_IF = `if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0`;
 
-export function commandsOf(client: NodeRedisClient | IoredisClient): RedisCommands {
+/** The commands of Redis that a token store needs, each of one key: a cluster has no two of them to keep together. */
+export type RedisCommands = ReturnType<typeof commandsOf>;
+
+export function commandsOf(client: NodeRedisClient | IoredisClient) {
   // One character more than an entry has: somebody may have put 100 MB there.
   const range = [0, MAX_ENTRY_LENGTH] as const;
   if (isIoredis(client)) {
     return {
-      get: async (key) => entryOf(client.getrange(key, ...range)),
-      set: async (key, value, ttlMs) => void (await client.set(key, value, 'PX', ttlMs)),
-      setIfAbsent: async (key, value, ttlMs) => isDone(await client.set(key, value, 'PX', ttlMs, 'NX')),
-      delete: async (key) => void (await client.del(key)),
-      deleteIf: async (key, value) => void (await client.eval(DELETE_IF, 1, key, value)),
+      get: (key: string) => entryOf(client.getrange(key, ...range)),
+      set: (key: string, value: string, ttlMs: number) => client.set(key, value, 'PX', ttlMs),
+      /** Null where the key was there. */
+      setIfAbsent: (key: string, value: string, ttlMs: number) => client.set(key, value, 'PX', ttlMs, 'NX'),
+      delete: (key: string) => client.del(key),
+      deleteIf: (key: string, value: string) => client.eval(DELETE_IF, 1, key, value),
     };
   }
   return {
-    get: async (key) => entryOf(client.getRange(key, ...range)),
-    set: async (key, value, ttlMs) => void (await client.set(key, value, { PX: ttlMs })),
-    setIfAbsent: async (key, value, ttlMs) => isDone(await client.set(key, value, { PX: ttlMs, NX: true })),
-    delete: async (key) => void (await client.del(key)),
-    deleteIf: async (key, value) => void (await client.eval(DELETE_IF, { keys: [key], arguments: [value] })),
+    get: (key: string) => entryOf(client.getRange(key, ...range)),
+    set: (key: string, value: string, ttlMs: number) => client.set(key, value, { PX: ttlMs }),
+    setIfAbsent: (key: string, value: string, ttlMs: number) =>
+      client.set(key, value, { PX: ttlMs, NX: true }),
+    delete: (key: string) => client.del(key),
+    deleteIf: (key: string, value: string) => client.eval(DELETE_IF, { keys: [key], arguments: [value] }),
   };
 }
 
@@ -72,9 +67,4 @@ async function entryOf(reply: Promise<unknown>): Promise<string | undefined> {
   });
   const text = Buffer.isBuffer(value) ? value.toString() : value;
   return typeof text === 'string' && text !== '' && text.length <= MAX_ENTRY_LENGTH ? text : undefined;
-}
-
-/** OK, or null where the key was there. */
-function isDone(reply: unknown): boolean {
-  return reply !== null && reply !== undefined;
 }

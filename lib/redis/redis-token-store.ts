@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Secret } from '../config/secret.js';
 import { type TokenStore } from '../config/token-cache.options.js';
-import { importClientLibrary, NOT_INSTALLED } from './client-library.js';
 import {
   commandsOf,
   isRedisClient,
@@ -9,7 +8,7 @@ import {
   type NodeRedisClient,
   type RedisCommands,
 } from './redis-client.js';
-import { UrlConnection } from './url-connection.js';
+import { importClientLibrary, NOT_INSTALLED, UrlConnection } from './url-connection.js';
 
 const KEY_PREFIX = 'nestjs-service:';
 const MAX_TIMEOUT_MS = 10_000;
@@ -40,20 +39,17 @@ export interface RedisTokenStoreOptions {
 export class RedisTokenStore implements TokenStore {
   readonly timeout: number | undefined;
   readonly #keyPrefix: string;
-  readonly #hasUrl: boolean;
-  readonly #url: Secret;
+  readonly #url: Secret | undefined;
   readonly #client: NodeRedisClient | IoredisClient | undefined;
   readonly #connection: UrlConnection;
-  #commands: RedisCommands | undefined;
   /** Modules that have opened it and not closed it yet. */
   #users = 0;
 
   constructor({ client, url, keyPrefix = KEY_PREFIX, timeout }: RedisTokenStoreOptions) {
     this.timeout = timeout;
     this.#client = client;
-    this.#hasUrl = url !== undefined;
-    this.#url = new Secret(url ?? '');
-    this.#connection = new UrlConnection(this.#url);
+    this.#url = url === undefined ? undefined : new Secret(url);
+    this.#connection = new UrlConnection(new Secret(url ?? ''));
     this.#keyPrefix = keyPrefix;
   }
 
@@ -64,29 +60,29 @@ export class RedisTokenStore implements TokenStore {
     if (timeout !== undefined && !(timeout >= 1 && timeout <= MAX_TIMEOUT_MS)) {
       faults.push(`the timeout of RedisTokenStore must be between 1 and ${MAX_TIMEOUT_MS} ms.`);
     }
-    if (this.#client && this.#hasUrl) faults.push('RedisTokenStore takes a client or a url, not both.');
+    if (this.#client && this.#url) faults.push('RedisTokenStore takes a client or a url, not both.');
     else if (this.#client) {
       if (!isRedisClient(this.#client))
         faults.push('the client of RedisTokenStore is none of node-redis or ioredis.');
-    } else if (!this.#hasUrl) {
-      faults.push(
-        'RedisTokenStore needs a client or a url. If the url comes from process.env: a decorator is evaluated before ' +
-          'ConfigModule reads .env, so make the store in the useFactory of forRootAsync.',
-      );
-    } else {
+    } else if (this.#url) {
       if (!isRedisUrl(this.#url.reveal())) {
         faults.push(
           'the url of RedisTokenStore is none: redis:// or rediss://, user and password percent-encoded.',
         );
       }
       if (!(await importClientLibrary())) faults.push(`RedisTokenStore ${NOT_INSTALLED}.`);
+    } else {
+      faults.push(
+        'RedisTokenStore needs a client or a url. If the url comes from process.env: a decorator is evaluated before ' +
+          'ConfigModule reads .env, so make the store in the useFactory of forRootAsync.',
+      );
     }
     return faults;
   }
 
   async open(): Promise<void> {
     this.#users += 1;
-    if (!this.#client) await this.#connection.open();
+    if (!this.#client) await this.#connection.run(() => Promise.resolve());
   }
 
   close(): Promise<void> {
@@ -111,12 +107,13 @@ export class RedisTokenStore implements TokenStore {
   async lock(key: string, ttlMs: number): Promise<(() => Promise<void>) | undefined> {
     const name = this.#keyPrefix + key;
     const holder = randomUUID();
-    const isTaken = await this.#run((redis) => redis.setIfAbsent(name, holder, wholeMs(ttlMs)));
-    return isTaken ? () => this.#run((redis) => redis.deleteIf(name, holder)) : undefined;
+    const done = await this.#run((redis) => redis.setIfAbsent(name, holder, wholeMs(ttlMs)));
+    if (done === null || done === undefined) return undefined;
+    return async () => void (await this.#run((redis) => redis.deleteIf(name, holder)));
   }
 
   #run<T>(command: (redis: RedisCommands) => Promise<T>): Promise<T> {
-    if (this.#client) return command((this.#commands ??= commandsOf(this.#client)));
+    if (this.#client) return command(commandsOf(this.#client));
     return this.#connection.run((client) => command(commandsOf(client)));
   }
 }

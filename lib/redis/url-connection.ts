@@ -1,7 +1,8 @@
-import { type Clock, systemClock } from '../config/clock.js';
+import { type Clock, systemClock, watching } from '../config/clock.js';
+import { isNotInstalled } from '../config/coded-error.js';
 import { type Secret } from '../config/secret.js';
 import { within } from '../exchange/timing.js';
-import { importClientLibrary, NOT_INSTALLED, type ClientLibrary, type OwnClient } from './client-library.js';
+import { type NodeRedisClient } from './redis-client.js';
 
 // Milliseconds throughout.
 const CONNECT_TIMEOUT = 5_000;
@@ -9,102 +10,77 @@ const CONNECT_TIMEOUT = 5_000;
 const READY_TIMEOUT = 10_000;
 /** A command without an answer for so long: the other end may be gone without a word. */
 const STUCK_AFTER = 5_000;
-const RETRY_BASE = 100;
-const RETRY_CAP = 10_000;
 /** A server that has become a replica is left for the one that the address names now, not more often than that. */
 const MOVE_PAUSE = 60_000;
 
-export interface UrlConnectionParts {
-  clock?: Clock;
-  /** In [0, 1). */
-  random?: () => number;
-  importLibrary?: () => Promise<ClientLibrary | undefined>;
+export const NOT_INSTALLED =
+  'connects to Redis with one of two optional peer dependencies, and neither is installed. Install one: npm i @redis/client ' +
+  '(or redis)';
+
+/** What is used of a client that this package makes itself. */
+export interface OwnClient extends NodeRedisClient {
+  on(event: 'error', listener: () => void): unknown;
+  connect(): Promise<unknown>;
+  /** Does not let its socket keep the process running. */
+  unref(): void;
+  /** From version 5 on. */
+  destroy?(): void;
+  /** Before. */
+  disconnect?(): Promise<unknown>;
 }
 
 /**
- * A connection to one Redis server. It is made again for ever, with a growing pause, and keeps no process running. While
- * there is none, commands are rejected at once and none is kept for later.
+ * A connection to one Redis server, made by the first command that finds none. It keeps no process running, and no command
+ * is kept for later.
  */
 export class UrlConnection {
   readonly #url: Secret;
   readonly #clock: Clock;
-  readonly #random: () => number;
-  readonly #importLibrary: () => Promise<ClientLibrary | undefined>;
-  #client: OwnClient | undefined;
-  #attempt: Promise<OwnClient> | undefined;
-  #retry: { cancel: () => void; cause: Error } | undefined;
-  #failures = 0;
+  readonly #importLibrary: typeof importClientLibrary;
+  /** Connected, or connecting. */
+  #client: Promise<OwnClient> | undefined;
   #movedAt = -Infinity;
-  /** Counts the ends: an attempt that began before one is not used. */
-  #generation = 0;
 
-  constructor(url: Secret, { clock, random, importLibrary }: UrlConnectionParts = {}) {
+  constructor(url: Secret, clock = systemClock, importLibrary = importClientLibrary) {
     this.#url = url;
-    this.#clock = clock ?? systemClock;
-    this.#random = random ?? Math.random;
-    this.#importLibrary = importLibrary ?? importClientLibrary;
+    this.#clock = clock;
+    this.#importLibrary = importLibrary;
   }
 
-  /** @throws why there is no connection yet; further attempts follow by themselves */
-  async open(): Promise<void> {
-    await this.#connected();
-  }
-
-  /**
-   * Runs a command; connects where nothing has done so yet, and waits for an attempt under way.
-   * @throws why there is no connection
-   */
+  /** @throws why there is no connection */
   async run<T>(command: (client: OwnClient) => Promise<T>): Promise<T> {
-    const client = await this.#connected();
-    const cancel = this.#clock.watch(() => this.#lose(client, new Error('No answer')), STUCK_AFTER);
+    const used = (this.#client ??= this.#connect());
     try {
-      return await command(client);
+      const client = await used;
+      const cancel = this.#clock.watch(() => this.#leave(used), STUCK_AFTER);
+      return await command(client).finally(cancel);
     } catch (error) {
       if (isReadOnly(error) && this.#clock.monotonic() - this.#movedAt > MOVE_PAUSE) {
         this.#movedAt = this.#clock.monotonic();
-        this.#lose(client, error as Error);
+        this.#leave(used);
       }
-      // Why the connection ended says more than that the command was dropped with it.
-      throw client === this.#client ? error : (this.#retry?.cause ?? error);
-    } finally {
-      cancel();
+      throw error;
     }
   }
 
   /** Also a closed connection can be used again. */
   close(): void {
-    this.#generation += 1;
-    this.#retry?.cancel();
-    if (this.#client) destroy(this.#client);
-    this.#client = this.#attempt = this.#retry = undefined;
-    this.#failures = 0;
+    if (this.#client) this.#leave(this.#client);
   }
 
-  async #connected(): Promise<OwnClient> {
-    if (this.#client) return this.#client;
-    if (this.#retry) throw this.#retry.cause;
-    return (this.#attempt ??= this.#connect(this.#generation));
+  #leave(left: Promise<OwnClient>): void {
+    if (left === this.#client) this.#client = undefined;
+    left.then(destroy, () => undefined);
   }
 
-  async #connect(generation: number): Promise<OwnClient> {
-    try {
-      const client = await this.#makeClient();
-      if (generation !== this.#generation) {
-        destroy(client);
-        throw new Error('Closed');
-      }
-      this.#client = client;
-      this.#failures = 0;
-      return client;
-    } catch (error) {
-      if (generation === this.#generation) this.#retryLater(error as Error);
-      throw error;
-    } finally {
-      if (generation === this.#generation) this.#attempt = undefined;
-    }
+  #connect(): Promise<OwnClient> {
+    const leave = (): void => this.#leave(connecting);
+    const connecting = this.#makeClient(leave);
+    connecting.catch(leave);
+    return connecting;
   }
 
-  async #makeClient(): Promise<OwnClient> {
+  async #makeClient(onLost: () => void): Promise<OwnClient> {
     const library = await this.#importLibrary();
     if (!library) throw new Error(NOT_INSTALLED);
     const client = library.createClient({
@@ -112,13 +88,14 @@ export class UrlConnection {
       // The protocol that every server speaks.
       RESP: 2,
       disableOfflineQueue: true,
-      // Its own way to connect again has a timer that keeps the process running.
+      // With a strategy, the timer of node-redis keeps the process running for as long as Redis is gone.
       socket: { connectTimeout: CONNECT_TIMEOUT, reconnectStrategy: false, rejectUnauthorized: true },
     });
     // Without a listener, an error would end the process.
-    client.on('error', (error) => this.#lose(client, error));
+    client.on('error', onLost);
     client.unref();
-    const limit = { clock: this.#clock, timeoutMs: READY_TIMEOUT, expired: () => new Error('No answer') };
+    const expired = () => new Error('No answer');
+    const limit = { clock: watching(this.#clock), timeoutMs: READY_TIMEOUT, expired };
     try {
       await within(limit, () => client.connect());
       return client;
@@ -127,24 +104,27 @@ export class UrlConnection {
       throw error;
     }
   }
+}
 
-  #lose(client: OwnClient, cause: Error): void {
-    if (client !== this.#client) return;
-    this.#client = undefined;
-    destroy(client);
-    this.#retryLater(cause);
+/**
+ * Of the two the first, where the host has both. Each import is in a `try`, as a bundler then only warns of a package that
+ * is not installed.
+ * @returns undefined where neither `@redis/client` nor `redis` is installed
+ */
+export async function importClientLibrary(): Promise<
+  { createClient(options: object): OwnClient } | undefined
+> {
+  try {
+    return await import('@redis/client');
+  } catch (error) {
+    if (!isNotInstalled(error)) throw error;
   }
-
-  #retryLater(cause: Error): void {
-    const pause = Math.min(RETRY_CAP, RETRY_BASE * 2 ** Math.min(this.#failures, 10));
-    this.#failures += 1;
-    const again = (): void => {
-      this.#retry = undefined;
-      this.#attempt = this.#connect(this.#generation);
-      this.#attempt.catch(() => undefined);
-    };
-    this.#retry = { cancel: this.#clock.watch(again, pause * (0.5 + this.#random() / 2)), cause };
+  try {
+    return await import('redis');
+  } catch (error) {
+    if (!isNotInstalled(error)) throw error;
   }
+  return undefined;
 }
 
 function isReadOnly(error: unknown): boolean {

@@ -1,8 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { posix } from 'node:path';
 import { addVariables } from './env-example.js';
-import { addPeers, nestVersionIn } from './manifest.js';
-import { type PackageManager, packageManagerOf } from './package-manager.js';
+import { addPeers, nestVersionIn, type PackageManager, packageManagerOf } from './manifest.js';
 import { addModules, addStub, addToMain, rootModuleOf } from './scaffold.js';
 
 /** What this needs of the Tree of @angular-devkit/schematics. */
@@ -19,7 +18,7 @@ export interface Context {
   addTask(task: { toConfiguration(): { name: string; options: object } }): unknown;
 }
 
-export interface NestAddOptions {
+interface NestAddOptions {
   /** The folder of main.ts; `src` by default. */
   sourceRoot?: string;
 }

@@ -1,15 +1,17 @@
 import {
   context,
   isSpanContextValid,
+  propagation,
   SpanKind,
   SpanStatusCode,
   trace,
   type Attributes,
+  type Context,
   type Span,
+  type TextMapSetter,
   type Tracer,
 } from '@opentelemetry/api';
-import { harmless } from './harmless.js';
-import { addTraceHeaders } from './trace-headers.js';
+import { harmless } from './telemetry.js';
 
 /** The span of one call. Whatever the host's OpenTelemetry does, the call runs once, and nothing is thrown. */
 export class CallSpan {
@@ -40,4 +42,24 @@ export class CallSpan {
     });
     harmless(() => this.#span?.end());
   }
+}
+
+/** W3C Trace Context. Baggage is left out: a host may keep data of its users in it, which is not for the service. */
+const SENT: ReadonlySet<string> = new Set(['traceparent', 'tracestate']);
+const SENDABLE = /^[\x20-\x7e]+$/;
+
+const setter: TextMapSetter<Record<string, string>> = {
+  set: (headers, name, value) => {
+    const key = name.toLowerCase();
+    if (SENT.has(key) && headers[key] === undefined && SENDABLE.test(value)) headers[key] = value;
+  },
+};
+
+/**
+ * Adds `traceparent` and `tracestate` by the host's propagator, unless the caller set a `traceparent`. HTTP
+ * instrumentation puts those of its own spans, one for each attempt, in their place.
+ * @param headers with names in lower case
+ */
+function addTraceHeaders(headers: Record<string, string>, traced: Context): void {
+  if (headers.traceparent === undefined) propagation.inject(traced, headers, setter);
 }

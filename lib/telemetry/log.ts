@@ -1,5 +1,5 @@
 import { Logger, type LoggerService } from '@nestjs/common';
-import { harmless } from './harmless.js';
+import { harmless } from './telemetry.js';
 
 type Level = 'debug' | 'log' | 'warn' | 'error';
 type Write = (message: unknown, ...more: unknown[]) => void;
@@ -8,7 +8,7 @@ type Write = (message: unknown, ...more: unknown[]) => void;
 export type Log = Record<Level, (message: string) => void>;
 
 /** A logger of the host's, which may throw: pino does once its stream has ended. What this returns never does. */
-export function safeLog(logger: Partial<Record<Level, Write>> | undefined): Record<Level, Write> {
+function safeLog(logger: Partial<Record<Level, Write>> | undefined): Record<Level, Write> {
   const level =
     (name: Level): Write =>
     (...line) =>

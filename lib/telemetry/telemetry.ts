@@ -1,5 +1,5 @@
 import { metrics, trace, type Attributes, type Meter, type Tracer } from '@opentelemetry/api';
-import { harmless } from './harmless.js';
+import { isPromise } from 'node:util/types';
 
 const NAME = 'nestjs-service';
 /** Seconds, as the HTTP conventions advise. The default of an SDK is in milliseconds. */
@@ -96,4 +96,19 @@ function histogram(name: string, unit: string, description: string): Recording {
 
 function made<T>(make: (meter: Meter) => T): T | undefined {
   return harmless(() => make(metrics.getMeter(NAME)));
+}
+
+/**
+ * Calls code of the host that only watches: a logger, OpenTelemetry. What it throws or rejects with is dropped, as there
+ * is nobody left to tell it to; a call, a rotation or a token is worth more. Undefined where it threw.
+ */
+export function harmless<T>(call: () => T): T | undefined {
+  try {
+    const result = call();
+    // Nobody waits for it: its rejection would end the process.
+    if (isPromise(result)) result.catch(() => undefined);
+    return result;
+  } catch {
+    return undefined;
+  }
 }

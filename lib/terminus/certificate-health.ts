@@ -1,4 +1,4 @@
-import { type IdentityStatus } from '../tls/index.js';
+import { type IdentityStatus } from '../tls/client-identity.js';
 
 /** Why the client certificate is not good enough; undefined where it is. */
 export function certificateFault(

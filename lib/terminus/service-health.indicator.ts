@@ -1,11 +1,10 @@
 import { type BeforeApplicationShutdown, type FactoryProvider, Injectable } from '@nestjs/common';
 import { type HealthIndicatorResult, HealthIndicatorService } from '@nestjs/terminus';
-import { ServiceAuthService } from '../auth/index.js';
+import { ServiceAuthService } from '../auth/service-auth.service.js';
 import { BanksService } from '../banks/banks.service.js';
 import { systemClock } from '../config/clock.js';
-import { ServiceError, ServiceRequestError } from '../errors/index.js';
+import { describeError, ServiceError, ServiceRequestError } from '../errors/index.js';
 import { checkTimeout } from '../exchange/call-limits.js';
-import { describe } from '../http/exception-answer.js';
 import { getServiceToken } from '../service-token.js';
 import { SafeLogger } from '../telemetry/log.js';
 import { certificateFault, describeCertificate } from './certificate-health.js';
@@ -51,7 +50,7 @@ export class ServiceHealthIndicator implements BeforeApplicationShutdown {
     this.#indicators = indicators;
     this.#auth = auth;
     const log = (what: string) => (error: unknown) => {
-      this.#logger.warn(`${what}: ${error instanceof ServiceError ? describe(error) : String(error)}`);
+      this.#logger.warn(`${what}: ${error instanceof ServiceError ? describeError(error) : String(error)}`);
     };
     this.#token = new LimitedCheck(
       systemClock,

@@ -36,7 +36,7 @@ export interface IssuedCertificate {
 }
 
 /** The certificate's use, by its extended key usage; a server's names are DNS names or IPv4/IPv6 addresses. */
-export type CertificateUse = { client: true } | { server: readonly string[] };
+type CertificateUse = { client: true } | { server: readonly string[] };
 
 interface Signer {
   name: string;
@@ -74,35 +74,30 @@ export class CertificateAuthority {
     };
     const rootName = `CN=${name} Root CA`;
     const issuerName = `CN=${name} Issuing CA`;
-    const usages = x509.KeyUsageFlags.keyCertSign | x509.KeyUsageFlags.cRLSign;
-    const extensions = async (keys: webcrypto.CryptoKeyPair, pathLength: number) => [
-      new x509.BasicConstraintsExtension(true, pathLength, true),
-      new x509.KeyUsagesExtension(usages, true),
-      await x509.SubjectKeyIdentifierExtension.create(keys.publicKey),
-      await x509.AuthorityKeyIdentifierExtension.create(rootKeys.publicKey),
-    ];
-    const common = {
-      ...validity,
-      issuer: rootName,
-      signingKey: rootKeys.privateKey,
-      signingAlgorithm: KEY_ALGORITHM,
+    const certify = async (subject: string, keys: webcrypto.CryptoKeyPair, pathLength: number) => {
+      const usages = x509.KeyUsageFlags.keyCertSign | x509.KeyUsageFlags.cRLSign;
+      const certificate = await x509.X509CertificateGenerator.create({
+        ...validity,
+        subject,
+        publicKey: keys.publicKey,
+        issuer: rootName,
+        signingKey: rootKeys.privateKey,
+        signingAlgorithm: KEY_ALGORITHM,
+        extensions: [
+          new x509.BasicConstraintsExtension(true, pathLength, true),
+          new x509.KeyUsagesExtension(usages, true),
+          await x509.SubjectKeyIdentifierExtension.create(keys.publicKey),
+          await x509.AuthorityKeyIdentifierExtension.create(rootKeys.publicKey),
+        ],
+      });
+      return certificate.toString('pem');
     };
     const [root, intermediate] = await Promise.all([
-      x509.X509CertificateGenerator.create({
-        ...common,
-        subject: rootName,
-        publicKey: rootKeys.publicKey,
-        extensions: await extensions(rootKeys, 1),
-      }),
-      x509.X509CertificateGenerator.create({
-        ...common,
-        subject: issuerName,
-        publicKey: issuerKeys.publicKey,
-        extensions: await extensions(issuerKeys, 0),
-      }),
+      certify(rootName, rootKeys, 1),
+      certify(issuerName, issuerKeys, 0),
     ]);
     const issuer = { name: issuerName, keys: issuerKeys };
-    return new CertificateAuthority(x509, issuer, intermediate.toString('pem'), root.toString('pem'));
+    return new CertificateAuthority(x509, issuer, intermediate, root);
   }
 
   /** Issues a certificate for a new key. */

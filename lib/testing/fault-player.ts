@@ -1,8 +1,8 @@
 import { type ServerResponse } from 'node:http';
 import { type Socket } from 'node:net';
 import { constants, createGzip } from 'node:zlib';
-import { type Answer, pause, send } from './servers/answer.js';
-import { type RequestFault } from './faults.js';
+import { pause, send, type SimulatedAnswer } from './servers/answer.js';
+import { type AnswerFault } from './faults.js';
 import { type RecordedRequest } from './request-log.js';
 
 const BOMB_BYTES = 64 * 1024 * 1024;
@@ -12,23 +12,23 @@ const HTML =
   '<!DOCTYPE html>\n<html><head><title>Welcome</title></head><body><h1>It works</h1></body></html>\n';
 
 /** A request that will fail. */
-export interface FaultScene {
+interface FaultScene {
   record: RecordedRequest;
   response: ServerResponse;
   /** The connection below TLS. */
   raw: Socket;
   /** The usual answer. */
-  answer: () => Promise<Answer>;
+  answer: () => SimulatedAnswer;
 }
 
 /** Plays a fault in place of the usual answer. */
-export async function playFault(fault: RequestFault, scene: FaultScene): Promise<void> {
+export async function playFault(fault: AnswerFault, scene: FaultScene): Promise<void> {
   const { record, response } = scene;
   if (typeof fault === 'string') return playNamed(fault, scene);
   if ('gzipBombBytes' in fault) return sendBomb(scene, fault.gzipBombBytes);
   if ('delayMs' in fault) {
     await pause(response, fault.delayMs);
-    return send(response, record, await scene.answer());
+    return send(response, record, scene.answer());
   }
   if ('trickleMs' in fault) return trickle(scene, fault.trickleMs);
   if ('redirect' in fault) {
@@ -38,12 +38,11 @@ export async function playFault(fault: RequestFault, scene: FaultScene): Promise
     const headers = { 'content-type': fault.contentType ?? 'application/json' };
     return send(response, record, { status: fault.status ?? 200, headers, body: fault.raw });
   }
-  if ('tokenResponse' in fault)
-    return send(response, record, override(await scene.answer(), fault.tokenResponse));
+  if ('tokenResponse' in fault) return send(response, record, override(scene.answer(), fault.tokenResponse));
   return send(response, record, fault);
 }
 
-async function playNamed(fault: RequestFault & string, scene: FaultScene): Promise<void> {
+async function playNamed(fault: AnswerFault & string, scene: FaultScene): Promise<void> {
   const { record, response, raw } = scene;
   switch (fault) {
     case 'reset':
@@ -107,6 +106,6 @@ function sendBomb({ record, response }: FaultScene, bytes: number): void {
 }
 
 /** Fields that are set to undefined are left out of the JSON. An error answer is not changed. */
-function override(answer: Answer, fields: Record<string, unknown>): Answer {
+function override(answer: SimulatedAnswer, fields: Record<string, unknown>): SimulatedAnswer {
   return answer.status === 200 ? { ...answer, json: { ...(answer.json as object), ...fields } } : answer;
 }

@@ -9,7 +9,7 @@ export type ConnectionFault =
   | { tlsAlert: TlsAlert };
 
 /** Faults that happen to a request. Each replaces the usual answer. */
-export type RequestFault =
+export type AnswerFault =
   /** The connection is reset without an answer. */
   | 'reset'
   /** Status 200 and headers, then a reset. */
@@ -40,7 +40,7 @@ export type RequestFault =
   | { tokenResponse: Record<string, unknown> };
 
 /** What goes wrong: with a connection, or with a request. */
-export type SimulatorFault = ConnectionFault | RequestFault;
+export type SimulatorFault = ConnectionFault | AnswerFault;
 
 /** Which requests fail, how, and how often. A field that is left out matches everything. */
 export interface FaultRule {
@@ -98,9 +98,9 @@ export class FaultBook {
   }
 
   /** The fault for a request, counted as a hit. */
-  forRequest(request: RecordedRequest): RequestFault | undefined {
+  forRequest(request: RecordedRequest): AnswerFault | undefined {
     const match = this.#take((rule) => !isConnectionFault(rule.fault) && matchesRequest(rule, request));
-    return match as RequestFault | undefined;
+    return match as AnswerFault | undefined;
   }
 
   /** The fault for a new connection, counted as a hit. */

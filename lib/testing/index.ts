@@ -33,10 +33,10 @@ export {
   type ConnectionFault,
   type FaultHandle,
   type FaultRule,
-  type RequestFault,
+  type AnswerFault,
   type SimulatorFault,
 } from './faults.js';
 export { type SimulatorFace, type RecordedRequest } from './request-log.js';
 export { type SimulatorModeOptions, type SimulatorModuleOptions } from './module-options.js';
-export { type SimulatedCustomer } from './servers/answer-api-call.js';
+export { type SimulatedCustomer } from './simulated-service.js';
 export { type TlsAlert } from './tls-alert.js';

@@ -4,6 +4,7 @@ import {
   type ServiceModuleOptions,
 } from '../config/options.js';
 import { type ServiceUrls } from '../config/urls.options.js';
+import { variablePrefix } from '../config/module-name.js';
 import { type IssuedCertificate } from './certificate-authority.js';
 
 /** The mode of the options or variables. */
@@ -24,12 +25,11 @@ export interface SimulatorModeOptions {
   oauthBaseUrl?: boolean;
 }
 
-/** The simulated service, which the options are made from. */
-export interface SimulatedService {
+/** What the options are made from. */
+interface Credentials {
   urls: Required<ServiceUrls>;
   application: IssuedCertificate;
   appToken: string;
-  appTokenHeader: string;
   clientId: string;
   clientSecret: string;
   /** The service's public chain, PEM. */
@@ -50,34 +50,37 @@ const DEFAULT_HEADER = 'service-app-token';
 
 /** The options of `ServiceModule.forRoot()` for the mode. */
 export function moduleOptionsFor(
-  service: SimulatedService,
-  mode: SimulatorModeOptions = {},
+  simulator: Credentials,
+  appTokenHeader: string,
+  mode: SimulatorModeOptions,
 ): SimulatorModuleOptions {
   const environment = mode.environment ?? 'production';
   const authentication = mode.authentication ?? (environment === 'production' ? 'mtls' : 'app-token');
-  const { oauthBaseUrl, ...urls } = service.urls;
+  const { oauthBaseUrl, ...urls } = simulator.urls;
   const withCertificate =
     authentication === 'mtls' || (mode.clientCertificate ?? mode.certificate !== undefined);
   const withOAuth = authentication === 'oauth' || mode.oauth === true;
-  const { certificate, privateKey, passphrase } = mode.certificate ?? service.application;
-  const identity = { certificate, privateKey, ...(passphrase === undefined ? {} : { passphrase }) };
-  const credentials = { clientId: service.clientId, clientSecret: service.clientSecret };
+  const { certificate, privateKey, passphrase } = mode.certificate ?? simulator.application;
+  const identity = { certificate, privateKey, ...(passphrase !== undefined && { passphrase }) };
+  const credentials = { clientId: simulator.clientId, clientSecret: simulator.clientSecret };
   const offer = mode.oauthMtls === undefined ? {} : { mtls: mode.oauthMtls };
   return {
     environment,
     authentication,
     urls: mode.oauthBaseUrl === false ? urls : { ...urls, oauthBaseUrl },
-    appToken: service.appToken,
-    ...(service.appTokenHeader === DEFAULT_HEADER ? {} : { appTokenHeader: service.appTokenHeader }),
-    ...(withOAuth ? { oauth: { ...credentials, ...offer } } : {}),
-    tls: { ...(withCertificate ? identity : {}), chain: service.chain },
+    appToken: simulator.appToken,
+    ...(appTokenHeader !== DEFAULT_HEADER && { appTokenHeader }),
+    ...(withOAuth && { oauth: { ...credentials, ...offer } }),
+    tls: { ...(withCertificate ? identity : {}), chain: simulator.chain },
   };
 }
 
-/** The same as environment variables. PEMs have `\n`-escaped newlines, so that each fits a line of a .env file. */
+/**
+ * The same as environment variables. Not by the table of options: with it, the command would load class-validator. PEMs have `\n`-escaped newlines, so that each fits a line of a
+ * .env file.
+ */
 export function environmentFor(options: SimulatorModuleOptions, name?: string): Record<string, string> {
-  const prefix =
-    name === undefined ? 'SERVICE_' : `SERVICE_${name.toUpperCase().replace(/[^A-Z0-9]/g, '_')}_`;
+  const prefix = variablePrefix(name);
   const { urls, oauth, tls } = options;
   const variables: Record<string, string | undefined> = {
     ENVIRONMENT: options.environment,

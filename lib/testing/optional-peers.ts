@@ -1,6 +1,7 @@
 import type * as X509 from '@peculiar/x509';
 // tsyringe, under @peculiar/x509, refuses to load without it.
 import 'reflect-metadata';
+import { isNotInstalled } from '../config/coded-error.js';
 
 const NOT_INSTALLED =
   'ServiceSimulator makes certificates with an optional peer dependency, which is not installed: ' +
@@ -20,10 +21,5 @@ export async function importX509(): Promise<typeof X509> {
 
 /** Where the package is not installed, an error with the command that installs it. */
 export function explainAbsence(error: unknown): unknown {
-  return isModuleNotFound(error) ? new Error(NOT_INSTALLED) : error;
-}
-
-function isModuleNotFound(error: unknown): boolean {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined;
-  return code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND';
+  return isNotInstalled(error) ? new Error(NOT_INSTALLED) : error;
 }

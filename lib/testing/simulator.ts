@@ -1,17 +1,15 @@
-import { RegisteredApplication } from './application.js';
 import { CertificateAuthority, type IssuedCertificate } from './certificate-authority.js';
-import { type SimulatedCustomer } from './servers/answer-api-call.js';
-import { type ServerGroup } from './servers/server-group.js';
-import { responders } from './servers/responders.js';
-import { basePathOf, startServers } from './servers/start-servers.js';
-import { FaultBook, type FaultHandle, type FaultRule } from './faults.js';
+import { type FaultHandle, type FaultRule } from './faults.js';
 import {
   environmentFor,
   moduleOptionsFor,
   type SimulatorModeOptions,
   type SimulatorModuleOptions,
 } from './module-options.js';
-import { type SimulatorFace, type RecordedRequest, RequestLog } from './request-log.js';
+import { type SimulatorFace, type RecordedRequest } from './request-log.js';
+import { ServerGroup } from './servers/server-group.js';
+import { type ServerIdentity } from './servers/tls-server.js';
+import { type SimulatedCustomer, SimulatedService } from './simulated-service.js';
 import {
   type AccessTokenRequest,
   type CertificateRefusal,
@@ -21,19 +19,8 @@ import {
   type SimulatorAddress,
   type SimulatorOptions,
 } from './simulator.options.js';
-import { TokenIssuer } from './token-issuer.js';
 
 const SERVER_NAMES = ['localhost', '127.0.0.1', '::1'];
-const DEFAULT_HEADER = 'service-app-token';
-
-interface Parts {
-  options: SimulatorOptions;
-  authority: CertificateAuthority;
-  applicationCertificate: IssuedCertificate;
-  application: RegisteredApplication;
-  issuer: TokenIssuer;
-  server: IssuedCertificate;
-}
 
 /**
  * Simulates the service on loopback, over real TLS: its API addresses, its token endpoints and its refusals
@@ -51,30 +38,29 @@ interface Parts {
  * await simulator.stop();
  */
 export class ServiceSimulator {
-  /** Seconds that tokens issued from now on live. May be changed at any time. */
-  tokenLifetime: number;
   /** The application's certificate and private key, as in the archive of the developer portal. */
   readonly application: IssuedCertificate;
-  /** Customers created through POST /customers/v1, in order. */
-  readonly customers: readonly SimulatedCustomer[];
 
-  readonly #parts: Parts;
-  readonly #log: RequestLog;
-  readonly #faults: FaultBook;
-  readonly #revoked = new Set<string>();
-  readonly #refusals: CertificateRefusal[] = [];
-  readonly #createdCustomers: SimulatedCustomer[] = [];
-  #servers?: ServerGroup;
+  readonly #service: SimulatedService;
+  readonly #authority: CertificateAuthority;
+  /** The certificate of the start. */
+  readonly #identity: ServerIdentity;
+  readonly #servers: ServerGroup;
   #foreignAuthority?: Promise<CertificateAuthority>;
   #stopped?: Promise<void>;
 
-  private constructor(parts: Parts) {
-    this.#parts = parts;
-    this.tokenLifetime = parts.options.tokenLifetime ?? 3600;
-    this.application = parts.applicationCertificate;
-    this.customers = this.#createdCustomers;
-    this.#log = new RequestLog(parts.options.maxRequests ?? 50_000);
-    this.#faults = new FaultBook(parts.options.random ?? Math.random);
+  private constructor(
+    service: SimulatedService,
+    authority: CertificateAuthority,
+    application: IssuedCertificate,
+    identity: ServerIdentity,
+    servers: ServerGroup,
+  ) {
+    this.#service = service;
+    this.#authority = authority;
+    this.application = application;
+    this.#identity = identity;
+    this.#servers = servers;
   }
 
   /**
@@ -83,85 +69,89 @@ export class ServiceSimulator {
    * @throws Error where an optional peer is not installed, or a given port is taken
    */
   static async start(options: SimulatorOptions = {}): Promise<ServiceSimulator> {
-    const application = new RegisteredApplication(options);
-    const [authority, issuer] = await Promise.all([
-      CertificateAuthority.create('Simulated Service'),
-      TokenIssuer.create('https://service.simulated'),
-    ]);
+    const authority = await CertificateAuthority.create('Simulated Service');
+    const service = new SimulatedService(options, authority.chain);
     const { applicationLifetime, serverLifetime } = options.certificates ?? {};
-    const [applicationCertificate, server] = await Promise.all([
-      authority.issue(
-        { client: true },
-        {
-          commonName: application.clientId,
-          organization: 'Simulated Application',
-          notAfter: after(applicationLifetime),
-        },
-      ),
+    const subject = { commonName: service.clientId, organization: 'Simulated Application' };
+    const [application, server] = await Promise.all([
+      authority.issue({ client: true }, { ...subject, notAfter: after(applicationLifetime) }),
       authority.issue({ server: SERVER_NAMES }, { commonName: 'localhost', notAfter: after(serverLifetime) }),
     ]);
-    const parts = { options, authority, applicationCertificate, application, issuer, server };
-    const simulator = new ServiceSimulator(parts);
-    await simulator.#listen();
-    return simulator;
+    const identity = serverIdentity(server, authority);
+    const servers = await ServerGroup.start(service, identity);
+    return new ServiceSimulator(service, authority, application, identity, servers);
   }
 
   /** The six addresses: `https://127.0.0.1:<port>`, and `basePath` where set. */
   get urls(): Record<SimulatorAddress, string> {
-    return this.#startedServers().urls(basePathOf(this.#parts.options));
+    return this.#servers.urls;
   }
 
   /** The service's public chain, PEM: what `tls.chain` takes. */
   get chain(): string {
-    return this.#parts.authority.chain;
+    return this.#service.chain;
+  }
+
+  /** Seconds that tokens issued from now on live. May be changed at any time. */
+  get tokenLifetime(): number {
+    return this.#service.tokenLifetime;
+  }
+
+  set tokenLifetime(seconds: number) {
+    this.#service.tokenLifetime = seconds;
+  }
+
+  /** Customers created through POST /customers/v1, in order. */
+  get customers(): readonly SimulatedCustomer[] {
+    return this.#service.customers;
   }
 
   get clientId(): string {
-    return this.#parts.application.clientId;
+    return this.#service.clientId;
   }
 
   /** The current one. */
   get clientSecret(): string {
-    return this.#parts.application.clientSecret;
+    return this.#service.clientSecret;
   }
 
   get appToken(): string {
-    return this.#parts.application.appToken;
+    return this.#service.appToken;
   }
 
   /** All requests since the start or the last `clearRequests()`, in order of arrival. The list grows as they arrive. */
   get requests(): readonly RecordedRequest[] {
-    return this.#log.entries;
+    return this.#service.log.entries;
   }
 
   /** The requests to a token endpoint. */
   get tokenRequests(): RecordedRequest[] {
-    return this.#log.entries.filter((request) => request.face === 'token');
+    return this.#service.log.entries.filter((request) => request.face === 'token');
   }
 
   /** All other requests. */
   get apiRequests(): RecordedRequest[] {
-    return this.#log.entries.filter((request) => request.face !== 'token');
+    return this.#service.log.entries.filter((request) => request.face !== 'token');
   }
 
   /** Connections that were ended because of their client certificate, in order. */
   get refusals(): readonly CertificateRefusal[] {
-    return this.#refusals;
+    return this.#service.refusals;
   }
 
   /** TLS handshakes by server, since the start; `token` counts both environments. */
   get handshakes(): Record<SimulatorFace, HandshakeCount> {
-    return this.#startedServers().handshakes;
+    return this.#servers.handshakes;
   }
 
   /** Connections open now, over all servers. */
   get openConnections(): number {
-    return this.#startedServers().openConnections;
+    return this.#servers.openConnections;
   }
 
   /** Empties `requests`. */
   clearRequests(): void {
-    this.#log.clear();
+    this.#service.log.clear();
   }
 
   /**
@@ -173,7 +163,7 @@ export class ServiceSimulator {
     predicate: (request: RecordedRequest) => boolean,
     timeoutMs = 5_000,
   ): Promise<RecordedRequest> {
-    return this.#log.waitFor(predicate, timeoutMs);
+    return this.#service.log.waitFor(predicate, timeoutMs);
   }
 
   /**
@@ -185,32 +175,32 @@ export class ServiceSimulator {
    * simulator.fail({ probability: 0.2, fault: { status: 429, headers: { 'retry-after': '1' } } });
    */
   fail(rule: FaultRule): FaultHandle {
-    return this.#faults.add(rule);
+    return this.#service.faults.add(rule);
   }
 
   /** Ends all faults. */
   clearFaults(): void {
-    this.#faults.clear();
+    this.#service.faults.clear();
   }
 
   /** Sets another client secret and returns it. The old one is refused at once; its tokens stay valid. */
   rotateClientSecret(newSecret?: string): string {
-    return this.#parts.application.rotateClientSecret(newSecret);
+    return this.#service.rotateClientSecret(newSecret);
   }
 
   /** From now on, every token issued until now is answered with 401. */
   revokeTokens(): void {
-    this.#parts.issuer.revokeAll();
+    this.#service.issuer.revokeAll();
   }
 
   /** From now on, this token is answered with 401. */
   revokeToken(accessToken: string): void {
-    this.#parts.issuer.revoke(accessToken);
+    this.#service.issuer.revoke(accessToken);
   }
 
   /** A token as the token endpoint would issue it, or a foreign or expired one. */
   issueToken(request: AccessTokenRequest = {}): Promise<string> {
-    const token = this.#parts.issuer.issue({
+    const token = this.#service.issuer.issue({
       environment: request.environment ?? 'production',
       clientId: this.clientId,
       scope: request.scope ?? 'api',
@@ -222,7 +212,7 @@ export class ServiceSimulator {
 
   /** Another client certificate, with its key. */
   async issueCertificate(request: ClientCertificateRequest = {}): Promise<IssuedCertificate> {
-    const authority = request.foreign ? await this.#foreign() : this.#parts.authority;
+    const authority = request.foreign ? await this.#foreign() : this.#authority;
     return authority.issue({ client: true }, request);
   }
 
@@ -231,7 +221,7 @@ export class ServiceSimulator {
    * open ones with an HTML 400. Default: the application's.
    */
   revokeCertificate(certificate: Pick<IssuedCertificate, 'fingerprint256'> = this.application): void {
-    this.#revoked.add(certificate.fingerprint256);
+    this.#service.revoked.add(certificate.fingerprint256);
   }
 
   /**
@@ -239,34 +229,28 @@ export class ServiceSimulator {
    * again.
    */
   async useServerCertificate(request?: ServerCertificateRequest): Promise<void> {
-    const authority = request?.foreign ? await this.#foreign() : this.#parts.authority;
+    const authority = request?.foreign ? await this.#foreign() : this.#authority;
     const { names = SERVER_NAMES, notBefore, notAfter } = request ?? {};
     const identity = request
-      ? await authority.issue({ server: names }, { commonName: names[0], notBefore, notAfter })
-      : this.#parts.server;
-    for (const each of this.#startedServers().named(request?.face)) {
-      each.useIdentity(serverIdentity(identity, authority));
+      ? serverIdentity(
+          await authority.issue({ server: names }, { commonName: names[0], notBefore, notAfter }),
+          authority,
+        )
+      : this.#identity;
+    for (const each of this.#servers.of(request?.face)) {
+      each.useIdentity(identity);
       each.dropConnections();
     }
   }
 
   /** Ends every open connection, of one server or all. The servers continue to listen. */
   dropConnections(face?: SimulatorFace): void {
-    for (const each of this.#startedServers().named(face)) each.dropConnections();
+    for (const each of this.#servers.of(face)) each.dropConnections();
   }
 
   /** Options of `ServiceModule.forRoot()` for this simulator. */
   moduleOptions(mode: SimulatorModeOptions = {}): SimulatorModuleOptions {
-    const service = {
-      urls: this.urls,
-      application: this.application,
-      appToken: this.appToken,
-      appTokenHeader: this.#appTokenHeader,
-      clientId: this.clientId,
-      clientSecret: this.clientSecret,
-      chain: this.chain,
-    };
-    return moduleOptionsFor(service, mode);
+    return moduleOptionsFor(this, this.#service.appTokenHeader, mode);
   }
 
   /** The same as environment variables. With `name`: those of a named module (`SERVICE_<NAME>_...`). */
@@ -285,43 +269,9 @@ export class ServiceSimulator {
   }
 
   async #close(): Promise<void> {
-    this.#log.close();
-    this.#faults.clear();
-    await this.#startedServers().close();
-  }
-
-  async #listen(): Promise<void> {
-    const { options, authority, application, issuer, server } = this.#parts;
-    this.#servers = await startServers({
-      options,
-      identity: serverIdentity(server, authority),
-      clientAuthorities: authority.chain,
-      context: {
-        log: this.#log,
-        faults: this.#faults,
-        revoked: this.#revoked,
-        refusals: this.#refusals,
-        onRequest: options.onRequest,
-        onRefusal: options.onRefusal,
-      },
-      ...responders({
-        options,
-        appTokenHeader: this.#appTokenHeader,
-        application,
-        issuer,
-        customers: this.#createdCustomers,
-        tokenLifetime: () => this.tokenLifetime,
-      }),
-    });
-  }
-
-  get #appTokenHeader(): string {
-    return this.#parts.options.appTokenHeader ?? DEFAULT_HEADER;
-  }
-
-  #startedServers(): ServerGroup {
-    if (this.#servers === undefined) throw new Error('The simulator was not started');
-    return this.#servers;
+    this.#service.log.close();
+    this.#service.faults.clear();
+    await this.#servers.close();
   }
 
   #foreign(): Promise<CertificateAuthority> {
@@ -331,7 +281,7 @@ export class ServiceSimulator {
 }
 
 /** The server sends its certificate and the intermediate, as a well-kept server does. */
-function serverIdentity(issued: IssuedCertificate, authority: CertificateAuthority) {
+function serverIdentity(issued: IssuedCertificate, authority: CertificateAuthority): ServerIdentity {
   return { certificate: issued.certificate + authority.intermediate, privateKey: issued.privateKey };
 }
 

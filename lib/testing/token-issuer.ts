@@ -1,11 +1,12 @@
-import { randomUUID } from 'node:crypto';
+import { generateKeyPairSync, type KeyObject, randomUUID, sign, verify } from 'node:crypto';
 import { type ServiceEnvironment } from '../config/options.js';
-import { generateSigningKeys, readToken, signToken, type SigningKeys } from './json-web-token.js';
 
 const SIGNED_LIMIT = 10_000;
+const ISSUER = 'https://service.simulated';
+const HEADER = { alg: 'ES256', typ: 'at+jwt' };
 
 /** The contents of a token to issue. */
-export interface TokenGrant {
+interface TokenGrant {
   environment: ServiceEnvironment;
   clientId: string;
   /** `api` or `customer.<customer_id>`. */
@@ -19,7 +20,7 @@ export interface TokenGrant {
 }
 
 /** A token that was accepted. */
-export interface TokenClaims {
+interface TokenClaims {
   scope: string;
   certificateThumbprint?: string;
 }
@@ -33,42 +34,27 @@ interface SignedToken extends TokenClaims {
 
 /** Issues and checks access tokens: JWTs of RFC 9068, ES256, of one environment each. */
 export class TokenIssuer {
-  readonly #keys: SigningKeys;
-  readonly #foreignKeys: SigningKeys;
-  readonly #issuer: string;
+  readonly #keys = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  readonly #foreignKeys = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  /** Those whose signature was checked. */
   readonly #signed = new Map<string, SignedToken>();
   readonly #revoked = new Set<string>();
   #issued = 0;
   #revokedUpTo = 0;
 
-  private constructor(keys: SigningKeys, foreignKeys: SigningKeys, issuer: string) {
-    this.#keys = keys;
-    this.#foreignKeys = foreignKeys;
-    this.#issuer = issuer;
-  }
-
-  static async create(issuer: string): Promise<TokenIssuer> {
-    const [keys, foreign] = await Promise.all([generateSigningKeys(), generateSigningKeys()]);
-    return new TokenIssuer(keys, foreign, issuer);
-  }
-
-  /** Returns the encoded token. */
   issue(grant: TokenGrant): string {
     this.#issued += 1;
     const issuedAt = Math.floor(Date.now() / 1000);
-    const customerId = grant.scope.startsWith('customer.')
-      ? grant.scope.slice('customer.'.length)
-      : undefined;
+    const customerId = /^customer\.(.*)$/.exec(grant.scope)?.[1];
+    const thumbprint = grant.certificateThumbprint;
     const claims = {
       client_id: grant.clientId,
       scope: grant.scope,
-      ...(customerId === undefined ? {} : { customer_id: customerId }),
-      ...(grant.certificateThumbprint === undefined
-        ? {}
-        : { cnf: { 'x5t#S256': grant.certificateThumbprint } }),
-      iss: this.#issuerOf(grant.environment),
+      customer_id: customerId,
+      cnf: thumbprint && { 'x5t#S256': thumbprint },
+      iss: issuerOf(grant.environment),
       sub: customerId ?? grant.clientId,
-      aud: this.#issuer,
+      aud: ISSUER,
       iat: issuedAt,
       exp: issuedAt + Math.floor(grant.lifetime),
       jti: `${this.#issued}.${randomUUID()}`,
@@ -100,18 +86,41 @@ export class TokenIssuer {
     const confirmation = claims.cnf as { 'x5t#S256'?: string } | undefined;
     const signed: SignedToken = {
       scope: String(claims.scope),
-      environment: claims.iss === this.#issuerOf('production') ? 'production' : 'sandbox',
+      environment: claims.iss === issuerOf('production') ? 'production' : 'sandbox',
       sequence: Number.parseInt(String(claims.jti), 10),
       expiresAt: Number(claims.exp) * 1000,
       certificateThumbprint: confirmation?.['x5t#S256'],
     };
-    // A signature is checked once. Dates and revocation are checked at each call.
     if (this.#signed.size >= SIGNED_LIMIT) this.#signed.clear();
     this.#signed.set(token, signed);
     return signed;
   }
+}
 
-  #issuerOf(environment: ServiceEnvironment): string {
-    return `${this.#issuer}/${environment}`;
-  }
+function issuerOf(environment: ServiceEnvironment): string {
+  return `${ISSUER}/${environment}`;
+}
+
+/** An access token of RFC 9068, signed with ES256 (RFC 7518, 3.4). */
+function signToken(claims: object, key: KeyObject): string {
+  const signed = `${encode(HEADER)}.${encode(claims)}`;
+  return `${signed}.${sign('sha256', Buffer.from(signed), ieee(key)).toString('base64url')}`;
+}
+
+/** The claims; undefined where the token is none of those that `signToken` makes with this pair. Dates are not checked. */
+function readToken(token: string, key: KeyObject): Record<string, unknown> | undefined {
+  const [header, payload, signature, ...rest] = token.split('.');
+  if (header !== encode(HEADER) || !payload || !signature || rest.length > 0) return undefined;
+  const signed = Buffer.from(`${header}.${payload}`);
+  if (!verify('sha256', signed, ieee(key), Buffer.from(signature, 'base64url'))) return undefined;
+  return JSON.parse(Buffer.from(payload, 'base64url').toString()) as Record<string, unknown>;
+}
+
+/** JSON Web Tokens have the two numbers of the signature one after the other, not in DER. */
+function ieee(key: KeyObject) {
+  return { key, dsaEncoding: 'ieee-p1363' } as const;
+}
+
+function encode(part: object): string {
+  return Buffer.from(JSON.stringify(part)).toString('base64url');
 }

@@ -10,17 +10,30 @@ export function certificateRefusedError(
   reason?: string,
 ): ServiceCertificateError {
   const because = reason ? ` (${reason})` : '';
-  const message = certificate
-    ? `the server refused the certificate ${describeCertificate(certificate)}, issued by "${certificate.issuer}", valid from ${formatDate(certificate.validFrom)} to ${formatDate(certificate.validTo)}${because}. ${expiredHint(certificate)}Check in the developer portal that it is listed for this application, belongs to this environment (sandbox and production have certificates of their own) and was not revoked.`
-    : `the server asks for a client certificate and none is set${because}. Set tls.certificate and tls.privateKey from the developer portal's authentication section, or use an address that does not ask for one.`;
-  return new ServiceCertificateError([{ option: 'tls.certificate', message }], {
+  const { message, hint, options } = certificate ? refused(certificate, because) : missing(because);
+  return new ServiceCertificateError([{ option: 'tls.certificate', message: `${message} ${hint}` }], {
     code: 'certificate_refused',
     certificate,
+    message,
+    hint,
+    options,
   });
 }
 
-function expiredHint({ validTo }: CertificateSummary): string {
-  return validTo.getTime() < Date.now()
-    ? 'It has expired: generate another one in the developer portal. '
-    : '';
+function refused(certificate: CertificateSummary, because: string) {
+  const { issuer, validFrom, validTo } = certificate;
+  const hasExpired = validTo.getTime() <= Date.now();
+  return {
+    message: `The server refused the client certificate: ${describeCertificate(certificate)}, issued by "${issuer}", valid from ${formatDate(validFrom)} to ${formatDate(validTo)}${because}.${hasExpired ? ' It has expired.' : ''}`,
+    hint: `${hasExpired ? 'Generate another one in the developer portal. ' : ''}In the developer portal, compare the certificate that is listed for this application and this environment with tls.certificate: the sandbox and production have certificates of their own, and a revoked one does not come back. Check that the address is of the same environment, and this machine's clock.`,
+    options: ['tls.certificate'],
+  };
+}
+
+function missing(because: string) {
+  return {
+    message: `The server asks for a client certificate and none is offered${because}.`,
+    hint: "Set tls.certificate and tls.privateKey from the developer portal's authentication section, or use an address that does not ask for one.",
+    options: ['tls.certificate', 'tls.privateKey'],
+  };
 }

@@ -6,7 +6,7 @@ import { type CertificateSummary } from '../errors/index.js';
 export const WARNING_DAYS = [30, 7, 1] as const;
 
 /** Whole days left; negative once it has expired. */
-export function daysLeft({ validTo }: CertificateSummary, now: number): number {
+export function daysLeft({ validTo }: Pick<CertificateSummary, 'validTo'>, now: number): number {
   return Math.floor((validTo.getTime() - now) / DAY_MS);
 }
 

@@ -3,15 +3,14 @@ import { type Clock, watching } from '../config/clock.js';
 import { type TlsSettings } from '../config/resolved-options.js';
 import { type Secret } from '../config/secret.js';
 import { type CertificateSummary, type ConfigurationFault } from '../errors/index.js';
-import { daysLeft, isOtherCertificate } from './certificate-summary.js';
+import { type Log } from '../telemetry/log.js';
+import { daysLeft, describeCertificate, formatDate, isOtherCertificate } from './certificate-summary.js';
 import { IdentityAgent } from './connections/identity-agent.js';
 import { checkIdentity, type LoadedIdentity } from './material/check-identity.js';
 import { canChange, readIdentity, type IdentitySnapshot } from './material/read-identity.js';
 import { SecureContexts } from './material/secure-contexts.js';
 import { ExpiryWatch } from './reload/expiry-watch.js';
-import { describeChange, lostParts } from './reload/identity-changes.js';
 import { IdentityWatch } from './reload/identity-watch.js';
-import { type Log, ReloadFault } from './reload/reload-fault.js';
 
 export interface ClientIdentitySettings {
   tls: TlsSettings;
@@ -19,6 +18,8 @@ export interface ClientIdentitySettings {
   maxSockets: number;
   /** URL of a proxy for all connections. */
   proxy?: Secret;
+  /** Milliseconds for the proxy to open a tunnel. */
+  connectTimeoutMs?: number;
   /** `oauth.mtls`: the token endpoint gets the client certificate too (RFC 8705). */
   offerToTokenEndpoint: boolean;
   clock: Clock;
@@ -35,6 +36,8 @@ export interface IdentityStatus {
   /** Why the newest files (or the newest result of the function) are not in use; absent once good ones are. */
   lastReloadFault?: { at: Date; faults: ConfigurationFault[] };
 }
+
+type ReloadFault = NonNullable<IdentityStatus['lastReloadFault']> & { digest: string };
 
 const FILES = { pollMs: 1_000, quietMs: 1_000 };
 /** A function returns whole values. One that issues a certificate at each call would never be quiet. */
@@ -57,12 +60,12 @@ export class ClientIdentity {
   readonly #apiAgent: IdentityAgent;
   readonly #tokenAgent: IdentityAgent;
   readonly #expiry: ExpiryWatch;
-  readonly #fault: ReloadFault;
   readonly #watch: IdentityWatch<IdentitySnapshot>;
   /** The inputs are read again without being asked to. */
   readonly #isFollowed: boolean;
   readonly #listeners = new Set<() => void>();
   #inUse: LoadedIdentity;
+  #reloadFault?: ReloadFault;
   #following = false;
   #refusedAt = -Infinity;
   #reloadedAfterRefusal?: Promise<boolean>;
@@ -80,24 +83,24 @@ export class ClientIdentity {
     const contexts = new SecureContexts(offerToTokenEndpoint);
     const { identity, faults, warnings, certificate } = checkIdentity(snapshot, clock.now(), contexts);
     if (!identity) return { faults, certificate };
-    for (const warning of warnings) log('warn', warning);
+    for (const warning of warnings) log.warn(warning);
     return { identity: new ClientIdentity(settings, contexts, identity), faults: [], certificate };
   }
 
   private constructor(settings: ClientIdentitySettings, contexts: SecureContexts, loaded: LoadedIdentity) {
-    const { tls, clock, maxSockets, proxy, log } = settings;
+    const { tls, clock, maxSockets, proxy, connectTimeoutMs, log } = settings;
     this.#settings = settings;
     this.#contexts = contexts;
     this.#inUse = loaded;
-    this.#apiAgent = this.httpsAgent = new IdentityAgent(loaded.apiContext, { maxSockets, proxy });
+    const pool = { maxSockets, proxy, connectTimeoutMs };
+    this.#apiAgent = this.httpsAgent = new IdentityAgent(loaded.apiContext, pool);
     // One more: requests for customers' tokens may use `maxSockets`, and that for the api token must not wait for them.
-    const tokenSockets = { maxSockets: maxSockets + 1, proxy };
-    this.#tokenAgent = this.tokenAgent = new IdentityAgent(loaded.tokenContext, tokenSockets);
+    const tokenPool = { ...pool, maxSockets: maxSockets + 1 };
+    this.#tokenAgent = this.tokenAgent = new IdentityAgent(loaded.tokenContext, tokenPool);
     this.#expiry = new ExpiryWatch(clock, log);
-    this.#fault = new ReloadFault(clock, log);
     this.#isFollowed = tls.reload && canChange(tls);
     const times = typeof tls.source === 'function' ? FUNCTION : FILES;
-    const read = () => readIdentity(tls, watching(clock));
+    const read = (isAwaited: boolean) => readIdentity(tls, isAwaited ? clock : watching(clock));
     const apply = (snapshot: IdentitySnapshot) => this.#apply(snapshot);
     this.#watch = new IdentityWatch({ ...times, clock, read, apply }, loaded.digest);
   }
@@ -126,11 +129,11 @@ export class ClientIdentity {
   get status(): IdentityStatus {
     const now = this.#settings.clock.now();
     const { certificate } = this.#inUse;
-    const lastReloadFault = this.#fault.current;
+    const { at, faults } = this.#reloadFault ?? {};
     return {
       healthy: !certificate || now < certificate.validTo.getTime(),
       ...(certificate && { certificate, daysLeft: daysLeft(certificate, now) }),
-      ...(lastReloadFault && { lastReloadFault }),
+      ...(at && faults && { lastReloadFault: { at, faults } }),
     };
   }
 
@@ -177,31 +180,46 @@ export class ClientIdentity {
 
   /** Returns whether what was read is in use now. */
   #apply(snapshot: IdentitySnapshot): boolean {
-    if (snapshot.digest === this.#inUse.digest) {
-      this.#fault.clear();
+    const { digest } = snapshot;
+    if (digest === this.#inUse.digest) {
+      this.#reloadFault = undefined;
       return true;
     }
-    const now = this.#settings.clock.now();
-    const { identity, faults, warnings } = checkIdentity(snapshot, now, this.#contexts);
-    const lost = identity ? lostParts(this.#inUse, identity) : [];
-    if (identity && lost.length === 0) {
+    const { clock, log } = this.#settings;
+    const now = clock.now();
+    const { identity, faults, warnings } = checkIdentity(snapshot, now, this.#contexts, this.#inUse);
+    if (identity) {
       this.#use(identity, warnings);
       return true;
     }
-    this.#fault.note(snapshot.digest, [...faults, ...lost]);
+    if (this.#reloadFault?.digest !== digest) {
+      const list = faults.map(({ option, message }) => `\n  - ${option}: ${message}`).join('');
+      log.error(`The new client identity is not usable; the one before stays in use:${list}`);
+    }
+    this.#reloadFault = { at: new Date(now), faults, digest };
     return false;
   }
 
   #use(loaded: LoadedIdentity, warnings: readonly string[]): void {
+    const { log } = this.#settings;
     const before = this.#inUse;
     this.#inUse = loaded;
-    this.#fault.clear();
+    this.#reloadFault = undefined;
     this.#apiAgent.use(loaded.apiContext);
     this.#tokenAgent.use(loaded.tokenContext);
-    for (const warning of warnings) this.#settings.log('warn', warning);
-    this.#settings.log('log', describeChange(before, loaded));
+    for (const warning of warnings) log.warn(warning);
+    log.log(describeChange(before, loaded));
     if (this.#following) this.#expiry.watch(loaded.certificate);
     if (!isOtherCertificate(before.certificate, loaded.certificate)) return;
     for (const listener of this.#listeners) listener();
   }
+}
+
+function describeChange(before: LoadedIdentity, { certificate, chain }: LoadedIdentity): string {
+  if (certificate && isOtherCertificate(before.certificate, certificate)) {
+    return `A new application certificate is in use: ${describeCertificate(certificate)}, valid until ${formatDate(certificate.validTo)}.`;
+  }
+  return before.chain?.join() === chain?.join()
+    ? 'The identity was read anew; its certificates are the same.'
+    : "The service's chain was renewed.";
 }

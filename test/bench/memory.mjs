@@ -6,7 +6,10 @@ const MAX_ENTRIES = 10_000;
 const CONCURRENCY = 100;
 
 const { TokenCache } = await built('auth/cache/token-cache.js');
-const { TokenObserver } = await built('auth/cache/token-observer.js');
+const { TokenObserver } = await built('auth/token-observers.js');
+const { systemClock } = await built('config/clock.js');
+const { SILENT } = await built('exchange/io.js');
+const { Telemetry } = await built('telemetry/telemetry.js');
 
 let issued = 0;
 const source = {
@@ -17,13 +20,14 @@ const source = {
     return { accessToken, tokenType: 'bearer', scope, expiresIn: 3600 };
   },
 };
-const cache = new TokenCache({
-  source,
+const settings = {
   refresh: 'ahead',
   maxEntries: MAX_ENTRIES,
   customerReserveMs: 600_000,
-  observer: new TokenObserver(),
-});
+  customerRequests: 50,
+};
+const io = { clock: systemClock, random: Math.random };
+const cache = new TokenCache(source, settings, io, new TokenObserver(new Telemetry(), SILENT, String));
 
 let customer = 0;
 const next = () => cache.get(`customer.customer-${customer++}`);

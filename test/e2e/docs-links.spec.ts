@@ -46,3 +46,26 @@ it('every route of the guides that starts a session in the browser has a guard',
   expect(routes.length).toBeGreaterThan(0);
   expect(routes.filter(({ text }) => !text.includes('@UseGuards('))).toEqual([]);
 });
+
+it("the README shows the engine's function as it is in the source", async () => {
+  const source = await readFile(join(ROOT, 'lib/engine/create-service.ts'), 'utf8');
+  const { fences } = await readDocument('README.md');
+  const shown = fences.find(({ language }) => language === 'typescript')?.text ?? 'none';
+  expect(shown).toContain('function createService(');
+  expect(source).toContain(shown);
+});
+
+it.each(['README.md', 'CONTRIBUTING.md'])(
+  'every file and folder of lib that %s names is there',
+  async (document) => {
+    const text = (await readFile(join(ROOT, document), 'utf8')).replace(/^```[^]*?^```$/gm, '');
+    const names = [...text.matchAll(/`(?!test\/)([a-z][\w-]*\/(?:[\w.*-]+\/?)+)`/g)].map(
+      ([, name = '']) => name,
+    );
+    const missing = names.filter(
+      (name) => !name.includes('*') && !existsSync(join(ROOT, 'lib', name)) && !existsSync(join(ROOT, name)),
+    );
+    expect(names.length).toBeGreaterThan(3);
+    expect(missing).toEqual([]);
+  },
+);

@@ -82,7 +82,7 @@ describe.each<Platform>(['express', 'fastify'])('ServiceExceptionFilter on %s', 
       body: { statusCode: 502, message: FAILED, code: 'api_error' },
     });
     expect(errorLines()).toEqual([
-      expect.stringMatching(/^502: api_error: GET \/banks\/v1 answered.*check /),
+      expect.stringMatching(/^502: api_error: GET \/banks\/v1: HTTP \d.*check /i),
     ]);
   });
 

@@ -1,6 +1,8 @@
 import { createClientPool, createCluster, type RedisClientType } from '@redis/client';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { Cluster, Redis } from 'ioredis';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,6 +11,7 @@ import { RedisTokenStore, type RedisTokenStoreOptions } from 'nestjs-service/red
 import { ServiceSimulator } from 'nestjs-service/testing';
 import { findPeer, itWith, requirePeer } from '../helpers/optional-peers.js';
 import { startRedis, type RedisServer } from '../helpers/redis.js';
+import { REGISTER } from '../helpers/source-process.js';
 
 const program = findPeer('redis-server');
 const redisIt = itWith(program, 'RedisTokenStore with a real Redis');
@@ -209,6 +212,37 @@ describe('RedisTokenStore', () => {
         () => false,
       ),
     );
+  });
+
+  redisIt('keeps no process running, while Redis is there and after it has gone', async () => {
+    for (const goes of [false, true]) {
+      const own = await startRedis(requirePeer(program));
+      ends.push(() => own.kill());
+      const code = `
+        import { RedisTokenStore } from 'nestjs-service/redis';
+        const held = setInterval(() => undefined, 1_000);
+        const store = new RedisTokenStore({ url: ${JSON.stringify(own.url)} });
+        await store.get('a');
+        process.send('connected');
+        while (${goes}) {
+          const error = await store.get('a').catch((reason) => reason);
+          if (error?.code === 'ECONNREFUSED') break;
+        }
+        process.disconnect();
+        clearInterval(held);`;
+      const child = spawn(
+        process.execPath,
+        ['--no-warnings', '--import', REGISTER, '--input-type=module', '--eval', code],
+        {
+          stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+        },
+      );
+      ends.push(() => child.kill());
+      const ended = once(child, 'exit');
+      await once(child, 'message');
+      if (goes) await own.crash();
+      expect(await ended).toEqual([0, null]);
+    }
   });
 
   redisIt(

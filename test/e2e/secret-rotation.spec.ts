@@ -23,7 +23,7 @@ describe('rotation of the client secret', () => {
     expect(tokenErrors.length).toBeGreaterThan(0);
     for (const error of tokenErrors) {
       expect(error).toMatchObject({ code: 'token_refused', error: 'invalid_client', status: 401 });
-      expect(error.message).toMatch(/invalidates the one before/);
+      expect(error.hint).toMatch(/makes the one before invalid/);
     }
     // Those whose 401 came after the limit on forced refreshes was reached.
     for (const error of errors)

@@ -41,13 +41,13 @@ describe('startupCheck', () => {
       expect(simulator.requests).toEqual([]);
     });
 
-    it("starts with 'fail' too where the failure is over when its cause is looked for", async () => {
+    it("starts with 'fail' too where another attempt brings what the first did not", async () => {
       const simulator = await startSimulator();
       simulator.fail({ path: '/banks/v1', fault: { status: 500 } });
-      const options = { ...simulator.moduleOptions(), startupCheck: 'fail' as const, http: { retries: 0 } };
+      const options = { ...simulator.moduleOptions(), startupCheck: 'fail' as const };
       const logger = new CollectingLogger();
       await start({ imports: [ServiceModule.forRoot(options)] }, logger);
-      expect(logger.linesOf('ServiceModule').join('\n')).toMatch(/failed at first, and passed/);
+      expect(logger.linesOf('ServiceModule')).toContain('The start-up check passed.');
     });
   });
 

@@ -70,7 +70,8 @@ describe('User-Agent', () => {
       const api = await startModule(simulator.moduleOptions({ environment: 'production', authentication }));
       simulator.fail({ path: '/banks/v1', fault: page });
       expect(await rejection(api.banks.list())).toMatchObject({
-        hint: expect.stringMatching(/a proxy or firewall before it.*ask who runs it.*tls\.certificate/),
+        message: expect.stringMatching(/a proxy or firewall before it/),
+        hint: expect.stringMatching(/firewall.*ask who runs it.*tls\.certificate/),
       });
       await api.module.close();
     });
@@ -96,7 +97,7 @@ describe('User-Agent', () => {
       simulator.fail({ face: 'token', times: 9, fault: page });
       expect(await rejection(api.banks.list())).toMatchObject({
         code: 'token_refused',
-        message: expect.stringMatching(/a firewall before it.*ask who runs it.*oauth\.mtls/),
+        hint: expect.stringMatching(/firewall.*ask who runs it.*oauth\.mtls/),
       });
       await api.module.close();
     });

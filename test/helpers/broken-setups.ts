@@ -30,6 +30,8 @@ export interface BrokenSetup {
   /** The check that names the reason. */
   cause: string;
   words: RegExp;
+  /** What the start-up check says, where the error of a call alone cannot know as much. */
+  wordsAtStart?: RegExp;
   /** Of a simulator of its own. */
   simulator?: SimulatorOptions;
   /** The simulator is of no use after it. */
@@ -51,6 +53,9 @@ const DAY_MS = 86_400_000;
 const MTLS = { environment: 'production', authentication: 'mtls' } as const;
 const OAUTH = { environment: 'production', authentication: 'oauth' } as const;
 const APP_TOKEN = { environment: 'sandbox', authentication: 'app-token' } as const;
+
+const UNTRUSTED =
+  /not signed by what it is verified against: tls\.chain.*whole chain.*tls\.chain \(SERVICE_TLS_CHAIN\).*a proxy that opens TLS.*npx nestjs-service doctor/;
 
 const oneLine = (pem: string): string => pem.replaceAll('\n', '\\n');
 
@@ -278,17 +283,20 @@ export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
     spoils: true,
     cause: 'api.tls',
     words: /another host name: it is for other\.bank, not for 127/,
+    wordsAtStart: /certificate is for another host name, not for 127.* npx nestjs-service doctor/,
     break: (_, { simulator }) => simulator.useServerCertificate({ names: ['other.bank'] }),
   },
   'a proxy that opens TLS': {
     spoils: true,
     cause: 'api.tls',
+    wordsAtStart: UNTRUSTED,
     words: /issued by "CN=Unknown Issuing CA"\. Neither tls\.chain .* nor a public authority/,
     break: (_, { simulator }) => simulator.useServerCertificate({ foreign: true }),
   },
   'the chain of another environment': {
     cause: 'api.tls',
     words: /the same name, but another key/,
+    wordsAtStart: UNTRUSTED,
     break: async (_, { later }) => {
       const other = await ServiceSimulator.start();
       later(() => other.stop());
@@ -297,12 +305,14 @@ export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
   },
   'no chain, and a server of no public authority': {
     cause: 'api.tls',
+    wordsAtStart: UNTRUSTED,
     words: /none of Node's public roots; and there is no tls\.chain/,
     break: () => ({ SERVICE_TLS_CHAIN: undefined }),
   },
   'a server that leaves the intermediate out': {
     cause: 'api.tls',
     words: /sends no certificate of that issuer/,
+    wordsAtStart: UNTRUSTED,
     mode: APP_TOKEN,
     break: async (_, context) => {
       const { root, server } = await createAuthority();
@@ -324,6 +334,7 @@ export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
   'a revoked certificate, on TLS 1.2': {
     cause: 'api.client-certificate',
     words: /asked for the client certificate and then ended the connection/,
+    wordsAtStart: /ended the connection in the TLS handshake.*refuses the client certificate/,
     simulator: { maxTlsVersion: 'TLSv1.2' },
     break: (_, { simulator }) => simulator.revokeCertificate(),
   },
@@ -389,13 +400,13 @@ export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
   },
   'an address without its path': {
     cause: 'api.banks',
-    words: /HTTP 404.*no such path/,
+    words: /HTTP 404 .*There is nothing at/,
     simulator: { basePath: '/api' },
     break: ({ SERVICE_BASE_URL }) => ({ SERVICE_BASE_URL: new URL(SERVICE_BASE_URL).origin }),
   },
   'a service that is out of order': {
     cause: 'api.banks',
-    words: /HTTP 503.*out of order/,
+    words: /HTTP 503 .*down/,
     break: (_, { simulator }) =>
       void simulator.fail({
         path: '/banks/v1',

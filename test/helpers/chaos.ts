@@ -17,7 +17,7 @@ export async function callThroughFaults(calls: number): Promise<void> {
   const simulator = await ServiceSimulator.start();
   const api = await startModule({
     ...simulator.moduleOptions({ authentication: 'oauth', clientCertificate: true }),
-    http: { timeout: TIMEOUT_MS },
+    http: { timeout: TIMEOUT_MS, connectTimeout: TIMEOUT_MS },
   });
   await api.banks.list();
   simulator.clearRequests();
@@ -61,7 +61,10 @@ export async function callThroughFaults(calls: number): Promise<void> {
 /** All calls of a service in trouble fail; their retries together are what the budget allows: 500 tokens, 5 a retry. */
 export async function callServiceInTrouble(calls: number): Promise<void> {
   const simulator = await ServiceSimulator.start();
-  const api = await startModule({ ...simulator.moduleOptions(), http: { timeout: TIMEOUT_MS } });
+  const api = await startModule({
+    ...simulator.moduleOptions(),
+    http: { timeout: TIMEOUT_MS, connectTimeout: TIMEOUT_MS },
+  });
   simulator.fail({ path: /v1/, times: Infinity, fault: { status: 503 } });
   const doomed = await Promise.all(Array.from({ length: calls }, () => rejection(api.banks.list())));
   for (const error of doomed) expect(error).toMatchObject({ status: 503 });

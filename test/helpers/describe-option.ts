@@ -1,6 +1,5 @@
-import { type DescribeOption } from '../../lib/config/resolved-options.js';
 import { variableOf } from '../../lib/config/variables.js';
-import { describeLocation } from '../../lib/errors/index.js';
+import { describeLocation, type DescribeOption } from '../../lib/errors/index.js';
 
 /** How messages of the module of this name call an option that no file sets. */
 export function describeOption(name?: string): DescribeOption {

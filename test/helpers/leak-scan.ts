@@ -144,7 +144,7 @@ export async function scanForLeaks(mode: keyof typeof MODES, extent: Extent): Pr
       const api = await startModule(options, logger);
       const rule: FaultRule = { face: 'token', times: 4, fault };
       simulator.fail(rule);
-      await collect(api.auth.getCustomerToken('c-1', { timeoutMs: 150 }));
+      await collect(api.auth.getCustomerToken('c-1', { timeout: 150 }));
       await collect(api.banks.list());
       simulator.clearFaults();
       await api.module.close();

@@ -2,7 +2,7 @@ import { type ServiceModuleOptions } from '../../lib/config/options.js';
 import { resolveOptions } from '../../lib/config/resolve-options.js';
 import { createService, systemIo } from '../../lib/engine/create-service.js';
 import { type ServiceIo } from '../../lib/exchange/io.js';
-import { ClientIdentity, type Identity } from '../../lib/tls/index.js';
+import { ClientIdentity, type Identity } from '../../lib/tls/client-identity.js';
 
 /** A client of these options, without Nest. `lines` has what it logs, each line with its level. */
 export async function makeClient(
@@ -24,7 +24,7 @@ export async function makeClient(
     maxSockets: options.http.maxSockets,
     offerToTokenEndpoint: options.oauth?.mtls ?? false,
     clock: whole.clock,
-    log: (level, line) => log[level](line),
+    log,
   });
   if (!opened.identity) throw new Error(JSON.stringify(opened.faults));
   const identity = Object.assign(forwarding(opened.identity), changed);

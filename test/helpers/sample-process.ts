@@ -7,7 +7,15 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 
 const ROOT = join(import.meta.dirname, '../..');
-const CLONED = ['package.json', 'nest-cli.json', 'tsconfig.json', 'tsconfig.build.json', 'build', 'lib', 'sample'];
+const CLONED = [
+  'package.json',
+  'nest-cli.json',
+  'tsconfig.json',
+  'tsconfig.build.json',
+  'build',
+  'lib',
+  'sample',
+];
 
 /** The project without anything built and without a .env, in a folder of its own. */
 export async function cloneProject(): Promise<{ path: string; remove(): Promise<void> }> {

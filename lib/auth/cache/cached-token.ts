@@ -21,7 +21,7 @@ export interface Arrival {
 /** A token with its times. It has expired, or is due for renewal, as soon as either clock says so. */
 export class CachedToken {
   readonly token: AccessToken;
-  /** Whether another process got it, and shared it through a store. */
+  /** Whether another process got it, and shared it through a store: it may be older than what made the API refuse ours. */
   readonly isFromStore: boolean;
   /** By both clocks, as the wall clock may jump. */
   readonly #issued: { wall: number; monotonic: number };

@@ -1,43 +1,47 @@
 import { ServiceConnectionError, ServiceTokenError } from '../../errors/index.js';
 import { allowListeners } from '../../exchange/call-limits.js';
-import { type AccessToken } from '../access-token.js';
 import { API_SCOPE } from '../scope.js';
+import { type CachedToken } from './cached-token.js';
 import { ConcurrencyLimit, RetryAfterGate } from './request-limits.js';
-import {
-  AbandonedRequest,
-  type ArrivedGrant,
-  type SharedRequestParts,
-  TokenRequest,
-} from './token-request.js';
+import { AbandonedRequest, type ArrivedGrant, type RequestTools, TokenRequest } from './token-request.js';
 import { DEFAULT_WAIT_MS, type WaitOptions } from './waiting-callers.js';
 
-export interface PendingRequestsParts extends SharedRequestParts {
-  /** Requests for customer tokens that the source gets at a time. */
-  customerRequests: number;
-  /** Requests, those that wait for their turn included, from which on customers' are refused. */
-  maxRequests: number;
-  /**
-   * Called before those who wait for the request get its outcome.
-   * @param isOutdated whether {@link PendingRequests.markOutdated} was called since the request began
-   */
-  onArrival: (scope: string, arrived: ArrivedGrant, isOutdated: boolean) => AccessToken;
-  onFailure: (scope: string) => void;
+/** What becomes of their outcomes. */
+interface TokenKeeper {
+  /** Called before those who wait get the token. `isOutdated`: it was asked for before {@link PendingRequests.markOutdated}. */
+  arrived(scope: string, arrived: ArrivedGrant, isOutdated: boolean): CachedToken;
+  failed(scope: string): void;
 }
 
 /** The token requests under way, at most one per scope. */
 export class PendingRequests {
-  readonly #parts: PendingRequestsParts;
+  readonly #tools: RequestTools;
+  readonly #keeper: TokenKeeper;
+  readonly #customerRequests: number;
+  readonly #maxRequests: number;
   readonly #requests = new Map<string, TokenRequest>();
   readonly #gate: RetryAfterGate;
   /** The api token's request does not count: it never waits for those of customers. */
   readonly #customers: ConcurrencyLimit;
   readonly #stop = new AbortController();
 
-  constructor(parts: PendingRequestsParts) {
-    this.#parts = parts;
-    this.#gate = new RetryAfterGate(parts.clock);
-    this.#customers = new ConcurrencyLimit(parts.customerRequests);
-    allowListeners(this.#stop.signal);
+  /**
+   * @param customerRequests requests for customer tokens that the source gets at a time
+   * @param maxRequests those that wait for their turn included: from this number on customers' are refused
+   */
+  constructor(
+    tools: Omit<RequestTools, 'gate' | 'signal'>,
+    keeper: TokenKeeper,
+    customerRequests: number,
+    maxRequests: number,
+  ) {
+    this.#gate = new RetryAfterGate(tools.io.clock);
+    this.#tools = { ...tools, gate: this.#gate, signal: this.closed };
+    this.#keeper = keeper;
+    this.#customerRequests = customerRequests;
+    this.#maxRequests = maxRequests;
+    this.#customers = new ConcurrencyLimit(customerRequests);
+    allowListeners(this.closed);
   }
 
   /** Aborted by {@link close}. */
@@ -62,13 +66,13 @@ export class PendingRequests {
     if (this.has(scope)) return true;
     if (this.closed.aborted || this.#isFull(scope) || this.retryAfterMs > 0) return false;
     // Callers that have no token go first.
-    if (scope !== API_SCOPE && this.#customersPending() >= this.#parts.customerRequests) return false;
-    this.#begin(scope, { inBackground: true });
+    if (scope !== API_SCOPE && this.#customersPending() >= this.#customerRequests) return false;
+    this.#begin(scope, true);
     return true;
   }
 
   /** The outcome of the request of this scope, which begins where there is none. */
-  async join(scope: string, wait: WaitOptions): Promise<AccessToken> {
+  async join(scope: string, wait: WaitOptions): Promise<CachedToken> {
     const gateMs = this.retryAfterMs;
     if (gateMs > 0 && gateMs > (wait.timeoutMs ?? DEFAULT_WAIT_MS)) throw this.#gate.error(scope);
     const pending = this.#requests.get(scope);
@@ -90,7 +94,7 @@ export class PendingRequests {
   }
 
   #isFull(scope: string): boolean {
-    return scope !== API_SCOPE && this.#requests.size >= this.#parts.maxRequests;
+    return scope !== API_SCOPE && this.#requests.size >= this.#maxRequests;
   }
 
   /** Those that wait for their turn included, and those that are about to. */
@@ -98,14 +102,9 @@ export class PendingRequests {
     return this.#requests.size - (this.has(API_SCOPE) ? 1 : 0);
   }
 
-  #begin(scope: string, { inBackground = false } = {}): TokenRequest {
-    const request = new TokenRequest(scope, {
-      ...this.#parts,
-      gate: this.#gate,
-      limit: scope === API_SCOPE ? undefined : this.#customers,
-      inBackground,
-      signal: this.closed,
-    });
+  #begin(scope: string, inBackground = false): TokenRequest {
+    const limit = scope === API_SCOPE ? undefined : this.#customers;
+    const request = new TokenRequest(scope, this.#tools, limit, inBackground);
     this.#requests.set(scope, request);
     this.#run(scope, request);
     return request;
@@ -126,8 +125,8 @@ export class PendingRequests {
     if (this.closed.aborted) return;
     this.#requests.delete(scope);
     // One from a shared store is no request to the endpoint.
-    if (arrived.grant.ageMs === undefined) this.#parts.observer?.succeeded();
-    request.callers.resolve(this.#parts.onArrival(scope, arrived, request.isOutdated));
+    if (arrived.grant.ageMs === undefined) this.#tools.observer.succeeded();
+    request.callers.resolve(this.#keeper.arrived(scope, arrived, request.isOutdated));
   }
 
   #failed(scope: string, request: TokenRequest, error: Error): void {
@@ -135,7 +134,7 @@ export class PendingRequests {
     // Somebody joined after the last one had left.
     if (error instanceof AbandonedRequest && request.callers.size > 0) return this.#run(scope, request);
     this.#requests.delete(scope);
-    this.#parts.onFailure(scope);
+    this.#keeper.failed(scope);
     request.callers.reject(error);
   }
 }

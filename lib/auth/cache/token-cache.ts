@@ -1,35 +1,28 @@
-import { type Clock, systemClock } from '../../config/clock.js';
+import { type Clock } from '../../config/clock.js';
 import { type TokenRefresh } from '../../config/oauth.options.js';
+import { type ServiceIo } from '../../exchange/io.js';
 import { type AccessToken, type TokenGrant, type TokenSource, type TokenStatus } from '../access-token.js';
 import { API_SCOPE } from '../scope.js';
+import { type TokenObserver } from '../token-observers.js';
 import { CachedToken } from './cached-token.js';
 import { PendingRequests } from './pending-requests.js';
-import { RenewalSchedule } from './renewal-schedule.js';
-import { type TokenObserver } from './token-observer.js';
 import { type ArrivedGrant } from './token-request.js';
 import { type TokenSlot, TokenSlots } from './token-slots.js';
 import { type WaitOptions } from './waiting-callers.js';
 
 /** So many requests may be under way or wait, however small the cache. */
 const MIN_REQUESTS = 1_000;
-const CUSTOMER_REQUESTS = 50;
+/** The shortest time between two renewals by schedule. */
+const MIN_DELAY_MS = 250;
 
-export interface TokenCacheOptions {
-  source: TokenSource;
+export interface TokenCacheSettings {
   refresh: TokenRefresh;
   /** Customer tokens kept; the api token comes on top. */
   maxEntries: number;
   /** Milliseconds that a customer token must have left to be handed out; at most half of its lifetime counts. */
   customerReserveMs: number;
-  /**
-   * Requests for customer tokens that the source gets at a time; the others wait for their turn. The api token's never
-   * waits for them. Default 50.
-   */
-  customerRequests?: number;
-  clock?: Clock;
-  /** In [0, 1). Default Math.random. */
-  random?: () => number;
-  observer?: TokenObserver;
+  /** Requests for customer tokens that the source gets at a time; the others wait for their turn. */
+  customerRequests: number;
 }
 
 /**
@@ -37,32 +30,38 @@ export interface TokenCacheOptions {
  * they end, while callers get the current one. Knows nothing of HTTP. Scopes are checked by the caller.
  */
 export class TokenCache {
-  readonly #options: TokenCacheOptions;
+  readonly #source: TokenSource;
+  readonly #settings: TokenCacheSettings;
   readonly #clock: Clock;
   readonly #random: () => number;
+  readonly #observer: TokenObserver;
   readonly #slots: TokenSlots;
   readonly #pending: PendingRequests;
-  readonly #fromStore = new WeakSet<AccessToken>();
   /** With `scheduled`, of the api token. */
-  readonly #schedule?: RenewalSchedule;
+  #cancelRenewal?: () => void;
 
-  constructor(options: TokenCacheOptions) {
-    this.#options = options;
-    this.#clock = options.clock ?? systemClock;
-    this.#random = options.random ?? Math.random;
-    this.#slots = new TokenSlots(options.maxEntries);
-    this.#pending = new PendingRequests({
-      source: options.source,
-      clock: this.#clock,
-      random: this.#random,
-      observer: options.observer,
-      customerRequests: options.customerRequests ?? CUSTOMER_REQUESTS,
-      maxRequests: Math.max(options.maxEntries, MIN_REQUESTS),
-      accepts: (scope, grant) => this.#accepts(scope, grant),
-      onArrival: (scope, arrived, isOutdated) => this.#arrived(scope, arrived, isOutdated),
-      onFailure: (scope) => this.#postpone(scope),
-    });
-    if (options.refresh === 'scheduled') this.#schedule = this.#renewalSchedule(this.#slots.make(API_SCOPE));
+  constructor(
+    source: TokenSource,
+    settings: TokenCacheSettings,
+    io: Pick<ServiceIo, 'clock' | 'random'>,
+    observer: TokenObserver,
+  ) {
+    this.#source = source;
+    this.#settings = settings;
+    this.#clock = io.clock;
+    this.#random = io.random;
+    this.#observer = observer;
+    this.#slots = new TokenSlots(settings.maxEntries);
+    const accepts = (scope: string, grant: TokenGrant): boolean => this.#accepts(scope, grant);
+    this.#pending = new PendingRequests(
+      { source, io, observer, accepts },
+      {
+        arrived: (scope, arrived, isOutdated) => this.#arrived(scope, arrived, isOutdated),
+        failed: (scope) => this.#postpone(scope),
+      },
+      settings.customerRequests,
+      Math.max(settings.maxEntries, MIN_REQUESTS),
+    );
   }
 
   /**
@@ -73,8 +72,8 @@ export class TokenCache {
     const slot = this.#slots.find(scope);
     const cached = slot?.valid(this.#clock);
     if (!slot || !cached) return undefined;
-    if (this.#options.refresh !== 'on-expiry' && cached.isDue(this.#clock)) this.#renew(scope, slot);
-    this.#options.observer?.servedFromCache();
+    if (this.#settings.refresh !== 'on-expiry' && cached.isDue(this.#clock)) this.#renew(scope, slot);
+    this.#observer.servedFromCache();
     return cached.token;
   }
 
@@ -90,7 +89,7 @@ export class TokenCache {
    */
   async get(scope: string, wait: WaitOptions = {}): Promise<AccessToken> {
     this.#throwIfAborted(wait);
-    return this.peek(scope) ?? this.#pending.join(scope, wait);
+    return this.peek(scope) ?? (await this.#pending.join(scope, wait)).token;
   }
 
   /**
@@ -102,22 +101,17 @@ export class TokenCache {
     scope: string,
     usedToken: string,
     wait: WaitOptions = {},
-  ): Promise<AccessToken | undefined> {
+  ): Promise<CachedToken | undefined> {
     this.#throwIfAborted(wait);
     const slot = this.#slots.make(scope);
-    const current = slot.valid(this.#clock)?.token;
-    if (current && current.accessToken !== usedToken) return current;
+    const current = slot.valid(this.#clock);
+    if (current && current.token.accessToken !== usedToken) return current;
     if (!this.#pending.has(scope)) {
       if (!slot.forced.take(this.#clock.monotonic())) return undefined;
       this.#drop(scope, slot, usedToken);
     }
-    const token = await this.#pending.join(scope, wait);
-    return token.accessToken === usedToken ? undefined : token;
-  }
-
-  /** Whether another process got this token: it may be older than what made the API refuse ours. */
-  isFromStore(token: AccessToken): boolean {
-    return this.#fromStore.has(token);
+    const renewed = await this.#pending.join(scope, wait);
+    return renewed.token.accessToken === usedToken ? undefined : renewed;
   }
 
   /** Drops a token that does not work, if it is still the cached one. */
@@ -135,23 +129,23 @@ export class TokenCache {
 
   /** With `scheduled`: gets the api token now and renews it from then on. */
   start(): void {
-    this.#schedule?.start();
+    if (this.#settings.refresh === 'scheduled') this.#renewBySchedule();
   }
 
   /** Lets the source connect, where it does. */
   open(): void {
-    this.#options.source.open?.();
+    this.#source.open?.();
   }
 
   /** Ends what is under way and rejects all who wait; no timer is left. */
   close(): void {
-    this.#schedule?.stop();
+    this.#cancelRenewal?.();
     this.#pending.close();
   }
 
   /** Closes where tokens come from, after {@link close}. */
   async closeSource(): Promise<void> {
-    await this.#options.source.close?.();
+    await this.#source.close?.();
   }
 
   #throwIfAborted({ signal }: WaitOptions): void {
@@ -161,7 +155,7 @@ export class TokenCache {
 
   #drop(scope: string, slot: TokenSlot, accessToken: string): void {
     slot.drop(accessToken);
-    this.#options.source.dropped?.(scope, accessToken);
+    this.#source.dropped?.(scope, accessToken);
   }
 
   /** @returns whether a request is under way now */
@@ -177,14 +171,13 @@ export class TokenCache {
   }
 
   #cachedToken(scope: string, grant: TokenGrant, requestedAt: number): CachedToken {
-    const reserveMs = scope === API_SCOPE ? 0 : this.#options.customerReserveMs;
+    const reserveMs = scope === API_SCOPE ? 0 : this.#settings.customerReserveMs;
     return new CachedToken(grant, { clock: this.#clock, random: this.#random(), requestedAt, reserveMs });
   }
 
   /** One that is outdated, or has expired on its way, goes to those who wait and is not kept. */
-  #arrived(scope: string, { grant, requestedAt }: ArrivedGrant, isOutdated: boolean): AccessToken {
+  #arrived(scope: string, { grant, requestedAt }: ArrivedGrant, isOutdated: boolean): CachedToken {
     const cached = this.#cachedToken(scope, grant, requestedAt);
-    if (cached.isFromStore) this.#fromStore.add(cached.token);
     if (isOutdated) this.#postpone(scope);
     // It is not renewed by schedule either: it would be requested all day, for nobody.
     else if (cached.isExpired(this.#clock)) this.#slots.find(scope)?.postpone(this.#clock);
@@ -192,7 +185,7 @@ export class TokenCache {
       this.#slots.make(scope).keep(cached, this.#clock);
       this.#planNext(scope);
     }
-    return cached.token;
+    return cached;
   }
 
   #postpone(scope: string): void {
@@ -200,17 +193,19 @@ export class TokenCache {
     this.#planNext(scope);
   }
 
+  /** Plans the next renewal by schedule, in place of the one planned before. */
   #planNext(scope: string): void {
-    if (scope === API_SCOPE) this.#schedule?.plan();
+    const isScheduled = this.#settings.refresh === 'scheduled' && scope === API_SCOPE;
+    if (!isScheduled || this.#pending.closed.aborted) return;
+    this.#cancelRenewal?.();
+    const slot = this.#slots.make(scope);
+    const dueInMs = slot.valid(this.#clock)?.dueInMs(this.#clock) ?? 0;
+    const heldMs = Math.max(slot.postponedMs(this.#clock), this.#pending.retryAfterMs, MIN_DELAY_MS);
+    this.#cancelRenewal = this.#clock.watch(() => this.#renewBySchedule(), Math.max(dueInMs, heldMs));
   }
 
-  #renewalSchedule(slot: TokenSlot): RenewalSchedule {
-    const clock = this.#clock;
-    return new RenewalSchedule({
-      clock,
-      delayMs: () =>
-        Math.max(slot.valid(clock)?.dueInMs(clock) ?? 0, slot.postponedMs(clock), this.#pending.retryAfterMs),
-      renew: () => this.#renew(API_SCOPE, slot),
-    });
+  #renewBySchedule(): void {
+    // Where no request could begin, there is no end of one that plans the next.
+    if (!this.#renew(API_SCOPE, this.#slots.make(API_SCOPE))) this.#planNext(API_SCOPE);
   }
 }

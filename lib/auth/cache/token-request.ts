@@ -1,10 +1,11 @@
-import { type Clock } from '../../config/clock.js';
 import { type ConnectionErrorKind, ServiceConnectionError, ServiceTokenError } from '../../errors/index.js';
 import { isProxyRefusal } from '../../exchange/classify.js';
+import { type ServiceIo } from '../../exchange/io.js';
 import { retryDelay, sleep, within } from '../../exchange/timing.js';
-import { type AccessToken, type TokenGrant, type TokenSource } from '../access-token.js';
+import { type TokenGrant, type TokenSource } from '../access-token.js';
+import { type TokenObserver } from '../token-observers.js';
+import { type CachedToken } from './cached-token.js';
 import { type ConcurrencyLimit, type RetryAfterGate } from './request-limits.js';
-import { type TokenObserver } from './token-observer.js';
 import { type WaitOptions, WaitingCallers } from './waiting-callers.js';
 
 /** Milliseconds for all attempts together; waiting for a Retry-After comes on top. */
@@ -14,22 +15,14 @@ const ATTEMPTS = 3;
 /** Another attempt would fail in the same way. */
 const LASTING: ReadonlySet<ConnectionErrorKind> = new Set(['tls', 'redirect', 'too_large', 'closed']);
 
-/** The same for all requests of a cache. */
-export interface SharedRequestParts {
+/** What all requests of a cache use. */
+export interface RequestTools {
   source: TokenSource;
-  clock: Clock;
-  random: () => number;
+  io: Pick<ServiceIo, 'clock' | 'random'>;
+  observer: TokenObserver;
+  gate: RetryAfterGate;
   /** Whether a token that exists already elsewhere can be used. */
   accepts: (scope: string, grant: TokenGrant) => boolean;
-  observer?: TokenObserver;
-}
-
-export interface TokenRequestParts extends SharedRequestParts {
-  gate: RetryAfterGate;
-  /** Of requests for customer tokens; the api token's has none. */
-  limit?: ConcurrencyLimit;
-  /** A renewal that nobody has to wait for. */
-  inBackground: boolean;
   /** Aborted when the cache closes. */
   signal: AbortSignal;
 }
@@ -48,28 +41,42 @@ export class AbandonedRequest extends Error {}
  * in the background, and one for a health check, makes one.
  */
 export class TokenRequest {
-  readonly callers: WaitingCallers<AccessToken>;
+  readonly callers: WaitingCallers<CachedToken>;
   /** Its token is for those who wait, and is not to be kept. */
   isOutdated = false;
   readonly #scope: string;
-  readonly #parts: TokenRequestParts;
+  readonly #tools: RequestTools;
+  readonly #limit: ConcurrencyLimit | undefined;
+  readonly #inBackground: boolean;
   /** In all; more as soon as somebody waits who wants more. */
   #attempts = 1;
 
-  constructor(scope: string, parts: TokenRequestParts) {
+  /**
+   * @param limit of requests for customer tokens; the api token's has none
+   * @param inBackground a renewal that nobody has to wait for
+   */
+  constructor(
+    scope: string,
+    tools: RequestTools,
+    limit: ConcurrencyLimit | undefined,
+    inBackground: boolean,
+  ) {
     this.#scope = scope;
-    this.#parts = parts;
-    this.callers = new WaitingCallers(parts.clock);
+    this.#tools = tools;
+    this.#limit = limit;
+    this.#inBackground = inBackground;
+    this.callers = new WaitingCallers(tools.io.clock);
   }
 
   /** The outcome. Rejects as {@link WaitingCallers.join} does. */
-  join(wait: WaitOptions): Promise<AccessToken> {
+  join(wait: WaitOptions): Promise<CachedToken> {
     if (!wait.once) this.#attempts = ATTEMPTS;
     return this.callers.join(wait);
   }
 
   async run(): Promise<ArrivedGrant> {
-    const { clock, random, gate, signal } = this.#parts;
+    const { gate, signal } = this.#tools;
+    const { clock, random } = this.#tools.io;
     let budget = BUDGET_MS;
     let noSecret: Error | undefined;
     for (let attempt = 1; ; attempt += 1) {
@@ -94,10 +101,11 @@ export class TokenRequest {
 
   /** @param noSecret why the attempt before had no secret: the error at the deadline, as the endpoint was not asked */
   async #attempt(timeoutMs: number, noSecret?: Error): Promise<TokenGrant> {
-    const { source, clock, accepts, gate, observer, signal } = this.#parts;
+    const { source, io, accepts, gate, observer, signal } = this.#tools;
     const scope = this.#scope;
     try {
-      const limit = { clock, timeoutMs, signals: [signal], expired: () => noSecret ?? unanswered(timeoutMs) };
+      const expired = (): Error => noSecret ?? unanswered(timeoutMs);
+      const limit = { clock: io.clock, timeoutMs, signals: [signal], expired };
       const grant = await within(limit, (stop) =>
         source.request(scope, { signal: stop, timeoutMs, accepts: (grant) => accepts(scope, grant) }),
       );
@@ -107,26 +115,25 @@ export class TokenRequest {
       // The cache was closed: not a failure.
       if (signal.aborted) throw error;
       gate.failed(error);
-      observer?.failed(error, this.callers.size);
+      observer.failed(error, this.callers.size);
       throw error;
     }
   }
 
   /** Waits until a request may begin; returns what is to be called at its end. */
   async #admission(): Promise<() => void> {
-    const { limit, gate } = this.#parts;
     for (;;) {
       await this.#gateOpen();
-      if (!limit) return () => undefined;
-      const release = await this.#turn(limit);
-      if (gate.remainingMs === 0) return release;
+      if (!this.#limit) return () => undefined;
+      const release = await this.#turn(this.#limit);
+      if (this.#tools.gate.remainingMs === 0) return release;
       release();
     }
   }
 
   async #turn(limit: ConcurrencyLimit): Promise<() => void> {
     // All callers may have left by now. Then the request takes no place in the queue.
-    if (this.callers.size === 0 && !this.#parts.inBackground) throw new AbandonedRequest();
+    if (this.callers.size === 0 && !this.#inBackground) throw new AbandonedRequest();
     const abandoned = new AbortController();
     this.callers.onEmpty = () => abandoned.abort(new AbandonedRequest());
     try {
@@ -137,10 +144,10 @@ export class TokenRequest {
   }
 
   async #gateOpen(): Promise<void> {
-    const { clock, gate, signal } = this.#parts;
+    const { io, gate, signal } = this.#tools;
     for (let ms = gate.remainingMs; ms > 0; ms = gate.remainingMs) {
       this.callers.rejectDueWithin(ms, gate.error(this.#scope));
-      if (this.callers.size > 0) await sleep(clock, ms, signal);
+      if (this.callers.size > 0) await sleep(io.clock, ms, signal);
       if (this.callers.size === 0) throw gate.error(this.#scope);
     }
   }

@@ -1,8 +1,17 @@
 import { type Clock } from '../../config/clock.js';
 import { copyOf, ServiceConnectionError } from '../../errors/index.js';
+import { checkSignal, checkTimeout } from '../../exchange/call-limits.js';
 import { startTimer } from '../../exchange/timing.js';
 
-/** How long one caller waits. */
+/** How long a caller waits for a token. */
+export interface TokenOptions {
+  /** The caller's own: only that caller is rejected, with its reason. */
+  signal?: AbortSignal | undefined;
+  /** Milliseconds, at most a day. Default (also for 0): `http.timeout`. */
+  timeout?: number | undefined;
+}
+
+/** The same, checked, and what is asked for inside the module. */
 export interface WaitOptions {
   /** The caller's own: only that caller is rejected, with its reason. */
   signal?: AbortSignal | undefined;
@@ -13,6 +22,12 @@ export interface WaitOptions {
 }
 
 export const DEFAULT_WAIT_MS = 30_000;
+
+/** @throws ServiceRequestError for a time limit or signal that is none */
+export function checkedWait({ signal, timeout }: TokenOptions = {}): WaitOptions {
+  checkSignal(signal);
+  return { signal, timeoutMs: checkTimeout(timeout) };
+}
 
 interface Waiting<T> {
   until: number;

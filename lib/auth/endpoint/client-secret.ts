@@ -80,6 +80,8 @@ function unavailable(): ServiceTokenError {
     code: 'client_secret_unavailable',
     message:
       'The source of the client secret (oauth.clientSecret) threw, gave no text, or took longer than ' +
-      `${SOURCE_TIMEOUT_MS / 1000} s; its own error is left out because it may quote the secret`,
+      `${SOURCE_TIMEOUT_MS / 1000} s. Its own error is left out because it may quote the secret.`,
+    hint: 'Check that what oauth.clientSecret names can be read.',
+    options: ['oauth.clientSecret'],
   });
 }

@@ -59,10 +59,12 @@ function concernsClient({ error, status }: ServiceTokenError): boolean {
 }
 
 function repeat(first: ServiceTokenError, scope: string, leftMs: number): ServiceTokenError {
-  const { code, message, error, error_description, status } = first;
+  const { code, message, hint, options, error, error_description, status } = first;
   return new ServiceTokenError({
     code,
-    message: `${message} (remembered: the endpoint was not asked again)`,
+    message: `${message} This is remembered: the endpoint was not asked again.`,
+    hint,
+    options,
     error,
     error_description,
     status,

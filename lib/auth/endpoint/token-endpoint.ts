@@ -10,7 +10,7 @@ import { TokenPost, type TokenPostOptions } from './token-post.js';
 /** While its secret is known to be refused, a source is not asked more often than that. */
 const SOURCE_PAUSE_MS = 1_000;
 
-export interface TokenEndpointOptions extends TokenPostOptions {
+interface TokenEndpointOptions extends TokenPostOptions {
   clientSecret: ClientSecret;
   clock: Clock;
 }

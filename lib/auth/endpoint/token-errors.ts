@@ -1,59 +1,43 @@
-import { type DescribeOption } from '../../config/resolved-options.js';
 import { type Secret } from '../../config/secret.js';
-import { cleanText, ServiceConnectionError, ServiceTokenError } from '../../errors/index.js';
-import { CONNECT_TIMEOUT, type ExchangeFaultDetails } from '../../exchange/exchange.types.js';
-import { isJsonObject } from '../../exchange/json.js';
-import { explainServerCertificate, HANDSHAKE_FAILURE, isUntrusted } from '../../exchange/tls-explanation.js';
+import {
+  cleanText,
+  explain,
+  type Remedy,
+  ServiceConnectionError,
+  ServiceTokenError,
+  type TokenErrorCode,
+} from '../../errors/index.js';
+import { type ExplainedFault, explainFault } from '../../exchange/explain-fault.js';
+import { isJsonObject } from '../../exchange/decode.js';
 
-type Fault = Pick<ExchangeFaultDetails, 'kind' | 'reason' | 'certificateRefused'>;
+/** The token endpoint, and the option with its address: `urls.authUrl`. */
+export interface TokenPlace {
+  url: URL;
+  option: string;
+}
 
 /** The error where the token endpoint gave no whole answer: names its host and what to check. */
 export function tokenConnectionError(
-  url: URL,
-  fault: Fault,
-  describeOption: DescribeOption,
+  { url, option }: TokenPlace,
+  fault: ExplainedFault,
 ): ServiceConnectionError {
   const { kind, reason } = fault;
-  const why = reason ? `${kind}, ${reason}` : kind;
-  const hint = connectionHint(fault, url, describeOption);
+  const where = `No token from the token endpoint at ${url.host}`;
   return new ServiceConnectionError({
+    ...explainFault(where, fault, { url, option, server: 'token' }),
     kind,
-    message: `No token: the token endpoint at ${url.host} gave no usable answer (${why})${hint ? `; ${hint}` : ''}`,
     method: 'POST',
     path: url.pathname,
     reason,
   });
 }
 
-function connectionHint(
-  { kind, reason = '', certificateRefused }: Fault,
-  { protocol }: URL,
-  describeOption: DescribeOption,
-): string | undefined {
-  if (reason.startsWith('ERR_PROXY_')) return `check ${describeOption('http.proxy')}`;
-  const setMtls = `set ${describeOption('oauth.mtls')}`;
-  if (protocol === 'http:' && (kind === 'reset' || kind === 'protocol'))
-    return `the address begins with http:, and a server that speaks TLS ends such a connection: check ${addresses(describeOption)}`;
-  if (certificateRefused) return `where it asks for the client certificate, ${setMtls}`;
-  if (reason === HANDSHAKE_FAILURE)
-    return `it may ask for a client certificate, of a kind it takes: ${setMtls}, and check ${describeOption('tls.certificate')}`;
-  const cause = explainServerCertificate(reason);
-  if (cause) return cause;
-  if (isUntrusted(reason))
-    return `it is verified against Node's public roots and ${describeOption('tls.chain')}, the service's public chain from the developer portal`;
-  if (kind === 'redirect') return `redirects are not followed, check ${addresses(describeOption)}`;
-  const isUnreachable = kind === 'dns' || kind === 'refused' || reason === CONNECT_TIMEOUT;
-  return isUnreachable ? `check ${addresses(describeOption)}` : undefined;
-}
-
-function addresses(describeOption: DescribeOption): string {
-  return `${describeOption('urls.authUrl')} or ${describeOption('urls.sandboxAuthUrl')}`;
-}
-
 export interface RefusedAnswer {
   status: number;
   /** The parsed body; undefined where it was no JSON. */
   json: unknown;
+  /** It was a page (HTML). */
+  isPage?: boolean;
   scope: string;
   /** Whether it is the answer of a proxy before the endpoint that refuses our client certificate. */
   proxy?: 'refused' | 'perhaps';
@@ -61,7 +45,8 @@ export interface RefusedAnswer {
   retryAfter?: number;
   /** Must not be in the error, even where the endpoint echoes them. */
   secrets: readonly Secret[];
-  describeOption: DescribeOption;
+  /** With the address of the endpoint. */
+  option: string;
 }
 
 const MAX_TEXT_LENGTH = 200;
@@ -72,53 +57,91 @@ export function tokenRefusal(answer: RefusedAnswer): ServiceTokenError {
   const secrets = answer.secrets.map((secret) => secret.reveal());
   const body = isJsonObject(json) ? json : {};
   const error = readErrorCode(body.error, secrets);
-  const description = body.error_description;
-  const said = `HTTP ${status}${error ? `, ${error}` : ''}`;
+  const { error_description: text } = body;
+  const error_description = typeof text === 'string' ? cleanText(text, secrets, MAX_TEXT_LENGTH) : undefined;
+  const said = [`HTTP ${status}`, error, error_description].filter(Boolean).join(', ');
+  const row = ROWS.find(({ when }) => when(answer, error)) ?? OTHER;
+  const later = retryAfter === undefined ? 'later' : `in ${retryAfter} s`;
   return new ServiceTokenError({
-    ...codeAndMessage(answer, said, error),
+    ...explain(row.message, row, { address: answer.option, said, later }),
+    code: codeOf(answer),
     error,
-    error_description:
-      typeof description === 'string' ? cleanText(description, secrets, MAX_TEXT_LENGTH) : undefined,
+    error_description,
     status,
     scope,
     retryAfter,
   });
 }
 
-function codeAndMessage(
-  answer: RefusedAnswer,
-  said: string,
-  error: string | undefined,
-): Pick<ServiceTokenError, 'code' | 'message'> {
-  if (answer.status === 429) {
-    return { code: 'token_rate_limited', message: `The token endpoint is asked too often (${said})` };
-  }
-  if (answer.status >= 500) {
-    return { code: 'token_unavailable', message: `The token endpoint is not available (${said})` };
-  }
-  const hint = refusalHint(answer, error);
-  const message = `The token endpoint refused a token for this scope (${said})${hint ? `. ${hint}` : ''}`;
-  return { code: 'token_refused', message };
+function codeOf({ status, isPage }: RefusedAnswer): TokenErrorCode {
+  if (isPage && status < 300) return 'invalid_token_response';
+  if (status === 429) return 'token_rate_limited';
+  return status >= 500 ? 'token_unavailable' : 'token_refused';
 }
 
-function refusalHint({ status, proxy, describeOption }: RefusedAnswer, error?: string): string | undefined {
-  const credentials =
-    `Check ${describeOption('oauth.clientId')} and ${describeOption('oauth.clientSecret')}, that both belong to the application ` +
-    'of this environment, and that OAuth is enabled for it. A secret can be retrieved from the developer portal once: ' +
-    'retrieving or generating another one invalidates the one before.';
-  const mtls = describeOption('oauth.mtls');
-  if (proxy === 'refused') return `A proxy before it asks for the client certificate: set ${mtls}.`;
-  if (proxy === 'perhaps') {
-    return (
-      'The answer is a page, not of the endpoint itself: a firewall before it may refuse the request (ask who runs it), ' +
-      `or a proxy may ask for the client certificate (${mtls}) or reject it (${describeOption('tls.certificate')}). If it is not that: ${credentials}`
-    );
-  }
-  if (isCredentialRefusal({ status, error })) return credentials;
-  return status === 404 || status === 405
-    ? `Check the address: ${addresses(describeOption)}, which is without /oauth2/token.`
-    : undefined;
+interface Row extends Remedy {
+  when: (answer: RefusedAnswer, error: string | undefined) => boolean;
+  message: string;
 }
+
+const CREDENTIALS =
+  'Check {oauth.clientId} and {oauth.clientSecret}: both of the application of this environment (developer portal, Integration tab). Getting or generating a secret again makes the one before invalid. OAuth has to be enabled for the application.';
+const PAGE = {
+  message:
+    'The token endpoint answered with a page (HTML, {said}), not with JSON: it is not the token endpoint that answers, but for example a proxy, a login page or a website.',
+  hint: `Check {address}: it is the address without /oauth2/token. If it is right, a proxy or firewall between answers in its place.`,
+};
+const OTHER = {
+  message: 'The token endpoint refuses a token ({said}).',
+  hint: `Check {address}, {oauth.clientId} and {oauth.clientSecret}.`,
+};
+
+/** The first that fits counts. */
+const ROWS: readonly Row[] = [
+  {
+    when: ({ proxy }) => proxy === 'refused',
+    message:
+      'The token endpoint answered with a page (HTML, {said}): a proxy before it asks for the client certificate.',
+    hint: `Set {oauth.mtls} to true. If that changes nothing, check {address}: it is the address without /oauth2/token.`,
+  },
+  {
+    when: ({ proxy }) => proxy === 'perhaps',
+    message: PAGE.message,
+    hint: `${PAGE.hint} A firewall may refuse the request: ask who runs it. A proxy that asks for the client certificate gets it with {oauth.mtls}, and may reject it: check {tls.certificate}. If it is not that: ${CREDENTIALS}`,
+  },
+  {
+    when: ({ isPage, status }) => isPage === true && (status === 400 || status > 494),
+    ...PAGE,
+    hint: `${PAGE.hint} One that asks for the client certificate gets it with {oauth.mtls}.`,
+  },
+  { when: ({ isPage }) => isPage === true, ...PAGE },
+  {
+    when: ({ status }) => status === 429,
+    message: 'The token endpoint was asked too often ({said}).',
+    hint: 'Try again {later}. If it stays so, something asks for tokens all the time, for example a process that restarts.',
+  },
+  {
+    when: ({ status }) => status >= 500,
+    message: 'The token endpoint is out of order ({said}).',
+    hint: `Nothing here to correct. Try again later; if it stays so, check {address} and tell the service's operator.`,
+  },
+  {
+    when: (_, error) => error === 'unauthorized_client' || error === 'invalid_scope',
+    message: 'The token endpoint knows the credentials, and refuses this token ({said}).',
+    hint: 'Have OAuth enabled for the application of {oauth.clientId}: ask your account manager.',
+  },
+  {
+    when: ({ status }, error) => isCredentialRefusal({ status, error }),
+    message: 'The token endpoint refuses the credentials ({said}).',
+    hint: CREDENTIALS,
+    options: ['oauth.clientSecret', 'oauth.clientId'],
+  },
+  {
+    when: ({ status }) => status === 404 || status === 405,
+    message: 'There is no token endpoint at this address ({said}).',
+    hint: `Check {address}: it is the address without /oauth2/token, which is appended.`,
+  },
+];
 
 /** Whether another secret may help. */
 export function isCredentialRefusal({ status, error }: Pick<ServiceTokenError, 'status' | 'error'>): boolean {

@@ -1,27 +1,29 @@
 import { type Agent } from 'node:http';
 import { type Clock } from '../../config/clock.js';
-import { type DescribeOption } from '../../config/resolved-options.js';
 import { type Secret } from '../../config/secret.js';
+import { partOf } from '../../exchange/call-limits.js';
 import {
   certificateRefusal,
   certificateVerdict,
+  isPage,
   type ReloadableIdentity,
   reloadIfRefused,
 } from '../../exchange/certificate-refusal.js';
 import { type Exchange, type ExchangeResponse, outcomeOf } from '../../exchange/exchange.types.js';
-import { isJsonObject, parseJson } from '../../exchange/json.js';
-import { parseRetryAfter } from '../../exchange/retry-after.js';
-import { partOf } from '../../exchange/timing.js';
-import { certificateRefusedError } from '../../tls/index.js';
+import { isJsonObject, parseJson } from '../../exchange/decode.js';
+import { parseRetryAfter } from '../../exchange/timing.js';
+import { certificateRefusedError } from '../../tls/certificate-refused.js';
 import { MAX_RETRY_AFTER_S, type TokenGrant } from '../access-token.js';
-import { tokenConnectionError, tokenRefusal } from './token-errors.js';
-import { readTokenResponse } from './token-response.js';
+import { readTokenResponse } from '../check-token.js';
+import { tokenConnectionError, type TokenPlace, tokenRefusal } from './token-errors.js';
 
 const MAX_RESPONSE_BYTES = 1024 * 1024;
 
 export interface TokenPostOptions {
   /** {auth_url}/oauth2/token */
   tokenUrl: string;
+  /** The option that names it: `urls.authUrl`. */
+  tokenOption: string;
   clientId: string;
   exchange: Exchange;
   /** Asked at each request: a reloaded certificate may have brought another one. */
@@ -31,7 +33,6 @@ export interface TokenPostOptions {
   clock: Clock;
   /** Milliseconds to connect. At most half of the time that a request has, so that another can follow; the default. */
   connectTimeoutMs?: number;
-  describeOption: DescribeOption;
 }
 
 /** How long an attempt may take. */
@@ -44,11 +45,11 @@ interface Limits {
 /** One POST to the token endpoint: client_credentials, form-encoded (specification 2.1, 4, 5.4; RFC 6749, 4.4). */
 export class TokenPost {
   readonly #options: TokenPostOptions;
-  readonly #url: URL;
+  readonly #place: TokenPlace;
 
   constructor(options: TokenPostOptions) {
     this.#options = options;
-    this.#url = new URL(options.tokenUrl);
+    this.#place = { url: new URL(options.tokenUrl), option: options.tokenOption };
   }
 
   /** @param secrets the one to send, and others that an error must not show */
@@ -77,7 +78,7 @@ export class TokenPost {
         throw certificateRefusedError(certificate, fault ? fault.reason : `HTTP ${response.status}`);
       }
     }
-    if (fault) throw tokenConnectionError(this.#url, fault, this.#options.describeOption);
+    if (fault) throw tokenConnectionError(this.#place, fault);
     return response;
   }
 
@@ -85,7 +86,7 @@ export class TokenPost {
     const { exchange, agent, clock, connectTimeoutMs = Infinity } = this.#options;
     const timeoutMs = end - clock.monotonic();
     return exchange({
-      url: this.#url,
+      url: this.#place.url,
       method: 'POST',
       headers: {
         accept: 'application/json',
@@ -102,21 +103,22 @@ export class TokenPost {
   }
 
   #readAnswer(response: ExchangeResponse, scope: string, secrets: readonly Secret[]): TokenGrant {
-    const { clock, describeOption } = this.#options;
+    const { option } = this.#place;
     const { status, headers, body } = response;
     const parsed = parseJson(body.toString('utf8'));
+    const page = parsed === undefined && isPage(response);
     // A field that is missing would be looked for in Object.prototype.
     const json = isJsonObject(parsed) ? ({ __proto__: null, ...parsed } as Record<string, unknown>) : parsed;
     const succeeded = status >= 200 && status < 300;
-    if (succeeded && !(isJsonObject(json) && typeof json.error === 'string')) {
-      return readTokenResponse(json, scope, status);
+    if (succeeded && !page && !(isJsonObject(json) && typeof json.error === 'string')) {
+      return readTokenResponse(json, scope, status, option);
     }
     if (status >= 300 && status < 400) {
-      throw tokenConnectionError(this.#url, { kind: 'redirect', reason: `HTTP_${status}` }, describeOption);
+      throw tokenConnectionError(this.#place, { kind: 'redirect', reason: `HTTP_${status}` });
     }
-    const seconds = parseRetryAfter(headers['retry-after'], clock.now());
+    const seconds = parseRetryAfter(headers['retry-after'], this.#options.clock.now());
     const retryAfter = seconds === undefined ? undefined : Math.min(seconds, MAX_RETRY_AFTER_S);
     const proxy = certificateVerdict(response);
-    throw tokenRefusal({ status, json, scope, retryAfter, secrets, proxy, describeOption });
+    throw tokenRefusal({ status, json, isPage: page, scope, retryAfter, secrets, proxy, option });
   }
 }

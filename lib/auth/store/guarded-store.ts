@@ -1,8 +1,7 @@
 import { type Clock } from '../../config/clock.js';
 import { type TokenStore } from '../../config/token-cache.options.js';
-import { answerWithin, StoreTimeout } from './answer-within.js';
-import { StoreBreaker } from './store-breaker.js';
-import { type StoreObserver, type StoreUse } from './store-observer.js';
+import { type StoreObserver, StoreTimeout, type StoreUse } from '../token-observers.js';
+import { answerWithin, StoreBreaker } from './store-breaker.js';
 
 /** Milliseconds for one call of a store that names no other limit. */
 const CALL_MS = 250;
@@ -14,7 +13,7 @@ const PROBE_KEY = 'token:probe';
 export const UNAVAILABLE = Symbol('unavailable');
 
 /** A function releases it; `none`: go on without one. */
-export type Lock = (() => Promise<void>) | 'taken' | 'none';
+type Lock = (() => Promise<void>) | 'taken' | 'none';
 
 /**
  * A host's store, in which nothing can go wrong for us: no method rejects, each ends in time, and a store that does not

@@ -1,49 +1,50 @@
-import { type Clock } from '../../config/clock.js';
 import { type TokenStore } from '../../config/token-cache.options.js';
+import { type ServiceIo } from '../../exchange/io.js';
 import { sleep } from '../../exchange/timing.js';
 import { type TokenGrant, type TokenRequestContext, type TokenSource } from '../access-token.js';
 import { type ClientSecret } from '../endpoint/client-secret.js';
+import { type StoreObserver } from '../token-observers.js';
 import { GuardedStore, UNAVAILABLE } from './guarded-store.js';
 import { StoreCiphers } from './store-cipher.js';
-import { StoreObserver, type StoreObserverParts } from './store-observer.js';
-import { StoredToken } from './stored-token.js';
+import { StoredToken, type TokenOwner } from './stored-token.js';
 import { type Release, Turn } from './turn.js';
 
 /** On average: where all look at the same time, more than one finds that nobody asks. */
 const POLL_MS = 100;
-
-export interface SharedStoreOptions extends StoreObserverParts {
-  /** Asked where the store has no token. */
-  source: TokenSource;
-  store: TokenStore;
-  tokenUrl: string;
-  clientId: string;
-  /** Entries are encrypted with keys that come from it. */
-  clientSecret: ClientSecret;
-  /** Where tokens are bound to a client certificate (RFC 8705): its thumbprint. */
-  certificateThumbprint?: () => string | undefined;
-  clock: Clock;
-  /** In [0, 1). Default Math.random. */
-  random?: () => number;
-}
 
 /**
  * Tokens shared between processes, before a token source: one process asks the endpoint, the others find its token in
  * the store. A store that fails, does not answer, is full or has wrong entries delays a token, but never prevents one.
  */
 export class SharedStore implements TokenSource {
-  readonly #options: SharedStoreOptions;
+  readonly #source: TokenSource;
   readonly #store: GuardedStore;
+  readonly #owner: () => TokenOwner;
   readonly #ciphers: StoreCiphers;
+  readonly #io: Pick<ServiceIo, 'clock' | 'random'>;
   readonly #observer: StoreObserver;
   readonly #underWay = new Set<Promise<unknown>>();
   #closing: Promise<void> | undefined;
 
-  constructor(options: SharedStoreOptions) {
-    this.#options = options;
-    this.#observer = new StoreObserver(options);
-    this.#store = new GuardedStore(options.store, options.clock, this.#observer);
-    this.#ciphers = new StoreCiphers(options.clientSecret);
+  /**
+   * @param source asked where the store has no token
+   * @param owner asked each time, as another client certificate may be in use
+   * @param clientSecret entries are encrypted with keys that come from it
+   */
+  constructor(
+    source: TokenSource,
+    store: TokenStore,
+    owner: () => TokenOwner,
+    clientSecret: ClientSecret,
+    io: Pick<ServiceIo, 'clock' | 'random'>,
+    observer: StoreObserver,
+  ) {
+    this.#source = source;
+    this.#store = new GuardedStore(store, io.clock, observer);
+    this.#owner = owner;
+    this.#ciphers = new StoreCiphers(clientSecret);
+    this.#io = io;
+    this.#observer = observer;
   }
 
   open(): void {
@@ -61,16 +62,16 @@ export class SharedStore implements TokenSource {
 
   /** Takes the token out of the store too, if it is still the one there. */
   dropped(scope: string, accessToken: string): void {
-    this.#options.source.dropped?.(scope, accessToken);
+    this.#source.dropped?.(scope, accessToken);
     const cipher = this.#ciphers.last;
-    if (cipher) void this.#track(this.#remove(new StoredToken(cipher, scope, this.#owner), accessToken));
+    if (cipher) void this.#track(this.#remove(new StoredToken(cipher, scope, this.#owner()), accessToken));
   }
 
   /** What comes first: the token of another process, or the outcome of our own request. */
   async #request(scope: string, context: TokenRequestContext): Promise<TokenGrant> {
-    const { clock } = this.#options;
+    const { clock } = this.#io;
     const deadline = clock.monotonic() + context.timeoutMs;
-    const entry = new StoredToken(await this.#ciphers.current(), scope, this.#owner);
+    const entry = new StoredToken(await this.#ciphers.current(), scope, this.#owner());
     const over = new AbortController();
     const signal = AbortSignal.any([context.signal, over.signal]);
     try {
@@ -92,7 +93,7 @@ export class SharedStore implements TokenSource {
     context: TokenRequestContext,
     ask: (release: Release) => void,
   ): Promise<TokenGrant> {
-    const { clock, random = Math.random } = this.#options;
+    const { clock, random } = this.#io;
     const { signal, timeoutMs } = context;
     const turn = new Turn(this.#store, entry, clock, timeoutMs, random());
     let release: Release | undefined;
@@ -118,11 +119,11 @@ export class SharedStore implements TokenSource {
   }
 
   async #requestAndShare(scope: string, release: Release, context: TokenRequestContext): Promise<TokenGrant> {
-    const { source, clock } = this.#options;
+    const { clock } = this.#io;
     const begun = clock.monotonic();
     let written: Promise<void> | undefined;
     try {
-      const grant = await source.request(scope, context);
+      const grant = await this.#source.request(scope, context);
       const issuedAt = clock.now() - (clock.monotonic() - begun);
       if (!context.signal.aborted) written = this.#write(scope, grant, issuedAt);
       // A wait for our turn does not make the token older.
@@ -136,7 +137,7 @@ export class SharedStore implements TokenSource {
   /** With the secret that the endpoint accepted: it may have changed since the lock was taken. */
   async #write(scope: string, grant: TokenGrant, issuedAt: number): Promise<void> {
     const cipher = this.#ciphers.last;
-    const entry = cipher && new StoredToken(cipher, scope, this.#owner);
+    const entry = cipher && new StoredToken(cipher, scope, this.#owner());
     const written = entry?.write(grant, issuedAt);
     if (entry && written) await this.#store.set(entry.key, written.value, written.ttlMs);
   }
@@ -144,7 +145,7 @@ export class SharedStore implements TokenSource {
   async #remove(entry: StoredToken, accessToken: string): Promise<void> {
     const value = await this.#store.get(entry.key);
     if (typeof value !== 'string') return;
-    if (entry.read(value, this.#options.clock.now())?.accessToken !== accessToken) return;
+    if (entry.read(value, this.#io.clock.now())?.accessToken !== accessToken) return;
     await this.#store.delete(entry.key, value);
   }
 
@@ -152,17 +153,12 @@ export class SharedStore implements TokenSource {
     entry: StoredToken,
     { accepts }: TokenRequestContext,
   ): Promise<TokenGrant | undefined | typeof UNAVAILABLE> {
-    const { clock } = this.#options;
+    const { clock } = this.#io;
     const value = await this.#store.get(entry.key);
     if (value === UNAVAILABLE) return UNAVAILABLE;
     const grant = entry.read(value, clock.now());
     // Its age is that of this moment. Counted from before a wait for the lock, it would be renewed too early.
     return grant && accepts(grant) ? { ...grant, requestedAt: clock.monotonic() } : undefined;
-  }
-
-  get #owner() {
-    const { tokenUrl, clientId, certificateThumbprint } = this.#options;
-    return { tokenUrl, clientId, certificateThumbprint: certificateThumbprint?.() };
   }
 
   #track<T>(work: Promise<T>): Promise<T> {

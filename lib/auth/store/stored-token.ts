@@ -1,4 +1,4 @@
-import { isJsonObject, parseJson } from '../../exchange/json.js';
+import { isJsonObject, parseJson } from '../../exchange/decode.js';
 import { MAX_LIFETIME_S, type TokenGrant } from '../access-token.js';
 import { expiryMargin } from '../cache/cached-token.js';
 import { checkToken, expiryOf } from '../check-token.js';

@@ -10,31 +10,13 @@ export interface Check {
   remedy?: string;
 }
 
-/** What a check found, and where that is corrected. */
-export interface Finding extends Omit<Check, 'name'> {
-  /** The path of the option to correct; `environment` where none is more to blame. */
-  option?: string;
-}
-
-export interface LocatedCheck extends Check {
-  option?: string;
-}
+export type Finding = Omit<Check, 'name'>;
 
 export const ok = (message: string): Finding => ({ status: 'ok', message });
 
-export const warning = (message: string, remedy: string, option?: string): Finding => ({
-  status: 'warning',
-  message,
-  remedy,
-  option,
-});
+export const warning = (message: string, remedy: string): Finding => ({ status: 'warning', message, remedy });
 
-export const failed = (message: string, remedy: string, option?: string): Finding => ({
-  status: 'failed',
-  message,
-  remedy,
-  option,
-});
+export const failed = (message: string, remedy: string): Finding => ({ status: 'failed', message, remedy });
 
 export const skipped = (message: string, remedy?: string): Finding => ({
   status: 'skipped',

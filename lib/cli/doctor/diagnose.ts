@@ -1,34 +1,24 @@
-import { type Clock } from '../../config/clock.js';
 import { type ResolvedOptions } from '../../config/resolved-options.js';
-import { type ServiceTokenError } from '../../errors/index.js';
+import { createService } from '../../engine/create-service.js';
 import { exchange } from '../../exchange/exchange.js';
-import { withUserAgent } from '../../exchange/user-agent.js';
-import { type Agents, type ClientIdentity } from '../../tls/index.js';
-import { checkBanks } from './banks-check.js';
-import { skipped, type LocatedCheck } from './check.js';
-import { type Material, readMaterial } from './material.js';
-import { type Place } from './reachable.js';
+import { SILENT } from '../../exchange/io.js';
+import { type ClientIdentity } from '../../tls/client-identity.js';
+import { callSteps } from './call-steps.js';
+import { type Check } from './check.js';
 import { proxySteps, serverSteps } from './connection-steps.js';
-import { runSteps, type Step, type StepLimits } from './run-steps.js';
+import { type Material } from './material.js';
+import { type Place } from './reachable.js';
+import { runSteps, type StepLimits } from './run-steps.js';
 import { SeenAnswers } from './seen-answers.js';
-import { TokenChecks } from './token-checks.js';
-
-/** An id that no customer has. Asking for a token creates no customer (specification 4: POST /customers/v1 does). */
-const MADE_UP_CUSTOMER = 'nestjs-service-doctor';
 
 export interface DiagnosisParts extends StepLimits {
   options: ResolvedOptions;
   identity: ClientIdentity;
-  agents: Agents;
-  clock: Clock;
   /** Variables of the process: a proxy that the module ignores is told of. */
   env: Readonly<Record<string, string | undefined>>;
-  /** Where it was read already. */
-  material?: Material;
-  /** Also asks for a token of a customer: of this one, or of one that is made up. */
-  customer?: { id?: string };
-  /** A refusal of the credentials that is known already. */
-  refusal?: ServiceTokenError;
+  material: Material;
+  /** Of which a token is asked for; else of one that is made up. */
+  customer?: string;
 }
 
 /**
@@ -36,80 +26,46 @@ export interface DiagnosisParts extends StepLimits {
  * true cause comes first; what only follows from it is skipped. No step is repeated, and none sends anything that
  * changes something at the service.
  */
-export async function* diagnose(parts: DiagnosisParts): AsyncGenerator<LocatedCheck> {
-  const { options, identity, clock } = parts;
-  const answers = new SeenAnswers(withUserAgent(exchange, options.http.userAgent), () => clock.now());
-  const material = parts.material ?? (await readMaterial(options, clock));
-  const shared = { ...parts, answers, material };
+export async function* diagnose(parts: DiagnosisParts): AsyncGenerator<Check> {
+  const { options, identity, clock, customer } = parts;
   const { addresses, oauth, http } = options;
-  const { tokenUrl } = addresses;
-  const tokens = oauth && tokenUrl !== undefined ? new TokenChecks(shared, oauth, tokenUrl) : undefined;
-  const api = placeOf(parts, addresses.baseUrl, addresses.baseOption);
-  const token = tokenUrl === undefined ? undefined : placeOf(parts, tokenUrl, addresses.tokenOption ?? '');
-  const steps: Step[] = [
-    ...(http.proxy ? proxySteps(placeOf(parts, http.proxy.reveal(), 'http.proxy')) : []),
-    ...serverSteps('api', api, shared),
-    ...(token && tokens ? serverSteps('token-endpoint', token, shared) : []),
+  const { baseUrl, baseOption, tokenUrl, tokenOption = '' } = addresses;
+  const answers = new SeenAnswers(exchange, () => clock.now());
+  const once = { ...options, tokenStore: undefined, http: { ...http, retries: 0, shutdownTimeout: 0 } };
+  const io = { exchange: answers.exchange, clock, random: Math.random, log: SILENT };
+  const service = createService(once, identity, io);
+  const steps = [
+    ...(http.proxy ? proxySteps(placeOf(parts, 'api', http.proxy.reveal(), 'http.proxy')) : []),
+    ...serverSteps(placeOf(parts, 'api', baseUrl, baseOption), parts),
+    ...(oauth && tokenUrl !== undefined
+      ? serverSteps(placeOf(parts, 'token', tokenUrl, tokenOption), parts)
+      : []),
+    ...callSteps(options, service, answers, customer),
   ];
-  yield* runSteps([...steps, ...callSteps(parts, tokens, answers)], parts);
-  yield { name: 'clock', ...answers.judgeClock(identity.certificate) };
-}
-
-function callSteps(parts: DiagnosisParts, tokens: TokenChecks | undefined, answers: SeenAnswers): Step[] {
-  const { options, customer } = parts;
-  const connected = (server: string) => [
-    `${server}.name`,
-    `${server}.connection`,
-    `${server}.tls`,
-    `${server}.client-certificate`,
-  ];
-  const steps: Step[] = [];
-  if (tokens) {
-    steps.push({
-      name: 'token.api',
-      needs: ['proxy.connection', ...connected('token-endpoint')],
-      run: (ms, signal) => tokens.api(ms, signal),
-    });
+  try {
+    yield* runSteps(steps, parts);
+    yield { name: 'clock', ...answers.judgeClock(identity.certificate) };
+  } finally {
+    await service.close();
   }
-  if (tokens && customer) {
-    const { id = MADE_UP_CUSTOMER } = customer;
-    steps.push({
-      name: 'token.customer',
-      needs: ['token.api'],
-      run: (ms, signal) => tokens.customer(id, customer.id !== undefined, ms, signal),
-    });
-  }
-  const withBearer = options.authentication === 'oauth';
-  steps.push({
-    name: 'api.banks',
-    needs: [...connected('api'), ...(withBearer ? ['token.api'] : [])],
-    run: async (ms, signal) => {
-      const token = withBearer ? tokens?.apiToken : undefined;
-      // The endpoint was asked too often. Without a bearer, the API would refuse what is right.
-      if (withBearer && !token) return skipped('There is no token to call with for the moment.');
-      return checkBanks({ ...parts, answers }, token, ms, signal);
-    },
-  });
-  return steps;
 }
 
 const PROXIES = ['HTTPS_PROXY', 'https_proxy', 'HTTP_PROXY', 'http_proxy', 'ALL_PROXY', 'all_proxy'];
 
 function placeOf(
-  { options, env }: Pick<DiagnosisParts, 'options' | 'env'>,
+  { options, env }: DiagnosisParts,
+  server: Place['server'],
   address: string,
   option: string,
-): Place & { isTls: boolean } {
-  const { describeOption, http } = options;
+): Place {
   const url = new URL(address);
-  const isTls = url.protocol === 'https:';
   return {
+    server,
+    url,
     host: url.hostname.replace(/^\[|\]$/g, ''),
-    port: Number(url.port || (isTls ? 443 : 80)),
+    port: Number(url.port || (url.protocol === 'https:' ? 443 : 80)),
     option,
-    described: describeOption(option),
-    proxyDescribed: describeOption('http.proxy'),
-    ignoredProxy: http.proxy ? undefined : PROXIES.find((name) => env[name]),
-    isTls,
+    describeOption: options.describeOption,
+    ignoredProxy: options.http.proxy ? undefined : PROXIES.find((name) => env[name]),
   };
 }

@@ -1,24 +1,23 @@
 import { type X509Certificate } from 'node:crypto';
 import { cleanText } from '../../errors/index.js';
-import { explainServerCertificate } from '../../exchange/tls-explanation.js';
 import { formatDate } from '../../tls/certificate-summary.js';
-import { capital, failed, ok, type Finding } from './check.js';
+import { failed, ok, type Finding } from './check.js';
 import { type HandshakeFacts } from './handshake.js';
-import { type Place } from './reachable.js';
+import { explained, type Place } from './reachable.js';
 
 export interface ServerJudgement {
   place: Place;
   facts: HandshakeFacts;
   /** The service's chain as configured; empty where there is none. */
   chain: readonly X509Certificate[];
-  /** `tls.chain (SERVICE_TLS_CHAIN_FILE)`. */
-  chainDescribed: string;
   now: number;
   /** Whether Node's public roots alone would verify the server. Asked only where that says something. */
   isPublic: () => Promise<boolean>;
 }
 
 const DATE_REASONS = ['CERT_HAS_EXPIRED', 'CERT_NOT_YET_VALID'];
+/** They say all by themselves. */
+const PLAIN_REASONS = ['CERT_REVOKED', 'INVALID_PURPOSE', 'UNSPECIFIED'];
 const CLOCK = "Compare this machine's clock with the real time first.";
 
 /** Whether the server is who it should be. The handshake has come to its end. */
@@ -26,7 +25,7 @@ export async function judgeServer(judgement: ServerJudgement): Promise<Finding> 
   const { place, facts, now } = judgement;
   const { certificates, version, notVerified } = facts;
   const leaf = certificates.at(0);
-  if (!leaf) return failed(`${place.host} showed no certificate.`, checkAddress(place), place.option);
+  if (!leaf) return explained(place, { kind: 'tls', reason: 'no certificate' });
   if (notVerified === undefined) {
     return ok(`${version}; ${name(leaf)}, issued by ${issuer(leaf)}, valid to ${formatDate(leaf.validTo)}.`);
   }
@@ -38,7 +37,6 @@ export async function judgeServer(judgement: ServerJudgement): Promise<Finding> 
     return failed(
       `The server's certificate has expired: ${name(ended)} ended on ${formatDate(ended.validTo)}, and this machine's clock says ${formatDate(now)}.`,
       `${CLOCK} If the clock is right, only the service's operator can renew it: tell them.`,
-      place.option,
     );
   }
   const early = dated.find(({ validFrom }) => Date.parse(validFrom) > now);
@@ -46,34 +44,30 @@ export async function judgeServer(judgement: ServerJudgement): Promise<Finding> 
     return failed(
       `The server's certificate is not valid yet: ${name(early)} begins on ${formatDate(early.validFrom)}, and this machine's clock says ${formatDate(now)}.`,
       `${CLOCK} A clock that is behind is the usual reason.`,
-      place.option,
     );
   }
   if (notVerified === 'ERR_TLS_CERT_ALTNAME_INVALID') {
     return failed(
       `The server's certificate is for another host name: it is for ${names(leaf)}, not for ${place.host}.`,
-      `Put the host name that the service's documentation gives into ${place.described}. If it is right, something else answers at this address, for example a proxy.`,
-      place.option,
+      `Put the host name that the service's documentation gives into ${place.describeOption(place.option)}. If it is right, something else answers at this address, for example a proxy.`,
     );
   }
-  const explained = isAboutDates ? undefined : explainServerCertificate(notVerified);
-  if (explained) return failed(`${capital(explained)} (${notVerified}).`, checkAddress(place), place.option);
+  if (PLAIN_REASONS.includes(notVerified)) return explained(place, { kind: 'tls', reason: notVerified });
   return judgeIssuer(judgement, leaf, notVerified);
 }
 
 /** The server's certificate is not signed by what it is verified against. */
 async function judgeIssuer(
-  { place, facts, chain, chainDescribed, isPublic }: ServerJudgement,
+  { place, facts, chain, isPublic }: ServerJudgement,
   leaf: X509Certificate,
   reason: string,
 ): Promise<Finding> {
   const shown = `The server shows ${name(leaf)}, issued by ${issuer(leaf)}`;
-  const option = 'tls.chain';
+  const chainDescribed = place.describeOption('tls.chain');
   if (chain.length === 0) {
     return failed(
       `${shown}, which is none of Node's public roots; and there is no ${chainDescribed} (${reason}).`,
       `Download the service's public chain from the developer portal (authentication section, "certificate chain") and set ${chainDescribed}. If the service has none, something between may answer in its place, for example a proxy that opens TLS.`,
-      option,
     );
   }
   const held = `${chainDescribed} holds ${chain.map(name).join(', ')}`;
@@ -84,27 +78,23 @@ async function judgeIssuer(
     return failed(
       `${shown}. ${held}: the same name, but another key (${reason}).`,
       `The chain is of another environment, or was renewed. Download it anew from the developer portal section of this environment, and put it into ${chainDescribed}.`,
-      option,
     );
   }
   if (await isPublic()) {
     return failed(
       `${shown}, a public authority, and ${held}: with a chain set, nothing else is trusted (${reason}).`,
-      `Check that ${place.described} is the service's own address and not, for example, its website. If it is, the service uses a public certificate: leave ${chainDescribed} out, or put that authority's certificate into it.`,
-      option,
+      `Check that ${place.describeOption(place.option)} is the service's own address and not, for example, its website. If it is, the service uses a public certificate: leave ${chainDescribed} out, or put that authority's certificate into it.`,
     );
   }
   if (isAlone(facts, reason)) {
     return failed(
       `${shown}, and sends no certificate of that issuer. ${held}, and not this one (${reason}).`,
       `Download the whole chain from the developer portal, with the intermediate certificate ${issuer(leaf)}, and put it into ${chainDescribed}. If it has none of that name, the chain is of another environment, or something between answers in the service's place (a proxy that opens TLS).`,
-      option,
     );
   }
   return failed(
     `${shown}. Neither ${chainDescribed} nor a public authority signed that. ${held} (${reason}).`,
-    `If you know ${issuer(leaf)} as your company's: a proxy between opens TLS; have it leave this address alone. Else the chain is of another environment: download it from the developer portal section of this one and put it into ${chainDescribed}. Check ${place.described} too.`,
-    option,
+    `If you know ${issuer(leaf)} as your company's: a proxy between opens TLS; have it leave this address alone. Else the chain is of another environment: download it from the developer portal section of this one and put it into ${chainDescribed}. Check ${place.describeOption(place.option)} too.`,
   );
 }
 
@@ -127,10 +117,6 @@ function isSigned(certificate: X509Certificate, by: X509Certificate): boolean {
   } catch {
     return false;
   }
-}
-
-function checkAddress({ described }: Place): string {
-  return `Check ${described}. If it is right, tell the service's operator.`;
 }
 
 /** `"CN=api.service.example, O=Service"`. What the other side says of itself is foreign text. */

@@ -1,49 +1,48 @@
 import { lookup } from 'node:dns/promises';
 import { connect, isIP } from 'node:net';
 import { systemClock } from '../../config/clock.js';
+import { withNames, type DescribeOption } from '../../errors/index.js';
 import { classify } from '../../exchange/classify.js';
+import { explainFault, type ExplainedFault, type FaultPlace } from '../../exchange/explain-fault.js';
 import { within } from '../../exchange/timing.js';
 import { failed, ok, type Finding } from './check.js';
 
 /** An address that a connection goes to, and where it is set. */
-export interface Place {
+export interface Place extends FaultPlace {
   host: string;
   port: number;
-  option: string;
-  /** `urls.baseUrl (SERVICE_BASE_URL)`. */
-  described: string;
-  /** `http.proxy (SERVICE_HTTP_PROXY)`. */
-  proxyDescribed: string;
+  describeOption: DescribeOption;
   /** The variable with a proxy that is set for this process, and that the module ignores. */
   ignoredProxy?: string;
 }
 
+/** As the error of a call would say it. */
+export function explained(place: Place, fault: ExplainedFault, more = ''): Finding {
+  const where = `${place.host}, port ${place.port}`;
+  const { message, hint = 'Run the check again.', options } = explainFault(where, fault, place);
+  return failed(message, withNames(hint, options, place.describeOption) + more);
+}
+
 /** Whether the name leads to an address. */
-export async function checkName({ host, option, described }: Place, timeoutMs: number): Promise<Finding> {
+export async function checkName(place: Place, timeoutMs: number): Promise<Finding> {
+  const { host } = place;
   if (isIP(host)) return ok(`${host} is an address; there is no name to look up.`);
   const expired = () => Object.assign(new Error(), { code: 'no answer in time' });
   try {
     const found = await within({ clock: systemClock, timeoutMs, expired }, () => lookup(host, { all: true }));
     return ok(`${host} is ${found.map(({ address }) => address).join(', ')}.`);
   } catch (error) {
-    const { reason = 'unknown reason' } = classify(error);
-    return reason === 'ENOTFOUND' || reason === 'ENODATA'
-      ? failed(
-          `There is no host with the name ${host} (${reason}).`,
-          `Check the spelling in ${described}. If it is right, the name may be known in another network only (a VPN, a cluster's own DNS).`,
-          option,
-        )
-      : failed(
-          `The name ${host} could not be looked up (${reason}): the DNS server did not answer, or answered with a failure.`,
-          'Check that this machine or container has a network and a DNS server that answers (/etc/resolv.conf).',
-          option,
-        );
+    return explained(place, { ...classify(error), kind: 'dns' });
   }
 }
 
 /** Whether something takes connections there. */
 export function checkConnection(place: Place, timeoutMs: number): Promise<Finding> {
-  const { host, port } = place;
+  const { host, port, ignoredProxy, describeOption } = place;
+  // A network with a proxy lets nothing else out, and the module ignores the proxies of the environment.
+  const more = ignoredProxy
+    ? ` ${ignoredProxy} is set, but the module ignores it: set ${describeOption('http.proxy')} to go through a proxy.`
+    : '';
   return new Promise((resolve) => {
     const socket = connect({ host, port });
     const end = (finding: Finding): void => {
@@ -51,40 +50,9 @@ export function checkConnection(place: Place, timeoutMs: number): Promise<Findin
       socket.destroy();
       resolve(finding);
     };
-    const timer = setTimeout(() => end(noConnection(place, 'ETIMEDOUT')), timeoutMs);
+    const timedOut = { kind: 'timeout', reason: 'ETIMEDOUT' } as const;
+    const timer = setTimeout(() => end(explained(place, timedOut, more)), timeoutMs);
     socket.once('connect', () => end(ok(`${host} takes connections on port ${port}.`)));
-    socket.on('error', (error) => end(noConnection(place, classify(error).reason)));
+    socket.on('error', (error) => end(explained(place, classify(error), more)));
   });
-}
-
-function noConnection(place: Place, reason = 'unknown reason'): Finding {
-  const { host, port, described, option } = place;
-  const where = `${host}, port ${port}`;
-  const proxy = proxyHint(place);
-  if (reason === 'ECONNREFUSED') {
-    return failed(
-      `${where}: the connection was refused (ECONNREFUSED). Nothing listens there, or a firewall rejects connections.`,
-      `Check host and port of ${described}. If they are right, ask who runs the network whether this machine may connect there.${proxy}`,
-      option,
-    );
-  }
-  if (reason === 'ETIMEDOUT') {
-    return failed(
-      `${where}: no answer to the attempt to connect (ETIMEDOUT). Mostly a firewall that drops packets without a word; or the host is down.`,
-      `Ask who runs the network to allow connections to ${where}. Check host and port of ${described} too.${proxy}`,
-      option,
-    );
-  }
-  return failed(
-    `${where}: the connection failed (${reason}).`,
-    `Check the network of this machine, and host and port of ${described}.${proxy}`,
-    option,
-  );
-}
-
-/** A network with a proxy lets nothing else out, and the module ignores the proxies of the environment. */
-function proxyHint({ ignoredProxy, proxyDescribed }: Place): string {
-  return ignoredProxy
-    ? ` ${ignoredProxy} is set, but the module ignores it: set ${proxyDescribed} to go through a proxy.`
-    : '';
 }

@@ -1,6 +1,6 @@
 import { type Clock } from '../../config/clock.js';
 import { within } from '../../exchange/timing.js';
-import { failed, skipped, type Finding, type LocatedCheck } from './check.js';
+import { failed, skipped, type Check, type Finding } from './check.js';
 
 /** One check that takes time. */
 export interface Step {
@@ -25,7 +25,7 @@ export interface StepLimits {
  * Runs the steps in their order. One that needs a failed one is skipped, and says which it follows from: of several
  * failures that have one cause, only the cause is reported as failed.
  */
-export async function* runSteps(steps: readonly Step[], limits: StepLimits): AsyncGenerator<LocatedCheck> {
+export async function* runSteps(steps: readonly Step[], limits: StepLimits): AsyncGenerator<Check> {
   const { clock, stepMs, totalMs, onBegin } = limits;
   const endsAt = clock.monotonic() + totalMs;
   /** By a step that did not pass, the one that is the cause. */

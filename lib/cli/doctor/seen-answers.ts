@@ -1,5 +1,5 @@
 import { type CertificateSummary } from '../../errors/index.js';
-import { type Exchange, type ExchangeResponse } from '../../exchange/exchange.types.js';
+import { type Exchange } from '../../exchange/exchange.types.js';
 import { describeCertificate, formatDate } from '../../tls/certificate-summary.js';
 import { failed, ok, skipped, warning, type Finding } from './check.js';
 
@@ -7,19 +7,13 @@ const MOST_SKEW_MS = 30_000;
 /** The end of the year 9999: what the header can hold (RFC 9110, 5.6.7). */
 const LAST_DATE_MS = Date.UTC(10_000, 0);
 
-/** By how many milliseconds the clock of a server is before ours; its header has whole seconds. */
-interface Skew {
-  ms: number;
-  host: string;
-}
-
-/** Performs exchanges, and keeps of their answers what the checks need. */
+/** Performs exchanges, and keeps the times of their answers. */
 export class SeenAnswers {
   readonly #exchange: Exchange;
   readonly #now: () => number;
-  readonly #skews: Skew[] = [];
-  /** The newest answer. */
-  last?: ExchangeResponse;
+  /** By how many milliseconds the clock of a server is before ours; its header has whole seconds. */
+  readonly #skews: { ms: number; host: string }[] = [];
+  lastStatus?: number;
 
   constructor(exchange: Exchange, now: () => number) {
     this.#exchange = exchange;
@@ -27,10 +21,9 @@ export class SeenAnswers {
   }
 
   readonly exchange: Exchange = async (request) => {
-    this.last = undefined;
     const sentAt = this.#now();
     const response = await this.#exchange(request);
-    this.last = response;
+    this.lastStatus = response.status;
     const { date: said, age } = response.headers;
     const theirs = Date.parse(said ?? '');
     // An answer out of a cache says when it was made. A date that no clock shows is no time of a server.
@@ -63,14 +56,6 @@ export class SeenAnswers {
       remedy,
     );
   }
-}
-
-/** A page (HTML) is not of the service, which talks JSON: a proxy, a login page or a website. */
-export function isPage({ headers, body }: ExchangeResponse): boolean {
-  return (
-    /html/i.test(headers['content-type'] ?? '') ||
-    /^\s*<(!doctype|html|\?xml)/i.test(body.subarray(0, 64).toString('latin1'))
-  );
 }
 
 function isValid({ validFrom, validTo }: CertificateSummary, at: number): boolean {

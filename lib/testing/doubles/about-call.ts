@@ -29,12 +29,19 @@ export function completeError(error: unknown, call: CallFacts): unknown {
       ? (error as { [REMAKE]?: (call: CallFacts) => ServiceError })[REMAKE]
       : undefined;
   if (!remake) return error;
-  const { stack = '', message } = error as ServiceError;
   const made = remake(call);
-  const text = { value: made.message, writable: true, configurable: true };
-  Object.defineProperty(error, 'message', text);
-  Object.defineProperty(error, 'stack', { ...text, value: stack.replace(message, () => made.message) });
-  return Object.assign(error as ServiceError, made);
+  const [, frames] = splitStack(error as ServiceError);
+  const values = { message: made.message, stack: splitStack(made)[0] + frames };
+  for (const [key, value] of Object.entries(values)) {
+    Object.defineProperty(error, key, { value, writable: true, configurable: true });
+  }
+  return Object.assign(error as ServiceError, { hint: undefined, options: undefined }, made);
+}
+
+/** What it says, and where it came from. */
+function splitStack({ stack = '' }: Error): [string, string] {
+  const at = /\n {4}at /.exec(stack)?.index ?? stack.length;
+  return [stack.slice(0, at), stack.slice(at)];
 }
 
 function factsOf(method = 'GET', path = '/banks/v1'): CallFacts {

@@ -1,9 +1,9 @@
-import { type ServiceAuthService } from '../../auth/index.js';
+import { type ServiceAuthService } from '../../auth/service-auth.service.js';
 import { RESOURCES, type Resources } from '../../engine/resources.js';
 import { type CertificateSummary } from '../../errors/index.js';
 import { type HttpCallOptions, type HttpRequestOptions } from '../../http/service-http.service.js';
 import { type LinkSdkService } from '../../link-sdk/link-sdk.service.js';
-import { type IdentityStatus } from '../../tls/index.js';
+import { type IdentityStatus } from '../../tls/client-identity.js';
 
 /** A function in place of a method: it gets the arguments of the call. */
 export type DoubledMethod<Method extends (...args: never[]) => unknown> = (

@@ -1,9 +1,10 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { type ServiceAuthService } from '../../auth/index.js';
+import { type ServiceAuthService } from '../../auth/service-auth.service.js';
+import { nameOptions, type DescribeOption } from '../../errors/index.js';
 import { type ExchangeRequest } from '../../exchange/exchange.types.js';
-import { parseJson } from '../../exchange/json.js';
+import { parseJson } from '../../exchange/decode.js';
 import { daysLeft } from '../../tls/certificate-summary.js';
-import { type ClientIdentity, type Identity, type IdentityStatus } from '../../tls/index.js';
+import { type ClientIdentity, type Identity, type IdentityStatus } from '../../tls/client-identity.js';
 import { defaultAnswer } from './default-answers.js';
 import {
   DOUBLED,
@@ -37,13 +38,19 @@ export class ModuleStub {
   }
 
   /** Makes the methods of a real service record their calls and answer by the doubles. */
-  double<T extends object>(service: Doubled, real: T): T {
+  double<T extends object>(service: Doubled, real: T, describeOption: DescribeOption): T {
     const methods = real as Record<string, AnswerFunction>;
     for (const method of DOUBLED[service]) {
       const run = methods[method].bind(real);
       const isAsync = method !== 'invalidate';
+      // As they leave the real client.
+      const fail = (error: unknown): never => {
+        throw nameOptions(error, describeOption);
+      };
       const value = (...args: unknown[]) =>
-        isAsync ? this.#call(service, method, args, () => run(...args)) : this.#invalidate(args, run);
+        isAsync
+          ? this.#call(service, method, args, () => run(...args)).catch(fail)
+          : this.#invalidate(args, run);
       Object.defineProperty(real, method, { value, writable: true, configurable: true });
     }
     return real;

@@ -1,8 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 import { tokenRefusal } from '../../auth/endpoint/token-errors.js';
-import { variableOf } from '../../config/variables.js';
 import {
-  describeLocation,
   type ServiceApiError,
   type CertificateSummary,
   type ConnectionErrorKind,
@@ -17,7 +15,7 @@ import { readBody } from '../../http/answer-body.js';
 import { answerToError } from '../../http/answer-to-error.js';
 import { type Call } from '../../http/call.js';
 import { faultToError } from '../../http/fault-to-error.js';
-import { certificateRefusedError } from '../../tls/index.js';
+import { certificateRefusedError } from '../../tls/certificate-refused.js';
 import { aboutCall, type CallFacts, type FailingCall } from './about-call.js';
 
 export interface ApiErrorOptions extends FailingCall {
@@ -79,7 +77,10 @@ export const serviceErrors = {
       return aboutCall(options, (call) => answerToError(response, contextOf(call)) as ServiceConnectionError);
     }
     const fault = new ExchangeFault({ kind, phase: sent ? 'sent' : 'connecting', reason });
-    return aboutCall(options, (call) => faultToError(fault, call, describeOption) as ServiceConnectionError);
+    return aboutCall(
+      options,
+      (call) => faultToError(fault, call, { baseOption: BASE_OPTION }) as ServiceConnectionError,
+    );
   },
 
   /** No token could be had. */
@@ -95,7 +96,7 @@ export const serviceErrors = {
       scope,
       retryAfter,
       secrets: [],
-      describeOption,
+      option: 'urls.sandboxAuthUrl',
     });
   },
 
@@ -110,6 +111,8 @@ export const serviceErrors = {
   },
 };
 
+/** Of the mode that doubles have. */
+const BASE_OPTION = 'urls.sandboxUrl';
 const BEFORE_SENDING: ReadonlySet<ConnectionErrorKind> = new Set(['refused', 'dns', 'tls', 'proxy']);
 const REASONS: Partial<Record<ConnectionErrorKind, string>> = {
   reset: 'ECONNRESET',
@@ -131,7 +134,11 @@ const TOKEN_MESSAGES: Partial<Record<TokenErrorCode, string>> = {
 
 function contextOf({ method, url }: CallFacts) {
   const call: Call = { method, url, headers: {}, readsJson: true, secrets: [] };
-  const credentials = { authentication: 'oauth' as const, describeOption, certificate: () => undefined };
+  const credentials = {
+    authentication: 'oauth' as const,
+    baseOption: BASE_OPTION,
+    certificate: () => undefined,
+  };
   return { call, correlationIdHeader: 'x-correlation-id', secrets: () => [], credentials };
 }
 
@@ -152,8 +159,4 @@ function responseOf(
     reusedSocket: false,
     untilClose: false,
   };
-}
-
-function describeOption(option: string): string {
-  return describeLocation({ option, variable: variableOf(option) });
 }

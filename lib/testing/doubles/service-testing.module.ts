@@ -2,7 +2,7 @@ import { type DynamicModule, Module } from '@nestjs/common';
 import { ServiceModule } from '../../service.module.js';
 import { type ServiceStubOptions } from './doubles.js';
 import { ServiceStub } from './service-stub.js';
-import { stubProviders } from './stubbed-service.js';
+import { stubProviders } from './stub-service.js';
 
 /** The services of ServiceModule as doubles, for tests of providers that inject them. See {@link stubService}. */
 @Module({})

@@ -1,7 +1,9 @@
 import { readFileSync } from 'node:fs';
+import { type ServiceEnvironment } from '../../config/options.js';
+import { isJsonObject } from '../../exchange/decode.js';
 import { type RecordedRequest } from '../request-log.js';
-import { type Answer, failure } from '../servers/answer.js';
-import { checkSession, type SessionCheckParts } from './check-session.js';
+import { failure, type SimulatedAnswer } from '../servers/answer.js';
+import { type SimulatedService } from '../simulated-service.js';
 
 const SCRIPT = '/link-sdk.js';
 const SESSIONS = '/link-sdk/sessions';
@@ -13,8 +15,8 @@ const CORS = { 'access-control-allow-origin': '*', 'access-control-allow-headers
 export function answerLinkSdk(
   { method, environment, json }: RecordedRequest,
   path: string,
-  parts: SessionCheckParts,
-): Answer | undefined {
+  service: SimulatedService,
+): SimulatedAnswer | undefined {
   const { pathname } = new URL(path, 'https://service');
   if (pathname === SCRIPT && method === 'GET') {
     const headers = { ...CORS, 'content-type': 'text/javascript; charset=utf-8' };
@@ -25,8 +27,65 @@ export function answerLinkSdk(
   if (method !== 'POST') {
     return failure(405, 'METHOD_NOT_ALLOWED', 'This resource takes POST', { ...CORS, allow: 'POST' });
   }
-  const session = checkSession(json, environment, parts);
+  const session = checkSession(json, environment, service);
   return typeof session === 'string'
     ? failure(403, 'SESSION_REFUSED', session, CORS)
     : { status: 201, headers: CORS, json: session };
+}
+
+/** A session that may begin: what the customer is asked for. */
+interface LinkSession {
+  customer_id: string;
+  permissions: string[];
+  bank_identifier?: string;
+}
+
+/**
+ * Whether a session may begin with these parameters of `Service.connect()` (specification 2.4, 5.1.3, 5.4.8).
+ * Resolves to the session, or to the reason of the refusal in words.
+ */
+function checkSession(
+  parameters: unknown,
+  environment: ServiceEnvironment,
+  service: SimulatedService,
+): LinkSession | string {
+  if (!isJsonObject(parameters)) return 'The parameters must be an object.';
+  const { customer_id, permissions, bank_identifier } = parameters;
+  if (!isText(customer_id)) return 'customer_id is missing.';
+  if (!Array.isArray(permissions) || permissions.length === 0 || !permissions.every(isText)) {
+    return 'permissions must name at least one permission.';
+  }
+  if (bank_identifier !== undefined && !isText(bank_identifier)) return 'bank_identifier must be a text.';
+  const refusal = credentialRefusal(parameters, customer_id, environment, service);
+  return (
+    refusal ?? { customer_id, permissions: [...permissions], ...(bank_identifier && { bank_identifier }) }
+  );
+}
+
+function credentialRefusal(
+  { access_token, app_token }: Record<string, unknown>,
+  customerId: string,
+  environment: ServiceEnvironment,
+  { appToken, issuer, oauthEnabled }: SimulatedService,
+): string | undefined {
+  if (app_token !== undefined && app_token !== appToken) return 'The app token is not valid.';
+  if (access_token === undefined && oauthEnabled) {
+    return app_token === undefined
+      ? 'access_token is missing.'
+      : 'OAuth is enabled for this application: a session needs an access token, not the app token alone.';
+  }
+  if (access_token === undefined) return app_token === undefined ? 'app_token is missing.' : undefined;
+  if (!oauthEnabled) return 'OAuth is not enabled for this application.';
+  if (!isText(access_token)) return 'access_token must be a text.';
+  const claims = issuer.verify(access_token, environment);
+  if (claims === 'expired') return 'The access token has expired.';
+  if (typeof claims === 'string') return 'The access token is not valid.';
+  if (claims.scope === 'api') {
+    return 'The access token is for the API. A session needs a customer token, which the backend requests for one customer.';
+  }
+  return claims.scope === `customer.${customerId}` ? undefined : 'The access token is for another customer.';
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string' && value.trim() !== '';
 }

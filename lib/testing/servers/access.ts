@@ -1,34 +1,27 @@
-import { type RegisteredApplication } from '../application.js';
 import { type RecordedRequest } from '../request-log.js';
-import { type TokenIssuer } from '../token-issuer.js';
-import { type Answer, failure, nginxRefusal } from './answer.js';
+import { type SimulatedService } from '../simulated-service.js';
+import { failure, nginxRefusal, type SimulatedAnswer } from './answer.js';
 import { thumbprintOf } from './client-certificate.js';
 
-export interface AccessOptions {
-  application: RegisteredApplication;
-  issuer: TokenIssuer;
-  appTokenHeader: string;
-  oauthEnabled: boolean;
-  acceptBoth: boolean;
-}
-
 /** Checks the credentials of a call: specification 5. Resolves to the refusal, or to undefined. */
-export function checkAccess(request: RecordedRequest, options: AccessOptions): Answer | undefined {
+export function checkAccess(
+  request: RecordedRequest,
+  service: SimulatedService,
+): SimulatedAnswer | undefined {
   const authorization = request.headers.authorization;
-  const appToken = request.headers[options.appTokenHeader.toLowerCase()];
+  const appToken = request.headers[service.appTokenHeader.toLowerCase()];
   if (authorization === undefined && lacksCertificate(request)) {
     return nginxRefusal('No required SSL certificate was sent');
   }
-  if (authorization !== undefined && appToken !== undefined && !options.acceptBoth) {
-    return failure(400, 'BAD_REQUEST', `Send either ${options.appTokenHeader} or Authorization, not both`);
+  if (authorization !== undefined && appToken !== undefined && !service.options.acceptBoth) {
+    return failure(400, 'BAD_REQUEST', `Send either ${service.appTokenHeader} or Authorization, not both`);
   }
-  if (authorization !== undefined) return checkBearer(request, authorization, options);
+  if (authorization !== undefined) return checkBearer(request, authorization, service);
   if (request.face === 'oauth-base') return unauthorized('This address takes OAuth bearer tokens only');
   if (appToken === undefined) {
-    return failure(401, 'UNAUTHORIZED', `The header ${options.appTokenHeader} is missing`);
+    return failure(401, 'UNAUTHORIZED', `The header ${service.appTokenHeader} is missing`);
   }
-  if (appToken !== options.application.appToken)
-    return failure(403, 'FORBIDDEN', 'The app token is not valid');
+  if (appToken !== service.appToken) return failure(403, 'FORBIDDEN', 'The app token is not valid');
   return undefined;
 }
 
@@ -40,12 +33,12 @@ function lacksCertificate(request: RecordedRequest): boolean {
 function checkBearer(
   request: RecordedRequest,
   authorization: string,
-  options: AccessOptions,
-): Answer | undefined {
+  service: SimulatedService,
+): SimulatedAnswer | undefined {
   const token = /^Bearer ([A-Za-z0-9._~+/-]+=*)$/i.exec(authorization)?.[1];
   if (token === undefined) return unauthorized('The Authorization header must be a bearer token');
-  if (!options.oauthEnabled) return unauthorized('OAuth is not enabled for this application');
-  const claims = options.issuer.verify(token, request.environment);
+  if (!service.oauthEnabled) return unauthorized('OAuth is not enabled for this application');
+  const claims = service.issuer.verify(token, request.environment);
   if (typeof claims === 'string') return unauthorized('The access token is not valid');
   const { certificateThumbprint } = claims;
   if (certificateThumbprint !== undefined && certificateThumbprint !== thumbprintOf(request)) {
@@ -58,6 +51,6 @@ function checkBearer(
   return undefined;
 }
 
-function unauthorized(message: string): Answer {
+function unauthorized(message: string): SimulatedAnswer {
   return failure(401, 'UNAUTHORIZED', message, { 'www-authenticate': 'Bearer error="invalid_token"' });
 }

@@ -1,45 +1,33 @@
 import { randomUUID } from 'node:crypto';
+import { isJsonObject } from '../../exchange/decode.js';
 import { type RecordedRequest } from '../request-log.js';
-import { type Answer, failure } from './answer.js';
-
-/** A customer created on the simulator. */
-export interface SimulatedCustomer {
-  customer_id: string;
-  app_user_id: string;
-  created_at: string;
-}
-
-export interface ApiOptions {
-  banks: unknown;
-  /** Created customers are added to it. */
-  customers: SimulatedCustomer[];
-  /** Headers with credentials, in lower case. /echo/v1 leaves them out. */
-  hiddenHeaders: readonly string[];
-}
+import { type SimulatedService } from '../simulated-service.js';
+import { failure, type SimulatedAnswer } from './answer.js';
 
 /** Answers an authenticated call. A trailing slash is ignored: both spellings are in the specification. */
-export function answerApiCall(request: RecordedRequest, path: string, options: ApiOptions): Answer {
+export function answerApiCall(
+  request: RecordedRequest,
+  path: string,
+  service: SimulatedService,
+): SimulatedAnswer {
   const { pathname, searchParams } = new URL(path, 'https://service');
   const resource = pathname.replace(/\/$/, '');
-  if (resource === '/customers/v1') return only('POST', request, () => createCustomer(request, options));
-  if (resource === '/banks/v1') return only('GET', request, () => ({ status: 200, json: options.banks }));
+  if (resource === '/customers/v1') return only('POST', request, () => createCustomer(request, service));
+  if (resource === '/banks/v1') return only('GET', request, () => listBanks(service));
   if (resource === '/echo/v1' || resource.startsWith('/echo/v1/')) {
-    return echo(request, pathname, searchParams, options);
+    return echo(request, pathname, searchParams, service);
   }
   return failure(404, 'NOT_FOUND', `There is nothing at ${request.method} ${pathname}`);
 }
 
-function only(method: string, request: RecordedRequest, answer: () => Answer): Answer {
+function only(method: string, request: RecordedRequest, answer: () => SimulatedAnswer): SimulatedAnswer {
   if (request.method === method) return answer();
   return failure(405, 'METHOD_NOT_ALLOWED', `This resource takes ${method}`, { allow: method });
 }
 
-function createCustomer(request: RecordedRequest, { customers }: ApiOptions): Answer {
-  const payload = request.json;
-  if (typeof payload !== 'object' || payload === null || Array.isArray(payload)) {
-    return failure(400, 'BAD_REQUEST', 'The body must be a JSON object');
-  }
-  const appUserId = 'app_user_id' in payload ? payload.app_user_id : undefined;
+function createCustomer(request: RecordedRequest, { customers }: SimulatedService): SimulatedAnswer {
+  if (!isJsonObject(request.json)) return failure(400, 'BAD_REQUEST', 'The body must be a JSON object');
+  const appUserId = request.json.app_user_id;
   if (typeof appUserId !== 'string' || appUserId === '') {
     return failure(400, 'BAD_REQUEST', 'app_user_id is missing');
   }
@@ -56,15 +44,16 @@ function echo(
   request: RecordedRequest,
   pathname: string,
   query: URLSearchParams,
-  options: ApiOptions,
-): Answer {
+  service: SimulatedService,
+): SimulatedAnswer {
   const status = Number(query.get('status') ?? 200);
   if (!Number.isInteger(status) || status < 200 || status > 599) {
     return failure(400, 'BAD_REQUEST', 'status must be an HTTP status from 200 to 599');
   }
   if (status >= 400) return failure(status, `ECHO_${status}`, `Status ${status} was asked for`);
   const { method, body, json, form, face, environment, certificateSubject } = request;
-  const shown = Object.entries(request.headers).filter(([name]) => !options.hiddenHeaders.includes(name));
+  const hidden = ['authorization', service.appTokenHeader.toLowerCase()];
+  const shown = Object.entries(request.headers).filter(([name]) => !hidden.includes(name));
   const echoed = {
     method,
     path: pathname,
@@ -74,25 +63,15 @@ function echo(
   return { status, json: { ...echoed, body, json, form, face, environment, certificateSubject } };
 }
 
-/** The banks of GET /banks/v1, if the test has none of its own. */
-export function defaultBanks(): readonly Record<string, string>[] {
-  const names = [
-    'Alpha',
-    'Birch',
-    'Cedar',
-    'Delta',
-    'Ember',
-    'Fjord',
-    'Grove',
-    'Harbour',
-    'Island',
-    'Juniper',
-  ];
-  return names.map((name, index) => ({
-    bank_identifier: `${name.toUpperCase()}_BANK`,
-    name: `${name} Bank`,
-    country: 'XX',
-    bic: `${name.slice(0, 4).toUpperCase()}XX${String(index).padStart(2, '0')}`,
-    logo: `https://assets.example/banks/${name.toLowerCase()}.svg`,
-  }));
+function listBanks({ options }: SimulatedService): SimulatedAnswer {
+  return { status: 200, json: options.banks ?? DEFAULT_BANKS };
 }
+
+const NAMES = ['Alpha', 'Birch', 'Cedar', 'Delta', 'Ember', 'Fjord', 'Grove', 'Harbour', 'Island', 'Juniper'];
+const DEFAULT_BANKS = NAMES.map((name, index) => ({
+  bank_identifier: `${name.toUpperCase()}_BANK`,
+  name: `${name} Bank`,
+  country: 'XX',
+  bic: `${name.slice(0, 4).toUpperCase()}XX${String(index).padStart(2, '0')}`,
+  logo: `https://assets.example/banks/${name.toLowerCase()}.svg`,
+}));

@@ -1,28 +1,18 @@
 import { checkScope } from '../../auth/scope.js';
-import { type RegisteredApplication } from '../application.js';
 import { type RecordedRequest } from '../request-log.js';
-import { type TokenIssuer } from '../token-issuer.js';
-import { type Answer, failure } from './answer.js';
+import { type SimulatedService } from '../simulated-service.js';
+import { failure, type SimulatedAnswer } from './answer.js';
 import { thumbprintOf } from './client-certificate.js';
 
 const FORM = 'application/x-www-form-urlencoded';
 const NO_STORE = { 'cache-control': 'no-store', pragma: 'no-cache' };
 
-export interface TokenRequestOptions {
-  application: RegisteredApplication;
-  issuer: TokenIssuer;
-  oauthEnabled: boolean;
-  certificateBoundTokens: boolean;
-  /** The lifetime of a token that is issued now, in seconds. */
-  lifetime: () => number;
-}
-
 /** POST /oauth2/token: specification 2.1, 2.2 and 5.4; refusals by RFC 6749, 5.2. */
 export function answerTokenRequest(
   request: RecordedRequest,
   path: string,
-  options: TokenRequestOptions,
-): Answer {
+  service: SimulatedService,
+): SimulatedAnswer {
   if (path.split('?')[0] !== '/oauth2/token')
     return failure(404, 'NOT_FOUND', 'The token endpoint is /oauth2/token');
   if (request.method !== 'POST') {
@@ -36,12 +26,11 @@ export function answerTokenRequest(
     if (values.length > 1) return refuse(400, 'invalid_request', `${name} must not be repeated`);
     if (!values[0]) return refuse(400, 'invalid_request', `${name} is missing`);
   }
-  const { application } = options;
-  const known = fields.get('client_id') === application.clientId;
-  if (!known || fields.get('client_secret') !== application.clientSecret) {
+  const known = fields.get('client_id') === service.clientId;
+  if (!known || fields.get('client_secret') !== service.clientSecret) {
     return refuse(401, 'invalid_client', 'Unknown client or wrong client secret');
   }
-  if (!options.oauthEnabled)
+  if (!service.oauthEnabled)
     return refuse(400, 'unauthorized_client', 'OAuth is not enabled for this application');
   if (fields.get('grant_type') !== 'client_credentials') {
     return refuse(400, 'unsupported_grant_type', 'grant_type must be client_credentials');
@@ -49,13 +38,13 @@ export function answerTokenRequest(
   const scope = fields.get('scope') ?? '';
   if (!isScope(scope)) return refuse(400, 'invalid_scope', 'scope must be api or customer.<customer_id>');
 
-  const lifetime = options.lifetime();
-  const accessToken = options.issuer.issue({
+  const { tokenLifetime: lifetime } = service;
+  const accessToken = service.issuer.issue({
     environment: request.environment,
-    clientId: application.clientId,
+    clientId: service.clientId,
     scope,
     lifetime,
-    certificateThumbprint: options.certificateBoundTokens ? thumbprintOf(request) : undefined,
+    certificateThumbprint: service.options.certificateBoundTokens ? thumbprintOf(request) : undefined,
   });
   const json = { access_token: accessToken, token_type: 'bearer', expires_in: lifetime, scope };
   return { status: 200, headers: NO_STORE, json };
@@ -74,6 +63,6 @@ function mediaType(request: RecordedRequest): string {
   return (request.headers['content-type'] ?? '').split(';')[0].trim().toLowerCase();
 }
 
-function refuse(status: 400 | 401, error: string, description: string): Answer {
+function refuse(status: 400 | 401, error: string, description: string): SimulatedAnswer {
   return { status, headers: NO_STORE, json: { error, error_description: description } };
 }

@@ -2,7 +2,7 @@ import { type ServerResponse } from 'node:http';
 import { type RecordedRequest } from '../request-log.js';
 
 /** An answer of a server. `json` is serialised; `body` is sent as it is. */
-export interface Answer {
+export interface SimulatedAnswer {
   status: number;
   headers?: Record<string, string>;
   json?: unknown;
@@ -15,12 +15,12 @@ export function failure(
   name: string,
   message: string,
   headers?: Record<string, string>,
-): Answer {
+): SimulatedAnswer {
   return { status, json: { status: name, message }, headers };
 }
 
 /** The page with which nginx refuses a client certificate. */
-export function nginxRefusal(reason: string): Answer {
+export function nginxRefusal(reason: string): SimulatedAnswer {
   const body = [
     `<html>\r\n<head><title>400 ${reason}</title></head>`,
     `<body>\r\n<center><h1>400 Bad Request</h1></center>\r\n<center>${reason}</center>`,
@@ -30,7 +30,7 @@ export function nginxRefusal(reason: string): Answer {
 }
 
 /** Sends the answer, and records its status. */
-export function send(response: ServerResponse, record: RecordedRequest, answer: Answer): void {
+export function send(response: ServerResponse, record: RecordedRequest, answer: SimulatedAnswer): void {
   if (response.destroyed) return;
   record.status = answer.status;
   const hasJson = answer.json !== undefined;

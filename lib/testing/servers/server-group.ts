@@ -1,50 +1,102 @@
-import { type SimulatorFace } from '../request-log.js';
+import { answerLinkSdk } from '../link-sdk/answer-link-sdk.js';
+import { type RecordedRequest, type SimulatorFace } from '../request-log.js';
+import { type SimulatedService } from '../simulated-service.js';
 import { type HandshakeCount, type SimulatorAddress } from '../simulator.options.js';
-import { type TlsServer } from './tls-server.js';
+import { checkAccess } from './access.js';
+import { failure, type SimulatedAnswer } from './answer.js';
+import { answerApiCall } from './answer-api-call.js';
+import { answerTokenRequest } from './answer-token-request.js';
+import { type ServerIdentity, type ServerPlan, TlsServer } from './tls-server.js';
 
-/** The servers of one simulator. */
+const PLANS: Readonly<Record<SimulatorAddress, ServerPlan>> = {
+  baseUrl: { face: 'base', environment: 'production', clientCertificate: 'requested' },
+  oauthBaseUrl: { face: 'oauth-base', environment: 'production', clientCertificate: 'requested' },
+  sandboxUrl: { face: 'sandbox', environment: 'sandbox', clientCertificate: 'none' },
+  sandboxMtlsUrl: { face: 'sandbox-mtls', environment: 'sandbox', clientCertificate: 'required' },
+  authUrl: { face: 'token', environment: 'production', clientCertificate: 'requested' },
+  sandboxAuthUrl: { face: 'token', environment: 'sandbox', clientCertificate: 'requested' },
+};
+const ADDRESSES = Object.keys(PLANS) as SimulatorAddress[];
+
+/** The six servers of one simulator. */
 export class ServerGroup {
   readonly #byAddress: Readonly<Record<SimulatorAddress, TlsServer>>;
+  readonly #basePath: string;
 
-  constructor(byAddress: Readonly<Record<SimulatorAddress, TlsServer>>) {
+  private constructor(byAddress: Readonly<Record<SimulatorAddress, TlsServer>>, basePath: string) {
     this.#byAddress = byAddress;
+    this.#basePath = basePath;
   }
 
-  /** The servers of this name, or all. */
-  named(name?: SimulatorFace): TlsServer[] {
-    const servers = Object.values(this.#byAddress);
-    return name === undefined ? servers : servers.filter((server) => server.name === name);
+  /** If one server cannot listen, closes the others and rejects. */
+  static async start(service: SimulatedService, identity: ServerIdentity): Promise<ServerGroup> {
+    const { ports, requireClientCertificate } = service.options;
+    const basePath = basePathOf(service);
+    const started = await Promise.allSettled(
+      ADDRESSES.map((address) => {
+        const isStrict = address === 'baseUrl' && requireClientCertificate;
+        const plan: ServerPlan = { ...PLANS[address], ...(isStrict && { clientCertificate: 'required' }) };
+        const respond = (request: RecordedRequest) => answer(request, basePath, service);
+        return TlsServer.listen(plan, ports?.[address] ?? 0, identity, service, respond);
+      }),
+    );
+    const servers = started.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
+    const failed = started.find((result) => result.status === 'rejected');
+    if (failed) {
+      await Promise.all(servers.map((server) => server.close()));
+      throw failed.reason;
+    }
+    const byAddress = Object.fromEntries(ADDRESSES.map((address, index) => [address, servers[index]]));
+    return new ServerGroup(byAddress as Record<SimulatorAddress, TlsServer>, basePath);
   }
 
-  urls(basePath: string): Record<SimulatorAddress, string> {
-    const entries = Object.entries(this.#byAddress).map(([address, { origin }]) => [
-      address,
-      origin + basePath,
-    ]);
+  /** The servers of this face, or all. */
+  of(face?: SimulatorFace): TlsServer[] {
+    return Object.values(this.#byAddress).filter((server) => (face ?? server.face) === server.face);
+  }
+
+  get urls(): Record<SimulatorAddress, string> {
+    const entries = ADDRESSES.map((address) => [address, this.#byAddress[address].origin + this.#basePath]);
     return Object.fromEntries(entries) as Record<SimulatorAddress, string>;
   }
 
   get handshakes(): Record<SimulatorFace, HandshakeCount> {
-    return {
-      base: this.#handshakesOf('base'),
-      'oauth-base': this.#handshakesOf('oauth-base'),
-      sandbox: this.#handshakesOf('sandbox'),
-      'sandbox-mtls': this.#handshakesOf('sandbox-mtls'),
-      token: this.#handshakesOf('token'),
-    };
+    const faces = [...new Set(this.of().map(({ face }) => face))];
+    const entries = faces.map((face) => [face, this.#handshakesOf(face)]);
+    return Object.fromEntries(entries) as Record<SimulatorFace, HandshakeCount>;
   }
 
   get openConnections(): number {
-    return this.named().reduce((total, server) => total + server.openConnections, 0);
+    return this.of().reduce((total, server) => total + server.openConnections, 0);
   }
 
   async close(): Promise<void> {
-    await Promise.all(this.named().map((server) => server.close()));
+    await Promise.all(this.of().map((server) => server.close()));
   }
 
-  #handshakesOf(name: SimulatorFace): HandshakeCount {
-    const counts = this.named(name).map(({ handshakes }) => handshakes);
+  #handshakesOf(face: SimulatorFace): HandshakeCount {
+    const counts = this.of(face).map(({ handshakes }) => handshakes);
     const sum = (key: keyof HandshakeCount) => counts.reduce((total, each) => total + each[key], 0);
     return { total: sum('total'), resumed: sum('resumed'), refused: sum('refused') };
   }
+}
+
+/** `/api` for `api/`; empty without one. */
+function basePathOf({ options: { basePath = '' } }: SimulatedService): string {
+  const trimmed = basePath.replace(/^\/+|\/+$/g, '');
+  return trimmed === '' ? '' : `/${trimmed}`;
+}
+
+/** What a server answers where nothing fails. */
+function answer(request: RecordedRequest, basePath: string, service: SimulatedService): SimulatedAnswer {
+  if (!request.path.startsWith(`${basePath}/`)) {
+    return failure(404, 'NOT_FOUND', `There is nothing at ${request.method} ${request.path}`);
+  }
+  const path = request.path.slice(basePath.length);
+  if (request.face === 'token') return answerTokenRequest(request, path, service);
+  return (
+    answerLinkSdk(request, path, service) ??
+    checkAccess(request, service) ??
+    answerApiCall(request, path, service)
+  );
 }

@@ -1,17 +1,17 @@
+import { once } from 'node:events';
 import { createServer, type Server } from 'node:https';
 import { type IncomingMessage, type ServerResponse } from 'node:http';
 import { type AddressInfo, type Socket } from 'node:net';
-import { type TLSSocket } from 'node:tls';
+import { type TlsOptions, type TLSSocket } from 'node:tls';
 import { type ServiceEnvironment } from '../../config/options.js';
-import { type FaultBook } from '../faults.js';
 import { playFault } from '../fault-player.js';
-import { type SimulatorFace, type RecordedRequest, type RequestLog } from '../request-log.js';
-import { type CertificateRefusal, type HandshakeCount, type SimulatorOptions } from '../simulator.options.js';
+import { type SimulatorFace, type RecordedRequest } from '../request-log.js';
+import { type SimulatedService } from '../simulated-service.js';
+import { type HandshakeCount } from '../simulator.options.js';
 import { sendTlsAlert, type TlsAlert } from '../tls-alert.js';
-import { type Answer, failure, nginxRefusal, pause, send } from './answer.js';
+import { failure, nginxRefusal, pause, send, type SimulatedAnswer } from './answer.js';
 import { type CertificateVerdict, checkClientCertificate } from './client-certificate.js';
-import { readBody } from './read-body.js';
-import { recordRequest } from './record-request.js';
+import { readBody, recordRequest } from './record-request.js';
 
 const HOST = '127.0.0.1';
 
@@ -21,33 +21,15 @@ export interface ServerIdentity {
   privateKey: string;
 }
 
-export interface TlsServerSettings {
+/** What is special of one server. */
+export interface ServerPlan {
   face: SimulatorFace;
   environment: ServiceEnvironment;
-  port: number;
-  identity: ServerIdentity;
   /** `required`: without one, the handshake is refused. */
   clientCertificate: 'none' | 'requested' | 'required';
-  /** Issuers of client certificates, PEM. */
-  clientAuthorities: string;
-  refusal: 'tls-alert' | 'http-400';
-  maxTlsVersion: 'TLSv1.2' | 'TLSv1.3';
-  keepAliveTimeoutMs: number;
-  delayMs: number;
-  /** The usual answer. */
-  answer: (request: RecordedRequest) => Answer | Promise<Answer>;
 }
 
-/** What all servers of a simulator share. */
-export interface ServerContext {
-  log: RequestLog;
-  faults: FaultBook;
-  /** SHA-256 fingerprints of revoked client certificates. */
-  revoked: ReadonlySet<string>;
-  refusals: CertificateRefusal[];
-  onRequest?: SimulatorOptions['onRequest'];
-  onRefusal?: SimulatorOptions['onRefusal'];
-}
+type Respond = (request: RecordedRequest) => SimulatedAnswer;
 
 interface Connection {
   number: number;
@@ -61,22 +43,33 @@ export class TlsServer {
   /** `https://127.0.0.1:<port>`, also after the server is closed. */
   origin = '';
   readonly handshakes: HandshakeCount = { total: 0, resumed: 0, refused: 0 };
-  readonly #settings: TlsServerSettings;
-  readonly #context: ServerContext;
+  readonly face: SimulatorFace;
+  readonly #plan: ServerPlan;
+  readonly #service: SimulatedService;
+  readonly #respond: Respond;
   readonly #server: Server;
   readonly #sockets = new Map<number, Socket>();
   readonly #trafficSecrets = new WeakMap<TLSSocket, Buffer>();
   readonly #connections = new WeakMap<object, Connection>();
 
-  private constructor(settings: TlsServerSettings, context: ServerContext) {
-    this.#settings = settings;
-    this.#context = context;
+  private constructor(
+    plan: ServerPlan,
+    identity: ServerIdentity,
+    service: SimulatedService,
+    respond: Respond,
+  ) {
+    this.face = plan.face;
+    this.#plan = plan;
+    this.#service = service;
+    this.#respond = respond;
+    const { maxTlsVersion, keepAliveTimeoutMs = 5_000 } = service.options;
     this.#server = createServer({
-      ...this.#secureContext(settings.identity),
-      requestCert: settings.clientCertificate !== 'none',
+      ...this.#secureContext(identity),
+      requestCert: plan.clientCertificate !== 'none',
       // Node sends an alert only for a missing certificate on TLS 1.2. On TLS 1.3 we send it ourselves.
-      rejectUnauthorized: this.#refusesAtHandshake() && settings.maxTlsVersion === 'TLSv1.2',
-      keepAliveTimeout: settings.keepAliveTimeoutMs,
+      rejectUnauthorized:
+        plan.clientCertificate === 'required' && !this.#refusesByAnswer && maxTlsVersion === 'TLSv1.2',
+      keepAliveTimeout: keepAliveTimeoutMs,
     });
     this.#server.on('connection', (socket: Socket) => this.#accept(socket));
     this.#server.on('keylog', (line, socket) => this.#keepTrafficSecret(line, socket));
@@ -86,22 +79,22 @@ export class TlsServer {
     this.#server.on('request', (request, response) => void this.#serve(request, response));
   }
 
-  /** Listens on 127.0.0.1. Rejects where the port is taken. */
-  static async listen(settings: TlsServerSettings, context: ServerContext): Promise<TlsServer> {
-    const started = new TlsServer(settings, context);
-    await new Promise<void>((resolve, reject) => {
-      started.#server.once('error', reject);
-      started.#server.listen(settings.port, HOST, () => {
-        started.#server.off('error', reject);
-        started.origin = `https://${HOST}:${(started.#server.address() as AddressInfo).port}`;
-        resolve();
-      });
-    });
+  /**
+   * Listens on 127.0.0.1. Rejects where the port is taken.
+   * @param respond the usual answer
+   */
+  static async listen(
+    plan: ServerPlan,
+    port: number,
+    identity: ServerIdentity,
+    service: SimulatedService,
+    respond: Respond,
+  ): Promise<TlsServer> {
+    const started = new TlsServer(plan, identity, service, respond);
+    const server = started.#server.listen(port, HOST);
+    await once(server, 'listening');
+    started.origin = `https://${HOST}:${(server.address() as AddressInfo).port}`;
     return started;
-  }
-
-  get name(): SimulatorFace {
-    return this.#settings.face;
   }
 
   get openConnections(): number {
@@ -125,19 +118,16 @@ export class TlsServer {
     });
   }
 
-  #secureContext({ certificate, privateKey }: ServerIdentity) {
-    const { clientAuthorities, maxTlsVersion } = this.#settings;
-    return {
-      cert: certificate,
-      key: privateKey,
-      ca: clientAuthorities,
-      minVersion: 'TLSv1.2' as const,
-      maxVersion: maxTlsVersion,
-    };
+  #secureContext({ certificate, privateKey }: ServerIdentity): TlsOptions {
+    const { chain, options } = this.#service;
+    const { maxTlsVersion = 'TLSv1.3' } = options;
+    const versions = { minVersion: 'TLSv1.2', maxVersion: maxTlsVersion } as const;
+    return { cert: certificate, key: privateKey, ca: chain, ...versions };
   }
 
-  #refusesAtHandshake(): boolean {
-    return this.#settings.clientCertificate === 'required' && this.#settings.refusal === 'tls-alert';
+  /** A certificate is refused as nginx does it, and not in the handshake. */
+  get #refusesByAnswer(): boolean {
+    return this.#service.options.clientCertificateRefusal === 'http-400';
   }
 
   #accept(socket: Socket): void {
@@ -145,7 +135,7 @@ export class TlsServer {
     this.#sockets.set(port, socket);
     socket.on('error', () => undefined);
     socket.once('close', () => this.#sockets.delete(port));
-    if (this.#context.faults.forConnection(this.name, 'accepted')) socket.resetAndDestroy();
+    if (this.#service.faults.forConnection(this.face, 'accepted')) socket.resetAndDestroy();
   }
 
   #keepTrafficSecret(line: Buffer, socket: TLSSocket): void {
@@ -158,7 +148,7 @@ export class TlsServer {
     if (raw === undefined) return void socket.destroy();
     this.handshakes.total += 1;
     if (socket.isSessionReused()) this.handshakes.resumed += 1;
-    const verdict = checkClientCertificate(socket, this.#context.revoked);
+    const verdict = checkClientCertificate(socket, this.#service.revoked);
     const connection = { number: this.handshakes.total, raw, verdict, ended: false };
     this.#connections.set(socket, connection);
     socket.on('error', () => undefined);
@@ -172,10 +162,10 @@ export class TlsServer {
   }
 
   #alertFor(verdict: CertificateVerdict): TlsAlert | undefined {
-    const fault = this.#context.faults.forConnection(this.name, 'handshaken');
+    const fault = this.#service.faults.forConnection(this.face, 'handshaken');
     if (typeof fault === 'object') return fault.tlsAlert;
-    const { face, clientCertificate, refusal } = this.#settings;
-    if (clientCertificate === 'none' || refusal === 'http-400') return undefined;
+    const { face, clientCertificate } = this.#plan;
+    if (clientCertificate === 'none' || this.#refusesByAnswer) return undefined;
     if (verdict.state === 'trusted') return undefined;
     if (verdict.state === 'absent' && clientCertificate !== 'required') return undefined;
     const refused = {
@@ -184,8 +174,8 @@ export class TlsServer {
       certificateSubject: verdict.subject,
       certificateFingerprint256: verdict.fingerprint256,
     };
-    this.#context.refusals.push(refused);
-    this.#context.onRefusal?.(refused);
+    this.#service.refusals.push(refused);
+    this.#service.options.onRefusal?.(refused);
     return verdict.alert;
   }
 
@@ -194,22 +184,24 @@ export class TlsServer {
     if (connection === undefined || connection.ended) return;
     const body = await readBody(request);
     if (body === undefined) return;
-    const { face, environment, delayMs } = this.#settings;
     const { number, raw, verdict } = connection;
-    const record = recordRequest(request, body.text, { face, environment, verdict, number });
+    const { faults, log, options } = this.#service;
+    const record = recordRequest(request, body.text, { ...this.#plan, verdict, number });
     const readAt = performance.now();
-    response.once('close', () => this.#context.onRequest?.(record, performance.now() - readAt));
-    this.#context.log.add(record);
-    const answer = async () =>
+    response.once('close', () => options.onRequest?.(record, performance.now() - readAt));
+    log.add(record);
+    const answer = () =>
       body.tooLarge
         ? failure(413, 'PAYLOAD_TOO_LARGE', 'The body is over 1 MiB')
-        : (this.#refuseCertificate(verdict) ?? (await this.#settings.answer(record)));
+        : (this.#refuseCertificate(verdict) ?? this.#respond(record));
 
     try {
-      if (delayMs > 0) await pause(response, delayMs);
-      const fault = this.#context.faults.forRequest(record);
+      const { delayMs = 0 } = options;
+      const delay = typeof delayMs === 'number' ? delayMs : (delayMs[this.face] ?? 0);
+      if (delay > 0) await pause(response, delay);
+      const fault = faults.forRequest(record);
       if (fault !== undefined) await playFault(fault, { record, response, raw, answer });
-      else send(response, record, await answer());
+      else send(response, record, answer());
     } catch (error) {
       // For example an error in the test's own `when`: the test should see it.
       const message = error instanceof Error ? error.message : 'not an Error';
@@ -219,11 +211,11 @@ export class TlsServer {
   }
 
   /** What nginx answers after the handshake. With `tls-alert`, only for a certificate that was revoked since. */
-  #refuseCertificate(verdict: CertificateVerdict): Answer | undefined {
-    if (this.#settings.clientCertificate === 'none') return undefined;
-    const revoked = verdict.fingerprint256 !== undefined && this.#context.revoked.has(verdict.fingerprint256);
+  #refuseCertificate(verdict: CertificateVerdict): SimulatedAnswer | undefined {
+    if (this.#plan.clientCertificate === 'none') return undefined;
+    const revoked = verdict.fingerprint256 !== undefined && this.#service.revoked.has(verdict.fingerprint256);
     if (verdict.state === 'refused' || revoked) return nginxRefusal('The SSL certificate error');
-    if (verdict.state === 'absent' && this.#settings.clientCertificate === 'required') {
+    if (verdict.state === 'absent' && this.#plan.clientCertificate === 'required') {
       return nginxRefusal('No required SSL certificate was sent');
     }
     return undefined;

@@ -6,7 +6,7 @@ import { type Duplex } from 'node:stream';
 import { checkServerIdentity, type ConnectionOptions, type SecureContext } from 'node:tls';
 import { type Clock } from '../../config/clock.js';
 import { type Secret } from '../../config/secret.js';
-import { ownOptions } from '../../exchange/own-options.js';
+import { ownOptions } from '../../exchange/own-properties.js';
 import { CleanReuse } from './clean-reuse.js';
 import {
   closedError,
@@ -15,17 +15,20 @@ import {
   takeQueue,
   type AgentInternals,
   type AgentRequestOptions,
+  type NumberedIdentity,
   type SocketCallback,
 } from './node-agent.js';
 import { ProxyTunnel } from './proxy-tunnel.js';
 
-export interface PoolSettings {
+interface PoolSettings {
   /** Connections to one origin. */
   maxSockets: number;
   /** Milliseconds for which an idle connection is kept, if the server's keep-alive hint is not shorter. Default 30,000. */
   idleTimeoutMs?: number;
   /** CONNECT through this proxy. */
   proxy?: Secret;
+  /** Milliseconds for that: `http.connectTimeout`. Default: no limit. */
+  connectTimeoutMs?: number;
 }
 
 const IDLE_TIMEOUT_MS = 30_000;
@@ -62,23 +65,23 @@ export class IdentityAgent extends Agent {
    */
   readonly #idle: AgentInternals;
   readonly #reuse = new CleanReuse(this);
-  readonly #proxy?: Secret;
+  readonly #settings: PoolSettings;
   readonly #tunnels = new WeakMap<Duplex, ProxyTunnel>();
   readonly #queued = new WeakMap<ClientRequest, () => void>();
   readonly #onEmpty = new Set<() => void>();
-  #context: SecureContext;
-  #generation = 0;
+  #identity: NumberedIdentity;
   /** Those of the identity in use. */
   #current = new WeakSet<Duplex>();
   #placed = false;
   #closed = false;
   #ended = false;
 
-  constructor(context: SecureContext, { maxSockets, idleTimeoutMs = IDLE_TIMEOUT_MS, proxy }: PoolSettings) {
+  constructor(context: SecureContext, settings: PoolSettings) {
+    const { maxSockets, idleTimeoutMs = IDLE_TIMEOUT_MS } = settings;
     super({ keepAlive: true, scheduling: 'lifo', maxSockets });
     this.#idle = Object.create(this, { options: { value: { timeout: idleTimeoutMs } } }) as AgentInternals;
-    this.#context = context;
-    this.#proxy = proxy;
+    this.#identity = { context, generation: 0 };
+    this.#settings = settings;
     // So that JSON does not contain sockets.
     for (const pool of ['sockets', 'freeSockets', 'requests']) {
       Object.defineProperty(this, pool, { enumerable: false });
@@ -88,20 +91,24 @@ export class IdentityAgent extends Agent {
   /** Node's own joins all PEMs on every call. Here all connections of a generation share one SecureContext. */
   override getName(options: AgentRequestOptions = {}): string {
     const { host = 'localhost', port = '', localAddress = '', family = '', servername = '' } = options;
-    const { generation = this.#generation } = options;
+    const { generation } = options.identity ?? this.#identity;
     return `${host}:${port}:${localAddress}:${family}:${servername}:${generation}`;
   }
 
   /** node:http calls this for each request. */
   addRequest(request: ClientRequest, options: AgentRequestOptions): void {
     if (this.#closed) failRequest(request, closedError());
-    else this.#reuse.whenSettled(request, () => this.#place(request, options));
+    else {
+      // The one of now: its headers may have a token that is bound to this certificate (RFC 8705).
+      const identity = this.#identity;
+      this.#reuse.whenSettled(request, () => this.#place(request, options, identity));
+    }
   }
 
-  #place(request: ClientRequest, options: AgentRequestOptions): void {
+  #place(request: ClientRequest, options: AgentRequestOptions, identity: NumberedIdentity): void {
     if (this.#ended) return failRequest(request, closedError());
     this.#placed = false;
-    nodeAgent.addRequest.call(this, request, { ...options, generation: this.#generation });
+    nodeAgent.addRequest.call(this, request, { ...options, identity });
     if (!this.#placed)
       this.#queued.set(
         request,
@@ -111,26 +118,26 @@ export class IdentityAgent extends Agent {
 
   createSocket(request: ClientRequest, options: AgentRequestOptions, callback: SocketCallback): void {
     this.#placed = true;
-    // Of a request that waited, the generation may be an old one.
-    const named = { ...options, generation: this.#generation };
     const created: SocketCallback = (error, socket) => {
-      if (socket) this.#current.add(socket);
+      if (socket && options.identity === this.#identity) this.#current.add(socket);
       callback(error, socket);
     };
-    nodeAgent.createSocket.call(this, request, named, this.#reuse.watched(created));
+    nodeAgent.createSocket.call(this, request, options, this.#reuse.watched(created));
   }
 
   override createConnection(options: AgentRequestOptions): Duplex {
     // A request that waits while the agent closes still gets its connection.
-    if (this.#closed && options.generation === undefined) throw closedError();
+    if (this.#closed && options.identity === undefined) throw closedError();
     const allowed = ownOptions<ConnectionOptions>({});
     for (const key of CONNECTION_OPTIONS) {
       const value = (options as Record<string, unknown>)[key];
       if (value !== undefined) Object.assign(allowed, { [key]: value });
     }
-    const forced = { secureContext: this.#context, rejectUnauthorized: true, checkServerIdentity };
+    const { context } = options.identity ?? this.#identity;
+    const forced = { secureContext: context, rejectUnauthorized: true, checkServerIdentity };
+    const { proxy, connectTimeoutMs } = this.#settings;
     const tunnel =
-      this.#proxy && new ProxyTunnel(this.#proxy, String(options.host), Number(options.port ?? 443));
+      proxy && new ProxyTunnel(proxy, String(options.host), Number(options.port ?? 443), connectTimeoutMs);
     const transport = tunnel && { socket: tunnel };
     const socket = super.createConnection({ ...allowed, ...forced, ...transport }) as Duplex;
     if (tunnel) this.#tunnels.set(socket, tunnel);
@@ -160,8 +167,7 @@ export class IdentityAgent extends Agent {
   /** New calls use this identity, and those that wait for a connection. Calls in flight finish with the old one. */
   use(context: SecureContext): void {
     if (this.#closed) return;
-    this.#context = context;
-    this.#generation += 1;
+    this.#identity = { context, generation: this.#identity.generation + 1 };
     this.#current = new WeakSet();
     const waiting = takeQueue(this);
     this.#closeIdle();

@@ -1,13 +1,21 @@
 import { type Agent as HttpAgent, type ClientRequest, type ClientRequestArgs } from 'node:http';
 import { Agent } from 'node:https';
 import { type Duplex } from 'node:stream';
+import { type SecureContext } from 'node:tls';
+import { codedError } from '../../config/coded-error.js';
+
+/** An identity, and how many the agent had before it. */
+export interface NumberedIdentity {
+  context: SecureContext;
+  generation: number;
+}
 
 /** The options that an agent's methods receive: the request's, merged with the agent's. */
 export interface AgentRequestOptions extends ClientRequestArgs {
   servername?: string;
   socketPath?: string;
-  /** Of the identity whose connection it is. */
-  generation?: number;
+  /** The one whose connection it is. */
+  identity?: NumberedIdentity;
 }
 
 export type SocketCallback = (error: Error | null, socket?: Duplex) => void;
@@ -26,11 +34,6 @@ export const nodeAgent = Agent.prototype as unknown as AgentInternals;
 /** Rejects a request that has no socket, as Node does. */
 export function failRequest(request: ClientRequest, error: Error): void {
   (request as unknown as { onSocket(socket: null, error: Error): void }).onSocket(null, error);
-}
-
-/** An error with a code, like Node's own. */
-export function codedError(message: string, code: string): Error {
-  return Object.assign(new Error(message), { code });
 }
 
 /** The error of a request to an agent that was shut down. */

@@ -3,12 +3,9 @@ import * as https from 'node:https';
 import { isIP, type Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import { urlToHttpOptions } from 'node:url';
+import { codedError } from '../../config/coded-error.js';
 import { type Secret } from '../../config/secret.js';
-import { ownOptions } from '../../exchange/own-options.js';
-import { codedError } from './node-agent.js';
-
-/** Milliseconds for the proxy to connect and to answer CONNECT. */
-const CONNECT_TIMEOUT_MS = 10_000;
+import { ownOptions } from '../../exchange/own-properties.js';
 
 /**
  * A tunnel through the proxy (RFC 9110, 9.3.6), as a transport for TLS. What is written waits until the tunnel is open.
@@ -24,11 +21,15 @@ export class ProxyTunnel extends Duplex {
   /** The write or the end that waits for the tunnel. Duplex makes one at a time. */
   #waiting?: () => void;
 
-  /** @param proxy its URL, `http:` or `https:`, perhaps with `user:password@`; checked by the configuration */
-  constructor(proxy: Secret, host: string, port: number) {
+  /**
+   * @param proxy its URL, `http:` or `https:`, perhaps with `user:password@`; checked by the configuration
+   * @param timeout milliseconds for the proxy to connect and to answer CONNECT; 0 for no limit
+   */
+  constructor(proxy: Secret, host: string, port: number, timeout = 0) {
     // TLS decides what the end of the connection means.
     super({ allowHalfOpen: true });
-    this.#connect = connectRequest(proxy, `${host.includes(':') ? `[${host}]` : host}:${port}`);
+    const authority = `${host.includes(':') ? `[${host}]` : host}:${port}`;
+    this.#connect = connectRequest(proxy, authority, timeout);
     this.#await(this.#connect);
   }
 
@@ -102,7 +103,7 @@ export class ProxyTunnel extends Duplex {
   }
 }
 
-function connectRequest(target: Secret, authority: string): http.ClientRequest {
+function connectRequest(target: Secret, authority: string, timeout: number): http.ClientRequest {
   const proxy = new URL(target.reveal());
   const headers: http.OutgoingHttpHeaders = { host: authority };
   if (proxy.username || proxy.password) headers['proxy-authorization'] = basic(proxy);
@@ -116,7 +117,7 @@ function connectRequest(target: Secret, authority: string): http.ClientRequest {
     method: 'CONNECT',
     path: authority,
     agent: false,
-    timeout: CONNECT_TIMEOUT_MS,
+    timeout,
   });
   if (protocol !== 'https:') return http.request(options);
   // By default Node verifies the proxy against the name in the Host header, which is the target's.

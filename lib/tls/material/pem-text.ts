@@ -4,7 +4,7 @@ export interface PemBlock {
   pem: string;
 }
 
-export interface PemText {
+interface PemText {
   blocks: PemBlock[];
   /** A block has no beginning or no end. */
   truncated: boolean;

@@ -21,14 +21,33 @@ export interface IdentitySnapshot {
 
 const KEYS = ['certificate', 'privateKey', 'passphrase', 'chain'] as const;
 
-/** Milliseconds in which a `tls` function must answer. */
-const SOURCE_TIMEOUT_MS = 30_000;
+/** Milliseconds for all of it: a `tls` function may wait for its vault, and a file be on a disk that does not answer. */
+const READ_TIMEOUT_MS = 30_000;
 
 /** Reads the files, or calls the function and reads the files that it names. Never rejects. */
 export async function readIdentity({ source }: TlsSettings, clock: Clock): Promise<IdentitySnapshot> {
+  const limit = { clock, timeoutMs: READ_TIMEOUT_MS, expired: () => new Error('not read') };
+  return within(limit, () => read(source)).catch(() => {
+    const reason = `no answer within ${READ_TIMEOUT_MS / 1000} s`;
+    if (typeof source === 'function') return snapshotOf([], functionFailed(reason).faults);
+    const message = `the files were not read (${reason}). Look at the disk that they are on.`;
+    return snapshotOf([], [{ option: 'tls', message }]);
+  });
+}
+
+async function read(source: TlsSettings['source']): Promise<IdentitySnapshot> {
   const { inputs, faults }: Answer =
-    typeof source === 'function' ? await askSource(source, clock) : { inputs: source, faults: [] };
-  const read = await Promise.all(KEYS.map(async (key) => inputs[key] && readInput(inputs[key])));
+    typeof source === 'function' ? await askSource(source) : { inputs: source, faults: [] };
+  return snapshotOf(
+    await Promise.all(KEYS.map(async (key) => inputs[key] && readInput(inputs[key]))),
+    faults,
+  );
+}
+
+function snapshotOf(
+  read: readonly (ReadInput | undefined)[],
+  faults: ConfigurationFault[],
+): IdentitySnapshot {
   const [certificate, privateKey, passphrase, chain] = read;
   return { certificate, privateKey, passphrase, chain, faults, digest: digestOf(read, faults) };
 }
@@ -53,21 +72,20 @@ interface Answer {
   faults: ConfigurationFault[];
 }
 
-async function askSource(source: TlsIdentitySource, clock: Clock): Promise<Answer> {
-  const limit = { clock, timeoutMs: SOURCE_TIMEOUT_MS, expired: () => new SourceTimeout() };
+async function askSource(source: TlsIdentitySource): Promise<Answer> {
   try {
-    return toInputs(await within<unknown>(limit, async () => source()));
+    return toInputs(await source());
   } catch (error) {
-    return noInputs(`the function failed (${reasonOf(error)}). Look at its vault or store.`);
+    return functionFailed(reasonOf(error));
   }
+}
+
+function functionFailed(reason: string): Answer {
+  return noInputs(`the function failed (${reason}). Look at its vault or store.`);
 }
 
 function noInputs(message: string): Answer {
   return { inputs: {}, faults: [{ option: 'tls', message }] };
-}
-
-class SourceTimeout extends Error {
-  readonly code = `no answer within ${SOURCE_TIMEOUT_MS / 1000} s`;
 }
 
 /** The error's code or class. Its message may contain a vault's token. */

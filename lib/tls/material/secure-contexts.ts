@@ -3,7 +3,7 @@ import * as tls from 'node:tls';
 import { type SecureContext } from 'node:tls';
 
 /** The PEM text that contexts are made of. */
-export interface ContextMaterial {
+interface ContextMaterial {
   /** The application certificate and the chain certificates after it: sent to the server (RFC 8446, 4.4.2). */
   certificate?: string;
   privateKey?: string;

@@ -1,7 +1,7 @@
 import { type Clock, DAY_MS } from '../../config/clock.js';
 import { type CertificateSummary } from '../../errors/index.js';
+import { type Log } from '../../telemetry/log.js';
 import { formatDate, describeCertificate, WARNING_DAYS } from '../certificate-summary.js';
-import { type Log } from './reload-fault.js';
 
 /** The wall clock is read at least this often: it may jump, and a machine may sleep. */
 const CHECK_MS = 3_600_000;
@@ -51,8 +51,7 @@ export class ExpiryWatch {
     const end = formatDate(certificate.validTo);
     const remedy =
       'Generate a new one in the developer portal and put it, with its new key, in place of this one.';
-    if (days === 0) this.#log('error', `${name} expired on ${end}. ${remedy}`);
-    else
-      this.#log('warn', `${name} expires within ${days} day${days === 1 ? '' : 's'}, on ${end}. ${remedy}`);
+    if (days === 0) this.#log.error(`${name} expired on ${end}. ${remedy}`);
+    else this.#log.warn(`${name} expires within ${days} day${days === 1 ? '' : 's'}, on ${end}. ${remedy}`);
   }
 }

@@ -6,8 +6,8 @@ export interface WatchSettings<T extends { digest: string }> {
   /** Milliseconds for which a change must stay the same before it is applied; 0: it is applied at once. */
   quietMs: number;
   clock: Clock;
-  /** Reads the inputs; `digest` is equal for equal content. Never rejects. */
-  read: () => Promise<T>;
+  /** Reads the inputs; `digest` is equal for equal content. Never rejects. `isAwaited`: somebody waits for it. */
+  read: (isAwaited: boolean) => Promise<T>;
   /** Uses the content, or notes why it cannot be used. Returns whether it is in use. Never throws. */
   apply: (content: T) => boolean;
 }
@@ -80,7 +80,7 @@ export class IdentityWatch<T extends { digest: string }> {
     const requested = this.#requested;
     this.#requested = false;
     this.#cancel?.();
-    const content = await this.#settings.read();
+    const content = await this.#settings.read(requested);
     if (!this.#stopped) this.#schedule(this.#consider(content, requested));
   }
 

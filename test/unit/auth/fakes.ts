@@ -3,6 +3,33 @@ import {
   type TokenRequestContext,
   type TokenSource,
 } from '../../../lib/auth/access-token.js';
+import { TokenCache, type TokenCacheSettings } from '../../../lib/auth/cache/token-cache.js';
+import { TokenObserver } from '../../../lib/auth/token-observers.js';
+import { type Clock } from '../../../lib/config/clock.js';
+import { SILENT } from '../../../lib/exchange/io.js';
+import { Telemetry } from '../../../lib/telemetry/telemetry.js';
+
+interface CacheSetUp extends Partial<TokenCacheSettings> {
+  source: TokenSource;
+  clock: Clock;
+  random?: () => number;
+  observer?: TokenObserver;
+}
+
+export function makeCache({
+  source,
+  clock,
+  random = Math.random,
+  observer,
+  ...settings
+}: CacheSetUp): TokenCache {
+  return new TokenCache(
+    source,
+    { refresh: 'ahead', maxEntries: 10, customerReserveMs: 0, customerRequests: 50, ...settings },
+    { clock, random },
+    observer ?? new TokenObserver(new Telemetry(), SILENT, (option) => option),
+  );
+}
 
 export interface PendingRequest {
   scope: string;

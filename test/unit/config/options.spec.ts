@@ -61,7 +61,7 @@ describe('the options', () => {
     const folder = join(import.meta.dirname, '../../../lib/config');
     const files = (await readdir(folder)).filter((file) => /^(.+\.)?options\.ts$/.test(file));
     const sources = await Promise.all(files.map((file) => readFile(join(folder, file), 'utf8')));
-    const comments = sources.join('\n').matchAll(/\/\*\*((?:(?!\*\/)[^])*)\*\/\s*@Option\('(\w+)'/g);
+    const comments = sources.join('\n').matchAll(/\/\*\*((?:(?!\*\/)[^])*)\*\/\s*@\w+\('([A-Z_]+)'/g);
     const documented = [...comments].map(([, words, suffix]) => ({
       suffix,
       named: words.includes(`SERVICE_${suffix}`),

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { isPlaceholder } from '../../../lib/config/placeholder.js';
+import { isPlaceholder } from '../../../lib/config/validate-options.js';
 import { readDocument, readReadme } from '../../helpers/readme.js';
 
 describe('isPlaceholder', () => {

@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { isReservedHeader } from '../../../lib/config/reserved-headers.js';
+import { isReservedHeader } from '../../../lib/config/rules.js';
 
 it.each([
   ...[

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { mergeOptions } from '../../../lib/config/merge-options.js';
+import { mergeOptions } from '../../../lib/config/options.js';
 import { misspeltVariables, nearest } from '../../../lib/config/misspelling.js';
 import { nameFault, readVariables, sharedVariable, variableOf } from '../../../lib/config/variables.js';
 

@@ -15,6 +15,7 @@ describe('Start and end', () => {
     const parts = {
       options: {
         startupCheck: 'fail',
+        describeOption: (option: string) => option,
         http: { shutdownTimeout: 5_000, timeout: 30_000 },
         addresses: { baseUrl: 'https://api.example', baseOption: 'urls.baseUrl' },
       },
@@ -59,7 +60,8 @@ describe('Start and end', () => {
     const { service, events, calls } = lifecycle();
     await service.start();
     events.length = 0;
-    calls.begin();
+    let answer = (): void => undefined;
+    const call = calls.run(() => new Promise<void>((resolve) => (answer = resolve)));
     service.beginShutdown();
     expect(() => calls.admit()).not.toThrow();
     await jest.advanceTimersByTimeAsync(1_000);
@@ -67,8 +69,8 @@ describe('Start and end', () => {
     expect(() => calls.admit()).toThrow('shutting down');
     await jest.advanceTimersByTimeAsync(1_000);
     expect(events).toEqual([]);
-    calls.end();
-    await ended;
+    answer();
+    await Promise.all([call, ended]);
     expect(events).toEqual(['observe no more', 'tokens close', 'source closed', 'agents close 3000']);
     expect(jest.getTimerCount()).toBe(0);
   });
@@ -79,7 +81,7 @@ describe('Start and end', () => {
     [2, '2 calls were'],
   ])('ends what is left when the time is over: %d calls', async (count, which) => {
     const { service, events, calls } = lifecycle();
-    for (let call = 0; call < count; call += 1) calls.begin();
+    for (let call = 0; call < count; call += 1) void calls.run(() => new Promise(() => undefined));
     service.beginShutdown();
     await jest.advanceTimersByTimeAsync(4_999);
     expect(events).toEqual([]);

@@ -219,6 +219,33 @@ describe('exchange', () => {
     expect(await faultOf(posted)).toMatchObject({ kind: 'reset', phase: 'sent' });
   });
 
+  it('uses a connection again whose answer came before Node said that the request was written', async () => {
+    const reusing = agent();
+    let connections = 0;
+    reusing.createConnection = () => {
+      connections += 1;
+      const ignored = {
+        setTimeout: () => socket,
+        setKeepAlive: () => socket,
+        ref: () => socket,
+        unref: () => socket,
+      };
+      const socket: Duplex = Object.assign(
+        new Duplex({
+          read: () => undefined,
+          write: (_chunk, _encoding, done) => {
+            socket.push('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}');
+            setImmediate(done);
+          },
+        }),
+        ignored,
+      );
+      return socket;
+    };
+    for (let call = 0; call < 3; call += 1) await ask('http://127.0.0.1/', { agent: reusing });
+    expect(connections).toBe(1);
+  });
+
   it('knows a kept-alive connection that was closed meanwhile', async () => {
     let calls = 0;
     const { url } = await serve((request, response) => {

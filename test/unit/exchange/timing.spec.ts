@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { systemClock, timerDelay, watching } from '../../../lib/config/clock.js';
-import { partOf, retryDelay, sleep, within } from '../../../lib/exchange/timing.js';
+import { partOf } from '../../../lib/exchange/call-limits.js';
+import { retryDelay, sleep, within } from '../../../lib/exchange/timing.js';
 import { FakeClock, settle } from '../../helpers/fake-clock.js';
 
 it('a retry waits anything from nothing to 100 ms * 2^n, at most 20 s', () => {

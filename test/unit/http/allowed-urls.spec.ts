@@ -1,8 +1,8 @@
-import { ResourcePaths } from '../../../lib/http/resource-paths.js';
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { type HttpSettings } from '../../../lib/config/resolved-options.js';
 import { ServiceRequestError } from '../../../lib/errors/index.js';
+import { ServiceHttpService } from '../../../lib/http/service-http.service.js';
 import { AllowedUrls, type CallUrl } from '../../../lib/http/allowed-urls.js';
 
 const rules = {
@@ -159,7 +159,7 @@ describe('the paths of resources', () => {
     [['banks', 'customers'], '/banks/v1/', '/customers/v1/'],
     [['customers'], '/banks/v1', '/customers/v1/'],
   ])('with http.trailingSlash %j', (trailingSlash, banks, customers) => {
-    const paths = new ResourcePaths(trailingSlash);
-    expect([paths.of('/banks/v1'), paths.of('/customers/v1')]).toEqual([banks, customers]);
+    const http = new ServiceHttpService(undefined as never, trailingSlash);
+    expect([http.pathOf('/banks/v1'), http.pathOf('/customers/v1')]).toEqual([banks, customers]);
   });
 });

@@ -3,8 +3,8 @@ import { EventEmitter, getEventListeners, once } from 'node:events';
 import { type RequestListener } from 'node:http';
 import { inspect } from 'node:util';
 import { z } from 'zod';
-import { ServiceApiError, ServiceRequestError } from '../../../lib/errors/index.js';
-import { describe as describeError, toAnswer } from '../../../lib/http/exception-answer.js';
+import { describeError, ServiceApiError, ServiceRequestError } from '../../../lib/errors/index.js';
+import { toAnswer } from '../../../lib/http/exception-answer.js';
 import { type AnswerParser } from '../../../lib/http/answer-parser.js';
 import { ServiceHttpService } from '../../../lib/http/service-http.service.js';
 import { everyForm } from '../../helpers/secret-scan.js';
@@ -256,7 +256,7 @@ describe('parse', () => {
     const error = (await errorOf(http.post('/a', {}, { parse }))) as ServiceApiError;
     expect(toAnswer(error)).toEqual({ status: 502, message: 'The service failed to answer this call.' });
     expect(describeError(error)).toBe(
-      'invalid_response: POST /a answered 201; The service answered 201 with a body that parse refused: customer_id. By its status the call was carried out; correlation id [not shown: it contains a secret or a part of one]',
+      'invalid_response: POST /a: The service answered 201 with a body that parse refused: customer_id. By its status the call was carried out; correlation id [not shown: it contains a secret or a part of one]',
     );
   });
 
@@ -277,7 +277,10 @@ describe('parse', () => {
     const parse = (): never => {
       throw new Error('not called');
     };
-    expect(await errorOf(http.get('/a', { parse }))).toMatchObject({ code: 'api_error', message: 'said' });
+    expect(await errorOf(http.get('/a', { parse }))).toMatchObject({
+      code: 'api_error',
+      message: 'said',
+    });
   });
 
   it('does not say that a call was done where a host takes a failure for an answer', async () => {

@@ -36,7 +36,8 @@ describe('answers of the service', () => {
       listener: (_, response) => response.writeHead(301, { location: '/banks/v1/' }).end(),
     });
     expect(await errorOf(axios.get('/banks/v1'))).toMatchObject({
-      message: expect.stringMatching(/http\.trailingSlash/),
+      hint: expect.stringMatching(/http\.trailingSlash/),
+      options: ['http.trailingSlash'],
     });
   });
 
@@ -49,8 +50,31 @@ describe('answers of the service', () => {
     expect(error).toMatchObject({
       kind: 'redirect',
       location: undefined,
-      message: 'GET /a: answered 302 with a redirect, which is never followed; check the address.',
+      message: 'GET /a: HTTP 302, a redirect. Redirects are never followed.',
+      hint: 'Put the address where the API is into urls.baseUrl.',
+      options: ['urls.baseUrl'],
     });
+  });
+
+  const REDIRECTS_TO_SLASH = 'a redirect to https://api.example. Redirects are never followed.';
+
+  it.each([
+    ['https://api.example/api/banks/v1/', REDIRECTS_TO_SLASH, 'http.trailingSlash'],
+    ['v1/', REDIRECTS_TO_SLASH, 'http.trailingSlash'],
+    ['https://other.invalid/api/banks/v1/', 'a redirect to https://other.invalid.', 'urls.baseUrl'],
+    ['https://api.example/api/login', 'a redirect to https://api.example.', 'urls.baseUrl'],
+    [undefined, 'a redirect.', 'urls.baseUrl'],
+  ])('a redirect to %s: says where it leads, and names the option to correct', (location, said, option) => {
+    const url = new URL('https://api.example/api/banks/v1');
+    const context = {
+      call: { method: 'GET', url },
+      secrets: () => [],
+      credentials: { baseOption: 'urls.baseUrl' },
+    };
+    const response = { status: 301, headers: { location }, body: Buffer.alloc(0) };
+    const error = answerToError(response as never, context as never);
+    expect(error.message).toContain(said);
+    expect(error).toMatchObject({ hint: expect.stringContaining(option), options: [option] });
   });
 
   it.each([
@@ -104,7 +128,7 @@ describe('answers of the service', () => {
     const error = await errorOf(axios.get('/a'));
     expect(error).toMatchObject({
       status: 404,
-      message: 'The service answered 404 to GET /a.',
+      message: expect.stringMatching(/^GET \/a: HTTP 404(, with a page \(HTML\), not JSON: [\w ,']+)?\.$/),
       body: undefined,
     });
   });
@@ -152,7 +176,11 @@ describe('answers of the service', () => {
       href: 'https://api.example/',
       origin: 'https://api.example',
     };
-    const context = { call: { method: 'GET', url: { ...url, pathname } }, secrets: () => [] };
+    const context = {
+      call: { method: 'GET', url: { ...url, pathname } },
+      secrets: () => [],
+      credentials: {},
+    };
     const response = { status: 307, headers: { location: pathname }, body: Buffer.alloc(0) };
     const error = answerToError(response as never, context as never);
     expect(error).toMatchObject({ kind: 'redirect', location: 'https://api.example' });
@@ -161,12 +189,17 @@ describe('answers of the service', () => {
   });
 
   it.each([
-    ['GET', 200, '<html></html>', /a body that is not JSON\.$/],
+    [
+      'GET',
+      200,
+      '<html></html>',
+      /a page \(HTML\): it is not the service's API that answers, .*a login page or a proxy\.$/,
+    ],
     ['GET', 200, '', /an empty body\.$/],
     ['GET', 201, ' \r\n\t', /an empty body\.$/],
     ['OPTIONS', 200, '', /an empty body\.$/],
     ['POST', 201, '{"a"', /not JSON\. By its status the call was carried out\.$/],
-    ['DELETE', 200, '<html></html>', /not JSON\. By its status the call was carried out\.$/],
+    ['DELETE', 200, '<html></html>', /or a proxy\. By its status the call was carried out\.$/],
   ])('takes %s answered %d with %j for no answer', async (method, status, body, message) => {
     const { axios } = await setUp({ listener: (_, response) => response.writeHead(status).end(body) });
     expect(await errorOf(axios.request({ url: '/a', method }))).toMatchObject({

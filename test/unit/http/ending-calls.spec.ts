@@ -211,12 +211,12 @@ describe('a call that ends early', () => {
     expect(errors[0]).toEqual(errors[1]);
   });
 
-  it('takes no new calls once it was closed, also where nothing waited for those in flight', () => {
+  it('takes no new calls once it was closed, also where nothing waited for those in flight', async () => {
     const calls = new CallsInFlight();
-    calls.begin();
+    void calls.run(() => new Promise(() => undefined));
     expect([calls.close(), calls.close()]).toEqual([1, 0]);
     expect(() => calls.admit()).toThrow(ServiceConnectionError);
-    expect(() => calls.begin()).toThrow(ServiceConnectionError);
+    await expect(calls.run(async () => 'late')).rejects.toBeInstanceOf(ServiceConnectionError);
   });
 
   it('waits for calls in flight at shutdown, then ends them, and refuses new ones', async () => {

@@ -1,7 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { type ServiceConnectionError } from '../../../lib/errors/index.js';
 import { ExchangeFault, type ExchangeFaultDetails } from '../../../lib/exchange/exchange.types.js';
-import { describeOption } from '../../helpers/describe-option.js';
 import { faultToError } from '../../../lib/http/fault-to-error.js';
 
 const url = new URL('https://api.example/banks/v1?customer=secret');
@@ -15,38 +14,126 @@ const errorOf = (method: string, fault: Partial<ExchangeFaultDetails>): ServiceC
       ...fault,
     }),
     { method, url },
-    describeOption('ksa'),
+    { baseOption: 'urls.baseUrl' },
   ) as ServiceConnectionError;
 
 describe('faultToError', () => {
-  it.each<[Partial<ExchangeFaultDetails>, RegExp]>([
-    [{ reason: 'ERR_TLS_CERT_ALTNAME_INVALID' }, /certificate is for another host name \(ERR_TLS_CERT/],
-    [{ reason: 'CERT_HAS_EXPIRED' }, /certificate has expired/],
+  it.each<[Partial<ExchangeFaultDetails>, RegExp, RegExp | undefined, string | undefined]>([
+    [
+      { reason: 'ERR_TLS_CERT_ALTNAME_INVALID' },
+      /certificate is for another host name, not for api\.example \(ERR_TLS_CERT/,
+      /Put the host name .* into urls\.baseUrl.* doctor/,
+      'urls.baseUrl',
+    ],
+    [
+      { reason: 'CERT_HAS_EXPIRED' },
+      /certificate has expired \(CERT_HAS_EXPIRED\)\. This machine's clock says \d{4}-/,
+      /Compare this machine's clock/,
+      undefined,
+    ],
+    [
+      { reason: 'CERT_NOT_YET_VALID' },
+      /not valid yet \(CERT_NOT_YET_VALID\)\. This machine's clock says \d{4}-/,
+      /clock that is behind/,
+      undefined,
+    ],
     [
       { reason: 'UNABLE_TO_GET_ISSUER_CERT_LOCALLY' },
-      /not signed by what it is verified against: tls\.chain \(SERVICE_KSA_TLS_CHAIN\)/,
+      /not signed by what it is verified against: tls\.chain/,
+      /Download the whole chain .* into tls\.chain/,
+      'tls.chain',
     ],
-    [{ reason: 'CERT_SIGNATURE_FAILURE' }, /not signed by what it is verified against/],
-    [{ reason: 'TLS_ALERT_40' }, /may demand a client certificate.*check tls\.certificate/],
-    [{ reason: 'TLS_ALERT_80' }, /the TLS connection failed \(TLS_ALERT_80\)$/],
-    [{ kind: 'proxy', reason: 'ERR_PROXY_TUNNEL_407' }, /refused the user and password of http\.proxy/],
-    [{ kind: 'proxy', reason: 'ERR_PROXY_TUNNEL_403' }, /does not allow connections to the service/],
-    [{ kind: 'proxy', reason: 'ERR_PROXY_TUNNEL_503' }, /cannot reach the service/],
+    [
+      { reason: 'CERT_SIGNATURE_FAILURE' },
+      /not signed by what it is verified against/,
+      /tls\.chain/,
+      'tls.chain',
+    ],
+    [{ reason: 'CERT_REVOKED' }, /was revoked/, /operator/, 'urls.baseUrl'],
+    [
+      { reason: 'TLS_ALERT_40' },
+      /handshake_failure \(TLS_ALERT_40\)\. It may demand a client certificate/,
+      /Check tls\.certificate/,
+      'tls.certificate',
+    ],
+    [{ reason: 'TLS_ALERT_80' }, /ended the TLS handshake \(TLS_ALERT_80\)\.$/, /operator/, 'urls.baseUrl'],
+    [{ reason: 'TLS_ALERT_70' }, /another version of TLS/, /operator/, 'urls.baseUrl'],
+    [
+      { reason: 'ERR_SSL_WRONG_VERSION_NUMBER' },
+      /something that is not TLS, for example plain HTTP/,
+      /port of HTTPS into urls\.baseUrl/,
+      'urls.baseUrl',
+    ],
+    [
+      { kind: 'reset', phase: 'connecting', reason: 'ECONNRESET' },
+      /in the TLS handshake, without a reason \(ECONNRESET\)\. Likely a firewall/,
+      /operator whether/,
+      'urls.baseUrl',
+    ],
+    [
+      { kind: 'timeout', phase: 'connecting' },
+      /no connection within the time limit\./,
+      /allow connections to api\.example, port 443/,
+      'urls.baseUrl',
+    ],
+    [
+      { kind: 'timeout' },
+      /no whole answer within the time limit \(.*http\.attemptTimeout\)\.$/,
+      undefined,
+      undefined,
+    ],
+    [{ kind: 'reset' }, /ended before the whole answer was there\.$/, undefined, undefined],
+    [
+      { kind: 'refused', reason: 'ECONNREFUSED' },
+      /was refused \(ECONNREFUSED\)\. Nothing listens there/,
+      /host and port of urls\.baseUrl/,
+      'urls.baseUrl',
+    ],
+    [
+      { kind: 'proxy', reason: 'ERR_PROXY_TUNNEL_407' },
+      /refuses the user and password/,
+      /Check http\.proxy/,
+      'http.proxy',
+    ],
+    [
+      { kind: 'proxy', reason: 'ERR_PROXY_TUNNEL_403' },
+      /does not allow connections to api\.example/,
+      /who runs the proxy/,
+      'http.proxy',
+    ],
+    [
+      { kind: 'proxy', reason: 'ERR_PROXY_TUNNEL_503' },
+      /cannot reach api\.example/,
+      /urls\.baseUrl/,
+      'urls.baseUrl',
+    ],
     [
       { kind: 'proxy', reason: 'ERR_PROXY_ECONNREFUSED' },
-      /could not be reached.*check http\.proxy \(SERVICE_KSA_HTTP_PROXY\)/,
+      /connection to the proxy was refused \(ECONNREFUSED\)/,
+      /Check host and port of http\.proxy/,
+      'http.proxy',
     ],
     [
       { kind: 'proxy' },
-      /: the proxy could not be reached or refused the connection; check http\.proxy \(\w+\)$/,
+      /: the proxy cannot be reached, or opens no tunnel/,
+      /Check http\.proxy/,
+      'http.proxy',
     ],
-    [{ kind: 'tls' }, /: the TLS connection failed$/],
-    [{ kind: 'dns', reason: 'ENOTFOUND' }, /could not be resolved.*check the address \(urls\)/],
-  ])('%j says what to do', (fault, message) => {
+    [{ kind: 'tls' }, /: the TLS connection failed\.$/, /urls\.baseUrl/, 'urls.baseUrl'],
+    [
+      { kind: 'dns', reason: 'ENOTFOUND' },
+      /no host with the name api\.example/,
+      /spelling in urls\.baseUrl/,
+      'urls.baseUrl',
+    ],
+    [{ kind: 'dns', reason: 'EAI_AGAIN' }, /could not be looked up/, /DNS server/, 'urls.baseUrl'],
+  ])('%j says what happened and what to do', (fault, message, hint, blamed) => {
     const error = errorOf('GET', fault);
     expect(error.message).toMatch(/^GET \/banks\/v1 at api\.example: /);
     expect(error.message).toMatch(message);
-    expect(error.message).not.toContain('secret');
+    expect(error.hint ?? '').toMatch(hint ?? /^$/);
+    expect(error.options?.[0]).toBe(blamed);
+    expect(JSON.stringify(error)).not.toContain('secret');
   });
 
   it.each<[string, Partial<ExchangeFaultDetails>, boolean]>([

@@ -1,4 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
+import { AxiosHeaders } from 'axios';
 import { RequestIds } from '../../../lib/http/request-ids.js';
 import { FakeClock } from '../../helpers/fake-clock.js';
 
@@ -7,9 +8,9 @@ function idsOf(make: () => unknown) {
   const warnings: string[] = [];
   const ids = new RequestIds(make, 'x-correlation-id', { warn: (line) => warnings.push(line) }, clock);
   const next = (given: Record<string, string> = {}) => {
-    const headers = { ...given };
+    const headers = new AxiosHeaders(given);
     ids.addTo(headers);
-    return headers;
+    return headers.toJSON();
   };
   return { clock, warnings, next };
 }

@@ -9,8 +9,9 @@ import {
   ServiceError,
   ServiceRequestError,
   ServiceTokenError,
+  describeError,
 } from '../../../lib/errors/index.js';
-import { describe as describeError, toAnswer } from '../../../lib/http/exception-answer.js';
+import { toAnswer } from '../../../lib/http/exception-answer.js';
 import { ServiceExceptionFilter } from '../../../lib/http/service-exception.filter.js';
 
 const error = new ServiceRequestError([{ property: 'path', message: 'must be a string' }]);
@@ -190,11 +191,7 @@ describe('the answer to an error', () => {
     );
     expect(describeError(connection('timeout', false))).toBe('connection_timeout: ours; correlation id id-1');
     const refused = api(400, { body: { message: 'theirs' }, correlationId: 'id-2', hint: 'check it' });
-    expect(describeError(refused)).toBe(
-      'api_error: GET /a answered 400; theirs; correlation id id-2; check it',
-    );
-    expect(describeError(api(200, { code: 'invalid_response' }))).toBe(
-      'invalid_response: GET /a answered 200; ours',
-    );
+    expect(describeError(refused)).toBe('api_error: GET /a: ours; correlation id id-2. check it');
+    expect(describeError(api(200, { code: 'invalid_response' }))).toBe('invalid_response: GET /a: ours');
   });
 });

@@ -6,14 +6,15 @@ import { Secret } from '../../../lib/config/secret.js';
 import { type ReloadableIdentity } from '../../../lib/exchange/certificate-refusal.js';
 import { exchange } from '../../../lib/exchange/exchange.js';
 import { type Exchange } from '../../../lib/exchange/exchange.types.js';
-import { AllowedUrls } from '../../../lib/http/allowed-urls.js';
+import { type ResolvedOptions } from '../../../lib/config/resolved-options.js';
+import { AuthHeadersInterceptor } from '../../../lib/http/auth-headers.interceptor.js';
+import { serviceAdapter } from '../../../lib/http/service-adapter.js';
 import { CallObserver } from '../../../lib/http/call-observer.js';
 import { CallRunner } from '../../../lib/http/call-runner.js';
 import { CallsInFlight } from '../../../lib/http/calls-in-flight.js';
 import { RetryBudget } from '../../../lib/http/retry-policy.js';
 import { createServiceAxios } from '../../../lib/http/service-axios.js';
 import { Telemetry } from '../../../lib/telemetry/telemetry.js';
-import { describeOption } from '../../helpers/describe-option.js';
 import { httpServer } from '../../helpers/loopback.js';
 
 export const APP_TOKEN = 'app-token-planted';
@@ -81,30 +82,34 @@ export async function setUp(setup: Setup = {}) {
     identity: setup.identity ?? { reloadAfterRefusal: async () => false },
     budget: setup.budget ?? new RetryBudget(),
     http: { retries: setup.retries ?? 2, connectTimeout: 5_000, maxResponseBytes: 10_000 },
-    describeOption: describeOption(),
+    baseOption: 'urls.baseUrl',
     random: () => setup.random ?? 0,
     closed: inFlight.closed,
   });
   const both = { Authorization: `Bearer ${BEARER}`, 'service-app-token': APP_TOKEN };
   const headers = setup.credentials ?? both;
-  const axios = createServiceAxios({
-    urls: new AllowedUrls({ baseUrl, origins: new Set([new URL(baseUrl).origin]) }),
-    source: {
-      peekHeaders: () => (setup.cold ? undefined : headers),
-      headers: async (wait = {}) => {
-        await setup.cold?.(wait);
-        return headers;
-      },
+  const source = {
+    peekHeaders: () => (setup.cold ? undefined : headers),
+    headers: async (wait = {}) => {
+      await setup.cold?.(wait);
+      return headers;
     },
-    inFlight,
+  };
+  const options = {
+    addresses: { baseUrl, origins: new Set([new URL(baseUrl).origin]) },
     appTokenHeader: 'service-app-token',
-    timeoutMs: setup.timeoutMs ?? 2_000,
-    runner,
-    observer: new CallObserver(new Telemetry(), silent),
-    correlationIdHeader: 'x-correlation-id',
-    credentials: { authentication: 'mtls', describeOption: describeOption(), certificate: () => undefined },
     appToken: new Secret(APP_TOKEN),
-  });
+    http: { timeout: setup.timeoutMs ?? 2_000, correlationIdHeader: 'x-correlation-id' },
+  } as unknown as ResolvedOptions;
+  const authHeaders = new AuthHeadersInterceptor(options, source, inFlight);
+  const observer = new CallObserver(new Telemetry(), silent);
+  const credentials = {
+    authentication: 'mtls' as const,
+    baseOption: 'urls.baseUrl',
+    certificate: () => undefined,
+  };
+  const adapter = serviceAdapter(options, authHeaders, runner, observer, inFlight, credentials);
+  const axios = createServiceAxios(authHeaders, adapter);
   return { axios, arrived, inFlight, renewals, server, agent };
 }
 

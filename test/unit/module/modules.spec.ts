@@ -7,8 +7,7 @@ import {
   type ModuleName,
 } from '../../../lib/module/module-names.js';
 import { type Service } from '../../../lib/engine/create-service.js';
-import { ServiceHooks } from '../../../lib/module/service-hooks.js';
-import { RequestScopeCheck } from '../../../lib/module/request-scope.js';
+import { requestScopeCheck, serviceHooks } from '../../../lib/module/hooks.js';
 
 describe('The modules of an application', () => {
   /** One for each name, and one of the host. */
@@ -48,7 +47,7 @@ describe('Options that depend on a request', () => {
     ]),
   });
   const check = (...modules: object[]): void =>
-    new RequestScopeCheck(
+    requestScopeCheck(
       own,
       new Map(modules.map((each, key) => [key, each])) as unknown as ModulesContainer,
       'options',
@@ -73,7 +72,7 @@ it('a module of a name that others have too is reported once, by the first', asy
     own.map((instance, key) => [key, { providers: new Map([[MODULE_NAME, { instance }]]) }]),
   );
   for (const each of own) {
-    await new ServiceHooks(service, each, modules as unknown as ModulesContainer).onApplicationBootstrap();
+    await serviceHooks(service, each, modules as unknown as ModulesContainer).onApplicationBootstrap();
   }
   expect(lines).toEqual([
     expect.stringMatching(/^2 ServiceModules named 'ksa'/),

@@ -1,15 +1,14 @@
 import { describe, expect, it } from '@jest/globals';
 import { Secret } from '../../../lib/config/secret.js';
-import { type ClientOptions, type OwnClient } from '../../../lib/redis/client-library.js';
 import { type NodeRedisClient } from '../../../lib/redis/redis-client.js';
 import { RedisTokenStore } from '../../../lib/redis/redis-token-store.js';
-import { UrlConnection } from '../../../lib/redis/url-connection.js';
+import { type OwnClient, UrlConnection } from '../../../lib/redis/url-connection.js';
 import { FakeClock, settle } from '../../helpers/fake-clock.js';
 
 /** A client of a server that answers as `reply` says. */
 class FakeClient {
   isDestroyed = false;
-  fail: (error: Error) => void = () => undefined;
+  fail: () => void = () => undefined;
   #drop: (error: Error) => void = () => undefined;
 
   constructor(
@@ -17,7 +16,7 @@ class FakeClient {
     readonly reply: () => Promise<unknown>,
   ) {}
 
-  on(_event: string, listener: (error: Error) => void): void {
+  on(_event: string, listener: () => void): void {
     this.fail = listener;
   }
 
@@ -34,12 +33,12 @@ class FakeClient {
   }
 }
 
-function setUp({ connect = async (): Promise<unknown> => undefined, random = 1 } = {}) {
+function setUp(connect = async (): Promise<unknown> => undefined) {
   const clock = new FakeClock();
   const clients: FakeClient[] = [];
-  const options: ClientOptions[] = [];
+  const options: object[] = [];
   const server = { connect, reply: async (): Promise<unknown> => 'PONG' };
-  const createClient = (given: ClientOptions): OwnClient => {
+  const createClient = (given: object): OwnClient => {
     options.push(given);
     const client = new FakeClient(
       () => server.connect(),
@@ -48,11 +47,7 @@ function setUp({ connect = async (): Promise<unknown> => undefined, random = 1 }
     clients.push(client);
     return client as unknown as OwnClient;
   };
-  const connection = new UrlConnection(new Secret('redis://host'), {
-    clock,
-    random: () => random,
-    importLibrary: async () => ({ createClient }),
-  });
+  const connection = new UrlConnection(new Secret('redis://host'), clock, async () => ({ createClient }));
   const ask = (): Promise<unknown> => connection.run((client) => client.getRange('key', 0, 1));
   return { clock, clients, options, server, connection, ask };
 }
@@ -74,54 +69,37 @@ describe('the connection of a store to its url', () => {
     ]);
   });
 
-  it('tries again by itself with growing pauses, and rejects at once meanwhile', async () => {
-    const { clock, clients, connection, ask } = setUp({ connect: refused });
-    await expect(connection.open()).rejects.toThrow('ECONNREFUSED');
-    await expect(ask()).rejects.toThrow('ECONNREFUSED');
+  it('is one for all commands, also for those that come while it connects', async () => {
+    const { clients, ask } = setUp();
+    expect(await Promise.all([ask(), ask()])).toEqual(['PONG', 'PONG']);
+    expect(await ask()).toBe('PONG');
     expect(clients).toHaveLength(1);
-    for (const pause of [100, 200, 400, 800, 1_600, 3_200, 6_400, 10_000, 10_000]) {
-      const before = clients.length;
-      await clock.advance(pause - 1);
-      expect(clients).toHaveLength(before);
-      await clock.advance(1);
-      expect(clients).toHaveLength(before + 1);
-    }
-    expect(clients.every(({ isDestroyed }) => isDestroyed)).toBe(true);
   });
 
-  it('pauses for half as long at the least, so that replicas do not connect together', async () => {
-    const { clock, clients, connection } = setUp({ connect: refused, random: 0 });
-    await expect(connection.open()).rejects.toThrow('ECONNREFUSED');
-    await clock.advance(50);
+  it('where it fails, says why, plans nothing, and the next command tries again', async () => {
+    const { clock, clients, server, ask } = setUp(refused);
+    await Promise.all([1, 2].map(() => expect(ask()).rejects.toThrow('ECONNREFUSED')));
+    expect(clients).toHaveLength(1);
+    expect(clients[0].isDestroyed).toBe(true);
+    expect(clock.timers).toBe(0);
+    server.connect = async () => undefined;
+    expect(await ask()).toBe('PONG');
     expect(clients).toHaveLength(2);
   });
 
-  it('has short pauses again after it was connected', async () => {
-    const { clock, clients, server, connection } = setUp({ connect: refused });
-    await expect(connection.open()).rejects.toThrow('ECONNREFUSED');
-    await clock.advance(3_000);
-    server.connect = async () => undefined;
-    await clock.advance(2_000);
-    const before = clients.length;
-    clients.at(-1)?.fail(new Error('ECONNRESET'));
-    await clock.advance(100);
-    expect(clients).toHaveLength(before + 1);
-  });
-
-  it('ends one that was lost, and says why', async () => {
-    const { clock, clients, server, ask } = setUp();
+  it('ends one that was lost', async () => {
+    const { clients, server, ask } = setUp();
     await ask();
     server.reply = silent;
-    const waiting = expect(ask()).rejects.toThrow('ECONNRESET');
+    const waiting = expect(ask()).rejects.toThrow('Dropped');
     await settle();
-    clients[0].fail(new Error('ECONNRESET'));
+    clients[0].fail();
     await waiting;
     expect(clients[0].isDestroyed).toBe(true);
     server.reply = async () => 'PONG';
-    await clock.advance(100);
     expect(await ask()).toBe('PONG');
     // An error of one that was left before changes nothing.
-    clients[0].fail(new Error('late'));
+    clients[0].fail();
     expect(await ask()).toBe('PONG');
     expect(clients).toHaveLength(2);
   });
@@ -130,15 +108,20 @@ describe('the connection of a store to its url', () => {
     const { clock, clients, server, ask } = setUp();
     await ask();
     server.reply = silent;
-    const waiting = expect(ask()).rejects.toThrow('No answer');
+    const waiting = expect(ask()).rejects.toThrow('Dropped');
     await clock.advance(4_999);
     expect(clients[0].isDestroyed).toBe(false);
-    server.connect = silent;
-    await clock.advance(101);
+    await clock.advance(1);
     await waiting;
-    expect(clients.map(({ isDestroyed }) => isDestroyed)).toEqual([true, false]);
-    await clock.advance(10_000);
+    expect(clients[0].isDestroyed).toBe(true);
+    server.connect = silent;
+    const tried = expect(ask()).rejects.toThrow('No answer');
+    await clock.advance(9_999);
+    expect(clients[1].isDestroyed).toBe(false);
+    await clock.advance(1);
+    await tried;
     expect(clients[1].isDestroyed).toBe(true);
+    expect(clock.timers).toBe(0);
   });
 
   it('leaves a server that has become a replica, once a minute at most', async () => {
@@ -154,46 +137,39 @@ describe('the connection of a store to its url', () => {
     expect(clients.at(-1)?.isDestroyed).toBe(true);
   });
 
-  it('closed while it connects: that one is not used, no attempt follows, and it can be used again', async () => {
+  it('closed while it connects: that one is ended, no attempt follows, and it can be used again', async () => {
     let connected = (): void => undefined;
-    const { clock, clients, server, connection, ask } = setUp({
-      connect: () => new Promise<void>((resolve) => (connected = resolve)),
-    });
-    const opened = expect(connection.open()).rejects.toThrow('Closed');
+    const { clock, clients, server, connection, ask } = setUp(
+      () => new Promise<void>((resolve) => (connected = resolve)),
+    );
+    server.reply = silent;
+    const asked = expect(ask()).rejects.toThrow('Dropped');
     await settle();
     connection.close();
     connected();
-    await opened;
+    await asked;
     expect(clients[0].isDestroyed).toBe(true);
     expect(clock.timers).toBe(0);
     server.connect = async () => undefined;
+    server.reply = async () => 'PONG';
     expect(await ask()).toBe('PONG');
     connection.close();
+    await settle();
     expect(clients[1].isDestroyed).toBe(true);
     await clock.advance(60_000);
     expect(clients).toHaveLength(2);
   });
 
-  it('closed between two attempts: no other follows', async () => {
-    const { clock, clients, connection } = setUp({ connect: refused });
-    await expect(connection.open()).rejects.toThrow('ECONNREFUSED');
-    connection.close();
-    expect(clock.timers).toBe(0);
-    expect(clients).toHaveLength(1);
-  });
-
   it('says what to install where there is no library, and tries again', async () => {
-    const clock = new FakeClock();
     let asked = 0;
     const importLibrary = async (): Promise<undefined> => void (asked += 1);
-    const parts = { clock, random: () => 1, importLibrary };
-    const connection = new UrlConnection(new Secret('redis://host'), parts);
-    await expect(connection.open()).rejects.toThrow(
-      /neither is installed\. Install one: npm i @redis\/client/,
-    );
-    await clock.advance(100);
-    expect(asked).toBe(2);
-    connection.close();
+    const connection = new UrlConnection(new Secret('redis://host'), new FakeClock(), importLibrary);
+    for (const times of [1, 2]) {
+      await expect(connection.run(async () => undefined)).rejects.toThrow(
+        /neither is installed\. Install one: npm i @redis\/client/,
+      );
+      expect(asked).toBe(times);
+    }
   });
 
   it('ends clients of versions without destroy(), and takes what they throw then', async () => {
@@ -212,8 +188,7 @@ describe('the connection of a store to its url', () => {
         disconnect: () => ((ended += 1), disconnect()),
       };
       const importLibrary = async () => ({ createClient: () => client as unknown as OwnClient });
-      const parts = { clock: new FakeClock(), random: () => 1, importLibrary };
-      const connection = new UrlConnection(new Secret('redis://host'), parts);
+      const connection = new UrlConnection(new Secret('redis://host'), new FakeClock(), importLibrary);
       expect(await connection.run((used) => used.getRange('key', 0, 1))).toBe('PONG');
       connection.close();
       await settle();

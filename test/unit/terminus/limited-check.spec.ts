@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Logger } from '@nestjs/common';
 import { HealthIndicatorService } from '@nestjs/terminus';
-import { ServiceAuthService } from '../../../lib/auth/index.js';
+import { ServiceAuthService } from '../../../lib/auth/service-auth.service.js';
 import { BanksService } from '../../../lib/banks/banks.service.js';
 import { type CertificateSummary, ServiceApiError, ServiceTokenError } from '../../../lib/errors/index.js';
 import { getServiceToken } from '../../../lib/service-token.js';
@@ -9,7 +9,7 @@ import {
   ServiceHealthIndicator,
   type ServiceHealthOptions,
 } from '../../../lib/terminus/service-health.indicator.js';
-import { type IdentityStatus } from '../../../lib/tls/index.js';
+import { type IdentityStatus } from '../../../lib/tls/client-identity.js';
 import { LimitedCheck } from '../../../lib/terminus/limited-check.js';
 import { FakeClock, settle } from '../../helpers/fake-clock.js';
 

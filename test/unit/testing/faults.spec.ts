@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { request } from 'node:https';
 import { gunzipSync } from 'node:zlib';
-import { type RequestFault, ServiceSimulator } from '../../../lib/testing/index.js';
+import { type AnswerFault, ServiceSimulator } from '../../../lib/testing/index.js';
 import { call, failCode, requestToken } from './plain-client.js';
 
 describe('the faults of ServiceSimulator', () => {
@@ -21,7 +21,7 @@ describe('the faults of ServiceSimulator', () => {
   const banks = (target = url) =>
     call(simulator, target, { headers: { 'service-app-token': simulator.appToken } });
 
-  it.each<[string, RequestFault, object]>([
+  it.each<[string, AnswerFault, object]>([
     ['a status', { status: 503 }, { status: 503, body: '' }],
     [
       'a status with JSON and headers',
@@ -60,7 +60,7 @@ describe('the faults of ServiceSimulator', () => {
     expect((await banks()).status).toBe(200);
   });
 
-  it.each<[RequestFault & string, string, number | undefined]>([
+  it.each<[AnswerFault & string, string, number | undefined]>([
     ['reset', 'ECONNRESET', undefined],
     ['reset-after-headers', 'ECONNRESET', 200],
     ['truncate', 'ECONNRESET', 200],

@@ -3,8 +3,10 @@ import { once } from 'node:events';
 import * as http from 'node:http';
 import { type AddressInfo, type Socket } from 'node:net';
 import { systemClock } from '../../../lib/config/clock.js';
-import { Agents, ClientIdentity } from '../../../lib/tls/index.js';
+import { Agents } from '../../../lib/tls/agents.js';
+import { ClientIdentity } from '../../../lib/tls/client-identity.js';
 import { until } from './mtls-server.js';
+import { SILENT } from '../../../lib/exchange/io.js';
 import { tlsSettings } from './tls-settings.js';
 
 let identity: ClientIdentity;
@@ -19,7 +21,7 @@ async function start(maxSockets: number): Promise<Agents> {
     maxSockets,
     offerToTokenEndpoint: false,
     clock: systemClock,
-    log: () => undefined,
+    log: SILENT,
   });
   identity = opened.identity as ClientIdentity;
   return new Agents(identity, maxSockets);

@@ -6,12 +6,10 @@ import { inspect } from 'node:util';
 import { createPrivateKey } from 'node:crypto';
 import { type TlsIdentityPems } from '../../../lib/config/tls.options.js';
 import { type TlsSettings } from '../../../lib/config/resolved-options.js';
-import {
-  certificateRefusedError,
-  ClientIdentity,
-  type ClientIdentitySettings,
-} from '../../../lib/tls/index.js';
+import { certificateRefusedError } from '../../../lib/tls/certificate-refused.js';
+import { ClientIdentity, type ClientIdentitySettings } from '../../../lib/tls/client-identity.js';
 import { type CertificateSummary } from '../../../lib/errors/index.js';
+import { SILENT } from '../../../lib/exchange/io.js';
 import { byRename, bySymlinkSwap, inPlace, type Replacement } from '../../helpers/certificate-files.js';
 import { createAuthority, issue, type Authority, type Issued } from '../../helpers/certificates.js';
 import { FakeClock } from '../../helpers/fake-clock.js';
@@ -44,7 +42,8 @@ async function start(
   tls: TlsSettings,
   settings: Partial<ClientIdentitySettings> = {},
 ): Promise<ClientIdentity> {
-  const log = (level: string, message: string) => void lines.push(`${level}: ${message}`);
+  const note = (level: string) => (message: string) => void lines.push(`${level}: ${message}`);
+  const log = { debug: note('debug'), log: note('log'), warn: note('warn'), error: note('error') };
   const { identity, faults } = await ClientIdentity.open({
     tls,
     maxSockets: 20,
@@ -95,7 +94,7 @@ it('follows nothing once it is closed', async () => {
     maxSockets: 1,
     offerToTokenEndpoint: false,
     clock,
-    log: () => undefined,
+    log: SILENT,
   });
   await identity?.close();
   identity?.follow();
@@ -345,10 +344,19 @@ describe('A function as the source', () => {
       maxSockets: 1,
       offerToTokenEndpoint: false,
       clock,
-      log: () => undefined,
+      log: SILENT,
     });
     await clock.advance(30_000);
     expect((await opening).faults[0].message).toMatch(/no answer within 30 s/);
+  });
+
+  it('that does not answer keeps the last good identity, and whoever asked to reload waits 30 s', async () => {
+    const { identity } = await startHeld();
+    const reloading = identity.reload();
+    await clock.advance(30_000);
+    expect(await reloading).toBe(false);
+    expect(identity.status.lastReloadFault?.faults[0].message).toMatch(/no answer within 30 s/);
+    expect(identity.certificate?.subject).toBe('CN=app-0');
   });
 });
 
@@ -382,15 +390,17 @@ describe('When the server refuses the certificate', () => {
     const error = certificateRefusedError(identity.certificate, 'ERR_SSL_TLSV1_ALERT_UNKNOWN_CA');
     expect(error).toMatchObject({ code: 'certificate_refused', certificate: { subject: 'CN=app-0' } });
     expect(error.message).toMatch(
-      /refused.*"CN=app-0" \(SHA-256 ([0-9A-F]{2}:){31}.*valid from \d{4}.* to \d{4}.*UNKNOWN_CA.*developer portal/s,
+      /refused.*"CN=app-0" \(SHA-256 ([0-9A-F]{2}:){31}.*valid from \d{4}.* to \d{4}.*UNKNOWN_CA/s,
     );
+    expect(error.hint).toMatch(/developer portal/);
     const old = await authority.client('old', { notBefore: new Date(0), notAfter: new Date(86_400_000) });
     const summary = { ...identity.certificate, subject: 'CN=old', validTo: old.x509.notAfter };
     const expired = certificateRefusedError(summary as CertificateSummary);
-    expect(expired.message).toMatch(/to 1970-01-02T00:00:00Z\. It has expired: generate another one/);
+    expect(expired.message).toMatch(/to 1970-01-02T00:00:00Z\. It has expired/);
+    expect(expired.hint).toMatch(/^Generate another one/);
     expect(error.message).not.toMatch(/It has expired/);
     expect(certificateRefusedError(undefined).message).toMatch(
-      /asks for a client certificate and none is set/,
+      /asks for a client certificate and none is offered/,
     );
   });
 });
@@ -475,7 +485,7 @@ it('reports every fault of what it was given', async () => {
     maxSockets: 1,
     offerToTokenEndpoint: false,
     clock,
-    log: () => undefined,
+    log: SILENT,
   });
   expect(identity).toBeUndefined();
   expect(faults).toHaveLength(2);

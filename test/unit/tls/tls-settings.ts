@@ -2,7 +2,7 @@ import { systemClock } from '../../../lib/config/clock.js';
 import { type TlsIdentityPems } from '../../../lib/config/tls.options.js';
 import { type TlsInputs, type TlsSettings } from '../../../lib/config/resolved-options.js';
 import { Secret } from '../../../lib/config/secret.js';
-import { checkIdentity, type LoadResult } from '../../../lib/tls/material/check-identity.js';
+import { checkIdentity } from '../../../lib/tls/material/check-identity.js';
 import { readIdentity } from '../../../lib/tls/material/read-identity.js';
 import { SecureContexts } from '../../../lib/tls/material/secure-contexts.js';
 
@@ -30,6 +30,9 @@ export function tlsSettings(pems: TlsIdentityPems, reload = true): TlsSettings {
 }
 
 /** Reads and checks an identity, as a module does at its start. */
-export async function loadIdentity(settings: TlsSettings): Promise<LoadResult> {
-  return checkIdentity(await readIdentity(settings, systemClock), Date.now(), new SecureContexts(false));
+export async function loadIdentity(
+  settings: TlsSettings,
+  now = Date.now(),
+): Promise<ReturnType<typeof checkIdentity>> {
+  return checkIdentity(await readIdentity(settings, systemClock), now, new SecureContexts(false));
 }

@@ -5,10 +5,10 @@ import {
   type TokenRequestContext,
   type TokenSource,
 } from '../../../../lib/auth/access-token.js';
-import { TokenCache } from '../../../../lib/auth/cache/token-cache.js';
 import { expiryMargin } from '../../../../lib/auth/cache/cached-token.js';
 import { ServiceConnectionError, ServiceTokenError } from '../../../../lib/errors/index.js';
 import { FakeClock, settle } from '../../../helpers/fake-clock.js';
+import { makeCache } from '../fakes.js';
 
 const RESERVE_MS = 20_000;
 const SCOPES = ['api', 'customer.c1', 'customer.c2'];
@@ -193,7 +193,7 @@ async function replay(
 ): Promise<void> {
   const clock = new FakeClock();
   const source = new WatchedSource(clock, answers);
-  const cache = new TokenCache({ source, clock, refresh, maxEntries: 10, customerReserveMs: RESERVE_MS });
+  const cache = makeCache({ source, clock, refresh, customerReserveMs: RESERVE_MS });
   const faults: unknown[] = source.violations;
   const started = clock.monotonic();
   let unsettled = 0;
@@ -240,7 +240,7 @@ async function replay(
       if (token && next.kind === 'invalidate') cache.invalidate(token.accessToken);
       if (token && next.kind === 'force') {
         source.isForced = true;
-        watch(cache.forceRefresh(next.scope, token.accessToken));
+        watch(cache.forceRefresh(next.scope, token.accessToken).then((renewed) => renewed?.token));
         source.isForced = false;
       }
     }

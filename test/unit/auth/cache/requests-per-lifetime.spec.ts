@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals';
-import { TokenCache } from '../../../../lib/auth/index.js';
 import { sleep } from '../../../../lib/exchange/timing.js';
 import { FakeClock } from '../../../helpers/fake-clock.js';
+import { makeCache } from '../fakes.js';
 
 it.each([
   [60, 1.5],
@@ -10,16 +10,13 @@ it.each([
 ])('a token of %d s costs at most %d requests per lifetime, and no call waits', async (lifetime, most) => {
   const clock = new FakeClock();
   let requests = 0;
-  const cache = new TokenCache({
+  const cache = makeCache({
     source: {
       request: async (scope) => {
         requests += 1;
         return { accessToken: `token-${requests}`, tokenType: 'bearer', scope, expiresIn: lifetime };
       },
     },
-    refresh: 'ahead',
-    maxEntries: 10,
-    customerReserveMs: 0,
     clock,
     random: () => 0.5,
   });
@@ -36,7 +33,7 @@ it.each([
 
 it('a token counts from when its source says that the request left', async () => {
   const clock = new FakeClock();
-  const cache = new TokenCache({
+  const cache = makeCache({
     source: {
       request: async (scope) => {
         await sleep(clock, 5_000);
@@ -45,8 +42,6 @@ it('a token counts from when its source says that the request left', async () =>
       },
     },
     refresh: 'on-expiry',
-    maxEntries: 10,
-    customerReserveMs: 0,
     clock,
   });
   const waiting = cache.get('api');

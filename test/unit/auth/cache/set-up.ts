@@ -1,25 +1,23 @@
 import { type AccessToken } from '../../../../lib/auth/access-token.js';
-import { TokenCache, type TokenCacheOptions } from '../../../../lib/auth/cache/token-cache.js';
 import {
   ServiceConnectionError,
   ServiceTokenError,
   type TokenErrorCode,
 } from '../../../../lib/errors/index.js';
 import { FakeClock, settle } from '../../../helpers/fake-clock.js';
-import { FakeSource } from '../fakes.js';
+import { FakeSource, makeCache } from '../fakes.js';
 
 export const reset = (): Error => new ServiceConnectionError({ kind: 'reset', message: 'reset' });
 export const refusal = (code: TokenErrorCode, status: number, retryAfter?: number): Error =>
   new ServiceTokenError({ code, status, retryAfter, message: code });
 
-export function setUp(options: Partial<TokenCacheOptions> = {}) {
+export function setUp(options: Partial<Parameters<typeof makeCache>[0]> = {}) {
   const clock = new FakeClock();
   const source = new FakeSource();
-  const cache = new TokenCache({
+  const cache = makeCache({
     source,
     clock,
     random: () => 0,
-    refresh: 'ahead',
     maxEntries: 10_000,
     customerReserveMs: 600_000,
     ...options,

@@ -1,5 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
-import { TokenObserver } from '../../../../lib/auth/cache/token-observer.js';
+import { TokenObserver } from '../../../../lib/auth/token-observers.js';
+import { SILENT } from '../../../../lib/exchange/io.js';
+import { Telemetry } from '../../../../lib/telemetry/telemetry.js';
 import { ServiceConnectionError } from '../../../../lib/errors/index.js';
 import { settle } from '../../../helpers/fake-clock.js';
 import { type FakeSource } from '../fakes.js';
@@ -428,10 +430,10 @@ describe('forced refresh', () => {
     await settle();
     expect(source.requests).toHaveLength(2);
     source.last.grant(60);
-    expect(new Set((await Promise.all(forced)).map((token) => token?.accessToken))).toEqual(
+    expect(new Set((await Promise.all(forced)).map((renewed) => renewed?.token.accessToken))).toEqual(
       new Set(['token-2']),
     );
-    expect((await cache.forceRefresh('api', 'token-1'))?.accessToken).toBe('token-2');
+    expect((await cache.forceRefresh('api', 'token-1'))?.token.accessToken).toBe('token-2');
     expect(source.requests).toHaveLength(2);
   });
 
@@ -443,7 +445,7 @@ describe('forced refresh', () => {
       const forced = cache.forceRefresh('api', cache.peek('api')?.accessToken ?? '');
       await settle();
       if (source.requests.length > count) source.last.grant(3600);
-      return (await forced)?.accessToken;
+      return (await forced)?.token.accessToken;
     };
     expect([await force(), await force(), await force()]).toEqual(['token-2', 'token-3', 'token-4']);
     for (let call = 0; call < 10; call += 1) expect(await force()).toBeUndefined();
@@ -462,7 +464,7 @@ describe('forced refresh', () => {
       await settle();
       expect(source.requests).toHaveLength(round + 1);
       source.last.grant(60);
-      expect((await forced)?.accessToken).toBe(`token-${round + 1}`);
+      expect((await forced)?.token.accessToken).toBe(`token-${round + 1}`);
     }
   });
 
@@ -505,7 +507,7 @@ describe('forced refresh', () => {
       await settle();
       accepted.push(source.last.context.accepts({ ...stored, accessToken: 'of-others' }));
       source.last.grant(60, next, next === undefined ? undefined : 0);
-      used = (await forced)?.accessToken ?? '';
+      used = (await forced)?.token.accessToken ?? '';
     }
     expect(accepted).toEqual([true, true, false, true]);
   });
@@ -792,7 +794,8 @@ describe('close', () => {
 
   it('is no failure that anybody has to be told of', async () => {
     const told: string[] = [];
-    const observer = new TokenObserver({ warn: (message) => void told.push(message) });
+    const warn = (message: string): void => void told.push(message);
+    const observer = new TokenObserver(new Telemetry(), { ...SILENT, warn }, (option) => option);
     const { cache, source, clock, filled } = setUp({ observer });
     await filled();
     await clock.advance(45_000);

@@ -36,7 +36,7 @@ it('an exchange has the time that reading the secret left, half of it to connect
       };
     },
     agent: () => new Agent(),
-    describeOption: (path) => path,
+    tokenOption: 'urls.authUrl',
     clock,
   });
   const { signal } = new AbortController();

@@ -1,11 +1,10 @@
-import { describeOption } from '../../../helpers/describe-option.js';
 import { Agent } from 'node:http';
 import * as https from 'node:https';
 import { inspect } from 'node:util';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { type TokenGrant } from '../../../../lib/auth/access-token.js';
 import { ClientSecret } from '../../../../lib/auth/endpoint/client-secret.js';
-import { TokenCache } from '../../../../lib/auth/cache/token-cache.js';
+import { type TokenCache } from '../../../../lib/auth/cache/token-cache.js';
 import { TokenEndpoint } from '../../../../lib/auth/endpoint/token-endpoint.js';
 import { systemClock } from '../../../../lib/config/clock.js';
 import { type ReloadableIdentity } from '../../../../lib/exchange/certificate-refusal.js';
@@ -13,12 +12,14 @@ import { Secret } from '../../../../lib/config/secret.js';
 import {
   ServiceCertificateError,
   ServiceConnectionError,
+  type ServiceError,
   ServiceTokenError,
 } from '../../../../lib/errors/index.js';
 import { exchange } from '../../../../lib/exchange/exchange.js';
 import { createAuthority, type Authority, type Issued } from '../../../helpers/certificates.js';
 import { mtlsServer } from '../../tls/mtls-server.js';
 import { FakeClock } from '../../../helpers/fake-clock.js';
+import { makeCache } from '../fakes.js';
 import { type ArrivedRequest, granted, type ServerAnswer, tokenServer } from './token-server.js';
 
 const CLIENT_ID = '7d9f3c1e-0000-4000-8000-000000000001';
@@ -49,7 +50,7 @@ async function setUp({ answer, source, identity }: SetUp) {
     clock,
   );
   const endpoint = new TokenEndpoint({
-    describeOption: describeOption(),
+    tokenOption: 'urls.authUrl',
     tokenUrl: server.url,
     clientId: CLIENT_ID,
     clientSecret,
@@ -173,16 +174,21 @@ describe('an answer that is no token', () => {
   });
 });
 
+/** What happened, and what to do. */
+function said(error: Error): string {
+  return `${error.message} ${(error as ServiceError).hint}`;
+}
+
 describe('what an error says', () => {
   /** An endpoint that does not get as far as an answer of a token. */
-  async function messageOf(tokenUrl: string, agent: Agent = new Agent()): Promise<string> {
+  async function textOf(tokenUrl: string, agent: Agent = new Agent()): Promise<string> {
     const clock = new FakeClock();
     const clientSecret = new ClientSecret(
       { clientSecret: async () => new Secret(SECRET), clientSecretCanChange: false },
       clock,
     );
     const endpoint = new TokenEndpoint({
-      describeOption: describeOption(),
+      tokenOption: 'urls.authUrl',
       tokenUrl,
       clientId: CLIENT_ID,
       clientSecret,
@@ -191,17 +197,18 @@ describe('what an error says', () => {
       clock,
     });
     cleanUp.push(() => agent.destroy());
-    return (await failure(endpoint.request('api', ofItsOwn()))).message;
+    return said(await failure(endpoint.request('api', ofItsOwn())));
   }
 
   it('refused, unknown host: names it and the options with its address', async () => {
-    const expected =
-      /check urls\.authUrl \(SERVICE_AUTH_URL\) or urls\.sandboxAuthUrl \(SERVICE_SANDBOX_AUTH_URL\)/;
-    const refused = await messageOf('http://127.0.0.1:1/oauth2/token');
-    expect(refused).toMatch(/at 127\.0\.0\.1:1 .*refused, ECONNREFUSED/);
+    const expected = /\. Check .*urls\.authUrl/;
+    const refused = await textOf('http://127.0.0.1:1/oauth2/token');
+    expect(refused).toMatch(/at 127\.0\.0\.1:1: .*refused \(ECONNREFUSED\)/);
     expect(refused).toMatch(expected);
-    const unknown = await messageOf('http://auth.invalid/oauth2/token');
-    expect(unknown).toMatch(/at auth\.invalid .*dns/);
+    const unknown = await textOf('http://auth.invalid/oauth2/token');
+    expect(unknown).toMatch(
+      /at auth\.invalid: .* (no host with the name auth\.invalid|could not be looked up) /,
+    );
     expect(unknown).toMatch(expected);
   });
 
@@ -209,12 +216,12 @@ describe('what an error says', () => {
     const authority = await createAuthority();
     const live = await mtlsServer(authority, { demandCertificate: false });
     cleanUp.push(() => live.close());
-    const expected = /verified against Node's public roots and tls\.chain \(SERVICE_TLS_CHAIN/;
-    expect(await messageOf(live.url, new https.Agent())).toMatch(expected);
+    const expected = /verified against: Node's public roots and tls\.chain, .* put it into tls\.chain\./;
+    expect(await textOf(live.url, new https.Agent())).toMatch(expected);
     const named = new https.Agent({ ca: authority.chain, servername: 'elsewhere.example' });
-    const message = await messageOf(live.url, named);
+    const message = await textOf(live.url, named);
     expect(message).toMatch(
-      /ERR_TLS_CERT_ALTNAME_INVALID\); the server's certificate is for another host name$/,
+      /the server's certificate is for another host name, not for 127\.0\.0\.1 \(ERR_TLS_CERT_ALTNAME_INVALID\)/,
     );
   });
 
@@ -225,7 +232,9 @@ describe('what an error says', () => {
       const live = await mtlsServer(authority, { maxVersion });
       cleanUp.push(() => live.close());
       const agent = new https.Agent({ ca: authority.chain });
-      expect(await messageOf(live.url, agent)).toMatch(/ask.* for .*certificate.*set oauth\.mtls/);
+      expect(await textOf(live.url, agent)).toMatch(
+        /(asks for|demand) a client certificate.*set oauth\.mtls/i,
+      );
     },
   );
 
@@ -234,13 +243,13 @@ describe('what an error says', () => {
     agent.createConnection = () => {
       throw Object.assign(new Error('407'), { code: 'ERR_PROXY_TUNNEL_407' });
     };
-    const message = await messageOf('http://127.0.0.1:1/oauth2/token', agent);
-    expect(message).toMatch(/ERR_PROXY_TUNNEL_407.*check http\.proxy/);
+    const message = await textOf('http://127.0.0.1:1/oauth2/token', agent);
+    expect(message).toMatch(/ERR_PROXY_TUNNEL_407.*Check http\.proxy/);
   });
 
   it.each([404, 405])('HTTP %d: names the address, without the path', async (status) => {
     const { request } = await setUp({ answer: () => ({ status }) });
-    expect((await failure(request())).message).toMatch(/urls\.authUrl .*without \/oauth2\/token/);
+    expect(said(await failure(request()))).toMatch(/urls\.authUrl: .*without \/oauth2\/token/);
   });
 });
 
@@ -286,7 +295,7 @@ describe('with oauth.mtls', () => {
     };
     const clock = new FakeClock();
     const endpoint = new TokenEndpoint({
-      describeOption: describeOption(),
+      tokenOption: 'urls.authUrl',
       tokenUrl: `${live.url}/oauth2/token`,
       clientId: CLIENT_ID,
       clientSecret: new ClientSecret(
@@ -371,13 +380,17 @@ describe('a refused secret', () => {
       const { server, request, clock } = await setUp({ answer: () => ({ status, body }) });
       const error = await failure(request());
       expect(error).toMatchObject({ code: 'token_refused', status });
-      expect(error.message).toMatch(
-        /SERVICE_CLIENT_ID.*SERVICE_CLIENT_SECRET.*developer portal once.*invalidates the one before/,
-      );
+      expect(error).toMatchObject({
+        hint: expect.stringMatching(
+          /oauth\.clientId.*oauth\.clientSecret.*developer portal.*a secret again makes the one before invalid/,
+        ),
+        options: ['oauth.clientSecret', 'oauth.clientId'],
+      });
       for (let call = 0; call < 50; call += 1) {
         expect(await failure(request(`customer.c${call}`))).toMatchObject({
           code: 'token_refused',
           retryAfter: 10,
+          hint: (error as ServiceTokenError).hint,
         });
       }
       expect(server.arrived).toHaveLength(1);
@@ -514,13 +527,7 @@ describe('the source of the secret', () => {
 
 describe('with the cache, over real sockets', () => {
   const cacheOf = (source: TokenEndpoint): TokenCache => {
-    const cache = new TokenCache({
-      source,
-      clock: systemClock,
-      refresh: 'ahead',
-      maxEntries: 100,
-      customerReserveMs: 0,
-    });
+    const cache = makeCache({ source, clock: systemClock, maxEntries: 100 });
     cleanUp.unshift(() => cache.close());
     return cache;
   };
@@ -636,7 +643,7 @@ describe('a proxy before the endpoint that answers with a page', () => {
     });
     const error = await failure(request());
     expect(error).toMatchObject({ code: 'token_refused', status: 403 });
-    expect(error.message).toMatch(/tls\.certificate.*oauth\.clientSecret/);
+    expect(said(error)).toMatch(/tls\.certificate.*oauth\.clientSecret/);
     expect(error.message).not.toContain('Forbidden');
     expect((await failure(request())).message).toMatch(/remembered/);
     expect(server.arrived).toHaveLength(1);
@@ -649,6 +656,6 @@ describe('a proxy before the endpoint that answers with a page', () => {
     const { request } = await setUp({ answer: () => named });
     const error = await failure(request());
     expect(error).toMatchObject({ code: 'token_refused', status: 400 });
-    expect(error.message).toMatch(/asks for the client certificate: set oauth\.mtls \(SERVICE_OAUTH_MTLS\)/);
+    expect(said(error)).toMatch(/asks for the client certificate\. Set oauth\.mtls to true/);
   });
 });

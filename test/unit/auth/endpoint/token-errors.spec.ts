@@ -4,42 +4,46 @@ import {
   tokenConnectionError,
   tokenRefusal,
 } from '../../../../lib/auth/endpoint/token-errors.js';
-import { describeOption } from '../../../helpers/describe-option.js';
 import { Secret } from '../../../../lib/config/secret.js';
 
-const URL_ = new URL('https://auth.example/oauth2/token');
+const PLACE = { url: new URL('https://auth.example/oauth2/token'), option: 'urls.authUrl' };
 
 describe('the error without a whole answer', () => {
   it.each([
-    [{ kind: 'proxy', reason: 'ERR_PROXY_TUNNEL_407' }, /check http\.proxy \(SERVICE_KSA_HTTP_PROXY\)/],
-    [{ kind: 'tls', reason: 'TLS_ALERT_116', certificateRefused: true }, /asks for the client certificate/],
-    [{ kind: 'tls', reason: 'TLS_ALERT_40' }, /may ask for a client certificate/],
-    [{ kind: 'tls', reason: 'CERT_HAS_EXPIRED' }, /has expired/],
-    [{ kind: 'tls', reason: 'SELF_SIGNED_CERT_IN_CHAIN' }, /Node's public roots and tls\.chain/],
-    [{ kind: 'redirect', reason: 'HTTP_302' }, /redirects are not followed, check urls\.authUrl/],
-    [{ kind: 'dns', reason: 'ENOTFOUND' }, /; check urls\.authUrl/],
-    [{ kind: 'refused', reason: 'ECONNREFUSED' }, /; check urls\.authUrl/],
-  ] as const)('of %j says what to check', (fault, hint) => {
-    const error = tokenConnectionError(URL_, fault, describeOption('ksa'));
+    [{ kind: 'proxy', reason: 'ERR_PROXY_TUNNEL_407' }, /Check http\.proxy/, 'http.proxy'],
+    [{ kind: 'tls', reason: 'TLS_ALERT_116', certificateRefused: true }, /Set oauth\.mtls/, 'oauth.mtls'],
+    [{ kind: 'tls', reason: 'TLS_ALERT_40' }, /set oauth\.mtls/, 'oauth.mtls'],
+    [{ kind: 'tls', reason: 'SELF_SIGNED_CERT_IN_CHAIN' }, /whole chain .* into tls\.chain/, 'tls.chain'],
+    [{ kind: 'redirect', reason: 'HTTP_302' }, /into urls\.authUrl/, 'urls.authUrl'],
+    [{ kind: 'dns', reason: 'ENOTFOUND' }, /Check the spelling in urls\.authUrl/, 'urls.authUrl'],
+    [{ kind: 'refused', reason: 'ECONNREFUSED' }, /Check host and port of urls\.authUrl/, 'urls.authUrl'],
+  ] as const)('of %j says what to do, and blames an option', (fault, hint, blamed) => {
+    const error = tokenConnectionError(PLACE, fault);
     expect(error).toMatchObject({ kind: fault.kind, reason: fault.reason, method: 'POST' });
-    expect(error.message).toContain(`auth.example gave no usable answer (${fault.kind}, ${fault.reason}); `);
-    expect(error.message).toMatch(hint);
+    expect(error.message).toMatch(/^No token from the token endpoint at auth\.example: .*\.$/);
+    expect(error.message).toContain(`(${fault.reason})`);
+    expect(error.hint).toMatch(hint);
+    expect(error.options?.[0]).toBe(blamed);
+  });
+
+  it.each([
+    ['CERT_HAS_EXPIRED', /has expired \(.*clock says/],
+    ['SELF_SIGNED_CERT_IN_CHAIN', /Node's public roots and tls\.chain/],
+    ['ERR_TLS_CERT_ALTNAME_INVALID', /for another host name, not for auth\.example/],
+  ])('of %s says why', (reason, words) => {
+    expect(tokenConnectionError(PLACE, { kind: 'tls', reason }).message).toMatch(words);
   });
 
   it.each(['reset', 'protocol'] as const)('of %s over http: names the other side of it', (kind) => {
-    const plain = new URL('http://127.0.0.1:8443/oauth2/token');
-    expect(tokenConnectionError(plain, { kind }, describeOption()).message).toMatch(
-      /begins with http:, and a server that speaks TLS .*: check urls\.authUrl/,
-    );
-    expect(tokenConnectionError(plain, { kind: 'timeout' }, describeOption()).message).toMatch(
-      /\(timeout\)$/,
-    );
+    const plain = { ...PLACE, url: new URL('http://127.0.0.1:8443/oauth2/token') };
+    const error = tokenConnectionError(plain, { kind });
+    expect(error.message).toMatch(/begins with http:, and a server that speaks TLS /);
+    expect(error.hint).toMatch(/write https: in urls\.authUrl/);
+    expect(tokenConnectionError(plain, { kind: 'timeout' }).hint).toBeUndefined();
   });
 
   it.each(['reset', 'timeout', 'too_large'] as const)('of %s has nothing to check', (kind) => {
-    expect(tokenConnectionError(URL_, { kind }, describeOption()).message).toMatch(
-      new RegExp(`\\(${kind}\\)$`),
-    );
+    expect(tokenConnectionError(PLACE, { kind })).not.toHaveProperty('hint');
   });
 });
 
@@ -50,7 +54,7 @@ describe('the error for a refusing answer', () => {
       json,
       scope: 'api',
       secrets: [new Secret('s3cret')],
-      describeOption: describeOption('ksa'),
+      option: 'urls.authUrl',
       ...more,
     });
 
@@ -65,16 +69,38 @@ describe('the error for a refusing answer', () => {
   });
 
   it.each([
-    [401, undefined, {}, /Check oauth\.clientId/],
-    [403, undefined, {}, /Check oauth\.clientId/],
-    [400, 'invalid_client', {}, /Check oauth\.clientId/],
-    [404, undefined, {}, /Check the address: urls\.authUrl/],
-    [405, undefined, {}, /Check the address: urls\.authUrl/],
-    [400, undefined, { proxy: 'refused' }, /A proxy before it asks for the client certificate/],
-    [403, undefined, { proxy: 'perhaps' }, /not of the endpoint itself.*Check oauth\.clientId/],
-    [400, 'invalid_scope', {}, /\(HTTP 400, invalid_scope\)$/],
-  ])('of %d, %s, %j says what to check', (status, error, more, hint) => {
-    expect(refusal(status, { error }, more).message).toMatch(hint);
+    [401, undefined, {}, /refuses the credentials/, /Check oauth\.clientId/, 'oauth.clientSecret'],
+    [403, undefined, {}, /refuses the credentials/, /Check oauth\.clientId/, 'oauth.clientSecret'],
+    [400, 'invalid_client', {}, /\(HTTP 400, invalid_client\)/, /Check oauth\./, 'oauth.clientSecret'],
+    [404, undefined, {}, /no token endpoint/, /Check urls\.authUrl: .* without/, 'urls.authUrl'],
+    [405, undefined, {}, /no token endpoint/, /Check urls\.authUrl: .* without/, 'urls.authUrl'],
+    [
+      400,
+      undefined,
+      { proxy: 'refused' },
+      /asks for the client certificate/,
+      /Set oauth\.mtls/,
+      'oauth.mtls',
+    ],
+    [403, undefined, { proxy: 'perhaps' }, /not the token endpoint/, /Check oauth\.clientId/, 'urls.authUrl'],
+    [
+      400,
+      undefined,
+      { isPage: true },
+      /a page \(HTML, HTTP 400\)/,
+      /gets it with oauth\.mtls/,
+      'urls.authUrl',
+    ],
+    [418, undefined, { isPage: true }, /a login page/, /Check urls\.authUrl/, 'urls.authUrl'],
+    [400, 'invalid_scope', {}, /\(HTTP 400, invalid_scope\)\.$/, /OAuth enabled/, 'oauth.clientId'],
+    [503, undefined, {}, /out of order/, /Nothing here to correct/, 'urls.authUrl'],
+    [429, undefined, { retryAfter: 7 }, /asked too often/, /Try again in 7 s/, undefined],
+    [418, undefined, {}, /refuses a token/, /oauth\.clientSecret/, 'urls.authUrl'],
+  ])('of %d, %s, %j says what happened and what to do', (status, error, more, message, hint, blamed) => {
+    const refused = refusal(status, { error }, more);
+    expect(refused.message).toMatch(message);
+    expect(refused.hint).toMatch(hint);
+    expect(refused.options?.[0]).toBe(blamed);
   });
 
   it('takes over the code and the description of RFC 6749, never a secret', () => {

@@ -1,8 +1,8 @@
 import { inspect } from 'node:util';
 import { describe, expect, it } from '@jest/globals';
 import { type TokenGrant } from '../../../../lib/auth/access-token.js';
-import { parseJson } from '../../../../lib/exchange/json.js';
-import { readTokenResponse } from '../../../../lib/auth/endpoint/token-response.js';
+import { parseJson } from '../../../../lib/exchange/decode.js';
+import { readTokenResponse } from '../../../../lib/auth/check-token.js';
 import { ServiceTokenError } from '../../../../lib/errors/index.js';
 import { jwt } from '../fakes.js';
 
@@ -10,7 +10,7 @@ const SCOPE = 'customer.c1';
 const whole = { access_token: 'abc', token_type: 'bearer', expires_in: 600, scope: SCOPE };
 
 function read(json: unknown, scope = SCOPE): TokenGrant {
-  return readTokenResponse(json, scope, 200);
+  return readTokenResponse(json, scope, 200, 'urls.authUrl');
 }
 
 describe('readTokenResponse accepts', () => {

@@ -1,12 +1,12 @@
 import { afterEach, expect, it } from '@jest/globals';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { TokenCache } from '../../../../lib/auth/index.js';
-import { SharedStore } from '../../../../lib/auth/store/shared-store.js';
+import { type TokenCache } from '../../../../lib/auth/cache/token-cache.js';
 import { sleep } from '../../../../lib/exchange/timing.js';
 import { FakeClock } from '../../../helpers/fake-clock.js';
 import { inSoak } from '../../../helpers/in-soak.js';
-import { clientSecret, MemoryStore, OWNER } from './set-up.js';
+import { makeCache } from '../fakes.js';
+import { clientSecret, makeStore, MemoryStore } from './set-up.js';
 
 const HOUR_MS = 3_600_000;
 const LIFETIME_S = 3_600;
@@ -32,17 +32,13 @@ async function requestsOf(replicas: number, ms: number, { isShared = true } = {}
       return { accessToken, tokenType: 'bearer' as const, scope, expiresIn: LIFETIME_S };
     },
   };
-  open = Array.from(
-    { length: replicas },
-    () =>
-      new TokenCache({
-        source: isShared ? new SharedStore({ ...OWNER, source, store, clock, clientSecret: secret }) : source,
-        refresh: 'scheduled',
-        maxEntries: 10,
-        customerReserveMs: 0,
-        clock,
-        random,
-      }),
+  open = Array.from({ length: replicas }, () =>
+    makeCache({
+      source: isShared ? makeStore({ source, store, clock, clientSecret: secret, random }) : source,
+      refresh: 'scheduled',
+      clock,
+      random,
+    }),
   );
   for (const cache of open) cache.start();
   await clock.advance(ms);

@@ -1,10 +1,11 @@
 import { describe, expect, it } from '@jest/globals';
-import { answerWithin } from '../../../../lib/auth/store/answer-within.js';
 import { GuardedStore, UNAVAILABLE } from '../../../../lib/auth/store/guarded-store.js';
-import { StoreObserver } from '../../../../lib/auth/store/store-observer.js';
-import { StoreBreaker } from '../../../../lib/auth/store/store-breaker.js';
+import { answerWithin, StoreBreaker } from '../../../../lib/auth/store/store-breaker.js';
+import { StoreObserver } from '../../../../lib/auth/token-observers.js';
 import { type Clock, systemClock } from '../../../../lib/config/clock.js';
 import { type TokenStore } from '../../../../lib/config/token-cache.options.js';
+import { SILENT } from '../../../../lib/exchange/io.js';
+import { Telemetry } from '../../../../lib/telemetry/telemetry.js';
 import { FakeClock, settle } from '../../../helpers/fake-clock.js';
 
 const HANG = (): Promise<never> => new Promise(() => undefined);
@@ -50,11 +51,9 @@ function setUp(change: (store: SetStore) => void = () => undefined) {
   const store = new SetStore();
   change(store);
   const lines: string[] = [];
-  const observer = new StoreObserver({
-    clock,
-    warn: (line) => lines.push(`warn ${line}`),
-    log: (line) => lines.push(`log ${line}`),
-  });
+  const note = (level: string) => (line: string) => void lines.push(`${level} ${line}`);
+  const log = { ...SILENT, warn: note('warn'), log: note('log') };
+  const observer = new StoreObserver(new Telemetry(), log, clock);
   const guarded = new GuardedStore(store, clock, observer);
   /** What comes of a call that does not have to wait; else undefined. */
   const atOnce = async <T>(call: Promise<T>): Promise<T | undefined> => {

@@ -1,8 +1,16 @@
-import { type TokenGrant, type TokenRequestContext } from '../../../../lib/auth/access-token.js';
+import {
+  type TokenGrant,
+  type TokenRequestContext,
+  type TokenSource,
+} from '../../../../lib/auth/access-token.js';
 import { ClientSecret } from '../../../../lib/auth/endpoint/client-secret.js';
-import { SharedStore, type SharedStoreOptions } from '../../../../lib/auth/store/shared-store.js';
+import { SharedStore } from '../../../../lib/auth/store/shared-store.js';
+import { StoreObserver } from '../../../../lib/auth/token-observers.js';
 import { Secret } from '../../../../lib/config/secret.js';
 import { type TokenStore } from '../../../../lib/config/token-cache.options.js';
+import { SILENT } from '../../../../lib/exchange/io.js';
+import { type Log } from '../../../../lib/telemetry/log.js';
+import { Telemetry } from '../../../../lib/telemetry/telemetry.js';
 import { FakeClock, settle } from '../../../helpers/fake-clock.js';
 import { FakeSource } from '../fakes.js';
 
@@ -41,20 +49,35 @@ export class MemoryStore implements TokenStore {
   }
 }
 
+interface StoreSetUp {
+  source: TokenSource;
+  store: TokenStore;
+  clock: FakeClock;
+  clientSecret?: ClientSecret;
+  random?: () => number;
+  tokenUrl?: string;
+  clientId?: string;
+  certificateThumbprint?: () => string | undefined;
+  telemetry?: Telemetry;
+  log?: Partial<Log>;
+}
+
+export function makeStore({ source, store, clock, ...more }: StoreSetUp): SharedStore {
+  const { tokenUrl = OWNER.tokenUrl, clientId = OWNER.clientId, certificateThumbprint } = more;
+  const owner = () => ({ tokenUrl, clientId, certificateThumbprint: certificateThumbprint?.() });
+  const log = { ...SILENT, ...more.log };
+  const observer = new StoreObserver(more.telemetry ?? new Telemetry(), log, clock);
+  const io = { clock, random: more.random ?? (() => 0) };
+  return new SharedStore(source, store, owner, more.clientSecret ?? clientSecret(clock), io, observer);
+}
+
 export function setUp() {
   const clock = new FakeClock();
   const store = new MemoryStore(clock);
   /** One process. */
-  const process = (options: Partial<SharedStoreOptions> = {}) => {
+  const process = (options: Partial<StoreSetUp> = {}) => {
     const source = new FakeSource();
-    const shared = new SharedStore({
-      source,
-      store,
-      clock,
-      ...OWNER,
-      clientSecret: clientSecret(clock),
-      ...options,
-    });
+    const shared = makeStore({ source, store, clock, ...options });
     const request = (scope = 'api', context: Partial<TokenRequestContext> = {}): Promise<TokenGrant> =>
       shared.request(scope, {
         signal: new AbortController().signal,

@@ -5,10 +5,11 @@ const place = {
   host: 'api.bank',
   port: 443,
   option: 'urls.baseUrl',
-  described: 'urls.baseUrl',
-  proxyDescribed: 'http.proxy',
+  url: new URL('https://api.bank'),
+  server: 'api' as const,
+  describeOption: (option: string) => option,
 };
-const judgement = { place, certificateDescribed: 'tls.certificate', offerDescribed: '', now: 0 };
+const judgement = { place };
 
 it('says that there is nothing to do where a client certificate is asked for and not needed', () => {
   const facts = { established: true, certificates: [], askedForCertificate: true };
@@ -24,7 +25,7 @@ describe('the end of a handshake', () => {
     ['ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION', /another version of TLS/],
     ['TLS_ALERT_112', /no host of this name/],
     ['ERR_SSL_TLSV1_UNRECOGNIZED_NAME', /no host of this name/],
-    ['ERR_SSL_TLSV1_ALERT_INTERNAL_ERROR', /the server ended it/],
+    ['ERR_SSL_TLSV1_ALERT_INTERNAL_ERROR', /the server ended the TLS handshake/],
   ])('%s', (reason, words) => {
     const fault = { kind: 'tls' as const, reason, certificateRefused: false };
     const finding = judgeEnd({

@@ -358,6 +358,20 @@ describe('A new identity', () => {
     expect(live.subjects).toEqual(['first', 'second', 'second']);
   });
 
+  it('is not used by a call that came before it, whose token may be bound to the old certificate', async () => {
+    const live = await server();
+    const used = await agent();
+    const next = await contextOf(second);
+    await call(live.url, used);
+    // The connection is not free again yet.
+    const before = call(live.url, used);
+    used.use(next);
+    expect((await before).status).toBe(200);
+    await call(live.url, used);
+    expect(live.subjects).toEqual(['first', 'first', 'second']);
+    await until(() => live.sockets.size === 1);
+  });
+
   it('loses no call under load, four times over', async () => {
     const live = await server();
     const used = await agent();

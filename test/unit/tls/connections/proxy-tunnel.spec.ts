@@ -333,15 +333,16 @@ describe('Through a proxy', () => {
     expect(await failed).toMatchObject({ code: 'ECONNRESET' });
   });
 
-  it('a proxy that does not answer is given up', async () => {
+  it('a proxy that does not answer is given up after the time to connect', async () => {
     const limits = jest.spyOn(net.Socket.prototype, 'setTimeout');
     open.push(async () => limits.mockRestore());
     let asked = false;
     const silent = await proxyServer(() => void (asked = true));
-    const failing = call('https://127.0.0.1:1', await agentThrough(`http://127.0.0.1:${silent.port}`));
+    const agent = await agentThrough(`http://127.0.0.1:${silent.port}`, { connectTimeoutMs: 12_000 });
+    const failing = call('https://127.0.0.1:1', agent);
     await until(() => asked);
     // The time itself is Node's to count.
-    const place = limits.mock.calls.findIndex(([ms]) => ms === 10_000);
+    const place = limits.mock.calls.findIndex(([ms]) => ms === 12_000);
     (limits.mock.contexts[place] as net.Socket).emit('timeout');
     await expect(failing).rejects.toMatchObject({ code: 'ERR_PROXY_TIMEOUT' });
   });
@@ -351,8 +352,9 @@ describe('Through a proxy', () => {
     const proxy = await proxyServer();
     const limits = jest.spyOn(net.Socket.prototype, 'setTimeout');
     open.push(async () => limits.mockRestore());
-    await call(live.url, await agentThrough(`http://127.0.0.1:${proxy.port}`));
-    const place = limits.mock.calls.findIndex(([ms]) => ms === 10_000);
+    const agent = await agentThrough(`http://127.0.0.1:${proxy.port}`, { connectTimeoutMs: 12_000 });
+    await call(live.url, agent);
+    const place = limits.mock.calls.findIndex(([ms]) => ms === 12_000);
     expect((limits.mock.contexts[place] as net.Socket).timeout).toBe(0);
   });
 

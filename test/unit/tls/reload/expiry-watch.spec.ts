@@ -11,10 +11,12 @@ let watch: ExpiryWatch;
 beforeEach(() => {
   clock = new FakeClock();
   lines = [];
-  watch = new ExpiryWatch(clock, (level, message) => {
+  const note = (level: string) => (message: string) => {
     const text = / (expired on|expires within \d+ days?),? /.exec(message)?.[1];
     lines.push(`${level} ${/"(.*?)"/.exec(message)?.[1]} ${text}`);
-  });
+  };
+  const log = { debug: note('debug'), log: note('log'), warn: note('warn'), error: note('error') };
+  watch = new ExpiryWatch(clock, log);
 });
 
 const ending = (inMs: number, name = 'app') => ({

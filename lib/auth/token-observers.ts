@@ -1,0 +1,94 @@
+import { type Clock } from '../config/clock.js';
+import { describeError, nameOptions, ServiceError, type DescribeOption } from '../errors/index.js';
+import { type Log } from '../telemetry/log.js';
+import { type Telemetry } from '../telemetry/telemetry.js';
+
+/** Counts token requests and cache hits, and logs the failures that no caller gets. */
+export class TokenObserver {
+  readonly #telemetry: Telemetry;
+  readonly #log: Log;
+  readonly #describeOption: DescribeOption;
+
+  constructor(telemetry: Telemetry, log: Log, describeOption: DescribeOption) {
+    this.#telemetry = telemetry;
+    this.#log = log;
+    this.#describeOption = describeOption;
+  }
+
+  succeeded(): void {
+    this.#telemetry.tokenRequests.add(1, this.#telemetry.attributes);
+  }
+
+  /** @param waiting callers that wait for the request; 0 for a renewal in the background */
+  failed(error: unknown, waiting: number): void {
+    const code = error instanceof ServiceError ? error.code : 'unknown';
+    this.#telemetry.tokenRequests.add(1, { ...this.#telemetry.attributes, 'error.type': code });
+    if (waiting > 0 || !(error instanceof ServiceError)) return;
+    const described = describeError(nameOptions(error, this.#describeOption));
+    this.#log.warn(`A token could not be renewed in the background: ${described}`);
+  }
+
+  servedFromCache(): void {
+    this.#telemetry.tokenCacheHits.add(1, this.#telemetry.attributes);
+  }
+}
+
+const QUIET_MS = 60_000;
+
+/** What begins an answer of Redis that refuses a command. Other words of an error could be anybody's, so none is logged. */
+const REDIS_CODE =
+  /^(OOM|READONLY|NOAUTH|WRONGPASS|NOPERM|LOADING|BUSY|MASTERDOWN|MISCONF|CLUSTERDOWN|NOREPLICAS|TRYAGAIN|NOSCRIPT)\b/;
+const SYSTEM_CODE = /^[A-Z][A-Z\d_]{2,40}$/;
+
+/** `reads`: nothing can be shared. `writes`: what others wrote can still be read. */
+export type StoreUse = 'reads' | 'writes';
+
+export class StoreTimeout extends Error {}
+
+/** Counts what a shared store does, and logs its troubles: a warning a minute, and a line when they are over. */
+export class StoreObserver {
+  readonly #telemetry: Telemetry;
+  readonly #log: Log;
+  readonly #clock: Clock;
+  readonly #failing = new Set<StoreUse>();
+  #warnedAt = -Infinity;
+  #hasWarned = false;
+
+  constructor(telemetry: Telemetry, log: Log, clock: Clock) {
+    this.#telemetry = telemetry;
+    this.#log = log;
+    this.#clock = clock;
+  }
+
+  count(what: 'storeHits' | 'storeMisses' | 'storeLockWaits'): void {
+    this.#telemetry[what].add(1, this.#telemetry.attributes);
+  }
+
+  failed(use: StoreUse, error: unknown): void {
+    const reason = reasonOf(error);
+    this.#telemetry.storeFaults.add(1, { ...this.#telemetry.attributes, 'error.type': reason });
+    this.#failing.add(use);
+    if (this.#clock.monotonic() - this.#warnedAt < QUIET_MS) return;
+    this.#warnedAt = this.#clock.monotonic();
+    this.#hasWarned = true;
+    const effect =
+      use === 'reads'
+        ? 'this process works with its own tokens until it answers'
+        : 'it takes no new tokens; those that are in it are still used';
+    this.#log.warn(`The token store does not work (${reason}): ${effect}.`);
+  }
+
+  worked(use: StoreUse): void {
+    if (!this.#failing.delete(use) || this.#failing.size > 0 || !this.#hasWarned) return;
+    this.#hasWarned = false;
+    this.#log.log('The token store works again.');
+  }
+}
+
+/** One word that shows nothing of an address, a key or a value. */
+function reasonOf(error: unknown): string {
+  if (error instanceof StoreTimeout) return 'timeout';
+  const { code, message } = Object(error) as { code?: unknown; message?: unknown };
+  if (typeof code === 'string' && SYSTEM_CODE.test(code)) return code;
+  return (typeof message === 'string' ? REDIS_CODE.exec(message)?.[0] : undefined) ?? 'error';
+}

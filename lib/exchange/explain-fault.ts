@@ -1,0 +1,249 @@
+import { explain, type ConnectionErrorKind, type Explanation } from '../errors/index.js';
+import { CONNECT_TIMEOUT, type ExchangeFaultDetails, type ExchangePhase } from './exchange.types.js';
+
+/** OpenSSL's versions spell this alert differently (RFC 8446, 6.2: handshake_failure). */
+export const HANDSHAKE_FAILURE = 'TLS_ALERT_40';
+
+/** Where an exchange went, and how that is configured. */
+export interface FaultPlace {
+  url: Pick<URL, 'protocol' | 'hostname' | 'port' | 'host'>;
+  /** The option with its address: `urls.baseUrl`. */
+  option: string;
+  server: 'api' | 'token';
+}
+
+export type ExplainedFault = Pick<ExchangeFaultDetails, 'kind' | 'reason' | 'certificateRefused'> & {
+  phase?: ExchangePhase;
+  reusedSocket?: boolean;
+};
+
+/** What a fault means. `{host}`, `{port}`, `{address}` (its option), `{now}` and options are filled in. */
+interface Row {
+  kind?: ConnectionErrorKind;
+  reason?: RegExp;
+  server?: FaultPlace['server'];
+  protocol?: 'http:' | 'https:';
+  /** There was no connection yet. */
+  isConnecting?: true;
+  isCertificateRefused?: true;
+  /** Follows where it was. The reason comes at `{reason}`, else at the end. */
+  what: string;
+  hint?: string;
+}
+
+const CLOCK = "Compare this machine's clock with the real time first.";
+const TELL = `Check {address}. If it is right, tell the service's operator.`;
+const DOCTOR = 'npx nestjs-service doctor shows the certificates.';
+const UNTRUSTED = {
+  kind: 'tls',
+  reason: /^(UNABLE_TO_|SELF_SIGNED|DEPTH_ZERO|CERT_|CRL_|INVALID_CA)/,
+  hint: `Download the whole chain of this environment from the developer portal (authentication section, "certificate chain"), and put it into {tls.chain}. If that changes nothing, something between may answer in the service's place, for example a proxy that opens TLS: check {address} too. ${DOCTOR}`,
+} as const;
+
+const ENDED_BY_FAILURE = {
+  reason: new RegExp(`^${HANDSHAKE_FAILURE}$`),
+  what: 'the server ended the TLS handshake: handshake_failure{reason}. It may demand a client certificate, of a kind it takes.',
+} as const;
+
+/** The first that fits counts. */
+const ROWS: readonly Row[] = [
+  {
+    reason: /^ERR_PROXY_TUNNEL_407$/,
+    what: 'the proxy refuses the user and password, or wants them',
+    hint: 'Check {http.proxy}: http://user:password@host:port, with reserved characters percent-encoded.',
+  },
+  {
+    reason: /^ERR_PROXY_TUNNEL_4/,
+    what: 'the proxy does not allow connections to {host}',
+    hint: `Ask who runs the proxy to allow {host}. Check {http.proxy} and {address}.`,
+  },
+  {
+    reason: /^ERR_PROXY_TUNNEL_/,
+    what: 'the proxy cannot reach {host}',
+    hint: `Check {address}. If it is right, ask who runs the proxy.`,
+  },
+  {
+    reason: /^ERR_PROXY_ECONNREFUSED$/,
+    what: 'the connection to the proxy was refused{reason}. Nothing listens there, or a firewall rejects connections.',
+    hint: 'Check host and port of {http.proxy}.',
+  },
+  {
+    kind: 'proxy',
+    what: 'the proxy cannot be reached, or opens no tunnel to {host}',
+    hint: 'Check {http.proxy}: its host and port, and whether it is an http: or an https: proxy.',
+  },
+  {
+    server: 'token',
+    isCertificateRefused: true,
+    what: 'the server asks for a client certificate and none is offered',
+    hint: `Set {oauth.mtls} to true (with {tls.certificate} and {tls.privateKey}); or put an address that does not ask for one into {address}.`,
+  },
+  { reason: /^ERR_CANCELED$/, what: 'the call was cancelled' },
+  { kind: 'closed', what: 'the module is shutting down' },
+  {
+    kind: 'dns',
+    reason: /^(ENOTFOUND|ENODATA)$/,
+    what: 'there is no host with the name {host}',
+    hint: `Check the spelling in {address}. If it is right, the name may be known in another network only (a VPN, a cluster's own DNS).`,
+  },
+  {
+    kind: 'dns',
+    what: 'the name {host} could not be looked up{reason}. The DNS server did not answer, or answered with a failure.',
+    hint: `Check that this machine or container has a network and a DNS server that answers (/etc/resolv.conf), and {address}.`,
+  },
+  {
+    kind: 'refused',
+    what: 'the connection was refused{reason}. Nothing listens there, or a firewall rejects connections.',
+    hint: `Check host and port of {address}. If they are right, ask who runs the network whether this machine may connect there.`,
+  },
+  ...(['reset', 'protocol'] as const).map((kind): Row => ({
+    kind,
+    protocol: 'http:',
+    what: 'the connection ended before the whole answer was there{reason}. The address begins with http:, and a server that speaks TLS ends such a connection.',
+    hint: `If the server speaks TLS, write https: in {address}.`,
+  })),
+  {
+    kind: 'reset',
+    protocol: 'https:',
+    isConnecting: true,
+    what: 'the server ended the connection in the TLS handshake, without a reason{reason}. Likely a firewall or load balancer that does not let this machine or host name through; also a server that refuses the client certificate, or that is not for TLS.',
+    hint: `Check {address}. If it is right, ask the service's operator whether the address of this machine has to be allowed first, and whether {tls.certificate} is accepted.`,
+  },
+  {
+    reason: new RegExp(`^${CONNECT_TIMEOUT}$`),
+    what: 'no connection within http.connectTimeout{reason}: name, TCP, proxy and TLS handshake. The server took none, or did not answer the TLS handshake in time: mostly a firewall that drops packets without a word, or a server that is down or overloaded.',
+    hint: `Ask who runs the network to allow connections to {host}, port {port}. Check host and port of {address} too.`,
+  },
+  {
+    reason: /^ETIMEDOUT$/,
+    what: 'no answer to the attempt to connect{reason}. Mostly a firewall that drops packets without a word; or the host is down.',
+    hint: `Ask who runs the network to allow connections to {host}, port {port}. Check host and port of {address} too.`,
+  },
+  {
+    kind: 'timeout',
+    isConnecting: true,
+    what: 'no connection within the time limit{reason}. The server took none, or did not answer the TLS handshake in time: mostly a firewall that drops packets without a word, or a server that is down or overloaded. Or all connections of http.maxSockets were in use.',
+    hint: `Ask who runs the network to allow connections to {host}, port {port}. Check host and port of {address} too.`,
+  },
+  {
+    kind: 'timeout',
+    server: 'api',
+    what: "no whole answer within the time limit (the call's timeout, http.timeout or http.attemptTimeout)",
+  },
+  { kind: 'timeout', what: 'no whole answer within the time limit' },
+  { kind: 'reset', what: 'the connection ended before the whole answer was there' },
+  {
+    server: 'token',
+    ...ENDED_BY_FAILURE,
+    hint: 'For a client certificate, set {oauth.mtls}, and check {tls.certificate}.',
+  },
+  {
+    ...ENDED_BY_FAILURE,
+    hint: `Check {tls.certificate} and {address}.`,
+  },
+  {
+    kind: 'tls',
+    reason: /WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|HTTP_REQUEST/,
+    what: 'the server answers with something that is not TLS, for example plain HTTP',
+    hint: `Put the port of HTTPS into {address} (443 where none is named).`,
+  },
+  {
+    kind: 'tls',
+    reason: /_(70|PROTOCOL_VERSION)$/,
+    what: 'the server wants another version of TLS than 1.2 or 1.3: protocol_version',
+    hint: TELL,
+  },
+  {
+    kind: 'tls',
+    reason: /_(112|UNRECOGNIZED_NAME)$/,
+    what: 'the server knows no host of this name: unrecognized_name',
+    hint: TELL,
+  },
+  {
+    kind: 'tls',
+    reason: /ALERT_/,
+    what: 'the server ended the TLS handshake',
+    hint: TELL,
+  },
+  {
+    reason: /^CERT_HAS_EXPIRED$/,
+    what: "the server's certificate has expired{reason}. This machine's clock says {now}.",
+    hint: `${CLOCK} If the clock is right, only the service's operator can renew it: tell them. ${DOCTOR}`,
+  },
+  {
+    reason: /^CERT_NOT_YET_VALID$/,
+    what: "the server's certificate is not valid yet{reason}. This machine's clock says {now}.",
+    hint: `${CLOCK} A clock that is behind is the usual reason. ${DOCTOR}`,
+  },
+  {
+    reason: /^ERR_TLS_CERT_ALTNAME_INVALID$/,
+    what: "the server's certificate is for another host name, not for {host}",
+    hint: `Put the host name that the service's documentation gives into {address}. If it is right, something else answers at this address, for example a proxy. ${DOCTOR}`,
+  },
+  { reason: /^CERT_REVOKED$/, what: "the server's certificate was revoked", hint: TELL },
+  {
+    reason: /^INVALID_PURPOSE$/,
+    what: "the server's certificate is not for servers",
+    hint: TELL,
+  },
+  {
+    reason: /^UNSPECIFIED$/,
+    what: "the server's certificate breaks a rule of its chain: a name constraint, a weak key or signature",
+    hint: TELL,
+  },
+  {
+    ...UNTRUSTED,
+    server: 'token',
+    what: "the server's certificate is not signed by what it is verified against: Node's public roots and tls.chain, the service's public chain",
+  },
+  {
+    ...UNTRUSTED,
+    what: "the server's certificate is not signed by what it is verified against: tls.chain, the service's public chain, or Node's public roots where that is not set",
+  },
+  { kind: 'tls', what: 'the TLS connection failed', hint: TELL },
+  {
+    kind: 'redirect',
+    what: 'it answers with a redirect, which is never followed',
+    hint: `Put the address where the token endpoint is into {address}.`,
+  },
+  { kind: 'too_large', server: 'api', what: 'the answer is larger than http.maxResponseBytes' },
+  { kind: 'too_large', what: 'the answer is too large' },
+  { kind: 'protocol', what: 'the exchange broke the rules of HTTP' },
+  {
+    kind: 'network',
+    what: 'the network failed',
+    hint: `Check the network of this machine, and host and port of {address}.`,
+  },
+];
+
+/** Says what a fault means and what to do. */
+export function explainFault(where: string, fault: ExplainedFault, place: FaultPlace): Explanation {
+  const { what, hint } = ROWS.find((each) => fits(each, fault, place)) ?? { what: 'the network failed' };
+  const { hostname, port, protocol } = place.url;
+  const text = what.includes('{reason}') ? what : `${what}{reason}.`;
+  const explained = explain(
+    text,
+    { hint },
+    {
+      host: hostname.replace(/^\[|\]$/g, ''),
+      port: port || (protocol === 'https:' ? '443' : '80'),
+      address: place.option,
+      now: new Date().toISOString().replace(/\.\d+Z$/, 'Z'),
+      // A code of the system says the same without our prefix.
+      reason: fault.reason && ` (${fault.reason.replace(/^ERR_PROXY_(?=E[A-Z]+$)/, '')})`,
+    },
+  );
+  return { ...explained, message: `${where}: ${explained.message}` };
+}
+
+function fits(row: Row, fault: ExplainedFault, { server, url }: FaultPlace): boolean {
+  const { kind, reason = '', certificateRefused = false, phase, reusedSocket = false } = fault;
+  return (
+    (row.kind === undefined || row.kind === kind) &&
+    (row.reason === undefined || row.reason.test(reason)) &&
+    (row.server === undefined || row.server === server) &&
+    (row.protocol === undefined || row.protocol === url.protocol) &&
+    (!row.isConnecting || (phase === 'connecting' && !reusedSocket)) &&
+    (!row.isCertificateRefused || certificateRefused)
+  );
+}

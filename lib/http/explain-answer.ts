@@ -1,0 +1,125 @@
+import { type ResolvedOptions } from '../config/resolved-options.js';
+import { explain, type CertificateSummary, type Explanation } from '../errors/index.js';
+import { certificateVerdict, isPage } from '../exchange/certificate-refusal.js';
+import { type ExchangeResponse } from '../exchange/exchange.types.js';
+import { describeCertificate } from '../tls/certificate-summary.js';
+
+/** What calls are authenticated with, and where they go, as far as an operator has to know it. */
+export interface CredentialsInUse extends Pick<ResolvedOptions, 'authentication'> {
+  /** The option with the API's address: `urls.baseUrl`. */
+  baseOption: string;
+  /** The client certificate in use; undefined where none is set. */
+  certificate: () => CertificateSummary | undefined;
+}
+
+/** What an answer means. */
+interface Row {
+  when: (answer: ExchangeResponse, pathname: string) => boolean;
+  authentication?: 'oauth' | 'mtls';
+  /** Said after its status, where there is more to say. */
+  what?: string;
+  hint: string;
+}
+
+/** Whether the service, or a proxy before it, refused our credentials or certificate: no caller's input changes that. */
+export function isCredentialFault(response: ExchangeResponse): boolean {
+  return response.status === 401 || response.status === 403 || certificateVerdict(response) === 'refused';
+}
+
+/** Explains an answer that is no success and no redirect. The message follows its status. */
+export function explainAnswer(
+  response: ExchangeResponse,
+  pathname: string,
+  { authentication, baseOption, certificate }: CredentialsInUse,
+): Explanation {
+  const row = ROWS.find(
+    (each) =>
+      (each.authentication === undefined || each.authentication === authentication) &&
+      each.when(response, pathname),
+  );
+  const inUse = certificate();
+  return explain(row?.what ?? '', row ?? {}, {
+    address: baseOption,
+    inUse: inUse ? `in use is ${describeCertificate(inUse)}` : 'none is set',
+  });
+}
+
+const CERTIFICATE =
+  'check {tls.certificate} and {tls.privateKey}, that they are of this application and this environment; {inUse}.';
+const APP_TOKEN = 'Check {appToken}, that it is of this application and this environment.';
+const OAUTH = `check that OAuth is enabled for the application, and that the addresses of the API, in {address}, and of the token endpoint are of the same environment.`;
+const MAY = 'check in the developer portal what the application may do';
+const has =
+  (...statuses: number[]) =>
+  ({ status }: ExchangeResponse): boolean =>
+    statuses.includes(status);
+const unauthorized = { when: has(401), what: ': the service refused the credentials' };
+/** An app token has no sign of its own for a wrong one, and its option is checked sooner than the portal. */
+const forbidden = { when: has(403), what: ': the service does not allow this call' };
+
+/** The first that fits counts. `{address}`, `{inUse}` (the client certificate) and options are filled in. */
+const ROWS: readonly Row[] = [
+  {
+    when: (answer) => certificateVerdict(answer) === 'refused' && isPage(answer),
+    what: ', with a page (HTML) of a proxy before the service: it misses or rejects the client certificate',
+    hint: `A proxy before the service looks at the client certificate: ${CERTIFICATE}`,
+  },
+  {
+    when: (answer) => certificateVerdict(answer) === 'refused',
+    what: ': a proxy before the service misses or rejects the client certificate',
+    hint: `A proxy before the service looks at the client certificate: ${CERTIFICATE}`,
+  },
+  {
+    when: (answer) => certificateVerdict(answer) === 'perhaps',
+    what: ', with a page, not of the service itself: a proxy or firewall before it refused the call',
+    hint: `Check {address}. A firewall may refuse the address of this machine, or something in the call: ask who runs it. Where a proxy looks at client certificates: ${CERTIFICATE}`,
+  },
+  {
+    ...unauthorized,
+    authentication: 'oauth',
+    hint: `C${OAUTH.slice(1)}`,
+  },
+  {
+    ...unauthorized,
+    authentication: 'mtls',
+    hint: `${APP_TOKEN} Also ${CERTIFICATE}`,
+  },
+  { ...unauthorized, hint: APP_TOKEN },
+  {
+    ...forbidden,
+    authentication: 'oauth',
+    hint: `C${MAY.slice(1)}; ${OAUTH}`,
+  },
+  {
+    ...forbidden,
+    authentication: 'mtls',
+    hint: `${APP_TOKEN} Also ${CERTIFICATE} If they are right, ${MAY}.`,
+  },
+  { ...forbidden, hint: `${APP_TOKEN} If it is right, ${MAY}.` },
+  {
+    when: isPage,
+    what: ", with a page (HTML), not JSON: a proxy, firewall or website answers in the service's place",
+    hint: `Check {address}, with its path if it has one. If it is right, ask who runs the network or the service.`,
+  },
+  {
+    // The collections of the API are there, whatever is in them (specification 4).
+    when: ({ status }, pathname) => status === 404 && /\/(banks|customers)\/v1\/?$/.test(pathname),
+    what: ': there is no such path at this address',
+    hint: `Check the path in {address}: that of the call is appended to it. Some services want a slash at the end: {http.trailingSlash}.`,
+  },
+  {
+    when: has(429),
+    what: ': the service is asked too often for the moment',
+    hint: "Try again later. If it stays so, ask the service's operator how often the application may call.",
+  },
+  {
+    when: ({ status }) => status >= 500,
+    what: ': the service is out of order',
+    hint: "Nothing here to correct. Try again later; if it stays so, tell the service's operator.",
+  },
+  {
+    when: ({ status, body }) =>
+      status === 400 && /both|multiple|more than one/i.test(body.toString('latin1')),
+    hint: 'If the service complains about both the app token and a bearer token, leave {sendAppTokenWithBearer} off.',
+  },
+];

@@ -1,0 +1,57 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { FaultBook } from './faults.js';
+import { RequestLog } from './request-log.js';
+import { type CertificateRefusal, type SimulatorOptions } from './simulator.options.js';
+import { TokenIssuer } from './token-issuer.js';
+
+/** A customer created on the simulator. */
+export interface SimulatedCustomer {
+  customer_id: string;
+  app_user_id: string;
+  created_at: string;
+}
+
+/** What the servers answer from, and what they record: the application, its customers and its tokens. */
+export class SimulatedService {
+  readonly options: SimulatorOptions;
+  /** The issuers of client certificates, PEM: the service's public chain. */
+  readonly chain: string;
+  readonly issuer = new TokenIssuer();
+  readonly log: RequestLog;
+  readonly faults: FaultBook;
+  /** SHA-256 fingerprints of client certificates. */
+  readonly revoked = new Set<string>();
+  readonly refusals: CertificateRefusal[] = [];
+  readonly clientId: string;
+  readonly appToken: string;
+  readonly appTokenHeader: string;
+  readonly oauthEnabled: boolean;
+  readonly customers: SimulatedCustomer[] = [];
+  /** Seconds, of the tokens issued from now on. */
+  tokenLifetime: number;
+  clientSecret: string;
+
+  constructor(options: SimulatorOptions, chain: string) {
+    this.options = options;
+    this.chain = chain;
+    this.log = new RequestLog(options.maxRequests ?? 50_000);
+    this.faults = new FaultBook(options.random ?? Math.random);
+    this.clientId = options.clientId ?? randomUUID();
+    this.appToken = options.appToken ?? `app-${randomBytes(18).toString('base64url')}`;
+    this.appTokenHeader = options.appTokenHeader ?? 'service-app-token';
+    this.oauthEnabled = options.oauth?.enabled ?? true;
+    this.tokenLifetime = options.tokenLifetime ?? 3600;
+    this.clientSecret = options.clientSecret ?? makeSecret();
+  }
+
+  /** The old secret is refused at once (specification 5.4.4). */
+  rotateClientSecret(secret = makeSecret()): string {
+    this.clientSecret = secret;
+    return secret;
+  }
+}
+
+/** Ends in characters that arrive changed if a client does not form-encode them. */
+function makeSecret(): string {
+  return `${randomBytes(24).toString('base64url')}+/=&%`;
+}
