@@ -1,3 +1,4 @@
+import { AsyncResource } from 'node:async_hooks';
 import { Agent, type ClientRequest, type IncomingMessage } from 'node:http';
 import { type Socket } from 'node:net';
 // Those of Node: fake timers of a host's tests would never let a connection go.
@@ -28,7 +29,8 @@ type OnFree = (this: Agent, socket: UsedSocket, options: AgentRequestOptions) =>
 export class CleanReuse {
   /** Connections that brought something before their first request was written. */
   readonly #early = new WeakSet<Socket>();
-  #settling = 0;
+  /** What waits for the connection that was the last to become free: those before it are free by then too. */
+  #waiting?: (() => void)[];
 
   constructor(agent: Agent) {
     const [onFree] = agent.listeners('free') as OnFree[];
@@ -37,11 +39,13 @@ export class CleanReuse {
       if (this.#early.has(socket) || mayHaveUnreadBody(socket._httpMessage)) drop(socket);
       // Node listens to errors again once the socket is idle.
       socket.on('error', ignore);
-      this.#settling += 1;
+      const waiting: (() => void)[] = [];
+      this.#waiting = waiting;
       afterReading(() => {
-        this.#settling -= 1;
+        if (this.#waiting === waiting) this.#waiting = undefined;
         socket.off('error', ignore);
         onFree.call(agent, socket, options);
+        for (const place of waiting) place();
       });
     });
   }
@@ -56,8 +60,10 @@ export class CleanReuse {
 
   /** Calls `place` at once; where connections are about to be free, after that, so that no other is opened. */
   whenSettled(request: ClientRequest, place: () => void): void {
-    if (this.#settling === 0) return place();
-    afterReading(() => (request.destroyed ? failRequest(request, closedError()) : place()));
+    if (!this.#waiting) return place();
+    const placeOrFail = (): void => (request.destroyed ? failRequest(request, closedError()) : place());
+    // In the caller's async context, not in that of the call before.
+    this.#waiting.push(AsyncResource.bind(placeOrFail));
   }
 
   #watch(socket: UsedSocket): void {
