@@ -58,12 +58,10 @@ export class AuthHeadersInterceptor {
    * for a token where there is none. Throws ServiceRequestError for a call that leads elsewhere, or cannot be sent.
    */
   readonly attach = (
-    given: InternalAxiosRequestConfig,
+    config: InternalAxiosRequestConfig,
   ): InternalAxiosRequestConfig | Promise<InternalAxiosRequestConfig> => {
     this.#calls.admit();
-    // A copy: a host's interceptor may keep the one that it saw. Without a prototype, as axios's own.
-    const config: InternalAxiosRequestConfig = { __proto__: null, ...given } as never;
-    config.headers = AxiosHeaders.from(given.headers);
+    config.headers = AxiosHeaders.from(config.headers);
     refuseOptions(config);
     transformBody(config);
     const url = this.#urls.resolve(addressOf(config));

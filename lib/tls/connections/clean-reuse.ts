@@ -1,11 +1,12 @@
 import { AsyncResource } from 'node:async_hooks';
 import { Agent, type ClientRequest, type IncomingMessage } from 'node:http';
 import { type Socket } from 'node:net';
+import { type Duplex } from 'node:stream';
 // Those of Node: fake timers of a host's tests would never let a connection go.
 import { setImmediate } from 'node:timers';
 import {
   failRequest,
-  closedError,
+  endDestroyed,
   nodeAgent,
   type AgentRequestOptions,
   type SocketCallback,
@@ -61,7 +62,7 @@ export class CleanReuse {
   /** Calls `place` at once; where connections are about to be free, after that, so that no other is opened. */
   whenSettled(request: ClientRequest, place: () => void): void {
     if (!this.#waiting) return place();
-    const placeOrFail = (): void => (request.destroyed ? failRequest(request, closedError()) : place());
+    const placeOrFail = (): void => (request.destroyed ? failRequest(request) : place());
     // In the caller's async context, not in that of the call before.
     this.#waiting.push(AsyncResource.bind(placeOrFail));
   }
@@ -95,6 +96,11 @@ export class PlainAgent extends Agent {
 
   createSocket(request: ClientRequest, options: AgentRequestOptions, callback: SocketCallback): void {
     nodeAgent.createSocket.call(this, request, options, this.#reuse.watched(callback));
+  }
+
+  removeSocket(socket: Duplex, options: AgentRequestOptions): void {
+    endDestroyed(this);
+    nodeAgent.removeSocket.call(this, socket, options);
   }
 }
 
