@@ -36,6 +36,7 @@ export {
   type ConnectionErrorDetails,
   type ConnectionErrorKind,
   type OptionLocation,
+  type Remedy,
   type RequestFault,
   ServiceApiError,
   ServiceCertificateError,

@@ -25,7 +25,7 @@ export class TokenObserver {
     this.#telemetry.tokenRequests.add(1, { ...this.#telemetry.attributes, 'error.type': code });
     if (waiting > 0 || !(error instanceof ServiceError)) return;
     const described = describeError(nameOptions(error, this.#describeOption));
-    this.#log.warn(`A token could not be renewed in the background: ${described}`);
+    this.#log.warn(`A token request that no caller waits for failed: ${described}`);
   }
 
   servedFromCache(): void {

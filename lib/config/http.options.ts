@@ -1,11 +1,9 @@
 import { DAY_MS } from './clock.js';
 import { FlagOrNames, IsFunction, IsHeaderName, IsProductTokens, IsProxyUrl, WholeNumber } from './rules.js';
 
-/** The resources of the API, by the first part of their paths. */
-const RESOURCE_NAMES = ['banks', 'customers'] as const;
-
-/** The name of a resource. */
-export type ResourceName = (typeof RESOURCE_NAMES)[number];
+/** A resource of the API, by the first part of its paths. */
+export type ResourceName = 'banks' | 'customers';
+const RESOURCE_NAMES: readonly ResourceName[] = ['banks', 'customers'];
 
 /** Calls of the service: their limits, retries, paths and proxy. */
 export class ServiceHttpOptions {

@@ -31,7 +31,9 @@ export class ServiceCertificateError extends ServiceConfigurationError {
     const refused = details.code === 'certificate_refused';
     const heading = refused
       ? 'The server refused the client certificate'
-      : 'The client certificate is not usable';
+      : faults.every(({ option }) => option === 'tls.chain')
+        ? "The chain of the service's certificate is not usable"
+        : 'The client certificate is not usable';
     super(faults, heading, details);
     this.code = details.code ?? 'invalid_certificate';
     this.certificate = details.certificate;

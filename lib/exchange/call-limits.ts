@@ -52,7 +52,7 @@ const NOT_RELEASED = (): void => undefined;
  */
 export function followSignal(given: AbortSignal | null | undefined): FollowedSignal {
   checkSignal(given);
-  if (given === undefined || given === null) return { release: NOT_RELEASED };
+  if (given === undefined || given === null) return { signal: undefined, release: NOT_RELEASED };
   if (given instanceof AbortSignal && Object.keys(given).length === 0)
     return { signal: given, release: NOT_RELEASED };
   const controller = new AbortController();

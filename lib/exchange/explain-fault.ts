@@ -128,9 +128,14 @@ const ROWS: readonly Row[] = [
   {
     kind: 'timeout',
     server: 'api',
-    what: "no whole answer within the time limit (the call's timeout, http.timeout or http.attemptTimeout)",
+    what: 'no whole answer within the time limit',
+    hint: 'If such calls need longer, raise the time limit: the `timeout` of the call, or {http.timeout}; for one attempt {http.attemptTimeout}. Otherwise the service is slow: tell its operator.',
   },
-  { kind: 'timeout', what: 'no whole answer within the time limit' },
+  {
+    kind: 'timeout',
+    what: 'no whole answer within the time limit',
+    hint: "Try again later. If it stays so, tell the service's operator that the endpoint is slow.",
+  },
   { kind: 'reset', what: 'the connection ended before the whole answer was there' },
   {
     server: 'token',

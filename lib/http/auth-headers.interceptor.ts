@@ -5,13 +5,14 @@ import { ServiceRequestError } from '../errors/index.js';
 import { checkTimeout } from '../exchange/call-limits.js';
 import { AllowedUrls, type CallUrl } from './allowed-urls.js';
 import { notEncoded, transformBody } from './body.js';
-import { toCallSignal, type CallLimits } from './call.js';
+import { toCallSignal, type CallLimits, type Credentials } from './call.js';
 import { type CallsInFlight } from './calls-in-flight.js';
 import { type RequestIds } from './request-ids.js';
 
 /** A call that was judged: what is not in its config, where axios's own errors and a host's code would find it. */
 export interface AttachedCall extends CallLimits {
   url: CallUrl;
+  credentials: Credentials;
   /** To be called at the end of the call. */
   release: () => void;
 }
@@ -57,12 +58,10 @@ export class AuthHeadersInterceptor {
    * for a token where there is none. Throws ServiceRequestError for a call that leads elsewhere, or cannot be sent.
    */
   readonly attach = (
-    given: InternalAxiosRequestConfig,
+    config: InternalAxiosRequestConfig,
   ): InternalAxiosRequestConfig | Promise<InternalAxiosRequestConfig> => {
     this.#calls.admit();
-    // A copy: a host's interceptor may keep the one that it saw. Without a prototype, as axios's own.
-    const config: InternalAxiosRequestConfig = { __proto__: null, ...given } as never;
-    config.headers = AxiosHeaders.from(given.headers);
+    config.headers = AxiosHeaders.from(config.headers);
     refuseOptions(config);
     transformBody(config);
     const url = this.#urls.resolve(addressOf(config));
@@ -71,7 +70,7 @@ export class AuthHeadersInterceptor {
     const { signal, release } = toCallSignal(config);
     config.url = url.href;
     for (const key of USED_OPTIONS) delete config[key];
-    const attach = (credentials: Readonly<Record<string, string>>): InternalAxiosRequestConfig => {
+    const attach = (credentials: Credentials): InternalAxiosRequestConfig => {
       config.headers = this.#withoutCredentials(config.headers);
       this.#requestIds?.addTo(config.headers);
       // Not assigned: a setter that somebody put into Object.prototype would get them.
@@ -83,7 +82,7 @@ export class AuthHeadersInterceptor {
           configurable: true,
         });
       }
-      this.#attached.set(config.headers, { url, endsAt, signal, release });
+      this.#attached.set(config.headers, { url, credentials, endsAt, signal, release });
       return config;
     };
     const credentials = this.#auth.peekHeaders();
@@ -98,16 +97,15 @@ export class AuthHeadersInterceptor {
   };
 
   /**
-   * Takes the credentials out of a config, which goes back to the host with the answer: `headers` are those to send.
-   * Throws ServiceRequestError for a config that was not attached to.
+   * Takes the credentials out of a config, which goes back to the host with the answer. Throws ServiceRequestError for a
+   * config that was not attached to.
    */
-  detach(config: InternalAxiosRequestConfig): AttachedCall & { headers: AxiosHeaders } {
-    const { headers } = config;
+  detach({ headers }: InternalAxiosRequestConfig): AttachedCall {
     const attached = this.#attached.get(headers);
     if (!attached || !this.#urls.isOwn(attached.url)) throw ServiceRequestError.of('call', NOT_ATTACHED);
     this.#attached.delete(headers);
-    config.headers = this.#withoutCredentials(headers);
-    return { ...attached, headers };
+    for (const name of Object.keys(attached.credentials)) delete headers[name];
+    return attached;
   }
 
   /** A copy without the authenticating headers, however they are spelt. */

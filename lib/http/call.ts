@@ -44,20 +44,20 @@ const METHOD = /^[A-Z][A-Z0-9!#$%&'*+.^_`|~-]*$/;
 export async function toCall(
   config: InternalAxiosRequestConfig,
   url: CallUrl,
-  given: AxiosRequestHeaders,
-  { appTokenHeader, correlationIdHeader }: { appTokenHeader: string; correlationIdHeader: string },
+  credentials: Credentials,
+  { correlationIdHeader }: { correlationIdHeader: string },
 ): Promise<Call> {
   const encoded = encodeBody(config.data);
   const { body, contentType } = encoded instanceof Promise ? await encoded : encoded;
   const readsJson = config.responseType !== 'arraybuffer' && config.responseType !== 'text';
-  const headers = toHeaders(given, readsJson ? 'application/json' : '*/*');
+  const headers = toHeaders(config.headers, readsJson ? 'application/json' : '*/*');
   if (contentType) headers['content-type'] = contentType;
   if (body === undefined) delete headers['content-type'];
-  const secrets = [headers.authorization, headers[appTokenHeader]].flatMap(
-    (value) => value?.replace(BEARER, '') ?? [],
-  );
+  const method = toMethod(config.method);
   const correlationId = headers[correlationIdHeader];
-  return { method: toMethod(config.method), url, headers, body, correlationId, readsJson, secrets };
+  const call = { method, url, headers, body, correlationId, readsJson, secrets: [] };
+  setCredentials(call, credentials);
+  return call;
 }
 
 const BEARER = /^Bearer /i;

@@ -20,24 +20,24 @@ export function serviceAdapter(
   runner: Pick<CallRunner, 'run'>,
   observer: CallObserver,
   calls: CallsInFlight,
-  credentials: CredentialsInUse,
+  inUse: CredentialsInUse,
 ): AxiosAdapter {
   const { correlationIdHeader } = options.http;
-  const names = { correlationIdHeader, appTokenHeader: options.appTokenHeader.toLowerCase() };
   const contextOf = (call: Call): AnswerContext => ({
     call,
     correlationIdHeader,
     // Also the app token of a call that was sent without it.
     secrets: () => [...call.secrets, options.appToken?.reveal() ?? ''],
-    credentials,
+    credentials: inUse,
   });
   return async (config) => {
-    const { headers, url, release, ...limits } = authHeaders.detach(config);
+    const attached = authHeaders.detach(config);
+    const { url, credentials, release } = attached;
     try {
       return await calls.run(async () => {
-        const call = await toCall(config, url, headers, names);
+        const call = await toCall(config, url, credentials, options.http);
         return observer.observe(call, async (observation) => {
-          const response = await runner.run(call, limits, observation);
+          const response = await runner.run(call, attached, observation);
           return toAxiosResponse(response, config, contextOf(call));
         });
       });

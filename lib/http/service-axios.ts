@@ -1,6 +1,7 @@
 import axios, { Axios, type AxiosAdapter, type AxiosInstance, type CreateAxiosDefaults } from 'axios';
 import { reasonOf } from '../exchange/call-limits.js';
 import { type AuthHeadersInterceptor } from './auth-headers.interceptor.js';
+import { ServiceRequestError } from '../errors/index.js';
 import { encodeData, refuseNesting, refuseStream } from './body.js';
 
 /**
@@ -22,8 +23,11 @@ export function createServiceAxios(
     headers: headers as object,
   });
   made.interceptors.request.use((config) => {
-    config.adapter = adapter;
-    return authHeaders.attach(config);
+    if (typeof config !== 'object' || (config as unknown) === null) {
+      throw ServiceRequestError.of('call', 'is none: an interceptor returned no config');
+    }
+    // A copy: a host's interceptor may keep the one that it saw. Without a prototype, as axios's own.
+    return authHeaders.attach({ __proto__: null, ...config, adapter } as never);
   });
   return asInstance(made, passingReasons(made));
 }

@@ -64,6 +64,7 @@ function withMisspelling(
   fault: ConfigurationFault,
   misspelt: ReadonlyMap<string, string>,
 ): ConfigurationFault {
+  if (!fault.message.startsWith('is missing')) return fault;
   const found = [...misspelt].find(([, meant]) => [fault.variable, `${fault.variable}_FILE`].includes(meant));
   return found ? { ...fault, message: `${fault.message} ${found[0]} is set: a misspelling?` } : fault;
 }

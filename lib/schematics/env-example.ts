@@ -1,5 +1,5 @@
 const LINES = [
-  '# nestjs-service. Copy to .env. The other modes and all variables: docs/getting-started.md of the package.',
+  '# nestjs-service. Copy to .env. The other modes: docs/getting-started.md of the package; all variables: docs/configuration.md.',
   '# Then: npx nestjs-service doctor',
   'SERVICE_ENVIRONMENT=sandbox',
   'SERVICE_AUTHENTICATION=app-token',

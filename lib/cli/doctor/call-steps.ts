@@ -41,7 +41,7 @@ export function callSteps(
           customer === undefined
             ? 'a customer id that is made up: the endpoint does not check whether there is such a customer'
             : 'this customer';
-        return ok(`The token endpoint gives a token for ${whose}, ${lifetime(token)}. It was thrown away.`);
+        return ok(`The token endpoint gives a token, ${lifetime(token)}, for ${whose}. It was thrown away.`);
       } catch (error) {
         if (customer !== undefined || !isUnknownCustomer(error)) throw error;
         return skipped(

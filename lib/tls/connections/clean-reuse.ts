@@ -1,10 +1,12 @@
+import { AsyncResource } from 'node:async_hooks';
 import { Agent, type ClientRequest, type IncomingMessage } from 'node:http';
 import { type Socket } from 'node:net';
+import { type Duplex } from 'node:stream';
 // Those of Node: fake timers of a host's tests would never let a connection go.
 import { setImmediate } from 'node:timers';
 import {
   failRequest,
-  closedError,
+  endDestroyed,
   nodeAgent,
   type AgentRequestOptions,
   type SocketCallback,
@@ -28,7 +30,8 @@ type OnFree = (this: Agent, socket: UsedSocket, options: AgentRequestOptions) =>
 export class CleanReuse {
   /** Connections that brought something before their first request was written. */
   readonly #early = new WeakSet<Socket>();
-  #settling = 0;
+  /** What waits for the connection that was the last to become free: those before it are free by then too. */
+  #waiting?: (() => void)[];
 
   constructor(agent: Agent) {
     const [onFree] = agent.listeners('free') as OnFree[];
@@ -37,11 +40,13 @@ export class CleanReuse {
       if (this.#early.has(socket) || mayHaveUnreadBody(socket._httpMessage)) drop(socket);
       // Node listens to errors again once the socket is idle.
       socket.on('error', ignore);
-      this.#settling += 1;
+      const waiting: (() => void)[] = [];
+      this.#waiting = waiting;
       afterReading(() => {
-        this.#settling -= 1;
+        if (this.#waiting === waiting) this.#waiting = undefined;
         socket.off('error', ignore);
         onFree.call(agent, socket, options);
+        for (const place of waiting) place();
       });
     });
   }
@@ -56,8 +61,10 @@ export class CleanReuse {
 
   /** Calls `place` at once; where connections are about to be free, after that, so that no other is opened. */
   whenSettled(request: ClientRequest, place: () => void): void {
-    if (this.#settling === 0) return place();
-    afterReading(() => (request.destroyed ? failRequest(request, closedError()) : place()));
+    if (!this.#waiting) return place();
+    const placeOrFail = (): void => (request.destroyed ? failRequest(request) : place());
+    // In the caller's async context, not in that of the call before.
+    this.#waiting.push(AsyncResource.bind(placeOrFail));
   }
 
   #watch(socket: UsedSocket): void {
@@ -89,6 +96,11 @@ export class PlainAgent extends Agent {
 
   createSocket(request: ClientRequest, options: AgentRequestOptions, callback: SocketCallback): void {
     nodeAgent.createSocket.call(this, request, options, this.#reuse.watched(callback));
+  }
+
+  removeSocket(socket: Duplex, options: AgentRequestOptions): void {
+    endDestroyed(this);
+    nodeAgent.removeSocket.call(this, socket, options);
   }
 }
 

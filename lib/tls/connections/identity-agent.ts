@@ -10,6 +10,7 @@ import { ownOptions } from '../../exchange/own-properties.js';
 import { CleanReuse } from './clean-reuse.js';
 import {
   closedError,
+  endDestroyed,
   failRequest,
   nodeAgent,
   takeQueue,
@@ -160,6 +161,7 @@ export class IdentityAgent extends Agent {
   }
 
   removeSocket(socket: Duplex, options: AgentRequestOptions): void {
+    endDestroyed(this);
     nodeAgent.removeSocket.call(this, socket, options);
     this.#tellIfEmpty();
   }

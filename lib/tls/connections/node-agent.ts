@@ -31,14 +31,26 @@ export interface AgentInternals {
 /** Node's own implementation, to be called with an agent as `this`. */
 export const nodeAgent = Agent.prototype as unknown as AgentInternals;
 
-/** Rejects a request that has no socket, as Node does. */
-export function failRequest(request: ClientRequest, error: Error): void {
-  (request as unknown as { onSocket(socket: null, error: Error): void }).onSocket(null, error);
+/** Rejects a request that has no socket, as Node does. One that was destroyed needs no error: it has its own. */
+export function failRequest(request: ClientRequest, error?: Error): void {
+  (request as unknown as { onSocket(socket: null, error?: Error): void }).onSocket(null, error);
 }
 
 /** The error of a request to an agent that was shut down. */
 export function closedError(): Error {
   return codedError('The module was shut down: its agent takes no more calls.', 'ERR_AGENT_CLOSED');
+}
+
+/** Ends requests of the queue that were destroyed: when a connection ends, Node would open one for each of them. */
+export function endDestroyed(agent: Agent | HttpAgent): void {
+  const queues = agent.requests as Record<string, ClientRequest[] | undefined>;
+  for (const [name, queue = []] of Object.entries(queues)) {
+    const waiting = queue.filter(({ destroyed }) => !destroyed);
+    if (waiting.length === queue.length) continue;
+    if (waiting.length > 0) queues[name] = waiting;
+    else delete queues[name];
+    for (const request of queue) if (request.destroyed) failRequest(request);
+  }
 }
 
 /** Removes the requests that wait for a connection. Node would open one for them as soon as another one ends. */

@@ -22,7 +22,7 @@ it('logs failures that no caller gets, and no others', () => {
   observer.failed(error, 0);
   observer.failed(new Error('not ours, so it may hold anything'), 0);
   expect(lines).toEqual([
-    'A token could not be renewed in the background: token_unavailable: It is down. Check urls.authUrl (SERVICE_KSA_AUTH_URL).',
+    'A token request that no caller waits for failed: token_unavailable: It is down. Check urls.authUrl (SERVICE_KSA_AUTH_URL).',
   ]);
 });
 

@@ -241,6 +241,29 @@ describe('the interceptor that attaches the headers', () => {
     expect(inFlight.close()).toBe(0);
   });
 
+  it.each([null, undefined, 5])('refuses a call whose interceptor returned %s', async (returned) => {
+    const { axios, arrived } = await setUp();
+    axios.interceptors.request.use(() => returned as never);
+    expect(await errorOf(axios.get('/a'))).toMatchObject({
+      code: 'invalid_request',
+      faults: [{ property: 'call', message: expect.stringMatching(/interceptor returned no config/) }],
+    });
+    expect(arrived).toEqual([]);
+  });
+
+  it("leaves a host's own config as it is, and sends one that is frozen", async () => {
+    const { axios, arrived } = await setUp();
+    const kept: InternalAxiosRequestConfig[] = [];
+    const theirs = () => Promise.reject(new Error('not to be called'));
+    axios.interceptors.request.use((config) => {
+      kept.push(config);
+      return Object.freeze(config);
+    });
+    await axios.get('/a', { adapter: theirs });
+    expect(arrived).toHaveLength(1);
+    expect(kept[0]?.adapter).toBe(theirs);
+  });
+
   it('runs transforms of the host before it checks the call, and hands on what they never had', async () => {
     const evil = await setUp();
     const { axios, arrived } = await setUp();
@@ -333,6 +356,7 @@ describe('the interceptor that attaches the headers', () => {
     ['service-app-token', { set: () => undefined }, ''],
     ['body', { value: 'theirs' }, ''],
     ['contentType', { value: 'text/theirs' }, ''],
+    ['signal', { value: AbortSignal.abort('theirs') }, ''],
     ['x-theirs', { value: 'theirs' }, ''],
   ])('takes nothing of Object.prototype.%s', async (name, descriptor, body) => {
     const { axios, arrived } = await setUp();

@@ -78,9 +78,9 @@ describe('faultToError', () => {
     ],
     [
       { kind: 'timeout' },
-      /no whole answer within the time limit \(.*http\.attemptTimeout\)\.$/,
-      undefined,
-      undefined,
+      /no whole answer within the time limit\.$/,
+      /raise the time limit: the `timeout` of the call, or http\.timeout/,
+      'http.timeout',
     ],
     [{ kind: 'reset' }, /ended before the whole answer was there\.$/, undefined, undefined],
     [

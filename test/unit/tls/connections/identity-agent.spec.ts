@@ -167,6 +167,35 @@ describe('Connections', () => {
     expect(live.handshakes).toBe(3);
   });
 
+  it('opens no connection for calls that nobody waits for any more', async () => {
+    let arrived = 0;
+    const live = await server({ onRequest: () => void (arrived += 1) });
+    const used = await agent(first, { maxSockets: 3 });
+    const aborting = Array.from({ length: 60 }, () => new AbortController());
+    const calls = aborting.map(({ signal }) =>
+      call(live.url, used, { signal }).catch(({ code }: NodeJS.ErrnoException) => code),
+    );
+    await until(() => arrived === 3);
+    for (const each of aborting) each.abort();
+    expect(new Set(await Promise.all(calls))).toEqual(new Set(['ABORT_ERR']));
+    await until(() => live.sockets.size === 0);
+    expect([live.handshakes, Object.keys(used.requests)]).toEqual([3, []]);
+    // One that is waited for gets a connection, behind others too.
+    const ended = new AbortController();
+    const dead = Array.from({ length: 6 }, () =>
+      call(live.url, used, { signal: ended.signal }).catch(() => 'dead'),
+    );
+    const alive = call(live.url, used).catch(({ code }: NodeJS.ErrnoException) => code);
+    await until(() => arrived === 6);
+    ended.abort();
+    await until(() => arrived === 7);
+    await used.close(0, systemClock);
+    expect([await alive, ...(await Promise.all(dead))]).toEqual([
+      'ECONNRESET',
+      ...Array<string>(6).fill('dead'),
+    ]);
+  });
+
   it('shows the connections of the identity in use, as any agent does', async () => {
     const waiting: ServerResponse[] = [];
     const live = await server({ onRequest: (_request, response) => void waiting.push(response) });
