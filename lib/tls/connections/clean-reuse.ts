@@ -1,4 +1,3 @@
-import { AsyncResource } from 'node:async_hooks';
 import { Agent, type ClientRequest, type IncomingMessage } from 'node:http';
 import { type Socket } from 'node:net';
 import { type Duplex } from 'node:stream';
@@ -6,6 +5,7 @@ import { type Duplex } from 'node:stream';
 import { setImmediate } from 'node:timers';
 import {
   failRequest,
+  inContext,
   endDestroyed,
   nodeAgent,
   type AgentRequestOptions,
@@ -64,7 +64,7 @@ export class CleanReuse {
     if (!this.#waiting) return place();
     const placeOrFail = (): void => (request.destroyed ? failRequest(request) : place());
     // In the caller's async context, not in that of the call before.
-    this.#waiting.push(AsyncResource.bind(placeOrFail));
+    this.#waiting.push(inContext(placeOrFail));
   }
 
   #watch(socket: UsedSocket): void {

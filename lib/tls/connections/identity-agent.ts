@@ -1,4 +1,3 @@
-import { AsyncResource } from 'node:async_hooks';
 import { type ClientRequest } from 'node:http';
 import { Agent } from 'node:https';
 import { type Socket } from 'node:net';
@@ -12,6 +11,7 @@ import {
   closedError,
   endDestroyed,
   failRequest,
+  inContext,
   nodeAgent,
   takeQueue,
   type AgentInternals,
@@ -113,7 +113,7 @@ export class IdentityAgent extends Agent {
     if (!this.#placed)
       this.#queued.set(
         request,
-        AsyncResource.bind(() => this.addRequest(request, options)),
+        inContext(() => this.addRequest(request, options)),
       );
   }
 

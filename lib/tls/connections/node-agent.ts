@@ -1,3 +1,4 @@
+import { AsyncResource } from 'node:async_hooks';
 import { type Agent as HttpAgent, type ClientRequest, type ClientRequestArgs } from 'node:http';
 import { Agent } from 'node:https';
 import { type Duplex } from 'node:stream';
@@ -30,6 +31,12 @@ export interface AgentInternals {
 
 /** Node's own implementation, to be called with an agent as `this`. */
 export const nodeAgent = Agent.prototype as unknown as AgentInternals;
+
+/** Runs it later in the async context of now. `AsyncResource.bind` costs a call 50 us on Node 20. */
+export function inContext(run: () => void): () => void {
+  const context = new AsyncResource('nestjs-service');
+  return () => context.runInAsyncScope(run);
+}
 
 /** Rejects a request that has no socket, as Node does. One that was destroyed needs no error: it has its own. */
 export function failRequest(request: ClientRequest, error?: Error): void {
