@@ -33,6 +33,10 @@ interface Row {
 
 const CLOCK = "Compare this machine's clock with the real time first.";
 const TELL = `Check {address}. If it is right, tell the service's operator.`;
+const ALLOW =
+  'Ask who runs the network to allow connections to {host}, port {port}. Check host and port of {address} too.';
+const SILENT =
+  'The server took none, or did not answer the TLS handshake in time: mostly a firewall that drops packets without a word, or a server that is down or overloaded.';
 const DOCTOR = 'npx nestjs-service doctor shows the certificates.';
 const UNTRUSTED = {
   kind: 'tls',
@@ -111,19 +115,19 @@ const ROWS: readonly Row[] = [
   },
   {
     reason: new RegExp(`^${CONNECT_TIMEOUT}$`),
-    what: 'no connection within http.connectTimeout{reason}: name, TCP, proxy and TLS handshake. The server took none, or did not answer the TLS handshake in time: mostly a firewall that drops packets without a word, or a server that is down or overloaded.',
-    hint: `Ask who runs the network to allow connections to {host}, port {port}. Check host and port of {address} too.`,
+    what: `no connection within http.connectTimeout{reason}: name, TCP, proxy and TLS handshake. ${SILENT}`,
+    hint: ALLOW,
   },
   {
     reason: /^ETIMEDOUT$/,
     what: 'no answer to the attempt to connect{reason}. Mostly a firewall that drops packets without a word; or the host is down.',
-    hint: `Ask who runs the network to allow connections to {host}, port {port}. Check host and port of {address} too.`,
+    hint: ALLOW,
   },
   {
     kind: 'timeout',
     isConnecting: true,
-    what: 'no connection within the time limit{reason}. The server took none, or did not answer the TLS handshake in time: mostly a firewall that drops packets without a word, or a server that is down or overloaded. Or all connections of http.maxSockets were in use.',
-    hint: `Ask who runs the network to allow connections to {host}, port {port}. Check host and port of {address} too.`,
+    what: `no connection within the time limit{reason}. ${SILENT} Or all connections of http.maxSockets were in use.`,
+    hint: ALLOW,
   },
   {
     kind: 'timeout',

@@ -13,7 +13,7 @@ import { type ClientIdentity } from '../tls/client-identity.js';
 import { type GivenOptions } from './given-options.js';
 import { type HostConfig } from './host-config.js';
 import { type ModuleName } from './module-names.js';
-import { readConfiguration } from './read-configuration.js';
+import { isMissing, readConfiguration } from './read-configuration.js';
 
 /**
  * Merges the host's options, the `service` namespace (`service-<name>` for a named module) and the variables, key by key
@@ -105,8 +105,4 @@ function heading(
     namespace !== undefined &&
     `It reads the namespace '${namespace}' (registerAs); if yours has another purpose, give it another name`;
   return [problem, purpose, cause, nothingSet && NO_VARIABLES_HINT].filter(Boolean).join('. ');
-}
-
-function isMissing({ message }: ConfigurationFault): boolean {
-  return message.startsWith('is missing');
 }

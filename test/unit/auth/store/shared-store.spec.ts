@@ -196,7 +196,8 @@ describe('a shared store', () => {
     expect((await waiting).accessToken).toBe('token-1');
   });
 
-  it('takes the token of a slow holder, though it has begun to ask itself', async () => {
+  /** The holder of the lock gets no answer, and another process has begun to ask as well. */
+  async function bothAsking() {
     const { clock, process } = setUp();
     const holder = process();
     const first = holder.request();
@@ -204,6 +205,11 @@ describe('a shared store', () => {
     const other = process();
     const waiting = other.request();
     await clock.advance(7_000);
+    return { clock, holder, first, other, waiting };
+  }
+
+  it('takes the token of a slow holder, though it has begun to ask itself', async () => {
+    const { clock, holder, first, other, waiting } = await bothAsking();
     expect(other.source.requests).toHaveLength(1);
     holder.source.last.grant(600, 'slow');
     await first;
@@ -214,13 +220,7 @@ describe('a shared store', () => {
   });
 
   it('the holder takes the token of one that began to ask after it', async () => {
-    const { clock, process } = setUp();
-    const holder = process();
-    const first = holder.request();
-    await settle();
-    const other = process();
-    const waiting = other.request();
-    await clock.advance(7_000);
+    const { clock, holder, first, other, waiting } = await bothAsking();
     other.source.last.grant(600, 'quick');
     await waiting;
     await clock.advance(200);
