@@ -22,6 +22,9 @@ type Authentication = Pick<ServiceAuthService, 'peekHeaders' | 'headers'>;
 /** They are part of the address or the body by now, or of the {@link AttachedCall}. */
 const USED_OPTIONS = ['baseURL', 'params', 'signal', 'cancelToken', 'transformRequest', 'env'] as const;
 
+/** Where a config has its {@link AttachedCall}, from the interceptor to the adapter. */
+const ATTACHED = Symbol('attached call');
+
 const NOT_ATTACHED =
   "came without this module's interceptor: use axiosRef itself, not axiosRef.create(), the config of an earlier answer, interceptors.request.clear() or eject()";
 
@@ -36,8 +39,6 @@ export class AuthHeadersInterceptor {
   readonly #requestIds: RequestIds | undefined;
   readonly #appTokenHeader: string;
   readonly #timeoutMs: number;
-  /** By the headers of the config, which axios passes on as they are. */
-  readonly #attached = new WeakMap<object, AttachedCall>();
 
   constructor(
     { addresses, appTokenHeader, http }: Pick<ResolvedOptions, 'addresses' | 'appTokenHeader' | 'http'>,
@@ -64,6 +65,9 @@ export class AuthHeadersInterceptor {
     config.headers = AxiosHeaders.from(config.headers);
     refuseOptions(config);
     transformBody(config);
+    // Not before: a host's transform may set them too.
+    const headers = this.#withoutCredentials(config.headers);
+    config.headers = headers;
     const url = this.#urls.resolve(addressOf(config));
     const timeoutMs = checkTimeout(config.timeout) ?? this.#timeoutMs;
     const endsAt = performance.now() + timeoutMs;
@@ -71,19 +75,10 @@ export class AuthHeadersInterceptor {
     config.url = url.href;
     for (const key of USED_OPTIONS) delete config[key];
     const attach = (credentials: Credentials): InternalAxiosRequestConfig => {
-      config.headers = this.#withoutCredentials(config.headers);
-      this.#requestIds?.addTo(config.headers);
-      // Not assigned: a setter that somebody put into Object.prototype would get them.
-      for (const [name, value] of Object.entries(credentials)) {
-        Object.defineProperty(config.headers, name, {
-          value,
-          enumerable: true,
-          writable: true,
-          configurable: true,
-        });
-      }
-      this.#attached.set(config.headers, { url, credentials, endsAt, signal, release });
-      return config;
+      this.#requestIds?.addTo(headers);
+      for (const name of Object.keys(credentials)) headers[name] = credentials[name];
+      const attached: AttachedCall = { url, credentials, endsAt, signal, release };
+      return Object.assign(config, { [ATTACHED]: attached });
     };
     const credentials = this.#auth.peekHeaders();
     if (credentials) return attach(credentials);
@@ -100,11 +95,11 @@ export class AuthHeadersInterceptor {
    * Takes the credentials out of a config, which goes back to the host with the answer. Throws ServiceRequestError for a
    * config that was not attached to.
    */
-  detach({ headers }: InternalAxiosRequestConfig): AttachedCall {
-    const attached = this.#attached.get(headers);
+  detach(config: InternalAxiosRequestConfig & { [ATTACHED]?: AttachedCall }): AttachedCall {
+    const attached = config[ATTACHED];
     if (!attached || !this.#urls.isOwn(attached.url)) throw ServiceRequestError.of('call', NOT_ATTACHED);
-    this.#attached.delete(headers);
-    for (const name of Object.keys(attached.credentials)) delete headers[name];
+    delete config[ATTACHED];
+    for (const name of Object.keys(attached.credentials)) delete config.headers[name];
     return attached;
   }
 

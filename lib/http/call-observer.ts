@@ -51,11 +51,11 @@ export class CallObserver {
   #end(span: CallSpan, call: Call, attributes: Attributes, startedAt: number, retries: number): void {
     const durationMs = performance.now() - startedAt;
     this.#telemetry.callDuration.record(durationMs / 1000, attributes);
-    span.end({
+    span.end(() => ({
       ...attributes,
       'url.full': call.url.origin + this.#withoutIds(call.url.pathname),
       ...(retries > 0 && { 'http.request.resend_count': retries }),
-    });
+    }));
     // Success is not logged: hosts log at all levels by default, and spans have it.
     if (attributes['error.type'] === undefined) return;
     this.#log.debug(

@@ -61,19 +61,33 @@ function toAxiosResponse(
   const isSuccess = response.status >= 200 && response.status < 300;
   const accepted = validateStatus ? validateStatus(response.status) : isSuccess;
   if (!accepted) throw answerToError(response, context);
-  const { status, statusText } = response;
-  const headers = Object.assign(new AnswerHeaders(), response.headers);
-  const data = bodyFor(response, config, isSuccess, context);
-  return {
-    status,
-    statusText,
-    headers,
-    config,
-    data,
-    get correlationId() {
-      return answerFacts(response, context).correlationId;
-    },
-  };
+  return new Answer(response, config, bodyFor(response, config, isSuccess, context), context);
+}
+
+class Answer implements ServiceResponse {
+  readonly status: number;
+  readonly statusText: string;
+  readonly headers: AxiosHeaders;
+  readonly #response: ExchangeResponse;
+  readonly #context: AnswerContext;
+
+  constructor(
+    response: ExchangeResponse,
+    readonly config: InternalAxiosRequestConfig,
+    readonly data: unknown,
+    context: AnswerContext,
+  ) {
+    this.status = response.status;
+    this.statusText = response.statusText;
+    this.headers = Object.assign(new AnswerHeaders(), response.headers);
+    this.#response = response;
+    this.#context = context;
+  }
+
+  /** Cleaned when it is asked for: few callers do. */
+  get correlationId(): string | undefined {
+    return answerFacts(this.#response, this.#context).correlationId;
+  }
 }
 
 function bodyFor(

@@ -1,7 +1,13 @@
-import axios, { Axios, type AxiosAdapter, type AxiosInstance, type CreateAxiosDefaults } from 'axios';
+import axios, {
+  Axios,
+  type AxiosAdapter,
+  type AxiosInstance,
+  type CreateAxiosDefaults,
+  type InternalAxiosRequestConfig,
+} from 'axios';
+import { ServiceRequestError } from '../errors/index.js';
 import { reasonOf } from '../exchange/call-limits.js';
 import { type AuthHeadersInterceptor } from './auth-headers.interceptor.js';
-import { ServiceRequestError } from '../errors/index.js';
 import { encodeData, refuseNesting, refuseStream } from './body.js';
 
 /**
@@ -22,14 +28,18 @@ export function createServiceAxios(
     transitional,
     headers: headers as object,
   });
-  made.interceptors.request.use((config) => {
-    if (typeof config !== 'object' || (config as unknown) === null) {
-      throw ServiceRequestError.of('call', 'is none: an interceptor returned no config');
-    }
-    // A copy: a host's interceptor may keep the one that it saw. Without a prototype, as axios's own.
-    return authHeaders.attach({ __proto__: null, ...config, adapter } as never);
-  });
+  // The adapter too: another one would get the credentials.
+  made.interceptors.request.use((given) => authHeaders.attach(Object.assign(ownConfig(given), { adapter })));
   return asInstance(made, passingReasons(made));
+}
+
+/** Axios's own config has no prototype and is this call's alone. One that an interceptor made, or froze, is the host's. */
+function ownConfig(given: InternalAxiosRequestConfig): InternalAxiosRequestConfig {
+  if (typeof given !== 'object' || (given as unknown) === null) {
+    throw ServiceRequestError.of('call', 'is none: an interceptor returned no config');
+  }
+  const isOwn = Object.getPrototypeOf(given) === null && Object.isExtensible(given);
+  return isOwn ? given : ({ __proto__: null, ...given } as never);
 }
 
 type Method = (...given: unknown[]) => Promise<unknown>;
@@ -52,15 +62,14 @@ class Aborted {
 function passingReasons(made: Axios): Methods {
   const methods = made as unknown as Methods;
   const { request, _request } = methods;
-  methods._request = async (...given) => {
-    const { signal } = Object(typeof given[0] === 'string' ? given[1] : given[0]) as { signal?: AbortSignal };
-    try {
-      return await _request.apply(made, given);
-    } catch (error) {
+  methods._request = (...given) =>
+    _request.apply(made, given).catch((error: unknown) => {
+      const { signal } = Object(typeof given[0] === 'string' ? given[1] : given[0]) as {
+        signal?: AbortSignal;
+      };
       if (error !== undefined && error === reasonOf(signal)) return new Aborted(error as Error);
       throw error;
-    }
-  };
+    });
   methods.request = async (...given) => {
     const outcome = await request.apply(made, given);
     if (outcome instanceof Aborted) throw outcome.reason;

@@ -35,10 +35,13 @@ export class CallSpan {
     return once();
   }
 
-  end(attributes: Attributes): void {
+  /** @param attributesOf called only where somebody records them */
+  end(attributesOf: () => Attributes): void {
     harmless(() => {
-      this.#span?.setAttributes(attributes);
-      if (attributes['error.type'] !== undefined) this.#span?.setStatus({ code: SpanStatusCode.ERROR });
+      if (!this.#span?.isRecording()) return;
+      const attributes = attributesOf();
+      this.#span.setAttributes(attributes);
+      if (attributes['error.type'] !== undefined) this.#span.setStatus({ code: SpanStatusCode.ERROR });
     });
     harmless(() => this.#span?.end());
   }

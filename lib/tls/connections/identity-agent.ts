@@ -109,7 +109,9 @@ export class IdentityAgent extends Agent {
   #place(request: ClientRequest, options: AgentRequestOptions, identity: NumberedIdentity): void {
     if (this.#ended) return failRequest(request, closedError());
     this.#placed = false;
-    nodeAgent.addRequest.call(this, request, { ...options, identity });
+    // Node made these options for this request.
+    options.identity = identity;
+    nodeAgent.addRequest.call(this, request, options);
     if (!this.#placed)
       this.#queued.set(
         request,
