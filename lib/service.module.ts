@@ -1,5 +1,5 @@
 import { Module, type DynamicModule } from '@nestjs/common';
-import { MODULE_NAME_PATTERN } from './config/module-name.js';
+import { nameFault } from './config/variables.js';
 import { ServiceConfigurationError } from './errors/index.js';
 import { ConfigurableModuleClass, type ASYNC_OPTIONS_TYPE, type OPTIONS_TYPE } from './module/definition.js';
 import { bareImportProviders, serviceProviders } from './module/providers.js';
@@ -40,12 +40,8 @@ export class ServiceModule extends ConfigurableModuleClass {
     checkOptions(options, 'forRootAsync');
     const factory = options.useFactory ?? options.useClass ?? options.useExisting;
     if (typeof factory !== 'function' && (options.useExisting ?? undefined) === undefined) {
-      throw new ServiceConfigurationError([
-        {
-          option: 'forRootAsync',
-          message: 'needs a function as useFactory, or a class as useClass or useExisting.',
-        },
-      ]);
+      const message = 'needs a function as useFactory, or a class as useClass or useExisting.';
+      throw ServiceConfigurationError.of('forRootAsync', message);
     }
     return super.forRootAsync(options);
   }
@@ -53,11 +49,9 @@ export class ServiceModule extends ConfigurableModuleClass {
 
 function checkOptions(options: unknown, method: string): void {
   if (typeof options !== 'object' || options === null) {
-    throw new ServiceConfigurationError([{ option: method, message: 'takes an object of options.' }]);
+    throw ServiceConfigurationError.of(method, 'takes an object of options.');
   }
   const { name } = options as { name?: string };
-  if (name === undefined || MODULE_NAME_PATTERN.test(name)) return;
-  throw new ServiceConfigurationError([
-    { option: 'name', message: 'must begin with a letter and contain only letters, digits, - and _.' },
-  ]);
+  const fault = name === undefined ? undefined : nameFault(name);
+  if (fault) throw ServiceConfigurationError.of('name', fault);
 }

@@ -70,13 +70,15 @@ export function sectionsOf(type: OptionsClass): Record<string, OptionsClass> {
 
 /** An instance of the class with the values that are set and defaults for the rest. It has every section. */
 export function withDefaults<T extends object>(type: new () => T, values: object): T {
-  const filled = new type() as Record<string, unknown>;
-  for (const [key, value] of Object.entries(values) as [string, unknown][]) {
-    if (value !== undefined && value !== null) filled[key] = value;
-  }
+  const filled: object = Object.assign(new type(), Object.fromEntries(setEntries(values)));
   for (const [key, section] of Object.entries(sectionsOf(type))) {
-    const value = filled[key] ?? {};
-    if (typeof value === 'object') filled[key] = withDefaults(section, value);
+    const value = (filled as Record<string, unknown>)[key] ?? {};
+    if (typeof value === 'object') Object.assign(filled, { [key]: withDefaults(section, value) });
   }
   return filled as T;
+}
+
+/** The keys and values that are set: `undefined` and `null` are not. */
+export function setEntries(values: unknown): [string, unknown][] {
+  return Object.entries(Object(values) as object).filter(([, value]) => (value ?? undefined) !== undefined);
 }

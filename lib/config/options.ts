@@ -2,7 +2,7 @@ import { ValidateIf } from 'class-validator';
 import { ServiceHttpOptions } from './http.options.js';
 import { ServiceLinkSdkOptions } from './link-sdk.options.js';
 import { ServiceOAuthOptions } from './oauth.options.js';
-import { optionsOf, Section, sectionsOf, type OptionEntry } from './option.js';
+import { optionsOf, Section, sectionsOf, setEntries, type OptionEntry } from './option.js';
 import { Flag, IsHeaderName, IsSource, IsTokenStore, OneOf } from './rules.js';
 import { type SecretValue } from './secret.js';
 import { ServiceTlsOptions, type TlsIdentitySource } from './tls.options.js';
@@ -92,11 +92,26 @@ export interface ServiceOptionsFactory {
 /** All options, each with its variable and default. */
 export const OPTIONS: readonly OptionEntry[] = optionsOf(ServiceModuleOptions);
 
-/** The value at an option's path. */
-export function valueOf(options: ServiceModuleOptions, option: string): unknown {
-  return option
-    .split('.')
-    .reduce<unknown>((value, key) => (value as Record<string, unknown> | null | undefined)?.[key], options);
+export function entryOf(option: string): OptionEntry | undefined {
+  return OPTIONS.find((entry) => entry.option === option);
+}
+
+/** The value at an option's path; undefined where it is not set, so also for null. */
+export function valueOf(options: object, option: string): unknown {
+  const keys = option.split('.');
+  const found = keys.reduce<unknown>(
+    (value, key) => (Object(value) as Record<string, unknown>)[key],
+    options,
+  );
+  return found ?? undefined;
+}
+
+/** Sets the value at an option's path, in a section of its own. */
+export function setValue(options: object, option: string, value: unknown): void {
+  const [section, key] = option.split('.');
+  Object.assign(options, {
+    [section]: key === undefined ? value : { ...(valueOf(options, section) as object), [key]: value },
+  });
 }
 
 /**
@@ -106,18 +121,12 @@ export function valueOf(options: ServiceModuleOptions, option: string): unknown 
 export function mergeOptions(...sources: readonly (object | undefined)[]): ServiceModuleOptions {
   const sections = sectionsOf(ServiceModuleOptions);
   const merged = new Map<string, unknown>();
-  for (const [key, value] of sources.flatMap((source) => setEntries(source ?? {}))) {
+  for (const [key, value] of sources.flatMap((source) => setEntries(source))) {
     const first = merged.get(key);
-    merged.set(key, Object.hasOwn(sections, key) ? mergeSection(first, value) : (first ?? value));
+    const isSection =
+      Object.hasOwn(sections, key) && typeof value === 'object' && typeof (first ?? value) === 'object';
+    const both = (): object => Object.fromEntries([value, first].flatMap((each) => setEntries(each)));
+    merged.set(key, isSection ? both() : (first ?? value));
   }
   return Object.fromEntries(merged);
-}
-
-function mergeSection(first: unknown, second: unknown): unknown {
-  if (typeof (first ?? {}) !== 'object' || typeof second !== 'object') return first ?? second;
-  return Object.fromEntries([...setEntries(second as object), ...setEntries(first ?? {})]);
-}
-
-function setEntries(source: object): [string, unknown][] {
-  return Object.entries(source).filter(([, value]) => value !== undefined && value !== null);
 }

@@ -3,7 +3,7 @@ import { type ServiceHttpOptions } from './http.options.js';
 import { type ServiceLinkSdkOptions } from './link-sdk.options.js';
 import { type ServiceOAuthOptions } from './oauth.options.js';
 import { type ServiceAuthentication, type ServiceModuleOptions } from './options.js';
-import { type PemValue, type Secret, type SecretValue } from './secret.js';
+import { type Secret } from './secret.js';
 import { type ServiceTlsOptions, type TlsIdentityPems, type TlsIdentitySource } from './tls.options.js';
 import { type ServiceTokenCacheOptions } from './token-cache.options.js';
 
@@ -43,8 +43,6 @@ export interface Addresses {
   /** The options that name them: `urls.baseUrl`, `urls.authUrl`. */
   baseOption: string;
   tokenOption?: string;
-  /** True where calls go to {oauth_base_url} (specification 9.2). */
-  deprecated: boolean;
 }
 
 export interface OAuthSettings extends Filled<Omit<ServiceOAuthOptions, 'clientSecret'>> {
@@ -55,16 +53,11 @@ export interface OAuthSettings extends Filled<Omit<ServiceOAuthOptions, 'clientS
 }
 
 /** A PEM or passphrase as configured, not yet read. */
-export interface TlsInput<T> extends OptionLocation {
-  value: Secret | Extract<T, { file: string }>;
+export interface TlsInput extends OptionLocation {
+  value: Secret | { file: string };
 }
 
-export interface TlsInputs {
-  certificate?: TlsInput<PemValue>;
-  privateKey?: TlsInput<PemValue>;
-  passphrase?: TlsInput<SecretValue>;
-  chain?: TlsInput<PemValue>;
-}
+export type TlsInputs = { [Key in keyof TlsIdentityPems]?: TlsInput };
 
 export interface TlsSettings extends Filled<Omit<ServiceTlsOptions, keyof TlsIdentityPems>> {
   /** The PEMs as configured, or the function that returns them. */

@@ -53,7 +53,11 @@ const builder = new ConfigurableModuleBuilder<ServiceModuleOptions>({
         ...(definition.providers ?? []).map((provider) => hideOptions(provider, OPTIONS_TOKEN)),
         ...(extras.extraProviders ?? []).map(hideValue),
         { provide: MODULE_NAME, useValue: { name: extras.name } satisfies ModuleName },
-        ...[...PUBLIC].map(([type, key]) => publicAlias(type, key, extras.name)),
+        ...[...PUBLIC].map(([type, key]) => ({
+          provide: getServiceToken(type, extras.name),
+          inject: [SERVICE],
+          useFactory: (service: Service) => service[key],
+        })),
       ],
       // A named module exports only named tokens, so that no two modules export the same class.
       exports: [...PUBLIC.keys()].map((type) => getServiceToken(type, extras.name)),
@@ -62,11 +66,3 @@ const builder = new ConfigurableModuleBuilder<ServiceModuleOptions>({
 
 export const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN, OPTIONS_TYPE, ASYNC_OPTIONS_TYPE } =
   builder.build();
-
-function publicAlias(type: Type, key: keyof Service, name: string | undefined): Provider {
-  return {
-    provide: getServiceToken(type, name),
-    inject: [SERVICE],
-    useFactory: (service: Service) => service[key],
-  };
-}

@@ -1,9 +1,4 @@
-import {
-  type FactoryProvider,
-  type OptionalFactoryDependency,
-  type Provider,
-  type ValueProvider,
-} from '@nestjs/common';
+import { type FactoryProvider, type Provider, type ValueProvider } from '@nestjs/common';
 import { ConfigService } from '@nestjs/config';
 import { type ServiceModuleOptions } from '../config/options.js';
 import { ServiceConfigurationError, type ConfigurationFault } from '../errors/index.js';
@@ -46,37 +41,28 @@ export function hideOptions(provider: Provider, optionsToken: unknown): Provider
     return { ...provider, useValue: new GivenOptions(useValue) };
   }
   const { useFactory, inject = [] } = provider as FactoryProvider<unknown>;
+  const dependencies = inject.map((asked) =>
+    typeof asked === 'object' && 'optional' in asked ? asked : { token: asked, optional: false },
+  );
+  const isConfig = dependencies.map(({ token }) => token === ConfigService);
   return {
     ...provider,
     inject: [
       HOST_CONFIG,
-      ...inject.map((asked) => (isConfigService(asked) ? { token: ConfigService, optional: true } : asked)),
+      ...inject.map((asked, index) => (isConfig[index] ? { token: ConfigService, optional: true } : asked)),
     ],
-    useFactory: async (config: HostConfig, ...args: unknown[]) => {
-      const given = args.map((arg, index) =>
-        isConfigService(inject[index]) ? (arg ?? serviceOf(config, inject[index])) : arg,
-      );
-      const result = callFactory(() => useFactory(...given));
+    useFactory: async ({ service }: HostConfig, ...injected: unknown[]) => {
+      const args = injected.map((arg, index) => {
+        if (!isConfig[index]) return arg;
+        if (arg ?? service ?? dependencies[index].optional) return arg ?? service;
+        throw factoryError(
+          'injects ConfigService, but the application does not import ConfigModule (import ConfigModule.forRoot()).',
+        );
+      });
+      const result = callFactory(() => useFactory(...args));
       return new GivenOptions(await inStartTime(result, FACTORY_TOO_LATE));
     },
   };
-}
-
-type Injected = NonNullable<FactoryProvider['inject']>[number];
-
-function isConfigService(asked: Injected | undefined): boolean {
-  return asked === ConfigService || (isOptionalToken(asked) && asked.token === ConfigService);
-}
-
-function isOptionalToken(asked: Injected | undefined): asked is OptionalFactoryDependency {
-  return typeof asked === 'object' && 'optional' in asked;
-}
-
-function serviceOf({ service }: HostConfig, asked: Injected | undefined): ConfigService | undefined {
-  if (service || (isOptionalToken(asked) && asked.optional)) return service;
-  throw factoryError(
-    'injects ConfigService, but the application does not import ConfigModule (import ConfigModule.forRoot()).',
-  );
 }
 
 /**
@@ -104,5 +90,5 @@ async function callFactory(factory: () => unknown): Promise<unknown> {
 }
 
 function factoryError(message: string): ServiceConfigurationError {
-  return new ServiceConfigurationError([{ option: 'forRootAsync', message }]);
+  return ServiceConfigurationError.of('forRootAsync', message);
 }

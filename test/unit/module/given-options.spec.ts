@@ -6,7 +6,7 @@ import { inspect } from 'node:util';
 import { type ServiceModuleOptions } from '../../../lib/config/options.js';
 import { ServiceCertificateError, type ServiceConfigurationError } from '../../../lib/errors/index.js';
 import { SafeLogger } from '../../../lib/telemetry/log.js';
-import { moduleLabel } from '../../../lib/config/module-name.js';
+import { moduleLabel } from '../../../lib/config/variables.js';
 import { GivenOptions, hideOptions, hideValue } from '../../../lib/module/given-options.js';
 import { HOST_CONFIG, readHostConfig } from '../../../lib/module/host-config.js';
 import { loadConfiguration } from '../../../lib/module/load-configuration.js';
@@ -161,8 +161,8 @@ describe('The configuration of a module', () => {
     const config = { imported, get: (key: string) => variables[key] };
     try {
       const { options, identity } = await loadConfiguration(
-        new GivenOptions(given),
-        { name },
+        given,
+        name,
         config,
         new SafeLogger(moduleLabel(name)),
       );
@@ -195,13 +195,6 @@ describe('The configuration of a module', () => {
     });
     expect((await load(sandbox, { variables: { service: 'text' } })).http.retries).toBe(2);
     expect(lines).toEqual([]);
-  });
-
-  it('is refused for a name whose variables another module reads', async () => {
-    const { faults } = await errorOf(load(sandbox, { name: 'sandbox' }));
-    expect(faults).toEqual([
-      { option: 'name', variable: undefined, message: expect.stringMatching(/cannot be 'sandbox'/) },
-    ]);
   });
 
   it('says what is usual where nothing is there', async () => {
