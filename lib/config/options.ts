@@ -97,13 +97,9 @@ export function entryOf(option: string): OptionEntry | undefined {
 }
 
 /** The value at an option's path; undefined where it is not set, so also for null. */
-export function valueOf(options: object, option: string): unknown {
-  const keys = option.split('.');
-  const found = keys.reduce<unknown>(
-    (value, key) => (Object(value) as Record<string, unknown>)[key],
-    options,
-  );
-  return found ?? undefined;
+export function valueOf(options: unknown, option: string): unknown {
+  const read = (value: unknown, key: string): unknown => (Object(value) as Record<string, unknown>)[key];
+  return option.split('.').reduce(read, options) ?? undefined;
 }
 
 /** Sets the value at an option's path, in a section of its own. */

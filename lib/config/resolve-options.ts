@@ -118,7 +118,10 @@ function tlsSettings({ tls }: ServiceModuleOptions, locate: (option: string) => 
     key,
     { ...locate(`tls.${key}`), value: typeof value === 'string' ? new Secret(value) : value },
   ]);
-  return { ...settings, source: typeof tls === 'function' ? tls : Object.fromEntries(inputs) } as TlsSettings;
+  return {
+    ...settings,
+    source: typeof tls === 'function' ? tls : (Object.fromEntries(inputs) as object),
+  } as TlsSettings;
 }
 
 function httpSettings({ http }: ServiceModuleOptions): HttpSettings {

@@ -15,8 +15,8 @@ export function variablePrefix(name?: string): string {
 }
 
 /** The names of all variables without their prefix. Those of secrets are there with `_FILE` too. */
-export const VARIABLE_SUFFIXES: readonly string[] = OPTIONS.flatMap(({ suffix = [], kind }) =>
-  [suffix, kind === 'secret' ? `${suffix}_FILE` : []].flat(),
+export const VARIABLE_SUFFIXES: readonly string[] = OPTIONS.flatMap(({ suffix, kind }) =>
+  suffix === undefined ? [] : kind === 'secret' ? [suffix, `${suffix}_FILE`] : [suffix],
 );
 
 /** The variable of an option: `oauth.clientId` -> `SERVICE_CLIENT_ID`. With `_FILE` where the value is a file. */

@@ -21,12 +21,7 @@ export class ServiceCertificateError extends ServiceConfigurationError {
 
   constructor(
     faults: readonly ConfigurationFault[],
-    details: Remedy & {
-      code?: 'invalid_certificate' | 'certificate_refused';
-      certificate?: CertificateSummary;
-      /** Default: the faults. */
-      message?: string;
-    } = {},
+    details: Remedy & Partial<Pick<ServiceCertificateError, 'code' | 'certificate' | 'message'>> = {},
   ) {
     const refused = details.code === 'certificate_refused';
     const heading = refused

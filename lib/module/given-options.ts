@@ -1,15 +1,8 @@
 import { type FactoryProvider, type Provider, type ValueProvider } from '@nestjs/common';
 import { ConfigService } from '@nestjs/config';
 import { type ServiceModuleOptions } from '../config/options.js';
-import { ServiceConfigurationError, type ConfigurationFault } from '../errors/index.js';
-import { HOST_CONFIG, inStartTime, START_TIMEOUT_S, type HostConfig } from './host-config.js';
-
-const FACTORY_TOO_LATE: ConfigurationFault = {
-  option: 'forRootAsync',
-  message:
-    `the options factory has not finished within ${START_TIMEOUT_S} s. Check what it waits for, for example a vault ` +
-    'that does not answer.',
-};
+import { ServiceConfigurationError } from '../errors/index.js';
+import { HOST_CONFIG, inStartTime, type HostConfig } from './host-config.js';
 
 /** The host's options. They are in a private field, so that printing the provider shows no secret. */
 export class GivenOptions {
@@ -60,7 +53,11 @@ export function hideOptions(provider: Provider, optionsToken: unknown): Provider
         );
       });
       const result = callFactory(() => useFactory(...args));
-      return new GivenOptions(await inStartTime(result, FACTORY_TOO_LATE));
+      const options = await inStartTime(result, 'forRootAsync', [
+        'the options factory has not finished',
+        'Check what it waits for, for example a vault that does not answer.',
+      ]);
+      return new GivenOptions(options);
     },
   };
 }

@@ -48,7 +48,7 @@ export async function loadConfiguration(
   }
   await identity?.close();
   const isInNamespace = ({ option }: ConfigurationFault): boolean =>
-    valueOf(Object(namespace), option) !== undefined && valueOf(given, option) === undefined;
+    valueOf(namespace, option) !== undefined && valueOf(given, option) === undefined;
   const [faults, certificateFaults] = [read.faults, read.certificateFaults].map((found) =>
     found.map((fault) =>
       isInNamespace(fault) ? { ...fault, message: `in the namespace '${key}': ${fault.message}` } : fault,
@@ -70,7 +70,7 @@ const NO_VARIABLES_HINT =
 
 /** A host may have a namespace, or a variable, of this name for another purpose: that has none of our options. */
 function namespaceOf(found: unknown): object | undefined {
-  const isOurs = OPTIONS.some(({ option }) => valueOf(Object(found), option.split('.')[0]) !== undefined);
+  const isOurs = OPTIONS.some(({ option }) => valueOf(found, option.split('.')[0]) !== undefined);
   return isOurs ? (found as object) : undefined;
 }
 
