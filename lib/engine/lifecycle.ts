@@ -51,7 +51,7 @@ export class ServiceLifecycle {
     tokens?.open();
     if (options.authentication === 'oauth') tokens?.start();
     try {
-      await checkStart(options, { auth, banks }, io);
+      await checkStart(options, auth, banks, io.log);
     } catch (error) {
       // Nobody ends a client that did not start, and none of its calls is waited for.
       this.#endsAt = io.clock.monotonic();
