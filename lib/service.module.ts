@@ -11,10 +11,9 @@ import { bareImportProviders, serviceProviders } from './module/providers.js';
 @Module({ providers: [...bareImportProviders, ...serviceProviders] })
 export class ServiceModule extends ConfigurableModuleClass {
   /**
-   * A client of one service. An option that is left out is read from the `service` namespace (`service-<name>` for a named
-   * module) or the SERVICE_* variables of ConfigModule. The application may import ConfigModule anywhere, and load it asynchronously. Without
-   * ConfigModule, the variables of the process are read. Each call makes a client of its own, with its own tokens and
-   * connections.
+   * A client of one service, with its own tokens and connections. An option that is left out is read from the `service`
+   * namespace (`service-<name>` for a named module) or the SERVICE_* variables of ConfigModule, wherever the application
+   * imports it; without ConfigModule, from the variables of the process.
    *
    * The application does not start where options are not usable, or where two modules would read one variable for
    * different options. One ServiceConfigurationError has all faults; a ServiceCertificateError, where all are about
@@ -28,12 +27,12 @@ export class ServiceModule extends ConfigurableModuleClass {
   }
 
   /**
-   * The same with options from a factory: `useFactory`, `useClass` or `useExisting`, with `imports` and `inject`. The
-   * factory is called once, after every ConfigModule has loaded. `inject` may have the ConfigService of any
-   * ConfigModule of the application. The class of `useClass` needs one that is global or in `imports`.
+   * The same with options from a factory: `useFactory`, `useClass` or `useExisting`, with `imports` and `inject`. It is
+   * called once, after every ConfigModule has loaded. `inject` may have the ConfigService of any of them; the class of
+   * `useClass` needs one that is global or in `imports`.
    *
-   * The application does not start where the factory throws (the start fails with that error), has not finished after
-   * 60 s, or depends on a request (REQUEST, Scope.REQUEST). The last two are a ServiceConfigurationError.
+   * The start fails with what the factory throws, and with a ServiceConfigurationError where it has not finished after
+   * 60 s or depends on a request (REQUEST, Scope.REQUEST).
    * @throws ServiceConfigurationError where there is no factory, or `name` cannot be part of a variable's name
    */
   static override forRootAsync(options: typeof ASYNC_OPTIONS_TYPE): DynamicModule {

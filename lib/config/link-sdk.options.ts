@@ -3,8 +3,8 @@ import { Flag, WholeNumber } from './rules.js';
 /** Sessions of the browser's SDK (specification 2.4). */
 export class ServiceLinkSdkOptions {
   /**
-   * Seconds that a cached customer token must still be valid to be used for a session. Never more than half of the
-   * token's lifetime is required. Default 600. SERVICE_LINK_SDK_MIN_TOKEN_LIFE
+   * Seconds that a cached customer token must still be valid to be used for a session; at most half of its lifetime.
+   * Default 600. SERVICE_LINK_SDK_MIN_TOKEN_LIFE
    */
   @WholeNumber('LINK_SDK_MIN_TOKEN_LIFE', 0, 86_400, 'seconds')
   minTokenLife?: number | undefined = 600;
@@ -14,9 +14,8 @@ export class ServiceLinkSdkOptions {
   includeAppToken?: boolean | undefined = false;
 
   /**
-   * Set this where the application has OAuth enabled as an authentication method. A session without a customer token
-   * would fail then (specification 5.1.3), so the module does not start without OAuth credentials. Default false.
-   * SERVICE_LINK_SDK_REQUIRE_OAUTH
+   * Set it where OAuth is enabled for the application: a session without a customer token would fail (specification
+   * 5.1.3), so the module does not start without OAuth credentials. Default false. SERVICE_LINK_SDK_REQUIRE_OAUTH
    */
   @Flag('LINK_SDK_REQUIRE_OAUTH')
   requireOAuth?: boolean | undefined = false;

@@ -22,29 +22,25 @@ type Declared = Pick<OptionEntry, 'suffix' | 'kind'> & { key: string; section?: 
 
 const DECLARED = 'nestjs-service:options';
 
-/**
- * Declares a property as an option with its rules. Its default is the property's initial value.
- * @param suffix the variable's name without its prefix; undefined where only code can set the option
- */
+/** Declares a property as an option with its rules. Its default is the property's initial value. */
 export function Option(
   suffix?: string,
   kind: OptionKind = 'text',
   ...rules: PropertyDecorator[]
 ): PropertyDecorator {
-  return declare({ suffix, kind }, IsOptional(), ...rules);
+  return declare({ suffix, kind }, ...rules);
 }
 
 /** Declares a property as a section, whose options are declared in the given class. */
 export function Section(section: OptionsClass): PropertyDecorator {
-  const nested = ValidateNested({ message: 'must be an object' });
-  return declare({ kind: 'text', section }, IsOptional(), nested);
+  return declare({ kind: 'text', section }, ValidateNested({ message: 'must be an object' }));
 }
 
 function declare(declared: Omit<Declared, 'key'>, ...rules: PropertyDecorator[]): PropertyDecorator {
   return (target, key) => {
     const others = declaredIn(target);
     Reflect.defineMetadata(DECLARED, [...others, { ...declared, key: String(key) }], target);
-    for (const rule of rules) rule(target, key);
+    for (const rule of [IsOptional(), ...rules]) rule(target, key);
   };
 }
 

@@ -19,8 +19,8 @@ export type ServiceStartupCheck = 'off' | 'warn' | 'fail';
 export type ServiceAuthentication = 'mtls' | 'oauth' | 'app-token';
 
 /**
- * The options of `ServiceModule.forRoot()`. An option that is left out is read from its environment variable, through
- * ConfigModule. Each option's description ends with the name of its variable.
+ * The options of `ServiceModule.forRoot()`. One that is left out is read from its environment variable, whose name ends
+ * its description.
  */
 export class ServiceModuleOptions {
   /** Default `sandbox`. SERVICE_ENVIRONMENT */
@@ -43,10 +43,7 @@ export class ServiceModuleOptions {
   @IsHeaderName('APP_TOKEN_HEADER')
   appTokenHeader?: string | undefined = 'service-app-token';
 
-  /**
-   * Send the app token together with a bearer token. Some services answer 400 to that. Default false.
-   * SERVICE_SEND_APP_TOKEN_WITH_BEARER
-   */
+  /** Send it beside a bearer too. Some services answer 400 then. Default false. SERVICE_SEND_APP_TOKEN_WITH_BEARER */
   @Flag('SEND_APP_TOKEN_WITH_BEARER')
   sendAppTokenWithBearer?: boolean | undefined = false;
 
@@ -76,9 +73,8 @@ export class ServiceModuleOptions {
   http?: ServiceHttpOptions | undefined;
 
   /**
-   * Before the application listens: get a token where there is OAuth, and call the banks. `warn` logs what is wrong and
-   * what to do, `fail` ends the start with a ServiceStartupError. Takes 15 s at most. Default `off`.
-   * SERVICE_STARTUP_CHECK
+   * Before the application listens: get a token where there is OAuth, and call the banks, in 15 s at most. `warn` logs
+   * what is wrong, `fail` ends the start with a ServiceStartupError. Default `off`. SERVICE_STARTUP_CHECK
    */
   @OneOf('STARTUP_CHECK', 'off', 'warn', 'fail')
   startupCheck?: ServiceStartupCheck | undefined = 'off';
@@ -110,10 +106,7 @@ export function setValue(options: object, option: string, value: unknown): void 
   });
 }
 
-/**
- * Merges options key by key. The first value wins; `undefined` and `null` count as not set. A `tls` function is not
- * merged with other sources. The result and its sections are copies.
- */
+/** Copies of the options, merged key by key. The first that is set wins. A `tls` function is not merged with others. */
 export function mergeOptions(...sources: readonly (object | undefined)[]): ServiceModuleOptions {
   const sections = sectionsOf(ServiceModuleOptions);
   const merged = new Map<string, unknown>();

@@ -25,7 +25,7 @@ const UNSENDABLE =
 interface Resolution {
   /** Absent where there are faults. */
   options?: ResolvedOptions;
-  /** Set also where there are faults, so that faults of certificates are reported together with the others. */
+  /** Also where there are faults: those of certificates are reported together with them. */
   tls: TlsSettings;
   faults: ConfigurationFault[];
   /** Values that are allowed, but probably a mistake. */

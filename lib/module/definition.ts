@@ -9,13 +9,13 @@ import { getServiceToken, privateToken } from '../service-token.js';
 import { hideOptions, hideValue } from './given-options.js';
 import { MODULE_NAME, type ModuleName } from './module-names.js';
 
-/** Options of the Nest module itself, beside those of the service. */
+/** Options of the Nest module itself. */
 export interface ServiceModuleExtras {
   /** Makes the services injectable everywhere without an import. Default false. */
   isGlobal?: boolean | undefined;
   /**
-   * Needed for several services in one application. The module named `ksa` reads SERVICE_KSA_* in place of SERVICE_*.
-   * Its providers are injected with `@InjectService(BanksService, 'ksa')`.
+   * For several services in one application. The module named `ksa` reads SERVICE_KSA_* in place of SERVICE_*, and is
+   * injected with `@InjectService(BanksService, 'ksa')`.
    */
   name?: string | undefined;
   /** Providers that the options factory can inject. */

@@ -72,9 +72,7 @@ export function hideValue(provider: Provider): Provider {
   return { ...rest, useFactory: () => useValue };
 }
 
-/**
- * Passes on what the host's factory throws. Only Nest's error about a missing method gets a message that explains it.
- */
+/** Passes on what the host's factory throws. Only Nest's error about a missing method is explained. */
 async function callFactory(factory: () => unknown): Promise<unknown> {
   try {
     return await factory();

@@ -29,10 +29,10 @@ class LoadedConfig {
 }
 
 /**
- * Waits for every ConfigModule of the application. They all write to one store and read from it. They are found in
- * Nest's container, because Nest injects only a ConfigModule that is global or imported by this module.
+ * Waits for every ConfigModule of the application. They are found in Nest's container, because Nest injects only a
+ * ConfigModule that is global or imported by this module. They all write to one store and read from it.
  *
- * @param injected the ConfigService that Nest injects here, if any; preferred, because it may be a class of the host
+ * @param injected preferred, because it may be a class of the host
  * @throws ServiceConfigurationError where a ConfigModule has not finished in time; what a `load` function throws
  */
 export async function readHostConfig(

@@ -19,8 +19,8 @@ import { loadConfiguration } from './load-configuration.js';
 import { MODULE_NAME, namesakesWarning, refuseSharedVariables, type ModuleName } from './module-names.js';
 
 /**
- * What a module makes: its client, and the hooks that start and end it. The injection tokens are private, so that a host
- * never gets the client of another module by its class. Hosts inject the aliases of definition.ts.
+ * What a module makes: its client, and the hooks that start and end it. The tokens are private, so that a host never gets
+ * the client of another module by its class: it injects the aliases of definition.ts.
  */
 export const serviceProviders: Provider[] = [
   {
@@ -36,7 +36,7 @@ export const serviceProviders: Provider[] = [
       own: ModuleName,
       config: HostConfig,
       modules: ModulesContainer,
-    ): Promise<Service> => {
+    ) => {
       refuseSharedVariables(own, modules);
       const log = new SafeLogger(moduleLabel(own.name));
       const { options, identity } = await loadConfiguration(given.value, own.name, config, log);

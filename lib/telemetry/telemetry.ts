@@ -11,7 +11,6 @@ import {
 import { isPromise } from 'node:util/types';
 
 const NAME = 'nestjs-service';
-/** Before the names of all instruments and attributes of our own. */
 const PREFIX = 'nestjs_service.';
 /** Seconds, as the HTTP conventions advise. The default of an SDK is in milliseconds. */
 const HTTP_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10];
@@ -22,10 +21,7 @@ const HTTP_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 
  */
 export class Telemetry {
   readonly tracer: Tracer | undefined = harmless(() => trace.getTracer(NAME));
-  /**
-   * Seconds of a whole call, retries included. The attributes are those of the HTTP conventions. The name is our own,
-   * because HTTP instrumentation measures each attempt under the name of the conventions.
-   */
+  /** Not under the name of the HTTP conventions, under which HTTP instrumentation measures each attempt. */
   readonly callDuration = duration('call.duration', 'Duration of calls of the service, retries included.');
   readonly retries = counter('retries', 'retry', 'Attempts of calls after the first.');
   readonly tokenRequests = counter('token.requests', 'request', 'Requests to the token endpoint.');
@@ -55,12 +51,8 @@ export class Telemetry {
 
   /** Reports the days until the client certificate expires, where there is one. Returns a function that ends this. */
   observeCertificate(daysLeft: () => number | undefined): () => void {
-    const gauge = made((meter) =>
-      meter.createObservableGauge(`${PREFIX}certificate.days_left`, {
-        unit: 'd',
-        description: 'Days until the client certificate expires.',
-      }),
-    );
+    const settings = { unit: 'd', description: 'Days until the client certificate expires.' };
+    const gauge = made((meter) => meter.createObservableGauge(`${PREFIX}certificate.days_left`, settings));
     const report = (result: ObservableResult): void => {
       const days = daysLeft();
       if (days !== undefined) result.observe(days, this.attributes);
@@ -86,8 +78,8 @@ function made<T>(make: (meter: Meter) => T): T | undefined {
 }
 
 /**
- * Calls code of the host that only watches: a logger, OpenTelemetry. What it throws or rejects with is dropped, as there
- * is nobody left to tell it to; a call, a rotation or a token is worth more. Undefined where it threw.
+ * Calls code of the host that only watches: a logger, OpenTelemetry. What it throws or rejects with is dropped: there is
+ * nobody left to tell, and a call, a rotation or a token is worth more.
  */
 export function harmless<T>(call: () => T): T | undefined {
   try {
