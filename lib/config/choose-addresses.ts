@@ -18,16 +18,14 @@ export function chooseAddresses(mode: Mode, urls: ServiceUrls): ChosenAddresses 
   const apiKey = apiAddress(mode, urls);
   const tokenKey = mode.wantsOAuth ? tokenAddress(mode) : undefined;
   const needed = [apiKey, tokenKey].filter((key) => key !== undefined);
-  const faults = needed
-    .filter((key) => !urls[key])
-    .map((key) => ({ option: `urls.${key}`, message: missing(mode, key === tokenKey) }));
-  const warnings = needed.flatMap((key) =>
-    [...doubtsAbout(key, urls, mode)].map((message) => ({ option: `urls.${key}`, message })),
-  );
+  const all = (messagesOf: (key: UrlKey) => Iterable<string>): ConfigurationFault[] =>
+    needed.flatMap((key) => [...messagesOf(key)].map((message) => ({ option: `urls.${key}`, message })));
+  const faults = all((key) => (urls[key] ? [] : [missing(mode, key === tokenKey)]));
+  const warnings = all((key) => doubtsAbout(key, urls, mode));
   const baseUrl = apiKey && normalized(urls[apiKey]);
   if (baseUrl === undefined || faults.length > 0) return { faults, warnings };
   const token = tokenKey && normalized(urls[tokenKey]);
-  const addresses = {
+  const addresses: Addresses = {
     baseUrl,
     origins: ownOrigins(mode, urls),
     tokenUrl: token && `${token}/oauth2/token`,

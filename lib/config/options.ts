@@ -1,7 +1,6 @@
 import { ValidateIf } from 'class-validator';
 import { ServiceHttpOptions } from './http.options.js';
-import { ServiceLinkSdkOptions } from './link-sdk.options.js';
-import { ServiceOAuthOptions } from './oauth.options.js';
+import { ServiceLinkSdkOptions, ServiceOAuthOptions } from './oauth.options.js';
 import { optionsOf, Section, sectionsOf, setEntries, type OptionEntry } from './option.js';
 import { Flag, IsHeaderName, IsSource, IsTokenStore, OneOf } from './rules.js';
 import { type SecretValue } from './secret.js';

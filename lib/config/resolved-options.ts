@@ -1,7 +1,6 @@
 import { type DescribeOption, type OptionLocation } from '../errors/index.js';
 import { type ServiceHttpOptions } from './http.options.js';
-import { type ServiceLinkSdkOptions } from './link-sdk.options.js';
-import { type ServiceOAuthOptions } from './oauth.options.js';
+import { type ServiceLinkSdkOptions, type ServiceOAuthOptions } from './oauth.options.js';
 import { type ServiceAuthentication, type ServiceModuleOptions } from './options.js';
 import { type Secret } from './secret.js';
 import { type ServiceTlsOptions, type TlsIdentityPems, type TlsIdentitySource } from './tls.options.js';
@@ -10,10 +9,7 @@ import { type ServiceTokenCacheOptions } from './token-cache.options.js';
 /** Options that have a default, so that each has a value. */
 type Filled<T, Key extends keyof T = keyof T> = { [K in Key]-?: NonNullable<T[K]> };
 
-/**
- * The options after merging, defaults and validation. Those that are not in MadeOptions are as they were set. Secrets
- * are wrapped, so that printing this object shows none.
- */
+/** The options after merging, defaults and validation. Secrets are wrapped, so that printing this object shows none. */
 export type ResolvedOptions = MadeOptions & Omit<ServiceModuleOptions, keyof MadeOptions | 'urls'>;
 
 interface MadeOptions extends Filled<
@@ -64,11 +60,12 @@ export interface TlsSettings extends Filled<Omit<ServiceTlsOptions, keyof TlsIde
   source: TlsInputs | TlsIdentitySource;
 }
 
+/** Without a default. */
+type Unset = 'attemptTimeout' | 'requestId';
+
 /** Here `correlationIdHeader` is in lower case, and `userAgent` is the whole header. */
 export interface HttpSettings
-  extends
-    Filled<Omit<ServiceHttpOptions, 'proxy' | 'requestId' | 'attemptTimeout'>>,
-    Pick<ServiceHttpOptions, 'requestId' | 'attemptTimeout'> {
+  extends Filled<Omit<ServiceHttpOptions, 'proxy' | Unset>>, Pick<ServiceHttpOptions, Unset> {
   /** Its URL. It may contain credentials for the proxy. */
   proxy?: Secret;
 }

@@ -63,8 +63,10 @@ function againstRules(options: ServiceModuleOptions): BrokenOption[] {
 }
 
 function unknownOption(option: string): BrokenOption {
-  const known = OPTIONS.flatMap((entry) => [entry.option, entry.option.split('.')[0]]);
-  const meant = nearest(option, known);
+  const meant = nearest(
+    option,
+    OPTIONS.flatMap((entry) => [entry.option, entry.option.split('.')[0]]),
+  );
   const hint = meant ? `a misspelling of ${meant}?` : 'check its spelling.';
   return { option, meant, message: `is not an option of ServiceModule; ${hint}` };
 }
@@ -75,8 +77,7 @@ function quote(options: ServiceModuleOptions, option: string, before = ''): stri
   if (!QUOTED.includes(kind)) return '';
   const found = valueOf(options, option);
   const value = Array.isArray(found) ? found.join(', ') : found;
-  if (kind !== 'address' && (typeof value === 'number' || typeof value === 'boolean'))
-    return `${before} ${value}`;
+  if (kind !== 'address' && /^(number|boolean)$/.test(typeof value)) return `${before} ${String(value)}`;
   if (typeof value !== 'string' || !(kind === 'address' ? PLAIN_ADDRESS : PLAIN_VALUE).test(value)) return '';
   const secrets = OPTIONS.filter((entry) => !QUOTED.includes(entry.kind))
     .map((entry) => valueOf(options, entry.option))

@@ -11,12 +11,13 @@ export { copyOf, ServiceError, type Explanation, type Remedy } from './service.e
 export {
   describeFault,
   describeLocation,
+  ServiceCertificateError,
   ServiceConfigurationError,
   ServiceStartupError,
+  type CertificateSummary,
   type ConfigurationFault,
   type OptionLocation,
 } from './configuration.error.js';
-export { ServiceCertificateError, type CertificateSummary } from './certificate.error.js';
 export { ServiceTokenError, type TokenErrorCode, type TokenErrorDetails } from './token.error.js';
 export { ServiceApiError, type ApiErrorBody, type ApiErrorDetails } from './api.error.js';
 export {

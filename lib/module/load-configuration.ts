@@ -57,11 +57,10 @@ export async function loadConfiguration(
   if (faults.length === 0) {
     throw new ServiceCertificateError(certificateFaults, { certificate: read.certificate });
   }
-  const heading = describeProblem(name, {
-    nothingSet: Object.keys(merged).length === 0 && misspelt.size === 0,
-    noConfigModule: !config.imported && faults.some(isMissing),
-    namespace: faults.some(isInNamespace) && key,
-  });
+  const nothingSet = Object.keys(merged).length === 0 && misspelt.size === 0;
+  const noConfigModule = !config.imported && faults.some(isMissing);
+  const usedNamespace = faults.some(isInNamespace) && key;
+  const heading = describeProblem(name, nothingSet, noConfigModule, usedNamespace);
   throw new ServiceConfigurationError([...faults, ...certificateFaults], heading);
 }
 
@@ -77,10 +76,11 @@ function namespaceOf(found: unknown): object | undefined {
 /** The first line of the error. Names the usual causes where many options are missing. */
 function describeProblem(
   name: string | undefined,
-  causes: { nothingSet: boolean; noConfigModule: boolean; namespace: string | false },
+  nothingSet: boolean,
+  noConfigModule: boolean,
+  namespace: string | false,
 ): string {
-  const { nothingSet, noConfigModule, namespace } = causes;
-  return [
+  const said = [
     nothingSet
       ? `${moduleLabel(name)} found no ${variablePrefix(name)}* variable`
       : `The configuration of ${moduleLabel(name)} is not usable`,
@@ -90,7 +90,6 @@ function describeProblem(
       ? 'The application does not import ConfigModule, so .env files are not read (import ConfigModule.forRoot())'
       : nothingSet && 'Check that .env is in the working directory, where ConfigModule.forRoot() reads it',
     nothingSet && NO_VARIABLES_HINT,
-  ]
-    .filter(Boolean)
-    .join('. ');
+  ];
+  return said.filter(Boolean).join('. ');
 }
