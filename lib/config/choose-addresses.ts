@@ -4,17 +4,13 @@ import { type Mode } from './requirements.js';
 import { type Addresses } from './resolved-options.js';
 import { type ServiceUrls } from './urls.options.js';
 
-interface ChosenAddresses {
-  /** Absent where a needed address is missing or not valid, and where the mode is not known. */
-  addresses?: Addresses;
-  faults: ConfigurationFault[];
-  warnings: ConfigurationFault[];
-}
-
 type UrlKey = keyof ServiceUrls;
 
-/** Chooses the addresses that a mode uses: specification 5.2.6 and 9.2. */
-export function chooseAddresses(mode: Mode, urls: ServiceUrls): ChosenAddresses {
+/**
+ * Chooses the addresses that a mode uses: specification 5.2.6 and 9.2. There are none where one is missing or not valid,
+ * and where the mode is not known.
+ */
+export function chooseAddresses(mode: Mode, urls: ServiceUrls) {
   const apiKey = apiAddress(mode, urls);
   const tokenKey = mode.wantsOAuth ? tokenAddress(mode) : undefined;
   const needed = [apiKey, tokenKey].filter((key) => key !== undefined);

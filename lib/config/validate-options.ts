@@ -15,12 +15,6 @@ const PLAIN_VALUE = /^[\w\s.,+-]{0,24}$/;
 
 export const FILL_IN = 'put the real value in its place.';
 
-interface Validation {
-  faults: ConfigurationFault[];
-  /** Options and sections that are set but not valid. No other fault of them is reported. */
-  broken: ReadonlySet<string>;
-}
-
 interface BrokenOption {
   option: string;
   message: string;
@@ -28,10 +22,13 @@ interface BrokenOption {
   meant?: string;
 }
 
-/** Checks each option by itself, and refuses unknown names. */
-export function validateOptions(options: ServiceModuleOptions): Validation {
+/**
+ * Checks each option by itself, and refuses unknown names. `broken` are the options and sections that are set but not
+ * valid: no other fault of them is reported.
+ */
+export function validateOptions(options: ServiceModuleOptions) {
   const dangerous = dangerousKeys(options);
-  if (dangerous.length > 0) return { faults: dangerous, broken: new Set() };
+  if (dangerous.length > 0) return { faults: dangerous, broken: new Set<string>() };
   const found = withPlaceholder(options);
   found.push(...againstRules(options).filter(({ option }) => !found.some((each) => each.option === option)));
   return {

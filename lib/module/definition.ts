@@ -5,7 +5,7 @@ import { type Service } from '../engine/create-service.js';
 import { RESOURCES } from '../engine/resources.js';
 import { ServiceHttpService } from '../http/service-http.service.js';
 import { LinkSdkService } from '../link-sdk/link-sdk.service.js';
-import { getServiceToken, privateToken } from '../service-token.js';
+import { getServiceToken } from '../service-token.js';
 import { hideOptions, hideValue } from './given-options.js';
 import { MODULE_NAME, type ModuleName } from './module-names.js';
 
@@ -25,7 +25,7 @@ export interface ServiceModuleExtras {
 const OPTIONS_TOKEN = Symbol('nestjs-service:options');
 
 /** The injection token of a module's client. */
-export const SERVICE = privateToken('service');
+export const SERVICE = Symbol('nestjs-service:service');
 
 /** The classes that a host can inject, and where the client has them. */
 const PUBLIC = new Map<Type, keyof Service>([

@@ -4,34 +4,26 @@ import { type ServiceModuleOptions } from '../config/options.js';
 import { ServiceConfigurationError } from '../errors/index.js';
 import { HOST_CONFIG, inStartTime, type HostConfig } from './host-config.js';
 
-/** The host's options. They are in a private field, so that printing the provider shows no secret. */
-export class GivenOptions {
-  readonly #options: ServiceModuleOptions;
+/** The host's options, behind a function, so that printing the provider shows no secret. */
+export type GivenOptions = () => ServiceModuleOptions;
 
-  constructor(options: unknown) {
-    if (typeof options !== 'object' || options === null || Array.isArray(options)) {
-      const what = options === null ? 'null' : Array.isArray(options) ? 'an array' : typeof options;
-      throw factoryError(
-        `the options factory returned ${what}; return an object, {} to take everything from the environment.`,
-      );
-    }
-    this.#options = options;
-  }
-
-  get value(): ServiceModuleOptions {
-    return this.#options;
-  }
+export function givenOptions(options: unknown): GivenOptions {
+  if (typeof options === 'object' && options !== null && !Array.isArray(options)) return () => options;
+  const what = options === null ? 'null' : Array.isArray(options) ? 'an array' : typeof options;
+  throw factoryError(
+    `the options factory returned ${what}; return an object, {} to take everything from the environment.`,
+  );
 }
 
 /**
- * The provider of the options, with its value in {@link GivenOptions}. A factory is called after every ConfigModule has
+ * The provider of the options, with its value in {@link givenOptions}. A factory is called after every ConfigModule has
  * loaded. It can inject the ConfigService of any of them, also of one that Nest would not let this module inject.
  */
 export function hideOptions(provider: Provider, optionsToken: unknown): Provider {
   if (typeof provider !== 'object' || provider.provide !== optionsToken) return provider;
   if ('useValue' in provider) {
     const { useValue } = provider as ValueProvider<unknown>;
-    return { ...provider, useValue: new GivenOptions(useValue) };
+    return { ...provider, useValue: givenOptions(useValue) };
   }
   const { useFactory, inject = [] } = provider as FactoryProvider<unknown>;
   const dependencies = inject.map((asked) =>
@@ -57,7 +49,7 @@ export function hideOptions(provider: Provider, optionsToken: unknown): Provider
         'the options factory has not finished',
         'Check what it waits for, for example a vault that does not answer.',
       ]);
-      return new GivenOptions(options);
+      return givenOptions(options);
     },
   };
 }

@@ -4,7 +4,6 @@ import { ModuleRef, type ModulesContainer } from '@nestjs/core';
 import { systemClock } from '../config/clock.js';
 import { ServiceConfigurationError } from '../errors/index.js';
 import { within } from '../exchange/timing.js';
-import { privateToken } from '../service-token.js';
 
 /** The host's configuration: variables and namespaces by their names. */
 export interface HostConfig {
@@ -16,7 +15,7 @@ export interface HostConfig {
 }
 
 /** The injection token of {@link HostConfig}. */
-export const HOST_CONFIG = privateToken('host-config');
+export const HOST_CONFIG = Symbol('nestjs-service:host-config');
 
 /** Created inside a ConfigModule. Nest creates it after this ConfigModule has loaded everything. */
 class LoadedConfig {

@@ -11,7 +11,6 @@ import { moduleLabel } from '../config/variables.js';
 import { createService, type Service, systemIo } from '../engine/create-service.js';
 import { ServiceConfigurationError } from '../errors/index.js';
 import { SafeLogger } from '../telemetry/log.js';
-import { privateToken } from '../service-token.js';
 import { MODULE_OPTIONS_TOKEN, SERVICE } from './definition.js';
 import { type GivenOptions } from './given-options.js';
 import { HOST_CONFIG, readHostConfig, type HostConfig } from './host-config.js';
@@ -39,17 +38,17 @@ export const serviceProviders: Provider[] = [
     ) => {
       refuseSharedVariables(own, modules);
       const log = new SafeLogger(moduleLabel(own.name));
-      const { options, identity } = await loadConfiguration(given.value, own.name, config, log);
+      const { options, identity } = await loadConfiguration(given(), own.name, config, log);
       return createService(options, identity, systemIo(log));
     },
   },
   {
-    provide: privateToken('hooks'),
+    provide: Symbol('nestjs-service:hooks'),
     inject: [SERVICE, MODULE_NAME, ModulesContainer],
     useFactory: serviceHooks,
   },
   {
-    provide: privateToken('request-scope-check'),
+    provide: Symbol('nestjs-service:request-scope-check'),
     inject: [MODULE_NAME, ModulesContainer],
     useFactory: (own: ModuleName, modules: ModulesContainer) => requestScopeCheck(own, modules, SERVICE),
   },
@@ -93,14 +92,18 @@ export function serviceHooks(
  * timers that nothing ends. This provider must not depend on the options: Nest would not call its hook then.
  * @param checked the injection token of a provider that depends on the options
  */
-export function requestScopeCheck(own: ModuleName, modules: ModulesContainer, checked: string): OnModuleInit {
+export function requestScopeCheck(
+  own: ModuleName,
+  modules: ModulesContainer,
+  checked: unknown,
+): OnModuleInit {
   return {
     onModuleInit: () => {
       // ModuleRef.introspect() would find the last module with this token, and each ServiceModule has it.
       const mine = [...modules.values()].find(
         ({ providers }) => providers.get(MODULE_NAME)?.instance === own,
       );
-      if (mine?.providers.get(checked)?.isDependencyTreeStatic() !== false) return;
+      if (mine?.providers.get(checked as symbol)?.isDependencyTreeStatic() !== false) return;
       const message =
         'its options depend on a request: the factory, or the class of useClass or useExisting, injects REQUEST or a ' +
         'provider with Scope.REQUEST, directly or through another one. The client is made once, at start. Take the ' +
