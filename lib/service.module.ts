@@ -19,7 +19,7 @@ export class ServiceModule extends ConfigurableModuleClass {
    * different options. One ServiceConfigurationError has all faults; a ServiceCertificateError, where all are about
    * certificates.
    * @example imports: [ConfigModule.forRoot(), ServiceModule.forRoot({ isGlobal: true })]
-   * @throws ServiceConfigurationError where `options` is no object or `name` cannot be part of a variable's name
+   * @throws ServiceConfigurationError where `options` is no object or `name` cannot be that of a module
    */
   static override forRoot(options: typeof OPTIONS_TYPE = {}): DynamicModule {
     checkOptions(options, 'forRoot');
@@ -33,7 +33,7 @@ export class ServiceModule extends ConfigurableModuleClass {
    *
    * The start fails with what the factory throws, and with a ServiceConfigurationError where it has not finished after
    * 60 s or depends on a request (REQUEST, Scope.REQUEST).
-   * @throws ServiceConfigurationError where there is no factory, or `name` cannot be part of a variable's name
+   * @throws ServiceConfigurationError where there is no factory, or `name` cannot be that of a module
    */
   static override forRootAsync(options: typeof ASYNC_OPTIONS_TYPE): DynamicModule {
     checkOptions(options, 'forRootAsync');

@@ -18,12 +18,7 @@ const UNREADABLE: Readonly<Record<string, string>> = {
   ERR_FILE_TOO_LARGE: 'is larger than 1 MiB, so it is no secret and no certificate. Check the path.',
 };
 
-/**
- * Reads a file of at most 1 MiB.
- *
- * @throws the system's error; ERR_NOT_A_FILE for a pipe or device, because reading one may never end;
- * ERR_FILE_TOO_LARGE
- */
+/** Reads a file of at most 1 MiB. Throws the system's error, or one for a pipe, whose reading may never end. */
 export async function readRegularFile(path: string): Promise<Buffer> {
   const found = await stat(path);
   if (found.isDirectory()) throw codedError('a directory', 'EISDIR');

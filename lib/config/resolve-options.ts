@@ -19,8 +19,7 @@ import { VERSION } from './version.js';
 
 const PRINTABLE_ASCII = /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/;
 const UNSENDABLE =
-  'cannot be sent in a header: it begins or ends with a space, has a line break or another control character, or is ' +
-  'not ASCII.';
+  'cannot be sent in a header: it begins or ends with a space, has a line break or another control character, or is not ASCII.';
 
 interface Resolution {
   /** Absent where there are faults. */
@@ -102,13 +101,12 @@ async function storeFaults(store: TokenStore | undefined): Promise<Configuration
 }
 
 function oauthSettings({ oauth }: ServiceModuleOptions): OAuthSettings {
-  const source = oauth?.clientSecret as NonNullable<typeof oauth>['clientSecret'] & {};
+  const source = oauth?.clientSecret ?? '';
   const fixed = typeof source === 'string' ? new Secret(source) : undefined;
-  const clientSecret = async (): Promise<Secret> => {
-    if (fixed) return fixed;
-    return typeof source === 'function' ? new Secret(await source()) : readSecret(source);
-  };
-  return { ...oauth, clientSecret, clientSecretCanChange: fixed === undefined } as OAuthSettings;
+  const read = async (): Promise<Secret> =>
+    typeof source === 'function' ? new Secret(await source()) : readSecret(source);
+  const clientSecret = fixed ? () => Promise.resolve(fixed) : read;
+  return { ...oauth, clientSecret, clientSecretCanChange: !fixed } as OAuthSettings;
 }
 
 function tlsSettings({ tls }: ServiceModuleOptions, locate: (option: string) => OptionLocation): TlsSettings {

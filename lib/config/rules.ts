@@ -102,12 +102,12 @@ export const IsProxyUrl = rule(
 
 export const IsFunction = rule('text', (value) => typeof value === 'function', 'must be a function');
 
-const STORE_METHODS = ['get', 'set', 'delete'];
-
 export const IsTokenStore = rule(
   'text',
   (value) =>
-    STORE_METHODS.every((key) => typeof (Object(value) as Record<string, unknown>)[key] === 'function'),
+    ['get', 'set', 'delete'].every(
+      (key) => typeof (Object(value) as Record<string, unknown>)[key] === 'function',
+    ),
   'must have the methods get, set and delete (see TokenStore)',
 );
 

@@ -69,10 +69,7 @@ export class ServiceLifecycle {
     this.#cancelEnd = io.clock.watch(() => this.#cut(), options.http.shutdownTimeout);
   }
 
-  /**
-   * Resolves when all calls have ended. There is one end, however often this is called: Nest 11 calls its hooks again for
-   * each close() and signal, also while they run (nest#16439).
-   */
+  /** Resolves when all calls have ended. Nest 11 calls its hooks again for each close() and signal (nest#16439): one end. */
   close(): Promise<void> {
     this.beginShutdown();
     return (this.#closing ??= this.#close());

@@ -25,10 +25,7 @@ export function explain(
 /** How messages name an option, with the variable that sets it: `oauth.clientSecret (SERVICE_CLIENT_SECRET_FILE)`. */
 export type DescribeOption = (option: string) => string;
 
-/**
- * Names the options of an error as the module's user has set them: in its hint, and in its stack, which has the hint.
- * Each is named once, also where the error comes this way again.
- */
+/** Names the options of an error in its hint and stack as they are set; once, also where it comes this way again. */
 export function nameOptions<T>(error: T, describeOption: DescribeOption): T {
   if (!(error instanceof ServiceError) || error.hint === undefined) return error;
   const { hint, options, stack } = error;

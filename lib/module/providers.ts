@@ -1,5 +1,6 @@
 import {
   type BeforeApplicationShutdown,
+  type InjectionToken,
   type OnApplicationBootstrap,
   type OnApplicationShutdown,
   type OnModuleInit,
@@ -95,7 +96,7 @@ export function serviceHooks(
 export function requestScopeCheck(
   own: ModuleName,
   modules: ModulesContainer,
-  checked: unknown,
+  checked: InjectionToken,
 ): OnModuleInit {
   return {
     onModuleInit: () => {
@@ -103,7 +104,7 @@ export function requestScopeCheck(
       const mine = [...modules.values()].find(
         ({ providers }) => providers.get(MODULE_NAME)?.instance === own,
       );
-      if (mine?.providers.get(checked as symbol)?.isDependencyTreeStatic() !== false) return;
+      if (mine?.providers.get(checked)?.isDependencyTreeStatic() !== false) return;
       const message =
         'its options depend on a request: the factory, or the class of useClass or useExisting, injects REQUEST or a ' +
         'provider with Scope.REQUEST, directly or through another one. The client is made once, at start. Take the ' +

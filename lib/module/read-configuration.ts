@@ -20,8 +20,8 @@ interface ConfigurationSources {
 }
 
 /**
- * Reads and checks everything, files and certificates too. Reports all faults, and throws none. `options` and `identity`
- * are there where there are no faults. An identity may also be there beside faults: it is the caller's to close.
+ * Reads and checks everything, files and certificates too. Reports all faults, and throws none. An identity may be there
+ * beside faults: it is the caller's to close.
  */
 export async function readConfiguration(
   { name, given, namespace, readVariable, variablesSet }: ConfigurationSources,

@@ -26,21 +26,13 @@ export class Telemetry {
   readonly retries = counter('retries', 'retry', 'Attempts of calls after the first.');
   readonly tokenRequests = counter('token.requests', 'request', 'Requests to the token endpoint.');
   readonly tokenCacheHits = counter('token.cache_hits', 'hit', 'Tokens served from the cache.');
-  readonly storeHits = counter(
-    'token.store_hits',
-    'hit',
-    'Tokens of other processes, taken from the token store.',
-  );
+  readonly storeHits = counter('token.store_hits', 'hit', 'Tokens that the token store had.');
   readonly storeMisses = counter('token.store_misses', 'miss', 'Tokens that the token store did not have.');
-  readonly storeFaults = counter(
-    'token.store_faults',
-    'fault',
-    'Calls of the token store that failed or took too long.',
-  );
+  readonly storeFaults = counter('token.store_faults', 'fault', 'Failed or late calls of the token store.');
   readonly storeLockWaits = counter(
     'token.store_lock_waits',
     'wait',
-    'Token requests that waited for the one of another process.',
+    'Token requests that waited for another process.',
   );
   /** The attributes of every measurement: the module's name, where it has one. */
   readonly attributes: Attributes;
