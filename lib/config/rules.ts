@@ -135,7 +135,6 @@ export function isReservedHeader(name: string): boolean {
 
 /** The names in a list or in a text with commas. */
 export function namesIn(value: unknown): string[] {
-  return String(value)
-    .split(',')
-    .map((name) => name.trim());
+  const parts = [value].flat().flatMap((part) => String(part).split(','));
+  return parts.map((name) => name.trim());
 }
