@@ -10,8 +10,11 @@ export { BanksService, type BanksBody } from './banks/banks.service.js';
 export { CreateCustomerDto } from './customers/create-customer.dto.js';
 export { CustomersService, type Customer } from './customers/customers.service.js';
 export { type ResourceName, type ServiceHttpOptions } from './config/http.options.js';
-export { type ServiceLinkSdkOptions } from './config/link-sdk.options.js';
-export { type ServiceOAuthOptions, type TokenRefresh } from './config/oauth.options.js';
+export {
+  type ServiceLinkSdkOptions,
+  type ServiceOAuthOptions,
+  type TokenRefresh,
+} from './config/oauth.options.js';
 export {
   type ServiceAuthentication,
   type ServiceEnvironment,

@@ -15,8 +15,3 @@ export function getServiceToken<T>(type: Type<T>, name?: string): Type<T> | stri
 export function InjectService<T>(type: Type<T>, name?: string): PropertyDecorator & ParameterDecorator {
   return Inject(getServiceToken(type, name));
 }
-
-/** The injection token of an internal part, which hosts do not inject. */
-export function privateToken(part: string): string {
-  return `nestjs-service(private):${part}`;
-}

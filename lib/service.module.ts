@@ -1,5 +1,5 @@
 import { Module, type DynamicModule } from '@nestjs/common';
-import { MODULE_NAME_PATTERN } from './config/module-name.js';
+import { nameFault } from './config/variables.js';
 import { ServiceConfigurationError } from './errors/index.js';
 import { ConfigurableModuleClass, type ASYNC_OPTIONS_TYPE, type OPTIONS_TYPE } from './module/definition.js';
 import { bareImportProviders, serviceProviders } from './module/providers.js';
@@ -11,16 +11,15 @@ import { bareImportProviders, serviceProviders } from './module/providers.js';
 @Module({ providers: [...bareImportProviders, ...serviceProviders] })
 export class ServiceModule extends ConfigurableModuleClass {
   /**
-   * A client of one service. An option that is left out is read from the `service` namespace (`service-<name>` for a named
-   * module) or the SERVICE_* variables of ConfigModule. The application may import ConfigModule anywhere, and load it asynchronously. Without
-   * ConfigModule, the variables of the process are read. Each call makes a client of its own, with its own tokens and
-   * connections.
+   * A client of one service, with its own tokens and connections. An option that is left out is read from the `service`
+   * namespace (`service-<name>` for a named module) or the SERVICE_* variables of ConfigModule, wherever the application
+   * imports it; without ConfigModule, from the variables of the process.
    *
    * The application does not start where options are not usable, or where two modules would read one variable for
    * different options. One ServiceConfigurationError has all faults; a ServiceCertificateError, where all are about
    * certificates.
    * @example imports: [ConfigModule.forRoot(), ServiceModule.forRoot({ isGlobal: true })]
-   * @throws ServiceConfigurationError where `options` is no object or `name` cannot be part of a variable's name
+   * @throws ServiceConfigurationError where `options` is no object or `name` cannot be that of a module
    */
   static override forRoot(options: typeof OPTIONS_TYPE = {}): DynamicModule {
     checkOptions(options, 'forRoot');
@@ -28,24 +27,20 @@ export class ServiceModule extends ConfigurableModuleClass {
   }
 
   /**
-   * The same with options from a factory: `useFactory`, `useClass` or `useExisting`, with `imports` and `inject`. The
-   * factory is called once, after every ConfigModule has loaded. `inject` may have the ConfigService of any
-   * ConfigModule of the application. The class of `useClass` needs one that is global or in `imports`.
+   * The same with options from a factory: `useFactory`, `useClass` or `useExisting`, with `imports` and `inject`. It is
+   * called once, after every ConfigModule has loaded. `inject` may have the ConfigService of any of them; the class of
+   * `useClass` needs one that is global or in `imports`.
    *
-   * The application does not start where the factory throws (the start fails with that error), has not finished after
-   * 60 s, or depends on a request (REQUEST, Scope.REQUEST). The last two are a ServiceConfigurationError.
-   * @throws ServiceConfigurationError where there is no factory, or `name` cannot be part of a variable's name
+   * The start fails with what the factory throws, and with a ServiceConfigurationError where it has not finished after
+   * 60 s or depends on a request (REQUEST, Scope.REQUEST).
+   * @throws ServiceConfigurationError where there is no factory, or `name` cannot be that of a module
    */
   static override forRootAsync(options: typeof ASYNC_OPTIONS_TYPE): DynamicModule {
     checkOptions(options, 'forRootAsync');
     const factory = options.useFactory ?? options.useClass ?? options.useExisting;
     if (typeof factory !== 'function' && (options.useExisting ?? undefined) === undefined) {
-      throw new ServiceConfigurationError([
-        {
-          option: 'forRootAsync',
-          message: 'needs a function as useFactory, or a class as useClass or useExisting.',
-        },
-      ]);
+      const message = 'needs a function as useFactory, or a class as useClass or useExisting.';
+      throw ServiceConfigurationError.of('forRootAsync', message);
     }
     return super.forRootAsync(options);
   }
@@ -53,11 +48,9 @@ export class ServiceModule extends ConfigurableModuleClass {
 
 function checkOptions(options: unknown, method: string): void {
   if (typeof options !== 'object' || options === null) {
-    throw new ServiceConfigurationError([{ option: method, message: 'takes an object of options.' }]);
+    throw ServiceConfigurationError.of(method, 'takes an object of options.');
   }
   const { name } = options as { name?: string };
-  if (name === undefined || MODULE_NAME_PATTERN.test(name)) return;
-  throw new ServiceConfigurationError([
-    { option: 'name', message: 'must begin with a letter and contain only letters, digits, - and _.' },
-  ]);
+  const fault = name === undefined ? undefined : nameFault(name);
+  if (fault) throw ServiceConfigurationError.of('name', fault);
 }

@@ -1,6 +1,5 @@
 import { parseArgs } from 'node:util';
 import { CUSTOMER_ID_RULE, isCustomerId } from '../auth/scope.js';
-import { MODULE_NAME_PATTERN } from '../config/module-name.js';
 import { nameFault } from '../config/variables.js';
 import { EXIT, UsageError, type CommandIo } from './command.js';
 import { readEnvironment } from './env-file.js';
@@ -42,7 +41,7 @@ export async function run(args: string[], io: CommandIo, limits = LIMITS): Promi
     return EXIT.ok;
   }
   const { name, customer, json = false, offline = false } = values;
-  refuse('--name', name === undefined ? undefined : moduleNameFault(name));
+  refuse('--name', name === undefined ? undefined : nameFault(name));
   refuse(
     '--customer',
     customer === undefined || isCustomerId(customer) ? undefined : `takes ${CUSTOMER_ID_RULE}`,
@@ -57,10 +56,4 @@ export async function run(args: string[], io: CommandIo, limits = LIMITS): Promi
 
 function refuse(option: string, fault: string | undefined): void {
   if (fault !== undefined) throw new UsageError(`${option}: ${fault}`);
-}
-
-function moduleNameFault(name: string): string | undefined {
-  if (!MODULE_NAME_PATTERN.test(name))
-    return 'must begin with a letter and hold letters, digits, - and _ only.';
-  return nameFault(name);
 }

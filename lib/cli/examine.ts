@@ -1,8 +1,8 @@
 import 'reflect-metadata';
 import { systemClock } from '../config/clock.js';
 import { modeOf } from '../config/requirements.js';
-import { variablePrefix } from '../config/module-name.js';
-import { VARIABLE_SUFFIXES, variablesOf } from '../config/variables.js';
+
+import { variablePrefix, VARIABLE_SUFFIXES, variablesOf } from '../config/variables.js';
 import { type Check } from './doctor/check.js';
 import { checkConfiguration } from './doctor/configuration-checks.js';
 import { diagnose, type DiagnosisParts } from './doctor/diagnose.js';
@@ -65,7 +65,7 @@ export async function examine(examination: Examination, listener: Listener): Pro
   } finally {
     await identity?.close();
   }
-  const { mode } = modeOf(merged, new Set());
+  const mode = modeOf(merged, new Set());
   return {
     ok: checks.every(({ status }) => status !== 'failed'),
     environment: oneOf(['production', 'sandbox'], mode.environment),

@@ -4,39 +4,29 @@ import { type Mode } from './requirements.js';
 import { type Addresses } from './resolved-options.js';
 import { type ServiceUrls } from './urls.options.js';
 
-interface ChosenAddresses {
-  /** Absent where a needed address is missing or not valid, and where the mode is not known. */
-  addresses?: Addresses;
-  faults: ConfigurationFault[];
-  warnings: ConfigurationFault[];
-}
+type UrlKey = keyof ServiceUrls;
 
-const RESERVED =
-  'is a name for examples and tests (RFC 2606, RFC 6761). Outside of a test, put the real address here.';
-
-/** Chooses the addresses that a mode uses: specification 5.2.6 and 9.2. */
-export function chooseAddresses(mode: Mode, urls: ServiceUrls): ChosenAddresses {
+/**
+ * Chooses the addresses that a mode uses: specification 5.2.6 and 9.2. There are none where one is missing or not valid,
+ * and where the mode is not known.
+ */
+export function chooseAddresses(mode: Mode, urls: ServiceUrls) {
   const apiKey = apiAddress(mode, urls);
   const tokenKey = mode.wantsOAuth ? tokenAddress(mode) : undefined;
   const needed = [apiKey, tokenKey].filter((key) => key !== undefined);
-  const faults = needed
-    .filter((key) => !urls[key])
-    .map((key) => ({ option: `urls.${key}`, message: missing(mode, key === tokenKey) }));
-  const warnings = needed.flatMap((key) =>
-    [reservedHost(urls[key]), otherEnvironment(mode, urls, key)]
-      .filter((message) => message !== undefined)
-      .map((message) => ({ option: `urls.${key}`, message })),
-  );
-  const base = apiKey && normalized(urls[apiKey]);
-  if (base === undefined || faults.length > 0) return { faults, warnings };
+  const all = (messagesOf: (key: UrlKey) => Iterable<string>): ConfigurationFault[] =>
+    needed.flatMap((key) => [...messagesOf(key)].map((message) => ({ option: `urls.${key}`, message })));
+  const faults = all((key) => (urls[key] ? [] : [missing(mode, key === tokenKey)]));
+  const warnings = all((key) => doubtsAbout(key, urls, mode));
+  const baseUrl = apiKey && normalized(urls[apiKey]);
+  if (baseUrl === undefined || faults.length > 0) return { faults, warnings };
   const token = tokenKey && normalized(urls[tokenKey]);
-  const addresses = {
-    baseUrl: base,
+  const addresses: Addresses = {
+    baseUrl,
     origins: ownOrigins(mode, urls),
     tokenUrl: token && `${token}/oauth2/token`,
     baseOption: `urls.${apiKey}`,
     tokenOption: tokenKey && `urls.${tokenKey}`,
-    deprecated: apiKey === 'oauthBaseUrl',
   };
   return { faults, warnings, addresses };
 }
@@ -44,7 +34,7 @@ export function chooseAddresses(mode: Mode, urls: ServiceUrls): ChosenAddresses 
 function apiAddress(
   { environment, authentication, hasCertificate }: Mode,
   urls: ServiceUrls,
-): keyof ServiceUrls | undefined {
+): UrlKey | undefined {
   if (environment === undefined || authentication === undefined) return undefined;
   if (environment === 'production')
     return authentication === 'oauth' && urls.oauthBaseUrl ? 'oauthBaseUrl' : 'baseUrl';
@@ -53,7 +43,7 @@ function apiAddress(
   return hasCertificate === undefined ? undefined : hasCertificate ? 'sandboxMtlsUrl' : 'sandboxUrl';
 }
 
-function tokenAddress({ environment }: Mode): keyof ServiceUrls | undefined {
+function tokenAddress({ environment }: Mode): UrlKey | undefined {
   return environment && (environment === 'production' ? 'authUrl' : 'sandboxAuthUrl');
 }
 
@@ -61,8 +51,7 @@ function tokenAddress({ environment }: Mode): keyof ServiceUrls | undefined {
 function ownOrigins({ environment }: Mode, urls: ServiceUrls): ReadonlySet<string> {
   const own =
     environment === 'production' ? [urls.baseUrl, urls.oauthBaseUrl] : [urls.sandboxUrl, urls.sandboxMtlsUrl];
-  const valid = own.map(normalized).filter((address) => address !== undefined);
-  return new Set(valid.map((address) => new URL(address).origin));
+  return new Set(own.flatMap((address) => normalized(address) ?? []).map((valid) => new URL(valid).origin));
 }
 
 function missing({ environment, authentication }: Mode, isTokenAddress: boolean): string {
@@ -78,32 +67,25 @@ function normalized(address: unknown): string | undefined {
   return url.origin + withoutSlashes(url.pathname);
 }
 
-/** That the host of an address is a name that is reserved for examples and tests. */
-function reservedHost(address: unknown): string | undefined {
-  const host = parseUrl(address)?.hostname;
-  return host && /(^|\.)(example(\.(com|net|org))?|invalid|test)$/.test(host)
-    ? `${host} ${RESERVED}`
-    : undefined;
-}
-
+const RESERVED_NAME = /(^|\.)(example(\.(com|net|org))?|invalid|test)$/;
 const SANDBOX_NAME = /(^|[.-])(sandbox|sbx|staging|uat)([.-]|$)/;
 
-/** That an address looks like one of the other environment, whose credentials and certificates are others. */
-function otherEnvironment(
-  { environment }: Mode,
-  urls: ServiceUrls,
-  key: keyof ServiceUrls,
-): string | undefined {
+/** Why an address is probably not the right one. */
+function* doubtsAbout(key: UrlKey, urls: ServiceUrls, { environment }: Mode): Generator<string> {
   const own = parseUrl(urls[key]);
-  if (!own) return undefined;
-  const isProduction = environment === 'production';
-  if (isProduction && SANDBOX_NAME.test(own.hostname)) {
-    return `${own.hostname} looks like an address of the sandbox, and environment is 'production'.`;
+  if (!own) return;
+  const { hostname, href } = own;
+  if (RESERVED_NAME.test(hostname)) {
+    yield `${hostname} is a name for examples and tests (RFC 2606, RFC 6761). Outside of a test, put the real address here.`;
   }
-  const others = (Object.keys(urls) as (keyof ServiceUrls)[]).filter(
-    (other) => other.startsWith('sandbox') === isProduction && parseUrl(urls[other])?.href === own.href,
+  const isProduction = environment === 'production';
+  if (isProduction && SANDBOX_NAME.test(hostname)) {
+    yield `${hostname} looks like an address of the sandbox, and environment is 'production'.`;
+    return;
+  }
+  // The credentials and certificates of the other environment are others.
+  const other = (Object.keys(urls) as UrlKey[]).find(
+    (each) => each.startsWith('sandbox') === isProduction && parseUrl(urls[each])?.href === href,
   );
-  return others.length > 0
-    ? `is the same address as urls.${others[0]}, which is of the other environment.`
-    : undefined;
+  if (other) yield `is the same address as urls.${other}, which is of the other environment.`;
 }

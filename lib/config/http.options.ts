@@ -12,17 +12,13 @@ export class ServiceHttpOptions {
   timeout?: number | undefined = 30_000;
 
   /**
-   * Milliseconds for an attempt that may be followed by another, from when it has a connection or begins to make one.
-   * Default: half of the time that the call has left, but at least 1,000. The last attempt, and one that cannot be
-   * repeated (a POST that was sent), may take all the time that is left. SERVICE_HTTP_ATTEMPT_TIMEOUT
+   * Milliseconds for an attempt that may be followed by another, without the wait for a free connection. Any other may
+   * take all the time that is left. Default: half of that time, but at least 1,000. SERVICE_HTTP_ATTEMPT_TIMEOUT
    */
   @WholeNumber('HTTP_ATTEMPT_TIMEOUT', 1, DAY_MS, 'milliseconds')
   attemptTimeout?: number | undefined;
 
-  /**
-   * Milliseconds to connect: name, TCP, proxy and TLS handshake. Also for the token endpoint. Nothing was sent by then,
-   * so calls of all methods are tried again. Default 5,000. SERVICE_HTTP_CONNECT_TIMEOUT
-   */
+  /** Milliseconds to connect, TLS included; also to the token endpoint. Default 5,000. SERVICE_HTTP_CONNECT_TIMEOUT */
   @WholeNumber('HTTP_CONNECT_TIMEOUT', 1, DAY_MS, 'milliseconds')
   connectTimeout?: number | undefined = 5_000;
 
@@ -39,9 +35,8 @@ export class ServiceHttpOptions {
   maxSockets?: number | undefined = 50;
 
   /**
-   * Whether the paths of resources end in a slash (`/banks/v1/`): true, false, or the names of the resources whose
-   * paths do: `banks`, `customers`. Specification 4 shows both spellings. The variable takes true, false or a
-   * comma-separated list. Default false. SERVICE_HTTP_TRAILING_SLASH
+   * Whether the paths of resources end in a slash (`/banks/v1/`; specification 4 shows both): true, false, or the names of
+   * those that do. The variable takes true, false or a comma-separated list. Default false. SERVICE_HTTP_TRAILING_SLASH
    */
   @FlagOrNames('HTTP_TRAILING_SLASH', RESOURCE_NAMES)
   trailingSlash?: boolean | ResourceName | readonly ResourceName[] | undefined = false;
@@ -51,25 +46,20 @@ export class ServiceHttpOptions {
   proxy?: string | undefined;
 
   /**
-   * The User-Agent of the application, as product tokens (RFC 9110, 10.1.5): `acme-banking/2.1`. Sent before the module's
-   * own, `nestjs-service/<version>`, to the API and to the token endpoint. A call's own header `user-agent` takes the
-   * place of both. SERVICE_HTTP_USER_AGENT
+   * The application's product tokens (RFC 9110, 10.1.5): `acme-banking/2.1`. Sent before `nestjs-service/<version>`, also
+   * to the token endpoint. A call's own header `user-agent` takes the place of both. SERVICE_HTTP_USER_AGENT
    */
   @IsProductTokens('HTTP_USER_AGENT')
   userAgent?: string | undefined;
 
-  /**
-   * The header with the correlation id, of answers and of `requestId`. Default `x-correlation-id`.
-   * SERVICE_HTTP_CORRELATION_ID_HEADER
-   */
+  /** The header of answers and of `requestId`. Default `x-correlation-id`. SERVICE_HTTP_CORRELATION_ID_HEADER */
   @IsHeaderName('HTTP_CORRELATION_ID_HEADER')
   correlationIdHeader?: string | undefined = 'x-correlation-id';
 
   /**
    * Returns the host's id of a call, for example that of the inbound request: 1 to 128 visible ASCII characters, or
-   * undefined for none. It is called once for each call, and sent in the header `correlationIdHeader` with all attempts,
-   * unless the call brings that header itself. Errors without an id of the service have it as `correlationId`. Where it
-   * throws or returns something else, the call is sent without an id, and a warning is logged.
+   * undefined for none. All attempts carry it in `correlationIdHeader`, unless the call brings that header itself. Where
+   * it throws or returns something else, the call is sent without an id, and a warning is logged.
    */
   @IsFunction()
   requestId?: (() => string | undefined) | undefined;

@@ -1,18 +1,17 @@
-import { variablePrefix } from './module-name.js';
-import { variablesOf, VARIABLE_SUFFIXES } from './variables.js';
+import { variablePrefix, variablesOf, VARIABLE_SUFFIXES } from './variables.js';
 
 /** With more changed letters it is another word, not a misspelling. */
 const MAX_EDITS = 2;
 
 /** The candidate that the word is most likely a misspelling of. */
 export function nearest(word: string, candidates: Iterable<string>): string | undefined {
-  let best: { candidate: string; edits: number } | undefined;
+  let best: string | undefined;
+  let fewest = MAX_EDITS + 1;
   for (const candidate of candidates) {
-    if (Math.abs(candidate.length - word.length) > MAX_EDITS) continue;
-    const edits = editsBetween(word, candidate);
-    if (edits <= MAX_EDITS && edits < (best?.edits ?? Infinity)) best = { candidate, edits };
+    const edits = editsBetween(word, candidate, MAX_EDITS);
+    if (edits < fewest) [best, fewest] = [candidate, edits];
   }
-  return best?.candidate;
+  return best;
 }
 
 /**
@@ -44,18 +43,13 @@ function possibleNames(text: string): string[] {
   );
 }
 
-/** The Damerau-Levenshtein distance (optimal string alignment). */
-function editsBetween(a: string, b: string): number {
-  const rows = [Array.from({ length: b.length + 1 }, (_, column) => column)];
-  for (let i = 1; i <= a.length; i++) {
-    const row = [i];
-    for (let j = 1; j <= b.length; j++) {
-      const replaced = rows[i - 1][j - 1] + (a[i - 1] === b[j - 1] ? 0 : 1);
-      row[j] = Math.min(rows[i - 1][j] + 1, row[j - 1] + 1, replaced);
-      const swapped = a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
-      if (swapped) row[j] = Math.min(row[j], rows[i - 2][j - 2] + 1);
-    }
-    rows.push(row);
-  }
-  return rows[a.length][b.length];
+/** The Damerau-Levenshtein distance (optimal string alignment); Infinity where it is more than `limit`. */
+function editsBetween(a: string, b: string, limit: number): number {
+  if (a === b) return 0;
+  if (limit === 0) return Infinity;
+  if (a[0] === b[0]) return editsBetween(a.slice(1), b.slice(1), limit);
+  const left = (removed: number, added: number): number =>
+    editsBetween(a.slice(removed), b.slice(added), limit - 1);
+  const isSwapped = a[0] === b[1] && a[1] === b[0];
+  return 1 + Math.min(left(1, 0), left(0, 1), left(1, 1), isSwapped ? left(2, 2) : Infinity);
 }

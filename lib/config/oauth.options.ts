@@ -1,4 +1,4 @@
-import { Flag, IsSourceOrFunction, IsUuid, OneOf } from './rules.js';
+import { Flag, IsSourceOrFunction, IsUuid, OneOf, WholeNumber } from './rules.js';
 import { type SecretValue } from './secret.js';
 
 /**
@@ -28,4 +28,25 @@ export class ServiceOAuthOptions {
   /** Offer the client certificate to the token endpoint too (RFC 8705). Default false. SERVICE_OAUTH_MTLS */
   @Flag('OAUTH_MTLS')
   mtls?: boolean | undefined = false;
+}
+
+/** Sessions of the browser's SDK (specification 2.4). */
+export class ServiceLinkSdkOptions {
+  /**
+   * Seconds that a cached customer token must still be valid to be used for a session; at most half of its lifetime.
+   * Default 600. SERVICE_LINK_SDK_MIN_TOKEN_LIFE
+   */
+  @WholeNumber('LINK_SDK_MIN_TOKEN_LIFE', 0, 86_400, 'seconds')
+  minTokenLife?: number | undefined = 600;
+
+  /** Put app_token into the connect parameters with OAuth too. Default false. SERVICE_LINK_SDK_INCLUDE_APP_TOKEN */
+  @Flag('LINK_SDK_INCLUDE_APP_TOKEN')
+  includeAppToken?: boolean | undefined = false;
+
+  /**
+   * Set it where OAuth is enabled for the application: a session without a customer token would fail (specification
+   * 5.1.3), so the module does not start without OAuth credentials. Default false. SERVICE_LINK_SDK_REQUIRE_OAUTH
+   */
+  @Flag('LINK_SDK_REQUIRE_OAUTH')
+  requireOAuth?: boolean | undefined = false;
 }

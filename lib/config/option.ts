@@ -22,29 +22,25 @@ type Declared = Pick<OptionEntry, 'suffix' | 'kind'> & { key: string; section?: 
 
 const DECLARED = 'nestjs-service:options';
 
-/**
- * Declares a property as an option with its rules. Its default is the property's initial value.
- * @param suffix the variable's name without its prefix; undefined where only code can set the option
- */
+/** Declares a property as an option with its rules. Its default is the property's initial value. */
 export function Option(
   suffix?: string,
   kind: OptionKind = 'text',
   ...rules: PropertyDecorator[]
 ): PropertyDecorator {
-  return declare({ suffix, kind }, IsOptional(), ...rules);
+  return declare({ suffix, kind }, ...rules);
 }
 
 /** Declares a property as a section, whose options are declared in the given class. */
 export function Section(section: OptionsClass): PropertyDecorator {
-  const nested = ValidateNested({ message: 'must be an object' });
-  return declare({ kind: 'text', section }, IsOptional(), nested);
+  return declare({ kind: 'text', section }, ValidateNested({ message: 'must be an object' }));
 }
 
 function declare(declared: Omit<Declared, 'key'>, ...rules: PropertyDecorator[]): PropertyDecorator {
   return (target, key) => {
     const others = declaredIn(target);
     Reflect.defineMetadata(DECLARED, [...others, { ...declared, key: String(key) }], target);
-    for (const rule of rules) rule(target, key);
+    for (const rule of [IsOptional(), ...rules]) rule(target, key);
   };
 }
 
@@ -70,13 +66,15 @@ export function sectionsOf(type: OptionsClass): Record<string, OptionsClass> {
 
 /** An instance of the class with the values that are set and defaults for the rest. It has every section. */
 export function withDefaults<T extends object>(type: new () => T, values: object): T {
-  const filled = new type() as Record<string, unknown>;
-  for (const [key, value] of Object.entries(values) as [string, unknown][]) {
-    if (value !== undefined && value !== null) filled[key] = value;
-  }
+  const filled: object = Object.assign(new type(), Object.fromEntries(setEntries(values)));
   for (const [key, section] of Object.entries(sectionsOf(type))) {
-    const value = filled[key] ?? {};
-    if (typeof value === 'object') filled[key] = withDefaults(section, value);
+    const value = (filled as Record<string, unknown>)[key] ?? {};
+    if (typeof value === 'object') Object.assign(filled, { [key]: withDefaults(section, value) });
   }
   return filled as T;
+}
+
+/** The keys and values that are set: `undefined` and `null` are not. */
+export function setEntries(values: unknown): [string, unknown][] {
+  return Object.entries(Object(values) as object).filter(([, value]) => (value ?? undefined) !== undefined);
 }

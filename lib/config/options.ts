@@ -1,8 +1,7 @@
 import { ValidateIf } from 'class-validator';
 import { ServiceHttpOptions } from './http.options.js';
-import { ServiceLinkSdkOptions } from './link-sdk.options.js';
-import { ServiceOAuthOptions } from './oauth.options.js';
-import { optionsOf, Section, sectionsOf, type OptionEntry } from './option.js';
+import { ServiceLinkSdkOptions, ServiceOAuthOptions } from './oauth.options.js';
+import { optionsOf, Section, sectionsOf, setEntries, type OptionEntry } from './option.js';
 import { Flag, IsHeaderName, IsSource, IsTokenStore, OneOf } from './rules.js';
 import { type SecretValue } from './secret.js';
 import { ServiceTlsOptions, type TlsIdentitySource } from './tls.options.js';
@@ -19,8 +18,8 @@ export type ServiceStartupCheck = 'off' | 'warn' | 'fail';
 export type ServiceAuthentication = 'mtls' | 'oauth' | 'app-token';
 
 /**
- * The options of `ServiceModule.forRoot()`. An option that is left out is read from its environment variable, through
- * ConfigModule. Each option's description ends with the name of its variable.
+ * The options of `ServiceModule.forRoot()`. One that is left out is read from its environment variable, whose name ends
+ * its description.
  */
 export class ServiceModuleOptions {
   /** Default `sandbox`. SERVICE_ENVIRONMENT */
@@ -43,10 +42,7 @@ export class ServiceModuleOptions {
   @IsHeaderName('APP_TOKEN_HEADER')
   appTokenHeader?: string | undefined = 'service-app-token';
 
-  /**
-   * Send the app token together with a bearer token. Some services answer 400 to that. Default false.
-   * SERVICE_SEND_APP_TOKEN_WITH_BEARER
-   */
+  /** Send it beside a bearer too. Some services answer 400 then. Default false. SERVICE_SEND_APP_TOKEN_WITH_BEARER */
   @Flag('SEND_APP_TOKEN_WITH_BEARER')
   sendAppTokenWithBearer?: boolean | undefined = false;
 
@@ -76,9 +72,8 @@ export class ServiceModuleOptions {
   http?: ServiceHttpOptions | undefined;
 
   /**
-   * Before the application listens: get a token where there is OAuth, and call the banks. `warn` logs what is wrong and
-   * what to do, `fail` ends the start with a ServiceStartupError. Takes 15 s at most. Default `off`.
-   * SERVICE_STARTUP_CHECK
+   * Before the application listens: get a token where there is OAuth, and call the banks, in 15 s at most. `warn` logs
+   * what is wrong, `fail` ends the start with a ServiceStartupError. Default `off`. SERVICE_STARTUP_CHECK
    */
   @OneOf('STARTUP_CHECK', 'off', 'warn', 'fail')
   startupCheck?: ServiceStartupCheck | undefined = 'off';
@@ -92,32 +87,34 @@ export interface ServiceOptionsFactory {
 /** All options, each with its variable and default. */
 export const OPTIONS: readonly OptionEntry[] = optionsOf(ServiceModuleOptions);
 
-/** The value at an option's path. */
-export function valueOf(options: ServiceModuleOptions, option: string): unknown {
-  return option
-    .split('.')
-    .reduce<unknown>((value, key) => (value as Record<string, unknown> | null | undefined)?.[key], options);
+export function entryOf(option: string): OptionEntry | undefined {
+  return OPTIONS.find((entry) => entry.option === option);
 }
 
-/**
- * Merges options key by key. The first value wins; `undefined` and `null` count as not set. A `tls` function is not
- * merged with other sources. The result and its sections are copies.
- */
+/** The value at an option's path; undefined where it is not set, so also for null. */
+export function valueOf(options: unknown, option: string): unknown {
+  const read = (value: unknown, key: string): unknown => (Object(value) as Record<string, unknown>)[key];
+  return option.split('.').reduce(read, options) ?? undefined;
+}
+
+/** Sets the value at an option's path, in a section of its own. */
+export function setValue(options: object, option: string, value: unknown): void {
+  const [section, key] = option.split('.');
+  Object.assign(options, {
+    [section]: key === undefined ? value : { ...(valueOf(options, section) as object), [key]: value },
+  });
+}
+
+/** Copies of the options, merged key by key. The first that is set wins. A `tls` function is not merged with others. */
 export function mergeOptions(...sources: readonly (object | undefined)[]): ServiceModuleOptions {
   const sections = sectionsOf(ServiceModuleOptions);
   const merged = new Map<string, unknown>();
-  for (const [key, value] of sources.flatMap((source) => setEntries(source ?? {}))) {
+  for (const [key, value] of sources.flatMap((source) => setEntries(source))) {
     const first = merged.get(key);
-    merged.set(key, Object.hasOwn(sections, key) ? mergeSection(first, value) : (first ?? value));
+    const isSection =
+      Object.hasOwn(sections, key) && typeof value === 'object' && typeof (first ?? value) === 'object';
+    const both = (): object => Object.fromEntries([value, first].flatMap((each) => setEntries(each)));
+    merged.set(key, isSection ? both() : (first ?? value));
   }
   return Object.fromEntries(merged);
-}
-
-function mergeSection(first: unknown, second: unknown): unknown {
-  if (typeof (first ?? {}) !== 'object' || typeof second !== 'object') return first ?? second;
-  return Object.fromEntries([...setEntries(second as object), ...setEntries(first ?? {})]);
-}
-
-function setEntries(source: object): [string, unknown][] {
-  return Object.entries(source).filter(([, value]) => value !== undefined && value !== null);
 }

@@ -18,12 +18,7 @@ const UNREADABLE: Readonly<Record<string, string>> = {
   ERR_FILE_TOO_LARGE: 'is larger than 1 MiB, so it is no secret and no certificate. Check the path.',
 };
 
-/**
- * Reads a file of at most 1 MiB.
- *
- * @throws the system's error; ERR_NOT_A_FILE for a pipe or device, because reading one may never end;
- * ERR_FILE_TOO_LARGE
- */
+/** Reads a file of at most 1 MiB. Throws the system's error, or one for a pipe, whose reading may never end. */
 export async function readRegularFile(path: string): Promise<Buffer> {
   const found = await stat(path);
   if (found.isDirectory()) throw codedError('a directory', 'EISDIR');
@@ -37,8 +32,13 @@ export async function readRegularFile(path: string): Promise<Buffer> {
 
 /** Why {@link readRegularFile} failed, and what to do: "the file /run/secrets/x does not exist (ENOENT). ...". */
 export function whyUnreadable(path: string, error: unknown): string {
+  if (!isPlainPath(path)) {
+    return (
+      `names a file that does not exist (working directory: ${process.cwd()}). The path is not shown, because it may be ` +
+      'the secret itself. Give the path of a file, or give the value without _FILE; in code, as text in place of { file }.'
+    );
+  }
   const code = (error as NodeJS.ErrnoException).code ?? 'unknown reason';
-  if (!isPlainPath(path)) return notShown();
   const why = UNREADABLE[code] ?? `cannot be read (${code}).`;
   return `the file ${path} ${why}${code === 'ENOENT' ? whereSought(path) : ''}`;
 }
@@ -48,14 +48,6 @@ export async function readSecret(value: SecretValue): Promise<Secret> {
   if (typeof value === 'string') return new Secret(value);
   const text = (await readRegularFile(value.file)).toString('utf8');
   return new Secret(text.replace(/\r?\n$/, ''));
-}
-
-/** The message where the path may be the secret or PEM itself, set in place of its path. */
-function notShown(): string {
-  return (
-    `names a file that does not exist (working directory: ${process.cwd()}). The path is not shown, because it may be ` +
-    'the secret itself. Give the path of a file, or give the value without _FILE; in code, as text in place of { file }.'
-  );
 }
 
 /** True for a path that begins at a root or has a usual file extension. Any other may be a secret, and is not shown. */

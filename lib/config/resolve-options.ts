@@ -1,18 +1,17 @@
 import { describeLocation, type ConfigurationFault, type OptionLocation } from '../errors/index.js';
 import { chooseAddresses } from './choose-addresses.js';
-import { optionsOf, withDefaults } from './option.js';
-import { mergeOptions, OPTIONS, ServiceModuleOptions, valueOf } from './options.js';
+import { setEntries, withDefaults } from './option.js';
+import { mergeOptions, OPTIONS, ServiceModuleOptions, setValue, valueOf } from './options.js';
 import { readSecret, whyUnreadable } from './read-file.js';
-import { missingRequirements, modeOf } from './requirements.js';
+import { modeOf, unmetRequirements } from './requirements.js';
 import {
   type HttpSettings,
   type OAuthSettings,
   type ResolvedOptions,
-  type TlsInputs,
   type TlsSettings,
 } from './resolved-options.js';
 import { Secret, type SecretValue } from './secret.js';
-import { ServiceTlsOptions, TlsIdentityPems } from './tls.options.js';
+import { ServiceTlsOptions } from './tls.options.js';
 import { type TokenStore } from './token-cache.options.js';
 import { FILL_IN, isPlaceholder, validateOptions } from './validate-options.js';
 import { variableOf } from './variables.js';
@@ -20,13 +19,12 @@ import { VERSION } from './version.js';
 
 const PRINTABLE_ASCII = /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/;
 const UNSENDABLE =
-  'cannot be sent in a header: it begins or ends with a space, has a line break or another control character, or is ' +
-  'not ASCII.';
+  'cannot be sent in a header: it begins or ends with a space, has a line break or another control character, or is not ASCII.';
 
 interface Resolution {
   /** Absent where there are faults. */
   options?: ResolvedOptions;
-  /** Set also where there are faults, so that faults of certificates are reported together with the others. */
+  /** Also where there are faults: those of certificates are reported together with them. */
   tls: TlsSettings;
   faults: ConfigurationFault[];
   /** Values that are allowed, but probably a mistake. */
@@ -35,41 +33,32 @@ interface Resolution {
 
 /** Makes the module's settings of the merged options: sets defaults, reads and wraps secrets, collects all faults. */
 export async function resolveOptions(merged: ServiceModuleOptions, name?: string): Promise<Resolution> {
-  const location = (option: string): OptionLocation => ({
+  const locate = (option: string): OptionLocation => ({
     option,
     variable: variableOf(option, name, valueOf(merged, option)),
   });
-  const located = (fault: ConfigurationFault): ConfigurationFault => ({
-    ...fault,
-    ...location(fault.option),
-  });
+  const located = (found: readonly ConfigurationFault[]): ConfigurationFault[] =>
+    found.map((fault) => ({ ...fault, ...locate(fault.option) }));
   const { faults: malformed, broken } = validateOptions(merged);
-  const { mode, faults: contradictions } = modeOf(merged, broken);
+  const mode = modeOf(merged, broken);
   const chosen = chooseAddresses(mode, merged.urls ?? {});
   // A value that is not valid is not reported as missing too.
-  const missing = [...missingRequirements(merged, mode), ...chosen.faults].filter(
+  const unmet = [...unmetRequirements(merged, mode), ...chosen.faults].filter(
     ({ option }) => !broken.has(option) && !broken.has(option.split('.')[0]),
   );
-  const options = withDefaults(ServiceModuleOptions, without(merged, broken));
+  const valid = mergeOptions(merged);
+  for (const option of broken) setValue(valid, option, undefined);
+  const { urls: _, ...options } = withDefaults(ServiceModuleOptions, valid);
   const appToken = await checkedSecret(options.appToken, 'appToken');
   const clientSecret = await checkedSecret(options.oauth?.clientSecret, 'oauth.clientSecret');
   const store = await storeFaults(options.tokenStore);
-  const tls = tlsSettings(options, location);
-  const found = [
-    ...malformed,
-    ...contradictions,
-    ...missing,
-    ...appToken.faults,
-    ...clientSecret.faults,
-    ...store,
-  ];
-  const faults = found.map(located);
-  const warnings = chosen.warnings.map(located);
+  const tls = tlsSettings(options, locate);
+  const faults = located([...malformed, ...unmet, ...appToken.faults, ...clientSecret.faults, ...store]);
+  const warnings = located(chosen.warnings);
   if (faults.length > 0 || !chosen.addresses) return { tls, faults, warnings };
-  const { urls: _, ...rest } = options;
-  const described = new Map(OPTIONS.map(({ option }) => [option, describeLocation(location(option))]));
+  const described = new Map(OPTIONS.map(({ option }) => [option, describeLocation(locate(option))]));
   const resolved = {
-    ...rest,
+    ...options,
     name,
     describeOption: (option) => described.get(option) ?? option,
     authentication: mode.authentication,
@@ -80,16 +69,6 @@ export async function resolveOptions(merged: ServiceModuleOptions, name?: string
     http: httpSettings(options),
   } as ResolvedOptions;
   return { tls, faults, warnings, options: resolved };
-}
-
-function without(options: ServiceModuleOptions, broken: ReadonlySet<string>): ServiceModuleOptions {
-  const kept = mergeOptions(options) as Record<string, Record<string, unknown>>;
-  for (const option of broken) {
-    const [section, key] = option.split('.');
-    if (key === undefined) delete kept[section];
-    else delete kept[section]?.[key];
-  }
-  return kept;
 }
 
 /** Reads a secret at start-up. A file that cannot be read, is empty or contains a placeholder is a fault. */
@@ -122,29 +101,25 @@ async function storeFaults(store: TokenStore | undefined): Promise<Configuration
 }
 
 function oauthSettings({ oauth }: ServiceModuleOptions): OAuthSettings {
-  const source = oauth?.clientSecret as NonNullable<typeof oauth>['clientSecret'] & {};
+  const source = oauth?.clientSecret ?? '';
   const fixed = typeof source === 'string' ? new Secret(source) : undefined;
-  const clientSecret = async (): Promise<Secret> => {
-    if (fixed) return fixed;
-    return typeof source === 'function' ? new Secret(await source()) : readSecret(source);
-  };
-  return { ...oauth, clientSecret, clientSecretCanChange: fixed === undefined } as OAuthSettings;
+  const read = async (): Promise<Secret> =>
+    typeof source === 'function' ? new Secret(await source()) : readSecret(source);
+  const clientSecret = fixed ? () => Promise.resolve(fixed) : read;
+  return { ...oauth, clientSecret, clientSecretCanChange: !fixed } as OAuthSettings;
 }
 
-function tlsSettings(
-  { tls }: ServiceModuleOptions,
-  location: (option: string) => OptionLocation,
-): TlsSettings {
-  const settings = typeof tls === 'function' ? new ServiceTlsOptions() : { ...tls };
-  const pems: TlsInputs = {};
-  for (const { option: key } of optionsOf(TlsIdentityPems) as { option: keyof TlsIdentityPems }[]) {
-    const value = settings[key];
-    // The settings keep a secret only where it is wrapped.
-    delete settings[key];
-    if (value === undefined) continue;
-    pems[key] = { ...location(`tls.${key}`), value: typeof value === 'string' ? new Secret(value) : value };
-  }
-  return { ...settings, source: typeof tls === 'function' ? tls : pems } as TlsSettings;
+function tlsSettings({ tls }: ServiceModuleOptions, locate: (option: string) => OptionLocation): TlsSettings {
+  const given = typeof tls === 'function' ? new ServiceTlsOptions() : (tls ?? {});
+  const { certificate, privateKey, passphrase, chain, ...settings } = given;
+  const inputs = setEntries({ certificate, privateKey, passphrase, chain }).map(([key, value]) => [
+    key,
+    { ...locate(`tls.${key}`), value: typeof value === 'string' ? new Secret(value) : value },
+  ]);
+  return {
+    ...settings,
+    source: typeof tls === 'function' ? tls : (Object.fromEntries(inputs) as object),
+  } as TlsSettings;
 }
 
 function httpSettings({ http }: ServiceModuleOptions): HttpSettings {

@@ -1,19 +1,15 @@
 import { type DescribeOption, type OptionLocation } from '../errors/index.js';
 import { type ServiceHttpOptions } from './http.options.js';
-import { type ServiceLinkSdkOptions } from './link-sdk.options.js';
-import { type ServiceOAuthOptions } from './oauth.options.js';
+import { type ServiceLinkSdkOptions, type ServiceOAuthOptions } from './oauth.options.js';
 import { type ServiceAuthentication, type ServiceModuleOptions } from './options.js';
-import { type PemValue, type Secret, type SecretValue } from './secret.js';
+import { type Secret } from './secret.js';
 import { type ServiceTlsOptions, type TlsIdentityPems, type TlsIdentitySource } from './tls.options.js';
 import { type ServiceTokenCacheOptions } from './token-cache.options.js';
 
 /** Options that have a default, so that each has a value. */
 type Filled<T, Key extends keyof T = keyof T> = { [K in Key]-?: NonNullable<T[K]> };
 
-/**
- * The options after merging, defaults and validation. Those that are not in MadeOptions are as they were set. Secrets
- * are wrapped, so that printing this object shows none.
- */
+/** The options after merging, defaults and validation. Secrets are wrapped, so that printing this object shows none. */
 export type ResolvedOptions = MadeOptions & Omit<ServiceModuleOptions, keyof MadeOptions | 'urls'>;
 
 interface MadeOptions extends Filled<
@@ -43,8 +39,6 @@ export interface Addresses {
   /** The options that name them: `urls.baseUrl`, `urls.authUrl`. */
   baseOption: string;
   tokenOption?: string;
-  /** True where calls go to {oauth_base_url} (specification 9.2). */
-  deprecated: boolean;
 }
 
 export interface OAuthSettings extends Filled<Omit<ServiceOAuthOptions, 'clientSecret'>> {
@@ -55,27 +49,23 @@ export interface OAuthSettings extends Filled<Omit<ServiceOAuthOptions, 'clientS
 }
 
 /** A PEM or passphrase as configured, not yet read. */
-export interface TlsInput<T> extends OptionLocation {
-  value: Secret | Extract<T, { file: string }>;
+export interface TlsInput extends OptionLocation {
+  value: Secret | { file: string };
 }
 
-export interface TlsInputs {
-  certificate?: TlsInput<PemValue>;
-  privateKey?: TlsInput<PemValue>;
-  passphrase?: TlsInput<SecretValue>;
-  chain?: TlsInput<PemValue>;
-}
+export type TlsInputs = { [Key in keyof TlsIdentityPems]?: TlsInput };
 
 export interface TlsSettings extends Filled<Omit<ServiceTlsOptions, keyof TlsIdentityPems>> {
   /** The PEMs as configured, or the function that returns them. */
   source: TlsInputs | TlsIdentitySource;
 }
 
+/** Without a default. */
+type Unset = 'attemptTimeout' | 'requestId';
+
 /** Here `correlationIdHeader` is in lower case, and `userAgent` is the whole header. */
 export interface HttpSettings
-  extends
-    Filled<Omit<ServiceHttpOptions, 'proxy' | 'requestId' | 'attemptTimeout'>>,
-    Pick<ServiceHttpOptions, 'requestId' | 'attemptTimeout'> {
+  extends Filled<Omit<ServiceHttpOptions, 'proxy' | Unset>>, Pick<ServiceHttpOptions, Unset> {
   /** Its URL. It may contain credentials for the proxy. */
   proxy?: Secret;
 }

@@ -9,20 +9,15 @@ type Rule = (suffix?: string) => PropertyDecorator;
  * Makes a decorator for options of one kind. Its `suffix` is the name of the variable without the prefix; without one,
  * only code can set the option. `message` says what is wrong with a value that is not valid.
  */
-function rule(
-  kind: OptionKind,
-  validate: (value: unknown) => boolean,
-  message: string | ((value: unknown) => string | undefined),
-): Rule {
-  const text =
-    typeof message === 'string' ? message : ({ value }: { value: unknown }) => message(value) ?? '';
-  return (suffix) =>
-    Option(suffix, kind, ValidateBy({ name: 'rule', validator: { validate } }, { message: text }));
+function rule(kind: OptionKind, isValid: (value: unknown) => boolean, message: string): Rule {
+  return ruleOf(kind, (value) => (isValid(value) ? undefined : message));
 }
 
 /** @param faultOf why a value is not valid; undefined where it is */
-function addressRule(faultOf: (value: unknown) => string | undefined): Rule {
-  return rule('address', (value) => faultOf(value) === undefined, faultOf);
+function ruleOf(kind: OptionKind, faultOf: (value: unknown) => string | undefined): Rule {
+  const validator = { validate: (value: unknown) => faultOf(value) === undefined };
+  const message = ({ value }: { value: unknown }) => faultOf(value) ?? '';
+  return (suffix) => Option(suffix, kind, ValidateBy({ name: 'rule', validator }, { message }));
 }
 
 const isTextLike = (value: unknown, form: RegExp): boolean => typeof value === 'string' && form.test(value);
@@ -56,10 +51,10 @@ export const IsUuid = rule(
   'must be the application id of the developer portal (Integration tab), a UUID',
 );
 
-export const IsServiceAddress = addressRule(addressFault);
+export const IsServiceAddress = ruleOf('address', addressFault);
 
 /** The address of a token endpoint, to which /oauth2/token is appended. */
-export const IsAuthAddress = addressRule((value) =>
+export const IsAuthAddress = ruleOf('address', (value) =>
   typeof value === 'string' && withoutSlashes(value).endsWith('/oauth2/token')
     ? 'must not end in /oauth2/token, which is appended to it'
     : addressFault(value),
@@ -76,7 +71,6 @@ export const IsHeaderName = rule(
 );
 
 const COMMENT_TEXT = String.raw`[\t\x20-\x27\x2a-\x5b\x5d-\x7e]|\\[\t\x20-\x7e]`;
-/** With another one inside it, at most. */
 const COMMENT = String.raw`\((?:${COMMENT_TEXT}|\((?:${COMMENT_TEXT})*\))*\)`;
 const PRODUCT = `${TOKEN}(?:/${TOKEN})?`;
 const PRODUCTS = new RegExp(String.raw`^${PRODUCT}(?:[\t ]+(?:${PRODUCT}|${COMMENT}))*$`);
@@ -108,12 +102,12 @@ export const IsProxyUrl = rule(
 
 export const IsFunction = rule('text', (value) => typeof value === 'function', 'must be a function');
 
-const STORE_METHODS = ['get', 'set', 'delete'];
-
 export const IsTokenStore = rule(
   'text',
   (value) =>
-    STORE_METHODS.every((key) => typeof (Object(value) as Record<string, unknown>)[key] === 'function'),
+    ['get', 'set', 'delete'].every(
+      (key) => typeof (Object(value) as Record<string, unknown>)[key] === 'function',
+    ),
   'must have the methods get, set and delete (see TokenStore)',
 );
 
@@ -141,9 +135,6 @@ export function isReservedHeader(name: string): boolean {
 
 /** The names in a list or in a text with commas. */
 export function namesIn(value: unknown): string[] {
-  return [value].flat().flatMap((part) =>
-    String(part)
-      .split(',')
-      .map((name) => name.trim()),
-  );
+  const parts = [value].flat().flatMap((part) => String(part).split(','));
+  return parts.map((name) => name.trim());
 }

@@ -15,17 +15,14 @@ export class TlsIdentityPems {
   @IsSource('TLS_PASSPHRASE')
   passphrase?: SecretValue | undefined;
 
-  /**
-   * The service's public chain: the only trust anchor for the API. Without it, Node's public roots.
-   * SERVICE_TLS_CHAIN(_FILE)
-   */
+  /** The only trust anchor for the API; without it, Node's public roots. SERVICE_TLS_CHAIN(_FILE) */
   @IsSource('TLS_CHAIN')
   chain?: PemValue | undefined;
 }
 
 /** The client identity, and whether it is loaded again when its files change. */
 export class ServiceTlsOptions extends TlsIdentityPems {
-  /** Load the certificate and key again when their files change. Default true. SERVICE_TLS_RELOAD */
+  /** Load both again when their files change. Default true. SERVICE_TLS_RELOAD */
   @Flag('TLS_RELOAD')
   reload?: boolean | undefined = true;
 }

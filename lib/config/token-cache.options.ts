@@ -27,10 +27,7 @@ export interface TokenStore {
   lock?(key: string, ttlMs: number): Promise<(() => Promise<void>) | undefined>;
   /** Called at start-up: what is wrong with the store's own settings, in words that hold no secret. Must not connect. */
   check?(): readonly string[] | Promise<readonly string[]>;
-  /**
-   * Called once by each module, when the application has started or before the first call. Resolves when the store can
-   * be asked; the start does not wait for it.
-   */
+  /** Called once by each module, at the start or before the first call. Resolves when the store can be asked. */
   open?(): Promise<void>;
   /** Called once by each module that called `open`, at its end. */
   close?(): Promise<void>;

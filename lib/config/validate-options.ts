@@ -2,7 +2,7 @@ import { validateSync, type ValidationError } from 'class-validator';
 import { cleanText, type ConfigurationFault } from '../errors/index.js';
 import { nearest } from './misspelling.js';
 import { withDefaults, type OptionKind } from './option.js';
-import { OPTIONS, ServiceModuleOptions, valueOf } from './options.js';
+import { entryOf, OPTIONS, ServiceModuleOptions, valueOf } from './options.js';
 
 /** Names of properties that would change the object that is checked. */
 export const DANGEROUS_KEYS: readonly string[] = ['__proto__', 'constructor', 'prototype'];
@@ -15,12 +15,6 @@ const PLAIN_VALUE = /^[\w\s.,+-]{0,24}$/;
 
 export const FILL_IN = 'put the real value in its place.';
 
-interface Validation {
-  faults: ConfigurationFault[];
-  /** Options and sections that are set but not valid. No other fault of them is reported. */
-  broken: ReadonlySet<string>;
-}
-
 interface BrokenOption {
   option: string;
   message: string;
@@ -28,39 +22,34 @@ interface BrokenOption {
   meant?: string;
 }
 
-/** Checks each option by itself, and refuses unknown names. */
-export function validateOptions(options: ServiceModuleOptions): Validation {
+/**
+ * Checks each option by itself, and refuses unknown names. `broken` are the options and sections that are set but not
+ * valid: no other fault of them is reported.
+ */
+export function validateOptions(options: ServiceModuleOptions) {
   const dangerous = dangerousKeys(options);
-  if (dangerous.length > 0) return { faults: dangerous, broken: new Set() };
-  const placeholders = withPlaceholder(options);
-  const others = againstRules(options).filter(
-    ({ option }) => !placeholders.some((reported) => reported.option === option),
-  );
-  const found = [...placeholders, ...others];
+  if (dangerous.length > 0) return { faults: dangerous, broken: new Set<string>() };
+  const found = withPlaceholder(options);
+  found.push(...againstRules(options).filter(({ option }) => !found.some((each) => each.option === option)));
   return {
     faults: found.map(({ option, message }) => ({ option, message })),
-    broken: new Set(found.map(({ meant }) => meant).filter((option) => option !== undefined)),
+    broken: new Set(found.flatMap(({ meant }) => meant ?? [])),
   };
 }
 
 function withPlaceholder(options: ServiceModuleOptions): BrokenOption[] {
-  return OPTIONS.filter(({ option }) => {
+  return OPTIONS.flatMap(({ option }) => {
     const value = valueOf(options, option);
     // A real passphrase can be 'changeme'. Opening the key shows whether it is right.
-    return typeof value === 'string' && option !== 'tls.passphrase' && isPlaceholder(value);
-  }).map(({ option }) => ({
-    option,
-    meant: option,
-    message: `still contains a placeholder${quote(options, option)}; ${FILL_IN}`,
-  }));
+    if (typeof value !== 'string' || option === 'tls.passphrase' || !isPlaceholder(value)) return [];
+    const message = `still contains a placeholder${quote(options, option)}; ${FILL_IN}`;
+    return [{ option, meant: option, message }];
+  });
 }
 
 function againstRules(options: ServiceModuleOptions): BrokenOption[] {
-  const errors = validateSync(withDefaults(ServiceModuleOptions, options), {
-    whitelist: true,
-    forbidNonWhitelisted: true,
-    stopAtFirstError: true,
-  });
+  const settings = { whitelist: true, forbidNonWhitelisted: true, stopAtFirstError: true };
+  const errors = validateSync(withDefaults(ServiceModuleOptions, options), settings);
   return errors
     .flatMap((error) => constraintsOf(error))
     .map(({ option, rule, message }) =>
@@ -71,20 +60,21 @@ function againstRules(options: ServiceModuleOptions): BrokenOption[] {
 }
 
 function unknownOption(option: string): BrokenOption {
-  const known = OPTIONS.flatMap((entry) => [entry.option, entry.option.split('.')[0]]);
-  const meant = nearest(option, known);
+  const meant = nearest(
+    option,
+    OPTIONS.flatMap((entry) => [entry.option, entry.option.split('.')[0]]),
+  );
   const hint = meant ? `a misspelling of ${meant}?` : 'check its spelling.';
   return { option, meant, message: `is not an option of ServiceModule; ${hint}` };
 }
 
 /** The value for a message: short and on one line. Empty where it may be a secret. */
 function quote(options: ServiceModuleOptions, option: string, before = ''): string {
-  const kind = OPTIONS.find((entry) => entry.option === option)?.kind;
+  const kind = entryOf(option)?.kind;
   if (!QUOTED.includes(kind)) return '';
   const found = valueOf(options, option);
   const value = Array.isArray(found) ? found.join(', ') : found;
-  if (kind !== 'address' && (typeof value === 'number' || typeof value === 'boolean'))
-    return `${before} ${value}`;
+  if (kind !== 'address' && /^(number|boolean)$/.test(typeof value)) return `${before} ${String(value)}`;
   if (typeof value !== 'string' || !(kind === 'address' ? PLAIN_ADDRESS : PLAIN_VALUE).test(value)) return '';
   const secrets = OPTIONS.filter((entry) => !QUOTED.includes(entry.kind))
     .map((entry) => valueOf(options, entry.option))
@@ -128,12 +118,8 @@ const WHOLE = new RegExp(`^(${PLACEHOLDER.source})$`, 'i');
 /** An address with brackets, or with dots or `your-host` in place of its host. */
 const IN_ADDRESS = new RegExp(String.raw`^https?://(.*[<>{}…].*|(\.{3}|your([_-][a-z]+)+)([:/].*)?)$`, 'i');
 
-/** A longer value is no placeholder. */
-const MAX_LENGTH = 256;
-
 /** True for a text from an example, in place of the real value: `https://...`, `<your-app-token>`, `changeme`. */
 export function isPlaceholder(value: string): boolean {
   const text = value.trim();
-  if (text.length > MAX_LENGTH) return false;
-  return WHOLE.test(text) || IN_ADDRESS.test(text);
+  return text.length <= 256 && (WHOLE.test(text) || IN_ADDRESS.test(text));
 }

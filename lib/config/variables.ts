@@ -1,8 +1,18 @@
 import { registerAs } from '@nestjs/config';
 import { type ConfigurationFault } from '../errors/index.js';
-import { variablePrefix } from './module-name.js';
 import { type OptionKind } from './option.js';
-import { OPTIONS, type ServiceModuleOptions } from './options.js';
+import { entryOf, OPTIONS, setValue, type ServiceModuleOptions } from './options.js';
+import { namesIn } from './rules.js';
+
+/** The module's name in logs and errors: `ServiceModule`, or `ServiceModule:ksa`. */
+export function moduleLabel(name?: string): string {
+  return name === undefined ? 'ServiceModule' : `ServiceModule:${name}`;
+}
+
+/** `SERVICE_`, or `SERVICE_KSA_` for the module named `ksa`. */
+export function variablePrefix(name?: string): string {
+  return name === undefined ? 'SERVICE_' : `SERVICE_${name.replace(/[^A-Za-z0-9]/g, '_').toUpperCase()}_`;
+}
 
 /** The names of all variables without their prefix. Those of secrets are there with `_FILE` too. */
 export const VARIABLE_SUFFIXES: readonly string[] = OPTIONS.flatMap(({ suffix, kind }) =>
@@ -11,10 +21,10 @@ export const VARIABLE_SUFFIXES: readonly string[] = OPTIONS.flatMap(({ suffix, k
 
 /** The variable of an option: `oauth.clientId` -> `SERVICE_CLIENT_ID`. With `_FILE` where the value is a file. */
 export function variableOf(option: string, name?: string, value?: unknown): string | undefined {
-  const found = OPTIONS.find((entry) => entry.option === option);
-  if (!found?.suffix) return undefined;
-  const isFile = found.kind === 'secret' && typeof value === 'object' && value !== null;
-  return `${variablePrefix(name)}${found.suffix}${isFile ? '_FILE' : ''}`;
+  const { suffix, kind } = entryOf(option) ?? {};
+  if (suffix === undefined) return undefined;
+  const isFile = kind === 'secret' && typeof value === 'object' && value !== null;
+  return `${variablePrefix(name)}${suffix}${isFile ? '_FILE' : ''}`;
 }
 
 /** Every variable that the module of this name reads. */
@@ -28,8 +38,11 @@ export function sharedVariable(name: string | undefined, other: string | undefin
   return variablesOf(name).find((variable) => read.has(variable));
 }
 
-/** Why a module cannot have this name; undefined where it can. forRoot() checks the characters of the name. */
+/** Why a module cannot have this name; undefined where it can. */
 export function nameFault(name: string): string | undefined {
+  if (!/^[A-Za-z][\w-]*$/.test(name)) {
+    return 'must begin with a letter and contain only letters, digits, - and _.';
+  }
   const shared = sharedVariable(name, undefined);
   return (
     shared &&
@@ -45,7 +58,7 @@ export function readVariables(
   read: (variable: string) => unknown,
   name?: string,
 ): { options: ServiceModuleOptions; faults: ConfigurationFault[] } {
-  const options: Record<string, unknown> = {};
+  const options: ServiceModuleOptions = {};
   const faults: ConfigurationFault[] = [];
   for (const { option, suffix, kind } of OPTIONS) {
     if (suffix === undefined) continue;
@@ -56,9 +69,7 @@ export function readVariables(
       const message = `${variable} and ${variable}_FILE are both set; keep one of them.`;
       faults.push({ option, variable, message });
     }
-    if (value !== undefined || file !== undefined) {
-      setPath(options, option, file === undefined ? value : { file });
-    }
+    if ((value ?? file) !== undefined) setValue(options, option, file === undefined ? value : { file });
   }
   return { options, faults };
 }
@@ -82,12 +93,5 @@ function parseValue(raw: unknown, kind: OptionKind): unknown {
     if (/^(true|1|yes|on)$/i.test(text)) return true;
     if (/^(false|0|no|off)$/i.test(text)) return false;
   }
-  if (kind === 'names') return text.split(',').map((each) => each.trim());
-  return text;
-}
-
-function setPath(target: Record<string, unknown>, path: string, value: unknown): void {
-  const [section, key] = path.split('.');
-  if (key === undefined) target[section] = value;
-  else target[section] = { ...(target[section] as object | undefined), [key]: value };
+  return kind === 'names' ? namesIn(text) : text;
 }

@@ -8,11 +8,7 @@ export class CreateCustomerDto {
   @IsString()
   app_user_id!: string;
 
-  /**
-   * The fields for @nestjs/swagger, where a host has it: what its compiler plugin adds to a class.
-   *
-   * @internal
-   */
+  /** @internal What the compiler plugin of @nestjs/swagger adds to a class. */
   static _OPENAPI_METADATA_FACTORY(): object {
     return {
       app_user_id: {

@@ -4,10 +4,7 @@ import { validateInput } from '../http/validate-input.js';
 import { type HeaderOptions, type ServiceHttpService } from '../http/service-http.service.js';
 import { CreateCustomerDto } from './create-customer.dto.js';
 
-/**
- * A customer as the service returns it. The specification shows none of its fields (2.5, 4), so all pass unchanged:
- * check what you read. The name `customer_id` is from 2.4; an answer may not have it.
- */
+/** A customer as the service returns it, unchanged. No field is in the specification (2.5, 4): check what you read. */
 export type Customer = { customer_id?: string } & Record<string, unknown>;
 
 /** The customers of the application (specification 4). */
@@ -22,21 +19,17 @@ export class CustomersService {
     this.#path = http.pathOf('/customers/v1');
   }
 
-  /**
-   * POST /customers/v1: the JSON body as `parse` returns it. A ServiceApiError `invalid_response` does not undo the call:
-   * the customer exists.
-   */
+  /** The JSON body as `parse` returns it. After a ServiceApiError `invalid_response` the customer exists. */
   create<Parser extends AnswerParser>(
     customer: CreateCustomerDto,
     options: HeaderOptions & ParseOption<Parser>,
   ): Promise<ParsedAnswer<Parser>>;
   /**
-   * POST /customers/v1: the JSON body, unchanged. `undefined` where the service created the customer and answered without
-   * a body, which the specification allows (4). With `create<Customer | undefined>()` the compiler makes you check that.
+   * POST /customers/v1: the JSON body, unchanged; `undefined` where there is none, which the specification allows (4). With
+   * `create<Customer | undefined>()` the compiler makes you check that.
    *
    * Throws ServiceRequestError where the payload is not valid, and what {@link ServiceHttpService} throws. After a
-   * ServiceConnectionError with `outcomeUnknown`, or a ServiceApiError with a status of 500 or more, the customer may
-   * exist.
+   * ServiceConnectionError with `outcomeUnknown`, or a status of 500 or more, the customer may exist.
    */
   create<T = Customer>(customer: CreateCustomerDto, options?: HeaderOptions): Promise<T>;
   async create(customer: CreateCustomerDto, options?: HeaderOptions): Promise<unknown> {

@@ -24,9 +24,8 @@ export interface ServiceParts {
 }
 
 /**
- * Starts and ends a client. `http.shutdownTimeout` begins with {@link beginShutdown}, before the host closes its servers.
- * A server waits for its requests, and those may wait for our calls: so new calls are accepted until {@link close}. When
- * the time is over, all calls and connections are ended at once.
+ * Starts and ends a client. `http.shutdownTimeout` begins with {@link beginShutdown}, before the host closes its servers:
+ * they wait for their requests, and those may wait for our calls. So new calls are accepted until {@link close}.
  */
 export class ServiceLifecycle {
   readonly #parts: ServiceParts;
@@ -51,7 +50,7 @@ export class ServiceLifecycle {
     tokens?.open();
     if (options.authentication === 'oauth') tokens?.start();
     try {
-      await checkStart(options, { auth, banks }, io);
+      await checkStart(options, auth, banks, io.log);
     } catch (error) {
       // Nobody ends a client that did not start, and none of its calls is waited for.
       this.#endsAt = io.clock.monotonic();
@@ -62,7 +61,7 @@ export class ServiceLifecycle {
     this.#stopObserving = telemetry.observeCertificate(() => identity.status.daysLeft);
   }
 
-  /** New calls are still accepted. What is left after `http.shutdownTimeout` ends as `closed`. */
+  /** What is left after `http.shutdownTimeout` ends as `closed`. */
   beginShutdown(): void {
     if (this.#endsAt !== undefined) return;
     const { io, options } = this.#parts;
@@ -70,10 +69,7 @@ export class ServiceLifecycle {
     this.#cancelEnd = io.clock.watch(() => this.#cut(), options.http.shutdownTimeout);
   }
 
-  /**
-   * Resolves when all calls have ended. There is one end, however often this is called: Nest 11 calls its hooks again for
-   * each close() and signal, also while they run (nest#16439).
-   */
+  /** Resolves when all calls have ended. Nest 11 calls its hooks again for each close() and signal (nest#16439): one end. */
   close(): Promise<void> {
     this.beginShutdown();
     return (this.#closing ??= this.#close());
@@ -96,10 +92,8 @@ export class ServiceLifecycle {
     const count = calls.close();
     tokens?.close();
     void agents.close();
-    if (count === 0) return;
     const which = count === 1 ? '1 call was' : `${count} calls were`;
-    io.log.warn(
-      `Shutdown: ${which} still running after http.shutdownTimeout (${options.http.shutdownTimeout} ms), and aborted.`,
-    );
+    const limit = `http.shutdownTimeout (${options.http.shutdownTimeout} ms)`;
+    if (count > 0) io.log.warn(`Shutdown: ${which} still running after ${limit}, and aborted.`);
   }
 }

@@ -2,41 +2,29 @@ import { type ResolvedOptions } from '../config/resolved-options.js';
 import { type Log } from '../telemetry/log.js';
 import { type Identity, type IdentityStatus } from '../tls/client-identity.js';
 
-type ReportedIdentity = Pick<Identity, 'status' | 'hasChain'>;
-
-/** Logs one line about the client when the application has started, and warns of probable mistakes. */
-export function reportStart(options: ResolvedOptions, identity: ReportedIdentity, log: Log): void {
-  log.log(describeStart(options, identity));
-  for (const warning of startWarnings(options, identity)) log.warn(warning);
-}
-
-/** Contains no secret. */
-function describeStart(options: ResolvedOptions, identity: ReportedIdentity): string {
-  const { environment, authentication, addresses } = options;
-  return [
-    `${environment}, ${authentication}: calls go to ${addresses.baseUrl}`,
-    describeIdentity(identity.status),
-    describeTokens(options),
-  ].join('; ');
-}
-
-function startWarnings(options: ResolvedOptions, identity: ReportedIdentity): string[] {
-  const { environment, authentication, oauth, appToken, linkSdk, describeOption } = options;
-  const warnings: string[] = [];
+/** Logs one line about the client when the application has started, without secrets, and warns of probable mistakes. */
+export function reportStart(
+  options: ResolvedOptions,
+  identity: Pick<Identity, 'status' | 'hasChain'>,
+  log: Log,
+): void {
+  const { environment, authentication, addresses, oauth, appToken, linkSdk, describeOption } = options;
+  log.log(
+    `${environment}, ${authentication}: calls go to ${addresses.baseUrl}; ${describeIdentity(identity.status)}; ${describeTokens(options)}`,
+  );
   if (authentication === 'mtls' && !identity.hasChain) {
-    warnings.push(
+    log.warn(
       `${describeOption('tls.chain')} is not set: the service's certificate is verified against Node's ` +
         'public roots, not against the chain that the developer portal offers for download.',
     );
   }
   if (environment === 'production' && !oauth && appToken && !linkSdk.includeAppToken) {
-    warnings.push(
+    log.warn(
       'connectParameters() will send the app token to browsers, because there are no OAuth credentials: set ' +
         `${describeOption('oauth.clientId')} and ${describeOption('oauth.clientSecret')}, or ${describeOption('linkSdk.includeAppToken')} to true ` +
         'if that is intended.',
     );
   }
-  return warnings;
 }
 
 function describeIdentity({ certificate, daysLeft = 0 }: IdentityStatus): string {

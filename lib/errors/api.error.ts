@@ -6,32 +6,26 @@ export interface ApiErrorBody {
   message?: string;
 }
 
-/** What a ServiceApiError is made of. */
-export interface ApiErrorDetails extends Explanation {
-  /** `api_error` (default): an error status. `invalid_response`: a body that is not JSON, or that `parse` refused. */
-  code?: 'api_error' | 'invalid_response';
-  /** The HTTP status, which may differ from `body.status`. */
-  status: number;
-  body?: ApiErrorBody;
-  method: string;
-  /** Path without query. */
-  path: string;
-  /** The answer's correlation id, for questions to the service's support; else the one that was sent. */
-  correlationId?: string;
-  /** Seconds, from the Retry-After of the answer. */
-  retryAfter?: number;
-  /** The service refused our credentials or client certificate. Default false. */
-  credentialFault?: boolean;
-}
+/** What a {@link ServiceApiError} is made of. Default `code`: `api_error`. */
+export interface ApiErrorDetails
+  extends
+    Explanation,
+    Pick<ServiceApiError, 'status' | 'method' | 'path'>,
+    Partial<Pick<ServiceApiError, 'code' | 'body' | 'correlationId' | 'retryAfter' | 'credentialFault'>> {}
 
 /** The service answered with an error status, or with a body that cannot be used (specification 7). */
 export class ServiceApiError extends ServiceError {
+  /** `api_error`: an error status. `invalid_response`: a body that is not JSON, or that `parse` refused. */
   readonly code: 'api_error' | 'invalid_response';
+  /** The HTTP status, which may differ from `body.status`. */
   readonly status: number;
   readonly body?: ApiErrorBody;
   readonly method: string;
+  /** Path without query. */
   readonly path: string;
+  /** The answer's correlation id, for questions to the service's support; else the one that was sent. */
   readonly correlationId?: string;
+  /** Seconds, from the Retry-After of the answer. */
   readonly retryAfter?: number;
   /**
    * True where the service refused our credentials or client certificate: 401, 403, and a proxy's page about the client

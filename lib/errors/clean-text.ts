@@ -6,7 +6,7 @@ const PEM = /-----BEGIN /;
 
 /** Read of a text before white space and invisible characters are removed: an answer may have megabytes of them. */
 const MAX_READ = 20_000;
-/** Characters that are searched beyond those that are shown: what is cut off may be the rest of a secret. */
+/** Searched beyond what is shown: what is cut off may be the rest of a secret. */
 const MARGIN = 200;
 /** So many characters of a secret are a part of it. A shorter secret counts as a whole. */
 const PART = 8;
@@ -32,10 +32,11 @@ export function cleanText(text: string, secrets: readonly string[], maxLength: n
 
 function holdsSecret(text: string, secrets: readonly string[]): boolean {
   // A secret may itself look encoded: it is undone like the text.
-  const wanted = secrets.flatMap(undone).map(folded);
+  const wanted = secrets.flatMap((secret) => undone(secret)).map(folded);
   const short = wanted.filter((secret) => secret !== '' && secret.length < PART);
   const all = wanted.join('\n');
-  return readingsOf(text).some((reading) => {
+  const readings = undone(text).flatMap((form) => [form, ...decoded(form).flatMap((each) => undone(each))]);
+  return readings.some((reading) => {
     if (JWT.test(reading) || PEM.test(reading)) return true;
     const found = folded(reading);
     return short.some((secret) => found.includes(secret)) || sharesPart(found, all);
@@ -49,22 +50,10 @@ function sharesPart(text: string, secrets: string): boolean {
   return false;
 }
 
-/** All that a text may say. */
-function readingsOf(text: string): string[] {
-  return undone(text).flatMap((each) => [each, ...decoded(each).flatMap(undone)]);
-}
-
 /** The text, and what it becomes as entities, percent signs and JSON escapes are undone again and again. */
-function undone(text: string): string[] {
-  const forms = [text];
-  for (
-    let form = unescaped(text);
-    form !== forms.at(-1) && forms.length <= MAX_DEPTH;
-    form = unescaped(form)
-  ) {
-    forms.push(form);
-  }
-  return forms;
+function undone(text: string, depth = MAX_DEPTH): string[] {
+  const form = depth > 0 ? unescaped(text) : text;
+  return form === text ? [text] : [text, ...undone(form, depth - 1)];
 }
 
 function unescaped(text: string): string {

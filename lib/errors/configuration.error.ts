@@ -26,17 +26,66 @@ export class ServiceConfigurationError extends ServiceError {
     heading = 'The configuration of ServiceModule is not usable',
     explanation: Remedy & { message?: string } = {},
   ) {
-    super(
-      explanation.message ??
-        [`${heading}:`, ...faults.map((fault) => `  - ${describeFault(fault)}`)].join('\n'),
-      explanation,
-    );
+    const lines = faults.map((fault) => `\n  - ${describeFault(fault)}`);
+    super(explanation.message ?? `${heading}:${lines.join('')}`, explanation);
     this.faults = faults.map(({ option, variable, message }) => ({ option, variable, message }));
+  }
+
+  /** @internal */
+  static of(option: string, message: string): ServiceConfigurationError {
+    return new ServiceConfigurationError([{ option, message }]);
   }
 
   /** Leaves `faults` out where the error is printed, because the message has them all. */
   [inspect.custom](): string {
     return `${this.stack} {\n  code: '${this.code}'\n}`;
+  }
+}
+
+/** The public fields of a certificate, to find it in the developer portal. */
+export interface CertificateSummary {
+  subject: string;
+  issuer: string;
+  fingerprint256: string;
+  validFrom: Date;
+  validTo: Date;
+}
+
+/**
+ * Code `invalid_certificate`: the client certificate, its key or the service's chain is not usable, at start-up or at a
+ * reload. Code `certificate_refused`: the server refused our certificate in a call. Specification 5.2.
+ */
+export class ServiceCertificateError extends ServiceConfigurationError {
+  override readonly code: 'invalid_certificate' | 'certificate_refused';
+  /** The client certificate, where it could be read. */
+  readonly certificate?: CertificateSummary;
+
+  constructor(
+    faults: readonly ConfigurationFault[],
+    details: Remedy & Partial<Pick<ServiceCertificateError, 'code' | 'certificate' | 'message'>> = {},
+  ) {
+    const refused = details.code === 'certificate_refused';
+    const heading = refused
+      ? 'The server refused the client certificate'
+      : faults.every(({ option }) => option === 'tls.chain')
+        ? "The chain of the service's certificate is not usable"
+        : 'The client certificate is not usable';
+    super(faults, heading, details);
+    this.code = details.code ?? 'invalid_certificate';
+    this.certificate = details.certificate;
+  }
+}
+
+/**
+ * `startupCheck` is `fail`, and the module does not reach the service as it should. Code: `startup_check_failed`. `faults`
+ * has one entry: the cause, which may also be the network or the service itself, and what to do.
+ */
+export class ServiceStartupError extends ServiceConfigurationError {
+  override readonly code = 'startup_check_failed';
+
+  /** @param check the call that failed, by its name in `nestjs-service doctor`: `token.api` or `api.banks` */
+  constructor(check: string, fault: ConfigurationFault) {
+    super([fault], `The start-up check failed (${check})`);
   }
 }
 

@@ -17,22 +17,16 @@ export type ConnectionErrorKind =
   | 'closed'
   | 'network';
 
-/** See the members of {@link ServiceConnectionError}. */
-export interface ConnectionErrorDetails extends Explanation {
-  kind: ConnectionErrorKind;
-  method?: string;
-  path?: string;
-  reason?: string;
-  /** Default false. */
-  outcomeUnknown?: boolean;
-  correlationId?: string;
-  location?: string;
-}
+/** What a {@link ServiceConnectionError} is made of. */
+export interface ConnectionErrorDetails
+  extends
+    Explanation,
+    Pick<ServiceConnectionError, 'kind'>,
+    Partial<Omit<ServiceConnectionError, 'kind' | keyof ServiceError>> {}
 
 /** There is no complete answer. Code: `connection_` and the kind, for example `connection_timeout`. */
 export class ServiceConnectionError extends ServiceError {
   readonly code: `connection_${ConnectionErrorKind}`;
-  /** Why there is no answer. */
   readonly kind: ConnectionErrorKind;
   readonly method?: string;
   /** Path without query. */

@@ -17,10 +17,7 @@ export class ServiceRequestError extends ServiceError {
     this.faults = faults;
   }
 
-  /**
-   * For one fault.
-   * @internal
-   */
+  /** @internal */
   static of(property: string, message: string): ServiceRequestError {
     return new ServiceRequestError([{ property, message }]);
   }

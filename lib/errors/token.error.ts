@@ -16,28 +16,25 @@ export type TokenErrorCode =
   | 'oauth_not_configured'
   | 'client_secret_unavailable';
 
-/** What a ServiceTokenError is made of. */
-export interface TokenErrorDetails extends Explanation {
-  code: TokenErrorCode;
-  /** `error` of RFC 6749, 5.2, for example `invalid_client`. */
-  error?: string;
-  /** `error_description` of RFC 6749, 5.2. Shortened, and not shown if the endpoint repeats our secret. */
-  error_description?: string;
-  /** The HTTP status of the answer. */
-  status?: number;
-  /** The requested scope. */
-  scope?: string;
-  /** Seconds to wait before another request. */
-  retryAfter?: number;
-}
+/** What a {@link ServiceTokenError} is made of. */
+export interface TokenErrorDetails
+  extends
+    Explanation,
+    Pick<ServiceTokenError, 'code'>,
+    Partial<Omit<ServiceTokenError, keyof ServiceError>> {}
 
 /** No token could be obtained. Codes: {@link TokenErrorCode}. */
 export class ServiceTokenError extends ServiceError {
   readonly code: TokenErrorCode;
+  /** `error` of RFC 6749, 5.2, for example `invalid_client`. */
   readonly error?: string;
+  /** `error_description` of RFC 6749, 5.2. Shortened, and not shown if the endpoint repeats our secret. */
   readonly error_description?: string;
+  /** The HTTP status of the answer. */
   readonly status?: number;
+  /** The requested scope. */
   readonly scope?: string;
+  /** Seconds to wait before another request. */
   readonly retryAfter?: number;
 
   constructor(details: TokenErrorDetails) {

@@ -12,13 +12,6 @@ import { CUSTOMER_ID_RULE, isCustomerId } from '../auth/scope.js';
 const NOT_BLANK = /\S/;
 const NO_CONTROL_CHARACTERS = /^\P{Cc}*$/u;
 
-/** The grammar of ids in customer scopes. Other characters could widen the scope (specification 5.4.2). */
-const IsCustomerId = (): PropertyDecorator =>
-  ValidateBy({
-    name: 'isCustomerId',
-    validator: { validate: isCustomerId, defaultMessage: () => `customer_id must be ${CUSTOMER_ID_RULE}` },
-  });
-
 /**
  * What a browser may ask for: `ConnectDto` without the customer, which only the host's own session knows
  * (specification 2.4, 5.4.5).
@@ -40,11 +33,7 @@ export class LinkSessionDto {
   @Matches(NO_CONTROL_CHARACTERS, { message: 'bank_identifier must not contain control characters' })
   bank_identifier?: string | undefined;
 
-  /**
-   * The fields for @nestjs/swagger, where a host has it: what its compiler plugin adds to a class.
-   *
-   * @internal
-   */
+  /** @internal What the compiler plugin of @nestjs/swagger adds to a class. */
   static _OPENAPI_METADATA_FACTORY(): object {
     return {
       permissions: {
@@ -67,10 +56,11 @@ export class LinkSessionDto {
 
 /** The input of `connectParameters()`: a request for an SDK session (specification 2.4). */
 export class ConnectDto extends LinkSessionDto {
-  /**
-   * The customer of the session: 1 to 128 letters, digits and `. _ ~ : @ + = -`, not only dots (specification 5.4.2).
-   */
-  @IsCustomerId()
+  /** 1 to 128 letters, digits and `. _ ~ : @ + = -`, not only dots: others could widen the scope (specification 5.4.2). */
+  @ValidateBy(
+    { name: 'isCustomerId', validator: { validate: isCustomerId } },
+    { message: `customer_id must be ${CUSTOMER_ID_RULE}` },
+  )
   customer_id!: string;
 
   /** @internal */
@@ -87,7 +77,7 @@ export class ConnectDto extends LinkSessionDto {
   }
 }
 
-/** The parameters of `Service.connect()` in the browser (specification 2.4). A browser may see all of them. */
+/** The parameters of `Service.connect()` (specification 2.4). A browser may see all of them. */
 export interface ConnectParameters {
   /** The app token: without OAuth credentials, or with `linkSdk.includeAppToken`. */
   app_token?: string;

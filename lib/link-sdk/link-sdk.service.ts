@@ -27,9 +27,6 @@ export class LinkSdkService {
    * The parameters of `Service.connect()` for one customer. With OAuth credentials: a customer-scoped access_token that
    * is still valid for `linkSdk.minTokenLife`. Without them: the app_token.
    *
-   * `timeout`: milliseconds for the whole call (default `http.timeout`). `signal` aborts this call, which then rejects
-   * with `signal.reason`.
-   *
    * Throws ServiceRequestError where the request is not valid, and ServiceTokenError or ServiceConnectionError where no
    * token can be obtained.
    */

@@ -5,17 +5,17 @@ import { type Service } from '../engine/create-service.js';
 import { RESOURCES } from '../engine/resources.js';
 import { ServiceHttpService } from '../http/service-http.service.js';
 import { LinkSdkService } from '../link-sdk/link-sdk.service.js';
-import { getServiceToken, privateToken } from '../service-token.js';
+import { getServiceToken } from '../service-token.js';
 import { hideOptions, hideValue } from './given-options.js';
 import { MODULE_NAME, type ModuleName } from './module-names.js';
 
-/** Options of the Nest module itself, beside those of the service. */
+/** Options of the Nest module itself. */
 export interface ServiceModuleExtras {
   /** Makes the services injectable everywhere without an import. Default false. */
   isGlobal?: boolean | undefined;
   /**
-   * Needed for several services in one application. The module named `ksa` reads SERVICE_KSA_* in place of SERVICE_*.
-   * Its providers are injected with `@InjectService(BanksService, 'ksa')`.
+   * For several services in one application. The module named `ksa` reads SERVICE_KSA_* in place of SERVICE_*, and is
+   * injected with `@InjectService(BanksService, 'ksa')`.
    */
   name?: string | undefined;
   /** Providers that the options factory can inject. */
@@ -25,7 +25,7 @@ export interface ServiceModuleExtras {
 const OPTIONS_TOKEN = Symbol('nestjs-service:options');
 
 /** The injection token of a module's client. */
-export const SERVICE = privateToken('service');
+export const SERVICE = Symbol('nestjs-service:service');
 
 /** The classes that a host can inject, and where the client has them. */
 const PUBLIC = new Map<Type, keyof Service>([
@@ -53,7 +53,11 @@ const builder = new ConfigurableModuleBuilder<ServiceModuleOptions>({
         ...(definition.providers ?? []).map((provider) => hideOptions(provider, OPTIONS_TOKEN)),
         ...(extras.extraProviders ?? []).map(hideValue),
         { provide: MODULE_NAME, useValue: { name: extras.name } satisfies ModuleName },
-        ...[...PUBLIC].map(([type, key]) => publicAlias(type, key, extras.name)),
+        ...[...PUBLIC].map(([type, key]) => ({
+          provide: getServiceToken(type, extras.name),
+          inject: [SERVICE],
+          useFactory: (service: Service) => service[key],
+        })),
       ],
       // A named module exports only named tokens, so that no two modules export the same class.
       exports: [...PUBLIC.keys()].map((type) => getServiceToken(type, extras.name)),
@@ -62,11 +66,3 @@ const builder = new ConfigurableModuleBuilder<ServiceModuleOptions>({
 
 export const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN, OPTIONS_TYPE, ASYNC_OPTIONS_TYPE } =
   builder.build();
-
-function publicAlias(type: Type, key: keyof Service, name: string | undefined): Provider {
-  return {
-    provide: getServiceToken(type, name),
-    inject: [SERVICE],
-    useFactory: (service: Service) => service[key],
-  };
-}

@@ -1,82 +1,57 @@
-import {
-  type FactoryProvider,
-  type OptionalFactoryDependency,
-  type Provider,
-  type ValueProvider,
-} from '@nestjs/common';
+import { type FactoryProvider, type Provider, type ValueProvider } from '@nestjs/common';
 import { ConfigService } from '@nestjs/config';
 import { type ServiceModuleOptions } from '../config/options.js';
-import { ServiceConfigurationError, type ConfigurationFault } from '../errors/index.js';
-import { HOST_CONFIG, inStartTime, START_TIMEOUT_S, type HostConfig } from './host-config.js';
+import { ServiceConfigurationError } from '../errors/index.js';
+import { HOST_CONFIG, inStartTime, type HostConfig } from './host-config.js';
 
-const FACTORY_TOO_LATE: ConfigurationFault = {
-  option: 'forRootAsync',
-  message:
-    `the options factory has not finished within ${START_TIMEOUT_S} s. Check what it waits for, for example a vault ` +
-    'that does not answer.',
-};
+/** The host's options, behind a function, so that printing the provider shows no secret. */
+export type GivenOptions = () => ServiceModuleOptions;
 
-/** The host's options. They are in a private field, so that printing the provider shows no secret. */
-export class GivenOptions {
-  readonly #options: ServiceModuleOptions;
-
-  constructor(options: unknown) {
-    if (typeof options !== 'object' || options === null || Array.isArray(options)) {
-      const what = options === null ? 'null' : Array.isArray(options) ? 'an array' : typeof options;
-      throw factoryError(
-        `the options factory returned ${what}; return an object, {} to take everything from the environment.`,
-      );
-    }
-    this.#options = options;
-  }
-
-  get value(): ServiceModuleOptions {
-    return this.#options;
-  }
+export function givenOptions(options: unknown): GivenOptions {
+  if (typeof options === 'object' && options !== null && !Array.isArray(options)) return () => options;
+  const what = options === null ? 'null' : Array.isArray(options) ? 'an array' : typeof options;
+  throw factoryError(
+    `the options factory returned ${what}; return an object, {} to take everything from the environment.`,
+  );
 }
 
 /**
- * The provider of the options, with its value in {@link GivenOptions}. A factory is called after every ConfigModule has
+ * The provider of the options, with its value in {@link givenOptions}. A factory is called after every ConfigModule has
  * loaded. It can inject the ConfigService of any of them, also of one that Nest would not let this module inject.
  */
 export function hideOptions(provider: Provider, optionsToken: unknown): Provider {
   if (typeof provider !== 'object' || provider.provide !== optionsToken) return provider;
   if ('useValue' in provider) {
     const { useValue } = provider as ValueProvider<unknown>;
-    return { ...provider, useValue: new GivenOptions(useValue) };
+    return { ...provider, useValue: givenOptions(useValue) };
   }
   const { useFactory, inject = [] } = provider as FactoryProvider<unknown>;
+  const dependencies = inject.map((asked) =>
+    typeof asked === 'object' && 'optional' in asked ? asked : { token: asked, optional: false },
+  );
+  const isConfig = dependencies.map(({ token }) => token === ConfigService);
   return {
     ...provider,
     inject: [
       HOST_CONFIG,
-      ...inject.map((asked) => (isConfigService(asked) ? { token: ConfigService, optional: true } : asked)),
+      ...inject.map((asked, index) => (isConfig[index] ? { token: ConfigService, optional: true } : asked)),
     ],
-    useFactory: async (config: HostConfig, ...args: unknown[]) => {
-      const given = args.map((arg, index) =>
-        isConfigService(inject[index]) ? (arg ?? serviceOf(config, inject[index])) : arg,
-      );
-      const result = callFactory(() => useFactory(...given));
-      return new GivenOptions(await inStartTime(result, FACTORY_TOO_LATE));
+    useFactory: async ({ service }: HostConfig, ...injected: unknown[]) => {
+      const args = injected.map((arg, index) => {
+        if (!isConfig[index]) return arg;
+        if (arg ?? service ?? dependencies[index].optional) return arg ?? service;
+        throw factoryError(
+          'injects ConfigService, but the application does not import ConfigModule (import ConfigModule.forRoot()).',
+        );
+      });
+      const result = callFactory(() => useFactory(...args));
+      const options = await inStartTime(result, 'forRootAsync', [
+        'the options factory has not finished',
+        'Check what it waits for, for example a vault that does not answer.',
+      ]);
+      return givenOptions(options);
     },
   };
-}
-
-type Injected = NonNullable<FactoryProvider['inject']>[number];
-
-function isConfigService(asked: Injected | undefined): boolean {
-  return asked === ConfigService || (isOptionalToken(asked) && asked.token === ConfigService);
-}
-
-function isOptionalToken(asked: Injected | undefined): asked is OptionalFactoryDependency {
-  return typeof asked === 'object' && 'optional' in asked;
-}
-
-function serviceOf({ service }: HostConfig, asked: Injected | undefined): ConfigService | undefined {
-  if (service || (isOptionalToken(asked) && asked.optional)) return service;
-  throw factoryError(
-    'injects ConfigService, but the application does not import ConfigModule (import ConfigModule.forRoot()).',
-  );
 }
 
 /**
@@ -89,9 +64,7 @@ export function hideValue(provider: Provider): Provider {
   return { ...rest, useFactory: () => useValue };
 }
 
-/**
- * Passes on what the host's factory throws. Only Nest's error about a missing method gets a message that explains it.
- */
+/** Passes on what the host's factory throws. Only Nest's error about a missing method is explained. */
 async function callFactory(factory: () => unknown): Promise<unknown> {
   try {
     return await factory();
@@ -104,5 +77,5 @@ async function callFactory(factory: () => unknown): Promise<unknown> {
 }
 
 function factoryError(message: string): ServiceConfigurationError {
-  return new ServiceConfigurationError([{ option: 'forRootAsync', message }]);
+  return ServiceConfigurationError.of('forRootAsync', message);
 }

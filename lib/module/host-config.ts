@@ -2,9 +2,8 @@ import { Inject, Optional } from '@nestjs/common';
 import { ConfigModule, ConfigService } from '@nestjs/config';
 import { ModuleRef, type ModulesContainer } from '@nestjs/core';
 import { systemClock } from '../config/clock.js';
-import { ServiceConfigurationError, type ConfigurationFault } from '../errors/index.js';
+import { ServiceConfigurationError } from '../errors/index.js';
 import { within } from '../exchange/timing.js';
-import { privateToken } from '../service-token.js';
 
 /** The host's configuration: variables and namespaces by their names. */
 export interface HostConfig {
@@ -16,17 +15,7 @@ export interface HostConfig {
 }
 
 /** The injection token of {@link HostConfig}. */
-export const HOST_CONFIG = privateToken('host-config');
-
-/** Seconds that a start waits for functions of the host, for example for a slow vault. */
-export const START_TIMEOUT_S = 60;
-
-const LOADS_TOO_LATE: ConfigurationFault = {
-  option: 'ConfigModule',
-  message:
-    `has not finished loading within ${START_TIMEOUT_S} s. One of its load functions does not end, or waits for ` +
-    'something that needs ServiceModule.',
-};
+export const HOST_CONFIG = Symbol('nestjs-service:host-config');
 
 /** Created inside a ConfigModule. Nest creates it after this ConfigModule has loaded everything. */
 class LoadedConfig {
@@ -39,10 +28,10 @@ class LoadedConfig {
 }
 
 /**
- * Waits for every ConfigModule of the application. They all write to one store and read from it. They are found in
- * Nest's container, because Nest injects only a ConfigModule that is global or imported by this module.
+ * Waits for every ConfigModule of the application. They are found in Nest's container, because Nest injects only a
+ * ConfigModule that is global or imported by this module. They all write to one store and read from it.
  *
- * @param injected the ConfigService that Nest injects here, if any; preferred, because it may be a class of the host
+ * @param injected preferred, because it may be a class of the host
  * @throws ServiceConfigurationError where a ConfigModule has not finished in time; what a `load` function throws
  */
 export async function readHostConfig(
@@ -52,7 +41,10 @@ export async function readHostConfig(
   const loads = [...modules.values()]
     .filter(({ metatype }) => metatype === ConfigModule)
     .map(({ providers }) => (providers.get(ModuleRef)?.instance as ModuleRef).create(LoadedConfig));
-  const loaded = await inStartTime(Promise.all(loads), LOADS_TOO_LATE);
+  const loaded = await inStartTime(Promise.all(loads), 'ConfigModule', [
+    'has not finished loading',
+    'One of its load functions does not end, or waits for something that needs ServiceModule.',
+  ]);
   const config = injected ?? loaded[0]?.config;
   return {
     imported: config !== undefined,
@@ -61,14 +53,21 @@ export async function readHostConfig(
   };
 }
 
+/** Seconds that a start waits for functions of the host, for example for a slow vault. */
+const START_TIMEOUT_S = 60;
+
 /**
  * Waits for the result of a host's function, and keeps the process running. Otherwise Node could end the process in the
- * middle of the start without a message, if nothing else keeps it running.
+ * middle of the start without a message.
  *
- * @throws ServiceConfigurationError with `tooLate`, after 60 s
+ * @throws ServiceConfigurationError after 60 s: what the function has not done, and what to look at
  */
-export async function inStartTime<T>(work: Promise<T>, tooLate: ConfigurationFault): Promise<T> {
-  const expired = () => new ServiceConfigurationError([tooLate]);
-  const limit = { clock: systemClock, timeoutMs: START_TIMEOUT_S * 1000, expired };
-  return within(limit, () => work);
+export async function inStartTime<T>(
+  work: Promise<T>,
+  option: string,
+  [undone, remedy]: readonly [string, string],
+): Promise<T> {
+  const message = `${undone} within ${START_TIMEOUT_S} s. ${remedy}`;
+  const expired = () => ServiceConfigurationError.of(option, message);
+  return within({ clock: systemClock, timeoutMs: START_TIMEOUT_S * 1000, expired }, () => work);
 }

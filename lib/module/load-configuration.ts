@@ -1,7 +1,6 @@
-import { OPTIONS, valueOf } from '../config/options.js';
+import { OPTIONS, type ServiceModuleOptions, valueOf } from '../config/options.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
-import { moduleLabel, variablePrefix } from '../config/module-name.js';
-import { nameFault } from '../config/variables.js';
+import { moduleLabel, variablePrefix } from '../config/variables.js';
 import {
   describeFault,
   ServiceCertificateError,
@@ -10,9 +9,7 @@ import {
 } from '../errors/index.js';
 import { type Log } from '../telemetry/log.js';
 import { type ClientIdentity } from '../tls/client-identity.js';
-import { type GivenOptions } from './given-options.js';
 import { type HostConfig } from './host-config.js';
-import { type ModuleName } from './module-names.js';
 import { isMissing, readConfiguration } from './read-configuration.js';
 
 /**
@@ -22,37 +19,27 @@ import { isMissing, readConfiguration } from './read-configuration.js';
  * @throws ServiceConfigurationError with all faults of options, files and certificates
  */
 export async function loadConfiguration(
-  given: GivenOptions,
-  { name }: ModuleName,
+  given: ServiceModuleOptions,
+  name: string | undefined,
   config: HostConfig,
   log: Log,
 ): Promise<{ options: ResolvedOptions; identity: ClientIdentity }> {
-  const refused = name === undefined ? undefined : nameFault(name);
-  if (refused) throw new ServiceConfigurationError([{ option: 'name', message: refused }]);
   const key = name === undefined ? 'service' : `service-${name}`;
   const namespace = namespaceOf(config.get(key));
   const sources = {
     name,
-    given: given.value,
+    given,
     namespace,
     readVariable: (variable: string) => config.get(variable),
     variablesSet: Object.keys(process.env).filter((variable) => process.env[variable]),
   };
-  const read = await readConfiguration(sources, log);
-  const { merged, options, identity, warnings, misspelt } = read;
-  const isInNamespace = ({ option }: ConfigurationFault): boolean =>
-    isSet(valueOf(namespace ?? {}, option)) && !isSet(valueOf(given.value, option));
-  const [faults, certificateFaults] = [read.faults, read.certificateFaults].map((found) =>
-    found.map((fault) =>
-      isInNamespace(fault) ? { ...fault, message: `in the namespace '${key}': ${fault.message}` } : fault,
-    ),
-  );
+  const { merged, options, identity, warnings, misspelt, ...read } = await readConfiguration(sources, log);
   for (const [variable, meant] of misspelt) {
     log.warn(`${variable} is set but not used. If you mean ${meant}, correct its name.`);
   }
   for (const warning of warnings) log.warn(describeFault(warning));
-  if (faults.length + certificateFaults.length === 0 && options && identity) {
-    if (options.addresses.deprecated) {
+  if (read.faults.length + read.certificateFaults.length === 0 && options && identity) {
+    if (options.addresses.baseOption === 'urls.oauthBaseUrl') {
       log.log(
         `Calls go to ${options.describeOption('urls.oauthBaseUrl')}, which will be deprecated; urls.baseUrl will replace it.`,
       );
@@ -60,18 +47,21 @@ export async function loadConfiguration(
     return { options, identity };
   }
   await identity?.close();
+  const isInNamespace = ({ option }: ConfigurationFault): boolean =>
+    valueOf(namespace, option) !== undefined && valueOf(given, option) === undefined;
+  const [faults, certificateFaults] = [read.faults, read.certificateFaults].map((found) =>
+    found.map((fault) =>
+      isInNamespace(fault) ? { ...fault, message: `in the namespace '${key}': ${fault.message}` } : fault,
+    ),
+  );
   if (faults.length === 0) {
     throw new ServiceCertificateError(certificateFaults, { certificate: read.certificate });
   }
   const nothingSet = Object.keys(merged).length === 0 && misspelt.size === 0;
-  throw new ServiceConfigurationError(
-    [...faults, ...certificateFaults],
-    heading(name, {
-      nothingSet,
-      noConfigModule: !config.imported && faults.some(isMissing),
-      namespace: faults.some(isInNamespace) ? key : undefined,
-    }),
-  );
+  const noConfigModule = !config.imported && faults.some(isMissing);
+  const usedNamespace = faults.some(isInNamespace) && key;
+  const heading = describeProblem(name, nothingSet, noConfigModule, usedNamespace);
+  throw new ServiceConfigurationError([...faults, ...certificateFaults], heading);
 }
 
 const NO_VARIABLES_HINT =
@@ -79,30 +69,27 @@ const NO_VARIABLES_HINT =
 
 /** A host may have a namespace, or a variable, of this name for another purpose: that has none of our options. */
 function namespaceOf(found: unknown): object | undefined {
-  const isOurs = OPTIONS.some(({ option }) =>
-    isSet((Object(found) as Record<string, unknown>)[option.split('.')[0]]),
-  );
+  const isOurs = OPTIONS.some(({ option }) => valueOf(found, option.split('.')[0]) !== undefined);
   return isOurs ? (found as object) : undefined;
 }
 
-function isSet(value: unknown): boolean {
-  return value !== undefined && value !== null;
-}
-
 /** The first line of the error. Names the usual causes where many options are missing. */
-function heading(
+function describeProblem(
   name: string | undefined,
-  causes: { nothingSet: boolean; noConfigModule: boolean; namespace?: string },
+  nothingSet: boolean,
+  noConfigModule: boolean,
+  namespace: string | false,
 ): string {
-  const { nothingSet, noConfigModule, namespace } = causes;
-  const problem = nothingSet
-    ? `${moduleLabel(name)} found no ${variablePrefix(name)}* variable`
-    : `The configuration of ${moduleLabel(name)} is not usable`;
-  const cause = noConfigModule
-    ? 'The application does not import ConfigModule, so .env files are not read (import ConfigModule.forRoot())'
-    : nothingSet && 'Check that .env is in the working directory, where ConfigModule.forRoot() reads it';
-  const purpose =
-    namespace !== undefined &&
-    `It reads the namespace '${namespace}' (registerAs); if yours has another purpose, give it another name`;
-  return [problem, purpose, cause, nothingSet && NO_VARIABLES_HINT].filter(Boolean).join('. ');
+  const said = [
+    nothingSet
+      ? `${moduleLabel(name)} found no ${variablePrefix(name)}* variable`
+      : `The configuration of ${moduleLabel(name)} is not usable`,
+    namespace &&
+      `It reads the namespace '${namespace}' (registerAs); if yours has another purpose, give it another name`,
+    noConfigModule
+      ? 'The application does not import ConfigModule, so .env files are not read (import ConfigModule.forRoot())'
+      : nothingSet && 'Check that .env is in the working directory, where ConfigModule.forRoot() reads it',
+    nothingSet && NO_VARIABLES_HINT,
+  ];
+  return said.filter(Boolean).join('. ');
 }

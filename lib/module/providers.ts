@@ -1,21 +1,26 @@
-import { type Provider } from '@nestjs/common';
+import {
+  type BeforeApplicationShutdown,
+  type InjectionToken,
+  type OnApplicationBootstrap,
+  type OnApplicationShutdown,
+  type OnModuleInit,
+  type Provider,
+} from '@nestjs/common';
 import { ConfigService } from '@nestjs/config';
 import { ModulesContainer } from '@nestjs/core';
-import { moduleLabel } from '../config/module-name.js';
+import { moduleLabel } from '../config/variables.js';
 import { createService, type Service, systemIo } from '../engine/create-service.js';
 import { ServiceConfigurationError } from '../errors/index.js';
 import { SafeLogger } from '../telemetry/log.js';
-import { privateToken } from '../service-token.js';
 import { MODULE_OPTIONS_TOKEN, SERVICE } from './definition.js';
 import { type GivenOptions } from './given-options.js';
 import { HOST_CONFIG, readHostConfig, type HostConfig } from './host-config.js';
 import { loadConfiguration } from './load-configuration.js';
-import { MODULE_NAME, refuseSharedVariables, type ModuleName } from './module-names.js';
-import { requestScopeCheck, serviceHooks } from './hooks.js';
+import { MODULE_NAME, namesakesWarning, refuseSharedVariables, type ModuleName } from './module-names.js';
 
 /**
- * What a module makes: its client, and the hooks that start and end it. The injection tokens are private, so that a host
- * never gets the client of another module by its class. Hosts inject the aliases of definition.ts.
+ * What a module makes: its client, and the hooks that start and end it. The tokens are private, so that a host never gets
+ * the client of another module by its class: it injects the aliases of definition.ts.
  */
 export const serviceProviders: Provider[] = [
   {
@@ -31,20 +36,20 @@ export const serviceProviders: Provider[] = [
       own: ModuleName,
       config: HostConfig,
       modules: ModulesContainer,
-    ): Promise<Service> => {
+    ) => {
       refuseSharedVariables(own, modules);
       const log = new SafeLogger(moduleLabel(own.name));
-      const { options, identity } = await loadConfiguration(given, own, config, log);
+      const { options, identity } = await loadConfiguration(given(), own.name, config, log);
       return createService(options, identity, systemIo(log));
     },
   },
   {
-    provide: privateToken('hooks'),
+    provide: Symbol('nestjs-service:hooks'),
     inject: [SERVICE, MODULE_NAME, ModulesContainer],
     useFactory: serviceHooks,
   },
   {
-    provide: privateToken('request-scope-check'),
+    provide: Symbol('nestjs-service:request-scope-check'),
     inject: [MODULE_NAME, ModulesContainer],
     useFactory: (own: ModuleName, modules: ModulesContainer) => requestScopeCheck(own, modules, SERVICE),
   },
@@ -61,6 +66,50 @@ export const bareImportProviders: Provider[] = [MODULE_NAME, MODULE_OPTIONS_TOKE
       'has the class ServiceModule itself, which has no options. Import ServiceModule.forRoot() once, with ' +
       '{ isGlobal: true }, or in one module of yours that exports ServiceModule. Other modules then import nothing, or ' +
       'that module of yours.';
-    throw new ServiceConfigurationError([{ option: 'imports', message }]);
+    throw ServiceConfigurationError.of('imports', message);
   },
 }));
+
+/** The hooks by which Nest starts and ends the client of a module. */
+export function serviceHooks(
+  service: Service,
+  own: ModuleName,
+  modules: ModulesContainer,
+): OnApplicationBootstrap & BeforeApplicationShutdown & OnApplicationShutdown {
+  return {
+    // Not in onModuleInit: if the host's start fails there, Nest calls no hook to stop what runs.
+    onApplicationBootstrap: () => {
+      const warning = namesakesWarning(own, modules);
+      if (warning) service.log.warn(warning);
+      return service.start();
+    },
+    beforeApplicationShutdown: () => service.beginShutdown(),
+    onApplicationShutdown: () => service.close(),
+  };
+}
+
+/**
+ * Refuses options that depend on a request. Nest would create the whole module for each request, with connections and
+ * timers that nothing ends. This provider must not depend on the options: Nest would not call its hook then.
+ * @param checked the injection token of a provider that depends on the options
+ */
+export function requestScopeCheck(
+  own: ModuleName,
+  modules: ModulesContainer,
+  checked: InjectionToken,
+): OnModuleInit {
+  return {
+    onModuleInit: () => {
+      // ModuleRef.introspect() would find the last module with this token, and each ServiceModule has it.
+      const mine = [...modules.values()].find(
+        ({ providers }) => providers.get(MODULE_NAME)?.instance === own,
+      );
+      if (mine?.providers.get(checked)?.isDependencyTreeStatic() !== false) return;
+      const message =
+        'its options depend on a request: the factory, or the class of useClass or useExisting, injects REQUEST or a ' +
+        'provider with Scope.REQUEST, directly or through another one. The client is made once, at start. Take the ' +
+        'options from providers of the default scope, and pass what differs between requests to each call.';
+      throw ServiceConfigurationError.of('forRootAsync', message);
+    },
+  };
+}

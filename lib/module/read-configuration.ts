@@ -20,8 +20,8 @@ interface ConfigurationSources {
 }
 
 /**
- * Reads and checks everything, files and certificates too. Reports all faults, and throws none. `options` and `identity`
- * are there where there are no faults. An identity may also be there beside faults: it is the caller's to close.
+ * Reads and checks everything, files and certificates too. Reports all faults, and throws none. An identity may be there
+ * beside faults: it is the caller's to close.
  */
 export async function readConfiguration(
   { name, given, namespace, readVariable, variablesSet }: ConfigurationSources,
@@ -40,14 +40,10 @@ export async function readConfiguration(
     clock: systemClock,
     log,
   });
-  const faults = [
-    ...variables.faults,
-    ...otherThan(variables.faults, resolved.faults).map((fault) => withMisspelling(fault, misspelt)),
-  ];
-  const certificateFaults = [
-    ...otherThan(resolved.faults, opened.faults),
-    ...missingCertificate(options, identity),
-  ];
+  const others = otherThan(variables.faults, resolved.faults);
+  const faults = [...variables.faults, ...others.map((fault) => withMisspelling(fault, misspelt))];
+  const certificateFaults = otherThan(resolved.faults, opened.faults);
+  if (options && identity) certificateFaults.push(...missingCertificate(options, identity));
   return { merged, options, identity, certificate, faults, certificateFaults, warnings, misspelt };
 }
 
@@ -75,11 +71,9 @@ function withMisspelling(
 }
 
 /** A `tls` function must return a certificate where one is needed. */
-function missingCertificate(options?: ResolvedOptions, identity?: ClientIdentity): ConfigurationFault[] {
-  if (!options || !identity || identity.certificate) return [];
-  const needed =
-    options.authentication === 'mtls' ? "'mtls'" : options.oauth?.mtls ? 'oauth.mtls' : undefined;
-  if (needed === undefined) return [];
+function missingCertificate(options: ResolvedOptions, { certificate }: ClientIdentity): ConfigurationFault[] {
+  const needed = options.authentication === 'mtls' ? "'mtls'" : options.oauth?.mtls && 'oauth.mtls';
+  if (!needed || certificate) return [];
   const message = `is missing: ${needed} needs it, and the tls function returned none.`;
   return [{ option: 'tls.certificate', message }];
 }

@@ -8,7 +8,6 @@ import {
   type Attributes,
   type Context,
   type Span,
-  type TextMapSetter,
   type Tracer,
 } from '@opentelemetry/api';
 import { harmless } from './telemetry.js';
@@ -48,21 +47,20 @@ export class CallSpan {
 }
 
 /** W3C Trace Context. Baggage is left out: a host may keep data of its users in it, which is not for the service. */
-const SENT: ReadonlySet<string> = new Set(['traceparent', 'tracestate']);
-const SENDABLE = /^[\x20-\x7e]+$/;
-
-const setter: TextMapSetter<Record<string, string>> = {
-  set: (headers, name, value) => {
-    const key = name.toLowerCase();
-    if (SENT.has(key) && headers[key] === undefined && SENDABLE.test(value)) headers[key] = value;
-  },
-};
+const SENT = ['traceparent', 'tracestate'];
 
 /**
- * Adds `traceparent` and `tracestate` by the host's propagator, unless the caller set a `traceparent`. HTTP
- * instrumentation puts those of its own spans, one for each attempt, in their place.
+ * Adds the trace headers by the host's propagator, unless the caller set a `traceparent`. HTTP instrumentation puts those
+ * of its own spans, one for each attempt, in their place.
  * @param headers with names in lower case
  */
 function addTraceHeaders(headers: Record<string, string>, traced: Context): void {
-  if (headers.traceparent === undefined) propagation.inject(traced, headers, setter);
+  if (headers.traceparent !== undefined) return;
+  propagation.inject(traced, headers, {
+    set: (_, name, value) => {
+      const key = name.toLowerCase();
+      const isSendable = /^[\x20-\x7e]+$/.test(value);
+      if (SENT.includes(key) && headers[key] === undefined && isSendable) headers[key] = value;
+    },
+  });
 }

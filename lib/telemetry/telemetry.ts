@@ -1,7 +1,17 @@
-import { metrics, trace, type Attributes, type Meter, type Tracer } from '@opentelemetry/api';
+import {
+  metrics,
+  trace,
+  type Attributes,
+  type Counter,
+  type Histogram,
+  type Meter,
+  type ObservableResult,
+  type Tracer,
+} from '@opentelemetry/api';
 import { isPromise } from 'node:util/types';
 
 const NAME = 'nestjs-service';
+const PREFIX = 'nestjs_service.';
 /** Seconds, as the HTTP conventions advise. The default of an SDK is in milliseconds. */
 const HTTP_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10];
 
@@ -11,62 +21,31 @@ const HTTP_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 
  */
 export class Telemetry {
   readonly tracer: Tracer | undefined = harmless(() => trace.getTracer(NAME));
-  /**
-   * Seconds of a whole call, retries included. The attributes are those of the HTTP conventions. The name is our own,
-   * because HTTP instrumentation measures each attempt under the name of the conventions.
-   */
-  readonly callDuration = histogram(
-    'nestjs_service.call.duration',
-    's',
-    'Duration of calls of the service, retries included.',
-  );
-  readonly retries = counter('nestjs_service.retries', 'retry', 'Attempts of calls after the first.');
-  readonly tokenRequests = counter(
-    'nestjs_service.token.requests',
-    'request',
-    'Requests to the token endpoint.',
-  );
-  readonly tokenCacheHits = counter(
-    'nestjs_service.token.cache_hits',
-    'hit',
-    'Tokens served from the cache.',
-  );
-  readonly storeHits = counter(
-    'nestjs_service.token.store_hits',
-    'hit',
-    'Tokens of other processes, taken from the token store.',
-  );
-  readonly storeMisses = counter(
-    'nestjs_service.token.store_misses',
-    'miss',
-    'Tokens that the token store did not have.',
-  );
-  readonly storeFaults = counter(
-    'nestjs_service.token.store_faults',
-    'fault',
-    'Calls of the token store that failed or took too long.',
-  );
+  /** Not under the name of the HTTP conventions, under which HTTP instrumentation measures each attempt. */
+  readonly callDuration = duration('call.duration', 'Duration of calls of the service, retries included.');
+  readonly retries = counter('retries', 'retry', 'Attempts of calls after the first.');
+  readonly tokenRequests = counter('token.requests', 'request', 'Requests to the token endpoint.');
+  readonly tokenCacheHits = counter('token.cache_hits', 'hit', 'Tokens served from the cache.');
+  readonly storeHits = counter('token.store_hits', 'hit', 'Tokens that the token store had.');
+  readonly storeMisses = counter('token.store_misses', 'miss', 'Tokens that the token store did not have.');
+  readonly storeFaults = counter('token.store_faults', 'fault', 'Failed or late calls of the token store.');
   readonly storeLockWaits = counter(
-    'nestjs_service.token.store_lock_waits',
+    'token.store_lock_waits',
     'wait',
-    'Token requests that waited for the one of another process.',
+    'Token requests that waited for another process.',
   );
   /** The attributes of every measurement: the module's name, where it has one. */
   readonly attributes: Attributes;
 
   constructor(module?: string) {
-    this.attributes = module === undefined ? {} : { 'nestjs_service.module': module };
+    this.attributes = module === undefined ? {} : { [`${PREFIX}module`]: module };
   }
 
   /** Reports the days until the client certificate expires, where there is one. Returns a function that ends this. */
   observeCertificate(daysLeft: () => number | undefined): () => void {
-    const gauge = made((meter) =>
-      meter.createObservableGauge('nestjs_service.certificate.days_left', {
-        unit: 'd',
-        description: 'Days until the client certificate expires.',
-      }),
-    );
-    const report = (result: { observe(value: number, attributes?: Attributes): void }): void => {
+    const settings = { unit: 'd', description: 'Days until the client certificate expires.' };
+    const gauge = made((meter) => meter.createObservableGauge(`${PREFIX}certificate.days_left`, settings));
+    const report = (result: ObservableResult): void => {
       const days = daysLeft();
       if (days !== undefined) result.observe(days, this.attributes);
     };
@@ -75,22 +54,14 @@ export class Telemetry {
   }
 }
 
-interface Counting {
-  add(value: number, attributes?: Attributes): void;
-}
-
-interface Recording {
-  record(value: number, attributes?: Attributes): void;
-}
-
-function counter(name: string, counted: string, description: string): Counting {
-  const found = made((meter) => meter.createCounter(name, { unit: `{${counted}}`, description }));
+function counter(name: string, counted: string, description: string): Pick<Counter, 'add'> {
+  const found = made((meter) => meter.createCounter(PREFIX + name, { unit: `{${counted}}`, description }));
   return { add: (value, attributes) => void harmless(() => found?.add(value, attributes)) };
 }
 
-function histogram(name: string, unit: string, description: string): Recording {
-  const advice = { explicitBucketBoundaries: HTTP_BUCKETS };
-  const found = made((meter) => meter.createHistogram(name, { unit, description, advice }));
+function duration(name: string, description: string): Pick<Histogram, 'record'> {
+  const settings = { unit: 's', description, advice: { explicitBucketBoundaries: HTTP_BUCKETS } };
+  const found = made((meter) => meter.createHistogram(PREFIX + name, settings));
   return { record: (value, attributes) => void harmless(() => found?.record(value, attributes)) };
 }
 
@@ -99,8 +70,8 @@ function made<T>(make: (meter: Meter) => T): T | undefined {
 }
 
 /**
- * Calls code of the host that only watches: a logger, OpenTelemetry. What it throws or rejects with is dropped, as there
- * is nobody left to tell it to; a call, a rotation or a token is worth more. Undefined where it threw.
+ * Calls code of the host that only watches: a logger, OpenTelemetry. What it throws or rejects with is dropped: there is
+ * nobody left to tell, and a call, a rotation or a token is worth more.
  */
 export function harmless<T>(call: () => T): T | undefined {
   try {

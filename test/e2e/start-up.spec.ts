@@ -21,7 +21,7 @@ import {
   type ServiceModuleOptions,
 } from 'nestjs-service';
 import { ServiceSimulator } from 'nestjs-service/testing';
-import { privateToken } from '../../lib/service-token.js';
+import { SERVICE } from '../../lib/module/definition.js';
 import { type Service } from '../../lib/engine/create-service.js';
 import { CollectingLogger, secretsIn } from '../helpers/secret-scan.js';
 import { modulesOfBlock } from '../helpers/start-module.js';
@@ -164,7 +164,7 @@ describe('The start of a ServiceModule', () => {
         await loaded.get(BanksService).list();
         expect(timers.running).toBeGreaterThan(0);
         // Nest calls none of its hooks at the end either.
-        await loaded.get<Service>(privateToken('service')).close();
+        await loaded.get<Service>(SERVICE).close();
         expect(timers.running).toBe(0);
       } finally {
         timers.restore();

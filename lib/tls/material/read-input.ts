@@ -1,6 +1,6 @@
 import { readRegularFile, whyUnreadable } from '../../config/read-file.js';
 import { type TlsInput } from '../../config/resolved-options.js';
-import { type PemValue, Secret, type SecretValue } from '../../config/secret.js';
+import { Secret } from '../../config/secret.js';
 import { type ConfigurationFault, type OptionLocation } from '../../errors/index.js';
 
 /** A PEM, key or passphrase as read: its bytes, or why there are none. */
@@ -50,7 +50,7 @@ export class ReadInput implements OptionLocation {
 }
 
 /** Reads the value, or the file it names. Never throws: what went wrong is in `fault`. */
-export async function readInput(input: TlsInput<PemValue | SecretValue>): Promise<ReadInput> {
+export async function readInput(input: TlsInput): Promise<ReadInput> {
   const { value } = input;
   if (value instanceof Secret) return new ReadInput(input, Buffer.from(value.reveal(), 'utf8'));
   const path: unknown = value.file;

@@ -539,7 +539,7 @@ describe('resolveOptions', () => {
   it('uses the token endpoint of the environment, without a double slash', async () => {
     const { addresses } = await resolved({ ...production, authentication: 'oauth', oauth });
     expect(addresses.tokenUrl).toBe('https://auth.example/oauth2/token');
-    expect(addresses.deprecated).toBe(false);
+    expect(addresses.baseOption).toBe('urls.baseUrl');
   });
 
   it('sends no credentials of one environment to the other', async () => {

@@ -11,7 +11,7 @@ describe('The start-up check', () => {
     const note = (level: string) => (line: string) => void lines.push(`${level}: ${line}`);
     const log = { debug: note('debug'), log: note('log'), warn: note('warn'), error: note('error') };
     const auth = { getApiToken: () => Promise.reject(new Error('not asked for')) };
-    const checked = checkStart(options, { auth, banks: { list: list } }, { log });
+    const checked = checkStart(options, auth, { list } as never, log);
     const error = await checked.catch((reason: unknown) => reason);
     return { lines, error };
   }

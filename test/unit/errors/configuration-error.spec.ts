@@ -10,7 +10,7 @@ import {
   ServiceStartupError,
   ServiceTokenError,
 } from 'nestjs-service';
-import { copyOf } from '../../../lib/errors/copy-of.js';
+import { copyOf } from '../../../lib/errors/index.js';
 
 const faults = [{ option: 'appToken', variable: 'SERVICE_APP_TOKEN', message: 'is missing.' }];
 

@@ -6,14 +6,19 @@ import { inspect } from 'node:util';
 import { type ServiceModuleOptions } from '../../../lib/config/options.js';
 import { ServiceCertificateError, type ServiceConfigurationError } from '../../../lib/errors/index.js';
 import { SafeLogger } from '../../../lib/telemetry/log.js';
-import { moduleLabel } from '../../../lib/config/module-name.js';
-import { GivenOptions, hideOptions, hideValue } from '../../../lib/module/given-options.js';
+import { moduleLabel } from '../../../lib/config/variables.js';
+import {
+  givenOptions,
+  hideOptions,
+  hideValue,
+  type GivenOptions,
+} from '../../../lib/module/given-options.js';
 import { HOST_CONFIG, readHostConfig } from '../../../lib/module/host-config.js';
 import { loadConfiguration } from '../../../lib/module/load-configuration.js';
 
 afterEach(() => void jest.useRealTimers());
 
-describe('GivenOptions', () => {
+describe('givenOptions', () => {
   it.each([
     [undefined, 'undefined'],
     [null, 'null'],
@@ -21,13 +26,13 @@ describe('GivenOptions', () => {
     ['text', 'string'],
     [() => ({}), 'function'],
   ])('refuses %p with its type', (options, type) => {
-    expect(() => new GivenOptions(options)).toThrow(`the options factory returned ${type};`);
+    expect(() => givenOptions(options)).toThrow(`the options factory returned ${type};`);
   });
 
   it('gives the options back, and prints none', () => {
     const options = { appToken: 'app-token-1' };
-    const given = new GivenOptions(options);
-    expect(given.value).toBe(options);
+    const given = givenOptions(options);
+    expect(given()).toBe(options);
     expect(inspect(given, { showHidden: true }) + JSON.stringify(given)).not.toContain('app-token-1');
   });
 });
@@ -41,7 +46,7 @@ describe('the providers of a definition', () => {
     expect(hidden).not.toHaveProperty('useValue');
     expect(hidden.useFactory()).toBe(provider.useValue);
     const options = hideOptions({ provide: token, useValue: { appToken: 'a' } }, token);
-    expect(options).toEqual({ provide: token, useValue: expect.any(GivenOptions) });
+    expect(options).toEqual({ provide: token, useValue: expect.any(Function) });
   });
 
   it('are not changed where they have no value, or provide something else', () => {
@@ -69,7 +74,7 @@ describe('An options factory', () => {
     const factory = (...args: unknown[]) => ((got = args), { appToken: 'a' });
     const { inject, useFactory } = hidden(factory, [ConfigService, optional, 'vault']);
     expect(inject).toEqual([HOST_CONFIG, optional, optional, 'vault']);
-    expect(((await useFactory({ service }, undefined, undefined, 'v')) as GivenOptions).value).toEqual({
+    expect(((await useFactory({ service }, undefined, undefined, 'v')) as GivenOptions)()).toEqual({
       appToken: 'a',
     });
     expect(got).toEqual([service, service, 'v']);
@@ -89,7 +94,7 @@ describe('An options factory', () => {
       });
     }
     const optional = hidden(options, [{ token: ConfigService, optional: true }]);
-    expect(await optional.useFactory({}, undefined)).toBeInstanceOf(GivenOptions);
+    expect(await optional.useFactory({}, undefined)).toBeInstanceOf(Function);
   });
 
   it('fails with its own error; a class without the method gets an explanation', async () => {
@@ -161,8 +166,8 @@ describe('The configuration of a module', () => {
     const config = { imported, get: (key: string) => variables[key] };
     try {
       const { options, identity } = await loadConfiguration(
-        new GivenOptions(given),
-        { name },
+        given,
+        name,
         config,
         new SafeLogger(moduleLabel(name)),
       );
@@ -195,13 +200,6 @@ describe('The configuration of a module', () => {
     });
     expect((await load(sandbox, { variables: { service: 'text' } })).http.retries).toBe(2);
     expect(lines).toEqual([]);
-  });
-
-  it('is refused for a name whose variables another module reads', async () => {
-    const { faults } = await errorOf(load(sandbox, { name: 'sandbox' }));
-    expect(faults).toEqual([
-      { option: 'name', variable: undefined, message: expect.stringMatching(/cannot be 'sandbox'/) },
-    ]);
   });
 
   it('says what is usual where nothing is there', async () => {

@@ -1,13 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
 import { type ModulesContainer } from '@nestjs/core';
-import {
-  countNamesakes,
-  MODULE_NAME,
-  refuseSharedVariables,
-  type ModuleName,
-} from '../../../lib/module/module-names.js';
+import { MODULE_NAME, refuseSharedVariables, type ModuleName } from '../../../lib/module/module-names.js';
 import { type Service } from '../../../lib/engine/create-service.js';
-import { requestScopeCheck, serviceHooks } from '../../../lib/module/hooks.js';
+import { requestScopeCheck, serviceHooks } from '../../../lib/module/providers.js';
 
 describe('The modules of an application', () => {
   /** One for each name, and one of the host. */
@@ -17,11 +12,6 @@ describe('The modules of an application', () => {
     const container = new Map(modules.map((providers, key) => [key, { providers }]));
     return { own, container: container as unknown as ModulesContainer };
   };
-
-  it('of one name are counted, and the first of them reports it', () => {
-    const { own, container } = application(undefined, 'ksa', 'ksa', undefined, 'ksa', 'uae');
-    expect(own.map((each) => countNamesakes(each, container))).toEqual([2, 3, 1, 1, 1, 1]);
-  });
 
   it.each([
     ['ksa', 'ksa-sandbox', /^'ksa' and 'ksa-sandbox' would both read SERVICE_KSA_SANDBOX_/],
@@ -67,7 +57,7 @@ it('a module of a name that others have too is reported once, by the first', asy
   const lines: string[] = [];
   const warn = (line: string): void => void lines.push(line);
   const service = { log: { warn }, start: async () => undefined } as unknown as Service;
-  const own = [{ name: 'ksa' }, { name: 'ksa' }, {}, {}, {}];
+  const own = [{ name: 'ksa' }, { name: 'ksa' }, {}, { name: 'uae' }, {}, {}];
   const modules = new Map(
     own.map((instance, key) => [key, { providers: new Map([[MODULE_NAME, { instance }]]) }]),
   );
