@@ -1,12 +1,9 @@
 import { createPrivateKey, type KeyObject } from 'node:crypto';
 import { type PemContents } from './pem-contents.js';
 import { type PemBlock } from './pem-text.js';
-import { type ReadInput } from './read-input.js';
+import { type ReadInput } from './read-identity.js';
 
-/**
- * Reads the private key; an encrypted one with the passphrase. Where it cannot, it notes a fault. The fault of a passphrase
- * that could not be read is the caller's to report.
- */
+/** The private key; an encrypted one is opened with the passphrase, whose own fault the caller reports. Notes faults. */
 export function readPrivateKey(
   contents: PemContents,
   passphrase: ReadInput | undefined,

@@ -8,8 +8,11 @@ export interface WatchSettings<T extends { digest: string }> {
   clock: Clock;
   /** Reads the inputs; `digest` is equal for equal content. Never rejects. `isAwaited`: somebody waits for it. */
   read: (isAwaited: boolean) => Promise<T>;
-  /** Uses the content, or notes why it cannot be used. Returns whether it is in use. Never throws. */
-  apply: (content: T) => boolean;
+  /**
+   * Uses the content, or notes why it cannot be used. Returns whether it is in use. `isNew`: it is other than what was
+   * applied last. Never throws.
+   */
+  apply: (content: T, isNew: boolean) => boolean;
 }
 
 /**
@@ -94,7 +97,7 @@ export class IdentityWatch<T extends { digest: string }> {
     if (isNew && !isQuiet && !requested) return quietMs;
     if (isNew || requested || clock.monotonic() >= this.#retryAt) {
       this.#applied = digest;
-      this.#retryAt = apply(content) ? Infinity : clock.monotonic() + RETRY_MS;
+      this.#retryAt = apply(content, isNew) ? Infinity : clock.monotonic() + RETRY_MS;
     }
     return pollMs;
   }
