@@ -95,16 +95,13 @@ export class ClientIdentity {
     this.#contexts = contexts;
     this.#inUse = loaded;
     const pool = { maxSockets, proxy, connectTimeoutMs };
+    const plainPool = { keepAlive: true, scheduling: 'lifo', maxSockets } as const;
     // One more: requests for customers' tokens may use `maxSockets`, and that for the api token must not wait for them.
-    const tokenPool = { ...pool, maxSockets: maxSockets + 1 };
+    const more = { maxSockets: maxSockets + 1 };
     this.httpsAgent = new IdentityAgent(loaded.apiContext, pool);
-    this.tokenAgent = new IdentityAgent(loaded.tokenContext, tokenPool);
-    this.#plainAgent = new PlainAgent({ keepAlive: true, scheduling: 'lifo', maxSockets });
-    this.#plainTokenAgent = new PlainAgent({
-      keepAlive: true,
-      scheduling: 'lifo',
-      maxSockets: tokenPool.maxSockets,
-    });
+    this.tokenAgent = new IdentityAgent(loaded.tokenContext, { ...pool, ...more });
+    this.#plainAgent = new PlainAgent(plainPool);
+    this.#plainTokenAgent = new PlainAgent({ ...plainPool, ...more });
     this.#expiry = new ExpiryWatch(clock, log);
     this.#isFollowed = tls.reload && canChange(tls);
     const times = typeof tls.source === 'function' ? FUNCTION : FILES;
@@ -136,7 +133,6 @@ export class ClientIdentity {
     return address.startsWith('https:') ? this.tokenAgent : this.#plainTokenAgent;
   }
 
-  /** The application certificate in use. */
   get certificate(): CertificateSummary | undefined {
     return this.#inUse.certificate;
   }
@@ -146,7 +142,6 @@ export class ClientIdentity {
     return this.#inUse.chain.length > 0;
   }
 
-  /** All of what is in use. */
   get loaded(): LoadedIdentity {
     return this.#inUse;
   }
@@ -168,8 +163,8 @@ export class ClientIdentity {
   }
 
   /**
-   * Reads the files again (or calls the function), checks everything and uses it. Returns true if another identity is
-   * in use now. A bad one is logged once, shows in {@link status}, and the last good one stays in use. Never rejects.
+   * Reads the files again (or calls the function). True if another identity is in use now. A bad one is logged once,
+   * shows in {@link status}, and the last good one stays in use. Never rejects.
    */
   async reload(): Promise<boolean> {
     const before = this.#inUse;
@@ -177,10 +172,7 @@ export class ClientIdentity {
     return this.#inUse.digest !== before.digest;
   }
 
-  /**
-   * For a call whose certificate was refused: reads again, once for all calls within 10 s. Returns true if another
-   * certificate than the refused one is in use now: one more attempt makes sense.
-   */
+  /** The same for a refused call, once for all within 10 s. True if another certificate than the refused is in use. */
   async reloadAfterRefusal(refused: CertificateSummary | undefined): Promise<boolean> {
     const isOther = () => isOtherCertificate(this.#inUse.certificate, refused);
     if (isOther() || !this.#isFollowed) return isOther();
@@ -250,9 +242,8 @@ function describeChange(before: LoadedIdentity, { certificate, chain }: LoadedId
   if (certificate && isOtherCertificate(before.certificate, certificate)) {
     return `A new application certificate is in use: ${describeCertificate(certificate)}, valid until ${formatDate(certificate.validTo)}.`;
   }
-  const prints = (certificates: LoadedIdentity['chain']) =>
-    certificates.map(({ fingerprint256 }) => fingerprint256).join();
-  return prints(before.chain) === prints(chain)
+  // Joined as PEM.
+  return before.chain.join() === chain.join()
     ? 'The identity was read anew; its certificates are the same.'
     : "The service's chain was renewed.";
 }

@@ -1,18 +1,14 @@
-import { type ResolvedOptions } from '../../config/resolved-options.js';
 import { createService } from '../../engine/create-service.js';
 import { exchange } from '../../exchange/exchange.js';
 import { SILENT } from '../../exchange/io.js';
-import { type ClientIdentity } from '../../tls/client-identity.js';
 import { callSteps } from './call-steps.js';
 import { type Check } from './check.js';
-import { connectionSteps, serverSteps } from './connection-steps.js';
+import { connectionSteps, serverSteps, type ServerStepParts } from './connection-steps.js';
 import { type Place } from './reachable.js';
 import { runSteps, type StepLimits } from './run-steps.js';
 import { SeenAnswers } from './seen-answers.js';
 
-export interface DiagnosisParts extends StepLimits {
-  options: ResolvedOptions;
-  identity: ClientIdentity;
+export interface DiagnosisParts extends StepLimits, ServerStepParts {
   /** Variables of the process: a proxy that the module ignores is told of. */
   env: Readonly<Record<string, string | undefined>>;
   /** Of which a token is asked for; else of one that is made up. */

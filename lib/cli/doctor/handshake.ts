@@ -65,7 +65,10 @@ export function shakeHands(target: HandshakeTarget, timeoutMs: number): Promise<
     };
     const limit = setTimeout(() => end({ kind: 'timeout', certificateRefused: false }), timeoutMs);
     socket.once('secureConnect', () => {
-      note(facts, socket);
+      facts.established = true;
+      facts.version = socket.getProtocol() ?? undefined;
+      if (!socket.authorized) facts.notVerified = reasonOf(socket);
+      facts.certificates = certificatesOf(socket.getPeerCertificate(true));
       // In TLS 1.2 the server has looked at our certificate by now.
       if (facts.version !== 'TLSv1.3') return void setImmediate(end);
       verdict = setTimeout(end, Math.min(VERDICT_MS, timeoutMs));
@@ -78,18 +81,9 @@ export function shakeHands(target: HandshakeTarget, timeoutMs: number): Promise<
   });
 }
 
-function note(facts: HandshakeFacts, socket: TLSSocket): void {
-  facts.established = true;
-  facts.version = socket.getProtocol() ?? undefined;
-  const reason = socket.authorizationError as unknown;
-  facts.notVerified = socket.authorized ? undefined : reasonOf(reason);
-  facts.certificates = certificatesOf(socket.getPeerCertificate(true));
-}
-
 /** Its type says Error; it is the code. */
-function reasonOf(reason: unknown): string {
-  if (typeof reason === 'string') return reason;
-  return (reason as NodeJS.ErrnoException | undefined)?.code ?? 'UNSPECIFIED';
+function reasonOf({ authorizationError }: TLSSocket): string {
+  return (authorizationError as unknown as string | null) ?? 'UNSPECIFIED';
 }
 
 function certificatesOf(leaf: DetailedPeerCertificate): X509Certificate[] {

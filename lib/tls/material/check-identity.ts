@@ -38,9 +38,8 @@ interface LoadResult {
 }
 
 /**
- * Checks an identity that was read (specification 5.2). Reports every fault at once and never throws.
- * @param now milliseconds since the epoch
- * @param inUse the one that it is to replace
+ * Checks an identity that was read (specification 5.2), which is to replace the one `inUse`. Reports every fault at once
+ * and never throws. `now` in milliseconds since the epoch.
  */
 export function checkIdentity(
   snapshot: IdentitySnapshot,
@@ -55,8 +54,12 @@ export function checkIdentity(
     chain: snapshot.chain && new PemContents(snapshot.chain, 'chain'),
   };
   const { certificate, privateKey, chain } = contents;
-  if (areSwapped(contents)) refuseSwapped(contents);
-  else {
+  if (certificate && privateKey && areSwapped(certificate, privateKey)) {
+    const other = describeLocation(privateKey.input);
+    certificate.refuse(
+      `holds the private key, and ${other} holds the certificate: the two are swapped. Exchange them.`,
+    );
+  } else {
     certificate?.checkCertificates();
     privateKey?.checkKey();
   }
@@ -97,16 +100,9 @@ export function checkIdentity(
   }
 }
 
-function areSwapped({ certificate, privateKey }: Contents): boolean {
-  const holdsKeyOnly = certificate?.certificates.length === 0 && certificate.keys.length > 0;
-  return holdsKeyOnly && privateKey?.keys.length === 0 && privateKey.certificates.length > 0;
-}
-
-function refuseSwapped({ certificate, privateKey }: Contents): void {
-  const other = privateKey && describeLocation(privateKey.input);
-  certificate?.refuse(
-    `holds the private key, and ${other} holds the certificate: the two are swapped. Exchange them.`,
-  );
+function areSwapped(certificate: PemContents, privateKey: PemContents): boolean {
+  const holdsKeyOnly = certificate.keys.length > 0 && certificate.certificates.length === 0;
+  return holdsKeyOnly && privateKey.certificates.length > 0 && privateKey.keys.length === 0;
 }
 
 /** The fault where only one of the two is set: of the option that is missing. */
@@ -150,10 +146,7 @@ function checkDates(contents: PemContents, now: number): void {
   }
 }
 
-/**
- * Checks the dates of the trust anchors. With no valid one, no server can be verified.
- * @returns warnings about those that have expired or expire soon
- */
+/** With no valid trust anchor, no server can be verified. Returns warnings about those that have expired or will soon. */
 function checkChainDates(contents: PemContents, now: number): string[] {
   const { input } = contents;
   const chain = contents.certificates.map(({ summary }) => summary);

@@ -17,7 +17,7 @@ interface NativeContext {
 /** Node 22.15 and later have it. */
 const { getCACertificates } = tls as { getCACertificates?: (type: 'default') => string[] };
 
-/** Makes the two contexts of each identity of one module. */
+/** Makes the contexts of each identity of one module. */
 export class SecureContexts {
   readonly #offerToTokenEndpoint: boolean;
   /**
@@ -51,10 +51,9 @@ export class SecureContexts {
   }
 
   /**
-   * Adds the chain to the roots that Node uses by default. There is no documented way: the `ca` option replaces the
-   * roots, and no list of Node's has those of OpenSSL (`--use-openssl-ca`, SSL_CERT_FILE). Parsing such a list also
-   * takes some 50 ms for each identity; this takes 3 ms. Returns false where Node has no such calls. The flag comes
-   * last: the context gets a store of its own with its first certificate.
+   * Adds the chain to the roots that Node uses by default; false where Node has no such calls. There is no documented
+   * way: the `ca` option replaces the roots, no list of Node's has those of OpenSSL (`--use-openssl-ca`, SSL_CERT_FILE),
+   * and parsing one takes 50 ms. The flag comes last: the context gets a store of its own with its first certificate.
    */
   #addRoots({ context }: SecureContext, chain: readonly string[]): boolean {
     const native = context as Partial<NativeContext>;
@@ -72,10 +71,9 @@ function trusting(ca: string[] | undefined): tls.SecureContextOptions {
 }
 
 function readExtraRoots(): string | undefined {
-  const file = process.env.NODE_EXTRA_CA_CERTS;
-  if (!file) return undefined;
+  const { NODE_EXTRA_CA_CERTS: file } = process.env;
   try {
-    return readFileSync(file, 'utf8');
+    return file && readFileSync(file, 'utf8');
   } catch {
     // Node has warned about this file at its start, and also continues without it.
     return undefined;

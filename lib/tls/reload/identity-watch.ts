@@ -15,10 +15,7 @@ export interface WatchSettings<T extends { digest: string }> {
   apply: (content: T, isNew: boolean) => boolean;
 }
 
-/**
- * Content that is not usable may become so with time: a certificate that is not valid yet. Less than the minute between
- * two calls of a `tls` function.
- */
+/** A certificate may become valid with time. Less than the minute between two calls of a `tls` function. */
 const RETRY_MS = 55_000;
 
 /**
@@ -36,8 +33,7 @@ export class IdentityWatch<T extends { digest: string }> {
   #last: string;
   #retryAt = Infinity;
   #requested = false;
-  #polling = false;
-  #stopped = false;
+  #state: 'idle' | 'polling' | 'stopped' = 'idle';
   #cancel?: () => void;
 
   /** @param digest of the content in use */
@@ -47,9 +43,8 @@ export class IdentityWatch<T extends { digest: string }> {
     this.#last = digest;
   }
 
-  /** Begins to read at intervals. */
   start(): void {
-    this.#polling = true;
+    if (this.#state === 'idle') this.#state = 'polling';
     this.#schedule(this.#settings.pollMs);
   }
 
@@ -60,12 +55,12 @@ export class IdentityWatch<T extends { digest: string }> {
   }
 
   stop(): void {
-    this.#stopped = true;
+    this.#state = 'stopped';
     this.#cancel?.();
   }
 
   #schedule(delayMs: number): void {
-    if (!this.#polling || this.#stopped) return;
+    if (this.#state !== 'polling') return;
     this.#cancel = this.#settings.clock.watch(() => void this.#requestReading(), delayMs);
   }
 
@@ -84,7 +79,7 @@ export class IdentityWatch<T extends { digest: string }> {
     this.#requested = false;
     this.#cancel?.();
     const content = await this.#settings.read(requested);
-    if (!this.#stopped) this.#schedule(this.#consider(content, requested));
+    if (this.#state !== 'stopped') this.#schedule(this.#consider(content, requested));
   }
 
   /** Returns the milliseconds until the next reading. */
