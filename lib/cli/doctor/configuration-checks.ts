@@ -86,12 +86,12 @@ function fromFault(fault: ConfigurationFault, isEmpty: boolean, reading: Configu
   const source = variable && reading.sourceOf(variable);
   const remedy = source
     ? `Correct ${variable.endsWith('_FILE') ? `the file, or ${variable}` : variable} in ${source}.`
-    : `Set ${name}${variable && isSecret(option) && !variable.endsWith('_FILE') ? ` or ${variable}_FILE` : ''}, in ${reading.sources}.`;
+    : `Set ${name}${variable && kindOf(option) === 'secret' && !variable.endsWith('_FILE') ? ` or ${variable}_FILE` : ''}, in ${reading.sources}.`;
   return { name, ...failed(capital(message), remedy) };
 }
 
-function isSecret(option: string): boolean {
-  return OPTIONS.find((entry) => entry.option === option)?.kind === 'secret';
+function kindOf(option: string) {
+  return OPTIONS.find((entry) => entry.option === option)?.kind;
 }
 
 function rowName({ merged, name }: ConfigurationReading, option: string): string {
@@ -113,7 +113,7 @@ function describe(reading: ConfigurationReading, option: string): Finding {
   const special = describePem(reading, option);
   if (special) return special;
   const value = valueOf(merged, option);
-  const kind = OPTIONS.find((entry) => entry.option === option)?.kind;
+  const kind = kindOf(option);
   const isPlain = kind !== 'secret' && kind !== 'text' && (options !== undefined || kind !== 'address');
   const shown = isPlain ? String(value) : isFile(value) ? describeFile(value.file) : 'set; not shown here';
   const isCalled = !options || [options.addresses.baseOption, options.addresses.tokenOption].includes(option);
@@ -131,8 +131,10 @@ function describePem(reading: ConfigurationReading, option: string): Finding | u
   const { certificate, sent, chain } = certificates;
   if (option === 'tls.certificate' && certificate) {
     const left = daysLeft(certificate, now);
-    const message = `${describeCertificate(certificate)}, issued by "${certificate.issuer}", valid to ${formatDate(certificate.validTo)}, ${left} days left.${afterIt(sent)}`;
-    const misplaced = outOfOrder(sent);
+    const others = sent.slice(1).map(nameOf).join(', ');
+    const after = others && ` After it stand ${others}.`;
+    const message = `${describeCertificate(certificate)}, issued by "${certificate.issuer}", valid to ${formatDate(certificate.validTo)}, ${left} days left.${after}`;
+    const misplaced = sent.find((each, index) => index > 0 && !sent[index - 1].checkIssued(each));
     const variable = rowName(reading, option);
     if (misplaced) {
       return warning(
@@ -162,12 +164,4 @@ function describeChain(chain: readonly X509Certificate[], now: number): Finding 
         'Download the chain anew from the developer portal.',
       )
     : ok(message);
-}
-
-function afterIt([, ...others]: readonly X509Certificate[]): string {
-  return others.length > 0 ? ` After it stand ${others.map(nameOf).join(', ')}.` : '';
-}
-
-function outOfOrder(sent: readonly X509Certificate[]): X509Certificate | undefined {
-  return sent.find((each, index) => index > 0 && !sent[index - 1].checkIssued(each));
 }

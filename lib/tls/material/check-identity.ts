@@ -76,7 +76,8 @@ export function checkIdentity(
   if (missing) faults.push(missing);
   if (inUse?.certificate && !certificate && !missing) faults.push(lost('tls.certificate'));
   if (inUse?.chain.length && !chain) faults.push(lost('tls.chain'));
-  if (faults.length > 0) return { faults, warnings: [], certificate: summary };
+  const unusable = { faults, warnings: [], certificate: summary };
+  if (faults.length > 0) return unusable;
 
   const chainPems = chain?.certificates.map(({ pem }) => pem);
   const client = {
@@ -96,7 +97,7 @@ export function checkIdentity(
     const { option, variable } = snapshot.certificate ?? { option: 'tls.chain' };
     const code = (error as NodeJS.ErrnoException).code ?? 'unknown reason';
     const message = `OpenSSL does not accept the certificate and key (${code}): a key or signature too weak for its security level, perhaps. Generate new ones in the developer portal.`;
-    return { faults: [{ option, variable, message }], warnings: [], certificate: summary };
+    return { ...unusable, faults: [{ option, variable, message }] };
   }
 }
 
