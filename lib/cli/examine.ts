@@ -7,7 +7,6 @@ import { type Check } from './doctor/check.js';
 import { checkConfiguration } from './doctor/configuration-checks.js';
 import { diagnose, type DiagnosisParts } from './doctor/diagnose.js';
 import { type StepLimits } from './doctor/run-steps.js';
-import { readMaterial } from './doctor/material.js';
 import { readConfiguration } from '../module/read-configuration.js';
 import { SILENT } from '../exchange/io.js';
 import { type Variables } from './env-file.js';
@@ -51,15 +50,18 @@ export async function examine(examination: Examination, listener: Listener): Pro
     listener.done(check);
   };
   try {
-    const material = options && (await readMaterial(options, systemClock));
     const unknown = unknownIn(variables, read.misspelt, name);
     const { sourceOf, sources, simulatorFile } = variables;
     const places = { sourceOf, sources, simulatorFile };
     const reading = { ...read, ...places, name, faults: all, unknown, options };
-    for (const check of checkConfiguration({ ...reading, certificates: material, now: systemClock.now() })) {
+    for (const check of checkConfiguration({
+      ...reading,
+      certificates: options && identity?.loaded,
+      now: systemClock.now(),
+    })) {
       tell(check);
     }
-    const usable = options && identity && material ? { options, identity, material } : undefined;
+    const usable = options && identity && { options, identity };
     if (!offline && usable) await checkOnline(examination, usable, listener, tell);
     if (!offline && !usable) skipOnline(checks, tell);
   } finally {
@@ -76,7 +78,7 @@ export async function examine(examination: Examination, listener: Listener): Pro
 
 async function checkOnline(
   { customer, env, limits }: Examination,
-  usable: Pick<DiagnosisParts, 'options' | 'identity' | 'material'>,
+  usable: Pick<DiagnosisParts, 'options' | 'identity'>,
   listener: Listener,
   tell: (check: Check) => void,
 ): Promise<void> {

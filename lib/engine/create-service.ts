@@ -24,7 +24,6 @@ import { ServiceHttpService } from '../http/service-http.service.js';
 import { LinkSdkService } from '../link-sdk/link-sdk.service.js';
 import { type Log } from '../telemetry/log.js';
 import { Telemetry } from '../telemetry/telemetry.js';
-import { Agents } from '../tls/agents.js';
 import { type Identity } from '../tls/client-identity.js';
 import { ServiceLifecycle, type ServiceParts } from './lifecycle.js';
 import { createResources, type Resources } from './resources.js';
@@ -50,8 +49,7 @@ export function createService(options: ResolvedOptions, identity: Identity, worl
   const io = { ...world, exchange: withUserAgent(world.exchange, options.http.userAgent) };
   const telemetry = new Telemetry(options.name);
   const calls = new CallsInFlight(options.describeOption);
-  const agents = new Agents(identity, options.http.maxSockets);
-  const base = { options, identity, io, telemetry, calls, agents };
+  const base = { options, identity, io, telemetry, calls };
 
   const tokens = createTokenCache(base);
   const auth = new ServiceAuthService(options, identity, tokens, calls);
@@ -68,16 +66,16 @@ export function createService(options: ResolvedOptions, identity: Identity, worl
 }
 
 /** What all parts of a client are made from. */
-type Base = Pick<ServiceParts, 'options' | 'identity' | 'io' | 'telemetry' | 'calls' | 'agents'>;
+type Base = Pick<ServiceParts, 'options' | 'identity' | 'io' | 'telemetry' | 'calls'>;
 
 /** The instance behind all calls: the interceptor attaches what authenticates, the adapter sends. */
 function createAxios(base: Base, auth: ServiceAuthService): AxiosInstance {
-  const { options, identity, io, telemetry, calls, agents } = base;
+  const { options, identity, io, telemetry, calls } = base;
   const { http, addresses, authentication } = options;
   const { baseOption } = addresses;
   const runner = new CallRunner({
     exchange: io.exchange,
-    agentFor: (url) => agents.api(url),
+    agentFor: (url) => identity.agentFor(url),
     renewedHeaders: ({ authorization = '' }, wait) => auth.renewedHeaders(authorization, wait),
     identity,
     budget: new RetryBudget(),
@@ -98,7 +96,7 @@ function createAxios(base: Base, auth: ServiceAuthService): AxiosInstance {
 }
 
 /** Endpoint, shared store and cache; undefined where no OAuth credentials are configured. */
-function createTokenCache({ options, identity, agents, telemetry, io }: Base): TokenCache | undefined {
+function createTokenCache({ options, identity, telemetry, io }: Base): TokenCache | undefined {
   const { oauth, tokenStore, tokenCache, linkSdk, http, describeOption } = options;
   const { tokenUrl, tokenOption = 'urls.authUrl' } = options.addresses;
   if (!oauth || tokenUrl === undefined) return undefined;
@@ -112,7 +110,7 @@ function createTokenCache({ options, identity, agents, telemetry, io }: Base): T
     clientSecret,
     exchange,
     clock,
-    agent: () => agents.token(tokenUrl),
+    agent: () => identity.tokenAgentFor(tokenUrl),
     identity: bound,
     connectTimeoutMs: http.connectTimeout,
     tokenOption,

@@ -5,7 +5,6 @@ import { type ResolvedOptions } from '../config/resolved-options.js';
 import { type ServiceIo } from '../exchange/io.js';
 import { type CallsInFlight } from '../http/calls-in-flight.js';
 import { type Telemetry } from '../telemetry/telemetry.js';
-import { type Agents } from '../tls/agents.js';
 import { type Identity } from '../tls/client-identity.js';
 import { reportStart } from './start-report.js';
 import { checkStart } from './startup-check.js';
@@ -16,7 +15,6 @@ export interface ServiceParts {
   io: ServiceIo;
   calls: CallsInFlight;
   tokens: TokenCache | undefined;
-  agents: Agents;
   identity: Identity;
   telemetry: Telemetry;
   auth: ServiceAuthService;
@@ -76,7 +74,7 @@ export class ServiceLifecycle {
   }
 
   async #close(): Promise<void> {
-    const { calls, tokens, agents, io } = this.#parts;
+    const { calls, tokens, identity, io } = this.#parts;
     await calls.drain();
     this.#cancelEnd?.();
     this.#stopObserving?.();
@@ -84,14 +82,14 @@ export class ServiceLifecycle {
     tokens?.close();
     await tokens?.closeSource();
     // What the host has sent over `auth.httpsAgent` gets what is left of the time.
-    await agents.close(Math.max(0, (this.#endsAt ?? 0) - io.clock.monotonic()));
+    await identity.close(Math.max(0, (this.#endsAt ?? 0) - io.clock.monotonic()));
   }
 
   #cut(): void {
-    const { calls, tokens, agents, options, io } = this.#parts;
+    const { calls, tokens, identity, options, io } = this.#parts;
     const count = calls.close();
     tokens?.close();
-    void agents.close();
+    void identity.close();
     const which = count === 1 ? '1 call was' : `${count} calls were`;
     const limit = `http.shutdownTimeout (${options.http.shutdownTimeout} ms)`;
     if (count > 0) io.log.warn(`Shutdown: ${which} still running after ${limit}, and aborted.`);

@@ -5,29 +5,21 @@ import { untilAborted } from './timing.js';
 const MAX_PAGE_BYTES = 4_096;
 
 /** A page (HTML) is not of the service, which talks JSON: a proxy, a login page or a website. */
-export function isPage({ headers, body }: Pick<ExchangeResponse, 'headers' | 'body'>): boolean {
-  return (
-    /html/i.test(headers['content-type'] ?? '') ||
-    /^\s*<(!doctype|html|\?xml)/i.test(body.subarray(0, 64).toString('latin1'))
-  );
+export function isPage(answer: Pick<ExchangeResponse, 'headers' | 'body'>): boolean {
+  const isHtml = /html/i.test(answer.headers['content-type'] ?? '');
+  return isHtml || /^\s*<(!doctype|html|\?xml)/i.test(beginning(answer));
 }
 
 /**
- * What an answer says of our client certificate where a proxy before the service looks at it. The service itself
- * answers in JSON; a page (HTML) is a proxy's own.
+ * What an answer says of our client certificate where a proxy before the service looks at it.
  * - `refused`: nginx's 495 and 496, and a page of 400, 401 or 403 that speaks of certificates.
  * - `perhaps`: any other page of 401 or 403: HAProxy and Apache do not say why they deny.
  */
-export function certificateVerdict({
-  status,
-  headers,
-  body,
-}: ExchangeResponse): 'refused' | 'perhaps' | undefined {
+export function certificateVerdict(answer: ExchangeResponse): 'refused' | 'perhaps' | undefined {
+  const { status } = answer;
   if (status === 495 || status === 496) return 'refused';
-  if (status !== 400 && status !== 401 && status !== 403) return undefined;
-  const text = body.subarray(0, MAX_PAGE_BYTES).toString('latin1');
-  if (!/html/i.test(headers['content-type'] ?? '') && !/^\s*</.test(text)) return undefined;
-  if (/certificate/i.test(text)) return 'refused';
+  if (![400, 401, 403].includes(status) || !isPage(answer)) return undefined;
+  if (/certificate/i.test(beginning(answer))) return 'refused';
   return status === 400 ? undefined : 'perhaps';
 }
 
@@ -40,11 +32,16 @@ const NGINX_PAGE =
  * answer to a connection's first request. On a connection that was used before, the certificate cannot be the reason;
  * and any other page may come from a filter that looks at answers, after the service acted.
  */
-export function isHandshakeVerdict({ status, headers, body, reusedSocket }: ExchangeResponse): boolean {
+export function isHandshakeVerdict(answer: ExchangeResponse): boolean {
+  const { status, headers, reusedSocket } = answer;
   if (reusedSocket) return false;
   if (status === 495 || status === 496) return true;
-  if (status !== 400 || !/^text\/html\b/i.test(headers['content-type'] ?? '')) return false;
-  return NGINX_PAGE.test(body.subarray(0, MAX_PAGE_BYTES).toString('latin1'));
+  const isHtml = /^text\/html\b/i.test(headers['content-type'] ?? '');
+  return status === 400 && isHtml && NGINX_PAGE.test(beginning(answer));
+}
+
+function beginning({ body }: Pick<ExchangeResponse, 'body'>): string {
+  return body.subarray(0, MAX_PAGE_BYTES).toString('latin1');
 }
 
 /** The client identity, as one needs it whose certificate was refused. */
@@ -61,10 +58,8 @@ export function certificateRefusal({ response, fault }: Outcome): 'refused' | 'p
 }
 
 /**
- * Where our client certificate was refused, reads it again. True: another one is in use now, so one more attempt makes
- * sense. False as soon as `signal` is aborted. Never rejects.
- * @param used the certificate of that exchange
- * @param signal ends with the time of the call or token request
+ * Where our client certificate was refused, reads it again. True: another one than `used` is in use now, so one more
+ * attempt makes sense. False as soon as `signal` is aborted. Never rejects.
  */
 export async function reloadIfRefused(
   outcome: Outcome,

@@ -1,5 +1,4 @@
 import { type ConnectionErrorKind } from '../errors/index.js';
-import { HANDSHAKE_FAILURE } from './explain-fault.js';
 
 export interface Classified {
   kind: ConnectionErrorKind;
@@ -33,41 +32,34 @@ const KINDS: Readonly<Record<string, ConnectionErrorKind>> = {
   ERR_AGENT_CLOSED: 'closed',
 };
 
+/** OpenSSL's versions spell this alert differently (RFC 8446, 6.2: handshake_failure). */
+export const HANDSHAKE_FAILURE = 'TLS_ALERT_40';
+
 /** Node's, OpenSSL's or the system's error as one of our kinds. Only its code is kept, never its text. */
 export function classify(error: unknown): Classified {
   const { code, message } = describe(error);
+  // OpenSSL's versions spell the code differently, and some give only EPROTO; the alert's number is the same in all.
+  const alert = Number(/SSL alert number (\d+)/.exec(message)?.[1]);
+  const isCertificateAlert = CERTIFICATE_ALERTS.has(alert) || CERTIFICATE_ALERT_CODE.test(code ?? '');
   // A proxy's complaint about a certificate is not about the one that the service is shown.
-  const certificateRefused = !code?.startsWith('ERR_PROXY_') && isCertificateAlert(code, message);
-  return { kind: kindOf(code, message), reason: reasonOf(code, message), certificateRefused };
+  const certificateRefused = isCertificateAlert && !code?.startsWith('ERR_PROXY_');
+  return { kind: kindOf(code, message), reason: reasonOf(code, message, alert), certificateRefused };
 }
 
 function kindOf(code: string | undefined, message: string): ConnectionErrorKind {
   if (code === undefined) return /socket hang up|aborted/.test(message) ? 'reset' : 'network';
-  const known = KINDS[code];
-  if (known) return known;
+  if (Object.hasOwn(KINDS, code)) return KINDS[code];
   if (code.startsWith('ERR_PROXY_')) return 'proxy';
   if (VERIFICATION_CODE.test(code) || code.startsWith('ERR_SSL_')) return 'tls';
   return code.startsWith('HPE_') || code.startsWith('ERR_HTTP_') ? 'protocol' : 'network';
 }
 
 /** EPROTO hides which TLS alert it was, and that the other side talks something else. */
-function reasonOf(code: string | undefined, message: string): string | undefined {
+function reasonOf(code: string | undefined, message: string, alert: number): string | undefined {
   if (code?.endsWith('_ALERT_HANDSHAKE_FAILURE')) return HANDSHAKE_FAILURE;
-  if (code === 'EPROTO' && NOT_TLS.test(message)) return 'ERR_SSL_WRONG_VERSION_NUMBER';
-  const alert = code === 'EPROTO' ? alertNumber(message) : undefined;
-  return alert === undefined ? code : `TLS_ALERT_${alert}`;
-}
-
-function alertNumber(message: string): number | undefined {
-  const number = /SSL alert number (\d+)/.exec(message)?.[1];
-  return number === undefined ? undefined : Number(number);
-}
-
-/** OpenSSL's versions spell the code differently, and some give only EPROTO; the alert's number is the same in all. */
-function isCertificateAlert(code: string | undefined, message: string): boolean {
-  if (code && CERTIFICATE_ALERT_CODE.test(code)) return true;
-  const number = alertNumber(message);
-  return number !== undefined && CERTIFICATE_ALERTS.has(number);
+  if (code !== 'EPROTO') return code;
+  if (NOT_TLS.test(message)) return 'ERR_SSL_WRONG_VERSION_NUMBER';
+  return Number.isNaN(alert) ? code : `TLS_ALERT_${alert}`;
 }
 
 // By its form, not its class: an error may come from another realm (a vm context, a worker).

@@ -1,27 +1,25 @@
 import { promisify } from 'node:util';
-import { brotliDecompress, gunzip, inflate, inflateRaw } from 'node:zlib';
+import { brotliDecompress, gunzip, inflate, inflateRaw, type InputType, type ZlibOptions } from 'node:zlib';
+import { codedError } from '../config/coded-error.js';
 
 /** What `Accept-Encoding` offers and {@link decode} understands. */
 export const ACCEPTED_ENCODINGS = 'gzip, deflate, br';
 
-const unzip = {
-  gzip: promisify(gunzip),
-  'x-gzip': promisify(gunzip),
-  deflate: promisify(inflate),
-  br: promisify(brotliDecompress),
-} as const;
-const rawInflate = promisify(inflateRaw);
+const DECODERS = new Map([
+  ['gzip', gunzip],
+  ['x-gzip', gunzip],
+  ['deflate', inflate],
+  ['br', brotliDecompress],
+]);
 
 /** The body without its content coding; rejects with `ERR_BUFFER_TOO_LARGE` as soon as it would pass the cap. */
 export async function decode(body: Buffer, encoding: string, maxOutputLength: number): Promise<Buffer> {
   const name = encoding.trim().toLowerCase();
-  if (!Object.hasOwn(unzip, name))
-    throw Object.assign(new Error('unknown content coding'), { code: 'ERR_HTTP_CONTENT_CODING' });
+  const decoder = DECODERS.get(name);
+  if (!decoder) throw codedError('unknown content coding', 'ERR_HTTP_CONTENT_CODING');
   // Some servers send `deflate` without the zlib header (RFC 9110, 8.4.1.2); its low nibble is always 8.
   const isRaw = name === 'deflate' && body.length > 0 && (body[0] & 0x0f) !== 8;
-  return isRaw
-    ? rawInflate(body, { maxOutputLength })
-    : unzip[name as keyof typeof unzip](body, { maxOutputLength });
+  return promisify<InputType, ZlibOptions, Buffer>(isRaw ? inflateRaw : decoder)(body, { maxOutputLength });
 }
 
 /** The value of a JSON text; undefined where it is none. A byte order mark is passed over (RFC 8259, 8.1). */

@@ -1,8 +1,6 @@
 import { explain, type ConnectionErrorKind, type Explanation } from '../errors/index.js';
-import { CONNECT_TIMEOUT, type ExchangeFaultDetails, type ExchangePhase } from './exchange.types.js';
-
-/** OpenSSL's versions spell this alert differently (RFC 8446, 6.2: handshake_failure). */
-export const HANDSHAKE_FAILURE = 'TLS_ALERT_40';
+import { HANDSHAKE_FAILURE } from './classify.js';
+import { CONNECT_TIMEOUT, type ExchangeFaultDetails } from './exchange.types.js';
 
 /** Where an exchange went, and how that is configured. */
 export interface FaultPlace {
@@ -12,12 +10,9 @@ export interface FaultPlace {
   server: 'api' | 'token';
 }
 
-export type ExplainedFault = Pick<ExchangeFaultDetails, 'kind' | 'reason' | 'certificateRefused'> & {
-  phase?: ExchangePhase;
-  reusedSocket?: boolean;
-};
+export type ExplainedFault = Pick<ExchangeFaultDetails, 'kind'> & Partial<ExchangeFaultDetails>;
 
-/** What a fault means. `{host}`, `{port}`, `{address}` (its option), `{now}` and options are filled in. */
+/** What a fault means. `{host}`, `{port}`, `{address}` (its option), `{now}`, `{trust}` and options are filled in. */
 interface Row {
   kind?: ConnectionErrorKind;
   reason?: RegExp;
@@ -31,19 +26,17 @@ interface Row {
   hint?: string;
 }
 
-const CLOCK = "Compare this machine's clock with the real time first.";
+export const CLOCK = "Compare this machine's clock with the real time first.";
 const TELL = `Check {address}. If it is right, tell the service's operator.`;
 const ALLOW =
   'Ask who runs the network to allow connections to {host}, port {port}. Check host and port of {address} too.';
 const SILENT =
   'The server took none, or did not answer the TLS handshake in time: mostly a firewall that drops packets without a word, or a server that is down or overloaded.';
 const DOCTOR = 'npx nestjs-service doctor shows the certificates.';
-const UNTRUSTED = {
-  kind: 'tls',
-  reason: /^(UNABLE_TO_|SELF_SIGNED|DEPTH_ZERO|CERT_|CRL_|INVALID_CA)/,
-  hint: `Download the whole chain of this environment from the developer portal (authentication section, "certificate chain"), and put it into {tls.chain}. If that changes nothing, something between may answer in the service's place, for example a proxy that opens TLS: check {address} too. ${DOCTOR}`,
+const TRUST = {
+  api: "tls.chain, the service's public chain, or Node's public roots where that is not set",
+  token: "Node's public roots and tls.chain, the service's public chain",
 } as const;
-
 const ENDED_BY_FAILURE = {
   reason: new RegExp(`^${HANDSHAKE_FAILURE}$`),
   what: 'the server ended the TLS handshake: handshake_failure{reason}. It may demand a client certificate, of a kind it takes.',
@@ -146,10 +139,7 @@ const ROWS: readonly Row[] = [
     ...ENDED_BY_FAILURE,
     hint: 'For a client certificate, set {oauth.mtls}, and check {tls.certificate}.',
   },
-  {
-    ...ENDED_BY_FAILURE,
-    hint: `Check {tls.certificate} and {address}.`,
-  },
+  { ...ENDED_BY_FAILURE, hint: 'Check {tls.certificate} and {address}.' },
   {
     kind: 'tls',
     reason: /WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|HTTP_REQUEST/,
@@ -168,12 +158,7 @@ const ROWS: readonly Row[] = [
     what: 'the server knows no host of this name: unrecognized_name',
     hint: TELL,
   },
-  {
-    kind: 'tls',
-    reason: /ALERT_/,
-    what: 'the server ended the TLS handshake',
-    hint: TELL,
-  },
+  { kind: 'tls', reason: /ALERT_/, what: 'the server ended the TLS handshake', hint: TELL },
   {
     reason: /^CERT_HAS_EXPIRED$/,
     what: "the server's certificate has expired{reason}. This machine's clock says {now}.",
@@ -190,24 +175,17 @@ const ROWS: readonly Row[] = [
     hint: `Put the host name that the service's documentation gives into {address}. If it is right, something else answers at this address, for example a proxy. ${DOCTOR}`,
   },
   { reason: /^CERT_REVOKED$/, what: "the server's certificate was revoked", hint: TELL },
-  {
-    reason: /^INVALID_PURPOSE$/,
-    what: "the server's certificate is not for servers",
-    hint: TELL,
-  },
+  { reason: /^INVALID_PURPOSE$/, what: "the server's certificate is not for servers", hint: TELL },
   {
     reason: /^UNSPECIFIED$/,
     what: "the server's certificate breaks a rule of its chain: a name constraint, a weak key or signature",
     hint: TELL,
   },
   {
-    ...UNTRUSTED,
-    server: 'token',
-    what: "the server's certificate is not signed by what it is verified against: Node's public roots and tls.chain, the service's public chain",
-  },
-  {
-    ...UNTRUSTED,
-    what: "the server's certificate is not signed by what it is verified against: tls.chain, the service's public chain, or Node's public roots where that is not set",
+    kind: 'tls',
+    reason: /^(UNABLE_TO_|SELF_SIGNED|DEPTH_ZERO|CERT_|CRL_|INVALID_CA)/,
+    what: "the server's certificate is not signed by what it is verified against: {trust}",
+    hint: `Download the whole chain of this environment from the developer portal (authentication section, "certificate chain"), and put it into {tls.chain}. If that changes nothing, something between may answer in the service's place, for example a proxy that opens TLS: check {address} too. ${DOCTOR}`,
   },
   { kind: 'tls', what: 'the TLS connection failed', hint: TELL },
   {
@@ -218,16 +196,16 @@ const ROWS: readonly Row[] = [
   { kind: 'too_large', server: 'api', what: 'the answer is larger than http.maxResponseBytes' },
   { kind: 'too_large', what: 'the answer is too large' },
   { kind: 'protocol', what: 'the exchange broke the rules of HTTP' },
-  {
-    kind: 'network',
-    what: 'the network failed',
-    hint: `Check the network of this machine, and host and port of {address}.`,
-  },
 ];
+
+const UNKNOWN: Row = {
+  what: 'the network failed',
+  hint: 'Check the network of this machine, and host and port of {address}.',
+};
 
 /** Says what a fault means and what to do. */
 export function explainFault(where: string, fault: ExplainedFault, place: FaultPlace): Explanation {
-  const { what, hint } = ROWS.find((each) => fits(each, fault, place)) ?? { what: 'the network failed' };
+  const { what, hint } = ROWS.find((each) => fits(each, fault, place)) ?? UNKNOWN;
   const { hostname, port, protocol } = place.url;
   const text = what.includes('{reason}') ? what : `${what}{reason}.`;
   const explained = explain(
@@ -237,6 +215,7 @@ export function explainFault(where: string, fault: ExplainedFault, place: FaultP
       host: hostname.replace(/^\[|\]$/g, ''),
       port: port || (protocol === 'https:' ? '443' : '80'),
       address: place.option,
+      trust: TRUST[place.server],
       now: new Date().toISOString().replace(/\.\d+Z$/, 'Z'),
       // A code of the system says the same without our prefix.
       reason: fault.reason && ` (${fault.reason.replace(/^ERR_PROXY_(?=E[A-Z]+$)/, '')})`,

@@ -1,23 +1,15 @@
 import { ServiceCertificateError, type CertificateSummary } from '../errors/index.js';
 import { formatDate, describeCertificate } from './certificate-summary.js';
 
-/**
- * The error for a refused or missing certificate (code `certificate_refused`). It names subject, fingerprint and dates of
- * the certificate in use, and what to check. `reason` is the code of the TLS alert or of OpenSSL.
- */
+/** For a refused certificate, or a missing one. `reason` is the code of the TLS alert or of OpenSSL. */
 export function certificateRefusedError(
   certificate: CertificateSummary | undefined,
   reason?: string,
 ): ServiceCertificateError {
   const because = reason ? ` (${reason})` : '';
   const { message, hint, options } = certificate ? refused(certificate, because) : missing(because);
-  return new ServiceCertificateError([{ option: 'tls.certificate', message: `${message} ${hint}` }], {
-    code: 'certificate_refused',
-    certificate,
-    message,
-    hint,
-    options,
-  });
+  const details = { code: 'certificate_refused', certificate, message, hint, options } as const;
+  return new ServiceCertificateError([{ option: 'tls.certificate', message: `${message} ${hint}` }], details);
 }
 
 function refused(certificate: CertificateSummary, because: string) {

@@ -1,11 +1,13 @@
-import { type Agent } from 'node:https';
+import { type Agent } from 'node:http';
 import { type Clock, watching } from '../config/clock.js';
 import { type TlsSettings } from '../config/resolved-options.js';
 import { type Secret } from '../config/secret.js';
 import { type CertificateSummary, type ConfigurationFault } from '../errors/index.js';
 import { type Log } from '../telemetry/log.js';
 import { daysLeft, describeCertificate, formatDate, isOtherCertificate } from './certificate-summary.js';
+import { PlainAgent } from './connections/clean-reuse.js';
 import { IdentityAgent } from './connections/identity-agent.js';
+import { closedError, failRequest, takeQueue } from './connections/node-agent.js';
 import { checkIdentity, type LoadedIdentity } from './material/check-identity.js';
 import { canChange, readIdentity, type IdentitySnapshot } from './material/read-identity.js';
 import { SecureContexts } from './material/secure-contexts.js';
@@ -37,8 +39,6 @@ export interface IdentityStatus {
   lastReloadFault?: { at: Date; faults: ConfigurationFault[] };
 }
 
-type ReloadFault = NonNullable<IdentityStatus['lastReloadFault']> & { digest: string };
-
 const FILES = { pollMs: 1_000, quietMs: 1_000 };
 /** A function returns whole values. One that issues a certificate at each call would never be quiet. */
 const FUNCTION = { pollMs: 60_000, quietMs: 0 };
@@ -48,28 +48,30 @@ const REFUSAL_MEMORY_MS = 10_000;
 /** What a client uses of its identity. */
 export type Identity = Pick<ClientIdentity, keyof ClientIdentity>;
 
-/** The client identity of one module: two agents that stay the same objects while their certificate changes. */
+/**
+ * The client identity of one module, and its agents: for https two that stay the same objects while their certificate
+ * changes, and two for plain http, which is allowed on loopback only.
+ */
 export class ClientIdentity {
   /** For the API: with the client certificate if there is one; verified against `tls.chain` alone where that is set. */
-  readonly httpsAgent: Agent;
+  readonly httpsAgent: IdentityAgent;
   /** For the token endpoint: verified against the public roots and `tls.chain`. */
-  readonly tokenAgent: Agent;
+  readonly tokenAgent: IdentityAgent;
+  readonly #plainAgent: PlainAgent;
+  readonly #plainTokenAgent: PlainAgent;
 
   readonly #settings: ClientIdentitySettings;
   readonly #contexts: SecureContexts;
-  readonly #apiAgent: IdentityAgent;
-  readonly #tokenAgent: IdentityAgent;
   readonly #expiry: ExpiryWatch;
   readonly #watch: IdentityWatch<IdentitySnapshot>;
   /** The inputs are read again without being asked to. */
   readonly #isFollowed: boolean;
   readonly #listeners = new Set<() => void>();
   #inUse: LoadedIdentity;
-  #reloadFault?: ReloadFault;
-  #following = false;
+  #reloadFault?: IdentityStatus['lastReloadFault'];
+  #state: 'opened' | 'following' | 'closed' = 'opened';
   #refusedAt = -Infinity;
   #reloadedAfterRefusal?: Promise<boolean>;
-  #closed = false;
 
   /**
    * Reads and checks everything. With faults there is no identity: the caller throws a ServiceCertificateError with
@@ -93,15 +95,18 @@ export class ClientIdentity {
     this.#contexts = contexts;
     this.#inUse = loaded;
     const pool = { maxSockets, proxy, connectTimeoutMs };
-    this.#apiAgent = this.httpsAgent = new IdentityAgent(loaded.apiContext, pool);
+    const plainPool = { keepAlive: true, scheduling: 'lifo', maxSockets } as const;
     // One more: requests for customers' tokens may use `maxSockets`, and that for the api token must not wait for them.
-    const tokenPool = { ...pool, maxSockets: maxSockets + 1 };
-    this.#tokenAgent = this.tokenAgent = new IdentityAgent(loaded.tokenContext, tokenPool);
+    const more = { maxSockets: maxSockets + 1 };
+    this.httpsAgent = new IdentityAgent(loaded.apiContext, pool);
+    this.tokenAgent = new IdentityAgent(loaded.tokenContext, { ...pool, ...more });
+    this.#plainAgent = new PlainAgent(plainPool);
+    this.#plainTokenAgent = new PlainAgent({ ...plainPool, ...more });
     this.#expiry = new ExpiryWatch(clock, log);
     this.#isFollowed = tls.reload && canChange(tls);
     const times = typeof tls.source === 'function' ? FUNCTION : FILES;
     const read = (isAwaited: boolean) => readIdentity(tls, isAwaited ? clock : watching(clock));
-    const apply = (snapshot: IdentitySnapshot) => this.#apply(snapshot);
+    const apply = (snapshot: IdentitySnapshot, isNew: boolean) => this.#apply(snapshot, isNew);
     this.#watch = new IdentityWatch({ ...times, clock, read, apply }, loaded.digest);
   }
 
@@ -110,30 +115,45 @@ export class ClientIdentity {
    * start fails elsewhere, nobody would end it.
    */
   follow(): void {
-    if (this.#following || this.#closed) return;
-    this.#following = true;
+    if (this.#state !== 'opened') return;
+    this.#state = 'following';
     this.#expiry.watch(this.#inUse.certificate);
     if (this.#isFollowed) this.#watch.start();
   }
 
-  /** The application certificate in use. */
+  /** The agent for a call of the API. */
+  agentFor({ protocol }: Pick<URL, 'protocol'>): Agent {
+    // Nest calls no hook of a module that is loaded lazily: its first call does what the hook would have done.
+    this.follow();
+    return protocol === 'https:' ? this.httpsAgent : this.#plainAgent;
+  }
+
+  /** The agent for the token endpoint at this address. */
+  tokenAgentFor(address: string): Agent {
+    return address.startsWith('https:') ? this.tokenAgent : this.#plainTokenAgent;
+  }
+
   get certificate(): CertificateSummary | undefined {
     return this.#inUse.certificate;
   }
 
   /** Whether the service is verified against `tls.chain`; else against Node's public roots. */
   get hasChain(): boolean {
-    return this.#inUse.chain !== undefined;
+    return this.#inUse.chain.length > 0;
+  }
+
+  get loaded(): LoadedIdentity {
+    return this.#inUse;
   }
 
   get status(): IdentityStatus {
     const now = this.#settings.clock.now();
     const { certificate } = this.#inUse;
-    const { at, faults } = this.#reloadFault ?? {};
+    const lastReloadFault = this.#reloadFault;
     return {
       healthy: !certificate || now < certificate.validTo.getTime(),
       ...(certificate && { certificate, daysLeft: daysLeft(certificate, now) }),
-      ...(at && faults && { lastReloadFault: { at, faults } }),
+      ...(lastReloadFault && { lastReloadFault }),
     };
   }
 
@@ -143,8 +163,8 @@ export class ClientIdentity {
   }
 
   /**
-   * Reads the files again (or calls the function), checks everything and uses it. Returns true if another identity is
-   * in use now. A bad one is logged once, shows in {@link status}, and the last good one stays in use. Never rejects.
+   * Reads the files again (or calls the function). True if another identity is in use now. A bad one is logged once,
+   * shows in {@link status}, and the last good one stays in use. Never rejects.
    */
   async reload(): Promise<boolean> {
     const before = this.#inUse;
@@ -152,10 +172,7 @@ export class ClientIdentity {
     return this.#inUse.digest !== before.digest;
   }
 
-  /**
-   * For a call whose certificate was refused: reads again, once for all calls within 10 s. Returns true if another
-   * certificate than the refused one is in use now: one more attempt makes sense.
-   */
+  /** The same for a refused call, once for all within 10 s. True if another certificate than the refused is in use. */
   async reloadAfterRefusal(refused: CertificateSummary | undefined): Promise<boolean> {
     const isOther = () => isOtherCertificate(this.#inUse.certificate, refused);
     if (isOther() || !this.#isFollowed) return isOther();
@@ -168,20 +185,26 @@ export class ClientIdentity {
     return isOther();
   }
 
-  /** Stops all timers and closes the agents: idle connections at once, calls in flight after `graceMs` at the latest. */
+  /**
+   * Stops all timers and closes idle connections. Calls in flight over TLS get `graceMs`: they may be the host's own,
+   * over `auth.httpsAgent`. Resolves when no connection is left.
+   */
   async close(graceMs = 0): Promise<void> {
-    this.#closed = true;
+    this.#state = 'closed';
     this.#watch.stop();
     this.#expiry.stop();
     this.#listeners.clear();
+    for (const agent of [this.#plainAgent, this.#plainTokenAgent]) {
+      for (const request of takeQueue(agent)) failRequest(request, closedError());
+      agent.destroy();
+    }
     const { clock } = this.#settings;
-    await Promise.all([this.#apiAgent.close(graceMs, clock), this.#tokenAgent.close(graceMs, clock)]);
+    await Promise.all([this.httpsAgent.close(graceMs, clock), this.tokenAgent.close(graceMs, clock)]);
   }
 
-  /** Returns whether what was read is in use now. */
-  #apply(snapshot: IdentitySnapshot): boolean {
-    const { digest } = snapshot;
-    if (digest === this.#inUse.digest) {
+  /** Returns whether what was read is in use now. `isNew`: it is not what was read before. */
+  #apply(snapshot: IdentitySnapshot, isNew: boolean): boolean {
+    if (snapshot.digest === this.#inUse.digest) {
       this.#reloadFault = undefined;
       return true;
     }
@@ -192,11 +215,11 @@ export class ClientIdentity {
       this.#use(identity, warnings);
       return true;
     }
-    if (this.#reloadFault?.digest !== digest) {
+    if (isNew) {
       const list = faults.map(({ option, message }) => `\n  - ${option}: ${message}`).join('');
       log.error(`The new client identity is not usable; the one before stays in use:${list}`);
     }
-    this.#reloadFault = { at: new Date(now), faults, digest };
+    this.#reloadFault = { at: new Date(now), faults };
     return false;
   }
 
@@ -205,11 +228,11 @@ export class ClientIdentity {
     const before = this.#inUse;
     this.#inUse = loaded;
     this.#reloadFault = undefined;
-    this.#apiAgent.use(loaded.apiContext);
-    this.#tokenAgent.use(loaded.tokenContext);
+    this.httpsAgent.use(loaded.apiContext);
+    this.tokenAgent.use(loaded.tokenContext);
     for (const warning of warnings) log.warn(warning);
     log.log(describeChange(before, loaded));
-    if (this.#following) this.#expiry.watch(loaded.certificate);
+    if (this.#state === 'following') this.#expiry.watch(loaded.certificate);
     if (!isOtherCertificate(before.certificate, loaded.certificate)) return;
     for (const listener of this.#listeners) listener();
   }
@@ -219,7 +242,8 @@ function describeChange(before: LoadedIdentity, { certificate, chain }: LoadedId
   if (certificate && isOtherCertificate(before.certificate, certificate)) {
     return `A new application certificate is in use: ${describeCertificate(certificate)}, valid until ${formatDate(certificate.validTo)}.`;
   }
-  return before.chain?.join() === chain?.join()
+  // Joined as PEM.
+  return before.chain.join() === chain.join()
     ? 'The identity was read anew; its certificates are the same.'
     : "The service's chain was renewed.";
 }

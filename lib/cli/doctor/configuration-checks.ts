@@ -4,7 +4,7 @@ import { isPlainPath } from '../../config/read-file.js';
 import { type ResolvedOptions } from '../../config/resolved-options.js';
 import { isFile } from '../../config/secret.js';
 import { variableOf, variablePrefix } from '../../config/variables.js';
-import { type CertificateSummary, type ConfigurationFault } from '../../errors/index.js';
+import { type ConfigurationFault } from '../../errors/index.js';
 import {
   daysLeft,
   describeCertificate,
@@ -12,7 +12,8 @@ import {
   summarize,
   WARNING_DAYS,
 } from '../../tls/certificate-summary.js';
-import { capital, type Check, type Finding, ok, warning } from './check.js';
+import { type LoadedIdentity } from '../../tls/material/check-identity.js';
+import { capital, type Check, failed, type Finding, ok, skipped, warning } from './check.js';
 import { name as nameOf } from './judge-server.js';
 
 /** A configuration that was read and checked, as a person has it before them. */
@@ -33,12 +34,7 @@ export interface ConfigurationReading {
   simulatorFile?: string;
   /** There where there are no faults. */
   options?: ResolvedOptions;
-  certificates?: {
-    certificate?: CertificateSummary;
-    /** The application certificate, and what stands after it. */
-    sent: readonly X509Certificate[];
-    chain: readonly X509Certificate[];
-  };
+  certificates?: LoadedIdentity;
   now: number;
 }
 
@@ -46,14 +42,9 @@ export interface ConfigurationReading {
 export function* checkConfiguration(reading: ConfigurationReading): Generator<Check> {
   const { name, merged, faults, misspelt, unknown, options, sources } = reading;
   const isEmpty = Object.keys(merged).length === 0 && misspelt.size === 0;
-  const prefix = variablePrefix(name);
   if (isEmpty) {
-    yield {
-      name: 'variables',
-      status: 'failed',
-      message: `There is no ${prefix}* variable in ${sources}.`,
-      remedy: whereToFindVariables(reading),
-    };
+    const message = `There is no ${variablePrefix(name)}* variable in ${sources}.`;
+    yield { name: 'variables', ...failed(message, whereToFindVariables(reading)) };
   }
   if (options) yield { name: 'mode', ...describeMode(options) };
   for (const { option } of OPTIONS) {
@@ -90,17 +81,16 @@ function whereToFindVariables({ name, simulatorFile }: ConfigurationReading): st
 function fromFault(fault: ConfigurationFault, isEmpty: boolean, reading: ConfigurationReading): Check {
   const { option, variable, message } = fault;
   const name = variable ?? option;
-  const said = capital(message);
-  if (isEmpty) return { name, status: 'skipped', message: 'Follows from variables.' };
+  if (isEmpty) return { name, ...skipped('Follows from variables.') };
   const source = variable && reading.sourceOf(variable);
   const remedy = source
     ? `Correct ${variable.endsWith('_FILE') ? `the file, or ${variable}` : variable} in ${source}.`
-    : `Set ${name}${variable && isSecret(option) && !variable.endsWith('_FILE') ? ` or ${variable}_FILE` : ''}, in ${reading.sources}.`;
-  return { name, status: 'failed', message: said, remedy };
+    : `Set ${name}${variable && kindOf(option) === 'secret' && !variable.endsWith('_FILE') ? ` or ${variable}_FILE` : ''}, in ${reading.sources}.`;
+  return { name, ...failed(capital(message), remedy) };
 }
 
-function isSecret(option: string): boolean {
-  return OPTIONS.find((entry) => entry.option === option)?.kind === 'secret';
+function kindOf(option: string) {
+  return OPTIONS.find((entry) => entry.option === option)?.kind;
 }
 
 function rowName({ merged, name }: ConfigurationReading, option: string): string {
@@ -122,7 +112,7 @@ function describe(reading: ConfigurationReading, option: string): Finding {
   const special = describePem(reading, option);
   if (special) return special;
   const value = valueOf(merged, option);
-  const kind = OPTIONS.find((entry) => entry.option === option)?.kind;
+  const kind = kindOf(option);
   const isPlain = kind !== 'secret' && kind !== 'text' && (options !== undefined || kind !== 'address');
   const shown = isPlain ? String(value) : isFile(value) ? describeFile(value.file) : 'set; not shown here';
   const isCalled = !options || [options.addresses.baseOption, options.addresses.tokenOption].includes(option);
@@ -134,17 +124,17 @@ function describeFile(path: string): string {
   return isPlainPath(path) ? `the file ${path}` : 'a file; its path is not shown here';
 }
 
-function describePem(
-  { certificates, now, merged, name }: ConfigurationReading,
-  option: string,
-): Finding | undefined {
-  if (!certificates) return undefined;
+function describePem(reading: ConfigurationReading, option: string): Finding | undefined {
+  if (!reading.certificates) return undefined;
+  const { now, certificates } = reading;
   const { certificate, sent, chain } = certificates;
   if (option === 'tls.certificate' && certificate) {
     const left = daysLeft(certificate, now);
-    const message = `${describeCertificate(certificate)}, issued by "${certificate.issuer}", valid to ${formatDate(certificate.validTo)}, ${left} days left.${afterIt(sent)}`;
-    const misplaced = outOfOrder(sent);
-    const variable = variableOf(option, name, valueOf(merged, option)) ?? option;
+    const others = sent.slice(1).map(nameOf).join(', ');
+    const after = others && ` After it stand ${others}.`;
+    const message = `${describeCertificate(certificate)}, issued by "${certificate.issuer}", valid to ${formatDate(certificate.validTo)}, ${left} days left.${after}`;
+    const misplaced = sent.find((each, index) => index > 0 && !sent[index - 1].checkIssued(each));
+    const variable = rowName(reading, option);
     if (misplaced) {
       return warning(
         `${message} ${nameOf(misplaced)} did not issue the certificate before it.`,
@@ -173,12 +163,4 @@ function describeChain(chain: readonly X509Certificate[], now: number): Finding 
         'Download the chain anew from the developer portal.',
       )
     : ok(message);
-}
-
-function afterIt([, ...others]: readonly X509Certificate[]): string {
-  return others.length > 0 ? ` After it stand ${others.map(nameOf).join(', ')}.` : '';
-}
-
-function outOfOrder(sent: readonly X509Certificate[]): X509Certificate | undefined {
-  return sent.find((each, index) => index > 0 && !sent[index - 1].checkIssued(each));
 }

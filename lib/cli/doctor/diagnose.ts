@@ -1,22 +1,16 @@
-import { type ResolvedOptions } from '../../config/resolved-options.js';
 import { createService } from '../../engine/create-service.js';
 import { exchange } from '../../exchange/exchange.js';
 import { SILENT } from '../../exchange/io.js';
-import { type ClientIdentity } from '../../tls/client-identity.js';
 import { callSteps } from './call-steps.js';
 import { type Check } from './check.js';
-import { proxySteps, serverSteps } from './connection-steps.js';
-import { type Material } from './material.js';
+import { connectionSteps, serverSteps, type ServerStepParts } from './connection-steps.js';
 import { type Place } from './reachable.js';
 import { runSteps, type StepLimits } from './run-steps.js';
 import { SeenAnswers } from './seen-answers.js';
 
-export interface DiagnosisParts extends StepLimits {
-  options: ResolvedOptions;
-  identity: ClientIdentity;
+export interface DiagnosisParts extends StepLimits, ServerStepParts {
   /** Variables of the process: a proxy that the module ignores is told of. */
   env: Readonly<Record<string, string | undefined>>;
-  material: Material;
   /** Of which a token is asked for; else of one that is made up. */
   customer?: string;
 }
@@ -35,7 +29,7 @@ export async function* diagnose(parts: DiagnosisParts): AsyncGenerator<Check> {
   const io = { exchange: answers.exchange, clock, random: Math.random, log: SILENT };
   const service = createService(once, identity, io);
   const steps = [
-    ...(http.proxy ? proxySteps(placeOf(parts, 'api', http.proxy.reveal(), 'http.proxy')) : []),
+    ...(http.proxy ? connectionSteps('proxy', placeOf(parts, 'api', http.proxy.reveal(), 'http.proxy')) : []),
     ...serverSteps(placeOf(parts, 'api', baseUrl, baseOption), parts),
     ...(oauth && tokenUrl !== undefined
       ? serverSteps(placeOf(parts, 'token', tokenUrl, tokenOption), parts)

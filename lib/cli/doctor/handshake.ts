@@ -1,26 +1,21 @@
 import { X509Certificate } from 'node:crypto';
-import { connect as connectTcp, isIP } from 'node:net';
-import { type Duplex } from 'node:stream';
+import { isIP } from 'node:net';
 import {
   connect as connectTls,
   type DetailedPeerCertificate,
   type SecureContext,
   type TLSSocket,
 } from 'node:tls';
-import { type Secret } from '../../config/secret.js';
 import { classify, type Classified } from '../../exchange/classify.js';
-import { ProxyTunnel } from '../../tls/connections/proxy-tunnel.js';
+import { openTransport, type Transport } from './reachable.js';
 import { WireTap } from './wire-tap.js';
 
 /** Milliseconds that a server gets after the handshake to refuse our certificate: in TLS 1.3 it does so after its end. */
 const VERDICT_MS = 1_500;
 
-export interface HandshakeTarget {
-  host: string;
-  port: number;
+export interface HandshakeTarget extends Transport {
   /** Our certificate and trust anchors; without it Node's public roots, and no certificate. */
   context?: SecureContext;
-  proxy?: Secret;
 }
 
 /** What a handshake showed. The server's certificate is judged by others. */
@@ -70,7 +65,10 @@ export function shakeHands(target: HandshakeTarget, timeoutMs: number): Promise<
     };
     const limit = setTimeout(() => end({ kind: 'timeout', certificateRefused: false }), timeoutMs);
     socket.once('secureConnect', () => {
-      note(facts, socket);
+      facts.established = true;
+      facts.version = socket.getProtocol() ?? undefined;
+      if (!socket.authorized) facts.notVerified = reasonOf(socket);
+      facts.certificates = certificatesOf(socket.getPeerCertificate(true));
       // In TLS 1.2 the server has looked at our certificate by now.
       if (facts.version !== 'TLSv1.3') return void setImmediate(end);
       verdict = setTimeout(end, Math.min(VERDICT_MS, timeoutMs));
@@ -83,23 +81,9 @@ export function shakeHands(target: HandshakeTarget, timeoutMs: number): Promise<
   });
 }
 
-/** A connection to the target, through the proxy where there is one. Its errors come as events. */
-function openTransport({ host, port, proxy }: HandshakeTarget): Duplex {
-  return proxy ? new ProxyTunnel(proxy, host, port) : connectTcp({ host, port });
-}
-
-function note(facts: HandshakeFacts, socket: TLSSocket): void {
-  facts.established = true;
-  facts.version = socket.getProtocol() ?? undefined;
-  const reason = socket.authorizationError as unknown;
-  facts.notVerified = socket.authorized ? undefined : reasonOf(reason);
-  facts.certificates = certificatesOf(socket.getPeerCertificate(true));
-}
-
 /** Its type says Error; it is the code. */
-function reasonOf(reason: unknown): string {
-  if (typeof reason === 'string') return reason;
-  return (reason as NodeJS.ErrnoException | undefined)?.code ?? 'UNSPECIFIED';
+function reasonOf({ authorizationError }: TLSSocket): string {
+  return (authorizationError as unknown as string | null) ?? 'UNSPECIFIED';
 }
 
 function certificatesOf(leaf: DetailedPeerCertificate): X509Certificate[] {

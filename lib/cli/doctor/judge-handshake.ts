@@ -1,5 +1,5 @@
 import { type CertificateSummary, withNames } from '../../errors/index.js';
-import { HANDSHAKE_FAILURE } from '../../exchange/explain-fault.js';
+import { HANDSHAKE_FAILURE } from '../../exchange/classify.js';
 import { certificateRefusedError } from '../../tls/certificate-refused.js';
 import { failed, ok, skipped, warning, type Finding } from './check.js';
 import { type HandshakeFacts } from './handshake.js';
@@ -38,7 +38,7 @@ export function judgeEnd({ place, facts }: ClientJudgement): Finding | undefined
 /** Whether the server asked for our certificate, and took it. */
 export function judgeClientCertificate(judgement: ClientJudgement): Finding {
   const { facts, certificate, place } = judgement;
-  if (isAboutCertificate(facts)) return certificate ? refused(judgement, certificate) : missing(judgement);
+  if (isAboutCertificate(facts)) return refused(judgement);
   if (!facts.askedForCertificate) {
     if (!certificate) return ok('The server does not ask for a client certificate, and none is offered.');
     return warning(
@@ -62,20 +62,16 @@ function isAboutCertificate({ fault, askedForCertificate }: HandshakeFacts): boo
   return fault.reason === HANDSHAKE_FAILURE || fault.kind === 'reset';
 }
 
-function refused({ facts, place }: ClientJudgement, certificate: CertificateSummary): Finding {
-  const { reason = 'the connection ended', certificateRefused } = facts.fault ?? {};
+/** The server refused our certificate; or it wants one, and none is offered. */
+function refused({ facts, place, certificate }: ClientJudgement): Finding {
+  const { kind = 'tls', reason = 'the connection ended', certificateRefused } = facts.fault ?? {};
+  if (!certificate && place.server === 'token')
+    return explained(place, { kind, reason, certificateRefused: true });
   const { message, hint = '', options } = certificateRefusedError(certificate, reason);
   const unsure =
     'The server asked for the client certificate and then ended the connection, which mostly means that it refused it (else: a firewall)';
   return failed(
-    certificateRefused ? message : message.replace(/^[^:]*/, unsure),
+    certificateRefused || !certificate ? message : message.replace(/^[^:]*/, unsure),
     withNames(hint, options, place.describeOption),
   );
-}
-
-function missing({ facts, place }: ClientJudgement): Finding {
-  const { kind = 'tls', reason = 'the connection ended' } = facts.fault ?? {};
-  if (place.server === 'token') return explained(place, { kind, reason, certificateRefused: true });
-  const { message, hint = '', options } = certificateRefusedError(undefined, reason);
-  return failed(message, withNames(hint, options, place.describeOption));
 }

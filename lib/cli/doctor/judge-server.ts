@@ -1,5 +1,6 @@
 import { type X509Certificate } from 'node:crypto';
 import { cleanText } from '../../errors/index.js';
+import { CLOCK } from '../../exchange/explain-fault.js';
 import { formatDate } from '../../tls/certificate-summary.js';
 import { failed, ok, type Finding } from './check.js';
 import { type HandshakeFacts } from './handshake.js';
@@ -18,7 +19,6 @@ export interface ServerJudgement {
 const DATE_REASONS = ['CERT_HAS_EXPIRED', 'CERT_NOT_YET_VALID'];
 /** They say all by themselves. */
 const PLAIN_REASONS = ['CERT_REVOKED', 'INVALID_PURPOSE', 'UNSPECIFIED'];
-const CLOCK = "Compare this machine's clock with the real time first.";
 
 /** Whether the server is who it should be. The handshake has come to its end. */
 export async function judgeServer(judgement: ServerJudgement): Promise<Finding> {

@@ -1,11 +1,21 @@
 import { lookup } from 'node:dns/promises';
 import { connect, isIP } from 'node:net';
+import { type Duplex } from 'node:stream';
 import { systemClock } from '../../config/clock.js';
+import { type Secret } from '../../config/secret.js';
 import { withNames, type DescribeOption } from '../../errors/index.js';
 import { classify } from '../../exchange/classify.js';
 import { explainFault, type ExplainedFault, type FaultPlace } from '../../exchange/explain-fault.js';
 import { within } from '../../exchange/timing.js';
+import { ProxyTunnel } from '../../tls/connections/proxy-tunnel.js';
 import { failed, ok, type Finding } from './check.js';
+
+/** Where a connection goes. */
+export interface Transport {
+  host: string;
+  port: number;
+  proxy?: Secret;
+}
 
 /** An address that a connection goes to, and where it is set. */
 export interface Place extends FaultPlace {
@@ -36,23 +46,36 @@ export async function checkName(place: Place, timeoutMs: number): Promise<Findin
   }
 }
 
-/** Whether something takes connections there. */
-export function checkConnection(place: Place, timeoutMs: number): Promise<Finding> {
+/** A connection, through the proxy where there is one. Its errors come as events. */
+export function openTransport({ host, port, proxy }: Transport): Duplex {
+  return proxy ? new ProxyTunnel(proxy, host, port) : connect({ host, port });
+}
+
+/** Whether something takes connections there; with a proxy, whether that opens a tunnel to it. */
+export function checkConnection(place: Place, timeoutMs: number, proxy?: Secret): Promise<Finding> {
   const { host, port, ignoredProxy, describeOption } = place;
   // A network with a proxy lets nothing else out, and the module ignores the proxies of the environment.
   const more = ignoredProxy
     ? ` ${ignoredProxy} is set, but the module ignores it: set ${describeOption('http.proxy')} to go through a proxy.`
     : '';
+  const timedOut = proxy
+    ? ({ kind: 'proxy', reason: 'ERR_PROXY_TIMEOUT' } as const)
+    : ({ kind: 'timeout', reason: 'ETIMEDOUT' } as const);
+  const opened = proxy
+    ? `The proxy opens a tunnel to ${host}, port ${port}.`
+    : `${host} takes connections on port ${port}.`;
   return new Promise((resolve) => {
-    const socket = connect({ host, port });
+    const transport = openTransport({ host, port, proxy });
     const end = (finding: Finding): void => {
       clearTimeout(timer);
-      socket.destroy();
+      transport.destroy();
       resolve(finding);
     };
-    const timedOut = { kind: 'timeout', reason: 'ETIMEDOUT' } as const;
     const timer = setTimeout(() => end(explained(place, timedOut, more)), timeoutMs);
-    socket.once('connect', () => end(ok(`${host} takes connections on port ${port}.`)));
-    socket.on('error', (error) => end(explained(place, classify(error), more)));
+    transport.on('error', (error) => end(explained(place, classify(error), more)));
+    // What is written waits until the connection is open.
+    transport.write(Buffer.alloc(0), (error) => {
+      if (!error) end(ok(opened));
+    });
   });
 }

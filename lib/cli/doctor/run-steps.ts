@@ -32,15 +32,10 @@ export async function* runSteps(steps: readonly Step[], limits: StepLimits): Asy
   const causes = new Map<string, string>();
   for (const { name, needs, run } of steps) {
     const cause = needs.map((need) => causes.get(need)).find((found) => found !== undefined);
-    if (cause !== undefined) {
-      causes.set(name, cause);
-      yield { name, ...skipped(`Follows from ${cause}.`) };
-      continue;
-    }
     const timeoutMs = Math.min(stepMs, endsAt - clock.monotonic());
-    if (timeoutMs <= 0) {
-      causes.set(name, name);
-      yield { name, ...skipped('There was no time left for it.') };
+    if (cause !== undefined || timeoutMs <= 0) {
+      causes.set(name, cause ?? name);
+      yield { name, ...skipped(cause ? `Follows from ${cause}.` : 'There was no time left for it.') };
       continue;
     }
     onBegin?.(name);

@@ -1,23 +1,28 @@
-import { type KeyObject } from 'node:crypto';
-import { type SecureContext } from 'node:tls';
-import { type CertificateSummary, type ConfigurationFault } from '../../errors/index.js';
+import { type KeyObject, type X509Certificate } from 'node:crypto';
+import { type CertificateSummary, type ConfigurationFault, describeLocation } from '../../errors/index.js';
 import { daysLeft, describeCertificate, formatDate, WARNING_DAYS } from '../certificate-summary.js';
-import { checkContents, missingCounterpart } from './check-contents.js';
 import { type ParsedCertificate, PemContents } from './pem-contents.js';
 import { readPrivateKey } from './private-key.js';
 import { type IdentitySnapshot } from './read-identity.js';
-import { type SecureContexts } from './secure-contexts.js';
+import { type Contexts, type SecureContexts } from './secure-contexts.js';
 
 const RENEW_CHAIN = 'Download the chain anew from the developer portal.';
 
+/** What the inputs hold; each is absent where it is not given. */
+interface Contents {
+  certificate?: PemContents;
+  privateKey?: PemContents;
+  chain?: PemContents;
+}
+
 /** A checked identity. Its private key is only inside the contexts, where JavaScript cannot read it. */
-export interface LoadedIdentity {
-  apiContext: SecureContext;
-  tokenContext: SecureContext;
+export interface LoadedIdentity extends Contexts {
   /** The application certificate; absent where there is none (`app-token`, `oauth`). */
   certificate?: CertificateSummary;
-  /** SHA-256 fingerprints of the service's chain; absent where Node's public roots are the anchor. */
-  chain?: readonly string[];
+  /** The application certificate, and what stands after it. */
+  sent: readonly X509Certificate[];
+  /** The service's chain; empty where Node's public roots are the anchor. */
+  chain: readonly X509Certificate[];
   /** The same for the same content of the inputs. */
   digest: string;
 }
@@ -33,9 +38,8 @@ interface LoadResult {
 }
 
 /**
- * Checks an identity that was read (specification 5.2). Reports every fault at once and never throws.
- * @param now milliseconds since the epoch
- * @param inUse the one that it is to replace
+ * Checks an identity that was read (specification 5.2), which is to replace the one `inUse`. Reports every fault at once
+ * and never throws. `now` in milliseconds since the epoch.
  */
 export function checkIdentity(
   snapshot: IdentitySnapshot,
@@ -43,37 +47,49 @@ export function checkIdentity(
   contexts: SecureContexts,
   inUse?: LoadedIdentity,
 ): LoadResult {
-  if (snapshot.faults.length > 0) return { faults: snapshot.faults, warnings: [] };
-  const certificate = snapshot.certificate && new PemContents(snapshot.certificate, 'certificate');
-  const privateKey = snapshot.privateKey && new PemContents(snapshot.privateKey, 'key');
-  const chain = snapshot.chain && new PemContents(snapshot.chain, 'chain');
-
-  checkContents(certificate, privateKey, chain);
+  if (snapshot.fault) return { faults: [snapshot.fault], warnings: [] };
+  const contents: Contents = {
+    certificate: snapshot.certificate && new PemContents(snapshot.certificate, 'certificate'),
+    privateKey: snapshot.privateKey && new PemContents(snapshot.privateKey, 'key'),
+    chain: snapshot.chain && new PemContents(snapshot.chain, 'chain'),
+  };
+  const { certificate, privateKey, chain } = contents;
+  if (certificate && privateKey && areSwapped(certificate, privateKey)) {
+    const other = describeLocation(privateKey.input);
+    certificate.refuse(
+      `holds the private key, and ${other} holds the certificate: the two are swapped. Exchange them.`,
+    );
+  } else {
+    certificate?.checkCertificates();
+    privateKey?.checkKey();
+  }
+  chain?.checkCertificates();
   if (certificate) checkDates(certificate, now);
   const warnings = chain ? checkChainDates(chain, now) : [];
   const key = privateKey && readPrivateKey(privateKey, snapshot.passphrase);
-  if (certificate?.certificates.length && privateKey && key) checkPair(certificate, privateKey, key, chain);
+  if (key) checkPair(contents, key);
 
   const summary = certificate?.certificates[0]?.summary;
-  const faults = [certificate, privateKey, chain].flatMap((contents) => contents?.faults ?? []);
+  const faults = [certificate, privateKey, chain].flatMap((each) => each?.faults ?? []);
   if (snapshot.passphrase?.fault) faults.push(snapshot.passphrase.fault);
-  const missing = missingCounterpart(certificate, privateKey);
+  const missing = missingCounterpart(contents);
   if (missing) faults.push(missing);
   if (inUse?.certificate && !certificate && !missing) faults.push(lost('tls.certificate'));
-  if (inUse?.chain && !chain) faults.push(lost('tls.chain'));
-  if (faults.length > 0) return { faults, warnings: [], certificate: summary };
+  if (inUse?.chain.length && !chain) faults.push(lost('tls.chain'));
+  const unusable = { faults, warnings: [], certificate: summary };
+  if (faults.length > 0) return unusable;
 
-  const material = {
-    certificate: certificate?.certificates.map(({ pem }) => pem).join(''),
-    privateKey: key?.export({ type: 'pkcs8', format: 'pem' }).toString(),
-    chain: chain?.certificates.map(({ pem }) => pem),
+  const chainPems = chain?.certificates.map(({ pem }) => pem);
+  const client = {
+    cert: certificate?.certificates.map(({ pem }) => pem).join(''),
+    key: key?.export({ type: 'pkcs8', format: 'pem' }).toString(),
   };
   try {
     const identity: LoadedIdentity = {
-      apiContext: contexts.forApi(material),
-      tokenContext: contexts.forTokenEndpoint(material),
+      ...contexts.create(client, chainPems),
       certificate: summary,
-      chain: chain?.certificates.map((each) => each.summary.fingerprint256),
+      sent: x509Of(certificate),
+      chain: x509Of(chain),
       digest: snapshot.digest,
     };
     return { identity, faults: [], warnings, certificate: summary };
@@ -81,8 +97,29 @@ export function checkIdentity(
     const { option, variable } = snapshot.certificate ?? { option: 'tls.chain' };
     const code = (error as NodeJS.ErrnoException).code ?? 'unknown reason';
     const message = `OpenSSL does not accept the certificate and key (${code}): a key or signature too weak for its security level, perhaps. Generate new ones in the developer portal.`;
-    return { faults: [{ option, variable, message }], warnings: [], certificate: summary };
+    return { ...unusable, faults: [{ option, variable, message }] };
   }
+}
+
+function areSwapped(certificate: PemContents, privateKey: PemContents): boolean {
+  const holdsKeyOnly = certificate.keys.length > 0 && certificate.certificates.length === 0;
+  return holdsKeyOnly && privateKey.certificates.length > 0 && privateKey.keys.length === 0;
+}
+
+/** The fault where only one of the two is set: of the option that is missing. */
+function missingCounterpart({ certificate, privateKey }: Contents): ConfigurationFault | undefined {
+  const present = certificate ?? privateKey;
+  if (!present || (certificate && privateKey)) return undefined;
+  const [option, what, from, to] = certificate
+    ? ['tls.privateKey', 'key', /CERTIFICATE(_FILE)?$/, 'PRIVATE_KEY']
+    : ['tls.certificate', 'certificate', /PRIVATE_KEY(_FILE)?$/, 'CERTIFICATE'];
+  const variable = present.input.variable?.replace(from, to);
+  const message = `is missing: ${present.input.option} is set, and one is of no use without the other. Set the ${what}, or leave out both.`;
+  return { option, variable, message };
+}
+
+function x509Of(contents: PemContents | undefined): X509Certificate[] {
+  return (contents?.certificates ?? []).map(({ x509 }) => x509);
 }
 
 /**
@@ -95,7 +132,6 @@ function lost(option: string): ConfigurationFault {
   return { option, message };
 }
 
-/** Checks the dates of the application certificate. `now` in milliseconds since the epoch. */
 function checkDates(contents: PemContents, now: number): void {
   const summary = contents.certificates[0]?.summary;
   if (!summary) return;
@@ -111,17 +147,13 @@ function checkDates(contents: PemContents, now: number): void {
   }
 }
 
-/**
- * Checks the dates of the trust anchors. With no valid one, no server can be verified.
- * @returns warnings about those that have expired or expire soon
- */
+/** With no valid trust anchor, no server can be verified. Returns warnings about those that have expired or will soon. */
 function checkChainDates(contents: PemContents, now: number): string[] {
-  const { input, certificates } = contents;
-  const chain = certificates.map(({ summary }) => summary);
+  const { input } = contents;
+  const chain = contents.certificates.map(({ summary }) => summary);
   const expired = chain.filter(({ validTo }) => now >= validTo.getTime());
-  const early = chain.filter(({ validFrom }) => now < validFrom.getTime());
   const [first] = chain;
-  if (first && expired.length + early.length === chain.length) {
+  if (first && chain.every((each) => expired.includes(each) || now < each.validFrom.getTime())) {
     const why = expired.includes(first)
       ? `expired on ${formatDate(first.validTo)}`
       : `is not valid before ${formatDate(first.validFrom)}`;
@@ -137,15 +169,11 @@ function checkChainDates(contents: PemContents, now: number): string[] {
 }
 
 /** Checks that the key belongs to the first certificate. If it does not, says which of the usual mistakes was made. */
-function checkPair(
-  certificate: PemContents,
-  privateKey: PemContents,
-  key: KeyObject,
-  chain: PemContents | undefined,
-): void {
+function checkPair({ certificate, privateKey, chain }: Contents, key: KeyObject): void {
+  if (!certificate || certificate.certificates.length === 0) return;
   const name = ({ summary }: ParsedCertificate) => describeCertificate(summary);
-  const [first, ...rest] = certificate.certificates;
   const fits = ({ x509 }: ParsedCertificate) => x509.checkPrivateKey(key);
+  const [first, ...rest] = certificate.certificates;
   const inChain = chain?.certificates.find(fits);
   const place = rest.findIndex(fits);
   if (fits(first)) {
@@ -167,7 +195,7 @@ function checkPair(
       `begins with a certificate authority's certificate, ${name(first)}, and has none that fits the private key. Put the application certificate (CRT) there, first; the service's chain belongs in tls.chain.`,
     );
   } else {
-    privateKey.refuse(
+    privateKey?.refuse(
       `holds the key of another certificate, not of ${name(first)}. Take key and certificate from the same download of the developer portal.`,
     );
   }

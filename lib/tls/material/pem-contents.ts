@@ -2,7 +2,7 @@ import { X509Certificate } from 'node:crypto';
 import { type CertificateSummary, type ConfigurationFault } from '../../errors/index.js';
 import { summarize } from '../certificate-summary.js';
 import { MAX_BLOCKS, readPemText, type PemBlock } from './pem-text.js';
-import { type ReadInput } from './read-input.js';
+import { type ReadInput } from './read-identity.js';
 import {
   type Purpose,
   unsupportedBlock,
@@ -10,10 +10,16 @@ import {
   type UnsupportedFormat,
 } from './unsupported-format.js';
 
-const CERTIFICATE_LABELS = new Set(['CERTIFICATE', 'X509 CERTIFICATE']);
+const CERTIFICATE_LABEL = /^(X509 )?CERTIFICATE$/;
 /** `openssl ecparam -genkey` writes them before the key, which contains them too. */
 const KEY_PARAMETERS = 'EC PARAMETERS';
 const KEY_LABEL = /^((RSA|EC|DSA|ENCRYPTED) )?PRIVATE KEY$/;
+
+const EXPECTED: Readonly<Record<Purpose, string>> = {
+  certificate: 'the application certificate',
+  key: 'the private key',
+  chain: "the service's public chain",
+};
 
 export interface ParsedCertificate {
   pem: string;
@@ -24,15 +30,16 @@ export interface ParsedCertificate {
 /** What an input holds, and all that is wrong with it. */
 export class PemContents {
   readonly input: ReadInput;
-  readonly purpose: Purpose;
   readonly certificates: ParsedCertificate[] = [];
   readonly keys: PemBlock[] = [];
-  readonly unsupported: UnsupportedFormat[] = [];
   readonly faults: ConfigurationFault[] = [];
+  readonly #purpose: Purpose;
+  /** By what they are. */
+  readonly #unsupported = new Map<string, UnsupportedFormat>();
 
   constructor(input: ReadInput, purpose: Purpose) {
     this.input = input;
-    this.purpose = purpose;
+    this.#purpose = purpose;
     if (input.fault) this.faults.push(input.fault);
     if (input.bytes) this.#read(input.bytes);
   }
@@ -47,37 +54,73 @@ export class PemContents {
     this.faults.push(this.input.faultOf(message));
   }
 
+  /** Checks that it holds certificates, and nothing else. */
+  checkCertificates(): void {
+    const [unsupported] = this.#unsupported.values();
+    const secret = [...this.#unsupported.values()].some((format) => format.secret);
+    if (this.keys.length === 0 && !secret) return this.#refuseUnsupported(this.certificates.length > 0);
+    this.refuse(
+      this.certificates.length > 0
+        ? 'holds a private key beside certificates. Take it out: the key belongs in tls.privateKey alone, and nowhere else.'
+        : `holds ${unsupported?.what ?? 'a private key'} where ${EXPECTED[this.#purpose]} is expected.`,
+    );
+  }
+
+  /** Checks that it holds one private key, and nothing else. */
+  checkKey(): void {
+    const { certificates, keys, faults } = this;
+    if (faults.length > 0) return;
+    if (keys.length > 1) {
+      this.refuse(`holds ${keys.length} private keys. Leave only that of the application certificate.`);
+    } else if (keys.length === 1 || this.#unsupported.size > 0) {
+      this.#refuseUnsupported(keys.length > 0);
+    } else {
+      this.refuse(
+        certificates.length > 0
+          ? 'holds a certificate where the private key is expected.'
+          : 'holds PEM blocks, but no private key (-----BEGIN PRIVATE KEY-----).',
+      );
+    }
+  }
+
+  /** One fault for each kind of block that does not belong there. */
+  #refuseUnsupported(isBeside: boolean): void {
+    const expected = EXPECTED[this.#purpose];
+    const rest = isBeside ? ` beside ${expected}` : `, not ${expected} as PEM`;
+    for (const { what, remedy } of this.#unsupported.values()) this.refuse(`holds ${what}${rest}. ${remedy}`);
+  }
+
   #read(bytes: Buffer): void {
-    const { input, purpose } = this;
     const { blocks, truncated, tooMany, binary } = readPemText(bytes);
-    if (truncated) this.refuse(truncation(input));
+    if (truncated) this.refuse(truncation(this.input));
     if (tooMany) {
       this.refuse(
         `holds more than ${MAX_BLOCKS} PEM blocks: that is not what belongs there. Check the path.`,
       );
     }
     if (binary) {
-      const format = unsupportedBytes(binary, purpose, input.argument);
-      if (format) this.unsupported.push(format);
-      else this.refuse(notPem(input, purpose, binary));
+      const format = unsupportedBytes(binary, this.#purpose, this.input.argument);
+      if (format) this.#unsupported.set(format.what, format);
+      else this.refuse(notPem(this.input, this.#purpose, binary));
     }
-    for (const [index, block] of blocks.entries()) {
-      const { label, pem } = block;
-      if (CERTIFICATE_LABELS.has(label)) this.#addCertificate(pem, index + 1);
-      else if (KEY_LABEL.test(label)) this.keys.push(block);
-      else if (purpose !== 'key' || label !== KEY_PARAMETERS)
-        this.unsupported.push(unsupportedBlock(label, purpose, input.argument));
-    }
+    for (const [index, block] of blocks.entries()) this.#add(block, index + 1);
   }
 
-  #addCertificate(pem: string, place: number): void {
-    try {
-      const x509 = new X509Certificate(pem);
-      this.certificates.push({ pem, x509, summary: summarize(x509) });
-    } catch {
-      this.fail(
-        `block ${place} of ${this.input.name} is no readable certificate: it is damaged or cut. Download it anew from the developer portal.`,
-      );
+  #add(block: PemBlock, place: number): void {
+    const { label, pem } = block;
+    if (KEY_LABEL.test(label)) this.keys.push(block);
+    else if (CERTIFICATE_LABEL.test(label)) {
+      try {
+        const x509 = new X509Certificate(pem);
+        this.certificates.push({ pem, x509, summary: summarize(x509) });
+      } catch {
+        this.fail(
+          `block ${place} of ${this.input.name} is no readable certificate: it is damaged or cut. Download it anew from the developer portal.`,
+        );
+      }
+    } else if (this.#purpose !== 'key' || label !== KEY_PARAMETERS) {
+      const format = unsupportedBlock(label, this.#purpose, this.input.argument);
+      this.#unsupported.set(format.what, format);
     }
   }
 }

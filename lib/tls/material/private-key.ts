@@ -1,12 +1,9 @@
 import { createPrivateKey, type KeyObject } from 'node:crypto';
 import { type PemContents } from './pem-contents.js';
 import { type PemBlock } from './pem-text.js';
-import { type ReadInput } from './read-input.js';
+import { type ReadInput } from './read-identity.js';
 
-/**
- * Reads the private key; an encrypted one with the passphrase. Where it cannot, it notes a fault. The fault of a passphrase
- * that could not be read is the caller's to report.
- */
+/** The private key; an encrypted one is opened with the passphrase, whose own fault the caller reports. Notes faults. */
 export function readPrivateKey(
   contents: PemContents,
   passphrase: ReadInput | undefined,
@@ -15,15 +12,14 @@ export function readPrivateKey(
   if (keys.length !== 1 || passphrase?.fault) return undefined;
   const [block] = keys;
   const isEncrypted = block.label.startsWith('ENCRYPTED') || block.pem.includes('Proc-Type: 4,ENCRYPTED');
-  const secret = isEncrypted ? passphrase && textOf(passphrase) : undefined;
-  if (isEncrypted && secret === undefined) {
+  if (isEncrypted && !passphrase) {
     contents.refuse(
       `is an encrypted key and there is no passphrase. Set ${passphraseOption(input)}, or decrypt the key: openssl pkey -in ${input.argument} -out private-key.pem`,
     );
     return undefined;
   }
   try {
-    return createPrivateKey({ key: block.pem, passphrase: secret });
+    return createPrivateKey({ key: block.pem, passphrase: isEncrypted ? textOf(passphrase) : undefined });
   } catch (error) {
     if (!isEncrypted || !passphrase) {
       contents.refuse(
@@ -41,10 +37,10 @@ export function readPrivateKey(
   }
 }
 
-function textOf({ bytes, path }: ReadInput): string | undefined {
-  const text = bytes?.toString('utf8');
+function textOf(passphrase: ReadInput | undefined): string | undefined {
+  const text = passphrase?.bytes?.toString('utf8');
   // `echo` and editors put one newline at the end of a file.
-  return path === undefined ? text : text?.replace(/\r?\n$/, '');
+  return passphrase?.path === undefined ? text : text?.replace(/\r?\n$/, '');
 }
 
 function passphraseOption({ variable }: ReadInput): string {

@@ -1,91 +1,107 @@
 import { createHash } from 'node:crypto';
 import { type Clock } from '../../config/clock.js';
-import { type TlsInputs, type TlsSettings } from '../../config/resolved-options.js';
-import { isFile, Secret } from '../../config/secret.js';
+import { codedError } from '../../config/coded-error.js';
+import { readRegularFile, whyUnreadable } from '../../config/read-file.js';
+import { type TlsInput, type TlsInputs, type TlsSettings } from '../../config/resolved-options.js';
+import { Secret } from '../../config/secret.js';
 import { type TlsIdentityPems, type TlsIdentitySource } from '../../config/tls.options.js';
-import { type ConfigurationFault } from '../../errors/index.js';
+import { type ConfigurationFault, type OptionLocation } from '../../errors/index.js';
 import { within } from '../../exchange/timing.js';
-import { readInput, type ReadInput } from './read-input.js';
 
-/** All inputs of an identity, read at the same time and not yet checked. */
-export interface IdentitySnapshot {
-  certificate?: ReadInput;
-  privateKey?: ReadInput;
-  passphrase?: ReadInput;
-  chain?: ReadInput;
-  /** Why the `tls` function gave no inputs. */
-  faults: ConfigurationFault[];
-  /** The same for the same content. */
-  digest: string;
+/** A PEM, key or passphrase as read: its bytes, or why there are none. */
+export class ReadInput implements OptionLocation {
+  readonly option: string;
+  readonly variable?: string;
+  /** The file, if the value is in one. */
+  readonly path?: string;
+  /** Why there are no bytes. */
+  readonly fault?: ConfigurationFault;
+  /** They may be a private key: not shown when this is printed or serialised. */
+  readonly #bytes?: Buffer;
+
+  /** @param read the bytes, or the message that says why there are none */
+  constructor({ option, variable, path }: OptionLocation & { path?: string }, read: Buffer | string) {
+    this.option = option;
+    this.variable = variable;
+    this.path = path;
+    if (typeof read === 'string') this.fault = this.faultOf(read);
+    else if (read.toString('latin1').trim() !== '') this.#bytes = read;
+    else this.fault = this.faultOf(`${this.name} is empty. Fill it, or leave the option out.`);
+  }
+
+  get bytes(): Buffer | undefined {
+    return this.#bytes;
+  }
+
+  /** How a message begins: "the file /run/secrets/key.pem", or "the value". */
+  get name(): string {
+    return this.path === undefined ? 'the value' : `the file ${this.path}`;
+  }
+
+  /** How a message goes on: " in /run/secrets/key.pem", or nothing. */
+  get inFile(): string {
+    return this.path === undefined ? '' : ` in ${this.path}`;
+  }
+
+  /** The file in a shell command, quoted where it has to be. */
+  get argument(): string {
+    if (this.path === undefined) return '<file>';
+    return /^[\w./@:+-]+$/.test(this.path) ? this.path : `'${this.path.replaceAll("'", `'\\''`)}'`;
+  }
+
+  faultOf(message: string): ConfigurationFault {
+    return { option: this.option, variable: this.variable, message };
+  }
 }
 
 const KEYS = ['certificate', 'privateKey', 'passphrase', 'chain'] as const;
+
+type Key = (typeof KEYS)[number];
+type ReadInputs = Partial<Record<Key, ReadInput>>;
+
+/** All inputs of an identity, read at the same time and not yet checked. */
+export interface IdentitySnapshot extends ReadInputs {
+  /** Why there are none at all. */
+  fault?: ConfigurationFault;
+  /** The same for the same content. */
+  digest: string;
+}
 
 /** Milliseconds for all of it: a `tls` function may wait for its vault, and a file be on a disk that does not answer. */
 const READ_TIMEOUT_MS = 30_000;
 
 /** Reads the files, or calls the function and reads the files that it names. Never rejects. */
 export async function readIdentity({ source }: TlsSettings, clock: Clock): Promise<IdentitySnapshot> {
-  const limit = { clock, timeoutMs: READ_TIMEOUT_MS, expired: () => new Error('not read') };
-  return within(limit, () => read(source)).catch(() => {
-    const reason = `no answer within ${READ_TIMEOUT_MS / 1000} s`;
-    if (typeof source === 'function') return snapshotOf([], functionFailed(reason).faults);
-    const message = `the files were not read (${reason}). Look at the disk that they are on.`;
-    return snapshotOf([], [{ option: 'tls', message }]);
-  });
-}
-
-async function read(source: TlsSettings['source']): Promise<IdentitySnapshot> {
-  const { inputs, faults }: Answer =
-    typeof source === 'function' ? await askSource(source) : { inputs: source, faults: [] };
-  return snapshotOf(
-    await Promise.all(KEYS.map(async (key) => inputs[key] && readInput(inputs[key]))),
-    faults,
-  );
-}
-
-function snapshotOf(
-  read: readonly (ReadInput | undefined)[],
-  faults: ConfigurationFault[],
-): IdentitySnapshot {
-  const [certificate, privateKey, passphrase, chain] = read;
-  return { certificate, privateKey, passphrase, chain, faults, digest: digestOf(read, faults) };
+  const expired = () => codedError('not read', `no answer within ${READ_TIMEOUT_MS / 1000} s`);
+  const limit = { clock, timeoutMs: READ_TIMEOUT_MS, expired };
+  try {
+    const read = await within(limit, () =>
+      typeof source === 'function' ? readAnswer(source) : readInputs(source),
+    );
+    return { ...read, digest: digestOf(KEYS.map((key) => read[key]?.fault?.message ?? read[key]?.bytes)) };
+  } catch (error) {
+    const message =
+      typeof source === 'function'
+        ? `the function failed (${reasonOf(error)}). Look at its vault or store.`
+        : `the files were not read (${reasonOf(error)}). Look at the disk that they are on.`;
+    return { fault: { option: 'tls', message }, digest: digestOf([message]) };
+  }
 }
 
 /** Whether another reading can give another result. Text given as an option never changes. */
 export function canChange({ source }: TlsSettings): boolean {
-  if (typeof source === 'function') return true;
-  return KEYS.some((key) => source[key] !== undefined && 'file' in source[key].value);
+  return typeof source === 'function' || KEYS.some((key) => isFile(source[key]?.value));
 }
 
-function digestOf(inputs: readonly (ReadInput | undefined)[], faults: readonly ConfigurationFault[]): string {
+function digestOf(parts: readonly (Buffer | string | undefined)[]): string {
   const hash = createHash('sha256');
-  for (const [index, input] of inputs.entries()) {
-    hash.update(`${index}:${input?.fault?.message ?? ''}:`);
-    if (input?.bytes) hash.update(createHash('sha256').update(input.bytes).digest());
-  }
-  return hash.update(faults.map(({ message }) => message).join('\n')).digest('base64');
-}
-
-interface Answer {
-  inputs: TlsInputs;
-  faults: ConfigurationFault[];
-}
-
-async function askSource(source: TlsIdentitySource): Promise<Answer> {
-  try {
-    return toInputs(await source());
-  } catch (error) {
-    return functionFailed(reasonOf(error));
-  }
-}
-
-function functionFailed(reason: string): Answer {
-  return noInputs(`the function failed (${reason}). Look at its vault or store.`);
-}
-
-function noInputs(message: string): Answer {
-  return { inputs: {}, faults: [{ option: 'tls', message }] };
+  for (const part of parts)
+    hash.update(
+      createHash('sha256')
+        .update(part ?? '')
+        .digest(),
+    );
+  return hash.digest('base64');
 }
 
 /** The error's code or class. Its message may contain a vault's token. */
@@ -95,21 +111,36 @@ function reasonOf(error: unknown): string {
   return reason.slice(0, 80);
 }
 
-function toInputs(pems: unknown): Answer {
-  if (typeof pems !== 'object' || pems === null) {
-    return noInputs(
-      'the function returned no object. Return { certificate, privateKey, passphrase?, chain? }.',
-    );
-  }
-  const inputs: TlsInputs = {};
-  const faults: ConfigurationFault[] = [];
-  for (const key of KEYS) {
+async function readInputs(inputs: TlsInputs): Promise<ReadInputs> {
+  return readEach(async (key) => inputs[key] && readInput(inputs[key]));
+}
+
+async function readAnswer(source: TlsIdentitySource): Promise<ReadInputs> {
+  const pems: unknown = await source();
+  if (typeof pems !== 'object' || pems === null)
+    throw codedError('no object', 'it returned no object { certificate, privateKey, passphrase?, chain? }');
+  return readEach(async (key) => {
     const value = (pems as TlsIdentityPems)[key] as unknown;
-    if (value === undefined || value === null) continue;
     const option = `tls.${key}`;
-    if (typeof value === 'string') inputs[key] = { option, value: new Secret(value) };
-    else if (isFile(value)) inputs[key] = { option, value: { file: value.file } };
-    else faults.push({ option, message: "the function returned neither text nor { file: '...' } for it." });
-  }
-  return { inputs, faults };
+    if (value === undefined || value === null) return undefined;
+    if (typeof value === 'string') return readInput({ option, value: new Secret(value) });
+    if (isFile(value)) return readInput({ option, value });
+    return new ReadInput({ option }, "the function returned neither text nor { file: '...' } for it.");
+  });
+}
+
+async function readEach(read: (key: Key) => Promise<ReadInput | undefined>): Promise<ReadInputs> {
+  const [certificate, privateKey, passphrase, chain] = await Promise.all(KEYS.map(read));
+  return { certificate, privateKey, passphrase, chain };
+}
+
+/** Reads the value, or the file it names. Never throws: what went wrong is in `fault`. */
+async function readInput(input: TlsInput): Promise<ReadInput> {
+  const { value } = input;
+  if (value instanceof Secret) return new ReadInput(input, Buffer.from(value.reveal(), 'utf8'));
+  const path: unknown = value.file;
+  // The identity is read although other checks may have found faults in the options.
+  if (typeof path !== 'string') return new ReadInput(input, 'must be text or { file: path }.');
+  const read = await readRegularFile(path).catch((error: unknown) => whyUnreadable(path, error));
+  return new ReadInput({ ...input, path }, read);
 }

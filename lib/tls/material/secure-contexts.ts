@@ -2,13 +2,10 @@ import { readFileSync } from 'node:fs';
 import * as tls from 'node:tls';
 import { type SecureContext } from 'node:tls';
 
-/** The PEM text that contexts are made of. */
-interface ContextMaterial {
-  /** The application certificate and the chain certificates after it: sent to the server (RFC 8446, 4.4.2). */
-  certificate?: string;
-  privateKey?: string;
-  /** The service's public chain. */
-  chain?: string[];
+/** The settings of an identity's connections. */
+export interface Contexts {
+  apiContext: SecureContext;
+  tokenContext: SecureContext;
 }
 
 /** What Node's own createSecureContext calls for each certificate of its `ca` option. It is not documented. */
@@ -20,7 +17,7 @@ interface NativeContext {
 /** Node 22.15 and later have it. */
 const { getCACertificates } = tls as { getCACertificates?: (type: 'default') => string[] };
 
-/** Makes the two contexts of each identity of one module. */
+/** Makes the contexts of each identity of one module. */
 export class SecureContexts {
   readonly #offerToTokenEndpoint: boolean;
   /**
@@ -34,14 +31,18 @@ export class SecureContexts {
     this.#offerToTokenEndpoint = offerToTokenEndpoint;
   }
 
-  /** For the API: it is verified against the service's chain alone. Without a chain: against Node's public roots. */
-  forApi({ certificate, privateKey, chain }: ContextMaterial): SecureContext {
-    return tls.createSecureContext({ ...trusting(chain), cert: certificate, key: privateKey });
+  /**
+   * The API is verified against the service's chain alone; without a chain against Node's public roots. The token
+   * endpoint is verified against Node's public roots and the chain.
+   * @param client PEM: the application certificate, with the chain certificates that are sent after it, and its key
+   * @param chain PEM: the service's public chain
+   */
+  create(client: { cert?: string; key?: string }, chain: string[] | undefined): Contexts {
+    const apiContext = tls.createSecureContext({ ...trusting(chain), ...client });
+    return { apiContext, tokenContext: this.#forTokens(this.#offerToTokenEndpoint ? client : {}, chain) };
   }
 
-  /** For the token endpoint: it is verified against Node's public roots and the service's chain. */
-  forTokenEndpoint({ certificate, privateKey, chain }: ContextMaterial): SecureContext {
-    const client = this.#offerToTokenEndpoint ? { cert: certificate, key: privateKey } : {};
+  #forTokens(client: { cert?: string; key?: string }, chain: string[] | undefined): SecureContext {
     const context = tls.createSecureContext({ ...trusting(undefined), ...client });
     if (!chain || this.#addRoots(context, chain)) return context;
     // For Node versions without these calls. The list has no roots of OpenSSL: a server that needs one is refused.
@@ -50,10 +51,9 @@ export class SecureContexts {
   }
 
   /**
-   * Adds the chain to the roots that Node uses by default. There is no documented way: the `ca` option replaces the
-   * roots, and no list of Node's has those of OpenSSL (`--use-openssl-ca`, SSL_CERT_FILE). Parsing such a list also
-   * takes some 50 ms for each identity; this takes 3 ms. Returns false where Node has no such calls. The flag comes
-   * last: the context gets a store of its own with its first certificate.
+   * Adds the chain to the roots that Node uses by default; false where Node has no such calls. There is no documented
+   * way: the `ca` option replaces the roots, no list of Node's has those of OpenSSL (`--use-openssl-ca`, SSL_CERT_FILE),
+   * and parsing one takes 50 ms. The flag comes last: the context gets a store of its own with its first certificate.
    */
   #addRoots({ context }: SecureContext, chain: readonly string[]): boolean {
     const native = context as Partial<NativeContext>;
@@ -71,10 +71,9 @@ function trusting(ca: string[] | undefined): tls.SecureContextOptions {
 }
 
 function readExtraRoots(): string | undefined {
-  const file = process.env.NODE_EXTRA_CA_CERTS;
-  if (!file) return undefined;
+  const { NODE_EXTRA_CA_CERTS: file } = process.env;
   try {
-    return readFileSync(file, 'utf8');
+    return file && readFileSync(file, 'utf8');
   } catch {
     // Node has warned about this file at its start, and also continues without it.
     return undefined;

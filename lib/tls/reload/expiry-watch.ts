@@ -1,7 +1,7 @@
 import { type Clock, DAY_MS } from '../../config/clock.js';
 import { type CertificateSummary } from '../../errors/index.js';
 import { type Log } from '../../telemetry/log.js';
-import { formatDate, describeCertificate, WARNING_DAYS } from '../certificate-summary.js';
+import { describeCertificate, formatDate, isOtherCertificate, WARNING_DAYS } from '../certificate-summary.js';
 
 /** The wall clock is read at least this often: it may jump, and a machine may sleep. */
 const CHECK_MS = 3_600_000;
@@ -21,10 +21,9 @@ export class ExpiryWatch {
     this.#log = log;
   }
 
-  /** Watches this certificate in place of the one before. */
   watch(certificate: CertificateSummary | undefined): void {
     this.stop();
-    if (certificate?.fingerprint256 !== this.#certificate?.fingerprint256) this.#warnedDays = Infinity;
+    if (isOtherCertificate(certificate, this.#certificate)) this.#warnedDays = Infinity;
     this.#certificate = certificate;
     if (certificate) this.#check(certificate);
   }
@@ -49,9 +48,9 @@ export class ExpiryWatch {
   #warn(certificate: CertificateSummary, days: number): void {
     const name = `The application certificate ${describeCertificate(certificate)}`;
     const end = formatDate(certificate.validTo);
-    const remedy =
-      'Generate a new one in the developer portal and put it, with its new key, in place of this one.';
-    if (days === 0) this.#log.error(`${name} expired on ${end}. ${remedy}`);
-    else this.#log.warn(`${name} expires within ${days} day${days === 1 ? '' : 's'}, on ${end}. ${remedy}`);
+    const what = days === 0 ? 'expired' : `expires within ${days} day${days === 1 ? '' : 's'},`;
+    this.#log[days === 0 ? 'error' : 'warn'](
+      `${name} ${what} on ${end}. Generate a new one in the developer portal and put it, with its new key, in place of this one.`,
+    );
   }
 }

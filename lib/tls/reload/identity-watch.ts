@@ -8,14 +8,14 @@ export interface WatchSettings<T extends { digest: string }> {
   clock: Clock;
   /** Reads the inputs; `digest` is equal for equal content. Never rejects. `isAwaited`: somebody waits for it. */
   read: (isAwaited: boolean) => Promise<T>;
-  /** Uses the content, or notes why it cannot be used. Returns whether it is in use. Never throws. */
-  apply: (content: T) => boolean;
+  /**
+   * Uses the content, or notes why it cannot be used. Returns whether it is in use. `isNew`: it is other than what was
+   * applied last. Never throws.
+   */
+  apply: (content: T, isNew: boolean) => boolean;
 }
 
-/**
- * Content that is not usable may become so with time: a certificate that is not valid yet. Less than the minute between
- * two calls of a `tls` function.
- */
+/** A certificate may become valid with time. Less than the minute between two calls of a `tls` function. */
 const RETRY_MS = 55_000;
 
 /**
@@ -33,8 +33,7 @@ export class IdentityWatch<T extends { digest: string }> {
   #last: string;
   #retryAt = Infinity;
   #requested = false;
-  #polling = false;
-  #stopped = false;
+  #state: 'idle' | 'polling' | 'stopped' = 'idle';
   #cancel?: () => void;
 
   /** @param digest of the content in use */
@@ -44,9 +43,8 @@ export class IdentityWatch<T extends { digest: string }> {
     this.#last = digest;
   }
 
-  /** Begins to read at intervals. */
   start(): void {
-    this.#polling = true;
+    if (this.#state === 'idle') this.#state = 'polling';
     this.#schedule(this.#settings.pollMs);
   }
 
@@ -57,12 +55,12 @@ export class IdentityWatch<T extends { digest: string }> {
   }
 
   stop(): void {
-    this.#stopped = true;
+    this.#state = 'stopped';
     this.#cancel?.();
   }
 
   #schedule(delayMs: number): void {
-    if (!this.#polling || this.#stopped) return;
+    if (this.#state !== 'polling') return;
     this.#cancel = this.#settings.clock.watch(() => void this.#requestReading(), delayMs);
   }
 
@@ -81,7 +79,7 @@ export class IdentityWatch<T extends { digest: string }> {
     this.#requested = false;
     this.#cancel?.();
     const content = await this.#settings.read(requested);
-    if (!this.#stopped) this.#schedule(this.#consider(content, requested));
+    if (this.#state !== 'stopped') this.#schedule(this.#consider(content, requested));
   }
 
   /** Returns the milliseconds until the next reading. */
@@ -94,7 +92,7 @@ export class IdentityWatch<T extends { digest: string }> {
     if (isNew && !isQuiet && !requested) return quietMs;
     if (isNew || requested || clock.monotonic() >= this.#retryAt) {
       this.#applied = digest;
-      this.#retryAt = apply(content) ? Infinity : clock.monotonic() + RETRY_MS;
+      this.#retryAt = apply(content, isNew) ? Infinity : clock.monotonic() + RETRY_MS;
     }
     return pollMs;
   }

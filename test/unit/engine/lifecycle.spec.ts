@@ -29,8 +29,11 @@ describe('Start and end', () => {
         close: note('tokens close'),
         closeSource: async () => void events.push('source closed'),
       },
-      agents: { close: async (graceMs?: number) => void events.push(`agents close ${graceMs}`) },
-      identity: { follow: note('follow'), status: { daysLeft: 5 } },
+      identity: {
+        follow: note('follow'),
+        status: { daysLeft: 5 },
+        close: async (graceMs?: number) => void events.push(`agents close ${graceMs}`),
+      },
       telemetry: {
         observeCertificate: (daysLeft: () => number) => {
           events.push(`observe ${daysLeft()}`);

@@ -3,19 +3,17 @@ import { once } from 'node:events';
 import * as http from 'node:http';
 import { type AddressInfo, type Socket } from 'node:net';
 import { systemClock } from '../../../lib/config/clock.js';
-import { Agents } from '../../../lib/tls/agents.js';
 import { ClientIdentity } from '../../../lib/tls/client-identity.js';
 import { until } from './mtls-server.js';
 import { SILENT } from '../../../lib/exchange/io.js';
 import { tlsSettings } from './tls-settings.js';
 
-let identity: ClientIdentity;
 const open: (() => void)[] = [];
 afterEach(() => {
   for (const close of open.splice(0).reverse()) close();
 });
 
-async function start(maxSockets: number): Promise<Agents> {
+async function start(maxSockets: number): Promise<ClientIdentity> {
   const opened = await ClientIdentity.open({
     tls: tlsSettings({}),
     maxSockets,
@@ -23,8 +21,7 @@ async function start(maxSockets: number): Promise<Agents> {
     clock: systemClock,
     log: SILENT,
   });
-  identity = opened.identity as ClientIdentity;
-  return new Agents(identity, maxSockets);
+  return opened.identity as ClientIdentity;
 }
 
 /** Answers /quick at once and holds everything else until told. */
@@ -49,9 +46,9 @@ async function server() {
   return { held, sockets, url };
 }
 
-function call(url: URL, path: string, agents: Agents): Promise<string> {
+function call(url: URL, path: string, identity: ClientIdentity): Promise<string> {
   return new Promise((resolve, reject) => {
-    const request = http.request(new URL(path, url), { agent: agents.api(url) }, (response) => {
+    const request = http.request(new URL(path, url), { agent: identity.agentFor(url) }, (response) => {
       let body = '';
       response.setEncoding('utf8').on('data', (chunk: string) => (body += chunk));
       response.on('error', reject).on('end', () => resolve(body));
@@ -63,10 +60,10 @@ function call(url: URL, path: string, agents: Agents): Promise<string> {
 describe('Closing the agents', () => {
   it('ends calls over plain http, and opens no connection for those that wait for one', async () => {
     const { held, sockets, url } = await server();
-    const agents = await start(1);
-    const calls = Promise.allSettled([call(url, '/slow', agents), call(url, '/slow', agents)]);
+    const identity = await start(1);
+    const calls = Promise.allSettled([call(url, '/slow', identity), call(url, '/slow', identity)]);
     await until(() => held.length === 1);
-    await agents.close(60_000);
+    await identity.close(60_000);
     const codes = (await calls).map((outcome) => (outcome as { reason?: { code?: string } }).reason?.code);
     expect(codes).toEqual(['ECONNRESET', 'ERR_AGENT_CLOSED']);
     await until(() => sockets.size === 0);
@@ -75,29 +72,31 @@ describe('Closing the agents', () => {
 
   it('takes no time where nothing is in flight', async () => {
     const { sockets, url } = await server();
-    const agents = await start(5);
-    await Promise.all([call(url, '/quick', agents), call(url, '/quick', agents)]);
+    const identity = await start(5);
+    await Promise.all([call(url, '/quick', identity), call(url, '/quick', identity)]);
     expect(sockets.size).toBe(2);
-    await agents.close(60_000);
+    await identity.close(60_000);
     await until(() => sockets.size === 0);
   });
 });
 
 it('plain http: one connection more for tokens than for calls, each kept for the next', async () => {
   const { sockets, held, url } = await server();
-  const agents = await start(1);
-  await call(url, '/quick', agents);
-  await call(url, '/quick', agents);
+  const identity = await start(1);
+  await call(url, '/quick', identity);
+  await call(url, '/quick', identity);
   expect(sockets.size).toBe(1);
-  const { maxSockets } = agents.token(url.href);
-  expect([agents.api(url).maxSockets, maxSockets]).toEqual([1, 2]);
+  const { maxSockets } = identity.tokenAgentFor(url.href);
+  expect([identity.agentFor(url).maxSockets, maxSockets]).toEqual([1, 2]);
   expect(held).toEqual([]);
 });
 
 it('an https address gets the agents of the identity, the token endpoint one connection more', async () => {
-  const agents = await start(1);
+  const identity = await start(1);
   const https = new URL('https://localhost');
-  expect(agents.api(https)).toBe(identity.httpsAgent);
-  expect(agents.token(https.href)).toBe(identity.tokenAgent);
-  expect([agents.api(https).maxSockets, agents.token(https.href).maxSockets]).toEqual([1, 2]);
+  expect(identity.agentFor(https)).toBe(identity.httpsAgent);
+  expect(identity.tokenAgentFor(https.href)).toBe(identity.tokenAgent);
+  expect([identity.agentFor(https).maxSockets, identity.tokenAgentFor(https.href).maxSockets]).toEqual([
+    1, 2,
+  ]);
 });
