@@ -3,7 +3,7 @@ import { type Clock } from '../../config/clock.js';
 import { codedError } from '../../config/coded-error.js';
 import { readRegularFile, whyUnreadable } from '../../config/read-file.js';
 import { type TlsInput, type TlsInputs, type TlsSettings } from '../../config/resolved-options.js';
-import { Secret } from '../../config/secret.js';
+import { isFile, Secret } from '../../config/secret.js';
 import { type TlsIdentityPems, type TlsIdentitySource } from '../../config/tls.options.js';
 import { type ConfigurationFault, type OptionLocation } from '../../errors/index.js';
 import { within } from '../../exchange/timing.js';
