@@ -30,10 +30,7 @@ export interface TokenGrant {
   expiresIn?: number;
   /** Milliseconds that it had lived already, where it comes from a shared store. Default 0. */
   ageMs?: number;
-  /**
-   * Monotonic milliseconds at which the request for it left, or at which it had the age `ageMs`, where the source did
-   * something else first.
-   */
+  /** Monotonic milliseconds at which the request for it left, or at which it had the age `ageMs`. */
   requestedAt?: number;
 }
 
@@ -53,7 +50,7 @@ export interface TokenSource {
   dropped?(scope: string, accessToken: string): void;
   /** Called when the application has started. Does not throw. */
   open?(): void;
-  /** Called at the end, when no request begins any more. Does not reject. */
+  /** Called once, when no request begins any more. Does not reject. */
   close?(): Promise<void>;
 }
 
@@ -62,3 +59,11 @@ export const MAX_LIFETIME_S = 2_147_483;
 
 /** The longest Retry-After of the token endpoint that counts, in seconds. */
 export const MAX_RETRY_AFTER_S = 3_600;
+
+/**
+ * How long before its end a token counts as expired: a tenth of the lifetime, at least 1 s (an `exp` of whole seconds
+ * ends up to a second early), at most 30 s, and never over half the lifetime. Milliseconds.
+ */
+export function expiryMargin(lifetime: number): number {
+  return Math.min(Math.max(lifetime / 10, 1_000), 30_000, lifetime / 2);
+}

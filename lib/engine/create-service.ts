@@ -5,7 +5,7 @@ import { ClientSecret } from '../auth/endpoint/client-secret.js';
 import { TokenEndpoint } from '../auth/endpoint/token-endpoint.js';
 import { ServiceAuthService } from '../auth/service-auth.service.js';
 import { SharedStore } from '../auth/store/shared-store.js';
-import { StoreObserver, TokenObserver } from '../auth/token-observers.js';
+import { StoreObserver } from '../auth/store/store-observer.js';
 import { withoutSlashes } from '../config/address.js';
 import { systemClock } from '../config/clock.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
@@ -128,8 +128,7 @@ function createTokenCache({ options, identity, agents, telemetry, io }: Base): T
     customerReserveMs: linkSdk.minTokenLife * 1000,
     customerRequests: http.maxSockets,
   };
-  const tokenObserver = new TokenObserver(telemetry, log, describeOption);
-  const cache = new TokenCache(source, settings, io, tokenObserver);
+  const cache = new TokenCache(source, settings, { ...io, telemetry, describeOption });
   // RFC 8705, 3: a token that was requested with one certificate is refused together with another.
   bound?.onCertificateChange(() => cache.invalidateAll());
   return cache;

@@ -6,7 +6,6 @@ const MAX_ENTRIES = 10_000;
 const CONCURRENCY = 100;
 
 const { TokenCache } = await built('auth/cache/token-cache.js');
-const { TokenObserver } = await built('auth/token-observers.js');
 const { systemClock } = await built('config/clock.js');
 const { SILENT } = await built('exchange/io.js');
 const { Telemetry } = await built('telemetry/telemetry.js');
@@ -26,8 +25,14 @@ const settings = {
   customerReserveMs: 600_000,
   customerRequests: 50,
 };
-const io = { clock: systemClock, random: Math.random };
-const cache = new TokenCache(source, settings, io, new TokenObserver(new Telemetry(), SILENT, String));
+const io = {
+  clock: systemClock,
+  random: Math.random,
+  log: SILENT,
+  telemetry: new Telemetry(),
+  describeOption: String,
+};
+const cache = new TokenCache(source, settings, io);
 
 let customer = 0;
 const next = () => cache.get(`customer.customer-${customer++}`);

@@ -1,11 +1,19 @@
-import { type ConnectionErrorKind, ServiceConnectionError, ServiceTokenError } from '../../errors/index.js';
+import {
+  type ConnectionErrorKind,
+  describeError,
+  type DescribeOption,
+  nameOptions,
+  ServiceConnectionError,
+  ServiceError,
+  ServiceTokenError,
+} from '../../errors/index.js';
 import { isProxyRefusal } from '../../exchange/classify.js';
 import { type ServiceIo } from '../../exchange/io.js';
 import { retryDelay, sleep, within } from '../../exchange/timing.js';
+import { type Telemetry } from '../../telemetry/telemetry.js';
 import { type TokenGrant, type TokenSource } from '../access-token.js';
-import { type TokenObserver } from '../token-observers.js';
-import { type CachedToken } from './cached-token.js';
 import { type ConcurrencyLimit, type RetryAfterGate } from './request-limits.js';
+import { type CachedToken } from './token-slots.js';
 import { type WaitOptions, WaitingCallers } from './waiting-callers.js';
 
 /** Milliseconds for all attempts together; waiting for a Retry-After comes on top. */
@@ -15,22 +23,21 @@ const ATTEMPTS = 3;
 /** Another attempt would fail in the same way. */
 const LASTING: ReadonlySet<ConnectionErrorKind> = new Set(['tls', 'redirect', 'too_large', 'closed']);
 
+/** What a cache uses of the world around it. */
+export interface CacheIo extends Pick<ServiceIo, 'clock' | 'random' | 'log'> {
+  telemetry: Telemetry;
+  describeOption: DescribeOption;
+}
+
 /** What all requests of a cache use. */
 export interface RequestTools {
   source: TokenSource;
-  io: Pick<ServiceIo, 'clock' | 'random'>;
-  observer: TokenObserver;
+  io: CacheIo;
   gate: RetryAfterGate;
   /** Whether a token that exists already elsewhere can be used. */
   accepts: (scope: string, grant: TokenGrant) => boolean;
   /** Aborted when the cache closes. */
   signal: AbortSignal;
-}
-
-export interface ArrivedGrant {
-  grant: TokenGrant;
-  /** Monotonic milliseconds at which the attempt that brought it began. */
-  requestedAt: number;
 }
 
 /** All callers left before the request began. */
@@ -74,17 +81,16 @@ export class TokenRequest {
     return this.callers.join(wait);
   }
 
-  async run(): Promise<ArrivedGrant> {
-    const { gate, signal } = this.#tools;
-    const { clock, random } = this.#tools.io;
+  async run(): Promise<TokenGrant> {
+    const { gate, io, signal } = this.#tools;
+    const { clock, random } = io;
     let budget = BUDGET_MS;
     let noSecret: Error | undefined;
     for (let attempt = 1; ; attempt += 1) {
-      const release = await this.#admission();
+      await this.#admission();
       const requestedAt = clock.monotonic();
       try {
-        const grant = await this.#attempt(budget, noSecret).finally(release);
-        return { grant, requestedAt: grant.requestedAt ?? requestedAt };
+        return { requestedAt, ...(await this.#attempt(budget, noSecret)) };
       } catch (error) {
         if (signal.aborted) throw error;
         const pause = retryDelay(attempt - 1, random());
@@ -101,52 +107,61 @@ export class TokenRequest {
 
   /** @param noSecret why the attempt before had no secret: the error at the deadline, as the endpoint was not asked */
   async #attempt(timeoutMs: number, noSecret?: Error): Promise<TokenGrant> {
-    const { source, io, accepts, gate, observer, signal } = this.#tools;
+    const { source, io, accepts, gate, signal } = this.#tools;
+    const { clock, telemetry } = io;
     const scope = this.#scope;
     try {
       const expired = (): Error => noSecret ?? unanswered(timeoutMs);
-      const limit = { clock: io.clock, timeoutMs, signals: [signal], expired };
-      const grant = await within(limit, (stop) =>
+      const grant = await within({ clock, timeoutMs, signals: [signal], expired }, (stop) =>
         source.request(scope, { signal: stop, timeoutMs, accepts: (grant) => accepts(scope, grant) }),
       );
       gate.succeeded();
+      // One from a shared store is no request to the endpoint.
+      if (grant.ageMs === undefined) telemetry.tokenRequests.add(1, telemetry.attributes);
       return grant;
     } catch (error) {
-      // The cache was closed: not a failure.
-      if (signal.aborted) throw error;
-      gate.failed(error);
-      observer.failed(error, this.callers.size);
+      // Where the cache was closed it is no failure.
+      if (!signal.aborted) {
+        gate.failed(error);
+        this.#report(error);
+      }
       throw error;
+    } finally {
+      this.#limit?.release();
     }
   }
 
-  /** Waits until a request may begin; returns what is to be called at its end. */
-  async #admission(): Promise<() => void> {
+  /** Counts a failure, and logs it where no caller gets it. */
+  #report(error: unknown): void {
+    const { telemetry, log, describeOption } = this.#tools.io;
+    const isOurs = error instanceof ServiceError;
+    const code = isOurs ? error.code : 'unknown';
+    telemetry.tokenRequests.add(1, { ...telemetry.attributes, 'error.type': code });
+    if (this.callers.size > 0 || !isOurs) return;
+    const described = describeError(nameOptions(error, describeOption));
+    log.warn(`A token request that no caller waits for failed: ${described}`);
+  }
+
+  /** Waits until a request may begin. */
+  async #admission(): Promise<void> {
+    const { gate } = this.#tools;
+    const limit = this.#limit;
     for (;;) {
       await this.#gateOpen();
-      if (!this.#limit) return () => undefined;
-      const release = await this.#turn(this.#limit);
-      if (this.#tools.gate.remainingMs === 0) return release;
-      release();
-    }
-  }
-
-  async #turn(limit: ConcurrencyLimit): Promise<() => void> {
-    // All callers may have left by now. Then the request takes no place in the queue.
-    if (this.callers.size === 0 && !this.#inBackground) throw new AbandonedRequest();
-    const abandoned = new AbortController();
-    this.callers.onEmpty = () => abandoned.abort(new AbandonedRequest());
-    try {
-      return await limit.acquire(abandoned.signal);
-    } finally {
-      this.callers.onEmpty = undefined;
+      if (!limit) return;
+      await limit.acquire();
+      // All callers may have left while it stood in the queue.
+      const isAbandoned = this.callers.size === 0 && !this.#inBackground;
+      if (!isAbandoned && gate.remainingMs === 0) return;
+      limit.release();
+      if (isAbandoned) throw new AbandonedRequest();
     }
   }
 
   async #gateOpen(): Promise<void> {
     const { io, gate, signal } = this.#tools;
     for (let ms = gate.remainingMs; ms > 0; ms = gate.remainingMs) {
-      this.callers.rejectDueWithin(ms, gate.error(this.#scope));
+      this.callers.reject(gate.error(this.#scope), ms);
       if (this.callers.size > 0) await sleep(io.clock, ms, signal);
       if (this.callers.size === 0) throw gate.error(this.#scope);
     }

@@ -13,7 +13,6 @@ export interface TokenOptions {
 
 /** The same, checked, and what is asked for inside the module. */
 export interface WaitOptions {
-  /** The caller's own: only that caller is rejected, with its reason. */
   signal?: AbortSignal | undefined;
   /** Milliseconds. Default 30,000. */
   timeoutMs?: number | undefined;
@@ -39,8 +38,6 @@ interface Waiting<T> {
 export class WaitingCallers<T> {
   readonly #clock: Clock;
   readonly #waiting = new Set<Waiting<T>>();
-  /** Called when the last one has left. */
-  onEmpty?: () => void;
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -56,7 +53,6 @@ export class WaitingCallers<T> {
       const leave = (): void => {
         cancel();
         this.#waiting.delete(waiting);
-        if (this.size === 0) this.onEmpty?.();
       };
       const waiting: Waiting<T> = {
         until: this.#clock.monotonic() + timeoutMs,
@@ -73,14 +69,12 @@ export class WaitingCallers<T> {
     for (const waiting of [...this.#waiting]) waiting.resolve(value);
   }
 
-  /** Each gets an error of its own. */
-  reject(reason: Error): void {
-    for (const waiting of [...this.#waiting]) waiting.reject(copyOf(reason));
-  }
-
-  /** Rejects those whose deadline comes within `ms`. */
-  rejectDueWithin(ms: number, reason: Error): void {
-    const then = this.#clock.monotonic() + ms;
+  /**
+   * Each gets an error of its own.
+   * @param withinMs only those whose deadline comes within this time
+   */
+  reject(reason: Error, withinMs = Infinity): void {
+    const then = this.#clock.monotonic() + withinMs;
     for (const waiting of [...this.#waiting]) if (waiting.until < then) waiting.reject(copyOf(reason));
   }
 }

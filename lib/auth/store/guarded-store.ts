@@ -1,7 +1,7 @@
 import { type Clock } from '../../config/clock.js';
 import { type TokenStore } from '../../config/token-cache.options.js';
-import { type StoreObserver, StoreTimeout, type StoreUse } from '../token-observers.js';
 import { answerWithin, StoreBreaker } from './store-breaker.js';
+import { type StoreObserver, StoreTimeout, type StoreUse } from './store-observer.js';
 
 /** Milliseconds for one call of a store that names no other limit. */
 const CALL_MS = 250;
@@ -12,8 +12,8 @@ const PROBE_KEY = 'token:probe';
 
 export const UNAVAILABLE = Symbol('unavailable');
 
-/** A function releases it; `none`: go on without one. */
-type Lock = (() => Promise<void>) | 'taken' | 'none';
+/** Ends our turn. */
+export type Release = () => Promise<void>;
 
 /**
  * A host's store, in which nothing can go wrong for us: no method rejects, each ends in time, and a store that does not
@@ -25,31 +25,31 @@ export class GuardedStore {
   readonly #observer: StoreObserver;
   readonly #breaker: StoreBreaker;
   readonly #limitMs: number;
-  #isOpened = false;
-  #opening: Promise<void> | undefined;
+  #opened: Promise<void> | undefined;
 
   constructor(store: TokenStore, clock: Clock, observer: StoreObserver) {
     this.#store = store;
     this.#clock = clock;
     this.#observer = observer;
     this.#limitMs = store.timeout !== undefined && store.timeout > 0 ? store.timeout : CALL_MS;
-    this.#breaker = new StoreBreaker(clock, () => this.#probe());
+    const probe = async () => (await this.#ask('reads', () => store.get(PROBE_KEY))) !== UNAVAILABLE;
+    this.#breaker = new StoreBreaker(clock, probe);
+  }
+
+  /** False while it does not answer. */
+  get works(): boolean {
+    return !this.#breaker.isOpen;
   }
 
   /** Begins to open the store, where it has not been opened yet. */
   open(): void {
-    if (this.#isOpened) return;
-    this.#isOpened = true;
-    if (!this.#store.open) return;
-    this.#opening = answerWithin(this.#clock, OPEN_MS, async () => this.#store.open?.())
-      .catch((error: unknown) => this.#failed('reads', error))
-      .finally(() => (this.#opening = undefined));
+    this.#opened ??= this.#open();
   }
 
   /** To be called once, when nothing is under way any more. */
   async close(): Promise<void> {
     this.#breaker.stop();
-    if (!this.#isOpened) return;
+    if (!this.#opened) return;
     await answerWithin(this.#clock, CLOSE_MS, async () => this.#store.close?.()).catch(() => undefined);
   }
 
@@ -65,7 +65,8 @@ export class GuardedStore {
     await this.#call('writes', () => this.#store.delete(key, ifValue));
   }
 
-  async lock(key: string, ttlMs: number): Promise<Lock> {
+  /** A function releases it; `none`: go on without one. */
+  async lock(key: string, ttlMs: number): Promise<Release | 'taken' | 'none'> {
     if (!this.#store.lock) return 'none';
     let isLate = false;
     const release = await this.#call('writes', async () => {
@@ -79,14 +80,20 @@ export class GuardedStore {
   }
 
   /** Asked of a store that does not work too: others would wait for this lock, and nobody waits for the answer. */
-  async #release(release: (() => Promise<void>) | undefined): Promise<void> {
+  async #release(release: Release | undefined): Promise<void> {
     await this.#ask('writes', async () => release?.());
+  }
+
+  async #open(): Promise<void> {
+    if (!this.#store.open) return;
+    const opened = answerWithin(this.#clock, OPEN_MS, async () => this.#store.open?.());
+    await opened.catch((error: unknown) => this.#failed('reads', error));
   }
 
   async #call<T>(use: StoreUse, work: () => Promise<T>): Promise<T | typeof UNAVAILABLE> {
     this.open();
-    if (this.#opening) await this.#opening;
-    return this.#breaker.isOpen ? UNAVAILABLE : this.#ask(use, work);
+    await this.#opened;
+    return this.works ? this.#ask(use, work) : UNAVAILABLE;
   }
 
   async #ask<T>(use: StoreUse, work: () => Promise<T>): Promise<T | typeof UNAVAILABLE> {
@@ -104,16 +111,5 @@ export class GuardedStore {
   #failed(use: StoreUse, error: unknown): void {
     this.#observer.failed(use, error);
     if (use === 'reads') this.#breaker.open();
-  }
-
-  async #probe(): Promise<boolean> {
-    try {
-      await answerWithin(this.#clock, this.#limitMs, () => this.#store.get(PROBE_KEY));
-      this.#observer.worked('reads');
-      return true;
-    } catch (error) {
-      this.#observer.failed('reads', error);
-      return false;
-    }
   }
 }

@@ -1,6 +1,6 @@
 import { type Clock } from '../../config/clock.js';
 import { backOff } from '../../exchange/timing.js';
-import { StoreTimeout } from '../token-observers.js';
+import { StoreTimeout } from './store-observer.js';
 
 const FIRST_PAUSE_MS = 1_000;
 const MAX_PAUSE_MS = 30_000;

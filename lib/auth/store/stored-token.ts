@@ -1,19 +1,10 @@
 import { isJsonObject, parseJson } from '../../exchange/decode.js';
-import { MAX_LIFETIME_S, type TokenGrant } from '../access-token.js';
-import { expiryMargin } from '../cache/cached-token.js';
+import { expiryMargin, MAX_LIFETIME_S, type TokenGrant } from '../access-token.js';
 import { checkToken, expiryOf } from '../check-token.js';
 import { type StoreCipher } from './store-cipher.js';
 
 /** By how much the clocks of two machines may differ, in milliseconds. */
 const CLOCK_TOLERANCE_MS = 1_000;
-
-/** What an entry holds, encrypted. Times are of the wall clock. */
-interface Contents {
-  scope: string;
-  accessToken: string;
-  issuedAt: number;
-  lifetimeS: number;
-}
 
 /** Whose tokens these are; part of an entry's name. */
 export interface TokenOwner {
@@ -51,11 +42,14 @@ export class StoredToken {
     return ageMs >= -CLOCK_TOLERANCE_MS ? Math.max(0, ageMs) : Infinity;
   }
 
-  /** @returns undefined for a token that cannot be used twice */
+  /**
+   * @param issuedAt by the wall clock, in milliseconds
+   * @returns undefined for a token that cannot be used twice
+   */
   write(grant: TokenGrant, issuedAt: number): { value: string; ttlMs: number } | undefined {
     const { scope, accessToken, expiresIn: lifetimeS } = grant;
     if (lifetimeS === undefined || lifetimeS === 0) return undefined;
-    const contents: Contents = { scope, accessToken, issuedAt, lifetimeS };
+    const contents = { scope, accessToken, issuedAt, lifetimeS };
     return {
       value: this.#cipher.seal(JSON.stringify(contents), this.key),
       ttlMs: Math.floor(lifetimeS * 1000 - expiryMargin(lifetimeS * 1000)),

@@ -44,7 +44,7 @@ it('each caller gets an error of its own: what one host writes into it, no other
 it('those whose deadline comes earlier than an answer can are rejected, and no others', async () => {
   const callers = new WaitingCallers<string>(new FakeClock());
   const outcomes = Promise.allSettled([99, 100, 101].map((timeoutMs) => callers.join({ timeoutMs })));
-  callers.rejectDueWithin(100, new Error('later'));
+  callers.reject(new Error('later'), 100);
   callers.resolve('token');
   expect((await outcomes).map(({ status }) => status)).toEqual(['rejected', 'fulfilled', 'fulfilled']);
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { GuardedStore, UNAVAILABLE } from '../../../../lib/auth/store/guarded-store.js';
 import { answerWithin, StoreBreaker } from '../../../../lib/auth/store/store-breaker.js';
-import { StoreObserver } from '../../../../lib/auth/token-observers.js';
+import { StoreObserver } from '../../../../lib/auth/store/store-observer.js';
 import { type Clock, systemClock } from '../../../../lib/config/clock.js';
 import { type TokenStore } from '../../../../lib/config/token-cache.options.js';
 import { SILENT } from '../../../../lib/exchange/io.js';

@@ -5,7 +5,7 @@ import {
 } from '../../../../lib/auth/access-token.js';
 import { ClientSecret } from '../../../../lib/auth/endpoint/client-secret.js';
 import { SharedStore } from '../../../../lib/auth/store/shared-store.js';
-import { StoreObserver } from '../../../../lib/auth/token-observers.js';
+import { StoreObserver } from '../../../../lib/auth/store/store-observer.js';
 import { Secret } from '../../../../lib/config/secret.js';
 import { type TokenStore } from '../../../../lib/config/token-cache.options.js';
 import { SILENT } from '../../../../lib/exchange/io.js';

@@ -1,37 +1,6 @@
-import { type Clock } from '../config/clock.js';
-import { describeError, nameOptions, ServiceError, type DescribeOption } from '../errors/index.js';
-import { type Log } from '../telemetry/log.js';
-import { type Telemetry } from '../telemetry/telemetry.js';
-
-/** Counts token requests and cache hits, and logs the failures that no caller gets. */
-export class TokenObserver {
-  readonly #telemetry: Telemetry;
-  readonly #log: Log;
-  readonly #describeOption: DescribeOption;
-
-  constructor(telemetry: Telemetry, log: Log, describeOption: DescribeOption) {
-    this.#telemetry = telemetry;
-    this.#log = log;
-    this.#describeOption = describeOption;
-  }
-
-  succeeded(): void {
-    this.#telemetry.tokenRequests.add(1, this.#telemetry.attributes);
-  }
-
-  /** @param waiting callers that wait for the request; 0 for a renewal in the background */
-  failed(error: unknown, waiting: number): void {
-    const code = error instanceof ServiceError ? error.code : 'unknown';
-    this.#telemetry.tokenRequests.add(1, { ...this.#telemetry.attributes, 'error.type': code });
-    if (waiting > 0 || !(error instanceof ServiceError)) return;
-    const described = describeError(nameOptions(error, this.#describeOption));
-    this.#log.warn(`A token request that no caller waits for failed: ${described}`);
-  }
-
-  servedFromCache(): void {
-    this.#telemetry.tokenCacheHits.add(1, this.#telemetry.attributes);
-  }
-}
+import { type Clock } from '../../config/clock.js';
+import { type Log } from '../../telemetry/log.js';
+import { type Telemetry } from '../../telemetry/telemetry.js';
 
 const QUIET_MS = 60_000;
 
