@@ -127,6 +127,7 @@ function createTokenCache({ options, identity, agents, telemetry, io }: Base): T
     maxEntries: tokenCache.maxEntries,
     customerReserveMs: linkSdk.minTokenLife * 1000,
     customerRequests: http.maxSockets,
+    timeoutMs: http.timeout,
   };
   const cache = new TokenCache(source, settings, { ...io, telemetry, describeOption });
   // RFC 8705, 3: a token that was requested with one certificate is refused together with another.

@@ -24,6 +24,7 @@ const settings = {
   maxEntries: MAX_ENTRIES,
   customerReserveMs: 600_000,
   customerRequests: 50,
+  timeoutMs: 30_000,
 };
 const io = {
   clock: systemClock,

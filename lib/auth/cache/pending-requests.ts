@@ -5,7 +5,7 @@ import { API_SCOPE } from '../scope.js';
 import { ConcurrencyLimit, RetryAfterGate } from './request-limits.js';
 import { AbandonedRequest, type CacheIo, type RequestTools, TokenRequest } from './token-request.js';
 import { type CachedToken } from './token-slots.js';
-import { DEFAULT_WAIT_MS, type WaitOptions } from './waiting-callers.js';
+import { type WaitOptions } from './waiting-callers.js';
 
 /** So many requests may be under way or wait, however small the cache. */
 const MIN_REQUESTS = 1_000;
@@ -15,6 +15,8 @@ export interface RequestSettings {
   maxEntries: number;
   /** Requests for customer tokens that the source gets at a time; the others wait for their turn. */
   customerRequests: number;
+  /** Milliseconds that a caller waits who names no time. */
+  timeoutMs: number;
 }
 
 /** What becomes of the outcomes. */
@@ -74,11 +76,12 @@ export class PendingRequests {
 
   /** The outcome of the request of this scope, which begins where there is none. */
   async join(scope: string, wait: WaitOptions): Promise<CachedToken> {
+    const { timeoutMs = this.#settings.timeoutMs } = wait;
     const gateMs = this.retryAfterMs;
-    if (gateMs > 0 && gateMs > (wait.timeoutMs ?? DEFAULT_WAIT_MS)) throw this.#gate.error(scope);
+    if (gateMs > 0 && gateMs > timeoutMs) throw this.#gate.error(scope);
     const pending = this.#requests.get(scope);
     if (!pending && this.#isFull(scope)) throw tooMany(scope);
-    return (pending ?? this.#begin(scope, false)).join(wait);
+    return (pending ?? this.#begin(scope, false)).join(timeoutMs, wait);
   }
 
   /** What was asked for until now is not to be kept. */

@@ -76,9 +76,9 @@ export class TokenRequest {
   }
 
   /** The outcome. Rejects as {@link WaitingCallers.join} does. */
-  join(wait: WaitOptions): Promise<CachedToken> {
-    if (!wait.once) this.#attempts = ATTEMPTS;
-    return this.callers.join(wait);
+  join(timeoutMs: number, { once, signal }: WaitOptions): Promise<CachedToken> {
+    if (!once) this.#attempts = ATTEMPTS;
+    return this.callers.join(timeoutMs, signal);
   }
 
   async run(): Promise<TokenGrant> {

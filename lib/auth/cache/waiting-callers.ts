@@ -1,6 +1,6 @@
 import { type Clock } from '../../config/clock.js';
 import { copyOf, ServiceConnectionError } from '../../errors/index.js';
-import { checkSignal, checkTimeout } from '../../exchange/call-limits.js';
+import { allowListeners, checkSignal, checkTimeout } from '../../exchange/call-limits.js';
 import { startTimer } from '../../exchange/timing.js';
 
 /** How long a caller waits for a token. */
@@ -14,13 +14,11 @@ export interface TokenOptions {
 /** The same, checked, and what is asked for inside the module. */
 export interface WaitOptions {
   signal?: AbortSignal | undefined;
-  /** Milliseconds. Default 30,000. */
+  /** Milliseconds. Default: {@link RequestSettings.timeoutMs}. */
   timeoutMs?: number | undefined;
   /** One attempt is enough for this caller, where nobody else waits. Default false. */
   once?: boolean | undefined;
 }
-
-export const DEFAULT_WAIT_MS = 30_000;
 
 /** @throws ServiceRequestError for a time limit or signal that is none */
 export function checkedWait({ signal, timeout }: TokenOptions = {}): WaitOptions {
@@ -48,7 +46,8 @@ export class WaitingCallers<T> {
   }
 
   /** @throws ServiceConnectionError `timeout` at the caller's deadline; the signal's reason when it aborts */
-  join({ signal, timeoutMs = DEFAULT_WAIT_MS }: WaitOptions): Promise<T> {
+  join(timeoutMs: number, signal?: AbortSignal): Promise<T> {
+    allowListeners(signal);
     return new Promise<T>((resolve, reject) => {
       const leave = (): void => {
         cancel();

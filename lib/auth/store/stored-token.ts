@@ -1,6 +1,6 @@
 import { isJsonObject, parseJson } from '../../exchange/decode.js';
 import { expiryMargin, MAX_LIFETIME_S, type TokenGrant } from '../access-token.js';
-import { checkToken, expiryOf } from '../check-token.js';
+import { checkToken } from '../check-token.js';
 import { type StoreCipher } from './store-cipher.js';
 
 /** By how much the clocks of two machines may differ, in milliseconds. */
@@ -66,13 +66,13 @@ export class StoredToken {
     const contents = text === undefined ? undefined : parseJson(text);
     const scope = this.#scope;
     if (!isJsonObject(contents) || contents.scope !== scope) return undefined;
-    const { accessToken } = checkToken(contents.accessToken, scope);
+    const checked = checkToken(contents.accessToken, scope);
     const { issuedAt, lifetimeS } = contents;
-    if (accessToken === undefined || typeof issuedAt !== 'number' || typeof lifetimeS !== 'number')
+    if (checked.fault !== undefined || typeof issuedAt !== 'number' || typeof lifetimeS !== 'number')
       return undefined;
+    const { accessToken, endsAt } = checked;
     if (!Number.isInteger(lifetimeS) || lifetimeS > MAX_LIFETIME_S) return undefined;
     if (!(issuedAt <= now + CLOCK_TOLERANCE_MS)) return undefined;
-    const endsAt = expiryOf(accessToken) ?? Infinity;
     // Rounded up, as an `exp` of whole seconds ends early: readers would else renew a token before its writer does.
     const seconds = Math.min(lifetimeS, Math.ceil((endsAt - issuedAt) / 1000));
     const ageMs = Math.max(0, now - issuedAt);

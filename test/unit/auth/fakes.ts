@@ -30,7 +30,14 @@ export function makeCache({
 }: CacheSetUp): TokenCache {
   return new TokenCache(
     source,
-    { refresh: 'ahead', maxEntries: 10, customerReserveMs: 0, customerRequests: 50, ...settings },
+    {
+      refresh: 'ahead',
+      maxEntries: 10,
+      customerReserveMs: 0,
+      customerRequests: 50,
+      timeoutMs: 30_000,
+      ...settings,
+    },
     { clock, random, log, telemetry, describeOption },
   );
 }
