@@ -4,7 +4,7 @@ import { type ResolvedOptions } from '../config/resolved-options.js';
 import { type CertificateSummary, ServiceTokenError } from '../errors/index.js';
 import { followSignal } from '../exchange/call-limits.js';
 import { untilAborted } from '../exchange/timing.js';
-import { type IdentityStatus } from '../tls/client-identity.js';
+import { type Identity, type IdentityStatus } from '../tls/client-identity.js';
 import { type AccessToken, type TokenStatus } from './access-token.js';
 import { API_SCOPE, checkScope, customerScope } from './scope.js';
 import { type TokenCache } from './cache/token-cache.js';
@@ -13,13 +13,7 @@ import { checkedWait, type TokenOptions, type WaitOptions } from './cache/waitin
 const BEARER = 'Bearer ';
 
 /** The parts of the client identity that are used here. */
-export interface IdentityView {
-  readonly httpsAgent: Agent;
-  readonly certificate?: CertificateSummary;
-  readonly status: IdentityStatus;
-  /** Reads the certificate anew; true where another one is in use now. */
-  reload(): Promise<boolean>;
-}
+export type IdentityView = Pick<Identity, 'httpsAgent' | 'certificate' | 'status' | 'reload'>;
 
 /** Headers for a replay after a 401. */
 export interface RenewedHeaders {

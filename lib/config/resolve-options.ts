@@ -128,7 +128,7 @@ function oauthSettings({ oauth }: ServiceModuleOptions): OAuthSettings {
     if (fixed) return fixed;
     return typeof source === 'function' ? new Secret(await source()) : readSecret(source);
   };
-  return { ...oauth, clientSecret, clientSecretCanChange: fixed === undefined } as OAuthSettings;
+  return { ...oauth, clientSecret } as OAuthSettings;
 }
 
 function tlsSettings(

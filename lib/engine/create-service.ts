@@ -105,7 +105,7 @@ function createTokenCache({ options, identity, agents, telemetry, io }: Base): T
   const { exchange, clock, log } = io;
   const { clientId } = oauth;
   const bound = oauth.mtls ? identity : undefined;
-  const clientSecret = new ClientSecret(oauth, clock);
+  const clientSecret = new ClientSecret(oauth.clientSecret, clock);
   const endpoint = new TokenEndpoint({
     tokenUrl,
     clientId,

@@ -32,17 +32,14 @@ export class PendingRequests {
   readonly #keeper: TokenKeeper;
   readonly #settings: RequestSettings;
   readonly #requests = new Map<string, TokenRequest>();
-  readonly #gate: RetryAfterGate;
-  /** The api token's request does not count: it never waits for those of customers. */
-  readonly #customers: ConcurrencyLimit;
   readonly #stop = new AbortController();
 
   constructor(source: TokenSource, settings: RequestSettings, io: CacheIo, keeper: TokenKeeper) {
-    this.#gate = new RetryAfterGate(io.clock);
-    this.#tools = { source, io, gate: this.#gate, accepts: keeper.accepts, signal: this.closed };
+    const gate = new RetryAfterGate(io.clock);
+    const customers = new ConcurrencyLimit(settings.customerRequests);
+    this.#tools = { source, io, gate, customers, accepts: keeper.accepts, signal: this.closed };
     this.#keeper = keeper;
     this.#settings = settings;
-    this.#customers = new ConcurrencyLimit(settings.customerRequests);
     allowListeners(this.closed);
   }
 
@@ -53,7 +50,7 @@ export class PendingRequests {
 
   /** Milliseconds for which the endpoint asks for no requests. */
   get retryAfterMs(): number {
-    return this.#gate.remainingMs;
+    return this.#tools.gate.remainingMs;
   }
 
   has(scope: string): boolean {
@@ -70,7 +67,7 @@ export class PendingRequests {
     // Callers that have no token go first.
     const customersPending = this.#requests.size - (this.has(API_SCOPE) ? 1 : 0);
     if (scope !== API_SCOPE && customersPending >= this.#settings.customerRequests) return false;
-    this.#begin(scope, true);
+    this.#begin(scope);
     return true;
   }
 
@@ -78,10 +75,10 @@ export class PendingRequests {
   async join(scope: string, wait: WaitOptions): Promise<CachedToken> {
     const { timeoutMs = this.#settings.timeoutMs } = wait;
     const gateMs = this.retryAfterMs;
-    if (gateMs > 0 && gateMs > timeoutMs) throw this.#gate.error(scope);
+    if (gateMs > 0 && gateMs > timeoutMs) throw this.#tools.gate.error(scope);
     const pending = this.#requests.get(scope);
     if (!pending && this.#isFull(scope)) throw tooMany(scope);
-    return (pending ?? this.#begin(scope, false)).join(timeoutMs, wait);
+    return (pending ?? this.#begin(scope)).join(timeoutMs, wait);
   }
 
   /** What was asked for until now is not to be kept. */
@@ -101,9 +98,8 @@ export class PendingRequests {
     return scope !== API_SCOPE && this.#requests.size >= Math.max(this.#settings.maxEntries, MIN_REQUESTS);
   }
 
-  #begin(scope: string, inBackground: boolean): TokenRequest {
-    const limit = scope === API_SCOPE ? undefined : this.#customers;
-    const request = new TokenRequest(scope, this.#tools, limit, inBackground);
+  #begin(scope: string): TokenRequest {
+    const request = new TokenRequest(scope, this.#tools);
     this.#requests.set(scope, request);
     this.#run(scope, request);
     return request;

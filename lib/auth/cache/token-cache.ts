@@ -1,6 +1,5 @@
 import { type Clock } from '../../config/clock.js';
 import { type TokenRefresh } from '../../config/oauth.options.js';
-import { type Telemetry } from '../../telemetry/telemetry.js';
 import { type AccessToken, type TokenGrant, type TokenSource, type TokenStatus } from '../access-token.js';
 import { API_SCOPE } from '../scope.js';
 import { PendingRequests, type RequestSettings } from './pending-requests.js';
@@ -24,9 +23,8 @@ export interface TokenCacheSettings extends RequestSettings {
 export class TokenCache {
   readonly #source: TokenSource;
   readonly #settings: TokenCacheSettings;
+  readonly #io: CacheIo;
   readonly #clock: Clock;
-  readonly #random: () => number;
-  readonly #telemetry: Telemetry;
   readonly #slots: TokenSlots;
   readonly #pending: PendingRequests;
   /** With `scheduled`, of the api token. */
@@ -35,9 +33,8 @@ export class TokenCache {
   constructor(source: TokenSource, settings: TokenCacheSettings, io: CacheIo) {
     this.#source = source;
     this.#settings = settings;
+    this.#io = io;
     this.#clock = io.clock;
-    this.#random = io.random;
-    this.#telemetry = io.telemetry;
     this.#slots = new TokenSlots(settings.maxEntries);
     this.#pending = new PendingRequests(source, settings, io, {
       accepts: (scope, grant) => this.#accepts(scope, grant),
@@ -55,7 +52,8 @@ export class TokenCache {
     const cached = slot?.valid(this.#clock);
     if (!slot || !cached) return undefined;
     if (this.#settings.refresh !== 'on-expiry' && cached.isDue(this.#clock)) this.#renew(scope, slot);
-    this.#telemetry.tokenCacheHits.add(1, this.#telemetry.attributes);
+    const { telemetry } = this.#io;
+    telemetry.tokenCacheHits.add(1, telemetry.attributes);
     return cached.token;
   }
 
@@ -154,7 +152,7 @@ export class TokenCache {
 
   #cachedToken(scope: string, grant: TokenGrant): CachedToken {
     const reserveMs = scope === API_SCOPE ? 0 : this.#settings.customerReserveMs;
-    return new CachedToken(grant, this.#clock, this.#random(), reserveMs);
+    return new CachedToken(grant, this.#clock, this.#io.random(), reserveMs);
   }
 
   /** One that is outdated, or has expired on its way, goes to those who wait and is not kept. */

@@ -12,6 +12,7 @@ import { type ServiceIo } from '../../exchange/io.js';
 import { retryDelay, sleep, within } from '../../exchange/timing.js';
 import { type Telemetry } from '../../telemetry/telemetry.js';
 import { type TokenGrant, type TokenSource } from '../access-token.js';
+import { API_SCOPE } from '../scope.js';
 import { type ConcurrencyLimit, type RetryAfterGate } from './request-limits.js';
 import { type CachedToken } from './token-slots.js';
 import { type WaitOptions, WaitingCallers } from './waiting-callers.js';
@@ -34,6 +35,8 @@ export interface RequestTools {
   source: TokenSource;
   io: CacheIo;
   gate: RetryAfterGate;
+  /** Of requests for customer tokens. The api token's has none: it never waits for those of customers. */
+  customers: ConcurrencyLimit;
   /** Whether a token that exists already elsewhere can be used. */
   accepts: (scope: string, grant: TokenGrant) => boolean;
   /** Aborted when the cache closes. */
@@ -54,29 +57,21 @@ export class TokenRequest {
   readonly #scope: string;
   readonly #tools: RequestTools;
   readonly #limit: ConcurrencyLimit | undefined;
-  readonly #inBackground: boolean;
+  /** Somebody waits for it, or has waited. */
+  #isWanted = false;
   /** In all; more as soon as somebody waits who wants more. */
   #attempts = 1;
 
-  /**
-   * @param limit of requests for customer tokens; the api token's has none
-   * @param inBackground a renewal that nobody has to wait for
-   */
-  constructor(
-    scope: string,
-    tools: RequestTools,
-    limit: ConcurrencyLimit | undefined,
-    inBackground: boolean,
-  ) {
+  constructor(scope: string, tools: RequestTools) {
     this.#scope = scope;
     this.#tools = tools;
-    this.#limit = limit;
-    this.#inBackground = inBackground;
+    this.#limit = scope === API_SCOPE ? undefined : tools.customers;
     this.callers = new WaitingCallers(tools.io.clock);
   }
 
   /** The outcome. Rejects as {@link WaitingCallers.join} does. */
   join(timeoutMs: number, { once, signal }: WaitOptions): Promise<CachedToken> {
+    this.#isWanted = true;
     if (!once) this.#attempts = ATTEMPTS;
     return this.callers.join(timeoutMs, signal);
   }
@@ -151,7 +146,7 @@ export class TokenRequest {
       if (!limit) return;
       await limit.acquire();
       // All callers may have left while it stood in the queue.
-      const isAbandoned = this.callers.size === 0 && !this.#inBackground;
+      const isAbandoned = this.#isWanted && this.callers.size === 0;
       if (!isAbandoned && gate.remainingMs === 0) return;
       limit.release();
       if (isAbandoned) throw new AbandonedRequest();

@@ -1,5 +1,4 @@
 import { type Clock, watching } from '../../config/clock.js';
-import { type OAuthSettings } from '../../config/resolved-options.js';
 import { type Secret } from '../../config/secret.js';
 import { type CertificateSummary, ServiceTokenError } from '../../errors/index.js';
 import { within } from '../../exchange/timing.js';
@@ -11,7 +10,6 @@ const SOURCE_TIMEOUT_MS = 8_000;
 
 /** Reads the client secret from its source, one reading at a time: callers share the one under way. */
 export class ClientSecret {
-  readonly canChange: boolean;
   readonly #source: () => Promise<Secret>;
   readonly #clock: Clock;
   #underWay: Promise<Secret> | undefined;
@@ -19,9 +17,8 @@ export class ClientSecret {
   /** Monotonic milliseconds at which it arrived. */
   #lastAt = -Infinity;
 
-  constructor(settings: Pick<OAuthSettings, 'clientSecret' | 'clientSecretCanChange'>, clock: Clock) {
-    this.#source = settings.clientSecret;
-    this.canChange = settings.clientSecretCanChange;
+  constructor(source: () => Promise<Secret>, clock: Clock) {
+    this.#source = source;
     // Those who wait for a token have timers of their own.
     this.#clock = watching(clock);
   }

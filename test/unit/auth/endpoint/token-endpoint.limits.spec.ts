@@ -14,16 +14,10 @@ it('an exchange has the time that reading the secret left, half of it to connect
   const endpoint = new TokenEndpoint({
     tokenUrl: 'https://auth.example/oauth2/token',
     clientId: 'c',
-    clientSecret: new ClientSecret(
-      {
-        clientSecret: async () => {
-          await clock.advance(2_000);
-          return new Secret('s');
-        },
-        clientSecretCanChange: true,
-      },
-      clock,
-    ),
+    clientSecret: new ClientSecret(async () => {
+      await clock.advance(2_000);
+      return new Secret('s');
+    }, clock),
     exchange: async (request) => {
       exchanges.push(request);
       return {

@@ -42,13 +42,7 @@ async function setUp({ answer, source, identity }: SetUp) {
   const server = await tokenServer(answer);
   const agent = new Agent({ keepAlive: true });
   const clock = new FakeClock();
-  const clientSecret = new ClientSecret(
-    {
-      clientSecret: async () => new Secret(source ? await source() : SECRET),
-      clientSecretCanChange: source !== undefined,
-    },
-    clock,
-  );
+  const clientSecret = new ClientSecret(async () => new Secret(source ? await source() : SECRET), clock);
   const endpoint = new TokenEndpoint({
     tokenOption: 'urls.authUrl',
     tokenUrl: server.url,
@@ -183,10 +177,7 @@ describe('what an error says', () => {
   /** An endpoint that does not get as far as an answer of a token. */
   async function textOf(tokenUrl: string, agent: Agent = new Agent()): Promise<string> {
     const clock = new FakeClock();
-    const clientSecret = new ClientSecret(
-      { clientSecret: async () => new Secret(SECRET), clientSecretCanChange: false },
-      clock,
-    );
+    const clientSecret = new ClientSecret(async () => new Secret(SECRET), clock);
     const endpoint = new TokenEndpoint({
       tokenOption: 'urls.authUrl',
       tokenUrl,
@@ -298,10 +289,7 @@ describe('with oauth.mtls', () => {
       tokenOption: 'urls.authUrl',
       tokenUrl: `${live.url}/oauth2/token`,
       clientId: CLIENT_ID,
-      clientSecret: new ClientSecret(
-        { clientSecret: async () => new Secret(SECRET), clientSecretCanChange: false },
-        clock,
-      ),
+      clientSecret: new ClientSecret(async () => new Secret(SECRET), clock),
       exchange,
       agent: () => agentOf(shown),
       identity,

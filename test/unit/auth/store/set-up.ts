@@ -19,7 +19,7 @@ export const OWNER = { tokenUrl: 'https://auth.example/oauth2/token', clientId: 
 /** The secret of a client, of a source that may change. */
 export function clientSecret(clock: FakeClock, read = (): string => 'secret-1'): ClientSecret {
   const reveal = async (): Promise<Secret> => new Secret(read());
-  return new ClientSecret({ clientSecret: reveal, clientSecretCanChange: true }, clock);
+  return new ClientSecret(reveal, clock);
 }
 
 /** A store in memory, by the same clock. */
