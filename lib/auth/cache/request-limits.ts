@@ -80,7 +80,7 @@ export class ForcedRefreshLimit {
 /** At most so many requests at a time; the others wait for their turn, first come first served. */
 export class ConcurrencyLimit {
   #free: number;
-  readonly #queue = new Set<() => void>();
+  readonly #queue: (() => void)[] = [];
 
   constructor(max: number) {
     this.#free = max;
@@ -88,16 +88,13 @@ export class ConcurrencyLimit {
 
   /** Resolves when it is the caller's turn, which {@link release} ends. */
   async acquire(): Promise<void> {
-    if (this.#free === 0) return new Promise((resolve) => this.#queue.add(resolve));
+    if (this.#free === 0) return new Promise((resolve) => this.#queue.push(resolve));
     this.#free -= 1;
   }
 
   release(): void {
-    const [next] = this.#queue;
-    if (next === undefined) this.#free += 1;
-    else {
-      this.#queue.delete(next);
-      next();
-    }
+    const next = this.#queue.shift();
+    if (next) next();
+    else this.#free += 1;
   }
 }

@@ -1,6 +1,6 @@
 import { type Clock } from '../../config/clock.js';
 import { copyOf, ServiceConnectionError } from '../../errors/index.js';
-import { allowListeners, checkSignal, checkTimeout } from '../../exchange/call-limits.js';
+import { allowListeners, checkTimeout } from '../../exchange/call-limits.js';
 import { startTimer } from '../../exchange/timing.js';
 
 /** How long a caller waits for a token. */
@@ -20,9 +20,8 @@ export interface WaitOptions {
   once?: boolean | undefined;
 }
 
-/** @throws ServiceRequestError for a time limit or signal that is none */
+/** @throws ServiceRequestError for a time limit that is none */
 export function checkedWait({ signal, timeout }: TokenOptions = {}): WaitOptions {
-  checkSignal(signal);
   return { signal, timeoutMs: checkTimeout(timeout) };
 }
 

@@ -1,7 +1,8 @@
 import { type Clock } from '../../config/clock.js';
 import { type TokenStore } from '../../config/token-cache.options.js';
-import { answerWithin, StoreBreaker } from './store-breaker.js';
-import { type StoreObserver, StoreTimeout, type StoreUse } from './store-observer.js';
+import { backOff } from '../../exchange/timing.js';
+import { answerWithin, StoreTimeout } from './answer-within.js';
+import { type StoreObserver, type StoreUse } from './store-observer.js';
 
 /** Milliseconds for one call of a store that names no other limit. */
 const CALL_MS = 250;
@@ -9,6 +10,8 @@ const CALL_MS = 250;
 const OPEN_MS = 1_000;
 const CLOSE_MS = 1_000;
 const PROBE_KEY = 'token:probe';
+const FIRST_PAUSE_MS = 1_000;
+const MAX_PAUSE_MS = 30_000;
 
 export const UNAVAILABLE = Symbol('unavailable');
 
@@ -17,28 +20,31 @@ export type Release = () => Promise<void>;
 
 /**
  * A host's store, in which nothing can go wrong for us: no method rejects, each ends in time, and a store that does not
- * answer is not asked at all until it works again.
+ * answer is not asked at all until it works again. After a pause of 1 s, doubling to 30 s, it is tried.
  */
 export class GuardedStore {
   readonly #store: TokenStore;
   readonly #clock: Clock;
   readonly #observer: StoreObserver;
-  readonly #breaker: StoreBreaker;
   readonly #limitMs: number;
   #opened: Promise<void> | undefined;
+  #isClosed = false;
+  #works = true;
+  #worksSince = -Infinity;
+  /** In a row, since it worked for longer than the longest of them. */
+  #pauses = 0;
+  #cancelTry: (() => void) | undefined;
 
   constructor(store: TokenStore, clock: Clock, observer: StoreObserver) {
     this.#store = store;
     this.#clock = clock;
     this.#observer = observer;
     this.#limitMs = store.timeout !== undefined && store.timeout > 0 ? store.timeout : CALL_MS;
-    const probe = async () => (await this.#ask('reads', () => store.get(PROBE_KEY))) !== UNAVAILABLE;
-    this.#breaker = new StoreBreaker(clock, probe);
   }
 
-  /** False while it does not answer. */
+  /** False while it does not answer, and after the end. */
   get works(): boolean {
-    return !this.#breaker.isOpen;
+    return this.#works;
   }
 
   /** Begins to open the store, where it has not been opened yet. */
@@ -48,7 +54,9 @@ export class GuardedStore {
 
   /** To be called once, when nothing is under way any more. */
   async close(): Promise<void> {
-    this.#breaker.stop();
+    this.#isClosed = true;
+    this.#works = false;
+    this.#cancelTry?.();
     if (!this.#opened) return;
     await answerWithin(this.#clock, CLOSE_MS, async () => this.#store.close?.()).catch(() => undefined);
   }
@@ -93,7 +101,7 @@ export class GuardedStore {
   async #call<T>(use: StoreUse, work: () => Promise<T>): Promise<T | typeof UNAVAILABLE> {
     this.open();
     await this.#opened;
-    return this.works ? this.#ask(use, work) : UNAVAILABLE;
+    return this.#works ? this.#ask(use, work) : UNAVAILABLE;
   }
 
   async #ask<T>(use: StoreUse, work: () => Promise<T>): Promise<T | typeof UNAVAILABLE> {
@@ -110,6 +118,25 @@ export class GuardedStore {
   /** A store that is full or read-only refuses writes, and is still worth reading. */
   #failed(use: StoreUse, error: unknown): void {
     this.#observer.failed(use, error);
-    if (use === 'reads') this.#breaker.open();
+    if (use !== 'reads' || !this.#works) return;
+    this.#works = false;
+    // A store that answers when it is tried, and then fails again, is left alone for longer each time.
+    if (this.#clock.monotonic() - this.#worksSince > MAX_PAUSE_MS) this.#pauses = 0;
+    this.#planTry();
+  }
+
+  /** Its timer does not keep the process alive. */
+  #planTry(): void {
+    const pauseMs = backOff(this.#pauses, FIRST_PAUSE_MS, MAX_PAUSE_MS);
+    this.#pauses += 1;
+    this.#cancelTry = this.#clock.watch(() => void this.#try(), pauseMs);
+  }
+
+  async #try(): Promise<void> {
+    const answer = await this.#ask('reads', () => this.#store.get(PROBE_KEY));
+    if (this.#isClosed) return;
+    if (answer === UNAVAILABLE) return this.#planTry();
+    this.#works = true;
+    this.#worksSince = this.#clock.monotonic();
   }
 }

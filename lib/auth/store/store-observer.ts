@@ -1,6 +1,7 @@
 import { type Clock } from '../../config/clock.js';
 import { type Log } from '../../telemetry/log.js';
 import { type Telemetry } from '../../telemetry/telemetry.js';
+import { StoreTimeout } from './answer-within.js';
 
 const QUIET_MS = 60_000;
 
@@ -11,8 +12,6 @@ const SYSTEM_CODE = /^[A-Z][A-Z\d_]{2,40}$/;
 
 /** `reads`: nothing can be shared. `writes`: what others wrote can still be read. */
 export type StoreUse = 'reads' | 'writes';
-
-export class StoreTimeout extends Error {}
 
 /** Counts what a shared store does, and logs its troubles: a warning a minute, and a line when they are over. */
 export class StoreObserver {

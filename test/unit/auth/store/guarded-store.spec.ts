@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
+import { answerWithin } from '../../../../lib/auth/store/answer-within.js';
 import { GuardedStore, UNAVAILABLE } from '../../../../lib/auth/store/guarded-store.js';
-import { answerWithin, StoreBreaker } from '../../../../lib/auth/store/store-breaker.js';
 import { StoreObserver } from '../../../../lib/auth/store/store-observer.js';
 import { type Clock, systemClock } from '../../../../lib/config/clock.js';
 import { type TokenStore } from '../../../../lib/config/token-cache.options.js';
@@ -268,20 +268,21 @@ describe('a store that opens', () => {
   });
 });
 
-describe('the breaker', () => {
-  it('opened again or stopped, it has one timer at most', async () => {
-    const clock = new FakeClock();
-    const probes: ((works: boolean) => void)[] = [];
-    const breaker = new StoreBreaker(clock, () => new Promise((resolve) => probes.push(resolve)));
-    breaker.open();
-    breaker.open();
+describe('a store that is tried', () => {
+  it('has one timer at most, and none after the end, whatever it answers then', async () => {
+    let answer = (_error: Error): void => undefined;
+    const { clock, store, guarded, asked } = setUp();
+    store.reads = () => Promise.reject(new Error('down'));
+    await Promise.all([guarded.get('a'), guarded.get('b')]);
     expect(clock.timers).toBe(1);
+    asked();
+    store.reads = () => new Promise((_, reject) => (answer = reject));
     await clock.advance(1_000);
-    expect(probes).toHaveLength(1);
-    breaker.stop();
-    probes[0]?.(false);
+    expect(asked()).toEqual(['get token:probe']);
+    await guarded.close();
+    answer(new Error('still down'));
     await settle();
-    expect([breaker.isOpen, clock.timers]).toEqual([true, 0]);
+    expect([guarded.works, clock.timers]).toEqual([false, 0]);
   });
 });
 
