@@ -6,6 +6,7 @@ import {
   ServiceConnectionError,
   ServiceError,
   ServiceTokenError,
+  type TokenErrorCode,
 } from '../../errors/index.js';
 import { isProxyRefusal } from '../../exchange/classify.js';
 import { type ServiceIo } from '../../exchange/io.js';
@@ -23,6 +24,8 @@ const ATTEMPTS = 3;
 
 /** Another attempt would fail in the same way. */
 const LASTING: ReadonlySet<ConnectionErrorKind> = new Set(['tls', 'redirect', 'too_large', 'closed']);
+const NO_SECRET = 'client_secret_unavailable';
+const TRANSIENT: readonly TokenErrorCode[] = ['token_unavailable', 'token_rate_limited', NO_SECRET];
 
 /** What a cache uses of the world around it. */
 export interface CacheIo extends Pick<ServiceIo, 'clock' | 'random' | 'log'> {
@@ -92,7 +95,7 @@ export class TokenRequest {
         budget -= clock.monotonic() - requestedAt + pause;
         const isLast = attempt >= this.#attempts || this.callers.size === 0;
         if (isLast || budget <= 0 || !isTransient(error)) throw error;
-        noSecret = isSecretFailure(error) ? error : undefined;
+        noSecret = error.code === NO_SECRET ? error : undefined;
         if (gate.remainingMs > 0) continue;
         await sleep(clock, pause, signal);
         if (this.callers.size === 0) throw error;
@@ -163,16 +166,9 @@ export class TokenRequest {
   }
 }
 
-function isTransient(error: unknown): boolean {
+function isTransient(error: unknown): error is ServiceError {
   if (error instanceof ServiceConnectionError) return !LASTING.has(error.kind) && !isProxyRefusal(error);
-  if (isSecretFailure(error)) return true;
-  return (
-    error instanceof ServiceTokenError && ['token_unavailable', 'token_rate_limited'].includes(error.code)
-  );
-}
-
-function isSecretFailure(error: unknown): error is ServiceTokenError {
-  return error instanceof ServiceTokenError && error.code === 'client_secret_unavailable';
+  return error instanceof ServiceTokenError && TRANSIENT.includes(error.code);
 }
 
 function unanswered(timeoutMs: number): ServiceConnectionError {
