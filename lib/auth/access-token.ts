@@ -1,3 +1,7 @@
+import { type DescribeOption } from '../errors/index.js';
+import { type ServiceIo } from '../exchange/io.js';
+import { type Telemetry } from '../telemetry/telemetry.js';
+
 /** A token as the host gets it (specification 2.2). A plain object: printing it prints the token, so do not log it. */
 export interface AccessToken {
   /** The bearer token itself, an encoded JSON Web Token. */
@@ -52,6 +56,12 @@ export interface TokenSource {
   open?(): void;
   /** Called once, when no request begins any more. Does not reject. */
   close?(): Promise<void>;
+}
+
+/** What the cache and the shared store use of the world around them. */
+export interface TokenIo extends Pick<ServiceIo, 'clock' | 'random' | 'log'> {
+  telemetry: Telemetry;
+  describeOption: DescribeOption;
 }
 
 /** The longest lifetime that counts, in seconds: what a timer of 2^31 - 1 ms can cover, almost 25 days. */

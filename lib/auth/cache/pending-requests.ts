@@ -1,9 +1,9 @@
 import { ServiceConnectionError, ServiceTokenError } from '../../errors/index.js';
 import { allowListeners } from '../../exchange/call-limits.js';
-import { type TokenGrant, type TokenSource } from '../access-token.js';
+import { type TokenGrant, type TokenIo, type TokenSource } from '../access-token.js';
 import { API_SCOPE } from '../scope.js';
 import { ConcurrencyLimit, RetryAfterGate } from './request-limits.js';
-import { AbandonedRequest, type CacheIo, type RequestTools, TokenRequest } from './token-request.js';
+import { AbandonedRequest, type RequestTools, TokenRequest } from './token-request.js';
 import { type CachedToken } from './token-slots.js';
 import { type WaitOptions } from './waiting-callers.js';
 
@@ -34,7 +34,7 @@ export class PendingRequests {
   readonly #requests = new Map<string, TokenRequest>();
   readonly #stop = new AbortController();
 
-  constructor(source: TokenSource, settings: RequestSettings, io: CacheIo, keeper: TokenKeeper) {
+  constructor(source: TokenSource, settings: RequestSettings, io: TokenIo, keeper: TokenKeeper) {
     const gate = new RetryAfterGate(io.clock);
     const customers = new ConcurrencyLimit(settings.customerRequests);
     this.#tools = { source, io, gate, customers, accepts: keeper.accepts, signal: this.closed };

@@ -1,9 +1,14 @@
 import { type Clock } from '../../config/clock.js';
 import { type TokenRefresh } from '../../config/oauth.options.js';
-import { type AccessToken, type TokenGrant, type TokenSource, type TokenStatus } from '../access-token.js';
+import {
+  type AccessToken,
+  type TokenGrant,
+  type TokenIo,
+  type TokenSource,
+  type TokenStatus,
+} from '../access-token.js';
 import { API_SCOPE } from '../scope.js';
 import { PendingRequests, type RequestSettings } from './pending-requests.js';
-import { type CacheIo } from './token-request.js';
 import { CachedToken, type TokenSlot, TokenSlots } from './token-slots.js';
 import { type WaitOptions } from './waiting-callers.js';
 
@@ -23,14 +28,14 @@ export interface TokenCacheSettings extends RequestSettings {
 export class TokenCache {
   readonly #source: TokenSource;
   readonly #settings: TokenCacheSettings;
-  readonly #io: CacheIo;
+  readonly #io: TokenIo;
   readonly #clock: Clock;
   readonly #slots: TokenSlots;
   readonly #pending: PendingRequests;
   /** With `scheduled`, of the api token. */
   #cancelRenewal?: () => void;
 
-  constructor(source: TokenSource, settings: TokenCacheSettings, io: CacheIo) {
+  constructor(source: TokenSource, settings: TokenCacheSettings, io: TokenIo) {
     this.#source = source;
     this.#settings = settings;
     this.#io = io;

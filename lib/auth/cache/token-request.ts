@@ -1,7 +1,6 @@
 import {
   type ConnectionErrorKind,
   describeError,
-  type DescribeOption,
   nameOptions,
   ServiceConnectionError,
   ServiceError,
@@ -9,10 +8,8 @@ import {
   type TokenErrorCode,
 } from '../../errors/index.js';
 import { isProxyRefusal } from '../../exchange/classify.js';
-import { type ServiceIo } from '../../exchange/io.js';
 import { retryDelay, sleep, within } from '../../exchange/timing.js';
-import { type Telemetry } from '../../telemetry/telemetry.js';
-import { type TokenGrant, type TokenSource } from '../access-token.js';
+import { type TokenGrant, type TokenIo, type TokenSource } from '../access-token.js';
 import { API_SCOPE } from '../scope.js';
 import { type ConcurrencyLimit, type RetryAfterGate } from './request-limits.js';
 import { type CachedToken } from './token-slots.js';
@@ -27,16 +24,10 @@ const LASTING: ReadonlySet<ConnectionErrorKind> = new Set(['tls', 'redirect', 't
 const NO_SECRET = 'client_secret_unavailable';
 const TRANSIENT: readonly TokenErrorCode[] = ['token_unavailable', 'token_rate_limited', NO_SECRET];
 
-/** What a cache uses of the world around it. */
-export interface CacheIo extends Pick<ServiceIo, 'clock' | 'random' | 'log'> {
-  telemetry: Telemetry;
-  describeOption: DescribeOption;
-}
-
 /** What all requests of a cache use. */
 export interface RequestTools {
   source: TokenSource;
-  io: CacheIo;
+  io: TokenIo;
   gate: RetryAfterGate;
   /** Of requests for customer tokens. The api token's has none: it never waits for those of customers. */
   customers: ConcurrencyLimit;

@@ -27,10 +27,7 @@ import { isCredentialRefusal, tokenConnectionError, type TokenPlace, tokenRefusa
 const MAX_RESPONSE_BYTES = 1024 * 1024;
 
 interface TokenEndpointOptions {
-  /** {auth_url}/oauth2/token */
-  tokenUrl: string;
-  /** The option that names it: `urls.authUrl`. */
-  tokenOption: string;
+  place: TokenPlace;
   clientId: string;
   clientSecret: ClientSecret;
   exchange: Exchange;
@@ -49,12 +46,10 @@ interface TokenEndpointOptions {
  */
 export class TokenEndpoint implements TokenSource {
   readonly #options: TokenEndpointOptions;
-  readonly #place: TokenPlace;
   readonly #refused: RefusedSecrets;
 
   constructor(options: TokenEndpointOptions) {
     this.#options = options;
-    this.#place = { url: new URL(options.tokenUrl), option: options.tokenOption };
     this.#refused = new RefusedSecrets(options.clock);
   }
 
@@ -113,14 +108,14 @@ export class TokenEndpoint implements TokenSource {
         throw certificateRefusedError(certificate, fault ? fault.reason : `HTTP ${response.status}`);
       }
     }
-    if (fault) throw tokenConnectionError(this.#place, fault);
+    if (fault) throw tokenConnectionError(this.#options.place, fault);
     return response;
   }
 
   #exchange(body: Buffer, timeoutMs: number, signal: AbortSignal): Promise<ExchangeResponse> {
-    const { exchange, agent, connectTimeoutMs = Infinity } = this.#options;
+    const { exchange, agent, place, connectTimeoutMs = Infinity } = this.#options;
     return exchange({
-      url: this.#place.url,
+      url: place.url,
       method: 'POST',
       headers: {
         accept: 'application/json',
@@ -138,7 +133,8 @@ export class TokenEndpoint implements TokenSource {
 
   /** @param secrets the one that was sent, and others that an error must not show */
   #readAnswer(response: ExchangeResponse, scope: string, secrets: readonly Secret[]): TokenGrant {
-    const { option } = this.#place;
+    const { place, clock } = this.#options;
+    const { option } = place;
     const { status, headers, body } = response;
     const parsed = parseJson(body.toString('utf8'));
     const page = parsed === undefined && isPage(response);
@@ -149,9 +145,9 @@ export class TokenEndpoint implements TokenSource {
       return readTokenResponse(json, scope, status, option);
     }
     if (status >= 300 && status < 400) {
-      throw tokenConnectionError(this.#place, { kind: 'redirect', reason: `HTTP_${status}` });
+      throw tokenConnectionError(place, { kind: 'redirect', reason: `HTTP_${status}` });
     }
-    const seconds = parseRetryAfter(headers['retry-after'], this.#options.clock.now());
+    const seconds = parseRetryAfter(headers['retry-after'], clock.now());
     const retryAfter = seconds === undefined ? undefined : Math.min(seconds, MAX_RETRY_AFTER_S);
     const proxy = certificateVerdict(response);
     throw tokenRefusal({ status, json, isPage: page, scope, retryAfter, secrets, proxy, option });

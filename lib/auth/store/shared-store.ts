@@ -1,13 +1,17 @@
 import { type Secret } from '../../config/secret.js';
 import { type TokenStore } from '../../config/token-cache.options.js';
-import { type ServiceIo } from '../../exchange/io.js';
 import { sleep } from '../../exchange/timing.js';
-import { type TokenGrant, type TokenRequestContext, type TokenSource } from '../access-token.js';
+import {
+  type TokenGrant,
+  type TokenIo,
+  type TokenRequestContext,
+  type TokenSource,
+} from '../access-token.js';
 import { type ClientSecret } from '../endpoint/client-secret.js';
 import { GuardedStore, type Release } from './guarded-store.js';
 import { StoreCipher } from './store-cipher.js';
 import { StoredToken, type TokenOwner } from './stored-token.js';
-import { type StoreObserver } from './store-observer.js';
+import { StoreObserver } from './store-observer.js';
 import { Turn } from './turn.js';
 
 /** On average: where all look at the same time, more than one finds that nobody asks. */
@@ -22,7 +26,7 @@ export class SharedStore implements TokenSource {
   readonly #store: GuardedStore;
   readonly #owner: () => TokenOwner;
   readonly #clientSecret: ClientSecret;
-  readonly #io: Pick<ServiceIo, 'clock' | 'random'>;
+  readonly #io: TokenIo;
   readonly #observer: StoreObserver;
   readonly #underWay = new Set<Promise<unknown>>();
   #sealing: { secret: Secret; cipher: StoreCipher } | undefined;
@@ -37,15 +41,14 @@ export class SharedStore implements TokenSource {
     store: TokenStore,
     owner: () => TokenOwner,
     clientSecret: ClientSecret,
-    io: Pick<ServiceIo, 'clock' | 'random'>,
-    observer: StoreObserver,
+    io: TokenIo,
   ) {
     this.#source = source;
-    this.#store = new GuardedStore(store, io.clock, observer);
     this.#owner = owner;
     this.#clientSecret = clientSecret;
     this.#io = io;
-    this.#observer = observer;
+    this.#observer = new StoreObserver(io);
+    this.#store = new GuardedStore(store, io.clock, this.#observer);
   }
 
   open(): void {

@@ -1,6 +1,4 @@
-import { type Clock } from '../../config/clock.js';
-import { type Log } from '../../telemetry/log.js';
-import { type Telemetry } from '../../telemetry/telemetry.js';
+import { type TokenIo } from '../access-token.js';
 import { StoreTimeout } from './answer-within.js';
 
 const QUIET_MS = 60_000;
@@ -15,41 +13,39 @@ export type StoreUse = 'reads' | 'writes';
 
 /** Counts what a shared store does, and logs its troubles: a warning a minute, and a line when they are over. */
 export class StoreObserver {
-  readonly #telemetry: Telemetry;
-  readonly #log: Log;
-  readonly #clock: Clock;
+  readonly #io: Pick<TokenIo, 'telemetry' | 'log' | 'clock'>;
   readonly #failing = new Set<StoreUse>();
   #warnedAt = -Infinity;
   #hasWarned = false;
 
-  constructor(telemetry: Telemetry, log: Log, clock: Clock) {
-    this.#telemetry = telemetry;
-    this.#log = log;
-    this.#clock = clock;
+  constructor(io: Pick<TokenIo, 'telemetry' | 'log' | 'clock'>) {
+    this.#io = io;
   }
 
   count(what: 'storeHits' | 'storeMisses' | 'storeLockWaits'): void {
-    this.#telemetry[what].add(1, this.#telemetry.attributes);
+    const { telemetry } = this.#io;
+    telemetry[what].add(1, telemetry.attributes);
   }
 
   failed(use: StoreUse, error: unknown): void {
+    const { telemetry, log, clock } = this.#io;
     const reason = reasonOf(error);
-    this.#telemetry.storeFaults.add(1, { ...this.#telemetry.attributes, 'error.type': reason });
+    telemetry.storeFaults.add(1, { ...telemetry.attributes, 'error.type': reason });
     this.#failing.add(use);
-    if (this.#clock.monotonic() - this.#warnedAt < QUIET_MS) return;
-    this.#warnedAt = this.#clock.monotonic();
+    if (clock.monotonic() - this.#warnedAt < QUIET_MS) return;
+    this.#warnedAt = clock.monotonic();
     this.#hasWarned = true;
     const effect =
       use === 'reads'
         ? 'this process works with its own tokens until it answers'
         : 'it takes no new tokens; those that are in it are still used';
-    this.#log.warn(`The token store does not work (${reason}): ${effect}.`);
+    log.warn(`The token store does not work (${reason}): ${effect}.`);
   }
 
   worked(use: StoreUse): void {
     if (!this.#failing.delete(use) || this.#failing.size > 0 || !this.#hasWarned) return;
     this.#hasWarned = false;
-    this.#log.log('The token store works again.');
+    this.#io.log.log('The token store works again.');
   }
 }
 

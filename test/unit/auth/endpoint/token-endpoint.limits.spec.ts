@@ -12,7 +12,7 @@ it('an exchange has the time that reading the secret left, half of it to connect
   const clock = new FakeClock();
   const exchanges: ExchangeRequest[] = [];
   const endpoint = new TokenEndpoint({
-    tokenUrl: 'https://auth.example/oauth2/token',
+    place: { url: new URL('https://auth.example/oauth2/token'), option: 'urls.authUrl' },
     clientId: 'c',
     clientSecret: new ClientSecret(async () => {
       await clock.advance(2_000);
@@ -30,7 +30,6 @@ it('an exchange has the time that reading the secret left, half of it to connect
       };
     },
     agent: () => new Agent(),
-    tokenOption: 'urls.authUrl',
     clock,
   });
   const { signal } = new AbortController();

@@ -44,8 +44,7 @@ async function setUp({ answer, source, identity }: SetUp) {
   const clock = new FakeClock();
   const clientSecret = new ClientSecret(async () => new Secret(source ? await source() : SECRET), clock);
   const endpoint = new TokenEndpoint({
-    tokenOption: 'urls.authUrl',
-    tokenUrl: server.url,
+    place: { url: new URL(server.url), option: 'urls.authUrl' },
     clientId: CLIENT_ID,
     clientSecret,
     exchange,
@@ -179,8 +178,7 @@ describe('what an error says', () => {
     const clock = new FakeClock();
     const clientSecret = new ClientSecret(async () => new Secret(SECRET), clock);
     const endpoint = new TokenEndpoint({
-      tokenOption: 'urls.authUrl',
-      tokenUrl,
+      place: { url: new URL(tokenUrl), option: 'urls.authUrl' },
       clientId: CLIENT_ID,
       clientSecret,
       exchange,
@@ -286,8 +284,7 @@ describe('with oauth.mtls', () => {
     };
     const clock = new FakeClock();
     const endpoint = new TokenEndpoint({
-      tokenOption: 'urls.authUrl',
-      tokenUrl: `${live.url}/oauth2/token`,
+      place: { url: new URL(`${live.url}/oauth2/token`), option: 'urls.authUrl' },
       clientId: CLIENT_ID,
       clientSecret: new ClientSecret(async () => new Secret(SECRET), clock),
       exchange,

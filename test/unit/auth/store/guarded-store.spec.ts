@@ -53,7 +53,7 @@ function setUp(change: (store: SetStore) => void = () => undefined) {
   const lines: string[] = [];
   const note = (level: string) => (line: string) => void lines.push(`${level} ${line}`);
   const log = { ...SILENT, warn: note('warn'), log: note('log') };
-  const observer = new StoreObserver(new Telemetry(), log, clock);
+  const observer = new StoreObserver({ telemetry: new Telemetry(), log, clock });
   const guarded = new GuardedStore(store, clock, observer);
   /** What comes of a call that does not have to wait; else undefined. */
   const atOnce = async <T>(call: Promise<T>): Promise<T | undefined> => {
