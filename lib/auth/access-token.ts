@@ -1,3 +1,7 @@
+import { type DescribeOption } from '../errors/index.js';
+import { type ServiceIo } from '../exchange/io.js';
+import { type Telemetry } from '../telemetry/telemetry.js';
+
 /** A token as the host gets it (specification 2.2). A plain object: printing it prints the token, so do not log it. */
 export interface AccessToken {
   /** The bearer token itself, an encoded JSON Web Token. */
@@ -30,10 +34,7 @@ export interface TokenGrant {
   expiresIn?: number;
   /** Milliseconds that it had lived already, where it comes from a shared store. Default 0. */
   ageMs?: number;
-  /**
-   * Monotonic milliseconds at which the request for it left, or at which it had the age `ageMs`, where the source did
-   * something else first.
-   */
+  /** Monotonic milliseconds at which the request for it left, or at which it had the age `ageMs`. */
   requestedAt?: number;
 }
 
@@ -53,8 +54,14 @@ export interface TokenSource {
   dropped?(scope: string, accessToken: string): void;
   /** Called when the application has started. Does not throw. */
   open?(): void;
-  /** Called at the end, when no request begins any more. Does not reject. */
+  /** Called once, when no request begins any more. Does not reject. */
   close?(): Promise<void>;
+}
+
+/** What the cache and the shared store use of the world around them. */
+export interface TokenIo extends Pick<ServiceIo, 'clock' | 'random' | 'log'> {
+  telemetry: Telemetry;
+  describeOption: DescribeOption;
 }
 
 /** The longest lifetime that counts, in seconds: what a timer of 2^31 - 1 ms can cover, almost 25 days. */
@@ -62,3 +69,11 @@ export const MAX_LIFETIME_S = 2_147_483;
 
 /** The longest Retry-After of the token endpoint that counts, in seconds. */
 export const MAX_RETRY_AFTER_S = 3_600;
+
+/**
+ * How long before its end a token counts as expired: a tenth of the lifetime, at least 1 s (an `exp` of whole seconds
+ * ends up to a second early), at most 30 s, and never over half the lifetime. Milliseconds.
+ */
+export function expiryMargin(lifetime: number): number {
+  return Math.min(Math.max(lifetime / 10, 1_000), 30_000, lifetime / 2);
+}

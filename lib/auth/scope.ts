@@ -18,23 +18,19 @@ const CUSTOMER_ID = /^(?!\.+$)[A-Za-z0-9._~:@+=-]{1,128}$/;
  * @throws ServiceRequestError where the id is none
  */
 export function customerScope(customerId: string): string {
-  if (!isCustomerId(customerId)) refuse('customer_id', `must be ${CUSTOMER_ID_RULE}`);
-  return scopeOfCustomer(customerId);
-}
-
-/** The same for an id that is checked already. */
-export function scopeOfCustomer(customerId: string): string {
+  if (!isCustomerId(customerId)) throw ServiceRequestError.of('customer_id', `must be ${CUSTOMER_ID_RULE}`);
   return CUSTOMER_PREFIX + customerId;
 }
 
 /**
- * @returns the scope, where it is `api` or `customer.<customer_id>`.
- * @throws ServiceRequestError for every other one.
+ * The same scope, where it is `api` or `customer.<customer_id>`.
+ * @throws ServiceRequestError for every other one
  */
 export function checkScope(scope: string): string {
   const customerId = typeof scope === 'string' && scope.startsWith(CUSTOMER_PREFIX) && customerIdOf(scope);
   if (scope !== API_SCOPE && !isCustomerId(customerId)) {
-    refuse('scope', `must be api or customer.<customer_id>, with an id of ${CUSTOMER_ID_RULE}`);
+    const rule = `must be api or customer.<customer_id>, with an id of ${CUSTOMER_ID_RULE}`;
+    throw ServiceRequestError.of('scope', rule);
   }
   return scope;
 }
@@ -47,8 +43,4 @@ export function customerIdOf(scope: string): string | undefined {
 /** A space would ask for a second scope; a slash or dots could change a path. */
 export function isCustomerId(value: unknown): boolean {
   return typeof value === 'string' && CUSTOMER_ID.test(value);
-}
-
-function refuse(property: string, message: string): never {
-  throw ServiceRequestError.of(property, message);
 }

@@ -2,23 +2,18 @@ import { type Agent } from 'node:https';
 import { Injectable } from '@nestjs/common';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { type CertificateSummary, ServiceTokenError } from '../errors/index.js';
-import { allowListeners, followSignal } from '../exchange/call-limits.js';
+import { followSignal } from '../exchange/call-limits.js';
 import { untilAborted } from '../exchange/timing.js';
-import { type IdentityStatus } from '../tls/client-identity.js';
+import { type Identity, type IdentityStatus } from '../tls/client-identity.js';
 import { type AccessToken, type TokenStatus } from './access-token.js';
-import { AuthorizationHeaders, bearerOf } from './authorization-headers.js';
 import { API_SCOPE, checkScope, customerScope } from './scope.js';
 import { type TokenCache } from './cache/token-cache.js';
 import { checkedWait, type TokenOptions, type WaitOptions } from './cache/waiting-callers.js';
 
+const BEARER = 'Bearer ';
+
 /** The parts of the client identity that are used here. */
-export interface IdentityView {
-  readonly httpsAgent: Agent;
-  readonly certificate?: CertificateSummary;
-  readonly status: IdentityStatus;
-  /** Reads the certificate anew; true where another one is in use now. */
-  reload(): Promise<boolean>;
-}
+export type IdentityView = Pick<Identity, 'httpsAgent' | 'certificate' | 'status' | 'reload'>;
 
 /** Headers for a replay after a 401. */
 export interface RenewedHeaders {
@@ -41,7 +36,10 @@ export class ServiceAuthService {
   readonly #identity: IdentityView;
   readonly #tokens: TokenCache | undefined;
   readonly #calls: CallCount;
-  readonly #headers: AuthorizationHeaders;
+  /** Sent with each call of the API, whatever the token: the app token, or nothing. */
+  readonly #fixedHeaders: Readonly<Record<string, string>>;
+  /** The headers with the last token: calls use the same one for minutes. */
+  #last: { token: AccessToken; headers: Readonly<Record<string, string>> } | undefined;
 
   /**
    * @param tokens absent where no OAuth credentials are configured
@@ -57,14 +55,17 @@ export class ServiceAuthService {
     this.#identity = identity;
     this.#tokens = tokens;
     this.#calls = calls;
-    this.#headers = new AuthorizationHeaders(options);
+    const { authentication, appToken, appTokenHeader, sendAppTokenWithBearer } = options;
+    const sendsAppToken = appToken && (authentication !== 'oauth' || sendAppTokenWithBearer);
+    this.#fixedHeaders = Object.freeze(sendsAppToken ? { [appTokenHeader]: appToken.reveal() } : {});
   }
 
   /**
    * A token from the cache, or a new one (specification 5.4.1 to 5.4.6).
    * @param scope `api` or `customer.<customer_id>`
    * @throws ServiceRequestError for another scope, and for a time limit or signal that is none; ServiceTokenError or
-   * ServiceConnectionError where there is no token (`oauth_not_configured` without OAuth credentials); `signal.reason` where the caller aborts
+   * ServiceConnectionError where there is no token (`oauth_not_configured` without OAuth credentials); `signal.reason`
+   * where the caller aborts
    */
   async getToken(scope: string, options?: TokenOptions): Promise<AccessToken> {
     return this.#copyOf(checkScope(scope), options);
@@ -85,18 +86,16 @@ export class ServiceAuthService {
    * @internal
    */
   async tokenFor(scope: string, wait: WaitOptions): Promise<AccessToken> {
-    return this.#waiting(wait, async (followed) =>
-      this.#configuredTokens(scope).get(scope, this.#waitOptions(followed)),
-    );
+    return this.#counted(wait, (followed) => this.#get(scope, followed));
   }
 
   /**
-   * The headers that authenticate a call of the API: the app token for `mtls` and `app-token`, the bearer for `oauth`.
+   * The headers that authenticate a call of the API: the app token for `mtls` and `app-token`, the bearer for `oauth`
+   * (specification 5.2.5, 5.2.6, 5.4.7).
    * @throws as {@link getToken}
    */
   async authorizationHeaders(options?: TokenOptions): Promise<Record<string, string>> {
-    const wait = checkedWait(options);
-    return this.#waiting(wait, async (followed) => ({
+    return this.#counted(checkedWait(options), async (followed) => ({
       ...(this.peekHeaders() ?? (await this.headers(followed))),
     }));
   }
@@ -106,8 +105,7 @@ export class ServiceAuthService {
    * @internal
    */
   async headers(wait?: WaitOptions): Promise<Readonly<Record<string, string>>> {
-    const token = await this.#configuredTokens(API_SCOPE).get(API_SCOPE, this.#waitOptions(wait));
-    return this.#headers.withBearer(token);
+    return this.#withBearer(await this.#get(API_SCOPE, wait));
   }
 
   /**
@@ -115,9 +113,9 @@ export class ServiceAuthService {
    * @internal
    */
   peekHeaders(): Readonly<Record<string, string>> | undefined {
-    if (this.#options.authentication !== 'oauth') return this.#headers.withoutBearer();
+    if (this.#options.authentication !== 'oauth') return this.#fixedHeaders;
     const token = this.#tokens?.peek(API_SCOPE);
-    return token && this.#headers.withBearer(token);
+    return token && this.#withBearer(token);
   }
 
   /**
@@ -128,10 +126,10 @@ export class ServiceAuthService {
    * @internal
    */
   async renewedHeaders(usedAuthorization: string, wait?: WaitOptions): Promise<RenewedHeaders | undefined> {
-    const used = bearerOf(usedAuthorization);
-    if (this.#options.authentication !== 'oauth' || !this.#tokens || used === undefined) return undefined;
-    const renewed = await this.#tokens.forceRefresh(API_SCOPE, used, this.#waitOptions(wait));
-    return renewed && { headers: this.#headers.withBearer(renewed.token), isFromStore: renewed.isFromStore };
+    if (this.#options.authentication !== 'oauth' || !usedAuthorization.startsWith(BEARER)) return undefined;
+    const used = usedAuthorization.slice(BEARER.length);
+    const renewed = await this.#tokens?.forceRefresh(API_SCOPE, used, wait);
+    return renewed && { headers: this.#withBearer(renewed.token), isFromStore: renewed.isFromStore };
   }
 
   /**
@@ -187,8 +185,8 @@ export class ServiceAuthService {
     return this.#calls.run(() => untilAborted(this.#identity.reload(), this.#calls.closed));
   }
 
-  /** The same for a caller that may abort. */
-  async #waiting<T>(wait: WaitOptions, work: (wait: WaitOptions) => Promise<T>): Promise<T> {
+  /** Runs what a host asks for: a call under way that it may abort. */
+  async #counted<T>(wait: WaitOptions, work: (wait: WaitOptions) => Promise<T>): Promise<T> {
     const { signal, release } = followSignal(wait.signal);
     return this.#calls.run(() => work({ ...wait, signal })).finally(release);
   }
@@ -199,14 +197,18 @@ export class ServiceAuthService {
     return { ...token, expiresAt: new Date(token.expiresAt) };
   }
 
-  #waitOptions(wait: WaitOptions = {}): WaitOptions {
-    allowListeners(wait.signal);
-    return { ...wait, timeoutMs: wait.timeoutMs ?? this.#options.http.timeout };
+  async #get(scope: string, wait?: WaitOptions): Promise<AccessToken> {
+    if (!this.#tokens) throw notConfigured(this.#options, scope);
+    return this.#tokens.get(scope, wait);
   }
 
-  #configuredTokens(scope: string): TokenCache {
-    if (!this.#tokens) throw notConfigured(this.#options, scope);
-    return this.#tokens;
+  /** The same frozen object for the same token. */
+  #withBearer(token: AccessToken): Readonly<Record<string, string>> {
+    if (this.#last?.token !== token) {
+      const headers = Object.freeze({ ...this.#fixedHeaders, Authorization: BEARER + token.accessToken });
+      this.#last = { token, headers };
+    }
+    return this.#last.headers;
   }
 }
 

@@ -105,8 +105,7 @@ function oauthSettings({ oauth }: ServiceModuleOptions): OAuthSettings {
   const fixed = typeof source === 'string' ? new Secret(source) : undefined;
   const read = async (): Promise<Secret> =>
     typeof source === 'function' ? new Secret(await source()) : readSecret(source);
-  const clientSecret = fixed ? () => Promise.resolve(fixed) : read;
-  return { ...oauth, clientSecret, clientSecretCanChange: !fixed } as OAuthSettings;
+  return { ...oauth, clientSecret: fixed ? () => Promise.resolve(fixed) : read } as OAuthSettings;
 }
 
 function tlsSettings({ tls }: ServiceModuleOptions, locate: (option: string) => OptionLocation): TlsSettings {

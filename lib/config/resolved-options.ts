@@ -44,8 +44,6 @@ export interface Addresses {
 export interface OAuthSettings extends Filled<Omit<ServiceOAuthOptions, 'clientSecret'>> {
   /** Reads the secret again at each call, because a file or a vault may have a new one. */
   clientSecret: () => Promise<Secret>;
-  /** False where the secret was given as text: it is always the same. */
-  clientSecretCanChange: boolean;
 }
 
 /** A PEM or passphrase as configured, not yet read. */

@@ -5,7 +5,6 @@ import { ClientSecret } from '../auth/endpoint/client-secret.js';
 import { TokenEndpoint } from '../auth/endpoint/token-endpoint.js';
 import { ServiceAuthService } from '../auth/service-auth.service.js';
 import { SharedStore } from '../auth/store/shared-store.js';
-import { StoreObserver, TokenObserver } from '../auth/token-observers.js';
 import { withoutSlashes } from '../config/address.js';
 import { systemClock } from '../config/clock.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
@@ -100,12 +99,12 @@ function createTokenCache({ options, identity, telemetry, io }: Base): TokenCach
   const { oauth, tokenStore, tokenCache, linkSdk, http, describeOption } = options;
   const { tokenUrl, tokenOption = 'urls.authUrl' } = options.addresses;
   if (!oauth || tokenUrl === undefined) return undefined;
-  const { exchange, clock, log } = io;
+  const { exchange, clock } = io;
   const { clientId } = oauth;
   const bound = oauth.mtls ? identity : undefined;
-  const clientSecret = new ClientSecret(oauth, clock);
+  const clientSecret = new ClientSecret(oauth.clientSecret, clock);
   const endpoint = new TokenEndpoint({
-    tokenUrl,
+    place: { url: new URL(tokenUrl), option: tokenOption },
     clientId,
     clientSecret,
     exchange,
@@ -113,21 +112,18 @@ function createTokenCache({ options, identity, telemetry, io }: Base): TokenCach
     agent: () => identity.tokenAgentFor(tokenUrl),
     identity: bound,
     connectTimeoutMs: http.connectTimeout,
-    tokenOption,
   });
   const owner = () => ({ tokenUrl, clientId, certificateThumbprint: bound?.certificate?.fingerprint256 });
-  const observer = new StoreObserver(telemetry, log, clock);
-  const source = tokenStore
-    ? new SharedStore(endpoint, tokenStore, owner, clientSecret, io, observer)
-    : endpoint;
+  const tokenIo = { ...io, telemetry, describeOption };
+  const source = tokenStore ? new SharedStore(endpoint, tokenStore, owner, clientSecret, tokenIo) : endpoint;
   const settings = {
     refresh: oauth.refresh,
     maxEntries: tokenCache.maxEntries,
     customerReserveMs: linkSdk.minTokenLife * 1000,
     customerRequests: http.maxSockets,
+    timeoutMs: http.timeout,
   };
-  const tokenObserver = new TokenObserver(telemetry, log, describeOption);
-  const cache = new TokenCache(source, settings, io, tokenObserver);
+  const cache = new TokenCache(source, settings, tokenIo);
   // RFC 8705, 3: a token that was requested with one certificate is refused together with another.
   bound?.onCertificateChange(() => cache.invalidateAll());
   return cache;

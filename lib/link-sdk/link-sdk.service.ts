@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { scopeOfCustomer } from '../auth/scope.js';
+import { customerScope } from '../auth/scope.js';
 import { type ServiceAuthService } from '../auth/service-auth.service.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { type Secret } from '../config/secret.js';
@@ -37,7 +37,7 @@ export class LinkSdkService {
     const { customer_id, permissions, bank_identifier } = validateInput(ConnectDto, request);
     checkSignal(signal);
     const timeoutMs = checkTimeout(timeout);
-    const token = await this.#tokens?.tokenFor(scopeOfCustomer(customer_id), { signal, timeoutMs });
+    const token = await this.#tokens?.tokenFor(customerScope(customer_id), { signal, timeoutMs });
     return {
       ...(this.#appToken && { app_token: this.#appToken.reveal() }),
       ...(token && { access_token: token.accessToken }),

@@ -6,7 +6,6 @@ const MAX_ENTRIES = 10_000;
 const CONCURRENCY = 100;
 
 const { TokenCache } = await built('auth/cache/token-cache.js');
-const { TokenObserver } = await built('auth/token-observers.js');
 const { systemClock } = await built('config/clock.js');
 const { SILENT } = await built('exchange/io.js');
 const { Telemetry } = await built('telemetry/telemetry.js');
@@ -25,9 +24,16 @@ const settings = {
   maxEntries: MAX_ENTRIES,
   customerReserveMs: 600_000,
   customerRequests: 50,
+  timeoutMs: 30_000,
 };
-const io = { clock: systemClock, random: Math.random };
-const cache = new TokenCache(source, settings, io, new TokenObserver(new Telemetry(), SILENT, String));
+const io = {
+  clock: systemClock,
+  random: Math.random,
+  log: SILENT,
+  telemetry: new Telemetry(),
+  describeOption: String,
+};
+const cache = new TokenCache(source, settings, io);
 
 let customer = 0;
 const next = () => cache.get(`customer.customer-${customer++}`);

@@ -1,15 +1,28 @@
 import { ServiceConnectionError, ServiceTokenError } from '../../errors/index.js';
 import { allowListeners } from '../../exchange/call-limits.js';
+import { type TokenGrant, type TokenIo, type TokenSource } from '../access-token.js';
 import { API_SCOPE } from '../scope.js';
-import { type CachedToken } from './cached-token.js';
 import { ConcurrencyLimit, RetryAfterGate } from './request-limits.js';
-import { AbandonedRequest, type ArrivedGrant, type RequestTools, TokenRequest } from './token-request.js';
-import { DEFAULT_WAIT_MS, type WaitOptions } from './waiting-callers.js';
+import { AbandonedRequest, type RequestTools, TokenRequest } from './token-request.js';
+import { type CachedToken } from './token-slots.js';
+import { type WaitOptions } from './waiting-callers.js';
 
-/** What becomes of their outcomes. */
-interface TokenKeeper {
+/** So many requests may be under way or wait, however small the cache. */
+const MIN_REQUESTS = 1_000;
+
+export interface RequestSettings {
+  /** Customer tokens kept; the api token comes on top. */
+  maxEntries: number;
+  /** Requests for customer tokens that the source gets at a time; the others wait for their turn. */
+  customerRequests: number;
+  /** Milliseconds that a caller waits who names no time. */
+  timeoutMs: number;
+}
+
+/** What becomes of the outcomes. */
+interface TokenKeeper extends Pick<RequestTools, 'accepts'> {
   /** Called before those who wait get the token. `isOutdated`: it was asked for before {@link PendingRequests.markOutdated}. */
-  arrived(scope: string, arrived: ArrivedGrant, isOutdated: boolean): CachedToken;
+  arrived(scope: string, grant: TokenGrant, isOutdated: boolean): CachedToken;
   failed(scope: string): void;
 }
 
@@ -17,30 +30,16 @@ interface TokenKeeper {
 export class PendingRequests {
   readonly #tools: RequestTools;
   readonly #keeper: TokenKeeper;
-  readonly #customerRequests: number;
-  readonly #maxRequests: number;
+  readonly #settings: RequestSettings;
   readonly #requests = new Map<string, TokenRequest>();
-  readonly #gate: RetryAfterGate;
-  /** The api token's request does not count: it never waits for those of customers. */
-  readonly #customers: ConcurrencyLimit;
   readonly #stop = new AbortController();
 
-  /**
-   * @param customerRequests requests for customer tokens that the source gets at a time
-   * @param maxRequests those that wait for their turn included: from this number on customers' are refused
-   */
-  constructor(
-    tools: Omit<RequestTools, 'gate' | 'signal'>,
-    keeper: TokenKeeper,
-    customerRequests: number,
-    maxRequests: number,
-  ) {
-    this.#gate = new RetryAfterGate(tools.io.clock);
-    this.#tools = { ...tools, gate: this.#gate, signal: this.closed };
+  constructor(source: TokenSource, settings: RequestSettings, io: TokenIo, keeper: TokenKeeper) {
+    const gate = new RetryAfterGate(io.clock);
+    const customers = new ConcurrencyLimit(settings.customerRequests);
+    this.#tools = { source, io, gate, customers, accepts: keeper.accepts, signal: this.closed };
     this.#keeper = keeper;
-    this.#customerRequests = customerRequests;
-    this.#maxRequests = maxRequests;
-    this.#customers = new ConcurrencyLimit(customerRequests);
+    this.#settings = settings;
     allowListeners(this.closed);
   }
 
@@ -51,7 +50,7 @@ export class PendingRequests {
 
   /** Milliseconds for which the endpoint asks for no requests. */
   get retryAfterMs(): number {
-    return this.#gate.remainingMs;
+    return this.#tools.gate.remainingMs;
   }
 
   has(scope: string): boolean {
@@ -66,18 +65,20 @@ export class PendingRequests {
     if (this.has(scope)) return true;
     if (this.closed.aborted || this.#isFull(scope) || this.retryAfterMs > 0) return false;
     // Callers that have no token go first.
-    if (scope !== API_SCOPE && this.#customersPending() >= this.#customerRequests) return false;
-    this.#begin(scope, true);
+    const customersPending = this.#requests.size - (this.has(API_SCOPE) ? 1 : 0);
+    if (scope !== API_SCOPE && customersPending >= this.#settings.customerRequests) return false;
+    this.#begin(scope);
     return true;
   }
 
   /** The outcome of the request of this scope, which begins where there is none. */
   async join(scope: string, wait: WaitOptions): Promise<CachedToken> {
+    const { timeoutMs = this.#settings.timeoutMs } = wait;
     const gateMs = this.retryAfterMs;
-    if (gateMs > 0 && gateMs > (wait.timeoutMs ?? DEFAULT_WAIT_MS)) throw this.#gate.error(scope);
+    if (gateMs > 0 && gateMs > timeoutMs) throw this.#tools.gate.error(scope);
     const pending = this.#requests.get(scope);
     if (!pending && this.#isFull(scope)) throw tooMany(scope);
-    return (pending ?? this.#begin(scope)).join(wait);
+    return (pending ?? this.#begin(scope)).join(timeoutMs, wait);
   }
 
   /** What was asked for until now is not to be kept. */
@@ -94,17 +95,11 @@ export class PendingRequests {
   }
 
   #isFull(scope: string): boolean {
-    return scope !== API_SCOPE && this.#requests.size >= this.#maxRequests;
+    return scope !== API_SCOPE && this.#requests.size >= Math.max(this.#settings.maxEntries, MIN_REQUESTS);
   }
 
-  /** Those that wait for their turn included, and those that are about to. */
-  #customersPending(): number {
-    return this.#requests.size - (this.has(API_SCOPE) ? 1 : 0);
-  }
-
-  #begin(scope: string, inBackground = false): TokenRequest {
-    const limit = scope === API_SCOPE ? undefined : this.#customers;
-    const request = new TokenRequest(scope, this.#tools, limit, inBackground);
+  #begin(scope: string): TokenRequest {
+    const request = new TokenRequest(scope, this.#tools);
     this.#requests.set(scope, request);
     this.#run(scope, request);
     return request;
@@ -116,17 +111,15 @@ export class PendingRequests {
     void Promise.resolve()
       .then(() => request.run())
       .then(
-        (arrived) => this.#arrived(scope, request, arrived),
+        (grant) => this.#arrived(scope, request, grant),
         (error: Error) => this.#failed(scope, request, error),
       );
   }
 
-  #arrived(scope: string, request: TokenRequest, arrived: ArrivedGrant): void {
+  #arrived(scope: string, request: TokenRequest, grant: TokenGrant): void {
     if (this.closed.aborted) return;
     this.#requests.delete(scope);
-    // One from a shared store is no request to the endpoint.
-    if (arrived.grant.ageMs === undefined) this.#tools.observer.succeeded();
-    request.callers.resolve(this.#keeper.arrived(scope, arrived, request.isOutdated));
+    request.callers.resolve(this.#keeper.arrived(scope, grant, request.isOutdated));
   }
 
   #failed(scope: string, request: TokenRequest, error: Error): void {

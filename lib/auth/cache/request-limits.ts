@@ -3,15 +3,12 @@ import { ServiceTokenError, type TokenErrorCode } from '../../errors/index.js';
 import { backOff } from '../../exchange/timing.js';
 import { MAX_RETRY_AFTER_S } from '../access-token.js';
 
-const RENEWAL_BASE_MS = 3_000;
-const RENEWAL_CAP_MS = 30_000;
-
 const BURST = 3;
 const REFILL_MS = 30_000;
 
 /** The wait after a failed renewal in the background: 3 s, doubling to 30 s. */
 export function renewalDelay(failures: number): number {
-  return backOff(failures - 1, RENEWAL_BASE_MS, RENEWAL_CAP_MS);
+  return backOff(failures - 1, 3_000, 30_000);
 }
 
 /**
@@ -68,19 +65,14 @@ export class RetryAfterGate {
  * every token would cause a token request with each call.
  */
 export class ForcedRefreshLimit {
-  #left = BURST;
-  #countedAt = 0;
+  /** When the whole burst may be taken again. */
+  #fullAt = -Infinity;
 
   /** @param now monotonic milliseconds */
   take(now: number): boolean {
-    if (this.#left === BURST) this.#countedAt = now;
-    const refilled = Math.floor((now - this.#countedAt) / REFILL_MS);
-    if (refilled > 0) {
-      this.#left = Math.min(BURST, this.#left + refilled);
-      this.#countedAt += refilled * REFILL_MS;
-    }
-    if (this.#left === 0) return false;
-    this.#left -= 1;
+    const fullAt = Math.max(this.#fullAt, now) + REFILL_MS;
+    if (fullAt - now > BURST * REFILL_MS) return false;
+    this.#fullAt = fullAt;
     return true;
   }
 }
@@ -88,34 +80,21 @@ export class ForcedRefreshLimit {
 /** At most so many requests at a time; the others wait for their turn, first come first served. */
 export class ConcurrencyLimit {
   #free: number;
-  readonly #queue = new Set<() => void>();
+  readonly #queue: (() => void)[] = [];
 
   constructor(max: number) {
     this.#free = max;
   }
 
-  /** Resolves, when it is the caller's turn, to the function that ends it. Rejects with the signal's reason. */
-  acquire(signal: AbortSignal): Promise<() => void> {
-    return new Promise((resolve, reject) => {
-      const begin = (): void => {
-        this.#free -= 1;
-        resolve(() => this.#release());
-      };
-      const onAbort = (): void => {
-        this.#queue.delete(begin);
-        reject(signal.reason as Error);
-      };
-      if (this.#free > 0) return begin();
-      this.#queue.add(begin);
-      signal.addEventListener('abort', onAbort, { once: true });
-    });
+  /** Resolves when it is the caller's turn, which {@link release} ends. */
+  async acquire(): Promise<void> {
+    if (this.#free === 0) return new Promise((resolve) => this.#queue.push(resolve));
+    this.#free -= 1;
   }
 
-  #release(): void {
-    this.#free += 1;
-    const [next] = this.#queue;
-    if (next === undefined) return;
-    this.#queue.delete(next);
-    next();
+  release(): void {
+    const next = this.#queue.shift();
+    if (next) next();
+    else this.#free += 1;
   }
 }

@@ -1,28 +1,24 @@
 import { type Clock } from '../../config/clock.js';
 import { type TokenRefresh } from '../../config/oauth.options.js';
-import { type ServiceIo } from '../../exchange/io.js';
-import { type AccessToken, type TokenGrant, type TokenSource, type TokenStatus } from '../access-token.js';
+import {
+  type AccessToken,
+  type TokenGrant,
+  type TokenIo,
+  type TokenSource,
+  type TokenStatus,
+} from '../access-token.js';
 import { API_SCOPE } from '../scope.js';
-import { type TokenObserver } from '../token-observers.js';
-import { CachedToken } from './cached-token.js';
-import { PendingRequests } from './pending-requests.js';
-import { type ArrivedGrant } from './token-request.js';
-import { type TokenSlot, TokenSlots } from './token-slots.js';
+import { PendingRequests, type RequestSettings } from './pending-requests.js';
+import { CachedToken, type TokenSlot, TokenSlots } from './token-slots.js';
 import { type WaitOptions } from './waiting-callers.js';
 
-/** So many requests may be under way or wait, however small the cache. */
-const MIN_REQUESTS = 1_000;
 /** The shortest time between two renewals by schedule. */
 const MIN_DELAY_MS = 250;
 
-export interface TokenCacheSettings {
+export interface TokenCacheSettings extends RequestSettings {
   refresh: TokenRefresh;
-  /** Customer tokens kept; the api token comes on top. */
-  maxEntries: number;
   /** Milliseconds that a customer token must have left to be handed out; at most half of its lifetime counts. */
   customerReserveMs: number;
-  /** Requests for customer tokens that the source gets at a time; the others wait for their turn. */
-  customerRequests: number;
 }
 
 /**
@@ -32,36 +28,24 @@ export interface TokenCacheSettings {
 export class TokenCache {
   readonly #source: TokenSource;
   readonly #settings: TokenCacheSettings;
+  readonly #io: TokenIo;
   readonly #clock: Clock;
-  readonly #random: () => number;
-  readonly #observer: TokenObserver;
   readonly #slots: TokenSlots;
   readonly #pending: PendingRequests;
   /** With `scheduled`, of the api token. */
   #cancelRenewal?: () => void;
 
-  constructor(
-    source: TokenSource,
-    settings: TokenCacheSettings,
-    io: Pick<ServiceIo, 'clock' | 'random'>,
-    observer: TokenObserver,
-  ) {
+  constructor(source: TokenSource, settings: TokenCacheSettings, io: TokenIo) {
     this.#source = source;
     this.#settings = settings;
+    this.#io = io;
     this.#clock = io.clock;
-    this.#random = io.random;
-    this.#observer = observer;
     this.#slots = new TokenSlots(settings.maxEntries);
-    const accepts = (scope: string, grant: TokenGrant): boolean => this.#accepts(scope, grant);
-    this.#pending = new PendingRequests(
-      { source, io, observer, accepts },
-      {
-        arrived: (scope, arrived, isOutdated) => this.#arrived(scope, arrived, isOutdated),
-        failed: (scope) => this.#postpone(scope),
-      },
-      settings.customerRequests,
-      Math.max(settings.maxEntries, MIN_REQUESTS),
-    );
+    this.#pending = new PendingRequests(source, settings, io, {
+      accepts: (scope, grant) => this.#accepts(scope, grant),
+      arrived: (scope, grant, isOutdated) => this.#arrived(scope, grant, isOutdated),
+      failed: (scope) => this.#postpone(scope),
+    });
   }
 
   /**
@@ -73,14 +57,15 @@ export class TokenCache {
     const cached = slot?.valid(this.#clock);
     if (!slot || !cached) return undefined;
     if (this.#settings.refresh !== 'on-expiry' && cached.isDue(this.#clock)) this.#renew(scope, slot);
-    this.#observer.servedFromCache();
+    const { telemetry } = this.#io;
+    telemetry.tokenCacheHits.add(1, telemetry.attributes);
     return cached.token;
   }
 
   /** The times of the valid token. Begins no request. */
   status(scope: string): TokenStatus | undefined {
     const cached = this.#slots.find(scope)?.valid(this.#clock);
-    return cached && { issuedAt: cached.issuedAt, expiresAt: new Date(cached.token.expiresAt) };
+    return cached && { issuedAt: new Date(cached.issued.wall), expiresAt: new Date(cached.token.expiresAt) };
   }
 
   /**
@@ -105,7 +90,7 @@ export class TokenCache {
     this.#throwIfAborted(wait);
     const slot = this.#slots.make(scope);
     const current = slot.valid(this.#clock);
-    if (current && current.token.accessToken !== usedToken) return current;
+    if (current && !slot.holds(usedToken)) return current;
     if (!this.#pending.has(scope)) {
       if (!slot.forced.take(this.#clock.monotonic())) return undefined;
       this.#drop(scope, slot, usedToken);
@@ -117,7 +102,7 @@ export class TokenCache {
   /** Drops a token that does not work, if it is still the cached one. */
   invalidate(accessToken: string): void {
     for (const [scope, slot] of this.#slots.all()) {
-      if (slot.cached?.token.accessToken === accessToken) return this.#drop(scope, slot, accessToken);
+      if (slot.holds(accessToken)) return this.#drop(scope, slot, accessToken);
     }
   }
 
@@ -166,18 +151,18 @@ export class TokenCache {
 
   /** Whether a token that another process got is of use here: newer than what was here, and not due itself. */
   #accepts(scope: string, grant: TokenGrant): boolean {
-    const offered = this.#cachedToken(scope, grant, this.#clock.monotonic());
+    const offered = this.#cachedToken(scope, grant);
     return !offered.isDue(this.#clock) && this.#slots.find(scope)?.canTake(offered) !== false;
   }
 
-  #cachedToken(scope: string, grant: TokenGrant, requestedAt: number): CachedToken {
+  #cachedToken(scope: string, grant: TokenGrant): CachedToken {
     const reserveMs = scope === API_SCOPE ? 0 : this.#settings.customerReserveMs;
-    return new CachedToken(grant, { clock: this.#clock, random: this.#random(), requestedAt, reserveMs });
+    return new CachedToken(grant, this.#clock, this.#io.random(), reserveMs);
   }
 
   /** One that is outdated, or has expired on its way, goes to those who wait and is not kept. */
-  #arrived(scope: string, { grant, requestedAt }: ArrivedGrant, isOutdated: boolean): CachedToken {
-    const cached = this.#cachedToken(scope, grant, requestedAt);
+  #arrived(scope: string, grant: TokenGrant, isOutdated: boolean): CachedToken {
+    const cached = this.#cachedToken(scope, grant);
     if (isOutdated) this.#postpone(scope);
     // It is not renewed by schedule either: it would be requested all day, for nobody.
     else if (cached.isExpired(this.#clock)) this.#slots.find(scope)?.postpone(this.#clock);

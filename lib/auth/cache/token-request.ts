@@ -1,11 +1,18 @@
-import { type ConnectionErrorKind, ServiceConnectionError, ServiceTokenError } from '../../errors/index.js';
+import {
+  type ConnectionErrorKind,
+  describeError,
+  nameOptions,
+  ServiceConnectionError,
+  ServiceError,
+  ServiceTokenError,
+  type TokenErrorCode,
+} from '../../errors/index.js';
 import { isProxyRefusal } from '../../exchange/classify.js';
-import { type ServiceIo } from '../../exchange/io.js';
 import { retryDelay, sleep, within } from '../../exchange/timing.js';
-import { type TokenGrant, type TokenSource } from '../access-token.js';
-import { type TokenObserver } from '../token-observers.js';
-import { type CachedToken } from './cached-token.js';
+import { type TokenGrant, type TokenIo, type TokenSource } from '../access-token.js';
+import { API_SCOPE } from '../scope.js';
 import { type ConcurrencyLimit, type RetryAfterGate } from './request-limits.js';
+import { type CachedToken } from './token-slots.js';
 import { type WaitOptions, WaitingCallers } from './waiting-callers.js';
 
 /** Milliseconds for all attempts together; waiting for a Retry-After comes on top. */
@@ -14,23 +21,20 @@ const ATTEMPTS = 3;
 
 /** Another attempt would fail in the same way. */
 const LASTING: ReadonlySet<ConnectionErrorKind> = new Set(['tls', 'redirect', 'too_large', 'closed']);
+const NO_SECRET = 'client_secret_unavailable';
+const TRANSIENT: readonly TokenErrorCode[] = ['token_unavailable', 'token_rate_limited', NO_SECRET];
 
 /** What all requests of a cache use. */
 export interface RequestTools {
   source: TokenSource;
-  io: Pick<ServiceIo, 'clock' | 'random'>;
-  observer: TokenObserver;
+  io: TokenIo;
   gate: RetryAfterGate;
+  /** Of requests for customer tokens. The api token's has none: it never waits for those of customers. */
+  customers: ConcurrencyLimit;
   /** Whether a token that exists already elsewhere can be used. */
   accepts: (scope: string, grant: TokenGrant) => boolean;
   /** Aborted when the cache closes. */
   signal: AbortSignal;
-}
-
-export interface ArrivedGrant {
-  grant: TokenGrant;
-  /** Monotonic milliseconds at which the attempt that brought it began. */
-  requestedAt: number;
 }
 
 /** All callers left before the request began. */
@@ -47,51 +51,42 @@ export class TokenRequest {
   readonly #scope: string;
   readonly #tools: RequestTools;
   readonly #limit: ConcurrencyLimit | undefined;
-  readonly #inBackground: boolean;
+  /** Somebody waits for it, or has waited. */
+  #isWanted = false;
   /** In all; more as soon as somebody waits who wants more. */
   #attempts = 1;
 
-  /**
-   * @param limit of requests for customer tokens; the api token's has none
-   * @param inBackground a renewal that nobody has to wait for
-   */
-  constructor(
-    scope: string,
-    tools: RequestTools,
-    limit: ConcurrencyLimit | undefined,
-    inBackground: boolean,
-  ) {
+  constructor(scope: string, tools: RequestTools) {
     this.#scope = scope;
     this.#tools = tools;
-    this.#limit = limit;
-    this.#inBackground = inBackground;
+    this.#limit = scope === API_SCOPE ? undefined : tools.customers;
     this.callers = new WaitingCallers(tools.io.clock);
   }
 
   /** The outcome. Rejects as {@link WaitingCallers.join} does. */
-  join(wait: WaitOptions): Promise<CachedToken> {
-    if (!wait.once) this.#attempts = ATTEMPTS;
-    return this.callers.join(wait);
+  join(timeoutMs: number, { once, signal }: WaitOptions): Promise<CachedToken> {
+    this.#isWanted = true;
+    if (!once) this.#attempts = ATTEMPTS;
+    return this.callers.join(timeoutMs, signal);
   }
 
-  async run(): Promise<ArrivedGrant> {
-    const { gate, signal } = this.#tools;
-    const { clock, random } = this.#tools.io;
+  async run(): Promise<TokenGrant> {
+    const { gate, io, signal } = this.#tools;
+    const { clock, random } = io;
     let budget = BUDGET_MS;
     let noSecret: Error | undefined;
     for (let attempt = 1; ; attempt += 1) {
-      const release = await this.#admission();
+      await this.#admission();
       const requestedAt = clock.monotonic();
       try {
-        const grant = await this.#attempt(budget, noSecret).finally(release);
-        return { grant, requestedAt: grant.requestedAt ?? requestedAt };
+        return { requestedAt, ...(await this.#attempt(budget, noSecret)) };
       } catch (error) {
         if (signal.aborted) throw error;
         const pause = retryDelay(attempt - 1, random());
         budget -= clock.monotonic() - requestedAt + pause;
         const isLast = attempt >= this.#attempts || this.callers.size === 0;
         if (isLast || budget <= 0 || !isTransient(error)) throw error;
-        noSecret = isSecretFailure(error) ? error : undefined;
+        noSecret = error.code === NO_SECRET ? error : undefined;
         if (gate.remainingMs > 0) continue;
         await sleep(clock, pause, signal);
         if (this.callers.size === 0) throw error;
@@ -101,68 +96,70 @@ export class TokenRequest {
 
   /** @param noSecret why the attempt before had no secret: the error at the deadline, as the endpoint was not asked */
   async #attempt(timeoutMs: number, noSecret?: Error): Promise<TokenGrant> {
-    const { source, io, accepts, gate, observer, signal } = this.#tools;
+    const { source, io, accepts, gate, signal } = this.#tools;
+    const { clock, telemetry } = io;
     const scope = this.#scope;
     try {
       const expired = (): Error => noSecret ?? unanswered(timeoutMs);
-      const limit = { clock: io.clock, timeoutMs, signals: [signal], expired };
-      const grant = await within(limit, (stop) =>
+      const grant = await within({ clock, timeoutMs, signals: [signal], expired }, (stop) =>
         source.request(scope, { signal: stop, timeoutMs, accepts: (grant) => accepts(scope, grant) }),
       );
       gate.succeeded();
+      // One from a shared store is no request to the endpoint.
+      if (grant.ageMs === undefined) telemetry.tokenRequests.add(1, telemetry.attributes);
       return grant;
     } catch (error) {
-      // The cache was closed: not a failure.
-      if (signal.aborted) throw error;
-      gate.failed(error);
-      observer.failed(error, this.callers.size);
+      // Where the cache was closed it is no failure.
+      if (!signal.aborted) {
+        gate.failed(error);
+        this.#report(error);
+      }
       throw error;
+    } finally {
+      this.#limit?.release();
     }
   }
 
-  /** Waits until a request may begin; returns what is to be called at its end. */
-  async #admission(): Promise<() => void> {
+  /** Counts a failure, and logs it where no caller gets it. */
+  #report(error: unknown): void {
+    const { telemetry, log, describeOption } = this.#tools.io;
+    const isOurs = error instanceof ServiceError;
+    const code = isOurs ? error.code : 'unknown';
+    telemetry.tokenRequests.add(1, { ...telemetry.attributes, 'error.type': code });
+    if (this.callers.size > 0 || !isOurs) return;
+    const described = describeError(nameOptions(error, describeOption));
+    log.warn(`A token request that no caller waits for failed: ${described}`);
+  }
+
+  /** Waits until a request may begin. */
+  async #admission(): Promise<void> {
+    const { gate } = this.#tools;
+    const limit = this.#limit;
     for (;;) {
       await this.#gateOpen();
-      if (!this.#limit) return () => undefined;
-      const release = await this.#turn(this.#limit);
-      if (this.#tools.gate.remainingMs === 0) return release;
-      release();
-    }
-  }
-
-  async #turn(limit: ConcurrencyLimit): Promise<() => void> {
-    // All callers may have left by now. Then the request takes no place in the queue.
-    if (this.callers.size === 0 && !this.#inBackground) throw new AbandonedRequest();
-    const abandoned = new AbortController();
-    this.callers.onEmpty = () => abandoned.abort(new AbandonedRequest());
-    try {
-      return await limit.acquire(abandoned.signal);
-    } finally {
-      this.callers.onEmpty = undefined;
+      if (!limit) return;
+      await limit.acquire();
+      // All callers may have left while it stood in the queue.
+      const isAbandoned = this.#isWanted && this.callers.size === 0;
+      if (!isAbandoned && gate.remainingMs === 0) return;
+      limit.release();
+      if (isAbandoned) throw new AbandonedRequest();
     }
   }
 
   async #gateOpen(): Promise<void> {
     const { io, gate, signal } = this.#tools;
     for (let ms = gate.remainingMs; ms > 0; ms = gate.remainingMs) {
-      this.callers.rejectDueWithin(ms, gate.error(this.#scope));
+      this.callers.reject(gate.error(this.#scope), ms);
       if (this.callers.size > 0) await sleep(io.clock, ms, signal);
       if (this.callers.size === 0) throw gate.error(this.#scope);
     }
   }
 }
 
-function isTransient(error: unknown): boolean {
+function isTransient(error: unknown): error is ServiceError {
   if (error instanceof ServiceConnectionError) return !LASTING.has(error.kind) && !isProxyRefusal(error);
-  if (isSecretFailure(error)) return true;
-  return (
-    error instanceof ServiceTokenError && ['token_unavailable', 'token_rate_limited'].includes(error.code)
-  );
-}
-
-function isSecretFailure(error: unknown): error is ServiceTokenError {
-  return error instanceof ServiceTokenError && error.code === 'client_secret_unavailable';
+  return error instanceof ServiceTokenError && TRANSIENT.includes(error.code);
 }
 
 function unanswered(timeoutMs: number): ServiceConnectionError {

@@ -1,10 +1,62 @@
 import { type Clock } from '../../config/clock.js';
+import { type AccessToken, expiryMargin, MAX_LIFETIME_S, type TokenGrant } from '../access-token.js';
 import { API_SCOPE } from '../scope.js';
-import { type CachedToken } from './cached-token.js';
 import { ForcedRefreshLimit, renewalDelay } from './request-limits.js';
+
+const REFRESH_AT = 0.75;
+const MAX_JITTER_MS = 10_000;
+const JITTER = 0.02;
 
 /** So many tokens of a store in a row may be dropped: the next one comes from the endpoint. */
 const MAX_DROPPED_FROM_STORE = 2;
+
+/** A token with its times. It has expired, or is due for renewal, as soon as either clock says so. */
+export class CachedToken {
+  readonly token: AccessToken;
+  /** Whether another process got it, and shared it through a store: it may be older than what made the API refuse ours. */
+  readonly isFromStore: boolean;
+  /** When it was issued, in milliseconds of both clocks, as the wall clock may jump. */
+  readonly issued: { wall: number; monotonic: number };
+  readonly #usableMs: number;
+  readonly #refreshAfterMs: number;
+
+  /**
+   * @param random in [0, 1)
+   * @param reserveMs life that it must have left whenever it is handed out; at most half of the lifetime counts
+   */
+  constructor(grant: TokenGrant, clock: Clock, random: number, reserveMs: number) {
+    const { accessToken, tokenType, scope, ageMs, requestedAt = clock.monotonic() } = grant;
+    this.isFromStore = ageMs !== undefined;
+    const monotonic = requestedAt - (ageMs ?? 0);
+    // By the monotonic clock, because the wall clock may have jumped while the request was under way.
+    this.issued = { monotonic, wall: clock.now() - (clock.monotonic() - monotonic) };
+    const lifetimeMs = Math.min(grant.expiresIn ?? 0, MAX_LIFETIME_S) * 1000;
+    const usableMs = lifetimeMs - Math.max(expiryMargin(lifetimeMs), Math.min(reserveMs, lifetimeMs / 2));
+    this.#usableMs = usableMs;
+    // Less a jitter, so that processes that started together do not renew together.
+    this.#refreshAfterMs = usableMs * REFRESH_AT - random * Math.min(MAX_JITTER_MS, usableMs * JITTER);
+    const expiresAt = new Date(this.issued.wall + lifetimeMs);
+    this.token = Object.freeze({ accessToken, tokenType, scope, expiresAt });
+  }
+
+  isExpired(clock: Clock): boolean {
+    return this.#age(clock) >= this.#usableMs;
+  }
+
+  isDue(clock: Clock): boolean {
+    return this.#age(clock) >= this.#refreshAfterMs;
+  }
+
+  /** Milliseconds to the refresh point; negative when it has passed. */
+  dueInMs(clock: Clock): number {
+    return this.#refreshAfterMs - this.#age(clock);
+  }
+
+  /** By the clock that says more: neither a wall clock set back nor a machine that slept may lengthen a life. */
+  #age(clock: Clock): number {
+    return Math.max(clock.now() - this.issued.wall, clock.monotonic() - this.issued.monotonic);
+  }
+}
 
 /** What is known of one scope. */
 export class TokenSlot {
@@ -20,31 +72,27 @@ export class TokenSlot {
   #renewNotBefore = -Infinity;
   readonly forced = new ForcedRefreshLimit();
 
-  /** Expired or not; absent before the first and after one was dropped. */
-  get cached(): CachedToken | undefined {
-    return this.#cached;
-  }
-
   valid(clock: Clock): CachedToken | undefined {
     return this.#cached?.isExpired(clock) === false ? this.#cached : undefined;
+  }
+
+  /** Whether this token is the one here, expired or not. */
+  holds(accessToken: string): boolean {
+    return this.#cached?.token.accessToken === accessToken;
   }
 
   /**
    * Whether a token of a store may come here. It has to be newer than the one in the slot and than all that were dropped:
    * whoever can write to the store may put old entries back.
    */
-  canTake({ token: { accessToken }, issuedAt }: CachedToken): boolean {
-    const known = [this.#dropped, this.#cached?.token.accessToken];
-    const newest = Math.max(this.#droppedIssuedAt, this.#cached?.issuedAt.getTime() ?? -Infinity);
-    return (
-      !known.includes(accessToken) &&
-      issuedAt.getTime() > newest &&
-      this.#droppedFromStore < MAX_DROPPED_FROM_STORE
-    );
+  canTake({ token: { accessToken }, issued }: CachedToken): boolean {
+    const newest = Math.max(this.#droppedIssuedAt, this.#cached?.issued.wall ?? -Infinity);
+    const isKnown = accessToken === this.#dropped || this.holds(accessToken);
+    return !isKnown && issued.wall > newest && this.#droppedFromStore < MAX_DROPPED_FROM_STORE;
   }
 
   keep(cached: CachedToken, clock: Clock): void {
-    const isSame = this.#cached?.token.accessToken === cached.token.accessToken;
+    const isSame = this.holds(cached.token.accessToken);
     this.#cached = cached;
     if (!cached.isFromStore) this.#droppedFromStore = 0;
     // An endpoint that hands out the same token until it ends would be asked ever more often.
@@ -59,7 +107,7 @@ export class TokenSlot {
     this.#dropped = refused ?? cached?.token.accessToken ?? this.#dropped;
     this.#cached = undefined;
     if (!cached || cached.token.accessToken !== refused) return;
-    this.#droppedIssuedAt = Math.max(this.#droppedIssuedAt, cached.issuedAt.getTime());
+    this.#droppedIssuedAt = Math.max(this.#droppedIssuedAt, cached.issued.wall);
     if (cached.isFromStore) this.#droppedFromStore += 1;
   }
 
@@ -89,7 +137,10 @@ export class TokenSlots {
   find(scope: string): TokenSlot | undefined {
     if (scope === API_SCOPE) return this.#api;
     const slot = this.#customers.get(scope);
-    if (slot) this.#markUsed(scope, slot);
+    if (slot) {
+      this.#customers.delete(scope);
+      this.#customers.set(scope, slot);
+    }
     return slot;
   }
 
@@ -97,7 +148,7 @@ export class TokenSlots {
     const found = this.find(scope);
     if (found) return found;
     const slot = new TokenSlot();
-    this.#markUsed(scope, slot);
+    this.#customers.set(scope, slot);
     const [oldest] = this.#customers.keys();
     if (this.#customers.size > this.#maxCustomers && oldest !== undefined) this.#customers.delete(oldest);
     return slot;
@@ -106,10 +157,5 @@ export class TokenSlots {
   *all(): Generator<[scope: string, slot: TokenSlot]> {
     yield [API_SCOPE, this.#api];
     yield* this.#customers;
-  }
-
-  #markUsed(scope: string, slot: TokenSlot): void {
-    this.#customers.delete(scope);
-    this.#customers.set(scope, slot);
   }
 }

@@ -1,6 +1,6 @@
 import { type Clock } from '../../config/clock.js';
 import { copyOf, ServiceConnectionError } from '../../errors/index.js';
-import { checkSignal, checkTimeout } from '../../exchange/call-limits.js';
+import { allowListeners, checkTimeout } from '../../exchange/call-limits.js';
 import { startTimer } from '../../exchange/timing.js';
 
 /** How long a caller waits for a token. */
@@ -13,19 +13,15 @@ export interface TokenOptions {
 
 /** The same, checked, and what is asked for inside the module. */
 export interface WaitOptions {
-  /** The caller's own: only that caller is rejected, with its reason. */
   signal?: AbortSignal | undefined;
-  /** Milliseconds. Default 30,000. */
+  /** Milliseconds. Default: {@link RequestSettings.timeoutMs}. */
   timeoutMs?: number | undefined;
   /** One attempt is enough for this caller, where nobody else waits. Default false. */
   once?: boolean | undefined;
 }
 
-export const DEFAULT_WAIT_MS = 30_000;
-
-/** @throws ServiceRequestError for a time limit or signal that is none */
+/** @throws ServiceRequestError for a time limit that is none */
 export function checkedWait({ signal, timeout }: TokenOptions = {}): WaitOptions {
-  checkSignal(signal);
   return { signal, timeoutMs: checkTimeout(timeout) };
 }
 
@@ -39,8 +35,6 @@ interface Waiting<T> {
 export class WaitingCallers<T> {
   readonly #clock: Clock;
   readonly #waiting = new Set<Waiting<T>>();
-  /** Called when the last one has left. */
-  onEmpty?: () => void;
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -51,12 +45,12 @@ export class WaitingCallers<T> {
   }
 
   /** @throws ServiceConnectionError `timeout` at the caller's deadline; the signal's reason when it aborts */
-  join({ signal, timeoutMs = DEFAULT_WAIT_MS }: WaitOptions): Promise<T> {
+  join(timeoutMs: number, signal?: AbortSignal): Promise<T> {
+    allowListeners(signal);
     return new Promise<T>((resolve, reject) => {
       const leave = (): void => {
         cancel();
         this.#waiting.delete(waiting);
-        if (this.size === 0) this.onEmpty?.();
       };
       const waiting: Waiting<T> = {
         until: this.#clock.monotonic() + timeoutMs,
@@ -73,14 +67,12 @@ export class WaitingCallers<T> {
     for (const waiting of [...this.#waiting]) waiting.resolve(value);
   }
 
-  /** Each gets an error of its own. */
-  reject(reason: Error): void {
-    for (const waiting of [...this.#waiting]) waiting.reject(copyOf(reason));
-  }
-
-  /** Rejects those whose deadline comes within `ms`. */
-  rejectDueWithin(ms: number, reason: Error): void {
-    const then = this.#clock.monotonic() + ms;
+  /**
+   * Each gets an error of its own.
+   * @param withinMs only those whose deadline comes within this time
+   */
+  reject(reason: Error, withinMs = Infinity): void {
+    const then = this.#clock.monotonic() + withinMs;
     for (const waiting of [...this.#waiting]) if (waiting.until < then) waiting.reject(copyOf(reason));
   }
 }

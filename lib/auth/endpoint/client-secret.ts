@@ -1,77 +1,55 @@
 import { type Clock, watching } from '../../config/clock.js';
-import { type OAuthSettings } from '../../config/resolved-options.js';
 import { type Secret } from '../../config/secret.js';
-import { ServiceTokenError } from '../../errors/index.js';
+import { type CertificateSummary, ServiceTokenError } from '../../errors/index.js';
 import { within } from '../../exchange/timing.js';
 
-/** Milliseconds for which a first reading counts as new. Longer than a request waits for a lock of a shared store. */
-const FIRST_READING_MS = 10_000;
+/** Milliseconds for which a reading counts as new: a source is not asked more often, but for another secret. */
+const NEW_MS = 1_000;
 /** Milliseconds for a vault to answer. Less than a token request has, so that the error names the secret. */
 const SOURCE_TIMEOUT_MS = 8_000;
 
-/** One reading of the secret. */
-export interface SecretReading {
-  secret: Secret;
-  /** Monotonic milliseconds at which it arrived. */
-  at: number;
-}
-
 /** Reads the client secret from its source, one reading at a time: callers share the one under way. */
 export class ClientSecret {
-  readonly canChange: boolean;
   readonly #source: () => Promise<Secret>;
   readonly #clock: Clock;
-  #underWay: Promise<SecretReading> | undefined;
-  #last: SecretReading | undefined;
-  /** One that {@link current} began; others may use it as if they had begun it. */
-  #first: SecretReading | undefined;
+  #underWay: Promise<Secret> | undefined;
+  #last: Secret | undefined;
+  /** Monotonic milliseconds at which it arrived. */
+  #lastAt = -Infinity;
 
-  constructor(settings: Pick<OAuthSettings, 'clientSecret' | 'clientSecretCanChange'>, clock: Clock) {
-    this.#source = settings.clientSecret;
-    this.canChange = settings.clientSecretCanChange;
+  constructor(source: () => Promise<Secret>, clock: Clock) {
+    this.#source = source;
     // Those who wait for a token have timers of their own.
     this.#clock = watching(clock);
   }
 
   /** The last reading, however old. */
-  get last(): SecretReading | undefined {
+  get last(): Secret | undefined {
     return this.#last;
   }
 
-  /**
-   * The last reading, however old. Where there is none it reads the secret, and so saves the next {@link read} the work.
-   * @throws ServiceTokenError as {@link read}
-   */
-  async current(): Promise<SecretReading> {
-    if (this.#last) return this.#last;
-    const reading = await this.read();
-    if (reading === this.#last) this.#first = reading;
-    return reading;
-  }
-
   /** @throws ServiceTokenError `client_secret_unavailable` where the source throws, gives nothing or takes too long */
-  read(): Promise<SecretReading> {
-    const first = this.#first;
-    if (first && this.#clock.monotonic() - first.at < FIRST_READING_MS) return Promise.resolve(first);
-    this.#first = undefined;
-    this.#underWay ??= this.#ask().finally(() => (this.#underWay = undefined));
-    return this.#underWay;
+  async read(): Promise<Secret> {
+    const isNew = this.#clock.monotonic() - this.#lastAt < NEW_MS;
+    return this.#last && isNew ? this.#last : this.#readAnew();
   }
 
   /** A reading that began after this one had arrived: readings do not overlap. */
-  async readAfter(earlier: SecretReading): Promise<SecretReading> {
-    if (this.#last && this.#last !== earlier) return this.#last;
-    this.#first = undefined;
-    return this.read();
+  async readAfter(earlier: Secret): Promise<Secret> {
+    return this.#last && this.#last !== earlier ? this.#last : this.#readAnew();
   }
 
-  async #ask(): Promise<SecretReading> {
+  #readAnew(): Promise<Secret> {
+    return (this.#underWay ??= this.#ask().finally(() => (this.#underWay = undefined)));
+  }
+
+  async #ask(): Promise<Secret> {
     const limit = { clock: this.#clock, timeoutMs: SOURCE_TIMEOUT_MS, expired: unavailable };
     // An error of a vault's client may quote the secret, a token of its own or a request.
     const secret = await within(limit, () => this.#source()).catch(() => undefined);
     if (typeof secret?.reveal() !== 'string' || secret.reveal() === '') throw unavailable();
-    this.#last = { secret, at: this.#clock.monotonic() };
-    return this.#last;
+    this.#lastAt = this.#clock.monotonic();
+    return (this.#last = secret);
   }
 }
 
@@ -84,4 +62,58 @@ function unavailable(): ServiceTokenError {
     hint: 'Check that what oauth.clientSecret names can be read.',
     options: ['oauth.clientSecret'],
   });
+}
+
+const REMEMBERED_MS = 10_000;
+const MAX_REMEMBERED = 1_000;
+
+interface Refusal {
+  secret: Secret;
+  certificate?: CertificateSummary;
+  until: number;
+  error: ServiceTokenError;
+}
+
+/**
+ * Remembers for 10 s which secret the endpoint refused, so that 10,000 callers do not become 10,000 wrong passwords.
+ * Another secret or client certificate is tried at once.
+ */
+export class RefusedSecrets {
+  readonly #clock: Clock;
+  /** By scope. An invalid_client concerns all of them: its key is the empty text. */
+  readonly #refusals = new Map<string, Refusal>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** @param certificate the one that the endpoint got with this secret; another one may be in use by now */
+  remember(secret: Secret, scope: string, error: ServiceTokenError, certificate?: CertificateSummary): void {
+    // A 403 may be about this customer alone; it must not keep the others from their tokens.
+    const concernsAll = error.error === 'invalid_client' || (error.status === 401 && !error.error);
+    const key = concernsAll ? '' : scope;
+    this.#refusals.delete(key);
+    const until = this.#clock.monotonic() + REMEMBERED_MS;
+    this.#refusals.set(key, { secret, certificate, until, error });
+    const [oldest] = this.#refusals.keys();
+    if (this.#refusals.size > MAX_REMEMBERED && oldest !== undefined) this.#refusals.delete(oldest);
+  }
+
+  /**
+   * The refusal again, with the seconds until the endpoint is asked anew; undefined where there was none.
+   * @param certificate the one that the endpoint would get now
+   */
+  find(secret: Secret, scope: string, certificate?: CertificateSummary): ServiceTokenError | undefined {
+    for (const key of ['', scope]) {
+      const refusal = this.#refusals.get(key);
+      if (!refusal || refusal.secret.reveal() !== secret.reveal()) continue;
+      if (refusal.certificate?.fingerprint256 !== certificate?.fingerprint256) continue;
+      const { error, until } = refusal;
+      const leftMs = until - this.#clock.monotonic();
+      if (leftMs <= 0) continue;
+      const message = `${error.message} This is remembered: the endpoint was not asked again.`;
+      return new ServiceTokenError({ ...error, message, scope, retryAfter: Math.ceil(leftMs / 1000) });
+    }
+    return undefined;
+  }
 }

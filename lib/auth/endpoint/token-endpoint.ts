@@ -1,32 +1,55 @@
+import { type Agent } from 'node:http';
 import { type Clock } from '../../config/clock.js';
 import { type Secret } from '../../config/secret.js';
 import { ServiceTokenError } from '../../errors/index.js';
-import { type TokenGrant, type TokenRequestContext, type TokenSource } from '../access-token.js';
-import { type ClientSecret, type SecretReading } from './client-secret.js';
-import { RefusedSecrets } from './refused-secrets.js';
-import { isCredentialRefusal } from './token-errors.js';
-import { TokenPost, type TokenPostOptions } from './token-post.js';
+import { partOf } from '../../exchange/call-limits.js';
+import {
+  certificateRefusal,
+  certificateVerdict,
+  isPage,
+  type ReloadableIdentity,
+  reloadIfRefused,
+} from '../../exchange/certificate-refusal.js';
+import { type Exchange, type ExchangeResponse, outcomeOf } from '../../exchange/exchange.types.js';
+import { isJsonObject, parseJson } from '../../exchange/decode.js';
+import { parseRetryAfter } from '../../exchange/timing.js';
+import { certificateRefusedError } from '../../tls/certificate-refused.js';
+import {
+  MAX_RETRY_AFTER_S,
+  type TokenGrant,
+  type TokenRequestContext,
+  type TokenSource,
+} from '../access-token.js';
+import { readTokenResponse } from '../check-token.js';
+import { type ClientSecret, RefusedSecrets } from './client-secret.js';
+import { isCredentialRefusal, tokenConnectionError, type TokenPlace, tokenRefusal } from './token-errors.js';
 
-/** While its secret is known to be refused, a source is not asked more often than that. */
-const SOURCE_PAUSE_MS = 1_000;
+const MAX_RESPONSE_BYTES = 1024 * 1024;
 
-interface TokenEndpointOptions extends TokenPostOptions {
+interface TokenEndpointOptions {
+  place: TokenPlace;
+  clientId: string;
   clientSecret: ClientSecret;
+  exchange: Exchange;
+  /** Asked at each request: a reloaded certificate may have brought another one. */
+  agent: () => Agent;
+  /** With `oauth.mtls`: its certificate is offered to the endpoint. */
+  identity?: ReloadableIdentity;
   clock: Clock;
+  /** Milliseconds to connect. At most half of the time that a request has, so that another can follow; the default. */
+  connectTimeoutMs?: number;
 }
 
 /**
- * Requests tokens with the client secret. A refused one is read again from its source, and another one is tried at
- * once. Knows nothing of caching, but remembers a refused secret for 10 s.
+ * Requests tokens with the client secret (specification 2.1, 4, 5.4; RFC 6749, 4.4). A refused one is read again from
+ * its source, and another one is tried at once. Knows nothing of caching.
  */
 export class TokenEndpoint implements TokenSource {
   readonly #options: TokenEndpointOptions;
-  readonly #post: TokenPost;
   readonly #refused: RefusedSecrets;
 
   constructor(options: TokenEndpointOptions) {
     this.#options = options;
-    this.#post = new TokenPost(options);
     this.#refused = new RefusedSecrets(options.clock);
   }
 
@@ -37,36 +60,97 @@ export class TokenEndpoint implements TokenSource {
    */
   async request(scope: string, { signal, timeoutMs }: TokenRequestContext): Promise<TokenGrant> {
     const { clientSecret, clock, identity } = this.#options;
-    const limits = { end: clock.monotonic() + timeoutMs, signal };
-    const first = await this.#readSecret(scope);
+    const endsAt = clock.monotonic() + timeoutMs;
+    const first = await clientSecret.read();
     const certificate = identity?.certificate;
-    const post = (secrets: [Secret, ...Secret[]]): Promise<TokenGrant> =>
-      this.#post.send(scope, secrets, limits).catch((error: unknown) => {
+    const refusal = this.#refused.find(first, scope, certificate);
+    if (refusal) throw refusal;
+    const ask = async (...secrets: [Secret, ...Secret[]]): Promise<TokenGrant> => {
+      try {
+        const response = await this.#post(this.#form(scope, secrets[0]), endsAt, signal);
+        return this.#readAnswer(response, scope, secrets);
+      } catch (error) {
         if (isRefusedSecret(error)) this.#refused.remember(secrets[0], scope, error, certificate);
         throw error;
-      });
+      }
+    };
     try {
-      return await post([first.secret]);
+      return await ask(first);
     } catch (error) {
-      if (!isRefusedSecret(error) || !clientSecret.canChange) throw error;
+      if (!isRefusedSecret(error)) throw error;
       const second = await clientSecret.readAfter(first).catch(() => first);
-      if (second.secret.reveal() === first.secret.reveal()) throw error;
-      return await post([second.secret, first.secret]);
+      if (second.reveal() === first.reveal()) throw error;
+      return await ask(second, first);
     }
   }
 
-  async #readSecret(scope: string): Promise<SecretReading> {
-    const { clientSecret, clock } = this.#options;
-    const { last } = clientSecret;
-    if (last && clock.monotonic() - last.at < SOURCE_PAUSE_MS) this.#throwIfRefused(last, scope);
-    const reading = await clientSecret.read();
-    this.#throwIfRefused(reading, scope);
-    return reading;
+  #form(scope: string, secret: Secret): Buffer {
+    const form = new URLSearchParams({
+      grant_type: 'client_credentials',
+      client_id: this.#options.clientId,
+      client_secret: secret.reveal(),
+      scope,
+    });
+    return Buffer.from(form.toString());
   }
 
-  #throwIfRefused({ secret }: SecretReading, scope: string): void {
-    const refusal = this.#refused.find(secret, scope, this.#options.identity?.certificate);
-    if (refusal) throw refusal;
+  /** Once more where our certificate was refused and another one is in use by now. */
+  async #post(body: Buffer, endsAt: number, signal: AbortSignal, isLast = false): Promise<ExchangeResponse> {
+    const { identity } = this.#options;
+    const certificate = identity?.certificate;
+    const outcome = await outcomeOf(this.#exchange(body, endsAt - this.#options.clock.monotonic(), signal));
+    const { response, fault } = outcome;
+    const verdict = certificateRefusal(outcome);
+    if (identity && verdict) {
+      const isOther = !isLast && (await reloadIfRefused(outcome, identity, certificate, signal));
+      if (isOther) return this.#post(body, endsAt, signal, true);
+      if (verdict === 'refused') {
+        throw certificateRefusedError(certificate, fault ? fault.reason : `HTTP ${response.status}`);
+      }
+    }
+    if (fault) throw tokenConnectionError(this.#options.place, fault);
+    return response;
+  }
+
+  #exchange(body: Buffer, timeoutMs: number, signal: AbortSignal): Promise<ExchangeResponse> {
+    const { exchange, agent, place, connectTimeoutMs = Infinity } = this.#options;
+    return exchange({
+      url: place.url,
+      method: 'POST',
+      headers: {
+        accept: 'application/json',
+        'content-type': 'application/x-www-form-urlencoded',
+        'content-length': String(body.length),
+      },
+      body,
+      agent: agent(),
+      timeoutMs,
+      connectTimeoutMs: Math.min(connectTimeoutMs, partOf(timeoutMs)),
+      maxResponseBytes: MAX_RESPONSE_BYTES,
+      signal,
+    });
+  }
+
+  /** @param secrets the one that was sent, and others that an error must not show */
+  #readAnswer(response: ExchangeResponse, scope: string, secrets: readonly Secret[]): TokenGrant {
+    const { place, clock } = this.#options;
+    const { option } = place;
+    const { status, headers, body } = response;
+    const parsed = parseJson(body.toString('utf8'));
+    const page = parsed === undefined && isPage(response);
+    // A field that is missing would be looked for in Object.prototype.
+    const json = isJsonObject(parsed) ? ({ __proto__: null, ...parsed } as Record<string, unknown>) : parsed;
+    const succeeded = status >= 200 && status < 300;
+    if (succeeded && !page && !(isJsonObject(json) && typeof json.error === 'string')) {
+      return readTokenResponse(json, scope, status, option);
+    }
+    if (status >= 300 && status < 400) {
+      throw tokenConnectionError(place, { kind: 'redirect', reason: `HTTP_${status}` });
+    }
+    const seconds = parseRetryAfter(headers['retry-after'], clock.now());
+    const retryAfter = seconds === undefined ? undefined : Math.min(seconds, MAX_RETRY_AFTER_S);
+    const proxy = certificateVerdict(response);
+    throw tokenRefusal({ status, json, isPage: page, scope, retryAfter, secrets, proxy, option });
   }
 }
 

@@ -10,9 +10,11 @@ import {
 import { type ExplainedFault, explainFault } from '../../exchange/explain-fault.js';
 import { isJsonObject } from '../../exchange/decode.js';
 
-/** The token endpoint, and the option with its address: `urls.authUrl`. */
+/** The token endpoint. */
 export interface TokenPlace {
+  /** {auth_url}/oauth2/token */
   url: URL;
+  /** The one that names it: `urls.authUrl`. */
   option: string;
 }
 

@@ -1,7 +1,8 @@
 import { type Clock } from '../../config/clock.js';
 import { type TokenStore } from '../../config/token-cache.options.js';
-import { type StoreObserver, StoreTimeout, type StoreUse } from '../token-observers.js';
-import { answerWithin, StoreBreaker } from './store-breaker.js';
+import { backOff } from '../../exchange/timing.js';
+import { answerWithin, StoreTimeout } from './answer-within.js';
+import { type StoreObserver, type StoreUse } from './store-observer.js';
 
 /** Milliseconds for one call of a store that names no other limit. */
 const CALL_MS = 250;
@@ -9,47 +10,54 @@ const CALL_MS = 250;
 const OPEN_MS = 1_000;
 const CLOSE_MS = 1_000;
 const PROBE_KEY = 'token:probe';
+const FIRST_PAUSE_MS = 1_000;
+const MAX_PAUSE_MS = 30_000;
 
 export const UNAVAILABLE = Symbol('unavailable');
 
-/** A function releases it; `none`: go on without one. */
-type Lock = (() => Promise<void>) | 'taken' | 'none';
+/** Ends our turn. */
+export type Release = () => Promise<void>;
 
 /**
  * A host's store, in which nothing can go wrong for us: no method rejects, each ends in time, and a store that does not
- * answer is not asked at all until it works again.
+ * answer is not asked at all until it works again. After a pause of 1 s, doubling to 30 s, it is tried.
  */
 export class GuardedStore {
   readonly #store: TokenStore;
   readonly #clock: Clock;
   readonly #observer: StoreObserver;
-  readonly #breaker: StoreBreaker;
   readonly #limitMs: number;
-  #isOpened = false;
-  #opening: Promise<void> | undefined;
+  #opened: Promise<void> | undefined;
+  #isClosed = false;
+  #works = true;
+  #worksSince = -Infinity;
+  /** In a row, since it worked for longer than the longest of them. */
+  #pauses = 0;
+  #cancelTry: (() => void) | undefined;
 
   constructor(store: TokenStore, clock: Clock, observer: StoreObserver) {
     this.#store = store;
     this.#clock = clock;
     this.#observer = observer;
     this.#limitMs = store.timeout !== undefined && store.timeout > 0 ? store.timeout : CALL_MS;
-    this.#breaker = new StoreBreaker(clock, () => this.#probe());
+  }
+
+  /** False while it does not answer, and after the end. */
+  get works(): boolean {
+    return this.#works;
   }
 
   /** Begins to open the store, where it has not been opened yet. */
   open(): void {
-    if (this.#isOpened) return;
-    this.#isOpened = true;
-    if (!this.#store.open) return;
-    this.#opening = answerWithin(this.#clock, OPEN_MS, async () => this.#store.open?.())
-      .catch((error: unknown) => this.#failed('reads', error))
-      .finally(() => (this.#opening = undefined));
+    this.#opened ??= this.#open();
   }
 
   /** To be called once, when nothing is under way any more. */
   async close(): Promise<void> {
-    this.#breaker.stop();
-    if (!this.#isOpened) return;
+    this.#isClosed = true;
+    this.#works = false;
+    this.#cancelTry?.();
+    if (!this.#opened) return;
     await answerWithin(this.#clock, CLOSE_MS, async () => this.#store.close?.()).catch(() => undefined);
   }
 
@@ -65,7 +73,8 @@ export class GuardedStore {
     await this.#call('writes', () => this.#store.delete(key, ifValue));
   }
 
-  async lock(key: string, ttlMs: number): Promise<Lock> {
+  /** A function releases it; `none`: go on without one. */
+  async lock(key: string, ttlMs: number): Promise<Release | 'taken' | 'none'> {
     if (!this.#store.lock) return 'none';
     let isLate = false;
     const release = await this.#call('writes', async () => {
@@ -79,14 +88,20 @@ export class GuardedStore {
   }
 
   /** Asked of a store that does not work too: others would wait for this lock, and nobody waits for the answer. */
-  async #release(release: (() => Promise<void>) | undefined): Promise<void> {
+  async #release(release: Release | undefined): Promise<void> {
     await this.#ask('writes', async () => release?.());
+  }
+
+  async #open(): Promise<void> {
+    if (!this.#store.open) return;
+    const opened = answerWithin(this.#clock, OPEN_MS, async () => this.#store.open?.());
+    await opened.catch((error: unknown) => this.#failed('reads', error));
   }
 
   async #call<T>(use: StoreUse, work: () => Promise<T>): Promise<T | typeof UNAVAILABLE> {
     this.open();
-    if (this.#opening) await this.#opening;
-    return this.#breaker.isOpen ? UNAVAILABLE : this.#ask(use, work);
+    await this.#opened;
+    return this.#works ? this.#ask(use, work) : UNAVAILABLE;
   }
 
   async #ask<T>(use: StoreUse, work: () => Promise<T>): Promise<T | typeof UNAVAILABLE> {
@@ -103,17 +118,25 @@ export class GuardedStore {
   /** A store that is full or read-only refuses writes, and is still worth reading. */
   #failed(use: StoreUse, error: unknown): void {
     this.#observer.failed(use, error);
-    if (use === 'reads') this.#breaker.open();
+    if (use !== 'reads' || !this.#works) return;
+    this.#works = false;
+    // A store that answers when it is tried, and then fails again, is left alone for longer each time.
+    if (this.#clock.monotonic() - this.#worksSince > MAX_PAUSE_MS) this.#pauses = 0;
+    this.#planTry();
   }
 
-  async #probe(): Promise<boolean> {
-    try {
-      await answerWithin(this.#clock, this.#limitMs, () => this.#store.get(PROBE_KEY));
-      this.#observer.worked('reads');
-      return true;
-    } catch (error) {
-      this.#observer.failed('reads', error);
-      return false;
-    }
+  /** Its timer does not keep the process alive. */
+  #planTry(): void {
+    const pauseMs = backOff(this.#pauses, FIRST_PAUSE_MS, MAX_PAUSE_MS);
+    this.#pauses += 1;
+    this.#cancelTry = this.#clock.watch(() => void this.#try(), pauseMs);
+  }
+
+  async #try(): Promise<void> {
+    const answer = await this.#ask('reads', () => this.#store.get(PROBE_KEY));
+    if (this.#isClosed) return;
+    if (answer === UNAVAILABLE) return this.#planTry();
+    this.#works = true;
+    this.#worksSince = this.#clock.monotonic();
   }
 }

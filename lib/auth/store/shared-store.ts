@@ -1,13 +1,18 @@
+import { type Secret } from '../../config/secret.js';
 import { type TokenStore } from '../../config/token-cache.options.js';
-import { type ServiceIo } from '../../exchange/io.js';
 import { sleep } from '../../exchange/timing.js';
-import { type TokenGrant, type TokenRequestContext, type TokenSource } from '../access-token.js';
+import {
+  type TokenGrant,
+  type TokenIo,
+  type TokenRequestContext,
+  type TokenSource,
+} from '../access-token.js';
 import { type ClientSecret } from '../endpoint/client-secret.js';
-import { type StoreObserver } from '../token-observers.js';
-import { GuardedStore, UNAVAILABLE } from './guarded-store.js';
-import { StoreCiphers } from './store-cipher.js';
+import { GuardedStore, type Release } from './guarded-store.js';
+import { StoreCipher } from './store-cipher.js';
 import { StoredToken, type TokenOwner } from './stored-token.js';
-import { type Release, Turn } from './turn.js';
+import { StoreObserver } from './store-observer.js';
+import { Turn } from './turn.js';
 
 /** On average: where all look at the same time, more than one finds that nobody asks. */
 const POLL_MS = 100;
@@ -20,11 +25,11 @@ export class SharedStore implements TokenSource {
   readonly #source: TokenSource;
   readonly #store: GuardedStore;
   readonly #owner: () => TokenOwner;
-  readonly #ciphers: StoreCiphers;
-  readonly #io: Pick<ServiceIo, 'clock' | 'random'>;
+  readonly #clientSecret: ClientSecret;
+  readonly #io: TokenIo;
   readonly #observer: StoreObserver;
   readonly #underWay = new Set<Promise<unknown>>();
-  #closing: Promise<void> | undefined;
+  #sealing: { secret: Secret; cipher: StoreCipher } | undefined;
 
   /**
    * @param source asked where the store has no token
@@ -36,15 +41,14 @@ export class SharedStore implements TokenSource {
     store: TokenStore,
     owner: () => TokenOwner,
     clientSecret: ClientSecret,
-    io: Pick<ServiceIo, 'clock' | 'random'>,
-    observer: StoreObserver,
+    io: TokenIo,
   ) {
     this.#source = source;
-    this.#store = new GuardedStore(store, io.clock, observer);
     this.#owner = owner;
-    this.#ciphers = new StoreCiphers(clientSecret);
+    this.#clientSecret = clientSecret;
     this.#io = io;
-    this.#observer = observer;
+    this.#observer = new StoreObserver(io);
+    this.#store = new GuardedStore(store, io.clock, this.#observer);
   }
 
   open(): void {
@@ -52,8 +56,10 @@ export class SharedStore implements TokenSource {
   }
 
   /** When the requests under way have been ended: what they still write is written, and the store closed. */
-  close(): Promise<void> {
-    return (this.#closing ??= this.#close());
+  async close(): Promise<void> {
+    // Each of them ends in time.
+    while (this.#underWay.size > 0) await Promise.allSettled(this.#underWay);
+    await this.#store.close();
   }
 
   async request(scope: string, context: TokenRequestContext): Promise<TokenGrant> {
@@ -63,15 +69,14 @@ export class SharedStore implements TokenSource {
   /** Takes the token out of the store too, if it is still the one there. */
   dropped(scope: string, accessToken: string): void {
     this.#source.dropped?.(scope, accessToken);
-    const cipher = this.#ciphers.last;
-    if (cipher) void this.#track(this.#remove(new StoredToken(cipher, scope, this.#owner()), accessToken));
+    void this.#track(this.#remove(scope, accessToken));
   }
 
   /** What comes first: the token of another process, or the outcome of our own request. */
   async #request(scope: string, context: TokenRequestContext): Promise<TokenGrant> {
     const { clock } = this.#io;
     const deadline = clock.monotonic() + context.timeoutMs;
-    const entry = new StoredToken(await this.#ciphers.current(), scope, this.#owner());
+    const entry = this.#entry(scope, this.#clientSecret.last ?? (await this.#clientSecret.read()));
     const over = new AbortController();
     const signal = AbortSignal.any([context.signal, over.signal]);
     try {
@@ -100,17 +105,17 @@ export class SharedStore implements TokenSource {
     for (let isFirst = true; ; isFirst = false) {
       let found = await this.#find(entry, context);
       if (release) await turn.sign();
-      else if (typeof found !== 'object') {
-        release = found === UNAVAILABLE ? () => Promise.resolve() : await turn.take();
+      else if (!found) {
+        release = await turn.take();
         // The process whose turn it was until now may have just written.
         if (release) found = await this.#find(entry, context);
-        if (release && (typeof found === 'object' || signal.aborted)) void this.#track(release());
+        if (release && (found || signal.aborted)) void this.#track(release());
         else if (release) {
-          if (found === undefined) this.#observer.count('storeMisses');
+          if (this.#store.works) this.#observer.count('storeMisses');
           ask(release);
         } else if (isFirst) this.#observer.count('storeLockWaits');
       }
-      if (typeof found === 'object') {
+      if (found) {
         this.#observer.count('storeHits');
         return found;
       }
@@ -134,31 +139,38 @@ export class SharedStore implements TokenSource {
     }
   }
 
+  async #find(entry: StoredToken, { accepts }: TokenRequestContext): Promise<TokenGrant | undefined> {
+    const { clock } = this.#io;
+    const grant = entry.read(await this.#store.get(entry.key), clock.now());
+    // Its age is that of this moment. Counted from before a wait for the lock, it would be renewed too early.
+    return grant && accepts(grant) ? { ...grant, requestedAt: clock.monotonic() } : undefined;
+  }
+
   /** With the secret that the endpoint accepted: it may have changed since the lock was taken. */
   async #write(scope: string, grant: TokenGrant, issuedAt: number): Promise<void> {
-    const cipher = this.#ciphers.last;
-    const entry = cipher && new StoredToken(cipher, scope, this.#owner());
+    const entry = this.#lastEntry(scope);
     const written = entry?.write(grant, issuedAt);
     if (entry && written) await this.#store.set(entry.key, written.value, written.ttlMs);
   }
 
-  async #remove(entry: StoredToken, accessToken: string): Promise<void> {
-    const value = await this.#store.get(entry.key);
+  async #remove(scope: string, accessToken: string): Promise<void> {
+    const entry = this.#lastEntry(scope);
+    const value = entry && (await this.#store.get(entry.key));
     if (typeof value !== 'string') return;
-    if (entry.read(value, this.#io.clock.now())?.accessToken !== accessToken) return;
+    if (entry?.read(value, this.#io.clock.now())?.accessToken !== accessToken) return;
     await this.#store.delete(entry.key, value);
   }
 
-  async #find(
-    entry: StoredToken,
-    { accepts }: TokenRequestContext,
-  ): Promise<TokenGrant | undefined | typeof UNAVAILABLE> {
-    const { clock } = this.#io;
-    const value = await this.#store.get(entry.key);
-    if (value === UNAVAILABLE) return UNAVAILABLE;
-    const grant = entry.read(value, clock.now());
-    // Its age is that of this moment. Counted from before a wait for the lock, it would be renewed too early.
-    return grant && accepts(grant) ? { ...grant, requestedAt: clock.monotonic() } : undefined;
+  #lastEntry(scope: string): StoredToken | undefined {
+    const { last } = this.#clientSecret;
+    return last && this.#entry(scope, last);
+  }
+
+  #entry(scope: string, secret: Secret): StoredToken {
+    if (this.#sealing?.secret.reveal() !== secret.reveal()) {
+      this.#sealing = { secret, cipher: new StoreCipher(secret) };
+    }
+    return new StoredToken(this.#sealing.cipher, scope, this.#owner());
   }
 
   #track<T>(work: Promise<T>): Promise<T> {
@@ -166,11 +178,5 @@ export class SharedStore implements TokenSource {
     const done = (): void => void this.#underWay.delete(work);
     work.then(done, done);
     return work;
-  }
-
-  /** Each of them ends in time. */
-  async #close(): Promise<void> {
-    while (this.#underWay.size > 0) await Promise.allSettled(this.#underWay);
-    await this.#store.close();
   }
 }

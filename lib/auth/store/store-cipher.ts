@@ -4,12 +4,11 @@ import {
   createHmac,
   createSecretKey,
   hkdfSync,
+  type KeyObject,
   randomBytes,
 } from 'node:crypto';
-import { type KeyObject } from 'node:crypto';
 import { type Secret } from '../../config/secret.js';
 import { MAX_ENTRY_LENGTH } from '../../config/token-cache.options.js';
-import { type ClientSecret } from '../endpoint/client-secret.js';
 
 /** Of keys and values. Entries of another format are not found, or do not open. */
 const FORMAT = 'v1';
@@ -68,32 +67,4 @@ export class StoreCipher {
 function derive(secret: Secret, purpose: string): KeyObject {
   const info = `nestjs-service token store ${FORMAT} ${purpose}`;
   return createSecretKey(Buffer.from(hkdfSync('sha256', secret.reveal(), '', info, KEY_BYTES)));
-}
-
-/** The cipher of the current client secret, made once for each secret. */
-export class StoreCiphers {
-  readonly #clientSecret: ClientSecret;
-  #made: { from: Secret; cipher: StoreCipher } | undefined;
-
-  constructor(clientSecret: ClientSecret) {
-    this.#clientSecret = clientSecret;
-  }
-
-  /** @throws ServiceTokenError `client_secret_unavailable` */
-  async current(): Promise<StoreCipher> {
-    return this.#of((await this.#clientSecret.current()).secret);
-  }
-
-  /** Undefined before the secret was read for the first time. */
-  get last(): StoreCipher | undefined {
-    const { last } = this.#clientSecret;
-    return last && this.#of(last.secret);
-  }
-
-  #of(secret: Secret): StoreCipher {
-    if (this.#made?.from.reveal() !== secret.reveal()) {
-      this.#made = { from: secret, cipher: new StoreCipher(secret) };
-    }
-    return this.#made.cipher;
-  }
 }

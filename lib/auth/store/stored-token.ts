@@ -1,19 +1,10 @@
 import { isJsonObject, parseJson } from '../../exchange/decode.js';
-import { MAX_LIFETIME_S, type TokenGrant } from '../access-token.js';
-import { expiryMargin } from '../cache/cached-token.js';
-import { checkToken, expiryOf } from '../check-token.js';
+import { expiryMargin, MAX_LIFETIME_S, type TokenGrant } from '../access-token.js';
+import { checkToken } from '../check-token.js';
 import { type StoreCipher } from './store-cipher.js';
 
 /** By how much the clocks of two machines may differ, in milliseconds. */
 const CLOCK_TOLERANCE_MS = 1_000;
-
-/** What an entry holds, encrypted. Times are of the wall clock. */
-interface Contents {
-  scope: string;
-  accessToken: string;
-  issuedAt: number;
-  lifetimeS: number;
-}
 
 /** Whose tokens these are; part of an entry's name. */
 export interface TokenOwner {
@@ -51,11 +42,14 @@ export class StoredToken {
     return ageMs >= -CLOCK_TOLERANCE_MS ? Math.max(0, ageMs) : Infinity;
   }
 
-  /** @returns undefined for a token that cannot be used twice */
+  /**
+   * @param issuedAt by the wall clock, in milliseconds
+   * @returns undefined for a token that cannot be used twice
+   */
   write(grant: TokenGrant, issuedAt: number): { value: string; ttlMs: number } | undefined {
     const { scope, accessToken, expiresIn: lifetimeS } = grant;
     if (lifetimeS === undefined || lifetimeS === 0) return undefined;
-    const contents: Contents = { scope, accessToken, issuedAt, lifetimeS };
+    const contents = { scope, accessToken, issuedAt, lifetimeS };
     return {
       value: this.#cipher.seal(JSON.stringify(contents), this.key),
       ttlMs: Math.floor(lifetimeS * 1000 - expiryMargin(lifetimeS * 1000)),
@@ -72,13 +66,13 @@ export class StoredToken {
     const contents = text === undefined ? undefined : parseJson(text);
     const scope = this.#scope;
     if (!isJsonObject(contents) || contents.scope !== scope) return undefined;
-    const { accessToken } = checkToken(contents.accessToken, scope);
+    const checked = checkToken(contents.accessToken, scope);
     const { issuedAt, lifetimeS } = contents;
-    if (accessToken === undefined || typeof issuedAt !== 'number' || typeof lifetimeS !== 'number')
+    if (checked.fault !== undefined || typeof issuedAt !== 'number' || typeof lifetimeS !== 'number')
       return undefined;
+    const { accessToken, endsAt } = checked;
     if (!Number.isInteger(lifetimeS) || lifetimeS > MAX_LIFETIME_S) return undefined;
     if (!(issuedAt <= now + CLOCK_TOLERANCE_MS)) return undefined;
-    const endsAt = expiryOf(accessToken) ?? Infinity;
     // Rounded up, as an `exp` of whole seconds ends early: readers would else renew a token before its writer does.
     const seconds = Math.min(lifetimeS, Math.ceil((endsAt - issuedAt) / 1000));
     const ageMs = Math.max(0, now - issuedAt);

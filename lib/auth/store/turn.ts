@@ -1,5 +1,5 @@
 import { type Clock } from '../../config/clock.js';
-import { type GuardedStore } from './guarded-store.js';
+import { type GuardedStore, type Release } from './guarded-store.js';
 import { type StoredToken } from './stored-token.js';
 
 // Of the time that a request has, 10 s:
@@ -10,8 +10,7 @@ const SIGNS = 0.3;
 /** With less than that left, a process does not ask any more. */
 const LEAST = 0.3;
 
-/** Ends our turn. */
-export type Release = () => Promise<void>;
+const NOTHING_TO_END: Release = () => Promise.resolve();
 
 /**
  * Decides which process asks, where several look for the same token. The first one has the lock; while it asks, it gives
@@ -38,14 +37,15 @@ export class Turn {
     this.#begun = this.#signAt = clock.monotonic();
   }
 
-  /** @returns undefined while it is the turn of another process */
+  /** @returns undefined while it is the turn of another process; without a store it is always ours */
   async take(): Promise<Release | undefined> {
+    if (!this.#store.works) return NOTHING_TO_END;
     if (this.#since(this.#begun) > this.#timeoutMs * (1 - LEAST)) return undefined;
     const lock = await this.#store.lock(this.#entry.lockKey, this.#timeoutMs);
     if (lock === 'taken' && !(await this.#isGone())) return undefined;
     this.#tookAt = this.#clock.monotonic();
     if (lock === 'taken') await this.sign();
-    return typeof lock === 'function' ? lock : () => Promise.resolve();
+    return typeof lock === 'function' ? lock : NOTHING_TO_END;
   }
 
   /** To be called again and again while it is our turn. */

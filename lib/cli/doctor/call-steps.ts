@@ -1,5 +1,5 @@
 import { type AccessToken } from '../../auth/access-token.js';
-import { API_SCOPE, scopeOfCustomer } from '../../auth/scope.js';
+import { API_SCOPE, customerScope } from '../../auth/scope.js';
 import { type ResolvedOptions } from '../../config/resolved-options.js';
 import { type Service } from '../../engine/create-service.js';
 import { ServiceApiError, ServiceError, ServiceTokenError, whatHappened } from '../../errors/index.js';
@@ -34,7 +34,7 @@ export function callSteps(
     name: 'token.customer',
     needs: ['token.api'],
     run: async (timeoutMs, signal) => {
-      const scope = scopeOfCustomer(customer ?? MADE_UP_CUSTOMER);
+      const scope = customerScope(customer ?? MADE_UP_CUSTOMER);
       try {
         const token = await service.auth.tokenFor(scope, { timeoutMs, signal, once: true });
         const whose =

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { checkToken, expiryOf } from '../../../lib/auth/check-token.js';
+import { checkToken } from '../../../lib/auth/check-token.js';
 
 const part = (value: unknown, encoding: 'base64url' | 'base64' = 'base64url'): string =>
   Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString(encoding);
@@ -56,8 +56,8 @@ describe('checkToken', () => {
 it.each([
   [1_700_000_000, 1_700_000_000_000],
   ['1700000000', 1_700_000_000_000],
-  ['soon', undefined],
-  [undefined, undefined],
-])('expiryOf: exp %p is %p', (exp, expected) => {
-  expect(expiryOf(jwt({ exp }))).toBe(expected);
+  ['soon', Infinity],
+  [undefined, Infinity],
+])('a token with exp %p ends at %p', (exp, expected) => {
+  expect(checkToken(jwt({ exp }), 'api')).toMatchObject({ endsAt: expected });
 });

@@ -4,30 +4,41 @@ import {
   type TokenSource,
 } from '../../../lib/auth/access-token.js';
 import { TokenCache, type TokenCacheSettings } from '../../../lib/auth/cache/token-cache.js';
-import { TokenObserver } from '../../../lib/auth/token-observers.js';
 import { type Clock } from '../../../lib/config/clock.js';
+import { type DescribeOption } from '../../../lib/errors/index.js';
 import { SILENT } from '../../../lib/exchange/io.js';
+import { type Log } from '../../../lib/telemetry/log.js';
 import { Telemetry } from '../../../lib/telemetry/telemetry.js';
 
 interface CacheSetUp extends Partial<TokenCacheSettings> {
   source: TokenSource;
   clock: Clock;
   random?: () => number;
-  observer?: TokenObserver;
+  log?: Log;
+  telemetry?: Telemetry;
+  describeOption?: DescribeOption;
 }
 
 export function makeCache({
   source,
   clock,
   random = Math.random,
-  observer,
+  log = SILENT,
+  telemetry = new Telemetry(),
+  describeOption = (option) => option,
   ...settings
 }: CacheSetUp): TokenCache {
   return new TokenCache(
     source,
-    { refresh: 'ahead', maxEntries: 10, customerReserveMs: 0, customerRequests: 50, ...settings },
-    { clock, random },
-    observer ?? new TokenObserver(new Telemetry(), SILENT, (option) => option),
+    {
+      refresh: 'ahead',
+      maxEntries: 10,
+      customerReserveMs: 0,
+      customerRequests: 50,
+      timeoutMs: 30_000,
+      ...settings,
+    },
+    { clock, random, log, telemetry, describeOption },
   );
 }
 

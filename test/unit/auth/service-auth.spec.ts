@@ -22,6 +22,7 @@ const OPTIONS = {
 
 const IDENTITY: IdentityView = {
   httpsAgent: new Agent(),
+  certificate: undefined,
   status: { healthy: true },
   reload: async () => false,
 };

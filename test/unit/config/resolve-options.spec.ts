@@ -584,7 +584,6 @@ describe('resolveOptions', () => {
     expect(appToken?.reveal()).toBe('first');
     await writeFile(file, 'second\r\n');
     expect((await settings?.clientSecret())?.reveal()).toBe('second');
-    expect(settings?.clientSecretCanChange).toBe(true);
     await rm(folder, { recursive: true });
   });
 
@@ -598,7 +597,6 @@ describe('resolveOptions', () => {
     for (const secret of ['secret-1', 'secret-2']) {
       expect((await given?.clientSecret())?.reveal()).toBe(secret);
     }
-    expect([text?.clientSecretCanChange, given?.clientSecretCanChange]).toEqual([false, true]);
   });
 
   it.each([

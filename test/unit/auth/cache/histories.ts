@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import {
   type AccessToken,
+  expiryMargin,
   type TokenGrant,
   type TokenRequestContext,
   type TokenSource,
 } from '../../../../lib/auth/access-token.js';
-import { expiryMargin } from '../../../../lib/auth/cache/cached-token.js';
 import { ServiceConnectionError, ServiceTokenError } from '../../../../lib/errors/index.js';
 import { FakeClock, settle } from '../../../helpers/fake-clock.js';
 import { makeCache } from '../fakes.js';

@@ -1,7 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { TokenObserver } from '../../../../lib/auth/token-observers.js';
 import { SILENT } from '../../../../lib/exchange/io.js';
-import { Telemetry } from '../../../../lib/telemetry/telemetry.js';
 import { ServiceConnectionError } from '../../../../lib/errors/index.js';
 import { settle } from '../../../helpers/fake-clock.js';
 import { type FakeSource } from '../fakes.js';
@@ -795,8 +793,7 @@ describe('close', () => {
   it('is no failure that anybody has to be told of', async () => {
     const told: string[] = [];
     const warn = (message: string): void => void told.push(message);
-    const observer = new TokenObserver(new Telemetry(), { ...SILENT, warn }, (option) => option);
-    const { cache, source, clock, filled } = setUp({ observer });
+    const { cache, source, clock, filled } = setUp({ log: { ...SILENT, warn } });
     await filled();
     await clock.advance(45_000);
     cache.peek('api');

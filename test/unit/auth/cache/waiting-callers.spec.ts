@@ -11,7 +11,7 @@ const timers = (): number => process.getActiveResourcesInfo().filter((kind) => k
 it('a caller that waits holds the process, and no longer than that', async () => {
   const before = timers();
   const callers = new WaitingCallers<string>(systemClock);
-  const waiting = [callers.join({}), callers.join({})];
+  const waiting = [callers.join(30_000), callers.join(30_000)];
   expect(timers()).toBe(before + 2);
   callers.resolve('token');
   expect(await Promise.all(waiting)).toEqual(['token', 'token']);
@@ -22,7 +22,7 @@ it('each caller gets an error of its own: what one host writes into it, no other
   const callers = new WaitingCallers<string>(new FakeClock());
   const details = { code: 'token_refused', message: 'no', status: 400, scope: 'api' } as const;
   const reason = new ServiceTokenError(details);
-  const waiting = Promise.allSettled([callers.join({}), callers.join({}), callers.join({})]);
+  const waiting = Promise.allSettled([callers.join(30_000), callers.join(30_000), callers.join(30_000)]);
   callers.reject(reason);
   const errors = (await waiting).map(
     (outcome) => (outcome as PromiseRejectedResult).reason as ServiceTokenError,
@@ -43,8 +43,8 @@ it('each caller gets an error of its own: what one host writes into it, no other
 
 it('those whose deadline comes earlier than an answer can are rejected, and no others', async () => {
   const callers = new WaitingCallers<string>(new FakeClock());
-  const outcomes = Promise.allSettled([99, 100, 101].map((timeoutMs) => callers.join({ timeoutMs })));
-  callers.rejectDueWithin(100, new Error('later'));
+  const outcomes = Promise.allSettled([99, 100, 101].map((timeoutMs) => callers.join(timeoutMs)));
+  callers.reject(new Error('later'), 100);
   callers.resolve('token');
   expect((await outcomes).map(({ status }) => status)).toEqual(['rejected', 'fulfilled', 'fulfilled']);
 });

@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { RefusedSecrets } from '../../../../lib/auth/endpoint/refused-secrets.js';
+import { RefusedSecrets } from '../../../../lib/auth/endpoint/client-secret.js';
 import { Secret } from '../../../../lib/config/secret.js';
 import { type CertificateSummary, ServiceTokenError } from '../../../../lib/errors/index.js';
 import { FakeClock } from '../../../helpers/fake-clock.js';

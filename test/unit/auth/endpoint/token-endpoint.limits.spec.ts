@@ -12,18 +12,12 @@ it('an exchange has the time that reading the secret left, half of it to connect
   const clock = new FakeClock();
   const exchanges: ExchangeRequest[] = [];
   const endpoint = new TokenEndpoint({
-    tokenUrl: 'https://auth.example/oauth2/token',
+    place: { url: new URL('https://auth.example/oauth2/token'), option: 'urls.authUrl' },
     clientId: 'c',
-    clientSecret: new ClientSecret(
-      {
-        clientSecret: async () => {
-          await clock.advance(2_000);
-          return new Secret('s');
-        },
-        clientSecretCanChange: true,
-      },
-      clock,
-    ),
+    clientSecret: new ClientSecret(async () => {
+      await clock.advance(2_000);
+      return new Secret('s');
+    }, clock),
     exchange: async (request) => {
       exchanges.push(request);
       return {
@@ -36,7 +30,6 @@ it('an exchange has the time that reading the secret left, half of it to connect
       };
     },
     agent: () => new Agent(),
-    tokenOption: 'urls.authUrl',
     clock,
   });
   const { signal } = new AbortController();

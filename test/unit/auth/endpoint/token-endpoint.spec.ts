@@ -42,16 +42,9 @@ async function setUp({ answer, source, identity }: SetUp) {
   const server = await tokenServer(answer);
   const agent = new Agent({ keepAlive: true });
   const clock = new FakeClock();
-  const clientSecret = new ClientSecret(
-    {
-      clientSecret: async () => new Secret(source ? await source() : SECRET),
-      clientSecretCanChange: source !== undefined,
-    },
-    clock,
-  );
+  const clientSecret = new ClientSecret(async () => new Secret(source ? await source() : SECRET), clock);
   const endpoint = new TokenEndpoint({
-    tokenOption: 'urls.authUrl',
-    tokenUrl: server.url,
+    place: { url: new URL(server.url), option: 'urls.authUrl' },
     clientId: CLIENT_ID,
     clientSecret,
     exchange,
@@ -183,13 +176,9 @@ describe('what an error says', () => {
   /** An endpoint that does not get as far as an answer of a token. */
   async function textOf(tokenUrl: string, agent: Agent = new Agent()): Promise<string> {
     const clock = new FakeClock();
-    const clientSecret = new ClientSecret(
-      { clientSecret: async () => new Secret(SECRET), clientSecretCanChange: false },
-      clock,
-    );
+    const clientSecret = new ClientSecret(async () => new Secret(SECRET), clock);
     const endpoint = new TokenEndpoint({
-      tokenOption: 'urls.authUrl',
-      tokenUrl,
+      place: { url: new URL(tokenUrl), option: 'urls.authUrl' },
       clientId: CLIENT_ID,
       clientSecret,
       exchange,
@@ -295,13 +284,9 @@ describe('with oauth.mtls', () => {
     };
     const clock = new FakeClock();
     const endpoint = new TokenEndpoint({
-      tokenOption: 'urls.authUrl',
-      tokenUrl: `${live.url}/oauth2/token`,
+      place: { url: new URL(`${live.url}/oauth2/token`), option: 'urls.authUrl' },
       clientId: CLIENT_ID,
-      clientSecret: new ClientSecret(
-        { clientSecret: async () => new Secret(SECRET), clientSecretCanChange: false },
-        clock,
-      ),
+      clientSecret: new ClientSecret(async () => new Secret(SECRET), clock),
       exchange,
       agent: () => agentOf(shown),
       identity,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
+import { answerWithin } from '../../../../lib/auth/store/answer-within.js';
 import { GuardedStore, UNAVAILABLE } from '../../../../lib/auth/store/guarded-store.js';
-import { answerWithin, StoreBreaker } from '../../../../lib/auth/store/store-breaker.js';
-import { StoreObserver } from '../../../../lib/auth/token-observers.js';
+import { StoreObserver } from '../../../../lib/auth/store/store-observer.js';
 import { type Clock, systemClock } from '../../../../lib/config/clock.js';
 import { type TokenStore } from '../../../../lib/config/token-cache.options.js';
 import { SILENT } from '../../../../lib/exchange/io.js';
@@ -53,7 +53,7 @@ function setUp(change: (store: SetStore) => void = () => undefined) {
   const lines: string[] = [];
   const note = (level: string) => (line: string) => void lines.push(`${level} ${line}`);
   const log = { ...SILENT, warn: note('warn'), log: note('log') };
-  const observer = new StoreObserver(new Telemetry(), log, clock);
+  const observer = new StoreObserver({ telemetry: new Telemetry(), log, clock });
   const guarded = new GuardedStore(store, clock, observer);
   /** What comes of a call that does not have to wait; else undefined. */
   const atOnce = async <T>(call: Promise<T>): Promise<T | undefined> => {
@@ -268,20 +268,21 @@ describe('a store that opens', () => {
   });
 });
 
-describe('the breaker', () => {
-  it('opened again or stopped, it has one timer at most', async () => {
-    const clock = new FakeClock();
-    const probes: ((works: boolean) => void)[] = [];
-    const breaker = new StoreBreaker(clock, () => new Promise((resolve) => probes.push(resolve)));
-    breaker.open();
-    breaker.open();
+describe('a store that is tried', () => {
+  it('has one timer at most, and none after the end, whatever it answers then', async () => {
+    let answer = (_error: Error): void => undefined;
+    const { clock, store, guarded, asked } = setUp();
+    store.reads = () => Promise.reject(new Error('down'));
+    await Promise.all([guarded.get('a'), guarded.get('b')]);
     expect(clock.timers).toBe(1);
+    asked();
+    store.reads = () => new Promise((_, reject) => (answer = reject));
     await clock.advance(1_000);
-    expect(probes).toHaveLength(1);
-    breaker.stop();
-    probes[0]?.(false);
+    expect(asked()).toEqual(['get token:probe']);
+    await guarded.close();
+    answer(new Error('still down'));
     await settle();
-    expect([breaker.isOpen, clock.timers]).toEqual([true, 0]);
+    expect([guarded.works, clock.timers]).toEqual([false, 0]);
   });
 });
 

@@ -5,7 +5,6 @@ import {
 } from '../../../../lib/auth/access-token.js';
 import { ClientSecret } from '../../../../lib/auth/endpoint/client-secret.js';
 import { SharedStore } from '../../../../lib/auth/store/shared-store.js';
-import { StoreObserver } from '../../../../lib/auth/token-observers.js';
 import { Secret } from '../../../../lib/config/secret.js';
 import { type TokenStore } from '../../../../lib/config/token-cache.options.js';
 import { SILENT } from '../../../../lib/exchange/io.js';
@@ -19,7 +18,7 @@ export const OWNER = { tokenUrl: 'https://auth.example/oauth2/token', clientId: 
 /** The secret of a client, of a source that may change. */
 export function clientSecret(clock: FakeClock, read = (): string => 'secret-1'): ClientSecret {
   const reveal = async (): Promise<Secret> => new Secret(read());
-  return new ClientSecret({ clientSecret: reveal, clientSecretCanChange: true }, clock);
+  return new ClientSecret(reveal, clock);
 }
 
 /** A store in memory, by the same clock. */
@@ -66,9 +65,9 @@ export function makeStore({ source, store, clock, ...more }: StoreSetUp): Shared
   const { tokenUrl = OWNER.tokenUrl, clientId = OWNER.clientId, certificateThumbprint } = more;
   const owner = () => ({ tokenUrl, clientId, certificateThumbprint: certificateThumbprint?.() });
   const log = { ...SILENT, ...more.log };
-  const observer = new StoreObserver(more.telemetry ?? new Telemetry(), log, clock);
-  const io = { clock, random: more.random ?? (() => 0) };
-  return new SharedStore(source, store, owner, more.clientSecret ?? clientSecret(clock), io, observer);
+  const telemetry = more.telemetry ?? new Telemetry();
+  const io = { clock, random: more.random ?? (() => 0), log, telemetry, describeOption: String };
+  return new SharedStore(source, store, owner, more.clientSecret ?? clientSecret(clock), io);
 }
 
 export function setUp() {

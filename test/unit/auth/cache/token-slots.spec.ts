@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
-import { CachedToken, expiryMargin } from '../../../../lib/auth/cache/cached-token.js';
+import { expiryMargin } from '../../../../lib/auth/access-token.js';
+import { CachedToken } from '../../../../lib/auth/cache/token-slots.js';
 import { FakeClock } from '../../../helpers/fake-clock.js';
 
 describe('expiryMargin', () => {
@@ -17,10 +18,7 @@ describe('A token', () => {
   const tokenOf = (expiresIn: number, { random = 0, reserveMs = 0 } = {}) => {
     const clock = new FakeClock();
     const grant = { accessToken: 'a', tokenType: 'bearer', scope: 'api', expiresIn } as const;
-    return {
-      clock,
-      token: new CachedToken(grant, { clock, requestedAt: clock.monotonic(), random, reserveMs }),
-    };
+    return { clock, token: new CachedToken(grant, clock, random, reserveMs) };
   };
 
   it.each([
@@ -53,14 +51,14 @@ describe('A token', () => {
 describe('CachedToken', () => {
   const grant = { accessToken: 'a', tokenType: 'bearer', scope: 'api', expiresIn: 60 } as const;
   const place = (clock: FakeClock, ageMs = 0): CachedToken =>
-    new CachedToken({ ...grant, ageMs }, { clock, requestedAt: clock.monotonic(), random: 0, reserveMs: 0 });
+    new CachedToken({ ...grant, ageMs }, clock, 0, 0);
 
   it('counts from the request, not from the answer', async () => {
     const clock = new FakeClock();
     const requestedAt = clock.monotonic();
     const sent = clock.now();
     await clock.advance(5_000);
-    const token = new CachedToken(grant, { clock, requestedAt, random: 0, reserveMs: 0 });
+    const token = new CachedToken({ ...grant, requestedAt }, clock, 0, 0);
     expect(token.token.expiresAt.getTime()).toBe(sent + 60_000);
     await clock.advance(48_999);
     expect(token.isExpired(clock)).toBe(false);
@@ -84,15 +82,14 @@ describe('CachedToken', () => {
     const requestedAt = clock.monotonic();
     clock.jump(24 * 3_600_000);
     await clock.advance(100);
-    const token = new CachedToken(grant, { clock, requestedAt, random: 0, reserveMs: 0 });
+    const token = new CachedToken({ ...grant, requestedAt }, clock, 0, 0);
     expect(token.isExpired(clock)).toBe(false);
     expect(token.token.expiresAt.getTime()).toBe(clock.now() - 100 + 60_000);
   });
 
   it('is due at 75 % of its usable life less its jitter, by either clock', async () => {
     const clock = new FakeClock();
-    const at = { clock, requestedAt: clock.monotonic(), reserveMs: 0 };
-    const [early, late] = [new CachedToken(grant, { ...at, random: 1 }), place(clock)];
+    const [early, late] = [new CachedToken(grant, clock, 1, 0), place(clock)];
     expect([early.dueInMs(clock), late.dueInMs(clock)]).toEqual([39_420, 40_500]);
     await clock.advance(39_420);
     expect([early.isDue(clock), late.isDue(clock)]).toEqual([true, false]);
@@ -106,8 +103,7 @@ describe('CachedToken', () => {
 
   it('keeps half of its life for callers where more is asked for in reserve', () => {
     const clock = new FakeClock();
-    const at = { clock, requestedAt: clock.monotonic(), random: 0 };
-    const token = new CachedToken(grant, { ...at, reserveMs: 600_000 });
+    const token = new CachedToken(grant, clock, 0, 600_000);
     clock.jump(29_999);
     expect(token.isExpired(clock)).toBe(false);
     clock.jump(1);

@@ -1,0 +1,68 @@
+import { expect, it } from '@jest/globals';
+import { ServiceTokenError } from '../../../../lib/errors/index.js';
+import { SILENT } from '../../../../lib/exchange/io.js';
+import { type Telemetry } from '../../../../lib/telemetry/telemetry.js';
+import { describeOption } from '../../../helpers/describe-option.js';
+import { settle } from '../../../helpers/fake-clock.js';
+import { setUp } from './set-up.js';
+
+const error = new ServiceTokenError({
+  code: 'token_refused',
+  message: 'It is down.',
+  hint: 'Check urls.authUrl.',
+  options: ['urls.authUrl'],
+  scope: 'api',
+});
+
+it('logs failures that no caller gets, and no others', async () => {
+  const lines: string[] = [];
+  const log = { ...SILENT, warn: (line: string) => void lines.push(line) };
+  const { cache, source, clock, filled } = setUp({ log, describeOption: describeOption('ksa') });
+  const waiting = cache.get('api');
+  await settle();
+  source.last.fail(error);
+  await expect(waiting).rejects.toMatchObject({ code: 'token_refused' });
+  expect(lines).toEqual([]);
+  await filled();
+  await clock.advance(43_000);
+  for (const reason of [error, new Error('not ours, so it may hold anything')]) {
+    cache.peek('api');
+    await settle();
+    source.last.fail(reason);
+    await settle();
+    await clock.advance(3_000);
+  }
+  expect(source.requests).toHaveLength(4);
+  expect(lines).toEqual([
+    'A token request that no caller waits for failed: token_refused: It is down. Check urls.authUrl (SERVICE_KSA_AUTH_URL).',
+  ]);
+});
+
+it("counts requests, failures by their code, and hits, with the module's attributes", async () => {
+  const counted: unknown[] = [];
+  const counter = (name: string) => ({
+    add: (value: number, attributes: unknown) => counted.push([name, value, attributes]),
+  });
+  const attributes = { 'nestjs_service.module': 'ksa' };
+  const telemetry = { attributes, tokenRequests: counter('requests'), tokenCacheHits: counter('hits') };
+  const { cache, source, filled } = setUp({ telemetry: telemetry as unknown as Telemetry });
+  await filled();
+  for (const reason of [error, new Error('other')]) {
+    const waiting = cache.get('customer.c1');
+    await settle();
+    source.last.fail(reason);
+    await expect(waiting).rejects.toThrow(reason.message);
+  }
+  cache.peek('api');
+  // A token of another process is no request to the endpoint.
+  const shared = cache.get('customer.c1');
+  await settle();
+  source.last.grant(3600, 'token', 0);
+  await shared;
+  expect(counted).toEqual([
+    ['requests', 1, attributes],
+    ['requests', 1, { ...attributes, 'error.type': 'token_refused' }],
+    ['requests', 1, { ...attributes, 'error.type': 'unknown' }],
+    ['hits', 1, attributes],
+  ]);
+});
