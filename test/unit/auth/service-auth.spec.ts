@@ -21,7 +21,7 @@ const OPTIONS = {
 } as ResolvedOptions;
 
 const IDENTITY: IdentityView = {
-  httpsAgent: new Agent(),
+  httpsAgent: new Agent() as IdentityView['httpsAgent'],
   certificate: undefined,
   status: { healthy: true },
   reload: async () => false,
@@ -264,7 +264,7 @@ describe('headers', () => {
 
 describe('the identity', () => {
   it('is the one handed in', async () => {
-    const httpsAgent = new Agent();
+    const httpsAgent = new Agent() as IdentityView['httpsAgent'];
     const certificate = { subject: 'CN=app' } as NonNullable<IdentityView['certificate']>;
     const { auth } = setUp({}, { ...IDENTITY, httpsAgent, certificate, reload: async () => true });
     expect(auth.httpsAgent).toBe(httpsAgent);
