@@ -1,5 +1,9 @@
 import { availableParallelism } from 'node:os';
 
+// Node 20 parses this file, of perhaps 140 roots, in each process and for each identity. No test needs a public root, and
+// public-roots.spec.ts has its own file.
+delete process.env.NODE_EXTRA_CA_CERTS;
+
 /** @type {import('jest').Config} */
 export default {
   testEnvironment: '<rootDir>/test/helpers/node-environment.mjs',
