@@ -15,7 +15,7 @@ export default {
   testMatch: ['<rootDir>/test/{unit,e2e}/**/*.spec.ts'],
   extensionsToTreatAsEsm: ['.ts'],
   moduleNameMapper: {
-    '^(\\.{1,2}/.*)\\.js$': '$1',
+    '^(\\.{1,2}/.*)\\.js$': ['$1.ts', '$1.js'],
     '^nestjs-service$': '<rootDir>/lib/index.ts',
     '^nestjs-service/redis$': '<rootDir>/lib/redis/index.ts',
     '^nestjs-service/swagger$': '<rootDir>/lib/swagger/index.ts',
