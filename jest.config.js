@@ -1,5 +1,9 @@
 import { availableParallelism } from 'node:os';
 
+// Node 20 parses this file, of perhaps 140 roots, in each process and for each identity. No test needs a public root, and
+// public-roots.spec.ts has its own file.
+delete process.env.NODE_EXTRA_CA_CERTS;
+
 /** @type {import('jest').Config} */
 export default {
   testEnvironment: '<rootDir>/test/helpers/node-environment.mjs',
@@ -11,7 +15,7 @@ export default {
   testMatch: ['<rootDir>/test/{unit,e2e}/**/*.spec.ts'],
   extensionsToTreatAsEsm: ['.ts'],
   moduleNameMapper: {
-    '^(\\.{1,2}/.*)\\.js$': '$1',
+    '^(\\.{1,2}/.*)\\.js$': ['$1.ts', '$1.js'],
     '^nestjs-service$': '<rootDir>/lib/index.ts',
     '^nestjs-service/redis$': '<rootDir>/lib/redis/index.ts',
     '^nestjs-service/swagger$': '<rootDir>/lib/swagger/index.ts',

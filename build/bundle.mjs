@@ -1,12 +1,14 @@
 // Makes the package of what `nest build` left in dist/ (or in the folder that is named): each entry becomes one file, with
 // what entries share in chunks/.
-// ES modules with source maps, CommonJS in cjs/ for the `require` condition of package.json (only a jest that runs
+// ES modules with source maps, which have the sources in them; CommonJS in cjs/ for the `require` condition of package.json (only a jest that runs
 // CommonJS uses it: Node takes `module-sync` before it, and a bundler `module`, so an application has one copy), and
 // declarations for both.
+import { decode, encode } from '@jridgewell/sourcemap-codec';
 import { chmod, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { rolldown } from 'rolldown';
 import { dts } from 'rolldown-plugin-dts';
+import { parseSync } from 'rolldown/utils';
 
 const root = join(import.meta.dirname, '..');
 const dist = resolve(root, process.argv[2] ?? 'dist');
@@ -51,6 +53,30 @@ const NO_MAP = /^(?:cli|schematics|chunks[/\\]commands)[^]*\.map$/;
 const withoutLostMap = (file, code) =>
   NO_MAP.test(`${file}.map`) ? code.replace(/^\/\/# sourceMappingURL=.*$/m, '') : code;
 
+/** Comments are half of what a compressed source takes. Each line keeps its number. */
+function withoutComments(source) {
+  const { comments } = parseSync('source.ts', source);
+  const blank = (text, { start, end }) =>
+    text.slice(0, start) + text.slice(start, end).replace(/[^\n]/g, '') + text.slice(end);
+  return comments.reduceRight(blank, source).replace(/[ \t]+$/gm, '');
+}
+
+const LINE = 2;
+
+/** A stack trace and a breakpoint need the line: a position within it takes four times the size. */
+function linesOnly(segments) {
+  return segments.filter((segment, i) => segment[LINE] !== segments[i - 1]?.[LINE]);
+}
+
+function smallMap(json) {
+  const map = JSON.parse(json);
+  return JSON.stringify({
+    ...map,
+    mappings: encode(decode(map.mappings).map(linesOnly)),
+    sourcesContent: map.sourcesContent.map(withoutComments),
+  });
+}
+
 /** Resolves to the files of one build, by their paths in dist/. */
 async function bundle({ names, ending = '.js', plugins = [compilerMaps], folder = '', ...output }) {
   const input = Object.fromEntries(names.map((name) => [name, join(dist, name + ending)]));
@@ -70,7 +96,10 @@ async function bundle({ names, ending = '.js', plugins = [compilerMaps], folder 
   await build.close();
   const files = result.output
     .filter(({ fileName }) => !NO_MAP.test(fileName))
-    .map(({ fileName, code, source }) => [join(folder, fileName), source ?? withoutLostMap(fileName, code)]);
+    .map(({ fileName, code, source }) => [
+      join(folder, fileName),
+      source === undefined ? withoutLostMap(fileName, code) : smallMap(source),
+    ]);
   for (const { fileName, moduleIds = [] } of result.output) {
     if (!moduleIds.some((id) => basename(id) === SCRIPT.user)) continue;
     const path = join(folder, dirname(fileName), basename(SCRIPT.file));
@@ -99,13 +128,19 @@ const built = await Promise.all([
     format: 'cjs',
     // Jest has no import() where it runs CommonJS.
     dynamicImportInCjs: false,
-    comments: false,
+    minify: {
+      compress: { keepNames: { class: true, function: true } },
+      mangle: { keepNames: true },
+    },
     codeSplitting: { groups: [core] },
   }),
   bundle(types),
   bundle({ ...types, folder: 'cjs' }),
   Promise.all(ASSETS.map(async (file) => [file, await readFile(join(root, 'lib', file))])),
 ]);
+
+const scripts = built.flat().filter(([file]) => basename(file) === basename(SCRIPT.file));
+if (scripts.length !== 2) throw new Error(`Not in both builds: ${SCRIPT.user}, which reads ${SCRIPT.file}`);
 
 await rm(dist, { recursive: true });
 for (const [file, content] of [...built.flat(), [join('cjs', 'package.json'), '{ "type": "commonjs" }\n']]) {
