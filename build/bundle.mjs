@@ -126,12 +126,9 @@ const built = await Promise.all([
     names: PUBLIC,
     folder: 'cjs',
     format: 'cjs',
+    comments: false,
     // Jest has no import() where it runs CommonJS.
     dynamicImportInCjs: false,
-    minify: {
-      compress: { keepNames: { class: true, function: true } },
-      mangle: { keepNames: true },
-    },
     codeSplitting: { groups: [core] },
   }),
   bundle(types),

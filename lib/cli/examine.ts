@@ -2,7 +2,8 @@ import 'reflect-metadata';
 import { systemClock } from '../config/clock.js';
 import { modeOf } from '../config/requirements.js';
 
-import { variablePrefix, VARIABLE_SUFFIXES, variablesOf } from '../config/variables.js';
+import { variablePrefix } from '../config/module-name.js';
+import { VARIABLE_SUFFIXES, variablesOf } from '../config/variables.js';
 import { type Check } from './doctor/check.js';
 import { checkConfiguration } from './doctor/configuration-checks.js';
 import { diagnose, type DiagnosisParts } from './doctor/diagnose.js';

@@ -1,4 +1,5 @@
-import { variablePrefix, variablesOf, VARIABLE_SUFFIXES } from './variables.js';
+import { variablePrefix } from './module-name.js';
+import { variablesOf, VARIABLE_SUFFIXES } from './variables.js';
 
 /** With more changed letters it is another word, not a misspelling. */
 const MAX_EDITS = 2;

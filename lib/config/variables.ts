@@ -1,18 +1,9 @@
 import { registerAs } from '@nestjs/config';
 import { type ConfigurationFault } from '../errors/index.js';
+import { variablePrefix } from './module-name.js';
 import { type OptionKind } from './option.js';
 import { entryOf, OPTIONS, setValue, type ServiceModuleOptions } from './options.js';
 import { namesIn } from './rules.js';
-
-/** The module's name in logs and errors: `ServiceModule`, or `ServiceModule:ksa`. */
-export function moduleLabel(name?: string): string {
-  return name === undefined ? 'ServiceModule' : `ServiceModule:${name}`;
-}
-
-/** `SERVICE_`, or `SERVICE_KSA_` for the module named `ksa`. */
-export function variablePrefix(name?: string): string {
-  return name === undefined ? 'SERVICE_' : `SERVICE_${name.replace(/[^A-Za-z0-9]/g, '_').toUpperCase()}_`;
-}
 
 /** The names of all variables without their prefix. Those of secrets are there with `_FILE` too. */
 export const VARIABLE_SUFFIXES: readonly string[] = OPTIONS.flatMap(({ suffix, kind }) =>

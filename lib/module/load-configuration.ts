@@ -1,6 +1,6 @@
 import { OPTIONS, type ServiceModuleOptions, valueOf } from '../config/options.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
-import { moduleLabel, variablePrefix } from '../config/variables.js';
+import { moduleLabel, variablePrefix } from '../config/module-name.js';
 import {
   describeFault,
   ServiceCertificateError,

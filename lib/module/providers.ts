@@ -8,7 +8,7 @@ import {
 } from '@nestjs/common';
 import { ConfigService } from '@nestjs/config';
 import { ModulesContainer } from '@nestjs/core';
-import { moduleLabel } from '../config/variables.js';
+import { moduleLabel } from '../config/module-name.js';
 import { createService, type Service, systemIo } from '../engine/create-service.js';
 import { ServiceConfigurationError } from '../errors/index.js';
 import { SafeLogger } from '../telemetry/log.js';

@@ -4,7 +4,7 @@ import {
   type ServiceModuleOptions,
 } from '../config/options.js';
 import { type ServiceUrls } from '../config/urls.options.js';
-import { variablePrefix } from '../config/variables.js';
+import { variablePrefix } from '../config/module-name.js';
 import { type IssuedCertificate } from './certificate-authority.js';
 
 /** The mode of the options or variables. */

@@ -3,7 +3,8 @@ import { OPTIONS, type ServiceModuleOptions, valueOf } from '../../config/option
 import { isPlainPath } from '../../config/read-file.js';
 import { type ResolvedOptions } from '../../config/resolved-options.js';
 import { isFile } from '../../config/secret.js';
-import { variableOf, variablePrefix } from '../../config/variables.js';
+import { variablePrefix } from '../../config/module-name.js';
+import { variableOf } from '../../config/variables.js';
 import { type ConfigurationFault } from '../../errors/index.js';
 import {
   daysLeft,

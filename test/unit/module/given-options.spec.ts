@@ -6,7 +6,7 @@ import { inspect } from 'node:util';
 import { type ServiceModuleOptions } from '../../../lib/config/options.js';
 import { ServiceCertificateError, type ServiceConfigurationError } from '../../../lib/errors/index.js';
 import { SafeLogger } from '../../../lib/telemetry/log.js';
-import { moduleLabel } from '../../../lib/config/variables.js';
+import { moduleLabel } from '../../../lib/config/module-name.js';
 import {
   givenOptions,
   hideOptions,

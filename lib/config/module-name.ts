@@ -1,0 +1,11 @@
+// By itself, so that the simulator's command loads neither Nest nor the options.
+
+/** The module's name in logs and errors: `ServiceModule`, or `ServiceModule:ksa`. */
+export function moduleLabel(name?: string): string {
+  return name === undefined ? 'ServiceModule' : `ServiceModule:${name}`;
+}
+
+/** `SERVICE_`, or `SERVICE_KSA_` for the module named `ksa`. */
+export function variablePrefix(name?: string): string {
+  return name === undefined ? 'SERVICE_' : `SERVICE_${name.replace(/[^A-Za-z0-9]/g, '_').toUpperCase()}_`;
+}
