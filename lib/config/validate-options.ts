@@ -64,6 +64,10 @@ function unknownOption(option: string): BrokenOption {
     option,
     OPTIONS.flatMap((entry) => [entry.option, entry.option.split('.')[0]]),
   );
+  if (['name', 'isGlobal', 'extraProviders'].includes(option)) {
+    const message = `is not among the options that a factory returns; it belongs beside it: forRootAsync({ ${option}: ..., useFactory })`;
+    return { option, message };
+  }
   const hint = meant ? `a misspelling of ${meant}?` : 'check its spelling.';
   return { option, meant, message: `is not an option of ServiceModule; ${hint}` };
 }

@@ -5,6 +5,10 @@ import { type OptionKind } from './option.js';
 import { entryOf, OPTIONS, setValue, type ServiceModuleOptions } from './options.js';
 import { namesIn } from './rules.js';
 
+const QUOTED = /^\s*(["'])(.*)\1\s*$/s;
+const IN_QUOTES =
+  'is in quotes, which are a part of the value: remove them. An .env file may have them, but docker run --env-file, Kubernetes and systemd do not take them away.';
+
 /** The names of all variables without their prefix. Those of secrets are there with `_FILE` too. */
 export const VARIABLE_SUFFIXES: readonly string[] = OPTIONS.flatMap(({ suffix, kind }) =>
   suffix === undefined ? [] : kind === 'secret' ? [suffix, `${suffix}_FILE`] : [suffix],
@@ -54,8 +58,16 @@ export function readVariables(
   for (const { option, suffix, kind } of OPTIONS) {
     if (suffix === undefined) continue;
     const variable = variablePrefix(name) + suffix;
-    const value = parseValue(read(variable), kind);
-    const file = kind === 'secret' ? parseValue(read(`${variable}_FILE`), 'text') : undefined;
+    const unquoted = (from: string): unknown => {
+      const raw = read(from);
+      const inner = typeof raw === 'string' ? QUOTED.exec(raw)?.[2] : undefined;
+      if (inner === undefined) return raw;
+      faults.push({ option, variable: from, message: IN_QUOTES });
+      // Checked without them, so that nothing else is reported for their sake.
+      return inner;
+    };
+    const value = parseValue(unquoted(variable), kind);
+    const file = kind === 'secret' ? parseValue(unquoted(`${variable}_FILE`), 'text') : undefined;
     if (value !== undefined && file !== undefined) {
       const message = `${variable} and ${variable}_FILE are both set; keep one of them.`;
       faults.push({ option, variable, message });

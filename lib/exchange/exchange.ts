@@ -54,7 +54,7 @@ class RunningExchange {
     const { signal, timeoutMs } = this.#request;
     if (signal?.aborted) return this.#settle(() => this.#reject(signal.reason));
     signal?.addEventListener('abort', this.#onAbort);
-    this.#limit(timeoutMs, () => this.#fail({ kind: 'timeout' }));
+    this.#limit(timeoutMs, () => this.#fail({ kind: 'timeout', limitMs: timeoutMs }));
     try {
       this.#send();
     } catch (error) {
@@ -86,11 +86,14 @@ class RunningExchange {
   /** From now on it does not wait for a free connection any more. */
   #onSocket(): void {
     const { attemptTimeoutMs, connectTimeoutMs } = this.#request;
-    if (attemptTimeoutMs !== undefined) this.#limit(attemptTimeoutMs, () => this.#fail({ kind: 'timeout' }));
+    if (attemptTimeoutMs !== undefined) {
+      this.#limit(attemptTimeoutMs, () => this.#fail({ kind: 'timeout', limitMs: attemptTimeoutMs }));
+    }
     const { phase } = this.#progress;
     if (connectTimeoutMs === undefined || phase !== 'connecting') return;
     this.#limit(connectTimeoutMs, () => {
-      if (this.#progress.phase === 'connecting') this.#fail({ kind: 'timeout', reason: CONNECT_TIMEOUT });
+      if (this.#progress.phase === 'connecting')
+        this.#fail({ kind: 'timeout', reason: CONNECT_TIMEOUT, limitMs: connectTimeoutMs });
     });
   }
 
@@ -169,7 +172,7 @@ class RunningExchange {
     this.#outgoing?.destroy();
   };
 
-  #fail(fault: Pick<ExchangeFaultDetails, 'kind' | 'reason' | 'certificateRefused'>): void {
+  #fail(fault: Pick<ExchangeFaultDetails, 'kind' | 'reason' | 'limitMs' | 'certificateRefused'>): void {
     const { phase, reusedSocket, isHandshakePending } = this.#progress;
     const refusedInHandshake = fault.certificateRefused === true && isHandshakePending;
     const details = { ...fault, refusedInHandshake, phase, reusedSocket };

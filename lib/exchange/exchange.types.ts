@@ -44,6 +44,8 @@ export class ExchangeFault extends Error {
   readonly phase!: ExchangePhase;
   /** System, Node or OpenSSL code. */
   readonly reason?: string;
+  /** The time limit that was over, in milliseconds. */
+  readonly limitMs?: number;
   /** A kept-alive connection was used again. */
   readonly reusedSocket: boolean = false;
   /** The TLS peer said something about our certificate. */

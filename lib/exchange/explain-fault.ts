@@ -12,7 +12,7 @@ export interface FaultPlace {
 
 export type ExplainedFault = Pick<ExchangeFaultDetails, 'kind'> & Partial<ExchangeFaultDetails>;
 
-/** What a fault means. `{host}`, `{port}`, `{address}` (its option), `{now}`, `{trust}` and options are filled in. */
+/** What a fault means. `{host}`, `{port}`, `{address}` (its option), `{now}`, `{limit}`, `{trust}` and options are filled in. */
 interface Row {
   kind?: ConnectionErrorKind;
   reason?: RegExp;
@@ -108,7 +108,7 @@ const ROWS: readonly Row[] = [
   },
   {
     reason: new RegExp(`^${CONNECT_TIMEOUT}$`),
-    what: `no connection within http.connectTimeout{reason}: name, TCP, proxy and TLS handshake. ${SILENT}`,
+    what: `no connection within {limit}, http.connectTimeout{reason}: name, TCP, proxy and TLS handshake. ${SILENT}`,
     hint: ALLOW,
   },
   {
@@ -119,18 +119,18 @@ const ROWS: readonly Row[] = [
   {
     kind: 'timeout',
     isConnecting: true,
-    what: `no connection within the time limit{reason}. ${SILENT} Or all connections of http.maxSockets were in use.`,
+    what: `no connection within {limit}{reason}. ${SILENT} Or all connections of http.maxSockets were in use.`,
     hint: ALLOW,
   },
   {
     kind: 'timeout',
     server: 'api',
-    what: 'no whole answer within the time limit',
+    what: 'no whole answer within {limit}',
     hint: 'If such calls need longer, raise the time limit: the `timeout` of the call, or {http.timeout}; for one attempt {http.attemptTimeout}. Otherwise the service is slow: tell its operator.',
   },
   {
     kind: 'timeout',
-    what: 'no whole answer within the time limit',
+    what: 'no whole answer within {limit}',
     hint: "Try again later. If it stays so, tell the service's operator that the endpoint is slow.",
   },
   { kind: 'reset', what: 'the connection ended before the whole answer was there' },
@@ -216,6 +216,7 @@ export function explainFault(where: string, fault: ExplainedFault, place: FaultP
       port: port || (protocol === 'https:' ? '443' : '80'),
       address: place.option,
       trust: TRUST[place.server],
+      limit: fault.limitMs === undefined ? 'the time limit' : `${Math.round(fault.limitMs)} ms`,
       now: new Date().toISOString().replace(/\.\d+Z$/, 'Z'),
       // A code of the system says the same without our prefix.
       reason: fault.reason && ` (${fault.reason.replace(/^ERR_PROXY_(?=E[A-Z]+$)/, '')})`,

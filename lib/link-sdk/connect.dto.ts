@@ -18,7 +18,7 @@ const NO_CONTROL_CHARACTERS = /^\P{Cc}*$/u;
  */
 export class LinkSessionDto {
   /** Any texts that are not blank: the specification lists no values (5.4.8, 5.1.4). Duplicates are removed. */
-  @IsArray()
+  @IsArray({ message: "permissions must be an array of texts, for example ['identity']" })
   @ArrayNotEmpty()
   @IsString({ each: true })
   @Matches(NOT_BLANK, { each: true, message: 'each value in permissions must not be blank' })

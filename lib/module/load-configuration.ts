@@ -57,10 +57,12 @@ export async function loadConfiguration(
   if (faults.length === 0) {
     throw new ServiceCertificateError(certificateFaults, { certificate: read.certificate });
   }
-  const nothingSet = Object.keys(merged).length === 0 && misspelt.size === 0;
-  const noConfigModule = !config.imported && faults.some(isMissing);
+  const lacks = faults.some(isMissing);
+  const noVariable = lacks && !read.variableSet && misspelt.size === 0;
+  const nothingSet = noVariable && Object.keys(merged).length === 0;
+  const noConfigModule = !config.imported && lacks;
   const usedNamespace = faults.some(isInNamespace) && key;
-  const heading = describeProblem(name, nothingSet, noConfigModule, usedNamespace);
+  const heading = describeProblem(name, { nothingSet, noVariable, noConfigModule }, usedNamespace);
   throw new ServiceConfigurationError([...faults, ...certificateFaults], heading);
 }
 
@@ -76,19 +78,19 @@ function namespaceOf(found: unknown): object | undefined {
 /** The first line of the error. Names the usual causes where many options are missing. */
 function describeProblem(
   name: string | undefined,
-  nothingSet: boolean,
-  noConfigModule: boolean,
+  { nothingSet, noVariable, noConfigModule }: Record<'nothingSet' | 'noVariable' | 'noConfigModule', boolean>,
   namespace: string | false,
 ): string {
   const said = [
     nothingSet
       ? `${moduleLabel(name)} found no ${variablePrefix(name)}* variable`
       : `The configuration of ${moduleLabel(name)} is not usable`,
+    noVariable && !nothingSet && `No ${variablePrefix(name)}* variable is set`,
     namespace &&
       `It reads the namespace '${namespace}' (registerAs); if yours has another purpose, give it another name`,
     noConfigModule
       ? 'The application does not import ConfigModule, so .env files are not read (import ConfigModule.forRoot())'
-      : nothingSet && 'Check that .env is in the working directory, where ConfigModule.forRoot() reads it',
+      : noVariable && 'Check that .env is in the working directory, where ConfigModule.forRoot() reads it',
     nothingSet && NO_VARIABLES_HINT,
   ];
   return said.filter(Boolean).join('. ');

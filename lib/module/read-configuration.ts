@@ -44,7 +44,18 @@ export async function readConfiguration(
   const faults = [...variables.faults, ...others.map((fault) => withMisspelling(fault, misspelt))];
   const certificateFaults = otherThan(resolved.faults, opened.faults);
   if (options && identity) certificateFaults.push(...missingCertificate(options, identity));
-  return { merged, options, identity, certificate, faults, certificateFaults, warnings, misspelt };
+  const variableSet = Object.keys(variables.options).length > 0;
+  return {
+    merged,
+    options,
+    identity,
+    certificate,
+    faults,
+    certificateFaults,
+    warnings,
+    misspelt,
+    variableSet,
+  };
 }
 
 /** The faults of options that have no reported fault yet. */

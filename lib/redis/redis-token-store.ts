@@ -63,11 +63,11 @@ export class RedisTokenStore implements TokenStore {
     if (this.#client && this.#url) faults.push('RedisTokenStore takes a client or a url, not both.');
     else if (this.#client) {
       if (!isRedisClient(this.#client))
-        faults.push('the client of RedisTokenStore is none of node-redis or ioredis.');
+        faults.push('the client of RedisTokenStore is not a client of node-redis or ioredis.');
     } else if (this.#url) {
       if (!isRedisUrl(this.#url.reveal())) {
         faults.push(
-          'the url of RedisTokenStore is none: redis:// or rediss://, user and password percent-encoded.',
+          'the url of RedisTokenStore is not that of a Redis server: redis://host:6379 or rediss://user:password@host:6380, with user and password percent-encoded.',
         );
       }
       if (!(await importClientLibrary())) faults.push(`RedisTokenStore ${NOT_INSTALLED}.`);

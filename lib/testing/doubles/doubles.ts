@@ -104,13 +104,19 @@ function resourceMethods(): Record<keyof Resources, readonly string[]> {
   return Object.fromEntries(entries) as Record<keyof Resources, readonly string[]>;
 }
 
-/** @throws TypeError for a service or method that there is not, as a misspelt one would never be called */
+/** @throws TypeError for a service or method that there is not, as a misspelt one would never be called; and for no function */
 export function checkDoubles({ named, ...doubles }: ServiceStubOptions): void {
   for (const [service, methods] of Object.entries(doubles)) {
     checkKey(service, Object.keys(DOUBLED), 'service');
     const keys = [...DOUBLED[service as Doubled], ...(FURTHER_KEYS[service as Doubled] ?? [])];
-    for (const method of Object.keys(methods ?? {})) {
+    for (const [method, double] of Object.entries((methods ?? {}) as Record<string, unknown>)) {
       checkKey(method, keys, `member of ${service}`);
+      const isMethod = !FURTHER_KEYS[service as Doubled]?.includes(method);
+      if (isMethod && double !== undefined && typeof double !== 'function') {
+        throw new TypeError(
+          `The double ${service}.${method} must be a function that returns the answer: ${method}: () => answer.`,
+        );
+      }
     }
   }
   for (const each of Object.values(named ?? {})) checkDoubles(each);

@@ -76,7 +76,8 @@ export const serviceErrors = {
       const response = { ...responseOf(302, ''), headers: { location: 'https://elsewhere.invalid/' } };
       return aboutCall(options, (call) => answerToError(response, contextOf(call)) as ServiceConnectionError);
     }
-    const fault = new ExchangeFault({ kind, phase: sent ? 'sent' : 'connecting', reason });
+    const limitMs = kind === 'timeout' ? 30_000 : undefined;
+    const fault = new ExchangeFault({ kind, phase: sent ? 'sent' : 'connecting', reason, limitMs });
     return aboutCall(
       options,
       (call) => faultToError(fault, call, { baseOption: BASE_OPTION }) as ServiceConnectionError,

@@ -34,9 +34,15 @@ export interface ProviderOverrides {
  * const builder = Test.createTestingModule({ imports: [AppModule] });
  * const service = stubService(builder, { banks: { list: () => [{ name: 'Alpha Bank' }] } });
  * const app = (await builder.compile()).createNestApplication();
- * @throws TypeError for a service or method that there is not
+ * @throws TypeError for a service or method that there is not, a double that is no function, and a module that is
+ * compiled already
  */
 export function stubService(builder: ProviderOverrides, doubles?: ServiceStubOptions): ServiceStub {
+  if (typeof (builder as Partial<ProviderOverrides>).overrideProvider !== 'function') {
+    throw new TypeError(
+      'stubService() takes the builder that Test.createTestingModule() returns, before compile() is called on it.',
+    );
+  }
   const stub = new ServiceStub(doubles);
   for (const { provide, useFactory, inject } of stubProviders(stub)) {
     builder.overrideProvider(provide).useFactory({ factory: useFactory, inject });

@@ -5,7 +5,7 @@ import { readRegularFile, whyUnreadable } from '../../config/read-file.js';
 import { type TlsInput, type TlsInputs, type TlsSettings } from '../../config/resolved-options.js';
 import { isFile, Secret } from '../../config/secret.js';
 import { type TlsIdentityPems, type TlsIdentitySource } from '../../config/tls.options.js';
-import { type ConfigurationFault, type OptionLocation } from '../../errors/index.js';
+import { cleanText, type ConfigurationFault, type OptionLocation } from '../../errors/index.js';
 import { within } from '../../exchange/timing.js';
 
 /** A PEM, key or passphrase as read: its bytes, or why there are none. */
@@ -104,11 +104,19 @@ function digestOf(parts: readonly (Buffer | string | undefined)[]): string {
   return hash.digest('base64');
 }
 
-/** The error's code or class. Its message may contain a vault's token. */
+/** A vault's token has its mark, or letters and digits in one. */
+const TOKEN_LIKE = /\bhv[sbr]\.|(?=\S*\d)(?=\S*[a-z])[\w.~+/=:@-]{16,}/i;
+
+/** The error's class, code and the first line of its message; without the line where that may hold a token or key. */
 function reasonOf(error: unknown): string {
-  const { code, name } = (error ?? {}) as { code?: unknown; name?: unknown };
-  const reason = typeof code === 'string' ? code : typeof name === 'string' ? name : 'unknown reason';
-  return reason.slice(0, 80);
+  const { code, name, message } = Object(error) as Partial<Record<'code' | 'name' | 'message', unknown>>;
+  const [line = ''] = typeof message === 'string' ? message.split('\n', 1) : [];
+  const said = [
+    typeof name === 'string' ? name : 'no error',
+    typeof code === 'string' ? code : '',
+    TOKEN_LIKE.test(line) ? '' : line,
+  ];
+  return cleanText(said.filter(Boolean).join(': '), [], 160);
 }
 
 async function readInputs(inputs: TlsInputs): Promise<ReadInputs> {

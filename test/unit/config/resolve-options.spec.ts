@@ -158,6 +158,12 @@ describe('resolveOptions', () => {
     ],
     ['a misspelt option', { ...sandbox, authentification: 'x' } as never, 'authentification', /misspelling/],
     ['a misspelt key', { ...sandbox, http: { timeOut: 1 } as never }, 'http.timeOut', /misspelling/],
+    [
+      'what belongs beside a factory',
+      { ...sandbox, name: 'ksa' } as never,
+      'name',
+      /beside it: forRootAsync\(\{ name: \.\.\., useFactory \}\)/,
+    ],
     ['a section that is no object', { ...sandbox, http: 5 as never }, 'http', /object/],
     ['a store without methods', { ...sandbox, tokenStore: {} as never }, 'tokenStore', /get, set and delete/],
     [

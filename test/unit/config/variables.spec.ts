@@ -24,6 +24,27 @@ describe('readVariables', () => {
     });
   });
 
+  it('names quotes around a value, as docker run --env-file leaves them, and checks what is in them', () => {
+    const { options, faults } = read({
+      SERVICE_ENVIRONMENT: '"sandbox"',
+      SERVICE_APP_TOKEN: ` 'a"b' `,
+      SERVICE_CLIENT_SECRET_FILE: '"/run/secrets/s"',
+      SERVICE_HTTP_USER_AGENT: `it's "fine"`,
+    });
+    const message = expect.stringMatching(/^is in quotes, .*remove them/);
+    expect(faults).toEqual([
+      { option: 'environment', variable: 'SERVICE_ENVIRONMENT', message },
+      { option: 'appToken', variable: 'SERVICE_APP_TOKEN', message },
+      { option: 'oauth.clientSecret', variable: 'SERVICE_CLIENT_SECRET_FILE', message },
+    ]);
+    expect(options).toEqual({
+      environment: 'sandbox',
+      appToken: 'a"b',
+      oauth: { clientSecret: { file: '/run/secrets/s' } },
+      http: { userAgent: `it's "fine"` },
+    });
+  });
+
   it('leaves a value of another kind to the validation', () => {
     expect(read({ SERVICE_HTTP_TIMEOUT: '30s', SERVICE_TLS_RELOAD: 'maybe' }).options).toEqual({
       http: { timeout: '30s' },

@@ -84,6 +84,9 @@ describe('The line at start', () => {
 describe('Warnings at start', () => {
   it('are none for a usual configuration', async () => {
     expect(await warningsOf(sandbox, { hasChain: false })).toEqual([]);
+    expect(await warningsOf(sandbox, { hasChain: false, certificate, daysLeft: 1 })).toEqual([
+      expect.stringMatching(/^tls\.chain .*is not set/),
+    ]);
     expect(await warningsOf({ ...production, oauth })).toEqual([]);
     expect(await warningsOf({ ...production, authentication: 'oauth', oauth }, { hasChain: false })).toEqual(
       [],

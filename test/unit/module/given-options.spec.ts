@@ -216,8 +216,11 @@ describe('The configuration of a module', () => {
       expect(title).toMatch(help);
       expect(title.replace(help, '')).toBe(`${none}. ${cause}`);
     }
-    expect(await titleOf(load({ appToken: 'a' }))).toBe(unusable());
-    expect(await titleOf(load({ appToken: 'a' }, { imported: false }))).toBe(`${unusable()}. ${noModule}`);
+    const noVariable = `${unusable()}. No SERVICE_* variable is set`;
+    expect(await titleOf(load({ appToken: 'a' }))).toBe(`${noVariable}. ${dotEnv}`);
+    expect(await titleOf(load({ appToken: 'a' }, { imported: false }))).toBe(`${noVariable}. ${noModule}`);
+    const one = { variables: { SERVICE_HTTP_RETRIES: '1' } };
+    expect(await titleOf(load({ appToken: 'a' }, one))).toBe(unusable());
     const wrong = { ...sandbox, http: { retries: -1 } };
     expect(await titleOf(load(wrong, { name: 'ksa', imported: false }))).toBe(unusable(':ksa'));
   });

@@ -270,12 +270,15 @@ describe('RedisTokenStore', () => {
     [{ url: 'redis://host' }, []],
     [{ url: 'rediss://u:p%20w@host:6380/1', timeout: 1 }, []],
     [{ client: noting().client, url: 'redis://host' }, [/not both\.$/]],
-    [{ client: { get: () => undefined } }, [/none of node-redis or ioredis\.$/]],
-    [{ client: 'text' }, [/none of node-redis or ioredis\.$/]],
+    [{ client: { get: () => undefined } }, [/not a client of node-redis or ioredis\.$/]],
+    [{ client: 'text' }, [/not a client of node-redis or ioredis\.$/]],
     [{}, [/needs a client or a url/]],
     [{ url: 'redis://host', timeout: 0 }, [/timeout of RedisTokenStore must be between 1 and \d+ ms\.$/]],
     ...['http://host', 'redis:///1', 'redis://host/path', 'redis://u:%@host', 'host'].map(
-      (url): [object, RegExp[]] => [{ url }, [/the url of RedisTokenStore is none/]],
+      (url): [object, RegExp[]] => [
+        { url },
+        [/the url of RedisTokenStore is not that of a Redis server: redis:\/\//],
+      ],
     ),
   ])('says what is wrong with %j', async (options, faults) => {
     const store = new RedisTokenStore(options);

@@ -313,6 +313,9 @@ describe('stubService', () => {
     );
     expect(doubles({ banks: { lst: () => [] } })).toThrow("There is no member of banks called 'lst'");
     expect(doubles({ named: { ksa: { bank: {} } } })).toThrow("There is no service called 'bank'");
+    expect(doubles({ banks: { list: [] } })).toThrow('The double banks.list must be a function');
+    const compiled = await Test.createTestingModule({}).compile();
+    expect(() => stubService(compiled as never)).toThrow(/takes the builder .* before compile\(\)/);
     await expect(start({ named: { kas: { banks: { list: () => [] } } } })).rejects.toThrow(
       "There are answers for a ServiceModule named 'kas', and the application has none of that name. It has: one without a name, 'ksa'.",
     );

@@ -682,7 +682,9 @@ describe('Garbage', () => {
     const failing = await ask(() =>
       Promise.reject(Object.assign(new Error('token s.123 refused'), { code: 'EVAULT' })),
     );
-    expect(failing).toEqual([{ option: 'tls', message: expect.stringMatching(/failed \(EVAULT\)/) }]);
+    expect(failing).toEqual([
+      { option: 'tls', message: expect.stringMatching(/failed \(Error: EVAULT: token s\.123 refused\)/) },
+    ]);
     expect((await ask(() => undefined))[0].message).toMatch(/returned no object/);
     expect((await ask(() => ({ chain: 7 })))[0]).toMatchObject({ option: 'tls.chain' });
     expect(await ask(() => good())).toEqual([]);
@@ -705,19 +707,26 @@ describe('Garbage', () => {
   });
 
   it.each<[unknown, string]>([
-    [new RangeError('secret'), 'RangeError'],
-    [{ code: 'X'.repeat(200) }, 'X'.repeat(80)],
-    ['secret', 'unknown reason'],
-    [undefined, 'unknown reason'],
-  ])('a function that throws %p: only a code or class is shown', async (thrown, reason) => {
-    const source = async (): Promise<never> => {
-      throw thrown;
-    };
-    const { faults } = await loadIdentity({ source, reload: true });
-    expect(faults).toEqual([
-      { option: 'tls', message: `the function failed (${reason}). Look at its vault or store.` },
-    ]);
-  });
+    [new RangeError('out of range\nof secret'), 'RangeError: out of range'],
+    [new Error('refused for hvs.CAESIJ7kq4b2m9x0'), 'Error'],
+    [Object.assign(new Error('no such item'), { code: 'ENOITEM' }), 'Error: ENOITEM: no such item'],
+    [new Error('https://user:p4ssw0rd@vault.example/v1'), 'Error'],
+    [new Error(`key ${app.key}`), 'Error: [not shown: it contains a secret or a part of one]'],
+    [{ code: 'X'.repeat(200) }, `no error: ${'X'.repeat(150)}…`],
+    ['secret', 'no error'],
+    [undefined, 'no error'],
+  ])(
+    'a function that throws %p: its class, code and first line are shown, without secrets',
+    async (thrown, reason) => {
+      const source = async (): Promise<never> => {
+        throw thrown;
+      };
+      const { faults } = await loadIdentity({ source, reload: true });
+      expect(faults).toEqual([
+        { option: 'tls', message: `the function failed (${reason}). Look at its vault or store.` },
+      ]);
+    },
+  );
 
   it('a key where the certificate belongs, and nothing of use for the key, are not swapped', async () => {
     const faults = await faultsOf({
