@@ -37,6 +37,24 @@ export function misspeltVariables(variables: readonly string[], name?: string): 
   return found;
 }
 
+/** First words of several variables: `TLS` of `TLS_CHAIN` and `TLS_RELOAD`. */
+const GROUPS = VARIABLE_SUFFIXES.map((suffix) => suffix.split('_', 1)[0]).filter(
+  (word, index, words) => words.indexOf(word) !== index,
+);
+
+/** Variables that are set, and named as ours are, but that no option has: `SERVICE_TLS_CA_FILE`. */
+export function unusedVariables(variables: readonly string[], name?: string): string[] {
+  const known = new Set(variablesOf(name));
+  const prefix = variablePrefix(name);
+  return variables.filter(
+    (variable) =>
+      !known.has(variable) &&
+      GROUPS.some((word) => variable.startsWith(`${prefix}${word}_`)) &&
+      // It may be of a module that is named like the group.
+      possibleNames(variable.slice(prefix.length)).length === 0,
+  );
+}
+
 /** The text before the name of a variable, which can be a module's name: `KSA` of `KSA_APP_TOKEN`. */
 function possibleNames(text: string): string[] {
   return VARIABLE_SUFFIXES.filter((suffix) => text.endsWith(`_${suffix}`)).map((suffix) =>

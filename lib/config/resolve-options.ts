@@ -54,7 +54,7 @@ export async function resolveOptions(merged: ServiceModuleOptions, name?: string
   const store = await storeFaults(options.tokenStore);
   const tls = tlsSettings(options, locate);
   const faults = located([...malformed, ...unmet, ...appToken.faults, ...clientSecret.faults, ...store]);
-  const warnings = located(chosen.warnings);
+  const warnings = located([...chosen.warnings, ...shortLimits(options)]);
   if (faults.length > 0 || !chosen.addresses) return { tls, faults, warnings };
   const described = new Map(OPTIONS.map(({ option }) => [option, describeLocation(locate(option))]));
   const resolved = {
@@ -91,6 +91,15 @@ async function checkedSecret(
 }
 
 /** What the store says of its own settings. An error that it throws may quote them. */
+/** A limit in seconds, where milliseconds are meant. */
+function shortLimits({ http }: ServiceModuleOptions): ConfigurationFault[] {
+  return (['timeout', 'attemptTimeout', 'connectTimeout'] as const).flatMap((key) => {
+    const value = http?.[key];
+    const message = `is ${value} milliseconds, in which hardly a call can succeed. For seconds, multiply by 1,000.`;
+    return value !== undefined && value < 100 ? [{ option: `http.${key}`, message }] : [];
+  });
+}
+
 async function storeFaults(store: TokenStore | undefined): Promise<ConfigurationFault[]> {
   try {
     const messages = (await store?.check?.()) ?? [];

@@ -65,7 +65,7 @@ function unknownOption(option: string): BrokenOption {
     OPTIONS.flatMap((entry) => [entry.option, entry.option.split('.')[0]]),
   );
   if (['name', 'isGlobal', 'extraProviders'].includes(option)) {
-    const message = `is not among the options that a factory returns; it belongs beside it: forRootAsync({ ${option}: ..., useFactory })`;
+    const message = `is of the module itself, not of its options: forRoot({ ${option}: ... }) or forRootAsync({ ${option}: ..., useFactory }) take it.`;
     return { option, message };
   }
   const hint = meant ? `a misspelling of ${meant}?` : 'check its spelling.';

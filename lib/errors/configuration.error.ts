@@ -1,4 +1,3 @@
-import { inspect } from 'node:util';
 import { ServiceError, type Remedy } from './service.error.js';
 
 /** Where an option is set. */
@@ -18,7 +17,7 @@ export interface ConfigurationFault extends OptionLocation {
 /** Thrown at start-up, with all faults at once. Code: `invalid_configuration`. */
 export class ServiceConfigurationError extends ServiceError {
   readonly code: string = 'invalid_configuration';
-  readonly faults: readonly ConfigurationFault[];
+  declare readonly faults: readonly ConfigurationFault[];
 
   /** @param explanation in place of the heading and the faults */
   constructor(
@@ -28,7 +27,9 @@ export class ServiceConfigurationError extends ServiceError {
   ) {
     const lines = faults.map((fault) => `\n  - ${describeFault(fault)}`);
     super(explanation.message ?? `${heading}:${lines.join('')}`, explanation);
-    this.faults = faults.map(({ option, variable, message }) => ({ option, variable, message }));
+    const value = faults.map(({ option, variable, message }) => ({ option, variable, message }));
+    // Not enumerable: what prints the error prints its message, which has them all.
+    Object.defineProperty(this, 'faults', { value, configurable: true, writable: true });
   }
 
   /** @internal */
@@ -36,9 +37,8 @@ export class ServiceConfigurationError extends ServiceError {
     return new ServiceConfigurationError([{ option, message }]);
   }
 
-  /** Leaves `faults` out where the error is printed, because the message has them all. */
-  [inspect.custom](): string {
-    return `${this.stack} {\n  code: '${this.code}'\n}`;
+  override toJSON(): Record<string, unknown> {
+    return { ...super.toJSON(), faults: this.faults };
   }
 }
 

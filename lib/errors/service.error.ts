@@ -44,10 +44,6 @@ export abstract class ServiceError extends Error {
  */
 export function copyOf(error: Error): Error {
   if (!(error instanceof ServiceError)) return error;
-  const { name, message, stack } = error;
-  const copy = Object.setPrototypeOf(new Error(message), Object.getPrototypeOf(error) as object) as Error;
-  for (const [key, value] of Object.entries({ name, stack })) {
-    Object.defineProperty(copy, key, { value, configurable: true, writable: true });
-  }
-  return Object.assign(copy, error);
+  const copy = Object.setPrototypeOf(new Error(), Object.getPrototypeOf(error) as object) as Error;
+  return Object.defineProperties(copy, Object.getOwnPropertyDescriptors(error));
 }

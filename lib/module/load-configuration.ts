@@ -1,4 +1,5 @@
 import { OPTIONS, type ServiceModuleOptions, valueOf } from '../config/options.js';
+import { unusedVariables } from '../config/misspelling.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { moduleLabel, variablePrefix } from '../config/module-name.js';
 import {
@@ -37,6 +38,8 @@ export async function loadConfiguration(
   for (const [variable, meant] of misspelt) {
     log.warn(`${variable} is set but not used. If you mean ${meant}, correct its name.`);
   }
+  const unused = unusedVariables(sources.variablesSet, name).filter((variable) => !misspelt.has(variable));
+  if (unused.length > 0) log.warn(`Set, but no option of this module: ${unused.join(', ')}.`);
   for (const warning of warnings) log.warn(describeFault(warning));
   if (read.faults.length + read.certificateFaults.length === 0 && options && identity) {
     if (options.addresses.baseOption === 'urls.oauthBaseUrl') {
@@ -62,7 +65,13 @@ export async function loadConfiguration(
   const nothingSet = noVariable && Object.keys(merged).length === 0;
   const noConfigModule = !config.imported && lacks;
   const usedNamespace = faults.some(isInNamespace) && key;
-  const heading = describeProblem(name, { nothingSet, noVariable, noConfigModule }, usedNamespace);
+  // The value of another tool: not one that is written wrong.
+  const foreignVariable =
+    name === undefined &&
+    (given.environment ?? valueOf(namespace, 'environment')) === undefined &&
+    faults.some(({ option, message }) => option === 'environment' && /it is '(?!prod|sand)/.test(message));
+  const signs = { nothingSet, noVariable, noConfigModule, foreignVariable };
+  const heading = describeProblem(name, signs, usedNamespace);
   throw new ServiceConfigurationError([...faults, ...certificateFaults], heading);
 }
 
@@ -75,10 +84,12 @@ function namespaceOf(found: unknown): object | undefined {
   return isOurs ? (found as object) : undefined;
 }
 
+type Signs = Record<'nothingSet' | 'noVariable' | 'noConfigModule' | 'foreignVariable', boolean>;
+
 /** The first line of the error. Names the usual causes where many options are missing. */
 function describeProblem(
   name: string | undefined,
-  { nothingSet, noVariable, noConfigModule }: Record<'nothingSet' | 'noVariable' | 'noConfigModule', boolean>,
+  { nothingSet, noVariable, noConfigModule, foreignVariable }: Signs,
   namespace: string | false,
 ): string {
   const said = [
@@ -86,6 +97,8 @@ function describeProblem(
       ? `${moduleLabel(name)} found no ${variablePrefix(name)}* variable`
       : `The configuration of ${moduleLabel(name)} is not usable`,
     noVariable && !nothingSet && `No ${variablePrefix(name)}* variable is set`,
+    foreignVariable &&
+      "If SERVICE_ENVIRONMENT is another tool's, give this module a name: forRoot({ name: 'bank' }) reads SERVICE_BANK_* instead",
     namespace &&
       `It reads the namespace '${namespace}' (registerAs); if yours has another purpose, give it another name`,
     noConfigModule

@@ -82,6 +82,17 @@ describe('resolveOptions', () => {
     ]);
   });
 
+  it('warns of limits in milliseconds that are probably meant in seconds', async () => {
+    const { warnings } = await resolveOptions({ ...sandbox, http: { timeout: 5, connectTimeout: 100 } });
+    expect(warnings.slice(1)).toEqual([
+      {
+        option: 'http.timeout',
+        variable: 'SERVICE_HTTP_TIMEOUT',
+        message: expect.stringMatching(/^is 5 milliseconds, .*multiply by 1,000/),
+      },
+    ]);
+  });
+
   it('names the variables of a named module', async () => {
     const [fault] = await faultsOf({ ...sandbox, appToken: undefined }, 'ksa');
     expect(fault?.variable).toBe('SERVICE_KSA_APP_TOKEN');
@@ -162,7 +173,7 @@ describe('resolveOptions', () => {
       'what belongs beside a factory',
       { ...sandbox, name: 'ksa' } as never,
       'name',
-      /beside it: forRootAsync\(\{ name: \.\.\., useFactory \}\)/,
+      /of the module itself.*forRootAsync\(\{ name: \.\.\., useFactory \}\) take it/,
     ],
     ['a section that is no object', { ...sandbox, http: 5 as never }, 'http', /object/],
     ['a store without methods', { ...sandbox, tokenStore: {} as never }, 'tokenStore', /get, set and delete/],

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { mergeOptions } from '../../../lib/config/options.js';
-import { misspeltVariables, nearest } from '../../../lib/config/misspelling.js';
+import { misspeltVariables, nearest, unusedVariables } from '../../../lib/config/misspelling.js';
 import { nameFault, readVariables, sharedVariable, variableOf } from '../../../lib/config/variables.js';
 
 const read = (variables: Record<string, unknown>, name?: string) =>
@@ -92,6 +92,20 @@ describe('readVariables', () => {
       appToken: 'k',
     });
     expect(variableOf('oauth.clientId', 'my-bank')).toBe('SERVICE_MY_BANK_CLIENT_ID');
+  });
+});
+
+describe('unusedVariables', () => {
+  it("are those of our groups that no option has; not other tools', nor those of a named module", () => {
+    const set = [
+      'SERVICE_TLS_CA_FILE',
+      'SERVICE_TLS_CHAIN',
+      'SERVICE_PORT',
+      'SERVICE_HTTP_APP_TOKEN',
+      'SERVICE_KSA_TLS_CA',
+    ];
+    expect(unusedVariables(set)).toEqual(['SERVICE_TLS_CA_FILE']);
+    expect(unusedVariables(set, 'ksa')).toEqual(['SERVICE_KSA_TLS_CA']);
   });
 });
 

@@ -221,6 +221,10 @@ describe('The configuration of a module', () => {
     expect(await titleOf(load({ appToken: 'a' }, { imported: false }))).toBe(`${noVariable}. ${noModule}`);
     const one = { variables: { SERVICE_HTTP_RETRIES: '1' } };
     expect(await titleOf(load({ appToken: 'a' }, one))).toBe(unusable());
+    const foreign = { variables: { SERVICE_ENVIRONMENT: 'staging' } };
+    expect(await titleOf(load({ ...sandbox, environment: undefined }, foreign))).toMatch(
+      /reads SERVICE_BANK_\* instead$/,
+    );
     const wrong = { ...sandbox, http: { retries: -1 } };
     expect(await titleOf(load(wrong, { name: 'ksa', imported: false }))).toBe(unusable(':ksa'));
   });
