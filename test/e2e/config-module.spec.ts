@@ -179,7 +179,7 @@ describe('ServiceModule beside ConfigModule', () => {
       'tls.chain',
     ]);
     expect(others.sort()).toEqual(['http.timeout', 'startupCheck']);
-    expect(inNamespace.find(({ option }) => option === 'name')?.message).toMatch(/is not an option/);
+    expect(inNamespace.find(({ option }) => option === 'name')?.message).toMatch(/is of the module itself/);
   });
 
   it("reads 'service-<name>' for a named module, and nothing else", async () => {
