@@ -46,6 +46,7 @@ export {
   ServiceConfigurationError,
   ServiceConnectionError,
   ServiceError,
+  type ServiceErrorCode,
   ServiceRequestError,
   ServiceStartupError,
   ServiceTokenError,

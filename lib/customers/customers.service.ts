@@ -25,13 +25,12 @@ export class CustomersService {
     options: HeaderOptions & ParseOption<Parser>,
   ): Promise<ParsedAnswer<Parser>>;
   /**
-   * POST /customers/v1: the JSON body, unchanged; `undefined` where there is none, which the specification allows (4). With
-   * `create<Customer | undefined>()` the compiler makes you check that.
+   * POST /customers/v1: the JSON body, unchanged; `undefined` where there is none, which the specification allows (4).
    *
    * Throws ServiceRequestError where the payload is not valid, and what {@link ServiceHttpService} throws. After a
    * ServiceConnectionError with `outcomeUnknown`, or a status of 500 or more, the customer may exist.
    */
-  create<T = Customer>(customer: CreateCustomerDto, options?: HeaderOptions): Promise<T>;
+  create<T = Customer | undefined>(customer: CreateCustomerDto, options?: HeaderOptions): Promise<T>;
   async create(customer: CreateCustomerDto, options?: HeaderOptions): Promise<unknown> {
     const { app_user_id } = validateInput(CreateCustomerDto, customer);
     return this.#http.post(this.#path, { app_user_id }, options);

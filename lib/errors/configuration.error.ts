@@ -16,7 +16,9 @@ export interface ConfigurationFault extends OptionLocation {
 
 /** Thrown at start-up, with all faults at once. Code: `invalid_configuration`. */
 export class ServiceConfigurationError extends ServiceError {
-  readonly code: string = 'invalid_configuration';
+  readonly code:
+    'invalid_configuration' | 'invalid_certificate' | 'certificate_refused' | 'startup_check_failed' =
+    'invalid_configuration';
   declare readonly faults: readonly ConfigurationFault[];
 
   /** @param explanation in place of the heading and the faults */

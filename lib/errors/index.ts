@@ -7,7 +7,13 @@ export {
   withNames,
   type DescribeOption,
 } from './error-texts.js';
-export { copyOf, ServiceError, type Explanation, type Remedy } from './service.error.js';
+export {
+  copyOf,
+  ServiceError,
+  type Explanation,
+  type Remedy,
+  type ServiceErrorCode,
+} from './service.error.js';
 export {
   describeFault,
   describeLocation,

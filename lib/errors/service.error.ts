@@ -1,3 +1,18 @@
+import { type ConnectionErrorKind } from './connection.error.js';
+import { type TokenErrorCode } from './token.error.js';
+
+/** The codes of all errors. */
+export type ServiceErrorCode =
+  | 'invalid_configuration'
+  | 'invalid_certificate'
+  | 'certificate_refused'
+  | 'startup_check_failed'
+  | 'invalid_request'
+  | 'api_error'
+  | 'invalid_response'
+  | `connection_${ConnectionErrorKind}`
+  | TokenErrorCode;
+
 /** What to do about an error. For those who run the application; never for its callers. */
 export interface Remedy {
   hint?: string;
@@ -16,7 +31,7 @@ export interface Explanation extends Remedy {
  */
 export abstract class ServiceError extends Error {
   /** A stable code for programs. Each class documents its codes. */
-  abstract readonly code: string;
+  abstract readonly code: ServiceErrorCode;
   /** What to do, where that is known. For those who run the application; do not show it to callers. */
   declare readonly hint?: string;
   /** The paths of the options that the hint is about, the most to blame first. */

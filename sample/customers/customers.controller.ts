@@ -21,7 +21,7 @@ export class CustomersController {
   async create(
     @Body() customer: CreateCustomerDto,
     @Res({ passthrough: true }) response: ServerResponse,
-  ): Promise<Customer> {
+  ): Promise<Customer | undefined> {
     const created = await this.customers.create(customer);
     this.sessions.begin(response, created);
     return created;

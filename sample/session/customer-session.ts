@@ -17,7 +17,7 @@ export class CustomerSessions {
   readonly #customers = new Map<string, string>();
 
   /** Returns the customer's id; undefined, and no session, where the answer of the service has none. */
-  begin(response: ServerResponse, customer: Customer): string | undefined {
+  begin(response: ServerResponse, customer: Customer | undefined): string | undefined {
     const customerId = customerIdOf(customer);
     if (customerId === undefined) return undefined;
     const session = randomUUID();
@@ -37,8 +37,8 @@ export class CustomerSessions {
 }
 
 /** The specification does not show the fields of a customer (2.5). */
-export function customerIdOf({ customer_id, id }: Customer): string | undefined {
-  return [customer_id, id].find((value) => typeof value === 'string');
+export function customerIdOf(customer: Customer | undefined): string | undefined {
+  return [customer?.customer_id, customer?.id].find((value) => typeof value === 'string');
 }
 
 /** Lets a visitor pass who has a customer, and says whose session it will be. */

@@ -55,7 +55,7 @@ export function types(banks: BanksService, customers: CustomersService, http: Se
   // Without it as before.
   isTyped<BanksBody>().by(banks.list(), true);
   isTyped<string[]>().by(banks.list<string[]>({ timeout: 1 }), true);
-  isTyped<Customer>().by(customers.create({ app_user_id: 'u-1' }), true);
+  isTyped<Customer | undefined>().by(customers.create({ app_user_id: 'u-1' }), true);
   isTyped<Bank>().by(http.request<Bank>({ url: '/a' }), true);
   isTyped<unknown>().by(banks.list(undefined as HttpCallOptions | undefined), true);
   const generic = (parse: AnswerParser) => banks.list({ parse });

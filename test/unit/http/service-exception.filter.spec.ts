@@ -152,7 +152,7 @@ describe('the exception filter over HTTP', () => {
 
 describe('the answer to an error', () => {
   class OtherError extends ServiceError {
-    readonly code = 'other';
+    readonly code = 'other' as never;
   }
   const api = (status: number, more: object = {}): ServiceApiError =>
     new ServiceApiError({ message: 'ours', status, method: 'GET', path: '/a', ...more });

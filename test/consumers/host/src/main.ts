@@ -54,7 +54,7 @@ async function check(app: INestApplication, simulator: ServiceSimulator): Promis
 }
 
 async function callByInjection(banking: BankingService, simulator: ServiceSimulator): Promise<void> {
-  assert.equal((await banking.customers.create({ app_user_id: 'u-1' })).app_user_id, 'u-1');
+  assert.equal((await banking.customers.create({ app_user_id: 'u-1' }))?.app_user_id, 'u-1');
   assert.equal(simulator.customers[0]?.app_user_id, 'u-1');
 
   const banks = await banking.banks.list();

@@ -97,7 +97,7 @@ async function callService(
   http: ServiceHttpService,
 ): Promise<void> {
   simulator.clearRequests();
-  assert.equal((await customers.create({ app_user_id: 'u-1' })).app_user_id, 'u-1');
+  assert.equal((await customers.create({ app_user_id: 'u-1' }))?.app_user_id, 'u-1');
   assert.ok(Array.isArray(await http.get('/banks/v1', { params: { limit: 2 } })));
   simulator.fail({ path: '/banks/v1', fault: { status: 404 } });
   await assert.rejects(http.get('/banks/v1'), ServiceApiError);
