@@ -67,6 +67,7 @@ export {
   type HeaderOptions,
   type HttpCallOptions,
   type HttpRequestOptions,
+  type HttpResponse,
   ServiceHttpService,
 } from './http/service-http.service.js';
 export { ConnectDto, type ConnectParameters, LinkSessionDto } from './link-sdk/connect.dto.js';

@@ -64,6 +64,13 @@ export class ServiceHttpOptions {
   @IsFunction()
   requestId?: (() => string | undefined) | undefined;
 
+  /**
+   * The header of a key that all attempts of a POST or PATCH carry: `idempotency-key`. Only for a service that carries out
+   * one call of each key: the call may then be tried again like a GET. Default: none. SERVICE_HTTP_IDEMPOTENCY_HEADER
+   */
+  @IsHeaderName('HTTP_IDEMPOTENCY_HEADER')
+  idempotencyHeader?: string | undefined;
+
   /** Milliseconds that running calls may still take at shutdown. Default 5,000. SERVICE_HTTP_SHUTDOWN_TIMEOUT */
   @WholeNumber('HTTP_SHUTDOWN_TIMEOUT', 0, DAY_MS, 'milliseconds')
   shutdownTimeout?: number | undefined = 5_000;

@@ -1,8 +1,9 @@
 import { type ConfigurationFault } from '../errors/index.js';
+import { withDefaults } from './option.js';
 import {
   type ServiceAuthentication,
   type ServiceEnvironment,
-  type ServiceModuleOptions,
+  ServiceModuleOptions,
   valueOf,
 } from './options.js';
 
@@ -65,8 +66,19 @@ export function unmetRequirements(options: ServiceModuleOptions, mode: Mode): Co
       linkSdk?.requireOAuth === true &&
       !wantsOAuth &&
       'needs OAuth credentials: set oauth.clientId and oauth.clientSecret. Where OAuth is enabled for the application, a LinkSDK session without a customer token fails.',
+    'http.idempotencyHeader':
+      isHeaderInUse(options) &&
+      'must be a header of its own, and not that of appTokenHeader, http.correlationIdHeader or a trace.',
     sendAppTokenWithBearer: options.sendAppTokenWithBearer === true && needsAppToken,
     'linkSdk.includeAppToken': linkSdk?.includeAppToken === true && needsAppToken,
   };
   return Object.entries(messages).flatMap(([option, message]) => (message ? [{ option, message }] : []));
+}
+
+/** Whether another value would take the place of the idempotency key. */
+function isHeaderInUse(options: ServiceModuleOptions): boolean {
+  const { appTokenHeader, http } = withDefaults(ServiceModuleOptions, options);
+  const others = [appTokenHeader, http?.correlationIdHeader, 'traceparent', 'tracestate'];
+  const header = String(http?.idempotencyHeader).toLowerCase();
+  return others.some((other) => String(other).toLowerCase() === header);
 }

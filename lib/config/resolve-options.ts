@@ -135,6 +135,7 @@ function httpSettings({ http }: ServiceModuleOptions): HttpSettings {
     ...http,
     proxy: http?.proxy === undefined ? undefined : new Secret(http.proxy),
     correlationIdHeader: http?.correlationIdHeader?.toLowerCase(),
+    idempotencyHeader: http?.idempotencyHeader?.toLowerCase(),
     userAgent: [http?.userAgent ?? [], `nestjs-service/${VERSION}`].flat().join(' '),
   } as HttpSettings;
 }

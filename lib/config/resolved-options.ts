@@ -59,9 +59,9 @@ export interface TlsSettings extends Filled<Omit<ServiceTlsOptions, keyof TlsIde
 }
 
 /** Without a default. */
-type Unset = 'attemptTimeout' | 'requestId';
+type Unset = 'attemptTimeout' | 'requestId' | 'idempotencyHeader';
 
-/** Here `correlationIdHeader` is in lower case, and `userAgent` is the whole header. */
+/** Here the names of headers are in lower case, and `userAgent` is the whole header. */
 export interface HttpSettings
   extends Filled<Omit<ServiceHttpOptions, 'proxy' | Unset>>, Pick<ServiceHttpOptions, Unset> {
   /** Its URL. It may contain credentials for the proxy. */

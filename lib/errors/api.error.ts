@@ -11,7 +11,12 @@ export interface ApiErrorDetails
   extends
     Explanation,
     Pick<ServiceApiError, 'status' | 'method' | 'path'>,
-    Partial<Pick<ServiceApiError, 'code' | 'body' | 'correlationId' | 'retryAfter' | 'credentialFault'>> {}
+    Partial<
+      Pick<
+        ServiceApiError,
+        'code' | 'body' | 'correlationId' | 'retryAfter' | 'credentialFault' | 'idempotencyKey'
+      >
+    > {}
 
 /** The service answered with an error status, or with a body that cannot be used (specification 7). */
 export class ServiceApiError extends ServiceError {
@@ -32,6 +37,11 @@ export class ServiceApiError extends ServiceError {
    * certificate (400). A caller of the host cannot correct that.
    */
   readonly credentialFault: boolean;
+  /**
+   * The key of the call (`http.idempotencyHeader`), where an attempt of it may have been carried out: a status of 500 or
+   * more, a body that cannot be used. The same call can be sent again with it. For programs: do not show it to callers.
+   */
+  readonly idempotencyKey?: string;
 
   constructor(details: ApiErrorDetails) {
     super(details.message, details);
@@ -43,5 +53,6 @@ export class ServiceApiError extends ServiceError {
     this.correlationId = details.correlationId;
     this.retryAfter = details.retryAfter;
     this.credentialFault = details.credentialFault ?? false;
+    this.idempotencyKey = details.idempotencyKey;
   }
 }

@@ -41,6 +41,11 @@ export class ServiceConnectionError extends ServiceError {
    * you send it again. False where the service did nothing, and for calls that change nothing (GET, HEAD, OPTIONS).
    */
   readonly outcomeUnknown: boolean;
+  /**
+   * Where the outcome is unknown, the key of the call (`http.idempotencyHeader`): the same call can be sent again with it.
+   * For programs: do not show it to callers.
+   */
+  readonly idempotencyKey?: string;
   /** The correlation id that was sent with the call, where there was one (`http.requestId`). */
   readonly correlationId?: string;
   /** The origin that a redirect leads to. */
@@ -54,6 +59,7 @@ export class ServiceConnectionError extends ServiceError {
     this.path = details.path;
     this.reason = details.reason;
     this.outcomeUnknown = details.outcomeUnknown ?? false;
+    this.idempotencyKey = details.idempotencyKey;
     this.correlationId = details.correlationId;
     this.location = details.location;
   }

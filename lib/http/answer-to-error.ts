@@ -5,7 +5,7 @@ import { parseJson } from '../exchange/decode.js';
 import { parseRetryAfter } from '../exchange/timing.js';
 import { sentId, type Call } from './call.js';
 import { explainAnswer, isCredentialFault, type CredentialsInUse } from './explain-answer.js';
-import { isSafe } from './retry-policy.js';
+import { doubtOf } from './retry-policy.js';
 
 const MAX_MESSAGE = 500;
 const REDIRECTS = new Set([300, 301, 302, 303, 305, 306, 307, 308]);
@@ -50,10 +50,13 @@ export function statusOf({ status }: Pick<ExchangeResponse, 'status'>, { method,
 }
 
 /** What each error of an answer tells. */
-export type CallFacts = Pick<ServiceApiError, 'status' | 'method' | 'path' | 'correlationId' | 'retryAfter'>;
+export type CallFacts = Pick<
+  ServiceApiError,
+  'status' | 'method' | 'path' | 'correlationId' | 'retryAfter' | 'idempotencyKey'
+>;
 
 export function answerFacts(
-  response: Pick<ExchangeResponse, 'status' | 'headers'>,
+  response: ExchangeResponse,
   { call, correlationIdHeader, secrets }: AnswerContext,
 ): CallFacts {
   const answered = response.headers[correlationIdHeader] ?? response.headers['x-request-id'];
@@ -63,6 +66,7 @@ export function answerFacts(
     path: call.url.pathname,
     correlationId: answered === undefined ? sentId(call) : cleanText(String(answered), secrets(), 128),
     retryAfter: parseRetryAfter(response.headers['retry-after'], Date.now()),
+    idempotencyKey: doubtOf(call, { response }).idempotencyKey,
   };
 }
 
@@ -95,7 +99,7 @@ function redirectError(
     path: call.url.pathname,
     reason: String(response.status),
     // A redirect proves nothing: 303 often follows a request that succeeded (RFC 9110, 15.4.4).
-    outcomeUnknown: !isSafe(call.method),
+    ...doubtOf(call, { response }),
     correlationId: sentId(call),
     location: origin,
   });

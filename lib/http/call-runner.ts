@@ -4,6 +4,7 @@ import { type ResolvedOptions } from '../config/resolved-options.js';
 import { type CertificateSummary } from '../errors/index.js';
 import { partOf } from '../exchange/call-limits.js';
 import {
+  CallCancelled,
   type Exchange,
   ExchangeFault,
   type ExchangeRequest,
@@ -20,9 +21,10 @@ import { CredentialRenewal, type CredentialRenewalParts } from './credential-ren
 import { faultToError } from './fault-to-error.js';
 import {
   isClosedIdleConnection,
+  isRepeatable,
   isRetryableFault,
   isRetryableStatus,
-  isSafe,
+  mayHaveActed,
   type RetryBudget,
 } from './retry-policy.js';
 
@@ -75,8 +77,16 @@ export class CallRunner {
       const isOver = closed.aborted || isFinal(outcome);
       const waitMs = isOver ? undefined : await this.#waitBeforeNext(progress, outcome);
       if (waitMs === undefined) return this.#conclude(progress, outcome);
+      call.inDoubt = mayHaveActed(call, outcome);
       observation.again(outcome.fault?.kind ?? String(outcome.response?.status));
-      if (waitMs > 0) await sleep(systemClock, waitMs, signal, closed);
+      try {
+        if (waitMs > 0) await sleep(systemClock, waitMs, signal, closed);
+      } catch (error) {
+        const isOfCaller = error !== closed.reason && !(error instanceof CallCancelled);
+        if (!call.inDoubt || isOfCaller) throw error;
+        // The error of this attempt says that the call may have been carried out.
+        return this.#conclude(progress, outcome);
+      }
     }
   }
 
@@ -109,7 +119,7 @@ export class CallRunner {
     const partMs = http.attemptTimeout ?? partOf(timeoutMs);
     return {
       timeoutMs,
-      attemptTimeoutMs: isSafe(call.method) ? partMs : undefined,
+      attemptTimeoutMs: isRepeatable(call) ? partMs : undefined,
       connectTimeoutMs: Math.min(http.connectTimeout, partMs),
     };
   }
@@ -118,10 +128,7 @@ export class CallRunner {
   async #waitBeforeNext(progress: Progress, outcome: Outcome): Promise<number | undefined> {
     const { call, renewal, certificate } = progress;
     // Not the server's fault, so it counts as no retry.
-    if (
-      isClosedIdleConnection(call.method, outcome.fault) &&
-      progress.closedConnections < MAX_CLOSED_CONNECTIONS
-    ) {
+    if (isClosedIdleConnection(call, outcome.fault) && progress.closedConnections < MAX_CLOSED_CONNECTIONS) {
       progress.closedConnections += 1;
       return 0;
     }
@@ -130,9 +137,7 @@ export class CallRunner {
 
   #retryWait(progress: Progress, { response, fault }: Outcome): number | undefined {
     const { call, endsAt } = progress;
-    const retryable = fault
-      ? isRetryableFault(call.method, fault)
-      : isRetryableStatus(call.method, response.status);
+    const retryable = fault ? isRetryableFault(call, fault) : isRetryableStatus(call, response.status);
     if (!retryable || progress.retries >= this.#parts.http.retries) return undefined;
     const waitMs = retryAfterMs(response) ?? retryDelay(progress.retries, this.#parts.random());
     if (waitMs + MIN_ATTEMPT_MS > endsAt - performance.now()) return undefined;

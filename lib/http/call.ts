@@ -1,4 +1,6 @@
+import { randomUUID } from 'node:crypto';
 import { type AxiosHeaderValue, type AxiosRequestHeaders, type InternalAxiosRequestConfig } from 'axios';
+import { type HttpSettings } from '../config/resolved-options.js';
 import { EXCHANGE_HEADERS } from '../config/rules.js';
 import { cleanText, ServiceRequestError } from '../errors/index.js';
 import { allowListeners, followSignal, type FollowedSignal } from '../exchange/call-limits.js';
@@ -19,6 +21,10 @@ export interface Call {
   body?: string | Uint8Array;
   /** The correlation id that is sent with it. */
   correlationId?: string;
+  /** The service carries out one call of this key (`http.idempotencyHeader`), so that it may be sent again. */
+  idempotencyKey?: string;
+  /** One of its attempts may have been carried out. */
+  inDoubt?: boolean;
   /** False where the caller asked for text or bytes. */
   readsJson: boolean;
   /** Each credential that was sent with it, those before a replay too: no error may show one. */
@@ -45,7 +51,7 @@ export async function toCall(
   config: InternalAxiosRequestConfig,
   url: CallUrl,
   credentials: Credentials,
-  { correlationIdHeader }: { correlationIdHeader: string },
+  { correlationIdHeader, idempotencyHeader }: Pick<HttpSettings, 'correlationIdHeader' | 'idempotencyHeader'>,
 ): Promise<Call> {
   const encoded = encodeBody(config.data);
   const { body, contentType } = encoded instanceof Promise ? await encoded : encoded;
@@ -55,7 +61,10 @@ export async function toCall(
   if (body === undefined) delete headers['content-type'];
   const method = toMethod(config.method);
   const correlationId = headers[correlationIdHeader];
-  const call = { method, url, headers, body, correlationId, readsJson, secrets: [] };
+  const isKeyed = idempotencyHeader !== undefined && (method === 'POST' || method === 'PATCH');
+  const idempotencyKey = isKeyed ? headers[idempotencyHeader]?.trim() || randomUUID() : undefined;
+  if (isKeyed && idempotencyKey) headers[idempotencyHeader] = idempotencyKey;
+  const call = { method, url, headers, body, correlationId, idempotencyKey, readsJson, secrets: [] };
   setCredentials(call, credentials);
   return call;
 }
@@ -100,6 +109,11 @@ export function setCredentials({ headers, secrets }: Call, credentials: Credenti
 /** The correlation id of a call, for an error. It may be the caller's own. */
 export function sentId({ correlationId, secrets = [] }: Partial<Call>): string | undefined {
   return correlationId === undefined ? undefined : cleanText(correlationId, secrets, 128);
+}
+
+/** The key of a call, for an error: as it was sent, so none where the caller's own holds a secret. */
+export function sentKey({ idempotencyKey: key, secrets = [] }: Partial<Call>): string | undefined {
+  return key !== undefined && cleanText(key, secrets, Infinity) === key ? key : undefined;
 }
 
 /** The options that may end a call early: an AbortSignal, and axios's older cancel token. */

@@ -10,7 +10,7 @@ import { CallCancelled, ExchangeFault, type Outcome } from '../exchange/exchange
 import { within } from '../exchange/timing.js';
 import { setCredentials, type Call, type CallLimits, type Credentials } from './call.js';
 import { faultToError } from './fault-to-error.js';
-import { cannotHaveActed, isRefusedBefore, isSafe } from './retry-policy.js';
+import { isRepeatable, mayHaveActed } from './retry-policy.js';
 
 export interface CredentialRenewalParts {
   /**
@@ -53,15 +53,12 @@ export class CredentialRenewal {
    * @param certificate ours, as it was in use
    */
   async renewAfter(outcome: Outcome, certificate: CertificateSummary | undefined): Promise<boolean> {
-    const { response, fault } = outcome;
     const { signal } = this.#limits;
-    const mayRepeat =
-      isSafe(this.#call.method) || (fault ? cannotHaveActed(fault) : isRefusedBefore(response));
-    if (mayRepeat) return this.#renew(outcome, certificate);
-    // For the next call. The outcome of this one stays what it is; only its caller can end it earlier.
-    await this.#renew(outcome, certificate).catch(() => undefined);
+    if (!mayHaveActed(this.#call, outcome)) return this.#renew(outcome, certificate);
+    // Also for the next call. Where it fails, the outcome of this one stays what it is; only its caller can end it earlier.
+    const isRenewed = await this.#renew(outcome, certificate).catch(() => false);
     if (signal?.aborted && !(signal.reason instanceof CallCancelled)) throw signal.reason;
-    return false;
+    return isRenewed && isRepeatable(this.#call);
   }
 
   async #renew(outcome: Outcome, certificate: CertificateSummary | undefined): Promise<boolean> {

@@ -3,7 +3,7 @@ import { type ExchangeFault } from '../exchange/exchange.types.js';
 import { explainFault } from '../exchange/explain-fault.js';
 import { certificateRefusedError } from '../tls/certificate-refused.js';
 import { sentId, type Call } from './call.js';
-import { cannotHaveActed, isSafe } from './retry-policy.js';
+import { doubtOf } from './retry-policy.js';
 
 /** What the error of a fault has to know beside the call. */
 export interface FaultContext {
@@ -21,8 +21,8 @@ export function faultToError(
 ): ServiceError {
   const { method, url } = call;
   const { kind, reason, certificateRefused } = fault;
-  const outcomeUnknown = !isSafe(method) && !cannotHaveActed(fault);
-  if (certificateRefused && !outcomeUnknown) return certificateRefusedError(certificate, reason);
+  const doubt = doubtOf(call, { fault });
+  if (certificateRefused && !doubt.outcomeUnknown) return certificateRefusedError(certificate, reason);
   const where = `${method} ${url.pathname} at ${url.host}`;
   return new ServiceConnectionError({
     ...(certificateRefused
@@ -32,7 +32,7 @@ export function faultToError(
     method,
     path: url.pathname,
     reason,
-    outcomeUnknown,
+    ...doubt,
     correlationId: sentId(call),
   });
 }

@@ -1,7 +1,8 @@
-import { type ConnectionErrorKind } from '../errors/index.js';
+import { type ConnectionErrorKind, type ServiceConnectionError } from '../errors/index.js';
 import { certificateVerdict, isHandshakeVerdict } from '../exchange/certificate-refusal.js';
-import { type ExchangeFault, type ExchangeResponse } from '../exchange/exchange.types.js';
+import { type ExchangeFault, type ExchangeResponse, type Outcome } from '../exchange/exchange.types.js';
 import { isProxyRefusal } from '../exchange/classify.js';
+import { sentKey, type Call } from './call.js';
 
 // RFC 9110, 9.2.1: methods that change nothing on the server.
 const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS']);
@@ -14,15 +15,22 @@ export function isSafe(method: string): boolean {
   return SAFE_METHODS.has(method);
 }
 
+type Repeated = Pick<Call, 'method' | 'idempotencyKey'>;
+
+/** Whether it may be sent again also where the service may have acted: it changes nothing, or has a key. */
+export function isRepeatable({ method, idempotencyKey }: Repeated): boolean {
+  return isSafe(method) || idempotencyKey !== undefined;
+}
+
 /** For the message of an answer that cannot be read: whether what it answers was done. */
 export function carriedOut({ method, status }: { method: string; status: number }): string {
   const wasDone = !isSafe(method) && status >= 200 && status < 300;
   return wasDone ? ' By its status the call was carried out.' : '';
 }
 
-/** 429 says that nothing was done; the others may come after the server acted and are repeated for safe methods only. */
-export function isRetryableStatus(method: string, status: number): boolean {
-  return status === 429 || (isSafe(method) && RETRYABLE_STATUS.has(status));
+/** 429 says that nothing was done; the others may come after the server acted. */
+export function isRetryableStatus(call: Repeated, status: number): boolean {
+  return status === 429 || (isRepeatable(call) && RETRYABLE_STATUS.has(status));
 }
 
 /** The server cannot have acted: the connection was not there yet, or it refused us in the handshake. */
@@ -40,18 +48,42 @@ export function isRefusedBefore(response: ExchangeResponse): boolean {
   return response.status === 401 && /^bearer\b/i.test(response.headers['www-authenticate'] ?? '');
 }
 
+/** Whether the service may have carried out a call that changes something, in this attempt or an earlier one. */
+export function mayHaveActed(
+  { method, inDoubt }: Pick<Call, 'method' | 'inDoubt'>,
+  outcome: Outcome,
+): boolean {
+  const { response, fault } = outcome;
+  if (isSafe(method)) return false;
+  if (inDoubt) return true;
+  if (fault) return !cannotHaveActed(fault);
+  const { status } = response;
+  return status < 400 || status === 408 || status >= 500 || !isRefusedBefore(response);
+}
+
+/** The same for the error of a call, with the key by which it can be sent again. */
+export function doubtOf(
+  call: Pick<Call, 'method'> & Partial<Call>,
+  outcome: Outcome,
+): Pick<ServiceConnectionError, 'outcomeUnknown' | 'idempotencyKey'> {
+  const outcomeUnknown = mayHaveActed(call, outcome);
+  return { outcomeUnknown, idempotencyKey: outcomeUnknown ? sentKey(call) : undefined };
+}
+
 /** Whether the same call may be sent again after a fault. */
-export function isRetryableFault(method: string, fault: ExchangeFault): boolean {
+export function isRetryableFault(call: Repeated, fault: ExchangeFault): boolean {
   if (LASTING_FAULTS.has(fault.kind) || fault.certificateRefused || isProxyRefusal(fault)) return false;
-  return isSafe(method) || cannotHaveActed(fault);
+  return isRepeatable(call) || cannotHaveActed(fault);
 }
 
 /**
  * The server closed an idle connection while the request was on its way. Only for what may be sent twice: the request
  * may have reached the server before.
  */
-export function isClosedIdleConnection(method: string, fault: ExchangeFault | undefined): boolean {
-  return fault?.reusedSocket === true && fault.kind === 'reset' && fault.phase === 'sent' && isSafe(method);
+export function isClosedIdleConnection(call: Repeated, fault: ExchangeFault | undefined): boolean {
+  return (
+    fault?.reusedSocket === true && fault.kind === 'reset' && fault.phase === 'sent' && isRepeatable(call)
+  );
 }
 
 const CAPACITY = 500;

@@ -2,9 +2,9 @@ import { AxiosHeaders, type AxiosAdapter, type AxiosResponse, type InternalAxios
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { type ExchangeResponse } from '../exchange/exchange.types.js';
 import { readBody } from './answer-body.js';
-import { answerFacts, answerToError, type AnswerContext } from './answer-to-error.js';
+import { answerFacts, answerToError, type AnswerContext, type CallFacts } from './answer-to-error.js';
 import { type AuthHeadersInterceptor } from './auth-headers.interceptor.js';
-import { toCall, type Call } from './call.js';
+import { sentId, toCall, type Call } from './call.js';
 import { type CallObserver } from './call-observer.js';
 import { type CallRunner } from './call-runner.js';
 import { type CallsInFlight } from './calls-in-flight.js';
@@ -50,6 +50,10 @@ export function serviceAdapter(
 /** An answer of this module: with the service's correlation id, or the one that was sent. */
 export interface ServiceResponse extends AxiosResponse {
   readonly correlationId?: string;
+  /** The id that was sent. */
+  readonly requestId?: string;
+  /** What an error about it tells. */
+  readonly facts?: CallFacts;
 }
 
 function toAxiosResponse(
@@ -86,7 +90,15 @@ class Answer implements ServiceResponse {
 
   /** Cleaned when it is asked for: few callers do. */
   get correlationId(): string | undefined {
-    return answerFacts(this.#response, this.#context).correlationId;
+    return this.facts.correlationId;
+  }
+
+  get requestId(): string | undefined {
+    return sentId(this.#context.call);
+  }
+
+  get facts(): CallFacts {
+    return answerFacts(this.#response, this.#context);
   }
 }
 

@@ -38,6 +38,20 @@ export interface HttpRequestOptions extends HttpCallOptions {
   data?: unknown;
 }
 
+/** A success with what came with it. */
+export interface HttpResponse<T = unknown> {
+  /** The JSON body, or what `parse` returned. */
+  readonly data: T;
+  /** The HTTP status. */
+  readonly status: number;
+  /** The names are in lower case. Several headers of one name are joined by a comma. */
+  readonly headers: Readonly<Record<string, string | undefined>>;
+  /** The answer's correlation id, for questions to the service's support; else the one that was sent. */
+  readonly correlationId?: string;
+  /** The correlation id that was sent with the call, where there was one (`http.requestId`). */
+  readonly requestId?: string;
+}
+
 /**
  * The authenticated client for every path of the service. Each method takes a path below the base address, or an
  * absolute URL within the service's own origins, and resolves with the JSON body; `undefined` for 204, and where a
@@ -92,13 +106,25 @@ export class ServiceHttpService {
   ): Promise<ParsedAnswer<Parser>>;
   request<T = unknown>(path: string, options?: HttpRequestOptions): Promise<T>;
   request<T = unknown>(options: HttpRequestOptions & { url: string }): Promise<T>;
-  async request(
-    target: string | (HttpRequestOptions & { url: string }),
-    options?: HttpRequestOptions,
-  ): Promise<unknown> {
-    const isConfig = typeof target === 'object' && target !== null && options === undefined;
-    // Anything else is taken for a path, and refused as one.
-    return this.#send(isConfig ? target : { ...options, url: target as string });
+  async request(target: string | RequestConfig, options?: HttpRequestOptions): Promise<unknown> {
+    return this.#send(configOf(target, options));
+  }
+
+  /**
+   * Like {@link request}, with status, headers and ids of the answer beside its body: of the resources too, by their
+   * paths (`response('/banks/v1')`).
+   */
+  response<Parser extends AnswerParser>(
+    path: string,
+    options: HttpRequestOptions & ParseOption<Parser>,
+  ): Promise<HttpResponse<ParsedAnswer<Parser>>>;
+  response<Parser extends AnswerParser>(
+    options: HttpRequestOptions & ParseOption<Parser> & { url: string },
+  ): Promise<HttpResponse<ParsedAnswer<Parser>>>;
+  response<T = unknown>(path: string, options?: HttpRequestOptions): Promise<HttpResponse<T>>;
+  response<T = unknown>(options: HttpRequestOptions & { url: string }): Promise<HttpResponse<T>>;
+  async response(target: string | RequestConfig, options?: HttpRequestOptions): Promise<HttpResponse> {
+    return this.#send(configOf(target, options), toResponse);
   }
 
   /** GET. Sent again, at most `http.retries` times, after a failure that may pass. */
@@ -154,28 +180,51 @@ export class ServiceHttpService {
     return this.#send({ ...options, url: path, method: 'PATCH', data });
   }
 
-  async #send(options: HttpRequestOptions & { url: string; parse?: AnswerParser }): Promise<unknown> {
+  async #send<T = unknown>(
+    options: RequestConfig & { parse?: AnswerParser },
+    resultOf: (answer: ServiceResponse, data: unknown) => T = dataAlone,
+  ): Promise<T> {
     // Own: one that somebody put into Object.prototype would read all answers.
     if (!Object.hasOwn(options, 'parse') || options.parse === undefined || options.parse === null) {
-      return (await this.axiosRef.request<unknown>(options)).data;
+      const answer: ServiceResponse = await this.axiosRef.request<unknown>(options);
+      return resultOf(answer, answer.data);
     }
     const { parse, ...request } = options;
     checkParser(parse);
-    const answer = await this.axiosRef.request<unknown>(request);
+    const answer: ServiceResponse = await this.axiosRef.request<unknown>(request);
     // After the host's interceptors, which may change the body: what it returns is what the caller gets.
-    return parseAnswer(answer.data, parse, () => factsOf(answer, options), options.signal);
+    const data = await parseAnswer(answer.data, parse, () => factsOf(answer, options), options.signal);
+    return resultOf(answer, data);
   }
 }
 
+type RequestConfig = HttpRequestOptions & { url: string };
+
+function configOf(target: string | RequestConfig, options?: HttpRequestOptions): RequestConfig {
+  const isConfig = typeof target === 'object' && target !== null && options === undefined;
+  // Anything else is taken for a path, and refused as one.
+  return isConfig ? target : { ...options, url: target as string };
+}
+
+function dataAlone<T>(_: ServiceResponse, data: unknown): T {
+  return data as T;
+}
+
+function toResponse(answer: ServiceResponse, data: unknown): HttpResponse {
+  const { status, correlationId, requestId } = answer;
+  const headers = Object.entries({ ...answer.headers }).map(([name, value]): [string, string] => [
+    name.toLowerCase(),
+    [value].flat().join(', '),
+  ]);
+  return { data, status, headers: Object.fromEntries(headers), correlationId, requestId };
+}
+
 /** An interceptor of the host may have put something else in the place of the answer. */
-function factsOf(
-  answer: Partial<ServiceResponse>,
-  { method = 'GET', url }: HttpRequestOptions & { url: string },
-): CallFacts {
-  const { status = 200, correlationId, config } = answer;
+function factsOf(answer: Partial<ServiceResponse>, { method = 'GET', url }: RequestConfig): CallFacts {
+  const { status = 200, facts, config } = answer;
   const [path] = (config?.url && URL.canParse(config.url) ? new URL(config.url).pathname : url).split(
     /[?#]/,
     1,
   );
-  return { status, method: method.toUpperCase(), path, correlationId };
+  return { ...facts, status, method: method.toUpperCase(), path };
 }

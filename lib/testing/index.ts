@@ -8,6 +8,7 @@ export {
   type ServiceDoubles,
   type ServiceStubOptions,
   type StubbedRequest,
+  type StubbedResponse,
 } from './doubles/doubles.js';
 export {
   type ApiErrorOptions,

@@ -50,6 +50,45 @@ describe('docs/errors-and-retries.md', () => {
     await module.close();
   });
 
+  it('has a job that sends the same call again', async () => {
+    const { Registrations, RegistrationJobs } = (await import(snippets.path('registrations.ts'))) as {
+      Registrations: Type<{ register(registration: Registration): Promise<string> }>;
+      RegistrationJobs: Type;
+    };
+    interface Registration {
+      userId: string;
+      key?: string;
+    }
+    const [, variable, header] = /^(SERVICE_\w+)=(.+)$/m.exec(document.text) ?? [];
+    expect(variable).toBe('SERVICE_HTTP_IDEMPOTENCY_HEADER');
+    const jobs: Registration[] = [];
+    const options = simulator.moduleOptions({ authentication: 'oauth' });
+    const module = await Test.createTestingModule({
+      imports: [ServiceModule.forRoot({ ...options, http: { idempotencyHeader: header } })],
+      providers: [
+        Registrations,
+        { provide: RegistrationJobs, useValue: { add: async (job: Registration) => void jobs.push(job) } },
+      ],
+    }).compile();
+    const registrations = module.get(Registrations);
+    const path = '/customers/v1';
+    simulator.clearRequests();
+    simulator.fail({ path, times: 3, fault: { status: 503 } });
+    expect(await registrations.register({ userId: 'u-7' })).toBe('later');
+    const [job] = jobs.splice(0);
+    simulator.fail({ path, times: 9, fault: 'reset' });
+    expect(await registrations.register(job)).toBe('later');
+    expect(jobs.splice(0)).toEqual([job]);
+    simulator.clearFaults();
+    expect(await registrations.register(job)).toBe('done');
+    const keys = new Set(simulator.apiRequests.map(({ headers }) => headers[header]));
+    expect([...keys]).toEqual([job.key]);
+    simulator.fail({ path, fault: { status: 400 } });
+    await expect(registrations.register({ userId: 'u-7' })).rejects.toMatchObject({ status: 400 });
+    expect(jobs).toEqual([]);
+    await module.close();
+  });
+
   it('has a row for input that is refused, with the status that the filter answers', () => {
     const { status } = toAnswer(serviceErrors.request('app_user_id', 'is missing'));
     expect(document.text).toMatch(new RegExp(`^\\| .*\\(\`ServiceRequestError\`\\) +\\| ${status}\\b`, 'm'));

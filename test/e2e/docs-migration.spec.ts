@@ -78,8 +78,8 @@ describe('docs/migration.md', () => {
     const shown = simulator.tokenRequests.map((request) => request.certificateSubject);
     expect(shown).toEqual([certificateSubject, certificateSubject]);
 
-    const { axiosRef } = migrated.module.get(ServiceHttpService, { strict: false });
-    const { status, headers } = await axiosRef.get('/banks/v1');
+    const http = migrated.module.get(ServiceHttpService, { strict: false });
+    const { status, headers } = await http.response('/banks/v1');
     expect([status, headers['content-type']]).toEqual([200, expect.stringContaining('json')]);
 
     simulator.fail({ path: '/banks/v1', times: 1, fault: { status: 503 } });

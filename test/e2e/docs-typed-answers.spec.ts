@@ -35,4 +35,21 @@ describe('docs/typed-answers.md', () => {
     });
     await module.close();
   });
+
+  it('has an answer with its headers', async () => {
+    const { BankPage } = (await import(snippets.path('bank-page.ts'))) as {
+      BankPage: Type<{ first(): Promise<object> }>;
+    };
+    const module = await Test.createTestingModule({
+      imports: [ServiceModule.forRoot(simulator.moduleOptions({ authentication: 'oauth' }))],
+      providers: [BankPage],
+    }).compile();
+    const headers = { 'X-Total-Count': '40', 'X-Correlation-Id': 'c-1' };
+    simulator.fail({ path: '/banks/v1', fault: { status: 200, json: [{ name: 'Alpha Bank' }], headers } });
+    const page = await module.get(BankPage).first();
+    expect(page).toEqual({ names: ['Alpha Bank'], total: 40, correlationId: 'c-1' });
+    expect(simulator.apiRequests.at(-1)?.path).toBe('/banks/v1?page=1');
+    expect(await module.get(BankPage).first()).toMatchObject({ total: 10 });
+    await module.close();
+  });
 });

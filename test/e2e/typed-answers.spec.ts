@@ -10,6 +10,7 @@ import {
   type Customer,
   CustomersService,
   type HttpCallOptions,
+  type HttpResponse,
   ServiceApiError,
   type ServiceHttpService,
 } from 'nestjs-service';
@@ -52,6 +53,10 @@ export function types(banks: BanksService, customers: CustomersService, http: Se
   isTyped<Bank>().by(http.delete('/a', { parse: own, data: {} }), true);
   isTyped<Bank>().by(http.request('/a', { parse: own, method: 'PUT' }), true);
   isTyped<Bank>().by(http.request({ url: '/a', parse: own }), true);
+  isTyped<HttpResponse<Bank>>().by(http.response('/a', { parse: own, method: 'PUT' }), true);
+  isTyped<HttpResponse<Bank>>().by(http.response({ url: '/a', parse: own }), true);
+  isTyped<HttpResponse<Bank>>().by(http.response<Bank>('/a'), true);
+  isTyped<HttpResponse>().by(http.response({ url: '/a' }), true);
   // Without it as before.
   isTyped<BanksBody>().by(banks.list(), true);
   isTyped<string[]>().by(banks.list<string[]>({ timeout: 1 }), true);

@@ -5,20 +5,23 @@ import { type Call } from '../../http/call.js';
 export interface FailingCall {
   method?: string;
   path?: string;
+  /** Its key (`http.idempotencyHeader`): the error has it where the call may have been carried out. */
+  idempotencyKey?: string;
 }
 
-export type CallFacts = Pick<Call, 'method' | 'url'>;
+export type CallFacts = Pick<Call, 'method' | 'url' | 'idempotencyKey'>;
 
 /** On an error that names no call of its own: makes it for the call of the double that throws it. */
 const REMAKE = Symbol('nestjs-service:remake');
 
 /** An error about that call, or about the one of the double that throws it. */
 export function aboutCall<E extends ServiceError>(
-  { method, path }: FailingCall,
+  { method, path, idempotencyKey }: FailingCall,
   make: (call: CallFacts) => E,
 ): E {
-  const error = make(factsOf(method, path));
-  if (method === undefined && path === undefined) Object.defineProperty(error, REMAKE, { value: make });
+  const makeFor = (call: CallFacts): E => make({ ...call, idempotencyKey });
+  const error = makeFor(factsOf(method, path));
+  if (method === undefined && path === undefined) Object.defineProperty(error, REMAKE, { value: makeFor });
   return error;
 }
 

@@ -1,7 +1,11 @@
 import { type ServiceAuthService } from '../../auth/service-auth.service.js';
 import { RESOURCES, type Resources } from '../../engine/resources.js';
 import { type CertificateSummary } from '../../errors/index.js';
-import { type HttpCallOptions, type HttpRequestOptions } from '../../http/service-http.service.js';
+import {
+  type HttpCallOptions,
+  type HttpRequestOptions,
+  type HttpResponse,
+} from '../../http/service-http.service.js';
 import { type LinkSdkService } from '../../link-sdk/link-sdk.service.js';
 import { type IdentityStatus } from '../../tls/client-identity.js';
 
@@ -33,6 +37,9 @@ export interface StubbedRequest {
   data: unknown;
 }
 
+/** What `http.response` answers in a test. Default: status 200, or 204 without `data`, and the headers of JSON. */
+export type StubbedResponse = Partial<Pick<HttpResponse, 'data' | 'status' | 'headers'>>;
+
 /**
  * What the services answer in a test: a function in place of each method, with the method's own arguments. It may be a
  * mock of any test framework. It returns the answer or a promise, or throws; see `serviceErrors`. It is called when the
@@ -60,6 +67,8 @@ export interface ServiceDoubles extends ResourceDoubles {
     patch?: DoubledRequest<[data?: unknown, options?: HttpCallOptions]>;
     /** `request()`, calls on `axiosRef` and `httpService`, and the methods above that are left out; path with query. */
     request?: DoubledRequest<[request: StubbedRequest]>;
+    /** `response()`, which `request` answers where this is left out. */
+    response?: (path: string, request: StubbedRequest) => StubbedResponse | PromiseLike<StubbedResponse>;
   };
 }
 
@@ -90,7 +99,7 @@ export const DOUBLED = {
   ],
   ...resourceMethods(),
   sdk: ['connectParameters'],
-  http: ['request', 'get', 'delete', 'post', 'put', 'patch'],
+  http: ['request', 'response', 'get', 'delete', 'post', 'put', 'patch'],
 } as const;
 
 /** The services that are doubled. */

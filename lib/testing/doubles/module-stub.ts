@@ -12,6 +12,7 @@ import {
   type RecordedCall,
   type ServiceDoubles,
   type StubbedRequest,
+  type StubbedResponse,
 } from './doubles.js';
 
 type AnswerFunction = (...args: unknown[]) => unknown;
@@ -19,6 +20,7 @@ type AnswerFunction = (...args: unknown[]) => unknown;
 /** A call of a double that is under way, for the bottom of its HTTP client. */
 interface RunningCall {
   service: Doubled;
+  method: string;
   answer?: () => unknown;
 }
 
@@ -103,10 +105,12 @@ export class ModuleStub {
   }
 
   /** The answer to a call whose input was checked. */
-  answer(call: ExchangeRequest): unknown {
+  answer(call: ExchangeRequest): Promise<StubbedResponse | undefined> {
     const running = this.#running.getStore();
     // The function of a host may call doubles in turn: these are calls of their own.
-    return this.#running.run(undefined, running?.answer ?? (() => this.#answerCall(call, running)));
+    return this.#running.run(undefined, async () =>
+      running?.answer ? { data: await running.answer() } : this.#answerCall(call, running),
+    );
   }
 
   async #call(service: Doubled, method: string, args: unknown[], run: () => unknown): Promise<unknown> {
@@ -114,22 +118,28 @@ export class ModuleStub {
     if (service === 'http' && this.#running.getStore()) return run();
     this.record(service, method, args);
     const given = (this.doubles[service] as Record<string, AnswerFunction> | undefined)?.[method];
-    // That of `request` has other arguments than the method.
-    const answer = given && method !== 'request' ? () => given(...args) : undefined;
-    if (service !== 'auth' && service !== 'sdk') return this.#running.run({ service, answer }, run);
+    // Those of `request` and `response` have other arguments than the methods.
+    const hasOwnArguments = service === 'http' && (method === 'request' || method === 'response');
+    const answer = given && !hasOwnArguments ? () => given(...args) : undefined;
+    if (service !== 'auth' && service !== 'sdk') return this.#running.run({ service, method, answer }, run);
     const usual = await run();
     return answer ? this.#running.run(undefined, answer) : usual;
   }
 
-  #answerCall(call: ExchangeRequest, running: RunningCall | undefined): unknown {
+  async #answerCall(
+    call: ExchangeRequest,
+    running: RunningCall | undefined,
+  ): Promise<StubbedResponse | undefined> {
     const { method, url, headers, body } = call;
     const path = url.pathname + url.search;
     const request: StubbedRequest = { method, headers: shown(headers), data: parsed(body) };
     const isResource = running !== undefined && running.service !== 'http';
     // Called on axiosRef or httpService.
     if (!running) this.record('http', 'request', [path, request]);
-    const given = isResource ? undefined : this.doubles.http?.request;
-    return given ? given(path, request) : defaultAnswer(url.pathname, request, () => (this.#customers += 1));
+    const given = isResource ? undefined : this.doubles.http;
+    if (given?.response && running?.method === 'response') return given.response(path, request);
+    const usual = () => defaultAnswer(url.pathname, request, () => (this.#customers += 1));
+    return { data: await (given?.request ? given.request(path, request) : usual()) };
   }
 }
 

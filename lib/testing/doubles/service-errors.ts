@@ -133,8 +133,8 @@ const TOKEN_MESSAGES: Partial<Record<TokenErrorCode, string>> = {
   client_secret_unavailable: 'The client secret could not be read',
 };
 
-function contextOf({ method, url }: CallFacts) {
-  const call: Call = { method, url, headers: {}, readsJson: true, secrets: [] };
+function contextOf(facts: CallFacts) {
+  const call: Call = { ...facts, headers: {}, readsJson: true, secrets: [] };
   const credentials = {
     authentication: 'oauth' as const,
     baseOption: BASE_OPTION,

@@ -1,3 +1,4 @@
+import { STATUS_CODES } from 'node:http';
 import { systemClock } from '../../config/clock.js';
 import {
   type Exchange,
@@ -7,6 +8,7 @@ import {
 } from '../../exchange/exchange.types.js';
 import { within } from '../../exchange/timing.js';
 import { completeError } from './about-call.js';
+import { type StubbedResponse } from './doubles.js';
 import { type ModuleStub } from './module-stub.js';
 
 const TOKEN_LIFETIME_S = 3_600;
@@ -19,7 +21,7 @@ export function stubExchange(stub: ModuleStub, tokenUrl: string): Exchange {
     const expired = () => new ExchangeFault({ kind: 'timeout', phase: 'sent' });
     const limit = { clock: systemClock, timeoutMs: request.timeoutMs, signals: [request.signal], expired };
     try {
-      return toResponse(await within(limit, () => Promise.resolve(stub.answer(request))), request);
+      return toResponse(await within(limit, () => stub.answer(request)), request);
     } catch (error) {
       throw completeError(error, { method: request.method, url });
     }
@@ -33,21 +35,27 @@ function tokenFor({ body = '' }: ExchangeRequest): object {
 }
 
 /** As the service would send it: a Date becomes text, and nothing is shared with the test. */
-function toResponse(answer: unknown, { headers }: ExchangeRequest): ExchangeResponse {
-  if (answer === undefined) return responseWith('', 204);
-  const isRaw = !/json/i.test(String(headers.accept));
-  return responseWith(isRaw && isText(answer) ? answer : jsonOf(answer));
+function toResponse(answer: StubbedResponse = {}, request: ExchangeRequest): ExchangeResponse {
+  const { data, status, headers } = answer;
+  if (data === undefined) return responseWith('', status ?? 204, headers);
+  const isRaw = !/json/i.test(String(request.headers.accept));
+  return responseWith(isRaw && isText(data) ? data : jsonOf(data), status, headers);
 }
 
 function isText(answer: unknown): answer is string | Uint8Array {
   return typeof answer === 'string' || answer instanceof Uint8Array;
 }
 
-function responseWith(body: string | Uint8Array, status = 200): ExchangeResponse {
+function responseWith(
+  body: string | Uint8Array,
+  status = 200,
+  headers: StubbedResponse['headers'] = {},
+): ExchangeResponse {
+  const given = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]);
   return {
     status,
-    statusText: status === 204 ? 'No Content' : 'OK',
-    headers: { 'content-type': 'application/json' },
+    statusText: STATUS_CODES[status] ?? '',
+    headers: { 'content-type': 'application/json', ...(Object.fromEntries(given) as object) },
     body: Buffer.from(body as string),
     reusedSocket: false,
     untilClose: false,

@@ -31,7 +31,13 @@ beforeAll(async () => {
 });
 
 /** A server that refuses the certificate of one call, and the client; `done` counts the calls that it carried out. */
-async function refusing(version: 'TLSv1.2' | 'TLSv1.3', when: When, alert: number, hasNewPair: boolean) {
+async function refusing(
+  version: 'TLSv1.2' | 'TLSv1.3',
+  when: When,
+  alert: number,
+  hasNewPair: boolean,
+  key?: string,
+) {
   const done: string[] = [];
   let left = 1;
   let silent = false;
@@ -76,6 +82,7 @@ async function refusing(version: 'TLSv1.2' | 'TLSv1.3', when: When, alert: numbe
     agent: agent,
     identity,
     retries: 0,
+    idempotencyHeader: key,
     timeoutMs: 1_000,
   });
   if (when === 'on a kept-alive connection') await axios.get('/warm');
@@ -124,6 +131,15 @@ describe.each(ALERTS)('alert %d about our certificate', (alert) => {
       expect((error as Error).message).toContain(FINGERPRINT);
     },
   );
+
+  it.each(DOUBTS)('%s, %s: a POST with a key is sent once more with a new pair', async (version, when) => {
+    const renewed = await refusing(version, when, alert, true, 'x-key');
+    expect((await renewed.axios.post<unknown>('/a', {})).data).toEqual({ ok: true });
+    expect(renewed.done.filter((call) => call === 'POST /a')).toHaveLength(2);
+    const { axios } = await refusing(version, when, alert, false, 'x-key');
+    const error = await errorOf(axios.post('/a', {}, { headers: { 'x-key': 'k-1' } }));
+    expect(error).toMatchObject({ kind: 'tls', outcomeUnknown: true, idempotencyKey: 'k-1' });
+  });
 
   it.each(PROOFS)('%s, %s: a POST is sent once more with a new pair, else refused', async (version, when) => {
     const renewed = await refusing(version, when, alert, true);

@@ -1,6 +1,11 @@
 import { describe, expect, it } from '@jest/globals';
 import { ExchangeFault, type ExchangeFaultDetails } from '../../../lib/exchange/exchange.types.js';
-import { isRetryableFault, isRetryableStatus, RetryBudget } from '../../../lib/http/retry-policy.js';
+import {
+  isRetryableFault,
+  isRetryableStatus,
+  mayHaveActed,
+  RetryBudget,
+} from '../../../lib/http/retry-policy.js';
 
 const fault = (details: Partial<ExchangeFaultDetails>): ExchangeFault =>
   new ExchangeFault({
@@ -23,7 +28,7 @@ describe('the retry policy', () => {
     ['PUT', 500, false],
     ['DELETE', 502, false],
   ])('%s answered %d: %s', (method, status, again) => {
-    expect(isRetryableStatus(method, status)).toBe(again);
+    expect(isRetryableStatus({ method }, status)).toBe(again);
   });
 
   it.each<[string, Partial<ExchangeFaultDetails>, boolean]>([
@@ -46,7 +51,68 @@ describe('the retry policy', () => {
     ['POST', { kind: 'dns', phase: 'sent' }, false],
     ['POST', { kind: 'timeout', phase: 'sent' }, false],
   ])('%s with %j: %s', (method, details, again) => {
-    expect(isRetryableFault(method, fault(details))).toBe(again);
+    expect(isRetryableFault({ method }, fault(details))).toBe(again);
+  });
+});
+
+describe('a POST with a key', () => {
+  const call = { method: 'POST', idempotencyKey: 'k-1' };
+
+  it.each([
+    [408, true],
+    [429, true],
+    [500, true],
+    [503, true],
+    [400, false],
+    [409, false],
+    [501, false],
+  ])('answered %d: tried again %s', (status, again) => {
+    expect(isRetryableStatus(call, status)).toBe(again);
+  });
+
+  it.each<[Partial<ExchangeFaultDetails>, boolean]>([
+    [{ kind: 'reset' }, true],
+    [{ kind: 'timeout', phase: 'answering' }, true],
+    [{ kind: 'network' }, true],
+    [{ kind: 'too_large', phase: 'answering' }, false],
+    [{ kind: 'protocol', phase: 'answering' }, false],
+    [{ kind: 'closed' }, false],
+    [{ kind: 'tls', certificateRefused: true }, false],
+  ])('after %j: %s', (details, again) => {
+    expect(isRetryableFault(call, fault(details))).toBe(again);
+  });
+});
+
+describe('mayHaveActed', () => {
+  const answered = (status: number, page = '') => ({
+    response: {
+      status,
+      statusText: '',
+      headers: page ? { 'content-type': 'text/html' } : {},
+      body: Buffer.from(page),
+      reusedSocket: false,
+      untilClose: false,
+    },
+  });
+
+  it.each([
+    [answered(200), true],
+    [answered(303), true],
+    [answered(408), true],
+    [answered(501), true],
+    [answered(403, '<html>Access denied'), true],
+    [answered(400), false],
+    [answered(401), false],
+    [answered(409), false],
+    [answered(429), false],
+    [answered(495), false],
+    [{ fault: fault({ phase: 'sent' }) }, true],
+    [{ fault: fault({ phase: 'connecting' }) }, false],
+    [{ fault: fault({ refusedInHandshake: true }) }, false],
+  ])('%j: %s for a POST, and for one that was in doubt before in any case', (outcome, acted) => {
+    expect(mayHaveActed({ method: 'POST' }, outcome)).toBe(acted);
+    expect(mayHaveActed({ method: 'POST', inDoubt: true }, outcome)).toBe(true);
+    expect(mayHaveActed({ method: 'GET', inDoubt: true }, outcome)).toBe(false);
   });
 });
 

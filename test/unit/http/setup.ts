@@ -42,6 +42,7 @@ export interface Setup {
   /** Whether the token of `renewed` is one of a shared store. */
   isFromStore?: boolean;
   retries?: number;
+  idempotencyHeader?: string;
   timeoutMs?: number;
   through?: Exchange;
   budget?: RetryBudget;
@@ -99,7 +100,11 @@ export async function setUp(setup: Setup = {}) {
     addresses: { baseUrl, origins: new Set([new URL(baseUrl).origin]) },
     appTokenHeader: 'service-app-token',
     appToken: new Secret(APP_TOKEN),
-    http: { timeout: setup.timeoutMs ?? 2_000, correlationIdHeader: 'x-correlation-id' },
+    http: {
+      timeout: setup.timeoutMs ?? 2_000,
+      correlationIdHeader: 'x-correlation-id',
+      idempotencyHeader: setup.idempotencyHeader,
+    },
   } as unknown as ResolvedOptions;
   const authHeaders = new AuthHeadersInterceptor(options, source, inFlight);
   const observer = new CallObserver(new Telemetry(), silent);

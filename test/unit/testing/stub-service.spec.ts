@@ -203,6 +203,38 @@ describe('stubService', () => {
     expect(await ksa.list()).toEqual(['Ksa']);
   });
 
+  it('answers http.response() with status and headers, or as http.request', async () => {
+    await start({
+      http: {
+        request: (path) => ({ path }),
+        response: async (path, { method, data }) => ({
+          data: { path, method, data },
+          status: 201,
+          headers: { 'X-Total-Count': '7', 'x-correlation-id': 'c-1' },
+        }),
+      },
+    });
+    const http = module.get(ServiceHttpService);
+    const options = { method: 'POST', data: { a: 1 }, parse: (body: unknown) => [body] };
+    expect(await http.response('/a?b=1', options)).toEqual({
+      data: [{ path: '/a?b=1', method: 'POST', data: { a: 1 } }],
+      status: 201,
+      headers: { 'content-type': 'application/json', 'x-total-count': '7', 'x-correlation-id': 'c-1' },
+      correlationId: 'c-1',
+    });
+    expect(service.calls).toEqual([{ method: 'http.response', args: ['/a?b=1', options] }]);
+    expect(await http.get('/a')).toEqual({ path: '/a' });
+    service.use({ http: { response: () => ({ status: 404 }) } });
+    await expect(http.response({ url: '/a' })).rejects.toMatchObject({ status: 404 });
+    service.use({ http: { response: () => ({}) } });
+    expect(await http.response('/a')).toMatchObject({ data: undefined, status: 204 });
+    service.use({ http: { response: undefined } });
+    const json = { 'content-type': 'application/json' };
+    expect(await http.response('/a')).toEqual({ data: { path: '/a' }, status: 200, headers: json });
+    service.use({ http: { request: undefined } });
+    expect((await http.response<unknown[]>('/banks/v1')).data).toHaveLength(2);
+  });
+
   it('gives answers as they arrive over a wire, and nothing for undefined', async () => {
     const given = [{ at: new Date(0), left: undefined }];
     await start({ banks: { list: () => given }, customers: { create: () => undefined } });

@@ -1,0 +1,125 @@
+import { describe, expect, it } from '@jest/globals';
+import globalAxios from 'axios';
+import { EventEmitter, once } from 'node:events';
+import { type RequestListener } from 'node:http';
+import { exchange } from '../../../lib/exchange/exchange.js';
+import { ExchangeFault } from '../../../lib/exchange/exchange.types.js';
+import { type RetryBudget } from '../../../lib/http/retry-policy.js';
+import { errorOf, failing, setUp, type Setup } from './setup.js';
+
+const KEY = 'k-1';
+const config = { headers: { 'x-key': KEY } };
+const keyed = (setup: Setup) => setUp({ idempotencyHeader: 'x-key', ...setup });
+const page = '<html><h1>Access denied</h1></html>';
+
+/** Answers 503, then as it is told. */
+const busyThen = (listener: RequestListener): RequestListener => {
+  let left = 1;
+  return (request, response) => {
+    if (left-- > 0) response.writeHead(503).end('{}');
+    else listener(request, response);
+  };
+};
+
+describe('a POST with a key, of which an earlier attempt may have been carried out', () => {
+  it.each([400, 401, 403, 409, 429])('says so where the last one is answered %d', async (status) => {
+    const { axios } = await keyed({ listener: failing(503, status), retries: 1 });
+    expect(await errorOf(axios.post('/a', {}, config))).toMatchObject({ status, idempotencyKey: KEY });
+    const sole = await keyed({ listener: failing(status), retries: 0 });
+    expect(await errorOf(sole.axios.post('/a', {}, config))).toMatchObject({
+      status,
+      idempotencyKey: undefined,
+    });
+  });
+
+  it('says so where the last one did not connect', async () => {
+    let attempts = 0;
+    const { axios } = await keyed({
+      listener: failing(503),
+      through: (request) =>
+        (attempts += 1) === 1
+          ? exchange(request)
+          : Promise.reject(new ExchangeFault({ kind: 'refused', phase: 'connecting' })),
+    });
+    const expected = { kind: 'refused', outcomeUnknown: true, idempotencyKey: KEY };
+    expect(await errorOf(axios.post('/a', {}, config))).toMatchObject(expected);
+  });
+
+  it('gets the answer of the service where there is no other token', async () => {
+    const { axios, arrived } = await keyed({ listener: failing(503, 401), renewed: new Error('no token') });
+    const expected = { status: 401, idempotencyKey: KEY };
+    expect(await errorOf(axios.post('/a', {}, config))).toMatchObject(expected);
+    expect(arrived).toHaveLength(2);
+  });
+
+  it('says so where a shutdown or a cancel token ends the wait for the next one', async () => {
+    const waits = new EventEmitter();
+    const budget = { take: () => (waits.emit('wait'), 5) } as unknown as RetryBudget;
+    const listener: RequestListener = (_, response) =>
+      response.writeHead(503, { 'retry-after': '60' }).end('{}');
+    const { axios, inFlight } = await keyed({ listener, budget, timeoutMs: 100_000 });
+    const source = globalAxios.CancelToken.source();
+    const controller = new AbortController();
+    const errors = [];
+    for (const end of [{ cancelToken: source.token }, { signal: controller.signal }, {}]) {
+      const wait = once(waits, 'wait');
+      errors.push(errorOf(axios.post('/a', {}, { ...config, ...end })));
+      await wait;
+    }
+    const reason = new Error('mine');
+    source.cancel();
+    controller.abort(reason);
+    inFlight.close();
+    const expected = expect.objectContaining({ status: 503, idempotencyKey: KEY });
+    expect(await Promise.all(errors)).toEqual([expected, reason, expected]);
+  });
+
+  it('is carried out where a later attempt is', async () => {
+    const { axios, arrived } = await keyed({
+      listener: busyThen((_, response) => response.writeHead(201).end('{"id":1}')),
+    });
+    expect((await axios.post<unknown>('/a', {}, config)).data).toEqual({ id: 1 });
+    expect(arrived.map(({ headers, body }) => [headers['x-key'], body])).toEqual([
+      [KEY, '{}'],
+      [KEY, '{}'],
+    ]);
+  });
+});
+
+describe('a POST with a key', () => {
+  it.each([401, 403])('is replayed with other credentials after a page with %d', async (status) => {
+    const html = { 'content-type': 'text/html' };
+    let left = 1;
+    const { axios, arrived } = await keyed({
+      listener: (_, response) => {
+        if (left-- > 0) response.writeHead(status, html).end(page);
+        else response.end('{"ok":true}');
+      },
+      renewed: { Authorization: 'Bearer new' },
+      identity: { reloadAfterRefusal: async () => true },
+      retries: 0,
+    });
+    await axios.post('/a', {}, config);
+    expect(arrived.map(({ headers }) => headers['x-key'])).toEqual([KEY, KEY]);
+  });
+
+  it('has all the time that is left for its last attempt', async () => {
+    const limits: unknown[] = [];
+    const { axios } = await keyed({
+      retries: 1,
+      listener: failing(503),
+      through: (request) => {
+        limits.push(request.attemptTimeoutMs);
+        return exchange(request);
+      },
+    });
+    await axios.post('/a', {}, config);
+    expect(limits).toEqual([expect.any(Number), undefined]);
+  });
+
+  it('is a success without a body, and not sent again', async () => {
+    const { axios, arrived } = await keyed({ listener: (_, response) => response.end() });
+    expect((await axios.post<unknown>('/a', {}, config)).data).toBeUndefined();
+    expect(arrived).toHaveLength(1);
+  });
+});
