@@ -14,7 +14,13 @@ export interface ApiErrorDetails
     Partial<
       Pick<
         ServiceApiError,
-        'code' | 'body' | 'correlationId' | 'retryAfter' | 'credentialFault' | 'idempotencyKey'
+        | 'code'
+        | 'body'
+        | 'correlationId'
+        | 'retryAfter'
+        | 'credentialFault'
+        | 'outcomeUnknown'
+        | 'idempotencyKey'
       >
     > {}
 
@@ -38,8 +44,13 @@ export class ServiceApiError extends ServiceError {
    */
   readonly credentialFault: boolean;
   /**
-   * The key of the call (`http.idempotencyHeader`), where an attempt of it may have been carried out: a status of 500 or
-   * more, a body that cannot be used. The same call can be sent again with it. For programs: do not show it to callers.
+   * True where a POST, PUT, PATCH or DELETE may have been carried out all the same: a status of 500 or more, a body that
+   * cannot be used, or an earlier attempt without an answer.
+   */
+  readonly outcomeUnknown: boolean;
+  /**
+   * The key of the call (`http.idempotencyHeader`), where `outcomeUnknown` is true. The same call can be sent again with
+   * it. For programs: do not show it to callers.
    */
   readonly idempotencyKey?: string;
 
@@ -53,6 +64,7 @@ export class ServiceApiError extends ServiceError {
     this.correlationId = details.correlationId;
     this.retryAfter = details.retryAfter;
     this.credentialFault = details.credentialFault ?? false;
+    this.outcomeUnknown = details.outcomeUnknown ?? false;
     this.idempotencyKey = details.idempotencyKey;
   }
 }

@@ -62,7 +62,7 @@ export function describeError(error: ServiceError): string {
   const { method, path, correlationId } = isOfCall ? error : {};
   const call = path === undefined || message.includes(path) ? '' : `${method} ${path}: `;
   const doubt =
-    error instanceof ServiceConnectionError && error.outcomeUnknown && 'it may have been carried out';
+    isOfCall && error.outcomeUnknown && !message.includes('carried out') && 'it may have been carried out';
   const id = correlationId && `correlation id ${correlationId}`;
   const said = [`${code}: ${call}${message}`, doubt, id].filter(Boolean).join('; ');
   return hint ? `${said}. ${hint}` : said;

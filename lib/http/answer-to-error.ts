@@ -52,7 +52,7 @@ export function statusOf({ status }: Pick<ExchangeResponse, 'status'>, { method,
 /** What each error of an answer tells. */
 export type CallFacts = Pick<
   ServiceApiError,
-  'status' | 'method' | 'path' | 'correlationId' | 'retryAfter' | 'idempotencyKey'
+  'status' | 'method' | 'path' | 'correlationId' | 'retryAfter' | 'outcomeUnknown' | 'idempotencyKey'
 >;
 
 export function answerFacts(
@@ -66,7 +66,7 @@ export function answerFacts(
     path: call.url.pathname,
     correlationId: answered === undefined ? sentId(call) : cleanText(String(answered), secrets(), 128),
     retryAfter: parseRetryAfter(response.headers['retry-after'], Date.now()),
-    idempotencyKey: doubtOf(call, { response }).idempotencyKey,
+    ...doubtOf(call, { response }),
   };
 }
 

@@ -226,5 +226,5 @@ function factsOf(answer: Partial<ServiceResponse>, { method = 'GET', url }: Requ
     /[?#]/,
     1,
   );
-  return { ...facts, status, method: method.toUpperCase(), path };
+  return { outcomeUnknown: false, ...facts, status, method: method.toUpperCase(), path };
 }

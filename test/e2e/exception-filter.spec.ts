@@ -4,6 +4,7 @@ import { ServiceSimulator, type FaultRule } from 'nestjs-service/testing';
 import { CollectingLogger } from '../helpers/secret-scan.js';
 import { startHost, type Host, type Platform } from '../helpers/start-host.js';
 
+const DOUBT = ' The request may have been carried out all the same.';
 const UNAVAILABLE = 'The service cannot be reached at the moment.';
 const FAILED = 'The service failed to answer this call.';
 const own = (status: number): FaultRule => ({
@@ -39,26 +40,20 @@ describe.each<Platform>(['express', 'fastify'])('ServiceExceptionFilter on %s', 
 
   it.each<[string, FaultRule, number, string, string]>([
     ['400', own(400), 400, 'said by the service', 'api_error'],
-    ['404', own(404), 404, 'said by the service', 'api_error'],
+    ['404 for a path without an id', own(404), 502, FAILED, 'api_error'],
     ['409', own(409), 409, 'said by the service', 'api_error'],
     ['422', own(422), 422, 'said by the service', 'api_error'],
     ['403', own(403), 502, FAILED, 'api_error'],
     ['418', own(418), 502, FAILED, 'api_error'],
-    ['500', own(500), 502, FAILED, 'api_error'],
-    ['503', own(503), 502, FAILED, 'api_error'],
-    ['200 with HTML', { fault: 'html' }, 502, FAILED, 'invalid_response'],
-    [
-      'a reset',
-      { fault: 'reset' },
-      503,
-      `${UNAVAILABLE} The request may have been carried out all the same.`,
-      'connection_reset',
-    ],
+    ['500', own(500), 502, FAILED + DOUBT, 'api_error'],
+    ['503', own(503), 502, FAILED + DOUBT, 'api_error'],
+    ['200 with HTML', { fault: 'html' }, 502, FAILED + DOUBT, 'invalid_response'],
+    ['a reset', { fault: 'reset' }, 503, UNAVAILABLE + DOUBT, 'connection_reset'],
     [
       'no answer',
       { fault: 'hang' },
       504,
-      'The service did not answer in time. The request may have been carried out all the same.',
+      `The service did not answer in time.${DOUBT}`,
       'connection_timeout',
     ],
   ])('maps %s', async (_, rule, statusCode, message, code) => {
@@ -98,7 +93,7 @@ describe.each<Platform>(['express', 'fastify'])('ServiceExceptionFilter on %s', 
     const { status, headers, body } = await host.request('GET', '/banks');
     expect({ status, body }).toEqual({
       status: 503,
-      body: { statusCode: 503, message: UNAVAILABLE, code: 'api_error' },
+      body: { statusCode: 503, message: 'The service is busy at the moment.', code: 'api_error' },
     });
     expect(headers.get('retry-after')).toBe('17');
   });

@@ -39,6 +39,7 @@ describe('The errors have all that they were given, as data', () => {
     retryAfter: 5,
     hint: 'check it',
     credentialFault: true,
+    outcomeUnknown: true,
   };
   const connection = {
     kind: 'redirect' as const,

@@ -254,7 +254,10 @@ describe('parse', () => {
     const { http } = await start('{}', { status: 201 });
     const parse = z.object({ customer_id: z.string() });
     const error = (await errorOf(http.post('/a', {}, { parse }))) as ServiceApiError;
-    expect(toAnswer(error)).toEqual({ status: 502, message: 'The service failed to answer this call.' });
+    expect(toAnswer(error)).toEqual({
+      status: 502,
+      message: 'The service failed to answer this call. The request may have been carried out all the same.',
+    });
     expect(describeError(error)).toBe(
       'invalid_response: POST /a: The service answered 201 with a body that parse refused: customer_id. By its status the call was carried out; correlation id [not shown: it contains a secret or a part of one]',
     );

@@ -17,7 +17,7 @@ import { ServiceExceptionFilter } from '../../../lib/http/service-exception.filt
 const error = new ServiceRequestError([{ property: 'path', message: 'must be a string' }]);
 const answer = {
   status: 'error',
-  message: error.message,
+  message: 'path must be a string',
   code: 'invalid_request',
   statusCode: 400,
   cause: { pattern: 'ask' },
@@ -84,7 +84,7 @@ describe('the exception filter in GraphQL', () => {
 
   it('tells a caller what was wrong with the input', () => {
     expect(thrownIn('graphql', error)).toMatchObject({
-      message: error.message,
+      message: 'path must be a string',
       extensions: { code: 'invalid_request', statusCode: 400 },
     });
   });
@@ -172,7 +172,22 @@ describe('the answer to an error', () => {
     ['400 about our credentials', api(400, { credentialFault: true }), { status: 502 }],
     ['418', api(418), { status: 502, message: 'The service failed to answer this call.' }],
     ['422 of a body that is no JSON', api(422, { code: 'invalid_response' }), { status: 502 }],
-    ['429', api(429, { retryAfter: 5 }), { status: 503, message: unavailable, retryAfter: 5 }],
+    ['404 of a path of ours', api(404, { body: { message: 'theirs' }, hint: 'check it' }), { status: 502 }],
+    [
+      '500 after a POST',
+      api(500, { method: 'POST', outcomeUnknown: true }),
+      { status: 502, message: `The service failed to answer this call.${doubt}` },
+    ],
+    [
+      'input',
+      ServiceRequestError.of('app_user_id', 'must be a string'),
+      { status: 400, message: 'app_user_id must be a string' },
+    ],
+    [
+      '429',
+      api(429, { retryAfter: 5 }),
+      { status: 503, message: 'The service is busy at the moment.', retryAfter: 5 },
+    ],
     [
       'a time-out',
       connection('timeout', false),

@@ -375,7 +375,7 @@ describe('stubService', () => {
     await start({
       banks: {
         list: () => {
-          throw serviceErrors.api(404, { message: 'No such bank' });
+          throw serviceErrors.api(409, { message: 'No such bank' });
         },
       },
     });
@@ -384,7 +384,7 @@ describe('stubService', () => {
     try {
       const { port } = (app.getHttpServer() as Server).address() as AddressInfo;
       const answer = await fetch(`http://127.0.0.1:${port}/banks`);
-      expect(answer.status).toBe(404);
+      expect(answer.status).toBe(409);
       expect(await answer.json()).toMatchObject({ message: 'No such bank' });
       expect((await fetch(`http://127.0.0.1:${port}/ksa`)).status).toBe(200);
     } finally {
