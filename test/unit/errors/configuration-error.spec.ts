@@ -65,7 +65,15 @@ describe('The errors have all that they were given, as data', () => {
     [
       'ServiceApiError',
       new ServiceApiError({ message, status: 404, method: 'GET', path: '/a' }),
-      { code: 'api_error', credentialFault: false, message, status: 404, method: 'GET', path: '/a' },
+      {
+        code: 'api_error',
+        credentialFault: false,
+        outcomeUnknown: false,
+        message,
+        status: 404,
+        method: 'GET',
+        path: '/a',
+      },
     ],
     [
       'ServiceConnectionError',
