@@ -230,7 +230,7 @@ describe('A bad certificate, key or chain ends the start of an application', () 
       });
     const sealed = Object.assign(new Error('token s.1234 refused'), { code: 'VAULT_SEALED' });
     await expect(withSource(() => Promise.reject(sealed))).rejects.toThrow(
-      /tls: the function failed \(VAULT_SEALED\)\. Look at its vault or store\.$/,
+      /tls: the function failed \(VAULT_SEALED: token s\.1234 refused\)\. Look at its vault or store\.$/,
     );
     await expect(withSource(async () => ({}) as never)).rejects.toThrow(
       /tls\.certificate.* is missing: 'mtls' needs it, and the tls function returned none/,

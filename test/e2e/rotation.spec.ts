@@ -154,7 +154,7 @@ describe('A function as the source', () => {
     const reasons: [() => Promise<TlsIdentityPems>, RegExp][] = [
       [async () => ({}), /returned none, and there was one before/],
       [async () => ({ chain: simulator.chain }), /returned none, and there was one before/],
-      [() => Promise.reject(new TypeError('no vault')), /the function failed \(TypeError\)/],
+      [() => Promise.reject(new TypeError('no vault')), /the function failed \(TypeError: no vault\)/],
     ];
     for (const [bad, expected] of reasons) {
       answer = bad;

@@ -72,7 +72,7 @@ const READ_TIMEOUT_MS = 30_000;
 
 /** Reads the files, or calls the function and reads the files that it names. Never rejects. */
 export async function readIdentity({ source }: TlsSettings, clock: Clock): Promise<IdentitySnapshot> {
-  const expired = () => codedError('not read', `no answer within ${READ_TIMEOUT_MS / 1000} s`);
+  const expired = () => codedError('', `no answer within ${READ_TIMEOUT_MS / 1000} s`);
   const limit = { clock, timeoutMs: READ_TIMEOUT_MS, expired };
   try {
     const read = await within(limit, () =>
@@ -111,12 +111,9 @@ const TOKEN_LIKE = /\bhv[sbr]\.|(?=\S*\d)(?=\S*[a-z])[\w.~+/=:@-]{16,}/i;
 function reasonOf(error: unknown): string {
   const { code, name, message } = Object(error) as Partial<Record<'code' | 'name' | 'message', unknown>>;
   const [line = ''] = typeof message === 'string' ? message.split('\n', 1) : [];
-  const said = [
-    typeof name === 'string' ? name : 'no error',
-    typeof code === 'string' ? code : '',
-    TOKEN_LIKE.test(line) ? '' : line,
-  ];
-  return cleanText(said.filter(Boolean).join(': '), [], 160);
+  const said = [name !== 'Error' && name, code, !TOKEN_LIKE.test(line) && line];
+  const texts = said.filter((text) => typeof text === 'string' && text !== '');
+  return cleanText(texts.join(': ') || 'unknown reason', [], 160);
 }
 
 async function readInputs(inputs: TlsInputs): Promise<ReadInputs> {
@@ -126,7 +123,7 @@ async function readInputs(inputs: TlsInputs): Promise<ReadInputs> {
 async function readAnswer(source: TlsIdentitySource): Promise<ReadInputs> {
   const pems: unknown = await source();
   if (typeof pems !== 'object' || pems === null)
-    throw codedError('no object', 'it returned no object { certificate, privateKey, passphrase?, chain? }');
+    throw codedError('', 'it returned no object { certificate, privateKey, passphrase?, chain? }');
   return readEach(async (key) => {
     const value = (pems as TlsIdentityPems)[key] as unknown;
     const option = `tls.${key}`;

@@ -100,7 +100,8 @@ describe('the Swagger document of a host', () => {
   it('has an answer for each status of the filter', () => {
     const { responses } = document.paths['/bank']?.get ?? {};
     const failures = [
-      ...[400, 403, 404, 409, 422, 429, 500].map((status) => serviceErrors.api(status)),
+      ...[400, 403, 409, 422, 429, 500].map((status) => serviceErrors.api(status)),
+      serviceErrors.api(404, { path: '/customers/v1/c-1' }),
       serviceErrors.connection('timeout'),
       serviceErrors.connection('reset'),
       serviceErrors.token(),
