@@ -25,3 +25,8 @@ export function ownOptions<T extends object>(options: T): T {
   }
   return { ...foreign, ...options };
 }
+
+/** A copy without what is undefined. */
+export function defined<T extends object>(values: T): { [Key in keyof T]?: Exclude<T[Key], undefined> } {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as never;
+}

@@ -101,8 +101,8 @@ export async function setUp(setup: Setup = {}) {
     appToken: new Secret(APP_TOKEN),
     http: { timeout: setup.timeoutMs ?? 2_000, correlationIdHeader: 'x-correlation-id' },
   } as unknown as ResolvedOptions;
-  const authHeaders = new AuthHeadersInterceptor(options, source, inFlight);
   const observer = new CallObserver(new Telemetry(), silent);
+  const authHeaders = new AuthHeadersInterceptor(options, source, inFlight, observer);
   const credentials = {
     authentication: 'mtls' as const,
     baseOption: 'urls.baseUrl',
