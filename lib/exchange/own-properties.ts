@@ -28,5 +28,8 @@ export function ownOptions<T extends object>(options: T): T {
 
 /** A copy without what is undefined. */
 export function defined<T extends object>(values: T): { [Key in keyof T]?: Exclude<T[Key], undefined> } {
-  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as never;
+  const copy = {} as T;
+  for (const key of Object.keys(values) as (keyof T)[])
+    if (values[key] !== undefined) copy[key] = values[key];
+  return copy;
 }

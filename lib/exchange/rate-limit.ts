@@ -18,6 +18,12 @@ const PARAMETER = /(?:^|;)\s*([a-z]+)=(\d{1,15})/g;
 /** From here on a reset is a date in seconds, and from there on one in milliseconds: no limit lasts for thirty years. */
 const DATE = 1e9;
 const DATE_MS = 1e12;
+/** One of them is in every answer that has any. */
+const FIELDS = [
+  'ratelimit',
+  'ratelimit-policy',
+  ...['limit', 'remaining', 'reset'].flatMap((name) => [`ratelimit-${name}`, `x-ratelimit-${name}`]),
+];
 
 /**
  * Reads `RateLimit` and `RateLimit-Policy` (draft-ietf-httpapi-ratelimit-headers; of several policies the one with the
@@ -25,6 +31,7 @@ const DATE_MS = 1e12;
  * @param now wall clock, milliseconds since the epoch
  */
 export function rateLimitOf(headers: IncomingHttpHeaders, now: number): RateLimit | undefined {
+  if (FIELDS.every((name) => headers[name] === undefined)) return undefined;
   const field = (name: string): number | undefined =>
     numberIn(headers[`ratelimit-${name}`]) ?? numberIn(headers[`x-ratelimit-${name}`]);
   const policies = itemsOf(headers.ratelimit);

@@ -1,5 +1,4 @@
 import { type Attributes } from '@opentelemetry/api';
-import { withoutSlashes } from '../config/address.js';
 import { type HttpSettings } from '../config/resolved-options.js';
 import { ServiceApiError } from '../errors/index.js';
 import { type ExchangeResponse } from '../exchange/exchange.types.js';
@@ -8,6 +7,7 @@ import { CallSpan } from '../telemetry/call-span.js';
 import { type Log } from '../telemetry/log.js';
 import { type Telemetry } from '../telemetry/telemetry.js';
 import { answeredId, type AnswerContext } from './answer-to-error.js';
+import { type CallUrl } from './allowed-urls.js';
 import { sentId, type Call } from './call.js';
 
 /** Takes notes of one call while it runs. */
@@ -28,14 +28,6 @@ interface Begun {
   /** On the monotonic clock. */
   startedAt: number;
   route?: string;
-}
-
-interface Ended extends Begun {
-  /** Its `route`, or the part of its path that has no ids. */
-  template: string;
-  attributes: Attributes;
-  observation: CallObservation;
-  error?: string;
 }
 
 /**
@@ -67,68 +59,88 @@ export class CallObserver {
     run: (observation: CallObservation) => Promise<T>,
   ): Promise<T> {
     const template = begun.route ?? this.#templateOf(call.url.pathname);
-    const attributes = this.#telemetry.attributesOf(call.url);
-    attributes['http.request.method'] = call.method;
-    attributes['url.template'] = template;
+    const attributes = this.#attributesOf(call, template);
     const span = new CallSpan(this.#telemetry.tracer, `${call.method} ${template}`, attributes);
     const again = (reason: string): void => {
       this.#telemetry.retries.add(1, { ...attributes, 'error.type': reason });
       this.#log.warn(`${call.method} ${call.url.pathname}: ${reason}, another attempt follows`);
     };
     const observation: CallObservation = { attempts: 0, again };
-    const ended = { ...begun, template, attributes, observation };
+    const end = (error?: string): void => {
+      const durationMs = performance.now() - begun.startedAt;
+      this.#telemetry.callDuration?.record(durationMs / 1000, attributes);
+      span.end(() => this.#spanAttributes(attributes, call.url, observation));
+      this.#tell(call, template, observation, durationMs, error);
+      // Success is not logged: hosts log at all levels by default, and spans have it.
+      if (error === undefined) return;
+      const what = `${String(attributes['error.type'])} after ${Math.round(durationMs)} ms`;
+      this.#log.debug(`${call.method} ${call.url.pathname}: ${what}`);
+    };
     try {
       const result = await span.run(call.headers, () => run(observation));
       attributes['http.response.status_code'] = result.status;
-      this.#end(span, call, ended);
+      end();
       return result;
     } catch (error) {
       Object.assign(attributes, failureOf(error));
-      this.#end(span, call, { ...ended, error: codeOf(error) });
+      end(codeOf(error));
       throw error;
     }
   }
 
-  #end(span: CallSpan, call: ObservedCall, ended: Ended): void {
-    const { startedAt, attributes, observation, template, error } = ended;
+  #tell(
+    call: ObservedCall,
+    template: string,
+    { attempts, answer }: CallObservation,
+    durationMs: number,
+    error?: string,
+  ): void {
     const { onCall, fullPaths } = this.#http;
-    const { method, url } = call;
-    const { attempts, answer } = observation;
-    const durationMs = performance.now() - startedAt;
-    this.#telemetry.callDuration?.record(durationMs / 1000, attributes);
-    span.end(() => ({
+    if (!onCall) return;
+    const path = fullPaths ? call.url.pathname : template;
+    const correlationId = answer && answeredId(answer.response, answer.context);
+    const about = { kind: 'api', method: call.method, path, attempts, durationMs } as const;
+    tellCall(onCall, { ...about, correlationId, requestId: sentId(call), error }, answer?.response);
+  }
+
+  #attributesOf({ method, url }: ObservedCall, template: string): Attributes {
+    const attributes = this.#telemetry.attributesOf(url);
+    attributes['http.request.method'] = method;
+    attributes['url.template'] = template;
+    return attributes;
+  }
+
+  #spanAttributes(
+    attributes: Attributes,
+    { origin, pathname }: CallUrl,
+    { attempts }: CallObservation,
+  ): Attributes {
+    const below = this.#http.fullPaths ? pathname.length : this.#endOfShown(pathname);
+    const slash = below === pathname.length - 1 && pathname.endsWith('/') ? '/' : '';
+    return {
       ...attributes,
-      'url.full': url.origin + (fullPaths ? url.pathname : this.#withoutIds(url.pathname)),
+      'url.full': origin + pathname.slice(0, below) + slash,
       ...(attempts > 1 && { 'http.request.resend_count': attempts - 1 }),
-    }));
-    if (onCall) {
-      const path = fullPaths ? url.pathname : template;
-      const correlationId = answer && answeredId(answer.response, answer.context);
-      const ids = { correlationId, requestId: sentId(call) };
-      tellCall(onCall, { kind: 'api', method, path, attempts, durationMs, ...ids, error }, answer?.response);
-    }
-    // Success is not logged: hosts log at all levels by default, and spans have it.
-    if (error === undefined) return;
-    this.#log.debug(
-      `${method} ${url.pathname}: ${String(attributes['error.type'])} after ${Math.round(durationMs)} ms`,
-    );
+    };
   }
 
   /** Below the base path, so that it is the same in all environments. */
   #templateOf(pathname: string): string {
-    return withoutSlashes(this.#withoutIds(pathname).slice(this.#lengthOfBase(pathname))) || '/';
+    return pathname.slice(this.#endOfBase(pathname), this.#endOfShown(pathname)) || '/';
   }
 
-  /** Below the base path the resource and its version: what follows may be the id of a customer. */
-  #withoutIds(pathname: string): string {
-    const below = this.#lengthOfBase(pathname);
-    const [shown = ''] = /^\/[^/]*(\/v\d+(?=\/|$))?(\/$)?/.exec(pathname.slice(below)) ?? [];
-    return pathname.slice(0, below) + shown;
+  /** Below the base path the resource and its version are shown: what follows may be the id of a customer. */
+  #endOfShown(pathname: string): number {
+    const base = this.#endOfBase(pathname);
+    const [shown = ''] = /^\/[^/]+(\/v\d+(?=\/|$))?/.exec(pathname.slice(base)) ?? [];
+    return base + shown.length;
   }
 
-  #lengthOfBase(pathname: string): number {
+  #endOfBase(pathname: string): number {
     const base = this.#basePath;
-    return pathname === base || pathname.startsWith(`${base}/`) ? base.length : 0;
+    const isBelow =
+      pathname.startsWith(base) && (pathname.length === base.length || pathname[base.length] === '/');
+    return isBelow ? base.length : 0;
   }
 }
 
