@@ -98,6 +98,8 @@ export function withUserAgent(
   return (request) => {
     const headers = noHeaders<typeof request.headers>();
     headers['user-agent'] = userAgent;
-    return exchange({ ...request, onQueued, headers: Object.assign(headers, request.headers) });
+    const sent = { ...request, headers: Object.assign(headers, request.headers) };
+    if (onQueued) sent.onQueued = onQueued;
+    return exchange(sent);
   };
 }
