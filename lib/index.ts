@@ -72,4 +72,6 @@ export {
 } from './http/service-http.service.js';
 export { ConnectDto, type ConnectParameters, LinkSessionDto } from './link-sdk/connect.dto.js';
 export { LinkSdkService } from './link-sdk/link-sdk.service.js';
+export { type ServiceCallEvent } from './telemetry/call-event.js';
+export { type RateLimit } from './exchange/rate-limit.js';
 export { type IdentityStatus } from './tls/client-identity.js';

@@ -5,6 +5,7 @@ import { TerminusModule } from '@nestjs/terminus';
 import { ServiceExceptionFilter, ServiceModule } from 'nestjs-service';
 import { ServiceHealthIndicator } from 'nestjs-service/terminus';
 import { BanksController } from './banks/banks.controller.js';
+import { CallLog, CallLogModule } from './calls/call-log.js';
 import { CustomersController } from './customers/customers.controller.js';
 import { HealthController } from './health/health.controller.js';
 import { LinkSessionController } from './link-session/link-session.controller.js';
@@ -12,7 +13,15 @@ import { CustomerSessions } from './session/customer-session.js';
 
 /** A host application of the service. SERVICE_* variables, or .env, configure it. */
 @Module({
-  imports: [ConfigModule.forRoot(), ServiceModule.forRoot(), TerminusModule],
+  imports: [
+    ConfigModule.forRoot(),
+    CallLogModule,
+    ServiceModule.forRootAsync({
+      inject: [CallLog],
+      useFactory: (log: CallLog) => ({ http: { onCall: log.add } }),
+    }),
+    TerminusModule,
+  ],
   controllers: [BanksController, CustomersController, LinkSessionController, HealthController],
   providers: [
     CustomerSessions,

@@ -1,5 +1,14 @@
+import { type OnCall } from '../telemetry/call-event.js';
 import { DAY_MS } from './clock.js';
-import { FlagOrNames, IsFunction, IsHeaderName, IsProductTokens, IsProxyUrl, WholeNumber } from './rules.js';
+import {
+  Flag,
+  FlagOrNames,
+  IsFunction,
+  IsHeaderName,
+  IsProductTokens,
+  IsProxyUrl,
+  WholeNumber,
+} from './rules.js';
 
 /** A resource of the API, by the first part of its paths. */
 export type ResourceName = 'banks' | 'customers';
@@ -70,6 +79,20 @@ export class ServiceHttpOptions {
    */
   @IsHeaderName('HTTP_IDEMPOTENCY_HEADER')
   idempotencyHeader?: string | undefined;
+
+  /**
+   * Told once of each call that has ended, and of each request to the token endpoint. What it throws or rejects with is
+   * dropped, and no call waits for a promise that it returns.
+   */
+  @IsFunction()
+  onCall?: OnCall | undefined;
+
+  /**
+   * Whole paths, with the ids of customers in them, in the events of `onCall` and in the `url.full` of spans. Default
+   * false. SERVICE_HTTP_FULL_PATHS
+   */
+  @Flag('HTTP_FULL_PATHS')
+  fullPaths?: boolean | undefined = false;
 
   /** Milliseconds that running calls may still take at shutdown. Default 5,000. SERVICE_HTTP_SHUTDOWN_TIMEOUT */
   @WholeNumber('HTTP_SHUTDOWN_TIMEOUT', 0, DAY_MS, 'milliseconds')

@@ -59,7 +59,7 @@ export interface TlsSettings extends Filled<Omit<ServiceTlsOptions, keyof TlsIde
 }
 
 /** Without a default. */
-type Unset = 'attemptTimeout' | 'requestId' | 'idempotencyHeader';
+type Unset = 'attemptTimeout' | 'onCall' | 'requestId' | 'idempotencyHeader';
 
 /** Here the names of headers are in lower case, and `userAgent` is the whole header. */
 export interface HttpSettings

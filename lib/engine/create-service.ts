@@ -45,8 +45,9 @@ export function systemIo(log: Log): ServiceIo {
  * before `start()` or the first call, and nothing after `close()`.
  */
 export function createService(options: ResolvedOptions, identity: Identity, world: ServiceIo): Service {
-  const io = { ...world, exchange: withUserAgent(world.exchange, options.http.userAgent) };
   const telemetry = new Telemetry(options.name);
+  const exchange = withUserAgent(world.exchange, options.http.userAgent, telemetry.onQueued);
+  const io = { ...world, exchange };
   const calls = new CallsInFlight(options.describeOption);
   const base = { options, identity, io, telemetry, calls };
 
@@ -85,8 +86,9 @@ function createAxios(base: Base, auth: ServiceAuthService): AxiosInstance {
   });
   const { requestId } = http;
   const requestIds = requestId && new RequestIds(requestId, http.correlationIdHeader, io.log, io.clock);
-  const authHeaders = new AuthHeadersInterceptor(options, auth, calls, requestIds);
-  const observer = new CallObserver(telemetry, io.log, withoutSlashes(new URL(addresses.baseUrl).pathname));
+  const basePath = withoutSlashes(new URL(addresses.baseUrl).pathname);
+  const observer = new CallObserver(telemetry, io.log, basePath, http);
+  const authHeaders = new AuthHeadersInterceptor(options, auth, calls, observer, requestIds);
   const credentials = { authentication, baseOption, certificate: () => identity.certificate };
   return createServiceAxios(
     authHeaders,
@@ -112,6 +114,7 @@ function createTokenCache({ options, identity, telemetry, io }: Base): TokenCach
     agent: () => identity.tokenAgentFor(tokenUrl),
     identity: bound,
     connectTimeoutMs: http.connectTimeout,
+    onCall: http.onCall,
   });
   const owner = () => ({ tokenUrl, clientId, certificateThumbprint: bound?.certificate?.fingerprint256 });
   const tokenIo = { ...io, telemetry, describeOption };

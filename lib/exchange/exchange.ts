@@ -33,6 +33,8 @@ class RunningExchange {
   readonly #progress = new ExchangeProgress();
   #settled = false;
   readonly #timers: NodeJS.Timeout[] = [];
+  /** On the monotonic clock, while it waits for a free connection and somebody wants to know how long. */
+  #queuedAt?: number;
   #outgoing?: ClientRequest;
   #incoming?: IncomingMessage;
 
@@ -64,7 +66,8 @@ class RunningExchange {
   }
 
   #send(): void {
-    const { url, body } = this.#request;
+    const { url, body, onQueued } = this.#request;
+    if (onQueued) this.#queuedAt = performance.now();
     // Looked up at each call: instrumentation and nock replace it.
     const outgoing = (url.protocol === 'https:' ? https : http).request(this.#options());
     this.#outgoing = outgoing;
@@ -85,6 +88,7 @@ class RunningExchange {
 
   /** From now on it does not wait for a free connection any more. */
   #onSocket(): void {
+    this.#leaveQueue();
     const { attemptTimeoutMs, connectTimeoutMs } = this.#request;
     if (attemptTimeoutMs !== undefined) {
       this.#limit(attemptTimeoutMs, () => this.#fail({ kind: 'timeout', limitMs: attemptTimeoutMs }));
@@ -95,6 +99,12 @@ class RunningExchange {
       if (this.#progress.phase === 'connecting')
         this.#fail({ kind: 'timeout', reason: CONNECT_TIMEOUT, limitMs: connectTimeoutMs });
     });
+  }
+
+  #leaveQueue(): void {
+    if (this.#queuedAt === undefined) return;
+    this.#request.onQueued?.(performance.now() - this.#queuedAt, this.#request.url);
+    this.#queuedAt = undefined;
   }
 
   #limit(ms: number, onTime: () => void): void {
@@ -183,6 +193,7 @@ class RunningExchange {
   #settle(outcome: () => void): void {
     if (this.#settled) return;
     this.#settled = true;
+    this.#leaveQueue();
     for (const timer of this.#timers) clearTimeout(timer);
     this.#request.signal?.removeEventListener('abort', this.#onAbort);
     outcome();

@@ -19,6 +19,8 @@ export interface ExchangeRequest {
   maxResponseBytes: number;
   /** The caller's own; rejects with `signal.reason`. */
   signal?: AbortSignal;
+  /** Called once with the milliseconds that it waited for a free connection, also where it got none. Does not throw. */
+  onQueued?: (waitedMs: number, url: ExchangeRequest['url']) => void;
 }
 
 export interface ExchangeResponse {
@@ -86,11 +88,20 @@ export function outcomeOf(exchanged: Promise<ExchangeResponse>): Promise<Outcome
   );
 }
 
-/** The same exchange with a User-Agent (RFC 9110, 10.1.5): firewalls refuse requests without one. A request's own wins. */
-export function withUserAgent(exchange: Exchange, userAgent: string): Exchange {
+/**
+ * The same exchange with a User-Agent (RFC 9110, 10.1.5), as firewalls refuse requests without one. A request's own wins.
+ * @param onQueued of all its requests
+ */
+export function withUserAgent(
+  exchange: Exchange,
+  userAgent: string,
+  onQueued?: ExchangeRequest['onQueued'],
+): Exchange {
   return (request) => {
     const headers = noHeaders<typeof request.headers>();
     headers['user-agent'] = userAgent;
-    return exchange({ ...request, headers: Object.assign(headers, request.headers) });
+    const sent = { ...request, headers: Object.assign(headers, request.headers) };
+    if (onQueued) sent.onQueued = onQueued;
+    return exchange(sent);
   };
 }

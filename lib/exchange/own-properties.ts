@@ -25,3 +25,11 @@ export function ownOptions<T extends object>(options: T): T {
   }
   return { ...foreign, ...options };
 }
+
+/** A copy without what is undefined. */
+export function defined<T extends object>(values: T): { [Key in keyof T]?: Exclude<T[Key], undefined> } {
+  const copy = {} as T;
+  for (const key of Object.keys(values) as (keyof T)[])
+    if (values[key] !== undefined) copy[key] = values[key];
+  return copy;
+}

@@ -55,19 +55,25 @@ export type CallFacts = Pick<
   'status' | 'method' | 'path' | 'correlationId' | 'retryAfter' | 'outcomeUnknown' | 'idempotencyKey'
 >;
 
-export function answerFacts(
-  response: ExchangeResponse,
-  { call, correlationIdHeader, secrets }: AnswerContext,
-): CallFacts {
-  const answered = response.headers[correlationIdHeader] ?? response.headers['x-request-id'];
+export function answerFacts(response: ExchangeResponse, context: AnswerContext): CallFacts {
+  const { call } = context;
   return {
     status: response.status,
     method: call.method,
     path: call.url.pathname,
-    correlationId: answered === undefined ? sentId(call) : cleanText(String(answered), secrets(), 128),
+    correlationId: answeredId(response, context) ?? sentId(call),
     retryAfter: parseRetryAfter(response.headers['retry-after'], Date.now()),
     ...doubtOf(call, { response }),
   };
+}
+
+/** The service's own id of a call. */
+export function answeredId(
+  { headers }: Pick<ExchangeResponse, 'headers'>,
+  { correlationIdHeader, secrets }: AnswerContext,
+): string | undefined {
+  const answered = headers[correlationIdHeader] ?? headers['x-request-id'];
+  return answered === undefined ? undefined : cleanText(String(answered), secrets(), 128);
 }
 
 function readErrorBody(json: unknown, secrets: readonly string[]): ApiErrorBody | undefined {

@@ -6,6 +6,7 @@ import { checkTimeout } from '../exchange/call-limits.js';
 import { AllowedUrls, type CallUrl } from './allowed-urls.js';
 import { notEncoded, transformBody } from './body.js';
 import { toCallSignal, type CallLimits, type Credentials } from './call.js';
+import { type CallObserver } from './call-observer.js';
 import { type CallsInFlight } from './calls-in-flight.js';
 import { type RequestIds } from './request-ids.js';
 
@@ -13,6 +14,10 @@ import { type RequestIds } from './request-ids.js';
 export interface AttachedCall extends CallLimits {
   url: CallUrl;
   credentials: Credentials;
+  /** On the monotonic clock. */
+  startedAt: number;
+  /** As its caller named it. */
+  route?: string;
   /** To be called at the end of the call. */
   release: () => void;
 }
@@ -25,6 +30,8 @@ const USED_OPTIONS = ['baseURL', 'params', 'signal', 'cancelToken', 'transformRe
 /** Where a config has its {@link AttachedCall}, from the interceptor to the adapter. */
 const ATTACHED = Symbol('attached call');
 
+const ROUTE = /^\/[^\s?#\p{Cc}]{0,255}$/u;
+
 const NOT_ATTACHED =
   "came without this module's interceptor: use axiosRef itself, not axiosRef.create(), the config of an earlier answer, interceptors.request.clear() or eject()";
 
@@ -36,6 +43,7 @@ export class AuthHeadersInterceptor {
   readonly #urls: AllowedUrls;
   readonly #auth: Authentication;
   readonly #calls: CallsInFlight;
+  readonly #observer: CallObserver;
   readonly #requestIds: RequestIds | undefined;
   readonly #appTokenHeader: string;
   readonly #timeoutMs: number;
@@ -44,6 +52,7 @@ export class AuthHeadersInterceptor {
     { addresses, appTokenHeader, http }: Pick<ResolvedOptions, 'addresses' | 'appTokenHeader' | 'http'>,
     auth: Authentication,
     calls: CallsInFlight,
+    observer: CallObserver,
     requestIds?: RequestIds,
   ) {
     this.#urls = new AllowedUrls(addresses);
@@ -51,6 +60,7 @@ export class AuthHeadersInterceptor {
     this.#timeoutMs = http.timeout;
     this.#auth = auth;
     this.#calls = calls;
+    this.#observer = observer;
     this.#requestIds = requestIds;
   }
 
@@ -70,14 +80,16 @@ export class AuthHeadersInterceptor {
     config.headers = headers;
     const url = this.#urls.resolve(addressOf(config));
     const timeoutMs = checkTimeout(config.timeout) ?? this.#timeoutMs;
-    const endsAt = performance.now() + timeoutMs;
+    const route = routeOf(config);
+    const startedAt = performance.now();
+    const endsAt = startedAt + timeoutMs;
     const { signal, release } = toCallSignal(config);
     config.url = url.href;
     for (const key of USED_OPTIONS) delete config[key];
     const attach = (credentials: Credentials): InternalAxiosRequestConfig => {
       this.#requestIds?.addTo(headers);
       for (const name of Object.keys(credentials)) headers[name] = credentials[name];
-      const attached: AttachedCall = { url, credentials, endsAt, signal, release };
+      const attached: AttachedCall = { url, credentials, startedAt, endsAt, route, signal, release };
       return Object.assign(config, { [ATTACHED]: attached });
     };
     const credentials = this.#auth.peekHeaders();
@@ -85,9 +97,11 @@ export class AuthHeadersInterceptor {
     return this.#calls
       .run(() => this.#auth.headers({ signal, timeoutMs }))
       .then(attach)
-      .catch((error: unknown) => {
+      .catch((error: Error) => {
         release();
-        throw error;
+        const unsent = { method: String(config.method ?? 'get').toUpperCase(), url, headers: {} };
+        const reject = () => Promise.reject<never>(error);
+        return this.#observer.observe(unsent, { startedAt, route }, reject);
       });
   };
 
@@ -128,6 +142,13 @@ function refuseOptions({ transitional, responseType }: InternalAxiosRequestConfi
       "cannot be 'stream': use 'arraybuffer', or a client of your own with auth.httpsAgent",
     );
   }
+}
+
+/** Of the options of a call: axios passes on what it does not know. */
+function routeOf({ route }: InternalAxiosRequestConfig & { route?: unknown }): string | undefined {
+  if (route === undefined || route === null) return undefined;
+  if (typeof route === 'string' && ROUTE.test(route)) return route;
+  throw ServiceRequestError.of('route', 'must be the template of a path, such as /orders/v1/{id}');
 }
 
 /** The address that axios would call. */

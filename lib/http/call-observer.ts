@@ -1,83 +1,146 @@
 import { type Attributes } from '@opentelemetry/api';
-import { ServiceApiError, ServiceError } from '../errors/index.js';
+import { type HttpSettings } from '../config/resolved-options.js';
+import { ServiceApiError } from '../errors/index.js';
+import { type ExchangeResponse } from '../exchange/exchange.types.js';
+import { codeOf, tellCall } from '../telemetry/call-event.js';
 import { CallSpan } from '../telemetry/call-span.js';
 import { type Log } from '../telemetry/log.js';
 import { type Telemetry } from '../telemetry/telemetry.js';
-import { type Call } from './call.js';
+import { answeredId, type AnswerContext } from './answer-to-error.js';
+import { type CallUrl } from './allowed-urls.js';
+import { sentId, type Call } from './call.js';
 
 /** Takes notes of one call while it runs. */
 export interface CallObservation {
+  /** How many have begun. */
+  attempts: number;
+  /** The one that decides. */
+  answer?: { response: ExchangeResponse; context: AnswerContext };
   /** Another attempt follows, for this reason: a status, a kind of fault. */
   again(reason: string): void;
 }
 
-/** Makes calls visible: a span and a duration for each (OpenTelemetry's HTTP client conventions), and log lines. */
+/** What is told of a call. */
+type ObservedCall = Pick<Call, 'method' | 'url' | 'headers'> & Partial<Call>;
+
+/** What its interceptor knows of it. */
+interface Begun {
+  /** On the monotonic clock. */
+  startedAt: number;
+  route?: string;
+}
+
+/**
+ * Makes calls visible: a span and a duration for each (OpenTelemetry's HTTP client conventions), log lines, and an event
+ * for `http.onCall`.
+ */
 export class CallObserver {
   readonly #telemetry: Telemetry;
   readonly #log: Pick<Log, 'debug' | 'warn'>;
   readonly #basePath: string;
+  readonly #http: Pick<HttpSettings, 'onCall' | 'fullPaths'>;
 
   /** @param basePath of the service's address, without a slash at its end */
-  constructor(telemetry: Telemetry, log: Pick<Log, 'debug' | 'warn'>, basePath = '') {
+  constructor(
+    telemetry: Telemetry,
+    log: Pick<Log, 'debug' | 'warn'>,
+    basePath = '',
+    http: Pick<HttpSettings, 'onCall' | 'fullPaths'> = { fullPaths: false },
+  ) {
     this.#telemetry = telemetry;
     this.#log = log;
     this.#basePath = basePath;
+    this.#http = http;
   }
 
   async observe<T extends { status: number }>(
-    call: Call,
+    call: ObservedCall,
+    begun: Begun,
     run: (observation: CallObservation) => Promise<T>,
   ): Promise<T> {
-    const startedAt = performance.now();
-    const attributes = this.#attributesOf(call);
-    const span = new CallSpan(this.#telemetry.tracer, call.method, attributes);
-    let retries = 0;
+    const template = begun.route ?? this.#templateOf(call.url.pathname);
+    const attributes = this.#attributesOf(call, template);
+    const span = new CallSpan(this.#telemetry.tracer, `${call.method} ${template}`, attributes);
     const again = (reason: string): void => {
-      retries += 1;
       this.#telemetry.retries.add(1, { ...attributes, 'error.type': reason });
       this.#log.warn(`${call.method} ${call.url.pathname}: ${reason}, another attempt follows`);
     };
+    const observation: CallObservation = { attempts: 0, again };
+    const end = (error?: string): void => {
+      const durationMs = performance.now() - begun.startedAt;
+      this.#telemetry.callDuration?.record(durationMs / 1000, attributes);
+      span.end(() => this.#spanAttributes(attributes, call.url, observation));
+      this.#tell(call, template, observation, durationMs, error);
+      // Success is not logged: hosts log at all levels by default, and spans have it.
+      if (error === undefined) return;
+      const what = `${String(attributes['error.type'])} after ${Math.round(durationMs)} ms`;
+      this.#log.debug(`${call.method} ${call.url.pathname}: ${what}`);
+    };
     try {
-      const result = await span.run(call.headers, () => run({ again }));
+      const result = await span.run(call.headers, () => run(observation));
       attributes['http.response.status_code'] = result.status;
-      this.#end(span, call, attributes, startedAt, retries);
+      end();
       return result;
     } catch (error) {
-      this.#end(span, call, Object.assign(attributes, failureOf(error)), startedAt, retries);
+      Object.assign(attributes, failureOf(error));
+      end(codeOf(error));
       throw error;
     }
   }
 
-  #end(span: CallSpan, call: Call, attributes: Attributes, startedAt: number, retries: number): void {
-    const durationMs = performance.now() - startedAt;
-    this.#telemetry.callDuration.record(durationMs / 1000, attributes);
-    span.end(() => ({
-      ...attributes,
-      'url.full': call.url.origin + this.#withoutIds(call.url.pathname),
-      ...(retries > 0 && { 'http.request.resend_count': retries }),
-    }));
-    // Success is not logged: hosts log at all levels by default, and spans have it.
-    if (attributes['error.type'] === undefined) return;
-    this.#log.debug(
-      `${call.method} ${call.url.pathname}: ${String(attributes['error.type'])} after ${Math.round(durationMs)} ms`,
-    );
+  #tell(
+    call: ObservedCall,
+    template: string,
+    { attempts, answer }: CallObservation,
+    durationMs: number,
+    error?: string,
+  ): void {
+    const { onCall, fullPaths } = this.#http;
+    if (!onCall) return;
+    const path = fullPaths ? call.url.pathname : template;
+    const correlationId = answer && answeredId(answer.response, answer.context);
+    const about = { kind: 'api', method: call.method, path, attempts, durationMs } as const;
+    tellCall(onCall, { ...about, correlationId, requestId: sentId(call), error }, answer?.response);
   }
 
-  /** Below the base path the resource and its version: what follows may be the id of a customer. */
-  #withoutIds(pathname: string): string {
-    const base = this.#basePath;
-    const below = pathname === base || pathname.startsWith(`${base}/`) ? base.length : 0;
-    const [shown = ''] = /^\/[^/]*(\/v\d+(?=\/|$))?(\/$)?/.exec(pathname.slice(below)) ?? [];
-    return pathname.slice(0, below) + shown;
+  #attributesOf({ method, url }: ObservedCall, template: string): Attributes {
+    const attributes = this.#telemetry.attributesOf(url);
+    attributes['http.request.method'] = method;
+    attributes['url.template'] = template;
+    return attributes;
   }
 
-  #attributesOf({ method, url }: Call): Attributes {
+  #spanAttributes(
+    attributes: Attributes,
+    { origin, pathname }: CallUrl,
+    { attempts }: CallObservation,
+  ): Attributes {
+    const below = this.#http.fullPaths ? pathname.length : this.#endOfShown(pathname);
+    const slash = below === pathname.length - 1 && pathname.endsWith('/') ? '/' : '';
     return {
-      ...this.#telemetry.attributes,
-      'http.request.method': method,
-      'server.address': url.hostname,
-      'server.port': Number(url.port) || (url.protocol === 'https:' ? 443 : 80),
+      ...attributes,
+      'url.full': origin + pathname.slice(0, below) + slash,
+      ...(attempts > 1 && { 'http.request.resend_count': attempts - 1 }),
     };
+  }
+
+  /** Below the base path, so that it is the same in all environments. */
+  #templateOf(pathname: string): string {
+    return pathname.slice(this.#endOfBase(pathname), this.#endOfShown(pathname)) || '/';
+  }
+
+  /** Below the base path the resource and its version are shown: what follows may be the id of a customer. */
+  #endOfShown(pathname: string): number {
+    const base = this.#endOfBase(pathname);
+    const [shown = ''] = /^\/[^/]+(\/v\d+(?=\/|$))?/.exec(pathname.slice(base)) ?? [];
+    return base + shown.length;
+  }
+
+  #endOfBase(pathname: string): number {
+    const base = this.#basePath;
+    const isBelow =
+      pathname.startsWith(base) && (pathname.length === base.length || pathname[base.length] === '/');
+    return isBelow ? base.length : 0;
   }
 }
 
@@ -85,5 +148,5 @@ function failureOf(error: unknown): Attributes {
   if (error instanceof ServiceApiError && error.code === 'api_error') {
     return { 'http.response.status_code': error.status, 'error.type': String(error.status) };
   }
-  return { 'error.type': error instanceof ServiceError ? error.code : 'aborted' };
+  return { 'error.type': codeOf(error) };
 }

@@ -73,6 +73,7 @@ export class CallRunner {
     const renewal = new CredentialRenewal(this.#parts, call, limits);
     const progress: Progress = { call, signal, endsAt, renewal, retries: 0, closedConnections: 0 };
     for (;;) {
+      observation.attempts += 1;
       const outcome = await this.#attempt(progress);
       const isOver = closed.aborted || isFinal(outcome);
       const waitMs = isOver ? undefined : await this.#waitBeforeNext(progress, outcome);

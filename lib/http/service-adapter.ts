@@ -36,9 +36,11 @@ export function serviceAdapter(
     try {
       return await calls.run(async () => {
         const call = await toCall(config, url, credentials, options.http);
-        return observer.observe(call, async (observation) => {
+        return observer.observe(call, attached, async (observation) => {
           const response = await runner.run(call, attached, observation);
-          return toAxiosResponse(response, config, contextOf(call));
+          const context = contextOf(call);
+          observation.answer = { response, context };
+          return toAxiosResponse(response, config, context);
         });
       });
     } finally {

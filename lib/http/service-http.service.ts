@@ -29,6 +29,8 @@ export interface HeaderOptions extends CallOptions {
 export interface HttpCallOptions extends HeaderOptions {
   /** Query parameters. */
   params?: Record<string, unknown> | URLSearchParams | undefined;
+  /** The path with names for its ids, `/orders/v1/{id}`: for traces, metrics and `http.onCall`. Default: its first part. */
+  route?: string | undefined;
 }
 
 export interface HttpRequestOptions extends HttpCallOptions {

@@ -1,4 +1,5 @@
 import {
+  createNoopMeter,
   metrics,
   trace,
   type Attributes,
@@ -9,6 +10,8 @@ import {
   type Tracer,
 } from '@opentelemetry/api';
 import { isPromise } from 'node:util/types';
+import { type ExchangeRequest } from '../exchange/exchange.types.js';
+import { VERSION } from '../config/version.js';
 
 const NAME = 'nestjs-service';
 const PREFIX = 'nestjs_service.';
@@ -20,7 +23,7 @@ const HTTP_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 
  * one. None throws, whatever the SDK does. No attribute contains a token, a key, a customer or a query.
  */
 export class Telemetry {
-  readonly tracer: Tracer | undefined = harmless(() => trace.getTracer(NAME));
+  readonly tracer: Tracer | undefined = harmless(() => trace.getTracer(NAME, VERSION));
   /** Not under the name of the HTTP conventions, under which HTTP instrumentation measures each attempt. */
   readonly callDuration = duration('call.duration', 'Duration of calls of the service, retries included.');
   readonly retries = counter('retries', 'retry', 'Attempts of calls after the first.');
@@ -36,9 +39,22 @@ export class Telemetry {
   );
   /** The attributes of every measurement: the module's name, where it has one. */
   readonly attributes: Attributes;
+  /** Measures how long a request waited for a free connection. Undefined where nobody measures. */
+  readonly onQueued?: ExchangeRequest['onQueued'];
 
   constructor(module?: string) {
+    const queueTime = duration('connection.queue_time', 'Time that requests wait for a free connection.');
+    if (queueTime) this.onQueued = (ms, url) => queueTime.record(ms / 1000, this.attributesOf(url));
     this.attributes = module === undefined ? {} : { [`${PREFIX}module`]: module };
+  }
+
+  /** Of a request to this server. */
+  attributesOf({ protocol, hostname, port }: ExchangeRequest['url']): Attributes {
+    return {
+      ...this.attributes,
+      'server.address': hostname,
+      'server.port': Number(port) || (protocol === 'https:' ? 443 : 80),
+    };
   }
 
   /** Reports the days until the client certificate expires, where there is one. Returns a function that ends this. */
@@ -59,14 +75,18 @@ function counter(name: string, counted: string, description: string): Pick<Count
   return { add: (value, attributes) => void harmless(() => found?.add(value, attributes)) };
 }
 
-function duration(name: string, description: string): Pick<Histogram, 'record'> {
+/** Undefined where nobody measures: the attributes need not be made then. */
+function duration(name: string, description: string): Pick<Histogram, 'record'> | undefined {
   const settings = { unit: 's', description, advice: { explicitBucketBoundaries: HTTP_BUCKETS } };
   const found = made((meter) => meter.createHistogram(PREFIX + name, settings));
-  return { record: (value, attributes) => void harmless(() => found?.record(value, attributes)) };
+  return found && { record: (value, attributes) => void harmless(() => found.record(value, attributes)) };
 }
 
 function made<T>(make: (meter: Meter) => T): T | undefined {
-  return harmless(() => make(metrics.getMeter(NAME)));
+  return harmless(() => {
+    const meter = metrics.getMeter(NAME, VERSION);
+    return meter === createNoopMeter() ? undefined : make(meter);
+  });
 }
 
 /**

@@ -1,6 +1,5 @@
 import { type DynamicModule, Module } from '@nestjs/common';
 import { AppModule } from '../app.module.js';
-import { CallLog } from './call-log.js';
 import { HostServices } from './host-services.js';
 import { PageController } from './page.controller.js';
 import { PAGE_SERVICES } from './services-in-use.js';
@@ -14,7 +13,7 @@ export class PageModule {
       module: PageModule,
       imports: playground ? [AppModule, playground] : [AppModule],
       controllers: [PageController, StatusController],
-      providers: [CallLog, ...(playground ? [] : [{ provide: PAGE_SERVICES, useClass: HostServices }])],
+      providers: playground ? [] : [{ provide: PAGE_SERVICES, useClass: HostServices }],
     };
   }
 }

@@ -1,7 +1,7 @@
 import { Controller, Inject, type MessageEvent, Sse } from '@nestjs/common';
 import { ApiExcludeController } from '@nestjs/swagger';
 import { concat, from, map, merge, type Observable, of, timer } from 'rxjs';
-import { CallLog } from './call-log.js';
+import { CallLog } from '../calls/call-log.js';
 import { describeStatus } from './describe-status.js';
 import { PAGE_SERVICES, type PageServices } from './services-in-use.js';
 

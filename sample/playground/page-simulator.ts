@@ -1,6 +1,7 @@
 import { type DynamicModule } from '@nestjs/common';
 import { ServiceModule } from 'nestjs-service';
 import { type IssuedCertificate, ServiceSimulator } from 'nestjs-service/testing';
+import { CallLog } from '../calls/call-log.js';
 import { MODES, type PlaygroundMode } from './modes.js';
 
 /**
@@ -38,11 +39,15 @@ export class PageSimulator {
     const { simulator } = this;
     const { clientId, chain } = simulator;
     const options = simulator.moduleOptions({ environment, authentication, oauth: true });
-    return ServiceModule.forRoot({
+    const given = {
       ...options,
-      name,
       oauth: { clientId, clientSecret: () => simulator.clientSecret },
       ...(authentication === 'mtls' && { tls: () => ({ ...pems(this.#certificate), chain }) }),
+    };
+    return ServiceModule.forRootAsync({
+      name,
+      inject: [CallLog],
+      useFactory: (log: CallLog) => ({ ...given, http: { onCall: log.add } }),
     });
   }
 }

@@ -4,7 +4,8 @@ import { Test } from '@nestjs/testing';
 import { type AsyncLocalStorage } from 'node:async_hooks';
 import { type AddressInfo } from 'node:net';
 import { type Server } from 'node:http';
-import { BanksService, ServiceModule } from 'nestjs-service';
+import { type Registry } from 'prom-client';
+import { BanksService, ServiceHttpService, ServiceModule } from 'nestjs-service';
 import { ServiceSimulator } from 'nestjs-service/testing';
 import { SIMULATOR_HELP } from '../../lib/cli/simulator-options.js';
 import { readDocument, writeSnippets, type Snippets } from '../helpers/readme.js';
@@ -85,6 +86,57 @@ describe('docs/operations.md', () => {
       for (const key of Object.keys(process.env)) if (!(key in before)) delete process.env[key];
       await simulator.stop();
     }
+  });
+
+  it('has metrics of calls for Prometheus', async () => {
+    const { registry, service } = (await import(snippets.path('call-metrics.ts'))) as {
+      registry: Registry;
+      service(): DynamicModule;
+    };
+    const { orderStatus } = (await import(snippets.path('order-status.ts'))) as {
+      orderStatus(http: ServiceHttpService, id: string): Promise<unknown>;
+    };
+    const simulator = await ServiceSimulator.start();
+    const before = { ...process.env };
+    Object.assign(process.env, simulator.env({ authentication: 'oauth' }));
+    try {
+      const module = await Test.createTestingModule({ imports: [service()] }).compile();
+      module.useLogger(false);
+      simulator.fail({ path: /banks/, fault: { status: 503 } });
+      await module.get(BanksService).list();
+      await orderStatus(module.get(ServiceHttpService), 'o-42').catch(() => undefined);
+      const text = await registry.metrics();
+      expect(text).toContain('service_call_retries_total{kind="api",method="GET",path="/banks/v1"} 1');
+      const counted = [...text.matchAll(/duration_seconds_count\{(.*)\} (\d+)/g)].map(
+        ([, ...found]) => found,
+      );
+      expect(counted).toEqual([
+        ['kind="token",method="POST",path="/oauth2/token",outcome="200"', '1'],
+        ['kind="api",method="GET",path="/banks/v1",outcome="200"', '1'],
+        ['kind="api",method="GET",path="/orders/v1/{id}",outcome="404"', '1'],
+      ]);
+      await module.close();
+    } finally {
+      for (const key of Object.keys(process.env)) if (!(key in before)) delete process.env[key];
+      await simulator.stop();
+    }
+  });
+
+  it('names every metric that there is, with its unit', async () => {
+    const source = await readDocument('lib/telemetry/telemetry.ts');
+    const made = [
+      ...source.text.matchAll(/(?:counter|duration)\(\s*'([\w.]+)'(?:, '(\w+)', '[A-Z]|,\s*'(\w+)',)?/g),
+    ];
+    const named = made.map(([, name, one, other]) => [
+      `nestjs_service.${name}`,
+      (one ?? other) ? `counter, \`{${one ?? other}}\`` : 'histogram, `s`',
+    ]);
+    named.push(['nestjs_service.certificate.days_left', 'gauge, `d`']);
+    const [, table = ''] = text.split('### Metrics');
+    const rows = [...table.matchAll(/^\| `(nestjs_service\.[\w.]+)` +\| (.*?) +\|/gm)].map(
+      ([, ...cells]) => cells,
+    );
+    expect(rows.sort()).toEqual(named.sort());
   });
 
   it('names the options and faults of the simulator as its help does', () => {

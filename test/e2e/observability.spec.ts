@@ -26,6 +26,7 @@ import {
 import { inspect } from 'node:util';
 import { type TokenStore } from 'nestjs-service';
 import { ServiceSimulator } from 'nestjs-service/testing';
+import { VERSION } from '../../lib/config/version.js';
 import { Telemetry } from '../../lib/telemetry/telemetry.js';
 import { CollectingLogger } from '../helpers/secret-scan.js';
 import { rejection, startModule, type StartedModule } from '../helpers/start-module.js';
@@ -73,7 +74,8 @@ describe('observability', () => {
     const span = spans.getFinishedSpans().find(({ kind }) => kind === SpanKind.CLIENT);
     const { hostname, port, origin } = new URL(simulator.urls.baseUrl);
     expect(span).toMatchObject({
-      name: 'GET',
+      name: 'GET /banks/v1',
+      instrumentationScope: { name: 'nestjs-service', version: VERSION },
       parentSpanContext: { spanId: parent.spanContext().spanId },
       status: { code: SpanStatusCode.UNSET },
       attributes: {
@@ -81,6 +83,7 @@ describe('observability', () => {
         'server.address': hostname,
         'server.port': Number(port),
         'url.full': `${origin}/banks/v1`,
+        'url.template': '/banks/v1',
         'http.response.status_code': 200,
         'http.request.resend_count': 1,
       },
@@ -103,9 +106,54 @@ describe('observability', () => {
     for (const path of Object.keys(asked)) await rejection(api.http.get(path));
     const urls = spans.getFinishedSpans().map(({ attributes }) => attributes['url.full']);
     expect(urls).toEqual(Object.values(asked).map((path) => origin + path));
+    expect(spans.getFinishedSpans().map(({ name }) => name)).toEqual([
+      'GET /banks/v1',
+      'GET /banks/v1',
+      'GET /customers/v1',
+      'GET /customers/v1',
+      'GET /customers',
+      'GET /',
+    ]);
     expect(
       inspect([spans.getFinishedSpans().map(({ attributes }) => attributes), await names()], { depth: 10 }),
     ).not.toContain('private');
+    await api.module.close();
+  });
+
+  it("names a call by its route, on spans and metrics alike, and shows the ids where the host's options say so", async () => {
+    const options = simulator.moduleOptions({ authentication: 'mtls' });
+    const api = await startModule({ ...options, http: { ...options.http, fullPaths: true } });
+    const route = '/orders/v1/{id}';
+    simulator.fail({ path: /orders/, fault: { status: 503 } });
+    await rejection(api.http.get('/orders/v1/o-42?q=private', { route }));
+    const [{ name, attributes }] = spans.getFinishedSpans();
+    const { origin } = new URL(simulator.urls.baseUrl);
+    expect(name).toBe('GET /orders/v1/{id}');
+    expect(attributes).toMatchObject({ 'url.template': route, 'url.full': `${origin}/orders/v1/o-42` });
+    const found = await names();
+    for (const metric of ['call.duration', 'retries']) {
+      const points = found[`nestjs_service.${metric}`] as { attributes: Record<string, unknown> }[];
+      expect(points.filter(({ attributes }) => attributes['url.template'] === route)).toHaveLength(1);
+    }
+    expect(inspect(found, { depth: 10 })).not.toMatch(/o-42|private/);
+    await api.module.close();
+  });
+
+  it('measures how long requests wait for a free connection, also those that got none', async () => {
+    const before = ((await names())['nestjs_service.connection.queue_time'] ?? []) as QueuePoint[];
+    const options = simulator.moduleOptions({ authentication: 'mtls' });
+    const api = await startModule({ ...options, http: { ...options.http, maxSockets: 1 } });
+    simulator.fail({ path: /slow/, fault: 'hang' });
+    const slow = rejection(api.http.get('/slow/v1', { timeout: 300 }));
+    const waiting = [rejection(api.http.get('/none/v1', { timeout: 200 })), api.banks.list()];
+    await Promise.all([slow, ...waiting]);
+    const { hostname, port } = new URL(simulator.urls.baseUrl);
+    const place = { 'server.address': hostname, 'server.port': Number(port) };
+    const countOf = (points: QueuePoint[]) =>
+      points.find(({ attributes }) => attributes['server.port'] === place['server.port'])?.value.count ?? 0;
+    const after = (await names())['nestjs_service.connection.queue_time'] as QueuePoint[];
+    expect(after.map(({ attributes }) => attributes)).toContainEqual(place);
+    expect(countOf(after) - countOf(before)).toBe(3);
     await api.module.close();
   });
 
@@ -282,3 +330,8 @@ describe('observability', () => {
     await api.module.close();
   });
 });
+
+interface QueuePoint {
+  attributes: Record<string, unknown>;
+  value: { count: number };
+}

@@ -377,6 +377,8 @@ describe('the page of the sample', () => {
       'GET /banks/v1',
       ...cells,
     ]);
+    const tokenRequests = await rows.getByRole('cell', { name: 'POST /oauth2/token' }).count();
+    expect(tokenRequests > 0 || mode !== 'production-oauth').toBe(true);
   });
 
   inSoak(() => {

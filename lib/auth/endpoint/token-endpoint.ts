@@ -12,6 +12,7 @@ import {
 } from '../../exchange/certificate-refusal.js';
 import { type Exchange, type ExchangeResponse, outcomeOf } from '../../exchange/exchange.types.js';
 import { isJsonObject, parseJson } from '../../exchange/decode.js';
+import { codeOf, type OnCall, tellCall } from '../../telemetry/call-event.js';
 import { parseRetryAfter } from '../../exchange/timing.js';
 import { certificateRefusedError } from '../../tls/certificate-refused.js';
 import {
@@ -38,6 +39,15 @@ interface TokenEndpointOptions {
   clock: Clock;
   /** Milliseconds to connect. At most half of the time that a request has, so that another can follow; the default. */
   connectTimeoutMs?: number;
+  /** Told of each request. */
+  onCall?: OnCall;
+}
+
+/** What is told of one request. */
+interface Seen {
+  /** 2 where our certificate was refused and another one was offered. */
+  attempts: number;
+  response?: ExchangeResponse;
 }
 
 /**
@@ -66,10 +76,15 @@ export class TokenEndpoint implements TokenSource {
     const refusal = this.#refused.find(first, scope, certificate);
     if (refusal) throw refusal;
     const ask = async (...secrets: [Secret, ...Secret[]]): Promise<TokenGrant> => {
+      const seen: Seen = { attempts: 0 };
+      const startedAt = clock.monotonic();
       try {
-        const response = await this.#post(this.#form(scope, secrets[0]), endsAt, signal);
-        return this.#readAnswer(response, scope, secrets);
+        const response = await this.#post(this.#form(scope, secrets[0]), endsAt, signal, seen);
+        const grant = this.#readAnswer(response, scope, secrets);
+        this.#tell(seen, startedAt);
+        return grant;
       } catch (error) {
+        this.#tell(seen, startedAt, codeOf(error));
         if (isRefusedSecret(error)) this.#refused.remember(secrets[0], scope, error, certificate);
         throw error;
       }
@@ -84,6 +99,14 @@ export class TokenEndpoint implements TokenSource {
     }
   }
 
+  #tell({ attempts, response }: Seen, startedAt: number, error?: string): void {
+    const { onCall, clock, place } = this.#options;
+    if (!onCall) return;
+    const durationMs = clock.monotonic() - startedAt;
+    const path = place.url.pathname;
+    tellCall(onCall, { kind: 'token', method: 'POST', path, attempts, durationMs, error }, response);
+  }
+
   #form(scope: string, secret: Secret): Buffer {
     const form = new URLSearchParams({
       grant_type: 'client_credentials',
@@ -95,15 +118,17 @@ export class TokenEndpoint implements TokenSource {
   }
 
   /** Once more where our certificate was refused and another one is in use by now. */
-  async #post(body: Buffer, endsAt: number, signal: AbortSignal, isLast = false): Promise<ExchangeResponse> {
+  async #post(body: Buffer, endsAt: number, signal: AbortSignal, seen: Seen): Promise<ExchangeResponse> {
+    seen.attempts += 1;
     const { identity } = this.#options;
     const certificate = identity?.certificate;
     const outcome = await outcomeOf(this.#exchange(body, endsAt - this.#options.clock.monotonic(), signal));
     const { response, fault } = outcome;
+    seen.response = response;
     const verdict = certificateRefusal(outcome);
     if (identity && verdict) {
-      const isOther = !isLast && (await reloadIfRefused(outcome, identity, certificate, signal));
-      if (isOther) return this.#post(body, endsAt, signal, true);
+      const isOther = seen.attempts === 1 && (await reloadIfRefused(outcome, identity, certificate, signal));
+      if (isOther) return this.#post(body, endsAt, signal, seen);
       if (verdict === 'refused') {
         throw certificateRefusedError(certificate, fault ? fault.reason : `HTTP ${response.status}`);
       }

@@ -7,6 +7,7 @@ import {
   ServiceRequestError,
 } from '../../../lib/errors/index.js';
 import { CallObserver } from '../../../lib/http/call-observer.js';
+import { Telemetry } from '../../../lib/telemetry/telemetry.js';
 import { ServiceHttpService } from '../../../lib/http/service-http.service.js';
 import { APP_TOKEN, BEARER, errorOf, setUp } from './setup.js';
 
@@ -174,8 +175,7 @@ describe('what is told of a call', () => {
     const lines: string[] = [];
     const span: Record<string, unknown> = {};
     let code: unknown;
-    const telemetry = {
-      attributes: { 'nestjs_service.module': 'ksa' },
+    const telemetry = Object.assign(new Telemetry('ksa'), {
       tracer: {
         startSpan: (name: string, { kind, attributes }: SpanOptions) => {
           Object.assign(span, { name, kind }, attributes);
@@ -191,14 +191,20 @@ describe('what is told of a call', () => {
       },
       callDuration: { record: (_: number, attributes: object) => void durations.push({ ...attributes }) },
       retries: { add: (count: number, attributes: object) => void retries.push([count, attributes]) },
-    };
+    });
     const log = {
       debug: (line: string) => void lines.push(`debug: ${line.replace(/\d+ ms/, 'n ms')}`),
       warn: (line: string) => void lines.push(`warn: ${line}`),
     };
-    const observer = new CallObserver(telemetry as never, log);
+    const observer = new CallObserver(telemetry, log);
     const outcome = await observer
-      .observe(call(href), async ({ again }) => run(again) as { status: number })
+      .observe(call(href), { startedAt: performance.now() }, async (observation) => {
+        observation.attempts = 1;
+        return run((reason) => {
+          observation.attempts += 1;
+          observation.again(reason);
+        }) as { status: number };
+      })
       .catch((error: unknown) => error);
     return { outcome, span, code, durations, retries, lines };
   }
@@ -208,6 +214,7 @@ describe('what is told of a call', () => {
     'http.request.method': 'GET',
     'server.address': 'api.example',
     'server.port': 443,
+    'url.template': '/a',
   };
 
   it('is a span, a duration, and each retry', async () => {
@@ -221,7 +228,7 @@ describe('what is told of a call', () => {
     expect(seen).toEqual({
       span: {
         ...all,
-        name: 'GET',
+        name: 'GET /a',
         kind: SpanKind.CLIENT,
         'url.full': 'https://api.example/a',
         'http.request.resend_count': 1,

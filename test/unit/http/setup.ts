@@ -106,8 +106,8 @@ export async function setUp(setup: Setup = {}) {
       idempotencyHeader: setup.idempotencyHeader,
     },
   } as unknown as ResolvedOptions;
-  const authHeaders = new AuthHeadersInterceptor(options, source, inFlight);
   const observer = new CallObserver(new Telemetry(), silent);
+  const authHeaders = new AuthHeadersInterceptor(options, source, inFlight, observer);
   const credentials = {
     authentication: 'mtls' as const,
     baseOption: 'urls.baseUrl',

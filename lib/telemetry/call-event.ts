@@ -1,0 +1,47 @@
+import { ServiceError } from '../errors/index.js';
+import { type ExchangeResponse } from '../exchange/exchange.types.js';
+import { defined } from '../exchange/own-properties.js';
+import { rateLimitOf, type RateLimit } from '../exchange/rate-limit.js';
+import { harmless } from './telemetry.js';
+
+/** What became of a call, for `http.onCall`. It has no query, no body, no header's value but the two ids, no token. */
+export interface ServiceCallEvent {
+  /** A call of the API, or a request to the token endpoint. */
+  kind: 'api' | 'token';
+  method: string;
+  /** Without ids: the call's `route`, or the first part of its path with its version. With `http.fullPaths` all of it. */
+  path: string;
+  /** Of the last answer; absent where there was none. */
+  status?: number;
+  /** 0 where nothing was sent, as there was no token. */
+  attempts: number;
+  /** All that the caller waited: for a token, a connection and retries too. */
+  durationMs: number;
+  /** The service's own id of the call, where the answer has one. */
+  correlationId?: string;
+  /** The id that was sent: of `http.requestId`, or of the call's own header. */
+  requestId?: string;
+  /** The code of the error that the call ended with; `aborted` where its caller ended it. */
+  error?: string;
+  /** What the answer said of the calls that the service still allows. */
+  rateLimit?: RateLimit;
+}
+
+export type OnCall = (event: ServiceCallEvent) => void;
+
+/** A code for what a call ended with. */
+export function codeOf(error: unknown): string {
+  return error instanceof ServiceError ? error.code : 'aborted';
+}
+
+/** Tells the host of a call that has ended. The listener is the host's: whatever it does, the call is over. */
+export function tellCall(
+  onCall: OnCall,
+  ended: Omit<ServiceCallEvent, 'status' | 'rateLimit'>,
+  response?: Pick<ExchangeResponse, 'status' | 'headers'>,
+): void {
+  void harmless(() => {
+    const rateLimit = response && rateLimitOf(response.headers, Date.now());
+    return onCall(defined({ ...ended, status: response?.status, rateLimit }) as ServiceCallEvent);
+  });
+}

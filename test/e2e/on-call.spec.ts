@@ -1,0 +1,250 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { inspect } from 'node:util';
+import { ServiceConfigurationError, type ServiceCallEvent, type ServiceModuleOptions } from 'nestjs-service';
+import { ServiceSimulator } from 'nestjs-service/testing';
+import { CollectingLogger } from '../helpers/secret-scan.js';
+import { rejection, startModule, type StartedModule } from '../helpers/start-module.js';
+
+describe('http.onCall', () => {
+  let simulator: ServiceSimulator;
+  let started: StartedModule[] = [];
+
+  beforeAll(async () => {
+    simulator = await ServiceSimulator.start();
+  });
+  afterEach(async () => {
+    for (const { module } of started) await module.close();
+    started = [];
+    simulator.clearFaults();
+    simulator.clearRequests();
+  });
+  afterAll(() => simulator.stop());
+
+  const start = async (
+    authentication: 'mtls' | 'oauth' = 'mtls',
+    { http, ...more }: ServiceModuleOptions = {},
+    logger?: CollectingLogger,
+  ) => {
+    const events: ServiceCallEvent[] = [];
+    const onCall = (event: ServiceCallEvent) => void events.push(event);
+    const options = simulator.moduleOptions({ authentication });
+    const api = await startModule(
+      { ...options, ...more, http: { ...options.http, onCall, ...http } },
+      logger,
+    );
+    started.push(api);
+    return { ...api, events };
+  };
+  const ms = expect.any(Number);
+  const banks = { kind: 'api', method: 'GET', path: '/banks/v1', durationMs: ms };
+  const token = { kind: 'token', method: 'POST', path: '/oauth2/token', attempts: 1, durationMs: ms };
+
+  it('is told of each call once it has ended, and of each request for a token', async () => {
+    const { banks: service, customers, events } = await start('oauth', { http: { requestId: () => 'r-1' } });
+    await service.list();
+    await customers.create({ app_user_id: 'u-1' });
+    expect(events).toStrictEqual([
+      { ...token, status: 200 },
+      { ...banks, attempts: 1, requestId: 'r-1', status: 200 },
+      {
+        ...banks,
+        method: 'POST',
+        path: '/customers/v1',
+        attempts: 1,
+        requestId: 'r-1',
+        status: 201,
+      },
+    ]);
+  });
+
+  it('is told once of a call that was tried again, with the ids of the last answer', async () => {
+    const { banks: service, events } = await start();
+    simulator.fail({ path: /banks/, times: 2, fault: { status: 503 } });
+    await service.list({ headers: { 'x-correlation-id': 'own' } });
+    expect(events).toMatchObject([{ ...banks, attempts: 3, status: 200, requestId: 'own' }]);
+  });
+
+  it.each<[string, Parameters<ServiceSimulator['fail']>[0]['fault'], object]>([
+    [
+      'an error answer, with its rate limit',
+      {
+        status: 429,
+        headers: { 'retry-after': '3600', ratelimit: '"day";r=0;t=60', 'x-request-id': 'svc-1' },
+      },
+      {
+        status: 429,
+        error: 'api_error',
+        correlationId: 'svc-1',
+        rateLimit: { remaining: 0, resetSeconds: 60 },
+      },
+    ],
+    ['a page', 'html', { status: 200, error: 'invalid_response' }],
+    [
+      'a redirect',
+      { status: 302, headers: { location: '/x' } },
+      { status: 302, error: 'connection_redirect' },
+    ],
+    ['no answer', 'reset', { error: 'connection_reset' }],
+  ])('is told of %s', async (_, fault, expected) => {
+    const { banks: service, events } = await start('mtls', { http: { retries: 0 } });
+    simulator.fail({ path: /banks/, times: 5, fault });
+    await rejection(service.list());
+    expect(events).toHaveLength(1);
+    expect(events[0]).toMatchObject({ ...banks, ...expected });
+    expect('status' in events[0]).toBe('status' in expected);
+  });
+
+  describe('is told of a call that its caller ends', () => {
+    const arrived = async () => {
+      while (simulator.requests.length === 0) await new Promise(setImmediate);
+    };
+
+    it('in the wait for a token', async () => {
+      const { banks: service, events } = await start('oauth');
+      simulator.fail({ path: /token/, fault: 'hang' });
+      const controller = new AbortController();
+      const call = rejection(service.list({ signal: controller.signal }));
+      await arrived();
+      controller.abort();
+      await call;
+      expect(events).toContainEqual({ ...banks, attempts: 0, error: 'aborted' });
+    });
+
+    it('on the way', async () => {
+      const { banks: service, http, events } = await start();
+      simulator.fail({ path: /banks/, times: 2, fault: 'hang' });
+      const controller = new AbortController();
+      const call = rejection(service.list({ signal: controller.signal }));
+      await arrived();
+      controller.abort();
+      await call;
+      simulator.clearRequests();
+      const subscription = http.httpService.get('/banks/v1').subscribe();
+      await arrived();
+      subscription.unsubscribe();
+      while (events.length < 2) await new Promise(setImmediate);
+      expect(events).toStrictEqual([
+        { ...banks, attempts: 1, error: 'aborted' },
+        { ...banks, attempts: 1, error: 'connection_closed' },
+      ]);
+    });
+
+    it('in the wait for another attempt', async () => {
+      const controller = new AbortController();
+      const logger = Object.assign(new CollectingLogger(), { warn: () => controller.abort() });
+      const { banks: service, events } = await start('mtls', {}, logger);
+      simulator.fail({ path: /banks/, fault: { status: 503, headers: { 'retry-after': '5' } } });
+      await rejection(service.list({ signal: controller.signal }));
+      expect(events).toStrictEqual([{ ...banks, attempts: 1, error: 'aborted' }]);
+    });
+  });
+
+  it('is told of a call that got no token, and of the requests that failed', async () => {
+    const { http, events } = await start('oauth');
+    simulator.fail({ path: /token/, times: 9, fault: { status: 403 } });
+    await rejection(http.delete('/orders/v1/o-1', { route: '/orders/v1/{id}' }));
+    expect(events).toStrictEqual([
+      { ...token, status: 403, error: 'token_refused' },
+      {
+        kind: 'api',
+        method: 'DELETE',
+        path: '/orders/v1/{id}',
+        durationMs: ms,
+        attempts: 0,
+        error: 'token_refused',
+      },
+    ]);
+  });
+
+  it('is told of both requests where the secret was rotated', async () => {
+    const secrets = [simulator.clientSecret];
+    const oauth = { clientId: simulator.clientId, clientSecret: () => secrets[0] };
+    const { auth, events } = await start('oauth', { oauth });
+    await auth.getApiToken();
+    secrets[0] = simulator.rotateClientSecret();
+    await auth.getCustomerToken('c-private');
+    expect(events).toMatchObject([
+      { ...token, status: 200 },
+      { ...token, status: 401, error: 'token_refused' },
+      { ...token, status: 200 },
+    ]);
+    expect(inspect(events)).not.toMatch(/private/);
+  });
+
+  it('is told of the calls that a shutdown ends', async () => {
+    const { banks: service, module, events } = await start('mtls', { http: { shutdownTimeout: 0 } });
+    simulator.fail({ path: /banks/, fault: 'hang' });
+    const call = rejection(service.list());
+    while (simulator.requests.length === 0) await new Promise(setImmediate);
+    await module.close();
+    await call;
+    expect(events).toStrictEqual([{ ...banks, attempts: 1, error: 'connection_closed' }]);
+  });
+
+  describe('its path', () => {
+    const paths = async (http: ServiceModuleOptions['http'] = {}) => {
+      const { origin } = new URL(simulator.urls.baseUrl);
+      const urls = { ...simulator.moduleOptions().urls, baseUrl: `${origin}/base` };
+      const { http: service, events } = await start('mtls', { urls, http });
+      const route = '/orders/v1/{id}';
+      await rejection(service.get('/orders/v1/o-private?q=private', { route, params: { p: 'private' } }));
+      await rejection(service.post('/orders/v1/o-private/', { private: true }));
+      await rejection(service.get(`${origin}/other/c-private`));
+      await rejection(service.axiosRef.get('/orders/v1/o-private', { route } as object));
+      await rejection(service.request({ url: '', headers: { 'x-private': 'private' } }));
+      return events;
+    };
+
+    it('has no id, and no query', async () => {
+      const events = await paths();
+      const route = '/orders/v1/{id}';
+      expect(events.map(({ path }) => path)).toEqual([route, '/orders/v1', '/other', route, '/']);
+      expect(inspect(events)).not.toMatch(/private/);
+    });
+
+    it('is the whole one with http.fullPaths, without the query', async () => {
+      const events = await paths({ fullPaths: true });
+      expect(events.map(({ path }) => path)).toEqual([
+        '/base/orders/v1/o-private',
+        '/base/orders/v1/o-private/',
+        '/other/c-private',
+        '/base/orders/v1/o-private',
+        '/base',
+      ]);
+    });
+
+    it.each([5, '', 'orders', '/a?b', '/a#b', '/a b', `/${'a'.repeat(300)}`])(
+      'refuses the route %j',
+      async (route) => {
+        const { http, events } = await start();
+        const error = await rejection(http.get('/banks/v1', { route: route as string }));
+        expect(error).toMatchObject({ code: 'invalid_request', faults: [{ property: 'route' }] });
+        expect(events).toEqual([]);
+      },
+    );
+  });
+
+  it('harms nothing where it throws, rejects or never returns', async () => {
+    const listeners: (() => unknown)[] = [
+      () => {
+        throw new Error('of the host');
+      },
+      () => Promise.reject(new Error('of the host')),
+      () => new Promise(() => undefined),
+    ];
+    for (const onCall of listeners) {
+      const { banks: service } = await start('oauth', { http: { onCall } });
+      expect(await service.list()).toHaveLength(10);
+      simulator.fail({ path: /banks/, fault: { status: 404 } });
+      expect(await rejection(service.list())).toMatchObject({ status: 404 });
+    }
+  });
+
+  it('has to be a function', async () => {
+    const error = await rejection(
+      startModule({ ...simulator.moduleOptions(), http: { onCall: {} as never } }),
+    );
+    expect(error).toBeInstanceOf(ServiceConfigurationError);
+    expect(error).toMatchObject({ faults: [{ option: 'http.onCall', message: 'must be a function' }] });
+  });
+});
