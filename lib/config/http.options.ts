@@ -1,5 +1,5 @@
 import { DAY_MS } from './clock.js';
-import { FlagOrNames, IsFunction, IsHeaderName, IsProductTokens, IsProxyUrl, WholeNumber } from './rules.js';
+import { FlagOrNames, IsFunction, IsHeaderName, IsProductTokens, IsProxy, WholeNumber } from './rules.js';
 
 /** A resource of the API, by the first part of its paths. */
 export type ResourceName = 'banks' | 'customers';
@@ -41,8 +41,11 @@ export class ServiceHttpOptions {
   @FlagOrNames('HTTP_TRAILING_SLASH', RESOURCE_NAMES)
   trailingSlash?: boolean | ResourceName | readonly ResourceName[] | undefined = false;
 
-  /** URL of a proxy (`http://proxy:3128`). HTTPS_PROXY and the like are ignored. SERVICE_HTTP_PROXY */
-  @IsProxyUrl('HTTP_PROXY')
+  /**
+   * URL of a proxy (`http://proxy:3128`) for all https addresses; or `environment`, for that of HTTPS_PROXY or ALL_PROXY,
+   * which NO_PROXY keeps from some. Left out, those variables are ignored. SERVICE_HTTP_PROXY
+   */
+  @IsProxy('HTTP_PROXY')
   proxy?: string | undefined;
 
   /**

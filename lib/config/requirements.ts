@@ -5,6 +5,8 @@ import {
   type ServiceModuleOptions,
   valueOf,
 } from './options.js';
+import { ENVIRONMENT, environmentProxy, isProxyUrl, proxyVariable } from './proxy.js';
+import { PROXY_MESSAGE } from './rules.js';
 
 /** A value is undefined where its option is not valid. Nothing that depends on it is reported then. */
 export interface Mode {
@@ -36,7 +38,7 @@ export function modeOf(options: ServiceModuleOptions, broken: ReadonlySet<string
 /** Options that another option needs, or does not allow: specification 5.1, 5.2 and 5.3. */
 export function unmetRequirements(options: ServiceModuleOptions, mode: Mode): ConfigurationFault[] {
   const { environment, authentication, hasCertificate, wantsOAuth } = mode;
-  const { appToken, oauth, linkSdk } = options;
+  const { appToken, oauth, linkSdk, http } = options;
   const sendsAppToken = authentication === 'mtls' || authentication === 'app-token';
   const needsAppToken = !sendsAppToken && appToken === undefined && 'needs the app token: set appToken.';
   const oauthNeeds = (what: string): string =>
@@ -67,6 +69,11 @@ export function unmetRequirements(options: ServiceModuleOptions, mode: Mode): Co
       'needs OAuth credentials: set oauth.clientId and oauth.clientSecret. Where OAuth is enabled for the application, a LinkSDK session without a customer token fails.',
     sendAppTokenWithBearer: options.sendAppTokenWithBearer === true && needsAppToken,
     'linkSdk.includeAppToken': linkSdk?.includeAppToken === true && needsAppToken,
+    'http.proxy':
+      http?.proxy === ENVIRONMENT &&
+      proxyVariable() !== undefined &&
+      !isProxyUrl(environmentProxy()) &&
+      PROXY_MESSAGE,
   };
   return Object.entries(messages).flatMap(([option, message]) => (message ? [{ option, message }] : []));
 }

@@ -2,6 +2,7 @@ import { type DescribeOption, type OptionLocation } from '../errors/index.js';
 import { type ServiceHttpOptions } from './http.options.js';
 import { type ServiceLinkSdkOptions, type ServiceOAuthOptions } from './oauth.options.js';
 import { type ServiceAuthentication, type ServiceModuleOptions } from './options.js';
+import { type ProxyFor } from './proxy.js';
 import { type Secret } from './secret.js';
 import { type ServiceTlsOptions, type TlsIdentityPems, type TlsIdentitySource } from './tls.options.js';
 import { type ServiceTokenCacheOptions } from './token-cache.options.js';
@@ -64,6 +65,6 @@ type Unset = 'attemptTimeout' | 'requestId';
 /** Here `correlationIdHeader` is in lower case, and `userAgent` is the whole header. */
 export interface HttpSettings
   extends Filled<Omit<ServiceHttpOptions, 'proxy' | Unset>>, Pick<ServiceHttpOptions, Unset> {
-  /** Its URL. It may contain credentials for the proxy. */
-  proxy?: Secret;
+  /** Its URL may contain credentials for the proxy. */
+  proxyFor?: ProxyFor;
 }

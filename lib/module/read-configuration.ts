@@ -34,7 +34,7 @@ export async function readConfiguration(
   const { identity, certificate, ...opened } = await ClientIdentity.open({
     tls,
     maxSockets: options?.http.maxSockets ?? 1,
-    proxy: options?.http.proxy,
+    proxyFor: options?.http.proxyFor,
     connectTimeoutMs: options?.http.connectTimeout,
     offerToTokenEndpoint: options?.oauth?.mtls ?? false,
     clock: systemClock,

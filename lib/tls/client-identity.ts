@@ -1,7 +1,7 @@
 import { type Agent } from 'node:http';
 import { type Clock, watching } from '../config/clock.js';
+import { type ProxyFor } from '../config/proxy.js';
 import { type TlsSettings } from '../config/resolved-options.js';
-import { type Secret } from '../config/secret.js';
 import { type CertificateSummary, type ConfigurationFault } from '../errors/index.js';
 import { type Log } from '../telemetry/log.js';
 import { daysLeft, describeCertificate, formatDate, isOtherCertificate } from './certificate-summary.js';
@@ -18,8 +18,8 @@ export interface ClientIdentitySettings {
   tls: TlsSettings;
   /** Connections to one origin, for each of the two agents. */
   maxSockets: number;
-  /** URL of a proxy for all connections. */
-  proxy?: Secret;
+  /** The proxy for connections to an address. */
+  proxyFor?: ProxyFor;
   /** Milliseconds for the proxy to open a tunnel. */
   connectTimeoutMs?: number;
   /** `oauth.mtls`: the token endpoint gets the client certificate too (RFC 8705). */
@@ -90,11 +90,11 @@ export class ClientIdentity {
   }
 
   private constructor(settings: ClientIdentitySettings, contexts: SecureContexts, loaded: LoadedIdentity) {
-    const { tls, clock, maxSockets, proxy, connectTimeoutMs, log } = settings;
+    const { tls, clock, maxSockets, proxyFor, connectTimeoutMs, log } = settings;
     this.#settings = settings;
     this.#contexts = contexts;
     this.#inUse = loaded;
-    const pool = { maxSockets, proxy, connectTimeoutMs };
+    const pool = { maxSockets, proxyFor, connectTimeoutMs };
     const plainPool = { keepAlive: true, scheduling: 'lifo', maxSockets } as const;
     // One more: requests for customers' tokens may use `maxSockets`, and that for the api token must not wait for them.
     const more = { maxSockets: maxSockets + 1 };

@@ -4,7 +4,7 @@ import { type Socket } from 'node:net';
 import { type Duplex } from 'node:stream';
 import { checkServerIdentity, type ConnectionOptions, type SecureContext } from 'node:tls';
 import { type Clock } from '../../config/clock.js';
-import { type Secret } from '../../config/secret.js';
+import { type ProxyFor } from '../../config/proxy.js';
 import { ownOptions } from '../../exchange/own-properties.js';
 import { CleanReuse } from './clean-reuse.js';
 import {
@@ -19,15 +19,15 @@ import {
   type NumberedIdentity,
   type SocketCallback,
 } from './node-agent.js';
-import { ProxyTunnel } from './proxy-tunnel.js';
+import { authorityOf, ProxyTunnel } from './proxy-tunnel.js';
 
 interface PoolSettings {
   /** Connections to one origin. */
   maxSockets: number;
   /** Milliseconds for which an idle connection is kept, if the server's keep-alive hint is not shorter. Default 30,000. */
   idleTimeoutMs?: number;
-  /** CONNECT through this proxy. */
-  proxy?: Secret;
+  /** CONNECT through the proxy that it returns. */
+  proxyFor?: ProxyFor;
   /** Milliseconds for that: `http.connectTimeout`. Default: no limit. */
   connectTimeoutMs?: number;
 }
@@ -138,9 +138,10 @@ export class IdentityAgent extends Agent {
     }
     const { context } = options.identity ?? this.#identity;
     const forced = { secureContext: context, rejectUnauthorized: true, checkServerIdentity };
-    const { proxy, connectTimeoutMs } = this.#settings;
-    const tunnel =
-      proxy && new ProxyTunnel(proxy, String(options.host), Number(options.port ?? 443), connectTimeoutMs);
+    const { proxyFor, connectTimeoutMs } = this.#settings;
+    const authority = authorityOf(options);
+    const proxy = proxyFor?.(`https://${authority}`);
+    const tunnel = proxy && new ProxyTunnel(proxy, authority, connectTimeoutMs);
     const transport = tunnel && { socket: tunnel };
     const socket = super.createConnection({ ...allowed, ...forced, ...transport }) as Duplex;
     if (tunnel) this.#tunnels.set(socket, tunnel);
