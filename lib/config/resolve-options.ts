@@ -47,7 +47,7 @@ export async function resolveOptions(merged: ServiceModuleOptions, name?: string
   const mode = modeOf(merged, broken);
   const chosen = chooseAddresses(mode, merged.urls ?? {});
   // A value that is not valid is not reported as missing too.
-  const unmet = [...unmetRequirements(merged, mode), ...chosen.faults].filter(
+  const unmet = [...unmetRequirements(merged, mode, chosen.certificateFor), ...chosen.faults].filter(
     ({ option }) => !broken.has(option) && !broken.has(option.split('.')[0]),
   );
   const valid = mergeOptions(merged);

@@ -40,6 +40,8 @@ export interface Addresses {
   /** The options that name them: `urls.baseUrl`, `urls.authUrl`. */
   baseOption: string;
   tokenOption?: string;
+  /** What needs a client certificate of this process; undefined too where a sidecar has it: plain http on loopback. */
+  certificateFor?: 'mtls' | 'oauth.mtls';
 }
 
 export interface OAuthSettings extends Filled<Omit<ServiceOAuthOptions, 'clientSecret'>> {

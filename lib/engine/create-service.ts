@@ -87,7 +87,8 @@ function createAxios(base: Base, auth: ServiceAuthService): AxiosInstance {
   const requestIds = requestId && new RequestIds(requestId, http.correlationIdHeader, io.log, io.clock);
   const authHeaders = new AuthHeadersInterceptor(options, auth, calls, requestIds);
   const observer = new CallObserver(telemetry, io.log, withoutSlashes(new URL(addresses.baseUrl).pathname));
-  const credentials = { authentication, baseOption, certificate: () => identity.certificate };
+  const isSidecar = authentication === 'mtls' && addresses.certificateFor !== 'mtls';
+  const credentials = { authentication, baseOption, certificate: () => identity.certificate, isSidecar };
   return createServiceAxios(
     authHeaders,
     serviceAdapter(options, authHeaders, runner, observer, calls, credentials),
