@@ -37,6 +37,7 @@ export async function readConfiguration(
     proxyFor: options?.http.proxyFor,
     connectTimeoutMs: options?.http.connectTimeout,
     offerToTokenEndpoint: options?.oauth?.mtls ?? false,
+    isMutual: options?.authentication === 'mtls',
     clock: systemClock,
     log,
   });
