@@ -1,5 +1,6 @@
 import 'reflect-metadata';
 import { systemClock } from '../config/clock.js';
+import { NO_PROXY_VARIABLES, PROXY_VARIABLES } from '../config/proxy.js';
 import { modeOf } from '../config/requirements.js';
 
 import { variablePrefix } from '../config/module-name.js';
@@ -39,6 +40,11 @@ export interface Examined {
 /** Checks the configuration that the variables make, then the way to the service. */
 export async function examine(examination: Examination, listener: Listener): Promise<Examined> {
   const { name, variables, offline } = examination;
+  // ConfigModule sets them for the process too, where only an env file has them.
+  for (const variable of [...PROXY_VARIABLES, ...NO_PROXY_VARIABLES]) {
+    const value = variables.get(variable);
+    if (value !== undefined) process.env[variable] ??= value;
+  }
   const configuration = { name, given: {}, readVariable: variables.get, variablesSet: variables.set };
   const read = await readConfiguration(configuration, SILENT);
   const { merged, identity, faults, certificateFaults } = read;

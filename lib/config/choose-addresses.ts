@@ -6,20 +6,38 @@ import { type ServiceUrls } from './urls.options.js';
 
 type UrlKey = keyof ServiceUrls;
 
+interface Choice extends Pick<Addresses, 'certificateFor'> {
+  addresses?: Addresses;
+  faults: ConfigurationFault[];
+  warnings: ConfigurationFault[];
+}
+
+const SIDECAR =
+  'is plain http, so this process shows no client certificate there and does not verify the service: what listens at that address (a sidecar) must do both.';
+
 /**
  * Chooses the addresses that a mode uses: specification 5.2.6 and 9.2. There are none where one is missing or not valid,
  * and where the mode is not known.
  */
-export function chooseAddresses(mode: Mode, urls: ServiceUrls) {
+export function chooseAddresses(mode: Mode, urls: ServiceUrls): Choice {
   const apiKey = apiAddress(mode, urls);
   const tokenKey = mode.wantsOAuth ? tokenAddress(mode) : undefined;
   const needed = [apiKey, tokenKey].filter((key) => key !== undefined);
   const all = (messagesOf: (key: UrlKey) => Iterable<string>): ConfigurationFault[] =>
     needed.flatMap((key) => [...messagesOf(key)].map((message) => ({ option: `urls.${key}`, message })));
   const faults = all((key) => (urls[key] ? [] : [missing(mode, key === tokenKey)]));
-  const warnings = all((key) => doubtsAbout(key, urls, mode));
+  const isPlain = (key?: UrlKey) => key !== undefined && normalized(urls[key])?.startsWith('http:') === true;
+  const isSidecar = (key: UrlKey) =>
+    isPlain(key) && (key === tokenKey ? mode.bindsTokens : mode.authentication === 'mtls');
+  const warnings = all((key) => [...doubtsAbout(key, urls, mode), ...(isSidecar(key) ? [SIDECAR] : [])]);
+  const certificateFor =
+    mode.authentication === 'mtls' && !isPlain(apiKey)
+      ? 'mtls'
+      : mode.bindsTokens && !isPlain(tokenKey)
+        ? 'oauth.mtls'
+        : undefined;
   const baseUrl = apiKey && normalized(urls[apiKey]);
-  if (baseUrl === undefined || faults.length > 0) return { faults, warnings };
+  if (baseUrl === undefined || faults.length > 0) return { faults, warnings, certificateFor };
   const token = tokenKey && normalized(urls[tokenKey]);
   const addresses: Addresses = {
     baseUrl,
@@ -27,8 +45,9 @@ export function chooseAddresses(mode: Mode, urls: ServiceUrls) {
     tokenUrl: token && `${token}/oauth2/token`,
     baseOption: `urls.${apiKey}`,
     tokenOption: tokenKey && `urls.${tokenKey}`,
+    certificateFor,
   };
-  return { faults, warnings, addresses };
+  return { faults, warnings, certificateFor, addresses };
 }
 
 function apiAddress(

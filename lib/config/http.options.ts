@@ -6,7 +6,7 @@ import {
   IsFunction,
   IsHeaderName,
   IsProductTokens,
-  IsProxyUrl,
+  IsProxy,
   WholeNumber,
 } from './rules.js';
 
@@ -50,8 +50,11 @@ export class ServiceHttpOptions {
   @FlagOrNames('HTTP_TRAILING_SLASH', RESOURCE_NAMES)
   trailingSlash?: boolean | ResourceName | readonly ResourceName[] | undefined = false;
 
-  /** URL of a proxy (`http://proxy:3128`). HTTPS_PROXY and the like are ignored. SERVICE_HTTP_PROXY */
-  @IsProxyUrl('HTTP_PROXY')
+  /**
+   * URL of a proxy (`http://proxy:3128`) for all https addresses; or `environment`, for that of HTTPS_PROXY or ALL_PROXY,
+   * which NO_PROXY keeps from some. Left out, those variables are ignored. SERVICE_HTTP_PROXY
+   */
+  @IsProxy('HTTP_PROXY')
   proxy?: string | undefined;
 
   /**

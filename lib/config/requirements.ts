@@ -6,6 +6,9 @@ import {
   ServiceModuleOptions,
   valueOf,
 } from './options.js';
+import { ENVIRONMENT, environmentProxy, isProxyUrl, proxyVariable } from './proxy.js';
+import { type Addresses } from './resolved-options.js';
+import { PROXY_MESSAGE } from './rules.js';
 
 /** A value is undefined where its option is not valid. Nothing that depends on it is reported then. */
 export interface Mode {
@@ -13,6 +16,8 @@ export interface Mode {
   authentication?: ServiceAuthentication;
   hasCertificate?: boolean;
   wantsOAuth: boolean;
+  /** `oauth.mtls`: the token endpoint gets the client certificate too. */
+  bindsTokens: boolean;
 }
 
 /**
@@ -31,13 +36,18 @@ export function modeOf(options: ServiceModuleOptions, broken: ReadonlySet<string
     authentication,
     hasCertificate: broken.has('tls') ? undefined : hasCertificate,
     wantsOAuth: authentication === 'oauth' || isSet('oauth.clientId') || isSet('oauth.clientSecret'),
+    bindsTokens: valueOf(options, 'oauth.mtls') === true,
   };
 }
 
 /** Options that another option needs, or does not allow: specification 5.1, 5.2 and 5.3. */
-export function unmetRequirements(options: ServiceModuleOptions, mode: Mode): ConfigurationFault[] {
+export function unmetRequirements(
+  options: ServiceModuleOptions,
+  mode: Mode,
+  certificateFor: Addresses['certificateFor'],
+): ConfigurationFault[] {
   const { environment, authentication, hasCertificate, wantsOAuth } = mode;
-  const { appToken, oauth, linkSdk } = options;
+  const { appToken, oauth, linkSdk, http } = options;
   const sendsAppToken = authentication === 'mtls' || authentication === 'app-token';
   const needsAppToken = !sendsAppToken && appToken === undefined && 'needs the app token: set appToken.';
   const oauthNeeds = (what: string): string =>
@@ -49,7 +59,7 @@ export function unmetRequirements(options: ServiceModuleOptions, mode: Mode): Co
       options.authentication === 'app-token' &&
       "'app-token' is for the sandbox only; in production use 'mtls' or 'oauth'.",
     'tls.certificate':
-      authentication === 'mtls' &&
+      certificateFor === 'mtls' &&
       hasCertificate === false &&
       "is missing: 'mtls' needs the application certificate and its private key (developer portal, authentication section: generate certificate).",
     appToken:
@@ -58,8 +68,7 @@ export function unmetRequirements(options: ServiceModuleOptions, mode: Mode): Co
     'oauth.clientSecret':
       wantsOAuth && oauth?.clientSecret === undefined && oauthNeeds("the application's client secret"),
     'oauth.mtls':
-      oauth?.mtls === true &&
-      authentication !== 'mtls' &&
+      certificateFor === 'oauth.mtls' &&
       hasCertificate === false &&
       'needs a client certificate: set tls.certificate and tls.privateKey.',
     'linkSdk.requireOAuth':
@@ -71,6 +80,11 @@ export function unmetRequirements(options: ServiceModuleOptions, mode: Mode): Co
       'must be a header of its own, and not that of appTokenHeader, http.correlationIdHeader or a trace.',
     sendAppTokenWithBearer: options.sendAppTokenWithBearer === true && needsAppToken,
     'linkSdk.includeAppToken': linkSdk?.includeAppToken === true && needsAppToken,
+    'http.proxy':
+      http?.proxy === ENVIRONMENT &&
+      proxyVariable() !== undefined &&
+      !isProxyUrl(environmentProxy()) &&
+      PROXY_MESSAGE,
   };
   return Object.entries(messages).flatMap(([option, message]) => (message ? [{ option, message }] : []));
 }

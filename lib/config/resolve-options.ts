@@ -2,6 +2,7 @@ import { describeLocation, type ConfigurationFault, type OptionLocation } from '
 import { chooseAddresses } from './choose-addresses.js';
 import { setEntries, withDefaults } from './option.js';
 import { mergeOptions, OPTIONS, ServiceModuleOptions, setValue, valueOf } from './options.js';
+import { ENVIRONMENT, proxyChoice, proxyVariable } from './proxy.js';
 import { readSecret, whyUnreadable } from './read-file.js';
 import { modeOf, unmetRequirements } from './requirements.js';
 import {
@@ -33,9 +34,12 @@ interface Resolution {
 
 /** Makes the module's settings of the merged options: sets defaults, reads and wraps secrets, collects all faults. */
 export async function resolveOptions(merged: ServiceModuleOptions, name?: string): Promise<Resolution> {
+  const isOfEnvironment = valueOf(merged, 'http.proxy') === ENVIRONMENT;
+  const variableThatSets = (option: string) =>
+    option === 'http.proxy' && isOfEnvironment ? proxyVariable() : undefined;
   const locate = (option: string): OptionLocation => ({
     option,
-    variable: variableOf(option, name, valueOf(merged, option)),
+    variable: variableThatSets(option) ?? variableOf(option, name, valueOf(merged, option)),
   });
   const located = (found: readonly ConfigurationFault[]): ConfigurationFault[] =>
     found.map((fault) => ({ ...fault, ...locate(fault.option) }));
@@ -43,7 +47,7 @@ export async function resolveOptions(merged: ServiceModuleOptions, name?: string
   const mode = modeOf(merged, broken);
   const chosen = chooseAddresses(mode, merged.urls ?? {});
   // A value that is not valid is not reported as missing too.
-  const unmet = [...unmetRequirements(merged, mode), ...chosen.faults].filter(
+  const unmet = [...unmetRequirements(merged, mode, chosen.certificateFor), ...chosen.faults].filter(
     ({ option }) => !broken.has(option) && !broken.has(option.split('.')[0]),
   );
   const valid = mergeOptions(merged);
@@ -130,12 +134,12 @@ function tlsSettings({ tls }: ServiceModuleOptions, locate: (option: string) => 
   } as TlsSettings;
 }
 
-function httpSettings({ http }: ServiceModuleOptions): HttpSettings {
+function httpSettings({ http: { proxy, ...http } = {} }: ServiceModuleOptions): HttpSettings {
   return {
     ...http,
-    proxy: http?.proxy === undefined ? undefined : new Secret(http.proxy),
-    correlationIdHeader: http?.correlationIdHeader?.toLowerCase(),
-    idempotencyHeader: http?.idempotencyHeader?.toLowerCase(),
-    userAgent: [http?.userAgent ?? [], `nestjs-service/${VERSION}`].flat().join(' '),
+    proxyFor: proxyChoice(proxy),
+    correlationIdHeader: http.correlationIdHeader?.toLowerCase(),
+    idempotencyHeader: http.idempotencyHeader?.toLowerCase(),
+    userAgent: [http.userAgent ?? [], `nestjs-service/${VERSION}`].flat().join(' '),
   } as HttpSettings;
 }

@@ -2,6 +2,7 @@ import { type DescribeOption, type OptionLocation } from '../errors/index.js';
 import { type ServiceHttpOptions } from './http.options.js';
 import { type ServiceLinkSdkOptions, type ServiceOAuthOptions } from './oauth.options.js';
 import { type ServiceAuthentication, type ServiceModuleOptions } from './options.js';
+import { type ProxyFor } from './proxy.js';
 import { type Secret } from './secret.js';
 import { type ServiceTlsOptions, type TlsIdentityPems, type TlsIdentitySource } from './tls.options.js';
 import { type ServiceTokenCacheOptions } from './token-cache.options.js';
@@ -39,6 +40,8 @@ export interface Addresses {
   /** The options that name them: `urls.baseUrl`, `urls.authUrl`. */
   baseOption: string;
   tokenOption?: string;
+  /** What needs a client certificate of this process; undefined too where a sidecar has it: plain http on loopback. */
+  certificateFor?: 'mtls' | 'oauth.mtls';
 }
 
 export interface OAuthSettings extends Filled<Omit<ServiceOAuthOptions, 'clientSecret'>> {
@@ -64,6 +67,6 @@ type Unset = 'attemptTimeout' | 'onCall' | 'requestId' | 'idempotencyHeader';
 /** Here the names of headers are in lower case, and `userAgent` is the whole header. */
 export interface HttpSettings
   extends Filled<Omit<ServiceHttpOptions, 'proxy' | Unset>>, Pick<ServiceHttpOptions, Unset> {
-  /** Its URL. It may contain credentials for the proxy. */
-  proxy?: Secret;
+  /** Its URL may contain credentials for the proxy. */
+  proxyFor?: ProxyFor;
 }

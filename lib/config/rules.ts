@@ -1,6 +1,7 @@
 import { ValidateBy } from 'class-validator';
 import { addressFault, withoutSlashes } from './address.js';
 import { Option, type OptionKind } from './option.js';
+import { ENVIRONMENT, isProxyUrl } from './proxy.js';
 import { isFile } from './secret.js';
 
 type Rule = (suffix?: string) => PropertyDecorator;
@@ -94,10 +95,12 @@ export const IsSourceOrFunction = rule(
   'must be text or { file: path } or a function, and not empty',
 );
 
-export const IsProxyUrl = rule(
+export const PROXY_MESSAGE = 'must be the URL of a proxy, for example http://proxy.example:3128';
+
+export const IsProxy = rule(
   'text',
-  (value) => isTextLike(value, /^https?:/i) && URL.canParse(value as string),
-  'must be the URL of a proxy, for example http://proxy.example:3128',
+  (value) => value === ENVIRONMENT || isProxyUrl(value),
+  `${PROXY_MESSAGE}, or ${ENVIRONMENT}`,
 );
 
 export const IsFunction = rule('text', (value) => typeof value === 'function', 'must be a function');

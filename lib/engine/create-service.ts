@@ -89,7 +89,8 @@ function createAxios(base: Base, auth: ServiceAuthService): AxiosInstance {
   const basePath = withoutSlashes(new URL(addresses.baseUrl).pathname);
   const observer = new CallObserver(telemetry, io.log, basePath, http);
   const authHeaders = new AuthHeadersInterceptor(options, auth, calls, observer, requestIds);
-  const credentials = { authentication, baseOption, certificate: () => identity.certificate };
+  const isSidecar = authentication === 'mtls' && addresses.certificateFor !== 'mtls';
+  const credentials = { authentication, baseOption, certificate: () => identity.certificate, isSidecar };
   return createServiceAxios(
     authHeaders,
     serviceAdapter(options, authHeaders, runner, observer, calls, credentials),

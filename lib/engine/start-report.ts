@@ -12,7 +12,7 @@ export function reportStart(
   log.log(
     `${environment}, ${authentication}: calls go to ${addresses.baseUrl}; ${describeIdentity(identity.status)}; ${describeTokens(options)}`,
   );
-  if ((authentication === 'mtls' || identity.status.certificate) && !identity.hasChain) {
+  if ((addresses.certificateFor === 'mtls' || identity.status.certificate) && !identity.hasChain) {
     log.warn(
       `${describeOption('tls.chain')} is not set: the service's certificate is verified against Node's ` +
         'public roots, not against the chain that the developer portal offers for download.',

@@ -10,6 +10,8 @@ export interface CredentialsInUse extends Pick<ResolvedOptions, 'authentication'
   baseOption: string;
   /** The client certificate in use; undefined where none is set. */
   certificate: () => CertificateSummary | undefined;
+  /** What listens at that address has it. */
+  isSidecar?: boolean;
 }
 
 /** What an answer means. */
@@ -30,7 +32,7 @@ export function isCredentialFault(response: ExchangeResponse): boolean {
 export function explainAnswer(
   response: ExchangeResponse,
   pathname: string,
-  { authentication, baseOption, certificate }: CredentialsInUse,
+  { authentication, baseOption, certificate, isSidecar }: CredentialsInUse,
 ): Explanation {
   const row = ROWS.find(
     (each) =>
@@ -40,7 +42,11 @@ export function explainAnswer(
   const inUse = certificate();
   return explain(row?.what ?? '', row ?? {}, {
     address: baseOption,
-    inUse: inUse ? `in use is ${describeCertificate(inUse)}` : 'none is set',
+    inUse: inUse
+      ? `in use is ${describeCertificate(inUse)}`
+      : isSidecar
+        ? 'here none is needed, check those of the sidecar'
+        : 'none is set',
   });
 }
 

@@ -34,9 +34,10 @@ export async function readConfiguration(
   const { identity, certificate, ...opened } = await ClientIdentity.open({
     tls,
     maxSockets: options?.http.maxSockets ?? 1,
-    proxy: options?.http.proxy,
+    proxyFor: options?.http.proxyFor,
     connectTimeoutMs: options?.http.connectTimeout,
     offerToTokenEndpoint: options?.oauth?.mtls ?? false,
+    isMutual: options?.authentication === 'mtls',
     clock: systemClock,
     log,
   });
@@ -83,8 +84,8 @@ function withMisspelling(
 
 /** A `tls` function must return a certificate where one is needed. */
 function missingCertificate(options: ResolvedOptions, { certificate }: ClientIdentity): ConfigurationFault[] {
-  const needed = options.authentication === 'mtls' ? "'mtls'" : options.oauth?.mtls && 'oauth.mtls';
-  if (!needed || certificate) return [];
-  const message = `is missing: ${needed} needs it, and the tls function returned none.`;
+  const { certificateFor } = options.addresses;
+  if (!certificateFor || certificate) return [];
+  const message = `is missing: ${certificateFor === 'mtls' ? "'mtls'" : certificateFor} needs it, and the tls function returned none.`;
   return [{ option: 'tls.certificate', message }];
 }

@@ -1,7 +1,7 @@
 import { type Agent } from 'node:http';
 import { type Clock, watching } from '../config/clock.js';
+import { type ProxyFor } from '../config/proxy.js';
 import { type TlsSettings } from '../config/resolved-options.js';
-import { type Secret } from '../config/secret.js';
 import { type CertificateSummary, type ConfigurationFault } from '../errors/index.js';
 import { type Log } from '../telemetry/log.js';
 import { daysLeft, describeCertificate, formatDate, isOtherCertificate } from './certificate-summary.js';
@@ -18,12 +18,14 @@ export interface ClientIdentitySettings {
   tls: TlsSettings;
   /** Connections to one origin, for each of the two agents. */
   maxSockets: number;
-  /** URL of a proxy for all connections. */
-  proxy?: Secret;
+  /** The proxy for connections to an address. */
+  proxyFor?: ProxyFor;
   /** Milliseconds for the proxy to open a tunnel. */
   connectTimeoutMs?: number;
   /** `oauth.mtls`: the token endpoint gets the client certificate too (RFC 8705). */
   offerToTokenEndpoint: boolean;
+  /** The authentication is `mtls`: a server that asks for no client certificate is warned of. */
+  isMutual?: boolean;
   clock: Clock;
   log: Log;
 }
@@ -90,16 +92,33 @@ export class ClientIdentity {
   }
 
   private constructor(settings: ClientIdentitySettings, contexts: SecureContexts, loaded: LoadedIdentity) {
-    const { tls, clock, maxSockets, proxy, connectTimeoutMs, log } = settings;
+    const { tls, clock, maxSockets, proxyFor, connectTimeoutMs, offerToTokenEndpoint, isMutual, log } =
+      settings;
     this.#settings = settings;
     this.#contexts = contexts;
     this.#inUse = loaded;
-    const pool = { maxSockets, proxy, connectTimeoutMs };
+    const pool = { maxSockets, proxyFor, connectTimeoutMs };
+    const warned = new Set<string>();
+    const onUnasked = (origin: string): void => {
+      if (!this.certificate || warned.has(origin)) return;
+      warned.add(origin);
+      log.warn(
+        `${origin} did not ask for the client certificate, so it does not know this application by it: the TLS connection ` +
+          'is not mutual. Check that this is the address for mutual TLS, and whether a proxy between ends TLS.',
+      );
+    };
     const plainPool = { keepAlive: true, scheduling: 'lifo', maxSockets } as const;
     // One more: requests for customers' tokens may use `maxSockets`, and that for the api token must not wait for them.
     const more = { maxSockets: maxSockets + 1 };
-    this.httpsAgent = new IdentityAgent(loaded.apiContext, pool);
-    this.tokenAgent = new IdentityAgent(loaded.tokenContext, { ...pool, ...more });
+    this.httpsAgent = new IdentityAgent(loaded.apiContext, {
+      ...pool,
+      onUnasked: isMutual ? onUnasked : undefined,
+    });
+    this.tokenAgent = new IdentityAgent(loaded.tokenContext, {
+      ...pool,
+      ...more,
+      onUnasked: offerToTokenEndpoint ? onUnasked : undefined,
+    });
     this.#plainAgent = new PlainAgent(plainPool);
     this.#plainTokenAgent = new PlainAgent({ ...plainPool, ...more });
     this.#expiry = new ExpiryWatch(clock, log);

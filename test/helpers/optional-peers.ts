@@ -15,6 +15,10 @@ const PROGRAMS = {
     names: ['chromium', 'chromium-browser', 'google-chrome'],
     install: 'apt-get install chromium',
   },
+  nginx: {
+    names: ['nginx'],
+    install: 'apt-get install nginx',
+  },
   'redis-server': {
     names: ['redis-server'],
     install: 'apt-get install redis-server',
@@ -23,7 +27,8 @@ const PROGRAMS = {
 
 export function findPeer(program: keyof typeof PROGRAMS): Peer {
   const { names, install } = PROGRAMS[program];
-  const folders = (process.env.PATH ?? '').split(delimiter);
+  // Debian has servers in /usr/sbin, which is in root's PATH only.
+  const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin'];
   return {
     path: names.flatMap((name) => folders.map((folder) => join(folder, name))).find(isProgram),
     install,

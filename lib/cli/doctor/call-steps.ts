@@ -23,7 +23,7 @@ export function callSteps(
   let hasToken = false;
   const apiToken: Step = {
     name: 'token.api',
-    needs: ['proxy.connection', ...connected('token-endpoint')],
+    needs: connected('token-endpoint'),
     run: async (timeoutMs, signal) => {
       const token = await service.auth.tokenFor(API_SCOPE, { timeoutMs, signal, once: true });
       hasToken = true;

@@ -1,5 +1,6 @@
 import { type X509Certificate } from 'node:crypto';
 import { OPTIONS, type ServiceModuleOptions, valueOf } from '../../config/options.js';
+import { ENVIRONMENT, PROXY_VARIABLES, proxyVariable } from '../../config/proxy.js';
 import { isPlainPath } from '../../config/read-file.js';
 import { type ResolvedOptions } from '../../config/resolved-options.js';
 import { isFile } from '../../config/secret.js';
@@ -110,7 +111,7 @@ function describe(reading: ConfigurationReading, option: string): Finding {
   const source = reading.sourceOf(variable);
   const found = warnings.find((fault) => fault.option === option);
   if (found) return warning(capital(found.message), `Check ${variable}${source ? ` in ${source}` : ''}.`);
-  const special = describePem(reading, option);
+  const special = describePem(reading, option) ?? describeProxies(reading, option);
   if (special) return special;
   const value = valueOf(merged, option);
   const kind = kindOf(option);
@@ -119,6 +120,24 @@ function describe(reading: ConfigurationReading, option: string): Finding {
   const isCalled = !options || [options.addresses.baseOption, options.addresses.tokenOption].includes(option);
   const use = kind === 'address' && !isCalled ? '; not called in this mode' : '';
   return ok(`${shown}${source ? ` (${source}${use})` : ''}`);
+}
+
+/** Where `http.proxy` is `environment`: which proxy is for which address, and why. */
+function describeProxies({ merged, options }: ConfigurationReading, option: string): Finding | undefined {
+  if (option !== 'http.proxy' || !options || valueOf(merged, option) !== ENVIRONMENT) return undefined;
+  const { addresses, http } = options;
+  const variable = proxyVariable();
+  const ways = [addresses.baseUrl, addresses.tokenUrl ?? []].flat().map((address) => {
+    const proxy = http.proxyFor?.(address);
+    const { host, protocol } = new URL(address);
+    if (proxy) return `${host} through ${new URL(proxy.reveal()).host} (${variable})`;
+    const exempt = protocol === 'http:' ? 'plain http' : process.env.no_proxy ? 'no_proxy' : 'NO_PROXY';
+    return `${host} without a proxy (${variable ? exempt : 'neither HTTPS_PROXY nor ALL_PROXY is set'})`;
+  });
+  const message = `${ENVIRONMENT}: ${ways.join('; ')}.`;
+  const other = variable ? undefined : PROXY_VARIABLES.find((name) => process.env[name]);
+  if (!other) return ok(message);
+  return warning(message, `${other} is for http addresses only: for these, set HTTPS_PROXY.`);
 }
 
 function describeFile(path: string): string {

@@ -25,16 +25,29 @@ export function connectionSteps(server: string, place: Place): Step[] {
 
 /** Name, connection, TLS and client certificate of one server. Behind a proxy, that looks the name up. */
 export function serverSteps(place: Place, parts: ServerStepParts): Step[] {
-  const { proxy } = parts.options.http;
   const server = place.server === 'api' ? 'api' : 'token-endpoint';
-  // The module's agents for plain http, which is allowed on loopback only, use no proxy.
-  if (place.url.protocol !== 'https:') return connectionSteps(server, place);
+  if (place.url.protocol !== 'https:') {
+    const { authentication, oauth } = parts.options;
+    const isMutual = server === 'api' ? authentication === 'mtls' : oauth?.mtls;
+    return [...connectionSteps(server, place), ...(isMutual ? [sidecarStep(server, place)] : [])];
+  }
   const tunnel: Step = {
     name: `${server}.connection`,
     needs: ['proxy.name', 'proxy.connection'],
-    run: (ms) => checkConnection(place, ms, proxy),
+    run: (ms) => checkConnection(place, ms),
   };
-  return [...(proxy ? [tunnel] : connectionSteps(server, place)), ...handshakeSteps(server, place, parts)];
+  return [
+    ...(place.proxy ? [tunnel] : connectionSteps(server, place)),
+    ...handshakeSteps(server, place, parts),
+  ];
+}
+
+/** Plain http on loopback, where mutual TLS is asked for. */
+function sidecarStep(server: string, { host, port }: Place): Step {
+  const name = `${server}.client-certificate`;
+  const seen = server === 'api' ? 'api.banks shows' : 'the checks of tokens show';
+  const message = `The sidecar at ${host}, port ${port}, does TLS. Whether it shows the client certificate, and verifies the service, cannot be seen from here; ${seen} whether the service answers through it.`;
+  return { name, needs: [`${server}.connection`], run: () => Promise.resolve(skipped(message)) };
 }
 
 /** One handshake, for two checks. */
@@ -47,7 +60,7 @@ function handshakeSteps(
   const isApi = place.server === 'api';
   const offered = isApi || options.oauth?.mtls === true ? certificate : undefined;
   const shake = (context: HandshakeTarget['context'], timeoutMs: number): Promise<HandshakeFacts> =>
-    shakeHands({ ...place, context, proxy: options.http.proxy }, timeoutMs);
+    shakeHands({ ...place, context }, timeoutMs);
   let facts: HandshakeFacts;
   const secured: Step = {
     name: `${server}.tls`,

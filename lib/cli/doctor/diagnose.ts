@@ -1,3 +1,4 @@
+import { PROXY_VARIABLES } from '../../config/proxy.js';
 import { createService } from '../../engine/create-service.js';
 import { exchange } from '../../exchange/exchange.js';
 import { SILENT } from '../../exchange/io.js';
@@ -28,12 +29,13 @@ export async function* diagnose(parts: DiagnosisParts): AsyncGenerator<Check> {
   const once = { ...options, tokenStore: undefined, http: { ...http, retries: 0, shutdownTimeout: 0 } };
   const io = { exchange: answers.exchange, clock, random: Math.random, log: SILENT };
   const service = createService(once, identity, io);
+  const places = [placeOf(parts, 'api', baseUrl, baseOption)];
+  if (oauth && tokenUrl !== undefined) places.push(placeOf(parts, 'token', tokenUrl, tokenOption));
+  const proxy = places.find((place) => place.proxy)?.proxy;
+  const proxyPlace = proxy && placeOf(parts, 'api', proxy.reveal(), 'http.proxy');
   const steps = [
-    ...(http.proxy ? connectionSteps('proxy', placeOf(parts, 'api', http.proxy.reveal(), 'http.proxy')) : []),
-    ...serverSteps(placeOf(parts, 'api', baseUrl, baseOption), parts),
-    ...(oauth && tokenUrl !== undefined
-      ? serverSteps(placeOf(parts, 'token', tokenUrl, tokenOption), parts)
-      : []),
+    ...(proxyPlace ? connectionSteps('proxy', { ...proxyPlace, proxy: undefined }) : []),
+    ...places.flatMap((place) => serverSteps(place, parts)),
     ...callSteps(options, service, answers, customer),
   ];
   try {
@@ -43,8 +45,6 @@ export async function* diagnose(parts: DiagnosisParts): AsyncGenerator<Check> {
     await service.close();
   }
 }
-
-const PROXIES = ['HTTPS_PROXY', 'https_proxy', 'HTTP_PROXY', 'http_proxy', 'ALL_PROXY', 'all_proxy'];
 
 function placeOf(
   { options, env }: DiagnosisParts,
@@ -60,6 +60,7 @@ function placeOf(
     port: Number(url.port || (url.protocol === 'https:' ? 443 : 80)),
     option,
     describeOption: options.describeOption,
-    ignoredProxy: options.http.proxy ? undefined : PROXIES.find((name) => env[name]),
+    proxy: options.http.proxyFor?.(address),
+    ignoredProxy: options.http.proxyFor ? undefined : PROXY_VARIABLES.find((name) => env[name]),
   };
 }

@@ -7,7 +7,7 @@ import { withNames, type DescribeOption } from '../../errors/index.js';
 import { classify } from '../../exchange/classify.js';
 import { explainFault, type ExplainedFault, type FaultPlace } from '../../exchange/explain-fault.js';
 import { within } from '../../exchange/timing.js';
-import { ProxyTunnel } from '../../tls/connections/proxy-tunnel.js';
+import { authorityOf, ProxyTunnel } from '../../tls/connections/proxy-tunnel.js';
 import { failed, ok, type Finding } from './check.js';
 
 /** Where a connection goes. */
@@ -18,9 +18,7 @@ export interface Transport {
 }
 
 /** An address that a connection goes to, and where it is set. */
-export interface Place extends FaultPlace {
-  host: string;
-  port: number;
+export interface Place extends FaultPlace, Transport {
   describeOption: DescribeOption;
   /** The variable with a proxy that is set for this process, and that the module ignores. */
   ignoredProxy?: string;
@@ -48,12 +46,12 @@ export async function checkName(place: Place, timeoutMs: number): Promise<Findin
 
 /** A connection, through the proxy where there is one. Its errors come as events. */
 export function openTransport({ host, port, proxy }: Transport): Duplex {
-  return proxy ? new ProxyTunnel(proxy, host, port) : connect({ host, port });
+  return proxy ? new ProxyTunnel(proxy, authorityOf({ host, port })) : connect({ host, port });
 }
 
 /** Whether something takes connections there; with a proxy, whether that opens a tunnel to it. */
-export function checkConnection(place: Place, timeoutMs: number, proxy?: Secret): Promise<Finding> {
-  const { host, port, ignoredProxy, describeOption } = place;
+export function checkConnection(place: Place, timeoutMs: number): Promise<Finding> {
+  const { host, port, proxy, ignoredProxy, describeOption } = place;
   // A network with a proxy lets nothing else out, and the module ignores the proxies of the environment.
   const more = ignoredProxy
     ? ` ${ignoredProxy} is set, but the module ignores it: set ${describeOption('http.proxy')} to go through a proxy.`

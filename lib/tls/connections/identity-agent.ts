@@ -2,9 +2,9 @@ import { type ClientRequest } from 'node:http';
 import { Agent } from 'node:https';
 import { type Socket } from 'node:net';
 import { type Duplex } from 'node:stream';
-import { checkServerIdentity, type ConnectionOptions, type SecureContext } from 'node:tls';
+import { checkServerIdentity, type ConnectionOptions, type SecureContext, type TLSSocket } from 'node:tls';
 import { type Clock } from '../../config/clock.js';
-import { type Secret } from '../../config/secret.js';
+import { type ProxyFor } from '../../config/proxy.js';
 import { ownOptions } from '../../exchange/own-properties.js';
 import { CleanReuse } from './clean-reuse.js';
 import {
@@ -19,20 +19,25 @@ import {
   type NumberedIdentity,
   type SocketCallback,
 } from './node-agent.js';
-import { ProxyTunnel } from './proxy-tunnel.js';
+import { authorityOf, ProxyTunnel } from './proxy-tunnel.js';
 
 interface PoolSettings {
   /** Connections to one origin. */
   maxSockets: number;
   /** Milliseconds for which an idle connection is kept, if the server's keep-alive hint is not shorter. Default 30,000. */
   idleTimeoutMs?: number;
-  /** CONNECT through this proxy. */
-  proxy?: Secret;
+  /** CONNECT through the proxy that it returns. */
+  proxyFor?: ProxyFor;
   /** Milliseconds for that: `http.connectTimeout`. Default: no limit. */
   connectTimeoutMs?: number;
+  /** Called for each new connection over which an answer came, and whose server never asked for a client certificate. */
+  onUnasked?: (origin: string) => void;
 }
 
 const IDLE_TIMEOUT_MS = 30_000;
+
+/** The others do TLS without OpenSSL. On Bun the list is always empty. */
+const KNOWS_REQUESTS = !['bun', 'deno', 'electron'].some((name) => name in process.versions);
 
 /** The options of a request that are used for its connection. Of TLS, only the server's name. */
 const CONNECTION_OPTIONS = [
@@ -123,9 +128,21 @@ export class IdentityAgent extends Agent {
     this.#placed = true;
     const created: SocketCallback = (error, socket) => {
       if (socket && options.identity === this.#identity) this.#current.add(socket);
+      if (socket) this.#tellWhereUnasked(socket as TLSSocket, options);
       callback(error, socket);
     };
     nodeAgent.createSocket.call(this, request, options, this.#reuse.watched(created));
+  }
+
+  /** A server may ask in the handshake, or before the answer of a path (TLS 1.2). A resumed session never shows it. */
+  #tellWhereUnasked(socket: TLSSocket, options: AgentRequestOptions): void {
+    const { onUnasked } = this.#settings;
+    if (!onUnasked || !KNOWS_REQUESTS) return;
+    socket.once('data', () => {
+      // OpenSSL fills this list when it reads a CertificateRequest, whose algorithms it must have (RFC 8446, 4.3.2).
+      if (!socket.isSessionReused() && socket.getSharedSigalgs()?.length === 0)
+        onUnasked(`https://${authorityOf(options).replace(/:443$/, '')}`);
+    });
   }
 
   override createConnection(options: AgentRequestOptions): Duplex {
@@ -138,9 +155,10 @@ export class IdentityAgent extends Agent {
     }
     const { context } = options.identity ?? this.#identity;
     const forced = { secureContext: context, rejectUnauthorized: true, checkServerIdentity };
-    const { proxy, connectTimeoutMs } = this.#settings;
-    const tunnel =
-      proxy && new ProxyTunnel(proxy, String(options.host), Number(options.port ?? 443), connectTimeoutMs);
+    const { proxyFor, connectTimeoutMs } = this.#settings;
+    const authority = authorityOf(options);
+    const proxy = proxyFor?.(`https://${authority}`);
+    const tunnel = proxy && new ProxyTunnel(proxy, authority, connectTimeoutMs);
     const transport = tunnel && { socket: tunnel };
     const socket = super.createConnection({ ...allowed, ...forced, ...transport }) as Duplex;
     if (tunnel) this.#tunnels.set(socket, tunnel);

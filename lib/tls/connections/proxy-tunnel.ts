@@ -23,12 +23,12 @@ export class ProxyTunnel extends Duplex {
 
   /**
    * @param proxy its URL, `http:` or `https:`, perhaps with `user:password@`; checked by the configuration
+   * @param authority host and port of the target
    * @param timeout milliseconds for the proxy to connect and to answer CONNECT; 0 for no limit
    */
-  constructor(proxy: Secret, host: string, port: number, timeout = 0) {
+  constructor(proxy: Secret, authority: string, timeout = 0) {
     // TLS decides what the end of the connection means.
     super({ allowHalfOpen: true });
-    const authority = `${host.includes(':') ? `[${host}]` : host}:${port}`;
     this.#connect = connectRequest(proxy, authority, timeout);
     this.#await(this.#connect);
   }
@@ -101,6 +101,11 @@ export class ProxyTunnel extends Duplex {
     if (head.length > 0) socket.unshift(head);
     this.#waiting?.();
   }
+}
+
+/** Host and port of a target, as in an address. */
+export function authorityOf({ host, port }: { host?: string | null; port?: number | string | null }): string {
+  return `${host?.includes(':') ? `[${host}]` : host}:${port ?? 443}`;
 }
 
 function connectRequest(target: Secret, authority: string, timeout: number): http.ClientRequest {

@@ -567,6 +567,34 @@ describe('resolveOptions', () => {
     expect([...addresses.origins]).toEqual(['https://api.example', 'https://o.example']);
   });
 
+  describe('TLS by a sidecar: plain http on loopback', () => {
+    const { tls: _, ...withoutCertificate } = production;
+    const at = (baseUrl: string, authUrl: string, mtls = true) =>
+      resolveOptions({ ...withoutCertificate, urls: { baseUrl, authUrl }, oauth: { ...oauth, mtls } });
+    const [apiSidecar, tokenSidecar] = ['http://127.0.0.1:8080', 'http://localhost:8081'];
+    const [api, tokens] = ['https://api.bank', 'https://auth.bank'];
+
+    it.each([
+      [apiSidecar, tokenSidecar, [], ['urls.baseUrl', 'urls.authUrl']],
+      [apiSidecar, tokens, ['oauth.mtls'], ['urls.baseUrl']],
+      [api, tokenSidecar, ['tls.certificate'], ['urls.authUrl']],
+      [api, tokens, ['tls.certificate'], []],
+      ['http://10.0.0.1:8080', tokenSidecar, ['urls.baseUrl', 'tls.certificate'], ['urls.authUrl']],
+    ])('calls to %s, tokens from %s: a certificate is needed by %j', async (base, auth, needed, warned) => {
+      const { faults, warnings } = await at(base, auth);
+      expect(faults.map(({ option }) => option)).toEqual(needed);
+      expect(warnings.map(({ option }) => option)).toEqual(warned);
+      for (const { message } of warnings)
+        expect(message).toMatch(/what listens at that address \(a sidecar\)/);
+    });
+
+    it('needs no certificate for calls, and warns of nothing where tokens are not bound', async () => {
+      const { faults, warnings } = await at(apiSidecar, tokenSidecar, false);
+      expect(faults).toEqual([]);
+      expect(warnings.map(({ option }) => option)).toEqual(['urls.baseUrl']);
+    });
+  });
+
   it('allows http on loopback', async () => {
     for (const sandboxUrl of ['http://localhost:1', 'http://127.0.0.9:1', 'http://[::1]:1']) {
       expect(await faultsOf({ ...sandbox, urls: { sandboxUrl } })).toEqual([]);

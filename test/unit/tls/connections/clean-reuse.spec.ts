@@ -58,7 +58,10 @@ async function setUp(way: Way, answering: Answering, { maxSockets = 5, greeting 
   const { identity } = await loadIdentity(tlsSettings({ chain }));
   const agent = isPlain
     ? new PlainAgent({ keepAlive: true, scheduling: 'lifo', maxSockets })
-    : new IdentityAgent((identity as { apiContext: tls.SecureContext }).apiContext, { maxSockets, proxy });
+    : new IdentityAgent((identity as { apiContext: tls.SecureContext }).apiContext, {
+        maxSockets,
+        proxyFor: () => proxy,
+      });
   open.push(() => {
     if (agent instanceof IdentityAgent) return agent.close(0, systemClock);
     agent.destroy();

@@ -75,7 +75,7 @@ async function agentThrough(proxy: string, settings = {}): Promise<IdentityAgent
   if (!identity) throw new Error('no identity');
   const agent = new IdentityAgent(identity.apiContext, {
     maxSockets: 5,
-    proxy: new Secret(proxy),
+    proxyFor: () => new Secret(proxy),
     ...settings,
   });
   open.push(() => agent.close(0, systemClock));
@@ -110,7 +110,7 @@ describe('Through a proxy', () => {
       socket.write('HTTP/1.1 200 Connection established\r\n\r\n');
       sent.push(new Promise((resolve) => socket.end(Buffer.alloc(length), () => resolve(undefined))));
     });
-    const tunnel = new ProxyTunnel(new Secret(`http://127.0.0.1:${proxy.port}`), 'target', 443);
+    const tunnel = new ProxyTunnel(new Secret(`http://127.0.0.1:${proxy.port}`), 'target:443');
     tunnel.read(0);
     await until(() => tunnel.readableLength >= tunnel.readableHighWaterMark);
     await Promise.all(sent);
@@ -127,7 +127,7 @@ describe('Through a proxy', () => {
       socket.write('HTTP/1.1 200 Connection established\r\n\r\n');
       ended.push(once(socket.resume(), 'end'));
     });
-    const tunnel = new ProxyTunnel(new Secret(`http://127.0.0.1:${proxy.port}`), 'target', 443);
+    const tunnel = new ProxyTunnel(new Secret(`http://127.0.0.1:${proxy.port}`), 'target:443');
     await new Promise<void>((resolve) => tunnel.end('last words', resolve));
     await Promise.all(ended);
     tunnel.destroy();

@@ -1,0 +1,5 @@
+/** It comes without types. */
+declare module 'proxy-from-env' {
+  /** Empty where there is none. */
+  export function getProxyForUrl(url: string): string;
+}

@@ -1,0 +1,40 @@
+import { getProxyForUrl } from 'proxy-from-env';
+import { Secret } from './secret.js';
+
+/** As `http.proxy`: the proxies that the variables of the process name. */
+export const ENVIRONMENT = 'environment';
+
+/** The proxy for connections to an https address; undefined where they are direct. */
+export type ProxyFor = (address: string) => Secret | undefined;
+
+/** What a process may name a proxy for https addresses with, in the order of proxy-from-env. */
+const VARIABLES = ['https_proxy', 'HTTPS_PROXY', 'all_proxy', 'ALL_PROXY'];
+/** HTTP_PROXY is for http addresses. Ours are on loopback then, and need none. */
+export const PROXY_VARIABLES = [...VARIABLES, 'http_proxy', 'HTTP_PROXY'];
+export const NO_PROXY_VARIABLES = ['no_proxy', 'NO_PROXY'];
+
+/** The variable whose proxy `environment` means: the first that is set. */
+export function proxyVariable(): string | undefined {
+  return VARIABLES.find((name) => process.env[name]);
+}
+
+export function environmentProxy(): string | undefined {
+  return process.env[proxyVariable() ?? ''];
+}
+
+export function isProxyUrl(value: unknown): boolean {
+  return typeof value === 'string' && /^https?:/i.test(value) && URL.canParse(value);
+}
+
+/**
+ * @param setting `http.proxy`, checked. The proxy of the environment is read now, so that the one that was checked is
+ * used. Which addresses it is for (NO_PROXY) is read with each connection: proxy-from-env knows the process's own only
+ */
+export function proxyChoice(setting: string | undefined): ProxyFor | undefined {
+  if (setting === undefined) return undefined;
+  const isEnvironment = setting === ENVIRONMENT;
+  const url = isEnvironment ? environmentProxy() : setting;
+  const proxy = url ? new Secret(url) : undefined;
+  return (address) =>
+    address.startsWith('https:') && (!isEnvironment || getProxyForUrl(address)) ? proxy : undefined;
+}

@@ -1,0 +1,50 @@
+import { once } from 'node:events';
+import * as http from 'node:http';
+import * as net from 'node:net';
+
+export interface ConnectProxy {
+  url: string;
+  /** Host and port of each CONNECT. */
+  targets: string[];
+  /** The `Proxy-Authorization` of each, where there is one. */
+  credentials: string[];
+  stop(): Promise<void>;
+}
+
+/** A real proxy on loopback that opens a tunnel to wherever it is asked to. */
+export async function startConnectProxy(): Promise<ConnectProxy> {
+  const server = http.createServer();
+  const sockets = new Set<net.Socket>();
+  const track = (socket: net.Socket): net.Socket => {
+    sockets.add(socket);
+    return socket.on('error', () => socket.destroy()).on('close', () => sockets.delete(socket));
+  };
+  const targets: string[] = [];
+  const credentials: string[] = [];
+  server.on('connect', ({ url = '', headers }: http.IncomingMessage, socket: net.Socket) => {
+    targets.push(url);
+    credentials.push(headers['proxy-authorization'] ?? '');
+    track(socket);
+    const { hostname, port } = new URL(`http://${url}`);
+    const upstream = track(net.connect(Number(port), hostname.replace(/^\[|\]$/g, '')));
+    upstream.once('connect', () => {
+      socket.write('HTTP/1.1 200 Connection established\r\n\r\n');
+      upstream.pipe(socket).pipe(upstream);
+    });
+    socket.once('close', () => upstream.destroy());
+    upstream.once('close', () => socket.destroy());
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    url: `http://127.0.0.1:${(server.address() as net.AddressInfo).port}`,
+    targets,
+    credentials,
+    stop: async () => {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+      server.closeAllConnections();
+      await once(server, 'close');
+    },
+  };
+}
