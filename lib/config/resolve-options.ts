@@ -32,10 +32,14 @@ interface Resolution {
 }
 
 /** Makes the module's settings of the merged options: sets defaults, reads and wraps secrets, collects all faults. */
-export async function resolveOptions(merged: ServiceModuleOptions, name?: string): Promise<Resolution> {
+export async function resolveOptions(
+  merged: ServiceModuleOptions,
+  name?: string,
+  hasVariables = true,
+): Promise<Resolution> {
   const locate = (option: string): OptionLocation => ({
     option,
-    variable: variableOf(option, name, valueOf(merged, option)),
+    variable: hasVariables ? variableOf(option, name, valueOf(merged, option)) : undefined,
   });
   const located = (found: readonly ConfigurationFault[]): ConfigurationFault[] =>
     found.map((fault) => ({ ...fault, ...locate(fault.option) }));

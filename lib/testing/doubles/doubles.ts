@@ -66,6 +66,8 @@ export interface ServiceDoubles extends ResourceDoubles {
 export interface ServiceStubOptions extends ServiceDoubles {
   /** The answers of named modules, by name. They share none with the module without a name. */
   named?: Readonly<Record<string, ServiceDoubles>>;
+  /** The answers of clients that ServiceClients makes, by their names. */
+  clients?: Readonly<Record<string, ServiceDoubles>>;
 }
 
 /** One call of a double. */
@@ -74,7 +76,7 @@ export interface RecordedCall {
   method: string;
   /** What it was called with. */
   args: readonly unknown[];
-  /** The name of its module; absent for the module without a name. */
+  /** The name of its module or client; absent for the module without a name. */
   module?: string;
 }
 
@@ -105,7 +107,7 @@ function resourceMethods(): Record<keyof Resources, readonly string[]> {
 }
 
 /** @throws TypeError for a service or method that there is not, as a misspelt one would never be called */
-export function checkDoubles({ named, ...doubles }: ServiceStubOptions): void {
+export function checkDoubles({ named, clients, ...doubles }: ServiceStubOptions): void {
   for (const [service, methods] of Object.entries(doubles)) {
     checkKey(service, Object.keys(DOUBLED), 'service');
     const keys = [...DOUBLED[service as Doubled], ...(FURTHER_KEYS[service as Doubled] ?? [])];
@@ -113,7 +115,7 @@ export function checkDoubles({ named, ...doubles }: ServiceStubOptions): void {
       checkKey(method, keys, `member of ${service}`);
     }
   }
-  for (const each of Object.values(named ?? {})) checkDoubles(each);
+  for (const each of [named, clients].flatMap((all) => Object.values(all ?? {}))) checkDoubles(each);
 }
 
 function checkKey(key: string, known: readonly string[], what: string): void {
