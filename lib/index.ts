@@ -2,7 +2,6 @@ import 'reflect-metadata';
 
 export { ServiceModule } from './service.module.js';
 export { type ServiceModuleExtras } from './module/definition.js';
-export { ServiceClients, type ServiceClient, type ServiceClientOptions } from './module/service-clients.js';
 export { getServiceToken, InjectService } from './service-token.js';
 export { type AccessToken, type TokenStatus } from './auth/access-token.js';
 export { type TokenOptions } from './auth/cache/waiting-callers.js';
@@ -71,4 +70,5 @@ export {
 } from './http/service-http.service.js';
 export { ConnectDto, type ConnectParameters, LinkSessionDto } from './link-sdk/connect.dto.js';
 export { LinkSdkService } from './link-sdk/link-sdk.service.js';
+export { ServiceClients, type ServiceClient, type ServiceClientOptions } from './module/service-clients.js';
 export { type IdentityStatus } from './tls/client-identity.js';

@@ -1,11 +1,4 @@
-import {
-  Inject,
-  Injectable,
-  Optional,
-  type BeforeApplicationShutdown,
-  type OnApplicationShutdown,
-  type OnModuleInit,
-} from '@nestjs/common';
+import { Inject, Injectable, Optional } from '@nestjs/common';
 import { type ModulesContainer } from '@nestjs/core';
 import { type ServiceAuthService } from '../auth/service-auth.service.js';
 import { type ServiceModuleOptions } from '../config/options.js';
@@ -44,8 +37,9 @@ const OPEN_SERVICE = Symbol('nestjs-service:open');
  * Makes clients while the application runs, for example one for each tenant. They share nothing with each other, and end
  * with the application at the latest. A host without a client of its own adds this class to its providers.
  */
+// It does not say `implements` of Nest's hooks: its published declaration leaves them out.
 @Injectable()
-export class ServiceClients implements OnModuleInit, BeforeApplicationShutdown, OnApplicationShutdown {
+export class ServiceClients {
   /** How many clients there may be at one time; it can be set. */
   limit = 1_000;
   readonly #open: OpenService;
