@@ -33,13 +33,21 @@ interface Resolution {
 }
 
 /** Makes the module's settings of the merged options: sets defaults, reads and wraps secrets, collects all faults. */
-export async function resolveOptions(merged: ServiceModuleOptions, name?: string): Promise<Resolution> {
+export async function resolveOptions(
+  merged: ServiceModuleOptions,
+  name?: string,
+  hasVariables = true,
+): Promise<Resolution> {
   const isOfEnvironment = valueOf(merged, 'http.proxy') === ENVIRONMENT;
   const variableThatSets = (option: string) =>
-    option === 'http.proxy' && isOfEnvironment ? proxyVariable() : undefined;
+    option === 'http.proxy' && isOfEnvironment
+      ? proxyVariable()
+      : hasVariables
+        ? variableOf(option, name, valueOf(merged, option))
+        : undefined;
   const locate = (option: string): OptionLocation => ({
     option,
-    variable: variableThatSets(option) ?? variableOf(option, name, valueOf(merged, option)),
+    variable: variableThatSets(option),
   });
   const located = (found: readonly ConfigurationFault[]): ConfigurationFault[] =>
     found.map((fault) => ({ ...fault, ...locate(fault.option) }));

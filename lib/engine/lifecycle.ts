@@ -55,6 +55,7 @@ export class ServiceLifecycle {
       await this.close();
       throw error;
     }
+    if (this.#closing) return;
     identity.follow();
     this.#stopObserving = telemetry.observeCertificate(() => identity.status.daysLeft);
   }

@@ -7,11 +7,14 @@ export function reportStart(
   options: ResolvedOptions,
   identity: Pick<Identity, 'status' | 'hasChain'>,
   log: Log,
+  versions: Partial<NodeJS.ProcessVersions> = process.versions,
 ): void {
   const { environment, authentication, addresses, oauth, appToken, linkSdk, describeOption } = options;
   log.log(
     `${environment}, ${authentication}: calls go to ${addresses.baseUrl}; ${describeIdentity(identity.status)}; ${describeTokens(options)}`,
   );
+  const unsupported = unsupportedRuntime(versions);
+  if (unsupported) log.warn(unsupported);
   if ((addresses.certificateFor === 'mtls' || identity.status.certificate) && !identity.hasChain) {
     log.warn(
       `${describeOption('tls.chain')} is not set: the service's certificate is verified against Node's ` +
@@ -25,6 +28,20 @@ export function reportStart(
         'if that is intended.',
     );
   }
+}
+
+/** What does not hold on a runtime: test/consumers/runtimes.mjs has what does. */
+function unsupportedRuntime({ deno, bun = '1.4' }: Partial<NodeJS.ProcessVersions>): string | undefined {
+  if (deno !== undefined) {
+    return (
+      `Deno ${deno} is not supported: a request, a POST too, is sent twice where a connection that was used before ends ` +
+      'without an answer, and a call that timed out can keep its place in http.maxSockets (denoland/deno#36786). Use ' +
+      'Node, or Bun 1.4.'
+    );
+  }
+  const [major, minor] = bun.split('.').map(Number);
+  if (major > 1 || minor >= 4) return undefined;
+  return `Bun ${bun} is not supported: it ignores tls.chain, so that calls fail. Use Bun 1.4 or later, or Node.`;
 }
 
 function describeIdentity({ certificate, daysLeft = 0 }: IdentityStatus): string {

@@ -79,6 +79,6 @@ export class CallsInFlight {
   }
 }
 
-function shuttingDown(): ServiceConnectionError {
+export function shuttingDown(): ServiceConnectionError {
   return new ServiceConnectionError({ kind: 'closed', message: 'ServiceModule is shutting down.' });
 }

@@ -8,6 +8,7 @@ import { LinkSdkService } from '../link-sdk/link-sdk.service.js';
 import { getServiceToken } from '../service-token.js';
 import { hideOptions, hideValue } from './given-options.js';
 import { MODULE_NAME, type ModuleName } from './module-names.js';
+import { ServiceClients } from './service-clients.js';
 
 /** Options of the Nest module itself. */
 export interface ServiceModuleExtras {
@@ -58,9 +59,12 @@ const builder = new ConfigurableModuleBuilder<ServiceModuleOptions>({
           inject: [SERVICE],
           useFactory: (service: Service) => service[key],
         })),
+        ...(extras.name === undefined
+          ? []
+          : [{ provide: getServiceToken(ServiceClients, extras.name), useExisting: ServiceClients }]),
       ],
       // A named module exports only named tokens, so that no two modules export the same class.
-      exports: [...PUBLIC.keys()].map((type) => getServiceToken(type, extras.name)),
+      exports: [...PUBLIC.keys(), ServiceClients].map((type) => getServiceToken(type, extras.name)),
     }),
   );
 

@@ -8,10 +8,22 @@ import {
   ServiceConfigurationError,
   type ConfigurationFault,
 } from '../errors/index.js';
-import { type Log } from '../telemetry/log.js';
+import { createService, type Service, systemIo } from '../engine/create-service.js';
+import { SafeLogger, type Log } from '../telemetry/log.js';
 import { type ClientIdentity } from '../tls/client-identity.js';
 import { type HostConfig } from './host-config.js';
 import { isMissing, readConfiguration } from './read-configuration.js';
+
+/** Makes a client. Without `config` its options are all that were given, and no variable is read or named. */
+export async function openService(
+  given: ServiceModuleOptions,
+  name: string | undefined,
+  config?: HostConfig,
+): Promise<Service> {
+  const log = new SafeLogger(moduleLabel(name));
+  const { options, identity } = await loadConfiguration(given, name, config, log);
+  return createService(options, identity, systemIo(log));
+}
 
 /**
  * Merges the host's options, the `service` namespace (`service-<name>` for a named module) and the variables, key by key
@@ -22,17 +34,17 @@ import { isMissing, readConfiguration } from './read-configuration.js';
 export async function loadConfiguration(
   given: ServiceModuleOptions,
   name: string | undefined,
-  config: HostConfig,
+  config: HostConfig | undefined,
   log: Log,
 ): Promise<{ options: ResolvedOptions; identity: ClientIdentity }> {
   const key = name === undefined ? 'service' : `service-${name}`;
-  const namespace = namespaceOf(config.get(key));
+  const namespace = namespaceOf(config?.get(key));
   const sources = {
     name,
     given,
     namespace,
-    readVariable: (variable: string) => config.get(variable),
-    variablesSet: Object.keys(process.env).filter((variable) => process.env[variable]),
+    readVariable: config && ((variable: string) => config.get(variable)),
+    variablesSet: config ? Object.keys(process.env).filter((variable) => process.env[variable]) : [],
   };
   const { merged, options, identity, warnings, misspelt, ...read } = await readConfiguration(sources, log);
   for (const [variable, meant] of misspelt) {
@@ -61,12 +73,13 @@ export async function loadConfiguration(
     throw new ServiceCertificateError(certificateFaults, { certificate: read.certificate });
   }
   const lacks = faults.some(isMissing);
-  const noVariable = lacks && !read.variableSet && misspelt.size === 0;
+  const noVariable = config !== undefined && lacks && !read.variableSet && misspelt.size === 0;
   const nothingSet = noVariable && Object.keys(merged).length === 0;
-  const noConfigModule = !config.imported && lacks;
+  const noConfigModule = config?.imported === false && lacks;
   const usedNamespace = faults.some(isInNamespace) && key;
   // The value of another tool: not one that is written wrong.
   const foreignVariable =
+    config !== undefined &&
     name === undefined &&
     (given.environment ?? valueOf(namespace, 'environment')) === undefined &&
     faults.some(({ option, message }) => option === 'environment' && /it is '(?!prod|sand)/.test(message));

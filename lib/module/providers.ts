@@ -8,15 +8,14 @@ import {
 } from '@nestjs/common';
 import { ConfigService } from '@nestjs/config';
 import { ModulesContainer } from '@nestjs/core';
-import { moduleLabel } from '../config/module-name.js';
-import { createService, type Service, systemIo } from '../engine/create-service.js';
+import { type Service } from '../engine/create-service.js';
 import { ServiceConfigurationError } from '../errors/index.js';
-import { SafeLogger } from '../telemetry/log.js';
 import { MODULE_OPTIONS_TOKEN, SERVICE } from './definition.js';
 import { type GivenOptions } from './given-options.js';
 import { HOST_CONFIG, readHostConfig, type HostConfig } from './host-config.js';
-import { loadConfiguration } from './load-configuration.js';
+import { openService } from './load-configuration.js';
 import { MODULE_NAME, namesakesWarning, refuseSharedVariables, type ModuleName } from './module-names.js';
+import { ServiceClients } from './service-clients.js';
 
 /**
  * What a module makes: its client, and the hooks that start and end it. The tokens are private, so that a host never gets
@@ -31,23 +30,17 @@ export const serviceProviders: Provider[] = [
   {
     provide: SERVICE,
     inject: [MODULE_OPTIONS_TOKEN as symbol, MODULE_NAME, HOST_CONFIG, ModulesContainer],
-    useFactory: async (
-      given: GivenOptions,
-      own: ModuleName,
-      config: HostConfig,
-      modules: ModulesContainer,
-    ) => {
+    useFactory: (given: GivenOptions, own: ModuleName, config: HostConfig, modules: ModulesContainer) => {
       refuseSharedVariables(own, modules);
-      const log = new SafeLogger(moduleLabel(own.name));
-      const { options, identity } = await loadConfiguration(given(), own.name, config, log);
-      return createService(options, identity, systemIo(log));
+      return openService(given(), own.name, config);
     },
   },
   {
     provide: Symbol('nestjs-service:hooks'),
-    inject: [SERVICE, MODULE_NAME, ModulesContainer],
-    useFactory: serviceHooks,
+    inject: [SERVICE, MODULE_NAME, ModulesContainer, ServiceClients],
+    useFactory: startedOrHooks,
   },
+  ServiceClients,
   {
     provide: Symbol('nestjs-service:request-scope-check'),
     inject: [MODULE_NAME, ModulesContainer],
@@ -69,6 +62,25 @@ export const bareImportProviders: Provider[] = [MODULE_NAME, MODULE_OPTIONS_TOKE
     throw ServiceConfigurationError.of('imports', message);
   },
 }));
+
+/** Nest calls no hooks of a module that is loaded lazily: the ServiceClients of another do what they would have done. */
+async function startedOrHooks(
+  service: Service,
+  own: ModuleName,
+  modules: ModulesContainer,
+  clients: ServiceClients,
+): Promise<object> {
+  const hooks = serviceHooks(service, own, modules);
+  const running = ServiceClients.running(modules);
+  if (!running) return hooks;
+  await running.adopt(service, async () => void (await hooks.onApplicationBootstrap()));
+  const ownClients = {
+    beginShutdown: () => clients.beforeApplicationShutdown(),
+    close: () => clients.onApplicationShutdown(),
+  };
+  await running.adopt(ownClients, () => Promise.resolve());
+  return hooks;
+}
 
 /** The hooks by which Nest starts and ends the client of a module. */
 export function serviceHooks(

@@ -14,7 +14,8 @@ interface ConfigurationSources {
   name?: string;
   given: ServiceModuleOptions;
   namespace?: object;
-  readVariable: (variable: string) => unknown;
+  /** Absent where no option can come from a variable. */
+  readVariable?: (variable: string) => unknown;
   /** The names of all variables that are set. */
   variablesSet: readonly string[];
 }
@@ -27,9 +28,13 @@ export async function readConfiguration(
   { name, given, namespace, readVariable, variablesSet }: ConfigurationSources,
   log: Log,
 ) {
-  const variables = readVariables(readVariable, name);
+  const variables = readVariables(readVariable ?? (() => undefined), name);
   const merged = mergeOptions(given, namespace, variables.options);
-  const { options, tls, warnings, ...resolved } = await resolveOptions(merged, name);
+  const { options, tls, warnings, ...resolved } = await resolveOptions(
+    merged,
+    name,
+    readVariable !== undefined,
+  );
   const misspelt: ReadonlyMap<string, string> = misspeltVariables(variablesSet, name);
   const { identity, certificate, ...opened } = await ClientIdentity.open({
     tls,

@@ -13,6 +13,7 @@ import { gettingStartedChecks } from './getting-started.mjs';
 import { currentNode, supportedNodes } from './node-binaries.mjs';
 import { pnpmChecks } from './pnpm.mjs';
 import { endAll, runBounded } from './run-bounded.mjs';
+import { runtimesChecks } from './runtimes.mjs';
 
 const here = import.meta.dirname;
 const repository = join(here, '..', '..');
@@ -26,6 +27,7 @@ const consumers = [
   'builders-nest11',
   'builders-nest12',
   'pnpm-nest12',
+  'runtimes-nest12',
 ];
 
 const workspace = mkdtempSync(join(tmpdir(), 'nestjs-service-consumers-'));
@@ -73,7 +75,12 @@ function checksOf(name, nodes) {
       tarball: join(workspace, 'nestjs-service.tgz'),
     });
   }
-  const kinds = { vitest: vitestChecks, builders: buildersChecks, pnpm: pnpmChecks };
+  const kinds = {
+    vitest: vitestChecks,
+    builders: buildersChecks,
+    pnpm: pnpmChecks,
+    runtimes: runtimesChecks,
+  };
   const checks = kinds[name.split('-')[0]] ?? consumerChecks;
   return checks({ template: join(here, name), host: join(here, 'host'), folder, nodes });
 }

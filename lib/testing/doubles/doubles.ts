@@ -75,6 +75,8 @@ export interface ServiceDoubles extends ResourceDoubles {
 export interface ServiceStubOptions extends ServiceDoubles {
   /** The answers of named modules, by name. They share none with the module without a name. */
   named?: Readonly<Record<string, ServiceDoubles>>;
+  /** The answers of clients that ServiceClients makes, by their names. */
+  clients?: Readonly<Record<string, ServiceDoubles>>;
 }
 
 /** One call of a double. */
@@ -83,7 +85,7 @@ export interface RecordedCall {
   method: string;
   /** What it was called with. */
   args: readonly unknown[];
-  /** The name of its module; absent for the module without a name. */
+  /** The name of its module or client; absent for the module without a name. */
   module?: string;
 }
 
@@ -114,7 +116,7 @@ function resourceMethods(): Record<keyof Resources, readonly string[]> {
 }
 
 /** @throws TypeError for a service or method that there is not, as a misspelt one would never be called; and for no function */
-export function checkDoubles({ named, ...doubles }: ServiceStubOptions): void {
+export function checkDoubles({ named, clients, ...doubles }: ServiceStubOptions): void {
   for (const [service, methods] of Object.entries(doubles)) {
     checkKey(service, Object.keys(DOUBLED), 'service');
     const keys = [...DOUBLED[service as Doubled], ...(FURTHER_KEYS[service as Doubled] ?? [])];
@@ -128,7 +130,7 @@ export function checkDoubles({ named, ...doubles }: ServiceStubOptions): void {
       }
     }
   }
-  for (const each of Object.values(named ?? {})) checkDoubles(each);
+  for (const each of [named, clients].flatMap((all) => Object.values(all ?? {}))) checkDoubles(each);
 }
 
 function checkKey(key: string, known: readonly string[], what: string): void {

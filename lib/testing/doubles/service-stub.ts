@@ -12,6 +12,7 @@ export class ServiceStub {
   readonly #initial: ServiceStubOptions;
   readonly #calls: RecordedCall[] = [];
   readonly #modules = new Map<string | undefined, ModuleStub>();
+  readonly #clients = new Map<string | undefined, ModuleStub>();
 
   /** @throws TypeError for a service or method that there is not */
   constructor(doubles: ServiceStubOptions = {}) {
@@ -25,7 +26,7 @@ export class ServiceStub {
     return [...this.#calls];
   }
 
-  /** The arguments of the calls of one method, for example `banks.list`; of a named module with `module`. */
+  /** The arguments of the calls of one method, for example `banks.list`; of a named module or client with `module`. */
   callsOf(method: string, module?: string): (readonly unknown[])[] {
     return this.#calls
       .filter((call) => call.method === method && call.module === module)
@@ -41,15 +42,18 @@ export class ServiceStub {
   /** Forgets the calls and customers, and goes back to the answers of the start. For `afterEach`. */
   reset(): void {
     this.#calls.length = 0;
-    for (const stub of this.#modules.values()) stub.reset();
+    for (const stub of [...this.#modules.values(), ...this.#clients.values()]) stub.reset();
     this.#apply(this.#initial);
   }
 
   /** @internal */
   module(name: string | undefined): ModuleStub {
-    const found = this.#modules.get(name) ?? new ModuleStub(name, this.#calls);
-    this.#modules.set(name, found);
-    return found;
+    return this.#stub(this.#modules, name);
+  }
+
+  /** @internal */
+  client(name: string | undefined): ModuleStub {
+    return this.#stub(this.#clients, name);
   }
 
   /**
@@ -65,15 +69,21 @@ export class ServiceStub {
     );
   }
 
-  #apply({ named, ...doubles }: ServiceStubOptions): void {
-    this.#merge(undefined, doubles);
-    for (const [name, each] of Object.entries(named ?? {})) this.#merge(name, each);
+  #apply({ named, clients, ...doubles }: ServiceStubOptions): void {
+    merge(this.module(undefined), doubles);
+    for (const [name, each] of Object.entries(named ?? {})) merge(this.module(name), each);
+    for (const [name, each] of Object.entries(clients ?? {})) merge(this.client(name), each);
   }
 
-  #merge(name: string | undefined, doubles: ServiceDoubles): void {
-    const stub = this.module(name);
-    const services = Object.keys(DOUBLED) as (keyof typeof DOUBLED)[];
-    const merged = services.map((service) => [service, { ...stub.doubles[service], ...doubles[service] }]);
-    stub.doubles = Object.fromEntries(merged) as ServiceDoubles;
+  #stub(stubs: Map<string | undefined, ModuleStub>, name: string | undefined): ModuleStub {
+    const found = stubs.get(name) ?? new ModuleStub(name, this.#calls);
+    stubs.set(name, found);
+    return found;
   }
+}
+
+function merge(stub: ModuleStub, doubles: ServiceDoubles): void {
+  const services = Object.keys(DOUBLED) as (keyof typeof DOUBLED)[];
+  const merged = services.map((service) => [service, { ...stub.doubles[service], ...doubles[service] }]);
+  stub.doubles = Object.fromEntries(merged) as ServiceDoubles;
 }

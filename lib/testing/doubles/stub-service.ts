@@ -8,6 +8,7 @@ import { ServiceConfigurationError } from '../../errors/index.js';
 import { MODULE_OPTIONS_TOKEN, SERVICE } from '../../module/definition.js';
 import { HOST_CONFIG } from '../../module/host-config.js';
 import { MODULE_NAME, namesOf, type ModuleName } from '../../module/module-names.js';
+import { ServiceClients } from '../../module/service-clients.js';
 import { SILENT } from '../../exchange/io.js';
 import { ClientIdentity } from '../../tls/client-identity.js';
 import { DOUBLED, type Doubled, type ServiceStubOptions } from './doubles.js';
@@ -28,7 +29,7 @@ export interface ProviderOverrides {
 /**
  * Makes a host's own modules start in a test without a configuration, network or timers: the services of each
  * ServiceModule, named ones too, are doubles from then on. They check their input as the real ones do. A factory of
- * `forRootAsync` is not called, and no `SERVICE_*` variable is read.
+ * `forRootAsync` is not called, and no `SERVICE_*` variable is read. ServiceClients make doubles too.
  *
  * @example
  * const builder = Test.createTestingModule({ imports: [AppModule] });
@@ -72,6 +73,10 @@ export function stubProviders(stub: ServiceStub): FactoryProvider[] {
         stub.checkNames(namesOf(modules).map((each) => each.name));
         return stubbedService(stub.module(name), name);
       },
+    },
+    {
+      provide: ServiceClients,
+      useFactory: () => new ServiceClients((_given, name) => stubbedService(stub.client(name), name)),
     },
   ];
 }

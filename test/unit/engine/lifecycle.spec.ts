@@ -51,6 +51,16 @@ describe('Start and end', () => {
     expect(events).toEqual(['tokens open', 'check', 'follow', 'observe 5']);
   });
 
+  it('follows nothing where it was closed while the check ran', async () => {
+    let answer: (banks: unknown) => void = () => undefined;
+    const { service, events } = lifecycle(() => new Promise((resolve) => (answer = resolve)));
+    const started = service.start();
+    await service.close();
+    answer([]);
+    await started;
+    expect(events).toEqual(['tokens open', 'check', 'tokens close', 'source closed', 'agents close 5000']);
+  });
+
   it('closes everything where the application must not start', async () => {
     const refused = new ServiceConnectionError({ kind: 'refused', message: 'not reached' });
     const { service, events, calls } = lifecycle(() => Promise.reject(refused));

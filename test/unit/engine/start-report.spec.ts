@@ -25,7 +25,7 @@ const sandbox: ServiceModuleOptions = {
 /** What the report logs: its line, and its warnings. */
 async function reported(
   given: ServiceModuleOptions,
-  { name, hasChain = true, ...status }: Record<string, unknown> = {},
+  { name, hasChain = true, versions, ...status }: Record<string, unknown> = {},
 ): Promise<{ lines: string[]; warnings: string[] }> {
   const { options } = await resolveOptions(given, name as string | undefined);
   if (!options) throw new Error('no options');
@@ -43,6 +43,7 @@ async function reported(
       log: (message) => lines.push(message),
       warn: (message) => warnings.push(message),
     },
+    versions as NodeJS.ProcessVersions | undefined,
   );
   return { lines, warnings };
 }
@@ -105,5 +106,23 @@ describe('Warnings at start', () => {
       expect.stringMatching(/app token to browsers.*SERVICE_CLIENT_ID.*SERVICE_LINK_SDK_INCLUDE_APP_TOKEN/),
     ]);
     expect(await warningsOf({ ...production, linkSdk: { includeAppToken: true } })).toEqual([]);
+  });
+});
+
+describe('The runtime', () => {
+  it.each([
+    [{ node: '20.19.0' }],
+    [{ node: '24.0.0', bun: '1.4.0' }],
+    [{ node: '24.0.0', bun: '1.10.2' }],
+    [{ node: '24.0.0', bun: '2.0.1' }],
+  ])('is supported: %j', async (versions) => {
+    expect(await warningsOf(sandbox, { versions })).toEqual([]);
+  });
+
+  it.each([
+    [{ deno: '2.9.6' }, /^Deno 2\.9\.6 is not supported: .*POST.* sent twice/],
+    [{ bun: '1.3.14' }, /^Bun 1\.3\.14 is not supported: .*tls\.chain.*Bun 1\.4/],
+  ])('is named where it is not supported: %j', async (versions, warning) => {
+    expect(await warningsOf(sandbox, { versions })).toEqual([expect.stringMatching(warning)]);
   });
 });

@@ -1,0 +1,148 @@
+import { Inject, Injectable, Optional } from '@nestjs/common';
+import { type ModulesContainer } from '@nestjs/core';
+import { type ServiceAuthService } from '../auth/service-auth.service.js';
+import { type ServiceModuleOptions } from '../config/options.js';
+import { type Service } from '../engine/create-service.js';
+import { type Resources } from '../engine/resources.js';
+import { ServiceConfigurationError } from '../errors/index.js';
+import { shuttingDown } from '../http/calls-in-flight.js';
+import { type ServiceHttpService } from '../http/service-http.service.js';
+import { type LinkSdkService } from '../link-sdk/link-sdk.service.js';
+import { openService } from './load-configuration.js';
+
+/** The options of one client of {@link ServiceClients}. */
+export interface ServiceClientOptions extends ServiceModuleOptions {
+  /** In its log lines, and `nestjs_service.module` of its metrics. At most 128 letters, digits and `. _ : @ / -`. */
+  name: string;
+}
+
+/** A client of the service that was made at run time. */
+export interface ServiceClient extends Resources {
+  readonly auth: ServiceAuthService;
+  readonly http: ServiceHttpService;
+  readonly sdk: LinkSdkService;
+  /** Ends it as a shutdown would: its calls get `http.shutdownTimeout`. Resolves when nothing of it is left. */
+  close(): Promise<void>;
+}
+
+/** What ends with the application. */
+type Ending = Pick<Service, 'beginShutdown' | 'close'>;
+
+type OpenService = typeof openService;
+
+/** Nobody provides it: Nest then injects nothing. */
+const OPEN_SERVICE = Symbol('nestjs-service:open');
+
+/**
+ * Makes clients while the application runs, for example one for each tenant. They share nothing with each other, and end
+ * with the application at the latest. A host without a client of its own adds this class to its providers.
+ */
+// It does not say `implements` of Nest's hooks: its published declaration leaves them out.
+@Injectable()
+export class ServiceClients {
+  /** How many clients there may be at one time; it can be set. */
+  limit = 1_000;
+  readonly #open: OpenService;
+  readonly #running = new Set<Ending>();
+  /** Of {@link limit}: those that are about to run too. */
+  #count = 0;
+  #hasHooks = false;
+  #isEnding = false;
+
+  /** @internal */
+  constructor(@Optional() @Inject(OPEN_SERVICE) open: OpenService = openService) {
+    this.#open = open;
+  }
+
+  /**
+   * A client of these options, which are those of `ServiceModule.forRoot()`. What they leave out has its default: no
+   * variable and no namespace is read, as one tenant would get the secret of another. `startupCheck` is done when it resolves.
+   * @throws ServiceConfigurationError where the options are not usable or there are {@link limit} clients (all about
+   * certificates: ServiceCertificateError; of `startupCheck`: ServiceStartupError); ServiceConnectionError (`closed`) once
+   * the application shuts down
+   */
+  async create(options: ServiceClientOptions): Promise<ServiceClient> {
+    const { name, ...given } = checked(options);
+    this.#admit();
+    if (this.#count >= this.limit) {
+      const message = `is ${this.limit}, and so many are open: close() those that are not used, or set clients.limit.`;
+      throw new ServiceConfigurationError(
+        [{ option: 'limit', message }],
+        'ServiceClients makes no more clients',
+      );
+    }
+    this.#count += 1;
+    try {
+      const service = await this.#open(given, name);
+      await this.adopt(service, () => service.start());
+      const { start: _start, beginShutdown: _begin, log: _log, ...parts } = service;
+      return { ...parts, close: () => this.#close(service) };
+    } catch (error) {
+      this.#count -= 1;
+      throw error;
+    }
+  }
+
+  /**
+   * Starts what Nest calls no hooks of, and ends it with the application.
+   * @internal
+   */
+  async adopt(client: Ending, start: () => Promise<void>): Promise<void> {
+    this.#running.add(client);
+    try {
+      this.#admit();
+      await start();
+      this.#admit();
+    } catch (error) {
+      this.#running.delete(client);
+      await client.close();
+      throw error;
+    }
+  }
+
+  /** @internal */
+  onModuleInit(): void {
+    this.#hasHooks = true;
+  }
+
+  /** @internal */
+  beforeApplicationShutdown(): void {
+    this.#isEnding = true;
+    for (const client of this.#running) client.beginShutdown();
+  }
+
+  /** @internal */
+  async onApplicationShutdown(): Promise<void> {
+    await Promise.all([...this.#running].map((client) => client.close()));
+  }
+
+  /**
+   * Those whose hooks Nest calls. It has called some already, so that a module that finds one is loaded lazily.
+   * @internal
+   */
+  static running(modules: ModulesContainer): ServiceClients | undefined {
+    const found = [...modules.values()].map(({ providers }) => providers.get(ServiceClients)?.instance);
+    return found.find(
+      (clients): clients is ServiceClients => clients instanceof ServiceClients && clients.#hasHooks,
+    );
+  }
+
+  #admit(): void {
+    if (this.#isEnding) throw shuttingDown();
+  }
+
+  async #close(service: Service): Promise<void> {
+    await service.close();
+    if (this.#running.delete(service)) this.#count -= 1;
+  }
+}
+
+function checked(options: unknown): ServiceClientOptions {
+  const { name } = Object(options) as Partial<ServiceClientOptions>;
+  if (typeof name === 'string' && /^[\w.:@/-]{1,128}$/.test(name)) return options as ServiceClientOptions;
+  const message = 'is needed for each client: at most 128 letters, digits and . _ : @ / -';
+  throw new ServiceConfigurationError(
+    [{ option: 'name', message }],
+    'The options of ServiceClients.create() are not usable',
+  );
+}
