@@ -12,6 +12,7 @@ import { consumerChecks, vitestChecks } from './consumer.mjs';
 import { gettingStartedChecks } from './getting-started.mjs';
 import { currentNode, supportedNodes } from './node-binaries.mjs';
 import { pnpmChecks } from './pnpm.mjs';
+import { recipesChecks } from './recipes.mjs';
 import { endAll, runBounded } from './run-bounded.mjs';
 
 const here = import.meta.dirname;
@@ -26,6 +27,7 @@ const consumers = [
   'builders-nest11',
   'builders-nest12',
   'pnpm-nest12',
+  'recipes-nest12',
 ];
 
 const workspace = mkdtempSync(join(tmpdir(), 'nestjs-service-consumers-'));
@@ -66,16 +68,11 @@ async function pack() {
 function checksOf(name, nodes) {
   const folder = join(workspace, name);
   const [, nest] = /^getting-started-(\d+)$/.exec(name) ?? [];
-  if (nest !== undefined) {
-    return gettingStartedChecks({
-      nest: Number(nest),
-      folder,
-      tarball: join(workspace, 'nestjs-service.tgz'),
-    });
-  }
-  const kinds = { vitest: vitestChecks, builders: buildersChecks, pnpm: pnpmChecks };
+  const tarball = join(workspace, 'nestjs-service.tgz');
+  if (nest !== undefined) return gettingStartedChecks({ nest: Number(nest), folder, tarball });
+  const kinds = { vitest: vitestChecks, builders: buildersChecks, pnpm: pnpmChecks, recipes: recipesChecks };
   const checks = kinds[name.split('-')[0]] ?? consumerChecks;
-  return checks({ template: join(here, name), host: join(here, 'host'), folder, nodes });
+  return checks({ template: join(here, name), host: join(here, 'host'), folder, nodes, tarball });
 }
 
 async function runConsumer(name, nodes) {
