@@ -1,6 +1,5 @@
 // A function in one bundle, as a platform runs it: without node_modules, stopped between two events, while the service
 // ends the connections. Prints what a cold start takes.
-import { ServiceSimulator } from 'nestjs-service/testing';
 import assert from 'node:assert/strict';
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -19,6 +18,8 @@ if (process.argv[2] === 'platform') {
   });
   process.send('loaded');
 } else {
+  // Not above: it would be a part of each cold start.
+  const { ServiceSimulator } = await import('nestjs-service/testing');
   const simulator = await ServiceSimulator.start();
   const variables = simulator.env({ environment: 'production', authentication: 'mtls', oauth: true });
   const env = { PATH: process.env.PATH, SERVICE_TOKEN_REFRESH: 'on-expiry', ...variables };
