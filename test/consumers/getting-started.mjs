@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
-import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
-import { setTimeout } from 'node:timers/promises';
+import { freePort, untilListening } from './ports.mjs';
 import { asCommonJs, firstCall } from './readme.mjs';
 import { startRegistry } from './registry.mjs';
 import { runBounded, runUntil } from './run-bounded.mjs';
@@ -49,12 +47,7 @@ export async function gettingStartedChecks({ nest, folder, tarball }) {
 
   async function startApplication(command) {
     await keepRunning(command, 'successfully started', { PORT: String(port) });
-    // Nest says so just before it listens.
-    const start = performance.now();
-    while (!(await isListening(port))) {
-      assert.ok(performance.now() - start < 10_000, `nothing listens on ${port}`);
-      await setTimeout(20);
-    }
+    await untilListening(port);
   }
 
   async function call(path) {
@@ -130,20 +123,4 @@ export async function gettingStartedChecks({ nest, folder, tarball }) {
     await registry?.stop();
   };
   return { checks, end };
-}
-
-function isListening(port) {
-  const socket = connect(port, '127.0.0.1');
-  return new Promise((resolve) => {
-    socket.once('connect', () => resolve(true)).once('error', () => resolve(false));
-  }).finally(() => socket.destroy());
-}
-
-async function freePort() {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address();
-  server.close();
-  await once(server, 'close');
-  return port;
 }

@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 const ROOT = join(import.meta.dirname, '../..');
 const GETTING_STARTED = 'docs/getting-started.md';
 const TESTING = 'docs/testing.md';
+const RECIPES = 'docs/recipes.md';
 /** What `nest new` makes, and the guides' application imports. */
 const SCAFFOLD = join(ROOT, 'node_modules/@nestjs/schematics/dist/lib/application/files/ts-esm/src');
 /** Of each guide, the tests and the application that they test. */
@@ -74,7 +75,7 @@ export async function installArguments(nest, tarball) {
 
 /** Puts the application of docs/getting-started.md, without its tests, into src/getting-started of an ES module. */
 export async function writeApplication(folder) {
-  const files = FILES[GETTING_STARTED].filter((file) => !file.endsWith('.spec.ts'));
+  const files = ['src/main.ts', ...FILES[GETTING_STARTED].filter((file) => !file.endsWith('.spec.ts'))];
   await writeFiles(join(folder, 'src', 'getting-started'), GETTING_STARTED, false, files);
 }
 
@@ -89,6 +90,21 @@ export async function followGettingStarted(folder) {
 export async function followTesting(folder) {
   const { type } = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8'));
   await writeFiles(join(folder, 'src', 'testing'), TESTING, type !== 'module');
+}
+
+/** Puts the files of docs/recipes.md into src/, and its scripts beside it. */
+export async function followRecipes(folder) {
+  await mkdir(join(folder, 'src'), { recursive: true });
+  for (const { language, body } of blocksOf(await readText(RECIPES))) {
+    const [, file] = /^\/\/ (\S+)\n/.exec(body) ?? [];
+    if (language === 'ts') await writeFile(join(folder, 'src', file), body);
+    if (language === 'js') await writeFile(join(folder, file), body);
+  }
+}
+
+/** A block of docs/recipes.md. */
+export async function readRecipe(language, part) {
+  return (await readBlocks(RECIPES))(language, part);
 }
 
 async function writeFiles(target, document, isCommonJs, files = FILES[document]) {

@@ -56,7 +56,8 @@ export async function runBounded(command, args, { cwd, env, timeoutMs }) {
 }
 
 /**
- * Starts a command that keeps running, and waits until it has printed `ready`: then its output so far, and `end()`.
+ * Starts a command that keeps running, and waits until it has printed `ready`: then its output so far, and `end()`,
+ * which ends it with SIGTERM, and with SIGKILL after `graceMs`.
  * Rejects where it ends before, or has not printed it after `timeoutMs`; then its process group is ended.
  */
 export async function runUntil(command, args, { cwd, env, timeoutMs, ready }) {
@@ -68,8 +69,8 @@ export async function runUntil(command, args, { cwd, env, timeoutMs, ready }) {
     ended,
   ]);
   clearTimeout(timer);
-  const end = () => {
-    if (running.has(child)) endGroup(child);
+  const end = (graceMs) => {
+    if (running.has(child)) endGroup(child, graceMs);
     return ended;
   };
   if (outcome === 'ready') return { output, end };
@@ -82,9 +83,9 @@ export function endAll() {
   for (const child of running) signalGroup(child, 'SIGKILL');
 }
 
-function endGroup(child) {
+function endGroup(child, graceMs = KILL_GRACE_MS) {
   signalGroup(child, 'SIGTERM');
-  setTimeout(() => running.has(child) && signalGroup(child, 'SIGKILL'), KILL_GRACE_MS).unref();
+  setTimeout(() => running.has(child) && signalGroup(child, 'SIGKILL'), graceMs).unref();
 }
 
 function signalGroup(child, signal) {

@@ -12,6 +12,7 @@ import { consumerChecks, vitestChecks } from './consumer.mjs';
 import { gettingStartedChecks } from './getting-started.mjs';
 import { currentNode, supportedNodes } from './node-binaries.mjs';
 import { pnpmChecks } from './pnpm.mjs';
+import { recipesChecks } from './recipes.mjs';
 import { endAll, runBounded } from './run-bounded.mjs';
 import { runtimesChecks } from './runtimes.mjs';
 
@@ -28,6 +29,7 @@ const consumers = [
   'builders-nest12',
   'pnpm-nest12',
   'runtimes-nest12',
+  'recipes-nest12',
 ];
 
 const workspace = mkdtempSync(join(tmpdir(), 'nestjs-service-consumers-'));
@@ -68,21 +70,17 @@ async function pack() {
 function checksOf(name, nodes) {
   const folder = join(workspace, name);
   const [, nest] = /^getting-started-(\d+)$/.exec(name) ?? [];
-  if (nest !== undefined) {
-    return gettingStartedChecks({
-      nest: Number(nest),
-      folder,
-      tarball: join(workspace, 'nestjs-service.tgz'),
-    });
-  }
+  const tarball = join(workspace, 'nestjs-service.tgz');
+  if (nest !== undefined) return gettingStartedChecks({ nest: Number(nest), folder, tarball });
   const kinds = {
     vitest: vitestChecks,
     builders: buildersChecks,
     pnpm: pnpmChecks,
+    recipes: recipesChecks,
     runtimes: runtimesChecks,
   };
   const checks = kinds[name.split('-')[0]] ?? consumerChecks;
-  return checks({ template: join(here, name), host: join(here, 'host'), folder, nodes });
+  return checks({ template: join(here, name), host: join(here, 'host'), folder, nodes, tarball });
 }
 
 async function runConsumer(name, nodes) {

@@ -1,0 +1,39 @@
+// A circuit breaker: open after five outages in a row, closed again after a call that went well. A refusal is no outage.
+import 'reflect-metadata';
+import { NestFactory } from '@nestjs/core';
+import { BanksService, ServiceModule } from 'nestjs-service';
+import { ServiceSimulator } from 'nestjs-service/testing';
+import assert from 'node:assert/strict';
+import { mock } from 'node:test';
+import { GuardedBanks, ServiceBreaker } from '../dist/service-breaker.js';
+
+const simulator = await ServiceSimulator.start();
+const service = ServiceModule.forRoot({ isGlobal: true, http: { retries: 0 }, ...simulator.moduleOptions() });
+const host = { module: class Host {}, imports: [service], providers: [ServiceBreaker, GuardedBanks] };
+const app = await NestFactory.createApplicationContext(host, { logger: false });
+const banks = app.get(GuardedBanks);
+const calls = () => simulator.apiRequests.length;
+const failing = async (fault, times, expected) => {
+  simulator.fail({ path: '/banks/v1', times, fault });
+  for (let count = 0; count < times; count++) await assert.rejects(banks.list(), expected);
+};
+
+await failing({ status: 404 }, 6, { name: 'ServiceApiError' });
+await failing({ status: 503 }, 3, { name: 'ServiceApiError' });
+await failing('truncate', 2, { name: 'ServiceConnectionError' });
+assert.equal(calls(), 11);
+const unavailable = (error) => error.getStatus() === 503;
+await assert.rejects(banks.list(), unavailable);
+assert.equal(calls(), 11);
+
+mock.timers.enable({ apis: ['Date'], now: Date.now() + 10_001 });
+assert.equal((await banks.list()).length, 10);
+assert.equal(calls(), 12);
+await failing({ status: 503 }, 5, { name: 'ServiceApiError' });
+await assert.rejects(banks.list(), unavailable);
+mock.timers.reset();
+
+// What does not go through the breaker is not stopped by it.
+assert.equal((await app.get(BanksService).list()).length, 10);
+await app.close();
+await simulator.stop();
