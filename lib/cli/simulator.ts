@@ -1,6 +1,8 @@
+import { type SimulatorOptions } from '../testing/simulator.options.js';
 import { ServiceSimulator } from '../testing/simulator.js';
-import { EXIT, type CommandIo } from './command.js';
+import { EXIT, UsageError, type CommandIo } from './command.js';
 import { checkFolder, ForeignFileError, writeFiles } from './simulator-files.js';
+import { describeKept, readKept, textToKeep } from './simulator-kept.js';
 import { readSimulatorOptions, SIMULATOR_HELP, type SimulatorCommandOptions } from './simulator-options.js';
 import { describeRefusal, describeRequest, describeSimulator } from './simulator-report.js';
 
@@ -11,6 +13,7 @@ export async function run(args: string[], io: CommandIo): Promise<number> {
     io.out(SIMULATOR_HELP);
     return EXIT.ok;
   }
+  if (options.name !== undefined) await checkName(options.name);
   try {
     await serve(options, io);
     return EXIT.ok;
@@ -22,13 +25,26 @@ export async function run(args: string[], io: CommandIo): Promise<number> {
   }
 }
 
+/** Loads the options, and what they need, for this only: a name may not make a variable of the module without a name. */
+async function checkName(name: string): Promise<void> {
+  const { nameFault } = await import('../config/variables.js');
+  const fault = nameFault(name);
+  if (fault !== undefined) throw new UsageError(`--name: ${fault}`);
+}
+
 async function serve(
-  { ports, folder, tokenLifetime, faults }: SimulatorCommandOptions,
+  { ports, folder, name, keep, tokenLifetime, faults }: SimulatorCommandOptions,
   io: CommandIo,
 ): Promise<void> {
   io.keepRunningUnread();
   await checkFolder(folder);
-  const simulator = await ServiceSimulator.start({
+  const found = keep ? await readKept(folder) : undefined;
+  const start = (options: SimulatorOptions) =>
+    found?.authority
+      ? ServiceSimulator.startWith(options, found.authority, found.application)
+      : ServiceSimulator.start(options);
+  const simulator = await start({
+    ...found?.credentials,
     ports,
     tokenLifetime,
     maxRequests: 1,
@@ -37,10 +53,11 @@ async function serve(
   });
   try {
     for (const rule of faults) simulator.fail(rule);
-    const files = await writeFiles(folder, simulator);
+    const kept = keep ? await textToKeep(simulator) : undefined;
+    const files = await writeFiles(folder, simulator, { name, kept });
     // Not earlier: until then a signal ends the process as usual, whatever it waits for.
     const ended = endSignal();
-    io.out(describeSimulator(simulator, files));
+    io.out(describeSimulator(simulator, files, { name, kept: keep ? describeKept(found) : undefined }));
     await ended;
   } finally {
     await simulator.stop();
