@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { spellingFault } from '../config/module-name.js';
 import { type FaultRule, type AnswerFault } from '../testing/faults.js';
 import { type SimulatorAddress } from '../testing/simulator.options.js';
 import { UsageError } from './command.js';
@@ -82,12 +83,15 @@ export function readSimulatorOptions(args: string[]): SimulatorCommandOptions | 
   const folder = resolve(values.dir);
   const fault = folderFault(folder);
   if (fault !== undefined) throw new UsageError(`--dir: ${fault} Choose another folder.`);
+  const { name } = values;
+  const misspelt = name === undefined ? undefined : spellingFault(name);
+  if (misspelt !== undefined) throw new UsageError(`--name: ${misspelt}`);
   const lifetime = values['token-lifetime'];
   const port = wholeNumber('--port', values.port, 0, MAX_PORT - ADDRESSES.length + 1);
   return {
     ports: port === 0 ? undefined : portsFrom(port),
     folder,
-    name: values.name,
+    name,
     keep: values.keep,
     tokenLifetime: lifetime === undefined ? undefined : wholeNumber('--token-lifetime', lifetime, 1, 2 ** 31),
     faults: (values.fail ?? []).map(readFault),

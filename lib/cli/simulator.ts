@@ -1,6 +1,6 @@
 import { type SimulatorOptions } from '../testing/simulator.options.js';
 import { ServiceSimulator } from '../testing/simulator.js';
-import { EXIT, UsageError, type CommandIo } from './command.js';
+import { EXIT, type CommandIo } from './command.js';
 import { checkFolder, ForeignFileError, writeFiles } from './simulator-files.js';
 import { describeKept, readKept, textToKeep } from './simulator-kept.js';
 import { readSimulatorOptions, SIMULATOR_HELP, type SimulatorCommandOptions } from './simulator-options.js';
@@ -13,7 +13,6 @@ export async function run(args: string[], io: CommandIo): Promise<number> {
     io.out(SIMULATOR_HELP);
     return EXIT.ok;
   }
-  if (options.name !== undefined) await checkName(options.name);
   try {
     await serve(options, io);
     return EXIT.ok;
@@ -23,13 +22,6 @@ export async function run(args: string[], io: CommandIo): Promise<number> {
     io.err(`${reason}\n`);
     return EXIT.failed;
   }
-}
-
-/** Loads the options, and what they need, for this only: a name may not make a variable of the module without a name. */
-async function checkName(name: string): Promise<void> {
-  const { nameFault } = await import('../config/variables.js');
-  const fault = nameFault(name);
-  if (fault !== undefined) throw new UsageError(`--name: ${fault}`);
 }
 
 async function serve(
