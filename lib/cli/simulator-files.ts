@@ -6,7 +6,7 @@ import { type ServiceSimulator } from '../testing/simulator.js';
 
 const NAMES = ['application.crt', 'application.key', 'chain.pem', '.env'] as const;
 /** What `--keep` needs at the next start. */
-export const KEPT_FILE = 'simulator.json';
+export const KEPT_FILE = 'simulator.kept';
 /** Before the SHA-256 of all that follows: a file says by itself whether it is still as this command wrote it. */
 const MARK =
   '# Written by nestjs-service simulator, anew at each start. A changed file is not written over: ';
@@ -21,6 +21,8 @@ export interface SimulatorFiles {
   privateKey: string;
   chain: string;
   env: string;
+  /** Of all that were written. */
+  names: string[];
 }
 
 /** There is a file in the way that this command did not write. */
@@ -58,13 +60,13 @@ export async function writeFiles(
   { name: moduleName, kept }: { name?: string; kept?: string } = {},
 ): Promise<SimulatorFiles> {
   const [certificate = '', privateKey = '', chain = '', env = ''] = NAMES.map((name) => join(folder, name));
-  const files: SimulatorFiles = { folder, certificate, privateKey, chain, env };
+  const files = { folder, certificate, privateKey, chain, env };
   const contents = {
-    ...(kept !== undefined && { [KEPT_FILE]: kept }),
     'application.crt': simulator.application.certificate,
     'application.key': simulator.application.privateKey,
     'chain.pem': simulator.chain,
     '.env': envFile(simulator, files, moduleName),
+    ...(kept !== undefined && { [KEPT_FILE]: kept }),
   };
   // Keys and secrets are in no repository, not even those of a simulator. A folder that was there is somebody else's.
   if (await makeFolder(folder)) await writeFile(join(folder, '.gitignore'), '*\n', { flag: 'wx' });
@@ -72,7 +74,7 @@ export async function writeFiles(
     const mode = /\.(crt|pem)$/.test(name) ? PUBLIC : PRIVATE;
     await replace(join(folder, name), marked(content), mode);
   }
-  return files;
+  return { ...files, names: Object.keys(contents) };
 }
 
 /**
@@ -108,7 +110,11 @@ export function folderFault(folder: string): string | undefined {
     : undefined;
 }
 
-function envFile(simulator: ServiceSimulator, files: SimulatorFiles, name: string | undefined): string {
+function envFile(
+  simulator: ServiceSimulator,
+  files: Omit<SimulatorFiles, 'names'>,
+  name: string | undefined,
+): string {
   const prefix = variablePrefix(name);
   const paths = new Map([
     [`${prefix}TLS_CERTIFICATE`, files.certificate],

@@ -34,7 +34,9 @@ export interface Kept {
 }
 
 /** The certificates and credentials of a simulator, for a later start. */
-export async function textToKeep(simulator: ServiceSimulator): Promise<string> {
+export async function textToKeep(
+  simulator: Credentials & Pick<ServiceSimulator, 'application' | 'authority'>,
+): Promise<string> {
   const { clientId, clientSecret, appToken, application } = simulator;
   const authority = await simulator.authority.toText();
   const kept: KeptText = { credentials: { clientId, clientSecret, appToken }, application, authority };

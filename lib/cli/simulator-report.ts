@@ -41,7 +41,7 @@ export function describeSimulator(
     ...table,
     '',
     `Certificates and variables: ${files.folder}`,
-    `  application.crt, application.key, chain.pem, .env`,
+    `  ${files.names.join(', ')}`,
     ...(kept === undefined ? [] : [`  ${kept}`]),
     '',
     'Try it:',

@@ -116,6 +116,7 @@ export class CertificateAuthority {
     return new CertificateAuthority(x509, issuer, intermediate, root);
   }
 
+  /** For `restore()`, also in another process. */
   async toText(): Promise<KeptAuthority> {
     const { root, intermediate } = this;
     return { root, intermediate, privateKey: await exportKey(this.#issuer.keys.privateKey, undefined) };

@@ -2,10 +2,10 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/glob
 import { type INestApplicationContext } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { execFile, spawn } from 'node:child_process';
-import { createHash } from 'node:crypto';
+import { createHash, randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
-import { createServer, type AddressInfo } from 'node:net';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify, parseEnv } from 'node:util';
@@ -222,7 +222,7 @@ describe('nestjs-service simulator', () => {
       expect(await banks.list()).toHaveLength(10);
     });
     expect(await written('kept')).toEqual(variables);
-    for (const name of ['simulator.json', 'application.key', '.env']) {
+    for (const name of ['simulator.kept', 'application.key', '.env']) {
       expect((await stat(join(folder, 'kept', name))).mode & 0o777).toBe(0o600);
     }
     expect(await restart()).not.toContain('--keep');
@@ -230,11 +230,11 @@ describe('nestjs-service simulator', () => {
     await restart('--keep');
     expect(await readFile(join(folder, 'kept/application.crt'), 'utf8')).toBe(certificate);
 
-    await writeFile(join(folder, 'kept/simulator.json'), '');
+    await writeFile(join(folder, 'kept/simulator.kept'), '');
     const damaged = start(...options, '--port', '0', '--keep');
     expect(await damaged.exited).toEqual({ code: 1, signal: null });
     expect(damaged.output()).toMatch(
-      /simulator\.json was not written by this command, or was changed since, .*\n$/,
+      /simulator\.kept was not written by this command, or was changed since, .*\n$/,
     );
   });
 
@@ -385,24 +385,23 @@ describe('nestjs-service simulator', () => {
   });
 });
 
-/** The first of so many free ports in a row. */
+/** The first of so many free ports in a row, below those that a system gives to others meanwhile (32,768 and above). */
 async function freePortRange(count: number): Promise<number> {
   for (let tries = 0; tries < 50; tries += 1) {
-    const servers = [createServer().listen(0, '127.0.0.1')];
-    await once(servers[0], 'listening');
-    const { port } = servers[0].address() as AddressInfo;
-    const isFree = await Promise.all(
-      Array.from({ length: count - 1 }, (_, index) => {
-        const server = createServer();
-        servers.push(server);
-        return new Promise<boolean>((resolve) => {
-          server.once('error', () => resolve(false));
-          server.listen(port + index + 1, '127.0.0.1', () => resolve(true));
-        });
-      }),
+    const first = randomInt(10_000, 32_768 - count);
+    const servers = Array.from({ length: count }, (_, index) =>
+      createServer().listen(first + index, '127.0.0.1'),
+    );
+    const areFree = await Promise.all(
+      servers.map((server) =>
+        once(server, 'listening').then(
+          () => true,
+          () => false,
+        ),
+      ),
     );
     await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
-    if (isFree.every(Boolean)) return port;
+    if (areFree.every(Boolean)) return first;
   }
   throw new Error(`There are no ${count} free ports in a row`);
 }

@@ -41,7 +41,7 @@ describe('what the simulator command keeps', () => {
     expect(describeKept(found)).toMatch(
       /^They are those of the last start with --keep\. The certificates are valid until \d{4}-\d\d-\d\d\.$/,
     );
-    expect((await stat(join(folder, 'simulator.json'))).mode & 0o777).toBe(0o600);
+    expect((await stat(join(folder, 'simulator.kept'))).mode & 0o777).toBe(0o600);
   });
 
   it.each([
@@ -57,8 +57,17 @@ describe('what the simulator command keeps', () => {
     );
   });
 
+  it('has new certificates where the old ones are not valid yet', async () => {
+    const simulator = await keep();
+    const { clientId, clientSecret, appToken, authority } = simulator;
+    const application = await simulator.issueCertificate({ notBefore: new Date(Date.now() + DAY * 1_000) });
+    const kept = await textToKeep({ clientId, clientSecret, appToken, authority, application });
+    await writeFiles(folder, simulator, { kept });
+    expect(await readKept(folder)).not.toHaveProperty('authority');
+  });
+
   it('is refused where the file was changed, or is of another version, and stays as it is', async () => {
-    const path = join(folder, 'simulator.json');
+    const path = join(folder, 'simulator.kept');
     const simulator = await keep();
     const whole = await readFile(path, 'utf8');
     for (const damaged of ['', whole.slice(0, 500), whole.replace('"clientId"', '"clientid"'), '{}\n']) {
