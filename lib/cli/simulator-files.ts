@@ -1,9 +1,12 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { lstat, mkdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { variablePrefix } from '../config/module-name.js';
 import { type ServiceSimulator } from '../testing/simulator.js';
 
 const NAMES = ['application.crt', 'application.key', 'chain.pem', '.env'] as const;
+/** What `--keep` needs at the next start. */
+export const KEPT_FILE = 'simulator.kept';
 /** Before the SHA-256 of all that follows: a file says by itself whether it is still as this command wrote it. */
 const MARK =
   '# Written by nestjs-service simulator, anew at each start. A changed file is not written over: ';
@@ -18,6 +21,8 @@ export interface SimulatorFiles {
   privateKey: string;
   chain: string;
   env: string;
+  /** Of all that were written. */
+  names: string[];
 }
 
 /** There is a file in the way that this command did not write. */
@@ -28,33 +33,48 @@ export class ForeignFileError extends Error {}
  * @throws ForeignFileError, and the system's errors
  */
 export async function checkFolder(folder: string): Promise<void> {
-  for (const name of NAMES) {
-    const path = join(folder, name);
-    const found = await readIfThere(path);
-    if (found === undefined || isOwn(found)) continue;
-    throw new ForeignFileError(
-      `${path} was not written by this command, or was changed since, so it stays as it is. Move it, or choose another folder with --dir.`,
-    );
-  }
+  for (const name of NAMES) await readOwn(join(folder, name));
 }
 
-/** Makes the folder. Writes the certificates and a .env with which ServiceModule, or any other client, reaches the simulator. */
-export async function writeFiles(folder: string, simulator: ServiceSimulator): Promise<SimulatorFiles> {
+/**
+ * What this command wrote to a file; undefined where there is none.
+ * @throws ForeignFileError, and the system's errors
+ */
+export async function readOwn(path: string): Promise<string | undefined> {
+  const found = await readIfThere(path);
+  if (found === undefined) return undefined;
+  const content = found.slice(found.indexOf('\n') + 1);
+  if (found === marked(content)) return content;
+  throw new ForeignFileError(
+    `${path} was not written by this command, or was changed since, so it stays as it is. Move it, or choose another folder with --dir.`,
+  );
+}
+
+/**
+ * Makes the folder. Writes the certificates and a .env with which ServiceModule, or the one with the name, or any other
+ * client, reaches the simulator.
+ */
+export async function writeFiles(
+  folder: string,
+  simulator: ServiceSimulator,
+  { name: moduleName, kept }: { name?: string; kept?: string } = {},
+): Promise<SimulatorFiles> {
   const [certificate = '', privateKey = '', chain = '', env = ''] = NAMES.map((name) => join(folder, name));
-  const files: SimulatorFiles = { folder, certificate, privateKey, chain, env };
-  const contents: Record<(typeof NAMES)[number], string> = {
+  const files = { folder, certificate, privateKey, chain, env };
+  const contents = {
     'application.crt': simulator.application.certificate,
     'application.key': simulator.application.privateKey,
     'chain.pem': simulator.chain,
-    '.env': envFile(simulator, files),
+    '.env': envFile(simulator, files, moduleName),
+    ...(kept !== undefined && { [KEPT_FILE]: kept }),
   };
   // Keys and secrets are in no repository, not even those of a simulator. A folder that was there is somebody else's.
   if (await makeFolder(folder)) await writeFile(join(folder, '.gitignore'), '*\n', { flag: 'wx' });
-  for (const name of NAMES) {
-    const mode = name === 'application.key' || name === '.env' ? PRIVATE : PUBLIC;
-    await replace(join(folder, name), marked(contents[name]), mode);
+  for (const [name, content] of Object.entries(contents)) {
+    const mode = /\.(crt|pem)$/.test(name) ? PUBLIC : PRIVATE;
+    await replace(join(folder, name), marked(content), mode);
   }
-  return files;
+  return { ...files, names: Object.keys(contents) };
 }
 
 /**
@@ -90,17 +110,23 @@ export function folderFault(folder: string): string | undefined {
     : undefined;
 }
 
-function envFile(simulator: ServiceSimulator, files: SimulatorFiles): string {
-  const variables = simulator.env({ environment: 'production', authentication: 'mtls', oauth: true });
-  const kept = Object.entries(variables).filter(([name]) => !name.startsWith('SERVICE_TLS_'));
-  const lines = [
-    ...kept,
-    ['SERVICE_TLS_CERTIFICATE_FILE', files.certificate],
-    ['SERVICE_TLS_PRIVATE_KEY_FILE', files.privateKey],
-    ['SERVICE_TLS_CHAIN_FILE', files.chain],
-  ].map(([name = '', value = '']) => `${name}=${quoted(value)}`);
+function envFile(
+  simulator: ServiceSimulator,
+  files: Omit<SimulatorFiles, 'names'>,
+  name: string | undefined,
+): string {
+  const prefix = variablePrefix(name);
+  const paths = new Map([
+    [`${prefix}TLS_CERTIFICATE`, files.certificate],
+    [`${prefix}TLS_PRIVATE_KEY`, files.privateKey],
+    [`${prefix}TLS_CHAIN`, files.chain],
+  ]);
+  const lines = Object.entries(simulator.env({ name })).map(([variable, value]) => {
+    const path = paths.get(variable);
+    return path === undefined ? `${variable}=${quoted(value)}` : `${variable}_FILE=${quoted(path)}`;
+  });
   const modes =
-    '# Another mode: set SERVICE_ENVIRONMENT and SERVICE_AUTHENTICATION in the environment, which counts before this file:\n' +
+    `# Another mode: set ${prefix}ENVIRONMENT and ${prefix}AUTHENTICATION in the environment, which counts before this file:\n` +
     '# production with mtls or oauth, sandbox with app-token, mtls or oauth.\n';
   return `${modes}${lines.join('\n')}\n`;
 }
@@ -131,8 +157,4 @@ async function readIfThere(path: string): Promise<string | undefined> {
 
 function marked(content: string): string {
   return `${MARK}${createHash('sha256').update(content).digest('hex')}\n${content}`;
-}
-
-function isOwn(found: string): boolean {
-  return found === marked(found.slice(found.indexOf('\n') + 1));
 }

@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { spellingFault } from '../config/module-name.js';
 import { type FaultRule, type AnswerFault } from '../testing/faults.js';
 import { type SimulatorAddress } from '../testing/simulator.options.js';
 import { UsageError } from './command.js';
@@ -10,6 +11,10 @@ export interface SimulatorCommandOptions {
   ports?: Record<SimulatorAddress, number>;
   /** An absolute path. */
   folder: string;
+  /** Of the module that the variables are for. */
+  name?: string;
+  /** Whether certificates and credentials stay over a restart. */
+  keep: boolean;
   tokenLifetime?: number;
   faults: FaultRule[];
 }
@@ -46,6 +51,8 @@ Options:
                               sandbox, sandbox with mTLS, token endpoint, sandbox token endpoint. 0: free ports.
                               Default ${DEFAULT_PORT}
   --dir <folder>              where the certificates and a ready .env are written. Default ${DEFAULT_DIR}
+  --name <name>               writes the variables of the module with this name: SERVICE_<NAME>_*
+  --keep                      keeps certificates and credentials in the folder, and takes them again at the next start
   --token-lifetime <seconds>  how long access tokens live. Default 3600
   --fail <path>=<fault>[:<times>]
                               makes calls of a path fail, for example '/banks/v1=503:3' or '/oauth2/token=reset'.
@@ -64,6 +71,8 @@ export function readSimulatorOptions(args: string[]): SimulatorCommandOptions | 
     options: {
       port: { type: 'string', default: String(DEFAULT_PORT) },
       dir: { type: 'string', default: DEFAULT_DIR },
+      name: { type: 'string' },
+      keep: { type: 'boolean', default: false },
       'token-lifetime': { type: 'string' },
       fail: { type: 'string', multiple: true },
       help: { type: 'boolean', short: 'h' },
@@ -74,11 +83,16 @@ export function readSimulatorOptions(args: string[]): SimulatorCommandOptions | 
   const folder = resolve(values.dir);
   const fault = folderFault(folder);
   if (fault !== undefined) throw new UsageError(`--dir: ${fault} Choose another folder.`);
+  const { name } = values;
+  const misspelt = name === undefined ? undefined : spellingFault(name);
+  if (misspelt !== undefined) throw new UsageError(`--name: ${misspelt}`);
   const lifetime = values['token-lifetime'];
   const port = wholeNumber('--port', values.port, 0, MAX_PORT - ADDRESSES.length + 1);
   return {
     ports: port === 0 ? undefined : portsFrom(port),
     folder,
+    name,
+    keep: values.keep,
     tokenLifetime: lifetime === undefined ? undefined : wholeNumber('--token-lifetime', lifetime, 1, 2 ** 31),
     faults: (values.fail ?? []).map(readFault),
   };

@@ -1,32 +1,39 @@
+import { variablePrefix } from '../config/module-name.js';
 import { type RecordedRequest } from '../testing/request-log.js';
 import { type CertificateRefusal, type SimulatorAddress } from '../testing/simulator.options.js';
 import { type ServiceSimulator } from '../testing/simulator.js';
 import { type SimulatorFiles } from './simulator-files.js';
 import { ADDRESSES } from './simulator-options.js';
 
-/** By address: the variable that takes it, and what is to be sent there. */
-const USES: Readonly<Record<SimulatorAddress, readonly [variable: string, takes: string]>> = {
-  baseUrl: ['SERVICE_BASE_URL', 'a client certificate and the app token, or a bearer'],
-  oauthBaseUrl: ['SERVICE_OAUTH_BASE_URL', 'a bearer'],
-  sandboxUrl: ['SERVICE_SANDBOX_URL', 'the app token, or a bearer'],
-  sandboxMtlsUrl: ['SERVICE_SANDBOX_MTLS_URL', 'a client certificate and the app token, or a bearer'],
-  authUrl: ['SERVICE_AUTH_URL', 'POST /oauth2/token'],
-  sandboxAuthUrl: ['SERVICE_SANDBOX_AUTH_URL', 'POST /oauth2/token'],
+/** By address: the variable that takes it, without its prefix, and what is to be sent there. */
+const USES: Readonly<Record<SimulatorAddress, readonly [suffix: string, takes: string]>> = {
+  baseUrl: ['BASE_URL', 'a client certificate and the app token, or a bearer'],
+  oauthBaseUrl: ['OAUTH_BASE_URL', 'a bearer'],
+  sandboxUrl: ['SANDBOX_URL', 'the app token, or a bearer'],
+  sandboxMtlsUrl: ['SANDBOX_MTLS_URL', 'a client certificate and the app token, or a bearer'],
+  authUrl: ['AUTH_URL', 'POST /oauth2/token'],
+  sandboxAuthUrl: ['SANDBOX_AUTH_URL', 'POST /oauth2/token'],
 };
 
-/** What there is, and how to begin. */
-export function describeSimulator(simulator: ServiceSimulator, files: SimulatorFiles): string {
+/** What there is, and how to begin. `kept`: a line about certificates and credentials that stay over a restart. */
+export function describeSimulator(
+  simulator: ServiceSimulator,
+  files: SimulatorFiles,
+  { name, kept }: { name?: string; kept?: string },
+): string {
   const { urls, appToken } = simulator;
   const table = ADDRESSES.map((address) => {
-    const [variable, takes] = USES[address];
-    return `  ${variable.padEnd(24)}  ${urls[address]}  ${takes}`;
+    const [suffix, takes] = USES[address];
+    const prefix = variablePrefix(name);
+    return `  ${prefix}${suffix.padEnd(16)}  ${urls[address]}  ${takes}`;
   });
   const curl = [
     'curl',
     ...['--cacert', files.chain, '--cert', files.certificate, '--key', files.privateKey],
     ...['-H', `service-app-token: ${appToken}`, `${urls.baseUrl}/banks/v1`],
   ];
-  const doctor = ['npx', 'nestjs-service', 'doctor', '--env-file', files.env];
+  const named = name === undefined ? [] : ['--name', name];
+  const doctor = ['npx', 'nestjs-service', 'doctor', ...named, '--env-file', files.env];
   const start = ['npx', 'nest', 'start', '--env-file', files.env];
   return [
     'The simulated service listens. Ctrl+C ends it.',
@@ -34,7 +41,8 @@ export function describeSimulator(simulator: ServiceSimulator, files: SimulatorF
     ...table,
     '',
     `Certificates and variables: ${files.folder}`,
-    `  application.crt, application.key, chain.pem, .env`,
+    `  ${files.names.join(', ')}`,
+    ...(kept === undefined ? [] : [`  ${kept}`]),
     '',
     'Try it:',
     ...[curl, doctor, start].map((command) => `  ${command.map(shellQuoted).join(' ')}`),

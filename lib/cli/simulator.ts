@@ -1,6 +1,8 @@
+import { type SimulatorOptions } from '../testing/simulator.options.js';
 import { ServiceSimulator } from '../testing/simulator.js';
 import { EXIT, type CommandIo } from './command.js';
 import { checkFolder, ForeignFileError, writeFiles } from './simulator-files.js';
+import { describeKept, readKept, textToKeep } from './simulator-kept.js';
 import { readSimulatorOptions, SIMULATOR_HELP, type SimulatorCommandOptions } from './simulator-options.js';
 import { describeRefusal, describeRequest, describeSimulator } from './simulator-report.js';
 
@@ -23,12 +25,18 @@ export async function run(args: string[], io: CommandIo): Promise<number> {
 }
 
 async function serve(
-  { ports, folder, tokenLifetime, faults }: SimulatorCommandOptions,
+  { ports, folder, name, keep, tokenLifetime, faults }: SimulatorCommandOptions,
   io: CommandIo,
 ): Promise<void> {
   io.keepRunningUnread();
   await checkFolder(folder);
-  const simulator = await ServiceSimulator.start({
+  const found = keep ? await readKept(folder) : undefined;
+  const start = (options: SimulatorOptions) =>
+    found?.authority
+      ? ServiceSimulator.startWith(options, found.authority, found.application)
+      : ServiceSimulator.start(options);
+  const simulator = await start({
+    ...found?.credentials,
     ports,
     tokenLifetime,
     maxRequests: 1,
@@ -37,10 +45,11 @@ async function serve(
   });
   try {
     for (const rule of faults) simulator.fail(rule);
-    const files = await writeFiles(folder, simulator);
+    const kept = keep ? await textToKeep(simulator) : undefined;
+    const files = await writeFiles(folder, simulator, { name, kept });
     // Not earlier: until then a signal ends the process as usual, whatever it waits for.
     const ended = endSignal();
-    io.out(describeSimulator(simulator, files));
+    io.out(describeSimulator(simulator, files, { name, kept: keep ? describeKept(found) : undefined }));
     await ended;
   } finally {
     await simulator.stop();

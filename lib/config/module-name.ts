@@ -1,5 +1,11 @@
 // By itself, so that the simulator's command loads neither Nest nor the options.
 
+/** Why no module can have this name; undefined where one can. Its variables may still be another module's. */
+export function spellingFault(name: string): string | undefined {
+  if (/^[A-Za-z][\w-]*$/.test(name)) return undefined;
+  return 'must begin with a letter and contain only letters, digits, - and _.';
+}
+
 /** The module's name in logs and errors: `ServiceModule`, or `ServiceModule:ksa`. */
 export function moduleLabel(name?: string): string {
   return name === undefined ? 'ServiceModule' : `ServiceModule:${name}`;

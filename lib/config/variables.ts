@@ -1,6 +1,6 @@
 import { registerAs } from '@nestjs/config';
 import { type ConfigurationFault } from '../errors/index.js';
-import { variablePrefix } from './module-name.js';
+import { spellingFault, variablePrefix } from './module-name.js';
 import { type OptionKind } from './option.js';
 import { entryOf, OPTIONS, setValue, type ServiceModuleOptions } from './options.js';
 import { namesIn } from './rules.js';
@@ -35,13 +35,11 @@ export function sharedVariable(name: string | undefined, other: string | undefin
 
 /** Why a module cannot have this name; undefined where it can. */
 export function nameFault(name: string): string | undefined {
-  if (!/^[A-Za-z][\w-]*$/.test(name)) {
-    return 'must begin with a letter and contain only letters, digits, - and _.';
-  }
   const shared = sharedVariable(name, undefined);
   return (
-    shared &&
-    `cannot be '${name}': ${shared} is also a variable of the module without a name. Choose another name.`
+    spellingFault(name) ??
+    (shared &&
+      `cannot be '${name}': ${shared} is also a variable of the module without a name. Choose another name.`)
   );
 }
 

@@ -1,5 +1,5 @@
 import type * as X509 from '@peculiar/x509';
-import { createPrivateKey, webcrypto, X509Certificate } from 'node:crypto';
+import { createPrivateKey, createPublicKey, webcrypto, X509Certificate } from 'node:crypto';
 import { importX509 } from './optional-peers.js';
 
 const KEY_ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
@@ -38,12 +38,20 @@ export interface IssuedCertificate {
 /** The certificate's use, by its extended key usage; a server's names are DNS names or IPv4/IPv6 addresses. */
 type CertificateUse = { client: true } | { server: readonly string[] };
 
+/** An authority as text, so that another process can go on with it. All PEM. */
+export interface KeptAuthority {
+  root: string;
+  intermediate: string;
+  /** The intermediate's; PKCS#8. */
+  privateKey: string;
+}
+
 interface Signer {
   name: string;
   keys: webcrypto.CryptoKeyPair;
 }
 
-/** A root and an intermediate certificate authority with EC P-256 keys, new for each instance. */
+/** A root and an intermediate certificate authority with EC P-256 keys. */
 export class CertificateAuthority {
   readonly #x509: typeof X509;
   readonly #issuer: Signer;
@@ -64,7 +72,7 @@ export class CertificateAuthority {
     return `${this.intermediate}\n${this.root}\n`;
   }
 
-  /** Rejects where @peculiar/x509 is not installed. */
+  /** With new keys. Rejects where @peculiar/x509 is not installed. */
   static async create(name: string): Promise<CertificateAuthority> {
     const x509 = await importX509();
     const [rootKeys, issuerKeys] = await Promise.all([generateKeys(), generateKeys()]);
@@ -98,6 +106,20 @@ export class CertificateAuthority {
     ]);
     const issuer = { name: issuerName, keys: issuerKeys };
     return new CertificateAuthority(x509, issuer, intermediate, root);
+  }
+
+  /** The authority that `toText()` was called on. Rejects as `create()` does, and for what is no such text. */
+  static async restore({ root, intermediate, privateKey }: KeptAuthority): Promise<CertificateAuthority> {
+    const x509 = await importX509();
+    const { subject } = new X509Certificate(intermediate);
+    const issuer = { name: subject, keys: await importKeys(privateKey) };
+    return new CertificateAuthority(x509, issuer, intermediate, root);
+  }
+
+  /** For `restore()`, also in another process. */
+  async toText(): Promise<KeptAuthority> {
+    const { root, intermediate } = this;
+    return { root, intermediate, privateKey: await exportKey(this.#issuer.keys.privateKey, undefined) };
   }
 
   /** Issues a certificate for a new key. */
@@ -145,6 +167,20 @@ export function describeSubject(certificate: X509Certificate): string {
 
 function generateKeys(): Promise<webcrypto.CryptoKeyPair> {
   return webcrypto.subtle.generateKey(KEY_ALGORITHM, true, ['sign', 'verify']);
+}
+
+async function importKeys(pem: string): Promise<webcrypto.CryptoKeyPair> {
+  const { subtle } = webcrypto;
+  const key = createPrivateKey(pem);
+  const [pkcs8, spki] = [
+    key.export({ type: 'pkcs8', format: 'der' }),
+    createPublicKey(key).export({ type: 'spki', format: 'der' }),
+  ];
+  const [privateKey, publicKey] = await Promise.all([
+    subtle.importKey('pkcs8', pkcs8, KEY_ALGORITHM, true, ['sign']),
+    subtle.importKey('spki', spki, KEY_ALGORITHM, true, ['verify']),
+  ]);
+  return { privateKey, publicKey };
 }
 
 function generalName(name: string): { type: 'ip' | 'dns'; value: string } {

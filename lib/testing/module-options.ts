@@ -13,15 +13,18 @@ export interface SimulatorModeOptions {
   environment?: ServiceEnvironment;
   /** Default: `mtls` in production, `app-token` in sandbox. */
   authentication?: ServiceAuthentication;
-  /** Whether there are OAuth credentials in the other modes too, for customer tokens. Default: with `oauth` only. */
+  /**
+   * Whether there are OAuth credentials in the other modes too, for customer tokens. Default: with `oauth` only; in
+   * `env()` always.
+   */
   oauth?: boolean;
-  /** Whether there is a client certificate with `oauth` too. Default: with `mtls` only. */
+  /** Whether there is a client certificate in the other modes too. Default: with `mtls` only; in `env()` always. */
   clientCertificate?: boolean;
   /** Another client certificate than `simulator.application`, for example of `issueCertificate()`. */
   certificate?: IssuedCertificate;
   /** `oauth.mtls`: the certificate is offered to the token endpoint too. Default: left out. */
   oauthMtls?: boolean;
-  /** False leaves {oauth_base_url} out, so that production bearer calls go to {base_url}. Default true. */
+  /** False leaves {oauth_base_url} out, so that production bearer calls go to {base_url}. Default true; in `env()` false. */
   oauthBaseUrl?: boolean;
 }
 
@@ -76,8 +79,8 @@ export function moduleOptionsFor(
 }
 
 /**
- * The same as environment variables. Not by the table of options: with it, the command would load class-validator. PEMs have `\n`-escaped newlines, so that each fits a line of a
- * .env file.
+ * The same as environment variables. Not by the table of options: with it, the command would load class-validator. PEMs
+ * have `\n`-escaped newlines, so that each fits a line of a .env file.
  */
 export function environmentFor(options: SimulatorModuleOptions, name?: string): Record<string, string> {
   const prefix = variablePrefix(name);

@@ -41,8 +41,10 @@ export class ServiceSimulator {
   /** The application's certificate and private key, as in the archive of the developer portal. */
   readonly application: IssuedCertificate;
 
+  /** @internal */
+  readonly authority: CertificateAuthority;
+
   readonly #service: SimulatedService;
-  readonly #authority: CertificateAuthority;
   /** The certificate of the start. */
   readonly #identity: ServerIdentity;
   readonly #servers: ServerGroup;
@@ -57,7 +59,7 @@ export class ServiceSimulator {
     servers: ServerGroup,
   ) {
     this.#service = service;
-    this.#authority = authority;
+    this.authority = authority;
     this.application = application;
     this.#identity = identity;
     this.#servers = servers;
@@ -69,12 +71,24 @@ export class ServiceSimulator {
    * @throws Error where an optional peer is not installed, or a given port is taken
    */
   static async start(options: SimulatorOptions = {}): Promise<ServiceSimulator> {
-    const authority = await CertificateAuthority.create('Simulated Service');
+    return ServiceSimulator.startWith(options, await CertificateAuthority.create('Simulated Service'));
+  }
+
+  /**
+   * As `start()`, with certificates that were made before.
+   *
+   * @internal
+   */
+  static async startWith(
+    options: SimulatorOptions,
+    authority: CertificateAuthority,
+    kept?: IssuedCertificate,
+  ): Promise<ServiceSimulator> {
     const service = new SimulatedService(options, authority.chain);
     const { applicationLifetime, serverLifetime } = options.certificates ?? {};
     const subject = { commonName: service.clientId, organization: 'Simulated Application' };
     const [application, server] = await Promise.all([
-      authority.issue({ client: true }, { ...subject, notAfter: after(applicationLifetime) }),
+      kept ?? authority.issue({ client: true }, { ...subject, notAfter: after(applicationLifetime) }),
       authority.issue({ server: SERVER_NAMES }, { commonName: 'localhost', notAfter: after(serverLifetime) }),
     ]);
     const identity = serverIdentity(server, authority);
@@ -212,7 +226,7 @@ export class ServiceSimulator {
 
   /** Another client certificate, with its key. */
   async issueCertificate(request: ClientCertificateRequest = {}): Promise<IssuedCertificate> {
-    const authority = request.foreign ? await this.#foreign() : this.#authority;
+    const authority = request.foreign ? await this.#foreign() : this.authority;
     return authority.issue({ client: true }, request);
   }
 
@@ -229,7 +243,7 @@ export class ServiceSimulator {
    * again.
    */
   async useServerCertificate(request?: ServerCertificateRequest): Promise<void> {
-    const authority = request?.foreign ? await this.#foreign() : this.#authority;
+    const authority = request?.foreign ? await this.#foreign() : this.authority;
     const { names = SERVER_NAMES, notBefore, notAfter } = request ?? {};
     const identity = request
       ? serverIdentity(
@@ -253,9 +267,19 @@ export class ServiceSimulator {
     return moduleOptionsFor(this, this.#service.appTokenHeader, mode);
   }
 
-  /** The same as environment variables. With `name`: those of a named module (`SERVICE_<NAME>_...`). */
-  env({ name, ...mode }: SimulatorModeOptions & { name?: string } = {}): Record<string, string> {
-    return environmentFor(this.moduleOptions(mode), name);
+  /**
+   * Variables for this simulator: what the `.env` of the command has, with the PEMs in place of files. So the application
+   * has all its credentials in each mode: `oauth` and `clientCertificate` are true by default, and `oauthBaseUrl` false.
+   * With `name`: those of a named module (`SERVICE_<NAME>_...`).
+   */
+  env({
+    name,
+    oauth = this.#service.oauthEnabled,
+    clientCertificate = true,
+    oauthBaseUrl = false,
+    ...mode
+  }: SimulatorModeOptions & { name?: string } = {}): Record<string, string> {
+    return environmentFor(this.moduleOptions({ ...mode, oauth, clientCertificate, oauthBaseUrl }), name);
   }
 
   /** Ends all connections and closes all servers. `requests` can still be read. May be called again. */

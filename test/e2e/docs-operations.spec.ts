@@ -7,7 +7,6 @@ import { type Server } from 'node:http';
 import { type Registry } from 'prom-client';
 import { BanksService, ServiceHttpService, ServiceModule } from 'nestjs-service';
 import { ServiceSimulator } from 'nestjs-service/testing';
-import { SIMULATOR_HELP } from '../../lib/cli/simulator-options.js';
 import { readDocument, writeSnippets, type Snippets } from '../helpers/readme.js';
 
 describe('docs/operations.md', () => {
@@ -137,18 +136,6 @@ describe('docs/operations.md', () => {
       ([, ...cells]) => cells,
     );
     expect(rows.sort()).toEqual(named.sort());
-  });
-
-  it('names the options and faults of the simulator as its help does', () => {
-    const section = text.split('## The simulator as a command')[1]?.split('\n## ')[0] ?? '';
-    const options = [...SIMULATOR_HELP.matchAll(/^ {2}(--(?!help)[a-z-]+ <[^\n]*?>\S*)(?: {2}|$)/gm)].map(
-      ([, option = '']) => `\`${option}\``,
-    );
-    expect(options).toHaveLength(4);
-    const faults = /or one of:\n\s+([^.]+)\./.exec(SIMULATOR_HELP)?.[1]?.split(', ') ?? [];
-    expect(faults).toHaveLength(7);
-    const named = [...options, ...faults.map((fault) => `\`${fault}\``)];
-    expect(named.filter((each) => !section.includes(each))).toEqual([]);
   });
 });
 

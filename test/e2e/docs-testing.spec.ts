@@ -18,7 +18,6 @@ describe('docs/testing.md', () => {
       'host.module.spec.ts',
       'bank-names.spec.ts',
       'named.spec.ts',
-      'banks.spec.ts',
     ]);
   });
 

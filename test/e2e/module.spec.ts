@@ -171,7 +171,9 @@ describe('ServiceModule', () => {
     const other = await ServiceSimulator.start();
     try {
       setVariables(simulator.env({ environment: 'sandbox' }));
-      setVariables(other.env({ environment: 'sandbox', authentication: 'oauth', name: 'ksa' }));
+      setVariables(
+        other.env({ environment: 'sandbox', authentication: 'oauth', clientCertificate: false, name: 'ksa' }),
+      );
       const module = await start({
         imports: [ServiceModule.forRoot(), ServiceModule.forRoot({ name: 'ksa' })],
         providers: [Feature],

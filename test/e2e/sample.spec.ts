@@ -249,7 +249,7 @@ describe('the sample', () => {
       it('calls the configured service, and ends all its processes on Ctrl-C', async () => {
         const port = await deadPort();
         const sample = start(SOURCE, {
-          ...simulator.env({ environment: 'sandbox', authentication: 'oauth' }),
+          ...simulator.env({ environment: 'sandbox', authentication: 'oauth', clientCertificate: false }),
           PORT: String(port),
         });
         await sample.printed(LAST_LINE);

@@ -1,19 +1,21 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { type INestApplicationContext } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { execFile, spawn } from 'node:child_process';
-import { createHash } from 'node:crypto';
+import { createHash, randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
-import { createServer, type AddressInfo } from 'node:net';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify, parseEnv } from 'node:util';
-import { BanksService, LinkSdkService, ServiceModule } from 'nestjs-service';
+import { BanksService, getServiceToken, LinkSdkService, ServiceModule } from 'nestjs-service';
 import { readEnvironment } from '../../lib/cli/env-file.js';
 import { runCommand } from '../../lib/cli/run-command.js';
 import { commandIo } from '../helpers/command-io.js';
 import { partOf } from '../helpers/in-soak.js';
 import { type SampleProcess } from '../helpers/sample-process.js';
+import { CollectingLogger } from '../helpers/secret-scan.js';
 import { commandLine, startCommand } from '../helpers/source-process.js';
 
 const READY = 'Requests:\n';
@@ -33,6 +35,33 @@ describe('nestjs-service simulator', () => {
     const child = startCommand(['simulator', ...options], { cwd: folder });
     started.push(child);
     return child;
+  }
+
+  /** The variables that it wrote. */
+  async function written(dir: string): Promise<Record<string, string>> {
+    return parseEnv(await readFile(join(folder, dir, '.env'), 'utf8')) as Record<string, string>;
+  }
+
+  /** Runs a task with an application whose environment has these variables. */
+  async function withHost(
+    variables: Record<string, string>,
+    task: (context: INestApplicationContext, logged: () => string) => Promise<void>,
+    name?: string,
+  ): Promise<void> {
+    const before = { ...process.env };
+    const logger = new CollectingLogger();
+    logger.warn = logger.error = (...parts) => void logger.lines.push('WARNING', ...parts);
+    Object.assign(process.env, variables);
+    const context = await NestFactory.createApplicationContext(
+      { module: class Host {}, imports: [ServiceModule.forRoot({ name })] },
+      { logger, abortOnError: false },
+    );
+    try {
+      await task(context, () => logger.lines.map(String).join('\n'));
+    } finally {
+      await context.close();
+      for (const key of Object.keys(process.env)) if (!(key in before)) delete process.env[key];
+    }
   }
 
   /** The line that is printed, given to a shell as it stands. */
@@ -115,22 +144,13 @@ describe('nestjs-service simulator', () => {
     const child = start('--port', '0');
     await child.printed(READY);
     const dir = join(folder, 'service-simulator');
-    const before = { ...process.env };
-    Object.assign(process.env, parseEnv(await readFile(join(dir, '.env'), 'utf8')));
-    const context = await NestFactory.createApplicationContext(
-      { module: class Host {}, imports: [ServiceModule.forRoot()] },
-      { logger: false, abortOnError: false },
-    );
-    try {
+    await withHost(await written('service-simulator'), async (context) => {
       expect(await context.get(BanksService, { strict: false }).list()).toHaveLength(10);
       const session = { customer_id: 'c-1', permissions: ['identity'] };
       expect(await context.get(LinkSdkService, { strict: false }).connectParameters(session)).toHaveProperty(
         'access_token',
       );
-    } finally {
-      await context.close();
-      for (const key of Object.keys(process.env)) if (!(key in before)) delete process.env[key];
-    }
+    });
     for (const [name, mode] of [
       ['application.key', 0o600],
       ['.env', 0o600],
@@ -141,6 +161,81 @@ describe('nestjs-service simulator', () => {
     expect(await readFile(join(dir, '.gitignore'), 'utf8')).toBe('*\n');
     child.signal('SIGINT');
     expect(await child.exited).toEqual({ code: 0, signal: null });
+  });
+
+  it('writes a .env of which an application logs nothing to worry about, in any mode', async () => {
+    const child = start('--port', '0', '--dir', 'modes');
+    await child.printed(READY);
+    for (const [environment, authentication] of [
+      ['production', 'mtls'],
+      ['production', 'oauth'],
+      ['sandbox', 'app-token'],
+      ['sandbox', 'mtls'],
+      ['sandbox', 'oauth'],
+    ]) {
+      const mode = { SERVICE_ENVIRONMENT: environment, SERVICE_AUTHENTICATION: authentication };
+      await withHost({ ...(await written('modes')), ...mode }, async (context, logged) => {
+        expect(await context.get(BanksService, { strict: false }).list()).toHaveLength(10);
+        expect(logged()).toContain(`${environment}, ${authentication}`);
+        expect(logged()).not.toMatch(/deprecated|WARNING/);
+      });
+    }
+  });
+
+  it('writes the variables of a module with a name', async () => {
+    const child = start('--port', '0', '--dir', 'named', '--name', 'ksa-north');
+    await child.printed(READY);
+    const variables = await written('named');
+    expect(Object.keys(variables).filter((name) => !name.startsWith('SERVICE_KSA_NORTH_'))).toEqual([]);
+    expect(child.output()).toMatch(/^ {2}SERVICE_KSA_NORTH_SANDBOX_MTLS_URL {2}https:/m);
+    expect(child.output()).toContain(
+      `  npx nestjs-service doctor --name ksa-north --env-file '${join(folder, 'named/.env')}'\n`,
+    );
+    await withHost(
+      variables,
+      async (context) => {
+        const banks = context.get<BanksService>(getServiceToken(BanksService, 'ksa-north'), {
+          strict: false,
+        });
+        expect(await banks.list()).toHaveLength(10);
+      },
+      'ksa-north',
+    );
+  });
+
+  it('keeps certificates and credentials with --keep, so that an application goes on over a restart', async () => {
+    const options = ['--port', String(await freePortRange(6)), '--dir', 'kept'];
+    const restart = async (...more: string[]): Promise<string> => {
+      await Promise.all(started.splice(0).map((each) => each.kill()));
+      const child = start(...options, ...more);
+      await child.printed(READY);
+      return child.output();
+    };
+    expect(await restart('--keep')).toContain(' They are new, and stay for the next start with --keep.\n');
+    const variables = await written('kept');
+    const certificate = await readFile(join(folder, 'kept/application.crt'), 'utf8');
+    // With a certificate and a bearer: the token of before is not valid after the restart.
+    await withHost({ ...variables, SERVICE_AUTHENTICATION: 'oauth' }, async (context) => {
+      const banks = context.get(BanksService, { strict: false });
+      expect(await banks.list()).toHaveLength(10);
+      expect(await restart('--keep')).toContain(' They are those of the last start with --keep. ');
+      expect(await banks.list()).toHaveLength(10);
+    });
+    expect(await written('kept')).toEqual(variables);
+    for (const name of ['simulator.kept', 'application.key', '.env']) {
+      expect((await stat(join(folder, 'kept', name))).mode & 0o777).toBe(0o600);
+    }
+    expect(await restart()).not.toContain('--keep');
+    expect(await readFile(join(folder, 'kept/application.crt'), 'utf8')).not.toBe(certificate);
+    await restart('--keep');
+    expect(await readFile(join(folder, 'kept/application.crt'), 'utf8')).toBe(certificate);
+
+    await writeFile(join(folder, 'kept/simulator.kept'), '');
+    const damaged = start(...options, '--port', '0', '--keep');
+    expect(await damaged.exited).toEqual({ code: 1, signal: null });
+    expect(damaged.output()).toMatch(
+      /simulator\.kept was not written by this command, or was changed since, .*\n$/,
+    );
   });
 
   it('writes over its own files, and over no others', async () => {
@@ -272,6 +367,7 @@ describe('nestjs-service simulator', () => {
     [['--fail', '/banks/v1'], "--fail needs <path>=<fault>[:<times>], for example '/banks/v1=503:3'"],
     [['--fail', '/banks/v1=200'], 'A fault is a status from 400 to 599, or reset, '],
     [['--fail', '/banks/v1=503:0'], '--fail needs'],
+    [['--name', '1a'], '--name: must begin with a letter and contain only letters, digits, - and _.'],
     [['--dir', ''], '--dir needs the name of a folder.'],
     [['--dir', `it's "$(touch x)"`], `--dir: the path of the folder has a ' and also ", $, \` or \\.`],
     [['--dir', "it's `touch x`"], "--dir: the path of the folder has a '"],
@@ -289,24 +385,23 @@ describe('nestjs-service simulator', () => {
   });
 });
 
-/** The first of so many free ports in a row. */
+/** The first of so many free ports in a row, below those that a system gives to others meanwhile (32,768 and above). */
 async function freePortRange(count: number): Promise<number> {
   for (let tries = 0; tries < 50; tries += 1) {
-    const servers = [createServer().listen(0, '127.0.0.1')];
-    await once(servers[0], 'listening');
-    const { port } = servers[0].address() as AddressInfo;
-    const isFree = await Promise.all(
-      Array.from({ length: count - 1 }, (_, index) => {
-        const server = createServer();
-        servers.push(server);
-        return new Promise<boolean>((resolve) => {
-          server.once('error', () => resolve(false));
-          server.listen(port + index + 1, '127.0.0.1', () => resolve(true));
-        });
-      }),
+    const first = randomInt(10_000, 32_768 - count);
+    const servers = Array.from({ length: count }, (_, index) =>
+      createServer().listen(first + index, '127.0.0.1'),
+    );
+    const areFree = await Promise.all(
+      servers.map((server) =>
+        once(server, 'listening').then(
+          () => true,
+          () => false,
+        ),
+      ),
     );
     await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
-    if (isFree.every(Boolean)) return port;
+    if (areFree.every(Boolean)) return first;
   }
   throw new Error(`There are no ${count} free ports in a row`);
 }

@@ -471,7 +471,8 @@ export function setupsOfBlock() {
     const simulator = options || spoils ? await ServiceSimulator.start(options) : shared;
     const closes: (() => Promise<unknown>)[] = simulator === shared ? [] : [() => simulator.stop()];
     try {
-      const before = simulator.env(mode);
+      // No more than the mode needs, and what it names.
+      const before = simulator.env({ oauth: false, clientCertificate: false, oauthBaseUrl: true, ...mode });
       const later = (close: () => Promise<unknown>): void => void closes.push(close);
       const changes = await breakIt(before, { simulator, folder, later });
       const variables = Object.entries({ ...before, ...changes }).filter(([, value]) => value !== undefined);

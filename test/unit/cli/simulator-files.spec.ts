@@ -3,7 +3,8 @@ import { execFileSync } from 'node:child_process';
 import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type ServiceSimulator } from 'nestjs-service/testing';
+import { parseEnv } from 'node:util';
+import { ServiceSimulator } from 'nestjs-service/testing';
 import { checkFolder, ForeignFileError, writeFiles } from '../../../lib/cli/simulator-files.js';
 
 describe('the folder of the simulator command', () => {
@@ -47,4 +48,33 @@ describe('the folder of the simulator command', () => {
       ? expect(checked).resolves.toBeUndefined()
       : expect(checked).rejects.toThrow(ForeignFileError));
   });
+
+  it.each([undefined, 'ksa'])(
+    'has a .env with what env() has in each mode, for the module %s',
+    async (name) => {
+      const simulator = await ServiceSimulator.start();
+      const { env } = await writeFiles(folder, simulator, { name });
+      const prefix = name === undefined ? 'SERVICE_' : 'SERVICE_KSA_';
+      const read = Object.entries(parseEnv(await readFile(env, 'utf8')) as Record<string, string>).map(
+        async ([variable, value]) => {
+          if (!variable.endsWith('_FILE')) return [variable, value];
+          const [, pem = ''] = /^#.*\n([^]*)$/.exec(await readFile(value, 'utf8')) ?? [];
+          return [variable.slice(0, -'_FILE'.length), pem.replaceAll('\n', '\\n')];
+        },
+      );
+      const written = Object.fromEntries(await Promise.all(read)) as Record<string, string>;
+      await simulator.stop();
+      expect(written).toEqual(simulator.env({ name }));
+      for (const [environment, authentication] of [
+        ['production', 'mtls'],
+        ['production', 'oauth'],
+        ['sandbox', 'app-token'],
+        ['sandbox', 'mtls'],
+        ['sandbox', 'oauth'],
+      ] as const) {
+        const chosen = { [`${prefix}ENVIRONMENT`]: environment, [`${prefix}AUTHENTICATION`]: authentication };
+        expect({ ...written, ...chosen }).toEqual(simulator.env({ environment, authentication, name }));
+      }
+    },
+  );
 });

@@ -62,12 +62,11 @@ describe('moduleOptions() and env() of ServiceSimulator', () => {
 
   it('are the same as variables, each on one line', () => {
     const options = simulator.moduleOptions({ oauth: true });
-    const env = simulator.env({ oauth: true });
+    const env = simulator.env();
     expect(env).toEqual({
       SERVICE_ENVIRONMENT: 'production',
       SERVICE_AUTHENTICATION: 'mtls',
       SERVICE_BASE_URL: options.urls.baseUrl,
-      SERVICE_OAUTH_BASE_URL: options.urls.oauthBaseUrl,
       SERVICE_SANDBOX_URL: options.urls.sandboxUrl,
       SERVICE_SANDBOX_MTLS_URL: options.urls.sandboxMtlsUrl,
       SERVICE_AUTH_URL: options.urls.authUrl,
@@ -80,6 +79,29 @@ describe('moduleOptions() and env() of ServiceSimulator', () => {
       SERVICE_TLS_CHAIN: simulator.chain.replaceAll('\n', '\\n'),
     });
     expect(Object.values(env).join('')).not.toContain('\n');
+  });
+
+  it('have all credentials as variables in each mode, but those that are left out', async () => {
+    const all = simulator.env();
+    const mode = { environment: 'sandbox', authentication: 'app-token' } as const;
+    expect(simulator.env(mode)).toEqual({
+      ...all,
+      SERVICE_ENVIRONMENT: 'sandbox',
+      SERVICE_AUTHENTICATION: 'app-token',
+    });
+    const less = simulator.env({ ...mode, oauth: false, clientCertificate: false, oauthBaseUrl: true });
+    expect(less).toHaveProperty('SERVICE_OAUTH_BASE_URL', simulator.urls.oauthBaseUrl);
+    expect(Object.keys(less)).toEqual(
+      expect.not.arrayContaining(['SERVICE_CLIENT_ID', 'SERVICE_CLIENT_SECRET']),
+    );
+    expect(Object.keys(less).filter((name) => name.includes('_TLS_'))).toEqual(['SERVICE_TLS_CHAIN']);
+    const other = await simulator.issueCertificate();
+    expect(simulator.env({ certificate: other }).SERVICE_TLS_CERTIFICATE).toBe(
+      other.certificate.replaceAll('\n', '\\n'),
+    );
+    const withoutOAuth = await ServiceSimulator.start({ oauth: { enabled: false } });
+    expect(withoutOAuth.env()).not.toHaveProperty('SERVICE_CLIENT_ID');
+    await withoutOAuth.stop();
   });
 
   it('are named where the module is', () => {

@@ -28,7 +28,7 @@ async function main(): Promise<void> {
   Object.assign(
     process.env,
     simulator.env({ environment: 'production', authentication: 'mtls', oauth: true }),
-    simulator.env({ name: 'ksa', environment: 'sandbox', authentication: 'oauth' }),
+    simulator.env({ name: 'ksa', environment: 'sandbox', authentication: 'oauth', clientCertificate: false }),
   );
   // ConfigModule reads the environment when the module's file is loaded.
   const { AppModule } = await import('./app.module.js');

@@ -1,0 +1,76 @@
+import { afterAll, describe, expect, it } from '@jest/globals';
+import { readFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { ServiceSimulator } from 'nestjs-service/testing';
+import { SIMULATOR_HELP } from '../../lib/cli/simulator-options.js';
+import { readDocument, ROOT, writeSnippets } from '../helpers/readme.js';
+
+const document = await readDocument('docs/simulator.md');
+const snippets = await writeSnippets(document.fences, { name: 'simulator' });
+const specs = snippets.files.filter((file) => file.endsWith('spec.ts'));
+// Its tests are tests of this file.
+for (const file of specs) await import(file);
+
+/** The keys of an interface, as its source has them. */
+async function keysOf(file: string, name: string): Promise<string[]> {
+  const source = await readFile(join(ROOT, 'lib/testing', file), 'utf8');
+  const body = new RegExp(`^export interface ${name} \\{\\n([^]*?)^\\}`, 'm').exec(source)?.[1] ?? '';
+  const keys = [...body.matchAll(/^ {2}(?:readonly )?(\w+)\??:/gm)].map(([, key = '']) => key);
+  expect(keys.length).toBeGreaterThan(3);
+  return keys;
+}
+
+/** Those that no piece of code in a section names. */
+function unnamed(heading: string, names: string[]): string[] {
+  const section = document.text.split(`\n## ${heading}\n`)[1]?.split('\n## ')[0] ?? '';
+  const code = [...section.matchAll(/`([^`\n]+)`/g)].map(([, text = '']) => text).join('\n');
+  return names.filter((name) => !new RegExp(`(?<![\\w-])${name}(?![\\w-])`).test(code));
+}
+
+describe('docs/simulator.md', () => {
+  afterAll(() => snippets.remove());
+
+  it('has the files that are tested here', () => {
+    expect(specs.map((file) => basename(file))).toEqual([
+      'banks.spec.ts',
+      'app.e2e-spec.ts',
+      'failures.spec.ts',
+      'secrets.spec.ts',
+    ]);
+  });
+
+  it('names each member of the simulator', () => {
+    const members = Object.getOwnPropertyNames(ServiceSimulator.prototype).filter(
+      (name) => name !== 'constructor',
+    );
+    const code = document.text.replace(/^```[^]*?^```$/gm, '');
+    expect(members.length).toBeGreaterThan(20);
+    expect(
+      [...members, 'application'].filter((name) => !new RegExp(`\`[^\`\n]*\\b${name}\\b`).test(code)),
+    ).toEqual([]);
+  });
+
+  it('names each option, each key of a mode, of a rule and of a request, and each fault', async () => {
+    expect(unnamed('What it answers', await keysOf('simulator.options.ts', 'SimulatorOptions'))).toEqual([]);
+    expect(unnamed('Modes', await keysOf('module-options.ts', 'SimulatorModeOptions'))).toEqual([]);
+    expect(unnamed('Failures', await keysOf('faults.ts', 'FaultRule'))).toEqual([]);
+    expect(unnamed('Requests', await keysOf('request-log.ts', 'RecordedRequest'))).toEqual([]);
+    const source = await readFile(join(ROOT, 'lib/testing/faults.ts'), 'utf8');
+    const faults = [...source.matchAll(/^ {2}\| (?:'([\w-]+)'|\{ (\w+))/gm)].map(
+      ([, name, key]) => name ?? key ?? '',
+    );
+    expect(faults).toHaveLength(16);
+    expect(unnamed('Failures', faults)).toEqual([]);
+  });
+
+  it('names the options and faults of the command as its help does', () => {
+    const options = [
+      ...SIMULATOR_HELP.matchAll(/^ {2}(--(?!help)[a-z-]+(?: <[^\n]*?>\S*)?)(?: {2}|$)/gm),
+    ].map(([, option = '']) => option);
+    expect(options).toHaveLength(6);
+    const faults = /or one of:\n\s+([^.]+)\./.exec(SIMULATOR_HELP)?.[1]?.split(', ') ?? [];
+    expect(faults).toHaveLength(7);
+    const section = document.text.split('\n## The command\n')[1] ?? '';
+    expect([...options, ...faults].filter((each) => !section.includes(`\`${each}\``))).toEqual([]);
+  });
+});
