@@ -711,7 +711,7 @@ describe('Garbage', () => {
     [new Error('refused for hvs.CAESIJ7kq4b2m9x0'), 'unknown reason'],
     [Object.assign(new Error('no such item'), { code: 'ENOITEM' }), 'ENOITEM: no such item'],
     [new Error('https://user:p4ssw0rd@vault.example/v1'), 'unknown reason'],
-    [new Error(`key ${app.key}`), '[not shown: it contains a secret or a part of one]'],
+    [new Error('key -----BEGIN PRIVATE KEY-----'), '[not shown: it contains a secret or a part of one]'],
     [{ code: 'X'.repeat(200) }, `${'X'.repeat(160)}…`],
     ['secret', 'unknown reason'],
     [undefined, 'unknown reason'],
