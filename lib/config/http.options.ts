@@ -1,4 +1,4 @@
-import { type OnCall } from '../telemetry/call-event.js';
+import { type ServiceCallEvent } from '../telemetry/call-event.js';
 import { DAY_MS } from './clock.js';
 import {
   Flag,
@@ -88,7 +88,7 @@ export class ServiceHttpOptions {
    * dropped, and no call waits for a promise that it returns.
    */
   @IsFunction()
-  onCall?: OnCall | undefined;
+  onCall?: ((event: ServiceCallEvent) => void) | undefined;
 
   /**
    * Whole paths, with the ids of customers in them, in the events of `onCall` and in the `url.full` of spans. Default
