@@ -60,5 +60,7 @@ export abstract class ServiceError extends Error {
 export function copyOf(error: Error): Error {
   if (!(error instanceof ServiceError)) return error;
   const copy = Object.setPrototypeOf(new Error(), Object.getPrototypeOf(error) as object) as Error;
-  return Object.defineProperties(copy, Object.getOwnPropertyDescriptors(error));
+  // Node 22 has a getter for the stack of the error that it is of.
+  const stack = { value: error.stack, configurable: true, writable: true };
+  return Object.defineProperties(copy, { ...Object.getOwnPropertyDescriptors(error), stack });
 }

@@ -2,6 +2,8 @@ import { TestEnvironment } from 'jest-environment-node';
 import asyncHooks from 'node:async_hooks';
 
 const { AsyncLocalStorage } = asyncHooks;
+// Node 22 and later let nobody replace it.
+const { writable = false } = Object.getOwnPropertyDescriptor(asyncHooks, 'AsyncLocalStorage') ?? {};
 
 /**
  * Jest's environment for Node. It ends the AsyncLocalStorages that a test file leaves, of which Jest itself makes one for
@@ -12,6 +14,7 @@ export default class NodeEnvironment extends TestEnvironment {
 
   async setup() {
     await super.setup();
+    if (!writable) return;
     const storages = this.#storages;
     asyncHooks.AsyncLocalStorage = class extends AsyncLocalStorage {
       constructor(...args) {
@@ -22,7 +25,7 @@ export default class NodeEnvironment extends TestEnvironment {
   }
 
   async teardown() {
-    asyncHooks.AsyncLocalStorage = AsyncLocalStorage;
+    if (writable) asyncHooks.AsyncLocalStorage = AsyncLocalStorage;
     for (const storage of this.#storages) storage.disable();
     this.#storages = [];
     await super.teardown();
