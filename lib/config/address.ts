@@ -30,6 +30,7 @@ export function parseUrl(value: unknown): URL | undefined {
 }
 
 function isLoopback(hostname: string): boolean {
-  if (hostname === 'localhost' || hostname.endsWith('.localhost') || hostname === '[::1]') return true;
+  // Not api.localhost: a DNS server may know it, elsewhere.
+  if (hostname === 'localhost' || hostname === '[::1]') return true;
   return isIPv4(hostname) && hostname.startsWith('127.');
 }

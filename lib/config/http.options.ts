@@ -91,8 +91,8 @@ export class ServiceHttpOptions {
   onCall?: ((event: ServiceCallEvent) => void) | undefined;
 
   /**
-   * Whole paths, with the ids of customers in them, in the events of `onCall` and in the `url.full` of spans. Default
-   * false. SERVICE_HTTP_FULL_PATHS
+   * Whole paths, with the ids of customers in them, in the events of `onCall`, in the `url.full` of spans and in log
+   * lines. Default false. SERVICE_HTTP_FULL_PATHS
    */
   @Flag('HTTP_FULL_PATHS')
   fullPaths?: boolean | undefined = false;

@@ -107,7 +107,7 @@ async function checkedSecret(
 function shortLimits({ http }: ServiceModuleOptions): ConfigurationFault[] {
   return (['timeout', 'attemptTimeout', 'connectTimeout'] as const).flatMap((key) => {
     const value = http?.[key];
-    const message = `is ${value} milliseconds, in which hardly a call can succeed. For seconds, multiply by 1,000.`;
+    const message = `is ${value} milliseconds, in which almost no call can succeed. For seconds, multiply by 1,000.`;
     return value !== undefined && value < 100 ? [{ option: `http.${key}`, message }] : [];
   });
 }

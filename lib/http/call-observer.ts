@@ -59,11 +59,12 @@ export class CallObserver {
     run: (observation: CallObservation) => Promise<T>,
   ): Promise<T> {
     const template = begun.route ?? this.#templateOf(call.url.pathname);
+    const shown = this.#http.fullPaths ? call.url.pathname : template;
     const attributes = this.#attributesOf(call, template);
     const span = new CallSpan(this.#telemetry.tracer, `${call.method} ${template}`, attributes);
     const again = (reason: string): void => {
       this.#telemetry.retries.add(1, { ...attributes, 'error.type': reason });
-      this.#log.warn(`${call.method} ${call.url.pathname}: ${reason}, another attempt follows`);
+      this.#log.warn(`${call.method} ${shown}: ${reason}, another attempt follows`);
     };
     const observation: CallObservation = { attempts: 0, again };
     const end = (error?: string): void => {
@@ -74,7 +75,7 @@ export class CallObserver {
       // Success is not logged: hosts log at all levels by default, and spans have it.
       if (error === undefined) return;
       const what = `${String(attributes['error.type'])} after ${Math.round(durationMs)} ms`;
-      this.#log.debug(`${call.method} ${call.url.pathname}: ${what}`);
+      this.#log.debug(`${call.method} ${shown}: ${what}`);
     };
     try {
       const result = await span.run(call.headers, () => run(observation));
@@ -132,7 +133,7 @@ export class CallObserver {
   /** Below the base path the resource and its version are shown: what follows may be the id of a customer. */
   #endOfShown(pathname: string): number {
     const base = this.#endOfBase(pathname);
-    const [shown = ''] = /^\/[^/]+(\/v\d+(?=\/|$))?/.exec(pathname.slice(base)) ?? [];
+    const [shown = ''] = /^\/[\w.-]+(\/v\d+(?=\/|$))?/.exec(pathname.slice(base)) ?? [];
     return base + shown.length;
   }
 

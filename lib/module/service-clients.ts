@@ -140,7 +140,7 @@ export class ServiceClients {
 function checked(options: unknown): ServiceClientOptions {
   const { name } = Object(options) as Partial<ServiceClientOptions>;
   if (typeof name === 'string' && /^[\w.:@/-]{1,128}$/.test(name)) return options as ServiceClientOptions;
-  const message = 'is needed for each client: at most 128 letters, digits and . _ : @ / -';
+  const message = 'must be given: 1 to 128 letters, digits and . _ : @ / -';
   throw new ServiceConfigurationError(
     [{ option: 'name', message }],
     'The options of ServiceClients.create() are not usable',

@@ -30,11 +30,22 @@ export async function containerChecks({ folder, tarball }) {
     await chmod(dirname(folder), 0o711);
     await writeApplication(context);
     await cp(join(context, 'src', 'getting-started'), join(context, 'src'), { recursive: true });
-    await cp(join(import.meta.dirname, 'recipes-nest12', 'tsconfig.json'), join(context, 'tsconfig.json'));
+    // As nest new writes them: only tsconfig.build.json says that the sources are in src.
+    const text = await readFile(join(import.meta.dirname, 'recipes-nest12', 'tsconfig.json'), 'utf8');
+    const { compilerOptions, include } = JSON.parse(text);
+    const { rootDir, ...base } = compilerOptions;
+    const written = {
+      'nest-cli.json': { sourceRoot: 'src' },
+      'tsconfig.json': { compilerOptions: { ...base, rootDir: '.' } },
+      'tsconfig.build.json': { extends: './tsconfig.json', compilerOptions: { rootDir }, include },
+    };
+    for (const [name, content] of Object.entries(written)) {
+      await writeFile(join(context, name), JSON.stringify(content));
+    }
     const host = await readFile(join(import.meta.dirname, 'pnpm-nest12', 'package.json'), 'utf8');
     await writeFile(
       join(context, 'package.json'),
-      JSON.stringify({ ...JSON.parse(host), scripts: { build: 'tsc' } }),
+      JSON.stringify({ ...JSON.parse(host), scripts: { build: 'tsc -p tsconfig.build.json' } }),
     );
 
     const manifest = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'));
