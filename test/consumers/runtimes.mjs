@@ -52,7 +52,12 @@ async function checkRuntime(runtime, command, folder) {
     cwd: folder,
     env: {
       ...env,
-      ...simulator.env({ name: 'ksa', environment: 'sandbox', authentication: 'oauth' }),
+      ...simulator.env({
+        name: 'ksa',
+        environment: 'sandbox',
+        authentication: 'oauth',
+        clientCertificate: false,
+      }),
       SERVICE_TLS_CERTIFICATE_FILE: files.certificate,
       SERVICE_TLS_PRIVATE_KEY_FILE: files.privateKey,
       SERVICE_HTTP_MAX_SOCKETS: '3',

@@ -115,9 +115,9 @@ describe('ServiceClients', () => {
     const wrong = { ...options, name: 'a', appToken: 'wrong', startupCheck: 'fail' as const };
     expect(await rejection(clients.create(wrong))).toBeInstanceOf(ServiceStartupError);
     for (const name of [undefined, '', 'a\nb', 'x'.repeat(129), 7]) {
-      await expect(clients.create({ ...options, name } as never)).rejects.toThrow(/name: is needed/);
+      await expect(clients.create({ ...options, name } as never)).rejects.toThrow(/name: must be given/);
     }
-    await expect(clients.create(undefined as never)).rejects.toThrow(/name: is needed/);
+    await expect(clients.create(undefined as never)).rejects.toThrow(/name: must be given/);
   });
 
   it('are limited in number, and a closed client makes room', async () => {
