@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 const ROOT = join(import.meta.dirname, '../..');
 const GETTING_STARTED = 'docs/getting-started.md';
 const TESTING = 'docs/testing.md';
+const SIMULATOR = 'docs/simulator.md';
 const RECIPES = 'docs/recipes.md';
 /** What `nest new` makes, and the guides' application imports. */
 const SCAFFOLD = join(ROOT, 'node_modules/@nestjs/schematics/dist/lib/application/files/ts-esm/src');
@@ -15,13 +16,8 @@ const FILES = {
     'src/banks/banks.controller.spec.ts',
     'src/customers/customers.controller.ts',
   ],
-  [TESTING]: [
-    'host.module.ts',
-    'host.module.spec.ts',
-    'bank-names.spec.ts',
-    'named.spec.ts',
-    'banks.spec.ts',
-  ],
+  [TESTING]: ['host.module.ts', 'host.module.spec.ts', 'bank-names.spec.ts', 'named.spec.ts'],
+  [SIMULATOR]: ['banks.spec.ts'],
 };
 
 async function readText(document) {
@@ -82,14 +78,16 @@ export async function writeApplication(folder) {
 /** Changes a scaffold as docs/getting-started.md says: adds its snippets. */
 export async function followGettingStarted(folder) {
   await writeFiles(join(folder, 'src', 'getting-started'), GETTING_STARTED, true);
-  const test = (await readBlocks(TESTING))('ts', '// banks.spec.ts\n');
+  const test = (await readBlocks(SIMULATOR))('ts', '// banks.spec.ts\n');
   await writeFile(join(folder, 'test', 'banks.e2e-spec.ts'), test);
 }
 
-/** Puts the tests of docs/testing.md into src/testing. */
+/** Puts the tests of docs/testing.md, and the first of docs/simulator.md, into src/testing. */
 export async function followTesting(folder) {
   const { type } = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8'));
-  await writeFiles(join(folder, 'src', 'testing'), TESTING, type !== 'module');
+  for (const guide of [TESTING, SIMULATOR]) {
+    await writeFiles(join(folder, 'src', 'testing'), guide, type !== 'module');
+  }
 }
 
 /** Puts the files of docs/recipes.md into src/, and its scripts beside it. */
