@@ -71,7 +71,7 @@ export class CallObserver {
       const durationMs = performance.now() - begun.startedAt;
       this.#telemetry.callDuration?.record(durationMs / 1000, attributes);
       span.end(() => this.#spanAttributes(attributes, call.url, observation));
-      this.#tell(call, template, observation, durationMs, error);
+      this.#tell(call, shown, observation, durationMs, error);
       // Success is not logged: hosts log at all levels by default, and spans have it.
       if (error === undefined) return;
       const what = `${String(attributes['error.type'])} after ${Math.round(durationMs)} ms`;
@@ -91,14 +91,13 @@ export class CallObserver {
 
   #tell(
     call: ObservedCall,
-    template: string,
+    path: string,
     { attempts, answer }: CallObservation,
     durationMs: number,
     error?: string,
   ): void {
-    const { onCall, fullPaths } = this.#http;
+    const { onCall } = this.#http;
     if (!onCall) return;
-    const path = fullPaths ? call.url.pathname : template;
     const correlationId = answer && answeredId(answer.response, answer.context);
     const about = { kind: 'api', method: call.method, path, attempts, durationMs } as const;
     tellCall(onCall, { ...about, correlationId, requestId: sentId(call), error }, answer?.response);

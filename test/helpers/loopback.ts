@@ -7,6 +7,13 @@ export interface Loopback {
   close(): Promise<void>;
 }
 
+/** A port on which nobody listens, for a process that is about to. */
+export async function freePort(): Promise<number> {
+  const { port, close } = await rawServer(() => undefined);
+  await close();
+  return port;
+}
+
 /** A plain HTTP server on loopback. */
 export async function httpServer(listener: RequestListener): Promise<Loopback> {
   return listen(createServer(listener));
