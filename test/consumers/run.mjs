@@ -13,6 +13,7 @@ import { gettingStartedChecks } from './getting-started.mjs';
 import { currentNode, supportedNodes } from './node-binaries.mjs';
 import { pnpmChecks } from './pnpm.mjs';
 import { recipesChecks } from './recipes.mjs';
+import { rehearseRelease } from './release.mjs';
 import { endAll, runBounded } from './run-bounded.mjs';
 import { runtimesChecks } from './runtimes.mjs';
 
@@ -106,6 +107,9 @@ if (unknown.length > 0) {
 
 let nodes = currentNode();
 let ready = await check('(package)', { name: 'npm pack', run: pack });
+if (named.length === 0) {
+  await check('(package)', { name: 'release', run: () => rehearseRelease({ repository, workspace }) });
+}
 if (ready && args.includes('--all-nodes')) {
   const install = async () => {
     nodes = await supportedNodes(join(workspace, 'nodes'));
