@@ -2,7 +2,7 @@
 import {
   alternate,
   printFigure,
-  printTable,
+  publishTable,
   ratio,
   ratioRows,
   round,
@@ -27,7 +27,10 @@ const host = (name, options) => ({
 });
 
 const samples = await alternate([host(WITH, mtlsOptions(api)), host(WITHOUT)], { rounds: 11, calls: 1 });
-printTable('Starting a host, whole process', ratioRows(samples, 'CPU ms', WITHOUT));
+publishTable('Starting a host: CPU of the whole process', ratioRows(samples, 'CPU ms', WITHOUT), [
+  'contender',
+  `/ ${WITHOUT}`,
+]);
 printFigure('host with ServiceModule / without', round(ratio(samples, WITH, WITHOUT), 2), 1.05);
 console.log(`of it, importing the package after the libraries: ${round(median(imports))} ms`);
 api.stop();

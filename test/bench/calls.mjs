@@ -1,6 +1,6 @@
 // CPU of the client process for a GET over kept-alive mTLS: BanksService.list() among the other ways to write it.
 import { sampleCalls } from './call-blocks.mjs';
-import { median, printFigure, printTable, ratio, ratioRows, round } from './harness.mjs';
+import { median, printFigure, publishTable, ratio, ratioRows, round } from './harness.mjs';
 
 const OURS = 'BanksService.list()';
 const RECIPE = '@nestjs/axios recipe';
@@ -17,9 +17,10 @@ const { samples, bytes } = await sampleCalls([
   'undici Pool',
   NOTHING,
 ]);
-printTable(
-  `GET of ${bytes} bytes of JSON over kept-alive mTLS, 20 at a time`,
+publishTable(
+  `A GET of ${bytes} bytes of JSON over kept-alive mTLS, 20 at a time: CPU of the client`,
   ratioRows(samples, 'CPU us', RECIPE, BARE),
+  ['contender', `/ ${RECIPE}`, `/ ${BARE}`],
 );
 printFigure(`${OURS} / ${RECIPE}`, round(ratio(samples, OURS, RECIPE), 2), 0.4);
 printFigure(`${OURS} / ${BARE}`, round(ratio(samples, OURS, BARE), 2), 2);

@@ -91,34 +91,56 @@ export function median(values) {
   return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
 
-/** The median of the ratios within each round. */
-export function ratio(samples, name, to) {
+/** The ratio within each round. */
+export function ratios(samples, name, to) {
   const divisors = samples.get(to);
-  return median(samples.get(name).map((value, round) => value / divisors[round]));
+  return samples.get(name).map((value, i) => value / divisors[i]);
 }
 
-/** Rows of a table of {@link alternate}: the median, its spread, and the ratios to the named contenders. */
+export function ratio(samples, name, to) {
+  return median(ratios(samples, name, to));
+}
+
+/** Rows of a table of {@link alternate}: CPU, and the ratios to the named contenders. Each with its spread. */
 export function ratioRows(samples, unit, ...to) {
-  return [...samples].map(([name, values]) => ({
-    contender: name,
-    [unit]: round(median(values)),
-    'least-most': `${round(Math.min(...values))}-${round(Math.max(...values))}`,
-    ...Object.fromEntries(to.map((other) => [`/ ${other}`, round(ratio(samples, name, other), 2)])),
+  return [...samples].map(([contender, values]) => ({
+    contender,
+    [unit]: spread(values),
+    ...Object.fromEntries(to.map((other) => [`/ ${other}`, spread(ratios(samples, contender, other), 2)])),
   }));
+}
+
+/** The median and, behind it, the least and the most: `0.26 (0.24-0.31)`. */
+export function spread(values, digits = 0) {
+  const [middle, least, most] = [median(values), Math.min(...values), Math.max(...values)];
+  const [shown, from, to] = [middle, least, most].map((value) => round(value, digits));
+  return from === to ? String(shown) : `${shown} (${from}-${to})`;
 }
 
 export function round(value, digits = 0) {
   return Number(value.toFixed(digits));
 }
 
-/** A Markdown table, for the terminal and for README.md. */
-export function printTable(title, rows) {
+/** A Markdown table. */
+export function toMarkdown(rows) {
   const names = Object.keys(rows[0]);
   const cells = [names, ...rows.map((row) => names.map((name) => String(row[name] ?? '')))];
   const widths = names.map((_, i) => Math.max(...cells.map((row) => row[i].length)));
   const line = (row) => `| ${row.map((cell, i) => cell.padEnd(widths[i])).join(' | ')} |`;
-  const rule = `|${widths.map((width) => '-'.repeat(width + 2)).join('|')}|`;
-  console.log(['', `### ${title}`, '', line(cells[0]), rule, ...cells.slice(1).map(line)].join('\n'));
+  const rule = `| ${widths.map((width) => '-'.repeat(width)).join(' | ')} |`;
+  return [line(cells[0]), rule, ...cells.slice(1).map(line)].join('\n');
+}
+
+/** For the terminal. */
+export function printTable(title, rows) {
+  console.log(`\n### ${title}\n\n${toMarkdown(rows)}`);
+}
+
+/** For the terminal, and for docs/benchmarks.md, which shows the `columns`: none that depends on the machine. */
+export function publishTable(title, rows, columns = Object.keys(rows[0])) {
+  printTable(title, rows);
+  const shown = rows.map((row) => Object.fromEntries(columns.map((column) => [column, row[column]])));
+  process.send?.({ title, rows: shown });
 }
 
 /** Prints a figure beside its target, and MISSED where it is missed. Never fails. */

@@ -4,7 +4,7 @@ import { createHook } from 'node:async_hooks';
 import { built, must, microsecondsOf, printFigure, printTable, round, startProcess } from './harness.mjs';
 import { startModule } from './service.mjs';
 
-const { useAuthHeaders } = await built('http/auth-headers.interceptor.js');
+const { AuthHeadersInterceptor } = await built('http/auth-headers.interceptor.js');
 const { AllowedUrls } = await built('http/allowed-urls.js');
 const { CallsInFlight } = await built('http/calls-in-flight.js');
 
@@ -18,28 +18,20 @@ const { auth, close } = await startModule({
 });
 await auth.getApiToken();
 
-const urls = new AllowedUrls({ baseUrl: address, origins: new Set([new URL(address).origin]) });
-let interceptor;
-let sent;
-useAuthHeaders(
-  { interceptors: { request: { use: (given) => (interceptor = given) } } },
-  {
-    urls,
-    source: { peekHeaders: () => auth.peekHeaders(), headers: () => auth.authorizationHeaders() },
-    inFlight: new CallsInFlight(),
-    appTokenHeader: 'service-app-token',
-    timeoutMs: 30_000,
-    send: (_config, _call, credentials) => (sent = credentials),
-  },
+const addresses = { baseUrl: address, origins: new Set([new URL(address).origin]) };
+const urls = new AllowedUrls(addresses);
+const interceptor = new AuthHeadersInterceptor(
+  { addresses, appTokenHeader: 'service-app-token', http: { timeout: 30_000 } },
+  auth,
+  new CallsInFlight(),
 );
 // With the keys that a config has once axios has merged its defaults.
 const makeConfig = () => ({
+  __proto__: null,
   url: '/banks/v1',
   method: 'get',
-  adapter: makeConfig,
   transformRequest: [],
-  transformResponse: [],
-  allowAbsoluteUrls: true,
+  transitional: { legacyInterceptorReqResOrdering: true },
   headers: new AxiosHeaders({ Accept: 'application/json' }),
 });
 
@@ -52,11 +44,9 @@ function promisesOf(step, times = 1_000) {
 }
 
 const peek = () => auth.peekHeaders();
-const step = () => interceptor(makeConfig());
+const step = () => interceptor.attach(makeConfig());
 must(!(step() instanceof Promise), 'a promise where the token is fresh');
-const checked = step();
-await checked.adapter(checked);
-must(/^Bearer ./.test(sent.Authorization), 'no bearer was attached');
+must(/^Bearer ./.test(step().headers.Authorization), 'no bearer was attached');
 // Otherwise a count of 0 would mean nothing.
 must(promisesOf(() => Promise.resolve()) === 1, 'promises are not counted');
 
@@ -68,7 +58,7 @@ const row = (name, us, run) => ({ step: name, 'CPU us': round(us, 2), promises: 
 printTable('Headers with the token in the cache (oauth)', [
   row('auth.peekHeaders(): the look at the cache', microsecondsOf(peek), peek),
   row('AllowedUrls: is this address ours', inResolve, resolve),
-  row('the interceptor: call checked, adapter with the headers in place', inStep, step),
+  row('the interceptor: call checked, headers attached', inStep, step),
 ]);
 printFigure('Attaching the headers, us', round(inStep, 2), 2);
 printFigure('Promises on the fresh path', promisesOf(step), 0);

@@ -2,11 +2,13 @@
 //
 //   npm run bench [-- tokens memory connections boot calls headers transports]
 //
-// Prints tables of medians and ratios. Never fails for a figure; exits 1 where a part itself broke.
+// Prints tables of medians and ratios. A run of all parts writes docs/benchmarks.md too. Never fails for a figure; exits
+// 1 where a part itself broke.
 import { spawn } from 'node:child_process';
-import { cpSync, rmSync, statSync } from 'node:fs';
+import { cpSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { cpus, loadavg } from 'node:os';
 import { join } from 'node:path';
+import { barChart, benchmarksPage } from './report.mjs';
 
 const here = import.meta.dirname;
 const repository = join(here, '..', '..');
@@ -14,9 +16,11 @@ const build = join(here, '.build');
 const PARTS = ['tokens', 'memory', 'connections', 'boot', 'calls', 'headers', 'transports'];
 const PART_TIMEOUT_MS = 180_000;
 
-/** Rejects unless the command succeeds within its time. */
-async function run(command, args, { cwd = repository, timeoutMs = 180_000 } = {}) {
-  const child = spawn(command, args, { cwd, stdio: 'inherit', timeout: timeoutMs, killSignal: 'SIGKILL' });
+/** Rejects unless the command succeeds within its time. `onMessage` is for a program of ours. */
+async function run(command, args, { cwd = repository, timeoutMs = 180_000, onMessage } = {}) {
+  const stdio = ['inherit', 'inherit', 'inherit', ...(onMessage ? ['ipc'] : [])];
+  const child = spawn(command, args, { cwd, stdio, timeout: timeoutMs, killSignal: 'SIGKILL' });
+  if (onMessage) child.on('message', onMessage);
   const [code, signal] = await new Promise((resolve, reject) => {
     child.once('error', reject);
     child.once('exit', (...outcome) => resolve(outcome));
@@ -55,16 +59,26 @@ console.log(
 );
 
 let broken = 0;
+const tables = [];
 for (const part of named.length > 0 ? named : PARTS) {
   const start = performance.now();
   console.log(`\n## ${part}`);
   try {
     const flags = ['--expose-gc', '--disable-warning=ExperimentalWarning'];
-    await run(process.execPath, [...flags, join(here, `${part}.mjs`)], { timeoutMs: PART_TIMEOUT_MS });
+    const onMessage = (table) => tables.push(table);
+    const program = join(here, `${part}.mjs`);
+    await run(process.execPath, [...flags, program], { timeoutMs: PART_TIMEOUT_MS, onMessage });
   } catch (error) {
     broken += 1;
     console.error(error.message);
   }
   console.log(`(${((performance.now() - start) / 1000).toFixed(0)} s, load ${loadavg()[0].toFixed(1)})`);
+}
+if (broken === 0 && named.length === 0) {
+  const docs = join(repository, 'docs');
+  const machine = `Node ${process.version}, ${process.platform} ${process.arch}, ${cores.length} cores (${cores[0]?.model})`;
+  const calls = tables.find(({ title }) => title.startsWith('A GET'));
+  writeFileSync(join(docs, 'benchmarks.md'), benchmarksPage(tables, machine));
+  writeFileSync(join(docs, 'benchmarks.svg'), barChart(calls, '/ @nestjs/axios recipe'));
 }
 process.exitCode = broken === 0 ? 0 : 1;

@@ -1,0 +1,70 @@
+// docs/benchmarks.md and its chart, from the tables of a whole run.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { toMarkdown } from './harness.mjs';
+
+const CHART = { width: 640, row: 22, label: 250, value: 130 };
+
+/** @param tables `{ title, rows }` in the order of their parts */
+export function benchmarksPage(tables, machine) {
+  const sections = tables.map(({ title, rows }) => `## ${title}\n\n${toMarkdown(rows)}`);
+  return `# Benchmarks
+
+What nestjs-service costs, beside other ways to do the same. \`npm run bench\` in a clone of the repository measures it and
+writes this page. It takes about 5 minutes, and needs no network after its first run.
+
+A cell is a median, and behind it the least and the most of all rounds. \`/ X\` is a ratio to X in the same round: below 1
+is less than X. The contenders take turns, so that a busy machine disturbs all of them.
+
+Measured on ${machine}. Compared with ${versions()}.
+[How each is measured](https://github.com/nestjs-service/nestjs-service/blob/main/test/bench/README.md), and what we tried.
+
+![CPU of a call: the ratios of the table below](benchmarks.svg)
+
+${sections.join('\n\n')}
+`;
+}
+
+function versions() {
+  const { devDependencies } = JSON.parse(readFileSync(join(import.meta.dirname, 'package.json'), 'utf8'));
+  const ofRepository = ['axios', '@nestjs/axios', '@nestjs/core'].map((name) => {
+    const manifest = join(import.meta.dirname, '..', '..', 'node_modules', name, 'package.json');
+    return [name, JSON.parse(readFileSync(manifest, 'utf8')).version];
+  });
+  return [...ofRepository, ...Object.entries(devDependencies)]
+    .map(([name, version]) => `${name} ${version}`)
+    .join(', ');
+}
+
+/** Bars for one column of a table, with a line from the least to the most. */
+export function barChart({ title, rows }, column) {
+  const bars = rows.map((row) => ({ name: row.contender, text: row[column], ...parseSpread(row[column]) }));
+  const longest = Math.max(...bars.map(({ most }) => most));
+  const scale = (value) => Math.round((value / longest) * (CHART.width - CHART.label - CHART.value));
+  const height = (bars.length + 2) * CHART.row;
+  const middle = CHART.row / 2;
+  const drawn = bars.map(({ name, text, median, least, most }, i) => {
+    const isOurs = i === 0;
+    return `<g transform="translate(0 ${(i + 1.5) * CHART.row})">
+<text x="${CHART.label - 8}" y="${middle + 4}" text-anchor="end"${isOurs ? ' font-weight="bold"' : ''}>${escaped(name)}</text>
+<rect x="${CHART.label}" y="3" width="${Math.max(1, scale(median))}" height="${CHART.row - 6}" fill="${isOurs ? '#d6336c' : '#868e96'}"/>
+<path d="M${CHART.label + scale(least)} ${middle}H${CHART.label + scale(most)}" stroke="#f08c00" stroke-width="2"/>
+<text x="${CHART.label + scale(most) + 8}" y="${middle + 4}">${escaped(text)}</text>
+</g>`;
+  });
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${CHART.width} ${height}" role="img" font-family="sans-serif" font-size="12" fill="#868e96">
+<title>${escaped(`${title}, ${column}`)}</title>
+<text x="8" y="${CHART.row - 6}" font-size="13">${escaped(`CPU of a call ${column}: median, least and most`)}</text>
+${drawn.join('\n')}
+</svg>
+`;
+}
+
+function parseSpread(text) {
+  const [median, least = median, most = median] = text.match(/\d+(\.\d+)?/g).map(Number);
+  return { median, least, most };
+}
+
+function escaped(text) {
+  return text.replace(/&/g, '&amp;').replace(/</g, '&lt;');
+}
