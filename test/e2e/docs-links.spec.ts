@@ -15,6 +15,12 @@ function anchorsOf(text: string): string[] {
   );
 }
 
+/** Whether there is such a file, with such a heading. */
+async function isThere(path: string, anchor?: string): Promise<boolean> {
+  if (!existsSync(path)) return false;
+  return anchor === undefined || anchorsOf(await readFile(path, 'utf8')).includes(anchor);
+}
+
 it('every link of the documents leads to a file, and to a heading of it', async () => {
   const guides = (await readdir(join(ROOT, 'docs'))).filter((name) => name.endsWith('.md'));
   const documents = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', ...guides.map((name) => `docs/${name}`)];
@@ -27,14 +33,28 @@ it('every link of the documents leads to a file, and to a heading of it', async 
       links += 1;
       const [file = '', anchor] = target.split('#');
       const other = file === '' ? path : join(dirname(path), file);
-      const found =
-        existsSync(other) &&
-        (anchor === undefined || anchorsOf(await readFile(other, 'utf8')).includes(anchor));
-      if (!found) broken.push(`${relative(ROOT, path)}: ${target}`);
+      if (!(await isThere(other, anchor))) broken.push(`${relative(ROOT, path)}: ${target}`);
     }
   }
   expect(broken).toEqual([]);
   expect(links).toBeGreaterThan(40);
+});
+
+it('every heading of a guide that a comment or a text of lib names is there', async () => {
+  const files = (await readdir(join(ROOT, 'lib'), { recursive: true })).filter((name) =>
+    name.endsWith('.ts'),
+  );
+  const broken: string[] = [];
+  let named = 0;
+  for (const file of files) {
+    const text = await readFile(join(ROOT, 'lib', file), 'utf8');
+    for (const [target, guide = '', anchor] of text.matchAll(/docs\/([\w-]+\.md)(?:#([\w-]+))?/g)) {
+      named += 1;
+      if (!(await isThere(join(ROOT, 'docs', guide), anchor))) broken.push(`lib/${file}: ${target}`);
+    }
+  }
+  expect(broken).toEqual([]);
+  expect(named).toBeGreaterThan(40);
 });
 
 it('every route of the guides that starts a session in the browser has a guard', async () => {
