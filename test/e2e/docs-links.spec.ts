@@ -67,25 +67,40 @@ it('every route of the guides that starts a session in the browser has a guard',
   expect(routes.filter(({ text }) => !text.includes('@UseGuards('))).toEqual([]);
 });
 
-it("the README shows the engine's function as it is in the source", async () => {
+it("CONTRIBUTING.md shows the engine's function as it is in the source", async () => {
   const source = await readFile(join(ROOT, 'lib/engine/create-service.ts'), 'utf8');
-  const { fences } = await readDocument('README.md');
+  const { fences } = await readDocument('CONTRIBUTING.md');
   const shown = fences.find(({ language }) => language === 'typescript')?.text ?? 'none';
   expect(shown).toContain('function createService(');
   expect(source).toContain(shown);
 });
 
-it.each(['README.md', 'CONTRIBUTING.md'])(
-  'every file and folder of lib that %s names is there',
-  async (document) => {
-    const text = (await readFile(join(ROOT, document), 'utf8')).replace(/^```[^]*?^```$/gm, '');
-    const names = [...text.matchAll(/`(?!test\/)([a-z][\w-]*\/(?:[\w.*-]+\/?)+)`/g)].map(
-      ([, name = '']) => name,
-    );
-    const missing = names.filter(
-      (name) => !name.includes('*') && !existsSync(join(ROOT, 'lib', name)) && !existsSync(join(ROOT, name)),
-    );
-    expect(names.length).toBeGreaterThan(3);
-    expect(missing).toEqual([]);
-  },
-);
+it('every file and folder of lib that CONTRIBUTING.md names is there', async () => {
+  const text = (await readFile(join(ROOT, 'CONTRIBUTING.md'), 'utf8')).replace(/^```[^]*?^```$/gm, '');
+  const names = [...text.matchAll(/`(?!test\/)([a-z][\w-]*\/(?:[\w.*-]+\/?)+)`/g)].map(
+    ([, name = '']) => name,
+  );
+  const missing = names.filter(
+    (name) => !name.includes('*') && !existsSync(join(ROOT, 'lib', name)) && !existsSync(join(ROOT, name)),
+  );
+  expect(names.length).toBeGreaterThan(3);
+  expect(missing).toEqual([]);
+});
+
+it('every picture has an address that the package on npm shows too: it has no pictures', async () => {
+  const guides = (await readdir(join(ROOT, 'docs'))).filter((name) => name.endsWith('.md'));
+  const texts = ['README.md', ...guides.map((name) => `docs/${name}`)].map((name) =>
+    readFile(join(ROOT, name), 'utf8'),
+  );
+  const pictures = [...(await Promise.all(texts)).join('\n').matchAll(/!\[[^\]]*\]\(([^)]+)\)/g)];
+  const { repository } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as {
+    repository: { url: string };
+  };
+  const raw = repository.url
+    .replace('git+https://github.com', 'https://raw.githubusercontent.com')
+    .replace(/\.git$/, '/main/');
+  expect(pictures.length).toBeGreaterThan(0);
+  for (const [, address = ''] of pictures) {
+    expect(address.startsWith(raw) && existsSync(join(ROOT, address.slice(raw.length)))).toBe(true);
+  }
+});
