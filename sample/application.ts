@@ -17,7 +17,7 @@ export async function startApplication(port: number, host: string, isSimulated: 
     bufferLogs: true,
     autoFlushLogs: false,
     // A browser keeps connections open that it has not used yet. Without this, the stop would wait for them. It also
-    // ends running requests, so it is not for production: see "Shutdown" in docs/operations.md.
+    // ends running requests, so it is not for production: see docs/shutdown.md.
     forceCloseConnections: true,
   });
   app.enableShutdownHooks();

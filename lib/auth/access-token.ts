@@ -2,11 +2,10 @@ import { type DescribeOption } from '../errors/index.js';
 import { type ServiceIo } from '../exchange/io.js';
 import { type Telemetry } from '../telemetry/telemetry.js';
 
-/** A token as the host gets it (specification 2.2). A plain object: printing it prints the token, so do not log it. */
+/** A token as the host gets it (docs/service.md#tokens). Printing this plain object prints the token: do not log it. */
 export interface AccessToken {
   /** The bearer token itself, an encoded JSON Web Token. */
   accessToken: string;
-  /** Specification 2.2. */
   tokenType: 'bearer';
   /** `api` or `customer.<customer_id>`. */
   scope: string;

@@ -77,7 +77,7 @@ function isPresent(value: unknown): boolean {
 }
 
 /**
- * Checks a successful answer of the token endpoint field by field (specification 2.2; RFC 6749, 5.1).
+ * Checks a successful answer of the token endpoint field by field (docs/service.md#tokens; RFC 6749, 5.1).
  * @param json the parsed body; `undefined` where it was no JSON
  * @param scope what was asked for; the granted one must equal it
  * @param option the one with the endpoint's address

@@ -1,6 +1,6 @@
 import { ServiceRequestError } from '../errors/index.js';
 
-/** The scope of backend calls (specification 5.4.2). */
+/** The scope of backend calls (docs/service.md#tokens). */
 export const API_SCOPE = 'api';
 
 const CUSTOMER_PREFIX = 'customer.';
@@ -14,7 +14,7 @@ export const CUSTOMER_ID_RULE = '1 to 128 letters, digits and . _ ~ : @ + = -, a
 const CUSTOMER_ID = /^(?!\.+$)[A-Za-z0-9._~:@+=-]{1,128}$/;
 
 /**
- * `customer.<customer_id>` (specification 5.4.2).
+ * `customer.<customer_id>` (docs/service.md#tokens).
  * @throws ServiceRequestError where the id is none
  */
 export function customerScope(customerId: string): string {

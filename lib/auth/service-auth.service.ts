@@ -61,7 +61,7 @@ export class ServiceAuthService {
   }
 
   /**
-   * A token from the cache, or a new one (specification 5.4.1 to 5.4.6).
+   * A token from the cache, or a new one (docs/service.md#tokens).
    * @param scope `api` or `customer.<customer_id>`
    * @throws ServiceRequestError for another scope, and for a time limit or signal that is none; ServiceTokenError or
    * ServiceConnectionError where there is no token (`oauth_not_configured` without OAuth credentials); `signal.reason`
@@ -91,7 +91,7 @@ export class ServiceAuthService {
 
   /**
    * The headers that authenticate a call of the API: the app token for `mtls` and `app-token`, the bearer for `oauth`
-   * (specification 5.2.5, 5.2.6, 5.4.7).
+   * (docs/service.md#authentication).
    * @throws as {@link getToken}
    */
   async authorizationHeaders(options?: TokenOptions): Promise<Record<string, string>> {

@@ -2,10 +2,10 @@ import { Injectable } from '@nestjs/common';
 import { type AnswerParser, type ParsedAnswer, type ParseOption } from '../http/answer-parser.js';
 import { type HttpCallOptions, type ServiceHttpService } from '../http/service-http.service.js';
 
-/** The JSON body of GET /banks/v1. Its fields are not in the specification (2.5, 4) and pass unchanged. */
+/** The JSON body of GET /banks/v1. The service does not show its fields, and they pass unchanged. */
 export type BanksBody = unknown;
 
-/** The banks that the service supports (specification 4). */
+/** The banks that the service supports (docs/service.md#calls). */
 @Injectable()
 export class BanksService {
   readonly #http: ServiceHttpService;

@@ -16,7 +16,7 @@ const SIDECAR =
   'is plain http, so this process shows no client certificate there and does not verify the service: what listens at that address (a sidecar) must do both.';
 
 /**
- * Chooses the addresses that a mode uses: specification 5.2.6 and 9.2. There are none where one is missing or not valid,
+ * Chooses the addresses that a mode uses: docs/service.md#addresses. There are none where one is missing or not valid,
  * and where the mode is not known.
  */
 export function chooseAddresses(mode: Mode, urls: ServiceUrls): Choice {

@@ -44,7 +44,7 @@ export class ServiceHttpOptions {
   maxSockets?: number | undefined = 50;
 
   /**
-   * Whether the paths of resources end in a slash (`/banks/v1/`; specification 4 shows both): true, false, or the names of
+   * Whether the paths of resources end in a slash (`/banks/v1/`; docs/service.md#calls): true, false, or the names of
    * those that do. The variable takes true, false or a comma-separated list. Default false. SERVICE_HTTP_TRAILING_SLASH
    */
   @FlagOrNames('HTTP_TRAILING_SLASH', RESOURCE_NAMES)

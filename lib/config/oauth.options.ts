@@ -8,7 +8,7 @@ import { type SecretValue } from './secret.js';
  */
 export type TokenRefresh = 'ahead' | 'scheduled' | 'on-expiry';
 
-/** OAuth 2.0 client credentials (specification 5.3, 5.4). */
+/** OAuth 2.0 client credentials (docs/service.md#oauth). */
 export class ServiceOAuthOptions {
   /** The application id, a UUID. SERVICE_CLIENT_ID */
   @IsUuid('CLIENT_ID')
@@ -30,7 +30,7 @@ export class ServiceOAuthOptions {
   mtls?: boolean | undefined = false;
 }
 
-/** Sessions of the browser's SDK (specification 2.4). */
+/** Sessions of the browser's SDK (docs/service.md#linksdk-parameters). */
 export class ServiceLinkSdkOptions {
   /**
    * Seconds that a cached customer token must still be valid to be used for a session; at most half of its lifetime.
@@ -44,8 +44,8 @@ export class ServiceLinkSdkOptions {
   includeAppToken?: boolean | undefined = false;
 
   /**
-   * Set it where OAuth is enabled for the application: a session without a customer token would fail (specification
-   * 5.1.3), so the module does not start without OAuth credentials. Default false. SERVICE_LINK_SDK_REQUIRE_OAUTH
+   * Set it where OAuth is enabled for the application: a session without a customer token would fail,
+   * so the module does not start without OAuth credentials. Default false. SERVICE_LINK_SDK_REQUIRE_OAUTH
    */
   @Flag('LINK_SDK_REQUIRE_OAUTH')
   requireOAuth?: boolean | undefined = false;

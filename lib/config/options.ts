@@ -14,7 +14,7 @@ export type ServiceEnvironment = 'production' | 'sandbox';
 /** What becomes of a start-up check that fails. */
 export type ServiceStartupCheck = 'off' | 'warn' | 'fail';
 
-/** How calls of the API are authenticated: specification 5.1, 5.2.5 and 5.2.6. */
+/** How calls of the API are authenticated: docs/service.md#authentication. */
 export type ServiceAuthentication = 'mtls' | 'oauth' | 'app-token';
 
 /**
@@ -46,7 +46,7 @@ export class ServiceModuleOptions {
   @Flag('SEND_APP_TOKEN_WITH_BEARER')
   sendAppTokenWithBearer?: boolean | undefined = false;
 
-  /** OAuth client credentials: needed for `oauth`, and for customer tokens (specification 5.3, 5.4). */
+  /** OAuth client credentials: needed for `oauth`, and for customer tokens (docs/service.md#oauth). */
   @Section(ServiceOAuthOptions)
   oauth?: ServiceOAuthOptions | undefined;
 

@@ -40,7 +40,7 @@ export function modeOf(options: ServiceModuleOptions, broken: ReadonlySet<string
   };
 }
 
-/** Options that another option needs, or does not allow: specification 5.1, 5.2 and 5.3. */
+/** Options that another option needs, or does not allow: docs/service.md#authentication. */
 export function unmetRequirements(
   options: ServiceModuleOptions,
   mode: Mode,

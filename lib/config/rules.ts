@@ -43,7 +43,7 @@ export const WholeNumber = (suffix: string, min: number, max: number, unit: stri
     `must be a whole number of ${unit} from ${min} to ${max}`,
   )(suffix);
 
-// RFC 9562's form, any version: the specification only says UUID.
+// RFC 9562's form, any version: the service only says UUID.
 const UUID = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/i;
 
 export const IsUuid = rule(

@@ -1,7 +1,7 @@
 import { Flag, IsSource } from './rules.js';
 import { type PemValue, type SecretValue } from './secret.js';
 
-/** The client identity as PEM (specification 5.2.1 to 5.2.4). */
+/** The client identity as PEM (docs/service.md#mutual-tls). */
 export class TlsIdentityPems {
   /** The application certificate, alone or with chain certificates after it. SERVICE_TLS_CERTIFICATE(_FILE) */
   @IsSource('TLS_CERTIFICATE')

@@ -1,6 +1,6 @@
 import { IsNotEmpty, IsString, MaxLength } from 'class-validator';
 
-/** Body of POST /customers/v1 (specification 2.3). */
+/** Body of POST /customers/v1 (docs/service.md#calls). */
 export class CreateCustomerDto {
   /** The host application's own id of its user. */
   @MaxLength(1024)

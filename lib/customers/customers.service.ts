@@ -4,10 +4,10 @@ import { validateInput } from '../http/validate-input.js';
 import { type HeaderOptions, type ServiceHttpService } from '../http/service-http.service.js';
 import { CreateCustomerDto } from './create-customer.dto.js';
 
-/** A customer as the service returns it, unchanged. No field is in the specification (2.5, 4): check what you read. */
+/** A customer as the service returns it, unchanged. The service shows no fields of one: check what you read. */
 export type Customer = { customer_id?: string } & Record<string, unknown>;
 
-/** The customers of the application (specification 4). */
+/** The customers of the application (docs/service.md#calls). */
 @Injectable()
 export class CustomersService {
   readonly #http: ServiceHttpService;
@@ -25,7 +25,7 @@ export class CustomersService {
     options: HeaderOptions & ParseOption<Parser>,
   ): Promise<ParsedAnswer<Parser>>;
   /**
-   * POST /customers/v1: the JSON body, unchanged; `undefined` where there is none, which the specification allows (4).
+   * POST /customers/v1: the JSON body, unchanged; `undefined` where there is none, which the service may answer.
    *
    * Throws ServiceRequestError where the payload is not valid, and what {@link ServiceHttpService} throws. After a
    * ServiceConnectionError with `outcomeUnknown`, or a status of 500 or more, the customer may exist.

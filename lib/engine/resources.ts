@@ -3,7 +3,7 @@ import { type ResourceName } from '../config/http.options.js';
 import { CustomersService } from '../customers/customers.service.js';
 import { type ServiceHttpService } from '../http/service-http.service.js';
 
-/** The resources of the API (specification 4): their classes, and the methods that doubles can replace. */
+/** The resources of the API (docs/service.md#calls): their classes, and the methods that doubles can replace. */
 export const RESOURCES = {
   banks: { type: BanksService, methods: ['list'] },
   customers: { type: CustomersService, methods: ['create'] },

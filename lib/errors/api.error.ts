@@ -1,6 +1,6 @@
 import { type Explanation, ServiceError } from './service.error.js';
 
-/** The body of an error answer, as the service sends it (specification 7.2). */
+/** The body of an error answer, as the service sends it (docs/service.md#errors). */
 export interface ApiErrorBody {
   status?: string | number;
   message?: string;
@@ -24,7 +24,7 @@ export interface ApiErrorDetails
       >
     > {}
 
-/** The service answered with an error status, or with a body that cannot be used (specification 7). */
+/** The service answered with an error status, or with a body that cannot be used (docs/service.md#errors). */
 export class ServiceApiError extends ServiceError {
   /** `api_error`: an error status. `invalid_response`: a body that is not JSON, or that `parse` refused. */
   readonly code: 'api_error' | 'invalid_response';

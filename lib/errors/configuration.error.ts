@@ -55,7 +55,7 @@ export interface CertificateSummary {
 
 /**
  * Code `invalid_certificate`: the client certificate, its key or the service's chain is not usable, at start-up or at a
- * reload. Code `certificate_refused`: the server refused our certificate in a call. Specification 5.2.
+ * reload. Code `certificate_refused`: the server refused our certificate in a call.
  */
 export class ServiceCertificateError extends ServiceConfigurationError {
   override readonly code: 'invalid_certificate' | 'certificate_refused';

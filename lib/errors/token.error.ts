@@ -4,8 +4,8 @@ import { type Explanation, ServiceError } from './service.error.js';
  * - `token_refused`: the endpoint answered with an OAuth error (RFC 6749, 5.2) or another 4xx.
  * - `token_unavailable`: the endpoint answered 5xx.
  * - `token_rate_limited`: the endpoint answered 429, and its Retry-After has not passed yet.
- * - `invalid_token_response`: the answer does not follow RFC 6749, 5.1 or specification 2.2.
- * - `oauth_not_configured`: a token was requested, but there are no OAuth credentials (specification 5.1.3).
+ * - `invalid_token_response`: the answer does not follow RFC 6749, 5.1 or docs/service.md#tokens.
+ * - `oauth_not_configured`: a token was requested, but there are no OAuth credentials (docs/service.md#oauth).
  * - `client_secret_unavailable`: the client secret could not be read.
  */
 export type TokenErrorCode =

@@ -8,7 +8,7 @@ import { carriedOut, isSafe } from './retry-policy.js';
 
 /**
  * The JSON body of a success; undefined for 204, 205 and HEAD, and where a method that changes something is answered
- * without a body (the specification shows none, 4). Throws ServiceApiError `invalid_response`.
+ * without a body (the service shows no body of one). Throws ServiceApiError `invalid_response`.
  */
 export function readBody(response: ExchangeResponse, context: AnswerContext): unknown {
   if (hasNoBody(response, context.call)) return undefined;

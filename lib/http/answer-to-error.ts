@@ -18,7 +18,7 @@ export interface AnswerContext {
   credentials: CredentialsInUse;
 }
 
-/** Specification 7.2: `status` and `message` of the body reach the caller; the HTTP status is the truth. */
+/** `status` and `message` of the body reach the caller; the HTTP status is the truth. */
 export function answerToError(
   response: ExchangeResponse,
   context: AnswerContext,

@@ -36,8 +36,8 @@ const NOT_ATTACHED =
   "came without this module's interceptor: use axiosRef itself, not axiosRef.create(), the config of an earlier answer, interceptors.request.clear() or eject()";
 
 /**
- * Judges each call, and attaches what authenticates it (specification 5.2.5, 5.4.7). Axios runs the interceptor that was
- * registered first as the last: it sees what those of a host did, and they see no credentials.
+ * Judges each call, and attaches what authenticates it (docs/service.md#authentication). Axios runs the interceptor
+ * that was registered first as the last: it sees what those of a host did, and they see no credentials.
  */
 export class AuthHeadersInterceptor {
   readonly #urls: AllowedUrls;

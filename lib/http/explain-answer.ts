@@ -108,7 +108,7 @@ const ROWS: readonly Row[] = [
     hint: `Check {address}, with its path if it has one. If it is right, ask who runs the network or the service.`,
   },
   {
-    // The collections of the API are there, whatever is in them (specification 4).
+    // The collections of the API are there, whatever is in them.
     when: ({ status }, pathname) => status === 404 && /\/(banks|customers)\/v1\/?$/.test(pathname),
     what: ': there is no such path at this address',
     hint: `Check the path in {address}: that of the call is appended to it. Some services want a slash at the end: {http.trailingSlash}.`,

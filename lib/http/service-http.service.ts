@@ -60,8 +60,8 @@ export interface HttpResponse<T = unknown> {
  * POST, PUT, PATCH or DELETE is answered 2xx without a body. With `parse`, it resolves with what that returns. Streams
  * are refused, as body and as `responseType`.
  *
- * Rejects with ServiceApiError (specification 7), ServiceConnectionError, ServiceTokenError, ServiceCertificateError,
- * ServiceRequestError (nothing was sent), or the reason of the caller's own abort.
+ * Rejects with ServiceApiError (docs/service.md#errors), ServiceConnectionError, ServiceTokenError,
+ * ServiceCertificateError, ServiceRequestError (nothing was sent), or the reason of the caller's own abort.
  */
 @Injectable()
 export class ServiceHttpService {
@@ -75,8 +75,7 @@ export class ServiceHttpService {
   }
 
   /**
-   * The path of a resource, spelt as `http.trailingSlash` says: `/banks/v1`, or `/banks/v1/`. Both are in the
-   * specification (4).
+   * The path of a resource, spelt as `http.trailingSlash` says: `/banks/v1`, or `/banks/v1/`.
    * @internal
    */
   pathOf(path: string): string {

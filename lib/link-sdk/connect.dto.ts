@@ -14,10 +14,10 @@ const NO_CONTROL_CHARACTERS = /^\P{Cc}*$/u;
 
 /**
  * What a browser may ask for: `ConnectDto` without the customer, which only the host's own session knows
- * (specification 2.4, 5.4.5).
+ * (docs/service.md#linksdk-parameters).
  */
 export class LinkSessionDto {
-  /** Any texts that are not blank: the specification lists no values (5.4.8, 5.1.4). Duplicates are removed. */
+  /** Any texts that are not blank: the service shows no list of values. Duplicates are removed. */
   @IsArray({ message: "permissions must be an array of texts, for example ['identity']" })
   @ArrayNotEmpty()
   @IsString({ each: true })
@@ -25,7 +25,7 @@ export class LinkSessionDto {
   @MaxLength(256, { each: true })
   permissions!: string[];
 
-  /** The bank to connect (specification 2.4): 1 to 256 characters, no control characters. */
+  /** The bank to connect: 1 to 256 characters, no control characters. */
   @IsOptional()
   @IsString()
   @Matches(NOT_BLANK, { message: 'bank_identifier must not be blank' })
@@ -54,9 +54,9 @@ export class LinkSessionDto {
   }
 }
 
-/** The input of `connectParameters()`: a request for an SDK session (specification 2.4). */
+/** The input of `connectParameters()`: a request for an SDK session. */
 export class ConnectDto extends LinkSessionDto {
-  /** 1 to 128 letters, digits and `. _ ~ : @ + = -`, not only dots: others could widen the scope (specification 5.4.2). */
+  /** 1 to 128 letters, digits and `. _ ~ : @ + = -`, not only dots: others could widen the scope. */
   @ValidateBy(
     { name: 'isCustomerId', validator: { validate: isCustomerId } },
     { message: `customer_id must be ${CUSTOMER_ID_RULE}` },
@@ -77,11 +77,11 @@ export class ConnectDto extends LinkSessionDto {
   }
 }
 
-/** The parameters of `Service.connect()` (specification 2.4). A browser may see all of them. */
+/** The parameters of `Service.connect()` (docs/service.md#linksdk-parameters). A browser may see all of them. */
 export interface ConnectParameters {
   /** The app token: without OAuth credentials, or with `linkSdk.includeAppToken`. */
   app_token?: string;
-  /** The customer-scoped token (specification 5.4.8): with OAuth credentials. */
+  /** The customer-scoped token: with OAuth credentials. */
   access_token?: string;
   customer_id: string;
   permissions: string[];

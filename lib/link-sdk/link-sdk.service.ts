@@ -8,7 +8,7 @@ import { checkSignal, checkTimeout } from '../exchange/call-limits.js';
 import { type CallOptions } from '../http/service-http.service.js';
 import { ConnectDto, type ConnectParameters } from './connect.dto.js';
 
-/** Sessions of the LinkSDK in the browser (specification 2.4, 5.4.8). */
+/** Sessions of the LinkSDK in the browser (docs/service.md#linksdk-parameters). */
 @Injectable()
 export class LinkSdkService {
   /** Absent without OAuth credentials. */

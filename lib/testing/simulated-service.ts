@@ -44,7 +44,7 @@ export class SimulatedService {
     this.clientSecret = options.clientSecret ?? makeSecret();
   }
 
-  /** The old secret is refused at once (specification 5.4.4). */
+  /** The old secret is refused at once (docs/service.md#oauth). */
   rotateClientSecret(secret = makeSecret()): string {
     this.clientSecret = secret;
     return secret;

@@ -7,7 +7,7 @@ import { type TlsAlert } from './tls-alert.js';
 /** The keys of the six addresses, as in `ServiceModuleOptions.urls`. */
 export type SimulatorAddress = keyof ServiceUrls;
 
-/** How a simulator answers, beside the specification. */
+/** How a simulator answers where docs/service.md leaves it open. */
 export interface SimulatorOptions {
   /** Fixed ports, by address. Default: free ones. */
   ports?: Partial<Record<SimulatorAddress, number>>;
@@ -27,7 +27,7 @@ export interface SimulatorOptions {
   delayMs?: number | Partial<Record<SimulatorFace, number>>;
   /** Milliseconds that an idle connection is kept. Default 5,000. */
   keepAliveTimeoutMs?: number;
-  /** Default true. When false, no tokens are issued and bearers are refused (specification 5.1.2). */
+  /** Default true. When false, no tokens are issued and bearers are refused (docs/service.md#oauth). */
   oauth?: { enabled: boolean };
   /** Accept an app token and a bearer in one call. Default false: such calls are answered with 400. */
   acceptBoth?: boolean;

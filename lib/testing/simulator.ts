@@ -24,7 +24,7 @@ const SERVER_NAMES = ['localhost', '127.0.0.1', '::1'];
 
 /**
  * Simulates the service on loopback, over real TLS: its API addresses, its token endpoints and its refusals
- * (specification 4, 5 and 7). Each simulator makes its own certificates.
+ * (docs/service.md#calls). Each simulator makes its own certificates.
  *
  * Needs the optional peer `npm i -D @peculiar/x509`.
  *

@@ -36,7 +36,7 @@ export class CustomerSessions {
   }
 }
 
-/** The specification does not show the fields of a customer (2.5). */
+/** The service does not show the fields of a customer. */
 export function customerIdOf(customer: Customer | undefined): string | undefined {
   return [customer?.customer_id, customer?.id].find((value) => typeof value === 'string');
 }

@@ -1,26 +1,20 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { Module, type INestApplicationContext, type Type } from '@nestjs/common';
-import { ServiceModule } from 'nestjs-service';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { parseArgs } from 'node:util';
 import { type Examined } from '../../lib/cli/examine.js';
 import { OPTIONS as DOCTOR_OPTIONS, run } from '../../lib/cli/doctor.js';
 import { commandIo } from '../helpers/command-io.js';
-import { readDocument, writeSnippets, type Snippets } from '../helpers/readme.js';
+import { readDocument } from '../helpers/readme.js';
 import { simulatorsOfBlock } from '../helpers/simulators.js';
 
 const LIMITS = { stepMs: 10_000, totalMs: 20_000 };
 
-describe('docs/operations.md, on the doctor', () => {
+describe('docs/doctor.md', () => {
   const startSimulator = simulatorsOfBlock();
   let document: Awaited<ReturnType<typeof readDocument>>;
-  let snippets: Snippets;
 
   beforeAll(async () => {
-    document = await readDocument('docs/operations.md');
-    const own = document.fences.filter(({ file, language }) => language !== 'ts' || file === 'start.ts');
-    snippets = await writeSnippets(own, { name: 'doctor' });
+    document = await readDocument('docs/doctor.md');
   });
-  afterAll(() => snippets.remove());
 
   const rowsBelow = (head: RegExp): string[] => {
     const table =
@@ -74,29 +68,5 @@ describe('docs/operations.md, on the doctor', () => {
     expect(shown.authentication).toEqual(printed.authentication);
     const [{ remedy: __, ...cause }] = shown.checks;
     expect(printed.checks).toContainEqual({ ...cause, remedy: expect.any(String) });
-  });
-
-  it('has a start that prints each fault on a line', async () => {
-    const simulator = await startSimulator();
-    const options = simulator.moduleOptions({ environment: 'sandbox' });
-    await simulator.stop();
-    const { start } = (await import(snippets.path('start.ts'))) as {
-      start: (module: Type) => Promise<INestApplicationContext | undefined>;
-    };
-    @Module({ imports: [ServiceModule.forRoot({ ...options, startupCheck: 'fail', http: { retries: 0 } })] })
-    class AppModule {}
-    const lines: string[] = [];
-    const { exitCode, stderr } = process;
-    const setStderr = (value: unknown) =>
-      Object.defineProperty(process, 'stderr', { value, configurable: true });
-    setStderr({ write: (text: unknown) => lines.push(String(text)) > 0 });
-    try {
-      expect(await start(AppModule)).toBeUndefined();
-      expect(process.exitCode).toBe(1);
-    } finally {
-      setStderr(stderr);
-      process.exitCode = exitCode;
-    }
-    expect(lines.at(-1)).toMatch(/^startup_check_failed SERVICE_SANDBOX_URL: .*ECONNREFUSED/);
   });
 });

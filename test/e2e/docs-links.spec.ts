@@ -15,6 +15,12 @@ function anchorsOf(text: string): string[] {
   );
 }
 
+/** Whether there is such a file, with such a heading. */
+async function isThere(path: string, anchor?: string): Promise<boolean> {
+  if (!existsSync(path)) return false;
+  return anchor === undefined || anchorsOf(await readFile(path, 'utf8')).includes(anchor);
+}
+
 it('every link of the documents leads to a file, and to a heading of it', async () => {
   const guides = (await readdir(join(ROOT, 'docs'))).filter((name) => name.endsWith('.md'));
   const documents = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', ...guides.map((name) => `docs/${name}`)];
@@ -27,14 +33,28 @@ it('every link of the documents leads to a file, and to a heading of it', async 
       links += 1;
       const [file = '', anchor] = target.split('#');
       const other = file === '' ? path : join(dirname(path), file);
-      const found =
-        existsSync(other) &&
-        (anchor === undefined || anchorsOf(await readFile(other, 'utf8')).includes(anchor));
-      if (!found) broken.push(`${relative(ROOT, path)}: ${target}`);
+      if (!(await isThere(other, anchor))) broken.push(`${relative(ROOT, path)}: ${target}`);
     }
   }
   expect(broken).toEqual([]);
   expect(links).toBeGreaterThan(40);
+});
+
+it('every heading of a guide that a comment or a text of lib names is there', async () => {
+  const files = (await readdir(join(ROOT, 'lib'), { recursive: true })).filter((name) =>
+    name.endsWith('.ts'),
+  );
+  const broken: string[] = [];
+  let named = 0;
+  for (const file of files) {
+    const text = await readFile(join(ROOT, 'lib', file), 'utf8');
+    for (const [target, guide = '', anchor] of text.matchAll(/docs\/([\w-]+\.md)(?:#([\w-]+))?/g)) {
+      named += 1;
+      if (!(await isThere(join(ROOT, 'docs', guide), anchor))) broken.push(`lib/${file}: ${target}`);
+    }
+  }
+  expect(broken).toEqual([]);
+  expect(named).toBeGreaterThan(40);
 });
 
 it('every route of the guides that starts a session in the browser has a guard', async () => {
@@ -47,25 +67,40 @@ it('every route of the guides that starts a session in the browser has a guard',
   expect(routes.filter(({ text }) => !text.includes('@UseGuards('))).toEqual([]);
 });
 
-it("the README shows the engine's function as it is in the source", async () => {
+it("CONTRIBUTING.md shows the engine's function as it is in the source", async () => {
   const source = await readFile(join(ROOT, 'lib/engine/create-service.ts'), 'utf8');
-  const { fences } = await readDocument('README.md');
+  const { fences } = await readDocument('CONTRIBUTING.md');
   const shown = fences.find(({ language }) => language === 'typescript')?.text ?? 'none';
   expect(shown).toContain('function createService(');
   expect(source).toContain(shown);
 });
 
-it.each(['README.md', 'CONTRIBUTING.md'])(
-  'every file and folder of lib that %s names is there',
-  async (document) => {
-    const text = (await readFile(join(ROOT, document), 'utf8')).replace(/^```[^]*?^```$/gm, '');
-    const names = [...text.matchAll(/`(?!test\/)([a-z][\w-]*\/(?:[\w.*-]+\/?)+)`/g)].map(
-      ([, name = '']) => name,
-    );
-    const missing = names.filter(
-      (name) => !name.includes('*') && !existsSync(join(ROOT, 'lib', name)) && !existsSync(join(ROOT, name)),
-    );
-    expect(names.length).toBeGreaterThan(3);
-    expect(missing).toEqual([]);
-  },
-);
+it('every file and folder of lib that CONTRIBUTING.md names is there', async () => {
+  const text = (await readFile(join(ROOT, 'CONTRIBUTING.md'), 'utf8')).replace(/^```[^]*?^```$/gm, '');
+  const names = [...text.matchAll(/`(?!test\/)([a-z][\w-]*\/(?:[\w.*-]+\/?)+)`/g)].map(
+    ([, name = '']) => name,
+  );
+  const missing = names.filter(
+    (name) => !name.includes('*') && !existsSync(join(ROOT, 'lib', name)) && !existsSync(join(ROOT, name)),
+  );
+  expect(names.length).toBeGreaterThan(3);
+  expect(missing).toEqual([]);
+});
+
+it('every picture has an address that the package on npm shows too: it has no pictures', async () => {
+  const guides = (await readdir(join(ROOT, 'docs'))).filter((name) => name.endsWith('.md'));
+  const texts = ['README.md', ...guides.map((name) => `docs/${name}`)].map((name) =>
+    readFile(join(ROOT, name), 'utf8'),
+  );
+  const pictures = [...(await Promise.all(texts)).join('\n').matchAll(/!\[[^\]]*\]\(([^)]+)\)/g)];
+  const { repository } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as {
+    repository: { url: string };
+  };
+  const raw = repository.url
+    .replace('git+https://github.com', 'https://raw.githubusercontent.com')
+    .replace(/\.git$/, '/main/');
+  expect(pictures.length).toBeGreaterThan(0);
+  for (const [, address = ''] of pictures) {
+    expect(address.startsWith(raw) && existsSync(join(ROOT, address.slice(raw.length)))).toBe(true);
+  }
+});

@@ -28,7 +28,7 @@ describe('the resources', () => {
     const id: string | undefined = customer?.customer_id;
     const other: unknown = customer?.anything_else;
     expect([typeof id === 'string' || id === undefined, other]).toEqual([true, undefined]);
-    // @ts-expect-error the specification shows no query for it
+    // @ts-expect-error the service shows no query for it
     await api.customers.create({ app_user_id: 'u-3' }, { params: {} });
     // @ts-expect-error headers are text
     await api.customers.create({ app_user_id: 'u-4' }, { headers: { a: 1 } });

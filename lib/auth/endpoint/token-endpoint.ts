@@ -51,8 +51,8 @@ interface Seen {
 }
 
 /**
- * Requests tokens with the client secret (specification 2.1, 4, 5.4; RFC 6749, 4.4). A refused one is read again from
- * its source, and another one is tried at once. Knows nothing of caching.
+ * Requests tokens with the client secret (docs/service.md#tokens; RFC 6749, 4.4). A refused one is read again
+ * from its source, and another one is tried at once. Knows nothing of caching.
  */
 export class TokenEndpoint implements TokenSource {
   readonly #options: TokenEndpointOptions;
@@ -65,7 +65,7 @@ export class TokenEndpoint implements TokenSource {
 
   /**
    * @param scope a checked one
-   * @throws ServiceTokenError where the endpoint grants no token or answers in a way that breaks the specification;
+   * @throws ServiceTokenError where the endpoint grants no token, or its answer is none of a token;
    * ServiceConnectionError where there is no whole answer; ServiceCertificateError where it refuses our certificate
    */
   async request(scope: string, { signal, timeoutMs }: TokenRequestContext): Promise<TokenGrant> {

@@ -7,7 +7,7 @@ import { failed, ok, skipped, warning, type Finding } from './check.js';
 import { type Step } from './run-steps.js';
 import { type SeenAnswers } from './seen-answers.js';
 
-/** An id that no customer has. Asking for a token creates no customer (specification 4: POST /customers/v1 does). */
+/** An id that no customer has. Asking for a token creates no customer (POST /customers/v1 does). */
 const MADE_UP_CUSTOMER = 'nestjs-service-doctor';
 
 /** Tokens and the call of the banks, by a client as the application has it. What they say is what its errors say. */

@@ -1,6 +1,6 @@
 import { type StubbedRequest } from './doubles.js';
 
-/** What a call brings where a test gives no answer (specification 4). */
+/** What a call brings where a test gives no answer (docs/service.md#calls). */
 export function defaultAnswer(
   pathname: string,
   { method, data }: StubbedRequest,

@@ -43,7 +43,7 @@ export type StubbedResponse = Partial<Pick<HttpResponse, 'data' | 'status' | 'he
 /**
  * What the services answer in a test: a function in place of each method, with the method's own arguments. It may be a
  * mock of any test framework. It returns the answer or a promise, or throws; see `serviceErrors`. It is called when the
- * input has been checked. What is left out has an answer of its own in the form of the specification.
+ * input has been checked. What is left out has an answer of its own in the form of docs/service.md.
  */
 export interface ServiceDoubles extends ResourceDoubles {
   auth?: {

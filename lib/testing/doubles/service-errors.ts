@@ -19,7 +19,7 @@ import { certificateRefusedError } from '../../tls/certificate-refused.js';
 import { aboutCall, type CallFacts, type FailingCall } from './about-call.js';
 
 export interface ApiErrorOptions extends FailingCall {
-  /** `message` of the body (specification 7.2). Default: the status in words. */
+  /** `message` of the body (docs/service.md#errors). Default: the status in words. */
   message?: string;
   /** `status` of the body. Default: the status in capitals, for example `NOT_FOUND`. */
   status?: string | number;
@@ -43,7 +43,7 @@ export type TokenErrorOptions = Partial<
 /** The errors with which the real services reject, made as they make them; for doubles to throw. */
 export const serviceErrors = {
   /**
-   * The service answered with a failure (specification 7).
+   * The service answered with a failure (docs/service.md#errors).
    * @throws RangeError for a status that is no failure
    */
   api(status: number, options: ApiErrorOptions = {}): ServiceApiError {

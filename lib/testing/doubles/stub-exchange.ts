@@ -28,7 +28,7 @@ export function stubExchange(stub: ModuleStub, tokenUrl: string): Exchange {
   };
 }
 
-/** A token that no service knows (specification 2.2), good for an hour. */
+/** A token that no service knows (docs/service.md#tokens), good for an hour. */
 function tokenFor({ body = '' }: ExchangeRequest): object {
   const scope = new URLSearchParams(Buffer.from(body).toString()).get('scope');
   return { access_token: `stub-token.${scope}`, token_type: 'bearer', expires_in: TOKEN_LIFETIME_S, scope };

@@ -41,7 +41,7 @@ interface LinkSession {
 }
 
 /**
- * Whether a session may begin with these parameters of `Service.connect()` (specification 2.4, 5.1.3, 5.4.8).
+ * Whether a session may begin with these parameters of `Service.connect()` (docs/service.md#linksdk-parameters).
  * Resolves to the session, or to the reason of the refusal in words.
  */
 function checkSession(

@@ -3,7 +3,7 @@ import { type SimulatedService } from '../simulated-service.js';
 import { failure, nginxRefusal, type SimulatedAnswer } from './answer.js';
 import { thumbprintOf } from './client-certificate.js';
 
-/** Checks the credentials of a call: specification 5. Resolves to the refusal, or to undefined. */
+/** Checks the credentials of a call: docs/service.md#authentication. Resolves to the refusal, or to undefined. */
 export function checkAccess(
   request: RecordedRequest,
   service: SimulatedService,

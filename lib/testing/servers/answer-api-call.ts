@@ -4,7 +4,7 @@ import { type RecordedRequest } from '../request-log.js';
 import { type SimulatedService } from '../simulated-service.js';
 import { failure, type SimulatedAnswer } from './answer.js';
 
-/** Answers an authenticated call. A trailing slash is ignored: both spellings are in the specification. */
+/** Answers an authenticated call. A trailing slash is ignored: the service shows both spellings. */
 export function answerApiCall(
   request: RecordedRequest,
   path: string,

@@ -7,7 +7,7 @@ import { thumbprintOf } from './client-certificate.js';
 const FORM = 'application/x-www-form-urlencoded';
 const NO_STORE = { 'cache-control': 'no-store', pragma: 'no-cache' };
 
-/** POST /oauth2/token: specification 2.1, 2.2 and 5.4; refusals by RFC 6749, 5.2. */
+/** POST /oauth2/token: docs/service.md#tokens; refusals by RFC 6749, 5.2. */
 export function answerTokenRequest(
   request: RecordedRequest,
   path: string,

@@ -9,7 +9,7 @@ export interface SimulatedAnswer {
   body?: string;
 }
 
-/** An error answer: specification 7.2. */
+/** An error answer: docs/service.md#errors. */
 export function failure(
   status: number,
   name: string,

@@ -38,8 +38,8 @@ interface LoadResult {
 }
 
 /**
- * Checks an identity that was read (specification 5.2), which is to replace the one `inUse`. Reports every fault at once
- * and never throws. `now` in milliseconds since the epoch.
+ * Checks an identity that was read (docs/service.md#mutual-tls), which is to replace the one `inUse`. Reports every
+ * fault at once and never throws. `now` in milliseconds since the epoch.
  */
 export function checkIdentity(
   snapshot: IdentitySnapshot,

@@ -87,7 +87,7 @@ describe('stubService', () => {
   describe('without answers', () => {
     beforeEach(() => start());
 
-    it('answers in the form of the specification, by the real classes', async () => {
+    it('answers in the form that docs/service.md shows, by the real classes', async () => {
       const banks = module.get(BanksService);
       expect(banks).toBeInstanceOf(BanksService);
       expect(await banks.list()).toEqual([

@@ -86,7 +86,7 @@ describe('the request', () => {
     expect(await request('api')).toMatchObject({ accessToken: 'token' });
   });
 
-  it('is the form of the specification, and a secret of any characters arrives intact', async () => {
+  it('is the form that docs/service.md shows, and a secret of any characters arrives intact', async () => {
     const { server, request } = await setUp({ answer: ({ form }) => granted(form.get('scope')) });
     expect(await request('customer.a+b@c')).toMatchObject({ accessToken: 'token', scope: 'customer.a+b@c' });
     const [{ method, url, headers, form }] = server.arrived;

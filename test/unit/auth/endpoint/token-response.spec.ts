@@ -14,7 +14,7 @@ function read(json: unknown, scope = SCOPE): TokenGrant {
 }
 
 describe('readTokenResponse accepts', () => {
-  it('the answer of the specification', () => {
+  it('the answer that docs/service.md shows', () => {
     expect(read(whole)).toEqual({ accessToken: 'abc', tokenType: 'bearer', scope: SCOPE, expiresIn: 600 });
   });
 

@@ -122,7 +122,7 @@ describe('Forms that are accepted', () => {
     }
   });
 
-  it('accepts the application certificate with the chain after it (specification 5.2.4)', async () => {
+  it('accepts the application certificate with the chain after it', async () => {
     const { identity, certificate } = await load({
       ...good(),
       certificate: app.certificate + authority.chain,
