@@ -44,6 +44,14 @@ export class PageController {
     return { customer_id: customerId };
   }
 
+  /** Until when the browser can use the token that it got; never the token itself. */
+  @Get('customer-token')
+  @UseGuards(CustomerGuard)
+  async customerToken(@Req() { customerId }: CustomerRequest): Promise<{ expires_at: Date }> {
+    const { expiresAt } = await this.services.current.auth.getCustomerToken(customerId);
+    return { expires_at: expiresAt };
+  }
+
   /** The customer is the visitor's own. The browser cannot name another one. */
   @Post('link-session')
   @HttpCode(200)

@@ -23,12 +23,17 @@ export interface PageChoices {
   modes: readonly Choice[];
   /** The name of the mode in use. */
   mode?: string;
-  faults: readonly Choice[];
+  faults: readonly FaultChoice[];
 }
 
 interface Choice {
   name: string;
   title: string;
+}
+
+/** A fault that the mode in use cannot have says why. */
+interface FaultChoice extends Choice {
+  impossible?: string;
 }
 
 /** What the page works with: the application's own services, or those of the playground. */

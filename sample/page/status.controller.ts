@@ -19,12 +19,15 @@ export class StatusController {
   @Sse('events')
   events(): Observable<MessageEvent> {
     const calls = concat(from([...this.log.last]), this.log.calls);
-    const status = merge(timer(0, STATUS_EVERY_MS), this.services.switched).pipe(
+    const { switched } = this.services;
+    const choices = merge(of(undefined), switched).pipe(map(() => this.services.choices));
+    const status = merge(timer(0, STATUS_EVERY_MS), switched).pipe(
       map(() => describeStatus(this.services.current)),
     );
-    return concat(
-      of(event('choices')(this.services.choices)),
-      merge(status.pipe(map(event('status'))), calls.pipe(map(event('call')))),
+    return merge(
+      choices.pipe(map(event('choices'))),
+      status.pipe(map(event('status'))),
+      calls.pipe(map(event('call'))),
     );
   }
 }

@@ -1,12 +1,21 @@
 import { BadRequestException } from '@nestjs/common';
 import { type ServiceSimulator } from 'nestjs-service/testing';
+import { type PageChoices } from '../page/services-in-use.js';
+import { type PlaygroundMode } from './modes.js';
 
 /** Milliseconds that the simulator presents an expired certificate. */
 const EXPIRED_MS = 4_000;
 const BANKS = '/banks/v1';
 
+const IMPOSSIBLE = {
+  oauth: 'only with OAuth: calls of this mode have no token',
+  mtls: 'only with mutual TLS: calls of this mode have no client certificate',
+};
+
 interface PageFault {
   title: string;
+  /** The authentication without which a call cannot have this fault. */
+  needs?: keyof typeof IMPOSSIBLE;
   inject(simulator: ServiceSimulator, replaceCertificate: () => Promise<void>): unknown;
 }
 
@@ -25,10 +34,12 @@ const PAGE_FAULTS: Readonly<Record<string, PageFault>> = {
   },
   revokedToken: {
     title: 'Revoked tokens',
+    needs: 'oauth',
     inject: (simulator) => simulator.revokeTokens(),
   },
   rotatedSecret: {
     title: 'Rotated secret',
+    needs: 'oauth',
     inject: (simulator) => {
       simulator.rotateClientSecret();
       simulator.revokeTokens();
@@ -36,6 +47,7 @@ const PAGE_FAULTS: Readonly<Record<string, PageFault>> = {
   },
   replacedCertificate: {
     title: 'Replaced client certificate',
+    needs: 'mtls',
     inject: (_, replaceCertificate) => replaceCertificate(),
   },
   expiredCertificate: {
@@ -49,7 +61,14 @@ const PAGE_FAULTS: Readonly<Record<string, PageFault>> = {
   },
 };
 
-export const FAULT_CHOICES = Object.entries(PAGE_FAULTS).map(([name, { title }]) => ({ name, title }));
+/** Those that the mode cannot have say why. */
+export function faultChoices({ authentication }: PlaygroundMode): PageChoices['faults'] {
+  return Object.entries(PAGE_FAULTS).map(([name, { title, needs }]) => ({
+    name,
+    title,
+    ...(needs && needs !== authentication && { impossible: IMPOSSIBLE[needs] }),
+  }));
+}
 
 export async function injectFault(
   name: string,

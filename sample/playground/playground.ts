@@ -14,7 +14,7 @@ import {
   ServiceAuthService,
 } from 'nestjs-service';
 import { Subject } from 'rxjs';
-import { FAULT_CHOICES, injectFault } from './faults.js';
+import { faultChoices, injectFault } from './faults.js';
 import { MODES } from './modes.js';
 import { PageSimulator } from './page-simulator.js';
 import { type PageChoices, type PageServices, type ServicesInUse } from '../page/services-in-use.js';
@@ -45,7 +45,7 @@ export class Playground implements PageServices, OnApplicationShutdown {
   }
 
   get choices(): PageChoices {
-    return { modes: MODES, mode: this.mode.name, faults: FAULT_CHOICES };
+    return { modes: MODES, mode: this.mode.name, faults: faultChoices(this.mode) };
   }
 
   use(name: string): void {

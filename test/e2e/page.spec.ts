@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { createRequire } from 'node:module';
-import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
+import { type Browser, type BrowserContext, chromium, type Locator, type Page } from 'playwright-core';
 import { ServiceSimulator } from 'nestjs-service/testing';
 import { PageModule } from '../../sample/page/page.module.js';
 import { servePage } from '../../sample/page/serve-page.js';
@@ -25,6 +25,9 @@ const AXE = readFileSync(
   createRequire(`${process.cwd()}/package.json`).resolve('axe-core/axe.min.js'),
   'utf8',
 );
+
+/** With what, for whom and until when is in the same sentence. */
+const CONNECTED = /^Connected\. The browser had /;
 
 describe('the page of the sample', () => {
   let app: INestApplication;
@@ -148,6 +151,10 @@ describe('the page of the sample', () => {
     await listed;
   }
 
+  /** It may be about to change. */
+  const expectDisabled = (button: Locator, disabled: boolean) =>
+    button.and(button.page().locator(disabled ? ':disabled' : ':enabled')).waitFor();
+
   /** Changes what the server answers to the page's request for a session. */
   async function tamper(page: Page, changes: Record<string, unknown>): Promise<void> {
     await page.route('**/page/link-session', async (route) => {
@@ -162,7 +169,7 @@ describe('the page of the sample', () => {
     await page.getByRole('button', { name: 'Connect' }).click();
     await dialog(page).getByText('Any bank').waitFor();
     await dialog(page).getByRole('button', { name: 'Allow' }).click();
-    await expectOutcome(page, /^Connected$/);
+    await expectOutcome(page, CONNECTED);
 
     await page.getByLabel('Bank', { exact: true }).selectOption('Delta Bank');
     await page.getByRole('group', { name: 'Permissions' }).getByLabel('Balances').check();
@@ -175,7 +182,7 @@ describe('the page of the sample', () => {
       'balances',
     ]);
     await dialog(page).getByRole('button', { name: 'Allow' }).click();
-    await expectOutcome(page, /^Connected$/);
+    await expectOutcome(page, CONNECTED);
     const answer = await parameters;
     expect(answer.headers()['cache-control']).toBe('no-store');
     expect(await answer.json()).toEqual({
@@ -184,7 +191,33 @@ describe('the page of the sample', () => {
       permissions: ['identity', 'accounts', 'balances'],
       bank_identifier: 'DELTA_BANK',
     });
+    const had = new RegExp(`an access token of customer ${customerId}, valid until [\\d:]+`);
+    await expectOutcome(page, had);
+    const { access_token } = (await answer.json()) as { access_token: string };
+    expect(await page.content()).not.toContain(access_token);
   });
+
+  browserIt(
+    'disables the faults that a mode cannot have, and forgets what it said of another mode',
+    async () => {
+      const page = await open();
+      await useMode(page, 'sandbox-app-token');
+      for (const name of ['Revoked tokens', 'Rotated secret', 'Replaced client certificate']) {
+        const button = page.getByRole('button', { name });
+        await expectDisabled(button, true);
+        await page.getByText(`${name}: only with `).waitFor();
+      }
+      await page.getByRole('button', { name: 'Reset' }).click();
+      await page.getByText(/^Reset: recovered/).waitFor();
+      await page.getByRole('button', { name: 'Connect' }).click();
+      await expectOutcome(page, 'Create a customer first.');
+      await useMode(page, 'production-oauth');
+      await expectDisabled(page.getByRole('button', { name: 'Rotated secret' }), false);
+      await expectDisabled(page.getByRole('button', { name: 'Replaced client certificate' }), true);
+      await expectOutcome(page, /^$/);
+      expect(await page.getByText(/recovered/).count()).toBe(0);
+    },
+  );
 
   inSoak(() => {
     browserIt('says Cancelled, by the button and by Escape', async () => {
@@ -259,7 +292,7 @@ describe('the page of the sample', () => {
       await createCustomer(page);
       for (const box of await page.getByRole('checkbox').all()) await box.uncheck();
       await page.getByRole('button', { name: 'Connect' }).click();
-      await expectOutcome(page, /permissions should not be empty/);
+      await expectOutcome(page, /^The permissions should not be empty\.$/);
       simulator.fail({ face: 'token', fault: { status: 503 }, times: 20 });
       const other = await open();
       await createCustomer(other);
@@ -297,7 +330,7 @@ describe('the page of the sample', () => {
     await dialog(page).getByText('balances').waitFor();
     await page.keyboard.press('Tab');
     await page.keyboard.press('Enter');
-    await expectOutcome(page, /^Connected$/);
+    await expectOutcome(page, CONNECTED);
   });
 
   inSoak(() => {
@@ -306,6 +339,7 @@ describe('the page of the sample', () => {
       [1280, 'light'],
       [1280, 'dark'],
       [390, 'light'],
+      [820, 'light'],
     ] as const)('has no serious fault of accessibility at %i px, %s', async (width, colorScheme) => {
       const page = await open({ viewport: { width, height: 844 }, colorScheme });
       const expectNone = async () => {
@@ -327,7 +361,7 @@ describe('the page of the sample', () => {
       await dialog(page).waitFor();
       await expectNone();
       await dialog(page).getByRole('button', { name: 'Allow' }).click();
-      await expectOutcome(page, /^Connected$/);
+      await expectOutcome(page, CONNECTED);
       const overflow = await page.evaluate('document.documentElement.scrollWidth - innerWidth');
       expect(overflow).toBeLessThanOrEqual(0);
     });
@@ -350,7 +384,7 @@ describe('the page of the sample', () => {
         await createCustomer(page);
         await page.getByRole('button', { name: 'Connect' }).click();
         await dialog(page).getByRole('button', { name: 'Allow' }).click();
-        await expectOutcome(page, /^Connected$/);
+        await expectOutcome(page, CONNECTED);
       },
     );
   });
@@ -411,7 +445,7 @@ describe('the page of the sample', () => {
     await createCustomer(page);
     await page.getByRole('button', { name: 'Connect' }).click();
     await dialog(page).getByRole('button', { name: 'Allow' }).click();
-    await expectOutcome(page, /^Connected$/);
+    await expectOutcome(page, CONNECTED);
     expect(new Set(requested)).toEqual(new Set([url]));
     expect(complaints).toEqual([]);
   });
@@ -445,7 +479,7 @@ describe('the page of the sample', () => {
     await dialog(page).waitFor();
     seen.push(await page.content());
     await dialog(page).getByRole('button', { name: 'Allow' }).click();
-    await expectOutcome(page, /^Connected$/);
+    await expectOutcome(page, CONNECTED);
     seen.push(
       await page.content(),
       JSON.stringify(

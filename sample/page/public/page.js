@@ -21,7 +21,17 @@
     });
     const answered = await answer.json().catch(() => undefined);
     if (answer.ok) return answered;
-    throw new Error([answered?.message ?? `The server answered ${answer.status}.`].flat().join(' '));
+    const messages = [answered?.message ?? `The server answered ${answer.status}.`].flat();
+    throw new Error(messages.map(sentence).join(' '));
+  }
+
+  /** The names that the page gives to the fields of a request. */
+  const LABELS = { app_user_id: 'your user id', permissions: 'the permissions', bank_identifier: 'the bank' };
+
+  /** The validation of the server says "permissions should not be empty". */
+  function sentence(message) {
+    const named = message.replace(/\b[a-z]+(_[a-z]+)*\b/g, (word) => LABELS[word] ?? word);
+    return named.charAt(0).toUpperCase() + named.slice(1) + (/[.!?]$/.test(named) ? '' : '.');
   }
 
   /** Runs the work of a form or a button, which cannot be used meanwhile. */
@@ -65,15 +75,23 @@
       if (globalThis.Service === undefined)
         throw new Error('The LinkSDK of the service is not on this page.');
       const outcome = await new Promise((resolve) => Service.connect(parameters, resolve));
-      showOutcome(outcome.status, describe(outcome));
+      showOutcome(outcome.status, await describe(outcome, parameters));
     } catch (error) {
       showOutcome('refused', error.message);
     }
   });
 
-  function describe({ status, reason }) {
-    if (status === 'connected') return 'Connected';
-    return status === 'cancelled' ? 'Cancelled' : reason;
+  /** What came of a session, and what the browser had for it. The token itself is not shown. */
+  async function describe({ status, reason }, { access_token, app_token, customer_id }) {
+    if (status !== 'connected') return status === 'cancelled' ? 'Cancelled' : reason;
+    const had = [];
+    if (access_token) {
+      const { expires_at } = await request('GET', '/page/customer-token');
+      const until = new Date(expires_at).toLocaleTimeString();
+      had.push(`an access token of customer ${customer_id}, valid until ${until}`);
+    }
+    if (app_token) had.push('the app token, which is the same for all customers and has no end');
+    return `Connected. The browser had ${had.join(', and ')}.`;
   }
 
   async function listBanks() {
@@ -123,28 +141,37 @@
   function offerFaults({ faults }) {
     byId('fault-choice').hidden = faults.length === 0;
     byId('faults').replaceChildren(...faults.map(faultButton));
+    const impossible = faults.filter((fault) => fault.impossible);
+    show('impossible-faults', impossible.map((fault) => `${fault.title}: ${fault.impossible}.`).join(' '));
   }
 
-  function faultButton({ name, title }) {
+  function faultButton({ name, title, impossible }) {
     const button = document.createElement('button');
     button.type = 'button';
     button.textContent = title;
+    button.disabled = impossible !== undefined;
+    if (button.disabled) button.setAttribute('aria-describedby', 'impossible-faults');
     button.addEventListener('click', () => void busy(button, () => injectFault(name, title)));
     return button;
   }
 
   async function injectFault(name, title) {
-    show('fault-outcome', `${title} …`);
+    const mode = byId('mode').value;
+    const tell = (text) => byId('mode').value === mode && show('fault-outcome', `${title}${text}`);
+    tell(' …');
     try {
       await request('POST', '/page/faults', { name });
       const count = await listBanks();
-      show('fault-outcome', `${title}: recovered, ${count} banks.`);
+      tell(`: recovered, ${count} banks.`);
     } catch (error) {
-      show('fault-outcome', `${title}: ${error.message}`);
+      tell(`: ${error.message}`);
     }
   }
 
   byId('mode').addEventListener('change', async ({ target }) => {
+    // What was said is of the mode before.
+    show('fault-outcome', '');
+    showOutcome('none', '');
     await request('POST', '/page/mode', { mode: target.value }).catch((error) =>
       show('fault-outcome', error.message),
     );
@@ -153,10 +180,11 @@
 
   const events = new EventSource('/page/events');
   const listen = (type, handle) => events.addEventListener(type, ({ data }) => handle(JSON.parse(data)));
+  // The last calls are sent again on each connection.
+  events.addEventListener('open', () => byId('calls').replaceChildren());
   listen('choices', (choices) => {
     offerModes(choices);
     offerFaults(choices);
-    byId('calls').replaceChildren();
   });
   listen('status', showStatus);
   listen('call', showCall);
