@@ -191,7 +191,7 @@ describe('the page of the sample', () => {
       permissions: ['identity', 'accounts', 'balances'],
       bank_identifier: 'DELTA_BANK',
     });
-    const had = new RegExp(`an access token of customer ${customerId}, valid until [\\d:]+`);
+    const had = new RegExp(`an access token for customer ${customerId}, valid until [\\d:]+`);
     await expectOutcome(page, had);
     const { access_token } = (await answer.json()) as { access_token: string };
     expect(await page.content()).not.toContain(access_token);

@@ -88,7 +88,7 @@
     if (access_token) {
       const { expires_at } = await request('GET', '/page/customer-token');
       const until = new Date(expires_at).toLocaleTimeString();
-      had.push(`an access token of customer ${customer_id}, valid until ${until}`);
+      had.push(`an access token for customer ${customer_id}, valid until ${until}`);
     }
     if (app_token) had.push('the app token, which is the same for all customers and has no end');
     return `Connected. The browser had ${had.join(', and ')}.`;
