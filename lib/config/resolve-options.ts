@@ -11,6 +11,7 @@ import {
   type ResolvedOptions,
   type TlsSettings,
 } from './resolved-options.js';
+import { namesIn } from './rules.js';
 import { Secret, type SecretValue } from './secret.js';
 import { ServiceTlsOptions } from './tls.options.js';
 import { type TokenStore } from './token-cache.options.js';
@@ -102,7 +103,6 @@ async function checkedSecret(
   }
 }
 
-/** What the store says of its own settings. An error that it throws may quote them. */
 /** A limit in seconds, where milliseconds are meant. */
 function shortLimits({ http }: ServiceModuleOptions): ConfigurationFault[] {
   return (['timeout', 'attemptTimeout', 'connectTimeout'] as const).flatMap((key) => {
@@ -112,6 +112,7 @@ function shortLimits({ http }: ServiceModuleOptions): ConfigurationFault[] {
   });
 }
 
+/** What the store says of its own settings. An error that it throws may quote them. */
 async function storeFaults(store: TokenStore | undefined): Promise<ConfigurationFault[]> {
   try {
     const messages = (await store?.check?.()) ?? [];
@@ -146,6 +147,7 @@ function httpSettings({ http: { proxy, ...http } = {} }: ServiceModuleOptions): 
   return {
     ...http,
     proxyFor: proxyChoice(proxy),
+    trailingSlash: typeof http.trailingSlash === 'boolean' ? http.trailingSlash : namesIn(http.trailingSlash),
     correlationIdHeader: http.correlationIdHeader?.toLowerCase(),
     idempotencyHeader: http.idempotencyHeader?.toLowerCase(),
     userAgent: [http.userAgent ?? [], `nestjs-service/${VERSION}`].flat().join(' '),

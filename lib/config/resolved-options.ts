@@ -66,7 +66,11 @@ type Unset = 'attemptTimeout' | 'onCall' | 'requestId' | 'idempotencyHeader';
 
 /** Here the names of headers are in lower case, and `userAgent` is the whole header. */
 export interface HttpSettings
-  extends Filled<Omit<ServiceHttpOptions, 'proxy' | Unset>>, Pick<ServiceHttpOptions, Unset> {
+  extends
+    Filled<Omit<ServiceHttpOptions, 'proxy' | 'trailingSlash' | Unset>>,
+    Pick<ServiceHttpOptions, Unset> {
+  /** Of all resources, or of these. */
+  trailingSlash: boolean | readonly string[];
   /** Its URL may contain credentials for the proxy. */
   proxyFor?: ProxyFor;
 }

@@ -1,4 +1,5 @@
 import { ValidateBy } from 'class-validator';
+import { EXCHANGE_HEADERS } from '../exchange/exchange.types.js';
 import { addressFault, withoutSlashes } from './address.js';
 import { Option, type OptionKind } from './option.js';
 import { ENVIRONMENT, isProxyUrl } from './proxy.js';
@@ -113,21 +114,6 @@ export const IsTokenStore = rule(
     ),
   'must have the methods get, set and delete (see TokenStore)',
 );
-
-/** Headers that only the HTTP client may set: a caller could change the connection or name another host with them. */
-export const EXCHANGE_HEADERS: ReadonlySet<string> = new Set([
-  'host',
-  'connection',
-  'content-length',
-  'expect',
-  'keep-alive',
-  'proxy-authorization',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-]);
 
 /** True for a header that cannot carry the app token. */
 export function isReservedHeader(name: string): boolean {

@@ -37,6 +37,21 @@ export interface ExchangeResponse {
 /** How far the exchange got: it decides whether the server can have acted. */
 export type ExchangePhase = 'connecting' | 'sent' | 'answering';
 
+/** Headers that only the HTTP client may set: a caller could change the connection or name another host with them. */
+export const EXCHANGE_HEADERS: ReadonlySet<string> = new Set([
+  'host',
+  'connection',
+  'content-length',
+  'expect',
+  'keep-alive',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+]);
+
 /** The reason of a fault where connecting took longer than its own limit. */
 export const CONNECT_TIMEOUT = 'ERR_CONNECT_TIMEOUT';
 

@@ -1,12 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { type AxiosHeaderValue, type AxiosRequestHeaders, type InternalAxiosRequestConfig } from 'axios';
 import { type HttpSettings } from '../config/resolved-options.js';
-import { EXCHANGE_HEADERS } from '../config/rules.js';
 import { cleanText, ServiceRequestError } from '../errors/index.js';
 import { allowListeners, followSignal, type FollowedSignal } from '../exchange/call-limits.js';
 import { ACCEPTED_ENCODINGS } from '../exchange/decode.js';
 import { noHeaders } from '../exchange/own-properties.js';
-import { CallCancelled } from '../exchange/exchange.types.js';
+import { CallCancelled, EXCHANGE_HEADERS } from '../exchange/exchange.types.js';
 import { type CallUrl } from './allowed-urls.js';
 import { encodeBody } from './body.js';
 

@@ -1,7 +1,6 @@
 import { type HttpService } from '@nestjs/axios';
 import { Injectable } from '@nestjs/common';
 import { type HttpSettings } from '../config/resolved-options.js';
-import { namesIn } from '../config/rules.js';
 import { type AxiosInstance } from 'axios';
 import {
   checkParser,
@@ -81,7 +80,7 @@ export class ServiceHttpService {
   pathOf(path: string): string {
     const [, resource = ''] = path.split('/', 2);
     const slash = this.#trailingSlash;
-    return slash === true || (slash !== false && namesIn(slash).includes(resource)) ? `${path}/` : path;
+    return slash === true || (slash !== false && slash.includes(resource)) ? `${path}/` : path;
   }
 
   /**
