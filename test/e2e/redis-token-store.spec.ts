@@ -10,6 +10,7 @@ import { inspect } from 'node:util';
 import { RedisTokenStore, type RedisTokenStoreOptions } from 'nestjs-service/redis';
 import { ServiceSimulator } from 'nestjs-service/testing';
 import { findPeer, itWith, requirePeer } from '../helpers/optional-peers.js';
+import { startClusterNode } from '../helpers/redis-topologies.js';
 import { startRedis, type RedisServer } from '../helpers/redis.js';
 import { REGISTER } from '../helpers/source-process.js';
 
@@ -27,13 +28,7 @@ describe('RedisTokenStore', () => {
   beforeAll(async () => {
     if (program.path === undefined) return;
     redis = await startRedis(requirePeer(program));
-    cluster = await startRedis(
-      requirePeer(program),
-      '--cluster-enabled',
-      'yes',
-      '--cluster-announce-ip',
-      '127.0.0.1',
-    );
+    cluster = await startClusterNode(requirePeer(program));
     observer = await redis.connect();
     const node = await cluster.connect();
     await node.sendCommand(['CLUSTER', 'ADDSLOTSRANGE', '0', '16383']);

@@ -1,7 +1,7 @@
 import { createClient, type RedisClientType } from '@redis/client';
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { freePort } from './loopback.js';
@@ -22,9 +22,12 @@ export interface RedisServer {
   kill(): Promise<void>;
 }
 
-/** A redis-server of the test's own, on loopback, with nothing on disk. */
+/** A redis-server of the test's own, on loopback, with no data on disk. */
 export async function startRedis(program: string, ...options: string[]): Promise<RedisServer> {
   const folder = await mkdtemp(join(tmpdir(), 'nestjs-service-redis-'));
+  // Sentinel writes what it knows into its file.
+  const file = join(folder, 'redis.conf');
+  await writeFile(file, '');
   const port = await freePort();
   const isTls = options.includes('--tls-port');
   const args = isTls
@@ -32,11 +35,12 @@ export async function startRedis(program: string, ...options: string[]): Promise
     : options;
   const first = isTls ? [] : ['--port', String(port)];
   const start = async (): Promise<ChildProcess> => {
-    const server = spawn(program, [...first, '--bind', '127.0.0.1', '--save', '', '--dir', folder, ...args], {
+    const common = ['--bind', '127.0.0.1', '--save', '', '--dir', folder];
+    const server = spawn(program, [file, ...first, ...common, ...args], {
       stdio: ['ignore', 'pipe', 'ignore'],
     });
     for await (const line of server.stdout.setEncoding('utf8').iterator({ destroyOnReturn: false })) {
-      if (String(line).includes('eady to accept connections')) break;
+      if (/eady to accept connections|Sentinel ID is/.test(String(line))) break;
     }
     server.stdout.resume();
     return server;

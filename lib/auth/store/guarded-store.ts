@@ -9,6 +9,7 @@ const CALL_MS = 250;
 /** Milliseconds that the first requests wait for a store to open, counted from its beginning. */
 const OPEN_MS = 1_000;
 const CLOSE_MS = 1_000;
+/** Asked for where the store did not open, so that no key has failed. */
 const PROBE_KEY = 'token:probe';
 const FIRST_PAUSE_MS = 1_000;
 const MAX_PAUSE_MS = 30_000;
@@ -31,6 +32,8 @@ export class GuardedStore {
   #isClosed = false;
   #works = true;
   #worksSince = -Infinity;
+  /** Of the call that failed. A store can be several servers, of which others answer. */
+  #failedKey = PROBE_KEY;
   /** In a row, since it worked for longer than the longest of them. */
   #pauses = 0;
   #cancelTry: (() => void) | undefined;
@@ -62,64 +65,66 @@ export class GuardedStore {
   }
 
   async get(key: string): Promise<string | undefined | typeof UNAVAILABLE> {
-    return this.#call('reads', () => this.#store.get(key));
+    return this.#call('reads', key, () => this.#store.get(key));
   }
 
   async set(key: string, value: string, ttlMs: number): Promise<void> {
-    await this.#call('writes', () => this.#store.set(key, value, ttlMs));
+    await this.#call('writes', key, () => this.#store.set(key, value, ttlMs));
   }
 
   async delete(key: string, ifValue: string): Promise<void> {
-    await this.#call('writes', () => this.#store.delete(key, ifValue));
+    await this.#call('writes', key, () => this.#store.delete(key, ifValue));
   }
 
   /** A function releases it; `none`: go on without one. */
   async lock(key: string, ttlMs: number): Promise<Release | 'taken' | 'none'> {
     if (!this.#store.lock) return 'none';
     let isLate = false;
-    const release = await this.#call('writes', async () => {
+    const release = await this.#call('writes', key, async () => {
       const got = await this.#store.lock?.(key, ttlMs);
-      if (isLate) void this.#release(got);
+      if (isLate) void this.#release(key, got);
       return got;
     });
     isLate = true;
     if (release === UNAVAILABLE) return 'none';
-    return typeof release === 'function' ? () => this.#release(release) : 'taken';
+    return typeof release === 'function' ? () => this.#release(key, release) : 'taken';
   }
 
   /** Asked of a store that does not work too: others would wait for this lock, and nobody waits for the answer. */
-  async #release(release: Release | undefined): Promise<void> {
-    await this.#ask('writes', async () => release?.());
+  async #release(key: string, release: Release | undefined): Promise<void> {
+    await this.#ask('writes', key, async () => release?.());
   }
 
   async #open(): Promise<void> {
     if (!this.#store.open) return;
     const opened = answerWithin(this.#clock, OPEN_MS, async () => this.#store.open?.());
-    await opened.catch((error: unknown) => this.#failed('reads', error));
+    await opened.catch((error: unknown) => this.#failed('reads', PROBE_KEY, error));
   }
 
-  async #call<T>(use: StoreUse, work: () => Promise<T>): Promise<T | typeof UNAVAILABLE> {
+  async #call<T>(use: StoreUse, key: string, work: () => Promise<T>): Promise<T | typeof UNAVAILABLE> {
     this.open();
     await this.#opened;
-    return this.#works ? this.#ask(use, work) : UNAVAILABLE;
+    return this.#works ? this.#ask(use, key, work) : UNAVAILABLE;
   }
 
-  async #ask<T>(use: StoreUse, work: () => Promise<T>): Promise<T | typeof UNAVAILABLE> {
+  async #ask<T>(use: StoreUse, key: string, work: () => Promise<T>): Promise<T | typeof UNAVAILABLE> {
     try {
       const answer = await answerWithin(this.#clock, this.#limitMs, work);
-      this.#observer.worked(use);
+      // Else another server of the store answers than the one that failed.
+      if (this.#works) this.#observer.worked(use);
       return answer;
     } catch (error) {
-      this.#failed(error instanceof StoreTimeout ? 'reads' : use, error);
+      this.#failed(error instanceof StoreTimeout ? 'reads' : use, key, error);
       return UNAVAILABLE;
     }
   }
 
   /** A store that is full or read-only refuses writes, and is still worth reading. */
-  #failed(use: StoreUse, error: unknown): void {
+  #failed(use: StoreUse, key: string, error: unknown): void {
     this.#observer.failed(use, error);
     if (use !== 'reads' || !this.#works) return;
     this.#works = false;
+    this.#failedKey = key;
     // A store that answers when it is tried, and then fails again, is left alone for longer each time.
     if (this.#clock.monotonic() - this.#worksSince > MAX_PAUSE_MS) this.#pauses = 0;
     this.#planTry();
@@ -133,10 +138,11 @@ export class GuardedStore {
   }
 
   async #try(): Promise<void> {
-    const answer = await this.#ask('reads', () => this.#store.get(PROBE_KEY));
+    const answer = await this.#ask('reads', this.#failedKey, () => this.#store.get(this.#failedKey));
     if (this.#isClosed) return;
     if (answer === UNAVAILABLE) return this.#planTry();
     this.#works = true;
+    this.#observer.worked('reads');
     this.#worksSince = this.#clock.monotonic();
   }
 }

@@ -5,7 +5,7 @@ const QUIET_MS = 60_000;
 
 /** What begins an answer of Redis that refuses a command. Other words of an error could be anybody's, so none is logged. */
 const REDIS_CODE =
-  /^(OOM|READONLY|NOAUTH|WRONGPASS|NOPERM|LOADING|BUSY|MASTERDOWN|MISCONF|CLUSTERDOWN|NOREPLICAS|TRYAGAIN|NOSCRIPT)\b/;
+  /^(OOM|READONLY|NOAUTH|WRONGPASS|NOPERM|LOADING|BUSY|MASTERDOWN|MISCONF|MOVED|CLUSTERDOWN|NOREPLICAS|TRYAGAIN|NOSCRIPT)\b/;
 const SYSTEM_CODE = /^[A-Z][A-Z\d_]{2,40}$/;
 
 /** `reads`: nothing can be shared. `writes`: what others wrote can still be read. */

@@ -101,7 +101,7 @@ describe('a store that does not answer', () => {
     expect(tries).toEqual([1, 3, 8, 16, 32, 62, 93]);
     store.reads = async () => undefined;
     await clock.advance(30_000);
-    expect(asked()).toEqual(['get token:probe']);
+    expect(asked()).toEqual(['get a']);
     expect(await atOnce(guarded.get('a').then(() => 'asked'))).toBe('asked');
     expect(asked()).toEqual(['get a']);
     expect(clock.timers).toBe(0);
@@ -123,7 +123,7 @@ describe('a store that does not answer', () => {
       await clock.advance(pause - 1);
       expect(asked()).toEqual([]);
       await clock.advance(1);
-      expect(asked()).toEqual(['get token:probe']);
+      expect(asked()).toEqual(['get a']);
     }
     await clock.advance(30_001);
     store.reads = HANG;
@@ -131,7 +131,7 @@ describe('a store that does not answer', () => {
     await clock.advance(250);
     asked();
     await clock.advance(1_000);
-    expect(asked()).toEqual(['get token:probe']);
+    expect(asked()).toEqual(['get a']);
   });
 
   it('is asked no more after the end', async () => {
@@ -162,6 +162,7 @@ describe('a store that refuses', () => {
   it.each([
     ['OOM command not allowed when used memory > maxmemory', 'OOM'],
     ["READONLY You can't write against a read only replica.", 'READONLY'],
+    ['MOVED 866 10.0.0.1:6379', 'MOVED'],
     ['anything else, with redis://user:password@host', 'error'],
   ])('writes (%s) is read all the same, with one warning a minute', async (message, code) => {
     const { clock, store, guarded, lines, asked } = setUp();
@@ -218,6 +219,52 @@ describe('a store that refuses', () => {
     expect(await guarded.get('a')).toBe('value');
     expect(lines[1]).toBe('log The token store works again.');
   });
+});
+
+describe('a store of several servers, one of which does not answer', () => {
+  it.each<[string, (guarded: GuardedStore, store: SetStore) => Promise<unknown>]>([
+    ['read', (guarded) => guarded.get('gone')],
+    ['write', (guarded) => guarded.set('gone', 'b', 1)],
+    ['delete', (guarded) => guarded.delete('gone', 'b')],
+    ['lock', (guarded) => guarded.lock('gone', 1)],
+    [
+      'release',
+      async (guarded, store) => {
+        store.lock = async () => HANG;
+        const release = await guarded.lock('gone', 1);
+        if (typeof release === 'function') await release();
+      },
+    ],
+  ])(
+    'is tried with the key of the %s that failed, and works again when that one answers',
+    async (_, call) => {
+      const { clock, guarded, store, lines, asked } = setUp();
+      let isGone = true;
+      let answer = (_value: string): void => undefined;
+      store.writes = HANG;
+      store.get = (key) => {
+        store.asked.push(`get ${key}`);
+        if (key === 'slow') return new Promise((resolve) => (answer = resolve));
+        return isGone && key === 'gone' ? HANG() : Promise.resolve('value');
+      };
+      void call(guarded, store);
+      await clock.advance(200);
+      const other = guarded.get('slow');
+      await clock.advance(50);
+      expect(guarded.works).toBe(false);
+      answer('of another server');
+      expect(await other).toBe('of another server');
+      asked();
+      await clock.advance(1_250);
+      expect(asked()).toEqual(['get gone']);
+      expect(lines).toEqual([expect.stringMatching(/^warn .*\(timeout\)/)]);
+      isGone = false;
+      await clock.advance(2_000);
+      expect(asked()).toEqual(['get gone']);
+      expect(guarded.works).toBe(true);
+      expect(lines.slice(1)).toEqual(['log The token store works again.']);
+    },
+  );
 });
 
 describe('a store that opens', () => {
@@ -278,7 +325,7 @@ describe('a store that is tried', () => {
     asked();
     store.reads = () => new Promise((_, reject) => (answer = reject));
     await clock.advance(1_000);
-    expect(asked()).toEqual(['get token:probe']);
+    expect(asked()).toEqual(['get a']);
     await guarded.close();
     answer(new Error('still down'));
     await settle();
