@@ -39,14 +39,13 @@ async function readBlocks(document) {
 }
 
 /**
- * What docs/getting-started.md has a newcomer do, in order: `{ command }`, or `{ file, text }` to write. `timed`: the
- * commands in its table of times.
+ * What docs/getting-started.md has a newcomer do, in order: `{ command }`, or `{ file, text }` to write.
  */
 export async function firstCall() {
   const text = await readText(GETTING_STARTED);
   const [, section] = /^## The first call$([^]*?)^## /m.exec(text) ?? [];
   if (section === undefined) throw new Error(`${GETTING_STARTED} has no section "The first call"`);
-  const steps = blocksOf(section).flatMap(({ language, body }) => {
+  return blocksOf(section).flatMap(({ language, body }) => {
     if (language === 'sh') {
       return body
         .trim()
@@ -57,8 +56,6 @@ export async function firstCall() {
     if (file === undefined) throw new Error(`A block does not begin with its file's name:\n${body}`);
     return [{ file, text: body }];
   });
-  const timed = [...section.matchAll(/^\| `(.+?)` +\|/gm)].map(([, command]) => command);
-  return { steps, timed };
 }
 
 /** The arguments of npm that docs/getting-started.md gives for a NestJS, with the packed tarball as the package. */

@@ -1,11 +1,20 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
-import { Logger, type Type } from '@nestjs/common';
+import {
+  Controller,
+  Get,
+  Logger,
+  type ExceptionFilter,
+  type INestApplication,
+  type Provider,
+  type Type,
+} from '@nestjs/common';
+import { APP_FILTER } from '@nestjs/core';
 import { Test } from '@nestjs/testing';
 import { DocumentBuilder, SwaggerModule } from '@nestjs/swagger';
 import * as errors from '../../lib/errors/index.js';
 import { toAnswer } from '../../lib/http/exception-answer.js';
-import { ServiceModule } from 'nestjs-service';
-import { serviceErrors, ServiceSimulator, stubService, type SimulatorFault } from 'nestjs-service/testing';
+import { BanksService, ServiceExceptionFilter, ServiceModule } from 'nestjs-service';
+import { serviceErrors, ServiceSimulator, stubService } from 'nestjs-service/testing';
 import { readDocument, type Snippets, writeSnippets } from '../helpers/readme.js';
 
 describe('docs/errors-and-retries.md', () => {
@@ -23,31 +32,40 @@ describe('docs/errors-and-retries.md', () => {
     await snippets.remove();
   });
 
-  it('has a registration that knows what was done', async () => {
-    const { RegisterCustomer } = (await import(snippets.path('register-customer.ts'))) as {
-      RegisterCustomer: Type<{ register(userId: string): Promise<string> }>;
+  it('has filters of which ours answers its errors, and not in another order', async () => {
+    const { EveryErrorFilter, useFilters } = (await import(snippets.path('filters.ts'))) as {
+      EveryErrorFilter: Type<ExceptionFilter>;
+      useFilters(app: INestApplication): void;
     };
-    const module = await Test.createTestingModule({
-      imports: [ServiceModule.forRoot(simulator.moduleOptions({ authentication: 'oauth' }))],
-      providers: [RegisterCustomer],
-    }).compile();
-    const registerWith = async (fault?: SimulatorFault): Promise<unknown> => {
-      if (fault) simulator.fail({ path: '/customers/v1', times: 1, fault });
-      const outcome: unknown = await module
-        .get(RegisterCustomer)
-        .register('u-1')
-        .catch((error: unknown) => error);
-      return outcome;
+    @Controller()
+    class BanksController {
+      constructor(private readonly banks: BanksService) {}
+      @Get()
+      list() {
+        return this.banks.list();
+      }
+    }
+    const statusWith = async (register: (app: INestApplication) => void, providers: Provider[] = []) => {
+      const builder = Test.createTestingModule({
+        imports: [ServiceModule.forRoot()],
+        controllers: [BanksController],
+        providers,
+      });
+      stubService(builder, { banks: { list: () => Promise.reject(serviceErrors.api(409)) } });
+      const app = (await builder.compile()).createNestApplication({ logger: false });
+      register(app);
+      await app.listen(0, '127.0.0.1');
+      const { status } = await fetch(await app.getUrl());
+      await app.close();
+      return status;
     };
-    simulator.clearRequests();
-    expect(await registerWith()).toBe('done');
-    expect(await registerWith({ status: 409 })).toBe('exists');
-    expect(await registerWith({ status: 503 })).toBe('unknown');
-    expect(await registerWith('reset')).toBe('unknown');
-    // None of these was sent a second time.
-    expect(simulator.apiRequests).toHaveLength(4);
-    expect(await registerWith({ status: 400 })).toMatchObject({ status: 400 });
-    await module.close();
+    const everyError = (app: INestApplication) => new EveryErrorFilter(app.getHttpAdapter());
+    expect(await statusWith(useFilters)).toBe(409);
+    expect(
+      await statusWith((app) => app.useGlobalFilters(new ServiceExceptionFilter(), everyError(app))),
+    ).toBe(500);
+    const provided = [{ provide: APP_FILTER, useClass: ServiceExceptionFilter }];
+    expect(await statusWith((app) => app.useGlobalFilters(everyError(app)), provided)).toBe(500);
   });
 
   it('has a job that sends the same call again', async () => {

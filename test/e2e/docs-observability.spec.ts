@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { type DynamicModule } from '@nestjs/common';
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { type DynamicModule, type Type } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { type AsyncLocalStorage } from 'node:async_hooks';
 import { type Registry } from 'prom-client';
@@ -37,6 +37,19 @@ describe('docs/observability.md', () => {
       for (const key of Object.keys(process.env)) if (!(key in before)) delete process.env[key];
       await simulator.stop();
     }
+  });
+
+  it('has a provider that ends the SDK with the application', async () => {
+    const { EndOfTelemetry } = (await import(snippets.path('end-of-telemetry.ts'))) as {
+      EndOfTelemetry: Type;
+    };
+    const shutdown = jest.fn(() => Promise.resolve());
+    const module = await Test.createTestingModule({
+      providers: [EndOfTelemetry, { provide: 'sdk', useValue: { shutdown } }],
+    }).compile();
+    await module.init();
+    await module.close();
+    expect(shutdown).toHaveBeenCalledTimes(1);
   });
 
   it('has metrics of calls for Prometheus', async () => {

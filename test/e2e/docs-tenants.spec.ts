@@ -1,7 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { type Type } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
-import { ServiceClients, ServiceStartupError, type ServiceClient } from 'nestjs-service';
+import {
+  ServiceClients,
+  ServiceStartupError,
+  type ServiceClient,
+  type ServiceConfigurationError,
+  type ServiceModuleOptions,
+} from 'nestjs-service';
 import { ServiceSimulator } from 'nestjs-service/testing';
 import { readDocument, writeSnippets } from '../helpers/readme.js';
 import { rejection } from '../helpers/start-module.js';
@@ -28,7 +34,7 @@ describe('docs/tenants.md', () => {
 
   it('has a client for each tenant, which is made once and can be ended', async () => {
     const { Tenants, TenantTable } = (await import(snippets.path('tenants.ts'))) as Record<string, Type>;
-    const { BanksController } = (await import(snippets.path('banks.controller.ts'))) as Record<string, Type>;
+    const { TenantsModule } = (await import(snippets.path('tenants.module.ts'))) as Record<string, Type>;
     const tokens: Record<string, string> = { acme: simulator.appToken, bolt: 'wrong' };
     const asked: string[] = [];
     const optionsOf = (tenant: string) => {
@@ -36,10 +42,10 @@ describe('docs/tenants.md', () => {
       const options = simulator.moduleOptions({ environment: 'sandbox' });
       return Promise.resolve({ ...options, appToken: tokens[tenant], startupCheck: 'fail' });
     };
-    const module = await Test.createTestingModule({
-      controllers: [BanksController],
-      providers: [ServiceClients, Tenants, { provide: TenantTable, useValue: { optionsOf } }],
-    }).compile();
+    const module = await Test.createTestingModule({ imports: [TenantsModule] })
+      .overrideProvider(TenantTable)
+      .useValue({ optionsOf })
+      .compile();
     const app = module.createNestApplication({ logger: false });
     await app.listen(0, '127.0.0.1');
     const banks = await fetch(`${await app.getUrl()}/tenants/acme/banks`);
@@ -55,5 +61,13 @@ describe('docs/tenants.md', () => {
     await expect(first.banks.list()).rejects.toMatchObject({ kind: 'closed' });
     await (await tenants.client('acme')).banks.list();
     await app.close();
+  });
+
+  it('has a row of which only the file of the secret is missing', async () => {
+    const { acme } = (await import(snippets.path('tenants.ts'))) as { acme: ServiceModuleOptions };
+    const module = await Test.createTestingModule({ providers: [ServiceClients] }).compile();
+    const error = await rejection(module.get(ServiceClients).create({ name: 'acme', ...acme }));
+    expect((error as ServiceConfigurationError).faults).toMatchObject([{ option: 'oauth.clientSecret' }]);
+    await module.close();
   });
 });

@@ -174,8 +174,11 @@ describe('docs/certificates.md', () => {
     expect(subjects()).toEqual([simulator.application.subject, next.subject]);
   });
 
-  it('has variables with files, for an agent and for Docker, that work', async () => {
-    const blocks = document.fences.filter(({ text }) => text.includes('SERVICE_TLS_CERTIFICATE_FILE'));
+  it('has variables with files, for an agent, that work; and so has the compose file of docs/recipes.md', async () => {
+    const recipes = await readDocument('docs/recipes.md');
+    const blocks = [...document.fences, ...recipes.fences].filter(({ text }) =>
+      text.includes('SERVICE_TLS_CERTIFICATE_FILE'),
+    );
     expect(blocks.map(({ language }) => language)).toEqual(['dotenv', 'yaml']);
     for (const { text } of blocks) {
       const values = setVariables();
