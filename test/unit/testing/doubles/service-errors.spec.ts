@@ -16,8 +16,8 @@ import {
   ServiceTestingModule,
   type SimulatorFault,
 } from 'nestjs-service/testing';
-import { deadPort } from '../../helpers/loopback.js';
-import { rejection, startModule, type StartedModule } from '../../helpers/start-module.js';
+import { deadPort } from '../../../helpers/loopback.js';
+import { rejection, startModule, type StartedModule } from '../../../helpers/start-module.js';
 
 /** An error as it is read by a host; the address of the service and the time limit are others in a test. */
 function read(error: unknown): object {
