@@ -65,7 +65,7 @@ export class Copy {
       [
         ...['--disable-warning=ExperimentalWarning', '--experimental-vm-modules'],
         join(this.#tree, 'node_modules/jest/bin/jest.js'),
-        ...['--runInBand', '--bail', '--forceExit', '--testTimeout=15000'],
+        ...['--runInBand', '--bail', '--forceExit'],
         ...[
           `--cacheDirectory=${join(this.#top, 'cache')}`,
           `--testSequencer=${plugin}`,
