@@ -143,6 +143,20 @@ describe('serviceErrors', () => {
     expect(nothingSent.outcomeUnknown).toBe(false);
   });
 
+  it('are about GET /banks/v1 until a double throws them', () => {
+    expect(serviceErrors.api(404)).toMatchObject({ method: 'GET', path: '/banks/v1' });
+  });
+
+  it.each([
+    ['reset', 'ECONNRESET'],
+    ['refused', 'ECONNREFUSED'],
+    ['dns', 'ENOTFOUND'],
+    ['tls', 'CERT_HAS_EXPIRED'],
+    ['proxy', 'ERR_PROXY_ECONNREFUSED'],
+  ] as const)('have the usual reason of the kind %s', (kind, reason) => {
+    expect(serviceErrors.connection(kind)).toMatchObject({ code: `connection_${kind}`, reason });
+  });
+
   it('has the others too', () => {
     expect(serviceErrors.certificate()).toBeInstanceOf(ServiceCertificateError);
     expect(serviceErrors.certificate()).toMatchObject({ code: 'certificate_refused' });
