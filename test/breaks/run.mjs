@@ -15,7 +15,7 @@ const E2E = {
   banks: ['resources'],
   cli: ['docs-simulator', 'simulator-command'],
   'cli/doctor': ['docs-doctor', 'doctor'],
-  config: ['broken-configuration', 'config-module', 'environment-proxies'],
+  config: ['broken-configuration', 'config-module', 'environment-proxies', 'user-agent'],
   customers: ['resources'],
   engine: ['shutdown', 'start-up', 'startup-check'],
   errors: ['api-faults', 'docs-errors', 'exception-filter'],
