@@ -30,7 +30,7 @@ export function addPeers(text: string, nest: number): string {
   const named = { ...manifest.devDependencies, ...manifest.dependencies };
   const missing = Object.entries(peersFor(nest)).filter(([name]) => named[name] === undefined);
   if (missing.length === 0) return text;
-  const dependencies = [...Object.entries(manifest.dependencies ?? {}), ...missing].sort(byName);
+  const dependencies = [...Object.entries(manifest.dependencies ?? {}), ...missing].sort();
   const indent = /^[ \t]+/m.exec(text)?.[0] ?? '  ';
   const eol = text.includes('\r\n') ? '\r\n' : '\n';
   const result = JSON.stringify(
@@ -45,10 +45,6 @@ export function addPeers(text: string, nest: number): string {
 /** Editors of Windows begin a file with a byte order mark, which JSON.parse does not take. */
 function parse(text: string): Manifest {
   return JSON.parse(text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text) as Manifest;
-}
-
-function byName([one]: [string, string], [other]: [string, string]): number {
-  return one < other ? -1 : 1;
 }
 
 export interface PackageManager {

@@ -247,10 +247,11 @@ describe('RedisTokenStore', () => {
       await until(async () => (await clients()) === 1);
       const store = storeAt(redis.url);
       await Promise.all([store.open(), store.open()]);
-      expect(await clients()).toBe(2);
+      const connected = await observer.clientList();
+      expect(connected).toHaveLength(2);
       await store.close();
       await store.get('a');
-      expect(await clients()).toBe(2);
+      expect((await observer.clientList()).map(({ id }) => id)).toEqual(connected.map(({ id }) => id));
       await store.close();
       await until(async () => (await clients()) === 1);
       await store.get('a');
@@ -260,6 +261,40 @@ describe('RedisTokenStore', () => {
       await until(async () => (await clients()) === 1);
     },
   );
+
+  redisIt.each([
+    ['@redis/client alone', /^redis$/, []],
+    ['redis alone', /^@redis\/client$/, []],
+    [
+      'neither',
+      /^(@redis\/client|redis)$/,
+      [expect.stringContaining('neither is installed. Install one: npm i')],
+    ],
+  ])('needs one client library: %s', async (_, missing, faults) => {
+    const hooks = `export async function resolve(name, context, next) {
+      if (!${missing}.test(name)) return next(name, context);
+      throw Object.assign(new Error('Cannot find package'), { code: 'ERR_MODULE_NOT_FOUND' });
+    }`;
+    const code = `
+      import { register } from 'node:module';
+      register('data:text/javascript,' + encodeURIComponent(${JSON.stringify(hooks)}));
+      const { RedisTokenStore } = await import('nestjs-service/redis');
+      const held = setInterval(() => undefined, 1_000);
+      const store = new RedisTokenStore({ url: ${JSON.stringify(redis.url)} });
+      const faults = await store.check();
+      const [got] = await Promise.allSettled([store.get('a')]);
+      process.send({ faults, got: got.status });
+      process.disconnect();
+      clearInterval(held);`;
+    const child = spawn(
+      process.execPath,
+      ['--no-warnings', '--import', REGISTER, '--input-type=module', '--eval', code],
+      { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] },
+    );
+    ends.push(() => child.kill());
+    const [told] = await once(child, 'message');
+    expect(told).toEqual({ faults, got: faults.length === 0 ? 'fulfilled' : 'rejected' });
+  });
 
   redisIt('rediss: refuses a server whose certificate does not verify', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'redis-tls-'));

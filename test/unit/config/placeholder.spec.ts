@@ -13,6 +13,7 @@ describe('isPlaceholder', () => {
     'https://<host>/v1',
     'https://{base_url}',
     'https://your-host:8443',
+    'HTTPS://YOUR-HOST',
     '...',
     '<your-app-token>',
     '<APP TOKEN>',

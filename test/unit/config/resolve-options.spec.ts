@@ -353,7 +353,7 @@ describe('resolveOptions', () => {
   it('refuses an address or placeholder of any length at once', async () => {
     const long = `https://a${'/'.repeat(200_000)}x`;
     const [fault] = await faultsOf({ ...sandbox, urls: { sandboxUrl: long } });
-    expect(fault?.message).toMatch(/longer than 2048/);
+    expect(fault?.message).toMatch(/longer than 2048 characters/);
     const [other] = await faultsOf({
       ...sandbox,
       urls: { ...sandbox.urls, sandboxAuthUrl: `${long}/oauth2/token//` },

@@ -187,6 +187,7 @@ describe('the name of a module', () => {
   });
 
   it('is refused with a reason', () => {
+    for (const name of ['', '1x', 'a b']) expect(nameFault(name)).toMatch(/^must begin with a letter/);
     expect(nameFault('sandbox')).toMatch(/'sandbox'.*SERVICE_SANDBOX_/);
   });
 

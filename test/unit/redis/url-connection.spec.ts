@@ -126,6 +126,9 @@ describe('the connection of a store to its url', () => {
 
   it('leaves a server that has become a replica, once a minute at most', async () => {
     const { clock, clients, server, ask } = setUp();
+    server.reply = () => Promise.reject(new Error('LOADING Redis is loading the dataset in memory'));
+    await expect(ask()).rejects.toThrow('LOADING');
+    expect(clients[0].isDestroyed).toBe(false);
     server.reply = () => Promise.reject(new Error("READONLY You can't write against a read only replica."));
     for (const connections of [1, 2, 2]) {
       await expect(ask()).rejects.toThrow('READONLY');

@@ -220,9 +220,9 @@ describe('nest add', () => {
   });
 
   it.each([
-    ['^11.0.1', '^4.0.0'],
-    ['^12.0.1', '^12.0.0'],
-  ])('on NestJS %s adds the modules of Nest in %s, and installs them', (nest, modules) => {
+    ['^11.0.1', '^4.0.0', '^0.14.0'],
+    ['^12.0.1', '^12.0.0', '^0.15.0'],
+  ])('on NestJS %s adds the modules of Nest in %s, and installs them', (nest, modules, validator) => {
     const { files, tasks, said, run } = host(nest);
     run();
     const { dependencies } = JSON.parse(files.get('package.json')!) as {
@@ -232,6 +232,7 @@ describe('nest add', () => {
       '@nestjs/config': modules,
       '@nestjs/axios': modules,
       axios: '^1.18.0',
+      'class-validator': validator,
     });
     expect(Object.keys(dependencies).at(-1)).toBe('zod');
     expect(tasks).toMatchObject([
@@ -242,7 +243,9 @@ describe('nest add', () => {
     ]);
     expect(files.get('src/app.module.ts')).toContain(CALLS);
     expect(files.get('src/main.ts')).toContain(FILTER);
-    expect(files.get('.env.example')).toContain('SERVICE_APP_TOKEN=');
+    expect(files.get('.env.example')).toMatch(
+      /\nSERVICE_ENVIRONMENT=sandbox\nSERVICE_AUTHENTICATION=app-token\nSERVICE_SANDBOX_URL=\nSERVICE_APP_TOKEN=\n$/,
+    );
     expect(said).toEqual([]);
   });
 
@@ -376,12 +379,12 @@ describe('nest add', () => {
   });
 
   it('changes nothing the second time', () => {
-    const { files, tasks, run } = host('^12.0.1', { '.env.example': 'PORT=3000' });
+    const { files, tasks, said, run } = host('^12.0.1', { '.env.example': 'PORT=3000' });
     run();
     const before = Object.fromEntries(files);
     run();
     expect(Object.fromEntries(files)).toEqual(before);
-    expect(tasks).toHaveLength(1);
+    expect([tasks.length, said]).toEqual([1, []]);
     expect(before['.env.example']).toMatch(/^PORT=3000\n\n# nestjs-service/);
   });
 });

@@ -185,7 +185,10 @@ describe('stubService', () => {
       auth: {
         getApiToken: () => ({ accessToken: 't', tokenType: 'bearer', scope: 'api', expiresAt: new Date(0) }),
       },
-      http: { get: (path) => ({ path }), request: (path, { method, data }) => ({ path, method, data }) },
+      http: {
+        get: (path) => ({ path }),
+        request: async (path, { method, data }) => ({ path, method, data }),
+      },
       named: { ksa: { banks: { list: () => ['Ksa'] } } },
     });
     const http = module.get(ServiceHttpService);
@@ -312,6 +315,7 @@ describe('stubService', () => {
     const certificate = { subject: 'CN=app', issuer: 'CN=i', fingerprint256: 'AA', ...dates };
     await start({ auth: { certificate } });
     const auth = module.get(ServiceAuthService);
+    expect(auth.certificate).toEqual(certificate);
     expect(auth.identityStatus).toEqual({ healthy: true, certificate, daysLeft: 1 });
     const identityStatus = { healthy: false };
     service.use({ auth: { certificate, identityStatus } });

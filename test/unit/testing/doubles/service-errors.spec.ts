@@ -16,8 +16,8 @@ import {
   ServiceTestingModule,
   type SimulatorFault,
 } from 'nestjs-service/testing';
-import { deadPort } from '../../helpers/loopback.js';
-import { rejection, startModule, type StartedModule } from '../../helpers/start-module.js';
+import { deadPort } from '../../../helpers/loopback.js';
+import { rejection, startModule, type StartedModule } from '../../../helpers/start-module.js';
 
 /** An error as it is read by a host; the address of the service and the time limit are others in a test. */
 function read(error: unknown): object {
@@ -141,6 +141,20 @@ describe('serviceErrors', () => {
     expect(thrown).toMatchObject({ path: '/payments/v1' });
     const nothingSent = serviceErrors.connection('timeout', { method: 'POST', sent: false });
     expect(nothingSent.outcomeUnknown).toBe(false);
+  });
+
+  it('are about GET /banks/v1 until a double throws them', () => {
+    expect(serviceErrors.api(404)).toMatchObject({ method: 'GET', path: '/banks/v1' });
+  });
+
+  it.each([
+    ['reset', 'ECONNRESET'],
+    ['refused', 'ECONNREFUSED'],
+    ['dns', 'ENOTFOUND'],
+    ['tls', 'CERT_HAS_EXPIRED'],
+    ['proxy', 'ERR_PROXY_ECONNREFUSED'],
+  ] as const)('have the usual reason of the kind %s', (kind, reason) => {
+    expect(serviceErrors.connection(kind)).toMatchObject({ code: `connection_${kind}`, reason });
   });
 
   it('has the others too', () => {
