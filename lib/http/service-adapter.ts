@@ -36,10 +36,10 @@ export function serviceAdapter(
     try {
       return await calls.run(async () => {
         const call = await toCall(config, url, credentials, options.http);
-        return observer.observe(call, attached, async (observation) => {
+        const context = contextOf(call);
+        return observer.observe(call, { ...attached, context }, async (observation) => {
           const response = await runner.run(call, attached, observation);
-          const context = contextOf(call);
-          observation.answer = { response, context };
+          observation.response = response;
           return toAxiosResponse(response, config, context);
         });
       });
