@@ -52,14 +52,14 @@ export const IsUuid = rule(
   'must be the application id of the developer portal (Integration tab), a UUID',
 );
 
-export const IsServiceAddress = ruleOf('address', addressFault);
+const addressWithout = (appended: RegExp): Rule =>
+  ruleOf('address', (value) => {
+    const [end] = appended.exec(withoutSlashes(String(value))) ?? [];
+    return end ? `must not end in ${end}, which is appended to it` : addressFault(value);
+  });
 
-/** The address of a token endpoint, to which /oauth2/token is appended. */
-export const IsAuthAddress = ruleOf('address', (value) =>
-  typeof value === 'string' && withoutSlashes(value).endsWith('/oauth2/token')
-    ? 'must not end in /oauth2/token, which is appended to it'
-    : addressFault(value),
-);
+export const IsServiceAddress = addressWithout(/\/(banks|customers)\/v\d+$/);
+export const IsAuthAddress = addressWithout(/\/oauth2\/token$/);
 
 const TOKEN = "[!#$%&'*+.^_`|~0-9A-Za-z-]+";
 const HEADER_NAME = new RegExp(`^${TOKEN}$`);
