@@ -26,8 +26,8 @@ export interface ConfigurationReading {
   faults: readonly ConfigurationFault[];
   warnings: readonly ConfigurationFault[];
   misspelt: ReadonlyMap<string, string>;
-  /** Variables with our prefix in an env file that nothing reads, the misspelt ones aside. */
-  unknown: readonly string[];
+  /** Variables that nothing reads, and what to do. */
+  unused: ReadonlyMap<string, string>;
   /** `.env`, or `the environment`; undefined for a variable that is not set. */
   sourceOf: (variable: string) => string | undefined;
   /** Where variables come from, all of them. */
@@ -42,7 +42,7 @@ export interface ConfigurationReading {
 
 /** What there is to say of each variable, without a connection. Values that are no secret are shown. */
 export function* checkConfiguration(reading: ConfigurationReading): Generator<Check> {
-  const { name, merged, faults, misspelt, unknown, options, sources } = reading;
+  const { name, merged, faults, misspelt, unused, options, sources } = reading;
   const isEmpty = Object.keys(merged).length === 0 && misspelt.size === 0;
   if (isEmpty) {
     const message = `There is no ${variablePrefix(name)}* variable in ${sources}.`;
@@ -57,16 +57,8 @@ export function* checkConfiguration(reading: ConfigurationReading): Generator<Ch
   }
   const known = new Set(OPTIONS.map(({ option }) => option));
   yield* faults.filter(({ option }) => !known.has(option)).map((fault) => fromFault(fault, isEmpty, reading));
-  const unread = (variable: string, remedy: string): Check => ({
-    name: variable,
-    ...warning(`It is set (${reading.sourceOf(variable)}), and nothing reads it.`, remedy),
-  });
-  for (const [variable, meant] of misspelt) yield unread(variable, `If ${meant} is meant, correct its name.`);
-  for (const variable of unknown) {
-    yield unread(
-      variable,
-      'Take it out, or correct its name. If it is of a module with a name, check that one: --name <name>.',
-    );
+  for (const [name, remedy] of unused) {
+    yield { name, ...warning(`It is set (${reading.sourceOf(name)}), and nothing reads it.`, remedy) };
   }
 }
 
