@@ -1,7 +1,7 @@
 import { type Explanation, ServiceError } from './service.error.js';
 
 /**
- * Why there is no answer. `closed`: this module was shut down, or the call's cancelToken was cancelled. `proxy`: the
+ * Why there is no answer. `closed`: the client was closed, or the call's cancelToken was cancelled. `proxy`: the
  * proxy of `http.proxy` cannot be reached, or refused the connection. `network`: none of the others.
  */
 export type ConnectionErrorKind =

@@ -3,6 +3,7 @@ import { setImmediate } from 'node:timers';
 import { copyOf, nameOptions, ServiceConnectionError, type DescribeOption } from '../errors/index.js';
 import { allowListeners } from '../exchange/call-limits.js';
 import { CallCancelled } from '../exchange/exchange.types.js';
+import { clientClosed } from '../exchange/explain-fault.js';
 
 /**
  * Counts the calls in flight: a shutdown waits for them, and ends those that take too long. What they reject with leaves
@@ -27,7 +28,7 @@ export class CallsInFlight {
 
   /** Throws once no new calls are taken. */
   admit(): void {
-    if (this.#isRefusing) throw shuttingDown();
+    if (this.#isRefusing) throw clientClosed();
   }
 
   /** Rejects at once where the shutdown's time is over. */
@@ -68,7 +69,7 @@ export class CallsInFlight {
     this.#isRefusing = true;
     if (this.closed.aborted) return 0;
     const count = this.#running;
-    this.#end.abort(shuttingDown());
+    this.#end.abort(clientClosed());
     setImmediate(() => this.#onIdle?.());
     return count;
   }
@@ -77,8 +78,4 @@ export class CallsInFlight {
   #tellIfIdle(): void {
     if (this.#onIdle) setImmediate(() => this.#running === 0 && this.#onIdle?.());
   }
-}
-
-export function shuttingDown(): ServiceConnectionError {
-  return new ServiceConnectionError({ kind: 'closed', message: 'ServiceModule is shutting down.' });
 }

@@ -18,10 +18,11 @@ export async function openService(
   given: ServiceModuleOptions,
   name: string | undefined,
   config?: HostConfig,
+  warned?: Set<string>,
 ): Promise<Service> {
   const log = new SafeLogger(moduleLabel(name));
   const { options, identity } = await loadConfiguration(given, name, config, log);
-  return createService(options, identity, systemIo(log));
+  return createService(options, identity, { ...systemIo(log), warned });
 }
 
 /**

@@ -38,10 +38,12 @@ async function reported(
     options,
     { hasChain: hasChain as boolean, status: { healthy: true, ...status } },
     {
-      debug: unexpected,
-      error: unexpected,
-      log: (message) => lines.push(message),
-      warn: (message) => warnings.push(message),
+      log: {
+        debug: unexpected,
+        error: unexpected,
+        log: (message) => lines.push(message),
+        warn: (message) => warnings.push(message),
+      },
     },
     versions as NodeJS.ProcessVersions | undefined,
   );
