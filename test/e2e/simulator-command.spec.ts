@@ -14,7 +14,7 @@ import { readEnvironment } from '../../lib/cli/env-file.js';
 import { runCommand } from '../../lib/cli/run-command.js';
 import { commandIo } from '../helpers/command-io.js';
 import { partOf } from '../helpers/in-soak.js';
-import { type SampleProcess } from '../helpers/sample-process.js';
+import { startProcess, type SampleProcess } from '../helpers/sample-process.js';
 import { CollectingLogger } from '../helpers/secret-scan.js';
 import { commandLine, startCommand } from '../helpers/source-process.js';
 
@@ -299,6 +299,16 @@ describe('nestjs-service simulator', () => {
       expect(await child.exited).toEqual({ code: 1, signal: null });
       expect(child.output()).toMatch(new RegExp(`^${code}: .*\\n$`));
     }
+  });
+
+  it('ends when only npx gets the signal, whatever its shell does', async () => {
+    const line = commandLine(['simulator', '--port', '0', '--dir', 'npx']).map((part) => `'${part}'`);
+    // With a second command, the shell does not become the first.
+    const npx = startProcess(['npx', '-c', `${line.join(' ')}; :`], { cwd: folder });
+    started.push(npx);
+    await npx.printed(READY);
+    npx.signal('SIGTERM');
+    expect(await npx.isGone()).toBe(true);
   });
 
   it('ends at the first signal before the simulator runs too', async () => {
