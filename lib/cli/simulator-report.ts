@@ -44,7 +44,9 @@ export function describeSimulator(
     `  ${files.names.join(', ')}`,
     ...(kept === undefined ? [] : [`  ${kept}`]),
     '',
-    'Try it:',
+    name === undefined
+      ? 'Try it:'
+      : `Try it, with ServiceModule.forRoot({ name: '${name}' }) in the application:`,
     ...[curl, doctor, start].map((command) => `  ${command.map(shellQuoted).join(' ')}`),
     '',
     'Requests:',

@@ -52,7 +52,9 @@ async function serve(
     const files = await writeFiles(folder, simulator, { name, kept });
     // Not earlier: until then a signal ends the process as usual, whatever it waits for.
     const ended = endSignal();
-    io.out(describeSimulator(simulator, files, { name, kept: keep ? describeKept(found) : undefined }));
+    io.out(
+      describeSimulator(simulator, files, { name, kept: keep ? describeKept(found, ports) : undefined }),
+    );
     await ended;
   } finally {
     await simulator.stop();

@@ -73,9 +73,9 @@ function ownOrigins({ environment }: Mode, urls: ServiceUrls): ReadonlySet<strin
   return new Set(own.flatMap((address) => normalized(address) ?? []).map((valid) => new URL(valid).origin));
 }
 
-function missing({ environment, authentication }: Mode, isTokenAddress: boolean): string {
+function missing({ authentication, named }: Mode, isTokenAddress: boolean): string {
   const use = isTokenAddress ? 'OAuth tokens come from there' : 'calls go there';
-  const mode = `environment '${environment}'${authentication ? ` and authentication '${authentication}'` : ''}`;
+  const mode = `environment ${named.environment}${authentication ? ` and authentication ${named.authentication}` : ''}`;
   return `is missing: with ${mode}, ${use}.`;
 }
 

@@ -11,7 +11,7 @@ export function reportStart(
 ): void {
   const { environment, authentication, addresses, oauth, appToken, linkSdk, describeOption } = options;
   log.log(
-    `${environment}, ${authentication}: calls go to ${addresses.baseUrl}; ${describeIdentity(identity.status)}; ${describeTokens(options)}`,
+    `${environment}, ${authentication}: calls go to ${addresses.baseUrl}${describeProxy(options, addresses.baseUrl)}; ${describeIdentity(identity.status)}; ${describeTokens(options)}`,
   );
   const warn = (text: string): void => {
     if (!warned?.has(text)) log.warn(text);
@@ -54,8 +54,15 @@ function describeIdentity({ certificate, daysLeft = 0 }: IdentityStatus): string
   return `client certificate "${certificate.subject}", ${left}`;
 }
 
-function describeTokens({ addresses, oauth, tokenStore }: ResolvedOptions): string {
+/** Without the password that its URL may have. */
+function describeProxy({ http }: ResolvedOptions, address: string): string {
+  const proxy = http.proxyFor?.(address);
+  return proxy ? ` through the proxy ${new URL(proxy.reveal()).host}` : '';
+}
+
+function describeTokens(options: ResolvedOptions): string {
+  const { addresses, oauth, tokenStore } = options;
   if (!oauth || addresses.tokenUrl === undefined) return 'no OAuth tokens';
   const kept = tokenStore ? 'shared through tokenStore' : 'kept in this process';
-  return `tokens from ${new URL(addresses.tokenUrl).host}, ${kept}`;
+  return `tokens from ${new URL(addresses.tokenUrl).host}${describeProxy(options, addresses.tokenUrl)}, ${kept}`;
 }

@@ -191,6 +191,9 @@ describe('nestjs-service simulator', () => {
     expect(child.output()).toContain(
       `  npx nestjs-service doctor --name ksa-north --env-file '${join(folder, 'named/.env')}'\n`,
     );
+    expect(child.output()).toContain(
+      "\nTry it, with ServiceModule.forRoot({ name: 'ksa-north' }) in the application:\n",
+    );
     await withHost(
       variables,
       async (context) => {

@@ -75,6 +75,11 @@ describe('The line at start', () => {
       'production, oauth: calls go to https://api.example/base; client certificate "CN=app, O=Example", 1 day left; tokens from auth.example, shared through tokenStore',
     ],
     [
+      { ...sandbox, http: { proxy: 'http://user:password@proxy.bank:3128' } },
+      {},
+      'sandbox, app-token: calls go to https://sandbox.example through the proxy proxy.bank:3128; no client certificate; no OAuth tokens',
+    ],
+    [
       production,
       { certificate, daysLeft: -1 },
       'production, mtls: calls go to https://api.example/base; client certificate "CN=app, O=Example", expired; no OAuth tokens',
