@@ -123,6 +123,12 @@ describe('resolveOptions', () => {
       /https/,
     ],
     [
+      'an environment in quotes',
+      { ...sandbox, environment: '"sandbox"' as never },
+      'environment',
+      /one of: production, sandbox; it is '"sandbox"'$/,
+    ],
+    [
       'another protocol',
       { ...sandbox, urls: { sandboxUrl: 'ftp://localhost' } },
       'urls.sandboxUrl',
