@@ -60,16 +60,9 @@ export async function examine(examination: Examination, listener: Listener): Pro
     listener.done(check);
   };
   try {
-    const { sourceOf, sources, simulatorFile } = variables;
-    const places = { sourceOf, sources, simulatorFile };
-    const reading = { ...read, ...places, name, faults: all, options };
-    for (const check of checkConfiguration({
-      ...reading,
-      certificates: options && identity?.loaded,
-      now: systemClock.now(),
-    })) {
-      tell(check);
-    }
+    const certificates = options && identity?.loaded;
+    const reading = { ...read, ...variables, name, faults: all, options, certificates };
+    for (const check of checkConfiguration({ ...reading, now: systemClock.now() })) tell(check);
     const usable = options && identity && { options, identity };
     if (!offline && usable) await checkOnline(examination, usable, listener, tell);
     if (!offline && !usable) skipOnline(checks, tell);

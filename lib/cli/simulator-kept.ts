@@ -75,13 +75,8 @@ export async function readKept(folder: string): Promise<Kept | undefined> {
   }
 }
 
-/** What became of the certificates and credentials, in one line. @param ports where they are chosen */
-export function describeKept(found: Kept | undefined, ports: unknown): string {
-  const told = describeFound(found);
-  return ports ? told : `${told} The ports are other ones at each start, as --port is 0.`;
-}
-
-function describeFound(found: Kept | undefined): string {
+/** What became of the certificates and credentials, in one line. */
+export function describeKept(found: Kept | undefined): string {
   if (found === undefined) return 'They are new, and stay for the next start with --keep.';
   const [from, to] = [found.validFrom, found.validTo].map((date) => date.toISOString().slice(0, 10));
   return found.authority

@@ -53,7 +53,7 @@ async function serve(
     // Not earlier: until then a signal ends the process as usual, whatever it waits for.
     const ended = endSignal();
     io.out(
-      describeSimulator(simulator, files, { name, kept: keep ? describeKept(found, ports) : undefined }),
+      describeSimulator(simulator, files, { name, kept: keep ? describeKept(found) : undefined, ports }),
     );
     await ended;
   } finally {

@@ -15,8 +15,7 @@ export interface Mode {
   environment?: ServiceEnvironment;
   authentication?: ServiceAuthentication;
   hasCertificate?: boolean;
-  /** For messages: `'sandbox' (the default)`. */
-  named: { environment: string; authentication: string };
+  given: Pick<ServiceModuleOptions, 'environment' | 'authentication'>;
   wantsOAuth: boolean;
   /** `oauth.mtls`: the token endpoint gets the client certificate too. */
   bindsTokens: boolean;
@@ -31,21 +30,21 @@ export function modeOf(options: ServiceModuleOptions, broken: ReadonlySet<string
   const byDefault = environment && (environment === 'production' ? 'mtls' : 'app-token');
   const named = broken.has('authentication') ? undefined : (options.authentication ?? byDefault);
   const authentication = environment === 'production' && named === 'app-token' ? undefined : named;
-  const nameOf = (value: string | undefined, given: unknown): string =>
-    `'${value}'${given === undefined ? ' (the default)' : ''}`;
   const hasCertificate =
     typeof options.tls === 'function' || isSet('tls.certificate') || isSet('tls.privateKey');
   return {
     environment,
     authentication,
-    named: {
-      environment: nameOf(environment, options.environment),
-      authentication: nameOf(authentication, options.authentication),
-    },
+    given: options,
     hasCertificate: broken.has('tls') ? undefined : hasCertificate,
     wantsOAuth: authentication === 'oauth' || isSet('oauth.clientId') || isSet('oauth.clientSecret'),
     bindsTokens: valueOf(options, 'oauth.mtls') === true,
   };
+}
+
+/** For a message: `'sandbox' (the default)`. */
+export function nameOf(option: keyof Mode['given'], mode: Mode): string {
+  return `'${mode[option]}'${mode.given[option] === undefined ? ' (the default)' : ''}`;
 }
 
 /** Options that another option needs, or does not allow: specification 5.1, 5.2 and 5.3. */
@@ -54,7 +53,7 @@ export function unmetRequirements(
   mode: Mode,
   certificateFor: Addresses['certificateFor'],
 ): ConfigurationFault[] {
-  const { environment, authentication, hasCertificate, wantsOAuth, named } = mode;
+  const { environment, authentication, hasCertificate, wantsOAuth } = mode;
   const { appToken, oauth, linkSdk, http } = options;
   const sendsAppToken = authentication === 'mtls' || authentication === 'app-token';
   const needsAppToken = !sendsAppToken && appToken === undefined && 'needs the app token: set appToken.';
@@ -69,11 +68,11 @@ export function unmetRequirements(
     'tls.certificate':
       certificateFor === 'mtls' &&
       hasCertificate === false &&
-      `is missing: ${named.authentication} needs the application certificate and its private key (developer portal, authentication section: generate certificate).`,
+      `is missing: ${nameOf('authentication', mode)} needs the application certificate and its private key (developer portal, authentication section: generate certificate).`,
     appToken:
       sendsAppToken &&
       appToken === undefined &&
-      `is missing: ${named.authentication} sends it with every call.`,
+      `is missing: ${nameOf('authentication', mode)} sends it with every call.`,
     'oauth.clientId': wantsOAuth && oauth?.clientId === undefined && oauthNeeds('the application id'),
     'oauth.clientSecret':
       wantsOAuth && oauth?.clientSecret === undefined && oauthNeeds("the application's client secret"),

@@ -102,7 +102,6 @@ async function checkedSecret(
   }
 }
 
-/** What the store says of its own settings. An error that it throws may quote them. */
 /** A limit in seconds, where milliseconds are meant. */
 function shortLimits({ http }: ServiceModuleOptions): ConfigurationFault[] {
   return (['timeout', 'attemptTimeout', 'connectTimeout'] as const).flatMap((key) => {
@@ -112,6 +111,7 @@ function shortLimits({ http }: ServiceModuleOptions): ConfigurationFault[] {
   });
 }
 
+/** What the store says of its own settings. An error that it throws may quote them. */
 async function storeFaults(store: TokenStore | undefined): Promise<ConfigurationFault[]> {
   try {
     const messages = (await store?.check?.()) ?? [];

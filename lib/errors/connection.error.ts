@@ -24,6 +24,8 @@ export interface ConnectionErrorDetails
     Pick<ServiceConnectionError, 'kind'>,
     Partial<Omit<ServiceConnectionError, 'kind' | keyof ServiceError>> {}
 
+export const CLIENT_CLOSED = 'the client is closed, or its application is shutting down';
+
 /** There is no complete answer. Code: `connection_` and the kind, for example `connection_timeout`. */
 export class ServiceConnectionError extends ServiceError {
   readonly code: `connection_${ConnectionErrorKind}`;
@@ -62,5 +64,10 @@ export class ServiceConnectionError extends ServiceError {
     this.idempotencyKey = details.idempotencyKey;
     this.correlationId = details.correlationId;
     this.location = details.location;
+  }
+
+  /** @internal */
+  static closed(): ServiceConnectionError {
+    return new ServiceConnectionError({ kind: 'closed', message: `T${CLIENT_CLOSED.slice(1)}.` });
   }
 }

@@ -1,9 +1,4 @@
-import {
-  explain,
-  ServiceConnectionError,
-  type ConnectionErrorKind,
-  type Explanation,
-} from '../errors/index.js';
+import { CLIENT_CLOSED, explain, type ConnectionErrorKind, type Explanation } from '../errors/index.js';
 import { HANDSHAKE_FAILURE } from './classify.js';
 import { CONNECT_TIMEOUT, type ExchangeFaultDetails } from './exchange.types.js';
 
@@ -29,13 +24,6 @@ interface Row {
   /** Follows where it was. The reason comes at `{reason}`, else at the end. */
   what: string;
   hint?: string;
-}
-
-const CLOSED = 'the client is closed, or its application is shutting down';
-
-/** The error of a call that a closed client does not make. */
-export function clientClosed(): ServiceConnectionError {
-  return new ServiceConnectionError({ kind: 'closed', message: `T${CLOSED.slice(1)}.` });
 }
 
 export const CLOCK = "Compare this machine's clock with the real time first.";
@@ -88,7 +76,7 @@ const ROWS: readonly Row[] = [
     hint: `Set {oauth.mtls} to true (with {tls.certificate} and {tls.privateKey}); or put an address that does not ask for one into {address}.`,
   },
   { reason: /^ERR_CANCELED$/, what: 'the call was cancelled' },
-  { kind: 'closed', what: CLOSED },
+  { kind: 'closed', what: CLIENT_CLOSED },
   {
     kind: 'dns',
     reason: /^(ENOTFOUND|ENODATA)$/,

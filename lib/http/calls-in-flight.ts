@@ -3,7 +3,6 @@ import { setImmediate } from 'node:timers';
 import { copyOf, nameOptions, ServiceConnectionError, type DescribeOption } from '../errors/index.js';
 import { allowListeners } from '../exchange/call-limits.js';
 import { CallCancelled } from '../exchange/exchange.types.js';
-import { clientClosed } from '../exchange/explain-fault.js';
 
 /**
  * Counts the calls in flight: a shutdown waits for them, and ends those that take too long. What they reject with leaves
@@ -28,7 +27,7 @@ export class CallsInFlight {
 
   /** Throws once no new calls are taken. */
   admit(): void {
-    if (this.#isRefusing) throw clientClosed();
+    if (this.#isRefusing) throw ServiceConnectionError.closed();
   }
 
   /** Rejects at once where the shutdown's time is over. */
@@ -69,7 +68,7 @@ export class CallsInFlight {
     this.#isRefusing = true;
     if (this.closed.aborted) return 0;
     const count = this.#running;
-    this.#end.abort(clientClosed());
+    this.#end.abort(ServiceConnectionError.closed());
     setImmediate(() => this.#onIdle?.());
     return count;
   }

@@ -4,8 +4,7 @@ import { type ServiceAuthService } from '../auth/service-auth.service.js';
 import { type ServiceModuleOptions } from '../config/options.js';
 import { type Service } from '../engine/create-service.js';
 import { type Resources } from '../engine/resources.js';
-import { ServiceConfigurationError } from '../errors/index.js';
-import { clientClosed } from '../exchange/explain-fault.js';
+import { ServiceConfigurationError, ServiceConnectionError } from '../errors/index.js';
 import { type ServiceHttpService } from '../http/service-http.service.js';
 import { type LinkSdkService } from '../link-sdk/link-sdk.service.js';
 import { openService } from './load-configuration.js';
@@ -130,7 +129,7 @@ export class ServiceClients {
   }
 
   #admit(): void {
-    if (this.#isEnding) throw clientClosed();
+    if (this.#isEnding) throw ServiceConnectionError.closed();
   }
 
   async #close(service: Service): Promise<void> {

@@ -183,9 +183,10 @@ describe('nestjs-service simulator', () => {
   });
 
   it('writes the variables of a module with a name', async () => {
-    const child = start('--port', '0', '--dir', 'named', '--name', 'ksa-north');
+    const child = start('--port', '0', '--dir', 'named', '--name', 'ksa-north', '--keep');
     await child.printed(READY);
     const variables = await written('named');
+    expect(child.output()).toMatch(/--keep\. The ports are other ones at each start, as --port is 0\.\n/);
     expect(Object.keys(variables).filter((name) => !name.startsWith('SERVICE_KSA_NORTH_'))).toEqual([]);
     expect(child.output()).toMatch(/^ {2}SERVICE_KSA_NORTH_SANDBOX_MTLS_URL {2}https:/m);
     expect(child.output()).toContain(

@@ -1,6 +1,5 @@
-import { ServiceTokenError } from '../../errors/index.js';
+import { ServiceConnectionError, ServiceTokenError } from '../../errors/index.js';
 import { allowListeners } from '../../exchange/call-limits.js';
-import { clientClosed } from '../../exchange/explain-fault.js';
 import { type TokenGrant, type TokenIo, type TokenSource } from '../access-token.js';
 import { API_SCOPE } from '../scope.js';
 import { ConcurrencyLimit, RetryAfterGate } from './request-limits.js';
@@ -89,7 +88,7 @@ export class PendingRequests {
 
   /** Ends all requests and rejects all who wait; no timer is left. */
   close(): void {
-    const reason = clientClosed();
+    const reason = ServiceConnectionError.closed();
     this.#stop.abort(reason);
     for (const request of this.#requests.values()) request.callers.reject(reason);
     this.#requests.clear();

@@ -1,5 +1,5 @@
 import { type X509Certificate } from 'node:crypto';
-import { OPTIONS, type ServiceModuleOptions, valueOf } from '../../config/options.js';
+import { OPTIONS, valueOf } from '../../config/options.js';
 import { ENVIRONMENT, PROXY_VARIABLES, proxyVariable } from '../../config/proxy.js';
 import { isPlainPath } from '../../config/read-file.js';
 import { type ResolvedOptions } from '../../config/resolved-options.js';
@@ -15,30 +15,14 @@ import {
   WARNING_DAYS,
 } from '../../tls/certificate-summary.js';
 import { type LoadedIdentity } from '../../tls/material/check-identity.js';
+import { type readConfiguration } from '../../module/read-configuration.js';
+import { type Variables } from '../env-file.js';
 import { capital, type Check, failed, type Finding, ok, skipped, warning } from './check.js';
 import { name as nameOf } from './judge-server.js';
 
-/** A configuration that was read and checked, as a person has it before them. */
-export interface ConfigurationReading {
-  /** The module's. */
-  name?: string;
-  merged: ServiceModuleOptions;
-  faults: readonly ConfigurationFault[];
-  warnings: readonly ConfigurationFault[];
-  misspelt: ReadonlyMap<string, string>;
-  /** Variables that nothing reads, and what to do. */
-  unused: ReadonlyMap<string, string>;
-  /** `.env`, or `the environment`; undefined for a variable that is not set. */
-  sourceOf: (variable: string) => string | undefined;
-  /** Where variables come from, all of them. */
-  sources: string;
-  /** The env file of the simulator command, where it is there and was not read. */
-  simulatorFile?: string;
-  /** There where there are no faults. */
-  options?: ResolvedOptions;
-  certificates?: LoadedIdentity;
-  now: number;
-}
+/** A configuration that was read and checked, as a person has it before them. `options` only where there are no faults. */
+type ConfigurationReading = Awaited<ReturnType<typeof readConfiguration>> &
+  Variables & { name?: string; certificates?: LoadedIdentity; now: number };
 
 /** What there is to say of each variable, without a connection. Values that are no secret are shown. */
 export function* checkConfiguration(reading: ConfigurationReading): Generator<Check> {
