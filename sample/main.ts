@@ -1,5 +1,5 @@
+import { endWithNpm } from '../lib/cli/end-with-npm.js';
 import { describeFailure } from './start/failure.js';
-import { endWithNpm } from './start/end-with-npm.js';
 import { readEnvironment } from './start/environment.js';
 import { checkPort, readPort } from './start/port.js';
 
@@ -7,7 +7,7 @@ import { checkPort, readPort } from './start/port.js';
 const HOST = '127.0.0.1';
 
 try {
-  endWithNpm();
+  if (process.env.npm_lifecycle_event !== undefined) endWithNpm();
   const environment = readEnvironment();
   const port = readPort(environment.PORT);
   await checkPort(port, HOST);

@@ -2,9 +2,6 @@ import 'reflect-metadata';
 import { systemClock } from '../config/clock.js';
 import { NO_PROXY_VARIABLES, PROXY_VARIABLES } from '../config/proxy.js';
 import { modeOf } from '../config/requirements.js';
-
-import { variablePrefix } from '../config/module-name.js';
-import { VARIABLE_SUFFIXES, variablesOf } from '../config/variables.js';
 import { type Check } from './doctor/check.js';
 import { checkConfiguration } from './doctor/configuration-checks.js';
 import { diagnose, type DiagnosisParts } from './doctor/diagnose.js';
@@ -45,7 +42,13 @@ export async function examine(examination: Examination, listener: Listener): Pro
     const value = variables.get(variable);
     if (value !== undefined) process.env[variable] ??= value;
   }
-  const configuration = { name, given: {}, readVariable: variables.get, variablesSet: variables.set };
+  const configuration = {
+    name,
+    given: {},
+    readVariable: variables.get,
+    variablesSet: variables.set,
+    variablesInFiles: variables.inFiles,
+  };
   const read = await readConfiguration(configuration, SILENT);
   const { merged, identity, faults, certificateFaults } = read;
   const all = [...faults, ...certificateFaults];
@@ -57,17 +60,9 @@ export async function examine(examination: Examination, listener: Listener): Pro
     listener.done(check);
   };
   try {
-    const unknown = unknownIn(variables, read.misspelt, name);
-    const { sourceOf, sources, simulatorFile } = variables;
-    const places = { sourceOf, sources, simulatorFile };
-    const reading = { ...read, ...places, name, faults: all, unknown, options };
-    for (const check of checkConfiguration({
-      ...reading,
-      certificates: options && identity?.loaded,
-      now: systemClock.now(),
-    })) {
-      tell(check);
-    }
+    const certificates = options && identity?.loaded;
+    const reading = { ...read, ...variables, name, faults: all, options, certificates };
+    for (const check of checkConfiguration({ ...reading, now: systemClock.now() })) tell(check);
     const usable = options && identity && { options, identity };
     if (!offline && usable) await checkOnline(examination, usable, listener, tell);
     if (!offline && !usable) skipOnline(checks, tell);
@@ -99,22 +94,6 @@ function skipOnline(checks: readonly Check[], tell: (check: Check) => void): voi
   for (const name of ['api', 'token', 'clock']) {
     tell({ name, status: 'skipped', message: `Follows from ${cause}.` });
   }
-}
-
-/**
- * Names of an env file with our prefix that nothing reads. In the environment they may well be of others: Kubernetes sets
- * SERVICE_HOST. What ends as one of ours is of a module with another name.
- */
-function unknownIn({ inFiles }: Variables, misspelt: ReadonlyMap<string, string>, name?: string): string[] {
-  const known = new Set(variablesOf(name));
-  const prefix = variablePrefix(name);
-  return [...new Set(inFiles)].filter(
-    (variable) =>
-      variable.startsWith(prefix) &&
-      !known.has(variable) &&
-      !misspelt.has(variable) &&
-      !VARIABLE_SUFFIXES.some((suffix) => variable.endsWith(`_${suffix}`)),
-  );
 }
 
 function oneOf(values: readonly string[], value: unknown): string | null {

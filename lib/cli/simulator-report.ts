@@ -15,11 +15,13 @@ const USES: Readonly<Record<SimulatorAddress, readonly [suffix: string, takes: s
   sandboxAuthUrl: ['SANDBOX_AUTH_URL', 'POST /oauth2/token'],
 };
 
+const FREE_PORTS = ' The ports are other ones at each start, as --port is 0.';
+
 /** What there is, and how to begin. `kept`: a line about certificates and credentials that stay over a restart. */
 export function describeSimulator(
   simulator: ServiceSimulator,
   files: SimulatorFiles,
-  { name, kept }: { name?: string; kept?: string },
+  { name, kept, ports }: { name?: string; kept?: string; ports?: object },
 ): string {
   const { urls, appToken } = simulator;
   const table = ADDRESSES.map((address) => {
@@ -42,9 +44,11 @@ export function describeSimulator(
     '',
     `Certificates and variables: ${files.folder}`,
     `  ${files.names.join(', ')}`,
-    ...(kept === undefined ? [] : [`  ${kept}`]),
+    ...(kept === undefined ? [] : [`  ${kept}${ports ? '' : FREE_PORTS}`]),
     '',
-    'Try it:',
+    name === undefined
+      ? 'Try it:'
+      : `Try it, with ServiceModule.forRoot({ name: '${name}' }) in the application:`,
     ...[curl, doctor, start].map((command) => `  ${command.map(shellQuoted).join(' ')}`),
     '',
     'Requests:',

@@ -1,6 +1,7 @@
 import { type SimulatorOptions } from '../testing/simulator.options.js';
 import { ServiceSimulator } from '../testing/simulator.js';
 import { EXIT, type CommandIo } from './command.js';
+import { endWithNpm } from './end-with-npm.js';
 import { checkFolder, ForeignFileError, writeFiles } from './simulator-files.js';
 import { describeKept, readKept, textToKeep } from './simulator-kept.js';
 import { readSimulatorOptions, SIMULATOR_HELP, type SimulatorCommandOptions } from './simulator-options.js';
@@ -29,6 +30,8 @@ async function serve(
   io: CommandIo,
 ): Promise<void> {
   io.keepRunningUnread();
+  // Not for a script of package.json, which may start it with & and end.
+  if (io.env.npm_lifecycle_event === 'npx') endWithNpm();
   await checkFolder(folder);
   const found = keep ? await readKept(folder) : undefined;
   const start = (options: SimulatorOptions) =>
@@ -49,7 +52,9 @@ async function serve(
     const files = await writeFiles(folder, simulator, { name, kept });
     // Not earlier: until then a signal ends the process as usual, whatever it waits for.
     const ended = endSignal();
-    io.out(describeSimulator(simulator, files, { name, kept: keep ? describeKept(found) : undefined }));
+    io.out(
+      describeSimulator(simulator, files, { name, kept: keep ? describeKept(found) : undefined, ports }),
+    );
     await ended;
   } finally {
     await simulator.stop();

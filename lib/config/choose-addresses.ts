@@ -1,6 +1,6 @@
 import { type ConfigurationFault } from '../errors/index.js';
 import { addressFault, parseUrl, withoutSlashes } from './address.js';
-import { type Mode } from './requirements.js';
+import { nameOf, type Mode } from './requirements.js';
 import { type Addresses } from './resolved-options.js';
 import { type ServiceUrls } from './urls.options.js';
 
@@ -73,10 +73,10 @@ function ownOrigins({ environment }: Mode, urls: ServiceUrls): ReadonlySet<strin
   return new Set(own.flatMap((address) => normalized(address) ?? []).map((valid) => new URL(valid).origin));
 }
 
-function missing({ environment, authentication }: Mode, isTokenAddress: boolean): string {
+function missing(mode: Mode, isTokenAddress: boolean): string {
   const use = isTokenAddress ? 'OAuth tokens come from there' : 'calls go there';
-  const mode = `environment '${environment}'${authentication ? ` and authentication '${authentication}'` : ''}`;
-  return `is missing: with ${mode}, ${use}.`;
+  const where = `environment ${nameOf('environment', mode)}${mode.authentication ? ` and authentication ${nameOf('authentication', mode)}` : ''}`;
+  return `is missing: with ${where}, ${use}.`;
 }
 
 /** The address without slashes at its end, because paths are appended to it. Undefined where it is not valid. */

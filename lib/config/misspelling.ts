@@ -42,17 +42,32 @@ const GROUPS = VARIABLE_SUFFIXES.map((suffix) => suffix.split('_', 1)[0]).filter
   (word, index, words) => words.indexOf(word) !== index,
 );
 
-/** Variables that are set, and named as ours are, but that no option has: `SERVICE_TLS_CA_FILE`. */
-export function unusedVariables(variables: readonly string[], name?: string): string[] {
+/**
+ * Variables that are set, and named as ours are, but that nothing reads: `SERVICE_TLS_CA_FILE`. Each with what to do.
+ * @param inFiles of them, those of an env file: others may well be another tool's, as Kubernetes sets SERVICE_HOST
+ */
+export function unusedVariables(
+  variables: readonly string[],
+  misspelt: ReadonlyMap<string, string>,
+  name?: string,
+  inFiles: readonly string[] = [],
+): Map<string, string> {
   const known = new Set(variablesOf(name));
   const prefix = variablePrefix(name);
-  return variables.filter(
+  const unused = variables.filter(
     (variable) =>
+      variable.startsWith(prefix) &&
       !known.has(variable) &&
-      GROUPS.some((word) => variable.startsWith(`${prefix}${word}_`)) &&
-      // It may be of a module that is named like the group.
+      (inFiles.includes(variable) || GROUPS.some((word) => variable.startsWith(`${prefix}${word}_`))) &&
+      // It may be of a module with another name.
       possibleNames(variable.slice(prefix.length)).length === 0,
   );
+  const meant = [...misspelt].map(([variable, other]) => [
+    variable,
+    `If ${other} is meant, correct its name.`,
+  ]);
+  const remedy = 'Remove it or correct its name, unless something else reads it.';
+  return new Map([...unused.map((variable) => [variable, remedy]), ...meant] as [string, string][]);
 }
 
 /** The text before the name of a variable, which can be a module's name: `KSA` of `KSA_APP_TOKEN`. */

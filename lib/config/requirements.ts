@@ -15,6 +15,7 @@ export interface Mode {
   environment?: ServiceEnvironment;
   authentication?: ServiceAuthentication;
   hasCertificate?: boolean;
+  given: Pick<ServiceModuleOptions, 'environment' | 'authentication'>;
   wantsOAuth: boolean;
   /** `oauth.mtls`: the token endpoint gets the client certificate too. */
   bindsTokens: boolean;
@@ -34,10 +35,16 @@ export function modeOf(options: ServiceModuleOptions, broken: ReadonlySet<string
   return {
     environment,
     authentication,
+    given: options,
     hasCertificate: broken.has('tls') ? undefined : hasCertificate,
     wantsOAuth: authentication === 'oauth' || isSet('oauth.clientId') || isSet('oauth.clientSecret'),
     bindsTokens: valueOf(options, 'oauth.mtls') === true,
   };
+}
+
+/** For a message: `'sandbox' (the default)`. */
+export function nameOf(option: keyof Mode['given'], mode: Mode): string {
+  return `'${mode[option]}'${mode.given[option] === undefined ? ' (the default)' : ''}`;
 }
 
 /** Options that another option needs, or does not allow: docs/service.md#authentication. */
@@ -61,9 +68,11 @@ export function unmetRequirements(
     'tls.certificate':
       certificateFor === 'mtls' &&
       hasCertificate === false &&
-      "is missing: 'mtls' needs the application certificate and its private key (developer portal, authentication section: generate certificate).",
+      `is missing: ${nameOf('authentication', mode)} needs the application certificate and its private key (developer portal, authentication section: generate certificate).`,
     appToken:
-      sendsAppToken && appToken === undefined && `is missing: '${authentication}' sends it with every call.`,
+      sendsAppToken &&
+      appToken === undefined &&
+      `is missing: ${nameOf('authentication', mode)} sends it with every call.`,
     'oauth.clientId': wantsOAuth && oauth?.clientId === undefined && oauthNeeds('the application id'),
     'oauth.clientSecret':
       wantsOAuth && oauth?.clientSecret === undefined && oauthNeeds("the application's client secret"),

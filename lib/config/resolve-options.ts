@@ -6,6 +6,7 @@ import { ENVIRONMENT, proxyChoice, proxyVariable } from './proxy.js';
 import { readSecret, whyUnreadable } from './read-file.js';
 import { modeOf, unmetRequirements } from './requirements.js';
 import {
+  type Addresses,
   type HttpSettings,
   type OAuthSettings,
   type ResolvedOptions,
@@ -67,7 +68,7 @@ export async function resolveOptions(
   const store = await storeFaults(options.tokenStore);
   const tls = tlsSettings(options, locate);
   const faults = located([...malformed, ...unmet, ...appToken.faults, ...clientSecret.faults, ...store]);
-  const warnings = located([...chosen.warnings, ...shortLimits(options)]);
+  const warnings = located([...chosen.warnings, ...pathsTwice(chosen.addresses), ...shortLimits(options)]);
   if (faults.length > 0 || !chosen.addresses) return { tls, faults, warnings };
   const described = new Map(OPTIONS.map(({ option }) => [option, describeLocation(locate(option))]));
   const resolved = {
@@ -101,6 +102,14 @@ async function checkedSecret(
   } catch (error) {
     return fault(whyUnreadable(path, error));
   }
+}
+
+/** An address with the path of a resource: a gateway may have such a path, so it is no fault. */
+function pathsTwice(addresses: Addresses | undefined): ConfigurationFault[] {
+  if (!addresses) return [];
+  const { baseUrl, baseOption: option } = addresses;
+  const [path] = /\/(banks|customers)\/v\d+$/.exec(baseUrl) ?? [];
+  return path ? [{ option, message: `ends in ${path}, which is appended to it by each call.` }] : [];
 }
 
 /** A limit in seconds, where milliseconds are meant. */

@@ -11,7 +11,7 @@ const QUOTED: readonly (OptionKind | undefined)[] = ['choice', 'boolean', 'integ
 /** What is no address may be a token, and one with other characters may have a password or a token in it. */
 const PLAIN_ADDRESS = /^[a-z]+:\/\/[\w.:/[\]…-]+$/i;
 /** A longer value, or one with other characters, may be a secret that was put into the wrong variable. */
-const PLAIN_VALUE = /^[\w\s.,+-]{0,24}$/;
+const PLAIN_VALUE = /^[\w\s.,+'"-]{0,24}$/;
 
 export const FILL_IN = 'put the real value in its place.';
 

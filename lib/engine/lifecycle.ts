@@ -44,7 +44,7 @@ export class ServiceLifecycle {
   async start(): Promise<void> {
     if (this.#closing) return;
     const { options, io, telemetry, identity, tokens, auth, banks } = this.#parts;
-    reportStart(options, identity, io.log);
+    reportStart(options, identity, io);
     tokens?.open();
     if (options.authentication === 'oauth') tokens?.start();
     try {

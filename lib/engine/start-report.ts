@@ -1,28 +1,32 @@
 import { type ResolvedOptions } from '../config/resolved-options.js';
-import { type Log } from '../telemetry/log.js';
+import { type ServiceIo } from '../exchange/io.js';
 import { type Identity, type IdentityStatus } from '../tls/client-identity.js';
 
 /** Logs one line about the client when the application has started, without secrets, and warns of probable mistakes. */
 export function reportStart(
   options: ResolvedOptions,
   identity: Pick<Identity, 'status' | 'hasChain'>,
-  log: Log,
+  { log, warned }: Pick<ServiceIo, 'log' | 'warned'>,
   versions: Partial<NodeJS.ProcessVersions> = process.versions,
 ): void {
   const { environment, authentication, addresses, oauth, appToken, linkSdk, describeOption } = options;
   log.log(
-    `${environment}, ${authentication}: calls go to ${addresses.baseUrl}; ${describeIdentity(identity.status)}; ${describeTokens(options)}`,
+    `${environment}, ${authentication}: calls go to ${addresses.baseUrl}${describeProxy(options, addresses.baseUrl)}; ${describeIdentity(identity.status)}; ${describeTokens(options)}`,
   );
+  const warn = (text: string): void => {
+    if (!warned?.has(text)) log.warn(text);
+    warned?.add(text);
+  };
   const unsupported = unsupportedRuntime(versions);
-  if (unsupported) log.warn(unsupported);
+  if (unsupported) warn(unsupported);
   if ((addresses.certificateFor === 'mtls' || identity.status.certificate) && !identity.hasChain) {
-    log.warn(
+    warn(
       `${describeOption('tls.chain')} is not set: the service's certificate is verified against Node's ` +
         'public roots, not against the chain that the developer portal offers for download.',
     );
   }
   if (environment === 'production' && !oauth && appToken && !linkSdk.includeAppToken) {
-    log.warn(
+    warn(
       'connectParameters() will send the app token to browsers, because there are no OAuth credentials: set ' +
         `${describeOption('oauth.clientId')} and ${describeOption('oauth.clientSecret')}, or ${describeOption('linkSdk.includeAppToken')} to true ` +
         'if that is intended.',
@@ -50,8 +54,15 @@ function describeIdentity({ certificate, daysLeft = 0 }: IdentityStatus): string
   return `client certificate "${certificate.subject}", ${left}`;
 }
 
-function describeTokens({ addresses, oauth, tokenStore }: ResolvedOptions): string {
+/** Without the password that its URL may have. */
+function describeProxy({ http }: ResolvedOptions, address: string): string {
+  const proxy = http.proxyFor?.(address);
+  return proxy ? ` through the proxy ${new URL(proxy.reveal()).host}` : '';
+}
+
+function describeTokens(options: ResolvedOptions): string {
+  const { addresses, oauth, tokenStore } = options;
   if (!oauth || addresses.tokenUrl === undefined) return 'no OAuth tokens';
   const kept = tokenStore ? 'shared through tokenStore' : 'kept in this process';
-  return `tokens from ${new URL(addresses.tokenUrl).host}, ${kept}`;
+  return `tokens from ${new URL(addresses.tokenUrl).host}${describeProxy(options, addresses.tokenUrl)}, ${kept}`;
 }

@@ -1,7 +1,7 @@
 import { type Explanation, ServiceError } from './service.error.js';
 
 /**
- * Why there is no answer. `closed`: this module was shut down, or the call's cancelToken was cancelled. `proxy`: the
+ * Why there is no answer. `closed`: the client was closed, or the call's cancelToken was cancelled. `proxy`: the
  * proxy of `http.proxy` cannot be reached, or refused the connection. `network`: none of the others.
  */
 export type ConnectionErrorKind =
@@ -23,6 +23,8 @@ export interface ConnectionErrorDetails
     Explanation,
     Pick<ServiceConnectionError, 'kind'>,
     Partial<Omit<ServiceConnectionError, 'kind' | keyof ServiceError>> {}
+
+export const CLIENT_CLOSED = 'the client is closed, or its application is shutting down';
 
 /** There is no complete answer. Code: `connection_` and the kind, for example `connection_timeout`. */
 export class ServiceConnectionError extends ServiceError {
@@ -62,5 +64,10 @@ export class ServiceConnectionError extends ServiceError {
     this.idempotencyKey = details.idempotencyKey;
     this.correlationId = details.correlationId;
     this.location = details.location;
+  }
+
+  /** @internal */
+  static closed(): ServiceConnectionError {
+    return new ServiceConnectionError({ kind: 'closed', message: `T${CLIENT_CLOSED.slice(1)}.` });
   }
 }

@@ -27,6 +27,7 @@ export {
 export { ServiceTokenError, type TokenErrorCode, type TokenErrorDetails } from './token.error.js';
 export { ServiceApiError, type ApiErrorBody, type ApiErrorDetails } from './api.error.js';
 export {
+  CLIENT_CLOSED,
   ServiceConnectionError,
   type ConnectionErrorDetails,
   type ConnectionErrorKind,

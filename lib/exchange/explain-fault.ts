@@ -1,4 +1,4 @@
-import { explain, type ConnectionErrorKind, type Explanation } from '../errors/index.js';
+import { CLIENT_CLOSED, explain, type ConnectionErrorKind, type Explanation } from '../errors/index.js';
 import { HANDSHAKE_FAILURE } from './classify.js';
 import { CONNECT_TIMEOUT, type ExchangeFaultDetails } from './exchange.types.js';
 
@@ -76,7 +76,7 @@ const ROWS: readonly Row[] = [
     hint: `Set {oauth.mtls} to true (with {tls.certificate} and {tls.privateKey}); or put an address that does not ask for one into {address}.`,
   },
   { reason: /^ERR_CANCELED$/, what: 'the call was cancelled' },
-  { kind: 'closed', what: 'the module is shutting down' },
+  { kind: 'closed', what: CLIENT_CLOSED },
   {
     kind: 'dns',
     reason: /^(ENOTFOUND|ENODATA)$/,

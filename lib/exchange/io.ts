@@ -10,6 +10,8 @@ export interface ServiceIo {
   /** In [0, 1). */
   random: () => number;
   log: Log;
+  /** What was warned of at a start already, and is not again. */
+  warned?: Set<string>;
 }
 
 const silently = (): void => undefined;

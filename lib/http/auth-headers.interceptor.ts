@@ -101,7 +101,7 @@ export class AuthHeadersInterceptor {
         release();
         const unsent = { method: String(config.method ?? 'get').toUpperCase(), url, headers: {} };
         const reject = () => Promise.reject<never>(error);
-        return this.#observer.observe(unsent, { startedAt, route }, reject);
+        return this.#observer.observe(unsent, { startedAt, route, signal }, reject);
       });
   };
 

@@ -1,7 +1,8 @@
 import { type Attributes } from '@opentelemetry/api';
 import { type HttpSettings } from '../config/resolved-options.js';
 import { ServiceApiError } from '../errors/index.js';
-import { type ExchangeResponse } from '../exchange/exchange.types.js';
+import { certificateRefusal } from '../exchange/certificate-refusal.js';
+import { type ExchangeResponse, type Outcome } from '../exchange/exchange.types.js';
 import { codeOf, tellCall } from '../telemetry/call-event.js';
 import { CallSpan } from '../telemetry/call-span.js';
 import { type Log } from '../telemetry/log.js';
@@ -15,9 +16,9 @@ export interface CallObservation {
   /** How many have begun. */
   attempts: number;
   /** The one that decides. */
-  answer?: { response: ExchangeResponse; context: AnswerContext };
-  /** Another attempt follows, for this reason: a status, a kind of fault. */
-  again(reason: string): void;
+  response?: ExchangeResponse;
+  /** Another attempt follows this one. */
+  again(outcome: Outcome): void;
 }
 
 /** What is told of a call. */
@@ -28,6 +29,10 @@ interface Begun {
   /** On the monotonic clock. */
   startedAt: number;
   route?: string;
+  /** Of its caller. */
+  signal?: AbortSignal;
+  /** Absent where nothing is sent. */
+  context?: AnswerContext;
 }
 
 /**
@@ -62,16 +67,24 @@ export class CallObserver {
     const shown = this.#http.fullPaths ? call.url.pathname : template;
     const attributes = this.#attributesOf(call, template);
     const span = new CallSpan(this.#telemetry.tracer, `${call.method} ${template}`, attributes);
-    const again = (reason: string): void => {
+    const answered = ({ response }: Partial<Outcome>): string | undefined =>
+      response && begun.context && answeredId(response, begun.context);
+    const again = (outcome: Outcome): void => {
+      const reason = outcome.fault?.kind ?? String(outcome.response?.status);
       this.#telemetry.retries.add(1, { ...attributes, 'error.type': reason });
-      this.#log.warn(`${call.method} ${shown}: ${reason}, another attempt follows`);
+      const id = answered(outcome) ?? sentId(call);
+      const why = [reason, REFUSALS[certificateRefusal(outcome) ?? ''], id && `correlation id ${id}`];
+      this.#log.warn(`${call.method} ${shown}: ${why.filter(Boolean).join(', ')}; another attempt follows`);
     };
     const observation: CallObservation = { attempts: 0, again };
     const end = (error?: string): void => {
       const durationMs = performance.now() - begun.startedAt;
       this.#telemetry.callDuration?.record(durationMs / 1000, attributes);
       span.end(() => this.#spanAttributes(attributes, call.url, observation));
-      this.#tell(call, shown, observation, durationMs, error);
+      const { attempts, response } = observation;
+      const about = { kind: 'api', method: call.method, path: shown, attempts, durationMs } as const;
+      const ids = () => ({ correlationId: answered(observation), requestId: sentId(call) });
+      if (this.#http.onCall) tellCall(this.#http.onCall, { ...about, ...ids(), error }, response);
       // Success is not logged: hosts log at all levels by default, and spans have it.
       if (error === undefined) return;
       const what = `${String(attributes['error.type'])} after ${Math.round(durationMs)} ms`;
@@ -83,24 +96,11 @@ export class CallObserver {
       end();
       return result;
     } catch (error) {
-      Object.assign(attributes, failureOf(error));
-      end(codeOf(error));
+      const code = codeOf(error, begun.signal);
+      Object.assign(attributes, failureOf(error, code));
+      end(code);
       throw error;
     }
-  }
-
-  #tell(
-    call: ObservedCall,
-    path: string,
-    { attempts, answer }: CallObservation,
-    durationMs: number,
-    error?: string,
-  ): void {
-    const { onCall } = this.#http;
-    if (!onCall) return;
-    const correlationId = answer && answeredId(answer.response, answer.context);
-    const about = { kind: 'api', method: call.method, path, attempts, durationMs } as const;
-    tellCall(onCall, { ...about, correlationId, requestId: sentId(call), error }, answer?.response);
   }
 
   #attributesOf({ method, url }: ObservedCall, template: string): Attributes {
@@ -144,9 +144,14 @@ export class CallObserver {
   }
 }
 
-function failureOf(error: unknown): Attributes {
+const REFUSALS: Record<string, string> = {
+  refused: 'the client certificate was refused',
+  perhaps: 'the client certificate was perhaps refused',
+};
+
+function failureOf(error: unknown, code: string): Attributes {
   if (error instanceof ServiceApiError && error.code === 'api_error') {
     return { 'http.response.status_code': error.status, 'error.type': String(error.status) };
   }
-  return { 'error.type': codeOf(error) };
+  return { 'error.type': code };
 }

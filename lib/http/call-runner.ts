@@ -79,7 +79,7 @@ export class CallRunner {
       const waitMs = isOver ? undefined : await this.#waitBeforeNext(progress, outcome);
       if (waitMs === undefined) return this.#conclude(progress, outcome);
       call.inDoubt = mayHaveActed(call, outcome);
-      observation.again(outcome.fault?.kind ?? String(outcome.response?.status));
+      observation.again(outcome);
       try {
         if (waitMs > 0) await sleep(systemClock, waitMs, signal, closed);
       } catch (error) {

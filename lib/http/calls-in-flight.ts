@@ -27,7 +27,7 @@ export class CallsInFlight {
 
   /** Throws once no new calls are taken. */
   admit(): void {
-    if (this.#isRefusing) throw shuttingDown();
+    if (this.#isRefusing) throw ServiceConnectionError.closed();
   }
 
   /** Rejects at once where the shutdown's time is over. */
@@ -68,7 +68,7 @@ export class CallsInFlight {
     this.#isRefusing = true;
     if (this.closed.aborted) return 0;
     const count = this.#running;
-    this.#end.abort(shuttingDown());
+    this.#end.abort(ServiceConnectionError.closed());
     setImmediate(() => this.#onIdle?.());
     return count;
   }
@@ -77,8 +77,4 @@ export class CallsInFlight {
   #tellIfIdle(): void {
     if (this.#onIdle) setImmediate(() => this.#running === 0 && this.#onIdle?.());
   }
-}
-
-export function shuttingDown(): ServiceConnectionError {
-  return new ServiceConnectionError({ kind: 'closed', message: 'ServiceModule is shutting down.' });
 }

@@ -4,7 +4,7 @@ import { type ExchangeResponse } from '../exchange/exchange.types.js';
 import { readBody } from './answer-body.js';
 import { answerFacts, answerToError, type AnswerContext, type CallFacts } from './answer-to-error.js';
 import { type AuthHeadersInterceptor } from './auth-headers.interceptor.js';
-import { sentId, toCall, type Call } from './call.js';
+import { sentId, toCall } from './call.js';
 import { type CallObserver } from './call-observer.js';
 import { type CallRunner } from './call-runner.js';
 import { type CallsInFlight } from './calls-in-flight.js';
@@ -23,23 +23,18 @@ export function serviceAdapter(
   inUse: CredentialsInUse,
 ): AxiosAdapter {
   const { correlationIdHeader } = options.http;
-  const contextOf = (call: Call): AnswerContext => ({
-    call,
-    correlationIdHeader,
-    // Also the app token of a call that was sent without it.
-    secrets: () => [...call.secrets, options.appToken?.reveal() ?? ''],
-    credentials: inUse,
-  });
   return async (config) => {
     const attached = authHeaders.detach(config);
     const { url, credentials, release } = attached;
     try {
       return await calls.run(async () => {
         const call = await toCall(config, url, credentials, options.http);
-        return observer.observe(call, attached, async (observation) => {
+        // Also the app token of a call that was sent without it.
+        const secrets = () => [...call.secrets, options.appToken?.reveal() ?? ''];
+        const context = { call, correlationIdHeader, secrets, credentials: inUse };
+        return observer.observe(call, { ...attached, context }, async (observation) => {
           const response = await runner.run(call, attached, observation);
-          const context = contextOf(call);
-          observation.answer = { response, context };
+          observation.response = response;
           return toAxiosResponse(response, config, context);
         });
       });

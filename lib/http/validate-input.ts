@@ -34,7 +34,9 @@ export function validateInput<T extends object>(Dto: new () => T, input: unknown
 function toFault(property: string, constraints: Record<string, string> = {}): RequestFault {
   const name = cleanText(property, [], 64);
   if ('whitelistValidation' in constraints) return { property: name, message: 'is not a known field' };
-  // class-validator's messages begin with the property's name.
-  const messages = Object.values(constraints).map((message) => message.replace(`${property} `, ''));
+  // class-validator's messages begin with the property's name, or with "each value in" and it.
+  const messages = Object.values(constraints).map((message) =>
+    message.replace(`each value in ${property}`, '(each value)').replace(`${property} `, ''),
+  );
   return { property: name, message: messages.join(', ') };
 }

@@ -18,11 +18,12 @@ const NO_CONTROL_CHARACTERS = /^\P{Cc}*$/u;
  */
 export class LinkSessionDto {
   /** Any texts that are not blank: the service shows no list of values. Duplicates are removed. */
-  @IsArray({ message: "permissions must be an array of texts, for example ['identity']" })
-  @ArrayNotEmpty()
-  @IsString({ each: true })
-  @Matches(NOT_BLANK, { each: true, message: 'each value in permissions must not be blank' })
+  // From the last one up: the first that fails is told.
   @MaxLength(256, { each: true })
+  @Matches(NOT_BLANK, { each: true, message: 'each value in permissions must not be blank' })
+  @IsString({ each: true })
+  @ArrayNotEmpty()
+  @IsArray({ message: "permissions must be an array of texts, for example ['identity']" })
   permissions!: string[];
 
   /** The bank to connect: 1 to 256 characters, no control characters. */

@@ -36,7 +36,8 @@ export function hideOptions(provider: Provider, optionsToken: unknown): Provider
       HOST_CONFIG,
       ...inject.map((asked, index) => (isConfig[index] ? { token: ConfigService, optional: true } : asked)),
     ],
-    useFactory: async ({ service }: HostConfig, ...injected: unknown[]) => {
+    useFactory: async (config: HostConfig, ...injected: unknown[]) => {
+      const { service } = config;
       const args = injected.map((arg, index) => {
         if (!isConfig[index]) return arg;
         if (arg ?? service ?? dependencies[index].optional) return arg ?? service;
@@ -44,8 +45,8 @@ export function hideOptions(provider: Provider, optionsToken: unknown): Provider
           'injects ConfigService, but the application does not import ConfigModule (import ConfigModule.forRoot()).',
         );
       });
-      const result = callFactory(() => useFactory(...args));
-      const options = await inStartTime(result, 'forRootAsync', [
+      config.options = callFactory(() => useFactory(...args));
+      const options = await inStartTime(config.options, 'forRootAsync', [
         'the options factory has not finished',
         'Check what it waits for, for example a vault that does not answer.',
       ]);

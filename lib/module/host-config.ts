@@ -12,6 +12,9 @@ export interface HostConfig {
   get(key: string): unknown;
   /** The host's ConfigService, also where Nest would not let our module inject it. */
   service?: ConfigService;
+  /** The result of this module's options factory, and its client, once they are being made. */
+  options?: Promise<unknown>;
+  opening?: Promise<unknown>;
 }
 
 /** The injection token of {@link HostConfig}. */

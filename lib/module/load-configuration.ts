@@ -1,5 +1,4 @@
 import { OPTIONS, type ServiceModuleOptions, valueOf } from '../config/options.js';
-import { unusedVariables } from '../config/misspelling.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { moduleLabel, variablePrefix } from '../config/module-name.js';
 import {
@@ -19,10 +18,11 @@ export async function openService(
   given: ServiceModuleOptions,
   name: string | undefined,
   config?: HostConfig,
+  warned?: Set<string>,
 ): Promise<Service> {
   const log = new SafeLogger(moduleLabel(name));
   const { options, identity } = await loadConfiguration(given, name, config, log);
-  return createService(options, identity, systemIo(log));
+  return createService(options, identity, { ...systemIo(log), warned });
 }
 
 /**
@@ -46,12 +46,11 @@ export async function loadConfiguration(
     readVariable: config && ((variable: string) => config.get(variable)),
     variablesSet: config ? Object.keys(process.env).filter((variable) => process.env[variable]) : [],
   };
-  const { merged, options, identity, warnings, misspelt, ...read } = await readConfiguration(sources, log);
-  for (const [variable, meant] of misspelt) {
-    log.warn(`${variable} is set but not used. If you mean ${meant}, correct its name.`);
-  }
-  const unused = unusedVariables(sources.variablesSet, name).filter((variable) => !misspelt.has(variable));
-  if (unused.length > 0) log.warn(`Set, but no option of this module: ${unused.join(', ')}.`);
+  const { merged, options, identity, warnings, misspelt, unused, ...read } = await readConfiguration(
+    sources,
+    log,
+  );
+  for (const [variable, remedy] of unused) log.warn(`${variable} is set, and nothing reads it. ${remedy}`);
   for (const warning of warnings) log.warn(describeFault(warning));
   if (read.faults.length + read.certificateFaults.length === 0 && options && identity) {
     if (options.addresses.baseOption === 'urls.oauthBaseUrl') {

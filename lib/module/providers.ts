@@ -8,6 +8,8 @@ import {
 } from '@nestjs/common';
 import { ConfigService } from '@nestjs/config';
 import { ModulesContainer } from '@nestjs/core';
+// Node's own: a host's tests may have fake timers.
+import { setImmediate } from 'node:timers';
 import { type Service } from '../engine/create-service.js';
 import { ServiceConfigurationError } from '../errors/index.js';
 import { MODULE_OPTIONS_TOKEN, SERVICE } from './definition.js';
@@ -32,7 +34,8 @@ export const serviceProviders: Provider[] = [
     inject: [MODULE_OPTIONS_TOKEN as symbol, MODULE_NAME, HOST_CONFIG, ModulesContainer],
     useFactory: (given: GivenOptions, own: ModuleName, config: HostConfig, modules: ModulesContainer) => {
       refuseSharedVariables(own, modules);
-      return openService(given(), own.name, config);
+      config.opening = openService(given(), own.name, config);
+      return config.opening.catch((error: unknown) => withOtherFailures(error, modules));
     },
   },
   {
@@ -47,6 +50,23 @@ export const serviceProviders: Provider[] = [
     useFactory: (own: ModuleName, modules: ModulesContainer) => requestScopeCheck(own, modules, SERVICE),
   },
 ];
+
+/** Nest throws the error of the first module that fails. It gets the faults of the others, so that one start tells all. */
+async function withOtherFailures(error: unknown, modules: ModulesContainer): Promise<never> {
+  const isFault = (found: unknown) => found instanceof ServiceConfigurationError;
+  const failures: ServiceConfigurationError[] = [];
+  for (const { providers } of modules.values()) {
+    const config = providers.get(HOST_CONFIG)?.instance as HostConfig | null | undefined;
+    await config?.options?.catch(() => undefined);
+    // Nest injects by microtasks: after them, what has all it needs is being opened.
+    await new Promise(setImmediate);
+    await config?.opening?.catch((found) => void (isFault(found) && failures.push(found)));
+  }
+  const message = [...new Set(failures.map((each) => each.message))].join('\n');
+  if (!isFault(error) || message === error.message) throw error;
+  const faults = failures.flatMap((each) => each.faults);
+  throw new ServiceConfigurationError(faults, undefined, { message });
+}
 
 /**
  * For `imports: [ServiceModule]`, which Nest's message about a missing provider suggests. They belong to the class

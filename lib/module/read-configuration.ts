@@ -1,5 +1,5 @@
 import { systemClock } from '../config/clock.js';
-import { misspeltVariables } from '../config/misspelling.js';
+import { misspeltVariables, unusedVariables } from '../config/misspelling.js';
 import { mergeOptions, type ServiceModuleOptions } from '../config/options.js';
 import { resolveOptions } from '../config/resolve-options.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
@@ -16,8 +16,9 @@ interface ConfigurationSources {
   namespace?: object;
   /** Absent where no option can come from a variable. */
   readVariable?: (variable: string) => unknown;
-  /** The names of all variables that are set. */
+  /** The names of all variables that are set, and of those in env files, where that is known. */
   variablesSet: readonly string[];
+  variablesInFiles?: readonly string[];
 }
 
 /**
@@ -25,7 +26,7 @@ interface ConfigurationSources {
  * beside faults: it is the caller's to close.
  */
 export async function readConfiguration(
-  { name, given, namespace, readVariable, variablesSet }: ConfigurationSources,
+  { name, given, namespace, readVariable, variablesSet, variablesInFiles }: ConfigurationSources,
   log: Log,
 ) {
   const variables = readVariables(readVariable ?? (() => undefined), name);
@@ -60,6 +61,7 @@ export async function readConfiguration(
     certificateFaults,
     warnings,
     misspelt,
+    unused: unusedVariables(variablesSet, misspelt, name, variablesInFiles),
     variableSet,
   };
 }

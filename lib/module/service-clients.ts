@@ -4,8 +4,7 @@ import { type ServiceAuthService } from '../auth/service-auth.service.js';
 import { type ServiceModuleOptions } from '../config/options.js';
 import { type Service } from '../engine/create-service.js';
 import { type Resources } from '../engine/resources.js';
-import { ServiceConfigurationError } from '../errors/index.js';
-import { shuttingDown } from '../http/calls-in-flight.js';
+import { ServiceConfigurationError, ServiceConnectionError } from '../errors/index.js';
 import { type ServiceHttpService } from '../http/service-http.service.js';
 import { type LinkSdkService } from '../link-sdk/link-sdk.service.js';
 import { openService } from './load-configuration.js';
@@ -46,6 +45,8 @@ export class ServiceClients {
   readonly #running = new Set<Ending>();
   /** Of {@link limit}: those that are about to run too. */
   #count = 0;
+  /** The warnings at start that were logged: once for all clients, not once for each. */
+  readonly #warned = new Set<string>();
   #hasHooks = false;
   #isEnding = false;
 
@@ -64,8 +65,8 @@ export class ServiceClients {
   async create(options: ServiceClientOptions): Promise<ServiceClient> {
     const { name, ...given } = checked(options);
     this.#admit();
-    if (this.#count >= this.limit) {
-      const message = `is ${this.limit}, and so many are open: close() those that are not used, or set clients.limit.`;
+    if (!(this.#count < this.limit)) {
+      const message = `is ${this.limit}, and ${this.#count} are open: close() those that are not used, or set clients.limit to a higher number.`;
       throw new ServiceConfigurationError(
         [{ option: 'limit', message }],
         'ServiceClients makes no more clients',
@@ -73,7 +74,7 @@ export class ServiceClients {
     }
     this.#count += 1;
     try {
-      const service = await this.#open(given, name);
+      const service = await this.#open(given, name, undefined, this.#warned);
       await this.adopt(service, () => service.start());
       const { start: _start, beginShutdown: _begin, log: _log, ...parts } = service;
       return { ...parts, close: () => this.#close(service) };
@@ -128,7 +129,7 @@ export class ServiceClients {
   }
 
   #admit(): void {
-    if (this.#isEnding) throw shuttingDown();
+    if (this.#isEnding) throw ServiceConnectionError.closed();
   }
 
   async #close(service: Service): Promise<void> {

@@ -21,7 +21,7 @@ export interface ServiceCallEvent {
   correlationId?: string;
   /** The id that was sent: of `http.requestId`, or of the call's own header. */
   requestId?: string;
-  /** The code of the error that the call ended with; `aborted` where its caller ended it. */
+  /** The error's code; `aborted` where its caller ended it, `host_error` where a function of the host threw. */
   error?: string;
   /** What the answer said of the calls that the service still allows. */
   rateLimit?: RateLimit;
@@ -29,9 +29,10 @@ export interface ServiceCallEvent {
 
 export type OnCall = (event: ServiceCallEvent) => void;
 
-/** A code for what a call ended with. */
-export function codeOf(error: unknown): string {
-  return error instanceof ServiceError ? error.code : 'aborted';
+/** A code for what a call ended with. @param signal of its caller */
+export function codeOf(error: unknown, signal: AbortSignal | undefined): string {
+  if (error instanceof ServiceError) return error.code;
+  return signal?.aborted ? 'aborted' : 'host_error';
 }
 
 /** Tells the host of a call that has ended. The listener is the host's: whatever it does, the call is over. */

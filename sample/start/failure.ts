@@ -5,7 +5,7 @@ export function describeFailure(error: unknown): string {
   const isServiceError = /^Service\w*Error$/.test(error.name);
   if (isServiceError || error instanceof RangeError) return error.message;
   if (hasCode(error, 'EADDRINUSE'))
-    return `Port ${error.port} is taken. Set PORT to a free one, for example PORT=${error.port + 1} npm start`;
+    return `Port ${error.port} is taken. Set the variable PORT to a free one, in the environment or in .env.`;
   if (hasCode(error, 'EACCES'))
     return `Port ${error.port} may not be used by this user. Set PORT to one from 1024 on.`;
   return error.stack ?? error.message;

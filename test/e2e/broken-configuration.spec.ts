@@ -50,6 +50,7 @@ describe('an application with a broken .env', () => {
       'SERVICE_SANDBOX_URL=https://sandbox.service.example',
       'SERVICE_APP_TOKN=a1',
       'SERVICE_HTTP_TIMOUT=100',
+      'SERVICE_TLS_CA_FILE=/etc/ca.crt',
       'SERVICE_HOST=10.0.0.1',
       'SERVICE_KSA_APP_TOKEN=b1',
     ]);
@@ -61,8 +62,9 @@ describe('an application with a broken .env', () => {
       },
     ]);
     expect(warnings).toEqual([
-      'SERVICE_APP_TOKN is set but not used. If you mean SERVICE_APP_TOKEN, correct its name.',
-      'SERVICE_HTTP_TIMOUT is set but not used. If you mean SERVICE_HTTP_TIMEOUT, correct its name.',
+      'SERVICE_APP_TOKN is set, and nothing reads it. If SERVICE_APP_TOKEN is meant, correct its name.',
+      'SERVICE_HTTP_TIMOUT is set, and nothing reads it. If SERVICE_HTTP_TIMEOUT is meant, correct its name.',
+      'SERVICE_TLS_CA_FILE is set, and nothing reads it. Remove it or correct its name, unless something else reads it.',
       expect.stringMatching(
         /^urls\.sandboxUrl \(SERVICE_SANDBOX_URL\): sandbox\.service\.example is a name for/,
       ),

@@ -140,11 +140,18 @@ describe('nestjs-service doctor', () => {
       await writeFile(file, [...lines, 'SERVICE_APP_TOKEN=of-the-file', 'SERVICE_ODD=1', '# x'].join('\n'));
       const before = { ...process.env };
       try {
-        const io = commandIo({ SERVICE_APP_TOKEN });
+        const io = commandIo({
+          SERVICE_APP_TOKEN,
+          SERVICE_TLS_CA_FILE: '/etc/ca.crt',
+          SERVICE_HOST: '10.0.0.1',
+        });
         expect(await run(['--env-file', file], io, LIMITS)).toBe(0);
         expect(io.printed()).toMatch(/^ok +SERVICE_APP_TOKEN +set; not shown here \(the environment\)$/m);
         expect(io.printed()).toContain(`production (${file})`);
-        expect(io.printed()).toMatch(/^warning +SERVICE_ODD +.*nothing reads it/m);
+        expect(io.printed().match(/\S+ +It is set .*nothing reads it/g)).toEqual([
+          expect.stringMatching(/^SERVICE_TLS_CA_FILE .*\(the environment\)/),
+          expect.stringContaining(`(${file})`),
+        ]);
         expect(process.env).toEqual(before);
       } finally {
         await rm(folder, { recursive: true });

@@ -323,7 +323,7 @@ describe('observability', () => {
     expect(lines()).toEqual([]);
     simulator.fail({ path: /banks/, fault: { status: 503 } });
     await api.banks.list();
-    expect(lines()).toEqual(['GET /banks/v1: 503, another attempt follows']);
+    expect(lines()).toEqual(['GET /banks/v1: 503; another attempt follows']);
     simulator.fail({ path: /banks/, fault: { status: 404 } });
     await rejection(api.banks.list());
     expect(lines().at(-1)).toMatch(/^GET \/banks\/v1: 404 after \d+ ms$/);

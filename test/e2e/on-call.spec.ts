@@ -94,6 +94,19 @@ describe('http.onCall', () => {
     expect('status' in events[0]).toBe('status' in expected);
   });
 
+  it('is told of a call that a function of the host ends', async () => {
+    const { http, events } = await start();
+    const failing = (): never => {
+      throw new TypeError('of the host');
+    };
+    const call = http.axiosRef.get('/banks/v1', {
+      signal: new AbortController().signal,
+      validateStatus: failing,
+    });
+    await expect(call).rejects.toThrow('of the host');
+    expect(events).toStrictEqual([{ ...banks, attempts: 1, status: 200, error: 'host_error' }]);
+  });
+
   describe('is told of a call that its caller ends', () => {
     const arrived = async () => {
       while (simulator.requests.length === 0) await new Promise(setImmediate);

@@ -87,6 +87,24 @@ describe('http.requestId', () => {
     await host.close();
   });
 
+  it('is in the log line of an attempt that another follows, or the id of its answer', async () => {
+    const logger = new CollectingLogger();
+    const api = await start(() => 'made-3', {}, logger);
+    const { accessToken } = await api.auth.getApiToken();
+    const answered = { 'x-correlation-id': `of-the-service ${accessToken}` };
+    simulator.fail({ path: /banks/, fault: { status: 503, headers: { 'x-request-id': 'svc-1' } } });
+    simulator.fail({ path: /banks/, fault: 'reset' });
+    await api.banks.list();
+    simulator.fail({ path: /banks/, fault: { status: 503, headers: answered } });
+    await api.banks.list();
+    expect(logger.lines.filter((line) => /another/.test(String(line)))).toEqual([
+      'GET /banks/v1: 503, correlation id svc-1; another attempt follows',
+      'GET /banks/v1: reset, correlation id made-3; another attempt follows',
+      expect.stringMatching(/^GET \/banks\/v1: 503, correlation id \[not shown: [^\]]+\]; another/),
+    ]);
+    await api.module.close();
+  });
+
   it('a function that fails stops no call, and is warned of once', async () => {
     const logger = new CollectingLogger();
     const failing = (): string => {

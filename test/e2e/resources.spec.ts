@@ -56,6 +56,17 @@ describe('the resources', () => {
     });
   });
 
+  it.each([
+    ['identity', "must be an array of texts, for example ['identity']"],
+    [[], 'should not be empty'],
+    [[1], '(each value) must be a string'],
+    [[' '], '(each value) must not be blank'],
+  ])('connectParameters says what is wrong with the permissions %j', async (permissions, message) => {
+    const session = { customer_id: 'c-1', permissions } as never;
+    const error = await rejection(api.module.get(LinkSdkService).connectParameters(session));
+    expect(error).toMatchObject({ message: `Nothing was sent: permissions ${message}` });
+  });
+
   it('connectParameters takes a signal and a time-out in milliseconds', async () => {
     const sdk = api.module.get(LinkSdkService);
     const session = { customer_id: 'c-1', permissions: ['identity'] };

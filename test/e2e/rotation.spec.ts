@@ -13,6 +13,7 @@ import {
 import { ServiceSimulator, type IssuedCertificate, type SimulatorOptions } from 'nestjs-service/testing';
 import { byRename, bySymlinkSwap } from '../helpers/certificate-files.js';
 import { partOf } from '../helpers/in-soak.js';
+import { CollectingLogger } from '../helpers/secret-scan.js';
 import { rejection, startModule, type StartedModule } from '../helpers/start-module.js';
 import { steadyLoad, type SteadyLoad } from '../helpers/steady-load.js';
 
@@ -277,7 +278,8 @@ describe('The server refuses our certificate while the application runs', () => 
     await simulate();
     const [first, second] = await Promise.all([issue('first'), issue('second')]);
     await bySymlinkSwap(folder, first);
-    const { banks, customers, auth } = await start(filesIn(folder));
+    const logger = new CollectingLogger();
+    const { banks, customers, auth } = await start(filesIn(folder), {}, logger);
     await banks.list();
     await revoke(first);
     await bySymlinkSwap(folder, second);
@@ -289,6 +291,8 @@ describe('The server refuses our certificate while the application runs', () => 
     expect(auth.certificate?.subject).toBe('CN=second');
     expect(simulator.customers).toHaveLength(1);
     expect(subjects().slice(1)).toEqual(Array.from({ length: 11 }, () => 'CN=second'));
+    const refused = 'POST /customers/v1: tls, the client certificate was refused; another attempt follows';
+    expect(logger.lines).toContain(refused);
   });
 
   it.each([

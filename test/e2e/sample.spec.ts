@@ -74,7 +74,11 @@ describe('the sample', () => {
     it('says in one line that a port is taken, before it loads the application', async () => {
       const other = start(SOURCE);
       expect((await other.exited).code).toBe(1);
-      expect(other.output()).toMatch(new RegExp(`^Port ${port} is taken.*PORT=.*\\n$`));
+      expect(other.output()).toMatch(
+        new RegExp(
+          `^Port ${port} is taken\\. Set the variable PORT to a free one, in the environment or in \\.env\\.\\n$`,
+        ),
+      );
     });
 
     it('prints no token and no key', () => {

@@ -133,13 +133,30 @@ describe('ServiceClients', () => {
     expect((made[2] as PromiseRejectedResult).reason).toMatchObject({
       code: 'invalid_configuration',
       message: expect.stringMatching(
-        /ServiceClients makes no more clients:\n {2}- limit: is 2, and so many are open/,
+        /ServiceClients makes no more clients:\n {2}- limit: is 2, and 2 are open/,
       ),
     });
     const [first] = made as PromiseFulfilledResult<Awaited<ReturnType<ServiceClients['create']>>>[];
     await Promise.all([first.value.close(), first.value.close()]);
+    await expect(first.value.banks.list()).rejects.toThrow(/^The client is closed, or its application is/);
     await clients.create({ ...options, name: 'c' });
     await expect(clients.create({ ...options, name: 'd' })).rejects.toThrow(/limit/);
+    clients.limit = NaN;
+    await expect(clients.create({ ...options, name: 'd' })).rejects.toThrow(/limit: is NaN, and 2 are open/);
+  });
+
+  it('warn at their start once for all', async () => {
+    const logger = new CollectingLogger();
+    const { clients } = await startClients(logger);
+    const { tls, ...options } = simulator.moduleOptions({ environment: 'production' });
+    const given = { ...options, tls: { ...tls, chain: undefined } };
+    for (const name of ['acme', 'bolt']) await clients.create({ ...given, name });
+    expect(logger.linesOf('ServiceModule:acme')).toEqual([
+      expect.stringMatching(/^production, mtls: /),
+      expect.stringMatching(/^tls\.chain is not set/),
+      expect.stringMatching(/app token to browsers/),
+    ]);
+    expect(logger.linesOf('ServiceModule:bolt')).toEqual([expect.stringMatching(/^production, mtls: /)]);
   });
 
   it('leave nothing after close(): no timer, socket, listener or memory', async () => {

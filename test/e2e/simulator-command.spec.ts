@@ -14,7 +14,7 @@ import { readEnvironment } from '../../lib/cli/env-file.js';
 import { runCommand } from '../../lib/cli/run-command.js';
 import { commandIo } from '../helpers/command-io.js';
 import { partOf } from '../helpers/in-soak.js';
-import { type SampleProcess } from '../helpers/sample-process.js';
+import { startProcess, type SampleProcess } from '../helpers/sample-process.js';
 import { CollectingLogger } from '../helpers/secret-scan.js';
 import { commandLine, startCommand } from '../helpers/source-process.js';
 
@@ -183,13 +183,17 @@ describe('nestjs-service simulator', () => {
   });
 
   it('writes the variables of a module with a name', async () => {
-    const child = start('--port', '0', '--dir', 'named', '--name', 'ksa-north');
+    const child = start('--port', '0', '--dir', 'named', '--name', 'ksa-north', '--keep');
     await child.printed(READY);
     const variables = await written('named');
+    expect(child.output()).toMatch(/--keep\. The ports are other ones at each start, as --port is 0\.\n/);
     expect(Object.keys(variables).filter((name) => !name.startsWith('SERVICE_KSA_NORTH_'))).toEqual([]);
     expect(child.output()).toMatch(/^ {2}SERVICE_KSA_NORTH_SANDBOX_MTLS_URL {2}https:/m);
     expect(child.output()).toContain(
       `  npx nestjs-service doctor --name ksa-north --env-file '${join(folder, 'named/.env')}'\n`,
+    );
+    expect(child.output()).toContain(
+      "\nTry it, with ServiceModule.forRoot({ name: 'ksa-north' }) in the application:\n",
     );
     await withHost(
       variables,
@@ -299,6 +303,16 @@ describe('nestjs-service simulator', () => {
       expect(await child.exited).toEqual({ code: 1, signal: null });
       expect(child.output()).toMatch(new RegExp(`^${code}: .*\\n$`));
     }
+  });
+
+  it('ends when only npx gets the signal, whatever its shell does', async () => {
+    const line = commandLine(['simulator', '--port', '0', '--dir', 'npx']).map((part) => `'${part}'`);
+    // With a second command, the shell does not become the first.
+    const npx = startProcess(['npx', '-c', `${line.join(' ')}; :`], { cwd: folder });
+    started.push(npx);
+    await npx.printed(READY);
+    npx.signal('SIGTERM');
+    expect(await npx.isGone()).toBe(true);
   });
 
   it('ends at the first signal before the simulator runs too', async () => {

@@ -132,7 +132,7 @@ describe('what a host brings along harms nothing where it throws:', () => {
       simulator.fail({ path: /odd/, fault: { status: 409 } });
       await expect(http.get('/odd/v1')).rejects.toMatchObject({ status: 409 });
       expect(failed.slice(-2)).toEqual([
-        'GET /banks/v1: 503, another attempt follows',
+        'GET /banks/v1: 503; another attempt follows',
         expect.stringMatching(/^GET \/odd\/v1: 409 after/),
       ]);
     });

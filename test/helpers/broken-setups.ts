@@ -128,6 +128,11 @@ export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
     mode: OAUTH,
     break: ({ SERVICE_AUTH_URL }) => ({ SERVICE_AUTH_URL: `${SERVICE_AUTH_URL}/oauth2/token` }),
   },
+  'an address with the path of a resource': {
+    cause: 'SERVICE_BASE_URL',
+    words: /is appended to it/,
+    break: ({ SERVICE_BASE_URL }) => ({ SERVICE_BASE_URL: `${SERVICE_BASE_URL}/banks/v1/` }),
+  },
   'app-token in production': {
     cause: 'SERVICE_AUTHENTICATION',
     words: /sandbox only/,

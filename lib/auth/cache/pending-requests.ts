@@ -88,7 +88,7 @@ export class PendingRequests {
 
   /** Ends all requests and rejects all who wait; no timer is left. */
   close(): void {
-    const reason = new ServiceConnectionError({ kind: 'closed', message: 'The module was shut down' });
+    const reason = ServiceConnectionError.closed();
     this.#stop.abort(reason);
     for (const request of this.#requests.values()) request.callers.reject(reason);
     this.#requests.clear();

@@ -84,7 +84,7 @@ export class TokenEndpoint implements TokenSource {
         this.#tell(seen, startedAt);
         return grant;
       } catch (error) {
-        this.#tell(seen, startedAt, codeOf(error));
+        this.#tell(seen, startedAt, codeOf(error, signal));
         if (isRefusedSecret(error)) this.#refused.remember(secrets[0], scope, error, certificate);
         throw error;
       }

@@ -1,5 +1,5 @@
 import { type X509Certificate } from 'node:crypto';
-import { OPTIONS, type ServiceModuleOptions, valueOf } from '../../config/options.js';
+import { OPTIONS, valueOf } from '../../config/options.js';
 import { ENVIRONMENT, PROXY_VARIABLES, proxyVariable } from '../../config/proxy.js';
 import { isPlainPath } from '../../config/read-file.js';
 import { type ResolvedOptions } from '../../config/resolved-options.js';
@@ -15,34 +15,18 @@ import {
   WARNING_DAYS,
 } from '../../tls/certificate-summary.js';
 import { type LoadedIdentity } from '../../tls/material/check-identity.js';
+import { type readConfiguration } from '../../module/read-configuration.js';
+import { type Variables } from '../env-file.js';
 import { capital, type Check, failed, type Finding, ok, skipped, warning } from './check.js';
 import { name as nameOf } from './judge-server.js';
 
-/** A configuration that was read and checked, as a person has it before them. */
-export interface ConfigurationReading {
-  /** The module's. */
-  name?: string;
-  merged: ServiceModuleOptions;
-  faults: readonly ConfigurationFault[];
-  warnings: readonly ConfigurationFault[];
-  misspelt: ReadonlyMap<string, string>;
-  /** Variables with our prefix in an env file that nothing reads, the misspelt ones aside. */
-  unknown: readonly string[];
-  /** `.env`, or `the environment`; undefined for a variable that is not set. */
-  sourceOf: (variable: string) => string | undefined;
-  /** Where variables come from, all of them. */
-  sources: string;
-  /** The env file of the simulator command, where it is there and was not read. */
-  simulatorFile?: string;
-  /** There where there are no faults. */
-  options?: ResolvedOptions;
-  certificates?: LoadedIdentity;
-  now: number;
-}
+/** A configuration that was read and checked, as a person has it before them. `options` only where there are no faults. */
+type ConfigurationReading = Awaited<ReturnType<typeof readConfiguration>> &
+  Variables & { name?: string; certificates?: LoadedIdentity; now: number };
 
 /** What there is to say of each variable, without a connection. Values that are no secret are shown. */
 export function* checkConfiguration(reading: ConfigurationReading): Generator<Check> {
-  const { name, merged, faults, misspelt, unknown, options, sources } = reading;
+  const { name, merged, faults, misspelt, unused, options, sources } = reading;
   const isEmpty = Object.keys(merged).length === 0 && misspelt.size === 0;
   if (isEmpty) {
     const message = `There is no ${variablePrefix(name)}* variable in ${sources}.`;
@@ -57,16 +41,8 @@ export function* checkConfiguration(reading: ConfigurationReading): Generator<Ch
   }
   const known = new Set(OPTIONS.map(({ option }) => option));
   yield* faults.filter(({ option }) => !known.has(option)).map((fault) => fromFault(fault, isEmpty, reading));
-  const unread = (variable: string, remedy: string): Check => ({
-    name: variable,
-    ...warning(`It is set (${reading.sourceOf(variable)}), and nothing reads it.`, remedy),
-  });
-  for (const [variable, meant] of misspelt) yield unread(variable, `If ${meant} is meant, correct its name.`);
-  for (const variable of unknown) {
-    yield unread(
-      variable,
-      'Take it out, or correct its name. If it is of a module with a name, check that one: --name <name>.',
-    );
+  for (const [name, remedy] of unused) {
+    yield { name, ...warning(`It is set (${reading.sourceOf(name)}), and nothing reads it.`, remedy) };
   }
 }
 

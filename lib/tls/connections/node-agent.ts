@@ -45,7 +45,7 @@ export function failRequest(request: ClientRequest, error?: Error): void {
 
 /** The error of a request to an agent that was shut down. */
 export function closedError(): Error {
-  return codedError('The module was shut down: its agent takes no more calls.', 'ERR_AGENT_CLOSED');
+  return codedError('The client is closed: its agent takes no more calls.', 'ERR_AGENT_CLOSED');
 }
 
 /** Ends requests of the queue that were destroyed: when a connection ends, Node would open one for each of them. */

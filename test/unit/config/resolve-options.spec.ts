@@ -98,12 +98,35 @@ describe('resolveOptions', () => {
     expect(fault?.variable).toBe('SERVICE_KSA_APP_TOKEN');
   });
 
+  it('says of an environment and an authentication that nobody chose that they are the default', async () => {
+    const messages = async (given: ServiceModuleOptions) =>
+      (await faultsOf(given)).map(({ message }) => message.replace(/ \(developer portal.*/, ''));
+    expect(await messages({})).toEqual([
+      "is missing: 'app-token' (the default) sends it with every call.",
+      "is missing: with environment 'sandbox' (the default) and authentication 'app-token' (the default), calls go there.",
+    ]);
+    expect(await messages({ environment: 'production' })).toEqual([
+      "is missing: 'mtls' (the default) needs the application certificate and its private key",
+      "is missing: 'mtls' (the default) sends it with every call.",
+      "is missing: with environment 'production' and authentication 'mtls' (the default), calls go there.",
+    ]);
+    expect(await messages({ environment: 'sandbox', authentication: 'app-token' })).toContain(
+      "is missing: with environment 'sandbox' and authentication 'app-token', calls go there.",
+    );
+  });
+
   it.each<[string, ServiceModuleOptions, string, RegExp]>([
     [
       'http outside loopback',
       { ...sandbox, urls: { sandboxUrl: 'http://a.example' } },
       'urls.sandboxUrl',
       /https/,
+    ],
+    [
+      'an environment in quotes',
+      { ...sandbox, environment: '"sandbox"' as never },
+      'environment',
+      /one of: production, sandbox; it is '"sandbox"'$/,
     ],
     [
       'another protocol',

@@ -104,8 +104,12 @@ describe('unusedVariables', () => {
       'SERVICE_HTTP_APP_TOKEN',
       'SERVICE_KSA_TLS_CA',
     ];
-    expect(unusedVariables(set)).toEqual(['SERVICE_TLS_CA_FILE']);
-    expect(unusedVariables(set, 'ksa')).toEqual(['SERVICE_KSA_TLS_CA']);
+    const unused = (...more: [name?: string, inFiles?: string[]]) => [
+      ...unusedVariables(set, new Map(), ...more).keys(),
+    ];
+    expect(unused()).toEqual(['SERVICE_TLS_CA_FILE']);
+    expect(unused('ksa')).toEqual(['SERVICE_KSA_TLS_CA']);
+    expect(unused(undefined, set)).toEqual(['SERVICE_TLS_CA_FILE', 'SERVICE_PORT', 'SERVICE_KSA_TLS_CA']);
   });
 });
 

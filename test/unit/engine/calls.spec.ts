@@ -32,7 +32,7 @@ describe('the client of a module', () => {
     expect(await errorOf(once.axios.get('/a'))).toMatchObject({ status: 503 });
     const twice = await clientWith(failing(503), { http: { retries: 1 } });
     expect((await twice.axios.get('/a')).status).toBe(200);
-    expect(twice.lines).toEqual(['warn: GET /a: 503, another attempt follows']);
+    expect(twice.lines).toEqual(['warn: GET /a: 503; another attempt follows']);
     const slow = await clientWith(() => undefined, { http: { timeout: 30 } });
     expect(await errorOf(slow.axios.post('/a', {}))).toMatchObject({ kind: 'timeout' });
   });

@@ -66,7 +66,7 @@ describe('Start and end', () => {
     const { service, events, calls } = lifecycle(() => Promise.reject(refused));
     await expect(service.start()).rejects.toThrow('not reached');
     expect(events).toEqual(['tokens open', 'check', 'tokens close', 'source closed', 'agents close 0']);
-    expect(() => calls.admit()).toThrow('shutting down');
+    expect(() => calls.admit()).toThrow('The client is closed');
   });
 
   it('waits for calls in flight, and gives connections of the host what is left of the time', async () => {
@@ -79,7 +79,7 @@ describe('Start and end', () => {
     expect(() => calls.admit()).not.toThrow();
     await jest.advanceTimersByTimeAsync(1_000);
     const ended = service.close();
-    expect(() => calls.admit()).toThrow('shutting down');
+    expect(() => calls.admit()).toThrow('The client is closed');
     await jest.advanceTimersByTimeAsync(1_000);
     expect(events).toEqual([]);
     answer();

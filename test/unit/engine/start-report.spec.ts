@@ -38,10 +38,12 @@ async function reported(
     options,
     { hasChain: hasChain as boolean, status: { healthy: true, ...status } },
     {
-      debug: unexpected,
-      error: unexpected,
-      log: (message) => lines.push(message),
-      warn: (message) => warnings.push(message),
+      log: {
+        debug: unexpected,
+        error: unexpected,
+        log: (message) => lines.push(message),
+        warn: (message) => warnings.push(message),
+      },
     },
     versions as NodeJS.ProcessVersions | undefined,
   );
@@ -71,6 +73,11 @@ describe('The line at start', () => {
       },
       { certificate, daysLeft: 1 },
       'production, oauth: calls go to https://api.example/base; client certificate "CN=app, O=Example", 1 day left; tokens from auth.example, shared through tokenStore',
+    ],
+    [
+      { ...sandbox, http: { proxy: 'http://user:password@proxy.bank:3128' } },
+      {},
+      'sandbox, app-token: calls go to https://sandbox.example through the proxy proxy.bank:3128; no client certificate; no OAuth tokens',
     ],
     [
       production,

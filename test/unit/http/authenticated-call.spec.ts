@@ -6,7 +6,8 @@ import {
   ServiceError,
   ServiceRequestError,
 } from '../../../lib/errors/index.js';
-import { CallObserver } from '../../../lib/http/call-observer.js';
+import { type ExchangeResponse } from '../../../lib/exchange/exchange.types.js';
+import { CallObserver, type CallObservation } from '../../../lib/http/call-observer.js';
 import { Telemetry } from '../../../lib/telemetry/telemetry.js';
 import { ServiceHttpService } from '../../../lib/http/service-http.service.js';
 import { APP_TOKEN, BEARER, errorOf, setUp } from './setup.js';
@@ -169,7 +170,7 @@ describe('what is told of a call', () => {
   const status = (httpStatus: number) =>
     new ServiceApiError({ message: 'ours', status: httpStatus, method: 'GET', path: '/a' });
 
-  async function told(href: string, run: (again: (reason: string) => void) => unknown) {
+  async function told(href: string, run: (again: CallObservation['again']) => unknown, signal?: AbortSignal) {
     const durations: unknown[] = [];
     const retries: unknown[] = [];
     const lines: string[] = [];
@@ -198,11 +199,11 @@ describe('what is told of a call', () => {
     };
     const observer = new CallObserver(telemetry, log);
     const outcome = await observer
-      .observe(call(href), { startedAt: performance.now() }, async (observation) => {
+      .observe(call(href), { startedAt: performance.now(), signal }, async (observation) => {
         observation.attempts = 1;
-        return run((reason) => {
+        return run((tried) => {
           observation.attempts += 1;
-          observation.again(reason);
+          observation.again(tried);
         }) as { status: number };
       })
       .catch((error: unknown) => error);
@@ -220,7 +221,7 @@ describe('what is told of a call', () => {
   it('is a span, a duration, and each retry', async () => {
     const answer = { status: 200 };
     const { outcome, ...seen } = await told('https://api.example/a?q=secret', (again) => {
-      again('503');
+      again({ response: { status: 503, headers: {} } as ExchangeResponse });
       return answer;
     });
     expect(outcome).toBe(answer);
@@ -237,7 +238,7 @@ describe('what is told of a call', () => {
       code: undefined,
       durations: [all],
       retries: [[1, { ...place, 'error.type': '503' }]],
-      lines: ['warn: GET /a: 503, another attempt follows'],
+      lines: ['warn: GET /a: 503; another attempt follows'],
     });
   });
 
@@ -249,10 +250,16 @@ describe('what is told of a call', () => {
       { 'error.type': 'connection_dns' },
     ],
     ['aborted', new Error('of the caller'), { 'error.type': 'aborted' }],
+    ['host_error', new Error('of the host'), { 'error.type': 'host_error' }],
   ])('is a failure: %s', async (type, error, attributes) => {
-    const { outcome, span, code, durations, lines } = await told('http://api.example/a', () => {
-      throw error;
-    });
+    const signal = type === 'aborted' ? AbortSignal.abort() : undefined;
+    const { outcome, span, code, durations, lines } = await told(
+      'http://api.example/a',
+      () => {
+        throw error;
+      },
+      signal,
+    );
     expect(outcome).toBe(error);
     expect(span).toMatchObject({ ...attributes, ended: true });
     expect(span).not.toHaveProperty(['http.request.resend_count']);

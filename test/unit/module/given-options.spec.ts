@@ -241,7 +241,7 @@ describe('The configuration of a module', () => {
       const given: ServiceModuleOptions = { environment: 'production', authentication: 'oauth', urls };
       await load({ ...given, oauth: { ...oauth, clientSecret: 's' } }, { name: 'ksa' });
       expect(lines).toEqual([
-        'warn ServiceModule:ksa: SERVICE_KSA_CLIENT_SECRT is set but not used. If you mean SERVICE_KSA_CLIENT_SECRET, correct its name.',
+        'warn ServiceModule:ksa: SERVICE_KSA_CLIENT_SECRT is set, and nothing reads it. If SERVICE_KSA_CLIENT_SECRET is meant, correct its name.',
         expect.stringMatching(/^warn ServiceModule:ksa: urls\.oauthBaseUrl \(SERVICE_KSA_OAUTH_BASE_URL\):/),
         expect.stringMatching(/^log ServiceModule:ksa: Calls go to urls\.oauthBaseUrl .*deprecated/),
       ]);
