@@ -481,7 +481,7 @@ describe('Closing', () => {
     const used = await agent();
     await used.close(0, systemClock);
     used.use(await contextOf(second));
-    expect(() => used.createConnection({ host: '127.0.0.1', port: live.port })).toThrow(/shut down/);
+    expect(() => used.createConnection({ host: '127.0.0.1', port: live.port })).toThrow(/client is closed/);
     await expect(call(live.url, used)).rejects.toMatchObject({ code: 'ERR_AGENT_CLOSED' });
     expect(live.sockets.size).toBe(0);
   });
