@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { CONNECTION_FAULTS, TOKEN_FAULTS } from './faults.js';
+import { type RecordedRequest } from 'nestjs-service/testing';
+import { CONNECTION_FAULTS, secretsOf, TOKEN_FAULTS } from './faults.js';
 import { type PlannedEvent } from './plan.js';
 import { CLIENTS, type ServiceName, type World } from './world.js';
 
@@ -18,11 +19,8 @@ export async function playEvent(world: World, event: PlannedEvent): Promise<void
       return world.dropConnections(event.service);
     case 'impostor':
       return showImpostor(world, event.service);
-    case 'token fault': {
-      const service = services[event.service];
-      const fault = TOKEN_FAULTS[event.fault](service);
-      return void service.fail({ face: 'token', times: event.times, fault });
-    }
+    case 'token fault':
+      return failTokenRequests(world, event);
     case 'connection fault':
       return void services[event.service].fail({ fault: CONNECTION_FAULTS[event.fault] });
     case 'rotate certificate':
@@ -36,6 +34,18 @@ export async function playEvent(world: World, event: PlannedEvent): Promise<void
     default:
       store.mode = event.kind;
   }
+}
+
+function failTokenRequests(
+  { services }: World,
+  { service, fault, times }: PlannedEvent & { kind: 'token fault' },
+): void {
+  let sent = '';
+  const when = (record: RecordedRequest): boolean => {
+    sent = secretsOf(record);
+    return true;
+  };
+  services[service].fail({ face: 'token', times, when, fault: TOKEN_FAULTS[fault](() => sent) });
 }
 
 async function showImpostor(world: World, service: ServiceName): Promise<void> {

@@ -1,9 +1,17 @@
-import { type AnswerFault, type ConnectionFault, type ServiceSimulator } from 'nestjs-service/testing';
+import { type AnswerFault, type ConnectionFault, type RecordedRequest } from 'nestjs-service/testing';
 
-/** Shows in every client secret, app token and access token of a history, and in its private keys. */
-export const SECRET = /secret-of-|app-token-of-|eyJhbGciOi|PRIVATE KEY|MIGHAgEAMBMG|Bearer /;
+/**
+ * Shows in every client secret, app token and access token, and in private keys. Of the first two only the beginning, as a
+ * text that has 8 characters of one secret is not shown, whichever other it has too.
+ */
+export const SECRET = /S3cr3t|AppTok|eyJhbGciOi|PRIVATE KEY|MIGHAgEAMBMG|Bearer /;
 
-/** Names of the faults of a call's attempt. Some quote the secrets of the service itself. */
+/** The secrets of a request, as a badly written service might send them back. */
+export function secretsOf({ headers, form }: RecordedRequest): string {
+  return [...Object.values(headers), form?.client_secret].filter((value) => SECRET.test(value ?? '')).join();
+}
+
+/** Faults of one attempt. `sent`: the secrets of the request that is answered; `elsewhere`: another service. */
 export const API_FAULTS = {
   reset: () => 'reset',
   'reset after headers': () => 'reset-after-headers',
@@ -19,13 +27,13 @@ export const API_FAULTS = {
   busy: () => ({ status: 429 }),
   'busy for 1 s': () => ({ status: 429, headers: { 'retry-after': '1' } }),
   unauthorized: () => ({ status: 401, json: { status: 'UNAUTHORIZED', message: 'no' } }),
-  echo: ({ appToken, clientSecret }) => ({
+  echo: (sent) => ({
     status: 422,
-    json: { status: appToken, message: `${clientSecret} and ${appToken}` },
-    headers: { 'retry-after': appToken },
+    json: quote(sent, 'status', 'message'),
+    headers: quote(sent, 'retry-after'),
   }),
-  redirect: (_, other) => ({ redirect: `${other.urls.baseUrl}/banks/v1` }),
-} satisfies Record<string, (own: ServiceSimulator, other: ServiceSimulator) => AnswerFault>;
+  redirect: (_, elsewhere) => ({ redirect: elsewhere }),
+} satisfies Record<string, (sent: () => string, elsewhere: string) => AnswerFault>;
 
 /** Faults of the token endpoint. */
 export const TOKEN_FAULTS = {
@@ -35,17 +43,23 @@ export const TOKEN_FAULTS = {
   late: () => ({ delayMs: 300 }),
   'in trouble': () => ({ status: 503 }),
   busy: () => ({ status: 429, headers: { 'retry-after': '1' } }),
-  refused: ({ clientSecret }) => ({
-    status: 400,
-    json: { error: 'invalid_request', error_description: clientSecret },
-  }),
+  refused: (sent) => ({ status: 400, json: quote(sent, 'error', 'error_description') }),
   'short-lived': () => ({ tokenResponse: { expires_in: 1 } }),
   'of another scope': () => ({ tokenResponse: { scope: 'customer.c-9' } }),
-  'not a token': ({ clientSecret }) => ({ tokenResponse: { access_token: `${clientSecret}\r\n` } }),
-} satisfies Record<string, (own: ServiceSimulator) => AnswerFault>;
+  'not a token': (sent) => ({ tokenResponse: quote(sent, 'access_token') }),
+} satisfies Record<string, (sent: () => string) => AnswerFault>;
 
 export const CONNECTION_FAULTS = {
   'reset handshake': 'reset-handshake',
   'bad certificate': { tlsAlert: 'bad_certificate' },
   'unknown authority': { tlsAlert: 'unknown_ca' },
 } satisfies Record<string, ConnectionFault>;
+
+/** Fields that are read when the answer is sent. */
+function quote(sent: () => string, ...fields: string[]): Record<string, string> {
+  const get = () => `quoted: ${sent()}`;
+  return Object.defineProperties(
+    {},
+    Object.fromEntries(fields.map((field) => [field, { get, enumerable: true }])),
+  );
+}

@@ -1,7 +1,7 @@
 import { request } from 'node:https';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type RecordedRequest } from 'nestjs-service/testing';
-import { API_FAULTS } from './faults.js';
+import { API_FAULTS, secretsOf } from './faults.js';
 import { playEvent } from './events.js';
 import { type History, type PlannedCall } from './plan.js';
 import { type Outcome, type PlayedCall } from './played-call.js';
@@ -41,11 +41,16 @@ function planFaults({ services }: World, played: ReadonlyMap<string, PlayedCall>
     known.set(record, fault);
     return fault;
   };
+  let sent = '';
   for (const own of Object.keys(SERVICES) as ServiceName[]) {
-    const other = own === 'acme' ? 'bolt' : 'acme';
+    const elsewhere = `${services[own === 'acme' ? 'bolt' : 'acme'].urls.baseUrl}/banks/v1`;
     for (const [name, make] of Object.entries(API_FAULTS)) {
-      const fault = make(services[own], services[other]);
-      services[own].fail({ times: Infinity, when: (record) => faultOf(record) === name, fault });
+      const when = (record: RecordedRequest): boolean => {
+        if (faultOf(record) !== name) return false;
+        sent = secretsOf(record);
+        return true;
+      };
+      services[own].fail({ times: Infinity, when, fault: make(() => sent, elsewhere) });
     }
   }
 }
@@ -88,7 +93,7 @@ async function make(call: PlayedCall, replica: Replica): Promise<unknown> {
   const { client, kind, customer, id, signal, isForged } = call;
   const { auth, banks, customers, http, sdk } = replica[client];
   const appTokenHeader = SERVICES[clientOf(client).service].appTokenHeader;
-  const forged = { Authorization: 'Bearer of-the-host', [appTokenHeader]: 'app-token-of-the-host' };
+  const forged = { Authorization: 'Bearer of-the-host', [appTokenHeader]: 'AppTok of the host' };
   const headers = { 'x-correlation-id': id, ...(isForged && forged) };
   const limits = { signal, timeout: call.timeout ?? undefined };
   switch (kind) {

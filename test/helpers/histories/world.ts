@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { Test } from '@nestjs/testing';
 import { Agent } from 'node:https';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -98,9 +99,11 @@ export class World {
     const start = (name: ServiceName): Promise<ServiceSimulator> =>
       ServiceSimulator.start({
         ...SERVICES[name],
-        clientSecret: `secret-of-${name}-0+/=&%`,
-        appToken: `app-token-of-${name}`,
+        clientSecret: makeSecret(),
+        appToken: `AppTok${randomBytes(18).toString('base64url')}`,
         banks: [name],
+        // Only the clients end connections that are idle.
+        keepAliveTimeoutMs: 60_000,
       });
     const [acme, bolt] = await Promise.all([start('acme'), start('bolt')]);
     const world = new World({ acme, bolt });
@@ -116,8 +119,7 @@ export class World {
   }
 
   rotateSecret(service: ServiceName): void {
-    const past = this.secrets[service];
-    past.push(this.services[service].rotateClientSecret(`secret-of-${service}-${past.length}+/=&%`));
+    this.secrets[service].push(this.services[service].rotateClientSecret(makeSecret()));
   }
 
   dropConnections(service: ServiceName): void {
@@ -203,3 +205,6 @@ export class World {
 }
 
 const pick = ({ certificate, privateKey }: IssuedCertificate) => ({ certificate, privateKey });
+
+/** Ends in characters that arrive changed if a client does not form-encode them. */
+const makeSecret = () => `S3cr3t${randomBytes(18).toString('base64url')}+/=&%`;
