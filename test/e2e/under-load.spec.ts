@@ -10,7 +10,7 @@ describe('under load and odd input', () => {
   });
 
   it('300 calls in a random history: each has its own credentials and ends in time, nothing is left', async () => {
-    await playHistories({ calls: 300 });
+    await playHistories(300);
   });
 
   it('150 calls of a service in trouble: their retries stay in the budget', () => callServiceInTrouble(150));

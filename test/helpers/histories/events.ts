@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type RecordedRequest } from 'nestjs-service/testing';
+import { CLIENTS, type Replica, type ServiceName } from './clients.js';
 import { CONNECTION_FAULTS, secretsOf, TOKEN_FAULTS } from './faults.js';
 import { type PlannedEvent } from './plan.js';
-import { CLIENTS, type ServiceName, type World } from './world.js';
+import { type World } from './world.js';
 
 /** Milliseconds for which a service shows the certificate of somebody else. */
 const IMPOSTOR_MS = 30;
@@ -66,8 +67,7 @@ async function rotateCertificate(
   const old = world.certificates[client].at(-1)!;
   await world.issueCertificate(client);
   // A replica may be at its end.
-  const tell = () =>
-    world.replicas.map((replica) => replica[client].auth.reloadCertificate().catch(() => undefined));
-  if (isTold) await Promise.all(tell());
+  const tell = (replica: Replica) => replica[client].auth.reloadCertificate().catch(() => false);
+  if (isTold) await Promise.all(world.replicas.map(tell));
   if (isRevoked) world.services[CLIENTS[client].service].revokeCertificate(old);
 }

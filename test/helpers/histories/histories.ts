@@ -1,13 +1,14 @@
 import { randomInt } from 'node:crypto';
 import { everyForm } from '../secret-scan.js';
 import { TimerCount } from '../timer-count.js';
+import { type ClientName, CLIENTS, type ServiceName, SERVICES } from './clients.js';
 import { SECRET } from './faults.js';
 import { wrongOutcome } from './outcome.js';
 import { type PlannedCall, planHistory } from './plan.js';
 import { playCall, playHistory, toPlayed } from './play.js';
 import { type PlayedCall } from './played-call.js';
 import { wrongRequest } from './wire.js';
-import { type ClientName, CLIENTS, type ServiceName, SERVICES, World } from './world.js';
+import { World } from './world.js';
 
 const CALLS_PER_HISTORY = 1_000;
 
@@ -15,16 +16,10 @@ const CALLS_PER_HISTORY = 1_000;
 type Tally = Map<string, number>;
 
 /**
- * Plays random histories, so many at the same time, until there were so many calls. Rejects where something is wrong in one
- * of them, with its seed: HISTORIES_SEED=<seed> begins with that one. Returns a report.
+ * Plays random histories, some at the same time, until there were so many calls. Rejects where something is wrong in one of
+ * them, with its seed: the variable HISTORIES_SEED begins with that one. Returns a report.
  */
-export async function playHistories({
-  calls,
-  atATime = 1,
-}: {
-  calls: number;
-  atATime?: number;
-}): Promise<string> {
+export async function playHistories(calls: number, atATime = 1): Promise<string> {
   const seed = Number(process.env.HISTORIES_SEED ?? randomInt(2 ** 31));
   const callsOfEach = Math.min(calls, CALLS_PER_HISTORY);
   const tally: Tally = new Map();
@@ -37,10 +32,12 @@ export async function playHistories({
     }
   };
   await Promise.all(Array.from({ length: atATime }, playSome));
-  if (timers.running > 0) problems.push(`HISTORIES_SEED=${seed}: ${timers.running} timers were left`);
+  if (timers.running > 0) problems.push(`${timers.running} timers were left`);
   timers.restore();
-  if (problems.length > 0)
-    throw new Error(`${problems.length} problems\n${problems.slice(0, 20).join('\n')}`);
+  if (problems.length > 0) {
+    const shown = problems.slice(0, 20).join('\n');
+    throw new Error(`${problems.length} problems; the variable plays a history again:\n${shown}`);
+  }
   const ends = [...tally].sort(([, one], [, other]) => other - one);
   return `HISTORIES_SEED=${seed}: ${ends.map(([name, times]) => `${times} ${name}`).join(', ')}`;
 }
@@ -53,7 +50,7 @@ async function playAndJudge(seed: number, calls: number, tally: Tally): Promise<
   await world.end();
   for (const { outcome } of played) count(tally, outcome);
   const problems = [...world.problems, ...wrongEnds(calm), ...judge(world, [...played, ...calm])];
-  return problems.map((problem) => `HISTORIES_SEED=${seed}: ${problem}`);
+  return problems.map((problem) => `HISTORIES_SEED=${seed} ${problem}`);
 }
 
 const CALM: Omit<PlannedCall, 'client'> = {

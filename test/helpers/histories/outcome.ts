@@ -7,10 +7,11 @@ import {
   ServiceTokenError,
 } from 'nestjs-service';
 import { everyForm } from '../secret-scan.js';
+import { clientOf } from './clients.js';
 import { SECRET } from './faults.js';
 import { type PlayedCall } from './played-call.js';
 import { claimsOf, wrongHeaders } from './wire.js';
-import { clientOf, type World } from './world.js';
+import { type World } from './world.js';
 
 /** All that a call with valid input may reject with, by docs/errors-and-retries.md. */
 const OURS = [ServiceApiError, ServiceConnectionError, ServiceTokenError, ServiceCertificateError];

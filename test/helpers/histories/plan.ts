@@ -1,6 +1,6 @@
 import fc from 'fast-check';
+import { CLIENTS, REPLICAS, SERVICES } from './clients.js';
 import { API_FAULTS, CONNECTION_FAULTS, TOKEN_FAULTS } from './faults.js';
-import { CLIENTS, REPLICAS, SERVICES } from './world.js';
 
 /** What one caller does, and what becomes of its attempts. */
 export interface PlannedCall {

@@ -1,11 +1,12 @@
 import { request } from 'node:https';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type RecordedRequest } from 'nestjs-service/testing';
-import { API_FAULTS, secretsOf } from './faults.js';
+import { type Replica, type ServiceName, SERVICES, clientOf, TIMEOUT_MS } from './clients.js';
 import { playEvent } from './events.js';
+import { API_FAULTS, secretsOf } from './faults.js';
 import { type History, type PlannedCall } from './plan.js';
 import { type Outcome, type PlayedCall } from './played-call.js';
-import { type Replica, type ServiceName, SERVICES, clientOf, TIMEOUT_MS, type World } from './world.js';
+import { type World } from './world.js';
 
 /** A call that has not ended so long after its limit is not waited for. */
 const SLACK_MS = 1_000;

@@ -1,7 +1,8 @@
 import { type RecordedRequest } from 'nestjs-service/testing';
+import { type ClientName, clientOf, type ServiceName, SERVICES } from './clients.js';
 import { SECRET } from './faults.js';
 import { type PlayedCall } from './played-call.js';
-import { type ClientName, clientOf, type ServiceName, SERVICES, type World } from './world.js';
+import { type World } from './world.js';
 
 const CUSTOMER_SCOPES = /^(api|customer\.c-[1-4])$/;
 /** Where the calls of a client arrive. */

@@ -1,71 +1,25 @@
 import { randomBytes } from 'node:crypto';
-import { Test } from '@nestjs/testing';
 import { Agent } from 'node:https';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createSecureContext } from 'node:tls';
-import {
-  BanksService,
-  CustomersService,
-  getServiceToken,
-  LinkSdkService,
-  ServiceAuthService,
-  type ServiceCallEvent,
-  ServiceHttpService,
-  ServiceModule,
-  type ServiceModuleOptions,
-} from 'nestjs-service';
-import {
-  type IssuedCertificate,
-  ServiceSimulator,
-  type SimulatorModeOptions,
-  type SimulatorOptions,
-} from 'nestjs-service/testing';
+import { type ServiceCallEvent, type ServiceModuleOptions } from 'nestjs-service';
+import { type IssuedCertificate, ServiceSimulator } from 'nestjs-service/testing';
 import { CollectingLogger } from '../secret-scan.js';
+import {
+  type ClientName,
+  CLIENTS,
+  clientOf,
+  type Replica,
+  REPLICAS,
+  type ServiceName,
+  SERVICES,
+  startReplica,
+  TIMEOUT_MS,
+} from './clients.js';
 import { FleetStore } from './fleet-store.js';
 
-/** Each has its own application, secrets and tokens. */
-export const SERVICES = {
-  acme: { appTokenHeader: 'service-app-token' },
-  bolt: { appTokenHeader: 'x-bolt-token', certificateBoundTokens: true },
-} satisfies Record<string, SimulatorOptions & { appTokenHeader: string }>;
-export type ServiceName = keyof typeof SERVICES;
-
-interface Client {
-  service: ServiceName;
-  mode: SimulatorModeOptions;
-  http?: ServiceModuleOptions['http'];
-}
-
-/** The modules of each replica. Two of each service, which differ in how they authenticate and where they call. */
-export const CLIENTS = {
-  acme: { service: 'acme', mode: { authentication: 'oauth' }, http: { maxSockets: 4 } },
-  vault: { service: 'acme', mode: { authentication: 'mtls', oauth: true }, http: { attemptTimeout: 150 } },
-  bolt: {
-    service: 'bolt',
-    mode: { authentication: 'oauth', clientCertificate: true, oauthMtls: true },
-    http: { idempotencyHeader: 'idempotency-key' },
-  },
-  box: { service: 'bolt', mode: { environment: 'sandbox', oauth: true } },
-} satisfies Record<string, Client>;
-export type ClientName = keyof typeof CLIENTS;
-
-export const clientOf = (name: ClientName): Client => CLIENTS[name];
-export const REPLICAS = 3;
-/** Milliseconds for a call that names no limit of its own. */
-export const TIMEOUT_MS = 2_000;
 /** Milliseconds for all to end: far more than it takes. */
 const END_MS = 10_000;
-
-/** One process of a fleet: all clients in one application. */
-export type Replica = Record<ClientName, ReplicaClient> & { close(): Promise<void> };
-
-interface ReplicaClient {
-  auth: ServiceAuthService;
-  banks: BanksService;
-  customers: CustomersService;
-  http: ServiceHttpService;
-  sdk: LinkSdkService;
-}
 
 /** Two services, and a fleet of replicas that share one store. */
 export class World {
@@ -155,30 +109,9 @@ export class World {
   }
 
   async startReplica(): Promise<Replica> {
-    const replica = await this.#makeReplica();
+    const replica = await startReplica((name) => this.#optionsOf(name), this.logger);
     this.#open.add(replica);
     return replica;
-  }
-
-  async #makeReplica() {
-    const names = Object.keys(CLIENTS) as ClientName[];
-    const imports = names.map((name) => ServiceModule.forRoot({ name, ...this.#optionsOf(name) }));
-    const module = await Test.createTestingModule({ imports }).setLogger(this.logger).compile();
-    await module.init();
-    const partsOf = (name: ClientName): ReplicaClient => ({
-      auth: module.get(getServiceToken(ServiceAuthService, name)),
-      banks: module.get(getServiceToken(BanksService, name)),
-      customers: module.get(getServiceToken(CustomersService, name)),
-      http: module.get(getServiceToken(ServiceHttpService, name)),
-      sdk: module.get(getServiceToken(LinkSdkService, name)),
-    });
-    const clients = {
-      acme: partsOf('acme'),
-      vault: partsOf('vault'),
-      bolt: partsOf('bolt'),
-      box: partsOf('box'),
-    };
-    return { ...clients, close: () => module.close() };
   }
 
   #optionsOf(name: ClientName): ServiceModuleOptions {
