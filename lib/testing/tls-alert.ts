@@ -68,7 +68,8 @@ export function sendTlsAlert(
   const record = [header, encryption.update(content), encryption.final(), encryption.getAuthTag()];
 
   raw.end(Buffer.concat(record));
-  setTimeout(() => raw.destroy(), LINGER_MS).unref();
+  const timer = setTimeout(() => raw.destroy(), LINGER_MS).unref();
+  raw.once('close', () => clearTimeout(timer));
 }
 
 /** HKDF-Expand-Label with an empty context: RFC 8446, 7.1. The lengths that are needed here fit into one block. */

@@ -1,5 +1,6 @@
 import { describe, it } from '@jest/globals';
-import { callServiceInTrouble, callThroughFaults, sendOddInput } from '../helpers/chaos.js';
+import { callServiceInTrouble, sendOddInput } from '../helpers/chaos.js';
+import { playHistories } from '../helpers/histories/histories.js';
 import { rotateUnderLoad } from '../helpers/rotate-under-load.js';
 
 /** Short versions of what test/soak does at length. Jest itself fails a test for an unhandled rejection. */
@@ -8,8 +9,9 @@ describe('under load and odd input', () => {
     await rotateUnderLoad({ perSecond: 50, concurrency: 10, replacements: 1 });
   });
 
-  it('400 calls while one in five meets a fault: each ends, retries follow failures, nothing is left', () =>
-    callThroughFaults(400));
+  it('300 calls in a random history: each has its own credentials and ends in time, nothing is left', async () => {
+    await playHistories(300);
+  });
 
   it('150 calls of a service in trouble: their retries stay in the budget', () => callServiceInTrouble(150));
 

@@ -29,8 +29,10 @@ describe('starting and stopping ServiceSimulator', () => {
     await simulator.waitForRequest((request) => request.status === undefined);
     const waiting = simulator.waitForRequest(() => false).catch((error: Error) => error.message);
     expect(simulator.openConnections).toBeGreaterThanOrEqual(3);
-    // Those of the late answer, of the trickle and of who waits for a request.
-    expect(timers.running).toBeGreaterThanOrEqual(3);
+    simulator.fail({ face: 'sandbox', fault: { tlsAlert: 'unknown_ca' } });
+    expect(await failCode(call(simulator, simulator.urls.sandboxUrl))).toContain('UNKNOWN_CA');
+    // Those of the late answer, of the trickle, of who waits for a request, and of the alert.
+    expect(timers.running).toBeGreaterThanOrEqual(4);
 
     await Promise.all([simulator.stop(), simulator.stop()]);
     await simulator.stop();

@@ -1,0 +1,107 @@
+import { type RecordedRequest } from 'nestjs-service/testing';
+import { type ClientName, clientOf, type ServiceName, SERVICES } from './clients.js';
+import { SECRET } from './faults.js';
+import { type PlayedCall } from './played-call.js';
+import { type World } from './world.js';
+
+const CUSTOMER_SCOPES = /^(api|customer\.c-[1-4])$/;
+/** Where the calls of a client arrive. */
+const FACES = { acme: 'oauth-base', vault: 'base', bolt: 'oauth-base', box: 'sandbox' } as const;
+
+/** The claims of a token, unverified: a service has verified it, or refused it. */
+export function claimsOf(token: unknown): Record<string, unknown> {
+  const [, payload = ''] = String(token).split('.');
+  try {
+    return JSON.parse(Buffer.from(payload, 'base64url').toString()) as Record<string, unknown>;
+  } catch {
+    return {};
+  }
+}
+
+/** What is wrong with the headers of a call: exactly one has a secret, and it is the client's own. */
+export function wrongHeaders(
+  world: World,
+  client: ClientName,
+  headers: readonly (readonly [name: string, value: string])[],
+): string[] {
+  const { service, mode } = clientOf(client);
+  const { appToken, clientId } = world.services[service];
+  const secret = headers.filter(([name, value]) => SECRET.test(value) || /^authorization$/i.test(name));
+  if (secret.length !== 1) return [`has ${secret.length} headers with secrets: ${secret.join(' ')}`];
+  const [[name, value]] = secret;
+  if (mode.authentication !== 'oauth') {
+    const { appTokenHeader } = SERVICES[service];
+    return name.toLowerCase() === appTokenHeader && value === appToken ? [] : [`has ${name}: ${value}`];
+  }
+  const { client_id, scope, iss } = claimsOf(value);
+  const isOwn = client_id === clientId && scope === 'api' && String(iss).endsWith('/production');
+  return name.toLowerCase() === 'authorization' && value.startsWith('Bearer ey') && isOwn
+    ? []
+    : [`has the token of ${String(client_id)}, ${String(scope)}, ${String(iss)} in ${name}`];
+}
+
+/** What is wrong with one request that arrived at a service. */
+export function wrongRequest(
+  world: World,
+  service: ServiceName,
+  record: RecordedRequest,
+  calls: ReadonlyMap<string, PlayedCall>,
+): string[] {
+  if (record.face === 'token') return wrongTokenRequest(world, service, record);
+  const session = calls.get(record.headers['x-session'] ?? '');
+  if (session) return wrongSession(world, session, record);
+  const call = calls.get(record.headers['x-correlation-id'] ?? '');
+  if (!call) return ['is of no call'];
+  const faults = wrongHeaders(world, call.client, pairsOf(record));
+  if (clientOf(call.client).service !== service) faults.push(`arrived at ${service}`);
+  if (record.face !== FACES[call.client]) faults.push(`arrived at ${record.face}`);
+  if (SECRET.test(record.path + record.body)) faults.push('has a secret in its path or body');
+  if (call.abort === -1) faults.push('was aborted before');
+  return [...faults, ...wrongCertificate(record, FACES[call.client], call)];
+}
+
+/** A client shows its own certificate, and none that was replaced before the call. */
+function wrongCertificate(
+  { certificateSubject: subject }: RecordedRequest,
+  face: string,
+  { client, certificate }: PlayedCall,
+): string[] {
+  if (client === 'acme' || client === 'box')
+    return subject === undefined ? [] : [`shows ${subject} at ${face}`];
+  const [, owner, number] = /^CN=(\w+)-(\d+)$/.exec(subject ?? '') ?? [];
+  const [, , oldest] = /^CN=(\w+)-(\d+)$/.exec(certificate ?? '') ?? [];
+  return owner === client && Number(number) >= Number(oldest) ? [] : [`shows ${subject}, not ${certificate}`];
+}
+
+/** Own id, own secret (perhaps one that has been replaced), nothing else that is secret. */
+function wrongTokenRequest(world: World, service: ServiceName, record: RecordedRequest): string[] {
+  const { form = {}, environment, certificateSubject: subject } = record;
+  const { client_secret = '', ...others } = form;
+  const faults: string[] = [];
+  if (form.client_id !== world.services[service].clientId) faults.push('has the id of another');
+  if (!world.secrets[service].includes(client_secret)) faults.push('has the secret of another');
+  if (!CUSTOMER_SCOPES.test(form.scope ?? '')) faults.push(`asks for ${form.scope}`);
+  if (SECRET.test(JSON.stringify([others, record.rawHeaders, record.path])))
+    faults.push('has another secret');
+  const isBound = service === 'bolt' && environment === 'production';
+  if (isBound !== (subject?.startsWith('CN=bolt-') ?? false)) faults.push(`shows ${subject}`);
+  return faults;
+}
+
+/** What a browser sends: the token of the customer whose session it is. */
+function wrongSession(world: World, call: PlayedCall, { json, environment }: RecordedRequest): string[] {
+  const { customer_id, access_token, app_token } = json as Record<string, unknown>;
+  const { client_id, scope, iss } = claimsOf(access_token);
+  const { clientId } = world.services[clientOf(call.client).service];
+  const own = [call.customer, `customer.${call.customer}`, clientId, undefined];
+  const isOwn = String([customer_id, scope, client_id, app_token]) === String(own);
+  return isOwn && String(iss).endsWith(`/${environment}`)
+    ? []
+    : [`of ${call.customer} has the token of ${String(scope)}, ${String(client_id)}, ${String(iss)}`];
+}
+
+function pairsOf({ rawHeaders }: RecordedRequest): [string, string][] {
+  return rawHeaders.flatMap((name, index) =>
+    index % 2 === 0 ? [[name, rawHeaders[index + 1]] as [string, string]] : [],
+  );
+}
