@@ -18,7 +18,7 @@ const E2E = {
   config: ['broken-configuration', 'config-module', 'environment-proxies', 'user-agent'],
   customers: ['resources'],
   engine: ['shutdown', 'start-up', 'startup-check'],
-  errors: ['api-faults', 'docs-errors', 'exception-filter'],
+  errors: ['docs-errors'],
   exchange: ['api-faults', 'environment-proxies', 'hanging'],
   http: [
     'exception-filter',
