@@ -14,7 +14,7 @@ const E2E = {
   auth: ['secret-rotation', 'token-store', 'token-store-entries'],
   banks: ['resources'],
   cli: ['docs-simulator', 'simulator-command'],
-  'cli/doctor': ['docs-doctor', 'doctor'],
+  'cli/doctor': ['docs-doctor', 'doctor', 'sidecar'],
   config: ['broken-configuration', 'config-module', 'environment-proxies', 'user-agent'],
   customers: ['resources'],
   engine: ['shutdown', 'start-up', 'startup-check'],
