@@ -9,9 +9,12 @@ export class Copy {
   #top = mkdtempSync(join(tmpdir(), 'breaks-'));
   #tree = join(this.#top, 'tree');
   #temporary = join(this.#top, 'tmp');
+  #globals;
   #child;
 
-  constructor(root, files) {
+  /** @param isSoak whether specs run as in the soak run */
+  constructor(root, files, isSoak) {
+    this.#globals = JSON.stringify({ SOAK: isSoak });
     for (const file of files) cpSync(join(root, file), join(this.#tree, file));
     symlinkSync(join(root, 'node_modules'), join(this.#tree, 'node_modules'));
     mkdirSync(this.#temporary);
@@ -65,7 +68,7 @@ export class Copy {
       [
         ...['--disable-warning=ExperimentalWarning', '--experimental-vm-modules'],
         join(this.#tree, 'node_modules/jest/bin/jest.js'),
-        ...['--runInBand', '--bail', '--forceExit'],
+        ...['--runInBand', '--bail', '--forceExit', `--globals=${this.#globals}`],
         ...[
           `--cacheDirectory=${join(this.#top, 'cache')}`,
           `--testSequencer=${plugin}`,

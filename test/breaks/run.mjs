@@ -1,6 +1,6 @@
 // Breaks the files of a room of lib/ at random, and tells which breaks the room's own specs notice. See README.md.
 //
-//   node test/breaks/run.mjs --room redis [--count 40] [--seed 1] [--jobs 1] [--show]
+//   node test/breaks/run.mjs --room redis [--count 40] [--seed 1] [--jobs 1] [--soak] [--show]
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,11 +14,11 @@ const E2E = {
   auth: ['secret-rotation', 'token-store', 'token-store-entries'],
   banks: ['resources'],
   cli: ['docs-simulator', 'simulator-command'],
-  'cli/doctor': ['docs-doctor', 'doctor'],
+  'cli/doctor': ['docs-doctor', 'doctor', 'sidecar'],
   config: ['broken-configuration', 'config-module', 'environment-proxies', 'user-agent'],
   customers: ['resources'],
   engine: ['shutdown', 'start-up', 'startup-check'],
-  errors: ['api-faults', 'docs-errors', 'exception-filter'],
+  errors: ['docs-errors'],
   exchange: ['api-faults', 'environment-proxies', 'hanging'],
   http: [
     'exception-filter',
@@ -49,6 +49,7 @@ const { values } = parseArgs({
     seed: NUMBER,
     jobs: NUMBER,
     show: { type: 'boolean' },
+    soak: { type: 'boolean', default: false },
   },
 });
 const { room, show } = values;
@@ -74,7 +75,7 @@ const specs = [
 ];
 if (files.length === 0) throw new Error('--room names a folder of lib/');
 
-const copies = Array.from({ length: jobs }, () => new Copy(ROOT, tree));
+const copies = Array.from({ length: jobs }, () => new Copy(ROOT, tree, values.soak));
 process.once('exit', () => copies.forEach((copy) => copy.remove()));
 for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1));
 

@@ -8,6 +8,7 @@ import { type Examined } from '../../lib/cli/examine.js';
 import { runCommand } from '../../lib/cli/run-command.js';
 import { BROKEN_SETUPS, setupsOfBlock } from '../helpers/broken-setups.js';
 import { partOf } from '../helpers/in-soak.js';
+import { issue, type Issued } from '../helpers/certificates.js';
 import { commandIo } from '../helpers/command-io.js';
 import { MODES } from '../helpers/leak-scan.js';
 import { secretsIn } from '../helpers/secret-scan.js';
@@ -103,16 +104,14 @@ describe('nestjs-service doctor', () => {
 
     it('does not take a refusal of the made-up customer for a fault', async () => {
       const simulator = await startSimulator();
-      const refusal = {
-        status: 400,
-        json: { error: 'invalid_scope', error_description: 'no such customer' },
-      };
       const ofCustomer = ({ body }: { body: string }): boolean => body.includes('customer.');
-      for (const [args, status, code] of [
-        [[], 'skipped', 0],
-        [['--customer', 'c-1'], 'failed', 1],
+      for (const [args, error, status, code] of [
+        [[], 'invalid_scope', 'skipped', 0],
+        [['--customer', 'c-1'], 'invalid_scope', 'failed', 1],
+        // That is about the application.
+        [[], 'invalid_client', 'failed', 1],
       ] as const) {
-        simulator.fail({ when: ofCustomer, fault: refusal });
+        simulator.fail({ when: ofCustomer, fault: { status: 400, json: { error } } });
         const io = commandIo(simulator.env({ authentication: 'oauth' }));
         expect(await run(['--json', ...args], io, LIMITS)).toBe(code);
         const { checks } = JSON.parse(io.printed()) as Examined;
@@ -280,6 +279,28 @@ describe('nestjs-service doctor', () => {
     expect(await run(['--offline'], io, LIMITS)).toBe(0);
     expect(io.printed()).toMatch(/^warning +SERVICE_TLS_CERTIFICATE .* [45] days left/m);
     expect(io.printed()).toMatch(/^warning +SERVICE_BASE_URL .*looks like an address of the sandbox/m);
+  });
+
+  it('names the certificates that stand after that of the application, and one in the wrong place', async () => {
+    const root = await issue('Root', { ca: true });
+    const intermediate = await issue('Intermediate', { ca: true, issuer: root });
+    const own = await issue('app', { issuer: intermediate });
+    const rowOf = async (...sent: Issued[]): Promise<string> => {
+      const io = commandIo({
+        SERVICE_ENVIRONMENT: 'production',
+        SERVICE_BASE_URL: 'https://api.bank',
+        SERVICE_APP_TOKEN: 'a1',
+        SERVICE_TLS_CERTIFICATE: sent.map(({ certificate }) => certificate).join(''),
+        SERVICE_TLS_PRIVATE_KEY: own.key,
+      });
+      await run(['--offline'], io, LIMITS);
+      return /^\w+ +SERVICE_TLS_CERTIFICATE .*/m.exec(io.printed())?.[0] ?? io.printed();
+    };
+    expect(await rowOf(own)).toMatch(/^ok .* days left\.( \(.*\))?$/);
+    expect(await rowOf(own, intermediate, root)).toMatch(
+      /^ok .* days left\. After it stand "CN=Intermediate", "CN=Root"\./,
+    );
+    expect(await rowOf(own, root)).toMatch(/^warning .*"CN=Root" did not issue the certificate before it\./);
   });
 
   it('runs as a process, and its output can be piped', async () => {

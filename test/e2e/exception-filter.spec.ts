@@ -24,7 +24,7 @@ describe.each<Platform>(['express', 'fastify'])('ServiceExceptionFilter on %s', 
     simulator = await ServiceSimulator.start();
     const options = simulator.moduleOptions({ environment: 'production', authentication: 'oauth' });
     host = await startHost(
-      ServiceModule.forRoot({ ...options, http: { retries: 0, timeout: 500 } }),
+      ServiceModule.forRoot({ ...options, http: { retries: 0, timeout: 1_500 } }),
       platform,
       logger,
     );

@@ -19,7 +19,7 @@ export function callSteps(
 ): Step[] {
   const isOAuth = options.authentication === 'oauth';
   const connected = (server: string): string[] =>
-    ['name', 'connection', 'tls', 'client-certificate'].map((step) => `${server}.${step}`);
+    ['connection', 'client-certificate'].map((step) => `${server}.${step}`);
   let hasToken = false;
   const apiToken: Step = {
     name: 'token.api',

@@ -33,7 +33,7 @@ export function serverSteps(place: Place, parts: ServerStepParts): Step[] {
   }
   const tunnel: Step = {
     name: `${server}.connection`,
-    needs: ['proxy.name', 'proxy.connection'],
+    needs: ['proxy.connection'],
     run: (ms) => checkConnection(place, ms),
   };
   return [

@@ -3,6 +3,7 @@ import { systemClock } from '../../../lib/config/clock.js';
 import { ServiceLifecycle, type ServiceParts } from '../../../lib/engine/lifecycle.js';
 import { ServiceConnectionError } from '../../../lib/errors/index.js';
 import { CallsInFlight } from '../../../lib/http/calls-in-flight.js';
+import { settle } from '../../helpers/fake-clock.js';
 
 describe('Start and end', () => {
   beforeEach(() => void jest.useFakeTimers());
@@ -27,7 +28,7 @@ describe('Start and end', () => {
       tokens: {
         open: note('tokens open'),
         close: note('tokens close'),
-        closeSource: async () => void events.push('source closed'),
+        closeSource: () => settle().then(note('source closed')),
       },
       identity: {
         follow: note('follow'),

@@ -81,6 +81,11 @@ describe('The line at start', () => {
     ],
     [
       production,
+      { certificate, daysLeft: 0 },
+      'production, mtls: calls go to https://api.example/base; client certificate "CN=app, O=Example", 0 days left; no OAuth tokens',
+    ],
+    [
+      production,
       { certificate, daysLeft: -1 },
       'production, mtls: calls go to https://api.example/base; client certificate "CN=app, O=Example", expired; no OAuth tokens',
     ],
@@ -110,7 +115,9 @@ describe('Warnings at start', () => {
 
   it('report app tokens in browsers, in production, unless includeAppToken is set', async () => {
     expect(await warningsOf(production)).toEqual([
-      expect.stringMatching(/app token to browsers.*SERVICE_CLIENT_ID.*SERVICE_LINK_SDK_INCLUDE_APP_TOKEN/),
+      expect.stringMatching(
+        /app token to browsers.*SERVICE_CLIENT_ID.*SERVICE_CLIENT_SECRET.*SERVICE_LINK_SDK_INCLUDE_APP_TOKEN/,
+      ),
     ]);
     expect(await warningsOf({ ...production, linkSdk: { includeAppToken: true } })).toEqual([]);
   });

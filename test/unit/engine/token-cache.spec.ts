@@ -3,6 +3,7 @@ import { afterEach, describe, expect, it } from '@jest/globals';
 import { type ServiceModuleOptions } from '../../../lib/config/options.js';
 import { type CertificateSummary } from '../../../lib/errors/index.js';
 import { type ExchangeRequest } from '../../../lib/exchange/exchange.types.js';
+import { type Identity } from '../../../lib/tls/client-identity.js';
 import { createAuthority } from '../../helpers/certificates.js';
 import { FakeClock, settle } from '../../helpers/fake-clock.js';
 import { makeClient } from '../../helpers/make-client.js';
@@ -18,7 +19,7 @@ describe('the token cache of a module', () => {
     sandboxAuthUrl: 'https://auth.bank',
   };
 
-  async function made(given: ServiceModuleOptions, certificate?: CertificateSummary) {
+  async function made(given: ServiceModuleOptions, changed: Partial<Identity> = {}) {
     const clock = new FakeClock({ start: Date.now() });
     const asked: ExchangeRequest[] = [];
     const exchange = async (request: ExchangeRequest) => {
@@ -35,7 +36,7 @@ describe('the token cache of a module', () => {
     const io = { exchange, clock, random: () => 0 };
     const { service, identity } = await makeClient(
       { authentication: 'oauth', urls, ...given },
-      { ...io, identity: certificate && { certificate } },
+      { ...io, identity: changed },
     );
     cleanUp.push(() => void service.close());
     return { ...service, identity, clock, asked };
@@ -105,13 +106,31 @@ describe('the token cache of a module', () => {
     const identity = { certificate, privateKey };
     const counts: number[] = [];
     for (const fingerprint256 of ['AA', 'AA', 'BB']) {
-      const { auth, asked } = await made({ oauth: { ...oauth, mtls: true }, tls: identity, tokenStore }, {
-        fingerprint256,
-      } as CertificateSummary);
+      const certificate = { fingerprint256 } as CertificateSummary;
+      const bound = { oauth: { ...oauth, mtls: true }, tls: identity, tokenStore };
+      const { auth, asked } = await made(bound, { certificate });
       await auth.getToken('api');
       await settle();
       counts.push(asked.length);
     }
     expect(counts).toEqual([1, 0, 1]);
   });
+
+  it.each([
+    [true, 2],
+    [false, 1],
+  ])(
+    'with oauth.mtls %j, has asked %d times after a certificate has taken the place of another',
+    async (mtls, count) => {
+      let change: () => void = () => undefined;
+      const { auth, asked } = await made(
+        { oauth: { ...oauth, mtls }, tls: () => ({}) },
+        { onCertificateChange: (listener) => (change = listener) },
+      );
+      await auth.getApiToken();
+      change();
+      await auth.getApiToken();
+      expect(asked).toHaveLength(count);
+    },
+  );
 });

@@ -33,7 +33,7 @@ const FORMS: [string, (text: string) => string][] = [
   ['form-encoded', form],
   ['percent-encoded', encodeURIComponent],
   ['percent-encoded in lower case', (text) => encodeURIComponent(text).toLowerCase()],
-  ['percent-encoded twice', (text) => encodeURIComponent(encodeURIComponent(text))],
+  ['percent-encoded three times', (text) => [1, 2, 3].reduce((inner) => encodeURIComponent(inner), text)],
   ['over lines', (text) => text.replace(/.{6}/g, '$&\r\n  ')],
   ['over lines of JSON', (text) => json(text.replace(/.{6}/g, '$&\n'))],
   ['with invisible characters', (text) => text.replace(/.{3}/g, '$&\u200b')],
@@ -50,7 +50,8 @@ const FORMS: [string, (text: string) => string][] = [
 describe('cleanText shows nothing of a text', () => {
   it.each(FORMS)('with a secret %s', (_, encode) => {
     for (const before of ['', 'a', 'ab', 'abc']) {
-      expect(cleanText(`no ${encode(before + SECRET)}, here`, ['other', SECRET], 200)).toBe(NOT_SHOWN);
+      const shown = cleanText(`no ${before} ${encode(before + SECRET)}, here`, ['other', SECRET], 200);
+      expect(shown).toBe(NOT_SHOWN);
     }
   });
 

@@ -3,6 +3,7 @@ import { inspect } from 'node:util';
 import {
   copyOf,
   describeError,
+  explain,
   nameOptions,
   ServiceApiError,
   ServiceConnectionError,
@@ -25,6 +26,17 @@ describe('a hint', () => {
     expect(error.toJSON()).toMatchObject({ hint: HINT, options: ['oauth.clientSecret', 'oauth.clientId'] });
     expect(error.stack).toMatch(/^\w*Error: It refuses them\.\nCheck oauth\.clientId and [^\n]+\.\n/);
     expect(inspect(error)).toContain(HINT);
+  });
+
+  it('is about the options that it names, each once, unless its row says another', () => {
+    const hint = 'Check {address} and {appToken}; {address} is for the {environment}.';
+    const values = { address: 'urls.baseUrl', environment: 'sandbox' };
+    expect(explain('No answer', { hint }, values)).toEqual({
+      message: 'No answer',
+      hint: 'Check urls.baseUrl and appToken; urls.baseUrl is for the sandbox.',
+      options: ['urls.baseUrl', 'appToken'],
+    });
+    expect(explain('', { hint, options: ['http.proxy'] }, values).options).toEqual(['http.proxy']);
   });
 
   it('is absent where there is nothing to do', () => {
