@@ -102,7 +102,12 @@ export class TokenRequest {
     try {
       const expired = (): Error => noSecret ?? unanswered(timeoutMs);
       const grant = await within({ clock, timeoutMs, signals: [signal], expired }, (stop) =>
-        source.request(scope, { signal: stop, timeoutMs, accepts: (grant) => accepts(scope, grant) }),
+        source.request(scope, {
+          signal: stop,
+          timeoutMs,
+          accepts: (grant) => accepts(scope, grant),
+          isAwaited: () => this.callers.size > 0,
+        }),
       );
       gate.succeeded();
       // One from a shared store is no request to the endpoint.

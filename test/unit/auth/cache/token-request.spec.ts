@@ -38,6 +38,23 @@ it('logs failures that no caller gets, and no others', async () => {
   ]);
 });
 
+it('tells its source whether a caller waits', async () => {
+  const { cache, source, clock, filled } = setUp();
+  await filled();
+  expect(source.last.context.isAwaited()).toBe(false);
+  await clock.advance(45_000);
+  cache.peek('api');
+  await settle();
+  const { isAwaited } = source.last.context;
+  expect([source.requests.length, isAwaited()]).toEqual([2, false]);
+  await clock.advance(9_500);
+  const waiting = cache.get('api');
+  await settle();
+  expect([source.requests.length, isAwaited()]).toEqual([2, true]);
+  source.last.grant(60);
+  await waiting;
+});
+
 it("counts requests, failures by their code, and hits, with the module's attributes", async () => {
   const counted: unknown[] = [];
   const counter = (name: string) => ({
