@@ -49,7 +49,9 @@ export class Turn {
   async take(isAwaited: boolean): Promise<boolean> {
     const store = this.#store;
     if (!store.works) {
-      if (isAwaited || this.#since(this.#begun) >= this.#patienceMs) this.#tookAt = this.#clock.monotonic();
+      // Until then it has been tried twice.
+      const isLate = this.#since(this.#begun) >= this.#timeoutMs * PATIENCE.max;
+      if (isAwaited || isLate) this.#tookAt = this.#clock.monotonic();
       return this.isOurs;
     }
     if (this.#since(this.#begun) > this.#timeoutMs * (1 - LEAST)) return false;
