@@ -1,7 +1,6 @@
 import { type INestApplicationContext, type LoggerService } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { BanksService, ServiceAuthService, ServiceError, ServiceModule } from 'nestjs-service';
 import { RedisTokenStore } from 'nestjs-service/redis';
 import { type SimulatorModuleOptions } from 'nestjs-service/testing';
@@ -39,7 +38,7 @@ const ROUNDS_PER_SECOND = 1;
 const CUSTOMERS_IN_A_ROUND = 5;
 const CALLS_IN_A_ROUND = 0.2;
 /** They share one event loop, which a host has for itself. */
-const STARTS_AT_A_TIME = 10;
+const STARTS_AT_A_TIME = 3;
 
 let setUp: ReplicaSetUp;
 let replicas: Replica[] = [];
@@ -102,8 +101,6 @@ async function startReplica(): Promise<Replica> {
     }
     if (Math.random() < CALLS_IN_A_ROUND) await listBanks();
   };
-  // Not all in the same moment of a second.
-  await sleep(Math.random() * (1_000 / ROUNDS_PER_SECOND));
   return { app, load: steadyLoad(round, { perSecond: ROUNDS_PER_SECOND, concurrency: 1 }) };
 }
 
