@@ -44,6 +44,8 @@ export interface TokenRequestContext {
   timeoutMs: number;
   /** Whether a token that exists already elsewhere can be used; a new one always can. */
   accepts: (grant: TokenGrant) => boolean;
+  /** Whether a caller waits for it now; a renewal in the background has time. */
+  isAwaited: () => boolean;
 }
 
 /** Where tokens come from: the token endpoint, or a shared store in front of it. */

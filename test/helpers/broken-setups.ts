@@ -129,8 +129,8 @@ export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
     break: ({ SERVICE_AUTH_URL }) => ({ SERVICE_AUTH_URL: `${SERVICE_AUTH_URL}/oauth2/token` }),
   },
   'an address with the path of a resource': {
-    cause: 'SERVICE_BASE_URL',
-    words: /is appended to it/,
+    cause: 'api.banks',
+    words: /HTTP 404/,
     break: ({ SERVICE_BASE_URL }) => ({ SERVICE_BASE_URL: `${SERVICE_BASE_URL}/banks/v1/` }),
   },
   'app-token in production': {

@@ -11,7 +11,7 @@ interface Timer {
 
 /** Lets code continue that waits only for promises. No time passes. */
 export async function settle(): Promise<void> {
-  for (let turn = 0; turn < 60; turn += 1) await Promise.resolve();
+  for (let turn = 0; turn < 120; turn += 1) await Promise.resolve();
 }
 
 export interface FakeClockOptions {

@@ -149,10 +149,15 @@ export class TokenCache {
     return this.#pending.renew(scope);
   }
 
-  /** Whether a token that another process got is of use here: newer than what was here, and not due itself. */
+  /**
+   * Whether a token that another process got is of use here: newer than what was here. One that is due itself is, where
+   * there is none: callers then need not wait for the next.
+   */
   #accepts(scope: string, grant: TokenGrant): boolean {
     const offered = this.#cachedToken(scope, grant);
-    return !offered.isDue(this.#clock) && this.#slots.find(scope)?.canTake(offered) !== false;
+    const slot = this.#slots.find(scope);
+    const isLate = slot?.valid(this.#clock) ? offered.isDue(this.#clock) : offered.isExpired(this.#clock);
+    return !isLate && slot?.canTake(offered) !== false;
   }
 
   #cachedToken(scope: string, grant: TokenGrant): CachedToken {

@@ -78,12 +78,14 @@ export class TokenRequest {
     for (let attempt = 1; ; attempt += 1) {
       await this.#admission();
       const requestedAt = clock.monotonic();
+      const isRenewal = !this.#isWanted;
       try {
         return { requestedAt, ...(await this.#attempt(budget, noSecret)) };
       } catch (error) {
         if (signal.aborted) throw error;
         const pause = retryDelay(attempt - 1, random());
-        budget -= clock.monotonic() - requestedAt + pause;
+        // A caller that joined a renewal in the background has not had its time yet.
+        if (!isRenewal) budget -= clock.monotonic() - requestedAt + pause;
         const isLast = attempt >= this.#attempts || this.callers.size === 0;
         if (isLast || budget <= 0 || !isTransient(error)) throw error;
         noSecret = error.code === NO_SECRET ? error : undefined;
@@ -102,7 +104,12 @@ export class TokenRequest {
     try {
       const expired = (): Error => noSecret ?? unanswered(timeoutMs);
       const grant = await within({ clock, timeoutMs, signals: [signal], expired }, (stop) =>
-        source.request(scope, { signal: stop, timeoutMs, accepts: (grant) => accepts(scope, grant) }),
+        source.request(scope, {
+          signal: stop,
+          timeoutMs,
+          accepts: (grant) => accepts(scope, grant),
+          isAwaited: () => this.callers.size > 0,
+        }),
       );
       gate.succeeded();
       // One from a shared store is no request to the endpoint.

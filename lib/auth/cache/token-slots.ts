@@ -6,6 +6,8 @@ import { ForcedRefreshLimit, renewalDelay } from './request-limits.js';
 const REFRESH_AT = 0.75;
 const MAX_JITTER_MS = 10_000;
 const JITTER = 0.02;
+/** Of a token that another process got: that one renews it, and this one finds the next in the store. */
+const JITTER_FROM_STORE = 0.1;
 
 /** So many tokens of a store in a row may be dropped: the next one comes from the endpoint. */
 const MAX_DROPPED_FROM_STORE = 2;
@@ -33,8 +35,11 @@ export class CachedToken {
     const lifetimeMs = Math.min(grant.expiresIn ?? 0, MAX_LIFETIME_S) * 1000;
     const usableMs = lifetimeMs - Math.max(expiryMargin(lifetimeMs), Math.min(reserveMs, lifetimeMs / 2));
     this.#usableMs = usableMs;
-    // Less a jitter, so that processes that started together do not renew together.
-    this.#refreshAfterMs = usableMs * REFRESH_AT - random * Math.min(MAX_JITTER_MS, usableMs * JITTER);
+    // So that processes that started together do not renew together.
+    const jitterMs = this.isFromStore
+      ? usableMs * JITTER_FROM_STORE
+      : -Math.min(MAX_JITTER_MS, usableMs * JITTER);
+    this.#refreshAfterMs = usableMs * REFRESH_AT + random * jitterMs;
     const expiresAt = new Date(this.issued.wall + lifetimeMs);
     this.token = Object.freeze({ accessToken, tokenType, scope, expiresAt });
   }

@@ -8,7 +8,7 @@ import {
   type TokenSource,
 } from '../access-token.js';
 import { type ClientSecret } from '../endpoint/client-secret.js';
-import { GuardedStore, type Release } from './guarded-store.js';
+import { GuardedStore } from './guarded-store.js';
 import { StoreCipher } from './store-cipher.js';
 import { StoredToken, type TokenOwner } from './stored-token.js';
 import { StoreObserver } from './store-observer.js';
@@ -16,6 +16,8 @@ import { Turn } from './turn.js';
 
 /** On average: where all look at the same time, more than one finds that nobody asks. */
 const POLL_MS = 100;
+/** The same where no caller waits: all processes renew a token at about the same time. */
+const RENEWAL_POLL_MS = 1_000;
 
 /**
  * Tokens shared between processes, before a token source: one process asks the endpoint, the others find its token in
@@ -76,66 +78,71 @@ export class SharedStore implements TokenSource {
   async #request(scope: string, context: TokenRequestContext): Promise<TokenGrant> {
     const { clock } = this.#io;
     const deadline = clock.monotonic() + context.timeoutMs;
-    const entry = this.#entry(scope, this.#clientSecret.last ?? (await this.#clientSecret.read()));
+    const secret = this.#clientSecret.last ?? (await this.#clientSecret.read());
+    const found = await this.#find(this.#entry(scope, secret), context);
+    if (found) return found;
+    // Read as the endpoint reads it: after a rotation, others have their tokens under the name of the new one.
+    const entry = this.#entry(scope, await this.#clientSecret.read().catch(() => secret));
+    const turn = new Turn(this.#store, entry, clock, context.timeoutMs, this.#io.random());
     const over = new AbortController();
     const signal = AbortSignal.any([context.signal, over.signal]);
     try {
       return await new Promise<TokenGrant>((resolve, reject) => {
-        const ask = (release: Release): void => {
+        const ask = (): void => {
           const left = { ...context, signal, timeoutMs: deadline - clock.monotonic() };
-          this.#requestAndShare(scope, release, left).then(resolve, reject);
+          this.#requestAndShare(scope, turn, left).then(resolve, reject);
         };
-        this.#track(this.#follow(entry, { ...context, signal }, ask)).then(resolve, reject);
+        this.#track(this.#follow(entry, turn, { ...context, signal }, ask)).then(resolve, reject);
       });
     } finally {
       over.abort(new Error('There is a token'));
     }
   }
 
-  /** Looks for the token of another process until there is one. Asks as well, where it is our turn. */
+  /** Asks where it is our turn, and looks for the token of another process until there is one. */
   async #follow(
     entry: StoredToken,
+    turn: Turn,
     context: TokenRequestContext,
-    ask: (release: Release) => void,
+    ask: () => void,
   ): Promise<TokenGrant> {
     const { clock, random } = this.#io;
-    const { signal, timeoutMs } = context;
-    const turn = new Turn(this.#store, entry, clock, timeoutMs, random());
-    let release: Release | undefined;
+    const { signal, isAwaited } = context;
     for (let isFirst = true; ; isFirst = false) {
-      let found = await this.#find(entry, context);
-      if (release) await turn.sign();
-      else if (!found) {
-        release = await turn.take();
+      if (turn.isOurs) await turn.sign();
+      else if (await turn.take(isAwaited())) {
         // The process whose turn it was until now may have just written.
-        if (release) found = await this.#find(entry, context);
-        if (release && (found || signal.aborted)) void this.#track(release());
-        else if (release) {
+        const found = await this.#find(entry, context);
+        if (found || signal.aborted) void this.#track(turn.end());
+        else {
           if (this.#store.works) this.#observer.count('storeMisses');
-          ask(release);
-        } else if (isFirst) this.#observer.count('storeLockWaits');
-      }
-      if (found) {
-        this.#observer.count('storeHits');
-        return found;
-      }
-      await sleep(clock, POLL_MS * (0.5 + random()), signal);
+          ask();
+        }
+        if (found) return found;
+      } else if (isFirst && this.#store.works) this.#observer.count('storeLockWaits');
+      const pollMs = turn.isOurs || isAwaited() ? POLL_MS : RENEWAL_POLL_MS;
+      await sleep(clock, pollMs * (0.5 + random()), signal);
+      const found = await this.#find(entry, context);
+      if (found) return found;
     }
   }
 
-  async #requestAndShare(scope: string, release: Release, context: TokenRequestContext): Promise<TokenGrant> {
+  async #requestAndShare(scope: string, turn: Turn, context: TokenRequestContext): Promise<TokenGrant> {
     const { clock } = this.#io;
     const begun = clock.monotonic();
-    let written: Promise<void> | undefined;
+    let told: Promise<void> | undefined;
     try {
       const grant = await this.#source.request(scope, context);
       const issuedAt = clock.now() - (clock.monotonic() - begun);
-      if (!context.signal.aborted) written = this.#write(scope, grant, issuedAt);
+      if (!context.signal.aborted) told = this.#write(scope, grant, issuedAt);
       // A wait for our turn does not make the token older.
       return { ...grant, requestedAt: begun };
+    } catch (error) {
+      if (!context.signal.aborted) told = turn.sign();
+      throw error;
     } finally {
-      // Callers do not wait for this. Our turn ends when others can find the token.
-      void this.#track(Promise.resolve(written).then(release));
+      // Callers do not wait for this. Our turn ends when others can find the token, or the sign of a failure.
+      void this.#track(Promise.resolve(told).then(() => turn.end()));
     }
   }
 
@@ -143,7 +150,9 @@ export class SharedStore implements TokenSource {
     const { clock } = this.#io;
     const grant = entry.read(await this.#store.get(entry.key), clock.now());
     // Its age is that of this moment. Counted from before a wait for the lock, it would be renewed too early.
-    return grant && accepts(grant) ? { ...grant, requestedAt: clock.monotonic() } : undefined;
+    if (!grant || !accepts(grant)) return undefined;
+    this.#observer.count('storeHits');
+    return { ...grant, requestedAt: clock.monotonic() };
   }
 
   /** With the secret that the endpoint accepted: it may have changed since the lock was taken. */

@@ -484,13 +484,29 @@ describe('forced refresh', () => {
     const { accepts } = source.last.context;
     const stored = { tokenType: 'bearer', scope: 'api', expiresIn: 60 } as const;
     expect(accepts({ ...stored, accessToken: 'token-1', ageMs: 1_000 })).toBe(false);
-    expect(accepts({ ...stored, expiresIn: 10, accessToken: 'due', ageMs: 9_000 })).toBe(false);
+    expect(accepts({ ...stored, expiresIn: 10, accessToken: 'ended', ageMs: 9_000 })).toBe(false);
     // As old as the dropped one, and older: an entry that somebody put back.
     expect(accepts({ ...stored, accessToken: 'other', ageMs: 10_000 })).toBe(false);
     expect(accepts({ ...stored, accessToken: 'other', ageMs: 11_000 })).toBe(false);
     expect(accepts({ ...stored, accessToken: 'other', ageMs: 9_999 })).toBe(true);
     source.last.grant(60);
     await forced;
+  });
+
+  it('takes a token that is due from elsewhere only where it has none', async () => {
+    const { cache, clock, source, filled } = setUp();
+    const due = { tokenType: 'bearer', scope: 'api', accessToken: 'due', expiresIn: 60 } as const;
+    const waiting = filled();
+    await settle();
+    expect(source.last.context.accepts({ ...due, ageMs: 50_000 })).toBe(true);
+    await waiting;
+    await clock.advance(50_000);
+    cache.peek('api');
+    await settle();
+    expect(source.requests).toHaveLength(2);
+    expect(source.last.context.accepts({ ...due, ageMs: 49_000 })).toBe(false);
+    expect(source.last.context.accepts({ ...due, ageMs: 40_000 })).toBe(true);
+    cache.close();
   });
 
   it('after two tokens of others that do not work, the next comes from the endpoint', async () => {

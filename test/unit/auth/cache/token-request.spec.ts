@@ -38,6 +38,36 @@ it('logs failures that no caller gets, and no others', async () => {
   ]);
 });
 
+it('tells its source whether a caller waits', async () => {
+  const { cache, source, clock, filled } = setUp();
+  await filled();
+  expect(source.last.context.isAwaited()).toBe(false);
+  await clock.advance(45_000);
+  cache.peek('api');
+  await settle();
+  const { isAwaited } = source.last.context;
+  expect([source.requests.length, isAwaited()]).toEqual([2, false]);
+  await clock.advance(9_500);
+  const waiting = cache.get('api');
+  await settle();
+  expect([source.requests.length, isAwaited()]).toEqual([2, true]);
+  source.last.grant(60);
+  await waiting;
+});
+
+it('a caller that joins a renewal at its end has all the time of a request', async () => {
+  const { cache, source, clock, filled } = setUp();
+  await filled();
+  await clock.advance(45_000);
+  cache.peek('api');
+  await clock.advance(9_500);
+  const waiting = cache.get('api');
+  await clock.advance(9_500);
+  expect(source.requests).toHaveLength(3);
+  source.last.grant(60, 'late');
+  expect((await waiting).accessToken).toBe('late');
+});
+
 it("counts requests, failures by their code, and hits, with the module's attributes", async () => {
   const counted: unknown[] = [];
   const counter = (name: string) => ({

@@ -101,6 +101,13 @@ describe('CachedToken', () => {
     expect(late.dueInMs(clock)).toBe(1_080);
   });
 
+  it('of another process is due up to a tenth later, as that process renews it', () => {
+    const clock = new FakeClock();
+    const dueOf = (random: number): number =>
+      new CachedToken({ ...grant, ageMs: 0 }, clock, random, 0).dueInMs(clock);
+    expect([dueOf(0), dueOf(1)]).toEqual([40_500, 45_900]);
+  });
+
   it('keeps half of its life for callers where more is asked for in reserve', () => {
     const clock = new FakeClock();
     const token = new CachedToken(grant, clock, 0, 600_000);

@@ -33,7 +33,7 @@ it('an exchange has the time that reading the secret left, half of it to connect
     clock,
   });
   const { signal } = new AbortController();
-  await endpoint.request('api', { signal, timeoutMs: 5_000, accepts: () => true });
+  await endpoint.request('api', { signal, timeoutMs: 5_000, accepts: () => true, isAwaited: () => true });
   expect(exchanges).toMatchObject([
     { timeoutMs: 3_000, connectTimeoutMs: 1_500, maxResponseBytes: 1_048_576, signal },
   ]);

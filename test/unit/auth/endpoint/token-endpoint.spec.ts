@@ -25,7 +25,12 @@ import { type ArrivedRequest, granted, type ServerAnswer, tokenServer } from './
 const CLIENT_ID = '7d9f3c1e-0000-4000-8000-000000000001';
 const SECRET = 's+/&=% ü€"\\end';
 /** Each request has a signal of its own, as those of the cache have. */
-const ofItsOwn = () => ({ signal: new AbortController().signal, timeoutMs: 5_000, accepts: () => true });
+const ofItsOwn = () => ({
+  signal: new AbortController().signal,
+  timeoutMs: 5_000,
+  accepts: () => true,
+  isAwaited: () => true,
+});
 
 const cleanUp: (() => Promise<void> | void)[] = [];
 afterEach(async () => {

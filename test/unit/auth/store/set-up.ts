@@ -82,6 +82,7 @@ export function setUp() {
         signal: new AbortController().signal,
         timeoutMs: 10_000,
         accepts: () => true,
+        isAwaited: () => true,
         ...context,
       });
     const fill = async (scope = 'api', expiresIn: number | undefined = 600): Promise<TokenGrant> => {

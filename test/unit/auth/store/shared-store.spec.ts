@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { type TokenRequestContext } from '../../../../lib/auth/access-token.js';
+import { type TokenGrant, type TokenRequestContext } from '../../../../lib/auth/access-token.js';
 import { sleep } from '../../../../lib/exchange/timing.js';
 import { type TokenStore } from '../../../../lib/config/token-cache.options.js';
 import { type Telemetry } from '../../../../lib/telemetry/telemetry.js';
@@ -246,6 +246,91 @@ describe('a shared store', () => {
     expect(clock.timers).toBe(0);
   });
 
+  describe('where no caller waits', () => {
+    const isAwaited = (): boolean => false;
+
+    it('looks for the token of another process once a second', async () => {
+      const { clock, store, process } = setUp();
+      const first = process();
+      const asked = first.request();
+      await settle();
+      const others = Array.from({ length: 10 }, () => process());
+      const waiting = others.map(({ request }) => request('api', { isAwaited }));
+      await settle();
+      const get = store.get.bind(store);
+      let reads = 0;
+      store.get = (key) => ((reads += 1), get(key));
+      await clock.advance(3_000);
+      // With a caller each it would be 120, as random() is 0.
+      expect(reads / others.length).toBeLessThan(30);
+      first.source.last.grant(600);
+      await asked;
+      await clock.advance(1_500);
+      await Promise.all(waiting);
+    });
+
+    it('an endpoint that fails at once gets one request in 2.5 s of all processes', async () => {
+      const { clock, process } = setUp();
+      let requests = 0;
+      const source = {
+        request: () => ((requests += 1), Promise.reject(new Error('down'))),
+      };
+      const all = Array.from({ length: 40 }, (_, index) => process({ source, random: () => index / 40 }));
+      const waiting = all.map(({ request }) => request('api', { isAwaited }).catch(() => undefined));
+      await clock.advance(7_400);
+      expect(requests).toBeGreaterThan(1);
+      expect(requests).toBeLessThanOrEqual(3);
+      await clock.advance(5_000);
+      void waiting;
+    });
+
+    it('and that comes to work, the next of those processes gets the token for all', async () => {
+      const { clock, process } = setUp();
+      const first = process();
+      const failed = first.request('api', { isAwaited }).catch(() => 'failed');
+      await settle();
+      first.source.last.fail(new Error('down'));
+      expect(await failed).toBe('failed');
+      const others = Array.from({ length: 10 }, () => process());
+      const waiting = others.map(({ request }) => request('api', { isAwaited }));
+      await clock.advance(2_000);
+      expect(others.flatMap(({ source }) => source.requests)).toHaveLength(0);
+      // A caller does not wait for that.
+      const caller = process();
+      const called = caller.request();
+      await settle();
+      caller.source.last.grant(600, 'new');
+      expect((await called).accessToken).toBe('new');
+      await clock.advance(1_500);
+      expect(new Set((await Promise.all(waiting)).map(({ accessToken }) => accessToken))).toEqual(
+        new Set(['new']),
+      );
+    });
+
+    it('a store that does not work has 4 s to come back', async () => {
+      const { clock, store, process } = setUp();
+      await process().fill();
+      const get = store.get.bind(store);
+      store.get = () => Promise.reject(new Error('down'));
+      const [background, called] = [process(), process()];
+      const waiting = background.request('api', { isAwaited });
+      void called.request();
+      await clock.advance(900);
+      expect([background.source.requests.length, called.source.requests.length]).toEqual([0, 1]);
+      store.get = get;
+      await clock.advance(2_000);
+      expect((await waiting).accessToken).toBe('token-1');
+
+      store.get = () => Promise.reject(new Error('down'));
+      const alone = process();
+      void alone.request('api', { isAwaited });
+      await clock.advance(3_900);
+      expect(alone.source.requests).toHaveLength(0);
+      await clock.advance(1_000);
+      expect(alone.source.requests).toHaveLength(1);
+    });
+  });
+
   it('leaves half of the time for the request itself, where that is short', async () => {
     const { clock, process } = setUp();
     void process({ clock: new FakeClock() }).request();
@@ -320,6 +405,29 @@ it('replicas with the old and the new client secret do not overwrite the entries
   expect((await process({ clientSecret: clientSecret(clock, () => secret) }).request()).accessToken).toBe(
     'token-1',
   );
+});
+
+it('after a rotation of the client secret one process requests the token, and none with the old secret', async () => {
+  const { clock, process } = setUp();
+  let current = 'secret-1';
+  const sent: (string | undefined)[] = [];
+  const all = Array.from({ length: 5 }, () => {
+    const secret = clientSecret(clock, () => current);
+    const request = async (scope: string): Promise<TokenGrant> => {
+      sent.push(secret.last?.reveal());
+      return { accessToken: `token-${sent.length}`, tokenType: 'bearer', scope, expiresIn: 600 };
+    };
+    return process({ source: { request }, clientSecret: secret });
+  });
+  for (const { request } of all) await request();
+  current = 'secret-2';
+  await clock.advance(10_000);
+  const accepts = ({ accessToken }: TokenGrant): boolean => accessToken !== 'token-1';
+  for (const { request } of all) {
+    expect((await request('api', { accepts })).accessToken).toBe('token-2');
+    await settle();
+  }
+  expect(sent).toEqual(['secret-1', 'secret-2']);
 });
 
 describe('the client secret', () => {
