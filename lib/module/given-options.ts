@@ -45,8 +45,8 @@ export function hideOptions(provider: Provider, optionsToken: unknown): Provider
           'injects ConfigService, but the application does not import ConfigModule (import ConfigModule.forRoot()).',
         );
       });
-      config.options = callFactory(() => useFactory(...args));
-      const options = await inStartTime(config.options, 'forRootAsync', [
+      const result = callFactory(() => useFactory(...args));
+      const options = await inStartTime(result, 'forRootAsync', [
         'the options factory has not finished',
         'Check what it waits for, for example a vault that does not answer.',
       ]);

@@ -12,8 +12,7 @@ export interface HostConfig {
   get(key: string): unknown;
   /** The host's ConfigService, also where Nest would not let our module inject it. */
   service?: ConfigService;
-  /** The result of this module's options factory, and its client, once they are being made. */
-  options?: Promise<unknown>;
+  /** This module's client, once it is being made. */
   opening?: Promise<unknown>;
 }
 

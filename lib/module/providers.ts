@@ -9,7 +9,7 @@ import {
 import { ConfigService } from '@nestjs/config';
 import { ModulesContainer } from '@nestjs/core';
 // Node's own: a host's tests may have fake timers.
-import { setImmediate } from 'node:timers';
+import { setImmediate, setTimeout } from 'node:timers';
 import { type Service } from '../engine/create-service.js';
 import { ServiceConfigurationError } from '../errors/index.js';
 import { MODULE_OPTIONS_TOKEN, SERVICE } from './definition.js';
@@ -18,6 +18,9 @@ import { HOST_CONFIG, readHostConfig, type HostConfig } from './host-config.js';
 import { openService } from './load-configuration.js';
 import { MODULE_NAME, namesakesWarning, refuseSharedVariables, type ModuleName } from './module-names.js';
 import { ServiceClients } from './service-clients.js';
+
+/** Milliseconds that the error of one module waits for those of others. */
+const OTHERS_MS = 1_000;
 
 /**
  * What a module makes: its client, and the hooks that start and end it. The tokens are private, so that a host never gets
@@ -51,20 +54,27 @@ export const serviceProviders: Provider[] = [
   },
 ];
 
-/** Nest throws the error of the first module that fails. It gets the faults of the others, so that one start tells all. */
+/**
+ * Nest throws the error of the first module that fails. It gets the faults of the others, so that one start tells all.
+ * They are not waited for where they need time: the first error must not come late.
+ */
 async function withOtherFailures(error: unknown, modules: ModulesContainer): Promise<never> {
-  const isFault = (found: unknown) => found instanceof ServiceConfigurationError;
+  // Nest injects by microtasks: after them, what has all it needs is being opened.
+  await new Promise(setImmediate);
   const failures: ServiceConfigurationError[] = [];
-  for (const { providers } of modules.values()) {
+  const opened = [...modules.values()].map(async ({ providers }, index) => {
     const config = providers.get(HOST_CONFIG)?.instance as HostConfig | null | undefined;
-    await config?.options?.catch(() => undefined);
-    // Nest injects by microtasks: after them, what has all it needs is being opened.
-    await new Promise(setImmediate);
-    await config?.opening?.catch((found) => void (isFault(found) && failures.push(found)));
-  }
-  const message = [...new Set(failures.map((each) => each.message))].join('\n');
-  if (!isFault(error) || message === error.message) throw error;
-  const faults = failures.flatMap((each) => each.faults);
+    await config?.opening?.catch((found: unknown) => {
+      if (found instanceof ServiceConfigurationError) failures[index] = found;
+    });
+  });
+  const late = new Promise((resolve) => setTimeout(resolve, OTHERS_MS).unref());
+  await Promise.race([Promise.all(opened), late]);
+  // Without the holes, in the order of the modules.
+  const told = Object.values(failures);
+  const message = [...new Set(told.map((each) => each.message))].join('\n');
+  if (!(error instanceof ServiceConfigurationError) || message === error.message) throw error;
+  const faults = told.flatMap((each) => each.faults);
   throw new ServiceConfigurationError(faults, undefined, { message });
 }
 

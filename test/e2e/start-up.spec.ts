@@ -204,14 +204,14 @@ describe('The start of a ServiceModule', () => {
 
   it('reports the faults of all modules at once, whatever their order and way', async () => {
     const broken = { environment: 'staging' } as unknown as ServiceModuleOptions;
-    const later = async () => {
-      await new Promise((resolve) => setTimeout(resolve, 50));
+    const asynchronous = async () => {
+      await Promise.resolve();
       return { ...simulator.moduleOptions({ environment: 'sandbox' }), http: { retries: -1 } };
     };
     const modules = [
       ServiceModule.forRoot(broken),
       ServiceModule.forRoot(simulator.moduleOptions({ environment: 'sandbox' })),
-      ServiceModule.forRootAsync({ name: 'ksa', useFactory: later }),
+      ServiceModule.forRootAsync({ name: 'ksa', useFactory: asynchronous }),
       ServiceModule.forRoot({ name: 'uae', ...broken }),
     ];
     for (const imports of [modules, modules.toReversed()]) {

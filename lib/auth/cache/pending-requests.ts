@@ -20,7 +20,7 @@ export interface RequestSettings {
 }
 
 /** What becomes of the outcomes. */
-interface TokenKeeper extends Pick<RequestTools, 'accepts'> {
+interface TokenKeeper extends Pick<RequestTools, 'accepts' | 'isNeeded'> {
   /** Called before those who wait get the token. `isOutdated`: it was asked for before {@link PendingRequests.markOutdated}. */
   arrived(scope: string, grant: TokenGrant, isOutdated: boolean): CachedToken;
   failed(scope: string): void;
@@ -37,7 +37,15 @@ export class PendingRequests {
   constructor(source: TokenSource, settings: RequestSettings, io: TokenIo, keeper: TokenKeeper) {
     const gate = new RetryAfterGate(io.clock);
     const customers = new ConcurrencyLimit(settings.customerRequests);
-    this.#tools = { source, io, gate, customers, accepts: keeper.accepts, signal: this.closed };
+    this.#tools = {
+      source,
+      io,
+      gate,
+      customers,
+      accepts: keeper.accepts,
+      isNeeded: keeper.isNeeded,
+      signal: this.closed,
+    };
     this.#keeper = keeper;
     this.#settings = settings;
     allowListeners(this.closed);

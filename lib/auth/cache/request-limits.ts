@@ -86,6 +86,10 @@ export class ConcurrencyLimit {
     this.#free = max;
   }
 
+  get isWaitedFor(): boolean {
+    return this.#queue.length > 0;
+  }
+
   /** Resolves when it is the caller's turn, which {@link release} ends. */
   async acquire(): Promise<void> {
     if (this.#free === 0) return new Promise((resolve) => this.#queue.push(resolve));

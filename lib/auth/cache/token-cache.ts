@@ -21,6 +21,9 @@ export interface TokenCacheSettings extends RequestSettings {
   customerReserveMs: number;
 }
 
+/** With less of its life left, a token is renewed as if a caller waited: one soon will. */
+const SOON_MS = 2_000;
+
 /**
  * Keeps tokens as long as they live, makes one request for each however many callers there are, and renews them before
  * they end, while callers get the current one. Knows nothing of HTTP. Scopes are checked by the caller.
@@ -43,6 +46,7 @@ export class TokenCache {
     this.#slots = new TokenSlots(settings.maxEntries);
     this.#pending = new PendingRequests(source, settings, io, {
       accepts: (scope, grant) => this.#accepts(scope, grant),
+      isNeeded: (scope) => !this.#slots.find(scope)?.valid(this.#clock, SOON_MS),
       arrived: (scope, grant, isOutdated) => this.#arrived(scope, grant, isOutdated),
       failed: (scope) => this.#postpone(scope),
     });

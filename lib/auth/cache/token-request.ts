@@ -33,6 +33,8 @@ export interface RequestTools {
   customers: ConcurrencyLimit;
   /** Whether a token that exists already elsewhere can be used. */
   accepts: (scope: string, grant: TokenGrant) => boolean;
+  /** Whether the token here ends soon, or there is none. */
+  isNeeded: (scope: string) => boolean;
   /** Aborted when the cache closes. */
   signal: AbortSignal;
 }
@@ -98,7 +100,7 @@ export class TokenRequest {
 
   /** @param noSecret why the attempt before had no secret: the error at the deadline, as the endpoint was not asked */
   async #attempt(timeoutMs: number, noSecret?: Error): Promise<TokenGrant> {
-    const { source, io, accepts, gate, signal } = this.#tools;
+    const { source, io, accepts, isNeeded, gate, signal } = this.#tools;
     const { clock, telemetry } = io;
     const scope = this.#scope;
     try {
@@ -108,7 +110,7 @@ export class TokenRequest {
           signal: stop,
           timeoutMs,
           accepts: (grant) => accepts(scope, grant),
-          isAwaited: () => this.callers.size > 0,
+          isAwaited: () => this.callers.size > 0 || this.#limit?.isWaitedFor === true || isNeeded(scope),
         }),
       );
       gate.succeeded();

@@ -44,8 +44,8 @@ export class CachedToken {
     this.token = Object.freeze({ accessToken, tokenType, scope, expiresAt });
   }
 
-  isExpired(clock: Clock): boolean {
-    return this.#age(clock) >= this.#usableMs;
+  isExpired(clock: Clock, inMs = 0): boolean {
+    return this.#age(clock) + inMs >= this.#usableMs;
   }
 
   isDue(clock: Clock): boolean {
@@ -77,8 +77,9 @@ export class TokenSlot {
   #renewNotBefore = -Infinity;
   readonly forced = new ForcedRefreshLimit();
 
-  valid(clock: Clock): CachedToken | undefined {
-    return this.#cached?.isExpired(clock) === false ? this.#cached : undefined;
+  /** @param forMs so long from now on */
+  valid(clock: Clock, forMs = 0): CachedToken | undefined {
+    return this.#cached?.isExpired(clock, forMs) === false ? this.#cached : undefined;
   }
 
   /** Whether this token is the one here, expired or not. */

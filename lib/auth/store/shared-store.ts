@@ -8,6 +8,7 @@ import {
   type TokenSource,
 } from '../access-token.js';
 import { type ClientSecret } from '../endpoint/client-secret.js';
+import { answerWithin } from './answer-within.js';
 import { GuardedStore } from './guarded-store.js';
 import { StoreCipher } from './store-cipher.js';
 import { StoredToken, type TokenOwner } from './stored-token.js';
@@ -18,6 +19,7 @@ import { Turn } from './turn.js';
 const POLL_MS = 100;
 /** The same where no caller waits: all processes renew a token at about the same time. */
 const RENEWAL_POLL_MS = 1_000;
+const SECRET_MS = 1_000;
 
 /**
  * Tokens shared between processes, before a token source: one process asks the endpoint, the others find its token in
@@ -82,7 +84,7 @@ export class SharedStore implements TokenSource {
     const found = await this.#find(this.#entry(scope, secret), context);
     if (found) return found;
     // Read as the endpoint reads it: after a rotation, others have their tokens under the name of the new one.
-    const entry = this.#entry(scope, await this.#clientSecret.read().catch(() => secret));
+    const entry = this.#entry(scope, await this.#newestSecret(secret));
     const turn = new Turn(this.#store, entry, clock, context.timeoutMs, this.#io.random());
     const over = new AbortController();
     const signal = AbortSignal.any([context.signal, over.signal]);
@@ -97,6 +99,12 @@ export class SharedStore implements TokenSource {
     } finally {
       over.abort(new Error('There is a token'));
     }
+  }
+
+  /** Not waited for where it needs time: the endpoint waits for it, if it is asked. */
+  async #newestSecret(last: Secret): Promise<Secret> {
+    const read = answerWithin(this.#io.clock, SECRET_MS, () => this.#clientSecret.read());
+    return read.catch(() => last);
   }
 
   /** Asks where it is our turn, and looks for the token of another process until there is one. */
@@ -120,8 +128,10 @@ export class SharedStore implements TokenSource {
         }
         if (found) return found;
       } else if (isFirst && this.#store.works) this.#observer.count('storeLockWaits');
-      const pollMs = turn.isOurs || isAwaited() ? POLL_MS : RENEWAL_POLL_MS;
-      await sleep(clock, pollMs * (0.5 + random()), signal);
+      const until = clock.monotonic() + RENEWAL_POLL_MS * (0.5 + random());
+      // A caller may begin to wait meanwhile.
+      do await sleep(clock, POLL_MS * (0.5 + random()), signal);
+      while (!turn.isOurs && !isAwaited() && clock.monotonic() < until);
       const found = await this.#find(entry, context);
       if (found) return found;
     }
