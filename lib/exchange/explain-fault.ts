@@ -226,13 +226,13 @@ export function explainFault(where: string, fault: ExplainedFault, place: FaultP
 }
 
 function fits(row: Row, fault: ExplainedFault, { server, url }: FaultPlace): boolean {
-  const { kind, reason = '', certificateRefused = false, phase, reusedSocket = false } = fault;
+  const { kind, reason = '', certificateRefused, phase, reusedSocket } = fault;
   return (
     (row.kind === undefined || row.kind === kind) &&
     (row.reason === undefined || row.reason.test(reason)) &&
     (row.server === undefined || row.server === server) &&
     (row.protocol === undefined || row.protocol === url.protocol) &&
     (!row.isConnecting || (phase === 'connecting' && !reusedSocket)) &&
-    (!row.isCertificateRefused || certificateRefused)
+    (!row.isCertificateRefused || certificateRefused === true)
   );
 }

@@ -21,7 +21,6 @@ const DATE_MS = 1e12;
 /** One of them is in every answer that has any. */
 const FIELDS = [
   'ratelimit',
-  'ratelimit-policy',
   ...['limit', 'remaining', 'reset'].flatMap((name) => [`ratelimit-${name}`, `x-ratelimit-${name}`]),
 ];
 

@@ -19,7 +19,7 @@ const E2E = {
   customers: ['resources'],
   engine: ['shutdown', 'start-up', 'startup-check'],
   errors: ['docs-errors'],
-  exchange: ['api-faults', 'environment-proxies', 'hanging'],
+  exchange: ['api-faults', 'environment-proxies', 'hanging', 'polluted-prototype', 'user-agent'],
   http: [
     'exception-filter',
     'idempotency',

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { classify } from '../../../lib/exchange/classify.js';
+import { classify, isProxyRefusal } from '../../../lib/exchange/classify.js';
 
 const coded = (code: string | undefined, message = '') => Object.assign(new Error(message), { code });
 
@@ -67,6 +67,19 @@ describe('classify', () => {
       reason: undefined,
       certificateRefused: false,
     });
+  });
+
+  it.each([
+    ['ERR_PROXY_TUNNEL_407', true],
+    ['ERR_PROXY_TUNNEL_403', true],
+    ['ERR_PROXY_CERT_HAS_EXPIRED', true],
+    ['ERR_PROXY_TUNNEL_503', false],
+    ['ERR_PROXY_TIMEOUT', false],
+    ['ERR_PROXY_ECONNREFUSED', false],
+    ['ERR_PROXY_EHOSTUNREACH', false],
+  ])('%s would come again from the proxy: %j', (reason, refuses) => {
+    expect(isProxyRefusal(classify(coded(reason)))).toBe(refuses);
+    expect(isProxyRefusal({ kind: 'network', reason })).toBe(false);
   });
 
   it.each([undefined, null, 'a text', 7])('%p is a fault of the network', (thrown) => {

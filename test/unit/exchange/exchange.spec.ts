@@ -62,6 +62,7 @@ describe('exchange', () => {
       return ask(server.url, { agent: one, onQueued, signal }).catch((error: unknown) => error);
     };
     const controller = new AbortController();
+    const begunAt = performance.now();
     const asked = [send('first'), send('aborted', controller.signal), send('queued')];
     const sentAt = performance.now();
     await first;
@@ -72,6 +73,7 @@ describe('exchange', () => {
     const port = String(server.port);
     expect(told).toEqual(['first', 'aborted', 'queued'].map((name) => [name, expect.any(Number), port]));
     expect(told[2]?.[1]).toBeGreaterThanOrEqual(freeAt - sentAt);
+    expect(told[2]?.[1]).toBeLessThanOrEqual(performance.now() - begunAt);
   });
 
   it('closes a connection whose server answered and does not read the rest of the request', async () => {
