@@ -26,33 +26,32 @@ function numberOf(name: 'replicas' | 'processes' | 'lifetimes'): number {
   throw new Error(`--${name} must be a whole number from 1 to 10000`);
 }
 
-async function run(fleet: Fleet): Promise<number> {
+interface Outcome {
+  /** Kilobytes of a replica, after a garbage collection. */
+  memory?: { heap: number; resident: number };
+  phases: Figures[];
+  /** What is promised and did not hold. */
+  broken: string[];
+}
+
+async function run(fleet: Fleet, outcome: Outcome): Promise<void> {
   const { replicas, customers } = fleet.options;
   // As the module does it: not the last tenth, and renewed at 75 % of the rest, up to 2 % earlier.
   const usableMs = TOKEN_LIFETIME_S * 1_000 * 0.9;
   const renewalMs = usableMs * (0.75 - 0.02);
   await fleet.setUp();
   const empty = await fleet.memory();
-  let full = empty;
-  const all: Figures[] = [];
-  const broken: string[] = [];
   for (const phase of phasesOf(usableMs, numberOf('lifetimes'))) {
     console.error(`${phase.name} ... (load ${loadavg()[0].toFixed(1)})`);
     const figures = await measure(fleet, phase, usableMs);
-    all.push(figures);
-    broken.push(...brokenBounds(phase, figures, { scopes: 1 + customers, renewalMs }));
-    if (all.length === 2) full = await fleet.memory();
+    outcome.phases.push(figures);
+    outcome.broken.push(...brokenBounds(phase, figures, { scopes: 1 + customers, renewalMs }));
+    if (outcome.memory) continue;
+    const full = await fleet.memory();
+    const kB = (of: 'heapMb' | 'rssMb'): number => Math.round(((full[of] - empty[of]) * 1024) / replicas);
+    outcome.memory = { heap: kB('heapMb'), resident: kB('rssMb') };
   }
-  const kB = (of: 'heapMb' | 'rssMb'): number => Math.round(((full[of] - empty[of]) * 1024) / replicas);
-  const memory = { heapKb: kB('heapMb'), rssKb: kB('rssMb') };
   await fleet.stopAll();
-  if (values.json) console.log(JSON.stringify({ ...fleet.options, memory, phases: all, broken }, null, 2));
-  else {
-    console.log(tableOf(all));
-    console.log(`\nMemory of a replica: ${memory.heapKb} kB of heap, ${memory.rssKb} kB in all`);
-    for (const line of broken) console.log(`BROKEN: ${line}`);
-  }
-  return broken.length === 0 ? 0 : 1;
 }
 
 if (spawnSync('redis-server', ['--version']).error) {
@@ -68,12 +67,19 @@ const stopped = new Promise<never>((_resolve, reject) => {
   for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => reject(new Error(signal)));
   setTimeout(() => reject(new Error(`Not done after ${MOST_MINUTES} minutes`)), MOST_MINUTES * 60_000);
 });
-let code = 1;
+const outcome: Outcome = { phases: [], broken: [] };
 try {
-  code = await Promise.race([run(fleet), stopped]);
+  await Promise.race([run(fleet, outcome), stopped]);
 } catch (error) {
-  console.error(String(error));
+  outcome.broken.push(String(error));
 } finally {
   await fleet.end();
 }
-process.exit(code);
+const { memory, phases, broken } = outcome;
+if (values.json) console.log(JSON.stringify({ ...fleet.options, ...outcome }, null, 2));
+else {
+  console.log(tableOf(phases));
+  if (memory) console.log(`\nMemory of a replica: ${memory.heap} kB of heap, ${memory.resident} kB resident`);
+  for (const line of broken) console.log(`BROKEN: ${line}`);
+}
+process.exit(broken.length === 0 ? 0 : 1);
