@@ -83,7 +83,7 @@ async function refusing(
     identity,
     retries: 0,
     idempotencyHeader: key,
-    timeoutMs: 1_000,
+    timeoutMs: 10_000,
   });
   if (when === 'on a kept-alive connection') await axios.get('/warm');
   return { axios, done, api, reloads: () => reloads };
