@@ -9,11 +9,12 @@ import {
   type OnModuleInit,
   type Type,
 } from '@nestjs/common';
-import { LazyModuleLoader, REQUEST } from '@nestjs/core';
+import { LazyModuleLoader, ModulesContainer, REQUEST } from '@nestjs/core';
 import { Test } from '@nestjs/testing';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { inspect } from 'node:util';
 import {
   BanksService,
   ServiceConfigurationError,
@@ -186,20 +187,22 @@ describe('The start of a ServiceModule', () => {
     });
   });
 
-  it('prints one line, with nothing secret in it', async () => {
+  it('prints one line, and shows nothing secret there or in the container', async () => {
     const logger = new CollectingLogger();
     const options = simulator.moduleOptions({
       environment: 'production',
       authentication: 'mtls',
       oauth: true,
     });
-    await start({ imports: [ServiceModule.forRoot(options)] }, logger);
+    const useFactory = async () => options;
+    const app = await start({ imports: [ServiceModule.forRootAsync({ useFactory })] }, logger);
     const lines = logger.linesOf('ServiceModule');
     expect(lines).toEqual([
       expect.stringMatching(/^production, mtls: calls go to https:.*days left; tokens from/),
     ]);
     const secrets = { appToken: options.appToken, clientSecret: simulator.clientSecret };
-    expect(secretsIn(lines.join(), secrets)).toEqual([]);
+    const container = inspect(app.get(ModulesContainer), { depth: 12, showHidden: true });
+    expect(secretsIn(lines.join() + container, secrets)).toEqual([]);
   });
 
   it('reports the faults of all modules at once, whatever their order and way', async () => {
@@ -232,6 +235,22 @@ describe('The start of a ServiceModule', () => {
     // The same faults twice are told once, and with a good module there is nothing to add.
     const { message } = await failure([modules[0], ServiceModule.forRoot(broken), modules[1]]);
     expect(message.match(/must be one of/g)).toHaveLength(1);
+  });
+
+  it('reports the faults of one module while the factory of another takes long', async () => {
+    const broken = ServiceModule.forRoot({ environment: 'staging' } as unknown as ServiceModuleOptions);
+    const ends: (() => void)[] = [];
+    const useFactory = () => new Promise<never>((_, reject) => ends.push(() => reject(new Error('vault'))));
+    const slow = ServiceModule.forRootAsync({ name: 'ksa', useFactory });
+    for (const imports of [
+      [broken, slow],
+      [slow, broken],
+    ]) {
+      expect((await failure(imports)).faults).toMatchObject([{ option: 'environment' }]);
+    }
+    // Else the process would wait for them.
+    expect(ends).toHaveLength(2);
+    for (const end of ends) end();
   });
 
   it('warns once of several modules without a name', async () => {

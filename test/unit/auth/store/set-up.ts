@@ -16,8 +16,11 @@ import { FakeSource } from '../fakes.js';
 export const OWNER = { tokenUrl: 'https://auth.example/oauth2/token', clientId: 'client-1' };
 
 /** The secret of a client, of a source that may change. */
-export function clientSecret(clock: FakeClock, read = (): string => 'secret-1'): ClientSecret {
-  const reveal = async (): Promise<Secret> => new Secret(read());
+export function clientSecret(
+  clock: FakeClock,
+  read: () => string | Promise<string> = () => 'secret-1',
+): ClientSecret {
+  const reveal = async (): Promise<Secret> => new Secret(await read());
   return new ClientSecret(reveal, clock);
 }
 

@@ -4,7 +4,16 @@ import { sleep } from '../../../../lib/exchange/timing.js';
 import { type TokenStore } from '../../../../lib/config/token-cache.options.js';
 import { type Telemetry } from '../../../../lib/telemetry/telemetry.js';
 import { FakeClock, settle } from '../../../helpers/fake-clock.js';
-import { clientSecret, setUp } from './set-up.js';
+import { makeCache } from '../fakes.js';
+import { clientSecret, makeStore, MemoryStore, setUp } from './set-up.js';
+
+const broken = (fault: () => Promise<never>): TokenStore => ({
+  get: fault,
+  set: fault,
+  delete: fault,
+  lock: fault,
+});
+const down = (): Promise<never> => Promise.reject(new Error('ECONNREFUSED'));
 
 describe('a shared store', () => {
   it('hands one process the token of another, with its age', async () => {
@@ -331,6 +340,62 @@ describe('a shared store', () => {
     });
   });
 
+  describe('a renewal by a cache', () => {
+    /** @param endpointMs the time of each token request */
+    function setUpCache(
+      makeTokenStore: (clock: FakeClock) => TokenStore,
+      expiresIn: number,
+      endpointMs: number,
+    ) {
+      const clock = new FakeClock();
+      const request = async (scope: string): Promise<TokenGrant> => {
+        await sleep(clock, endpointMs);
+        return { accessToken: `${scope}-${clock.monotonic()}`, tokenType: 'bearer', scope, expiresIn };
+      };
+      const random = () => 0.9;
+      const source = makeStore({ source: { request }, store: makeTokenStore(clock), clock, random });
+      const cache = makeCache({ source, clock, random, maxEntries: 100, customerRequests: 10 });
+      /** Milliseconds that each call waited for its token. */
+      const waits: number[] = [];
+      const get = async (scope: string): Promise<void> => {
+        const begun = clock.monotonic();
+        await cache.get(scope);
+        waits.push(clock.monotonic() - begun);
+      };
+      return { clock, cache, get, waits };
+    }
+
+    it('does not wait for a store while a caller waits for its place', async () => {
+      const { clock, cache, get, waits } = setUpCache(() => broken(down), 300, 10);
+      const customers = Array.from({ length: 20 }, (_, index) => `customer.${index}`);
+      const all = Promise.all(customers.map(get));
+      await clock.advance(1_000);
+      await all;
+      waits.length = 0;
+      await clock.advance(210_000);
+      for (const customer of customers) expect(cache.peek(customer)).toBeDefined();
+      await clock.advance(10);
+      void get('customer.new');
+      await clock.advance(200);
+      expect(waits).toHaveLength(1);
+      cache.close();
+    });
+
+    it.each<[string, (clock: FakeClock) => TokenStore]>([
+      ['a store that is down', () => broken(down)],
+      ['the sign of the request before', (clock) => new MemoryStore(clock)],
+    ])('does not wait for %s where the token soon ends', async (_name, makeTokenStore) => {
+      const { clock, cache, get, waits } = setUpCache(makeTokenStore, 5, 200);
+      for (let ms = 0; ms < 20_000; ms += 50) {
+        void get('api');
+        await clock.advance(50);
+      }
+      expect(waits.length).toBeGreaterThan(390);
+      expect(Math.max(...waits)).toBeLessThanOrEqual(200);
+      cache.close();
+    });
+  });
+
   it('leaves half of the time for the request itself, where that is short', async () => {
     const { clock, process } = setUp();
     void process({ clock: new FakeClock() }).request();
@@ -464,6 +529,23 @@ describe('the client secret', () => {
     expect([(await secret.readAfter(first)).reveal(), reads()]).toEqual(['secret-2', 2]);
   });
 
+  it('that takes long to read anew delays a token of another process by 1 s at most', async () => {
+    const { clock, process } = setUp();
+    let reads = 0;
+    const hangs = clientSecret(clock, () => ((reads += 1) === 1 ? 'secret-1' : new Promise(() => undefined)));
+    await hangs.read();
+    await clock.advance(2_000);
+    const holder = process();
+    void holder.request();
+    const waiting = process({ clientSecret: hangs }).request();
+    await clock.advance(100);
+    holder.source.last.grant(600);
+    let token: string | undefined;
+    void waiting.then(({ accessToken }) => (token = accessToken));
+    await clock.advance(1_000);
+    expect([reads, token]).toEqual([2, 'token-1']);
+  });
+
   it('cannot be read: that is the outcome, and the store is not asked', async () => {
     const { clock, store, process } = setUp();
     const { request, source } = process({
@@ -554,15 +636,8 @@ describe('what it counts', () => {
 });
 
 describe('a store that', () => {
-  const broken = (fault: () => Promise<never>): TokenStore => ({
-    get: fault,
-    set: fault,
-    delete: fault,
-    lock: fault,
-  });
-
   it.each<[string, () => Promise<never>]>([
-    ['is down', () => Promise.reject(new Error('ECONNREFUSED'))],
+    ['is down', down],
     [
       'throws',
       () => {
