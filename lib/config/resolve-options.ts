@@ -109,7 +109,14 @@ function pathsTwice(addresses: Addresses | undefined): ConfigurationFault[] {
   if (!addresses) return [];
   const { baseUrl, baseOption: option } = addresses;
   const [path] = /\/(banks|customers)\/v\d+$/.exec(baseUrl) ?? [];
-  return path ? [{ option, message: `ends in ${path}, which is appended to it by each call.` }] : [];
+  return path
+    ? [
+        {
+          option,
+          message: `ends in ${path}. Each call appends its own path: probably ${path} does not belong there.`,
+        },
+      ]
+    : [];
 }
 
 /** A limit in seconds, where milliseconds are meant. */

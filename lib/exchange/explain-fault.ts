@@ -120,7 +120,7 @@ const ROWS: readonly Row[] = [
     kind: 'timeout',
     isConnecting: true,
     what: `no connection within {limit}{reason}. ${SILENT} Or all connections of http.maxSockets were in use.`,
-    hint: ALLOW,
+    hint: `${ALLOW} If the time limit is short, raise it: {http.timeout}, or the \`timeout\` of the call.`,
   },
   {
     kind: 'timeout',
@@ -216,7 +216,7 @@ export function explainFault(where: string, fault: ExplainedFault, place: FaultP
       port: port || (protocol === 'https:' ? '443' : '80'),
       address: place.option,
       trust: TRUST[place.server],
-      limit: fault.limitMs === undefined ? 'the time limit' : `${Math.round(fault.limitMs)} ms`,
+      limit: fault.limitMs === undefined ? 'the time limit' : `${Math.max(0, Math.round(fault.limitMs))} ms`,
       now: new Date().toISOString().replace(/\.\d+Z$/, 'Z'),
       // A code of the system says the same without our prefix.
       reason: fault.reason && ` (${fault.reason.replace(/^ERR_PROXY_(?=E[A-Z]+$)/, '')})`,
