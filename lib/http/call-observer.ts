@@ -81,10 +81,12 @@ export class CallObserver {
       const durationMs = performance.now() - begun.startedAt;
       this.#telemetry.callDuration?.record(durationMs / 1000, attributes);
       span.end(() => this.#spanAttributes(attributes, call.url, observation));
-      const { attempts, response } = observation;
-      const about = { kind: 'api', method: call.method, path: shown, attempts, durationMs } as const;
-      const ids = () => ({ correlationId: answered(observation), requestId: sentId(call) });
-      if (this.#http.onCall) tellCall(this.#http.onCall, { ...about, ...ids(), error }, response);
+      if (this.#http.onCall) {
+        const { attempts, response } = observation;
+        const about = { kind: 'api', method: call.method, path: shown, attempts, durationMs } as const;
+        const ids = { correlationId: answered(observation), requestId: sentId(call) };
+        tellCall(this.#http.onCall, { ...about, ...ids, error }, response);
+      }
       // Success is not logged: hosts log at all levels by default, and spans have it.
       if (error === undefined) return;
       const what = `${String(attributes['error.type'])} after ${Math.round(durationMs)} ms`;

@@ -36,8 +36,7 @@ export function hideOptions(provider: Provider, optionsToken: unknown): Provider
       HOST_CONFIG,
       ...inject.map((asked, index) => (isConfig[index] ? { token: ConfigService, optional: true } : asked)),
     ],
-    useFactory: async (config: HostConfig, ...injected: unknown[]) => {
-      const { service } = config;
+    useFactory: async ({ service }: HostConfig, ...injected: unknown[]) => {
       const args = injected.map((arg, index) => {
         if (!isConfig[index]) return arg;
         if (arg ?? service ?? dependencies[index].optional) return arg ?? service;
