@@ -20,6 +20,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { rawServer } from '../helpers/loopback.js';
 import { CollectingLogger } from '../helpers/secret-scan.js';
 import { rejection, startModule } from '../helpers/start-module.js';
+import { TimerCount } from '../helpers/timer-count.js';
 
 describe('shutdown', () => {
   let simulator: ServiceSimulator;
@@ -322,6 +323,7 @@ describe('shutdown of a web host', () => {
       }
       return options.tls as object;
     };
+    const timers = new TimerCount();
     const api = await startModule({ ...options, tls, http: { shutdownTimeout: 50, timeout: 600_000 } });
     const page = '<html>400 No required SSL certificate was sent</html>';
     simulator.fail({
@@ -331,7 +333,10 @@ describe('shutdown of a web host', () => {
     const cut = rejection(api.banks.list());
     await asked.promise;
     await api.module.close();
+    timers.restore();
     expect(await cut).toMatchObject({ code: 'connection_closed', outcomeUnknown: false });
+    // Else the process would not end before the function has had its time.
+    expect(timers.running).toBe(0);
   });
 });
 

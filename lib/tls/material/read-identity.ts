@@ -70,10 +70,14 @@ export interface IdentitySnapshot extends ReadInputs {
 /** Milliseconds for all of it: a `tls` function may wait for its vault, and a file be on a disk that does not answer. */
 const READ_TIMEOUT_MS = 30_000;
 
-/** Reads the files, or calls the function and reads the files that it names. Never rejects. */
-export async function readIdentity({ source }: TlsSettings, clock: Clock): Promise<IdentitySnapshot> {
+/** Reads the files, or calls the function and reads the files that it names. Never rejects, also where it is stopped. */
+export async function readIdentity(
+  { source }: TlsSettings,
+  clock: Clock,
+  stopped?: AbortSignal,
+): Promise<IdentitySnapshot> {
   const expired = () => codedError('', `no answer within ${READ_TIMEOUT_MS / 1000} s`);
-  const limit = { clock, timeoutMs: READ_TIMEOUT_MS, expired };
+  const limit = { clock, timeoutMs: READ_TIMEOUT_MS, expired, signals: [stopped] };
   try {
     const read = await within(limit, () =>
       typeof source === 'function' ? readAnswer(source) : readInputs(source),

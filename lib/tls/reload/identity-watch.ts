@@ -7,7 +7,7 @@ export interface WatchSettings<T extends { digest: string }> {
   quietMs: number;
   clock: Clock;
   /** Reads the inputs; `digest` is equal for equal content. Never rejects. `isAwaited`: somebody waits for it. */
-  read: (isAwaited: boolean) => Promise<T>;
+  read: (isAwaited: boolean, stopped: AbortSignal) => Promise<T>;
   /**
    * Uses the content, or notes why it cannot be used. Returns whether it is in use. `isNew`: it is other than what was
    * applied last. Never throws.
@@ -33,7 +33,8 @@ export class IdentityWatch<T extends { digest: string }> {
   #last: string;
   #retryAt = Infinity;
   #requested = false;
-  #state: 'idle' | 'polling' | 'stopped' = 'idle';
+  #isPolling = false;
+  readonly #stop = new AbortController();
   #cancel?: () => void;
 
   /** @param digest of the content in use */
@@ -44,7 +45,7 @@ export class IdentityWatch<T extends { digest: string }> {
   }
 
   start(): void {
-    if (this.#state === 'idle') this.#state = 'polling';
+    this.#isPolling = true;
     this.#schedule(this.#settings.pollMs);
   }
 
@@ -54,13 +55,14 @@ export class IdentityWatch<T extends { digest: string }> {
     return this.#requestReading();
   }
 
+  /** Also ends a reading under way. */
   stop(): void {
-    this.#state = 'stopped';
+    this.#stop.abort();
     this.#cancel?.();
   }
 
   #schedule(delayMs: number): void {
-    if (this.#state !== 'polling') return;
+    if (!this.#isPolling || this.#stop.signal.aborted) return;
     this.#cancel = this.#settings.clock.watch(() => void this.#requestReading(), delayMs);
   }
 
@@ -78,8 +80,9 @@ export class IdentityWatch<T extends { digest: string }> {
     const requested = this.#requested;
     this.#requested = false;
     this.#cancel?.();
-    const content = await this.#settings.read(requested);
-    if (this.#state !== 'stopped') this.#schedule(this.#consider(content, requested));
+    const { signal } = this.#stop;
+    const content = await this.#settings.read(requested, signal);
+    if (!signal.aborted) this.#schedule(this.#consider(content, requested));
   }
 
   /** Returns the milliseconds until the next reading. */
