@@ -19,7 +19,7 @@ is less than X. The contenders take turns, so that a busy machine disturbs all o
 Measured on ${machine}. Compared with ${versions()}.
 [How each is measured](https://github.com/nestjs-service/nestjs-service/blob/main/test/bench/README.md), and what we tried.
 
-![CPU of a call: the ratios of the table below](benchmarks.svg)
+![CPU of a call: the ratios of the table below](https://raw.githubusercontent.com/nestjs-service/nestjs-service/main/docs/benchmarks.svg)
 
 ${sections.join('\n\n')}
 `;
