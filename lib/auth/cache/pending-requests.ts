@@ -141,6 +141,6 @@ export class PendingRequests {
 }
 
 function tooMany(scope: string): ServiceTokenError {
-  const message = 'Too many token requests are under way; this one was not begun';
+  const message = 'Too many token requests are under way; this one was not begun.';
   return new ServiceTokenError({ code: 'token_unavailable', message, scope });
 }

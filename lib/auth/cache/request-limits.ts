@@ -53,7 +53,7 @@ export class RetryAfterGate {
     const retryAfter = Math.ceil(this.remainingMs / 1000);
     return new ServiceTokenError({
       ...this.#cause,
-      message: `The token endpoint asked for no requests for another ${retryAfter} s (HTTP ${this.#cause.status})`,
+      message: `The token endpoint asked for no requests for another ${retryAfter} s (HTTP ${this.#cause.status}).`,
       scope,
       retryAfter,
     });

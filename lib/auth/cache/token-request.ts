@@ -172,6 +172,6 @@ function isTransient(error: unknown): error is ServiceError {
 }
 
 function unanswered(timeoutMs: number): ServiceConnectionError {
-  const message = `The token endpoint gave no answer within ${Math.round(timeoutMs)} ms`;
+  const message = `There was no answer of the token endpoint within ${Math.round(timeoutMs)} ms.`;
   return new ServiceConnectionError({ kind: 'timeout', message });
 }

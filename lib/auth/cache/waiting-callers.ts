@@ -80,6 +80,8 @@ export class WaitingCallers<T> {
 function tooLate(timeoutMs: number): ServiceConnectionError {
   return new ServiceConnectionError({
     kind: 'timeout',
-    message: `There was no token within ${Math.max(0, Math.round(timeoutMs))} ms`,
+    message: `There was no token within ${Math.max(0, Math.round(timeoutMs))} ms.`,
+    hint: "That time is http.timeout, or the call's own. npx nestjs-service doctor asks the token endpoint.",
+    options: ['http.timeout'],
   });
 }
