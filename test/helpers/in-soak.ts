@@ -10,3 +10,8 @@ export function inSoak(define: () => void): void {
 export function partOf<T>(rows: readonly T[], every: number): T[] {
   return IS_SOAK ? [...rows] : rows.filter((_, index) => index % every === 0);
 }
+
+/** So many random draws in the soak run, else a tenth of them. */
+export function draws(count: number): { numRuns: number } {
+  return { numRuns: IS_SOAK ? count : count / 10 };
+}

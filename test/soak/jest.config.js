@@ -15,6 +15,6 @@ export default {
   testMatch: [
     '<rootDir>/test/soak/**/*.spec.ts',
     '<rootDir>/test/e2e/{doctor,page,rotation,sample,service-clients,simulator-command}.spec.ts',
-    '<rootDir>/test/unit/auth/store/fleet-requests.spec.ts',
+    '<rootDir>/test/unit/{auth/store/fleet-requests,config/placeholder,http/allowed-urls}.spec.ts',
   ],
 };

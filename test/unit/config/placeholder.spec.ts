@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isPlaceholder } from '../../../lib/config/validate-options.js';
+import { draws } from '../../helpers/in-soak.js';
 import { readDocument, readReadme } from '../../helpers/readme.js';
 
 describe('isPlaceholder', () => {
@@ -62,7 +63,7 @@ describe('isPlaceholder', () => {
     );
     fc.assert(
       fc.property(real, (value) => !isPlaceholder(value)),
-      { numRuns: 2_000 },
+      draws(2_000),
     );
   });
 
