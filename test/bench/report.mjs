@@ -10,11 +10,15 @@ export function benchmarksPage(tables, machine) {
   const sections = tables.map(({ title, rows }) => `## ${title}\n\n${toMarkdown(rows)}`);
   return `# Benchmarks
 
-What nestjs-service costs, beside other ways to do the same. \`npm run bench\` in a clone of the repository measures it and
-writes this page. It takes about 5 minutes, and needs no network after its first run.
+What nestjs-service costs, beside other ways to do the same. Less is better in each column, except "resumed".
+\`npm run bench\` in a clone of the repository measures it and writes this page. It takes about 5 minutes, and needs no network
+after its first run. Two of its parts, \`headers\` and \`transports\`, compare nothing with other packages, and are printed only.
 
-A cell is a median, and behind it the least and the most of all rounds. \`/ X\` is a ratio to X in the same round: below 1
-is less than X. The contenders take turns, so that a busy machine disturbs all of them.
+A cell is a median. The least and the most of all rounds stand behind it in brackets, where they differ from it. \`/ X\` is the
+ratio to X in the same round: 0.5 is half of X. The contenders take turns, so that a busy machine disturbs all of them.
+
+- **hand-written recipe**: a token in a variable until it expires, as in many tutorials.
+- **@nestjs/axios recipe**: an \`https.Agent\` with the certificate, and an interceptor that sets the header.
 
 Measured on ${machine}. Compared with ${versions()}.
 [How each is measured](https://github.com/nestjs-service/nestjs-service/blob/main/test/bench/README.md), and what we tried.
@@ -54,7 +58,7 @@ export function barChart({ title, rows }, column) {
   });
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${CHART.width} ${height}" role="img" font-family="sans-serif" font-size="12" fill="#868e96">
 <title>${escaped(`${title}, ${column}`)}</title>
-<text x="8" y="${CHART.row - 6}" font-size="13">${escaped(`CPU of a call ${column}: median, least and most`)}</text>
+<text x="8" y="${CHART.row - 6}" font-size="13">${escaped(`CPU of a call ${column}: median, least and most; less is better`)}</text>
 ${drawn.join('\n')}
 </svg>
 `;

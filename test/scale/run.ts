@@ -1,6 +1,6 @@
 // Many replicas that share their tokens over one Redis: see README.md.
 import { spawnSync } from 'node:child_process';
-import { loadavg } from 'node:os';
+import { cpus, loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
 import { Fleet } from './fleet.js';
 import { measure, type Figures } from './measure.js';
@@ -54,7 +54,8 @@ async function run(fleet: Fleet, outcome: Outcome): Promise<void> {
   await fleet.stopAll();
 }
 
-if (spawnSync('redis-server', ['--version']).error) {
+const redis = spawnSync('redis-server', ['--version'], { encoding: 'utf8' });
+if (redis.error) {
   throw new Error('redis-server is missing; install with: apt-get install redis-server');
 }
 const fleet = new Fleet({
@@ -76,10 +77,14 @@ try {
   await fleet.end();
 }
 const { memory, phases, broken } = outcome;
-if (values.json) console.log(JSON.stringify({ ...fleet.options, ...outcome }, null, 2));
+const [redisVersion = ''] = /v=[\d.]+/.exec(redis.stdout) ?? [];
+const machine = `Node ${process.version}, Redis ${redisVersion.slice(2)}, ${cpus().length} cores (${cpus()[0]?.model})`;
+if (values.json) console.log(JSON.stringify({ machine, ...fleet.options, ...outcome }, null, 2));
 else {
+  console.log(`${fleet.options.replicas} replicas in ${fleet.options.processes} processes, ${machine}\n`);
   console.log(tableOf(phases));
   if (memory) console.log(`\nMemory of a replica: ${memory.heap} kB of heap, ${memory.resident} kB resident`);
   for (const line of broken) console.log(`BROKEN: ${line}`);
+  if (broken.length === 0) console.log('All promises held.');
 }
 process.exit(broken.length === 0 ? 0 : 1);

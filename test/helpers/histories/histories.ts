@@ -21,6 +21,7 @@ type Tally = Map<string, number>;
  */
 export async function playHistories(calls: number, atATime = 1): Promise<string> {
   const seed = Number(process.env.HISTORIES_SEED ?? randomInt(2 ** 31));
+  if (!Number.isSafeInteger(seed)) throw new Error('HISTORIES_SEED must be a whole number');
   const callsOfEach = Math.min(calls, CALLS_PER_HISTORY);
   const tally: Tally = new Map();
   const problems: string[] = [];
