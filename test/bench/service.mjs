@@ -41,6 +41,8 @@ export function mtlsOptions({ origin, pems: { cert, key, ca } }, more = {}) {
     urls: { baseUrl: origin },
     appToken: APP_TOKEN,
     tls: { certificate: cert, privateKey: key, chain: ca },
+    // Else the start warns that it may reach browsers.
+    linkSdk: { includeAppToken: true },
     ...more,
   };
 }
