@@ -54,6 +54,8 @@ const { values } = parseArgs({
 });
 const { room, show } = values;
 const [count, seed, jobs] = [values.count, values.seed, values.jobs].map(Number);
+if (![count, seed, jobs].every((number) => Number.isInteger(number) && number > 0))
+  refuse('--count, --seed and --jobs take whole numbers from 1');
 
 const list = execFileSync('git', ['ls-files', '-co', '--exclude-standard'], { cwd: ROOT, encoding: 'utf8' });
 const tree = list.split('\n').filter((file) => file !== '' && existsSync(join(ROOT, file)));
@@ -73,7 +75,10 @@ const specs = [
   ...filesOf(`test/unit/${room}`, /\.spec\.ts$/),
   ...(E2E[room] ?? []).map((name) => `test/e2e/${name}.spec.ts`),
 ];
-if (files.length === 0) throw new Error('--room names a folder of lib/');
+if (files.length === 0) {
+  const rooms = new Set(tree.map((file) => /^lib\/([\w-]+)\//.exec(file)?.[1]).filter(Boolean));
+  refuse(`--room takes one of ${[...rooms, ...INNER_ROOMS].join(', ')}`);
+}
 
 const copies = Array.from({ length: jobs }, () => new Copy(ROOT, tree, values.soak));
 process.once('exit', () => copies.forEach((copy) => copy.remove()));
@@ -116,6 +121,11 @@ async function testBreaks(copy) {
       `${(ms / 1000).toFixed(1)} s, ${failure ? `noticed: ${short(failure)}` : 'NOT NOTICED'}, ${placeOf(next)}`,
     );
   }
+}
+
+function refuse(message) {
+  console.error(message);
+  process.exit(2);
 }
 
 function textOf({ before, start, end, replacement }) {
