@@ -1,3 +1,6 @@
+// Node's own: fake timers of a host's tests would hold a time limit back.
+import { clearImmediate, setImmediate } from 'node:timers';
+
 export const DAY_MS = 86_400_000;
 
 /** The time that the module uses. Tests pass their own. */
@@ -23,8 +26,13 @@ export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
   schedule: (callback, delayMs) => {
-    const timer = setTimeout(callback, timerDelay(delayMs));
-    return () => clearTimeout(timer);
+    let afterReading: NodeJS.Immediate | undefined;
+    // After a standstill of the process, timers come before what has arrived meanwhile: that is read first.
+    const timer = setTimeout(() => (afterReading = setImmediate(callback)), timerDelay(delayMs));
+    return () => {
+      clearTimeout(timer);
+      clearImmediate(afterReading);
+    };
   },
   watch: (callback, delayMs) => {
     const timer = setTimeout(callback, timerDelay(delayMs)).unref();

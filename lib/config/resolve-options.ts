@@ -1,5 +1,7 @@
 import { describeLocation, type ConfigurationFault, type OptionLocation } from '../errors/index.js';
+import { within } from '../exchange/timing.js';
 import { chooseAddresses } from './choose-addresses.js';
+import { systemClock } from './clock.js';
 import { setEntries, withDefaults } from './option.js';
 import { mergeOptions, OPTIONS, ServiceModuleOptions, setValue, valueOf } from './options.js';
 import { ENVIRONMENT, proxyChoice, proxyVariable } from './proxy.js';
@@ -128,13 +130,17 @@ function shortLimits({ http }: ServiceModuleOptions): ConfigurationFault[] {
   });
 }
 
+const STORE_CHECK_MS = 10_000;
+
 /** What the store says of its own settings. An error that it throws may quote them. */
 async function storeFaults(store: TokenStore | undefined): Promise<ConfigurationFault[]> {
   try {
-    const messages = (await store?.check?.()) ?? [];
-    return messages.map((message) => ({ option: 'tokenStore', message }));
+    const limit = { clock: systemClock, timeoutMs: STORE_CHECK_MS, expired: () => new Error() };
+    const messages = await within(limit, async () => store?.check?.());
+    return (messages ?? []).map((message) => ({ option: 'tokenStore', message }));
   } catch {
-    return [{ option: 'tokenStore', message: 'its method check() failed.' }];
+    const message = `its method check() failed, or took longer than ${STORE_CHECK_MS / 1000} s.`;
+    return [{ option: 'tokenStore', message }];
   }
 }
 

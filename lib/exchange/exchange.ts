@@ -108,7 +108,10 @@ class RunningExchange {
   }
 
   #limit(ms: number, onTime: () => void): void {
-    if (!this.#settled) this.#timers.push(setTimeout(onTime, timerDelay(ms)));
+    if (this.#settled) return;
+    // After a standstill of the process, timers come before what has arrived meanwhile: that is read first.
+    const readFirst = (): void => void setImmediate(() => this.#settled || onTime());
+    this.#timers.push(setTimeout(readFirst, timerDelay(ms)));
   }
 
   #options(): RequestOptions {

@@ -124,8 +124,7 @@ export class ClientIdentity {
     this.#expiry = new ExpiryWatch(clock, log);
     this.#isFollowed = tls.reload && canChange(tls);
     const times = typeof tls.source === 'function' ? FUNCTION : FILES;
-    const read = (isAwaited: boolean, stopped: AbortSignal) =>
-      readIdentity(tls, isAwaited ? clock : watching(clock), stopped);
+    const read = (stopped: AbortSignal) => readIdentity(tls, watching(clock), stopped);
     const apply = (snapshot: IdentitySnapshot, isNew: boolean) => this.#apply(snapshot, isNew);
     this.#watch = new IdentityWatch({ ...times, clock, read, apply }, loaded.digest);
   }

@@ -12,6 +12,15 @@ const HOSTS: Record<string, { imports: string; then?: string; fails: RegExp }> =
     then: 'await app.get(ServiceAuthService).getApiToken().finally(() => app.close());',
     fails: /oauth\.clientSecret.*longer than 8 s/,
   },
+  'check() of the token store': {
+    imports: `ServiceModule.forRoot({ urls, appToken: 'token', tokenStore: { get: never, set: never, delete: never, check: never } })`,
+    fails: /- tokenStore: its method check\(\) failed, or took longer than 10 s/,
+  },
+  'the tls function, when the certificate is read again': {
+    imports: `ServiceModule.forRoot({ urls, appToken: 'token', tls: thenNever })`,
+    then: 'await new Promise((resolve) => setTimeout(resolve, 70_000)); await app.get(ServiceAuthService).reloadCertificate(); await app.close(); throw new Error("read again");',
+    fails: /^read again$/,
+  },
   'a ConfigModule that needs ServiceModule itself': {
     imports: `ServiceModule.forRoot({ urls, appToken: 'token', isGlobal: true }), ConfigModule.forRoot({ ignoreEnvFile: true }).then(
       (module) => ({
@@ -44,6 +53,8 @@ const program = `
   const { ConfigModule } = await import('@nestjs/config');
   const { NestFactory } = await import('@nestjs/core');
   const never = () => new Promise(() => undefined);
+  let readings = 0;
+  const thenNever = () => (++readings === 1 ? Promise.resolve({}) : never());
   const oauth = { clientId: '6f2d6f0e-5a1b-4a44-9c6e-0d6f6c1f3a52', clientSecret: never };
   const urls = { sandboxUrl: 'https://api.invalid', sandboxMtlsUrl: 'https://api.invalid', sandboxAuthUrl: 'https://auth.invalid' };
   async function end(name, imports, then = () => undefined) {

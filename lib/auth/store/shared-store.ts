@@ -1,6 +1,6 @@
 import { type Secret } from '../../config/secret.js';
 import { type TokenStore } from '../../config/token-cache.options.js';
-import { sleep } from '../../exchange/timing.js';
+import { sleep, untilAborted } from '../../exchange/timing.js';
 import {
   type TokenGrant,
   type TokenIo,
@@ -80,7 +80,7 @@ export class SharedStore implements TokenSource {
   async #request(scope: string, context: TokenRequestContext): Promise<TokenGrant> {
     const { clock } = this.#io;
     const deadline = clock.monotonic() + context.timeoutMs;
-    const secret = this.#clientSecret.last ?? (await this.#clientSecret.read());
+    const secret = this.#clientSecret.last ?? (await untilAborted(this.#clientSecret.read(), context.signal));
     const found = await this.#find(this.#entry(scope, secret), context);
     if (found) return found;
     // Read as the endpoint reads it: after a rotation, others have their tokens under the name of the new one.

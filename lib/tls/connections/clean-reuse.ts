@@ -81,7 +81,7 @@ export class CleanReuse {
 }
 
 /** Closes it, and takes it out of the agent at once: it would be there until it is closed. */
-function drop(socket: UsedSocket): void {
+export function drop(socket: Duplex): void {
   socket.destroy();
   socket.emit('agentRemove');
 }

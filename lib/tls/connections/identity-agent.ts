@@ -6,7 +6,7 @@ import { checkServerIdentity, type ConnectionOptions, type SecureContext, type T
 import { type Clock } from '../../config/clock.js';
 import { type ProxyFor } from '../../config/proxy.js';
 import { ownOptions } from '../../exchange/own-properties.js';
-import { CleanReuse } from './clean-reuse.js';
+import { CleanReuse, drop } from './clean-reuse.js';
 import {
   closedError,
   endDestroyed,
@@ -74,6 +74,8 @@ export class IdentityAgent extends Agent {
   readonly #settings: PoolSettings;
   readonly #tunnels = new WeakMap<Duplex, ProxyTunnel>();
   readonly #queued = new WeakMap<ClientRequest, () => void>();
+  /** Until when a connection may be idle, on the monotonic clock. */
+  readonly #idleUntil = new WeakMap<Duplex, number>();
   readonly #onEmpty = new Set<() => void>();
   #identity: NumberedIdentity;
   /** Those of the identity in use. */
@@ -113,6 +115,7 @@ export class IdentityAgent extends Agent {
 
   #place(request: ClientRequest, options: AgentRequestOptions, identity: NumberedIdentity): void {
     if (this.#ended) return failRequest(request, closedError());
+    this.#dropOverdue();
     this.#placed = false;
     // Node made these options for this request.
     options.identity = identity;
@@ -169,7 +172,19 @@ export class IdentityAgent extends Agent {
     if (this.#closed || !this.#current.has(socket)) return false;
     if (!nodeAgent.keepSocketAlive.call(this.#idle, socket)) return false;
     this.#tunnels.get(socket)?.unref();
+    const { timeout = 0 } = socket as Socket;
+    this.#idleUntil.set(socket, performance.now() + timeout);
     return true;
+  }
+
+  /** After a standstill of the process: neither the timer of an idle connection nor the server's close was seen yet. */
+  #dropOverdue(): void {
+    const now = performance.now();
+    for (const sockets of Object.values(this.freeSockets)) {
+      // The last one is used next, and was the last to become idle.
+      for (let last = sockets?.at(-1); last && this.#idleUntil.get(last)! < now; last = sockets?.at(-1))
+        drop(last);
+    }
   }
 
   override reuseSocket(socket: Duplex, request: ClientRequest): void {

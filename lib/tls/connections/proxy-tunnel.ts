@@ -2,6 +2,7 @@ import * as http from 'node:http';
 import * as https from 'node:https';
 import { isIP, type Socket } from 'node:net';
 import { Duplex } from 'node:stream';
+import { setImmediate } from 'node:timers';
 import { urlToHttpOptions } from 'node:url';
 import { codedError } from '../../config/coded-error.js';
 import { type Secret } from '../../config/secret.js';
@@ -76,9 +77,11 @@ export class ProxyTunnel extends Duplex {
       socket.destroy();
       this.destroy(refused(statusCode));
     });
-    connect.once('timeout', () =>
-      connect.destroy(codedError('The proxy did not answer in time.', 'TIMEOUT')),
-    );
+    const expire = (): void => {
+      if (!this.#socket) connect.destroy(codedError('The proxy did not answer in time.', 'TIMEOUT'));
+    };
+    // What has arrived is read first, as in an exchange.
+    connect.once('timeout', () => setImmediate(expire));
     connect.on('error', ({ code = 'UNKNOWN' }: NodeJS.ErrnoException) => {
       const own = `ERR_PROXY_${code.replace(/^ERR_/, '')}`;
       this.destroy(codedError(`The proxy cannot be reached (${own}).`, own));

@@ -6,8 +6,8 @@ export interface WatchSettings<T extends { digest: string }> {
   /** Milliseconds for which a change must stay the same before it is applied; 0: it is applied at once. */
   quietMs: number;
   clock: Clock;
-  /** Reads the inputs; `digest` is equal for equal content. Never rejects. `isAwaited`: somebody waits for it. */
-  read: (isAwaited: boolean, stopped: AbortSignal) => Promise<T>;
+  /** Reads the inputs; `digest` is equal for equal content. Never rejects. Does not keep the process running. */
+  read: (stopped: AbortSignal) => Promise<T>;
   /**
    * Uses the content, or notes why it cannot be used. Returns whether it is in use. `isNew`: it is other than what was
    * applied last. Never throws.
@@ -15,6 +15,8 @@ export interface WatchSettings<T extends { digest: string }> {
   apply: (content: T, isNew: boolean) => boolean;
 }
 
+/** So long somebody who waits keeps the process running: two readings, which have 30 s each. */
+const MAX_WAIT_MS = 60_000;
 /** A certificate may become valid with time. Less than the minute between two calls of a `tls` function. */
 const RETRY_MS = 55_000;
 
@@ -50,9 +52,15 @@ export class IdentityWatch<T extends { digest: string }> {
   }
 
   /** Reads and applies at once. Resolves after a reading that began after this call. */
-  readNow(): Promise<void> {
+  async readNow(): Promise<void> {
     this.#requested = true;
-    return this.#requestReading();
+    // It may wait for a reading that nobody waits for.
+    const cancel = this.#settings.clock.schedule(() => undefined, MAX_WAIT_MS);
+    try {
+      await this.#requestReading();
+    } finally {
+      cancel();
+    }
   }
 
   /** Also ends a reading under way. */
@@ -81,7 +89,7 @@ export class IdentityWatch<T extends { digest: string }> {
     this.#requested = false;
     this.#cancel?.();
     const { signal } = this.#stop;
-    const content = await this.#settings.read(requested, signal);
+    const content = await this.#settings.read(signal);
     if (!signal.aborted) this.#schedule(this.#consider(content, requested));
   }
 

@@ -546,6 +546,18 @@ describe('the client secret', () => {
     expect([reads, token]).toEqual([2, 'token-1']);
   });
 
+  it('that is never read ends with the request, and holds no close up', async () => {
+    const { clock, process } = setUp();
+    const hangs = clientSecret(clock, () => new Promise(() => undefined));
+    const { shared, request } = process({ clientSecret: hangs });
+    const closing = new AbortController();
+    const asked = request('api', { signal: closing.signal });
+    await settle();
+    closing.abort(new Error('closed'));
+    await expect(asked).rejects.toThrow('closed');
+    await shared.close();
+  });
+
   it('cannot be read: that is the outcome, and the store is not asked', async () => {
     const { clock, store, process } = setUp();
     const { request, source } = process({

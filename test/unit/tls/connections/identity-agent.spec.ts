@@ -76,6 +76,18 @@ describe('Connections', () => {
     expect(live.subjects).toEqual(['first', 'first']);
   });
 
+  it('uses no connection again whose idle time ended while the process stood still', async () => {
+    const live = await server();
+    const used = await agent(first, { idleTimeoutMs: 200 });
+    await call(live.url, used);
+    await until(() => Object.keys(used.freeSockets).length > 0);
+    // Neither the timer of the connection nor the close of the server was seen when the next call begins.
+    await new Promise((resolve) => setImmediate(resolve));
+    for (const end = performance.now() + 250; performance.now() < end;);
+    expect((await call(live.url, used)).reused).toBe(false);
+    expect(live.handshakes).toBe(2);
+  });
+
   it('keeps an idle connection for 30 s where no other time is set', async () => {
     const live = await server({ keepAliveTimeout: 60_000 });
     const used = await agent();
