@@ -431,6 +431,18 @@ describe('Pairs', () => {
   it('the same file given for both', async () => {
     const withKey = await onlyFault({ ...good(), certificate: app.key });
     expect(withKey.message).toMatch(/holds a private key where the application certificate is expected/);
+    const key = createPrivateKey(app.key);
+    for (const [name, content] of [
+      ['a private key in DER (binary) form', key.export({ type: 'pkcs8', format: 'der' })],
+      [
+        'an encrypted private key in DER (binary) form',
+        key.export({ type: 'pkcs8', format: 'der', cipher: 'aes-256-cbc', passphrase: 'x' }),
+      ],
+      ['a private key in OpenSSH format', pem('OPENSSH PRIVATE KEY', Buffer.alloc(120))],
+    ] as const) {
+      const { message } = await onlyFault({ ...good(), certificate: await file('foreign', content) });
+      expect(message).toContain(` holds ${name} where the application certificate is expected.`);
+    }
     const withCertificate = await onlyFault({ ...good(), privateKey: app.certificate });
     expect(withCertificate.message).toMatch(/holds a certificate where the private key is expected/);
   });
