@@ -97,6 +97,9 @@ describe('an acquisition that callers wait for', () => {
     await settle();
     expect(await waiting).toEqual(['connection_reset', 'connection_reset']);
     expect(clock.timers).toBe(0);
+    // All of them have 10 s together, with the waits between.
+    const times = source.requests.map(({ context }) => Math.round(context.timeoutMs));
+    expect(times).toEqual([10_000, 9_900, 9_700]);
   });
 
   it.each([
@@ -735,15 +738,17 @@ describe("the lane of customers' requests", () => {
     }
     await clock.advance(45_000);
     source.requests.length = 0;
+    const api = cache.get('api');
     for (const scope of all) cache.peek(scope);
     const newcomer = cache.get('customer.new');
     await settle();
-    expect(scopes(source)).toEqual(['customer.0', 'customer.1']);
-    source.requests[0].grant(60);
+    expect(scopes(source)).toEqual(['api', 'customer.0', 'customer.1']);
+    source.requests[1].grant(60);
     await settle();
-    expect(scopes(source)[2]).toBe('customer.new');
+    expect(scopes(source)[3]).toBe('customer.new');
     source.last.grant(3600);
-    await newcomer;
+    source.requests[0].grant(60);
+    await Promise.all([newcomer, api]);
     cache.close();
   });
 
