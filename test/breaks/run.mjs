@@ -30,7 +30,7 @@ const E2E = {
     'user-agent',
   ],
   'link-sdk': ['docs-link-sdk', 'resources'],
-  module: ['config-module', 'module', 'module-isolation', 'service-clients', 'start-up'],
+  module: ['config-module', 'module', 'module-isolation', 'never-settles', 'service-clients', 'start-up'],
   redis: ['redis-token-store'],
   telemetry: ['observability', 'on-call'],
   terminus: ['health'],
