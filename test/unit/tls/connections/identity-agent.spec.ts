@@ -345,6 +345,7 @@ describe('A new identity', () => {
       const live = await server({
         minVersion: version,
         maxVersion: version,
+        keepAliveTimeout: 60_000,
         onRequest: (_request, response) => void waiting.push(response),
       });
       const used = await agent();
@@ -352,6 +353,7 @@ describe('A new identity', () => {
       await until(() => waiting.length === 2);
       waiting.shift()?.end('{}');
       await before[0];
+      await until(() => Object.keys(used.freeSockets).length > 0);
 
       used.use(await contextOf(second));
       await until(() => live.sockets.size === 1);
