@@ -93,6 +93,7 @@ describe('Forms that are accepted', () => {
     ['a byte order mark', (text) => `\uFEFF${text}`],
     ['UTF-16 with a byte order mark', (text) => Buffer.from(`\uFEFF${text}`, 'utf16le')],
     ['text around the blocks', (text) => `subject=CN = app\nissuer=x\n${text}\nthe end\n`],
+    ['text in Latin-1 before it', (text) => Buffer.from(`ÿ\n${text}`, 'latin1')],
     ['newlines lost to spaces', (text) => text.replaceAll('\n', ' ')],
     ['quotes around it', (text) => `"${text.replaceAll('\n', '\\n')}"`],
     ['base64', (text) => Buffer.from(text).toString('base64')],
