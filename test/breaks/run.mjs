@@ -23,6 +23,7 @@ const E2E = {
   http: [
     'exception-filter',
     'idempotency',
+    'observability',
     'on-call',
     'request-id',
     'response',
