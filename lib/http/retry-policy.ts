@@ -9,7 +9,7 @@ const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS']);
 /** Another attempt would fail in the same way. */
 const LASTING_FAULTS: ReadonlySet<ConnectionErrorKind> = new Set(['tls', 'too_large', 'protocol', 'closed']);
 // 408: mostly a connection that a server was about to close (RFC 9110, 15.5.9).
-const RETRYABLE_STATUS = new Set([408, 429, 500, 502, 503, 504]);
+const RETRYABLE_STATUS = new Set([408, 500, 502, 503, 504]);
 
 export function isSafe(method: string): boolean {
   return SAFE_METHODS.has(method);
@@ -28,7 +28,7 @@ export function carriedOut({ method, status }: { method: string; status: number 
   return wasDone ? ' By its status the call was carried out.' : '';
 }
 
-/** 429 says that nothing was done; the others may come after the server acted. */
+/** 429 says that nothing was done, so any call may be sent again; the others may come after the server acted. */
 export function isRetryableStatus(call: Repeated, status: number): boolean {
   return status === 429 || (isRepeatable(call) && RETRYABLE_STATUS.has(status));
 }

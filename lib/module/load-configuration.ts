@@ -60,7 +60,6 @@ export async function loadConfiguration(
     }
     return { options, identity };
   }
-  await identity?.close();
   const isInNamespace = ({ option }: ConfigurationFault): boolean =>
     valueOf(namespace, option) !== undefined && valueOf(given, option) === undefined;
   const [faults, certificateFaults] = [read.faults, read.certificateFaults].map((found) =>

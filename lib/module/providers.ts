@@ -103,12 +103,15 @@ async function startedOrHooks(
   const hooks = serviceHooks(service, own, modules);
   const running = ServiceClients.running(modules);
   if (!running) return hooks;
-  await running.adopt(service, async () => void (await hooks.onApplicationBootstrap()));
-  const ownClients = {
-    beginShutdown: () => clients.beforeApplicationShutdown(),
-    close: () => clients.onApplicationShutdown(),
+  // The clients of its own ServiceClients end with it.
+  const ending = {
+    beginShutdown: () => {
+      service.beginShutdown();
+      clients.beforeApplicationShutdown();
+    },
+    close: async () => void (await Promise.all([service.close(), clients.onApplicationShutdown()])),
   };
-  await running.adopt(ownClients, () => Promise.resolve());
+  await running.adopt(ending, async () => void (await hooks.onApplicationBootstrap()));
   return hooks;
 }
 

@@ -23,7 +23,7 @@ interface ConfigurationSources {
 
 /**
  * Reads and checks everything, files and certificates too. Reports all faults, and throws none. An identity may be there
- * beside faults: it is the caller's to close.
+ * beside faults: it has no connection and no timer yet.
  */
 export async function readConfiguration(
   { name, given, namespace, readVariable, variablesSet, variablesInFiles }: ConfigurationSources,

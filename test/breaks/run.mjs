@@ -23,6 +23,7 @@ const E2E = {
   http: [
     'exception-filter',
     'idempotency',
+    'observability',
     'on-call',
     'request-id',
     'response',
@@ -30,7 +31,7 @@ const E2E = {
     'user-agent',
   ],
   'link-sdk': ['docs-link-sdk', 'resources'],
-  module: ['config-module', 'module', 'module-isolation', 'service-clients', 'start-up'],
+  module: ['config-module', 'module', 'module-isolation', 'never-settles', 'service-clients', 'start-up'],
   redis: ['redis-token-store'],
   telemetry: ['observability', 'on-call'],
   terminus: ['health'],

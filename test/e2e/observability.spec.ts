@@ -101,6 +101,7 @@ describe('observability', () => {
       '/customers/v1/c-private/accounts?id=private': '/a/b/c/customers/v1',
       [`${origin}/customers/v1/c-private`]: '/customers/v1',
       '/customers/private': '/a/b/c/customers',
+      '/customers~': '/a/b/c/customers',
       '': '/a/b/c',
     };
     for (const path of Object.keys(asked)) await rejection(api.http.get(path));
@@ -111,6 +112,7 @@ describe('observability', () => {
       'GET /banks/v1',
       'GET /customers/v1',
       'GET /customers/v1',
+      'GET /customers',
       'GET /customers',
       'GET /',
     ]);

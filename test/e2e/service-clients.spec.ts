@@ -139,10 +139,12 @@ describe('ServiceClients', () => {
     const [first] = made as PromiseFulfilledResult<Awaited<ReturnType<ServiceClients['create']>>>[];
     await Promise.all([first.value.close(), first.value.close()]);
     await expect(first.value.banks.list()).rejects.toThrow(/^The client is closed, or its application is/);
-    await clients.create({ ...options, name: 'c' });
+    const third = await clients.create({ ...options, name: 'c' });
     await expect(clients.create({ ...options, name: 'd' })).rejects.toThrow(/limit/);
+    await third.close();
+    await clients.create({ ...options, name: 'd' });
     clients.limit = NaN;
-    await expect(clients.create({ ...options, name: 'd' })).rejects.toThrow(/limit: is NaN, and 2 are open/);
+    await expect(clients.create({ ...options, name: 'e' })).rejects.toThrow(/limit: is NaN, and 2 are open/);
   });
 
   it('warn at their start once for all', async () => {

@@ -98,9 +98,9 @@ export class IdentityAgent extends Agent {
 
   /** Node's own joins all PEMs on every call. Here all connections of a generation share one SecureContext. */
   override getName(options: AgentRequestOptions = {}): string {
-    const { host = 'localhost', port = '', localAddress = '', family = '', servername = '' } = options;
+    const { host, port, localAddress, family, servername } = options;
     const { generation } = options.identity ?? this.#identity;
-    return `${host}:${port}:${localAddress}:${family}:${servername}:${generation}`;
+    return [host, port, localAddress, family, servername, generation].join(':');
   }
 
   /** node:http calls this for each request. */

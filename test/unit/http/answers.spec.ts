@@ -119,6 +119,19 @@ describe('answers of the service', () => {
   });
 
   it.each([
+    [{ message: 'no such user' }, 'no such user'],
+    [{ status: 'INVALID' }, 'GET /a: HTTP 422.'],
+    [{ status: 7 }, 'GET /a: HTTP 422.'],
+  ])('passes on what there is of the two: %j', async (body, message) => {
+    const { axios } = await setUp({
+      listener: (_, response) => response.writeHead(422).end(JSON.stringify(body)),
+    });
+    const error = await errorOf(axios.get('/a'));
+    const { message: said, body: found } = error as ServiceApiError;
+    expect([said, found]).toEqual([message, body]);
+  });
+
+  it.each([
     ['HTML', '<html>secret page</html>'],
     ['no status and message', '{"error":"x"}'],
     ['an array', '[]'],

@@ -10,7 +10,7 @@ import { FakeClock, settle } from '../../../helpers/fake-clock.js';
 
 const refused = (status: number, retryAfter?: number): ServiceTokenError =>
   new ServiceTokenError({
-    code: status === 429 ? 'token_rate_limited' : 'token_unavailable',
+    code: status === 429 ? 'token_rate_limited' : status >= 500 ? 'token_unavailable' : 'token_refused',
     status,
     retryAfter,
     message: String(status),
@@ -24,6 +24,7 @@ describe('RetryAfterGate', () => {
     [refused(429, 1e15), 3_600_000],
     [refused(503, 5), 5_000],
     [refused(503), 0],
+    [refused(403, 5), 0],
   ])('is closed after %s for %d ms', (error, closedMs) => {
     const gate = new RetryAfterGate(new FakeClock());
     gate.failed(error);

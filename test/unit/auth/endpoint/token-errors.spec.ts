@@ -98,7 +98,7 @@ describe('the error for a refusing answer', () => {
     ],
     [418, undefined, { isPage: true }, /a login page/, /Check urls\.authUrl/, 'urls.authUrl'],
     [400, 'invalid_scope', {}, /\(HTTP 400, invalid_scope\)\.$/, /OAuth enabled/, 'oauth.clientId'],
-    [503, undefined, {}, /out of order/, /Nothing here to correct/, 'urls.authUrl'],
+    [500, undefined, {}, /out of order/, /Nothing here to correct/, 'urls.authUrl'],
     [429, undefined, { retryAfter: 7 }, /asked too often/, /Try again in 7 s/, undefined],
     [418, undefined, {}, /refuses a token/, /oauth\.clientSecret/, 'urls.authUrl'],
   ])('of %d, %s, %j says what happened and what to do', (status, error, more, message, hint, blamed) => {

@@ -408,6 +408,16 @@ describe('a shared store', () => {
     await waiting;
   });
 
+  it('with little of its time left, a process does not ask: its request would only make others wait', async () => {
+    const { clock, process } = setUp();
+    void process().request();
+    await settle();
+    const other = process();
+    void other.request('api', { timeoutMs: 4_000 });
+    await clock.advance(5_000);
+    expect(other.source.requests).toHaveLength(0);
+  });
+
   it('a dropped token is taken out, if it is still the one there', async () => {
     const { store, process } = setUp();
     const first = process();

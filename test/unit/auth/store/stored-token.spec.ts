@@ -31,6 +31,13 @@ describe('an entry', () => {
     expect(written()).not.toBe(written());
   });
 
+  it('is found and read by replicas of another version of the package', () => {
+    const key = 'token:v1:{zJgpw_qReFObxX6mMbUVi6g3KC1f7vgcadPqn-16IbY}';
+    const value =
+      'v1.LUkTrLGgvwATdw1vWJd88QpSLr1EWWc9UsM3emJqGFiJAB-3QCESrKus2nrLlpb7Hz8tR44zmObBFBayvWgjdQ3uK024stF_dX7mfswxEglHourAFKQwYw0nhA4KMj8y7pzHP341Xx0F7BwbkbOgVAAYzg';
+    expect([entry().key, entry().read(value, NOW)]).toEqual([key, { ...grant, ageMs: 0 }]);
+  });
+
   it('has a key of its own for each endpoint, client, scope, certificate and secret', () => {
     const others = [
       entry('customer.b', { ...OWNER, tokenUrl: 'https://other.example/oauth2/token' }),

@@ -156,8 +156,8 @@ describe.each(WAYS)('A connection over %s', (way) => {
     expect(connections()).toBe(2);
   });
 
-  it('is not used again after 204 with the length of a body', async () => {
-    const none = 'HTTP/1.1 204 No Content\r\ncontent-length: 2\r\n\r\n';
+  it.each([204, 304])('is not used again after %d with the length of a body', async (status) => {
+    const none = `HTTP/1.1 ${status} None\r\ncontent-length: 2\r\n\r\n`;
     const { call, connections } = await setUp(way, (socket, own, request) =>
       socket.write(request === 1 ? none : own),
     );

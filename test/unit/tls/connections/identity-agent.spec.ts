@@ -357,6 +357,7 @@ describe('A new identity', () => {
       const live = await server({
         minVersion: version,
         maxVersion: version,
+        keepAliveTimeout: 60_000,
         onRequest: (_request, response) => void waiting.push(response),
       });
       const used = await agent();
@@ -364,6 +365,7 @@ describe('A new identity', () => {
       await until(() => waiting.length === 2);
       waiting.shift()?.end('{}');
       await before[0];
+      await until(() => Object.keys(used.freeSockets).length > 0);
 
       used.use(await contextOf(second));
       await until(() => live.sockets.size === 1);
@@ -530,12 +532,20 @@ describe('Closing', () => {
   });
 });
 
-it('shows no key to inspect or JSON, at any depth, with connections open', async () => {
-  const live = await server();
-  const used = await agent();
+it('shows no key to inspect or JSON, at any depth, with connections open; JSON also while a call waits', async () => {
+  const held: ServerResponse[] = [];
+  const live = await server({
+    onRequest: ({ url }, response) => void (url === '/held' ? held.push(response) : response.end()),
+  });
+  const used = await agent(first, { maxSockets: 1 });
   await call(live.url, used);
   await until(() => Object.keys(used.freeSockets).length > 0);
-  const shown = inspect(used, { depth: 20, showHidden: true, getters: true }) + JSON.stringify(used);
-  expect(shown).not.toMatch(/PRIVATE KEY|BEGIN CERT/);
+  const idle = inspect(used, { depth: 20, showHidden: true, getters: true }) + JSON.stringify(used);
+  const calls = Promise.allSettled([1, 2].map(() => call(`${live.url}/held`, used)));
+  await until(() => held.length === 1 && Object.keys(used.requests).length === 1);
+  const shown = idle + JSON.stringify(used);
+  expect(shown).not.toMatch(/PRIVATE KEY|BEGIN CERT|"(sockets|freeSockets|requests)":/);
   expect(shown).not.toMatch(first.key.split('\n')[1]);
+  await used.close(0, systemClock);
+  await calls;
 });

@@ -93,6 +93,7 @@ describe('Forms that are accepted', () => {
     ['a byte order mark', (text) => `\uFEFF${text}`],
     ['UTF-16 with a byte order mark', (text) => Buffer.from(`\uFEFF${text}`, 'utf16le')],
     ['text around the blocks', (text) => `subject=CN = app\nissuer=x\n${text}\nthe end\n`],
+    ['text in Latin-1 before it', (text) => Buffer.from(`ÿ\n${text}`, 'latin1')],
     ['newlines lost to spaces', (text) => text.replaceAll('\n', ' ')],
     ['quotes around it', (text) => `"${text.replaceAll('\n', '\\n')}"`],
     ['base64', (text) => Buffer.from(text).toString('base64')],
@@ -431,6 +432,18 @@ describe('Pairs', () => {
   it('the same file given for both', async () => {
     const withKey = await onlyFault({ ...good(), certificate: app.key });
     expect(withKey.message).toMatch(/holds a private key where the application certificate is expected/);
+    const key = createPrivateKey(app.key);
+    for (const [name, content] of [
+      ['a private key in DER (binary) form', key.export({ type: 'pkcs8', format: 'der' })],
+      [
+        'an encrypted private key in DER (binary) form',
+        key.export({ type: 'pkcs8', format: 'der', cipher: 'aes-256-cbc', passphrase: 'x' }),
+      ],
+      ['a private key in OpenSSH format', pem('OPENSSH PRIVATE KEY', Buffer.alloc(120))],
+    ] as const) {
+      const { message } = await onlyFault({ ...good(), certificate: await file('foreign', content) });
+      expect(message).toContain(` holds ${name} where the application certificate is expected.`);
+    }
     const withCertificate = await onlyFault({ ...good(), privateKey: app.certificate });
     expect(withCertificate.message).toMatch(/holds a certificate where the private key is expected/);
   });
@@ -582,14 +595,12 @@ describe('A part that would be lost', () => {
   ];
   it.each(rows)('%s, behind or before a good certificate', async (_name, part, expected) => {
     const lost = await part();
+    const message = expect.stringMatching(expected);
     for (const chain of [`${authority.chain}${lost}\n`, `${lost}\n${authority.chain}`]) {
-      expect(await onlyFault({ ...good(), chain })).toMatchObject({
-        option: 'tls.chain',
-        message: expect.stringMatching(expected),
-      });
+      expect(await onlyFault({ ...good(), chain })).toMatchObject({ option: 'tls.chain', message });
     }
     const certificate = `${app.certificate}${lost}\n`;
-    expect((await onlyFault({ ...good(), certificate })).option).toBe('tls.certificate');
+    expect(await onlyFault({ ...good(), certificate })).toMatchObject({ option: 'tls.certificate', message });
   });
 
   it('beside a key; but not its parameters, nor the attributes that openssl pkcs12 writes', async () => {
