@@ -47,7 +47,8 @@ export function whyUnreadable(path: string, error: unknown): string {
 export async function readSecret(value: SecretValue): Promise<Secret> {
   if (typeof value === 'string') return new Secret(value);
   const text = (await readRegularFile(value.file)).toString('utf8');
-  return new Secret(text.replace(/\r?\n$/, ''));
+  // Editors of Windows begin a file with a byte order mark.
+  return new Secret(text.replace(/^\ufeff/, '').replace(/\r?\n$/, ''));
 }
 
 /** True for a path that begins at a root or has a usual file extension. Any other may be a secret, and is not shown. */

@@ -45,6 +45,11 @@ const ENDED_BY_FAILURE = {
 /** The first that fits counts. */
 const ROWS: readonly Row[] = [
   {
+    reason: /^(ERR_PROXY_)?E[MN]FILE$/,
+    what: 'too many files and connections are open{reason}. No connection could be made.',
+    hint: 'Raise the limit of open files (ulimit -n), or look for what leaves files or connections open.',
+  },
+  {
     reason: /^ERR_PROXY_TUNNEL_407$/,
     what: 'the proxy refuses the user and password, or wants them',
     hint: 'Check {http.proxy}: http://user:password@host:port, with reserved characters percent-encoded.',

@@ -650,7 +650,7 @@ describe('resolveOptions', () => {
       oauth: { clientId: CLIENT_ID, clientSecret: { file } },
     });
     expect(appToken?.reveal()).toBe('first');
-    await writeFile(file, 'second\r\n');
+    await writeFile(file, '\ufeffsecond\r\n');
     expect((await settings?.clientSecret())?.reveal()).toBe('second');
     await rm(folder, { recursive: true });
   });

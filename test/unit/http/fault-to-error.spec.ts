@@ -119,6 +119,12 @@ describe('faultToError', () => {
       /Check http\.proxy/,
       'http.proxy',
     ],
+    [
+      { kind: 'network', phase: 'connecting', reason: 'EMFILE' },
+      /too many files and connections are open \(EMFILE\)/,
+      /limit of open files/,
+      undefined,
+    ],
     [{ kind: 'tls' }, /: the TLS connection failed\.$/, /urls\.baseUrl/, 'urls.baseUrl'],
     [
       { kind: 'dns', reason: 'ENOTFOUND' },
