@@ -14,8 +14,6 @@ import { type RequestIds } from './request-ids.js';
 export interface AttachedCall extends CallLimits {
   url: CallUrl;
   credentials: Credentials;
-  /** On the monotonic clock. */
-  startedAt: number;
   /** As its caller named it. */
   route?: string;
   /** To be called at the end of the call. */

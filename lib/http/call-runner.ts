@@ -69,9 +69,10 @@ export class CallRunner {
 
   async run(call: Call, limits: CallLimits, observation: CallObservation): Promise<ExchangeResponse> {
     const { closed } = this.#parts;
-    const { signal, endsAt } = limits;
+    const { signal, startedAt, endsAt } = limits;
     const renewal = new CredentialRenewal(this.#parts, call, limits);
-    const progress: Progress = { call, signal, endsAt, renewal, retries: 0, closedConnections: 0 };
+    const begun = { call, signal, startedAt, endsAt, renewal };
+    const progress: Progress = { ...begun, retries: 0, closedConnections: 0 };
     for (;;) {
       observation.attempts += 1;
       const outcome = await this.#attempt(progress);
@@ -149,11 +150,12 @@ export class CallRunner {
     return waitMs;
   }
 
-  #conclude({ call, budgetTaken, certificate }: Progress, { response, fault }: Outcome): ExchangeResponse {
+  #conclude(progress: Progress, { response, fault }: Outcome): ExchangeResponse {
+    const { call, budgetTaken, certificate } = progress;
     const { budget, closed, baseOption } = this.#parts;
     // Whatever the fault looks like: the shutdown closed the connection.
     if (fault && closed.aborted) throw faultToError(asClosed(fault), call, { baseOption });
-    if (fault) throw faultToError(fault, call, { baseOption, certificate });
+    if (fault) throw faultToError(withKnownLimit(fault, progress), call, { baseOption, certificate });
     if (response.status < 400) budget.giveBack(budgetTaken);
     return response;
   }
@@ -166,6 +168,12 @@ function isFinal({ response }: Outcome): boolean {
 function retryAfterMs(response: ExchangeResponse | undefined): number | undefined {
   const seconds = parseRetryAfter(response?.headers['retry-after'], Date.now());
   return seconds === undefined ? undefined : seconds * 1000;
+}
+
+/** The last attempt has what is left of the call: the time that its caller knows is that of all. */
+function withKnownLimit(fault: ExchangeFault, { startedAt, endsAt }: Progress): ExchangeFault {
+  const isLast = fault.kind === 'timeout' && fault.reason === undefined && performance.now() > endsAt - 5;
+  return isLast ? new ExchangeFault({ ...fault, limitMs: endsAt - startedAt }) : fault;
 }
 
 function asClosed({ phase, reusedSocket, refusedInHandshake }: ExchangeFault): ExchangeFault {

@@ -34,7 +34,8 @@ export interface Call {
 export interface CallLimits {
   /** Of the caller: its signal, its cancel token, or both. */
   signal?: AbortSignal;
-  /** On the monotonic clock. */
+  /** Both on the monotonic clock. */
+  startedAt: number;
   endsAt: number;
 }
 

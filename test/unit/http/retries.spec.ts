@@ -1,5 +1,5 @@
-import { describe, expect, it } from '@jest/globals';
 import { type RequestListener } from 'node:http';
+import { describe, expect, it } from '@jest/globals';
 import { exchange } from '../../../lib/exchange/exchange.js';
 import { ExchangeFault } from '../../../lib/exchange/exchange.types.js';
 import { RetryBudget } from '../../../lib/http/retry-policy.js';
@@ -170,6 +170,17 @@ describe('attempts of one call', () => {
     expect(await errorOf(axios.get('/a', { timeout: 100 }))).toMatchObject({ kind: 'timeout' });
     expect(performance.now() - startedAt).toBeLessThan(1_000);
     expect(arrived).toHaveLength(1);
+  });
+
+  it('says the time limit of the call, not what was left of it for the last attempt', async () => {
+    let requests = 0;
+    const listener: RequestListener = (request) => {
+      requests += 1;
+      if (requests === 1) setTimeout(() => request.socket.destroy(), 60);
+    };
+    const { axios } = await setUp({ listener });
+    const { message } = await errorOf(axios.get('/a', { timeout: 200 }));
+    expect([requests, message]).toEqual([2, expect.stringMatching(/no whole answer within 200 ms/)]);
   });
 
   it('stops retrying when the budget of the module is spent', async () => {
