@@ -179,7 +179,7 @@ describe('attempts of one call', () => {
       if (requests === 1) setTimeout(() => request.socket.destroy(), 60);
     };
     const { axios } = await setUp({ listener });
-    const { message } = await errorOf(axios.get('/a', { timeout: 200 }));
+    const { message } = (await errorOf(axios.get('/a', { timeout: 200 }))) as Error;
     expect([requests, message]).toEqual([2, expect.stringMatching(/no whole answer within 200 ms/)]);
   });
 
