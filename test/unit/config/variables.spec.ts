@@ -226,6 +226,8 @@ describe('mergeOptions', () => {
   it('leaves a value that is no section to the validation', () => {
     expect(mergeOptions({ http: 5, __proto: 1 }, { http: { retries: 1 } })).toEqual({ http: 5, __proto: 1 });
     expect(mergeOptions({ http: { retries: 1 } }, { http: 5 })).toEqual({ http: { retries: 1 } });
+    const falsy = { sendAppTokenWithBearer: false, http: '' };
+    expect(mergeOptions(falsy, { sendAppTokenWithBearer: true, http: { retries: 1 } })).toEqual(falsy);
     const dangerous = JSON.parse('{"__proto__": {"appToken": "x"}}') as object;
     expect(Object.keys(mergeOptions(dangerous))).toEqual(['__proto__']);
   });

@@ -1,0 +1,24 @@
+import { expect, it } from '@jest/globals';
+import { setTimeout as delay } from 'node:timers/promises';
+import { systemClock } from '../../../lib/config/clock.js';
+
+it.each(['schedule', 'watch'] as const)(
+  'a timer of %s calls back once, or not where it is cancelled',
+  async (kind) => {
+    const called: string[] = [];
+    systemClock[kind](() => called.push('kept'), 10);
+    const cancelEarly = systemClock[kind](() => called.push('cancelled early'), 10);
+    cancelEarly();
+    await delay(40);
+    expect(called).toEqual(['kept']);
+  },
+);
+
+it('what is cancelled between its time and its turn is not called', async () => {
+  const called: string[] = [];
+  const cancel = systemClock.schedule(() => called.push('late'), 10);
+  setTimeout(cancel, 10);
+  for (const end = performance.now() + 20; performance.now() < end;);
+  await delay(30);
+  expect(called).toEqual([]);
+});
