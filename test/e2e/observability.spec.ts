@@ -56,14 +56,13 @@ describe('observability', () => {
     for (const api of [context, trace, metrics]) api.disable();
   });
 
-  const names = async (): Promise<Record<string, unknown[]>> => {
+  const measured = async () => {
     points.reset();
     await reader.forceFlush();
-    const all = points
-      .getMetrics()
-      .flatMap(({ scopeMetrics }) => scopeMetrics.flatMap((scope) => scope.metrics));
-    return Object.fromEntries(all.map(({ descriptor, dataPoints }) => [descriptor.name, dataPoints]));
+    return points.getMetrics().flatMap(({ scopeMetrics }) => scopeMetrics.flatMap((scope) => scope.metrics));
   };
+  const names = async (): Promise<Record<string, unknown[]>> =>
+    Object.fromEntries((await measured()).map(({ descriptor, dataPoints }) => [descriptor.name, dataPoints]));
 
   it('makes a client span of each call, by the conventions, under the span of the caller', async () => {
     const api = await startModule(simulator.moduleOptions({ authentication: 'mtls' }));
@@ -149,12 +148,37 @@ describe('observability', () => {
     await Promise.all([slow, ...waiting]);
     const { hostname, port } = new URL(simulator.urls.baseUrl);
     const place = { 'server.address': hostname, 'server.port': Number(port) };
-    const countOf = (points: QueuePoint[]) =>
-      points.find(({ attributes }) => attributes['server.port'] === place['server.port'])?.value.count ?? 0;
+    const of = (points: QueuePoint[]) =>
+      points.find(({ attributes }) => attributes['server.port'] === place['server.port'])?.value;
     const after = (await names())['nestjs_service.connection.queue_time'] as QueuePoint[];
     expect(after.map(({ attributes }) => attributes)).toContainEqual(place);
-    expect(countOf(after) - countOf(before)).toBe(3);
+    expect(Number(of(after)?.count) - (of(before)?.count ?? 0)).toBe(3);
+    const seconds = Number(of(after)?.sum) - (of(before)?.sum ?? 0);
+    expect(seconds).toBeGreaterThan(0.3);
+    expect(seconds).toBeLessThan(30);
     await api.module.close();
+  });
+
+  it('measures times in seconds, in the buckets that the HTTP conventions advise', async () => {
+    const api = await startModule(simulator.moduleOptions({ authentication: 'mtls' }));
+    await api.banks.list();
+    const times = (await measured()).filter(({ descriptor }) => descriptor.unit === 's');
+    expect(times.map(({ descriptor }) => descriptor.name).sort()).toEqual([
+      'nestjs_service.call.duration',
+      'nestjs_service.connection.queue_time',
+    ]);
+    const boundaries = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10];
+    for (const { dataPoints } of times)
+      expect(dataPoints[0].value).toMatchObject({ buckets: { boundaries } });
+    await api.module.close();
+  });
+
+  it('names the module where it has a name, and the port where the address has none', () => {
+    const of = (url: string, name?: string) => new Telemetry(name).attributesOf(new URL(url));
+    const server = { 'server.address': 'localhost', 'server.port': 443 };
+    expect(of('https://localhost')).toEqual(server);
+    expect(of('http://localhost')).toEqual({ ...server, 'server.port': 80 });
+    expect(of('https://localhost', 'ksa')).toEqual({ ...server, 'nestjs_service.module': 'ksa' });
   });
 
   describe('traceparent', () => {
@@ -333,5 +357,5 @@ describe('observability', () => {
 
 interface QueuePoint {
   attributes: Record<string, unknown>;
-  value: { count: number };
+  value: { count: number; sum?: number };
 }
