@@ -23,6 +23,7 @@ import {
   InMemorySpanExporter,
   SimpleSpanProcessor,
 } from '@opentelemetry/sdk-trace-base';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { inspect } from 'node:util';
 import { type TokenStore } from 'nestjs-service';
 import { ServiceSimulator } from 'nestjs-service/testing';
@@ -68,9 +69,15 @@ describe('observability', () => {
     const api = await startModule(simulator.moduleOptions({ authentication: 'mtls' }));
     simulator.fail({ path: /banks/, fault: { status: 503 } });
     const parent = trace.getTracer('host').startSpan('host');
+    // HTTP instrumentation begins the spans of the attempts there.
+    const active: unknown[] = [];
+    const onAttempt = () => active.push(trace.getActiveSpan()?.spanContext().spanId);
+    subscribe('http.client.request.start', onAttempt);
     await context.with(trace.setSpan(context.active(), parent), () => api.http.get('/banks/v1?secret=1'));
+    unsubscribe('http.client.request.start', onAttempt);
     parent.end();
     const span = spans.getFinishedSpans().find(({ kind }) => kind === SpanKind.CLIENT);
+    expect(active).toEqual([span?.spanContext().spanId, span?.spanContext().spanId]);
     const { hostname, port, origin } = new URL(simulator.urls.baseUrl);
     expect(span).toMatchObject({
       name: 'GET /banks/v1',
@@ -293,8 +300,11 @@ describe('observability', () => {
       'nestjs_service.token.requests': [expect.objectContaining({ value: expect.any(Number) })],
       'nestjs_service.token.cache_hits': [expect.objectContaining({ value: expect.any(Number) })],
     });
-    const [days] = found['nestjs_service.certificate.days_left'] as { value: number }[];
-    expect(days?.value).toBeGreaterThan(300);
+    const gauge = (await measured()).find(
+      ({ descriptor }) => descriptor.name === 'nestjs_service.certificate.days_left',
+    );
+    expect(gauge?.descriptor.unit).toBe('d');
+    expect(gauge?.dataPoints[0]?.value).toBeGreaterThan(300);
     await api.module.close();
   });
 
