@@ -78,11 +78,8 @@ function describeFailure(error: unknown, { ports }: SimulatorCommandOptions): st
   const { code, message, port, syscall } = error as NodeJS.ErrnoException & { port?: number };
   const used = Object.values(ports ?? {});
   const range = used.length > 0 ? ` (the simulator uses ${used[0]} to ${used.at(-1)})` : '';
-  const other = 'Choose others with --port.';
-  if (code === 'EADDRINUSE') return `Port ${port} is taken${range}. ${other}`;
-  if (code === 'EACCES' && syscall === 'listen')
-    return `Port ${port} may not be used by this user${range}. ${other}`;
-  // A folder that cannot be written, a package that is not installed.
+  if (code === 'EADDRINUSE') return `Port ${port} is taken${range}. Choose others with --port.`;
+  // A port that this user may not have, a folder that cannot be written, a package that is not installed.
   const isOfMachine = error instanceof ForeignFileError || syscall !== undefined || /npm i /.test(message);
   return isOfMachine ? message : undefined;
 }

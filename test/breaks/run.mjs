@@ -13,7 +13,7 @@ import { breaksOf, shuffle } from './draw.mjs';
 const E2E = {
   auth: ['secret-rotation', 'token-store', 'token-store-entries'],
   banks: ['resources'],
-  cli: ['docs-simulator', 'simulator-command'],
+  cli: ['docs-doctor', 'docs-simulator', 'doctor', 'simulator-command'],
   'cli/doctor': ['docs-doctor', 'doctor', 'sidecar'],
   config: ['broken-configuration', 'config-module', 'environment-proxies', 'user-agent'],
   customers: ['resources'],

@@ -212,13 +212,17 @@ describe('nestjs-service doctor', () => {
     expect(io.printed()).toMatch(/ ok, 1 warning, 0 failed/);
   });
 
-  it('names the file and its variable where a file is at fault', async () => {
+  it('names the file and its variable where a file is at fault, and connects to nothing', async () => {
     const io = commandIo({
       SERVICE_SANDBOX_URL: 'https://sandbox.bank',
       SERVICE_APP_TOKEN_FILE: '/no/such/app-token',
     });
-    expect(await run(['--offline'], io, LIMITS)).toBe(1);
-    expect(io.printed()).toMatch(/-> Correct the file, or SERVICE_APP_TOKEN_FILE in the environment\.\n/);
+    expect(await run([], io, LIMITS)).toBe(1);
+    expect(io.printed()).toMatch(
+      /^failed {3}SERVICE_APP_TOKEN_FILE {13}.*\n {9}-> Correct the file, or SERVICE_APP_TOKEN_FILE in the environment\.\n/m,
+    );
+    const follows = [...io.printed().matchAll(/^skipped +(\S+) +Follows from SERVICE_APP_TOKEN_FILE\.$/gm)];
+    expect(follows.map(([, name]) => name)).toEqual(['api', 'token', 'clock']);
   });
 
   describe('without variables', () => {
