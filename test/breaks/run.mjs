@@ -17,7 +17,7 @@ const E2E = {
   'cli/doctor': ['docs-doctor', 'doctor', 'sidecar'],
   config: ['broken-configuration', 'config-module', 'environment-proxies', 'user-agent'],
   customers: ['resources'],
-  engine: ['shutdown', 'start-up', 'startup-check'],
+  engine: ['shutdown', 'sidecar', 'start-up', 'startup-check'],
   errors: ['docs-errors'],
   exchange: ['api-faults', 'environment-proxies', 'hanging', 'polluted-prototype', 'user-agent'],
   http: [
