@@ -61,15 +61,10 @@ async function serve(
   }
 }
 
-/** Resolves at the first SIGINT or SIGTERM; the next one ends the process as usual. */
+/** Resolves at the first SIGINT or SIGTERM; a second one of its kind ends the process as usual. */
 function endSignal(): Promise<void> {
-  const signals = ['SIGINT', 'SIGTERM'] as const;
   return new Promise((end) => {
-    const onSignal = (): void => {
-      for (const signal of signals) process.off(signal, onSignal);
-      end();
-    };
-    for (const signal of signals) process.on(signal, onSignal);
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => end());
   });
 }
 
