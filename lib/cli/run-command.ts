@@ -18,7 +18,7 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   },
 };
 
-/** Runs the command that the arguments name. Never rejects. */
+/** Runs the command that the arguments name. Rejects only for what is a fault of this package. */
 export async function runCommand([name, ...args]: string[], io: CommandIo): Promise<number> {
   if (name === '--help' || name === '-h' || name === 'help') return print(io, usage());
   if (name === '--version' || name === '-v') return print(io, `${VERSION}\n`);

@@ -61,15 +61,10 @@ async function serve(
   }
 }
 
-/** Resolves at the first SIGINT or SIGTERM; the next one ends the process as usual. */
+/** Resolves at the first SIGINT or SIGTERM; a second one of its kind ends the process as usual. */
 function endSignal(): Promise<void> {
-  const signals = ['SIGINT', 'SIGTERM'] as const;
   return new Promise((end) => {
-    const onSignal = (): void => {
-      for (const signal of signals) process.off(signal, onSignal);
-      end();
-    };
-    for (const signal of signals) process.on(signal, onSignal);
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => end());
   });
 }
 
@@ -78,11 +73,8 @@ function describeFailure(error: unknown, { ports }: SimulatorCommandOptions): st
   const { code, message, port, syscall } = error as NodeJS.ErrnoException & { port?: number };
   const used = Object.values(ports ?? {});
   const range = used.length > 0 ? ` (the simulator uses ${used[0]} to ${used.at(-1)})` : '';
-  const other = 'Choose others with --port.';
-  if (code === 'EADDRINUSE') return `Port ${port} is taken${range}. ${other}`;
-  if (code === 'EACCES' && syscall === 'listen')
-    return `Port ${port} may not be used by this user${range}. ${other}`;
-  // A folder that cannot be written, a package that is not installed.
+  if (code === 'EADDRINUSE') return `Port ${port} is taken${range}. Choose others with --port.`;
+  // A port that this user may not have, a folder that cannot be written, a package that is not installed.
   const isOfMachine = error instanceof ForeignFileError || syscall !== undefined || /npm i /.test(message);
   return isOfMachine ? message : undefined;
 }

@@ -28,10 +28,10 @@ export class LinkSessionDto {
 
   /** The bank to connect: 1 to 256 characters, no control characters. */
   @IsOptional()
-  @IsString()
-  @Matches(NOT_BLANK, { message: 'bank_identifier must not be blank' })
-  @MaxLength(256)
   @Matches(NO_CONTROL_CHARACTERS, { message: 'bank_identifier must not contain control characters' })
+  @MaxLength(256)
+  @Matches(NOT_BLANK, { message: 'bank_identifier must not be blank' })
+  @IsString()
   bank_identifier?: string | undefined;
 
   /** @internal What the compiler plugin of @nestjs/swagger adds to a class. */

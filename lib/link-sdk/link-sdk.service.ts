@@ -4,7 +4,7 @@ import { type ServiceAuthService } from '../auth/service-auth.service.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { type Secret } from '../config/secret.js';
 import { validateInput } from '../http/validate-input.js';
-import { checkSignal, checkTimeout } from '../exchange/call-limits.js';
+import { checkTimeout } from '../exchange/call-limits.js';
 import { type CallOptions } from '../http/service-http.service.js';
 import { ConnectDto, type ConnectParameters } from './connect.dto.js';
 
@@ -35,7 +35,6 @@ export class LinkSdkService {
     { signal, timeout }: CallOptions = {},
   ): Promise<ConnectParameters> {
     const { customer_id, permissions, bank_identifier } = validateInput(ConnectDto, request);
-    checkSignal(signal);
     const timeoutMs = checkTimeout(timeout);
     const token = await this.#tokens?.tokenFor(customerScope(customer_id), { signal, timeoutMs });
     return {
@@ -43,7 +42,7 @@ export class LinkSdkService {
       ...(token && { access_token: token.accessToken }),
       customer_id,
       permissions: [...new Set(permissions)],
-      ...(bank_identifier !== undefined && bank_identifier !== null && { bank_identifier }),
+      ...(bank_identifier && { bank_identifier }),
     };
   }
 }

@@ -1,4 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { ServiceSimulator } from 'nestjs-service/testing';
 import { tmpdir } from 'node:os';
@@ -13,7 +15,7 @@ import { commandIo } from '../helpers/command-io.js';
 import { MODES } from '../helpers/leak-scan.js';
 import { secretsIn } from '../helpers/secret-scan.js';
 import { simulatorsOfBlock } from '../helpers/simulators.js';
-import { startCommand } from '../helpers/source-process.js';
+import { commandLine, startCommand } from '../helpers/source-process.js';
 
 describe('nestjs-service doctor', () => {
   const withSetup = setupsOfBlock();
@@ -136,7 +138,10 @@ describe('nestjs-service doctor', () => {
       const lines = Object.entries(variables).map(([name, value]) => `${name}="${value}"`);
       const folder = await mkdtemp(join(tmpdir(), 'doctor-'));
       const file = join(folder, 'prod.env');
-      await writeFile(file, [...lines, 'SERVICE_APP_TOKEN=of-the-file', 'SERVICE_ODD=1', '# x'].join('\n'));
+      const more = ['SERVICE_APP_TOKEN=of-the-file', 'SERVICE_ODD=1', 'NO_PROXY=of.the.file', '# x'];
+      await writeFile(file, [...lines, ...more].join('\n'));
+      const { NO_PROXY } = process.env;
+      delete process.env.NO_PROXY;
       const before = { ...process.env };
       try {
         const io = commandIo({
@@ -151,8 +156,11 @@ describe('nestjs-service doctor', () => {
           expect.stringMatching(/^SERVICE_TLS_CA_FILE .*\(the environment\)/),
           expect.stringContaining(`(${file})`),
         ]);
-        expect(process.env).toEqual(before);
+        // Only the variables of proxies, as ConfigModule has it.
+        expect({ ...process.env }).toStrictEqual({ ...before, NO_PROXY: 'of.the.file' });
       } finally {
+        delete process.env.NO_PROXY;
+        if (NO_PROXY !== undefined) process.env.NO_PROXY = NO_PROXY;
         await rm(folder, { recursive: true });
       }
     });
@@ -212,13 +220,17 @@ describe('nestjs-service doctor', () => {
     expect(io.printed()).toMatch(/ ok, 1 warning, 0 failed/);
   });
 
-  it('names the file and its variable where a file is at fault', async () => {
+  it('names the file and its variable where a file is at fault, and connects to nothing', async () => {
     const io = commandIo({
       SERVICE_SANDBOX_URL: 'https://sandbox.bank',
       SERVICE_APP_TOKEN_FILE: '/no/such/app-token',
     });
-    expect(await run(['--offline'], io, LIMITS)).toBe(1);
-    expect(io.printed()).toMatch(/-> Correct the file, or SERVICE_APP_TOKEN_FILE in the environment\.\n/);
+    expect(await run([], io, LIMITS)).toBe(1);
+    expect(io.printed()).toMatch(
+      /^failed {3}SERVICE_APP_TOKEN_FILE {13}.*\n {9}-> Correct the file, or SERVICE_APP_TOKEN_FILE in the environment\.\n/m,
+    );
+    const follows = [...io.printed().matchAll(/^skipped +(\S+) +Follows from SERVICE_APP_TOKEN_FILE\.$/gm)];
+    expect(follows.map(([, name]) => name)).toEqual(['api', 'token', 'clock']);
   });
 
   describe('without variables', () => {
@@ -303,12 +315,25 @@ describe('nestjs-service doctor', () => {
     expect(await rowOf(own, root)).toMatch(/^warning .*"CN=Root" did not issue the certificate before it\./);
   });
 
+  it('ends as a process where something still holds that', async () => {
+    const [node = '', ...args] = commandLine(['doctor', '--help']);
+    const preload = 'data:text/javascript,setInterval(() => {}, 1_000)';
+    const child = spawn(node, ['--import', preload, ...args], { stdio: 'ignore' });
+    try {
+      expect(await once(child, 'exit')).toEqual([0, null]);
+    } finally {
+      child.kill('SIGKILL');
+    }
+  });
+
   it('runs as a process, and its output can be piped', async () => {
     const simulator = await ServiceSimulator.start();
     try {
       const child = startCommand(['doctor', '--json'], { env: simulator.env() });
       const { code } = await child.exited;
-      expect({ code, ok: (JSON.parse(child.output()) as Examined).ok }).toEqual({ code: 0, ok: true });
+      const { ok, checks } = JSON.parse(child.output()) as Examined;
+      expect({ code, ok }).toEqual({ code: 0, ok: true });
+      expect(checks).toContainEqual(expect.objectContaining({ name: 'api.banks', status: 'ok' }));
     } finally {
       await simulator.stop();
     }

@@ -23,6 +23,7 @@ import {
   InMemorySpanExporter,
   SimpleSpanProcessor,
 } from '@opentelemetry/sdk-trace-base';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { inspect } from 'node:util';
 import { type TokenStore } from 'nestjs-service';
 import { ServiceSimulator } from 'nestjs-service/testing';
@@ -56,22 +57,27 @@ describe('observability', () => {
     for (const api of [context, trace, metrics]) api.disable();
   });
 
-  const names = async (): Promise<Record<string, unknown[]>> => {
+  const measured = async () => {
     points.reset();
     await reader.forceFlush();
-    const all = points
-      .getMetrics()
-      .flatMap(({ scopeMetrics }) => scopeMetrics.flatMap((scope) => scope.metrics));
-    return Object.fromEntries(all.map(({ descriptor, dataPoints }) => [descriptor.name, dataPoints]));
+    return points.getMetrics().flatMap(({ scopeMetrics }) => scopeMetrics.flatMap((scope) => scope.metrics));
   };
+  const names = async (): Promise<Record<string, unknown[]>> =>
+    Object.fromEntries((await measured()).map(({ descriptor, dataPoints }) => [descriptor.name, dataPoints]));
 
   it('makes a client span of each call, by the conventions, under the span of the caller', async () => {
     const api = await startModule(simulator.moduleOptions({ authentication: 'mtls' }));
     simulator.fail({ path: /banks/, fault: { status: 503 } });
     const parent = trace.getTracer('host').startSpan('host');
+    // HTTP instrumentation begins the spans of the attempts there.
+    const active: unknown[] = [];
+    const onAttempt = () => active.push(trace.getActiveSpan()?.spanContext().spanId);
+    subscribe('http.client.request.start', onAttempt);
     await context.with(trace.setSpan(context.active(), parent), () => api.http.get('/banks/v1?secret=1'));
+    unsubscribe('http.client.request.start', onAttempt);
     parent.end();
     const span = spans.getFinishedSpans().find(({ kind }) => kind === SpanKind.CLIENT);
+    expect(active).toEqual([span?.spanContext().spanId, span?.spanContext().spanId]);
     const { hostname, port, origin } = new URL(simulator.urls.baseUrl);
     expect(span).toMatchObject({
       name: 'GET /banks/v1',
@@ -151,12 +157,37 @@ describe('observability', () => {
     await Promise.all([slow, ...waiting]);
     const { hostname, port } = new URL(simulator.urls.baseUrl);
     const place = { 'server.address': hostname, 'server.port': Number(port) };
-    const countOf = (points: QueuePoint[]) =>
-      points.find(({ attributes }) => attributes['server.port'] === place['server.port'])?.value.count ?? 0;
+    const of = (points: QueuePoint[]) =>
+      points.find(({ attributes }) => attributes['server.port'] === place['server.port'])?.value;
     const after = (await names())['nestjs_service.connection.queue_time'] as QueuePoint[];
     expect(after.map(({ attributes }) => attributes)).toContainEqual(place);
-    expect(countOf(after) - countOf(before)).toBe(3);
+    expect(Number(of(after)?.count) - (of(before)?.count ?? 0)).toBe(3);
+    const seconds = Number(of(after)?.sum) - (of(before)?.sum ?? 0);
+    expect(seconds).toBeGreaterThan(0.3);
+    expect(seconds).toBeLessThan(30);
     await api.module.close();
+  });
+
+  it('measures times in seconds, in the buckets that the HTTP conventions advise', async () => {
+    const api = await startModule(simulator.moduleOptions({ authentication: 'mtls' }));
+    await api.banks.list();
+    const times = (await measured()).filter(({ descriptor }) => descriptor.unit === 's');
+    expect(times.map(({ descriptor }) => descriptor.name).sort()).toEqual([
+      'nestjs_service.call.duration',
+      'nestjs_service.connection.queue_time',
+    ]);
+    const boundaries = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10];
+    for (const { dataPoints } of times)
+      expect(dataPoints[0].value).toMatchObject({ buckets: { boundaries } });
+    await api.module.close();
+  });
+
+  it('names the module where it has a name, and the port where the address has none', () => {
+    const of = (url: string, name?: string) => new Telemetry(name).attributesOf(new URL(url));
+    const server = { 'server.address': 'localhost', 'server.port': 443 };
+    expect(of('https://localhost')).toEqual(server);
+    expect(of('http://localhost')).toEqual({ ...server, 'server.port': 80 });
+    expect(of('https://localhost', 'ksa')).toEqual({ ...server, 'nestjs_service.module': 'ksa' });
   });
 
   describe('traceparent', () => {
@@ -271,8 +302,11 @@ describe('observability', () => {
       'nestjs_service.token.requests': [expect.objectContaining({ value: expect.any(Number) })],
       'nestjs_service.token.cache_hits': [expect.objectContaining({ value: expect.any(Number) })],
     });
-    const [days] = found['nestjs_service.certificate.days_left'] as { value: number }[];
-    expect(days?.value).toBeGreaterThan(300);
+    const gauge = (await measured()).find(
+      ({ descriptor }) => descriptor.name === 'nestjs_service.certificate.days_left',
+    );
+    expect(gauge?.descriptor.unit).toBe('d');
+    expect(gauge?.dataPoints[0]?.value).toBeGreaterThan(300);
     await api.module.close();
   });
 
@@ -335,5 +369,5 @@ describe('observability', () => {
 
 interface QueuePoint {
   attributes: Record<string, unknown>;
-  value: { count: number };
+  value: { count: number; sum?: number };
 }

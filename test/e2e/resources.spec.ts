@@ -79,10 +79,14 @@ describe('the resources', () => {
       kind: 'timeout',
     });
     simulator.clearFaults();
-    for (const timeout of [-1, Infinity]) {
-      expect(await rejection(sdk.connectParameters(session, { timeout }))).toBeInstanceOf(
-        ServiceRequestError,
-      );
+    for (const limit of [{ timeout: -1 }, { timeout: Infinity }, { signal: {} as never }]) {
+      expect(await rejection(sdk.connectParameters(session, limit))).toBeInstanceOf(ServiceRequestError);
     }
+  });
+
+  it.each([undefined, null])('connectParameters takes %j for no bank', async (bank) => {
+    const session = { customer_id: 'c-2', permissions: ['identity'], bank_identifier: bank as undefined };
+    const parameters = await api.module.get(LinkSdkService).connectParameters(session);
+    expect(Object.keys(parameters).sort()).toEqual(['access_token', 'customer_id', 'permissions']);
   });
 });

@@ -342,6 +342,8 @@ describe('nestjs-service simulator', () => {
     async (dir) => {
       const child = start('--port', '0', '--dir', dir);
       await child.printed(READY);
+      const line = /^ {2}(curl .+)$/m.exec(child.output())?.[1] ?? '';
+      expect((await shell(line)).stdout).toMatch(/ 200$/);
       const env = join(folder, dir, '.env');
       const key = join(folder, dir, 'application.key');
       const script = '. "$1" && printf %s "$SERVICE_TLS_PRIVATE_KEY_FILE"';
@@ -377,7 +379,7 @@ describe('nestjs-service simulator', () => {
   it.each([
     [['--port', 'x'], "--port needs a whole number from 0 to 65530, and got 'x'."],
     [['--port', '65531'], '--port needs a whole number from 0 to 65530'],
-    [['--token-lifetime', '0'], '--token-lifetime needs a whole number from 1'],
+    [['--token-lifetime', '0'], "--token-lifetime needs a whole number from 1 to 2147483648, and got '0'."],
     [['--fail', '/banks/v1'], "--fail needs <path>=<fault>[:<times>], for example '/banks/v1=503:3'"],
     [['--fail', '/banks/v1=200'], 'A fault is a status from 400 to 599, or reset, '],
     [['--fail', '/banks/v1=503:0'], '--fail needs'],

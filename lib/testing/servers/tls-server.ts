@@ -151,7 +151,6 @@ export class TlsServer {
     const verdict = checkClientCertificate(socket, this.#service.revoked);
     const connection = { number: this.handshakes.total, raw, verdict, ended: false };
     this.#connections.set(socket, connection);
-    socket.on('error', () => undefined);
 
     const alert = this.#alertFor(verdict);
     if (alert === undefined) return;

@@ -13,11 +13,27 @@ describe('nestjs-service', () => {
     for (const argument of ['--help', '-h', 'help']) {
       const io = commandIo();
       expect(await runCommand([argument], io)).toBe(0);
-      expect(io.printed()).toMatch(/^Usage: nestjs-service <command>[^]*\n {2}doctor /);
+      expect(io.printed()).toMatch(
+        /^Usage: nestjs-service <command>[^]*\n {2}doctor {5}say .*\n {2}simulator {2}run /,
+      );
     }
-    const io = commandIo();
-    expect(await runCommand(['--version'], io)).toBe(0);
-    expect(io.printed()).toBe(`${manifest.version}\n`);
+    for (const argument of ['--version', '-v']) {
+      const io = commandIo();
+      expect(await runCommand([argument], io)).toBe(0);
+      expect(io.printed()).toBe(`${manifest.version}\n`);
+    }
+  });
+
+  it('does not take a fault of its own for wrong usage', async () => {
+    const fault = new Error('of its own');
+    const io = {
+      ...commandIo(),
+      out: () => {
+        throw fault;
+      },
+    };
+    await expect(runCommand(['doctor', '--help'], io)).rejects.toBe(fault);
+    expect(io.complained()).toBe('');
   });
 
   for (const [what, args] of Object.entries({

@@ -25,7 +25,7 @@ const sandbox: ServiceModuleOptions = {
 /** What the report logs: its line, and its warnings. */
 async function reported(
   given: ServiceModuleOptions,
-  { name, hasChain = true, versions, ...status }: Record<string, unknown> = {},
+  { name, hasChain = true, versions, warned, ...status }: Record<string, unknown> = {},
 ): Promise<{ lines: string[]; warnings: string[] }> {
   const { options } = await resolveOptions(given, name as string | undefined);
   if (!options) throw new Error('no options');
@@ -44,6 +44,7 @@ async function reported(
         log: (message) => lines.push(message),
         warn: (message) => warnings.push(message),
       },
+      warned: warned as Set<string> | undefined,
     },
     versions as NodeJS.ProcessVersions | undefined,
   );
@@ -120,6 +121,13 @@ describe('Warnings at start', () => {
       ),
     ]);
     expect(await warningsOf({ ...production, linkSdk: { includeAppToken: true } })).toEqual([]);
+  });
+
+  it('are told once where several clients share what was told', async () => {
+    const warned = new Set<string>();
+    expect(await warningsOf(production, { warned })).toHaveLength(1);
+    expect(await warningsOf(production, { warned })).toEqual([]);
+    expect(await warningsOf(production, { warned, hasChain: false, certificate })).toHaveLength(1);
   });
 });
 

@@ -85,6 +85,16 @@ describe('The errors have all that they were given, as data', () => {
       new ServiceConnectionError({ kind: 'dns', message }),
       { kind: 'dns', message, code: 'connection_dns', outcomeUnknown: false },
     ],
+    [
+      'ServiceConnectionError',
+      ServiceConnectionError.closed(),
+      {
+        kind: 'closed',
+        message: 'The client is closed, or its application is shutting down.',
+        code: 'connection_closed',
+        outcomeUnknown: false,
+      },
+    ],
     ['ServiceTokenError', new ServiceTokenError({ ...token, message }), { ...token, message }],
     [
       'ServiceRequestError',
@@ -143,6 +153,9 @@ describe('The errors have all that they were given, as data', () => {
       error.stack,
       Object.keys(error),
     ]);
+    // A host may give it another name, and other fields.
+    copy.name = 'Own';
+    expect([copy.name, error.name]).toEqual(['Own', name]);
   });
 
   it('are not copied where they are not of this module', () => {

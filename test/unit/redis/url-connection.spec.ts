@@ -259,19 +259,33 @@ describe('RedisTokenStore', () => {
 
   it('takes text and bytes, and nothing else, for an entry; null for a lock that is taken', async () => {
     const wrong = new Error('WRONGTYPE Operation against a key holding the wrong kind of value');
-    const { client } = noting(['text', Buffer.from('bytes'), null, 7, wrong, new Error('READONLY'), null]);
+    const { client } = noting(['text', Buffer.from('bytes'), null, 7, wrong, null]);
     const store = new RedisTokenStore({ client });
     const read = [];
     for (let turn = 0; turn < 5; turn += 1) read.push(await store.get('k'));
     expect(read).toEqual(['text', 'bytes', undefined, undefined, undefined]);
-    await expect(store.get('k')).rejects.toThrow('READONLY');
     expect(await store.lock('l', 1)).toBeUndefined();
+  });
+
+  it('rejects where Redis refuses', async () => {
+    const refused = Array<Error>(5).fill(new Error('READONLY'));
+    const store = new RedisTokenStore({ client: noting(['OK', ...refused]).client });
+    const release = await store.lock('l', 1);
+    for (const command of [
+      () => release?.(),
+      () => store.lock('l', 1),
+      () => store.get('k'),
+      () => store.set('k', 'v', 1),
+      () => store.delete('k'),
+    ])
+      await expect(command()).rejects.toThrow('READONLY');
   });
 
   it.each<[object, RegExp[]]>([
     [{ client: noting().client }, []],
     [{ url: 'redis://host' }, []],
     [{ url: 'rediss://u:p%20w@host:6380/1', timeout: 1 }, []],
+    [{ url: 'redis://host', timeout: 10_000 }, []],
     [{ client: noting().client, url: 'redis://host' }, [/not both\.$/]],
     [{ client: { get: () => undefined } }, [/not a client of node-redis or ioredis\.$/]],
     [{ client: 'text' }, [/not a client of node-redis or ioredis\.$/]],

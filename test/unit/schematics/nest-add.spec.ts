@@ -372,6 +372,13 @@ describe('nest add', () => {
     expect(said).toEqual([]);
   });
 
+  it('changes main.ts beside package.json where the source root is empty', () => {
+    const { files, said, run } = host('^12.0.1', { 'main.ts': MAIN, 'app.module.ts': MODULE });
+    run({ sourceRoot: '' });
+    expect(files.get('main.ts')).toContain(FILTER);
+    expect([files.get('src/main.ts'), said]).toEqual([MAIN, []]);
+  });
+
   it('says what to do next, with an account and without', () => {
     const { told, run } = host('^12.0.1');
     run();

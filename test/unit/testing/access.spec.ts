@@ -103,11 +103,12 @@ describe('the API of ServiceSimulator', () => {
     });
   });
 
-  it('refuses tokens once revoked, one or all, and takes later ones', async () => {
+  it('refuses a token with a part more, and tokens once revoked, one or all, and takes later ones', async () => {
     const one = await simulator.issueToken();
     const two = await simulator.issueToken();
     const status = async (token: string) =>
       (await call(simulator, `${base}/banks/v1`, { headers: { authorization: `Bearer ${token}` } })).status;
+    expect(await status(`${one}.x`)).toBe(401);
     simulator.revokeToken(one);
     expect([await status(one), await status(two)]).toEqual([401, 200]);
     simulator.revokeTokens();
@@ -179,7 +180,8 @@ describe('the API of ServiceSimulator', () => {
       call(simulator, `${sandbox}/echo/v1?status=${status}`, { headers: appToken });
     expect(await echo('204')).toMatchObject({ status: 204, body: '' });
     expect(await echo('422')).toMatchObject({ status: 422, json: { status: 'ECHO_422' } });
-    expect((await echo('x')).status).toBe(400);
+    expect((await echo('599')).status).toBe(599);
+    for (const none of ['x', '199', '600', '200.5']) expect((await echo(none)).status).toBe(400);
   });
 
   it('answers 413 to a body over 1 MiB', async () => {
@@ -192,12 +194,12 @@ describe('the API of ServiceSimulator', () => {
       acceptBoth: true,
       appTokenHeader: 'X-App',
       basePath: '/api/',
-      banks: { data: [] },
+      banks: false,
     });
     const headers = { 'x-app': other.appToken, authorization: `Bearer ${await other.issueToken()}` };
     expect(other.urls.baseUrl).toMatch(/^https:\/\/127\.0\.0\.1:\d+\/api$/);
     const reply = await call(other, `${other.urls.baseUrl}/banks/v1`, { headers });
-    expect([reply.status, reply.json]).toEqual([200, { data: [] }]);
+    expect([reply.status, reply.json]).toEqual([200, false]);
     expect((await call(other, `${new URL(other.urls.baseUrl).origin}/banks/v1`, { headers })).status).toBe(
       404,
     );

@@ -162,7 +162,8 @@ describe('client certificates on ServiceSimulator', () => {
   it('are counted: handshakes, resumed sessions, connections', async () => {
     const { base, headers } = await start();
     const agent = keptAliveAgent(simulator, simulator.application);
-    await call(simulator, base, { agent, headers });
+    const first = await call(simulator, base, { agent, headers });
+    expect(first.headers['keep-alive']).toBe('timeout=5');
     await call(simulator, base, { agent, headers });
     expect(simulator.handshakes.base).toEqual({ total: 1, resumed: 0, refused: 0 });
     expect(simulator.requests.map((request) => request.connection)).toEqual([1, 1]);

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { request } from 'node:https';
 import { gunzipSync } from 'node:zlib';
-import { type AnswerFault, ServiceSimulator } from '../../../lib/testing/index.js';
+import { type AnswerFault, ServiceSimulator, type TlsAlert } from '../../../lib/testing/index.js';
 import { call, failCode, requestToken } from './plain-client.js';
 
 describe('the faults of ServiceSimulator', () => {
@@ -93,9 +93,21 @@ describe('the faults of ServiceSimulator', () => {
     expect((await banks()).status).toBe(200);
   });
 
-  it('send a TLS alert', async () => {
-    simulator.fail({ fault: { tlsAlert: 'access_denied' } });
-    expect(await failCode(banks())).toBe('ERR_SSL_TLSV1_ALERT_ACCESS_DENIED');
+  it.each<TlsAlert>([
+    'handshake_failure',
+    'bad_certificate',
+    'unsupported_certificate',
+    'certificate_revoked',
+    'certificate_expired',
+    'certificate_unknown',
+    'unknown_ca',
+    'access_denied',
+    'certificate_required',
+  ])('send the TLS alert %s', async (tlsAlert) => {
+    simulator.fail({ fault: { tlsAlert } });
+    const code = await failCode(banks());
+    expect(code).toMatch(/^ERR_SSL_.*_ALERT_/);
+    expect(code.split('_ALERT_')[1]).toBe(tlsAlert.toUpperCase());
     expect((await banks()).status).toBe(200);
   });
 

@@ -90,7 +90,8 @@ describe('the token endpoint of ServiceSimulator', () => {
     expect([repeated.status, repeated.json.error]).toEqual([400, 'invalid_request']);
     const json = await requestToken(simulator, {}, { headers: { 'content-type': 'application/json' } });
     expect([json.status, json.json.error]).toEqual([400, 'invalid_request']);
-    expect((await call(simulator, url)).status).toBe(405);
+    const read = await call(simulator, url);
+    expect([read.status, read.headers.allow]).toEqual([405, 'POST']);
     expect((await requestToken(simulator, {}, { url: `${url}s` })).status).toBe(404);
   });
 
