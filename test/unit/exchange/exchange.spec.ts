@@ -332,6 +332,19 @@ describe('exchange', () => {
     });
   });
 
+  it('decodes no body that is empty', async () => {
+    const { url } = await serve((_, response) => response.setHeader('content-encoding', 'gzip').end());
+    for (const method of ['GET', 'HEAD']) expect((await ask(url, { method })).body).toHaveLength(0);
+  });
+
+  it('says of a fault only what is known of it', () => {
+    expect(new ExchangeFault({ kind: 'reset', phase: 'answering' })).toMatchObject({
+      reusedSocket: false,
+      certificateRefused: false,
+      refusedInHandshake: false,
+    });
+  });
+
   it('leaves no timer behind', async () => {
     const { url } = await serve((_, response) => response.end());
     const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
