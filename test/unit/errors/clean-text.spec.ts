@@ -105,6 +105,7 @@ describe('cleanText shows', () => {
 
   it('one line of the length that is asked for', () => {
     expect(cleanText(` a\u200b\r\n\tb${'c'.repeat(300)}`, ['secret'], 10)).toBe('a bccccccc…');
+    expect(cleanText('0123456789', [], 10)).toBe('0123456789');
   });
 });
 

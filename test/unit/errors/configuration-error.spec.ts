@@ -156,6 +156,9 @@ describe('The errors have all that they were given, as data', () => {
     // A host may give it another name, and other fields.
     copy.name = 'Own';
     expect([copy.name, error.name]).toEqual(['Own', name]);
+    const { stack } = error;
+    copy.stack = 'Own stack';
+    expect([copy.stack, error.stack]).toEqual(['Own stack', stack]);
   });
 
   it('are not copied where they are not of this module', () => {

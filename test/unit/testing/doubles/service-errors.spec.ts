@@ -169,6 +169,7 @@ describe('serviceErrors', () => {
       status: 429,
       retryAfter: 30,
     });
-    expect(() => serviceErrors.api(200)).toThrow(RangeError);
+    for (const status of [200, 399, 600]) expect(() => serviceErrors.api(status)).toThrow(RangeError);
+    expect([serviceErrors.api(400).status, serviceErrors.api(599).status]).toEqual([400, 599]);
   });
 });
