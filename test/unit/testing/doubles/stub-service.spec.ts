@@ -234,6 +234,9 @@ describe('stubService', () => {
     service.use({ http: { response: undefined } });
     const json = { 'content-type': 'application/json' };
     expect(await http.response('/a')).toEqual({ data: { path: '/a' }, status: 200, headers: json });
+    service.use({ http: { request: (_, { data }) => ({ data }) } });
+    for (const data of [false, 0, 'text'])
+      expect(await http.put('/a', data, { headers: json })).toEqual({ data });
     service.use({ http: { request: undefined } });
     expect((await http.response<unknown[]>('/banks/v1')).data).toHaveLength(2);
   });
