@@ -180,10 +180,11 @@ export class IdentityAgent extends Agent {
   /** After a standstill of the process: neither the timer of an idle connection nor the server's close was seen yet. */
   #dropOverdue(): void {
     const now = performance.now();
+    const isOverdue = (socket: Duplex): boolean => (this.#idleUntil.get(socket) ?? Infinity) < now;
     for (const sockets of Object.values(this.freeSockets)) {
       // The last one is used next, and was the last to become idle.
-      for (let last = sockets?.at(-1); last && this.#idleUntil.get(last)! < now; last = sockets?.at(-1))
-        drop(last);
+      const last = sockets?.at(-1);
+      if (last && isOverdue(last)) sockets?.filter(isOverdue).forEach(drop);
     }
   }
 
