@@ -7,7 +7,7 @@ import http, {
 import https from 'node:https';
 // Node's: fake timers of a host's tests would hold an answer back.
 import { setImmediate } from 'node:timers';
-import { timerDelay } from '../config/clock.js';
+import { systemClock } from '../config/clock.js';
 import { classify } from './classify.js';
 import { decode } from './decode.js';
 import { ExchangeProgress } from './exchange-progress.js';
@@ -32,7 +32,7 @@ export function exchange(request: ExchangeRequest): Promise<ExchangeResponse> {
 class RunningExchange {
   readonly #progress = new ExchangeProgress();
   #settled = false;
-  readonly #timers: NodeJS.Timeout[] = [];
+  readonly #cancels: (() => void)[] = [];
   /** On the monotonic clock, while it waits for a free connection and somebody wants to know how long. */
   #queuedAt?: number;
   #outgoing?: ClientRequest;
@@ -108,10 +108,7 @@ class RunningExchange {
   }
 
   #limit(ms: number, onTime: () => void): void {
-    if (this.#settled) return;
-    // After a standstill of the process, timers come before what has arrived meanwhile: that is read first.
-    const readFirst = (): void => void setImmediate(() => this.#settled || onTime());
-    this.#timers.push(setTimeout(readFirst, timerDelay(ms)));
+    if (!this.#settled) this.#cancels.push(systemClock.schedule(onTime, ms));
   }
 
   #options(): RequestOptions {
@@ -197,7 +194,7 @@ class RunningExchange {
     if (this.#settled) return;
     this.#settled = true;
     this.#leaveQueue();
-    for (const timer of this.#timers) clearTimeout(timer);
+    for (const cancel of this.#cancels) cancel();
     this.#request.signal?.removeEventListener('abort', this.#onAbort);
     outcome();
   }

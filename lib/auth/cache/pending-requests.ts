@@ -37,15 +37,8 @@ export class PendingRequests {
   constructor(source: TokenSource, settings: RequestSettings, io: TokenIo, keeper: TokenKeeper) {
     const gate = new RetryAfterGate(io.clock);
     const customers = new ConcurrencyLimit(settings.customerRequests);
-    this.#tools = {
-      source,
-      io,
-      gate,
-      customers,
-      accepts: keeper.accepts,
-      isNeeded: keeper.isNeeded,
-      signal: this.closed,
-    };
+    const { accepts, isNeeded } = keeper;
+    this.#tools = { source, io, gate, customers, accepts, isNeeded, signal: this.closed };
     this.#keeper = keeper;
     this.#settings = settings;
     allowListeners(this.closed);
