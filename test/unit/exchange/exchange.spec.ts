@@ -6,6 +6,7 @@ import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:
 import { exchange } from '../../../lib/exchange/exchange.js';
 import { ExchangeFault, type ExchangeRequest } from '../../../lib/exchange/exchange.types.js';
 import { deadPort, httpServer, rawServer, type Loopback } from '../../helpers/loopback.js';
+import { standStill } from '../../helpers/stand-still.js';
 
 const closing: (() => Promise<void> | void)[] = [];
 afterEach(async () => {
@@ -199,9 +200,7 @@ describe('exchange', () => {
     const { url } = await serve((_, response) => {
       response.end('{}');
       // After this, timers come first.
-      setImmediate(() => {
-        for (const end = performance.now() + 200; performance.now() < end;);
-      });
+      setImmediate(() => standStill(200));
     });
     expect((await ask(url, { timeoutMs: 150 })).body.toString()).toBe('{}');
   });

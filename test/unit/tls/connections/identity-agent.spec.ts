@@ -7,6 +7,7 @@ import axios from 'axios';
 import { systemClock } from '../../../../lib/config/clock.js';
 import { IdentityAgent } from '../../../../lib/tls/connections/identity-agent.js';
 import { createAuthority, type Authority, type Issued } from '../../../helpers/certificates.js';
+import { standStill } from '../../../helpers/stand-still.js';
 import { call, mtlsServer, until, type MtlsServer, type MtlsServerOptions } from '../mtls-server.js';
 import { loadIdentity, tlsSettings } from '../tls-settings.js';
 
@@ -83,7 +84,7 @@ describe('Connections', () => {
     await until(() => Object.keys(used.freeSockets).length > 0);
     // Neither the timer of the connection nor the close of the server was seen when the next call begins.
     await new Promise((resolve) => setImmediate(resolve));
-    for (const end = performance.now() + 250; performance.now() < end;);
+    standStill(250);
     expect((await call(live.url, used)).reused).toBe(false);
     expect(live.handshakes).toBe(2);
   });
