@@ -266,7 +266,7 @@ describe('ServiceModule', () => {
       if (metatype !== ServiceModule) continue;
       for (const { instance } of providers.values()) {
         looked += 1;
-        const printed = inspect(instance, { depth: 20, showHidden: true });
+        const printed = inspect(instance, { depth: 12, showHidden: true });
         for (const secret of secrets) expect(printed).not.toContain(secret);
       }
     }

@@ -1,5 +1,6 @@
 import { afterAll } from '@jest/globals';
-import { ServiceSimulator, type SimulatorOptions } from 'nestjs-service/testing';
+import { ServiceSimulator } from '../../lib/testing/simulator.js';
+import { type SimulatorOptions } from '../../lib/testing/simulator.options.js';
 
 /** Starts simulators for the tests of a `describe` block, at the end of which they are stopped. */
 export function simulatorsOfBlock(): (options?: SimulatorOptions) => Promise<ServiceSimulator> {

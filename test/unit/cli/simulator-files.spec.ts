@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseEnv } from 'node:util';
-import { ServiceSimulator } from 'nestjs-service/testing';
+import { ServiceSimulator } from '../../../lib/testing/simulator.js';
 import { checkFolder, ForeignFileError, writeFiles } from '../../../lib/cli/simulator-files.js';
 
 describe('the folder of the simulator command', () => {

@@ -2,7 +2,8 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { ServiceSimulator, type SimulatorOptions } from 'nestjs-service/testing';
+import { ServiceSimulator } from '../../../lib/testing/simulator.js';
+import { type SimulatorOptions } from '../../../lib/testing/simulator.options.js';
 import { ForeignFileError, writeFiles } from '../../../lib/cli/simulator-files.js';
 import { describeKept, readKept, textToKeep } from '../../../lib/cli/simulator-kept.js';
 

@@ -1,5 +1,4 @@
 import { expect, it } from '@jest/globals';
-import { setTimeout as delay } from 'node:timers/promises';
 import { systemClock } from '../../../lib/config/clock.js';
 import { standStill } from '../../helpers/stand-still.js';
 
@@ -10,7 +9,7 @@ it.each(['schedule', 'watch'] as const)(
     systemClock[kind](() => called.push('kept'), 10);
     const cancelEarly = systemClock[kind](() => called.push('cancelled early'), 10);
     cancelEarly();
-    await delay(40);
+    await new Promise<void>((resolve) => systemClock.schedule(resolve, 20));
     expect(called).toEqual(['kept']);
   },
 );
@@ -20,6 +19,6 @@ it('what is cancelled between its time and its turn is not called', async () => 
   const cancel = systemClock.schedule(() => called.push('late'), 10);
   setTimeout(cancel, 10);
   standStill(20);
-  await delay(30);
+  await new Promise<void>((resolve) => systemClock.schedule(resolve, 10));
   expect(called).toEqual([]);
 });

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, it } from '@jest/globals';
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { connect } from 'node:tls';
 import { explainAbsence } from '../../../lib/testing/optional-peers.js';
-import { type ServiceSimulator } from '../../../lib/testing/index.js';
+import { type ServiceSimulator } from '../../../lib/testing/simulator.js';
 import { simulatorsOfBlock } from '../../helpers/simulators.js';
 import { call, failCode } from './plain-client.js';
 

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { type SimulatorOptions, ServiceSimulator } from '../../../lib/testing/index.js';
+import { ServiceSimulator } from '../../../lib/testing/simulator.js';
+import { type SimulatorOptions } from '../../../lib/testing/simulator.options.js';
 import { call, failCode, keptAliveAgent } from './plain-client.js';
 
 describe('client certificates on ServiceSimulator', () => {

@@ -1,7 +1,9 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { request } from 'node:https';
 import { gunzipSync } from 'node:zlib';
-import { type AnswerFault, ServiceSimulator, type TlsAlert } from '../../../lib/testing/index.js';
+import { type AnswerFault } from '../../../lib/testing/faults.js';
+import { ServiceSimulator } from '../../../lib/testing/simulator.js';
+import { type TlsAlert } from '../../../lib/testing/tls-alert.js';
 import { call, failCode, requestToken } from './plain-client.js';
 
 describe('the faults of ServiceSimulator', () => {

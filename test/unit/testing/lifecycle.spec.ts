@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { createServer } from 'node:net';
 import { inspect } from 'node:util';
-import { ServiceSimulator } from '../../../lib/testing/index.js';
+import { ServiceSimulator } from '../../../lib/testing/simulator.js';
 import { TimerCount } from '../../helpers/timer-count.js';
 import { call, failCode, keptAliveAgent } from './plain-client.js';
 

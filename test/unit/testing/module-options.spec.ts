@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { ServiceSimulator } from '../../../lib/testing/index.js';
+import { ServiceSimulator } from '../../../lib/testing/simulator.js';
 
 describe('moduleOptions() and env() of ServiceSimulator', () => {
   let simulator: ServiceSimulator;

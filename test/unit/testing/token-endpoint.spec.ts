@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { decodeJwt, decodeProtectedHeader } from 'jose';
-import { type ServiceSimulator } from '../../../lib/testing/index.js';
+import { type ServiceSimulator } from '../../../lib/testing/simulator.js';
 import { simulatorsOfBlock } from '../../helpers/simulators.js';
 import { call, requestToken } from './plain-client.js';
 
