@@ -43,10 +43,19 @@ export function whyUnreadable(path: string, error: unknown): string {
   return `the file ${path} ${why}${code === 'ENOENT' ? whereSought(path) : ''}`;
 }
 
-/** Reads a secret. From a file, one newline at the end is removed: editors and `echo` add it. */
+/** Its message may be shown: {@link whyUnreadable}. */
+export class UnreadableFile extends Error {}
+
+/**
+ * Reads a secret. From a file, one newline at the end is removed: editors and `echo` add it.
+ * @throws UnreadableFile
+ */
 export async function readSecret(value: SecretValue): Promise<Secret> {
   if (typeof value === 'string') return new Secret(value);
-  const text = (await readRegularFile(value.file)).toString('utf8');
+  const bytes = await readRegularFile(value.file).catch((error: unknown) => {
+    throw new UnreadableFile(whyUnreadable(value.file, error));
+  });
+  const text = bytes.toString('utf8');
   // Editors of Windows begin a file with a byte order mark.
   return new Secret(text.replace(/^\ufeff/, '').replace(/\r?\n$/, ''));
 }

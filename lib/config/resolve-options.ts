@@ -5,7 +5,7 @@ import { systemClock } from './clock.js';
 import { setEntries, withDefaults } from './option.js';
 import { mergeOptions, OPTIONS, ServiceModuleOptions, setValue, valueOf } from './options.js';
 import { ENVIRONMENT, proxyChoice, proxyVariable } from './proxy.js';
-import { readSecret, whyUnreadable } from './read-file.js';
+import { readSecret } from './read-file.js';
 import { modeOf, unmetRequirements } from './requirements.js';
 import {
   type Addresses,
@@ -102,7 +102,7 @@ async function checkedSecret(
     if (isPlaceholder(text)) return fault(`the file ${path} still contains a placeholder; ${FILL_IN}`);
     return option === 'appToken' && !PRINTABLE_ASCII.test(text) ? fault(UNSENDABLE) : { secret, faults: [] };
   } catch (error) {
-    return fault(whyUnreadable(path, error));
+    return fault((error as Error).message);
   }
 }
 

@@ -1,4 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { ServiceTokenError } from 'nestjs-service';
 import { ServiceSimulator } from 'nestjs-service/testing';
 import { rotateSecret } from '../helpers/rotate-secret.js';
@@ -29,6 +32,23 @@ describe('rotation of the client secret', () => {
     for (const error of errors)
       if (!tokenErrors.includes(error as never)) expect(error).toMatchObject({ status: 401 });
     expect(simulator.tokenRequests.length).toBeLessThanOrEqual(2);
+    await module.close();
+    await simulator.stop();
+  });
+
+  it('as a file that is lost: the error says which one', async () => {
+    const simulator = await ServiceSimulator.start();
+    const folder = await mkdtemp(join(tmpdir(), 'lost-secret-'));
+    const file = join(folder, 'client-secret.txt');
+    await writeFile(file, simulator.clientSecret);
+    const { oauth, ...options } = simulator.moduleOptions({ authentication: 'oauth' });
+    const { module, auth } = await startModule({ ...options, oauth: { ...oauth, clientSecret: { file } } });
+    await rm(folder, { recursive: true });
+    const error = await rejection(auth.getCustomerToken('c-1'));
+    expect(error).toMatchObject({
+      code: 'client_secret_unavailable',
+      message: expect.stringContaining(`oauth.clientSecret: the file ${file} does not exist (ENOENT).`),
+    });
     await module.close();
     await simulator.stop();
   });

@@ -1,4 +1,5 @@
 import { type Clock, watching } from '../../config/clock.js';
+import { UnreadableFile } from '../../config/read-file.js';
 import { type Secret } from '../../config/secret.js';
 import { type CertificateSummary, ServiceTokenError } from '../../errors/index.js';
 import { within } from '../../exchange/timing.js';
@@ -45,20 +46,26 @@ export class ClientSecret {
 
   async #ask(): Promise<Secret> {
     const limit = { clock: this.#clock, timeoutMs: SOURCE_TIMEOUT_MS, expired: unavailable };
-    // An error of a vault's client may quote the secret, a token of its own or a request.
-    const secret = await within(limit, () => this.#source()).catch(() => undefined);
+    const secret = await within(limit, () => this.#source()).catch((error: unknown) => {
+      throw error instanceof UnreadableFile
+        ? unavailable(`oauth.clientSecret: ${error.message}`)
+        : unavailable();
+    });
     if (typeof secret?.reveal() !== 'string' || secret.reveal() === '') throw unavailable();
     this.#lastAt = this.#clock.monotonic();
     return (this.#last = secret);
   }
 }
 
-function unavailable(): ServiceTokenError {
+/** An error of a vault's client may quote the secret, a token of its own or a request. */
+const WITHOUT_ITS_ERROR =
+  'The source of the client secret (oauth.clientSecret) threw, gave no text, or took longer than ' +
+  `${SOURCE_TIMEOUT_MS / 1000} s. Its own error is left out because it may quote the secret.`;
+
+function unavailable(message = WITHOUT_ITS_ERROR): ServiceTokenError {
   return new ServiceTokenError({
     code: 'client_secret_unavailable',
-    message:
-      'The source of the client secret (oauth.clientSecret) threw, gave no text, or took longer than ' +
-      `${SOURCE_TIMEOUT_MS / 1000} s. Its own error is left out because it may quote the secret.`,
+    message,
     hint: 'Check that what oauth.clientSecret names can be read.',
     options: ['oauth.clientSecret'],
   });
