@@ -74,11 +74,14 @@ export async function playCall(world: World, call: PlayedCall, replica: Replica)
   await startSession(world, call, (call.outcome as { value: unknown }).value);
 }
 
-/** Timers of one process fire in their order: when this one does, that of the call has done so, on a slow machine too. */
+/**
+ * Timers of one process fire in their order: when the first one does, that of the call has done so, on a slow machine
+ * too. What the call has still to do then gets the time of the second.
+ */
 function outcomeOf({ timeout }: PlayedCall, work: () => Promise<unknown>): Promise<Outcome> {
   return new Promise((resolve) => {
-    const limitMs = (timeout ?? TIMEOUT_MS) + SLACK_MS;
-    const timer = setTimeout(() => setImmediate(() => resolve('late')), limitMs);
+    const late = (): void => resolve('late');
+    let timer = setTimeout(() => (timer = setTimeout(late, SLACK_MS)), timeout ?? TIMEOUT_MS);
     const ended = (outcome: Outcome): void => {
       clearTimeout(timer);
       resolve(outcome);
