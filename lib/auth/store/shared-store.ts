@@ -26,7 +26,7 @@ const SECRET_MS = 1_000;
  * the store. A store that fails, does not answer, is full or has wrong entries delays a token, but never prevents one.
  */
 export class SharedStore implements TokenSource {
-  readonly #source: TokenSource;
+  readonly #source: Pick<TokenSource, 'request'>;
   readonly #store: GuardedStore;
   readonly #owner: () => TokenOwner;
   readonly #clientSecret: ClientSecret;
@@ -41,7 +41,7 @@ export class SharedStore implements TokenSource {
    * @param clientSecret entries are encrypted with keys that come from it
    */
   constructor(
-    source: TokenSource,
+    source: Pick<TokenSource, 'request'>,
     store: TokenStore,
     owner: () => TokenOwner,
     clientSecret: ClientSecret,
@@ -72,7 +72,6 @@ export class SharedStore implements TokenSource {
 
   /** Takes the token out of the store too, if it is still the one there. */
   dropped(scope: string, accessToken: string): void {
-    this.#source.dropped?.(scope, accessToken);
     void this.#track(this.#remove(scope, accessToken));
   }
 
@@ -85,7 +84,7 @@ export class SharedStore implements TokenSource {
     if (found) return found;
     // Read as the endpoint reads it: after a rotation, others have their tokens under the name of the new one.
     const entry = this.#entry(scope, await this.#newestSecret(secret));
-    const turn = new Turn(this.#store, entry, clock, context.timeoutMs, this.#io.random());
+    const turn = new Turn(this.#store, entry, context, this.#io);
     const over = new AbortController();
     const signal = AbortSignal.any([context.signal, over.signal]);
     try {
@@ -107,7 +106,7 @@ export class SharedStore implements TokenSource {
     return read.catch(() => last);
   }
 
-  /** Asks where it is our turn, and looks for the token of another process until there is one. */
+  /** Asks when it is our turn, and looks for the token of another process until there is one. */
   async #follow(
     entry: StoredToken,
     turn: Turn,
@@ -116,25 +115,28 @@ export class SharedStore implements TokenSource {
   ): Promise<TokenGrant> {
     const { clock, random } = this.#io;
     const { signal, isAwaited } = context;
-    for (let isFirst = true; ; isFirst = false) {
-      if (turn.isOurs) await turn.sign();
-      else if (await turn.take(isAwaited())) {
-        // The process whose turn it was until now may have just written.
-        const found = await this.#find(entry, context);
-        if (found || signal.aborted) void this.#track(turn.end());
-        else {
-          if (this.#store.works) this.#observer.count('storeMisses');
-          ask();
-        }
-        if (found) return found;
-      } else if (isFirst && this.#store.works) this.#observer.count('storeLockWaits');
+    for (let isFirst = true; !(await turn.take()); isFirst = false) {
+      if (isFirst && this.#store.works) this.#observer.count('storeLockWaits');
       const until = clock.monotonic() + RENEWAL_POLL_MS * (0.5 + random());
       // A caller may begin to wait meanwhile.
       do await sleep(clock, POLL_MS * (0.5 + random()), signal);
-      while (!turn.isOurs && !isAwaited() && clock.monotonic() < until);
+      while (!isAwaited() && clock.monotonic() < until);
       const found = await this.#find(entry, context);
       if (found) return found;
     }
+    // The process whose turn it was until now may have just written.
+    let found = await this.#find(entry, context);
+    if (found || signal.aborted) void this.#track(turn.end());
+    else {
+      if (this.#store.works) this.#observer.count('storeMisses');
+      ask();
+    }
+    while (!found) {
+      await sleep(clock, POLL_MS * (0.5 + random()), signal);
+      found = await this.#find(entry, context);
+      if (!found) await turn.sign();
+    }
+    return found;
   }
 
   async #requestAndShare(scope: string, turn: Turn, context: TokenRequestContext): Promise<TokenGrant> {
