@@ -1,5 +1,5 @@
 import { type Clock } from '../../config/clock.js';
-import { type AccessToken, expiryMargin, MAX_LIFETIME_S, type TokenGrant } from '../access-token.js';
+import { type AccessToken, expiryMargin, type TokenGrant } from '../access-token.js';
 import { API_SCOPE } from '../scope.js';
 import { ForcedRefreshLimit, renewalDelay } from './request-limits.js';
 
@@ -32,7 +32,7 @@ export class CachedToken {
     const monotonic = requestedAt - (ageMs ?? 0);
     // By the monotonic clock, because the wall clock may have jumped while the request was under way.
     this.issued = { monotonic, wall: clock.now() - (clock.monotonic() - monotonic) };
-    const lifetimeMs = Math.min(grant.expiresIn ?? 0, MAX_LIFETIME_S) * 1000;
+    const lifetimeMs = (grant.expiresIn ?? 0) * 1000;
     const usableMs = lifetimeMs - Math.max(expiryMargin(lifetimeMs), Math.min(reserveMs, lifetimeMs / 2));
     this.#usableMs = usableMs;
     // So that processes that started together do not renew together.

@@ -82,8 +82,10 @@ export class SharedStore implements TokenSource {
     const secret = this.#clientSecret.last ?? (await untilAborted(this.#clientSecret.read(), context.signal));
     const found = await this.#find(this.#entry(scope, secret), context);
     if (found) return found;
-    // Read as the endpoint reads it: after a rotation, others have their tokens under the name of the new one.
-    const entry = this.#entry(scope, await this.#newestSecret(secret));
+    // Read as the endpoint reads it: after a rotation, others have their tokens under the name of the new one. Not waited
+    // for where it needs time: the endpoint waits for it, if it is asked.
+    const newest = await answerWithin(clock, SECRET_MS, () => this.#clientSecret.read()).catch(() => secret);
+    const entry = this.#entry(scope, newest);
     const turn = new Turn(this.#store, entry, context, this.#io);
     const over = new AbortController();
     const signal = AbortSignal.any([context.signal, over.signal]);
@@ -98,12 +100,6 @@ export class SharedStore implements TokenSource {
     } finally {
       over.abort(new Error('There is a token'));
     }
-  }
-
-  /** Not waited for where it needs time: the endpoint waits for it, if it is asked. */
-  async #newestSecret(last: Secret): Promise<Secret> {
-    const read = answerWithin(this.#io.clock, SECRET_MS, () => this.#clientSecret.read());
-    return read.catch(() => last);
   }
 
   /** Asks when it is our turn, and looks for the token of another process until there is one. */
