@@ -27,7 +27,6 @@ export interface TokenStatus {
 /** The answer of a token source, checked. */
 export interface TokenGrant {
   accessToken: string;
-  tokenType: 'bearer';
   scope: string;
   /** Whole seconds; `undefined` where the endpoint named none: use it once. */
   expiresIn?: number;

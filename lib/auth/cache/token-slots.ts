@@ -27,7 +27,7 @@ export class CachedToken {
    * @param reserveMs life that it must have left whenever it is handed out; at most half of the lifetime counts
    */
   constructor(grant: TokenGrant, clock: Clock, random: number, reserveMs: number) {
-    const { accessToken, tokenType, scope, ageMs, requestedAt = clock.monotonic() } = grant;
+    const { accessToken, scope, ageMs, requestedAt = clock.monotonic() } = grant;
     this.isFromStore = ageMs !== undefined;
     const monotonic = requestedAt - (ageMs ?? 0);
     // By the monotonic clock, because the wall clock may have jumped while the request was under way.
@@ -41,7 +41,7 @@ export class CachedToken {
       : -Math.min(MAX_JITTER_MS, usableMs * JITTER);
     this.#refreshAfterMs = usableMs * REFRESH_AT + random * jitterMs;
     const expiresAt = new Date(this.issued.wall + lifetimeMs);
-    this.token = Object.freeze({ accessToken, tokenType, scope, expiresAt });
+    this.token = Object.freeze({ accessToken, tokenType: 'bearer', scope, expiresAt });
   }
 
   isExpired(clock: Clock, inMs = 0): boolean {
