@@ -30,7 +30,7 @@ export interface TokenKeeper {
   accepts(scope: string, grant: TokenGrant): boolean;
   /** Whether the token here ends soon, or there is none. */
   isNeeded(scope: string): boolean;
-  /** Called before those who wait get the token. `isOutdated`: it was asked for before {@link PendingRequests.markOutdated}. */
+  /** Called before those who wait get the token. `isOutdated`: as {@link TokenRequest.isOutdated}. */
   arrived(scope: string, grant: TokenGrant, isOutdated: boolean): CachedToken;
   failed(scope: string): void;
 }

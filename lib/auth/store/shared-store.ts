@@ -86,16 +86,15 @@ export class SharedStore implements TokenSource {
     // for where it needs time: the endpoint waits for it, if it is asked.
     const newest = await answerWithin(clock, SECRET_MS, () => this.#clientSecret.read()).catch(() => secret);
     const entry = this.#entry(scope, newest);
-    const turn = new Turn(this.#store, entry, context, this.#io);
     const over = new AbortController();
     const signal = AbortSignal.any([context.signal, over.signal]);
     try {
       return await new Promise<TokenGrant>((resolve, reject) => {
-        const ask = (): void => {
+        const ask = (turn: Turn): void => {
           const left = { ...context, signal, timeoutMs: deadline - clock.monotonic() };
           this.#requestAndShare(scope, turn, left).then(resolve, reject);
         };
-        this.#track(this.#follow(entry, turn, { ...context, signal }, ask)).then(resolve, reject);
+        this.#track(this.#follow(entry, { ...context, signal }, ask)).then(resolve, reject);
       });
     } finally {
       over.abort(new Error('There is a token'));
@@ -105,12 +104,12 @@ export class SharedStore implements TokenSource {
   /** Asks when it is our turn, and looks for the token of another process until there is one. */
   async #follow(
     entry: StoredToken,
-    turn: Turn,
     context: TokenRequestContext,
-    ask: () => void,
+    ask: (turn: Turn) => void,
   ): Promise<TokenGrant> {
     const { clock, random } = this.#io;
     const { signal, isAwaited } = context;
+    const turn = new Turn(this.#store, entry, context, this.#io);
     for (let isFirst = true; !(await turn.take()); isFirst = false) {
       if (isFirst && this.#store.works) this.#observer.count('storeLockWaits');
       const until = clock.monotonic() + RENEWAL_POLL_MS * (0.5 + random());
@@ -125,7 +124,7 @@ export class SharedStore implements TokenSource {
     if (found || signal.aborted) void this.#track(turn.end());
     else {
       if (this.#store.works) this.#observer.count('storeMisses');
-      ask();
+      ask(turn);
     }
     while (!found) {
       await sleep(clock, POLL_MS * (0.5 + random()), signal);
