@@ -27,7 +27,6 @@ export interface TokenStatus {
 /** The answer of a token source, checked. */
 export interface TokenGrant {
   accessToken: string;
-  tokenType: 'bearer';
   scope: string;
   /** Whole seconds; `undefined` where the endpoint named none: use it once. */
   expiresIn?: number;
@@ -67,9 +66,6 @@ export interface TokenIo extends Pick<ServiceIo, 'clock' | 'random' | 'log'> {
 
 /** The longest lifetime that counts, in seconds: what a timer of 2^31 - 1 ms can cover, almost 25 days. */
 export const MAX_LIFETIME_S = 2_147_483;
-
-/** The longest Retry-After of the token endpoint that counts, in seconds. */
-export const MAX_RETRY_AFTER_S = 3_600;
 
 /**
  * How long before its end a token counts as expired: a tenth of the lifetime, at least 1 s (an `exp` of whole seconds

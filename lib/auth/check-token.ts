@@ -104,10 +104,10 @@ export function readTokenResponse(json: unknown, scope: string, status: number, 
   const checked = checkToken(token, scope);
   if (checked.fault !== undefined) return refuse(checked.fault);
   const { accessToken, lifetimeS } = checked;
-  if (!isPresent(expiresIn)) return { accessToken, tokenType: 'bearer', scope };
+  if (!isPresent(expiresIn)) return { accessToken, scope };
   const seconds = secondsOf(expiresIn) ?? NaN;
   if (!(seconds >= 0)) return refuse('expires_in is not a number of seconds');
   // JSON's 1e400 is Infinity. A token that says itself that it ends sooner is refused from then on.
   const lifetime = Math.floor(Math.min(seconds, lifetimeS, MAX_LIFETIME_S));
-  return { accessToken, tokenType: 'bearer', scope, expiresIn: lifetime };
+  return { accessToken, scope, expiresIn: lifetime };
 }

@@ -3,7 +3,7 @@ import { allowListeners } from '../../exchange/call-limits.js';
 import { type TokenGrant, type TokenIo, type TokenSource } from '../access-token.js';
 import { API_SCOPE } from '../scope.js';
 import { ConcurrencyLimit, RetryAfterGate } from './request-limits.js';
-import { AbandonedRequest, type RequestTools, TokenRequest } from './token-request.js';
+import { AbandonedRequest, type RequestTools, type TokenKeeper, TokenRequest } from './token-request.js';
 import { type CachedToken } from './token-slots.js';
 import { type WaitOptions } from './waiting-callers.js';
 
@@ -19,17 +19,9 @@ export interface RequestSettings {
   timeoutMs: number;
 }
 
-/** What becomes of the outcomes. */
-interface TokenKeeper extends Pick<RequestTools, 'accepts' | 'isNeeded'> {
-  /** Called before those who wait get the token. `isOutdated`: it was asked for before {@link PendingRequests.markOutdated}. */
-  arrived(scope: string, grant: TokenGrant, isOutdated: boolean): CachedToken;
-  failed(scope: string): void;
-}
-
 /** The token requests under way, at most one per scope. */
 export class PendingRequests {
   readonly #tools: RequestTools;
-  readonly #keeper: TokenKeeper;
   readonly #settings: RequestSettings;
   readonly #requests = new Map<string, TokenRequest>();
   readonly #stop = new AbortController();
@@ -37,9 +29,7 @@ export class PendingRequests {
   constructor(source: TokenSource, settings: RequestSettings, io: TokenIo, keeper: TokenKeeper) {
     const gate = new RetryAfterGate(io.clock);
     const customers = new ConcurrencyLimit(settings.customerRequests);
-    const { accepts, isNeeded } = keeper;
-    this.#tools = { source, io, gate, customers, accepts, isNeeded, signal: this.closed };
-    this.#keeper = keeper;
+    this.#tools = { source, io, keeper, gate, customers, signal: this.closed };
     this.#settings = settings;
     allowListeners(this.closed);
   }
@@ -64,7 +54,7 @@ export class PendingRequests {
    */
   renew(scope: string): boolean {
     if (this.has(scope)) return true;
-    if (this.closed.aborted || this.#isFull(scope) || this.retryAfterMs > 0) return false;
+    if (this.closed.aborted || this.retryAfterMs > 0) return false;
     // Callers that have no token go first.
     const customersPending = this.#requests.size - (this.has(API_SCOPE) ? 1 : 0);
     if (scope !== API_SCOPE && customersPending >= this.#settings.customerRequests) return false;
@@ -78,7 +68,8 @@ export class PendingRequests {
     const gateMs = this.retryAfterMs;
     if (gateMs > 0 && gateMs > timeoutMs) throw this.#tools.gate.error(scope);
     const pending = this.#requests.get(scope);
-    if (!pending && this.#isFull(scope)) throw tooMany(scope);
+    const isFull = this.#requests.size >= Math.max(this.#settings.maxEntries, MIN_REQUESTS);
+    if (!pending && isFull && scope !== API_SCOPE) throw tooMany(scope);
     return (pending ?? this.#begin(scope)).join(timeoutMs, wait);
   }
 
@@ -93,10 +84,6 @@ export class PendingRequests {
     this.#stop.abort(reason);
     for (const request of this.#requests.values()) request.callers.reject(reason);
     this.#requests.clear();
-  }
-
-  #isFull(scope: string): boolean {
-    return scope !== API_SCOPE && this.#requests.size >= Math.max(this.#settings.maxEntries, MIN_REQUESTS);
   }
 
   #begin(scope: string): TokenRequest {
@@ -120,7 +107,7 @@ export class PendingRequests {
   #arrived(scope: string, request: TokenRequest, grant: TokenGrant): void {
     if (this.closed.aborted) return;
     this.#requests.delete(scope);
-    request.callers.resolve(this.#keeper.arrived(scope, grant, request.isOutdated));
+    request.callers.resolve(this.#tools.keeper.arrived(scope, grant, request.isOutdated));
   }
 
   #failed(scope: string, request: TokenRequest, error: Error): void {
@@ -128,7 +115,7 @@ export class PendingRequests {
     // Somebody joined after the last one had left.
     if (error instanceof AbandonedRequest && request.callers.size > 0) return this.#run(scope, request);
     this.#requests.delete(scope);
-    this.#keeper.failed(scope);
+    this.#tools.keeper.failed(scope);
     request.callers.reject(error);
   }
 }

@@ -1,7 +1,6 @@
 import { type Clock } from '../../config/clock.js';
 import { ServiceTokenError, type TokenErrorCode } from '../../errors/index.js';
 import { backOff } from '../../exchange/timing.js';
-import { MAX_RETRY_AFTER_S } from '../access-token.js';
 
 const BURST = 3;
 const REFILL_MS = 30_000;
@@ -39,7 +38,7 @@ export class RetryAfterGate {
     this.#inARow += 1;
     // A Retry-After of 0, or a date in the past by our clock, does not switch the back-off off.
     const minMs = isLimited ? renewalDelay(this.#inARow) : 0;
-    const waitMs = Math.min(Math.max((retryAfter ?? 0) * 1000, minMs), MAX_RETRY_AFTER_S * 1000);
+    const waitMs = Math.max((retryAfter ?? 0) * 1000, minMs);
     this.#closedUntil = Math.max(this.#closedUntil, this.#clock.monotonic() + waitMs);
     this.#cause = { code, status };
   }

@@ -24,6 +24,17 @@ const LASTING: ReadonlySet<ConnectionErrorKind> = new Set(['tls', 'redirect', 't
 const NO_SECRET = 'client_secret_unavailable';
 const TRANSIENT: readonly TokenErrorCode[] = ['token_unavailable', 'token_rate_limited', NO_SECRET];
 
+/** Where the tokens go. */
+export interface TokenKeeper {
+  /** Whether a token that exists already elsewhere can be used. */
+  accepts(scope: string, grant: TokenGrant): boolean;
+  /** Whether the token here ends soon, or there is none. */
+  isNeeded(scope: string): boolean;
+  /** Called before those who wait get the token. `isOutdated`: as {@link TokenRequest.isOutdated}. */
+  arrived(scope: string, grant: TokenGrant, isOutdated: boolean): CachedToken;
+  failed(scope: string): void;
+}
+
 /** What all requests of a cache use. */
 export interface RequestTools {
   source: TokenSource;
@@ -31,10 +42,7 @@ export interface RequestTools {
   gate: RetryAfterGate;
   /** Of requests for customer tokens. The api token's has none: it never waits for those of customers. */
   customers: ConcurrencyLimit;
-  /** Whether a token that exists already elsewhere can be used. */
-  accepts: (scope: string, grant: TokenGrant) => boolean;
-  /** Whether the token here ends soon, or there is none. */
-  isNeeded: (scope: string) => boolean;
+  keeper: TokenKeeper;
   /** Aborted when the cache closes. */
   signal: AbortSignal;
 }
@@ -100,7 +108,7 @@ export class TokenRequest {
 
   /** @param noSecret why the attempt before had no secret: the error at the deadline, as the endpoint was not asked */
   async #attempt(timeoutMs: number, noSecret?: Error): Promise<TokenGrant> {
-    const { source, io, accepts, isNeeded, gate, signal } = this.#tools;
+    const { source, io, keeper, gate, signal } = this.#tools;
     const { clock, telemetry } = io;
     const scope = this.#scope;
     try {
@@ -109,8 +117,9 @@ export class TokenRequest {
         source.request(scope, {
           signal: stop,
           timeoutMs,
-          accepts: (grant) => accepts(scope, grant),
-          isAwaited: () => this.callers.size > 0 || this.#limit?.isWaitedFor === true || isNeeded(scope),
+          accepts: (grant) => keeper.accepts(scope, grant),
+          isAwaited: () =>
+            this.callers.size > 0 || this.#limit?.isWaitedFor === true || keeper.isNeeded(scope),
         }),
       );
       gate.succeeded();

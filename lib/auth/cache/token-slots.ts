@@ -1,5 +1,5 @@
 import { type Clock } from '../../config/clock.js';
-import { type AccessToken, expiryMargin, MAX_LIFETIME_S, type TokenGrant } from '../access-token.js';
+import { type AccessToken, expiryMargin, type TokenGrant } from '../access-token.js';
 import { API_SCOPE } from '../scope.js';
 import { ForcedRefreshLimit, renewalDelay } from './request-limits.js';
 
@@ -27,12 +27,12 @@ export class CachedToken {
    * @param reserveMs life that it must have left whenever it is handed out; at most half of the lifetime counts
    */
   constructor(grant: TokenGrant, clock: Clock, random: number, reserveMs: number) {
-    const { accessToken, tokenType, scope, ageMs, requestedAt = clock.monotonic() } = grant;
+    const { accessToken, scope, ageMs, requestedAt = clock.monotonic() } = grant;
     this.isFromStore = ageMs !== undefined;
     const monotonic = requestedAt - (ageMs ?? 0);
     // By the monotonic clock, because the wall clock may have jumped while the request was under way.
     this.issued = { monotonic, wall: clock.now() - (clock.monotonic() - monotonic) };
-    const lifetimeMs = Math.min(grant.expiresIn ?? 0, MAX_LIFETIME_S) * 1000;
+    const lifetimeMs = (grant.expiresIn ?? 0) * 1000;
     const usableMs = lifetimeMs - Math.max(expiryMargin(lifetimeMs), Math.min(reserveMs, lifetimeMs / 2));
     this.#usableMs = usableMs;
     // So that processes that started together do not renew together.
@@ -41,7 +41,7 @@ export class CachedToken {
       : -Math.min(MAX_JITTER_MS, usableMs * JITTER);
     this.#refreshAfterMs = usableMs * REFRESH_AT + random * jitterMs;
     const expiresAt = new Date(this.issued.wall + lifetimeMs);
-    this.token = Object.freeze({ accessToken, tokenType, scope, expiresAt });
+    this.token = Object.freeze({ accessToken, tokenType: 'bearer', scope, expiresAt });
   }
 
   isExpired(clock: Clock, inMs = 0): boolean {

@@ -15,17 +15,14 @@ import { isJsonObject, parseJson } from '../../exchange/decode.js';
 import { codeOf, type OnCall, tellCall } from '../../telemetry/call-event.js';
 import { parseRetryAfter } from '../../exchange/timing.js';
 import { certificateRefusedError } from '../../tls/certificate-refused.js';
-import {
-  MAX_RETRY_AFTER_S,
-  type TokenGrant,
-  type TokenRequestContext,
-  type TokenSource,
-} from '../access-token.js';
+import { type TokenGrant, type TokenRequestContext, type TokenSource } from '../access-token.js';
 import { readTokenResponse } from '../check-token.js';
 import { type ClientSecret, RefusedSecrets } from './client-secret.js';
 import { isCredentialRefusal, tokenConnectionError, type TokenPlace, tokenRefusal } from './token-errors.js';
 
 const MAX_RESPONSE_BYTES = 1024 * 1024;
+/** A longer one counts as this. */
+const MAX_RETRY_AFTER_S = 3_600;
 
 interface TokenEndpointOptions {
   place: TokenPlace;

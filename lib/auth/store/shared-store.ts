@@ -26,7 +26,7 @@ const SECRET_MS = 1_000;
  * the store. A store that fails, does not answer, is full or has wrong entries delays a token, but never prevents one.
  */
 export class SharedStore implements TokenSource {
-  readonly #source: TokenSource;
+  readonly #source: Pick<TokenSource, 'request'>;
   readonly #store: GuardedStore;
   readonly #owner: () => TokenOwner;
   readonly #clientSecret: ClientSecret;
@@ -41,7 +41,7 @@ export class SharedStore implements TokenSource {
    * @param clientSecret entries are encrypted with keys that come from it
    */
   constructor(
-    source: TokenSource,
+    source: Pick<TokenSource, 'request'>,
     store: TokenStore,
     owner: () => TokenOwner,
     clientSecret: ClientSecret,
@@ -72,7 +72,6 @@ export class SharedStore implements TokenSource {
 
   /** Takes the token out of the store too, if it is still the one there. */
   dropped(scope: string, accessToken: string): void {
-    this.#source.dropped?.(scope, accessToken);
     void this.#track(this.#remove(scope, accessToken));
   }
 
@@ -83,58 +82,56 @@ export class SharedStore implements TokenSource {
     const secret = this.#clientSecret.last ?? (await untilAborted(this.#clientSecret.read(), context.signal));
     const found = await this.#find(this.#entry(scope, secret), context);
     if (found) return found;
-    // Read as the endpoint reads it: after a rotation, others have their tokens under the name of the new one.
-    const entry = this.#entry(scope, await this.#newestSecret(secret));
-    const turn = new Turn(this.#store, entry, clock, context.timeoutMs, this.#io.random());
+    // Read as the endpoint reads it: after a rotation, others have their tokens under the name of the new one. Not waited
+    // for where it needs time: the endpoint waits for it, if it is asked.
+    const newest = await answerWithin(clock, SECRET_MS, () => this.#clientSecret.read()).catch(() => secret);
+    const entry = this.#entry(scope, newest);
     const over = new AbortController();
     const signal = AbortSignal.any([context.signal, over.signal]);
     try {
       return await new Promise<TokenGrant>((resolve, reject) => {
-        const ask = (): void => {
+        const ask = (turn: Turn): void => {
           const left = { ...context, signal, timeoutMs: deadline - clock.monotonic() };
           this.#requestAndShare(scope, turn, left).then(resolve, reject);
         };
-        this.#track(this.#follow(entry, turn, { ...context, signal }, ask)).then(resolve, reject);
+        this.#track(this.#follow(entry, { ...context, signal }, ask)).then(resolve, reject);
       });
     } finally {
       over.abort(new Error('There is a token'));
     }
   }
 
-  /** Not waited for where it needs time: the endpoint waits for it, if it is asked. */
-  async #newestSecret(last: Secret): Promise<Secret> {
-    const read = answerWithin(this.#io.clock, SECRET_MS, () => this.#clientSecret.read());
-    return read.catch(() => last);
-  }
-
-  /** Asks where it is our turn, and looks for the token of another process until there is one. */
+  /** Asks when it is our turn, and looks for the token of another process until there is one. */
   async #follow(
     entry: StoredToken,
-    turn: Turn,
     context: TokenRequestContext,
-    ask: () => void,
+    ask: (turn: Turn) => void,
   ): Promise<TokenGrant> {
     const { clock, random } = this.#io;
     const { signal, isAwaited } = context;
-    for (let isFirst = true; ; isFirst = false) {
-      if (turn.isOurs) await turn.sign();
-      else if (await turn.take(isAwaited())) {
-        // The process whose turn it was until now may have just written.
-        const found = await this.#find(entry, context);
-        if (found || signal.aborted) void this.#track(turn.end());
-        else {
-          if (this.#store.works) this.#observer.count('storeMisses');
-          ask();
-        }
-        if (found) return found;
-      } else if (isFirst && this.#store.works) this.#observer.count('storeLockWaits');
+    const turn = new Turn(this.#store, entry, context, this.#io);
+    for (let isFirst = true; !(await turn.take()); isFirst = false) {
+      if (isFirst && this.#store.works) this.#observer.count('storeLockWaits');
       const until = clock.monotonic() + RENEWAL_POLL_MS * (0.5 + random());
       // A caller may begin to wait meanwhile.
       do await sleep(clock, POLL_MS * (0.5 + random()), signal);
-      while (!turn.isOurs && !isAwaited() && clock.monotonic() < until);
+      while (!isAwaited() && clock.monotonic() < until);
       const found = await this.#find(entry, context);
       if (found) return found;
     }
+    // The process whose turn it was until now may have just written.
+    let found = await this.#find(entry, context);
+    if (found || signal.aborted) void this.#track(turn.end());
+    else {
+      if (this.#store.works) this.#observer.count('storeMisses');
+      ask(turn);
+    }
+    while (!found) {
+      await sleep(clock, POLL_MS * (0.5 + random()), signal);
+      found = await this.#find(entry, context);
+      if (!found) await turn.sign();
+    }
+    return found;
   }
 
   async #requestAndShare(scope: string, turn: Turn, context: TokenRequestContext): Promise<TokenGrant> {

@@ -77,7 +77,7 @@ export class StoredToken {
     const seconds = Math.min(lifetimeS, Math.ceil((endsAt - issuedAt) / 1000));
     const ageMs = Math.max(0, now - issuedAt);
     return endsAt > now && seconds * 1000 > ageMs
-      ? { accessToken, tokenType: 'bearer', scope, expiresIn: seconds, ageMs }
+      ? { accessToken, scope, expiresIn: seconds, ageMs }
       : undefined;
   }
 }

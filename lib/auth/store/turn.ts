@@ -1,4 +1,5 @@
 import { type Clock } from '../../config/clock.js';
+import { type TokenIo, type TokenRequestContext } from '../access-token.js';
 import { type GuardedStore, type Release } from './guarded-store.js';
 import { type StoredToken } from './stored-token.js';
 
@@ -18,46 +19,45 @@ const LEAST = 0.3;
 export class Turn {
   readonly #store: GuardedStore;
   readonly #entry: StoredToken;
+  readonly #context: TokenRequestContext;
   readonly #clock: Clock;
-  readonly #timeoutMs: number;
   readonly #patienceMs: number;
   readonly #begun: number;
   #signAt: number;
   #tookAt = -Infinity;
   #release: Release | undefined;
 
-  /** @param random in [0, 1) */
-  constructor(store: GuardedStore, entry: StoredToken, clock: Clock, timeoutMs: number, random: number) {
+  constructor(
+    store: GuardedStore,
+    entry: StoredToken,
+    context: TokenRequestContext,
+    { clock, random }: Pick<TokenIo, 'clock' | 'random'>,
+  ) {
     this.#store = store;
     this.#entry = entry;
+    this.#context = context;
     this.#clock = clock;
-    this.#timeoutMs = timeoutMs;
-    this.#patienceMs = timeoutMs * (PATIENCE.min + random * (PATIENCE.max - PATIENCE.min));
+    this.#patienceMs = context.timeoutMs * (PATIENCE.min + random() * (PATIENCE.max - PATIENCE.min));
     this.#begun = this.#signAt = clock.monotonic();
   }
 
-  get isOurs(): boolean {
-    return this.#tookAt > -Infinity;
-  }
-
   /**
-   * Without a store it is ours.
-   * @param isAwaited whether a caller waits. If none does, there is time: for a store that does not work to come back, and
-   * for an endpoint that failed a moment ago, of which its sign is left.
+   * Without a store it is ours. If no caller waits, there is time: for a store that does not work to come back, and for an
+   * endpoint that failed a moment ago, of which its sign is left.
    * @returns whether it is ours now
    */
-  async take(isAwaited: boolean): Promise<boolean> {
-    const store = this.#store;
-    if (!store.works) {
+  async take(): Promise<boolean> {
+    const { isAwaited, timeoutMs } = this.#context;
+    if (!this.#store.works) {
       // Until then it has been tried twice.
-      const isLate = this.#since(this.#begun) >= this.#timeoutMs * PATIENCE.max;
-      if (isAwaited || isLate) this.#tookAt = this.#clock.monotonic();
-      return this.isOurs;
+      if (!isAwaited() && this.#since(this.#begun) < timeoutMs * PATIENCE.max) return false;
+      this.#tookAt = this.#clock.monotonic();
+      return true;
     }
-    if (this.#since(this.#begun) > this.#timeoutMs * (1 - LEAST)) return false;
-    const lock = await store.lock(this.#entry.lockKey, this.#timeoutMs);
+    if (this.#since(this.#begun) > timeoutMs * (1 - LEAST)) return false;
+    const lock = await this.#store.lock(this.#entry.lockKey, timeoutMs);
     if (typeof lock === 'function') {
-      if (!isAwaited && (await this.#signAgeMs()) < this.#patienceMs) {
+      if (!isAwaited() && (await this.#signAgeMs()) < this.#patienceMs) {
         await lock();
         return false;
       }
@@ -70,9 +70,10 @@ export class Turn {
 
   /** To be called again and again while it is our turn, and when it has failed. */
   async sign(): Promise<void> {
-    if (this.#since(this.#tookAt) >= this.#timeoutMs * SIGNS) return;
+    const { timeoutMs } = this.#context;
+    if (this.#since(this.#tookAt) >= timeoutMs * SIGNS) return;
     const sign = this.#entry.writeSign(this.#clock.now());
-    await this.#store.set(this.#entry.signKey, sign, this.#timeoutMs * PATIENCE.max);
+    await this.#store.set(this.#entry.signKey, sign, timeoutMs * PATIENCE.max);
   }
 
   async end(): Promise<void> {

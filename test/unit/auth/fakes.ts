@@ -63,7 +63,7 @@ export class FakeSource implements TokenSource {
         scope,
         context,
         grant: (expiresIn, accessToken = `token-${number}`, ageMs) => {
-          const grant: TokenGrant = { accessToken, tokenType: 'bearer', scope, expiresIn, ageMs };
+          const grant: TokenGrant = { accessToken, scope, expiresIn, ageMs };
           resolve(grant);
           return grant;
         },

@@ -102,7 +102,7 @@ class WatchedSource implements TokenSource {
     });
     this.#last.set(scope, accessToken);
     this.#limitedInARow = 0;
-    return { accessToken, tokenType: 'bearer', scope, expiresIn: lifetime };
+    return { accessToken, scope, expiresIn: lifetime };
   }
 
   #fail(scope: string, kind: 'reset' | 'refused' | 'busy' | 'limited'): Error {

@@ -14,7 +14,7 @@ it.each([
     source: {
       request: async (scope) => {
         requests += 1;
-        return { accessToken: `token-${requests}`, tokenType: 'bearer', scope, expiresIn: lifetime };
+        return { accessToken: `token-${requests}`, scope, expiresIn: lifetime };
       },
     },
     clock,
@@ -38,7 +38,7 @@ it('a token counts from when its source says that the request left', async () =>
       request: async (scope) => {
         await sleep(clock, 5_000);
         const requestedAt = clock.monotonic();
-        return { accessToken: 'token', tokenType: 'bearer', scope, expiresIn: 600, requestedAt };
+        return { accessToken: 'token', scope, expiresIn: 600, requestedAt };
       },
     },
     refresh: 'on-expiry',

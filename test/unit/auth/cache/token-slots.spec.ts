@@ -17,7 +17,7 @@ describe('expiryMargin', () => {
 describe('A token', () => {
   const tokenOf = (expiresIn: number, { random = 0, reserveMs = 0 } = {}) => {
     const clock = new FakeClock();
-    const grant = { accessToken: 'a', tokenType: 'bearer', scope: 'api', expiresIn } as const;
+    const grant = { accessToken: 'a', scope: 'api', expiresIn } as const;
     return { clock, token: new CachedToken(grant, clock, random, reserveMs) };
   };
 
@@ -49,7 +49,7 @@ describe('A token', () => {
 });
 
 describe('CachedToken', () => {
-  const grant = { accessToken: 'a', tokenType: 'bearer', scope: 'api', expiresIn: 60 } as const;
+  const grant = { accessToken: 'a', scope: 'api', expiresIn: 60 } as const;
   const place = (clock: FakeClock, ageMs = 0): CachedToken =>
     new CachedToken({ ...grant, ageMs }, clock, 0, 0);
 

@@ -29,7 +29,7 @@ async function requestsOf(replicas: number, ms: number, { isShared = true } = {}
       requests += 1;
       const accessToken = `token-${requests}`;
       await sleep(clock, 80);
-      return { accessToken, tokenType: 'bearer' as const, scope, expiresIn: LIFETIME_S };
+      return { accessToken, scope, expiresIn: LIFETIME_S };
     },
   };
   open = Array.from({ length: replicas }, () =>

@@ -7,7 +7,7 @@ import { OWNER } from './set-up.js';
 
 const NOW = Date.UTC(2030, 0, 1);
 const cipher = new StoreCipher(new Secret('secret-1'));
-const grant = { accessToken: 'token-1', tokenType: 'bearer' as const, scope: 'customer.b', expiresIn: 600 };
+const grant = { accessToken: 'token-1', scope: 'customer.b', expiresIn: 600 };
 
 const entry = (scope = 'customer.b', owner = OWNER, by = cipher): StoredToken =>
   new StoredToken(by, scope, owner);
