@@ -7,11 +7,12 @@ import { within } from '../exchange/timing.js';
 
 /** The host's configuration: variables and namespaces by their names. */
 export interface HostConfig {
-  /** False where the application imports no ConfigModule. Only the variables of the process are read then. */
-  imported: boolean;
-  get(key: string): unknown;
-  /** The host's ConfigService, also where Nest would not let our module inject it. */
+  /**
+   * The host's ConfigService, also where Nest would not let our module inject it. Absent where the application imports no
+   * ConfigModule: only the variables of the process are read then.
+   */
   service?: ConfigService;
+  get(key: string): unknown;
   /** This module's client, once it is being made. */
   opening?: Promise<unknown>;
 }
@@ -47,12 +48,8 @@ export async function readHostConfig(
     'has not finished loading',
     'One of its load functions does not end, or waits for something that needs ServiceModule.',
   ]);
-  const config = injected ?? loaded[0]?.config;
-  return {
-    imported: config !== undefined,
-    service: config,
-    get: (key) => (config ? config.get<unknown>(key) : process.env[key]),
-  };
+  const service = injected ?? loaded[0]?.config;
+  return { service, get: (key) => (service ? service.get<unknown>(key) : process.env[key]) };
 }
 
 /** Seconds that a start waits for functions of the host, for example for a slow vault. */

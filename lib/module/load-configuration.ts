@@ -73,7 +73,7 @@ export async function loadConfiguration(
   const lacks = faults.some(isMissing);
   const noVariable = config !== undefined && lacks && !read.variableSet && misspelt.size === 0;
   const nothingSet = noVariable && Object.keys(merged).length === 0;
-  const noConfigModule = config?.imported === false && lacks;
+  const noConfigModule = config !== undefined && !config.service && lacks;
   const usedNamespace = faults.some(isInNamespace) && key;
   // The value of another tool: not one that is written wrong.
   const foreignVariable =
