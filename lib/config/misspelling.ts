@@ -62,12 +62,11 @@ export function unusedVariables(
       // It may be of a module with another name.
       possibleNames(variable.slice(prefix.length)).length === 0,
   );
-  const meant = [...misspelt].map(([variable, other]) => [
-    variable,
-    `If ${other} is meant, correct its name.`,
-  ]);
-  const remedy = 'Remove it or correct its name, unless something else reads it.';
-  return new Map([...unused.map((variable) => [variable, remedy]), ...meant] as [string, string][]);
+  const remedies = new Map<string, string>();
+  for (const variable of unused)
+    remedies.set(variable, 'Remove it or correct its name, unless something else reads it.');
+  for (const [variable, meant] of misspelt) remedies.set(variable, `If ${meant} is meant, correct its name.`);
+  return remedies;
 }
 
 /** The text before the name of a variable, which can be a module's name: `KSA` of `KSA_APP_TOKEN`. */

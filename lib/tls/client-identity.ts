@@ -65,7 +65,7 @@ export class ClientIdentity {
   readonly #settings: ClientIdentitySettings;
   readonly #contexts: SecureContexts;
   readonly #expiry: ExpiryWatch;
-  readonly #watch: IdentityWatch<IdentitySnapshot>;
+  readonly #watch: IdentityWatch;
   /** The inputs are read again without being asked to. */
   readonly #isFollowed: boolean;
   readonly #listeners = new Set<() => void>();
