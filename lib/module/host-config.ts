@@ -17,7 +17,6 @@ export interface HostConfig {
   opening?: Promise<unknown>;
 }
 
-/** The injection token of {@link HostConfig}. */
 export const HOST_CONFIG = Symbol('nestjs-service:host-config');
 
 /** Created inside a ConfigModule. Nest creates it after this ConfigModule has loaded everything. */
@@ -44,10 +43,12 @@ export async function readHostConfig(
   const loads = [...modules.values()]
     .filter(({ metatype }) => metatype === ConfigModule)
     .map(({ providers }) => (providers.get(ModuleRef)?.instance as ModuleRef).create(LoadedConfig));
-  const loaded = await inStartTime(Promise.all(loads), 'ConfigModule', [
+  const loaded = await inStartTime(
+    Promise.all(loads),
+    'ConfigModule',
     'has not finished loading',
     'One of its load functions does not end, or waits for something that needs ServiceModule.',
-  ]);
+  );
   const service = injected ?? loaded[0]?.config;
   return { service, get: (key) => (service ? service.get<unknown>(key) : process.env[key]) };
 }
@@ -64,7 +65,8 @@ const START_TIMEOUT_S = 60;
 export async function inStartTime<T>(
   work: Promise<T>,
   option: string,
-  [undone, remedy]: readonly [string, string],
+  undone: string,
+  remedy: string,
 ): Promise<T> {
   const message = `${undone} within ${START_TIMEOUT_S} s. ${remedy}`;
   const expired = () => ServiceConfigurationError.of(option, message);
