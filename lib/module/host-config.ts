@@ -12,7 +12,7 @@ export interface HostConfig {
    * ConfigModule: only the variables of the process are read then.
    */
   service?: ConfigService;
-  get(key: string): unknown;
+  get: (key: string) => unknown;
   /** This module's client, once it is being made. */
   opening?: Promise<unknown>;
 }
