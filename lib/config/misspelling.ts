@@ -21,14 +21,13 @@ export function nearest(word: string, candidates: Iterable<string>): string | un
  */
 export function misspeltVariables(variables: readonly string[], name?: string): Map<string, string> {
   const prefix = variablePrefix(name);
-  const known = new Set(variablesOf(name));
-  const unknown = variables.filter((variable) => variable.startsWith(prefix) && !known.has(variable));
+  const unknown = unknownVariables(variables, name);
   // SERVICE_KSA_BASE_URL and SERVICE_KSA_APP_TOKEN: two variables with the same word belong to a module of that name.
   const words = unknown.flatMap((variable) => possibleNames(variable.slice(prefix.length)));
   const names = new Set(words.filter((word, index) => words.indexOf(word) !== index));
   const found = new Map<string, string>();
   for (const variable of unknown) {
-    const meant = nearest(variable, known);
+    const meant = nearest(variable, variablesOf(name));
     const isOfAnotherModule = possibleNames(variable.slice(prefix.length)).some(
       (word) => names.has(word) || `${prefix}${word}_${meant?.slice(prefix.length)}` === variable,
     );
@@ -52,22 +51,24 @@ export function unusedVariables(
   name?: string,
   inFiles: readonly string[] = [],
 ): Map<string, string> {
-  const known = new Set(variablesOf(name));
   const prefix = variablePrefix(name);
-  const unused = variables.filter(
+  const unused = unknownVariables(variables, name).filter(
     (variable) =>
-      variable.startsWith(prefix) &&
-      !known.has(variable) &&
       (inFiles.includes(variable) || GROUPS.some((word) => variable.startsWith(`${prefix}${word}_`))) &&
       // It may be of a module with another name.
       possibleNames(variable.slice(prefix.length)).length === 0,
   );
-  const meant = [...misspelt].map(([variable, other]) => [
-    variable,
-    `If ${other} is meant, correct its name.`,
-  ]);
-  const remedy = 'Remove it or correct its name, unless something else reads it.';
-  return new Map([...unused.map((variable) => [variable, remedy]), ...meant] as [string, string][]);
+  const remedies = new Map<string, string>();
+  for (const variable of unused)
+    remedies.set(variable, 'Remove it or correct its name, unless something else reads it.');
+  for (const [variable, meant] of misspelt) remedies.set(variable, `If ${meant} is meant, correct its name.`);
+  return remedies;
+}
+
+/** Those with our prefix that the module does not read. */
+function unknownVariables(variables: readonly string[], name?: string): string[] {
+  const known = new Set(variablesOf(name));
+  return variables.filter((variable) => variable.startsWith(variablePrefix(name)) && !known.has(variable));
 }
 
 /** The text before the name of a variable, which can be a module's name: `KSA` of `KSA_APP_TOKEN`. */

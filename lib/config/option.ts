@@ -58,7 +58,6 @@ export function optionsOf(type: OptionsClass, path = ''): OptionEntry[] {
   );
 }
 
-/** The sections of the class by their keys. */
 export function sectionsOf(type: OptionsClass): Record<string, OptionsClass> {
   const all = declaredIn(type.prototype as object);
   return Object.fromEntries(all.flatMap(({ key, section }) => (section ? [[key, section]] : [])));

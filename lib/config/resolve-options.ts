@@ -42,17 +42,11 @@ export async function resolveOptions(
   name?: string,
   hasVariables = true,
 ): Promise<Resolution> {
-  const isOfEnvironment = valueOf(merged, 'http.proxy') === ENVIRONMENT;
-  const variableThatSets = (option: string) =>
-    option === 'http.proxy' && isOfEnvironment
-      ? proxyVariable()
-      : hasVariables
-        ? variableOf(option, name, valueOf(merged, option))
-        : undefined;
-  const locate = (option: string): OptionLocation => ({
-    option,
-    variable: variableThatSets(option),
-  });
+  const locate = (option: string): OptionLocation => {
+    const value = valueOf(merged, option);
+    if (option === 'http.proxy' && value === ENVIRONMENT) return { option, variable: proxyVariable() };
+    return { option, variable: hasVariables ? variableOf(option, name, value) : undefined };
+  };
   const located = (found: readonly ConfigurationFault[]): ConfigurationFault[] =>
     found.map((fault) => ({ ...fault, ...locate(fault.option) }));
   const { faults: malformed, broken } = validateOptions(merged);
@@ -111,14 +105,9 @@ function pathsTwice(addresses: Addresses | undefined): ConfigurationFault[] {
   if (!addresses) return [];
   const { baseUrl, baseOption: option } = addresses;
   const [path] = /\/(banks|customers)\/v\d+$/.exec(baseUrl) ?? [];
-  return path
-    ? [
-        {
-          option,
-          message: `ends in ${path}. Each call appends its own path: probably ${path} does not belong there.`,
-        },
-      ]
-    : [];
+  if (path === undefined) return [];
+  const message = `ends in ${path}. Each call appends its own path: probably ${path} does not belong there.`;
+  return [{ option, message }];
 }
 
 /** A limit in seconds, where milliseconds are meant. */
@@ -146,10 +135,9 @@ async function storeFaults(store: TokenStore | undefined): Promise<Configuration
 
 function oauthSettings({ oauth }: ServiceModuleOptions): OAuthSettings {
   const source = oauth?.clientSecret ?? '';
-  const fixed = typeof source === 'string' ? new Secret(source) : undefined;
-  const read = async (): Promise<Secret> =>
+  const clientSecret = async (): Promise<Secret> =>
     typeof source === 'function' ? new Secret(await source()) : readSecret(source);
-  return { ...oauth, clientSecret: fixed ? () => Promise.resolve(fixed) : read } as OAuthSettings;
+  return { ...oauth, clientSecret } as OAuthSettings;
 }
 
 function tlsSettings({ tls }: ServiceModuleOptions, locate: (option: string) => OptionLocation): TlsSettings {

@@ -29,7 +29,6 @@ export const OneOf = (suffix: string, ...values: unknown[]): PropertyDecorator =
 
 export const Flag = rule('boolean', (value) => typeof value === 'boolean', 'must be true or false');
 
-/** True, false, or some of the names. */
 export const FlagOrNames = (suffix: string, names: readonly string[]): PropertyDecorator =>
   rule(
     'names',
@@ -87,7 +86,6 @@ export const IsProductTokens = rule(
 
 const isSource = (value: unknown): boolean => isTextLike(isFile(value) ? value.file : value, /\S/);
 
-/** Text, or `{ file: path }`. */
 export const IsSource = rule('secret', isSource, 'must be text or { file: path }, and not empty');
 
 export const IsSourceOrFunction = rule(

@@ -29,26 +29,29 @@ export function hideOptions(provider: Provider, optionsToken: unknown): Provider
   const dependencies = inject.map((asked) =>
     typeof asked === 'object' && 'optional' in asked ? asked : { token: asked, optional: false },
   );
-  const isConfig = dependencies.map(({ token }) => token === ConfigService);
   return {
     ...provider,
     inject: [
       HOST_CONFIG,
-      ...inject.map((asked, index) => (isConfig[index] ? { token: ConfigService, optional: true } : asked)),
+      ...dependencies.map(({ token }, index) =>
+        token === ConfigService ? { token, optional: true } : inject[index],
+      ),
     ],
     useFactory: async ({ service }: HostConfig, ...injected: unknown[]) => {
-      const args = injected.map((arg, index) => {
-        if (!isConfig[index]) return arg;
-        if (arg ?? service ?? dependencies[index].optional) return arg ?? service;
+      const args = dependencies.map(({ token, optional }, index) => {
+        const arg = injected[index];
+        if (token !== ConfigService) return arg;
+        if (arg ?? service ?? optional) return arg ?? service;
         throw factoryError(
           'injects ConfigService, but the application does not import ConfigModule (import ConfigModule.forRoot()).',
         );
       });
-      const result = callFactory(() => useFactory(...args));
-      const options = await inStartTime(result, 'forRootAsync', [
+      const options = await inStartTime(
+        callFactory(() => useFactory(...args)),
+        'forRootAsync',
         'the options factory has not finished',
         'Check what it waits for, for example a vault that does not answer.',
-      ]);
+      );
       return givenOptions(options);
     },
   };

@@ -7,16 +7,16 @@ import { within } from '../exchange/timing.js';
 
 /** The host's configuration: variables and namespaces by their names. */
 export interface HostConfig {
-  /** False where the application imports no ConfigModule. Only the variables of the process are read then. */
-  imported: boolean;
-  get(key: string): unknown;
-  /** The host's ConfigService, also where Nest would not let our module inject it. */
+  /**
+   * The host's ConfigService, also where Nest would not let our module inject it. Absent where the application imports no
+   * ConfigModule: only the variables of the process are read then.
+   */
   service?: ConfigService;
+  get: (key: string) => unknown;
   /** This module's client, once it is being made. */
   opening?: Promise<unknown>;
 }
 
-/** The injection token of {@link HostConfig}. */
 export const HOST_CONFIG = Symbol('nestjs-service:host-config');
 
 /** Created inside a ConfigModule. Nest creates it after this ConfigModule has loaded everything. */
@@ -43,16 +43,14 @@ export async function readHostConfig(
   const loads = [...modules.values()]
     .filter(({ metatype }) => metatype === ConfigModule)
     .map(({ providers }) => (providers.get(ModuleRef)?.instance as ModuleRef).create(LoadedConfig));
-  const loaded = await inStartTime(Promise.all(loads), 'ConfigModule', [
+  const loaded = await inStartTime(
+    Promise.all(loads),
+    'ConfigModule',
     'has not finished loading',
     'One of its load functions does not end, or waits for something that needs ServiceModule.',
-  ]);
-  const config = injected ?? loaded[0]?.config;
-  return {
-    imported: config !== undefined,
-    service: config,
-    get: (key) => (config ? config.get<unknown>(key) : process.env[key]),
-  };
+  );
+  const service = injected ?? loaded[0]?.config;
+  return { service, get: (key) => (service ? service.get<unknown>(key) : process.env[key]) };
 }
 
 /** Seconds that a start waits for functions of the host, for example for a slow vault. */
@@ -67,7 +65,8 @@ const START_TIMEOUT_S = 60;
 export async function inStartTime<T>(
   work: Promise<T>,
   option: string,
-  [undone, remedy]: readonly [string, string],
+  undone: string,
+  remedy: string,
 ): Promise<T> {
   const message = `${undone} within ${START_TIMEOUT_S} s. ${remedy}`;
   const expired = () => ServiceConfigurationError.of(option, message);

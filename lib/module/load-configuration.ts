@@ -43,7 +43,7 @@ export async function loadConfiguration(
     name,
     given,
     namespace,
-    readVariable: config && ((variable: string) => config.get(variable)),
+    readVariable: config?.get,
     variablesSet: config ? Object.keys(process.env).filter((variable) => process.env[variable]) : [],
   };
   const { merged, options, identity, warnings, misspelt, unused, ...read } = await readConfiguration(
@@ -70,10 +70,10 @@ export async function loadConfiguration(
   if (faults.length === 0) {
     throw new ServiceCertificateError(certificateFaults, { certificate: read.certificate });
   }
-  const lacks = faults.some(isMissing);
-  const noVariable = config !== undefined && lacks && !read.variableSet && misspelt.size === 0;
+  const lacks = config !== undefined && faults.some(isMissing);
+  const noVariable = lacks && !read.variableSet && misspelt.size === 0;
   const nothingSet = noVariable && Object.keys(merged).length === 0;
-  const noConfigModule = config?.imported === false && lacks;
+  const noConfigModule = lacks && !config.service;
   const usedNamespace = faults.some(isInNamespace) && key;
   // The value of another tool: not one that is written wrong.
   const foreignVariable =

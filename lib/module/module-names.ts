@@ -7,7 +7,6 @@ export interface ModuleName {
   name?: string;
 }
 
-/** The injection token of {@link ModuleName}. */
 export const MODULE_NAME = Symbol('nestjs-service:name');
 
 /** The names of all ServiceModules of the application, each as often as it is there. */

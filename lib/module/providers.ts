@@ -1,6 +1,5 @@
 import {
   type BeforeApplicationShutdown,
-  type InjectionToken,
   type OnApplicationBootstrap,
   type OnApplicationShutdown,
   type OnModuleInit,
@@ -50,7 +49,7 @@ export const serviceProviders: Provider[] = [
   {
     provide: Symbol('nestjs-service:request-scope-check'),
     inject: [MODULE_NAME, ModulesContainer],
-    useFactory: (own: ModuleName, modules: ModulesContainer) => requestScopeCheck(own, modules, SERVICE),
+    useFactory: requestScopeCheck,
   },
 ];
 
@@ -136,20 +135,15 @@ export function serviceHooks(
 /**
  * Refuses options that depend on a request. Nest would create the whole module for each request, with connections and
  * timers that nothing ends. This provider must not depend on the options: Nest would not call its hook then.
- * @param checked the injection token of a provider that depends on the options
  */
-export function requestScopeCheck(
-  own: ModuleName,
-  modules: ModulesContainer,
-  checked: InjectionToken,
-): OnModuleInit {
+export function requestScopeCheck(own: ModuleName, modules: ModulesContainer): OnModuleInit {
   return {
     onModuleInit: () => {
       // ModuleRef.introspect() would find the last module with this token, and each ServiceModule has it.
       const mine = [...modules.values()].find(
         ({ providers }) => providers.get(MODULE_NAME)?.instance === own,
       );
-      if (mine?.providers.get(checked)?.isDependencyTreeStatic() !== false) return;
+      if (mine?.providers.get(SERVICE)?.isDependencyTreeStatic() !== false) return;
       const message =
         'its options depend on a request: the factory, or the class of useClass or useExisting, injects REQUEST or a ' +
         'provider with Scope.REQUEST, directly or through another one. The client is made once, at start. Take the ' +

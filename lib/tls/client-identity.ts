@@ -1,12 +1,11 @@
 import { type Agent } from 'node:http';
 import { type Clock, watching } from '../config/clock.js';
-import { type ProxyFor } from '../config/proxy.js';
 import { type TlsSettings } from '../config/resolved-options.js';
 import { type CertificateSummary, type ConfigurationFault } from '../errors/index.js';
 import { type Log } from '../telemetry/log.js';
 import { daysLeft, describeCertificate, formatDate, isOtherCertificate } from './certificate-summary.js';
 import { PlainAgent } from './connections/clean-reuse.js';
-import { IdentityAgent } from './connections/identity-agent.js';
+import { IdentityAgent, type PoolSettings } from './connections/identity-agent.js';
 import { closedError, failRequest, takeQueue } from './connections/node-agent.js';
 import { checkIdentity, type LoadedIdentity } from './material/check-identity.js';
 import { canChange, readIdentity, type IdentitySnapshot } from './material/read-identity.js';
@@ -14,14 +13,12 @@ import { SecureContexts } from './material/secure-contexts.js';
 import { ExpiryWatch } from './reload/expiry-watch.js';
 import { IdentityWatch } from './reload/identity-watch.js';
 
-export interface ClientIdentitySettings {
+/** `maxSockets` is for each of the agents. */
+export interface ClientIdentitySettings extends Pick<
+  PoolSettings,
+  'maxSockets' | 'proxyFor' | 'connectTimeoutMs'
+> {
   tls: TlsSettings;
-  /** Connections to one origin, for each of the two agents. */
-  maxSockets: number;
-  /** The proxy for connections to an address. */
-  proxyFor?: ProxyFor;
-  /** Milliseconds for the proxy to open a tunnel. */
-  connectTimeoutMs?: number;
   /** `oauth.mtls`: the token endpoint gets the client certificate too (RFC 8705). */
   offerToTokenEndpoint: boolean;
   /** The authentication is `mtls`: a server that asks for no client certificate is warned of. */
@@ -65,7 +62,7 @@ export class ClientIdentity {
   readonly #settings: ClientIdentitySettings;
   readonly #contexts: SecureContexts;
   readonly #expiry: ExpiryWatch;
-  readonly #watch: IdentityWatch<IdentitySnapshot>;
+  readonly #watch: IdentityWatch;
   /** The inputs are read again without being asked to. */
   readonly #isFollowed: boolean;
   readonly #listeners = new Set<() => void>();
@@ -107,20 +104,18 @@ export class ClientIdentity {
           'is not mutual. Check that this is the address for mutual TLS, and whether a proxy between ends TLS.',
       );
     };
-    const plainPool = { keepAlive: true, scheduling: 'lifo', maxSockets } as const;
     // One more: requests for customers' tokens may use `maxSockets`, and that for the api token must not wait for them.
-    const more = { maxSockets: maxSockets + 1 };
+    const tokenPool = { ...pool, maxSockets: maxSockets + 1 };
     this.httpsAgent = new IdentityAgent(loaded.apiContext, {
       ...pool,
       onUnasked: isMutual ? onUnasked : undefined,
     });
     this.tokenAgent = new IdentityAgent(loaded.tokenContext, {
-      ...pool,
-      ...more,
+      ...tokenPool,
       onUnasked: offerToTokenEndpoint ? onUnasked : undefined,
     });
-    this.#plainAgent = new PlainAgent(plainPool);
-    this.#plainTokenAgent = new PlainAgent({ ...plainPool, ...more });
+    this.#plainAgent = new PlainAgent(pool);
+    this.#plainTokenAgent = new PlainAgent(tokenPool);
     this.#expiry = new ExpiryWatch(clock, log);
     this.#isFollowed = tls.reload && canChange(tls);
     const times = typeof tls.source === 'function' ? FUNCTION : FILES;

@@ -90,6 +90,11 @@ export function drop(socket: Duplex): void {
 export class PlainAgent extends Agent {
   readonly #reuse = new CleanReuse(this);
 
+  /** @param maxSockets connections to one origin */
+  constructor({ maxSockets }: { maxSockets: number }) {
+    super({ keepAlive: true, scheduling: 'lifo', maxSockets });
+  }
+
   addRequest(request: ClientRequest, options: AgentRequestOptions): void {
     this.#reuse.whenSettled(request, () => nodeAgent.addRequest.call(this, request, options));
   }

@@ -21,7 +21,7 @@ import {
 } from './node-agent.js';
 import { authorityOf, ProxyTunnel } from './proxy-tunnel.js';
 
-interface PoolSettings {
+export interface PoolSettings {
   /** Connections to one origin. */
   maxSockets: number;
   /** Milliseconds for which an idle connection is kept, if the server's keep-alive hint is not shorter. Default 30,000. */

@@ -43,7 +43,6 @@ export function failRequest(request: ClientRequest, error?: Error): void {
   (request as unknown as { onSocket(socket: null, error?: Error): void }).onSocket(null, error);
 }
 
-/** The error of a request to an agent that was shut down. */
 export function closedError(): Error {
   return codedError('The client is closed: its agent takes no more calls.', 'ERR_AGENT_CLOSED');
 }

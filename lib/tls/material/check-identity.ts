@@ -151,19 +151,19 @@ function checkDates(contents: PemContents, now: number): void {
 function checkChainDates(contents: PemContents, now: number): string[] {
   const { input } = contents;
   const chain = contents.certificates.map(({ summary }) => summary);
-  const expired = chain.filter(({ validTo }) => now >= validTo.getTime());
+  const isExpired = ({ validTo }: CertificateSummary) => now >= validTo.getTime();
   const [first] = chain;
-  if (first && chain.every((each) => expired.includes(each) || now < each.validFrom.getTime())) {
-    const why = expired.includes(first)
+  if (first && chain.every((each) => isExpired(each) || now < each.validFrom.getTime())) {
+    const why = isExpired(first)
       ? `expired on ${formatDate(first.validTo)}`
       : `is not valid before ${formatDate(first.validFrom)}`;
     contents.fail(
       `no certificate of the service's chain${input.inFile} is valid now: ${describeCertificate(first)} ${why}. ${RENEW_CHAIN}`,
     );
   }
-  const ending = chain.filter((each) => !expired.includes(each) && daysLeft(each, now) < WARNING_DAYS[0]);
-  return [...expired, ...ending].map((each) => {
-    const verb = expired.includes(each) ? 'expired' : 'expires';
+  const ending = chain.filter((each) => daysLeft(each, now) < WARNING_DAYS[0]);
+  return ending.map((each) => {
+    const verb = isExpired(each) ? 'expired' : 'expires';
     return `${input.option}: ${describeCertificate(each)} of the service's chain ${verb} on ${formatDate(each.validTo)}. ${RENEW_CHAIN}`;
   });
 }

@@ -49,7 +49,6 @@ export class PemContents {
     this.fail(`${this.input.name} ${says}`);
   }
 
-  /** Notes a fault. */
   fail(message: string): void {
     this.faults.push(this.input.faultOf(message));
   }

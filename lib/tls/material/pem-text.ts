@@ -7,7 +7,7 @@ export interface PemBlock {
 interface PemText {
   blocks: PemBlock[];
   /** A block has no beginning or no end. */
-  truncated: boolean;
+  truncated?: boolean;
   /** There are more than {@link MAX_BLOCKS}; `blocks` is empty then. */
   tooMany?: boolean;
   /** The bytes, decoded from base64, where they are not PEM. They may be DER. */
@@ -36,11 +36,9 @@ export function readPemText(bytes: Buffer): PemText {
   const text = decodeText(bytes);
   if (text.includes('-----BEGIN') || text.includes('-----END')) return splitBlocks(text);
   const decoded = decodeBase64(text);
-  if (decoded === undefined) return { blocks: [], truncated: false, binary: bytes };
+  if (decoded === undefined) return { blocks: [], binary: bytes };
   const inner = decodeText(decoded);
-  return inner.includes('-----BEGIN')
-    ? splitBlocks(inner)
-    : { blocks: [], truncated: false, binary: decoded };
+  return inner.includes('-----BEGIN') ? splitBlocks(inner) : { blocks: [], binary: decoded };
 }
 
 function decodeText(bytes: Buffer): string {
@@ -69,7 +67,7 @@ function splitBlocks(text: string): PemText {
     }
     if (open?.label === label) blocks.push({ label, pem: rebuild(label, unescaped.slice(open.from, index)) });
     open = undefined;
-    if (blocks.length > MAX_BLOCKS) return { blocks: [], truncated: false, tooMany: true };
+    if (blocks.length > MAX_BLOCKS) return { blocks: [], tooMany: true };
   }
   const boundaries = unescaped.match(REMNANT)?.length ?? 0;
   return { blocks, truncated: boundaries !== 2 * blocks.length || blocks.length === 0 };

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { type Clock } from '../../config/clock.js';
 import { codedError } from '../../config/coded-error.js';
 import { readRegularFile, whyUnreadable } from '../../config/read-file.js';
-import { type TlsInput, type TlsInputs, type TlsSettings } from '../../config/resolved-options.js';
+import { type TlsInput, type TlsSettings } from '../../config/resolved-options.js';
 import { isFile, Secret } from '../../config/secret.js';
 import { type TlsIdentityPems, type TlsIdentitySource } from '../../config/tls.options.js';
 import { cleanText, type ConfigurationFault, type OptionLocation } from '../../errors/index.js';
@@ -80,7 +80,9 @@ export async function readIdentity(
   const limit = { clock, timeoutMs: READ_TIMEOUT_MS, expired, signals: [stopped] };
   try {
     const read = await within(limit, () =>
-      typeof source === 'function' ? readAnswer(source) : readInputs(source),
+      typeof source === 'function'
+        ? readAnswer(source)
+        : readEach(async (key) => source[key] && readInput(source[key])),
     );
     return { ...read, digest: digestOf(KEYS.map((key) => read[key]?.fault?.message ?? read[key]?.bytes)) };
   } catch (error) {
@@ -118,10 +120,6 @@ function reasonOf(error: unknown): string {
   const said = [name !== 'Error' && name, code, !TOKEN_LIKE.test(line) && line];
   const texts = said.filter((text) => typeof text === 'string' && text !== '');
   return cleanText(texts.join(': ') || 'unknown reason', [], 160);
-}
-
-async function readInputs(inputs: TlsInputs): Promise<ReadInputs> {
-  return readEach(async (key) => inputs[key] && readInput(inputs[key]));
 }
 
 async function readAnswer(source: TlsIdentitySource): Promise<ReadInputs> {

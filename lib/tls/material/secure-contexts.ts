@@ -55,30 +55,14 @@ export class SecureContexts {
    * way: the `ca` option replaces the roots, no list of Node's has those of OpenSSL (`--use-openssl-ca`, SSL_CERT_FILE),
    * and parsing one takes 50 ms. The flag comes last: the context gets a store of its own with its first certificate.
    */
-  #addRoots(secureContext: SecureContext, chain: readonly string[]): boolean {
-    const native = secureContext.context as NativeContext;
+  #addRoots({ context }: SecureContext, chain: readonly string[]): boolean {
+    const native = context as NativeContext;
     if (!('addCACert' in native && 'setAllowPartialTrustChain' in native)) return false;
-    beforeFirstUse(secureContext, () => {
-      for (const pem of chain) native.addCACert(pem);
-      if (this.#extraRoots) native.addCACert(this.#extraRoots);
-      native.setAllowPartialTrustChain();
-    });
+    for (const pem of chain) native.addCACert(pem);
+    if (this.#extraRoots) native.addCACert(this.#extraRoots);
+    native.setAllowPartialTrustChain();
     return true;
   }
-}
-
-/**
- * Node reads `context` for each connection. The first store of a process parses all public roots, which takes 25 ms: a
- * host that never asks for a token never needs them.
- */
-function beforeFirstUse(secureContext: SecureContext, complete: () => void): void {
-  const context: unknown = secureContext.context;
-  const get = (): unknown => {
-    Object.defineProperty(secureContext, 'context', { value: context });
-    complete();
-    return context;
-  };
-  Object.defineProperty(secureContext, 'context', { get, configurable: true });
 }
 
 function trusting(ca: string[] | undefined): tls.SecureContextOptions {

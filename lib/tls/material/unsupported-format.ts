@@ -1,6 +1,5 @@
 import { createPrivateKey, createPublicKey, X509Certificate } from 'node:crypto';
 
-/** What an input is for. */
 export type Purpose = 'certificate' | 'key' | 'chain';
 
 /** A format that the module does not read: what it is, and how to convert it. */

@@ -1,18 +1,19 @@
 import { type Clock } from '../../config/clock.js';
+import { type IdentitySnapshot } from '../material/read-identity.js';
 
-export interface WatchSettings<T extends { digest: string }> {
+export interface WatchSettings {
   /** Milliseconds between two readings. */
   pollMs: number;
   /** Milliseconds for which a change must stay the same before it is applied; 0: it is applied at once. */
   quietMs: number;
   clock: Clock;
-  /** Reads the inputs; `digest` is equal for equal content. Never rejects. Does not keep the process running. */
-  read: (stopped: AbortSignal) => Promise<T>;
+  /** Reads the inputs. Never rejects. Does not keep the process running. */
+  read: (stopped: AbortSignal) => Promise<IdentitySnapshot>;
   /**
    * Uses the content, or notes why it cannot be used. Returns whether it is in use. `isNew`: it is other than what was
    * applied last. Never throws.
    */
-  apply: (content: T, isNew: boolean) => boolean;
+  apply: (content: IdentitySnapshot, isNew: boolean) => boolean;
 }
 
 /** So long somebody who waits keeps the process running: two readings, which have 30 s each. */
@@ -25,8 +26,8 @@ const RETRY_MS = 55_000;
  * events of the file system differ between a rename, a write in place and a new symlink (Kubernetes, cert-manager), and
  * between file systems. Its timers do not keep the process alive.
  */
-export class IdentityWatch<T extends { digest: string }> {
-  readonly #settings: WatchSettings<T>;
+export class IdentityWatch {
+  readonly #settings: WatchSettings;
   #reading = Promise.resolve();
   #nextReading?: Promise<void>;
   /** Digest of the content that was applied last. */
@@ -40,7 +41,7 @@ export class IdentityWatch<T extends { digest: string }> {
   #cancel?: () => void;
 
   /** @param digest of the content in use */
-  constructor(settings: WatchSettings<T>, digest: string) {
+  constructor(settings: WatchSettings, digest: string) {
     this.#settings = settings;
     this.#applied = digest;
     this.#last = digest;
@@ -94,7 +95,7 @@ export class IdentityWatch<T extends { digest: string }> {
   }
 
   /** Returns the milliseconds until the next reading. */
-  #consider(content: T, requested: boolean): number {
+  #consider(content: IdentitySnapshot, requested: boolean): number {
     const { pollMs, quietMs, clock, apply } = this.#settings;
     const { digest } = content;
     const isNew = digest !== this.#applied;

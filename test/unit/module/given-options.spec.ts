@@ -136,13 +136,13 @@ describe('The configuration of the host', () => {
     const [first, second, own] = ['first', 'second', 'own'].map((VALUE) => new ConfigService({ VALUE }));
     const modules = container({ metatype: class {} }, configModule(first), configModule(second));
     const read = await readHostConfig(modules);
-    expect([read.imported, read.service === first, read.get('VALUE')]).toEqual([true, true, 'first']);
+    expect([read.service === first, read.get('VALUE')]).toEqual([true, 'first']);
     expect((await readHostConfig(modules, own)).get('VALUE')).toBe('own');
   });
 
   it('is the environment where there is no ConfigModule', async () => {
     const read = await readHostConfig(container({ metatype: class {} }));
-    expect([read.imported, read.service, read.get('PATH')]).toEqual([false, undefined, process.env.PATH]);
+    expect([read.service, read.get('PATH')]).toEqual([undefined, process.env.PATH]);
   });
 });
 
@@ -163,7 +163,8 @@ describe('The configuration of a module', () => {
   ) {
     lines.length = 0;
     Logger.overrideLogger({ log: note('log'), warn: note('warn'), error: note('error') });
-    const config = { imported, get: (key: string) => variables[key] };
+    const service = imported ? new ConfigService() : undefined;
+    const config = { service, get: (key: string) => variables[key] };
     try {
       const { options, identity } = await loadConfiguration(
         given,

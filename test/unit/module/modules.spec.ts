@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { type ModulesContainer } from '@nestjs/core';
+import { SERVICE } from '../../../lib/module/definition.js';
 import { MODULE_NAME, refuseSharedVariables, type ModuleName } from '../../../lib/module/module-names.js';
 import { type Service } from '../../../lib/engine/create-service.js';
 import { requestScopeCheck, serviceHooks } from '../../../lib/module/providers.js';
@@ -33,14 +34,13 @@ describe('Options that depend on a request', () => {
   const moduleOf = (instance: ModuleName, isStatic?: boolean) => ({
     providers: new Map<unknown, unknown>([
       [MODULE_NAME, { instance }],
-      ...(isStatic === undefined ? [] : [['options', { isDependencyTreeStatic: () => isStatic }] as const]),
+      ...(isStatic === undefined ? [] : [[SERVICE, { isDependencyTreeStatic: () => isStatic }] as const]),
     ]),
   });
   const check = (...modules: object[]): void =>
     requestScopeCheck(
       own,
       new Map(modules.map((each, key) => [key, each])) as unknown as ModulesContainer,
-      'options',
     ).onModuleInit();
 
   it('are refused for the module that has them', () => {

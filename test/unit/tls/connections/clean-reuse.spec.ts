@@ -57,7 +57,7 @@ async function setUp(way: Way, answering: Answering, { maxSockets = 5, greeting 
   const proxy = way === 'a proxy' ? new Secret(`http://127.0.0.1:${await startProxy()}`) : undefined;
   const { identity } = await loadIdentity(tlsSettings({ chain }));
   const agent = isPlain
-    ? new PlainAgent({ keepAlive: true, scheduling: 'lifo', maxSockets })
+    ? new PlainAgent({ maxSockets })
     : new IdentityAgent((identity as { apiContext: tls.SecureContext }).apiContext, {
         maxSockets,
         proxyFor: () => proxy,

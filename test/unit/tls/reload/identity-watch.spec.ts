@@ -1,10 +1,7 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
+import { type IdentitySnapshot } from '../../../../lib/tls/material/read-identity.js';
 import { IdentityWatch, type WatchSettings } from '../../../../lib/tls/reload/identity-watch.js';
 import { FakeClock } from '../../../helpers/fake-clock.js';
-
-interface Content {
-  digest: string;
-}
 
 let clock: FakeClock;
 /** What the next reading finds. */
@@ -20,8 +17,8 @@ beforeEach(() => {
   readings = 0;
 });
 
-function watch(settings: Partial<WatchSettings<Content>> = {}): IdentityWatch<Content> {
-  return new IdentityWatch<Content>(
+function watch(settings: Partial<WatchSettings> = {}): IdentityWatch {
+  return new IdentityWatch(
     {
       pollMs: 1_000,
       quietMs: 300,
@@ -132,7 +129,7 @@ describe('On request', () => {
   });
 
   it('requests during a reading share one more, which begins after it', async () => {
-    const answers: ((content: Content) => void)[] = [];
+    const answers: ((content: IdentitySnapshot) => void)[] = [];
     const each = watch({ read: () => new Promise((resolve) => answers.push(resolve)) });
     each.start();
     await clock.advance(1_000);
@@ -149,7 +146,7 @@ describe('On request', () => {
 });
 
 it('stopped, it sets no timer, and a reading that is under way is not applied', async () => {
-  let answer: (content: Content) => void = () => undefined;
+  let answer: (content: IdentitySnapshot) => void = () => undefined;
   const each = watch({ read: () => new Promise((resolve) => (answer = resolve)), quietMs: 0 });
   each.start();
   await clock.advance(1_000);
