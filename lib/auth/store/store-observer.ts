@@ -7,6 +7,7 @@ const QUIET_MS = 60_000;
 const REDIS_CODE =
   /^(OOM|READONLY|NOAUTH|WRONGPASS|NOPERM|LOADING|BUSY|MASTERDOWN|MISCONF|MOVED|CLUSTERDOWN|NOREPLICAS|TRYAGAIN|NOSCRIPT)\b/;
 const SYSTEM_CODE = /^[A-Z][A-Z\d_]{2,40}$/;
+const ERROR_CLASS = /^[A-Z]\w{2,40}Error$/;
 
 /** `reads`: nothing can be shared. `writes`: what others wrote can still be read. */
 export type StoreUse = 'reads' | 'writes';
@@ -52,7 +53,12 @@ export class StoreObserver {
 /** One word that shows nothing of an address, a key or a value. */
 function reasonOf(error: unknown): string {
   if (error instanceof StoreTimeout) return 'timeout';
-  const { code, message } = Object(error) as { code?: unknown; message?: unknown };
-  if (typeof code === 'string' && SYSTEM_CODE.test(code)) return code;
-  return (typeof message === 'string' ? REDIS_CODE.exec(message)?.[0] : undefined) ?? 'error';
+  const { code, message, constructor } = Object(error) as { [name in string]?: unknown };
+  const className = (constructor as { name?: unknown } | undefined)?.name;
+  const known = [
+    SYSTEM_CODE.exec(String(code)),
+    REDIS_CODE.exec(String(message)),
+    ERROR_CLASS.exec(String(className)),
+  ];
+  return known.find((found) => found !== null)?.[0] ?? 'error';
 }

@@ -158,15 +158,23 @@ describe('a store that does not answer', () => {
   });
 });
 
+/** As that of node-redis, which has no code. */
+class ClientClosedError extends Error {}
+
 describe('a store that refuses', () => {
   it.each([
     ['OOM command not allowed when used memory > maxmemory', 'OOM'],
     ["READONLY You can't write against a read only replica.", 'READONLY'],
     ['MOVED 866 10.0.0.1:6379', 'MOVED'],
     ['anything else, with redis://user:password@host', 'error'],
-  ])('writes (%s) is read all the same, with one warning a minute', async (message, code) => {
+    [new ClientClosedError('redis://user:password@host'), 'ClientClosedError'],
+    [null, 'error'],
+    [Object.create(null), 'error'],
+  ])('writes (%p) is read all the same, with one warning a minute', async (error, code) => {
     const { clock, store, guarded, lines, asked } = setUp();
-    store.writes = () => Promise.reject(new Error(message));
+    store.writes = async () => {
+      throw typeof error === 'string' ? new Error(error) : error;
+    };
     for (let call = 0; call < 10; call += 1) {
       await guarded.set('a', 'b', 1);
       expect(await guarded.lock('a', 1)).toBe('none');
@@ -184,7 +192,7 @@ describe('a store that refuses', () => {
     await guarded.set('a', 'b', 1);
     expect(lines.slice(2)).toEqual(['log The token store works again.']);
     // Trouble too short for a warning of its own ends without a line.
-    store.writes = () => Promise.reject(new Error(message));
+    store.writes = () => Promise.reject(new Error(String(error)));
     await guarded.set('a', 'b', 1);
     store.writes = async () => undefined;
     await guarded.set('a', 'b', 1);
