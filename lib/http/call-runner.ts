@@ -46,7 +46,8 @@ type ExchangeLimits = Pick<ExchangeRequest, 'timeoutMs' | 'attemptTimeoutMs' | '
 
 interface Progress extends CallLimits {
   call: Call;
-  renewal: CredentialRenewal;
+  /** From the first failure on. */
+  renewal?: CredentialRenewal;
   retries: number;
   /** What the last retry took from the budget. */
   budgetTaken?: number;
@@ -70,9 +71,7 @@ export class CallRunner {
   async run(call: Call, limits: CallLimits, observation: CallObservation): Promise<ExchangeResponse> {
     const { closed } = this.#parts;
     const { signal, startedAt, endsAt } = limits;
-    const renewal = new CredentialRenewal(this.#parts, call, limits);
-    const begun = { call, signal, startedAt, endsAt, renewal };
-    const progress: Progress = { ...begun, retries: 0, closedConnections: 0 };
+    const progress: Progress = { call, signal, startedAt, endsAt, retries: 0, closedConnections: 0 };
     for (;;) {
       observation.attempts += 1;
       const outcome = await this.#attempt(progress);
@@ -128,13 +127,15 @@ export class CallRunner {
 
   /** Milliseconds until the next attempt; undefined where there is to be none. */
   async #waitBeforeNext(progress: Progress, outcome: Outcome): Promise<number | undefined> {
-    const { call, renewal, certificate } = progress;
+    const { call, certificate } = progress;
     // Not the server's fault, so it counts as no retry.
     if (isClosedIdleConnection(call, outcome.fault) && progress.closedConnections < MAX_CLOSED_CONNECTIONS) {
       progress.closedConnections += 1;
       return 0;
     }
-    return (await renewal.renewAfter(outcome, certificate)) ? 0 : this.#retryWait(progress, outcome);
+    progress.renewal ??= new CredentialRenewal(this.#parts, call, progress);
+    const isRenewed = await progress.renewal.renewAfter(outcome, certificate);
+    return isRenewed ? 0 : this.#retryWait(progress, outcome);
   }
 
   #retryWait(progress: Progress, { response, fault }: Outcome): number | undefined {
@@ -154,8 +155,8 @@ export class CallRunner {
     const { call, budgetTaken, certificate } = progress;
     const { budget, closed, baseOption } = this.#parts;
     // Whatever the fault looks like: the shutdown closed the connection.
-    if (fault && closed.aborted) throw faultToError(asClosed(fault), call, { baseOption });
-    if (fault) throw faultToError(withKnownLimit(fault, progress), call, { baseOption, certificate });
+    if (fault && closed.aborted) throw faultToError(asClosed(fault), call, baseOption);
+    if (fault) throw faultToError(withKnownLimit(fault, progress), call, baseOption, certificate);
     if (response.status < 400) budget.giveBack(budgetTaken);
     return response;
   }
