@@ -116,11 +116,14 @@ export function sentKey({ idempotencyKey: key, secrets = [] }: Partial<Call>): s
   return key !== undefined && cleanText(key, secrets, Infinity) === key ? key : undefined;
 }
 
-/** The options that may end a call early: an AbortSignal, and axios's older cancel token. */
-export type GivenSignals = Pick<InternalAxiosRequestConfig, 'signal' | 'cancelToken'>;
-
-/** Both as one signal; HttpService's Observables unsubscribe by a cancel token. `release` removes our listeners. */
-export function toCallSignal({ signal, cancelToken }: GivenSignals): FollowedSignal {
+/**
+ * A call's AbortSignal and axios's older cancel token, by which HttpService's Observables unsubscribe, as one signal.
+ * `release` removes our listeners.
+ */
+export function toCallSignal({
+  signal,
+  cancelToken,
+}: Pick<InternalAxiosRequestConfig, 'signal' | 'cancelToken'>): FollowedSignal {
   const followed = followSignal(signal as AbortSignal | null | undefined);
   const { signal: given } = followed;
   allowListeners(given);
