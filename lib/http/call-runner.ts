@@ -1,8 +1,8 @@
-import { type Agent } from 'node:http';
 import { systemClock } from '../config/clock.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { type CertificateSummary } from '../errors/index.js';
 import { partOf } from '../exchange/call-limits.js';
+import { type ReloadableIdentity } from '../exchange/certificate-refusal.js';
 import {
   CallCancelled,
   type Exchange,
@@ -13,7 +13,7 @@ import {
   outcomeOf,
 } from '../exchange/exchange.types.js';
 import { parseRetryAfter, retryDelay, sleep } from '../exchange/timing.js';
-import { type CallUrl } from './allowed-urls.js';
+import { type Identity } from '../tls/client-identity.js';
 import { isTruncated } from './answer-body.js';
 import { type Call, type CallLimits } from './call.js';
 import { type CallObservation } from './call-observer.js';
@@ -30,7 +30,7 @@ import {
 
 export interface CallRunnerParts extends CredentialRenewalParts {
   exchange: Exchange;
-  agentFor: (url: CallUrl) => Agent;
+  identity: ReloadableIdentity & Pick<Identity, 'agentFor'>;
   budget: RetryBudget;
   http: Pick<ResolvedOptions['http'], 'retries' | 'attemptTimeout' | 'connectTimeout' | 'maxResponseBytes'>;
   random: () => number;
@@ -92,7 +92,7 @@ export class CallRunner {
   }
 
   async #attempt(progress: Progress): Promise<Outcome> {
-    const { exchange, agentFor, http, identity } = this.#parts;
+    const { exchange, http, identity } = this.#parts;
     const { call, signal } = progress;
     progress.certificate = identity.certificate;
     const outcome = await outcomeOf(
@@ -101,7 +101,7 @@ export class CallRunner {
         method: call.method,
         headers: call.headers,
         body: call.body,
-        agent: agentFor(call.url),
+        agent: identity.agentFor(call.url),
         ...this.#limitsOf(progress),
         maxResponseBytes: http.maxResponseBytes,
         signal,

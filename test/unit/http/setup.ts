@@ -74,13 +74,14 @@ export async function setUp(setup: Setup = {}) {
   const renewals: Readonly<Record<string, string>>[] = [];
   const runner = new CallRunner({
     exchange: setup.through ?? exchange,
-    agentFor: () => agent,
     renewedHeaders: async (refused) => {
       renewals.push({ ...refused });
       if (setup.renewed instanceof Error) throw setup.renewed;
       return setup.renewed && { headers: setup.renewed, isFromStore: setup.isFromStore ?? false };
     },
-    identity: setup.identity ?? { reloadAfterRefusal: async () => false },
+    identity: Object.assign(setup.identity ?? { reloadAfterRefusal: async () => false }, {
+      agentFor: () => agent,
+    }),
     budget: setup.budget ?? new RetryBudget(),
     http: { retries: setup.retries ?? 2, connectTimeout: 5_000, maxResponseBytes: 10_000 },
     baseOption: 'urls.baseUrl',
