@@ -34,7 +34,10 @@ const NOT_RELEASED = (): void => undefined;
  */
 export function followSignal(given: AbortSignal | null | undefined): FollowedSignal {
   if (given === undefined || given === null) return { signal: undefined, release: NOT_RELEASED };
-  if ((given as object) instanceof AbortSignal) return { signal: given, release: NOT_RELEASED };
+  if ((given as object) instanceof AbortSignal) {
+    allowListeners(given);
+    return { signal: given, release: NOT_RELEASED };
+  }
   if (!isForeignSignal(given)) throw ServiceRequestError.of('signal', 'must be an AbortSignal');
   const controller = new AbortController();
   const abort = (): void => controller.abort(given.reason);
@@ -64,6 +67,6 @@ function isForeignSignal(given: unknown): boolean {
  * One signal may be shared by any number of calls, each of which listens to it for as long as it runs; without this
  * Node warns of a leak from the eleventh on.
  */
-export function allowListeners(signal: AbortSignal | undefined): void {
-  if (signal instanceof EventTarget) setMaxListeners(0, signal);
+export function allowListeners(signal: AbortSignal): void {
+  setMaxListeners(0, signal);
 }

@@ -75,7 +75,8 @@ export class CallRunner {
     for (;;) {
       observation.attempts += 1;
       const outcome = await this.#attempt(progress);
-      const isOver = closed.aborted || isFinal(outcome);
+      const isSuccess = outcome.response !== undefined && outcome.response.status < 400;
+      const isOver = closed.aborted || isSuccess;
       const waitMs = isOver ? undefined : await this.#waitBeforeNext(progress, outcome);
       if (waitMs === undefined) return this.#conclude(progress, outcome);
       call.inDoubt = mayHaveActed(call, outcome);
@@ -142,7 +143,9 @@ export class CallRunner {
     const { call, endsAt } = progress;
     const retryable = fault ? isRetryableFault(call, fault) : isRetryableStatus(call, response.status);
     if (!retryable || progress.retries >= this.#parts.http.retries) return undefined;
-    const waitMs = retryAfterMs(response) ?? retryDelay(progress.retries, this.#parts.random());
+    const seconds = parseRetryAfter(response?.headers['retry-after'], Date.now());
+    const waitMs =
+      seconds === undefined ? retryDelay(progress.retries, this.#parts.random()) : seconds * 1000;
     if (waitMs + MIN_ATTEMPT_MS > endsAt - performance.now()) return undefined;
     const taken = this.#parts.budget.take(fault?.kind === 'timeout');
     if (taken === undefined) return undefined;
@@ -160,15 +163,6 @@ export class CallRunner {
     if (response.status < 400) budget.giveBack(budgetTaken);
     return response;
   }
-}
-
-function isFinal({ response }: Outcome): boolean {
-  return response !== undefined && response.status < 400;
-}
-
-function retryAfterMs(response: ExchangeResponse | undefined): number | undefined {
-  const seconds = parseRetryAfter(response?.headers['retry-after'], Date.now());
-  return seconds === undefined ? undefined : seconds * 1000;
 }
 
 /** The last attempt has what is left of the call: the time that its caller knows is that of all. */

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { type AxiosHeaderValue, type AxiosRequestHeaders, type InternalAxiosRequestConfig } from 'axios';
 import { type HttpSettings } from '../config/resolved-options.js';
 import { cleanText, ServiceRequestError } from '../errors/index.js';
-import { allowListeners, followSignal, type FollowedSignal } from '../exchange/call-limits.js';
+import { followSignal, type FollowedSignal } from '../exchange/call-limits.js';
 import { ACCEPTED_ENCODINGS } from '../exchange/decode.js';
 import { noHeaders } from '../exchange/own-properties.js';
 import { CallCancelled, EXCHANGE_HEADERS } from '../exchange/exchange.types.js';
@@ -126,7 +126,6 @@ export function toCallSignal({
 }: Pick<InternalAxiosRequestConfig, 'signal' | 'cancelToken'>): FollowedSignal {
   const followed = followSignal(signal as AbortSignal | null | undefined);
   const { signal: given } = followed;
-  allowListeners(given);
   if (!cancelToken?.subscribe) return followed;
   const controller = new AbortController();
   const cancel = (): void => controller.abort(new CallCancelled());
