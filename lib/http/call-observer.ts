@@ -49,8 +49,8 @@ export class CallObserver {
   constructor(
     telemetry: Telemetry,
     log: Pick<Log, 'debug' | 'warn'>,
-    basePath = '',
-    http: Pick<HttpSettings, 'onCall' | 'fullPaths'> = { fullPaths: false },
+    basePath: string,
+    http: Pick<HttpSettings, 'onCall' | 'fullPaths'>,
   ) {
     this.#telemetry = telemetry;
     this.#log = log;

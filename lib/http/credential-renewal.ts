@@ -89,7 +89,6 @@ export class CredentialRenewal {
       clock: systemClock,
       timeoutMs: endsAt - performance.now(),
       expired: () => faultToError(outOfTime, this.#call, baseOption),
-      // AbortSignal.any() takes no polyfilled signal.
       signals: [signal, closed],
     };
     return within(limit, (stop) => reloadRefused(identity, refused, stop));

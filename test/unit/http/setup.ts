@@ -107,7 +107,7 @@ export async function setUp(setup: Setup = {}) {
       idempotencyHeader: setup.idempotencyHeader,
     },
   } as unknown as ResolvedOptions;
-  const observer = new CallObserver(new Telemetry(), silent);
+  const observer = new CallObserver(new Telemetry(), silent, '', { fullPaths: false });
   const authHeaders = new AuthHeadersInterceptor(options, source, inFlight, observer);
   const credentials = {
     authentication: 'mtls' as const,
