@@ -75,7 +75,6 @@ function createAxios(base: Base, auth: ServiceAuthService): AxiosInstance {
   const { baseOption } = addresses;
   const runner = new CallRunner({
     exchange: io.exchange,
-    agentFor: (url) => identity.agentFor(url),
     renewedHeaders: ({ authorization = '' }, wait) => auth.renewedHeaders(authorization, wait),
     identity,
     budget: new RetryBudget(),

@@ -19,24 +19,6 @@ export function partOf(leftMs: number): number {
   return Math.min(leftMs, Math.max(leftMs / 2, MIN_PART_MS));
 }
 
-/** Throws ServiceRequestError for what is no AbortSignal. */
-export function checkSignal(signal: unknown): void {
-  if (signal === undefined || signal === null || isAbortSignal(signal)) return;
-  throw ServiceRequestError.of('signal', 'must be an AbortSignal');
-}
-
-function isAbortSignal(signal: unknown): boolean {
-  try {
-    const { aborted, addEventListener, removeEventListener, throwIfAborted } = Object(
-      signal,
-    ) as Partial<AbortSignal>;
-    const methods = [addEventListener, removeEventListener, throwIfAborted];
-    return typeof aborted === 'boolean' && methods.every((method) => typeof method === 'function');
-  } catch {
-    return false;
-  }
-}
-
 /** A signal to listen to, and what is called when nobody listens any more. */
 export interface FollowedSignal {
   signal?: AbortSignal;
@@ -48,21 +30,23 @@ const NOT_RELEASED = (): void => undefined;
 /**
  * A caller's signal: itself, or one of Node's that follows it where it is of another realm or a polyfill. The methods of
  * such a one may throw, in the middle of a call.
- * @throws ServiceRequestError where it cannot be followed
+ * @throws ServiceRequestError for what is no AbortSignal, and where it cannot be followed
  */
 export function followSignal(given: AbortSignal | null | undefined): FollowedSignal {
-  checkSignal(given);
   if (given === undefined || given === null) return { signal: undefined, release: NOT_RELEASED };
-  if (given instanceof AbortSignal && Object.keys(given).length === 0)
+  if ((given as object) instanceof AbortSignal) {
+    allowListeners(given);
     return { signal: given, release: NOT_RELEASED };
+  }
+  if (!isForeignSignal(given)) throw ServiceRequestError.of('signal', 'must be an AbortSignal');
   const controller = new AbortController();
-  const abort = (): void => controller.abort(reasonOf(given));
+  const abort = (): void => controller.abort(given.reason);
   try {
     given.addEventListener('abort', abort);
-    if (given.aborted) abort();
   } catch {
     throw ServiceRequestError.of('signal', 'must be an AbortSignal; a method of this one throws');
   }
+  if (given.aborted) abort();
   const release = (): void => {
     try {
       given.removeEventListener('abort', abort);
@@ -73,19 +57,16 @@ export function followSignal(given: AbortSignal | null | undefined): FollowedSig
   return { signal: controller.signal, release };
 }
 
-/** The reason of a signal; undefined also where it cannot be read. */
-export function reasonOf(signal: Partial<Pick<AbortSignal, 'reason'>> | null | undefined): unknown {
-  try {
-    return signal?.reason;
-  } catch {
-    return undefined;
-  }
+function isForeignSignal(given: unknown): boolean {
+  const signal = Object(given) as Partial<AbortSignal>;
+  const methods = [signal.addEventListener, signal.removeEventListener, signal.throwIfAborted];
+  return typeof signal.aborted === 'boolean' && methods.every((method) => typeof method === 'function');
 }
 
 /**
  * One signal may be shared by any number of calls, each of which listens to it for as long as it runs; without this
  * Node warns of a leak from the eleventh on.
  */
-export function allowListeners(signal: AbortSignal | undefined): void {
-  if (signal instanceof EventTarget) setMaxListeners(0, signal);
+export function allowListeners(signal: AbortSignal): void {
+  setMaxListeners(0, signal);
 }

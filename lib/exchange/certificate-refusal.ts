@@ -58,15 +58,14 @@ export function certificateRefusal({ response, fault }: Outcome): 'refused' | 'p
 }
 
 /**
- * Where our client certificate was refused, reads it again. True: another one than `used` is in use now, so one more
- * attempt makes sense. False as soon as `signal` is aborted. Never rejects.
+ * Reads our client certificate again, which was refused. True: another one is in use now, so one more attempt makes
+ * sense. False as soon as `signal` is aborted. Never rejects.
  */
-export async function reloadIfRefused(
-  outcome: Outcome,
+export async function reloadRefused(
   identity: ReloadableIdentity,
-  used: CertificateSummary | undefined,
+  refused: CertificateSummary | undefined,
   signal: AbortSignal,
 ): Promise<boolean> {
-  if (certificateRefusal(outcome) === undefined || signal.aborted) return false;
-  return untilAborted(identity.reloadAfterRefusal(used), signal).catch(() => false);
+  if (signal.aborted) return false;
+  return untilAborted(identity.reloadAfterRefusal(refused), signal).catch(() => false);
 }

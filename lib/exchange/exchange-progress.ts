@@ -30,10 +30,6 @@ export class ExchangeProgress {
     });
   }
 
-  answering(): void {
-    this.phase = 'answering';
-  }
-
   /**
    * Whether a fatal alert can still be the server's verdict on our handshake. In TLS 1.3 the client sends its
    * certificate and its first request together, so the verdict comes after the request was sent. In TLS 1.2 it comes

@@ -128,7 +128,7 @@ class RunningExchange {
   }
 
   #onResponse(incoming: IncomingMessage): void {
-    this.#progress.answering();
+    this.#progress.phase = 'answering';
     this.#incoming = incoming;
     const chunks: Buffer[] = [];
     let length = 0;

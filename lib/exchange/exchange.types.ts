@@ -6,7 +6,7 @@ import { noHeaders } from './own-properties.js';
 export interface ExchangeRequest {
   url: Readonly<Pick<URL, 'protocol' | 'hostname' | 'port' | 'pathname' | 'search'>>;
   method: string;
-  headers: Record<string, string | string[]>;
+  headers: Record<string, string>;
   body?: string | Uint8Array;
   agent: Agent;
   /** Milliseconds for the whole exchange: the wait for a free connection and the answer's body included. */

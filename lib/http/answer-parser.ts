@@ -101,20 +101,9 @@ function outcomeOf(body: unknown, parse: AnswerParser): Outcome | Promise<Outcom
     const standard = standardOf(parse);
     const result = standard ? standard.validate(body) : (parse as (body: unknown) => unknown)(body);
     const read = standard ? readResult : (value: unknown): Outcome => ({ value });
-    return isThenable(result) ? awaitOutcome(result, read) : read(result);
+    return isThenable(result) ? Promise.resolve(result).then(read).catch(refusalBy) : read(result);
   } catch (error) {
-    return refused(error);
-  }
-}
-
-async function awaitOutcome(
-  result: PromiseLike<unknown>,
-  read: (result: unknown) => Outcome,
-): Promise<Outcome> {
-  try {
-    return read(await result);
-  } catch (error) {
-    return refused(error);
+    return refusalBy(error);
   }
 }
 
@@ -124,23 +113,15 @@ function readResult(given: unknown): Outcome {
   return { refusal: Array.isArray(issues) ? describePlaces(issues) : '' };
 }
 
-function refused(error: unknown): Outcome {
-  return { refusal: describeThrown(error) };
-}
-
 function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof (value as Partial<PromiseLike<unknown>> | null | undefined)?.then === 'function';
 }
 
 /** The errors of zod and valibot have the issues of their schemas. */
-function describeThrown(error: unknown): string {
-  try {
-    const { issues, name } = Object(error) as { issues?: unknown; name?: unknown };
-    if (Array.isArray(issues)) return describePlaces(issues);
-    return isFaultOfCode(name) ? ` (it threw a ${name})` : '';
-  } catch {
-    return '';
-  }
+function refusalBy(error: unknown): Outcome {
+  const { issues, name } = Object(error) as { issues?: unknown; name?: unknown };
+  if (Array.isArray(issues)) return { refusal: describePlaces(issues) };
+  return { refusal: isFaultOfCode(name) ? ` (it threw a ${name})` : '' };
 }
 
 /** Probably the parser's own fault, not the answer's. */

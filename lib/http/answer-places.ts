@@ -34,12 +34,9 @@ function placeOf(issue: unknown): string {
   return path.length > MAX_DEPTH ? `${place}…` : place;
 }
 
-/** The methods of an array from outside are not called: those of a subclass may return values of the body. */
+/** A plain array: the lists of some schemas (arktype) are of subclasses, with methods of their own. */
 function firstOf(list: readonly unknown[], max: number): unknown[] {
-  const found: unknown[] = [];
-  const count = Math.min(list.length, max);
-  for (let index = 0; index < count; index += 1) found.push(list[index]);
-  return found;
+  return Array.from({ length: Math.min(list.length, max) }, (_, index) => list[index]);
 }
 
 function toText(segment: unknown): string {

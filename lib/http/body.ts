@@ -88,15 +88,15 @@ export function transformBody(config: InternalAxiosRequestConfig): void {
 const SENT_AS_IS = new Set(['ArrayBuffer', 'Blob', 'File']);
 const FORM_TYPE = 'application/x-www-form-urlencoded';
 
-interface Options {
-  formSerializer?: FormSerializerOptions;
-}
-
 /**
  * Makes text of an object, and sets the content type where the host set none. It is the first of `transformRequest`, and
  * does what axios's own does. That one is not used: a host may have changed it, for its calls of other services.
  */
-export function encodeData(this: Options | undefined, data: unknown, headers: AxiosRequestHeaders): unknown {
+export function encodeData(
+  this: Pick<InternalAxiosRequestConfig, 'formSerializer'> | undefined,
+  data: unknown,
+  headers: AxiosRequestHeaders,
+): unknown {
   try {
     return encode(data, headers, this?.formSerializer);
   } catch (error) {

@@ -49,8 +49,8 @@ export class CallObserver {
   constructor(
     telemetry: Telemetry,
     log: Pick<Log, 'debug' | 'warn'>,
-    basePath = '',
-    http: Pick<HttpSettings, 'onCall' | 'fullPaths'> = { fullPaths: false },
+    basePath: string,
+    http: Pick<HttpSettings, 'onCall' | 'fullPaths'>,
   ) {
     this.#telemetry = telemetry;
     this.#log = log;
@@ -65,7 +65,11 @@ export class CallObserver {
   ): Promise<T> {
     const template = begun.route ?? this.#templateOf(call.url.pathname);
     const shown = this.#http.fullPaths ? call.url.pathname : template;
-    const attributes = this.#attributesOf(call, template);
+    const attributes: Attributes = {
+      ...this.#telemetry.attributesOf(call.url),
+      'http.request.method': call.method,
+      'url.template': template,
+    };
     const span = new CallSpan(this.#telemetry.tracer, `${call.method} ${template}`, attributes);
     const answered = ({ response }: Partial<Outcome>): string | undefined =>
       response && begun.context && answeredId(response, begun.context);
@@ -103,13 +107,6 @@ export class CallObserver {
       end(code);
       throw error;
     }
-  }
-
-  #attributesOf({ method, url }: ObservedCall, template: string): Attributes {
-    const attributes = this.#telemetry.attributesOf(url);
-    attributes['http.request.method'] = method;
-    attributes['url.template'] = template;
-    return attributes;
   }
 
   #spanAttributes(

@@ -1,8 +1,8 @@
-import { type Agent } from 'node:http';
 import { systemClock } from '../config/clock.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { type CertificateSummary } from '../errors/index.js';
 import { partOf } from '../exchange/call-limits.js';
+import { type ReloadableIdentity } from '../exchange/certificate-refusal.js';
 import {
   CallCancelled,
   type Exchange,
@@ -13,7 +13,7 @@ import {
   outcomeOf,
 } from '../exchange/exchange.types.js';
 import { parseRetryAfter, retryDelay, sleep } from '../exchange/timing.js';
-import { type CallUrl } from './allowed-urls.js';
+import { type Identity } from '../tls/client-identity.js';
 import { isTruncated } from './answer-body.js';
 import { type Call, type CallLimits } from './call.js';
 import { type CallObservation } from './call-observer.js';
@@ -30,7 +30,7 @@ import {
 
 export interface CallRunnerParts extends CredentialRenewalParts {
   exchange: Exchange;
-  agentFor: (url: CallUrl) => Agent;
+  identity: ReloadableIdentity & Pick<Identity, 'agentFor'>;
   budget: RetryBudget;
   http: Pick<ResolvedOptions['http'], 'retries' | 'attemptTimeout' | 'connectTimeout' | 'maxResponseBytes'>;
   random: () => number;
@@ -46,7 +46,8 @@ type ExchangeLimits = Pick<ExchangeRequest, 'timeoutMs' | 'attemptTimeoutMs' | '
 
 interface Progress extends CallLimits {
   call: Call;
-  renewal: CredentialRenewal;
+  /** From the first failure on. */
+  renewal?: CredentialRenewal;
   retries: number;
   /** What the last retry took from the budget. */
   budgetTaken?: number;
@@ -70,13 +71,12 @@ export class CallRunner {
   async run(call: Call, limits: CallLimits, observation: CallObservation): Promise<ExchangeResponse> {
     const { closed } = this.#parts;
     const { signal, startedAt, endsAt } = limits;
-    const renewal = new CredentialRenewal(this.#parts, call, limits);
-    const begun = { call, signal, startedAt, endsAt, renewal };
-    const progress: Progress = { ...begun, retries: 0, closedConnections: 0 };
+    const progress: Progress = { call, signal, startedAt, endsAt, retries: 0, closedConnections: 0 };
     for (;;) {
       observation.attempts += 1;
       const outcome = await this.#attempt(progress);
-      const isOver = closed.aborted || isFinal(outcome);
+      const isSuccess = outcome.response !== undefined && outcome.response.status < 400;
+      const isOver = closed.aborted || isSuccess;
       const waitMs = isOver ? undefined : await this.#waitBeforeNext(progress, outcome);
       if (waitMs === undefined) return this.#conclude(progress, outcome);
       call.inDoubt = mayHaveActed(call, outcome);
@@ -93,7 +93,7 @@ export class CallRunner {
   }
 
   async #attempt(progress: Progress): Promise<Outcome> {
-    const { exchange, agentFor, http, identity } = this.#parts;
+    const { exchange, http, identity } = this.#parts;
     const { call, signal } = progress;
     progress.certificate = identity.certificate;
     const outcome = await outcomeOf(
@@ -102,7 +102,7 @@ export class CallRunner {
         method: call.method,
         headers: call.headers,
         body: call.body,
-        agent: agentFor(call.url),
+        agent: identity.agentFor(call.url),
         ...this.#limitsOf(progress),
         maxResponseBytes: http.maxResponseBytes,
         signal,
@@ -128,20 +128,24 @@ export class CallRunner {
 
   /** Milliseconds until the next attempt; undefined where there is to be none. */
   async #waitBeforeNext(progress: Progress, outcome: Outcome): Promise<number | undefined> {
-    const { call, renewal, certificate } = progress;
+    const { call, certificate } = progress;
     // Not the server's fault, so it counts as no retry.
     if (isClosedIdleConnection(call, outcome.fault) && progress.closedConnections < MAX_CLOSED_CONNECTIONS) {
       progress.closedConnections += 1;
       return 0;
     }
-    return (await renewal.renewAfter(outcome, certificate)) ? 0 : this.#retryWait(progress, outcome);
+    progress.renewal ??= new CredentialRenewal(this.#parts, call, progress);
+    const isRenewed = await progress.renewal.renewAfter(outcome, certificate);
+    return isRenewed ? 0 : this.#retryWait(progress, outcome);
   }
 
   #retryWait(progress: Progress, { response, fault }: Outcome): number | undefined {
     const { call, endsAt } = progress;
     const retryable = fault ? isRetryableFault(call, fault) : isRetryableStatus(call, response.status);
     if (!retryable || progress.retries >= this.#parts.http.retries) return undefined;
-    const waitMs = retryAfterMs(response) ?? retryDelay(progress.retries, this.#parts.random());
+    const seconds = parseRetryAfter(response?.headers['retry-after'], Date.now());
+    const waitMs =
+      seconds === undefined ? retryDelay(progress.retries, this.#parts.random()) : seconds * 1000;
     if (waitMs + MIN_ATTEMPT_MS > endsAt - performance.now()) return undefined;
     const taken = this.#parts.budget.take(fault?.kind === 'timeout');
     if (taken === undefined) return undefined;
@@ -154,20 +158,11 @@ export class CallRunner {
     const { call, budgetTaken, certificate } = progress;
     const { budget, closed, baseOption } = this.#parts;
     // Whatever the fault looks like: the shutdown closed the connection.
-    if (fault && closed.aborted) throw faultToError(asClosed(fault), call, { baseOption });
-    if (fault) throw faultToError(withKnownLimit(fault, progress), call, { baseOption, certificate });
+    if (fault && closed.aborted) throw faultToError(asClosed(fault), call, baseOption);
+    if (fault) throw faultToError(withKnownLimit(fault, progress), call, baseOption, certificate);
     if (response.status < 400) budget.giveBack(budgetTaken);
     return response;
   }
-}
-
-function isFinal({ response }: Outcome): boolean {
-  return response !== undefined && response.status < 400;
-}
-
-function retryAfterMs(response: ExchangeResponse | undefined): number | undefined {
-  const seconds = parseRetryAfter(response?.headers['retry-after'], Date.now());
-  return seconds === undefined ? undefined : seconds * 1000;
 }
 
 /** The last attempt has what is left of the call: the time that its caller knows is that of all. */

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { type AxiosHeaderValue, type AxiosRequestHeaders, type InternalAxiosRequestConfig } from 'axios';
 import { type HttpSettings } from '../config/resolved-options.js';
 import { cleanText, ServiceRequestError } from '../errors/index.js';
-import { allowListeners, followSignal, type FollowedSignal } from '../exchange/call-limits.js';
+import { followSignal, type FollowedSignal } from '../exchange/call-limits.js';
 import { ACCEPTED_ENCODINGS } from '../exchange/decode.js';
 import { noHeaders } from '../exchange/own-properties.js';
 import { CallCancelled, EXCHANGE_HEADERS } from '../exchange/exchange.types.js';
@@ -116,14 +116,16 @@ export function sentKey({ idempotencyKey: key, secrets = [] }: Partial<Call>): s
   return key !== undefined && cleanText(key, secrets, Infinity) === key ? key : undefined;
 }
 
-/** The options that may end a call early: an AbortSignal, and axios's older cancel token. */
-export type GivenSignals = Pick<InternalAxiosRequestConfig, 'signal' | 'cancelToken'>;
-
-/** Both as one signal; HttpService's Observables unsubscribe by a cancel token. `release` removes our listeners. */
-export function toCallSignal({ signal, cancelToken }: GivenSignals): FollowedSignal {
+/**
+ * A call's AbortSignal and axios's older cancel token, by which HttpService's Observables unsubscribe, as one signal.
+ * `release` removes our listeners.
+ */
+export function toCallSignal({
+  signal,
+  cancelToken,
+}: Pick<InternalAxiosRequestConfig, 'signal' | 'cancelToken'>): FollowedSignal {
   const followed = followSignal(signal as AbortSignal | null | undefined);
   const { signal: given } = followed;
-  allowListeners(given);
   if (!cancelToken?.subscribe) return followed;
   const controller = new AbortController();
   const cancel = (): void => controller.abort(new CallCancelled());

@@ -4,7 +4,7 @@ import { type CertificateSummary } from '../errors/index.js';
 import {
   certificateRefusal,
   type ReloadableIdentity,
-  reloadIfRefused,
+  reloadRefused,
 } from '../exchange/certificate-refusal.js';
 import { CallCancelled, ExchangeFault, type Outcome } from '../exchange/exchange.types.js';
 import { within } from '../exchange/timing.js';
@@ -75,12 +75,12 @@ export class CredentialRenewal {
       }
     }
     if (this.#reloaded || certificateRefusal(outcome) === undefined) return false;
-    this.#reloaded = await this.#reload(outcome, certificate);
+    this.#reloaded = await this.#reload(certificate);
     return this.#reloaded;
   }
 
   /** Reads the identity again, for as long as the call may take. */
-  async #reload(outcome: Outcome, certificate: CertificateSummary | undefined): Promise<boolean> {
+  async #reload(refused: CertificateSummary | undefined): Promise<boolean> {
     const { identity, closed, baseOption } = this.#parts;
     const { signal, endsAt } = this.#limits;
     // The time ran out between two attempts, the first of which did nothing. No connection is at fault.
@@ -88,10 +88,9 @@ export class CredentialRenewal {
     const limit = {
       clock: systemClock,
       timeoutMs: endsAt - performance.now(),
-      expired: () => faultToError(outOfTime, this.#call, { baseOption }),
-      // AbortSignal.any() takes no polyfilled signal.
+      expired: () => faultToError(outOfTime, this.#call, baseOption),
       signals: [signal, closed],
     };
-    return within(limit, (stop) => reloadIfRefused(outcome, identity, certificate, stop));
+    return within(limit, (stop) => reloadRefused(identity, refused, stop));
   }
 }

@@ -5,19 +5,16 @@ import { certificateRefusedError } from '../tls/certificate-refused.js';
 import { sentId, type Call } from './call.js';
 import { doubtOf } from './retry-policy.js';
 
-/** What the error of a fault has to know beside the call. */
-export interface FaultContext {
-  /** The option with the API's address: `urls.baseUrl`. */
-  baseOption: string;
-  /** Ours, as it was in use. */
-  certificate?: CertificateSummary;
-}
-
-/** An exchange without a whole answer, as the error that its caller gets. */
+/**
+ * An exchange without a whole answer, as the error that its caller gets.
+ * @param option with the API's address: `urls.baseUrl`
+ * @param certificate ours, as it was in use
+ */
 export function faultToError(
   fault: ExchangeFault,
   call: Pick<Call, 'method' | 'url'> & Partial<Call>,
-  { baseOption: option, certificate }: FaultContext,
+  option: string,
+  certificate?: CertificateSummary,
 ): ServiceError {
   const { method, url } = call;
   const { kind, reason, certificateRefused } = fault;

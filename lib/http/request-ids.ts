@@ -32,7 +32,13 @@ export class RequestIds {
     try {
       const id = this.#make();
       if (typeof id === 'string' && USABLE.test(id)) headers[this.#header] = id;
-      else if (id !== undefined) this.#warn(isPromise(id) ? refusePromise(id) : UNUSABLE);
+      else if (isPromise(id)) {
+        // Nobody waits for it: its rejection would end the process.
+        id.catch(() => undefined);
+        this.#warn('returned a promise');
+      } else if (id !== undefined) {
+        this.#warn('did not return 1 to 128 visible ASCII characters');
+      }
     } catch {
       // Its message may hold anything.
       this.#warn('threw an error');
@@ -45,12 +51,4 @@ export class RequestIds {
     this.#quietUntil = now + WARNING_INTERVAL_MS;
     this.#log.warn(`http.requestId ${what}: calls are sent without a request id.`);
   }
-}
-
-const UNUSABLE = 'did not return 1 to 128 visible ASCII characters';
-
-function refusePromise(promise: Promise<unknown>): string {
-  // Nobody waits for it: its rejection would end the process.
-  promise.catch(() => undefined);
-  return 'returned a promise';
 }

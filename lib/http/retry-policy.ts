@@ -34,7 +34,7 @@ export function isRetryableStatus(call: Repeated, status: number): boolean {
 }
 
 /** The server cannot have acted: the connection was not there yet, or it refused us in the handshake. */
-export function cannotHaveActed(fault: ExchangeFault): boolean {
+function cannotHaveActed(fault: ExchangeFault): boolean {
   return fault.phase === 'connecting' || fault.refusedInHandshake;
 }
 
@@ -43,7 +43,7 @@ export function cannotHaveActed(fault: ExchangeFault): boolean {
  * come from a firewall that looks at answers after the application acted, whatever it says; only one that checks the
  * handshake proves something. A challenge (RFC 6750, 3) asks for another token, so it comes before.
  */
-export function isRefusedBefore(response: ExchangeResponse): boolean {
+function isRefusedBefore(response: ExchangeResponse): boolean {
   if (certificateVerdict(response) === undefined || isHandshakeVerdict(response)) return true;
   return response.status === 401 && /^bearer\b/i.test(response.headers['www-authenticate'] ?? '');
 }

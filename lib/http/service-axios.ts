@@ -6,7 +6,6 @@ import axios, {
   type InternalAxiosRequestConfig,
 } from 'axios';
 import { ServiceRequestError } from '../errors/index.js';
-import { reasonOf } from '../exchange/call-limits.js';
 import { type AuthHeadersInterceptor } from './auth-headers.interceptor.js';
 import { encodeData, refuseNesting, refuseStream } from './body.js';
 
@@ -48,11 +47,7 @@ type Methods = Record<string, Method>;
 
 /** The outcome of a call that its caller aborted. */
 class Aborted {
-  readonly reason: Error;
-
-  constructor(reason: Error) {
-    this.reason = reason;
-  }
+  constructor(readonly reason: Error) {}
 }
 
 /**
@@ -67,7 +62,7 @@ function passingReasons(made: Axios): Methods {
       const { signal } = Object(typeof given[0] === 'string' ? given[1] : given[0]) as {
         signal?: AbortSignal;
       };
-      if (error !== undefined && error === reasonOf(signal)) return new Aborted(error as Error);
+      if (error !== undefined && error === signal?.reason) return new Aborted(error as Error);
       throw error;
     });
   methods.request = async (...given) => {

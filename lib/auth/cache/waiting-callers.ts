@@ -1,6 +1,6 @@
 import { type Clock } from '../../config/clock.js';
 import { copyOf, ServiceConnectionError } from '../../errors/index.js';
-import { allowListeners, checkTimeout } from '../../exchange/call-limits.js';
+import { checkTimeout } from '../../exchange/call-limits.js';
 import { startTimer } from '../../exchange/timing.js';
 
 /** How long a caller waits for a token. */
@@ -46,7 +46,6 @@ export class WaitingCallers<T> {
 
   /** @throws ServiceConnectionError `timeout` at the caller's deadline; the signal's reason when it aborts */
   join(timeoutMs: number, signal?: AbortSignal): Promise<T> {
-    allowListeners(signal);
     return new Promise<T>((resolve, reject) => {
       const leave = (): void => {
         cancel();

@@ -8,7 +8,7 @@ import {
   certificateVerdict,
   isPage,
   type ReloadableIdentity,
-  reloadIfRefused,
+  reloadRefused,
 } from '../../exchange/certificate-refusal.js';
 import { type Exchange, type ExchangeResponse, outcomeOf } from '../../exchange/exchange.types.js';
 import { isJsonObject, parseJson } from '../../exchange/decode.js';
@@ -124,7 +124,7 @@ export class TokenEndpoint implements TokenSource {
     seen.response = response;
     const verdict = certificateRefusal(outcome);
     if (identity && verdict) {
-      const isOther = seen.attempts === 1 && (await reloadIfRefused(outcome, identity, certificate, signal));
+      const isOther = seen.attempts === 1 && (await reloadRefused(identity, certificate, signal));
       if (isOther) return this.#post(body, endsAt, signal, seen);
       if (verdict === 'refused') {
         throw certificateRefusedError(certificate, fault ? fault.reason : `HTTP ${response.status}`);

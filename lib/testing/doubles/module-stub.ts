@@ -148,7 +148,7 @@ function shown({
   'user-agent': __,
   ...headers
 }: ExchangeRequest['headers']): Record<string, string> {
-  return headers as Record<string, string>;
+  return headers;
 }
 
 function parsed(body: string | Uint8Array | undefined): unknown {

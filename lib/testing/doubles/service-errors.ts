@@ -78,10 +78,7 @@ export const serviceErrors = {
     }
     const limitMs = kind === 'timeout' ? 30_000 : undefined;
     const fault = new ExchangeFault({ kind, phase: sent ? 'sent' : 'connecting', reason, limitMs });
-    return aboutCall(
-      options,
-      (call) => faultToError(fault, call, { baseOption: BASE_OPTION }) as ServiceConnectionError,
-    );
+    return aboutCall(options, (call) => faultToError(fault, call, BASE_OPTION) as ServiceConnectionError);
   },
 
   /** No token could be had. */

@@ -3,7 +3,7 @@ import { type CertificateSummary } from '../../../lib/errors/index.js';
 import {
   certificateVerdict,
   isHandshakeVerdict,
-  reloadIfRefused,
+  reloadRefused,
 } from '../../../lib/exchange/certificate-refusal.js';
 
 const JSON_TYPE = 'application/json';
@@ -68,8 +68,7 @@ describe('isHandshakeVerdict', () => {
   });
 });
 
-describe('reloadIfRefused', () => {
-  const refused = { response: answer(495, {}, '') };
+describe('reloadRefused', () => {
   const reading = (result: Promise<boolean>) => {
     const asked: unknown[] = [];
     return { asked, reloadAfterRefusal: (used: unknown) => (asked.push(used), result) };
@@ -80,24 +79,22 @@ describe('reloadIfRefused', () => {
   it('reads the certificate again, and tells whether it is another one', async () => {
     for (const isOther of [true, false]) {
       const identity = reading(Promise.resolve(isOther));
-      expect(await reloadIfRefused(refused, identity, used, signal)).toBe(isOther);
+      expect(await reloadRefused(identity, used, signal)).toBe(isOther);
       expect(identity.asked).toEqual([used]);
     }
     const failing = reading(Promise.reject(new Error('no such file')));
-    expect(await reloadIfRefused(refused, failing, used, signal)).toBe(false);
+    expect(await reloadRefused(failing, used, signal)).toBe(false);
   });
 
-  it('reads nothing after another answer, and for a call that ended', async () => {
+  it('reads nothing for a call that ended', async () => {
     const identity = reading(Promise.resolve(true));
-    const other = { response: answer(403, { 'content-type': JSON_TYPE }, '{}') };
-    expect(await reloadIfRefused(other, identity, used, signal)).toBe(false);
-    expect(await reloadIfRefused(refused, identity, used, AbortSignal.abort())).toBe(false);
+    expect(await reloadRefused(identity, used, AbortSignal.abort())).toBe(false);
     expect(identity.asked).toEqual([]);
   });
 
   it('waits no longer than the call', async () => {
     const call = new AbortController();
-    const reloaded = reloadIfRefused(refused, reading(new Promise(() => undefined)), used, call.signal);
+    const reloaded = reloadRefused(reading(new Promise(() => undefined)), used, call.signal);
     call.abort();
     expect(await reloaded).toBe(false);
   });

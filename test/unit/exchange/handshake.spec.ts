@@ -84,7 +84,7 @@ it.each<[string, boolean, Parameters<typeof followed>[0], (made: ReturnType<type
     'once an answer begins',
     false,
     {},
-    ({ socket, progress }) => void (socket.emit('secureConnect'), progress.answering()),
+    ({ socket, progress }) => void (socket.emit('secureConnect'), (progress.phase = 'answering')),
   ],
   ['that was over before this request', false, { secureConnecting: false }, () => undefined],
   [

@@ -197,7 +197,7 @@ describe('what is told of a call', () => {
       debug: (line: string) => void lines.push(`debug: ${line.replace(/\d+ ms/, 'n ms')}`),
       warn: (line: string) => void lines.push(`warn: ${line}`),
     };
-    const observer = new CallObserver(telemetry, log);
+    const observer = new CallObserver(telemetry, log, '', { fullPaths: false });
     const outcome = await observer
       .observe(call(href), { startedAt: performance.now(), signal }, async (observation) => {
         observation.attempts = 1;

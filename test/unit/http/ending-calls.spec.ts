@@ -162,7 +162,7 @@ describe('a call that ends early', () => {
     expect(arrived).toHaveLength(0);
   });
 
-  it.each(['addEventListener', 'removeEventListener', 'throwIfAborted', 'aborted', 'reason'] as const)(
+  it.each(['addEventListener', 'removeEventListener', 'throwIfAborted'] as const)(
     'takes or refuses a foreign signal whose %s throws, and throws nothing of it',
     async (broken) => {
       const arrivals = new EventEmitter();
@@ -173,25 +173,20 @@ describe('a call that ends early', () => {
       });
       class Foreign extends EventTarget {
         aborted = false;
-        reason: unknown = undefined;
         throwIfAborted(): void {}
       }
       const fails = (): never => {
         throw new Error('foreign');
       };
       const signal = new Foreign();
-      const property = broken === 'aborted' || broken === 'reason' ? { get: fails } : { value: fails };
-      Object.defineProperty(signal, broken, property);
+      Object.defineProperty(signal, broken, { value: fails });
       const arrival = once(arrivals, 'arrival');
       const call = errorOf(axios.get('/a', { signal: signal }));
-      const isRefused = broken === 'addEventListener' || broken === 'aborted';
-      if (isRefused) {
+      if (broken === 'addEventListener') {
         expect(await call).toMatchObject({ faults: [{ property: 'signal' }] });
       } else {
         await arrival;
-        if (broken === 'reason') signal.dispatchEvent(new Event('abort'));
-        const expected = broken === 'reason' ? { name: 'AbortError' } : { kind: 'timeout' };
-        expect(await call).toMatchObject(expected);
+        expect(await call).toMatchObject({ kind: 'timeout' });
       }
       await inFlight.drain();
     },

@@ -14,7 +14,7 @@ const errorOf = (method: string, fault: Partial<ExchangeFaultDetails>): ServiceC
       ...fault,
     }),
     { method, url },
-    { baseOption: 'urls.baseUrl' },
+    'urls.baseUrl',
   ) as ServiceConnectionError;
 
 describe('faultToError', () => {

@@ -74,13 +74,14 @@ export async function setUp(setup: Setup = {}) {
   const renewals: Readonly<Record<string, string>>[] = [];
   const runner = new CallRunner({
     exchange: setup.through ?? exchange,
-    agentFor: () => agent,
     renewedHeaders: async (refused) => {
       renewals.push({ ...refused });
       if (setup.renewed instanceof Error) throw setup.renewed;
       return setup.renewed && { headers: setup.renewed, isFromStore: setup.isFromStore ?? false };
     },
-    identity: setup.identity ?? { reloadAfterRefusal: async () => false },
+    identity: Object.assign(setup.identity ?? { reloadAfterRefusal: async () => false }, {
+      agentFor: () => agent,
+    }),
     budget: setup.budget ?? new RetryBudget(),
     http: { retries: setup.retries ?? 2, connectTimeout: 5_000, maxResponseBytes: 10_000 },
     baseOption: 'urls.baseUrl',
@@ -106,7 +107,7 @@ export async function setUp(setup: Setup = {}) {
       idempotencyHeader: setup.idempotencyHeader,
     },
   } as unknown as ResolvedOptions;
-  const observer = new CallObserver(new Telemetry(), silent);
+  const observer = new CallObserver(new Telemetry(), silent, '', { fullPaths: false });
   const authHeaders = new AuthHeadersInterceptor(options, source, inFlight, observer);
   const credentials = {
     authentication: 'mtls' as const,
