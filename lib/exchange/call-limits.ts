@@ -28,25 +28,25 @@ export interface FollowedSignal {
 const NOT_RELEASED = (): void => undefined;
 
 /**
- * A caller's signal: itself, or one of Node's that follows it where it is of another realm or a polyfill. The methods of
- * such a one may throw, in the middle of a call.
+ * A caller's signal: itself, or one of Node's that follows it where it is of another realm, a polyfill, or has methods of
+ * its own. The methods of such a one may throw, in the middle of a call.
  * @throws ServiceRequestError for what is no AbortSignal, and where it cannot be followed
  */
 export function followSignal(given: AbortSignal | null | undefined): FollowedSignal {
   if (given === undefined || given === null) return { signal: undefined, release: NOT_RELEASED };
-  if ((given as object) instanceof AbortSignal) {
+  if (!isAbortSignal(given)) throw ServiceRequestError.of('signal', 'must be an AbortSignal');
+  if (given instanceof AbortSignal && Object.keys(given).length === 0) {
     allowListeners(given);
     return { signal: given, release: NOT_RELEASED };
   }
-  if (!isForeignSignal(given)) throw ServiceRequestError.of('signal', 'must be an AbortSignal');
   const controller = new AbortController();
   const abort = (): void => controller.abort(given.reason);
   try {
     given.addEventListener('abort', abort);
+    if (given.aborted) abort();
   } catch {
     throw ServiceRequestError.of('signal', 'must be an AbortSignal; a method of this one throws');
   }
-  if (given.aborted) abort();
   const release = (): void => {
     try {
       given.removeEventListener('abort', abort);
@@ -57,10 +57,14 @@ export function followSignal(given: AbortSignal | null | undefined): FollowedSig
   return { signal: controller.signal, release };
 }
 
-function isForeignSignal(given: unknown): boolean {
-  const signal = Object(given) as Partial<AbortSignal>;
-  const methods = [signal.addEventListener, signal.removeEventListener, signal.throwIfAborted];
-  return typeof signal.aborted === 'boolean' && methods.every((method) => typeof method === 'function');
+function isAbortSignal(given: unknown): boolean {
+  try {
+    const signal = Object(given) as Partial<AbortSignal>;
+    const methods = [signal.addEventListener, signal.removeEventListener, signal.throwIfAborted];
+    return typeof signal.aborted === 'boolean' && methods.every((method) => typeof method === 'function');
+  } catch {
+    return false;
+  }
 }
 
 /**

@@ -117,11 +117,15 @@ function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof (value as Partial<PromiseLike<unknown>> | null | undefined)?.then === 'function';
 }
 
-/** The errors of zod and valibot have the issues of their schemas. */
+/** The errors of zod and valibot have the issues of their schemas. Those of a host's own may throw when they are read. */
 function refusalBy(error: unknown): Outcome {
-  const { issues, name } = Object(error) as { issues?: unknown; name?: unknown };
-  if (Array.isArray(issues)) return { refusal: describePlaces(issues) };
-  return { refusal: isFaultOfCode(name) ? ` (it threw a ${name})` : '' };
+  try {
+    const { issues, name } = Object(error) as { issues?: unknown; name?: unknown };
+    if (Array.isArray(issues)) return { refusal: describePlaces(issues) };
+    return { refusal: isFaultOfCode(name) ? ` (it threw a ${name})` : '' };
+  } catch {
+    return { refusal: '' };
+  }
 }
 
 /** Probably the parser's own fault, not the answer's. */

@@ -157,6 +157,32 @@ describe('parse', () => {
     ['text', () => PRIVATE, 'refused.'],
     ['nothing', () => undefined, 'refused.'],
     [
+      'places with getters that throw',
+      () => ({
+        issues: [
+          {
+            get path() {
+              throw new Error(PRIVATE);
+            },
+          },
+        ],
+      }),
+      'refused.',
+    ],
+    [
+      'a proxy that throws',
+      () =>
+        new Proxy(
+          {},
+          {
+            get: () => {
+              throw new Error(PRIVATE);
+            },
+          },
+        ),
+      'refused.',
+    ],
+    [
       'one of our own errors',
       () => new ServiceRequestError([{ property: 'p', message: PRIVATE }]),
       'refused.',

@@ -170,6 +170,7 @@ describe('a store that refuses', () => {
     [new ClientClosedError('redis://user:password@host'), 'ClientClosedError'],
     [null, 'error'],
     [Object.create(null), 'error'],
+    [{ code: Object.create(null), message: Object.create(null) }, 'error'],
   ])('writes (%p) is read all the same, with one warning a minute', async (error, code) => {
     const { clock, store, guarded, lines, asked } = setUp();
     store.writes = async () => {
