@@ -53,13 +53,16 @@ export class StoreObserver {
 /** One word that shows nothing of an address, a key or a value. */
 function reasonOf(error: unknown): string {
   if (error instanceof StoreTimeout) return 'timeout';
-  const { code, message } = Object(error) as { code?: unknown; message?: unknown };
-  if (typeof code === 'string' && SYSTEM_CODE.test(code)) return code;
-  const redisCode = typeof message === 'string' ? REDIS_CODE.exec(message)?.[0] : undefined;
-  return redisCode ?? ERROR_CLASS.exec(classNameOf(error))?.[0] ?? 'error';
-}
-
-function classNameOf(error: unknown): string {
-  const { name } = (Object.getPrototypeOf(Object(error)) as object | null)?.constructor ?? Object;
-  return typeof name === 'string' ? name : '';
+  try {
+    const { code, message, constructor } = Object(error) as NodeJS.ErrnoException;
+    const known = [
+      SYSTEM_CODE.exec(String(code)),
+      REDIS_CODE.exec(String(message)),
+      ERROR_CLASS.exec(constructor.name),
+    ];
+    return known.find((found) => found !== null)?.[0] ?? 'error';
+  } catch {
+    // No error of any library: it cannot even be read.
+    return 'error';
+  }
 }
