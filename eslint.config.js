@@ -5,6 +5,7 @@ import { readdirSync } from 'node:fs';
 
 // The layers of lib/, from the lowest. A file imports from its own layer or a lower one.
 const LAYERS = [
+  ['time'],
   ['config', 'errors', 'exchange', 'telemetry'],
   ['tls'],
   ['auth'],

@@ -3,7 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { type CertificateSummary, ServiceTokenError } from '../errors/index.js';
 import { followSignal } from '../exchange/call-limits.js';
-import { untilAborted } from '../exchange/timing.js';
+import { untilAborted } from '../time/timers.js';
 import { type Identity, type IdentityStatus } from '../tls/client-identity.js';
 import { type AccessToken, type TokenStatus } from './access-token.js';
 import { API_SCOPE, checkScope, customerScope } from './scope.js';

@@ -1,5 +1,5 @@
 import 'reflect-metadata';
-import { systemClock } from '../config/clock.js';
+import { systemClock } from '../time/clock.js';
 import { NO_PROXY_VARIABLES, PROXY_VARIABLES } from '../config/proxy.js';
 import { modeOf } from '../config/requirements.js';
 import { type Check } from './doctor/check.js';

@@ -1,5 +1,5 @@
 import { type ServiceCallEvent } from '../telemetry/call-event.js';
-import { DAY_MS } from './clock.js';
+import { DAY_MS } from '../time/clock.js';
 import {
   Flag,
   FlagOrNames,

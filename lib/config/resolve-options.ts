@@ -1,7 +1,7 @@
 import { describeLocation, type ConfigurationFault, type OptionLocation } from '../errors/index.js';
-import { within } from '../exchange/timing.js';
+import { within } from '../time/timers.js';
 import { chooseAddresses } from './choose-addresses.js';
-import { systemClock } from './clock.js';
+import { systemClock } from '../time/clock.js';
 import { setEntries, withDefaults } from './option.js';
 import { mergeOptions, OPTIONS, ServiceModuleOptions, setValue, valueOf } from './options.js';
 import { ENVIRONMENT, proxyChoice, proxyVariable } from './proxy.js';

@@ -6,7 +6,7 @@ import { TokenEndpoint } from '../auth/endpoint/token-endpoint.js';
 import { ServiceAuthService } from '../auth/service-auth.service.js';
 import { SharedStore } from '../auth/store/shared-store.js';
 import { withoutSlashes } from '../config/address.js';
-import { systemClock } from '../config/clock.js';
+import { systemClock } from '../time/clock.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { exchange } from '../exchange/exchange.js';
 import { type ServiceIo } from '../exchange/io.js';

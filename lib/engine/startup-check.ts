@@ -1,6 +1,6 @@
 import { type ServiceAuthService } from '../auth/service-auth.service.js';
 import { type BanksService } from '../banks/banks.service.js';
-import { systemClock } from '../config/clock.js';
+import { systemClock } from '../time/clock.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { ServiceError, ServiceStartupError, whatHappened } from '../errors/index.js';
 import { type Log } from '../telemetry/log.js';

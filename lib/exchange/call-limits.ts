@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events';
-import { DAY_MS } from '../config/clock.js';
+import { DAY_MS } from '../time/clock.js';
 import { ServiceRequestError } from '../errors/index.js';
 
 const MIN_PART_MS = 1_000;

@@ -1,6 +1,6 @@
 import { type CertificateSummary } from '../errors/index.js';
 import { type ExchangeResponse, type Outcome } from './exchange.types.js';
-import { untilAborted } from './timing.js';
+import { untilAborted } from '../time/timers.js';
 
 const MAX_PAGE_BYTES = 4_096;
 

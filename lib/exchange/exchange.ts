@@ -7,7 +7,7 @@ import http, {
 import https from 'node:https';
 // Node's: fake timers of a host's tests would hold an answer back.
 import { setImmediate } from 'node:timers';
-import { systemClock } from '../config/clock.js';
+import { systemClock } from '../time/clock.js';
 import { classify } from './classify.js';
 import { decode } from './decode.js';
 import { ExchangeProgress } from './exchange-progress.js';

@@ -1,4 +1,4 @@
-import { type Clock } from '../config/clock.js';
+import { type Clock } from '../time/clock.js';
 import { type Log } from '../telemetry/log.js';
 import { type Exchange } from './exchange.types.js';
 

@@ -1,6 +1,6 @@
 import { ServiceApiError, ServiceRequestError } from '../errors/index.js';
 import { followSignal } from '../exchange/call-limits.js';
-import { untilAborted } from '../exchange/timing.js';
+import { untilAborted } from '../time/timers.js';
 import { type CallFacts } from './answer-to-error.js';
 import { describePlaces } from './answer-places.js';
 import { carriedOut } from './retry-policy.js';

@@ -2,7 +2,7 @@ import { withoutSlashes } from '../config/address.js';
 import { cleanText, ServiceApiError, ServiceConnectionError, type ApiErrorBody } from '../errors/index.js';
 import { type ExchangeResponse } from '../exchange/exchange.types.js';
 import { parseJson } from '../exchange/decode.js';
-import { parseRetryAfter } from '../exchange/timing.js';
+import { parseRetryAfter } from '../exchange/retry-after.js';
 import { sentId, type Call } from './call.js';
 import { explainAnswer, isCredentialFault, type CredentialsInUse } from './explain-answer.js';
 import { doubtOf } from './retry-policy.js';

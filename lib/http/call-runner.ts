@@ -1,4 +1,4 @@
-import { systemClock } from '../config/clock.js';
+import { systemClock } from '../time/clock.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { type CertificateSummary } from '../errors/index.js';
 import { partOf } from '../exchange/call-limits.js';
@@ -12,7 +12,9 @@ import {
   type Outcome,
   outcomeOf,
 } from '../exchange/exchange.types.js';
-import { parseRetryAfter, retryDelay, sleep } from '../exchange/timing.js';
+import { parseRetryAfter } from '../exchange/retry-after.js';
+import { retryDelay } from '../time/back-off.js';
+import { sleep } from '../time/timers.js';
 import { type Identity } from '../tls/client-identity.js';
 import { isTruncated } from './answer-body.js';
 import { type Call, type CallLimits } from './call.js';

@@ -1,5 +1,5 @@
 import { type RenewedHeaders } from '../auth/service-auth.service.js';
-import { systemClock } from '../config/clock.js';
+import { systemClock } from '../time/clock.js';
 import { type CertificateSummary } from '../errors/index.js';
 import {
   certificateRefusal,
@@ -7,7 +7,7 @@ import {
   reloadRefused,
 } from '../exchange/certificate-refusal.js';
 import { CallCancelled, ExchangeFault, type Outcome } from '../exchange/exchange.types.js';
-import { within } from '../exchange/timing.js';
+import { within } from '../time/timers.js';
 import { setCredentials, type Call, type CallLimits, type Credentials } from './call.js';
 import { faultToError } from './fault-to-error.js';
 import { isRepeatable, mayHaveActed } from './retry-policy.js';

@@ -1,6 +1,6 @@
 import { isPromise } from 'node:util/types';
 import { type AxiosHeaders } from 'axios';
-import { type Clock } from '../config/clock.js';
+import { type Clock } from '../time/clock.js';
 import { type Log } from '../telemetry/log.js';
 
 /** Visible ASCII: it reaches a header and log lines as it is. */

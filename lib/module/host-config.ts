@@ -1,9 +1,9 @@
 import { Inject, Optional } from '@nestjs/common';
 import { ConfigModule, ConfigService } from '@nestjs/config';
 import { ModuleRef, type ModulesContainer } from '@nestjs/core';
-import { systemClock } from '../config/clock.js';
+import { systemClock } from '../time/clock.js';
 import { ServiceConfigurationError } from '../errors/index.js';
-import { within } from '../exchange/timing.js';
+import { within } from '../time/timers.js';
 
 /** The host's configuration: variables and namespaces by their names. */
 export interface HostConfig {

@@ -1,4 +1,4 @@
-import { systemClock } from '../config/clock.js';
+import { systemClock } from '../time/clock.js';
 import { misspeltVariables, unusedVariables } from '../config/misspelling.js';
 import { mergeOptions, type ServiceModuleOptions } from '../config/options.js';
 import { resolveOptions } from '../config/resolve-options.js';

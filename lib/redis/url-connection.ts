@@ -1,7 +1,7 @@
-import { type Clock, systemClock, watching } from '../config/clock.js';
+import { type Clock, systemClock, watching } from '../time/clock.js';
 import { isNotInstalled } from '../config/coded-error.js';
 import { type Secret } from '../config/secret.js';
-import { within } from '../exchange/timing.js';
+import { within } from '../time/timers.js';
 import { type NodeRedisClient } from './redis-client.js';
 
 // Milliseconds throughout.

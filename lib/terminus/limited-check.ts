@@ -1,6 +1,6 @@
-import { type Clock } from '../config/clock.js';
+import { type Clock } from '../time/clock.js';
 import { ServiceApiError, ServiceError } from '../errors/index.js';
-import { within } from '../exchange/timing.js';
+import { within } from '../time/timers.js';
 
 /** Probes may come each second, from several observers: the service gets one request a minute for all of them. */
 const INTERVAL_MS = 60_000;

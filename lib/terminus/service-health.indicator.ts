@@ -2,7 +2,7 @@ import { type BeforeApplicationShutdown, type FactoryProvider, Injectable } from
 import { type HealthIndicatorResult, HealthIndicatorService } from '@nestjs/terminus';
 import { ServiceAuthService } from '../auth/service-auth.service.js';
 import { BanksService } from '../banks/banks.service.js';
-import { systemClock } from '../config/clock.js';
+import { systemClock } from '../time/clock.js';
 import { describeError, ServiceError, ServiceRequestError } from '../errors/index.js';
 import { checkTimeout } from '../exchange/call-limits.js';
 import { getServiceToken } from '../service-token.js';

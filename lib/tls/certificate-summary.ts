@@ -1,5 +1,5 @@
 import { type X509Certificate } from 'node:crypto';
-import { DAY_MS } from '../config/clock.js';
+import { DAY_MS } from '../time/clock.js';
 import { type CertificateSummary } from '../errors/index.js';
 
 /** Days before the expiry of a certificate at which there is a warning. */

@@ -1,5 +1,5 @@
 import { type Agent } from 'node:http';
-import { type Clock, watching } from '../config/clock.js';
+import { type Clock, watching } from '../time/clock.js';
 import { type TlsSettings } from '../config/resolved-options.js';
 import { type CertificateSummary, type ConfigurationFault } from '../errors/index.js';
 import { type Log } from '../telemetry/log.js';

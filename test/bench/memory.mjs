@@ -8,7 +8,7 @@ const CONCURRENCY = 100;
 const PARTS = 10;
 
 const { TokenCache } = await built('auth/cache/token-cache.js');
-const { systemClock } = await built('config/clock.js');
+const { systemClock } = await built('time/clock.js');
 const { SILENT } = await built('exchange/io.js');
 const { Telemetry } = await built('telemetry/telemetry.js');
 

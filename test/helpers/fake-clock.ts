@@ -1,6 +1,6 @@
 // Node's own: a test may have replaced it.
 import { setImmediate } from 'node:timers/promises';
-import { type Clock } from '../../lib/config/clock.js';
+import { type Clock } from '../../lib/time/clock.js';
 
 /** Of a reading of certificate files: its timer stands while the files are read. */
 const READING_MS = 30_000;

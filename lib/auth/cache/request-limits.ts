@@ -1,6 +1,6 @@
-import { type Clock } from '../../config/clock.js';
+import { type Clock } from '../../time/clock.js';
 import { ServiceTokenError, type TokenErrorCode } from '../../errors/index.js';
-import { backOff } from '../../exchange/timing.js';
+import { backOff } from '../../time/back-off.js';
 
 const BURST = 3;
 const REFILL_MS = 30_000;

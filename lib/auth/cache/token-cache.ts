@@ -1,4 +1,4 @@
-import { type Clock } from '../../config/clock.js';
+import { type Clock } from '../../time/clock.js';
 import { type TokenRefresh } from '../../config/oauth.options.js';
 import {
   type AccessToken,

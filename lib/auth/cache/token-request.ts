@@ -8,7 +8,8 @@ import {
   type TokenErrorCode,
 } from '../../errors/index.js';
 import { isProxyRefusal } from '../../exchange/classify.js';
-import { retryDelay, sleep, within } from '../../exchange/timing.js';
+import { retryDelay } from '../../time/back-off.js';
+import { sleep, within } from '../../time/timers.js';
 import { type TokenGrant, type TokenIo, type TokenSource } from '../access-token.js';
 import { API_SCOPE } from '../scope.js';
 import { type ConcurrencyLimit, type RetryAfterGate } from './request-limits.js';

@@ -1,4 +1,4 @@
-import { type Clock } from '../../config/clock.js';
+import { type Clock } from '../../time/clock.js';
 import { type AccessToken, expiryMargin, type TokenGrant } from '../access-token.js';
 import { API_SCOPE } from '../scope.js';
 import { ForcedRefreshLimit, renewalDelay } from './request-limits.js';

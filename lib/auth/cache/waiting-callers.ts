@@ -1,7 +1,7 @@
-import { type Clock } from '../../config/clock.js';
+import { type Clock } from '../../time/clock.js';
 import { copyOf, ServiceConnectionError } from '../../errors/index.js';
 import { checkTimeout } from '../../exchange/call-limits.js';
-import { startTimer } from '../../exchange/timing.js';
+import { startTimer } from '../../time/timers.js';
 
 /** How long a caller waits for a token. */
 export interface TokenOptions {

@@ -1,8 +1,8 @@
-import { type Clock, watching } from '../../config/clock.js';
+import { type Clock, watching } from '../../time/clock.js';
 import { UnreadableFile } from '../../config/read-file.js';
 import { type Secret } from '../../config/secret.js';
 import { type CertificateSummary, ServiceTokenError } from '../../errors/index.js';
-import { within } from '../../exchange/timing.js';
+import { within } from '../../time/timers.js';
 
 /** Milliseconds for which a reading counts as new: a source is not asked more often, but for another secret. */
 const NEW_MS = 1_000;

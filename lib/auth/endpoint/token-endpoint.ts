@@ -1,5 +1,5 @@
 import { type Agent } from 'node:http';
-import { type Clock } from '../../config/clock.js';
+import { type Clock } from '../../time/clock.js';
 import { type Secret } from '../../config/secret.js';
 import { ServiceTokenError } from '../../errors/index.js';
 import { partOf } from '../../exchange/call-limits.js';
@@ -13,7 +13,7 @@ import {
 import { type Exchange, type ExchangeResponse, outcomeOf } from '../../exchange/exchange.types.js';
 import { isJsonObject, parseJson } from '../../exchange/decode.js';
 import { codeOf, type OnCall, tellCall } from '../../telemetry/call-event.js';
-import { parseRetryAfter } from '../../exchange/timing.js';
+import { parseRetryAfter } from '../../exchange/retry-after.js';
 import { certificateRefusedError } from '../../tls/certificate-refused.js';
 import { type TokenGrant, type TokenRequestContext, type TokenSource } from '../access-token.js';
 import { readTokenResponse } from '../check-token.js';

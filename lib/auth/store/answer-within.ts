@@ -1,4 +1,4 @@
-import { type Clock } from '../../config/clock.js';
+import { type Clock } from '../../time/clock.js';
 
 const SLICE_MS = 50;
 

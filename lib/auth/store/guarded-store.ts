@@ -1,6 +1,6 @@
-import { type Clock } from '../../config/clock.js';
+import { type Clock } from '../../time/clock.js';
 import { type TokenStore } from '../../config/token-cache.options.js';
-import { backOff } from '../../exchange/timing.js';
+import { backOff } from '../../time/back-off.js';
 import { answerWithin, StoreTimeout } from './answer-within.js';
 import { type StoreObserver, type StoreUse } from './store-observer.js';
 

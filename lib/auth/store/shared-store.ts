@@ -1,6 +1,6 @@
 import { type Secret } from '../../config/secret.js';
 import { type TokenStore } from '../../config/token-cache.options.js';
-import { sleep, untilAborted } from '../../exchange/timing.js';
+import { sleep, untilAborted } from '../../time/timers.js';
 import {
   type TokenGrant,
   type TokenIo,

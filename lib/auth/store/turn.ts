@@ -1,4 +1,4 @@
-import { type Clock } from '../../config/clock.js';
+import { type Clock } from '../../time/clock.js';
 import { type TokenIo, type TokenRequestContext } from '../access-token.js';
 import { type GuardedStore, type Release } from './guarded-store.js';
 import { type StoredToken } from './stored-token.js';

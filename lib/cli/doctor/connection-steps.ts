@@ -1,4 +1,4 @@
-import { type Clock } from '../../config/clock.js';
+import { type Clock } from '../../time/clock.js';
 import { type ResolvedOptions } from '../../config/resolved-options.js';
 import { type ClientIdentity } from '../../tls/client-identity.js';
 import { skipped } from './check.js';

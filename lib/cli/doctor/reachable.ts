@@ -1,12 +1,12 @@
 import { lookup } from 'node:dns/promises';
 import { connect, isIP } from 'node:net';
 import { type Duplex } from 'node:stream';
-import { systemClock } from '../../config/clock.js';
+import { systemClock } from '../../time/clock.js';
 import { type Secret } from '../../config/secret.js';
 import { withNames, type DescribeOption } from '../../errors/index.js';
 import { classify } from '../../exchange/classify.js';
 import { explainFault, type ExplainedFault, type FaultPlace } from '../../exchange/explain-fault.js';
-import { within } from '../../exchange/timing.js';
+import { within } from '../../time/timers.js';
 import { authorityOf, ProxyTunnel } from '../../tls/connections/proxy-tunnel.js';
 import { failed, ok, type Finding } from './check.js';
 

@@ -1,5 +1,5 @@
-import { type Clock } from '../../config/clock.js';
-import { within } from '../../exchange/timing.js';
+import { type Clock } from '../../time/clock.js';
+import { within } from '../../time/timers.js';
 import { failed, skipped, type Check, type Finding } from './check.js';
 
 /** One check that takes time. */

@@ -1,12 +1,12 @@
 import { STATUS_CODES } from 'node:http';
-import { systemClock } from '../../config/clock.js';
+import { systemClock } from '../../time/clock.js';
 import {
   type Exchange,
   ExchangeFault,
   type ExchangeRequest,
   type ExchangeResponse,
 } from '../../exchange/exchange.types.js';
-import { within } from '../../exchange/timing.js';
+import { within } from '../../time/timers.js';
 import { completeError } from './about-call.js';
 import { type StubbedResponse } from './doubles.js';
 import { type ModuleStub } from './module-stub.js';

@@ -1,6 +1,6 @@
 import { type FactoryProvider } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
-import { systemClock } from '../../config/clock.js';
+import { systemClock } from '../../time/clock.js';
 import { type ServiceModuleOptions } from '../../config/options.js';
 import { resolveOptions } from '../../config/resolve-options.js';
 import { createService, type Service } from '../../engine/create-service.js';

@@ -3,7 +3,7 @@ import { Agent } from 'node:https';
 import { type Socket } from 'node:net';
 import { type Duplex } from 'node:stream';
 import { checkServerIdentity, type ConnectionOptions, type SecureContext, type TLSSocket } from 'node:tls';
-import { type Clock } from '../../config/clock.js';
+import { type Clock } from '../../time/clock.js';
 import { type ProxyFor } from '../../config/proxy.js';
 import { ownOptions } from '../../exchange/own-properties.js';
 import { CleanReuse, drop } from './clean-reuse.js';

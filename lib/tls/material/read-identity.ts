@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
-import { type Clock } from '../../config/clock.js';
+import { type Clock } from '../../time/clock.js';
 import { codedError } from '../../config/coded-error.js';
 import { readRegularFile, whyUnreadable } from '../../config/read-file.js';
 import { type TlsInput, type TlsSettings } from '../../config/resolved-options.js';
 import { isFile, Secret } from '../../config/secret.js';
 import { type TlsIdentityPems, type TlsIdentitySource } from '../../config/tls.options.js';
 import { cleanText, type ConfigurationFault, type OptionLocation } from '../../errors/index.js';
-import { within } from '../../exchange/timing.js';
+import { within } from '../../time/timers.js';
 
 /** A PEM, key or passphrase as read: its bytes, or why there are none. */
 export class ReadInput implements OptionLocation {

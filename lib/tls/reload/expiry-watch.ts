@@ -1,4 +1,4 @@
-import { type Clock, DAY_MS } from '../../config/clock.js';
+import { type Clock, DAY_MS } from '../../time/clock.js';
 import { type CertificateSummary } from '../../errors/index.js';
 import { type Log } from '../../telemetry/log.js';
 import { describeCertificate, formatDate, isOtherCertificate, WARNING_DAYS } from '../certificate-summary.js';

@@ -4,7 +4,7 @@ import {
   type TokenSource,
 } from '../../../lib/auth/access-token.js';
 import { TokenCache, type TokenCacheSettings } from '../../../lib/auth/cache/token-cache.js';
-import { type Clock } from '../../../lib/config/clock.js';
+import { type Clock } from '../../../lib/time/clock.js';
 import { type DescribeOption } from '../../../lib/errors/index.js';
 import { SILENT } from '../../../lib/exchange/io.js';
 import { type Log } from '../../../lib/telemetry/log.js';

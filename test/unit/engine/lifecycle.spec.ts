@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { systemClock } from '../../../lib/config/clock.js';
+import { systemClock } from '../../../lib/time/clock.js';
 import { ServiceLifecycle, type ServiceParts } from '../../../lib/engine/lifecycle.js';
 import { ServiceConnectionError } from '../../../lib/errors/index.js';
 import { CallsInFlight } from '../../../lib/http/calls-in-flight.js';

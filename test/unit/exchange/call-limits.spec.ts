@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
 import { ServiceRequestError } from '../../../lib/errors/index.js';
-import { checkTimeout, followSignal } from '../../../lib/exchange/call-limits.js';
+import { checkTimeout, followSignal, partOf } from '../../../lib/exchange/call-limits.js';
 
 it.each([
   [undefined, undefined],
@@ -37,4 +37,8 @@ it.each([true, false])('follows a signal that is none of Node: aborted before, %
   expect(signal?.aborted).toBe(isAborted);
   controller.abort(reason);
   expect(signal?.reason).toBe(reason);
+});
+
+it('an attempt that may be followed by another gets half of the time left, but at least 1 s', () => {
+  expect([30_000, 3_000, 1_500, 600].map(partOf)).toEqual([15_000, 1_500, 1_000, 600]);
 });

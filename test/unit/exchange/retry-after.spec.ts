@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { parseRetryAfter } from '../../../lib/exchange/timing.js';
+import { parseRetryAfter } from '../../../lib/exchange/retry-after.js';
 
 const NOW = Date.UTC(2030, 0, 1, 12, 0, 0);
 

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from '@jest/globals';
 import { once } from 'node:events';
 import * as http from 'node:http';
 import { type AddressInfo, type Socket } from 'node:net';
-import { systemClock } from '../../../lib/config/clock.js';
+import { systemClock } from '../../../lib/time/clock.js';
 import { ClientIdentity } from '../../../lib/tls/client-identity.js';
 import { until } from './mtls-server.js';
 import { SILENT } from '../../../lib/exchange/io.js';

@@ -1,4 +1,4 @@
-import { systemClock } from '../../../lib/config/clock.js';
+import { systemClock } from '../../../lib/time/clock.js';
 import { type TlsIdentityPems } from '../../../lib/config/tls.options.js';
 import { type TlsInputs, type TlsSettings } from '../../../lib/config/resolved-options.js';
 import { Secret } from '../../../lib/config/secret.js';

@@ -1,7 +1,7 @@
 import { afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { constants } from 'node:crypto';
 import { type TLSSocket } from 'node:tls';
-import { systemClock } from '../../../lib/config/clock.js';
+import { systemClock } from '../../../lib/time/clock.js';
 import { Secret } from '../../../lib/config/secret.js';
 import { SILENT } from '../../../lib/exchange/io.js';
 import { ClientIdentity, type ClientIdentitySettings } from '../../../lib/tls/client-identity.js';

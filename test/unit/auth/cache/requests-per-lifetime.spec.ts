@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { sleep } from '../../../../lib/exchange/timing.js';
+import { sleep } from '../../../../lib/time/timers.js';
 import { FakeClock } from '../../../helpers/fake-clock.js';
 import { makeCache } from '../fakes.js';
 

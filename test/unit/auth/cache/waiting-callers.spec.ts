@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
 import { types } from 'node:util';
-import { systemClock } from '../../../../lib/config/clock.js';
+import { systemClock } from '../../../../lib/time/clock.js';
 import { WaitingCallers } from '../../../../lib/auth/cache/waiting-callers.js';
 import { ServiceTokenError } from '../../../../lib/errors/index.js';
 import { FakeClock } from '../../../helpers/fake-clock.js';

@@ -6,7 +6,7 @@ import { type TokenGrant } from '../../../../lib/auth/access-token.js';
 import { ClientSecret } from '../../../../lib/auth/endpoint/client-secret.js';
 import { type TokenCache } from '../../../../lib/auth/cache/token-cache.js';
 import { TokenEndpoint } from '../../../../lib/auth/endpoint/token-endpoint.js';
-import { systemClock } from '../../../../lib/config/clock.js';
+import { systemClock } from '../../../../lib/time/clock.js';
 import { type ReloadableIdentity } from '../../../../lib/exchange/certificate-refusal.js';
 import { Secret } from '../../../../lib/config/secret.js';
 import {

@@ -2,7 +2,7 @@ import { afterEach, expect, it } from '@jest/globals';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TokenCache } from '../../../../lib/auth/cache/token-cache.js';
-import { sleep } from '../../../../lib/exchange/timing.js';
+import { sleep } from '../../../../lib/time/timers.js';
 import { FakeClock } from '../../../helpers/fake-clock.js';
 import { inSoak } from '../../../helpers/in-soak.js';
 import { makeCache } from '../fakes.js';

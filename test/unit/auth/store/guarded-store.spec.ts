@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { answerWithin } from '../../../../lib/auth/store/answer-within.js';
 import { GuardedStore, UNAVAILABLE } from '../../../../lib/auth/store/guarded-store.js';
 import { StoreObserver } from '../../../../lib/auth/store/store-observer.js';
-import { type Clock, systemClock } from '../../../../lib/config/clock.js';
+import { type Clock, systemClock } from '../../../../lib/time/clock.js';
 import { type TokenStore } from '../../../../lib/config/token-cache.options.js';
 import { SILENT } from '../../../../lib/exchange/io.js';
 import { Telemetry } from '../../../../lib/telemetry/telemetry.js';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { type TokenGrant, type TokenRequestContext } from '../../../../lib/auth/access-token.js';
-import { sleep } from '../../../../lib/exchange/timing.js';
+import { sleep } from '../../../../lib/time/timers.js';
 import { type TokenStore } from '../../../../lib/config/token-cache.options.js';
 import { type Telemetry } from '../../../../lib/telemetry/telemetry.js';
 import { FakeClock, settle } from '../../../helpers/fake-clock.js';

@@ -4,7 +4,7 @@ import * as http from 'node:http';
 import * as https from 'node:https';
 import * as net from 'node:net';
 import * as tls from 'node:tls';
-import { systemClock } from '../../../../lib/config/clock.js';
+import { systemClock } from '../../../../lib/time/clock.js';
 import { Secret } from '../../../../lib/config/secret.js';
 import { exchange } from '../../../../lib/exchange/exchange.js';
 import { PlainAgent } from '../../../../lib/tls/connections/clean-reuse.js';

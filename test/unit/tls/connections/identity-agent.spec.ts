@@ -4,7 +4,7 @@ import * as https from 'node:https';
 import * as tls from 'node:tls';
 import { inspect } from 'node:util';
 import axios from 'axios';
-import { systemClock } from '../../../../lib/config/clock.js';
+import { systemClock } from '../../../../lib/time/clock.js';
 import { IdentityAgent } from '../../../../lib/tls/connections/identity-agent.js';
 import { createAuthority, type Authority, type Issued } from '../../../helpers/certificates.js';
 import { standStill } from '../../../helpers/stand-still.js';

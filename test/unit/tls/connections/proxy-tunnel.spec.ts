@@ -5,7 +5,7 @@ import * as net from 'node:net';
 import tls from 'node:tls';
 import { once } from 'node:events';
 import { inspect } from 'node:util';
-import { systemClock } from '../../../../lib/config/clock.js';
+import { systemClock } from '../../../../lib/time/clock.js';
 import { Secret } from '../../../../lib/config/secret.js';
 import { IdentityAgent } from '../../../../lib/tls/connections/identity-agent.js';
 import { ProxyTunnel } from '../../../../lib/tls/connections/proxy-tunnel.js';

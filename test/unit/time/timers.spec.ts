@@ -1,42 +1,11 @@
 import { describe, expect, it } from '@jest/globals';
-import { systemClock, timerDelay, watching } from '../../../lib/config/clock.js';
-import { partOf } from '../../../lib/exchange/call-limits.js';
-import { retryDelay, sleep, within } from '../../../lib/exchange/timing.js';
+import { retryDelay } from '../../../lib/time/back-off.js';
+import { sleep, within } from '../../../lib/time/timers.js';
 import { FakeClock, settle } from '../../helpers/fake-clock.js';
 
 it('a retry waits anything from nothing to 100 ms * 2^n, at most 20 s', () => {
   expect([0, 1, 2, 20].map((retry) => retryDelay(retry, 1))).toEqual([100, 200, 400, 20_000]);
   expect(retryDelay(5, 0)).toBe(0);
-});
-
-it('an attempt that may be followed by another gets half of the time left, but at least 1 s', () => {
-  expect([30_000, 3_000, 1_500, 600].map(partOf)).toEqual([15_000, 1_500, 1_000, 600]);
-});
-
-describe('the clock of the system', () => {
-  it('calls back once, and not at all once cancelled', async () => {
-    const called: string[] = [];
-    await new Promise<void>((resolve) => {
-      systemClock.schedule(() => called.push('cancelled'), 0)();
-      systemClock.schedule(() => called.push('far'), 2 ** 40)();
-      systemClock.schedule(() => called.push('called'), -5);
-      systemClock.schedule(resolve, 1);
-    });
-    expect(called).toEqual(['called']);
-    expect(timerDelay(2 ** 40)).toBe(2 ** 31 - 1);
-  });
-
-  it('has timers that keep the process running, for who waits, and timers that do not, for what watches', () => {
-    const held = (): number => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
-    const before = held();
-    const nothing = (): void => undefined;
-    const watches = [systemClock.watch(nothing, 60_000), watching(systemClock).schedule(nothing, 60_000)];
-    expect(held()).toBe(before);
-    const cancel = systemClock.schedule(nothing, 60_000);
-    expect(held()).toBe(before + 1);
-    for (const each of [cancel, ...watches]) each();
-    expect(held()).toBe(before);
-  });
 });
 
 describe('sleep', () => {

@@ -1,42 +1,4 @@
-import { type Clock } from '../config/clock.js';
-
-const RETRY_BASE_MS = 100;
-const RETRY_CAP_MS = 20_000;
-
-/** `baseMs`, doubled with each try and at most `capMs`. `tries` counts from 0. */
-export function backOff(tries: number, baseMs: number, capMs: number): number {
-  return Math.min(capMs, baseMs * 2 ** tries);
-}
-
-/**
- * The wait before a retry, in milliseconds. Full jitter: anything from nothing to 100 ms * 2^n, at most 20 s.
- * @param retry from 0
- * @param random in [0, 1)
- */
-export function retryDelay(retry: number, random: number): number {
-  return random * backOff(retry, RETRY_BASE_MS, RETRY_CAP_MS);
-}
-
-/** What is accepted as an HTTP date (RFC 9110, 5.6.7): Date.parse alone takes "-5" for a date in 2001. */
-const HTTP_DATE = /^(Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? /;
-/** What a longer time counts as (RFC 9111, 1.2.2). */
-const MAX_SECONDS = 2 ** 31;
-
-/**
- * Reads a Retry-After header (RFC 9110, 10.2.3): seconds, or a date seen from `now`.
- * @param value the header as Node gives it
- * @param now wall clock, milliseconds since the epoch
- * @returns whole seconds from 0 (a date that has passed) to 2^31; undefined where the header is absent or makes no sense.
- * A lower limit is for the caller, who knows the deadline.
- */
-export function parseRetryAfter(value: string | string[] | undefined, now: number): number | undefined {
-  const text = (Array.isArray(value) ? value[0] : value)?.trim();
-  if (!text) return undefined;
-  if (/^\d+(\.\d+)?$/.test(text)) return Math.min(MAX_SECONDS, Math.ceil(Number(text)));
-  if (!HTTP_DATE.test(text)) return undefined;
-  const date = Date.parse(text);
-  return Number.isNaN(date) ? undefined : Math.min(MAX_SECONDS, Math.max(0, Math.ceil((date - now) / 1000)));
-}
+import { type Clock } from './clock.js';
 
 type Signals = readonly (AbortSignal | undefined)[];
 
