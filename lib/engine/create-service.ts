@@ -56,7 +56,7 @@ export function createService(options: ResolvedOptions, identity: Identity, worl
   const axios = createAxios(base, auth);
   const http = new ServiceHttpService(new HttpService(axios), options.http.trailingSlash);
   const resources = createResources(http);
-  const sdk = new LinkSdkService(options, auth);
+  const sdk = new LinkSdkService(options, auth, io);
 
   const lifecycle = new ServiceLifecycle({ ...base, tokens, auth, banks: resources.banks });
   const start = () => lifecycle.start();

@@ -1,35 +1,25 @@
 import { type ResolvedOptions } from '../config/resolved-options.js';
-import { type ServiceIo } from '../exchange/io.js';
+import { type ServiceIo, warnOnce } from '../exchange/io.js';
 import { type Identity, type IdentityStatus } from '../tls/client-identity.js';
 
 /** Logs one line about the client when the application has started, without secrets, and warns of probable mistakes. */
 export function reportStart(
   options: ResolvedOptions,
   identity: Pick<Identity, 'status' | 'hasChain'>,
-  { log, warned }: Pick<ServiceIo, 'log' | 'warned'>,
+  io: Pick<ServiceIo, 'log' | 'warned'>,
   versions: Partial<NodeJS.ProcessVersions> = process.versions,
 ): void {
-  const { environment, authentication, addresses, oauth, appToken, linkSdk, describeOption } = options;
-  log.log(
+  const { environment, authentication, addresses, describeOption } = options;
+  io.log.log(
     `${environment}, ${authentication}: calls go to ${addresses.baseUrl}${describeProxy(options, addresses.baseUrl)}; ${describeIdentity(identity.status)}; ${describeTokens(options)}`,
   );
-  const warn = (text: string): void => {
-    if (!warned?.has(text)) log.warn(text);
-    warned?.add(text);
-  };
+  const warn = (text: string): void => warnOnce(io, text);
   const unsupported = unsupportedRuntime(versions);
   if (unsupported) warn(unsupported);
   if ((addresses.certificateFor === 'mtls' || identity.status.certificate) && !identity.hasChain) {
     warn(
       `${describeOption('tls.chain')} is not set: the service's certificate is verified against Node's ` +
         'public roots, not against the chain that the developer portal offers for download.',
-    );
-  }
-  if (environment === 'production' && !oauth && appToken && !linkSdk.includeAppToken) {
-    warn(
-      'connectParameters() will send the app token to browsers, because there are no OAuth credentials: set ' +
-        `${describeOption('oauth.clientId')} and ${describeOption('oauth.clientSecret')}, or ${describeOption('linkSdk.includeAppToken')} to true ` +
-        'if that is intended.',
     );
   }
 }

@@ -10,8 +10,14 @@ export interface ServiceIo {
   /** In [0, 1). */
   random: () => number;
   log: Log;
-  /** What was warned of at a start already, and is not again. */
+  /** What was warned of already, and is not again: shared by the clients of one ServiceClients. */
   warned?: Set<string>;
+}
+
+/** Of several clients that share `warned`, the first alone logs it. */
+export function warnOnce({ log, warned }: Pick<ServiceIo, 'log' | 'warned'>, text: string): void {
+  if (!warned?.has(text)) log.warn(text);
+  warned?.add(text);
 }
 
 const silently = (): void => undefined;

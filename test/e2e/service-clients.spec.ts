@@ -147,12 +147,15 @@ describe('ServiceClients', () => {
     await expect(clients.create({ ...options, name: 'e' })).rejects.toThrow(/limit: is NaN, and 2 are open/);
   });
 
-  it('warn at their start once for all', async () => {
+  it('warn once for all of what is probably a mistake', async () => {
     const logger = new CollectingLogger();
     const { clients } = await startClients(logger);
     const { tls, ...options } = simulator.moduleOptions({ environment: 'production' });
     const given = { ...options, tls: { ...tls, chain: undefined } };
-    for (const name of ['acme', 'bolt']) await clients.create({ ...given, name });
+    for (const name of ['acme', 'bolt']) {
+      const { sdk } = await clients.create({ ...given, name });
+      await sdk.connectParameters({ customer_id: 'c-1', permissions: ['identity'] });
+    }
     expect(logger.linesOf('ServiceModule:acme')).toEqual([
       expect.stringMatching(/^production, mtls: /),
       expect.stringMatching(/^tls\.chain is not set/),
