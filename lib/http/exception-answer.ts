@@ -19,6 +19,8 @@ export interface Answer {
 /** The service's failures that are the caller's own fault and make sense to them. */
 const PASSED_ON = new Set([400, 404, 409, 422]);
 const DOUBT = ' The request may have been carried out all the same.';
+const FAILED = 'The service failed to answer this call.';
+const LATE = 'The service did not answer in time.';
 const UNAVAILABLE = 'The service cannot be reached at the moment.';
 
 /** The mapping that ServiceExceptionFilter documents. */
@@ -29,16 +31,22 @@ export function toAnswer(error: ServiceError): Answer {
       message: error.faults.map((fault) => `${fault.property} ${fault.message}`).join('; '),
     };
   }
-  if (error instanceof ServiceApiError) return fromApi(error);
-  if (error instanceof ServiceConnectionError) return fromConnection(error);
+  if (error instanceof ServiceApiError || error instanceof ServiceConnectionError) return fromCall(error);
   if (error instanceof ServiceTokenError)
     return { status: 503, message: UNAVAILABLE, retryAfter: error.retryAfter };
   if (error instanceof ServiceCertificateError) return { status: 503, message: UNAVAILABLE };
   return { status: 500, message: 'Internal server error' };
 }
 
-function fromApi(error: ServiceApiError): Answer {
-  const { code, status, body, credentialFault, hint, retryAfter, outcomeUnknown } = error;
+function fromCall(error: ServiceApiError | ServiceConnectionError): Answer {
+  const doubt = error.outcomeUnknown ? DOUBT : '';
+  if (error.code === 'connection_timeout') return { status: 504, message: LATE + doubt };
+  // Before all that would have the caller send it again: a 409 or 429 answers the last attempt, not one that was lost.
+  if (doubt) return { status: 502, message: FAILED + doubt };
+  return error instanceof ServiceApiError ? fromApi(error) : { status: 503, message: UNAVAILABLE };
+}
+
+function fromApi({ code, status, body, credentialFault, hint, retryAfter }: ServiceApiError): Answer {
   // A path that is nowhere, or a page: the address is wrong, and no caller can correct that.
   const isOurs = credentialFault || (status === 404 && hint !== undefined);
   if (code === 'api_error' && PASSED_ON.has(status) && !isOurs) {
@@ -46,12 +54,5 @@ function fromApi(error: ServiceApiError): Answer {
     return { status, message: body?.message || `The service answered ${status}.` };
   }
   if (status === 429) return { status: 503, message: 'The service is busy at the moment.', retryAfter };
-  return { status: 502, message: `The service failed to answer this call.${outcomeUnknown ? DOUBT : ''}` };
-}
-
-function fromConnection({ kind, outcomeUnknown }: ServiceConnectionError): Answer {
-  const doubt = outcomeUnknown ? DOUBT : '';
-  return kind === 'timeout'
-    ? { status: 504, message: `The service did not answer in time.${doubt}` }
-    : { status: 503, message: UNAVAILABLE + doubt };
+  return { status: 502, message: FAILED };
 }

@@ -17,7 +17,7 @@ const ANSWERS: readonly ApiResponseOptions[] = [
   { status: 404, description: 'The service does not know it' },
   { status: 409, description: 'It conflicts with what the service has' },
   { status: 422, description: 'The service cannot do what the request says' },
-  { status: 502, description: 'The service failed to answer' },
+  { status: 502, description: 'The service failed to answer; a change may have been carried out' },
   {
     status: 503,
     description: 'The service cannot be reached, or asks for fewer requests',

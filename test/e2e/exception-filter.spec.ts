@@ -48,7 +48,7 @@ describe.each<Platform>(['express', 'fastify'])('ServiceExceptionFilter on %s', 
     ['500', own(500), 502, FAILED + DOUBT, 'api_error'],
     ['503', own(503), 502, FAILED + DOUBT, 'api_error'],
     ['200 with HTML', { fault: 'html' }, 502, FAILED + DOUBT, 'invalid_response'],
-    ['a reset', { fault: 'reset' }, 503, UNAVAILABLE + DOUBT, 'connection_reset'],
+    ['a reset', { fault: 'reset' }, 502, FAILED + DOUBT, 'connection_reset'],
     [
       'no answer',
       { fault: 'hang' },
@@ -97,6 +97,33 @@ describe.each<Platform>(['express', 'fastify'])('ServiceExceptionFilter on %s', 
     });
     expect(headers.get('retry-after')).toBe('17');
   });
+
+  it.each([400, 409, 422, 429])(
+    'says the doubt of a lost attempt, also where the next is answered %d',
+    async (status) => {
+      const { request, close } = await startHost(
+        ServiceModule.forRoot({
+          ...simulator.moduleOptions(),
+          http: { retries: 1, idempotencyHeader: 'Idempotency-Key' },
+        }),
+        platform,
+      );
+      simulator.clearRequests();
+      simulator.fail({ path: '/customers/v1', fault: 'reset' });
+      simulator.fail({
+        path: '/customers/v1',
+        fault: { status, json: { message: 'theirs' }, headers: { 'retry-after': '9' } },
+      });
+      const answer = await request('POST', '/customers', { app_user_id: 'u-1' });
+      await close();
+      expect(simulator.apiRequests).toHaveLength(2);
+      expect(answer).toMatchObject({
+        status: 502,
+        body: { statusCode: 502, message: FAILED + DOUBT, code: 'api_error' },
+      });
+      expect(answer.headers.get('retry-after')).toBeNull();
+    },
+  );
 
   it('passes on no Retry-After of over a day', async () => {
     simulator.fail({ path: '/banks/v1', fault: { status: 429, headers: { 'retry-after': '9999999' } } });

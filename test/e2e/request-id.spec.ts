@@ -82,7 +82,7 @@ describe('http.requestId', () => {
     const host = await startHost(ServiceModule.forRoot({ ...options, http }), 'express', logger);
     simulator.fail({ path: /customers/, fault: 'reset' });
     await host.request('POST', '/customers', { app_user_id: 'u-1' });
-    const line = /^503: connection_reset: .*; it may have been carried out; correlation id made-2$/;
+    const line = /^502: connection_reset: .*; it may have been carried out; correlation id made-2$/;
     expect(logger.lines).toContainEqual(expect.stringMatching(line));
     await host.close();
   });

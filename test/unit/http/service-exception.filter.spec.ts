@@ -3,6 +3,7 @@ import { Logger, type ArgumentsHost } from '@nestjs/common';
 import { inspect } from 'node:util';
 import { lastValueFrom, type Observable } from 'rxjs';
 import {
+  type ConnectionErrorKind,
   ServiceApiError,
   ServiceCertificateError,
   ServiceConnectionError,
@@ -102,6 +103,7 @@ describe('the exception filter in GraphQL', () => {
 
 describe('the exception filter over HTTP', () => {
   const closed = new ServiceConnectionError({ kind: 'closed', message: 'The module was shut down' });
+  const lost = new ServiceConnectionError({ kind: 'closed', outcomeUnknown: true, message: 'shut down' });
   const limited = new ServiceTokenError({ code: 'token_rate_limited', message: 'later', retryAfter: 1.2 });
   const lines: string[] = [];
   beforeAll(() => {
@@ -127,6 +129,7 @@ describe('the exception filter over HTTP', () => {
 
   it.each<[string, ServiceError, object, unknown[]]>([
     ['at shutdown', closed, { httpVersionMajor: 1 }, ['Connection: close', 503]],
+    ['at shutdown, with the doubt', lost, { httpVersionMajor: 1 }, ['Connection: close', 502]],
     ['at shutdown, on Fastify', closed, { raw: { httpVersionMajor: 1 } }, ['Connection: close', 503]],
     ['at shutdown, over HTTP/2', closed, { httpVersionMajor: 2 }, [503]],
     ['with Retry-After', limited, { httpVersionMajor: 1 }, ['Retry-After: 2', 503]],
@@ -156,9 +159,10 @@ describe('the answer to an error', () => {
   }
   const api = (status: number, more: object = {}): ServiceApiError =>
     new ServiceApiError({ message: 'ours', status, method: 'GET', path: '/a', ...more });
-  const connection = (kind: 'timeout' | 'reset', outcomeUnknown: boolean): ServiceConnectionError =>
+  const connection = (kind: ConnectionErrorKind, outcomeUnknown: boolean): ServiceConnectionError =>
     new ServiceConnectionError({ kind, outcomeUnknown, correlationId: 'id-1', message: 'ours' });
   const unavailable = 'The service cannot be reached at the moment.';
+  const failed = 'The service failed to answer this call.';
   const doubt = ' The request may have been carried out all the same.';
 
   it.each<[string, ServiceError, object]>([
@@ -170,14 +174,19 @@ describe('the answer to an error', () => {
     ]),
     ['409 without a message', api(409), { status: 409, message: 'The service answered 409.' }],
     ['400 about our credentials', api(400, { credentialFault: true }), { status: 502 }],
-    ['418', api(418), { status: 502, message: 'The service failed to answer this call.' }],
+    ['418', api(418), { status: 502, message: failed }],
     ['422 of a body that is no JSON', api(422, { code: 'invalid_response' }), { status: 502 }],
     ['404 of a path of ours', api(404, { body: { message: 'theirs' }, hint: 'check it' }), { status: 502 }],
     [
       '500 after a POST',
       api(500, { method: 'POST', outcomeUnknown: true }),
-      { status: 502, message: `The service failed to answer this call.${doubt}` },
+      { status: 502, message: failed + doubt },
     ],
+    ...[400, 401, 404, 409, 422, 429].map((status): [string, ServiceError, object] => [
+      `${status} after a lost attempt`,
+      api(status, { outcomeUnknown: true, body: { message: 'theirs' }, retryAfter: 5 }),
+      { status: 502, message: failed + doubt },
+    ]),
     [
       'input',
       ServiceRequestError.of('app_user_id', 'must be a string'),
@@ -193,11 +202,23 @@ describe('the answer to an error', () => {
       connection('timeout', false),
       { status: 504, message: 'The service did not answer in time.' },
     ],
-    ['an unknown outcome', connection('reset', true), { status: 503, message: unavailable + doubt }],
+    ['a reset that changed nothing', connection('reset', false), { status: 503, message: unavailable }],
+    ...(['reset', 'closed', 'redirect', 'too_large'] as const).map((kind): [string, ServiceError, object] => [
+      `an unknown outcome: ${kind}`,
+      connection(kind, true),
+      { status: 502, message: failed + doubt },
+    ]),
+    [
+      'an unknown outcome: a time-out',
+      connection('timeout', true),
+      { status: 504, message: `The service did not answer in time.${doubt}` },
+    ],
     ['a certificate', new ServiceCertificateError([]), { status: 503, message: unavailable }],
     ['any other error', new OtherError('ours'), { status: 500, message: 'Internal server error' }],
   ])('%s', (_, thrown, expected) => {
-    expect(toAnswer(thrown)).toMatchObject(expected);
+    const answered = toAnswer(thrown);
+    expect(answered).toMatchObject(expected);
+    expect(answered.retryAfter).toBe((expected as { retryAfter?: number }).retryAfter);
   });
 
   it('is described for the log, with what was asked and what is not known', () => {
