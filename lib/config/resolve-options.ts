@@ -1,4 +1,5 @@
 import { describeLocation, type ConfigurationFault, type OptionLocation } from '../errors/index.js';
+import { ofModule } from '../telemetry/call-event.js';
 import { within } from '../time/timers.js';
 import { chooseAddresses } from './choose-addresses.js';
 import { systemClock } from '../time/clock.js';
@@ -76,7 +77,7 @@ export async function resolveOptions(
     appToken: appToken.secret,
     oauth: mode.wantsOAuth ? oauthSettings(options) : undefined,
     tls,
-    http: httpSettings(options),
+    http: httpSettings(options, name),
   } as ResolvedOptions;
   return { tls, faults, warnings, options: resolved };
 }
@@ -153,11 +154,12 @@ function tlsSettings({ tls }: ServiceModuleOptions, locate: (option: string) => 
   } as TlsSettings;
 }
 
-function httpSettings({ http: { proxy, ...http } = {} }: ServiceModuleOptions): HttpSettings {
+function httpSettings({ http: { proxy, ...http } = {} }: ServiceModuleOptions, name?: string): HttpSettings {
   return {
     ...http,
     proxyFor: proxyChoice(proxy),
     trailingSlash: typeof http.trailingSlash === 'boolean' ? http.trailingSlash : namesIn(http.trailingSlash),
+    onCall: ofModule(name, http.onCall),
     correlationIdHeader: http.correlationIdHeader?.toLowerCase(),
     idempotencyHeader: http.idempotencyHeader?.toLowerCase(),
     userAgent: [http.userAgent ?? [], `nestjs-service/${VERSION}`].flat().join(' '),

@@ -11,7 +11,10 @@ import { openService } from './load-configuration.js';
 
 /** The options of one client of {@link ServiceClients}. */
 export interface ServiceClientOptions extends ServiceModuleOptions {
-  /** In its log lines, and `nestjs_service.module` of its metrics. At most 128 letters, digits and `. _ : @ / -`. */
+  /**
+   * In its log lines, `nestjs_service.module` of its metrics and `module` of `http.onCall`'s events. At most 128 letters,
+   * digits and `. _ : @ / -`.
+   */
   name: string;
 }
 

@@ -6,6 +6,8 @@ import { harmless } from './telemetry.js';
 
 /** What became of a call, for `http.onCall`. It has no query, no body, no header's value but the two ids, no token. */
 export interface ServiceCallEvent {
+  /** The `name` of the module, or of the client of ServiceClients; absent where it has none. */
+  module?: string;
   /** A call of the API, or a request to the token endpoint. */
   kind: 'api' | 'token';
   method: string;
@@ -28,6 +30,12 @@ export interface ServiceCallEvent {
 }
 
 export type OnCall = (event: ServiceCallEvent) => void;
+
+/** The host's listener, which is told of the module too. */
+export function ofModule(name: string | undefined, onCall: OnCall | undefined): OnCall | undefined {
+  if (name === undefined) return onCall;
+  return onCall && ((event) => onCall({ module: name, ...event }));
+}
 
 /** A code for what a call ended with. @param signal of its caller */
 export function codeOf(error: unknown, signal: AbortSignal | undefined): string {

@@ -1,6 +1,15 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { Test } from '@nestjs/testing';
 import { inspect } from 'node:util';
-import { ServiceConfigurationError, type ServiceCallEvent, type ServiceModuleOptions } from 'nestjs-service';
+import {
+  BanksService,
+  getServiceToken,
+  ServiceClients,
+  ServiceConfigurationError,
+  ServiceModule,
+  type ServiceCallEvent,
+  type ServiceModuleOptions,
+} from 'nestjs-service';
 import { ServiceSimulator } from 'nestjs-service/testing';
 import { CollectingLogger } from '../helpers/secret-scan.js';
 import { rejection, startModule, type StartedModule } from '../helpers/start-module.js';
@@ -20,13 +29,16 @@ describe('http.onCall', () => {
   });
   afterAll(() => simulator.stop());
 
+  const listener = () => {
+    const events: ServiceCallEvent[] = [];
+    return { events, onCall: (event: ServiceCallEvent) => void events.push(event) };
+  };
   const start = async (
     authentication: 'mtls' | 'oauth' = 'mtls',
     { http, ...more }: ServiceModuleOptions = {},
     logger?: CollectingLogger,
   ) => {
-    const events: ServiceCallEvent[] = [];
-    const onCall = (event: ServiceCallEvent) => void events.push(event);
+    const { onCall, events } = listener();
     const options = simulator.moduleOptions({ authentication });
     const api = await startModule(
       { ...options, ...more, http: { ...options.http, onCall, ...http } },
@@ -54,6 +66,34 @@ describe('http.onCall', () => {
         requestId: 'r-1',
         status: 201,
       },
+    ]);
+  });
+
+  it('names the module in each, and the client of ServiceClients', async () => {
+    const { onCall, events } = listener();
+    const options = { ...simulator.moduleOptions({ authentication: 'oauth' }), http: { onCall } };
+    const module = await Test.createTestingModule({
+      imports: [ServiceModule.forRoot(options), ServiceModule.forRoot({ ...options, name: 'ksa' })],
+    }).compile();
+    const tenant = await module
+      .get<ServiceClients>(getServiceToken(ServiceClients, 'ksa'))
+      .create({ ...options, name: 'acme' });
+    for (const service of [
+      module.get(BanksService),
+      module.get(getServiceToken(BanksService, 'ksa')),
+      tenant.banks,
+    ]) {
+      await (service).list();
+    }
+    await tenant.close();
+    await module.close();
+    const each = [
+      { ...token, status: 200 },
+      { ...banks, attempts: 1, status: 200 },
+    ];
+    expect(events).toStrictEqual([
+      ...each,
+      ...['ksa', 'acme'].flatMap((name) => each.map((event) => ({ ...event, module: name }))),
     ]);
   });
 
@@ -144,10 +184,16 @@ describe('http.onCall', () => {
 
     it('in the wait for another attempt', async () => {
       const controller = new AbortController();
-      const logger = Object.assign(new CollectingLogger(), { warn: () => controller.abort() });
+      const warn = (line: string): void => {
+        if (line.includes('another attempt follows')) setImmediate(() => controller.abort());
+      };
+      const logger = Object.assign(new CollectingLogger(), { warn });
       const { banks: service, events } = await start('mtls', {}, logger);
       simulator.fail({ path: /banks/, fault: { status: 503, headers: { 'retry-after': '5' } } });
-      await rejection(service.list({ signal: controller.signal }));
+      const call = rejection(service.list({ signal: controller.signal }));
+      expect(controller.signal.aborted).toBe(false);
+      await call;
+      expect(simulator.requests).toHaveLength(1);
       expect(events).toStrictEqual([{ ...banks, attempts: 1, error: 'aborted' }]);
     });
   });
