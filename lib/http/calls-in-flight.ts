@@ -32,7 +32,8 @@ export class CallsInFlight {
 
   /** Rejects at once where the shutdown's time is over. */
   async run<T>(work: () => Promise<T>): Promise<T> {
-    this.closed.throwIfAborted();
+    // Not the signal's reason: each caller gets an error of its own.
+    if (this.closed.aborted) throw ServiceConnectionError.closed();
     this.#running += 1;
     try {
       return await work();

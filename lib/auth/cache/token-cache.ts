@@ -1,5 +1,6 @@
 import { type Clock } from '../../time/clock.js';
 import { type TokenRefresh } from '../../config/oauth.options.js';
+import { ServiceConnectionError } from '../../errors/index.js';
 import {
   type AccessToken,
   type TokenGrant,
@@ -139,7 +140,7 @@ export class TokenCache {
 
   #throwIfAborted({ signal }: WaitOptions): void {
     signal?.throwIfAborted();
-    this.#pending.closed.throwIfAborted();
+    if (this.#pending.closed.aborted) throw ServiceConnectionError.closed();
   }
 
   #drop(scope: string, slot: TokenSlot, accessToken: string): void {

@@ -35,9 +35,16 @@ export class ClientSecret {
     return this.#last && isNew ? this.#last : this.#readAnew();
   }
 
-  /** A reading that began after this one had arrived: readings do not overlap. */
-  async readAfter(earlier: Secret): Promise<Secret> {
-    return this.#last && this.#last !== earlier ? this.#last : this.#readAnew();
+  /**
+   * Another secret than the refused one, or the same where the source still has it. A reading that was under way may
+   * have begun before the rotation: where it brings the same one, there is one more.
+   */
+  async readAfter(refused: Secret): Promise<Secret> {
+    const isOther = (secret?: Secret): secret is Secret =>
+      secret !== undefined && secret.reveal() !== refused.reveal();
+    if (isOther(this.#last)) return this.#last;
+    const begunBefore = await this.#underWay;
+    return isOther(begunBefore) ? begunBefore : this.#readAnew();
   }
 
   #readAnew(): Promise<Secret> {

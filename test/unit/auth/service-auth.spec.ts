@@ -203,6 +203,19 @@ describe('tokens', () => {
     await expect(reading).rejects.toMatchObject({ kind: 'closed' });
   });
 
+  it('after the end each caller gets an error of its own', async () => {
+    const { auth, calls } = setUp();
+    calls.close();
+    const asked = [
+      ...[auth.getApiToken(), auth.getApiToken(), auth.getCustomerToken('c-1'), auth.getCustomerToken('c-1')],
+      ...[auth.authorizationHeaders(), auth.authorizationHeaders()],
+      ...[auth.reloadCertificate(), auth.reloadCertificate()],
+    ];
+    const errors = await Promise.all(asked.map((call) => call.catch((error: unknown) => error)));
+    expect(new Set(errors).size).toBe(asked.length);
+    for (const error of errors) expect(error).toMatchObject({ code: 'connection_closed' });
+  });
+
   it('without OAuth credentials: what to set', async () => {
     const calls = new CallsInFlight(describeOption('ksa'));
     const auth = new ServiceAuthService(OPTIONS, IDENTITY, undefined, calls);

@@ -788,6 +788,10 @@ describe('close', () => {
     expect(await waiting).toEqual(['connection_closed', 'connection_closed']);
     expect(source.requests.map(({ context }) => context.signal.aborted)).toEqual([true, true]);
     await expect(cache.get('api')).rejects.toMatchObject({ code: 'connection_closed' });
+    const [one, other] = await Promise.all(
+      [cache.get('api'), cache.get('api')].map((late) => late.catch((error: unknown) => error)),
+    );
+    expect(one).not.toBe(other);
     await expect(cache.forceRefresh('api', 'x')).rejects.toMatchObject({ code: 'connection_closed' });
     await settle();
     expect(clock.timers).toBe(0);

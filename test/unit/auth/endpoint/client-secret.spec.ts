@@ -1,0 +1,82 @@
+import { expect, it } from '@jest/globals';
+import { ClientSecret } from '../../../../lib/auth/endpoint/client-secret.js';
+import { Secret } from '../../../../lib/config/secret.js';
+import { FakeClock, settle } from '../../../helpers/fake-clock.js';
+
+/** A vault that answers each reading when the test says so. */
+function setUp() {
+  const readings: { answer: (secret: string) => void; fail: () => void }[] = [];
+  const clock = new FakeClock();
+  const read = () =>
+    new Promise<Secret>((resolve, reject) => {
+      const answer = (secret: string): void => resolve(new Secret(secret));
+      readings.push({ answer, fail: () => reject(new Error('sealed')) });
+    });
+  return { clock, readings, secret: new ClientSecret(read, clock) };
+}
+
+it('a refused secret that was read again meanwhile, for another scope, is read once more', async () => {
+  const { clock, readings, secret } = setUp();
+  const first = secret.read();
+  await settle();
+  readings[0].answer('old');
+  await clock.advance(1_500);
+  const second = secret.read();
+  await settle();
+  readings[1].answer('old');
+  await second;
+  const renewed = secret.readAfter(await first);
+  await settle();
+  readings[2].answer('new');
+  expect((await renewed).reveal()).toBe('new');
+});
+
+it('a reading that was under way when the secret was refused may be older than the rotation', async () => {
+  const { clock, readings, secret } = setUp();
+  const first = secret.read();
+  await settle();
+  readings[0].answer('old');
+  const refused = await first;
+  await clock.advance(1_500);
+  const underWay = secret.read();
+  await settle();
+  const both = [secret.readAfter(refused), secret.readAfter(refused)];
+  readings[1].answer('old');
+  await underWay;
+  await settle();
+  // One for both.
+  expect(readings).toHaveLength(3);
+  readings[2].answer('new');
+  for (const renewed of both) expect((await renewed).reveal()).toBe('new');
+});
+
+it('a reading under way that brings another secret is enough', async () => {
+  const { clock, readings, secret } = setUp();
+  const first = secret.read();
+  await settle();
+  readings[0].answer('old');
+  const refused = await first;
+  await clock.advance(1_500);
+  void secret.read();
+  const renewed = secret.readAfter(refused);
+  await settle();
+  readings[1].answer('new');
+  expect((await renewed).reveal()).toBe('new');
+  expect((await secret.readAfter(refused)).reveal()).toBe('new');
+  expect(readings).toHaveLength(2);
+});
+
+it('a source that fails is not asked twice: the refusal stays the outcome', async () => {
+  const { clock, readings, secret } = setUp();
+  const first = secret.read();
+  await settle();
+  readings[0].answer('old');
+  const refused = await first;
+  await clock.advance(1_500);
+  const underWay = secret.read().catch(() => 'failed');
+  const renewed = secret.readAfter(refused).catch(() => 'failed');
+  await settle();
+  readings[1].fail();
+  expect([await underWay, await renewed]).toEqual(['failed', 'failed']);
+  expect(readings).toHaveLength(2);
+});
