@@ -99,14 +99,14 @@ function createAxios(base: Base, auth: ServiceAuthService): AxiosInstance {
 /** Endpoint, shared store and cache; undefined where no OAuth credentials are configured. */
 function createTokenCache({ options, identity, telemetry, io }: Base): TokenCache | undefined {
   const { oauth, tokenStore, tokenCache, linkSdk, http, describeOption } = options;
-  const { tokenUrl, tokenOption = 'urls.authUrl' } = options.addresses;
+  const { tokenUrl, tokenOption = 'urls.authUrl', baseOption } = options.addresses;
   if (!oauth || tokenUrl === undefined) return undefined;
   const { exchange, clock } = io;
   const { clientId } = oauth;
   const bound = oauth.mtls ? identity : undefined;
   const clientSecret = new ClientSecret(oauth.clientSecret, clock);
   const endpoint = new TokenEndpoint({
-    place: { url: new URL(tokenUrl), option: tokenOption },
+    place: { url: new URL(tokenUrl), option: tokenOption, apiOption: baseOption },
     clientId,
     clientSecret,
     exchange,

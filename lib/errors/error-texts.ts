@@ -14,7 +14,7 @@ export function explain(
   const fill = (text: string): string => text.replace(/\{([\w.]+)\}/g, (_, name: string) => valueOf(name));
   const valueOf = (name: string): string => (name in values ? (values[name] ?? '') : name);
   if (hint === undefined) return { message: fill(message) };
-  const named = [...hint.matchAll(/\{(address|[a-z]+\.\w+|appToken|sendAppTokenWithBearer)\}/g)];
+  const named = [...hint.matchAll(/\{(address|api|[a-z]+\.\w+|appToken|sendAppTokenWithBearer)\}/g)];
   return {
     message: fill(message),
     hint: fill(hint),

@@ -370,6 +370,17 @@ export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
     mode: OAUTH,
     break: (_, { simulator }) => void simulator.rotateClientSecret(),
   },
+  'addresses of API and token endpoint swapped': {
+    cause: 'token.api',
+    words: /refuses \(HTTP 401\), but not with an error of OAuth/,
+    wordsAtStart:
+      /not with an error of OAuth.*urls\.authUrl \(SERVICE_AUTH_URL\) and urls\.oauthBaseUrl .*swapped.*Then check .*Last of all/,
+    mode: OAUTH,
+    break: ({ SERVICE_AUTH_URL, SERVICE_OAUTH_BASE_URL }) => ({
+      SERVICE_AUTH_URL: SERVICE_OAUTH_BASE_URL,
+      SERVICE_OAUTH_BASE_URL: SERVICE_AUTH_URL,
+    }),
+  },
   'an application without OAuth': {
     cause: 'token.api',
     words: /refuses this token \(HTTP 400, unauthorized_client/,

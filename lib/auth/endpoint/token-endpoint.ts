@@ -156,7 +156,7 @@ export class TokenEndpoint implements TokenSource {
   /** @param secrets the one that was sent, and others that an error must not show */
   #readAnswer(response: ExchangeResponse, scope: string, secrets: readonly Secret[]): TokenGrant {
     const { place, clock } = this.#options;
-    const { option } = place;
+    const { option, apiOption } = place;
     const { status, headers, body } = response;
     const parsed = parseJson(body.toString('utf8'));
     const page = parsed === undefined && isPage(response);
@@ -172,7 +172,7 @@ export class TokenEndpoint implements TokenSource {
     const seconds = parseRetryAfter(headers['retry-after'], clock.now());
     const retryAfter = seconds === undefined ? undefined : Math.min(seconds, MAX_RETRY_AFTER_S);
     const proxy = certificateVerdict(response);
-    throw tokenRefusal({ status, json, isPage: page, scope, retryAfter, secrets, proxy, option });
+    throw tokenRefusal({ status, json, isPage: page, scope, retryAfter, secrets, proxy, option, apiOption });
   }
 }
 

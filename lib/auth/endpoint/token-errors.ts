@@ -16,6 +16,8 @@ export interface TokenPlace {
   url: URL;
   /** The one that names it: `urls.authUrl`. */
   option: string;
+  /** The one that names the API: the two may be swapped. */
+  apiOption: string;
 }
 
 /** The error where the token endpoint gave no whole answer: names its host and what to check. */
@@ -47,8 +49,8 @@ export interface RefusedAnswer {
   retryAfter?: number;
   /** Must not be in the error, even where the endpoint echoes them. */
   secrets: readonly Secret[];
-  /** With the address of the endpoint. */
-  option: string;
+  option: TokenPlace['option'];
+  apiOption: TokenPlace['apiOption'];
 }
 
 const MAX_TEXT_LENGTH = 200;
@@ -65,7 +67,7 @@ export function tokenRefusal(answer: RefusedAnswer): ServiceTokenError {
   const row = ROWS.find(({ when }) => when(answer, error)) ?? OTHER;
   const later = retryAfter === undefined ? 'later' : `in ${retryAfter} s`;
   return new ServiceTokenError({
-    ...explain(row.message, row, { address: answer.option, said, later }),
+    ...explain(row.message, row, { address: answer.option, api: answer.apiOption, said, later }),
     code: codeOf(answer),
     error,
     error_description,
@@ -88,6 +90,15 @@ interface Row extends Remedy {
 
 const CREDENTIALS =
   'Check {oauth.clientId} and {oauth.clientSecret}: both of the application of this environment (developer portal, Integration tab). Getting or generating a secret again makes the one before invalid. OAuth has to be enabled for the application.';
+/** RFC 6749, 5.2 */
+const OAUTH_ERRORS: ReadonlySet<unknown> = new Set([
+  'invalid_request',
+  'invalid_client',
+  'invalid_grant',
+  'unauthorized_client',
+  'unsupported_grant_type',
+  'invalid_scope',
+]);
 const PAGE = {
   message:
     'The token endpoint answered with a page (HTML, {said}), not with JSON: it is not the token endpoint that answers, but for example a proxy, a login page or a website.',
@@ -131,6 +142,12 @@ const ROWS: readonly Row[] = [
     when: (_, error) => error === 'unauthorized_client' || error === 'invalid_scope',
     message: 'The token endpoint knows the credentials, and refuses this token ({said}).',
     hint: 'Have OAuth enabled for the application of {oauth.clientId}: ask your account manager.',
+  },
+  {
+    when: ({ status }, error) => (status === 401 || status === 403) && !OAUTH_ERRORS.has(error),
+    message:
+      'What answers at the address of the token endpoint refuses ({said}), but not with an error of OAuth.',
+    hint: 'Check {address} and {api}: are the two addresses swapped? Then check {oauth.clientId} and {oauth.clientSecret}: both of the application of this environment, with OAuth enabled (developer portal, Integration tab). Last of all have a new secret generated, as a new secret makes the one before invalid.',
   },
   {
     when: ({ status }, error) => isCredentialRefusal({ status, error }),

@@ -95,6 +95,7 @@ export const serviceErrors = {
       retryAfter,
       secrets: [],
       option: 'urls.sandboxAuthUrl',
+      apiOption: BASE_OPTION,
     });
   },
 

@@ -12,7 +12,11 @@ it('an exchange has the time that reading the secret left, half of it to connect
   const clock = new FakeClock();
   const exchanges: ExchangeRequest[] = [];
   const endpoint = new TokenEndpoint({
-    place: { url: new URL('https://auth.example/oauth2/token'), option: 'urls.authUrl' },
+    place: {
+      url: new URL('https://auth.example/oauth2/token'),
+      option: 'urls.authUrl',
+      apiOption: 'urls.baseUrl',
+    },
     clientId: 'c',
     clientSecret: new ClientSecret(async () => {
       await clock.advance(2_000);

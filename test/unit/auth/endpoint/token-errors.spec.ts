@@ -6,7 +6,11 @@ import {
 } from '../../../../lib/auth/endpoint/token-errors.js';
 import { Secret } from '../../../../lib/config/secret.js';
 
-const PLACE = { url: new URL('https://auth.example/oauth2/token'), option: 'urls.authUrl' };
+const PLACE = {
+  url: new URL('https://auth.example/oauth2/token'),
+  option: 'urls.authUrl',
+  apiOption: 'urls.baseUrl',
+};
 
 describe('the error without a whole answer', () => {
   it.each([
@@ -53,6 +57,9 @@ describe('the error without a whole answer', () => {
 });
 
 describe('the error for a refusing answer', () => {
+  /** A new secret ends the running production where only the addresses are wrong. */
+  const SWAPPED =
+    /^Check urls\.authUrl and urls\.baseUrl.*swapped.*Then check oauth\.clientId and oauth\.clientSecret.*Last of all.*a new secret makes the one before invalid\.$/;
   const refusal = (status: number, json?: unknown, more: object = {}) =>
     tokenRefusal({
       status,
@@ -60,6 +67,7 @@ describe('the error for a refusing answer', () => {
       scope: 'api',
       secrets: [new Secret('s3cret')],
       option: 'urls.authUrl',
+      apiOption: 'urls.baseUrl',
       ...more,
     });
 
@@ -74,8 +82,18 @@ describe('the error for a refusing answer', () => {
   });
 
   it.each([
-    [401, undefined, {}, /refuses the credentials/, /Check oauth\.clientId/, 'oauth.clientSecret'],
-    [403, undefined, {}, /refuses the credentials/, /Check oauth\.clientId/, 'oauth.clientSecret'],
+    [
+      401,
+      'Unauthorized',
+      {},
+      /HTTP 401, Unauthorized\), but not with an error of OAuth/,
+      SWAPPED,
+      'urls.authUrl',
+    ],
+    [401, undefined, {}, /refuses \(HTTP 401\), but not with an error of OAuth/, SWAPPED, 'urls.authUrl'],
+    [403, undefined, {}, /refuses \(HTTP 403\), but not with an error of OAuth/, SWAPPED, 'urls.authUrl'],
+    [401, 'invalid_client', {}, /refuses the credentials/, /^Check oauth\.clientId/, 'oauth.clientSecret'],
+    [403, 'invalid_request', {}, /refuses the credentials/, /^Check oauth\.clientId/, 'oauth.clientSecret'],
     [400, 'invalid_client', {}, /\(HTTP 400, invalid_client\)/, /Check oauth\./, 'oauth.clientSecret'],
     [404, undefined, {}, /no token endpoint/, /Check urls\.authUrl: .* without/, 'urls.authUrl'],
     [405, undefined, {}, /no token endpoint/, /Check urls\.authUrl: .* without/, 'urls.authUrl'],
