@@ -8,6 +8,7 @@ import https from 'node:https';
 // Node's: fake timers of a host's tests would hold an answer back.
 import { setImmediate } from 'node:timers';
 import { systemClock } from '../time/clock.js';
+import { BodyBytes } from './body-bytes.js';
 import { classify } from './classify.js';
 import { decode } from './decode.js';
 import { ExchangeProgress } from './exchange-progress.js';
@@ -130,17 +131,15 @@ class RunningExchange {
   #onResponse(incoming: IncomingMessage): void {
     this.#progress.phase = 'answering';
     this.#incoming = incoming;
-    const chunks: Buffer[] = [];
-    let length = 0;
+    const body = new BodyBytes();
     incoming.on('data', (chunk: Buffer) => {
-      length += chunk.length;
-      if (length > this.#request.maxResponseBytes) this.#fail({ kind: 'too_large' });
-      else chunks.push(chunk);
+      if (body.length + chunk.length > this.#request.maxResponseBytes) this.#fail({ kind: 'too_large' });
+      else body.add(chunk);
     });
     incoming.on('error', (error) => this.#fail(classify(error)));
     incoming.on('end', () => {
       if (!incoming.complete) return this.#fail({ kind: 'reset' });
-      this.#onBody(incoming, chunks.length === 1 ? chunks[0] : Buffer.concat(chunks, length));
+      this.#onBody(incoming, body.whole());
     });
   }
 
