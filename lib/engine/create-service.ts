@@ -88,7 +88,7 @@ function createAxios(base: Base, auth: ServiceAuthService): AxiosInstance {
   const basePath = withoutSlashes(new URL(addresses.baseUrl).pathname);
   const observer = new CallObserver(telemetry, io.log, basePath, http);
   const authHeaders = new AuthHeadersInterceptor(options, auth, calls, observer, requestIds);
-  const isSidecar = authentication === 'mtls' && addresses.certificateFor !== 'mtls';
+  const isSidecar = addresses.baseUrl.startsWith('http:');
   const credentials = { authentication, baseOption, certificate: () => identity.certificate, isSidecar };
   return createServiceAxios(
     authHeaders,

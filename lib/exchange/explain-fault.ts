@@ -32,6 +32,8 @@ const ALLOW =
   'Ask who runs the network to allow connections to {host}, port {port}. Check host and port of {address} too.';
 const SILENT =
   'The server took none, or did not answer the TLS handshake in time: mostly a firewall that drops packets without a word, or a server that is down or overloaded.';
+/** `http:` is for loopback alone. */
+const SIDECAR = 'Look whether the sidecar at {address} runs, and into its log.';
 const DOCTOR = 'npx nestjs-service doctor shows the certificates.';
 const TRUST = {
   api: "tls.chain, the service's public chain, or Node's public roots where that is not set",
@@ -94,6 +96,13 @@ const ROWS: readonly Row[] = [
     hint: `Check that this machine or container has a network and a DNS server that answers (/etc/resolv.conf), and {address}.`,
   },
   {
+    kind: 'timeout',
+    protocol: 'http:',
+    isConnecting: true,
+    what: 'no connection within {limit}{reason}. What listens there took none, or all connections of http.maxSockets were in use.',
+    hint: SIDECAR,
+  },
+  {
     kind: 'refused',
     what: 'the connection was refused{reason}. Nothing listens there, or a firewall rejects connections.',
     hint: `Check host and port of {address}. If they are right, ask who runs the network whether this machine may connect there.`,
@@ -101,8 +110,8 @@ const ROWS: readonly Row[] = [
   ...(['reset', 'protocol'] as const).map((kind): Row => ({
     kind,
     protocol: 'http:',
-    what: 'the connection ended before the whole answer was there{reason}. The address begins with http:, and a server that speaks TLS ends such a connection.',
-    hint: `If the server speaks TLS, write https: in {address}.`,
+    what: 'the connection ended before the whole answer was there{reason}. The address begins with http:, for a sidecar on this machine.',
+    hint: `${SIDECAR} If it is no sidecar but the service itself, write https: there.`,
   })),
   {
     kind: 'reset',

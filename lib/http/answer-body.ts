@@ -13,15 +13,18 @@ import { carriedOut, isSafe } from './retry-policy.js';
 export function readBody(response: ExchangeResponse, context: AnswerContext): unknown {
   if (hasNoBody(response, context.call)) return undefined;
   const text = response.body.toString('utf8');
-  const json = parseJson(text);
+  const isPart = response.status === 206;
+  const json = isPart ? undefined : parseJson(text);
   if (json !== undefined) return json;
   const isEmpty = text.trim() === '';
-  if (isEmpty && !isSafe(context.call.method)) return undefined;
-  const what = isPage(response)
-    ? "a page (HTML): it is not the service's API that answers, but for example a website, a login page or a proxy"
-    : isEmpty
-      ? 'an empty body'
-      : 'a body that is not JSON';
+  if (isEmpty && !isPart && !isSafe(context.call.method)) return undefined;
+  const what = isPart
+    ? 'a part of a body, which was not asked for'
+    : isPage(response)
+      ? "a page (HTML): it is not the service's API that answers, but for example a website, a login page or a proxy"
+      : isEmpty
+        ? 'an empty body'
+        : 'a body that is not JSON';
   const facts = answerFacts(response, context);
   const { baseOption } = context.credentials;
   throw new ServiceApiError({

@@ -13,7 +13,7 @@ import {
   outcomeOf,
 } from '../exchange/exchange.types.js';
 import { parseRetryAfter } from '../exchange/retry-after.js';
-import { retryDelay } from '../time/back-off.js';
+import { askedDelay, retryDelay } from '../time/back-off.js';
 import { sleep } from '../time/timers.js';
 import { type Identity } from '../tls/client-identity.js';
 import { isTruncated } from './answer-body.js';
@@ -146,9 +146,13 @@ export class CallRunner {
     const retryable = fault ? isRetryableFault(call, fault) : isRetryableStatus(call, response.status);
     if (!retryable || progress.retries >= this.#parts.http.retries) return undefined;
     const seconds = parseRetryAfter(response?.headers['retry-after'], Date.now());
+    const random = this.#parts.random();
+    const leftMs = endsAt - performance.now() - MIN_ATTEMPT_MS;
     const waitMs =
-      seconds === undefined ? retryDelay(progress.retries, this.#parts.random()) : seconds * 1000;
-    if (waitMs + MIN_ATTEMPT_MS > endsAt - performance.now()) return undefined;
+      seconds === undefined
+        ? retryDelay(progress.retries, random)
+        : askedDelay(seconds * 1000, progress.retries, random, leftMs);
+    if (waitMs > leftMs) return undefined;
     const taken = this.#parts.budget.take(fault?.kind === 'timeout');
     if (taken === undefined) return undefined;
     progress.budgetTaken = taken;

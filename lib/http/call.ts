@@ -56,7 +56,7 @@ export async function toCall(
   const encoded = encodeBody(config.data);
   const { body, contentType } = encoded instanceof Promise ? await encoded : encoded;
   const readsJson = config.responseType !== 'arraybuffer' && config.responseType !== 'text';
-  const headers = toHeaders(config.headers, readsJson ? 'application/json' : '*/*');
+  const headers = toHeaders(config.headers, readsJson);
   if (contentType) headers['content-type'] = contentType;
   if (body === undefined) delete headers['content-type'];
   const method = toMethod(config.method);
@@ -77,16 +77,17 @@ function toMethod(given: unknown = 'get'): string {
   throw ServiceRequestError.of('method', 'is none that can be sent');
 }
 
-/** In lower case. */
-function toHeaders(given: AxiosRequestHeaders, accept: string): Record<string, string> {
+/** In lower case. A host may pass on those of its own caller: what we read is encoded as we know it, and JSON is whole. */
+function toHeaders(given: AxiosRequestHeaders, readsJson: boolean): Record<string, string> {
   // Without a prototype: a setter that somebody put into Object.prototype would get their values.
   const headers = noHeaders<Record<string, string>>();
-  headers.accept = accept;
+  headers.accept = readsJson ? 'application/json' : '*/*';
   headers['accept-encoding'] = ACCEPTED_ENCODINGS;
   for (const name of Object.keys(given)) {
     const key = name.toLowerCase();
     const value = given[name] as AxiosHeaderValue | undefined;
     if (value === null || value === undefined || value === false || EXCHANGE_HEADERS.has(key)) continue;
+    if (key === 'accept-encoding' || (key === 'range' && readsJson)) continue;
     const text = Array.isArray(value) ? value.join(', ') : String(value);
     if (!HEADER_NAME.test(key))
       throw ServiceRequestError.of('a header', 'has a name that no header can have');
@@ -95,6 +96,8 @@ function toHeaders(given: AxiosRequestHeaders, accept: string): Record<string, s
     }
     headers[key] = text;
   }
+  // A part of what is compressed cannot be read (RFC 9110, 14.2).
+  if (headers.range !== undefined) headers['accept-encoding'] = 'identity';
   return headers;
 }
 

@@ -10,7 +10,7 @@ export interface CredentialsInUse extends Pick<ResolvedOptions, 'authentication'
   baseOption: string;
   /** The client certificate in use; undefined where none is set. */
   certificate: () => CertificateSummary | undefined;
-  /** What listens at that address has it. */
+  /** What listens at that address, on this machine, does TLS. */
   isSidecar?: boolean;
 }
 
@@ -40,18 +40,18 @@ export function explainAnswer(
       each.when(response, pathname),
   );
   const inUse = certificate();
-  return explain(row?.what ?? '', row ?? {}, {
-    address: baseOption,
-    inUse: inUse
-      ? `in use is ${describeCertificate(inUse)}`
-      : isSidecar
-        ? 'here none is needed, check those of the sidecar'
-        : 'none is set',
-  });
+  const hint = row?.hint.replace('{certificate}', isSidecar ? OF_SIDECAR : CERTIFICATE);
+  return explain(
+    row?.what ?? '',
+    { hint },
+    { address: baseOption, inUse: inUse ? `in use is ${describeCertificate(inUse)}` : 'none is set' },
+  );
 }
 
 const CERTIFICATE =
   'check {tls.certificate} and {tls.privateKey}, that they are of this application and this environment; {inUse}.';
+const OF_SIDECAR =
+  'check what the sidecar at {address} shows, that it is of this application and this environment.';
 const APP_TOKEN = 'Check {appToken}, that it is of this application and this environment.';
 const OAUTH = `check that OAuth is enabled for the application, and that the addresses of the API, in {address}, and of the token endpoint are of the same environment.`;
 const MAY = 'check in the developer portal what the application may do';
@@ -63,22 +63,22 @@ const unauthorized = { when: has(401), what: ': the service refused the credenti
 /** An app token has no sign of its own for a wrong one, and its option is checked sooner than the portal. */
 const forbidden = { when: has(403), what: ': the service does not allow this call' };
 
-/** The first that fits counts. `{address}`, `{inUse}` (the client certificate) and options are filled in. */
+/** The first that fits counts. `{certificate}` (what to check of ours), `{address}` and options are filled in. */
 const ROWS: readonly Row[] = [
   {
     when: (answer) => certificateVerdict(answer) === 'refused' && isPage(answer),
     what: ', with a page (HTML) of a proxy before the service: it misses or rejects the client certificate',
-    hint: `A proxy before the service looks at the client certificate: ${CERTIFICATE}`,
+    hint: `A proxy before the service looks at the client certificate: {certificate}`,
   },
   {
     when: (answer) => certificateVerdict(answer) === 'refused',
     what: ': a proxy before the service misses or rejects the client certificate',
-    hint: `A proxy before the service looks at the client certificate: ${CERTIFICATE}`,
+    hint: `A proxy before the service looks at the client certificate: {certificate}`,
   },
   {
     when: (answer) => certificateVerdict(answer) === 'perhaps',
     what: ', with a page, not of the service itself: a proxy or firewall before it refused the call',
-    hint: `Check {address}. A firewall may refuse the address of this machine, or something in the call: ask who runs it. Where a proxy looks at client certificates: ${CERTIFICATE}`,
+    hint: `Check {address}. A firewall may refuse the address of this machine, or something in the call: ask who runs it. Where a proxy looks at client certificates: {certificate}`,
   },
   {
     ...unauthorized,
@@ -88,7 +88,7 @@ const ROWS: readonly Row[] = [
   {
     ...unauthorized,
     authentication: 'mtls',
-    hint: `${APP_TOKEN} Also ${CERTIFICATE}`,
+    hint: `${APP_TOKEN} Also {certificate}`,
   },
   { ...unauthorized, hint: APP_TOKEN },
   {
@@ -99,7 +99,7 @@ const ROWS: readonly Row[] = [
   {
     ...forbidden,
     authentication: 'mtls',
-    hint: `${APP_TOKEN} Also ${CERTIFICATE} If they are right, ${MAY}.`,
+    hint: `${APP_TOKEN} Also {certificate} If they are right, ${MAY}.`,
   },
   { ...forbidden, hint: `${APP_TOKEN} If it is right, ${MAY}.` },
   {
@@ -112,6 +112,11 @@ const ROWS: readonly Row[] = [
     when: ({ status }, pathname) => status === 404 && /\/(banks|customers)\/v1\/?$/.test(pathname),
     what: ': there is no such path at this address',
     hint: `Check the path in {address}: that of the call is appended to it. Some services want a slash at the end: {http.trailingSlash}.`,
+  },
+  {
+    when: has(304),
+    what: ': nothing has changed since what the call named',
+    hint: 'The call named what its caller has already (if-none-match, if-modified-since): leave these headers out, or accept 304 by validateStatus.',
   },
   {
     when: has(429),

@@ -1,5 +1,6 @@
 const RETRY_BASE_MS = 100;
 const RETRY_CAP_MS = 20_000;
+const MAX_SPREAD_MS = 5_000;
 
 /** `baseMs`, doubled with each try and at most `capMs`. `tries` counts from 0. */
 export function backOff(tries: number, baseMs: number, capMs: number): number {
@@ -12,5 +13,22 @@ export function backOff(tries: number, baseMs: number, capMs: number): number {
  * @param random in [0, 1)
  */
 export function retryDelay(retry: number, random: number): number {
-  return random * backOff(retry, RETRY_BASE_MS, RETRY_CAP_MS);
+  return random * pauseOf(retry);
+}
+
+/**
+ * The wait before a retry whose moment the server has named, in milliseconds: never shorter than 100 ms * 2^n, and up to
+ * 5 s longer, as all who were told the same moment would come together.
+ * @param askedMs from now on; 0 for a moment that has passed
+ * @param leftMs the random part is left out where it would not fit into this
+ */
+export function askedDelay(askedMs: number, retry: number, random: number, leftMs: number): number {
+  const pauseMs = pauseOf(retry);
+  const leastMs = Math.max(askedMs, pauseMs);
+  const spreadMs = random * Math.min(MAX_SPREAD_MS, Math.max(askedMs / 10, pauseMs));
+  return leastMs + spreadMs > leftMs ? leastMs : leastMs + spreadMs;
+}
+
+function pauseOf(retry: number): number {
+  return backOff(retry, RETRY_BASE_MS, RETRY_CAP_MS);
 }

@@ -103,7 +103,7 @@ describe('docs/certificates.md: a sidecar has the key', () => {
     const error = (await rejection(banks.list())) as ServiceApiError;
     expect(error).toBeInstanceOf(ServiceApiError);
     expect(error.status).toBe(400);
-    expect(error.hint).toContain('here none is needed, check those of the sidecar');
+    expect(error.hint).toContain('check what the sidecar at urls.baseUrl (SERVICE_BASE_URL) shows');
     await module.close();
   });
 

@@ -49,6 +49,24 @@ describe('explainAnswer', () => {
     expect(without.hint).toMatch(/none is set/);
   });
 
+  it.each([
+    ['mtls', 401, '{}'],
+    ['mtls', 403, '{}'],
+    ['mtls', 400, PAGE],
+    ['oauth', 403, '<html>Forbidden</html>'],
+  ] as const)(
+    'over a sidecar, which has the certificate, the hint names no option of TLS: %s, %i %s',
+    (authentication, status, body) => {
+      const explained = explainAnswer(answer(status, body), '/a', {
+        ...common,
+        authentication,
+        isSidecar: true,
+      });
+      expect(explained.hint).toMatch(/check what the sidecar at urls\.baseUrl shows/);
+      expect(JSON.stringify(explained)).not.toContain('tls.');
+    },
+  );
+
   it.each([400, 404, 409, 422])('%i in JSON: nothing to do here', (status) => {
     expect(explainAnswer(answer(status), '/customers/v1/c-1', common).hint).toBeUndefined();
     expect(isCredentialFault(answer(status))).toBe(false);

@@ -92,6 +92,17 @@ describe('attempts of one call', () => {
     expect(arrived).toHaveLength(1);
   });
 
+  it.each(['0', 'Mon, 31 Dec 2001 12:00:00 GMT'])(
+    'waits no less than the usual pause for Retry-After %s',
+    async (value) => {
+      const { axios, asked } = await busy(value);
+      // Which does not fit into its time.
+      const error = await errorOf(axios.get('/a', { timeout: 100 }));
+      expect(error).toMatchObject({ status: 503, retryAfter: 0 });
+      expect(asked).toHaveLength(1);
+    },
+  );
+
   it('waits before a retry; the wait ends with the caller, or with the module', async () => {
     const reason = new Error('mine');
     const caller = new AbortController();

@@ -1,11 +1,24 @@
 import { describe, expect, it } from '@jest/globals';
-import { retryDelay } from '../../../lib/time/back-off.js';
+import { askedDelay, retryDelay } from '../../../lib/time/back-off.js';
 import { sleep, within } from '../../../lib/time/timers.js';
 import { FakeClock, settle } from '../../helpers/fake-clock.js';
 
 it('a retry waits anything from nothing to 100 ms * 2^n, at most 20 s', () => {
   expect([0, 1, 2, 20].map((retry) => retryDelay(retry, 1))).toEqual([100, 200, 400, 20_000]);
   expect(retryDelay(5, 0)).toBe(0);
+});
+
+it.each([
+  ['in the past: as without it, but for the spread', 0, 0, 0, Infinity, 100],
+  ['in the past, the second time', 0, 1, 0, Infinity, 200],
+  ['spread by up to the pause, where that is longer than a tenth', 500, 1, 1, Infinity, 700],
+  ['spread by up to a tenth', 10_000, 1, 0.5, Infinity, 10_500],
+  ['spread by up to 5 s', 3_600_000, 0, 1, Infinity, 3_605_000],
+  ['the spread fits', 1_000, 0, 1, 1_100, 1_100],
+  ['the spread does not fit', 1_000, 0, 1, 1_099, 1_000],
+  ['nothing fits', 1_000, 0, 1, 999, 1_000],
+])('the wait until a moment that the server named: %s', (_, asked, retry, random, left, wait) => {
+  expect(askedDelay(asked, retry, random, left)).toBe(wait);
 });
 
 describe('sleep', () => {

@@ -41,9 +41,20 @@ describe('the error without a whole answer', () => {
   it.each(['reset', 'protocol'] as const)('of %s over http: names the other side of it', (kind) => {
     const plain = { ...PLACE, url: new URL('http://127.0.0.1:8443/oauth2/token') };
     const error = tokenConnectionError(plain, { kind });
-    expect(error.message).toMatch(/begins with http:, and a server that speaks TLS /);
-    expect(error.hint).toMatch(/write https: in urls\.authUrl/);
+    expect(error.message).toMatch(/begins with http:, for a sidecar/);
+    expect(error.hint).toMatch(/urls\.authUrl.*write https: there/);
     expect(tokenConnectionError(plain, { kind: 'timeout' }).hint).not.toMatch(/https:/);
+  });
+
+  it.each([
+    { kind: 'reset', phase: 'sent' },
+    { kind: 'timeout', phase: 'connecting' },
+    { kind: 'timeout', phase: 'connecting', reason: 'ERR_CONNECT_TIMEOUT' },
+    { kind: 'refused', phase: 'connecting' },
+  ] as const)('over http: does not speak of TLS, which a sidecar does: %j', (fault) => {
+    const plain = { ...PLACE, url: new URL('http://127.0.0.1:8443/oauth2/token') };
+    const { message, hint } = tokenConnectionError(plain, fault);
+    expect(message + hint).not.toMatch(/TLS|tls\./);
   });
 
   it.each(['reset', 'too_large'] as const)('of %s has nothing to check', (kind) => {
