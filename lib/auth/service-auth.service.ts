@@ -15,9 +15,11 @@ const BEARER = 'Bearer ';
 /** The parts of the client identity that are used here. */
 export type IdentityView = Pick<Identity, 'httpsAgent' | 'certificate' | 'status' | 'reload'>;
 
+type CallHeaders = Readonly<Record<string, string>>;
+
 /** Headers for a replay after a 401. */
 export interface RenewedHeaders {
-  headers: Readonly<Record<string, string>>;
+  headers: CallHeaders;
   /** Their token is one of the shared store: it may be revoked too. */
   isFromStore: boolean;
 }
@@ -36,10 +38,12 @@ export class ServiceAuthService {
   readonly #identity: IdentityView;
   readonly #tokens: TokenCache | undefined;
   readonly #calls: CallCount;
-  /** Sent with each call of the API, whatever the token: the app token, or nothing. */
-  readonly #fixedHeaders: Readonly<Record<string, string>>;
+  /** The origin of the API's configured address. */
+  readonly #origin: string;
+  /** The app token's header; empty where no app token is set. */
+  readonly #appToken: Readonly<Record<string, string>>;
   /** The headers with the last token: calls use the same one for minutes. */
-  #last: { token: AccessToken; headers: Readonly<Record<string, string>> } | undefined;
+  #last: { token: AccessToken; alone: CallHeaders; withAppToken: CallHeaders } | undefined;
 
   /**
    * @param tokens absent where no OAuth credentials are configured
@@ -55,9 +59,9 @@ export class ServiceAuthService {
     this.#identity = identity;
     this.#tokens = tokens;
     this.#calls = calls;
-    const { authentication, appToken, appTokenHeader, sendAppTokenWithBearer } = options;
-    const sendsAppToken = appToken && (authentication !== 'oauth' || sendAppTokenWithBearer);
-    this.#fixedHeaders = Object.freeze(sendsAppToken ? { [appTokenHeader]: appToken.reveal() } : {});
+    const { appToken, appTokenHeader, addresses } = options;
+    this.#origin = new URL(addresses.baseUrl).origin;
+    this.#appToken = Object.freeze(appToken ? { [appTokenHeader]: appToken.reveal() } : {});
   }
 
   /**
@@ -90,8 +94,8 @@ export class ServiceAuthService {
   }
 
   /**
-   * The headers that authenticate a call of the API: the app token for `mtls` and `app-token`, the bearer for `oauth`
-   * (docs/service.md#authentication).
+   * The headers that authenticate a call of the API at its configured address: the app token for `mtls` and `app-token`,
+   * the bearer for `oauth`, with the app token where calls to that address carry both (docs/service.md#authentication).
    * @throws as {@link getToken}
    */
   async authorizationHeaders(options?: TokenOptions): Promise<Record<string, string>> {
@@ -104,32 +108,38 @@ export class ServiceAuthService {
    * The same for a call of the module itself: it is counted already. Waits for a token. Frozen.
    * @internal
    */
-  async headers(wait?: WaitOptions): Promise<Readonly<Record<string, string>>> {
-    return this.#withBearer(await this.#get(API_SCOPE, wait));
+  async headers(wait?: WaitOptions, origin = this.#origin): Promise<CallHeaders> {
+    return this.#withBearer(await this.#get(API_SCOPE, wait), origin);
   }
 
   /**
    * The headers without a promise; undefined where a call has to wait for a token. Frozen.
+   * @param origin where the call goes
    * @internal
    */
-  peekHeaders(): Readonly<Record<string, string>> | undefined {
-    if (this.#options.authentication !== 'oauth') return this.#fixedHeaders;
+  peekHeaders(origin = this.#origin): CallHeaders | undefined {
+    if (this.#options.authentication !== 'oauth') return this.#appToken;
     const token = this.#tokens?.peek(API_SCOPE);
-    return token && this.#withBearer(token);
+    return token && this.#withBearer(token, origin);
   }
 
   /**
    * For a call that was answered 401: headers with another token.
    * @param usedAuthorization the Authorization header that was refused
+   * @param origin where the call goes
    * @returns undefined where there is no other token: the caller gets the 401
    * @throws as {@link getToken}
    * @internal
    */
-  async renewedHeaders(usedAuthorization: string, wait?: WaitOptions): Promise<RenewedHeaders | undefined> {
+  async renewedHeaders(
+    usedAuthorization: string,
+    wait?: WaitOptions,
+    origin = this.#origin,
+  ): Promise<RenewedHeaders | undefined> {
     if (this.#options.authentication !== 'oauth' || !usedAuthorization.startsWith(BEARER)) return undefined;
     const used = usedAuthorization.slice(BEARER.length);
     const renewed = await this.#tokens?.forceRefresh(API_SCOPE, used, wait);
-    return renewed && { headers: this.#withBearer(renewed.token), isFromStore: renewed.isFromStore };
+    return renewed && { headers: this.#withBearer(renewed.token, origin), isFromStore: renewed.isFromStore };
   }
 
   /**
@@ -202,13 +212,14 @@ export class ServiceAuthService {
     return this.#tokens.get(scope, wait);
   }
 
-  /** The same frozen object for the same token. */
-  #withBearer(token: AccessToken): Readonly<Record<string, string>> {
+  /** The same frozen object for the same token and origin. */
+  #withBearer(token: AccessToken, origin: string): CallHeaders {
     if (this.#last?.token !== token) {
-      const headers = Object.freeze({ ...this.#fixedHeaders, Authorization: BEARER + token.accessToken });
-      this.#last = { token, headers };
+      const bearer = { Authorization: BEARER + token.accessToken };
+      const withAppToken = Object.freeze({ ...this.#appToken, ...bearer });
+      this.#last = { token, alone: Object.freeze(bearer), withAppToken };
     }
-    return this.#last.headers;
+    return this.#options.addresses.appTokenOrigins.has(origin) ? this.#last.withAppToken : this.#last.alone;
   }
 }
 

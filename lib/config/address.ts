@@ -24,6 +24,11 @@ export function withoutSlashes(text: string): string {
   return text.slice(0, end);
 }
 
+/** The origin of an address; undefined where it is not valid. */
+export function originOf(address: unknown): string | undefined {
+  return addressFault(address) === undefined ? parseUrl(address)?.origin : undefined;
+}
+
 /** Undefined where the value is not an absolute URL. */
 export function parseUrl(value: unknown): URL | undefined {
   return typeof value === 'string' && URL.canParse(value) ? new URL(value) : undefined;

@@ -1,5 +1,6 @@
 import { type ConfigurationFault } from '../errors/index.js';
-import { addressFault, parseUrl, withoutSlashes } from './address.js';
+import { addressFault, originOf, parseUrl, withoutSlashes } from './address.js';
+import { appTokenOrigins } from './app-token-origins.js';
 import { nameOf, type Mode } from './requirements.js';
 import { type Addresses } from './resolved-options.js';
 import { type ServiceUrls } from './urls.options.js';
@@ -39,11 +40,11 @@ export function chooseAddresses(mode: Mode, urls: ServiceUrls): Choice {
   const baseUrl = apiKey && normalized(urls[apiKey]);
   if (baseUrl === undefined || faults.length > 0) return { faults, warnings, certificateFor };
   const token = tokenKey && normalized(urls[tokenKey]);
+  const chosen = { baseUrl, origins: ownOrigins(mode, urls), baseOption: `urls.${apiKey}` };
   const addresses: Addresses = {
-    baseUrl,
-    origins: ownOrigins(mode, urls),
+    ...chosen,
+    appTokenOrigins: appTokenOrigins(mode, urls, chosen, mode.given.sendAppTokenWithBearer),
     tokenUrl: token && `${token}/oauth2/token`,
-    baseOption: `urls.${apiKey}`,
     tokenOption: tokenKey && `urls.${tokenKey}`,
     certificateFor,
   };
@@ -70,7 +71,7 @@ function tokenAddress({ environment }: Mode): UrlKey | undefined {
 function ownOrigins({ environment }: Mode, urls: ServiceUrls): ReadonlySet<string> {
   const own =
     environment === 'production' ? [urls.baseUrl, urls.oauthBaseUrl] : [urls.sandboxUrl, urls.sandboxMtlsUrl];
-  return new Set(own.flatMap((address) => normalized(address) ?? []).map((valid) => new URL(valid).origin));
+  return new Set(own.flatMap((address) => originOf(address) ?? []));
 }
 
 function missing(mode: Mode, isTokenAddress: boolean): string {

@@ -42,9 +42,12 @@ export class ServiceModuleOptions {
   @IsHeaderName('APP_TOKEN_HEADER')
   appTokenHeader?: string | undefined = 'service-app-token';
 
-  /** Send it beside a bearer too. Some services answer 400 then. Default false. SERVICE_SEND_APP_TOKEN_WITH_BEARER */
+  /**
+   * Whether calls with a bearer carry the app token too. Default: those to {base_url} and {sandbox_mtls_url} with a client
+   * certificate do (specification, 5.2.5), others do not. SERVICE_SEND_APP_TOKEN_WITH_BEARER
+   */
   @Flag('SEND_APP_TOKEN_WITH_BEARER')
-  sendAppTokenWithBearer?: boolean | undefined = false;
+  sendAppTokenWithBearer?: boolean | undefined;
 
   /** OAuth client credentials: needed for `oauth`, and for customer tokens (docs/service.md#oauth). */
   @Section(ServiceOAuthOptions)

@@ -15,7 +15,7 @@ export interface Mode {
   environment?: ServiceEnvironment;
   authentication?: ServiceAuthentication;
   hasCertificate?: boolean;
-  given: Pick<ServiceModuleOptions, 'environment' | 'authentication'>;
+  given: Pick<ServiceModuleOptions, 'environment' | 'authentication' | 'appToken' | 'sendAppTokenWithBearer'>;
   wantsOAuth: boolean;
   /** `oauth.mtls`: the token endpoint gets the client certificate too. */
   bindsTokens: boolean;
@@ -43,7 +43,7 @@ export function modeOf(options: ServiceModuleOptions, broken: ReadonlySet<string
 }
 
 /** For a message: `'sandbox' (the default)`. */
-export function nameOf(option: keyof Mode['given'], mode: Mode): string {
+export function nameOf(option: 'environment' | 'authentication', mode: Mode): string {
   return `'${mode[option]}'${mode.given[option] === undefined ? ' (the default)' : ''}`;
 }
 

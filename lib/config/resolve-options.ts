@@ -1,6 +1,7 @@
 import { describeLocation, type ConfigurationFault, type OptionLocation } from '../errors/index.js';
 import { ofModule } from '../telemetry/call-event.js';
 import { within } from '../time/timers.js';
+import { missingAppToken } from './app-token-origins.js';
 import { chooseAddresses } from './choose-addresses.js';
 import { systemClock } from '../time/clock.js';
 import { setEntries, withDefaults } from './option.js';
@@ -65,7 +66,13 @@ export async function resolveOptions(
   const store = await storeFaults(options.tokenStore);
   const tls = tlsSettings(options, locate);
   const faults = located([...malformed, ...unmet, ...appToken.faults, ...clientSecret.faults, ...store]);
-  const warnings = located([...chosen.warnings, ...pathsTwice(chosen.addresses), ...shortLimits(options)]);
+  const lacksAppToken = chosen.addresses && missingAppToken(mode, chosen.addresses);
+  const warnings = located([
+    ...chosen.warnings,
+    ...(lacksAppToken ? [{ option: 'appToken', message: lacksAppToken }] : []),
+    ...pathsTwice(chosen.addresses),
+    ...shortLimits(options),
+  ]);
   if (faults.length > 0 || !chosen.addresses) return { tls, faults, warnings };
   const described = new Map(OPTIONS.map(({ option }) => [option, describeLocation(locate(option))]));
   const resolved = {

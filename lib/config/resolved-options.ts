@@ -15,7 +15,7 @@ export type ResolvedOptions = MadeOptions & Omit<ServiceModuleOptions, keyof Mad
 
 interface MadeOptions extends Filled<
   ServiceModuleOptions,
-  'environment' | 'appTokenHeader' | 'sendAppTokenWithBearer' | 'startupCheck'
+  'environment' | 'appTokenHeader' | 'startupCheck'
 > {
   /** The module's name, `undefined` for the unnamed one. */
   name?: string;
@@ -35,6 +35,8 @@ export interface Addresses {
   baseUrl: string;
   /** Headers may go to these origins only. */
   origins: ReadonlySet<string>;
+  /** Of these, the ones whose calls carry the app token, where one is set; in `oauth` beside the bearer. */
+  appTokenOrigins: ReadonlySet<string>;
   /** {auth_url}/oauth2/token of the environment. */
   tokenUrl?: string;
   /** The options that name them: `urls.baseUrl`, `urls.authUrl`. */

@@ -71,11 +71,12 @@ type Base = Pick<ServiceParts, 'options' | 'identity' | 'io' | 'telemetry' | 'ca
 /** The instance behind all calls: the interceptor attaches what authenticates, the adapter sends. */
 function createAxios(base: Base, auth: ServiceAuthService): AxiosInstance {
   const { options, identity, io, telemetry, calls } = base;
-  const { http, addresses, authentication } = options;
+  const { http, addresses, authentication, appToken } = options;
   const { baseOption } = addresses;
   const runner = new CallRunner({
     exchange: io.exchange,
-    renewedHeaders: ({ authorization = '' }, wait) => auth.renewedHeaders(authorization, wait),
+    renewedHeaders: ({ authorization = '' }, wait, origin) =>
+      auth.renewedHeaders(authorization, wait, origin),
     identity,
     budget: new RetryBudget(),
     http,
@@ -89,7 +90,9 @@ function createAxios(base: Base, auth: ServiceAuthService): AxiosInstance {
   const observer = new CallObserver(telemetry, io.log, basePath, http);
   const authHeaders = new AuthHeadersInterceptor(options, auth, calls, observer, requestIds);
   const isSidecar = addresses.baseUrl.startsWith('http:');
-  const credentials = { authentication, baseOption, certificate: () => identity.certificate, isSidecar };
+  const bothTo = authentication === 'oauth' && appToken ? addresses.appTokenOrigins : undefined;
+  const certificate = () => identity.certificate;
+  const credentials = { authentication, baseOption, certificate, isSidecar, bothTo };
   return createServiceAxios(
     authHeaders,
     serviceAdapter(options, authHeaders, runner, observer, calls, credentials),

@@ -25,7 +25,7 @@ export function answerToError(
 ): ServiceApiError | ServiceConnectionError {
   if (REDIRECTS.has(response.status)) return redirectError(response, context);
   const { call, credentials, secrets } = context;
-  const { message: what, hint, options } = explainAnswer(response, call.url.pathname, credentials);
+  const { message: what, hint, options } = explainAnswer(response, call.url, credentials);
   const body = readErrorBody(parseJson(response.body.toString('utf8')), secrets());
   const meaning = body?.message && what ? `${sentence(what)} ` : '';
   return new ServiceApiError({

@@ -90,10 +90,10 @@ export class AuthHeadersInterceptor {
       const attached: AttachedCall = { url, credentials, startedAt, endsAt, route, signal, release };
       return Object.assign(config, { [ATTACHED]: attached });
     };
-    const credentials = this.#auth.peekHeaders();
+    const credentials = this.#auth.peekHeaders(url.origin);
     if (credentials) return attach(credentials);
     return this.#calls
-      .run(() => this.#auth.headers({ signal, timeoutMs }))
+      .run(() => this.#auth.headers({ signal, timeoutMs }, url.origin))
       .then(attach)
       .catch((error: Error) => {
         release();

@@ -20,6 +20,7 @@ export interface CredentialRenewalParts {
   renewedHeaders: (
     refused: Credentials,
     wait: { signal?: AbortSignal; timeoutMs: number },
+    origin: string,
   ) => Promise<RenewedHeaders | undefined>;
   identity: ReloadableIdentity;
   /** The option with the API's address. */
@@ -66,7 +67,8 @@ export class CredentialRenewal {
       this.#replays += 1;
       const { signal, endsAt } = this.#limits;
       const wait = { signal, timeoutMs: endsAt - performance.now() };
-      const renewed = await this.#parts.renewedHeaders(this.#call.headers, wait);
+      const { headers, url } = this.#call;
+      const renewed = await this.#parts.renewedHeaders(headers, wait, url.origin);
       // An endpoint that revokes all tokens revokes those in the shared store too. The last replay has a new token.
       this.#mayReplay = renewed?.isFromStore === true && this.#replays < MAX_REPLAYS;
       if (renewed) {

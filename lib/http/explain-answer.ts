@@ -12,12 +12,16 @@ export interface CredentialsInUse extends Pick<ResolvedOptions, 'authentication'
   certificate: () => CertificateSummary | undefined;
   /** What listens at that address, on this machine, does TLS. */
   isSidecar?: boolean;
+  /** Origins whose calls carry an app token beside a bearer. */
+  bothTo?: ReadonlySet<string>;
 }
 
 /** What an answer means. */
 interface Row {
   when: (answer: ExchangeResponse, pathname: string) => boolean;
   authentication?: 'oauth' | 'mtls';
+  /** The app token and a bearer were sent. */
+  both?: true;
   /** Said after its status, where there is more to say. */
   what?: string;
   hint: string;
@@ -31,12 +35,14 @@ export function isCredentialFault(response: ExchangeResponse): boolean {
 /** Explains an answer that is no success and no redirect. The message follows its status. */
 export function explainAnswer(
   response: ExchangeResponse,
-  pathname: string,
-  { authentication, baseOption, certificate, isSidecar }: CredentialsInUse,
+  { origin, pathname }: Pick<URL, 'origin' | 'pathname'>,
+  { authentication, baseOption, certificate, isSidecar, bothTo }: CredentialsInUse,
 ): Explanation {
+  const both = bothTo?.has(origin) === true;
   const row = ROWS.find(
     (each) =>
       (each.authentication === undefined || each.authentication === authentication) &&
+      (!each.both || both) &&
       each.when(response, pathname),
   );
   const inUse = certificate();
@@ -54,6 +60,7 @@ const OF_SIDECAR =
   'check what the sidecar at {address} shows, that it is of this application and this environment.';
 const APP_TOKEN = 'Check {appToken}, that it is of this application and this environment.';
 const OAUTH = `check that OAuth is enabled for the application, and that the addresses of the API, in {address}, and of the token endpoint are of the same environment.`;
+const APP_TOKEN_TOO = 'The app token was sent too: check {appToken}, that it is of this application.';
 const MAY = 'check in the developer portal what the application may do';
 const has =
   (...statuses: number[]) =>
@@ -82,6 +89,11 @@ const ROWS: readonly Row[] = [
   },
   {
     ...unauthorized,
+    both: true,
+    hint: `C${OAUTH.slice(1)} ${APP_TOKEN_TOO}`,
+  },
+  {
+    ...unauthorized,
     authentication: 'oauth',
     hint: `C${OAUTH.slice(1)}`,
   },
@@ -91,6 +103,11 @@ const ROWS: readonly Row[] = [
     hint: `${APP_TOKEN} Also {certificate}`,
   },
   { ...unauthorized, hint: APP_TOKEN },
+  {
+    ...forbidden,
+    both: true,
+    hint: `C${MAY.slice(1)}; ${OAUTH} ${APP_TOKEN_TOO}`,
+  },
   {
     ...forbidden,
     authentication: 'oauth',
@@ -129,8 +146,8 @@ const ROWS: readonly Row[] = [
     hint: "Nothing here to correct. Try again later; if it stays so, tell the service's operator.",
   },
   {
-    when: ({ status, body }) =>
-      status === 400 && /both|multiple|more than one/i.test(body.toString('latin1')),
-    hint: 'If the service complains about both the app token and a bearer token, leave {sendAppTokenWithBearer} off.',
+    when: has(400),
+    both: true,
+    hint: 'If nothing in the call itself is wrong, the service may refuse an app token beside a bearer: set {sendAppTokenWithBearer} to false.',
   },
 ];

@@ -29,8 +29,8 @@ export interface SimulatorOptions {
   keepAliveTimeoutMs?: number;
   /** Default true. When false, no tokens are issued and bearers are refused (docs/service.md#oauth). */
   oauth?: { enabled: boolean };
-  /** Accept an app token and a bearer in one call. Default false: such calls are answered with 400. */
-  acceptBoth?: boolean;
+  /** Answer 400 to an app token and a bearer in one call. Default false: both are checked. */
+  refuseBoth?: boolean;
   /**
    * Tokens that are requested with a client certificate only work together with it (RFC 8705, 3). Default false.
    */

@@ -38,7 +38,7 @@ const modes: Mode[] = [
     authentication: 'oauth',
     more: { clientCertificate: true },
     face: 'sandbox-mtls',
-    sends: { appToken: false, bearer: true, certificate: true },
+    sends: { appToken: true, bearer: true, certificate: true },
   },
   {
     environment: 'production',
@@ -52,6 +52,20 @@ const modes: Mode[] = [
     more: { oauthBaseUrl: false },
     face: 'base',
     sends: { appToken: false, bearer: true, certificate: false },
+  },
+  {
+    environment: 'production',
+    authentication: 'oauth',
+    more: { clientCertificate: true, oauthBaseUrl: false },
+    face: 'base',
+    sends: { appToken: true, bearer: true, certificate: true },
+  },
+  {
+    environment: 'production',
+    authentication: 'oauth',
+    more: { clientCertificate: true },
+    face: 'oauth-base',
+    sends: { appToken: false, bearer: true, certificate: true },
   },
   {
     environment: 'production',
@@ -138,6 +152,47 @@ describe('the modes', () => {
       expect(asked[0]?.certificateSubject).toBeUndefined();
     },
   );
+
+  it('attaches the app token beside the bearer by the origin of each call, also after a 401', async () => {
+    const { http, module } = await startModule(
+      simulator.moduleOptions({ authentication: 'oauth', clientCertificate: true }),
+    );
+    const { baseUrl } = simulator.urls;
+    await http.get('/echo/v1/configured');
+    await http.get(`${baseUrl}/echo/v1/mutual`);
+    simulator.revokeTokens();
+    await http.get(`${baseUrl}/echo/v1/replayed`);
+    const sent = simulator.apiRequests.map(({ path, status, headers }) => [
+      path.slice('/echo/v1/'.length),
+      status,
+      headers['service-app-token'],
+      headers.authorization?.startsWith('Bearer '),
+    ]);
+    const { appToken } = simulator;
+    expect(sent).toEqual([
+      ['configured', 200, undefined, true],
+      ['mutual', 200, appToken, true],
+      ['replayed', 401, appToken, true],
+      ['replayed', 200, appToken, true],
+    ]);
+    await module.close();
+  });
+
+  it('says in the hint of a 400 to both that sendAppTokenWithBearer can be false, which sends the bearer alone', async () => {
+    const strict = await ServiceSimulator.start({ refuseBoth: true });
+    const mode = { authentication: 'oauth', clientCertificate: true, oauthBaseUrl: false } as const;
+    const both = await startModule(strict.moduleOptions(mode));
+    await expect(both.banks.list()).rejects.toMatchObject({
+      status: 400,
+      hint: expect.stringContaining('sendAppTokenWithBearer (SERVICE_SEND_APP_TOKEN_WITH_BEARER) to false'),
+    });
+    await both.module.close();
+    const alone = await startModule({ ...strict.moduleOptions(mode), sendAppTokenWithBearer: false });
+    await alone.banks.list();
+    expect(strict.apiRequests.at(-1)?.headers['service-app-token']).toBeUndefined();
+    await alone.module.close();
+    await strict.stop();
+  });
 
   it('gives the browser a token of the customer, and nothing else, with OAuth credentials', async () => {
     host = await startHost(

@@ -83,7 +83,7 @@ function adviceFor(error: ServiceError, { describeOption, addresses }: ResolvedO
   if (!(error instanceof ServiceApiError)) {
     return `Run the check again: it may have been a short failure. If it stays so, check ${address}.`;
   }
-  return `Check ${address}, and that ${describeOption('environment')} and ${describeOption('authentication')} are those of this application. A service of this kind answers 400 to an app token and a bearer in one call: ${describeOption('sendAppTokenWithBearer')}.`;
+  return `Check ${address}, and that ${describeOption('environment')} and ${describeOption('authentication')} are those of this application.`;
 }
 
 /** A refusal that may be about the customer alone. What is wrong with the application shows with the api token too. */

@@ -38,6 +38,7 @@ export function* checkConfiguration(reading: ConfigurationReading): Generator<Ch
     if (own.length > 0) yield* own.map((fault) => fromFault(fault, isEmpty, reading));
     else if (valueOf(merged, option) !== undefined)
       yield { name: rowName(reading, option), ...describe(reading, option) };
+    else yield* reading.warnings.filter((each) => each.option === option).map(asRow);
   }
   const known = new Set(OPTIONS.map(({ option }) => option));
   yield* faults.filter(({ option }) => !known.has(option)).map((fault) => fromFault(fault, isEmpty, reading));
@@ -65,6 +66,11 @@ function fromFault(fault: ConfigurationFault, isEmpty: boolean, reading: Configu
     ? `Correct ${variable.endsWith('_FILE') ? `the file, or ${variable}` : variable} in ${source}.`
     : `Set ${name}${variable && kindOf(option) === 'secret' && !variable.endsWith('_FILE') ? ` or ${variable}_FILE` : ''}, in ${reading.sources}.`;
   return { name, ...failed(capital(message), remedy) };
+}
+
+/** A warning about an option that is not set. */
+function asRow({ option, variable = option, message }: ConfigurationFault): Check {
+  return { name: variable, ...warning(capital(message), `Set ${variable}, or see docs/configuration.md.`) };
 }
 
 function kindOf(option: string) {

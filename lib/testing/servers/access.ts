@@ -13,16 +13,22 @@ export function checkAccess(
   if (authorization === undefined && lacksCertificate(request)) {
     return nginxRefusal('No required SSL certificate was sent');
   }
-  if (authorization !== undefined && appToken !== undefined && !service.options.acceptBoth) {
+  if (authorization === undefined) {
+    if (request.face === 'oauth-base') return unauthorized('This address takes OAuth bearer tokens only');
+    return checkAppToken(appToken, service);
+  }
+  if (appToken === undefined) return checkBearer(request, authorization, service);
+  if (service.options.refuseBoth) {
     return failure(400, 'BAD_REQUEST', `Send either ${service.appTokenHeader} or Authorization, not both`);
   }
-  if (authorization !== undefined) return checkBearer(request, authorization, service);
-  if (request.face === 'oauth-base') return unauthorized('This address takes OAuth bearer tokens only');
+  return checkBearer(request, authorization, service) ?? checkAppToken(appToken, service);
+}
+
+function checkAppToken(appToken: string | undefined, service: SimulatedService): SimulatedAnswer | undefined {
   if (appToken === undefined) {
     return failure(401, 'UNAUTHORIZED', `The header ${service.appTokenHeader} is missing`);
   }
-  if (appToken !== service.appToken) return failure(403, 'FORBIDDEN', 'The app token is not valid');
-  return undefined;
+  return appToken === service.appToken ? undefined : failure(403, 'FORBIDDEN', 'The app token is not valid');
 }
 
 /** Without a bearer, the production address requires a client certificate. */

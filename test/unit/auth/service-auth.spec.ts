@@ -16,9 +16,11 @@ const OPTIONS = {
   authentication: 'oauth',
   appToken: new Secret('app-secret'),
   appTokenHeader: 'service-app-token',
-  sendAppTokenWithBearer: false,
+  addresses: { baseUrl: 'https://api.example', appTokenOrigins: new Set(['https://mutual.example']) },
   http: { timeout: 30_000 },
-} as ResolvedOptions;
+} as unknown as ResolvedOptions;
+
+const BOTH = { 'service-app-token': 'app-secret', Authorization: 'Bearer token-1' };
 
 const IDENTITY: IdentityView = {
   httpsAgent: new Agent() as IdentityView['httpsAgent'],
@@ -254,12 +256,22 @@ describe('headers', () => {
     expect(Object.isFrozen(auth.peekHeaders())).toBe(true);
   });
 
-  it('of oauth have the app token too where asked for', async () => {
-    const { auth, answered } = setUp({ sendAppTokenWithBearer: true });
-    expect(await answered(auth.authorizationHeaders())).toEqual({
-      'service-app-token': 'app-secret',
-      Authorization: 'Bearer token-1',
+  it('of oauth go with the app token to the origins that take both', async () => {
+    const { auth, answered } = setUp();
+    const [mutual, other] = ['https://mutual.example', 'https://other.example'];
+    expect(await answered(auth.headers(undefined, mutual))).toEqual(BOTH);
+    expect(auth.peekHeaders(mutual)).toEqual(BOTH);
+    expect(auth.peekHeaders(other)).toEqual({ Authorization: 'Bearer token-1' });
+    expect((await answered(auth.renewedHeaders('Bearer token-1', undefined, mutual)))?.headers).toEqual({
+      ...BOTH,
+      Authorization: 'Bearer token-2',
     });
+  });
+
+  it('of oauth have the app token for a host too, by the configured address', async () => {
+    const baseUrl = 'https://mutual.example/api';
+    const { auth, answered } = setUp({ addresses: { ...OPTIONS.addresses, baseUrl } });
+    expect(await answered(auth.authorizationHeaders())).toEqual(BOTH);
   });
 
   it('after a 401 come with another token, once for all', async () => {
@@ -287,7 +299,7 @@ describe('the identity', () => {
 });
 
 it('shows no secret and no token', async () => {
-  const { auth, answered } = setUp({ authentication: 'oauth', sendAppTokenWithBearer: true });
+  const { auth, answered } = setUp();
   await answered(auth.authorizationHeaders());
   expect(inspect(auth, { depth: 20, showHidden: true }) + JSON.stringify(auth)).not.toMatch(
     /token-1|app-secret/,

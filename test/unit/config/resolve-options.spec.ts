@@ -43,7 +43,7 @@ describe('resolveOptions', () => {
       environment: 'sandbox',
       authentication: 'app-token',
       appTokenHeader: 'service-app-token',
-      sendAppTokenWithBearer: false,
+      sendAppTokenWithBearer: undefined,
       linkSdk: { minTokenLife: 600, includeAppToken: false, requireOAuth: false },
       tokenCache: { maxEntries: 10_000 },
       http: {

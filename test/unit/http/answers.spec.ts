@@ -77,18 +77,6 @@ describe('answers of the service', () => {
     expect(error).toMatchObject({ hint: expect.stringContaining(option), options: [option] });
   });
 
-  it.each([
-    [400, 'use either app token or bearer, not both', /leave sendAppTokenWithBearer off\.$/],
-    [422, 'use either app token or bearer, not both', undefined],
-    [400, 'app_user_id is missing', undefined],
-  ])('hints at sendAppTokenWithBearer after %d: %s', async (status, message, hint) => {
-    const { axios } = await setUp({
-      listener: (_, response) => response.writeHead(status).end(JSON.stringify({ status, message })),
-    });
-    const error = (await errorOf(axios.get('/a'))) as ServiceApiError;
-    expect(error.hint).toEqual(hint && expect.stringMatching(hint));
-  });
-
   it("keeps the headers' names as axios does", async () => {
     const { axios } = await setUp();
     const headers = (await axios.get('/a')).headers as AxiosHeaders;

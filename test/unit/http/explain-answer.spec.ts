@@ -11,6 +11,7 @@ const answer = (status: number, body = '{"status":401}') => ({
   reusedSocket: false,
   untilClose: false,
 });
+const at = (pathname: string) => ({ origin: 'https://api.example', pathname });
 const PAGE = '<html>No required SSL certificate was sent</html>';
 const common = {
   authentication: 'mtls',
@@ -27,25 +28,43 @@ describe('explainAnswer', () => {
     ['app-token', 403, /appToken.*what the application may do/, 'appToken'],
     ['oauth', 403, /what the application may do.*OAuth is enabled/, 'urls.baseUrl'],
   ] as const)('%s, %i: says what to check', (authentication, status, hint, blamed) => {
-    const explained = explainAnswer(answer(status), '/a', { ...common, authentication });
+    const explained = explainAnswer(answer(status), at('/a'), { ...common, authentication });
     expect(explained.hint).toMatch(hint);
     expect(explained.options?.[0]).toBe(blamed);
     expect(isCredentialFault(answer(status))).toBe(true);
   });
 
   it.each([
+    [400, /set sendAppTokenWithBearer to false\.$/, 'sendAppTokenWithBearer'],
+    [401, /OAuth is enabled.*app token was sent too: check appToken/, 'urls.baseUrl'],
+    [403, /what the application may do.*app token was sent too: check appToken/, 'urls.baseUrl'],
+    [422, undefined, undefined],
+  ])(
+    '%i with an app token beside the bearer: says so, and not where the bearer went alone',
+    (status, hint, blamed) => {
+      const oauth = { ...common, authentication: 'oauth', bothTo: new Set(['https://api.example']) } as const;
+      const explained = explainAnswer(answer(status), at('/a'), oauth);
+      expect(explained.hint).toEqual(hint && expect.stringMatching(hint));
+      expect(explained.options?.[0]).toBe(blamed);
+      const alone = explainAnswer(answer(status), { ...at('/a'), origin: 'https://oauth.example' }, oauth);
+      expect(alone.hint ?? '').not.toMatch(/app ?token/i);
+    },
+  );
+
+  it.each([
     [400, PAGE, /A proxy.*in use is "CN=app" \(SHA-256 AA:BB\)/, /a page \(HTML\) of a proxy/],
     [496, '', /A proxy.*in use is/, /a proxy before the service misses/],
     [403, '<html>Forbidden</html>', /client certificates.*in use is/, /a page, not of the service itself/],
   ])("a proxy's %i: names the certificate in use", (status, body, hint, what) => {
-    const explained = explainAnswer(answer(status, body), '/a', common);
+    const explained = explainAnswer(answer(status, body), at('/a'), common);
     expect(explained).toMatchObject({
       message: expect.stringMatching(what),
       hint: expect.stringMatching(hint),
       options: expect.arrayContaining(['tls.certificate', 'tls.privateKey']),
     });
     expect(isCredentialFault(answer(status, body))).toBe(true);
-    const without = explainAnswer(answer(status, body), '/a', { ...common, certificate: () => undefined });
+    const none = { ...common, certificate: () => undefined };
+    const without = explainAnswer(answer(status, body), at('/a'), none);
     expect(without.hint).toMatch(/none is set/);
   });
 
@@ -57,7 +76,7 @@ describe('explainAnswer', () => {
   ] as const)(
     'over a sidecar, which has the certificate, the hint names no option of TLS: %s, %i %s',
     (authentication, status, body) => {
-      const explained = explainAnswer(answer(status, body), '/a', {
+      const explained = explainAnswer(answer(status, body), at('/a'), {
         ...common,
         authentication,
         isSidecar: true,
@@ -68,7 +87,7 @@ describe('explainAnswer', () => {
   );
 
   it.each([400, 404, 409, 422])('%i in JSON: nothing to do here', (status) => {
-    expect(explainAnswer(answer(status), '/customers/v1/c-1', common).hint).toBeUndefined();
+    expect(explainAnswer(answer(status), at('/customers/v1/c-1'), common).hint).toBeUndefined();
     expect(isCredentialFault(answer(status))).toBe(false);
   });
 
@@ -79,7 +98,7 @@ describe('explainAnswer', () => {
     [429, '{}', '/a', /too often/, /Try again later/],
     [500, '{}', '/a', /out of order/, /Nothing here to correct/],
   ])('%i %s to %s: says what it means', (status, body, path, what, hint) => {
-    const explained = explainAnswer(answer(status, body), path, common);
+    const explained = explainAnswer(answer(status, body), at(path), common);
     expect(explained.message).toMatch(what);
     expect(explained.hint).toMatch(hint);
     expect(isCredentialFault(answer(status, body))).toBe(false);

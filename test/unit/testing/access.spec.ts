@@ -49,6 +49,11 @@ describe('the API of ServiceSimulator', () => {
       ]);
     });
 
+    it('an app token and a bearer together', async () => {
+      const headers = { ...appToken, ...(await bearer()) };
+      expect((await call(simulator, `${base}/banks/v1`, { headers })).status).toBe(200);
+    });
+
     it('a token of the token endpoint', async () => {
       const { json } = await requestToken(simulator);
       const headers = { authorization: `bearer ${json.access_token}` };
@@ -84,9 +89,13 @@ describe('the API of ServiceSimulator', () => {
       expect(refused.headers['www-authenticate']).toMatch(/^Bearer error=/);
     });
 
-    it('an app token and a bearer together', async () => {
-      const headers = { ...appToken, ...(await bearer()) };
-      expect((await call(simulator, `${base}/banks/v1`, { headers })).status).toBe(400);
+    it.each([
+      ['a right app token beside a wrong bearer', { 'service-app-token': '' }, { foreign: true }, 401],
+      ['a wrong app token beside a right bearer', { 'service-app-token': 'wrong' }, {}, 403],
+    ] as const)('%s', async (_, given, request, status) => {
+      const token = given['service-app-token'] || simulator.appToken;
+      const headers = { 'service-app-token': token, ...(await bearer(request)) };
+      expect((await call(simulator, `${base}/banks/v1`, { headers })).status).toBe(status);
     });
 
     it('an app token on {oauth_base_url}', async () => {
@@ -189,9 +198,18 @@ describe('the API of ServiceSimulator', () => {
     expect((await call(simulator, `${sandbox}/echo/v1`, options)).status).toBe(413);
   });
 
-  it('takes both credentials, another header, a base path and banks of the test where told to', async () => {
+  it('refuses both credentials where told to', async () => {
+    const other = await start({ refuseBoth: true });
+    const headers = {
+      'service-app-token': other.appToken,
+      authorization: `Bearer ${await other.issueToken()}`,
+    };
+    const refused = await call(other, `${other.urls.baseUrl}/banks/v1`, { headers });
+    expect([refused.status, refused.json.status]).toEqual([400, 'BAD_REQUEST']);
+  });
+
+  it('takes another header, a base path and banks of the test where told to', async () => {
     const other = await start({
-      acceptBoth: true,
       appTokenHeader: 'X-App',
       basePath: '/api/',
       banks: false,
