@@ -1,6 +1,7 @@
 import { type DescribeOption } from '../errors/index.js';
 import { type ServiceIo } from '../exchange/io.js';
 import { type Telemetry } from '../telemetry/telemetry.js';
+import { type TokenCredentials } from './endpoint/refused-secrets.js';
 
 /** A token as the host gets it (docs/service.md#tokens). Printing this plain object prints the token: do not log it. */
 export interface AccessToken {
@@ -34,6 +35,8 @@ export interface TokenGrant {
   ageMs?: number;
   /** Monotonic milliseconds at which the request for it left, or at which it had the age `ageMs`. */
   requestedAt?: number;
+  /** Of one from the endpoint. Secret and certificate may have changed within the request. */
+  requestedWith?: TokenCredentials;
 }
 
 export interface TokenRequestContext {

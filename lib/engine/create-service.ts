@@ -2,6 +2,7 @@ import { HttpService } from '@nestjs/axios';
 import { type AxiosInstance } from 'axios';
 import { TokenCache } from '../auth/cache/token-cache.js';
 import { ClientSecret } from '../auth/endpoint/client-secret.js';
+import { type RefusedSecrets } from '../auth/endpoint/refused-secrets.js';
 import { TokenEndpoint } from '../auth/endpoint/token-endpoint.js';
 import { ServiceAuthService } from '../auth/service-auth.service.js';
 import { SharedStore } from '../auth/store/shared-store.js';
@@ -35,6 +36,12 @@ export interface Service extends Resources, Pick<ServiceLifecycle, 'start' | 'be
   log: Log;
 }
 
+/** A client's way to the world, and what it shares with others of the same host. */
+export interface World extends ServiceIo {
+  /** Default: of its own. */
+  refusedSecrets?: RefusedSecrets;
+}
+
 /** The client's way to the world, where nothing else is asked for. */
 export function systemIo(log: Log): ServiceIo {
   return { exchange, clock: systemClock, random: Math.random, log };
@@ -44,7 +51,7 @@ export function systemIo(log: Log): ServiceIo {
  * Puts a client together: from options that are checked, the client identity, and its way to the world. Nothing runs
  * before `start()` or the first call, and nothing after `close()`.
  */
-export function createService(options: ResolvedOptions, identity: Identity, world: ServiceIo): Service {
+export function createService(options: ResolvedOptions, identity: Identity, world: World): Service {
   const telemetry = new Telemetry(options.name);
   const exchange = withUserAgent(world.exchange, options.http.userAgent, telemetry.onQueued);
   const io = { ...world, exchange };
@@ -66,7 +73,7 @@ export function createService(options: ResolvedOptions, identity: Identity, worl
 }
 
 /** What all parts of a client are made from. */
-type Base = Pick<ServiceParts, 'options' | 'identity' | 'io' | 'telemetry' | 'calls'>;
+type Base = Pick<ServiceParts, 'options' | 'identity' | 'telemetry' | 'calls'> & { io: World };
 
 /** The instance behind all calls: the interceptor attaches what authenticates, the adapter sends. */
 function createAxios(base: Base, auth: ServiceAuthService): AxiosInstance {
@@ -104,12 +111,13 @@ function createTokenCache({ options, identity, telemetry, io }: Base): TokenCach
   const { oauth, tokenStore, tokenCache, linkSdk, http, describeOption } = options;
   const { tokenUrl, tokenOption = 'urls.authUrl', baseOption } = options.addresses;
   if (!oauth || tokenUrl === undefined) return undefined;
-  const { exchange, clock } = io;
+  const { exchange, clock, refusedSecrets } = io;
   const { clientId } = oauth;
+  const place = { url: new URL(tokenUrl), option: tokenOption, apiOption: baseOption };
   const bound = oauth.mtls ? identity : undefined;
   const clientSecret = new ClientSecret(oauth.clientSecret, clock);
   const endpoint = new TokenEndpoint({
-    place: { url: new URL(tokenUrl), option: tokenOption, apiOption: baseOption },
+    place,
     clientId,
     clientSecret,
     exchange,
@@ -118,8 +126,10 @@ function createTokenCache({ options, identity, telemetry, io }: Base): TokenCach
     identity: bound,
     connectTimeoutMs: http.connectTimeout,
     onCall: http.onCall,
+    refusedSecrets,
   });
-  const owner = () => ({ tokenUrl, clientId, certificateThumbprint: bound?.certificate?.fingerprint256 });
+  const fingerprint256 = () => bound?.certificate?.fingerprint256;
+  const owner = () => ({ tokenUrl: place.url.href, clientId, fingerprint256: fingerprint256() });
   const tokenIo = { ...io, telemetry, describeOption };
   const source = tokenStore ? new SharedStore(endpoint, tokenStore, owner, clientSecret, tokenIo) : endpoint;
   const settings = {

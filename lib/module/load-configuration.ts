@@ -7,7 +7,7 @@ import {
   ServiceConfigurationError,
   type ConfigurationFault,
 } from '../errors/index.js';
-import { createService, type Service, systemIo } from '../engine/create-service.js';
+import { createService, type Service, systemIo, type World } from '../engine/create-service.js';
 import { SafeLogger, type Log } from '../telemetry/log.js';
 import { type ClientIdentity } from '../tls/client-identity.js';
 import { type HostConfig } from './host-config.js';
@@ -18,11 +18,11 @@ export async function openService(
   given: ServiceModuleOptions,
   name: string | undefined,
   config?: HostConfig,
-  warned?: Set<string>,
+  shared?: Pick<World, 'warned' | 'refusedSecrets'>,
 ): Promise<Service> {
   const log = new SafeLogger(moduleLabel(name));
   const { options, identity } = await loadConfiguration(given, name, config, log);
-  return createService(options, identity, { ...systemIo(log), warned });
+  return createService(options, identity, { ...systemIo(log), ...shared });
 }
 
 /**

@@ -1,12 +1,14 @@
 import { Inject, Injectable, Optional } from '@nestjs/common';
 import { type ModulesContainer } from '@nestjs/core';
 import { type ServiceAuthService } from '../auth/service-auth.service.js';
+import { RefusedSecrets } from '../auth/endpoint/refused-secrets.js';
 import { type ServiceModuleOptions } from '../config/options.js';
 import { type Service } from '../engine/create-service.js';
 import { type Resources } from '../engine/resources.js';
 import { ServiceConfigurationError, ServiceConnectionError } from '../errors/index.js';
 import { type ServiceHttpService } from '../http/service-http.service.js';
 import { type LinkSdkService } from '../link-sdk/link-sdk.service.js';
+import { systemClock } from '../time/clock.js';
 import { openService } from './load-configuration.js';
 
 /** The options of one client of {@link ServiceClients}. */
@@ -48,8 +50,8 @@ export class ServiceClients {
   readonly #running = new Set<Ending>();
   /** Of {@link limit}: those that are about to run too. */
   #count = 0;
-  /** The warnings at start that were logged: once for all clients, not once for each. */
-  readonly #warned = new Set<string>();
+  /** Outlives a client that could not be made: a warning comes once for all, and a refused secret is not sent again. */
+  readonly #shared = { warned: new Set<string>(), refusedSecrets: new RefusedSecrets(systemClock) };
   #hasHooks = false;
   #isEnding = false;
 
@@ -77,7 +79,7 @@ export class ServiceClients {
     }
     this.#count += 1;
     try {
-      const service = await this.#open(given, name, undefined, this.#warned);
+      const service = await this.#open(given, name, undefined, this.#shared);
       await this.adopt(service, () => service.start());
       const { start: _start, beginShutdown: _begin, log: _log, ...parts } = service;
       return { ...parts, close: () => this.#close(service) };

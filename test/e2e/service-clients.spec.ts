@@ -120,6 +120,28 @@ describe('ServiceClients', () => {
     await expect(clients.create(undefined as never)).rejects.toThrow(/name: must be given/);
   });
 
+  it('remember a refused secret where no client can be made: it is not sent with each try', async () => {
+    const { clients } = await startClients();
+    const { oauth, ...options } = simulator.moduleOptions({
+      environment: 'production',
+      authentication: 'oauth',
+    });
+    const create = (clientSecret: string) =>
+      clients.create({
+        ...options,
+        name: 'acme',
+        oauth: { ...oauth, clientSecret },
+        startupCheck: 'fail',
+      });
+    for (let inbound = 0; inbound < 40; inbound += 1) {
+      expect(await rejection(create('wrong'))).toBeInstanceOf(ServiceStartupError);
+    }
+    expect(simulator.tokenRequests).toHaveLength(1);
+    // Another secret, or that of another tenant, is tried at once.
+    await (await create(simulator.clientSecret)).close();
+    expect(simulator.tokenRequests).toHaveLength(2);
+  });
+
   it('are limited in number, and a closed client makes room', async () => {
     const { clients } = await startClients();
     expect(clients.limit).toBe(1_000);

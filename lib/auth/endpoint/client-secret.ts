@@ -1,7 +1,7 @@
 import { type Clock, watching } from '../../time/clock.js';
 import { UnreadableFile } from '../../config/read-file.js';
 import { type Secret } from '../../config/secret.js';
-import { type CertificateSummary, ServiceTokenError } from '../../errors/index.js';
+import { ServiceTokenError } from '../../errors/index.js';
 import { within } from '../../time/timers.js';
 
 /** Milliseconds for which a reading counts as new: a source is not asked more often, but for another secret. */
@@ -76,58 +76,4 @@ function unavailable(message = WITHOUT_ITS_ERROR): ServiceTokenError {
     hint: 'Check that what oauth.clientSecret names can be read.',
     options: ['oauth.clientSecret'],
   });
-}
-
-const REMEMBERED_MS = 10_000;
-const MAX_REMEMBERED = 1_000;
-
-interface Refusal {
-  secret: Secret;
-  certificate?: CertificateSummary;
-  until: number;
-  error: ServiceTokenError;
-}
-
-/**
- * Remembers for 10 s which secret the endpoint refused, so that 10,000 callers do not become 10,000 wrong passwords.
- * Another secret or client certificate is tried at once.
- */
-export class RefusedSecrets {
-  readonly #clock: Clock;
-  /** By scope. An invalid_client concerns all of them: its key is the empty text. */
-  readonly #refusals = new Map<string, Refusal>();
-
-  constructor(clock: Clock) {
-    this.#clock = clock;
-  }
-
-  /** @param certificate the one that the endpoint got with this secret; another one may be in use by now */
-  remember(secret: Secret, scope: string, error: ServiceTokenError, certificate?: CertificateSummary): void {
-    // A 403 may be about this customer alone; it must not keep the others from their tokens.
-    const concernsAll = error.error === 'invalid_client' || (error.status === 401 && !error.error);
-    const key = concernsAll ? '' : scope;
-    this.#refusals.delete(key);
-    const until = this.#clock.monotonic() + REMEMBERED_MS;
-    this.#refusals.set(key, { secret, certificate, until, error });
-    const [oldest] = this.#refusals.keys();
-    if (this.#refusals.size > MAX_REMEMBERED && oldest !== undefined) this.#refusals.delete(oldest);
-  }
-
-  /**
-   * The refusal again, with the seconds until the endpoint is asked anew; undefined where there was none.
-   * @param certificate the one that the endpoint would get now
-   */
-  find(secret: Secret, scope: string, certificate?: CertificateSummary): ServiceTokenError | undefined {
-    for (const key of ['', scope]) {
-      const refusal = this.#refusals.get(key);
-      if (!refusal || refusal.secret.reveal() !== secret.reveal()) continue;
-      if (refusal.certificate?.fingerprint256 !== certificate?.fingerprint256) continue;
-      const { error, until } = refusal;
-      const leftMs = until - this.#clock.monotonic();
-      if (leftMs <= 0) continue;
-      const message = `${error.message} This is remembered: the endpoint was not asked again.`;
-      return new ServiceTokenError({ ...error, message, scope, retryAfter: Math.ceil(leftMs / 1000) });
-    }
-    return undefined;
-  }
 }

@@ -1,7 +1,7 @@
 import { type Agent } from 'node:http';
 import { type Clock } from '../../time/clock.js';
 import { type Secret } from '../../config/secret.js';
-import { ServiceTokenError } from '../../errors/index.js';
+import { type CertificateSummary, ServiceTokenError } from '../../errors/index.js';
 import { partOf } from '../../exchange/call-limits.js';
 import {
   certificateRefusal,
@@ -17,7 +17,8 @@ import { parseRetryAfter } from '../../exchange/retry-after.js';
 import { certificateRefusedError } from '../../tls/certificate-refused.js';
 import { type TokenGrant, type TokenRequestContext, type TokenSource } from '../access-token.js';
 import { readTokenResponse } from '../check-token.js';
-import { type ClientSecret, RefusedSecrets } from './client-secret.js';
+import { type ClientSecret } from './client-secret.js';
+import { RefusedSecrets, type TokenCredentials } from './refused-secrets.js';
 import { isCredentialRefusal, tokenConnectionError, type TokenPlace, tokenRefusal } from './token-errors.js';
 
 const MAX_RESPONSE_BYTES = 1024 * 1024;
@@ -38,6 +39,8 @@ interface TokenEndpointOptions {
   connectTimeoutMs?: number;
   /** Told of each request. */
   onCall?: OnCall;
+  /** Of clients that come and go. Default: one of its own. */
+  refusedSecrets?: RefusedSecrets;
 }
 
 /** What is told of one request. */
@@ -45,6 +48,8 @@ interface Seen {
   /** 2 where our certificate was refused and another one was offered. */
   attempts: number;
   response?: ExchangeResponse;
+  /** The certificate that was offered last. */
+  certificate?: CertificateSummary;
 }
 
 /**
@@ -57,7 +62,7 @@ export class TokenEndpoint implements TokenSource {
 
   constructor(options: TokenEndpointOptions) {
     this.#options = options;
-    this.#refused = new RefusedSecrets(options.clock);
+    this.#refused = options.refusedSecrets ?? new RefusedSecrets(options.clock);
   }
 
   /**
@@ -69,8 +74,7 @@ export class TokenEndpoint implements TokenSource {
     const { clientSecret, clock, identity } = this.#options;
     const endsAt = clock.monotonic() + timeoutMs;
     const first = await clientSecret.read();
-    const certificate = identity?.certificate;
-    const refusal = this.#refused.find(first, scope, certificate);
+    const refusal = this.#refused.find(this.#credentials(first, identity?.certificate), scope);
     if (refusal) throw refusal;
     const ask = async (...secrets: [Secret, ...Secret[]]): Promise<TokenGrant> => {
       const seen: Seen = { attempts: 0 };
@@ -79,10 +83,11 @@ export class TokenEndpoint implements TokenSource {
         const response = await this.#post(this.#form(scope, secrets[0]), endsAt, signal, seen);
         const grant = this.#readAnswer(response, scope, secrets);
         this.#tell(seen, startedAt);
-        return grant;
+        return { ...grant, requestedWith: this.#credentials(secrets[0], seen.certificate) };
       } catch (error) {
         this.#tell(seen, startedAt, codeOf(error, signal));
-        if (isRefusedSecret(error)) this.#refused.remember(secrets[0], scope, error, certificate);
+        const sent = this.#credentials(secrets[0], seen.certificate);
+        if (isRefusedSecret(error)) this.#refused.remember(sent, scope, error);
         throw error;
       }
     };
@@ -94,6 +99,11 @@ export class TokenEndpoint implements TokenSource {
       if (second.reveal() === first.reveal()) throw error;
       return await ask(second, first);
     }
+  }
+
+  #credentials(secret: Secret, certificate?: CertificateSummary): TokenCredentials {
+    const { place, clientId } = this.#options;
+    return { tokenUrl: place.url.href, clientId, secret, fingerprint256: certificate?.fingerprint256 };
   }
 
   #tell({ attempts, response }: Seen, startedAt: number, error?: string): void {
@@ -118,7 +128,7 @@ export class TokenEndpoint implements TokenSource {
   async #post(body: Buffer, endsAt: number, signal: AbortSignal, seen: Seen): Promise<ExchangeResponse> {
     seen.attempts += 1;
     const { identity } = this.#options;
-    const certificate = identity?.certificate;
+    const certificate = (seen.certificate = identity?.certificate);
     const outcome = await outcomeOf(this.#exchange(body, endsAt - this.#options.clock.monotonic(), signal));
     const { response, fault } = outcome;
     seen.response = response;

@@ -162,9 +162,10 @@ export class SharedStore implements TokenSource {
     return { ...grant, requestedAt: clock.monotonic() };
   }
 
-  /** With the secret that the endpoint accepted: it may have changed since the lock was taken. */
+  /** Under secret and certificate that the endpoint accepted: they may have changed since the lock was taken. */
   async #write(scope: string, grant: TokenGrant, issuedAt: number): Promise<void> {
-    const entry = this.#lastEntry(scope);
+    const { requestedWith } = grant;
+    const entry = requestedWith && this.#entry(scope, requestedWith.secret, requestedWith);
     const written = entry?.write(grant, issuedAt);
     if (entry && written) await this.#store.set(entry.key, written.value, written.ttlMs);
   }
@@ -182,11 +183,11 @@ export class SharedStore implements TokenSource {
     return last && this.#entry(scope, last);
   }
 
-  #entry(scope: string, secret: Secret): StoredToken {
+  #entry(scope: string, secret: Secret, owner = this.#owner()): StoredToken {
     if (this.#sealing?.secret.reveal() !== secret.reveal()) {
       this.#sealing = { secret, cipher: new StoreCipher(secret) };
     }
-    return new StoredToken(this.#sealing.cipher, scope, this.#owner());
+    return new StoredToken(this.#sealing.cipher, scope, owner);
   }
 
   #track<T>(work: Promise<T>): Promise<T> {

@@ -1,18 +1,14 @@
 import { isJsonObject, parseJson } from '../../exchange/decode.js';
 import { expiryMargin, MAX_LIFETIME_S, type TokenGrant } from '../access-token.js';
 import { checkToken } from '../check-token.js';
+import { type TokenCredentials } from '../endpoint/refused-secrets.js';
 import { type StoreCipher } from './store-cipher.js';
 
 /** By how much the clocks of two machines may differ, in milliseconds. */
 const CLOCK_TOLERANCE_MS = 1_000;
 
-/** Whose tokens these are; part of an entry's name. */
-export interface TokenOwner {
-  tokenUrl: string;
-  clientId: string;
-  /** Where tokens are bound to a client certificate (RFC 8705): its thumbprint. */
-  certificateThumbprint?: string;
-}
+/** Whose tokens these are; part of an entry's name. The certificate, as tokens may be bound to it (RFC 8705). */
+export type TokenOwner = Omit<TokenCredentials, 'secret'>;
 
 /** The entry of one scope in a shared store. */
 export class StoredToken {
@@ -23,10 +19,10 @@ export class StoredToken {
   readonly #scope: string;
   readonly #cipher: StoreCipher;
 
-  constructor(cipher: StoreCipher, scope: string, { tokenUrl, clientId, certificateThumbprint }: TokenOwner) {
+  constructor(cipher: StoreCipher, scope: string, { tokenUrl, clientId, fingerprint256 }: TokenOwner) {
     this.#cipher = cipher;
     this.#scope = scope;
-    this.key = cipher.nameOf(tokenUrl, clientId, scope, certificateThumbprint ?? null);
+    this.key = cipher.nameOf(tokenUrl, clientId, scope, fingerprint256 ?? null);
     this.lockKey = `${this.key}:lock`;
     this.signKey = `${this.key}:sign`;
   }

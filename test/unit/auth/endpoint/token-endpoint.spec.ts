@@ -305,7 +305,10 @@ describe('with oauth.mtls', () => {
     const authority = await createAuthority();
     const [first, second] = await Promise.all([authority.client('old'), authority.client('new')]);
     const { live, refused, request } = await setUpMtls({ authority, accepted: second, first, second });
-    expect(await request()).toMatchObject({ accessToken: 'token' });
+    expect(await request()).toMatchObject({
+      accessToken: 'token',
+      requestedWith: { fingerprint256: summary(second).fingerprint256 },
+    });
     expect(refused).toEqual(['CN=old']);
     expect(live.subjects).toEqual(['new']);
   });
@@ -408,7 +411,8 @@ describe('a refused secret', () => {
       answer: demanding(right),
       source: () => secrets.shift() ?? 'new',
     });
-    expect(await request()).toMatchObject({ accessToken: 'token-2' });
+    const { accessToken, requestedWith } = await request();
+    expect([accessToken, requestedWith?.secret.reveal()]).toEqual(['token-2', 'new']);
     expect(server.arrived.map(({ form }) => form.get('client_secret'))).toEqual(['old', 'new']);
   });
 

@@ -66,11 +66,20 @@ interface StoreSetUp {
 
 export function makeStore({ source, store, clock, ...more }: StoreSetUp): SharedStore {
   const { tokenUrl = OWNER.tokenUrl, clientId = OWNER.clientId, certificateThumbprint } = more;
-  const owner = () => ({ tokenUrl, clientId, certificateThumbprint: certificateThumbprint?.() });
+  const owner = () => ({ tokenUrl, clientId, fingerprint256: certificateThumbprint?.() });
+  const secrets = more.clientSecret ?? clientSecret(clock);
+  // As the endpoint: the certificate of its beginning, and the secret that it has read by its end.
+  const endpoint: TokenSource = {
+    request: async (scope, context) => {
+      const before = owner();
+      const grant = await source.request(scope, context);
+      return { ...grant, requestedWith: { ...before, secret: secrets.last ?? (await secrets.read()) } };
+    },
+  };
   const log = { ...SILENT, ...more.log };
   const telemetry = more.telemetry ?? new Telemetry();
   const io = { clock, random: more.random ?? (() => 0), log, telemetry, describeOption: String };
-  return new SharedStore(source, store, owner, more.clientSecret ?? clientSecret(clock), io);
+  return new SharedStore(endpoint, store, owner, secrets, io);
 }
 
 export function setUp() {

@@ -450,6 +450,23 @@ describe('a shared store', () => {
     expect([store.entries.size, store.locks.size]).toEqual([0, 0]);
   });
 
+  it('has a token under the certificate that it was requested with', async () => {
+    const { process } = setUp();
+    const used = { certificate: 'AA' };
+    const a = process({ certificateThumbprint: () => used.certificate });
+    const waiting = a.request();
+    await settle();
+    used.certificate = 'BB';
+    a.source.last.grant(600, 'of-AA');
+    await waiting;
+    await settle();
+    const [before, after] = ['AA', 'BB'].map((of) => process({ certificateThumbprint: () => of }));
+    expect(await before.request()).toMatchObject({ accessToken: 'of-AA' });
+    void after.request();
+    await settle();
+    expect([before, after].map(({ source }) => source.requests.length)).toEqual([0, 1]);
+  });
+
   it('tells apart endpoints, clients, scopes and certificates', async () => {
     const { process } = setUp();
     await process().fill();

@@ -43,7 +43,7 @@ describe('an entry', () => {
       entry('customer.b', { ...OWNER, tokenUrl: 'https://other.example/oauth2/token' }),
       entry('customer.b', { ...OWNER, clientId: 'client-2' }),
       entry('customer.c'),
-      entry('customer.b', { ...OWNER, certificateThumbprint: 'AA:BB' } as typeof OWNER),
+      entry('customer.b', { ...OWNER, fingerprint256: 'AA:BB' } as typeof OWNER),
       entry('customer.b', OWNER, new StoreCipher(new Secret('secret-2'))),
     ];
     expect(new Set([entry(), ...others].map(({ key }) => key)).size).toBe(6);
