@@ -10,18 +10,25 @@ import {
 import { createService, type Service, systemIo, type World } from '../engine/create-service.js';
 import { SafeLogger, type Log } from '../telemetry/log.js';
 import { type ClientIdentity } from '../tls/client-identity.js';
+import { type Polling } from '../tls/reload/polling.js';
 import { type HostConfig } from './host-config.js';
 import { isMissing, readConfiguration } from './read-configuration.js';
+
+/** What the clients of one ServiceClients have in common. */
+export interface Shared extends Pick<World, 'warned' | 'refusedSecrets'> {
+  /** One timer to follow the files of all. */
+  polling: Polling;
+}
 
 /** Makes a client. Without `config` its options are all that were given, and no variable is read or named. */
 export async function openService(
   given: ServiceModuleOptions,
   name: string | undefined,
   config?: HostConfig,
-  shared?: Pick<World, 'warned' | 'refusedSecrets'>,
+  shared?: Shared,
 ): Promise<Service> {
   const log = new SafeLogger(moduleLabel(name));
-  const { options, identity } = await loadConfiguration(given, name, config, log);
+  const { options, identity } = await loadConfiguration(given, name, config, log, shared?.polling);
   return createService(options, identity, { ...systemIo(log), ...shared });
 }
 
@@ -36,6 +43,7 @@ export async function loadConfiguration(
   name: string | undefined,
   config: HostConfig | undefined,
   log: Log,
+  polling?: Polling,
 ): Promise<{ options: ResolvedOptions; identity: ClientIdentity }> {
   const key = name === undefined ? 'service' : `service-${name}`;
   const namespace = namespaceOf(config?.get(key));
@@ -49,6 +57,7 @@ export async function loadConfiguration(
   const { merged, options, identity, warnings, misspelt, unused, ...read } = await readConfiguration(
     sources,
     log,
+    polling,
   );
   for (const [variable, remedy] of unused) log.warn(`${variable} is set, and nothing reads it. ${remedy}`);
   for (const warning of warnings) log.warn(describeFault(warning));

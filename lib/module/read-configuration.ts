@@ -7,6 +7,7 @@ import { readVariables } from '../config/variables.js';
 import { type ConfigurationFault } from '../errors/index.js';
 import { type Log } from '../telemetry/log.js';
 import { ClientIdentity } from '../tls/client-identity.js';
+import { type Polling } from '../tls/reload/polling.js';
 
 /** Where the options of a module come from, the first first. */
 interface ConfigurationSources {
@@ -28,6 +29,7 @@ interface ConfigurationSources {
 export async function readConfiguration(
   { name, given, namespace, readVariable, variablesSet, variablesInFiles }: ConfigurationSources,
   log: Log,
+  polling?: Polling,
 ) {
   const variables = readVariables(readVariable ?? (() => undefined), name);
   const merged = mergeOptions(given, namespace, variables.options);
@@ -44,6 +46,7 @@ export async function readConfiguration(
     connectTimeoutMs: options?.http.connectTimeout,
     offerToTokenEndpoint: options?.oauth?.mtls ?? false,
     isMutual: options?.authentication === 'mtls',
+    polling,
     clock: systemClock,
     log,
   });

@@ -2,14 +2,16 @@ import { Inject, Injectable, Optional } from '@nestjs/common';
 import { type ModulesContainer } from '@nestjs/core';
 import { type ServiceAuthService } from '../auth/service-auth.service.js';
 import { RefusedSecrets } from '../auth/endpoint/refused-secrets.js';
-import { type ServiceModuleOptions } from '../config/options.js';
+import { OPTIONS, type ServiceModuleOptions, valueOf } from '../config/options.js';
+import { isFile } from '../config/secret.js';
 import { type Service } from '../engine/create-service.js';
 import { type Resources } from '../engine/resources.js';
 import { ServiceConfigurationError, ServiceConnectionError } from '../errors/index.js';
 import { type ServiceHttpService } from '../http/service-http.service.js';
 import { type LinkSdkService } from '../link-sdk/link-sdk.service.js';
 import { systemClock } from '../time/clock.js';
-import { openService } from './load-configuration.js';
+import { Polling } from '../tls/reload/polling.js';
+import { openService, type Shared } from './load-configuration.js';
 
 /** The options of one client of {@link ServiceClients}. */
 export interface ServiceClientOptions extends ServiceModuleOptions {
@@ -46,12 +48,21 @@ const OPEN_SERVICE = Symbol('nestjs-service:open');
 export class ServiceClients {
   /** How many clients there may be at one time; it can be set. */
   limit = 1_000;
+  /**
+   * Whether options may name files (`{ file }`). Default false: options that a tenant can edit, with an address of the
+   * tenant's own, would send any file of this server there.
+   */
+  allowFiles = false;
   readonly #open: OpenService;
   readonly #running = new Set<Ending>();
   /** Of {@link limit}: those that are about to run too. */
   #count = 0;
   /** Outlives a client that could not be made: a warning comes once for all, and a refused secret is not sent again. */
-  readonly #shared = { warned: new Set<string>(), refusedSecrets: new RefusedSecrets(systemClock) };
+  readonly #shared: Shared = {
+    warned: new Set(),
+    refusedSecrets: new RefusedSecrets(systemClock),
+    polling: new Polling(systemClock),
+  };
   #hasHooks = false;
   #isEnding = false;
 
@@ -68,7 +79,7 @@ export class ServiceClients {
    * the application shuts down
    */
   async create(options: ServiceClientOptions): Promise<ServiceClient> {
-    const { name, ...given } = checked(options);
+    const { name, ...given } = checked(options, this.allowFiles);
     this.#admit();
     if (!(this.#count < this.limit)) {
       const message = `is ${this.limit}, and ${this.#count} are open: close() those that are not used, or set clients.limit to a higher number.`;
@@ -143,12 +154,16 @@ export class ServiceClients {
   }
 }
 
-function checked(options: unknown): ServiceClientOptions {
+function checked(options: unknown, allowFiles: boolean): ServiceClientOptions {
   const { name } = Object(options) as Partial<ServiceClientOptions>;
-  if (typeof name === 'string' && /^[\w.:@/-]{1,128}$/.test(name)) return options as ServiceClientOptions;
-  const message = 'must be given: 1 to 128 letters, digits and . _ : @ / -';
-  throw new ServiceConfigurationError(
-    [{ option: 'name', message }],
-    'The options of ServiceClients.create() are not usable',
-  );
+  const isName = typeof name === 'string' && /^[\w.:@/-]{1,128}$/.test(name);
+  const files = allowFiles ? [] : OPTIONS.filter(({ option }) => isFile(valueOf(options, option)));
+  const faults = files.map(({ option }) => ({ option, message: FILE_REFUSED }));
+  if (!isName)
+    faults.unshift({ option: 'name', message: 'must be given: 1 to 128 letters, digits and . _ : @ / -' });
+  if (faults.length === 0) return options as ServiceClientOptions;
+  throw new ServiceConfigurationError(faults, 'The options of ServiceClients.create() are not usable');
 }
+
+const FILE_REFUSED =
+  'names a file. Give its text; or set clients.allowFiles, if nobody but you decides which files are named.';

@@ -8,10 +8,12 @@ import { PlainAgent } from './connections/clean-reuse.js';
 import { IdentityAgent, type PoolSettings } from './connections/identity-agent.js';
 import { closedError, failRequest, takeQueue } from './connections/node-agent.js';
 import { checkIdentity, type LoadedIdentity } from './material/check-identity.js';
-import { canChange, readIdentity, type IdentitySnapshot } from './material/read-identity.js';
+import { filesOf, readIdentity, type IdentitySnapshot } from './material/read-identity.js';
 import { SecureContexts } from './material/secure-contexts.js';
 import { ExpiryWatch } from './reload/expiry-watch.js';
+import { FileMarks } from './reload/file-marks.js';
 import { IdentityWatch } from './reload/identity-watch.js';
+import { Polling } from './reload/polling.js';
 
 /** `maxSockets` is for each of the agents. */
 export interface ClientIdentitySettings extends Pick<
@@ -23,6 +25,8 @@ export interface ClientIdentitySettings extends Pick<
   offerToTokenEndpoint: boolean;
   /** The authentication is `mtls`: a server that asks for no client certificate is warned of. */
   isMutual?: boolean;
+  /** Of the clients that share one timer to follow their files. */
+  polling?: Polling;
   clock: Clock;
   log: Log;
 }
@@ -38,9 +42,9 @@ export interface IdentityStatus {
   lastReloadFault?: { at: Date; faults: ConfigurationFault[] };
 }
 
-const FILES = { pollMs: 1_000, quietMs: 1_000 };
-/** A function returns whole values. One that issues a certificate at each call would never be quiet. */
-const FUNCTION = { pollMs: 60_000, quietMs: 0 };
+/** Files are written one after the other. */
+const QUIET_MS = 1_000;
+const FUNCTION_PERIOD_MS = 60_000;
 /** Many calls are refused at the same moment, for the same reason: one reading is enough for all. */
 const REFUSAL_MEMORY_MS = 10_000;
 
@@ -117,11 +121,19 @@ export class ClientIdentity {
     this.#plainAgent = new PlainAgent(pool);
     this.#plainTokenAgent = new PlainAgent(tokenPool);
     this.#expiry = new ExpiryWatch(clock, log);
-    this.#isFollowed = tls.reload && canChange(tls);
-    const times = typeof tls.source === 'function' ? FUNCTION : FILES;
-    const read = (stopped: AbortSignal) => readIdentity(tls, watching(clock), stopped);
+    const files = filesOf(tls);
+    const isFunction = typeof tls.source === 'function';
+    this.#isFollowed = tls.reload && (isFunction || files.length > 0);
+    const polling = isFunction
+      ? new Polling(clock, FUNCTION_PERIOD_MS)
+      : (settings.polling ?? new Polling(clock));
+    // A function returns whole values. One that issues a certificate at each call would never be quiet.
+    const quietMs = isFunction ? 0 : QUIET_MS;
+    const marks = new FileMarks(files);
+    const read = (stopped: AbortSignal, isNeeded: boolean) =>
+      readIdentity(tls, watching(clock), stopped, isNeeded ? undefined : () => marks.areUnchanged());
     const apply = (snapshot: IdentitySnapshot, isNew: boolean) => this.#apply(snapshot, isNew);
-    this.#watch = new IdentityWatch({ ...times, clock, read, apply }, loaded.digest);
+    this.#watch = new IdentityWatch({ polling, quietMs, clock, read, apply }, loaded.digest);
   }
 
   /**

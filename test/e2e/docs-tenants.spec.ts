@@ -5,11 +5,11 @@ import {
   ServiceClients,
   ServiceStartupError,
   type ServiceClient,
-  type ServiceConfigurationError,
   type ServiceModuleOptions,
 } from 'nestjs-service';
 import { ServiceSimulator } from 'nestjs-service/testing';
 import { readDocument, writeSnippets } from '../helpers/readme.js';
+import { CollectingLogger } from '../helpers/secret-scan.js';
 import { rejection } from '../helpers/start-module.js';
 
 interface Tenants {
@@ -63,11 +63,25 @@ describe('docs/tenants.md', () => {
     await app.close();
   });
 
-  it('has a row of which only the file of the secret is missing', async () => {
+  it('has a row that can be used', async () => {
     const { acme } = (await import(snippets.path('tenants.ts'))) as { acme: ServiceModuleOptions };
-    const module = await Test.createTestingModule({ providers: [ServiceClients] }).compile();
-    const error = await rejection(module.get(ServiceClients).create({ name: 'acme', ...acme }));
-    expect((error as ServiceConfigurationError).faults).toMatchObject([{ option: 'oauth.clientSecret' }]);
+    const module = await Test.createTestingModule({ providers: [ServiceClients] })
+      .setLogger(new CollectingLogger())
+      .compile();
+    const client = await module.get(ServiceClients).create({ ...acme, name: 'acme' });
+    expect(client.auth.certificate).toBeUndefined();
     await module.close();
+  });
+
+  it('has a check of the addresses in a row', async () => {
+    const { checkAddresses } = (await import(snippets.path('check-addresses.ts'))) as {
+      checkAddresses(options: ServiceModuleOptions): void;
+    };
+    const { acme } = (await import(snippets.path('tenants.ts'))) as { acme: ServiceModuleOptions };
+    checkAddresses(acme);
+    checkAddresses({});
+    const own = { ...acme.urls, authUrl: 'https://tenant.example' };
+    expect(() => checkAddresses({ ...acme, urls: own })).toThrow('https://tenant.example is no address');
+    expect(() => checkAddresses({ ...acme, http: { proxy: 'http://tenant.example' } })).toThrow('proxy');
   });
 });

@@ -46,7 +46,9 @@ describe('ServiceClients', () => {
   /** A host that has no client of its own. */
   const startClients = async (logger: LoggerService | false = false) => {
     const module = await start({ providers: [ServiceClients] }, logger);
-    return { module, clients: module.get(ServiceClients) };
+    const clients = module.get(ServiceClients);
+    clients.allowFiles = true;
+    return { module, clients };
   };
 
   /** mTLS with certificate files that are followed, and OAuth credentials. */
@@ -140,6 +142,61 @@ describe('ServiceClients', () => {
     // Another secret, or that of another tenant, is tried at once.
     await (await create(simulator.clientSecret)).close();
     expect(simulator.tokenRequests).toHaveLength(2);
+  });
+
+  it('read no file that options name, unless that is allowed', async () => {
+    const { clients } = await startClients();
+    clients.allowFiles = false;
+    const file = join(folder, 'secret-of-the-server');
+    await writeFile(file, simulator.appToken);
+    const { tls, ...options } = simulator.moduleOptions({ environment: 'production', oauth: true });
+    const named = { ...options, name: 'acme', appToken: { file } };
+    const pems = Object.fromEntries(
+      ['certificate', 'privateKey', 'passphrase', 'chain'].map((key) => [key, { file }]),
+    );
+    const oauth = { ...options.oauth, clientSecret: { file } };
+    const error = await rejection(clients.create({ ...named, oauth, tls: pems }));
+    expect(error).toBeInstanceOf(ServiceConfigurationError);
+    expect((error as ServiceConfigurationError).faults.map(({ option }) => option).sort()).toEqual([
+      'appToken',
+      'oauth.clientSecret',
+      'tls.certificate',
+      'tls.chain',
+      'tls.passphrase',
+      'tls.privateKey',
+    ]);
+    expect((error as Error).message).toMatch(/appToken: names a file\..*clients\.allowFiles/);
+    expect(simulator.requests).toEqual([]);
+
+    // A function is code of the host.
+    const { name: _, ...files } = await tenant('function');
+    const made = await clients.create({ ...files, name: 'function', tls: () => files.tls as object });
+    await made.banks.list();
+    clients.allowFiles = true;
+    const client = await clients.create({ ...named, tls });
+    expect(await client.banks.list()).toHaveLength(10);
+  });
+
+  it('follow their files by one timer', async () => {
+    const timers = new TimerCount();
+    try {
+      const { clients } = await startClients();
+      const before = timers.running;
+      const tenants = await Promise.all(['one', 'two', 'three'].map((name) => tenant(name)));
+      const [first, ...others] = await Promise.all(
+        tenants.map((options) => clients.create({ ...options, tls: { ...options.tls, reload: false } })),
+      );
+      // Of the dates of each certificate.
+      const each = timers.running - before;
+      await Promise.all([first, ...others].map((client) => client.close()));
+      expect(timers.running).toBe(before);
+      const followed = await Promise.all(tenants.map((options) => clients.create(options)));
+      expect(timers.running - before).toBe(each + 1);
+      await Promise.all(followed.map((client) => client.close()));
+      expect(timers.running).toBe(before);
+    } finally {
+      timers.restore();
+    }
   });
 
   it('are limited in number, and a closed client makes room', async () => {
@@ -267,7 +324,9 @@ describe('ServiceClients', () => {
         expect(timers.running).toBeGreaterThan(before);
         const banks = loaded.get(BanksService);
         await banks.list();
-        const client = await loaded.get(ServiceClients).create(await tenant('acme'));
+        const clients = loaded.get(ServiceClients);
+        clients.allowFiles = true;
+        const client = await clients.create(await tenant('acme'));
         await client.banks.list();
         await module.close();
         expect(timers.running).toBe(before);

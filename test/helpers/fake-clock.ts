@@ -67,11 +67,10 @@ export class FakeClock implements Clock {
     const end = this.#monotonic + ms;
     await settle();
     for (let next = this.#next(end); next; next = this.#next(end)) {
-      const before = this.#planned;
       this.#timers.delete(next);
       this.#moveTo(next.at);
       next.callback();
-      await (this.#withFiles ? this.#filesRead(before) : settle());
+      await (this.#withFiles ? this.#filesRead() : settle());
     }
     this.#moveTo(end);
   }
@@ -87,15 +86,12 @@ export class FakeClock implements Clock {
     this.#monotonic = Math.max(at, this.#monotonic);
   }
 
-  /** Without those of readings under way. */
-  get #planned(): number {
-    return [...this.#timers].filter(({ delayMs }) => delayMs !== READING_MS).length;
-  }
-
-  /** A check of the files has ended when its next timer is set. A check that sets none gets a short time. */
-  async #filesRead(timers: number): Promise<void> {
+  /** A reading has ended when its time limit is cancelled. */
+  async #filesRead(): Promise<void> {
+    const isReading = () => [...this.#timers].some(({ delayMs }) => delayMs === READING_MS);
     const end = performance.now() + 1_000;
-    while (this.#planned < timers && performance.now() < end) await settle();
+    await settle();
+    while (isReading() && performance.now() < end) await settle();
     for (let turns = 0; turns < 10; turns++) await settle();
   }
 }

@@ -71,20 +71,32 @@ export interface IdentitySnapshot extends ReadInputs {
 const READ_TIMEOUT_MS = 30_000;
 
 /** Reads the files, or calls the function and reads the files that it names. Never rejects, also where it is stopped. */
+export async function readIdentity(tls: TlsSettings, clock: Clock): Promise<IdentitySnapshot>;
+/** The same, or nothing where it `isUnchanged`. */
+export async function readIdentity(
+  tls: TlsSettings,
+  clock: Clock,
+  stopped: AbortSignal,
+  isUnchanged: (() => Promise<boolean>) | undefined,
+): Promise<IdentitySnapshot | undefined>;
 export async function readIdentity(
   { source }: TlsSettings,
   clock: Clock,
   stopped?: AbortSignal,
-): Promise<IdentitySnapshot> {
+  isUnchanged?: () => Promise<boolean>,
+): Promise<IdentitySnapshot | undefined> {
   const expired = () => codedError('', `no answer within ${READ_TIMEOUT_MS / 1000} s`);
   const limit = { clock, timeoutMs: READ_TIMEOUT_MS, expired, signals: [stopped] };
   try {
-    const read = await within(limit, () =>
-      typeof source === 'function'
+    const read = await within(limit, async () => {
+      if (await isUnchanged?.()) return undefined;
+      return typeof source === 'function'
         ? readAnswer(source)
-        : readEach(async (key) => source[key] && readInput(source[key])),
+        : readEach(async (key) => source[key] && readInput(source[key]));
+    });
+    return (
+      read && { ...read, digest: digestOf(KEYS.map((key) => read[key]?.fault?.message ?? read[key]?.bytes)) }
     );
-    return { ...read, digest: digestOf(KEYS.map((key) => read[key]?.fault?.message ?? read[key]?.bytes)) };
   } catch (error) {
     const message =
       typeof source === 'function'
@@ -94,9 +106,11 @@ export async function readIdentity(
   }
 }
 
-/** Whether another reading can give another result. Text given as an option never changes. */
-export function canChange({ source }: TlsSettings): boolean {
-  return typeof source === 'function' || KEYS.some((key) => isFile(source[key]?.value));
+/** The files that are read. Text given as an option never changes. */
+export function filesOf({ source }: TlsSettings): string[] {
+  if (typeof source === 'function') return [];
+  const values = KEYS.map((key) => source[key]?.value);
+  return values.filter(isFile).map(({ file }) => file);
 }
 
 function digestOf(parts: readonly (Buffer | string | undefined)[]): string {
@@ -115,11 +129,16 @@ const TOKEN_LIKE = /\bhv[sbr]\.|(?=\S*\d)(?=\S*[a-z])[\w.~+/=:@-]{16,}/i;
 
 /** The error's class, code and the first line of its message; without the line where that may hold a token or key. */
 function reasonOf(error: unknown): string {
-  const { code, name, message } = Object(error) as Partial<Record<'code' | 'name' | 'message', unknown>>;
-  const [line = ''] = typeof message === 'string' ? message.split('\n', 1) : [];
-  const said = [name !== 'Error' && name, code, !TOKEN_LIKE.test(line) && line];
-  const texts = said.filter((text) => typeof text === 'string' && text !== '');
-  return cleanText(texts.join(': ') || 'unknown reason', [], 160);
+  try {
+    const { code, name, message } = Object(error) as Partial<Record<'code' | 'name' | 'message', unknown>>;
+    const [line = ''] = typeof message === 'string' ? message.split('\n', 1) : [];
+    const said = [name !== 'Error' && name, code, !TOKEN_LIKE.test(line) && line];
+    const texts = said.filter((text) => typeof text === 'string' && text !== '');
+    return cleanText(texts.join(': ') || 'unknown reason', [], 160);
+  } catch {
+    // It cannot even be read.
+    return 'unknown reason';
+  }
 }
 
 async function readAnswer(source: TlsIdentitySource): Promise<ReadInputs> {

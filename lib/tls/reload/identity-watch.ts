@@ -1,17 +1,20 @@
 import { type Clock } from '../../time/clock.js';
 import { type IdentitySnapshot } from '../material/read-identity.js';
+import { type Polling } from './polling.js';
 
 export interface WatchSettings {
-  /** Milliseconds between two readings. */
-  pollMs: number;
+  polling: Polling;
   /** Milliseconds for which a change must stay the same before it is applied; 0: it is applied at once. */
   quietMs: number;
   clock: Clock;
-  /** Reads the inputs. Never rejects. Does not keep the process running. */
-  read: (stopped: AbortSignal) => Promise<IdentitySnapshot>;
+  /**
+   * Reads the inputs; where it is not certain that they are needed, `undefined` says that nothing has changed. Does not
+   * keep the process running.
+   */
+  read: (stopped: AbortSignal, isNeeded: boolean) => Promise<IdentitySnapshot | undefined>;
   /**
    * Uses the content, or notes why it cannot be used. Returns whether it is in use. `isNew`: it is other than what was
-   * applied last. Never throws.
+   * applied last.
    */
   apply: (content: IdentitySnapshot, isNew: boolean) => boolean;
 }
@@ -22,9 +25,9 @@ const MAX_WAIT_MS = 60_000;
 const RETRY_MS = 55_000;
 
 /**
- * Reads the inputs of an identity again, at intervals and on request, one reading at a time. It compares their content:
- * events of the file system differ between a rename, a write in place and a new symlink (Kubernetes, cert-manager), and
- * between file systems. Its timers do not keep the process alive.
+ * Reads the inputs of an identity again, from time to time and on request, one reading at a time. It compares their
+ * content: events of the file system differ between a rename, a write in place and a new symlink (Kubernetes,
+ * cert-manager), and between file systems. Its timers do not keep the process alive.
  */
 export class IdentityWatch {
   readonly #settings: WatchSettings;
@@ -36,9 +39,10 @@ export class IdentityWatch {
   #last: string;
   #retryAt = Infinity;
   #requested = false;
-  #isPolling = false;
   readonly #stop = new AbortController();
-  #cancel?: () => void;
+  #endFollowing?: () => void;
+  /** Of the reading that follows a change. */
+  #cancelQuiet?: () => void;
 
   /** @param digest of the content in use */
   constructor(settings: WatchSettings, digest: string) {
@@ -48,8 +52,10 @@ export class IdentityWatch {
   }
 
   start(): void {
-    this.#isPolling = true;
-    this.#schedule(this.#settings.pollMs);
+    this.#endFollowing = this.#settings.polling.follow(() => {
+      // Before its time, a second reading would find a change quiet.
+      if (!this.#cancelQuiet) void this.#requestReading();
+    });
   }
 
   /** Reads and applies at once. Resolves after a reading that began after this call. */
@@ -67,12 +73,8 @@ export class IdentityWatch {
   /** Also ends a reading under way. */
   stop(): void {
     this.#stop.abort();
-    this.#cancel?.();
-  }
-
-  #schedule(delayMs: number): void {
-    if (!this.#isPolling || this.#stop.signal.aborted) return;
-    this.#cancel = this.#settings.clock.watch(() => void this.#requestReading(), delayMs);
+    this.#endFollowing?.();
+    this.#cancelQuiet?.();
   }
 
   /** All requests during a reading share the one after it: that reading may have begun before what they are about. */
@@ -88,24 +90,29 @@ export class IdentityWatch {
   async #read(): Promise<void> {
     const requested = this.#requested;
     this.#requested = false;
-    this.#cancel?.();
+    this.#cancelQuiet?.();
+    this.#cancelQuiet = undefined;
     const { signal } = this.#stop;
-    const content = await this.#settings.read(signal);
-    if (!signal.aborted) this.#schedule(this.#consider(content, requested));
+    const isUnsettled = this.#last !== this.#applied || this.#retryAt !== Infinity;
+    try {
+      const content = await this.#settings.read(signal, requested || isUnsettled);
+      if (content && !signal.aborted) this.#consider(content, requested);
+    } catch {
+      // Nobody foresaw it. One reading less: the next follows all the same.
+    }
   }
 
-  /** Returns the milliseconds until the next reading. */
-  #consider(content: IdentitySnapshot, requested: boolean): number {
-    const { pollMs, quietMs, clock, apply } = this.#settings;
+  #consider(content: IdentitySnapshot, requested: boolean): void {
+    const { quietMs, clock, apply } = this.#settings;
     const { digest } = content;
     const isNew = digest !== this.#applied;
     const isQuiet = digest === this.#last || quietMs === 0;
     this.#last = digest;
-    if (isNew && !isQuiet && !requested) return quietMs;
-    if (isNew || requested || clock.monotonic() >= this.#retryAt) {
+    if (isNew && !isQuiet && !requested) {
+      this.#cancelQuiet = clock.watch(() => void this.#requestReading(), quietMs);
+    } else if (isNew || requested || clock.monotonic() >= this.#retryAt) {
       this.#applied = digest;
       this.#retryAt = apply(content, isNew) ? Infinity : clock.monotonic() + RETRY_MS;
     }
-    return pollMs;
   }
 }

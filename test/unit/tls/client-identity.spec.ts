@@ -2,6 +2,7 @@ import { afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/gl
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createHook } from 'node:async_hooks';
 import { inspect } from 'node:util';
 import { createPrivateKey } from 'node:crypto';
 import { type TlsIdentityPems } from '../../../lib/config/tls.options.js';
@@ -142,6 +143,21 @@ describe('Files replaced while calls run', () => {
     20_000,
   );
 
+  it('files that stay as they are, are looked at and not read; a change is in use after 2 s', async () => {
+    await by(inPlace)(clients[0]);
+    const identity = await start(tlsSettings(paths()));
+    await clock.advance(2_000);
+    let opened = 0;
+    // createReadStream opens its file with a callback; stat() of node:fs/promises has none.
+    const hook = createHook({ init: (_, type) => void (type === 'FSREQCALLBACK' && opened++) }).enable();
+    await clock.advance(60_000);
+    expect(opened).toBe(0);
+    hook.disable();
+    await by(byRename)(clients[1]);
+    await clock.advance(2_000);
+    expect(identity.certificate?.subject).toBe('CN=app-1');
+  });
+
   it('half-written and mismatched for a while: the last good one stays; taken when it fits; no noise', async () => {
     const live = await server();
     await by(inPlace)(clients[0]);
@@ -228,6 +244,26 @@ describe('Files replaced while calls run', () => {
 });
 
 describe('A function as the source', () => {
+  it('may fail with an error that cannot be read, and is asked again all the same', async () => {
+    let answer: () => TlsIdentityPems = () => pemsOf(clients[0]);
+    const identity = await start({ source: async () => answer(), reload: true });
+    const unreadable = Object.defineProperty(new Error(), 'message', {
+      get: () => {
+        throw new Error('no');
+      },
+    });
+    answer = () => {
+      throw unreadable;
+    };
+    await clock.advance(61_000);
+    expect(identity.status.lastReloadFault?.faults).toMatchObject([
+      { message: 'the function failed (unknown reason). Look at its vault or store.' },
+    ]);
+    answer = () => pemsOf(clients[1]);
+    await clock.advance(60_000);
+    expect(identity.certificate?.subject).toBe('CN=app-1');
+  });
+
   it('is asked each minute, and when told to; its failure keeps the last good one', async () => {
     let answer: () => TlsIdentityPems = () => pemsOf(clients[0]);
     let asked = 0;

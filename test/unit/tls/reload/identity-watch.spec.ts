@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { type IdentitySnapshot } from '../../../../lib/tls/material/read-identity.js';
 import { IdentityWatch, type WatchSettings } from '../../../../lib/tls/reload/identity-watch.js';
+import { Polling } from '../../../../lib/tls/reload/polling.js';
 import { FakeClock } from '../../../helpers/fake-clock.js';
 
 let clock: FakeClock;
@@ -17,10 +18,13 @@ beforeEach(() => {
   readings = 0;
 });
 
-function watch(settings: Partial<WatchSettings> = {}): IdentityWatch {
+function watch({
+  pollMs = 1_000,
+  ...settings
+}: Partial<WatchSettings> & { pollMs?: number } = {}): IdentityWatch {
   return new IdentityWatch(
     {
-      pollMs: 1_000,
+      polling: new Polling(clock, pollMs),
       quietMs: 300,
       clock,
       read: async () => {
@@ -70,9 +74,9 @@ describe('At intervals', () => {
     now = 'a';
     await clock.advance(300);
     now = 'b';
-    await clock.advance(1_000);
+    await clock.advance(999);
     expect(applied).toEqual([]);
-    await clock.advance(300);
+    await clock.advance(1);
     expect(applied).toEqual(['b']);
   });
 
@@ -105,6 +109,56 @@ describe('At intervals', () => {
     await clock.advance(180_000);
     expect(applied).toEqual(['b', 'b', 'b']);
   });
+});
+
+it('a reading or an application that fails ends neither the following nor the process', async () => {
+  const fail = (): never => {
+    throw new Error('nobody foresaw it');
+  };
+  let isBroken = true;
+  const each = watch({
+    quietMs: 0,
+    read: async () => (isBroken && now === 'b' ? fail() : { digest: now }),
+    apply: ({ digest }) => (isBroken ? fail() : applied.push(digest) > 0),
+  });
+  each.start();
+  now = 'b';
+  await clock.advance(2_000);
+  await each.readNow();
+  now = 'c';
+  await clock.advance(2_000);
+  isBroken = false;
+  now = 'd';
+  await clock.advance(1_000);
+  expect(applied).toEqual(['d']);
+});
+
+it('a reading says whether it is needed: after a change, while the newest is unusable, and on request', async () => {
+  const needed: boolean[] = [];
+  const each = watch({
+    read: async (_, isNeeded) => {
+      needed.push(isNeeded);
+      return isNeeded || now !== 'a' ? { digest: now } : undefined;
+    },
+  });
+  bad.add('b');
+  each.start();
+  await clock.advance(2_000);
+  expect(needed.splice(0)).toEqual([false, false]);
+  now = 'b';
+  await clock.advance(1_300);
+  expect(needed.splice(0)).toEqual([false, true]);
+  await clock.advance(1_000);
+  expect([needed.splice(0), applied]).toEqual([[true], ['b']]);
+  now = 'c';
+  await clock.advance(1_300);
+  await clock.advance(1_000);
+  expect([needed.splice(0), applied]).toEqual([
+    [true, true, false],
+    ['b', 'c'],
+  ]);
+  await each.readNow();
+  expect(needed).toEqual([true]);
 });
 
 describe('On request', () => {
