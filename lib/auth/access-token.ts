@@ -11,8 +11,8 @@ export interface AccessToken {
   /** `api` or `customer.<customer_id>`. */
   scope: string;
   /**
-   * When it ends: `expires_in`, counted from the time of the request. Where the endpoint named no lifetime it is that
-   * time itself, and the token is for one use.
+   * When it ends: `expires_in`, counted from the time of the request. A token without a lifetime is shared for 1 s from its
+   * arrival: it is the end of that second.
    */
   expiresAt: Date;
 }
@@ -29,8 +29,8 @@ export interface TokenStatus {
 export interface TokenGrant {
   accessToken: string;
   scope: string;
-  /** Whole seconds; `undefined` where the endpoint named none: use it once. */
-  expiresIn?: number;
+  /** Whole seconds; 0 where neither the endpoint nor the token itself names any. */
+  expiresIn: number;
   /** Milliseconds that it had lived already, where it comes from a shared store. Default 0. */
   ageMs?: number;
   /** Monotonic milliseconds at which the request for it left, or at which it had the age `ageMs`. */

@@ -76,14 +76,26 @@ function isPresent(value: unknown): boolean {
   return value !== undefined && value !== null;
 }
 
+/** Seconds from now to its end, and never more than its whole life: it may come out of a cache. 0 where it names no end. */
+function lifeLeftS({ endsAt, lifetimeS }: { endsAt: number; lifetimeS: number }, now: number): number {
+  return endsAt === Infinity ? 0 : Math.max(0, Math.min(lifetimeS, (endsAt - now) / 1000));
+}
+
 /**
  * Checks a successful answer of the token endpoint field by field (docs/service.md#tokens; RFC 6749, 5.1).
  * @param json the parsed body; `undefined` where it was no JSON
  * @param scope what was asked for; the granted one must equal it
  * @param option the one with the endpoint's address
+ * @param now the wall clock, in milliseconds
  * @throws ServiceTokenError `invalid_token_response`, which names the field and quotes nothing of the body
  */
-export function readTokenResponse(json: unknown, scope: string, status: number, option: string): TokenGrant {
+export function readTokenResponse(
+  json: unknown,
+  scope: string,
+  status: number,
+  option: string,
+  now: number,
+): TokenGrant {
   const refuse = (why: string): never => {
     throw new ServiceTokenError({
       code: 'invalid_token_response',
@@ -104,8 +116,7 @@ export function readTokenResponse(json: unknown, scope: string, status: number, 
   const checked = checkToken(token, scope);
   if (checked.fault !== undefined) return refuse(checked.fault);
   const { accessToken, lifetimeS } = checked;
-  if (!isPresent(expiresIn)) return { accessToken, scope };
-  const seconds = secondsOf(expiresIn) ?? NaN;
+  const seconds = isPresent(expiresIn) ? (secondsOf(expiresIn) ?? NaN) : lifeLeftS(checked, now);
   if (!(seconds >= 0)) return refuse('expires_in is not a number of seconds');
   // JSON's 1e400 is Infinity. A token that says itself that it ends sooner is refused from then on.
   const lifetime = Math.floor(Math.min(seconds, lifetimeS, MAX_LIFETIME_S));

@@ -38,6 +38,7 @@ export class TokenCache {
   readonly #pending: PendingRequests;
   /** With `scheduled`, of the api token. */
   #cancelRenewal?: () => void;
+  #hasWarned = false;
 
   constructor(source: TokenSource, settings: TokenCacheSettings, io: TokenIo) {
     this.#source = source;
@@ -161,7 +162,9 @@ export class TokenCache {
   #accepts(scope: string, grant: TokenGrant): boolean {
     const offered = this.#cachedToken(scope, grant);
     const slot = this.#slots.find(scope);
-    const isLate = slot?.valid(this.#clock) ? offered.isDue(this.#clock) : offered.isExpired(this.#clock);
+    const living = slot?.valid(this.#clock);
+    if (living && !offered.hasLife) return false;
+    const isLate = living ? offered.isDue(this.#clock) : offered.isExpired(this.#clock);
     return !isLate && slot?.canTake(offered) !== false;
   }
 
@@ -178,9 +181,21 @@ export class TokenCache {
     else if (cached.isExpired(this.#clock)) this.#slots.find(scope)?.postpone(this.#clock);
     else {
       this.#slots.make(scope).keep(cached, this.#clock);
-      this.#planNext(scope);
+      if (cached.hasLife) this.#planNext(scope);
+      else this.#warnOfNoLife(scope);
     }
     return cached;
+  }
+
+  /** It is not renewed by schedule: it would be requested each second of the day, for nobody. */
+  #warnOfNoLife(scope: string): void {
+    if (scope === API_SCOPE) this.#cancelRenewal?.();
+    if (this.#hasWarned) return;
+    this.#hasWarned = true;
+    this.#io.log.warn(
+      'The token endpoint gives tokens without a lifetime (expires_in is 0 or missing): each is used for one second. ' +
+        "Tell the service's operator.",
+    );
   }
 
   #postpone(scope: string): void {

@@ -9,6 +9,9 @@ const JITTER = 0.02;
 /** Of a token that another process got: that one renews it, and this one finds the next in the store. */
 const JITTER_FROM_STORE = 0.1;
 
+/** A token without a life is shared for so long from its arrival: fifty calls in a row are not fifty requests. */
+const LIFELESS_MS = 1_000;
+
 /** So many tokens of a store in a row may be dropped: the next one comes from the endpoint. */
 const MAX_DROPPED_FROM_STORE = 2;
 
@@ -17,6 +20,8 @@ export class CachedToken {
   readonly token: AccessToken;
   /** Whether another process got it, and shared it through a store: it may be older than what made the API refuse ours. */
   readonly isFromStore: boolean;
+  /** Whether it names an end. */
+  readonly hasLife: boolean;
   /** When it was issued, in milliseconds of both clocks, as the wall clock may jump. */
   readonly issued: { wall: number; monotonic: number };
   readonly #usableMs: number;
@@ -27,25 +32,32 @@ export class CachedToken {
    * @param reserveMs life that it must have left whenever it is handed out; at most half of the lifetime counts
    */
   constructor(grant: TokenGrant, clock: Clock, random: number, reserveMs: number) {
-    const { accessToken, scope, ageMs, requestedAt = clock.monotonic() } = grant;
+    const { accessToken, scope, ageMs, expiresIn, requestedAt = clock.monotonic() } = grant;
     this.isFromStore = ageMs !== undefined;
-    const monotonic = requestedAt - (ageMs ?? 0);
+    this.hasLife = expiresIn > 0;
+    const monotonic = this.hasLife ? requestedAt - (ageMs ?? 0) : clock.monotonic();
     // By the monotonic clock, because the wall clock may have jumped while the request was under way.
     this.issued = { monotonic, wall: clock.now() - (clock.monotonic() - monotonic) };
-    const lifetimeMs = (grant.expiresIn ?? 0) * 1000;
-    const usableMs = lifetimeMs - Math.max(expiryMargin(lifetimeMs), Math.min(reserveMs, lifetimeMs / 2));
+    const lifetimeMs = this.hasLife ? expiresIn * 1000 : LIFELESS_MS;
+    const marginMs = Math.max(expiryMargin(lifetimeMs), Math.min(reserveMs, lifetimeMs / 2));
+    const usableMs = this.hasLife ? lifetimeMs - marginMs : LIFELESS_MS;
     this.#usableMs = usableMs;
     // So that processes that started together do not renew together.
     const jitterMs = this.isFromStore
       ? usableMs * JITTER_FROM_STORE
       : -Math.min(MAX_JITTER_MS, usableMs * JITTER);
-    this.#refreshAfterMs = usableMs * REFRESH_AT + random * jitterMs;
+    this.#refreshAfterMs = this.hasLife ? usableMs * REFRESH_AT + random * jitterMs : Infinity;
     const expiresAt = new Date(this.issued.wall + lifetimeMs);
     this.token = Object.freeze({ accessToken, tokenType: 'bearer', scope, expiresAt });
   }
 
   isExpired(clock: Clock, inMs = 0): boolean {
     return this.#age(clock) + inMs >= this.#usableMs;
+  }
+
+  /** Whether it can be used for longer than the other. */
+  outlives(other: CachedToken, clock: Clock): boolean {
+    return this.#usableMs - this.#age(clock) > other.#usableMs - other.#age(clock);
   }
 
   isDue(clock: Clock): boolean {
@@ -98,6 +110,8 @@ export class TokenSlot {
   }
 
   keep(cached: CachedToken, clock: Clock): void {
+    // One without a life is no reason to drop one that lives.
+    if (!cached.hasLife && this.valid(clock)?.outlives(cached, clock)) return this.postpone(clock);
     const isSame = this.holds(cached.token.accessToken);
     this.#cached = cached;
     if (!cached.isFromStore) this.#droppedFromStore = 0;

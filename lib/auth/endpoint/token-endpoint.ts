@@ -174,7 +174,7 @@ export class TokenEndpoint implements TokenSource {
     const json = isJsonObject(parsed) ? ({ __proto__: null, ...parsed } as Record<string, unknown>) : parsed;
     const succeeded = status >= 200 && status < 300;
     if (succeeded && !page && !(isJsonObject(json) && typeof json.error === 'string')) {
-      return readTokenResponse(json, scope, status, option);
+      return readTokenResponse(json, scope, status, option, clock.now());
     }
     if (status >= 300 && status < 400) {
       throw tokenConnectionError(place, { kind: 'redirect', reason: `HTTP_${status}` });

@@ -44,7 +44,7 @@ export class StoredToken {
    */
   write(grant: TokenGrant, issuedAt: number): { value: string; ttlMs: number } | undefined {
     const { scope, accessToken, expiresIn: lifetimeS } = grant;
-    if (lifetimeS === undefined || lifetimeS === 0) return undefined;
+    if (lifetimeS === 0) return undefined;
     const contents = { scope, accessToken, issuedAt, lifetimeS };
     return {
       value: this.#cipher.seal(JSON.stringify(contents), this.key),

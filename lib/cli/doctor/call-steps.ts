@@ -98,5 +98,5 @@ function isUnknownCustomer(error: unknown): error is ServiceTokenError {
 
 function lifetime({ expiresAt }: AccessToken): string {
   const seconds = Math.round((expiresAt.getTime() - Date.now()) / 1000);
-  return seconds > 0 ? `valid for ${seconds} s` : 'without a lifetime: it is used once and not kept';
+  return seconds > 1 ? `valid for ${seconds} s` : 'without a lifetime: it is used for one second';
 }

@@ -62,7 +62,7 @@ export class FakeSource implements TokenSource {
       this.requests.push({
         scope,
         context,
-        grant: (expiresIn, accessToken = `token-${number}`, ageMs) => {
+        grant: (expiresIn = 0, accessToken = `token-${number}`, ageMs) => {
           const grant: TokenGrant = { accessToken, scope, expiresIn, ageMs };
           resolve(grant);
           return grant;

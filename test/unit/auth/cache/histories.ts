@@ -93,12 +93,14 @@ class WatchedSource implements TokenSource {
   #issue(scope: string, { lifetime, delay }: { lifetime: number; delay: number }): TokenGrant {
     const accessToken = `${scope}-${this.#next}-${this.issued.size}`;
     const lifetimeMs = lifetime * 1000;
+    // Shared for a second from its arrival.
+    const sinceMs = lifetime === 0 ? 0 : delay;
     const reserveMs = scope === 'api' ? 0 : Math.min(RESERVE_MS, lifetimeMs / 2);
     this.issued.set(accessToken, {
-      usableMs: lifetimeMs - Math.max(expiryMargin(lifetimeMs), reserveMs),
+      usableMs: lifetime === 0 ? 1_000 : lifetimeMs - Math.max(expiryMargin(lifetimeMs), reserveMs),
       arrivedAt: this.clock.monotonic(),
-      monotonic: this.clock.monotonic() - delay,
-      wall: this.clock.now() - delay,
+      monotonic: this.clock.monotonic() - sinceMs,
+      wall: this.clock.now() - sinceMs,
     });
     this.#last.set(scope, accessToken);
     this.#limitedInARow = 0;

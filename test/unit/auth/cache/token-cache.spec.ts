@@ -274,20 +274,78 @@ describe('refresh ahead', () => {
 });
 
 describe('lifetimes', () => {
-  it.each([undefined, 0])('expires_in %p: used once by all who wait, not cached', async (expiresIn) => {
-    const { cache, source } = setUp();
-    const callers = [cache.get('api'), cache.get('api')];
-    await settle();
-    source.last.grant(expiresIn);
-    expect((await Promise.all(callers)).map(({ accessToken }) => accessToken)).toEqual([
-      'token-1',
-      'token-1',
-    ]);
-    expect(cache.peek('api')).toBeUndefined();
-    const next = cache.get('api');
-    await settle();
-    source.last.grant(expiresIn);
-    expect((await next).accessToken).toBe('token-2');
+  describe('none', () => {
+    it.each(['api', 'customer.c1'])('%s: shared for 1 s from its arrival, one warning', async (scope) => {
+      const warnings: string[] = [];
+      const log = { ...SILENT, warn: (line: string) => void warnings.push(line) };
+      const { cache, source, clock } = setUp({ log });
+      for (let round = 1; round <= 2; round += 1) {
+        const waiting = cache.get(scope);
+        await clock.advance(1_500);
+        source.last.grant(0);
+        const { expiresAt } = await waiting;
+        expect(expiresAt.getTime()).toBe(clock.now() + 1_000);
+        await clock.advance(999);
+        for (let call = 0; call < 50; call += 1)
+          expect(cache.peek(scope)?.accessToken).toBe(`token-${round}`);
+        await clock.advance(1);
+        expect(cache.peek(scope)).toBeUndefined();
+        expect(source.requests).toHaveLength(round);
+      }
+      expect(warnings).toEqual([expect.stringContaining('expires_in is 0 or missing')]);
+    });
+
+    it.each(['ahead', 'scheduled'] as const)(
+      '%s: a token that lives longer is kept, and its renewal postponed',
+      async (refresh) => {
+        const { cache, source, clock, filled } = setUp({ refresh });
+        await filled();
+        await clock.advance(41_000);
+        cache.peek('api');
+        await settle();
+        expect(source.requests).toHaveLength(2);
+        source.last.grant(0);
+        await clock.advance(2_900);
+        expect(cache.peek('api')?.accessToken).toBe('token-1');
+        await settle();
+        expect(source.requests).toHaveLength(2);
+        cache.close();
+      },
+    );
+
+    it('one that is about to end makes room', async () => {
+      const { cache, source, clock, filled } = setUp();
+      await filled();
+      await clock.advance(53_500);
+      cache.peek('api');
+      await settle();
+      source.last.grant(0);
+      await settle();
+      expect(cache.peek('api')?.accessToken).toBe('token-2');
+    });
+
+    it('is no renewal to be planned, and ends the plan made before', async () => {
+      const { cache, source, clock, filled } = setUp({ refresh: 'scheduled' });
+      await filled();
+      cache.invalidate('token-1');
+      const waiting = cache.get('api');
+      await settle();
+      source.last.grant(0);
+      await waiting;
+      expect(clock.timers).toBe(0);
+    });
+
+    it('of another process is taken where there is no other, not in place of one that lives', async () => {
+      const { cache, source, clock, filled } = setUp();
+      await filled();
+      const { accepts } = source.last.context;
+      const shared = { scope: 'api', accessToken: 'shared', expiresIn: 0, ageMs: 0 } as const;
+      await clock.advance(45_000);
+      expect(accepts(shared)).toBe(false);
+      await clock.advance(9_000);
+      expect(accepts(shared)).toBe(true);
+      cache.close();
+    });
   });
 
   it('1 s is still cached for half of it', async () => {

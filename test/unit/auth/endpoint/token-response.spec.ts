@@ -7,10 +7,11 @@ import { ServiceTokenError } from '../../../../lib/errors/index.js';
 import { jwt } from '../fakes.js';
 
 const SCOPE = 'customer.c1';
+const NOW_S = 100_000;
 const whole = { access_token: 'abc', token_type: 'bearer', expires_in: 600, scope: SCOPE };
 
 function read(json: unknown, scope = SCOPE): TokenGrant {
-  return readTokenResponse(json, scope, 200, 'urls.authUrl');
+  return readTokenResponse(json, scope, 200, 'urls.authUrl', NOW_S * 1000);
 }
 
 describe('readTokenResponse accepts', () => {
@@ -24,8 +25,8 @@ describe('readTokenResponse accepts', () => {
 
   it.each([
     ['600', 600],
-    [undefined, undefined],
-    [null, undefined],
+    [undefined, 0],
+    [null, 0],
     [0, 0],
     ['0', 0],
     [2.9, 2],
@@ -48,6 +49,21 @@ describe('readTokenResponse accepts', () => {
     [{ iat: null, exp: {} }, 600],
   ])('no longer than a token with %j says itself: %s s of 600', (claims, seconds) => {
     expect(read({ ...whole, access_token: jwt(claims) }).expiresIn).toBe(seconds);
+  });
+
+  it.each([
+    ['its whole life', { iat: NOW_S, exp: NOW_S + 600 }, 600],
+    ['by a clock that is behind: no more than its whole life', { iat: NOW_S + 50, exp: NOW_S + 650 }, 600],
+    ['out of a cache: what is left', { iat: NOW_S - 3_000, exp: NOW_S + 600 }, 600],
+    ['without iat: what is left', { exp: NOW_S + 60.5 }, 60],
+    ['by a clock that runs ahead: none', { iat: NOW_S - 700, exp: NOW_S - 100 }, 0],
+    ['a life that cannot be: what is left', { iat: NOW_S + 900, exp: NOW_S + 600 }, 600],
+    ['no end: none', { iat: NOW_S }, 0],
+  ])('no expires_in: that of the token itself, %s', (_name, claims, seconds) => {
+    const access_token = jwt(claims);
+    expect(read({ ...whole, access_token, expires_in: undefined }).expiresIn).toBe(seconds);
+    expect(read({ ...whole, access_token, expires_in: null }).expiresIn).toBe(seconds);
+    expect(read({ ...whole, access_token, expires_in: 0 }).expiresIn).toBe(0);
   });
 
   it.each([undefined, null])('scope %j as the one asked for', (scope) => {
