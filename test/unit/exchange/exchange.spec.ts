@@ -6,7 +6,6 @@ import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:
 import { exchange } from '../../../lib/exchange/exchange.js';
 import { ExchangeFault, type ExchangeRequest } from '../../../lib/exchange/exchange.types.js';
 import { deadPort, httpServer, rawServer, type Loopback } from '../../helpers/loopback.js';
-import { standStill } from '../../helpers/stand-still.js';
 
 const closing: (() => Promise<void> | void)[] = [];
 afterEach(async () => {
@@ -25,13 +24,22 @@ async function serve(listener: RequestListener): Promise<Loopback> {
   return server;
 }
 
+const LIMIT_MS = 5_000;
+
+/** From now on, the returned function ends the time of the last exchange. */
+function timeLimit(): () => void {
+  const timers = jest.spyOn(globalThis, 'setTimeout');
+  closing.push(() => timers.mockRestore());
+  return () => timers.mock.calls.findLast(([, ms]) => ms === LIMIT_MS)?.[0]();
+}
+
 const ask = (url: string, more: Partial<ExchangeRequest> = {}) =>
   exchange({
     url: new URL(url),
     method: 'GET',
     headers: {},
     agent: more.agent ?? agent(),
-    timeoutMs: 5_000,
+    timeoutMs: LIMIT_MS,
     maxResponseBytes: 1_000,
     ...more,
   });
@@ -181,28 +189,29 @@ describe('exchange', () => {
   });
 
   it('bounds a server that says nothing, and one whose body trickles', async () => {
-    const silent = await serve(() => undefined);
-    expect(await faultOf(ask(silent.url, { timeoutMs: 50 }))).toMatchObject({
-      kind: 'timeout',
-      phase: 'sent',
-    });
+    const passTime = timeLimit();
+    const silent = await serve(() => passTime());
+    expect(await faultOf(ask(silent.url))).toMatchObject({ kind: 'timeout', phase: 'sent' });
+
     const trickling = await serve((_, response) => {
-      const timer = setInterval(() => response.write('x'), 5);
+      let written = 0;
+      const timer = setInterval(() => {
+        response.write('x');
+        if (++written === 10) passTime();
+      }, 5);
       response.on('close', () => clearInterval(timer));
     });
-    expect(await faultOf(ask(trickling.url, { timeoutMs: 80 }))).toMatchObject({
-      kind: 'timeout',
-      phase: 'answering',
-    });
+    expect(await faultOf(ask(trickling.url))).toMatchObject({ kind: 'timeout', phase: 'answering' });
   });
 
   it('takes an answer that arrived while the process stood still beyond the time limit', async () => {
+    const passTime = timeLimit();
     const { url } = await serve((_, response) => {
       response.end('{}');
-      // After this, timers come first.
-      setImmediate(() => standStill(200));
+      // After a standstill timers come first: before the answer, which has arrived, is read.
+      setImmediate(passTime);
     });
-    expect((await ask(url, { timeoutMs: 150 })).body.toString()).toBe('{}');
+    expect((await ask(url)).body.toString()).toBe('{}');
   });
 
   it("rejects with the caller's own reason, at once, and closes the connection", async () => {
