@@ -1,6 +1,6 @@
 // Makes the package of what `nest build` left in dist/ (or in the folder that is named): each entry becomes one file, with
 // what entries share in chunks/.
-// ES modules with source maps, which have the sources in them; CommonJS in cjs/ for the `require` condition of package.json (only a jest that runs
+// ES modules with source maps; CommonJS in cjs/ for the `require` condition of package.json (only a jest that runs
 // CommonJS uses it: Node takes `module-sync` before it, and a bundler `module`, so an application has one copy), and
 // declarations for both.
 import { decode, encode } from '@jridgewell/sourcemap-codec';
@@ -8,7 +8,6 @@ import { chmod, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { rolldown } from 'rolldown';
 import { dts } from 'rolldown-plugin-dts';
-import { parseSync } from 'rolldown/utils';
 
 const root = join(import.meta.dirname, '..');
 const dist = resolve(root, process.argv[2] ?? 'dist');
@@ -53,14 +52,6 @@ const NO_MAP = /^(?:cli|schematics|chunks[/\\]commands)[^]*\.map$/;
 const withoutLostMap = (file, code) =>
   NO_MAP.test(`${file}.map`) ? code.replace(/^\/\/# sourceMappingURL=.*$/m, '') : code;
 
-/** Comments are half of what a compressed source takes. Each line keeps its number. */
-function withoutComments(source) {
-  const { comments } = parseSync('source.ts', source);
-  const blank = (text, { start, end }) =>
-    text.slice(0, start) + text.slice(start, end).replace(/[^\n]/g, '') + text.slice(end);
-  return comments.reduceRight(blank, source).replace(/[ \t]+$/gm, '');
-}
-
 const LINE = 2;
 
 /** A stack trace and a breakpoint need the line: a position within it takes four times the size. */
@@ -68,13 +59,11 @@ function linesOnly(segments) {
   return segments.filter((segment, i) => segment[LINE] !== segments[i - 1]?.[LINE]);
 }
 
+/** Without the sources, which would be a quarter of the package: a stack names their files and lines. */
 function smallMap(json) {
   const map = JSON.parse(json);
-  return JSON.stringify({
-    ...map,
-    mappings: encode(decode(map.mappings).map(linesOnly)),
-    sourcesContent: map.sourcesContent.map(withoutComments),
-  });
+  const mappings = encode(decode(map.mappings).map(linesOnly));
+  return JSON.stringify({ ...map, mappings, sourcesContent: undefined });
 }
 
 /** Resolves to the files of one build, by their paths in dist/. */
