@@ -11,6 +11,8 @@ export default {
   maxWorkers: 2 * availableParallelism(),
   // Generous, for machines that are busy with other things: no test waits for it.
   testTimeout: 60_000,
+  // As generous: without it a worker that ends has half a second, and Jest takes a slow one for one that a test keeps.
+  workerGracefulExitTimeout: 10_000,
   setupFilesAfterEnv: ['<rootDir>/test/helpers/quiet.ts'],
   testMatch: ['<rootDir>/test/{unit,e2e}/**/*.spec.ts'],
   extensionsToTreatAsEsm: ['.ts'],
