@@ -102,7 +102,7 @@ export async function setUp(setup: Setup = {}) {
     appTokenHeader: 'service-app-token',
     appToken: new Secret(APP_TOKEN),
     http: {
-      timeout: setup.timeoutMs ?? 2_000,
+      timeout: setup.timeoutMs ?? 20_000,
       correlationIdHeader: 'x-correlation-id',
       idempotencyHeader: setup.idempotencyHeader,
     },
