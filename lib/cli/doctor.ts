@@ -48,7 +48,7 @@ export async function run(args: string[], io: CommandIo, limits = LIMITS): Promi
   );
   const variables = await readEnvironment(io.env, values['env-file']);
   const table = new Table(io, json);
-  const examined = await examine({ name, variables, offline, customer, env: io.env, limits }, table);
+  const examined = await examine({ name, variables, offline, customer, limits }, table);
   if (json) io.out(jsonOutput(examined));
   else table.end(examined);
   return examined.checks.some(({ status }) => status === 'failed') ? EXIT.failed : EXIT.ok;

@@ -16,7 +16,6 @@ export interface Examination {
   offline: boolean;
   /** Of which a token is asked for. */
   customer?: string;
-  env: Readonly<Record<string, string | undefined>>;
   limits: Pick<StepLimits, 'stepMs' | 'totalMs'>;
 }
 
@@ -79,13 +78,13 @@ export async function examine(examination: Examination, listener: Listener): Pro
 }
 
 async function checkOnline(
-  { customer, env, limits }: Examination,
+  { customer, limits }: Examination,
   usable: Pick<DiagnosisParts, 'options' | 'identity'>,
   listener: Listener,
   tell: (check: Check) => void,
 ): Promise<void> {
   const onBegin = (name: string): void => listener.begin(name);
-  const parts = { ...usable, clock: systemClock, env, customer, ...limits, onBegin };
+  const parts = { ...usable, clock: systemClock, customer, ...limits, onBegin };
   for await (const check of diagnose(parts)) tell(check);
 }
 

@@ -34,7 +34,7 @@ export function parseUrl(value: unknown): URL | undefined {
   return typeof value === 'string' && URL.canParse(value) ? new URL(value) : undefined;
 }
 
-function isLoopback(hostname: string): boolean {
+export function isLoopback(hostname: string): boolean {
   // Not api.localhost: a DNS server may know it, elsewhere.
   if (hostname === 'localhost' || hostname === '[::1]') return true;
   return isIPv4(hostname) && hostname.startsWith('127.');

@@ -1,8 +1,11 @@
 import { getProxyForUrl } from 'proxy-from-env';
+import { isLoopback } from './address.js';
 import { Secret } from './secret.js';
 
 /** As `http.proxy`: the proxies that the variables of the process name. */
 export const ENVIRONMENT = 'environment';
+/** As `http.proxy`: no proxy, and no warning where the variables of the process name one. */
+export const NONE = 'none';
 
 /** The proxy for connections to an https address; undefined where they are direct. */
 export type ProxyFor = (address: string) => Secret | undefined;
@@ -26,15 +29,34 @@ export function isProxyUrl(value: unknown): boolean {
   return typeof value === 'string' && /^https?:/i.test(value) && URL.canParse(value);
 }
 
+/** How connections to an address go. */
+export interface ProxyUse {
+  proxy?: Secret;
+  /** The variable with a proxy for this address, which is ignored because `http.proxy` is left out. */
+  ignoredProxy?: string;
+}
+
 /**
  * @param setting `http.proxy`, checked. The proxy of the environment is read now, so that the one that was checked is
  * used. Which addresses it is for (NO_PROXY) is read with each connection: proxy-from-env knows the process's own only
  */
 export function proxyChoice(setting: string | undefined): ProxyFor | undefined {
-  if (setting === undefined) return undefined;
+  if (setting === undefined || setting === NONE) return undefined;
   const isEnvironment = setting === ENVIRONMENT;
   const url = isEnvironment ? environmentProxy() : setting;
   const proxy = url ? new Secret(url) : undefined;
   return (address) =>
     address.startsWith('https:') && (!isEnvironment || getProxyForUrl(address)) ? proxy : undefined;
+}
+
+/** @param setting `http.proxy`, checked; @returns for an address, the variable that {@link ProxyUse} means */
+export function ignoredProxyChoice(
+  setting: string | undefined,
+): ((address: string) => string | undefined) | undefined {
+  if (setting !== undefined) return undefined;
+  return (address) => {
+    const { protocol, hostname } = new URL(address);
+    const isMeant = protocol === 'https:' && !isLoopback(hostname) && getProxyForUrl(address);
+    return isMeant ? proxyVariable() : undefined;
+  };
 }

@@ -6,7 +6,7 @@ import { chooseAddresses } from './choose-addresses.js';
 import { systemClock } from '../time/clock.js';
 import { setEntries, withDefaults } from './option.js';
 import { mergeOptions, OPTIONS, ServiceModuleOptions, setValue, valueOf } from './options.js';
-import { ENVIRONMENT, proxyChoice, proxyVariable } from './proxy.js';
+import { ENVIRONMENT, ignoredProxyChoice, NONE, proxyChoice, proxyVariable } from './proxy.js';
 import { readSecret } from './read-file.js';
 import { modeOf, unmetRequirements } from './requirements.js';
 import {
@@ -72,6 +72,7 @@ export async function resolveOptions(
     ...(lacksAppToken ? [{ option: 'appToken', message: lacksAppToken }] : []),
     ...pathsTwice(chosen.addresses),
     ...shortLimits(options),
+    ...proxyIgnored(options, chosen.addresses),
   ]);
   if (faults.length > 0 || !chosen.addresses) return { tls, faults, warnings };
   const described = new Map(OPTIONS.map(({ option }) => [option, describeLocation(locate(option))]));
@@ -127,6 +128,17 @@ function shortLimits({ http }: ServiceModuleOptions): ConfigurationFault[] {
   });
 }
 
+/** Other clients of this process would go through it, so that their calls show nothing about ours. */
+function proxyIgnored({ http }: ServiceModuleOptions, addresses?: Addresses): ConfigurationFault[] {
+  const ignoredFor = ignoredProxyChoice(http?.proxy);
+  const used = [addresses?.baseUrl ?? [], addresses?.tokenUrl ?? []].flat();
+  const direct = used.filter((address) => ignoredFor?.(address));
+  if (direct.length === 0) return [];
+  const hosts = [...new Set(direct.map((address) => new URL(address).host))].join(' and ');
+  const message = `is not set, so ${ignoredFor?.(direct[0])} is ignored: connections to ${hosts} go without a proxy. Set it to ${ENVIRONMENT} to go through that proxy, or to ${NONE} if none is meant.`;
+  return [{ option: 'http.proxy', message }];
+}
+
 const STORE_CHECK_MS = 10_000;
 
 /** What the store says of its own settings. An error that it throws may quote them. */
@@ -165,6 +177,7 @@ function httpSettings({ http: { proxy, ...http } = {} }: ServiceModuleOptions, n
   return {
     ...http,
     proxyFor: proxyChoice(proxy),
+    ignoredProxyFor: ignoredProxyChoice(proxy),
     trailingSlash: typeof http.trailingSlash === 'boolean' ? http.trailingSlash : namesIn(http.trailingSlash),
     onCall: ofModule(name, http.onCall),
     correlationIdHeader: http.correlationIdHeader?.toLowerCase(),

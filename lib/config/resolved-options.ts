@@ -75,4 +75,6 @@ export interface HttpSettings
   trailingSlash: boolean | readonly string[];
   /** Its URL may contain credentials for the proxy. */
   proxyFor?: ProxyFor;
+  /** The variable with a proxy for this address, where `http.proxy` is left out and so ignores it. */
+  ignoredProxyFor?: (address: string) => string | undefined;
 }

@@ -2,7 +2,7 @@ import { ValidateBy } from 'class-validator';
 import { EXCHANGE_HEADERS } from '../exchange/exchange.types.js';
 import { addressFault, withoutSlashes } from './address.js';
 import { Option, type OptionKind } from './option.js';
-import { ENVIRONMENT, isProxyUrl } from './proxy.js';
+import { ENVIRONMENT, isProxyUrl, NONE } from './proxy.js';
 import { isFile } from './secret.js';
 
 type Rule = (suffix?: string) => PropertyDecorator;
@@ -98,8 +98,8 @@ export const PROXY_MESSAGE = 'must be the URL of a proxy, for example http://pro
 
 export const IsProxy = rule(
   'text',
-  (value) => value === ENVIRONMENT || isProxyUrl(value),
-  `${PROXY_MESSAGE}, or ${ENVIRONMENT}`,
+  (value) => value === ENVIRONMENT || value === NONE || isProxyUrl(value),
+  `${PROXY_MESSAGE}; or ${ENVIRONMENT} or ${NONE}`,
 );
 
 export const IsFunction = rule('text', (value) => typeof value === 'function', 'must be a function');

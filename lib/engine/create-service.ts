@@ -113,7 +113,7 @@ function createTokenCache({ options, identity, telemetry, io }: Base): TokenCach
   if (!oauth || tokenUrl === undefined) return undefined;
   const { exchange, clock, refusedSecrets } = io;
   const { clientId } = oauth;
-  const place = { url: new URL(tokenUrl), option: tokenOption, apiOption: baseOption };
+  const place = { url: new URL(tokenUrl), option: tokenOption, apiOption: baseOption, http };
   const bound = oauth.mtls ? identity : undefined;
   const clientSecret = new ClientSecret(oauth.clientSecret, clock);
   const endpoint = new TokenEndpoint({

@@ -1,9 +1,11 @@
+import { type ProxyUse } from '../config/proxy.js';
+import { type HttpSettings } from '../config/resolved-options.js';
 import { CLIENT_CLOSED, explain, type ConnectionErrorKind, type Explanation } from '../errors/index.js';
 import { HANDSHAKE_FAILURE } from './classify.js';
 import { CONNECT_TIMEOUT, type ExchangeFaultDetails } from './exchange.types.js';
 
 /** Where an exchange went, and how that is configured. */
-export interface FaultPlace {
+export interface FaultPlace extends ProxyUse {
   url: Pick<URL, 'protocol' | 'hostname' | 'port' | 'host'>;
   /** The option with its address: `urls.baseUrl`. */
   option: string;
@@ -12,7 +14,10 @@ export interface FaultPlace {
 
 export type ExplainedFault = Pick<ExchangeFaultDetails, 'kind'> & Partial<ExchangeFaultDetails>;
 
-/** What a fault means. `{host}`, `{port}`, `{address}` (its option), `{now}`, `{limit}`, `{trust}` and options are filled in. */
+/**
+ * What a fault means. `{host}`, `{port}`, `{address}` (its option), `{proxy}`, `{now}`, `{limit}`, `{trust}` and options are
+ * filled in.
+ */
 interface Row {
   kind?: ConnectionErrorKind;
   reason?: RegExp;
@@ -20,6 +25,7 @@ interface Row {
   protocol?: 'http:' | 'https:';
   /** There was no connection yet. */
   isConnecting?: true;
+  isProxied?: true;
   isCertificateRefused?: true;
   /** Follows where it was. The reason comes at `{reason}`, else at the end. */
   what: string;
@@ -34,6 +40,11 @@ const SILENT =
   'The server took none, or did not answer the TLS handshake in time: mostly a firewall that drops packets without a word, or a server that is down or overloaded.';
 /** `http:` is for loopback alone. */
 const SIDECAR = 'Look whether the sidecar at {address} runs, and into its log.';
+const PROXY_SILENT =
+  'Check host and port of {http.proxy}, and whether it is an http: or an https: proxy. If they are right, ask who runs the proxy whether it reaches {host}, port {port}.';
+/** A network that has a proxy often lets nothing else out. */
+const PAST_THE_PROXY =
+  '{variable} is set, but ignored: to go through that proxy, set {http.proxy} to environment.';
 const DOCTOR = 'npx nestjs-service doctor shows the certificates.';
 const TRUST = {
   api: "tls.chain, the service's public chain, or Node's public roots where that is not set",
@@ -58,22 +69,27 @@ const ROWS: readonly Row[] = [
   },
   {
     reason: /^ERR_PROXY_TUNNEL_4/,
-    what: 'the proxy does not allow connections to {host}',
+    what: 'the proxy{proxy} does not allow connections to {host}',
     hint: `Ask who runs the proxy to allow {host}. Check {http.proxy} and {address}.`,
   },
   {
     reason: /^ERR_PROXY_TUNNEL_/,
-    what: 'the proxy cannot reach {host}',
+    what: 'the proxy{proxy} cannot reach {host}',
     hint: `Check {address}. If it is right, ask who runs the proxy.`,
   },
   {
     reason: /^ERR_PROXY_ECONNREFUSED$/,
-    what: 'the connection to the proxy was refused{reason}. Nothing listens there, or a firewall rejects connections.',
+    what: 'the connection to the proxy{proxy} was refused{reason}. Nothing listens there, or a firewall rejects connections.',
     hint: 'Check host and port of {http.proxy}.',
   },
   {
+    reason: /^ERR_PROXY_TIMEOUT$/,
+    what: 'the proxy{proxy} did not open a tunnel to {host} in time',
+    hint: PROXY_SILENT,
+  },
+  {
     kind: 'proxy',
-    what: 'the proxy cannot be reached, or opens no tunnel to {host}',
+    what: 'the proxy{proxy} cannot be reached, or opens no tunnel to {host}',
     hint: 'Check {http.proxy}: its host and port, and whether it is an http: or an https: proxy.',
   },
   {
@@ -119,6 +135,13 @@ const ROWS: readonly Row[] = [
     isConnecting: true,
     what: 'the server ended the connection in the TLS handshake, without a reason{reason}. Likely a firewall or load balancer that does not let this machine or host name through; also a server that refuses the client certificate, or that is not for TLS.',
     hint: `Check {address}. If it is right, ask the service's operator whether the address of this machine has to be allowed first, and whether {tls.certificate} is accepted.`,
+  },
+  {
+    kind: 'timeout',
+    isConnecting: true,
+    isProxied: true,
+    what: 'no connection within {limit}{reason}: the proxy{proxy} took none or opened no tunnel in that time, or {host} did not answer the TLS handshake behind it.',
+    hint: PROXY_SILENT,
   },
   {
     reason: new RegExp(`^${CONNECT_TIMEOUT}$`),
@@ -222,10 +245,15 @@ export function explainFault(where: string, fault: ExplainedFault, place: FaultP
   const { what, hint } = ROWS.find((each) => fits(each, fault, place)) ?? UNKNOWN;
   const { hostname, port, protocol } = place.url;
   const text = what.includes('{reason}') ? what : `${what}{reason}.`;
+  const { proxy, ignoredProxy } = place;
+  const isPast = ignoredProxy !== undefined && isUnreached(fault);
   const explained = explain(
     text,
-    { hint },
+    { hint: isPast ? `${hint} ${PAST_THE_PROXY}` : hint },
     {
+      variable: ignoredProxy,
+      // Its host alone: it may have a password.
+      proxy: proxy && ` ${new URL(proxy.reveal()).host}`,
       host: hostname.replace(/^\[|\]$/g, ''),
       port: port || (protocol === 'https:' ? '443' : '80'),
       address: place.option,
@@ -239,7 +267,14 @@ export function explainFault(where: string, fault: ExplainedFault, place: FaultP
   return { ...explained, message: `${where}: ${explained.message}` };
 }
 
-function fits(row: Row, fault: ExplainedFault, { server, url }: FaultPlace): boolean {
+/** Nothing of the service has answered. */
+function isUnreached({ kind, phase, reusedSocket }: ExplainedFault): boolean {
+  if (kind === 'dns' || kind === 'refused') return true;
+  // Without a phase, it is a fault of the doctor's, which only connects.
+  return /^(timeout|reset|network)$/.test(kind) && (phase ?? 'connecting') === 'connecting' && !reusedSocket;
+}
+
+function fits(row: Row, fault: ExplainedFault, { server, url, proxy }: FaultPlace): boolean {
   const { kind, reason = '', certificateRefused, phase, reusedSocket } = fault;
   return (
     (row.kind === undefined || row.kind === kind) &&
@@ -247,6 +282,16 @@ function fits(row: Row, fault: ExplainedFault, { server, url }: FaultPlace): boo
     (row.server === undefined || row.server === server) &&
     (row.protocol === undefined || row.protocol === url.protocol) &&
     (!row.isConnecting || (phase === 'connecting' && !reusedSocket)) &&
+    (!row.isProxied || proxy !== undefined) &&
     (!row.isCertificateRefused || certificateRefused === true)
   );
+}
+
+/** An address with the way to it. */
+export function placeOf(
+  place: FaultPlace & { url: Pick<URL, 'href'> },
+  { proxyFor, ignoredProxyFor }: Pick<HttpSettings, 'proxyFor' | 'ignoredProxyFor'>,
+): FaultPlace {
+  const { href } = place.url;
+  return { ...place, proxy: proxyFor?.(href), ignoredProxy: ignoredProxyFor?.(href) };
 }

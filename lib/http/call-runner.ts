@@ -34,7 +34,8 @@ export interface CallRunnerParts extends CredentialRenewalParts {
   exchange: Exchange;
   identity: ReloadableIdentity & Pick<Identity, 'agentFor'>;
   budget: RetryBudget;
-  http: Pick<ResolvedOptions['http'], 'retries' | 'attemptTimeout' | 'connectTimeout' | 'maxResponseBytes'>;
+  http: Pick<ResolvedOptions['http'], 'retries' | 'attemptTimeout' | 'connectTimeout' | 'maxResponseBytes'> &
+    Pick<ResolvedOptions['http'], 'proxyFor' | 'ignoredProxyFor'>;
   random: () => number;
 }
 
@@ -162,10 +163,10 @@ export class CallRunner {
 
   #conclude(progress: Progress, { response, fault }: Outcome): ExchangeResponse {
     const { call, budgetTaken, certificate } = progress;
-    const { budget, closed, baseOption } = this.#parts;
+    const { budget, closed, baseOption, http } = this.#parts;
     // Whatever the fault looks like: the shutdown closed the connection.
     if (fault && closed.aborted) throw faultToError(asClosed(fault), call, baseOption);
-    if (fault) throw faultToError(withKnownLimit(fault, progress), call, baseOption, certificate);
+    if (fault) throw faultToError(withKnownLimit(fault, progress), call, baseOption, certificate, http);
     if (response.status < 400) budget.giveBack(budgetTaken);
     return response;
   }

@@ -1,6 +1,7 @@
 import { type CertificateSummary, ServiceConnectionError, type ServiceError } from '../errors/index.js';
 import { type ExchangeFault } from '../exchange/exchange.types.js';
-import { explainFault } from '../exchange/explain-fault.js';
+import { type HttpSettings } from '../config/resolved-options.js';
+import { explainFault, placeOf } from '../exchange/explain-fault.js';
 import { certificateRefusedError } from '../tls/certificate-refused.js';
 import { sentId, type Call } from './call.js';
 import { doubtOf } from './retry-policy.js';
@@ -9,12 +10,14 @@ import { doubtOf } from './retry-policy.js';
  * An exchange without a whole answer, as the error that its caller gets.
  * @param option with the API's address: `urls.baseUrl`
  * @param certificate ours, as it was in use
+ * @param http by which way it goes
  */
 export function faultToError(
   fault: ExchangeFault,
   call: Pick<Call, 'method' | 'url'> & Partial<Call>,
   option: string,
   certificate?: CertificateSummary,
+  http: Pick<HttpSettings, 'proxyFor' | 'ignoredProxyFor'> = {},
 ): ServiceError {
   const { method, url } = call;
   const { kind, reason, certificateRefused } = fault;
@@ -24,7 +27,7 @@ export function faultToError(
   return new ServiceConnectionError({
     ...(certificateRefused
       ? lateRefusal(where, certificate, reason)
-      : explainFault(where, fault, { url, option, server: 'api' })),
+      : explainFault(where, fault, placeOf({ url, option, server: 'api' }, http))),
     kind,
     method,
     path: url.pathname,

@@ -8,7 +8,8 @@ import {
   type ConfigurationFault,
 } from '../errors/index.js';
 import { createService, type Service, systemIo, type World } from '../engine/create-service.js';
-import { SafeLogger, type Log } from '../telemetry/log.js';
+import { type ServiceIo, warnOnce } from '../exchange/io.js';
+import { SafeLogger } from '../telemetry/log.js';
 import { type ClientIdentity } from '../tls/client-identity.js';
 import { type Polling } from '../tls/reload/polling.js';
 import { type HostConfig } from './host-config.js';
@@ -28,7 +29,7 @@ export async function openService(
   shared?: Shared,
 ): Promise<Service> {
   const log = new SafeLogger(moduleLabel(name));
-  const { options, identity } = await loadConfiguration(given, name, config, log, shared?.polling);
+  const { options, identity } = await loadConfiguration(given, name, config, { log, ...shared });
   return createService(options, identity, { ...systemIo(log), ...shared });
 }
 
@@ -42,8 +43,7 @@ export async function loadConfiguration(
   given: ServiceModuleOptions,
   name: string | undefined,
   config: HostConfig | undefined,
-  log: Log,
-  polling?: Polling,
+  io: Pick<ServiceIo, 'log' | 'warned'> & { polling?: Polling },
 ): Promise<{ options: ResolvedOptions; identity: ClientIdentity }> {
   const key = name === undefined ? 'service' : `service-${name}`;
   const namespace = namespaceOf(config?.get(key));
@@ -56,14 +56,14 @@ export async function loadConfiguration(
   };
   const { merged, options, identity, warnings, misspelt, unused, ...read } = await readConfiguration(
     sources,
-    log,
-    polling,
+    io.log,
+    io.polling,
   );
-  for (const [variable, remedy] of unused) log.warn(`${variable} is set, and nothing reads it. ${remedy}`);
-  for (const warning of warnings) log.warn(describeFault(warning));
+  for (const [variable, remedy] of unused) io.log.warn(`${variable} is set, and nothing reads it. ${remedy}`);
+  for (const warning of warnings) warnOnce(io, describeFault(warning));
   if (read.faults.length + read.certificateFaults.length === 0 && options && identity) {
     if (options.addresses.baseOption === 'urls.oauthBaseUrl') {
-      log.log(
+      io.log.log(
         `Calls go to ${options.describeOption('urls.oauthBaseUrl')}, which will be deprecated; urls.baseUrl will replace it.`,
       );
     }

@@ -8,6 +8,7 @@ import { type ConfigurationFault } from '../errors/index.js';
 import { type Log } from '../telemetry/log.js';
 import { ClientIdentity } from '../tls/client-identity.js';
 import { type Polling } from '../tls/reload/polling.js';
+import { axiosFault } from './axios-version.js';
 
 /** Where the options of a module come from, the first first. */
 interface ConfigurationSources {
@@ -51,7 +52,11 @@ export async function readConfiguration(
     log,
   });
   const others = otherThan(variables.faults, resolved.faults);
-  const faults = [...variables.faults, ...others.map((fault) => withMisspelling(fault, misspelt))];
+  const faults = [
+    ...[axiosFault() ?? []].flat(),
+    ...variables.faults,
+    ...others.map((fault) => withMisspelling(fault, misspelt)),
+  ];
   const certificateFaults = otherThan(resolved.faults, opened.faults);
   if (options && identity) certificateFaults.push(...missingCertificate(options, identity));
   const variableSet = Object.keys(variables.options).length > 0;

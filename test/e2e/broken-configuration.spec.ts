@@ -38,7 +38,7 @@ describe('an application with a broken .env', () => {
       '  - oauth.clientId (SERVICE_CLIENT_ID): still contains a placeholder; put the real value in its place.',
       "  - environment (SERVICE_ENVIRONMENT): must be one of: production, sandbox; it is 'prod'",
       "  - http.timeout (SERVICE_HTTP_TIMEOUT): must be a whole number of milliseconds from 1 to 86400000; it is '30s'",
-      '  - http.proxy (SERVICE_HTTP_PROXY): must be the URL of a proxy, for example http://proxy.example:3128, or environment',
+      '  - http.proxy (SERVICE_HTTP_PROXY): must be the URL of a proxy, for example http://proxy.example:3128; or environment or none',
       `  - oauth.clientSecret (SERVICE_CLIENT_SECRET_FILE): the file /no/such/secret ${absent}`,
       `  - tls.certificate (SERVICE_TLS_CERTIFICATE_FILE): the file /no/such/application.crt ${absent}`,
       expect.stringMatching(/^ {2}- tls\.privateKey \(SERVICE_TLS_PRIVATE_KEY\): /),

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { type ServiceConfigurationError } from 'nestjs-service';
+import { type ServiceConfigurationError, type ServiceConnectionError } from 'nestjs-service';
 import { ServiceSimulator } from 'nestjs-service/testing';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { get } from 'node:https';
@@ -8,9 +8,12 @@ import { join } from 'node:path';
 import { run } from '../../lib/cli/doctor.js';
 import { proxyChoice } from '../../lib/config/proxy.js';
 import { resolveOptions } from '../../lib/config/resolve-options.js';
+import { explainFault, placeOf } from '../../lib/exchange/explain-fault.js';
 import { commandIo } from '../helpers/command-io.js';
 import { startConnectProxy, type ConnectProxy } from '../helpers/connect-proxy.js';
+import { rawServer } from '../helpers/loopback.js';
 import { readDocument } from '../helpers/readme.js';
+import { CollectingLogger } from '../helpers/secret-scan.js';
 import { modulesOfBlock, rejection, startModule } from '../helpers/start-module.js';
 
 const NAMES = ['https_proxy', 'http_proxy', 'all_proxy', 'no_proxy'].flatMap((name) => [
@@ -46,6 +49,12 @@ describe("http.proxy: 'environment'", () => {
     ...simulator.moduleOptions({ authentication: 'oauth', oauthBaseUrl: false }),
     http,
   });
+
+  /** Calls without a token, so that theirs is the address that fails. */
+  const mutual = () => {
+    const { authentication, appToken, tls } = simulator.moduleOptions({ authentication: 'mtls' });
+    return { authentication, appToken, tls };
+  };
 
   /** One token and one call, with these variables; the targets of the proxy. */
   async function targetsWith(variables: Record<string, string>, http?: object): Promise<string[]> {
@@ -159,6 +168,103 @@ describe("http.proxy: 'environment'", () => {
     expect(through('https://10.0.0.7')).toBe('http://proxy.example:3128');
     expect(through('https://auth.internal.example/path')).toBeUndefined();
     expect(through('https://10.0.0.7:8443')).toBeUndefined();
+    // As the sentences below the block say.
+    setVariables({ NO_PROXY: '::1,api.example' });
+    expect(through('https://[::1]')).toBeDefined();
+    expect(through('https://api.example.')).toBeDefined();
+    setVariables({ NO_PROXY: '[::1]' });
+    expect(through('https://[::1]')).toBeUndefined();
+  });
+
+  describe('left out', () => {
+    const FAR = 'https://no-such-host.invalid';
+    const far = (http: object = {}) => ({
+      ...options({ retries: 0, ...http }),
+      environment: 'production' as const,
+      urls: { baseUrl: `${FAR}/v`, authUrl: simulator.urls.authUrl },
+    });
+    const IGNORED =
+      /^http\.proxy \(SERVICE_HTTP_PROXY\): is not set, so HTTPS_PROXY is ignored: connections to no-such-host\.invalid go without a proxy\. Set it to environment .* or to none/;
+
+    async function linesOf(http: object, variables: Record<string, string>): Promise<string[]> {
+      setVariables(variables);
+      const logger = new CollectingLogger();
+      const { module } = await startModule(far(http), logger);
+      await module.close();
+      return logger.linesOf('ServiceModule').filter((line) => line.includes('prox'));
+    }
+
+    it('has a warning at start where the variables name a proxy for an address in use', async () => {
+      const HTTPS_PROXY = 'http://user:s3cret@127.0.0.1:1';
+      expect(await linesOf({}, { HTTPS_PROXY })).toEqual([expect.stringMatching(IGNORED)]);
+      expect((await linesOf({}, { HTTPS_PROXY })).join()).not.toContain('s3cret');
+    });
+
+    it.each([
+      ['none', { proxy: 'none' }, { HTTPS_PROXY: 'http://127.0.0.1:1' }],
+      ['NO_PROXY', {}, { HTTPS_PROXY: 'http://127.0.0.1:1', NO_PROXY: '.invalid' }],
+      ['no variable', {}, {}],
+      ['a variable for http addresses', {}, { HTTP_PROXY: 'http://127.0.0.1:1' }],
+    ])('has none with %s', async (_, http, variables) => {
+      expect(await linesOf(http, variables)).toEqual([]);
+    });
+
+    it('has none for addresses on loopback', async () => {
+      setVariables({ HTTPS_PROXY: 'http://127.0.0.1:1' });
+      const { warnings } = await resolveOptions(options({}));
+      expect(warnings.filter(({ option }) => option === 'http.proxy')).toEqual([]);
+    });
+
+    it('is told in the hint where an address cannot be reached, and not where it answers', async () => {
+      setVariables({ HTTPS_PROXY: 'http://127.0.0.1:1' });
+      const { module, banks } = await startModule({ ...far(), ...mutual() });
+      const told =
+        / HTTPS_PROXY is set, but ignored: to go through that proxy, set http\.proxy \(SERVICE_HTTP_PROXY\) to environment\.$/;
+      expect(await rejection(banks.list())).toMatchObject({
+        kind: 'dns',
+        hint: expect.stringMatching(told),
+        options: ['urls.baseUrl', 'http.proxy'],
+      });
+      await module.close();
+      const fault = { kind: 'timeout', phase: 'connecting' } as const;
+      const { options: resolved } = await resolveOptions(far());
+      const place = (url: string) =>
+        placeOf({ url: new URL(url), option: 'urls.baseUrl', server: 'api' }, resolved?.http ?? {});
+      const IS_TOLD = /HTTPS_PROXY is set, but ignored/;
+      expect(explainFault('GET', fault, place(FAR)).hint).toMatch(IS_TOLD);
+      expect(explainFault('GET', { ...fault, phase: 'answering' }, place(FAR)).hint).not.toMatch(IS_TOLD);
+      expect(explainFault('GET', fault, place('https://127.0.0.1')).hint).not.toMatch(IS_TOLD);
+      expect(explainFault('GET', { ...fault, kind: 'tls' }, place(FAR)).hint).not.toMatch(IS_TOLD);
+    });
+
+    it('is told of a token endpoint too', async () => {
+      setVariables({ HTTPS_PROXY: 'http://127.0.0.1:1' });
+      const urls = { baseUrl: simulator.urls.baseUrl, authUrl: FAR };
+      const { module, auth } = await startModule({ ...far(), urls });
+      expect(await rejection(auth.getApiToken())).toMatchObject({
+        kind: 'dns',
+        hint: expect.stringMatching(/HTTPS_PROXY is set, but ignored/),
+      });
+      await module.close();
+    });
+  });
+
+  it('names a proxy that takes connections and opens no tunnel', async () => {
+    const silent = await rawServer(() => undefined);
+    const given = { proxy: silent.url.replace('//', '//user:s3cret@'), retries: 0, connectTimeout: 200 };
+    const { module, banks, auth } = await startModule({ ...options(given), ...mutual() });
+    const { host } = new URL(silent.url);
+    for (const call of [banks.list(), auth.getApiToken()]) {
+      const error = (await rejection(call)) as ServiceConnectionError;
+      expect(error.message).toMatch(new RegExp(`the proxy ${host} .*no tunnel`));
+      expect(error.message).not.toMatch(/firewall/);
+      expect(error.hint).toMatch(
+        /^Check host and port of http\.proxy \(SERVICE_HTTP_PROXY\), .*ask who runs the proxy whether it reaches 127\.0\.0\.1, port \d+\.$/,
+      );
+      expect(error.message + error.hint).not.toContain('s3cret');
+    }
+    await module.close();
+    await silent.close();
   });
 
   describe('the doctor', () => {
@@ -190,6 +296,16 @@ describe("http.proxy: 'environment'", () => {
       );
       expect(printed).toMatch(/^ok +token\.api/m);
       expect(printed).toMatch(/^skipped +api\.banks +Follows from proxy\.connection/m);
+    });
+
+    it('says where a proxy is ignored, and that none is meant', async () => {
+      const far = { SERVICE_BASE_URL: 'https://no-such-host.invalid', HTTPS_PROXY: 'http://127.0.0.1:1' };
+      expect(await doctor({ ...far, SERVICE_HTTP_PROXY: '' })).toMatch(
+        /^warning +SERVICE_HTTP_PROXY +Is not set, so HTTPS_PROXY is ignored: connections to no-such-host\.invalid go without a proxy\./m,
+      );
+      expect(await doctor({ ...far, SERVICE_HTTP_PROXY: 'none' })).toMatch(
+        /^ok +SERVICE_HTTP_PROXY +none: connections go without a proxy\.$/m,
+      );
     });
 
     it('says that there is none, and that HTTP_PROXY is not for these addresses', async () => {

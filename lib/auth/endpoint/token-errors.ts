@@ -1,3 +1,4 @@
+import { type HttpSettings } from '../../config/resolved-options.js';
 import { type Secret } from '../../config/secret.js';
 import {
   cleanText,
@@ -7,7 +8,7 @@ import {
   ServiceTokenError,
   type TokenErrorCode,
 } from '../../errors/index.js';
-import { type ExplainedFault, explainFault } from '../../exchange/explain-fault.js';
+import { type ExplainedFault, explainFault, placeOf } from '../../exchange/explain-fault.js';
 import { isJsonObject } from '../../exchange/decode.js';
 
 /** The token endpoint. */
@@ -18,17 +19,19 @@ export interface TokenPlace {
   option: string;
   /** The one that names the API: the two may be swapped. */
   apiOption: string;
+  /** By which way it is reached. */
+  http?: Pick<HttpSettings, 'proxyFor' | 'ignoredProxyFor'>;
 }
 
 /** The error where the token endpoint gave no whole answer: names its host and what to check. */
 export function tokenConnectionError(
-  { url, option }: TokenPlace,
+  { url, option, http = {} }: TokenPlace,
   fault: ExplainedFault,
 ): ServiceConnectionError {
   const { kind, reason } = fault;
   const where = `No token from the token endpoint at ${url.host}`;
   return new ServiceConnectionError({
-    ...explainFault(where, fault, { url, option, server: 'token' }),
+    ...explainFault(where, fault, placeOf({ url, option, server: 'token' }, http)),
     kind,
     method: 'POST',
     path: url.pathname,

@@ -1,11 +1,14 @@
+import axios from 'axios';
 import { type X509Certificate } from 'node:crypto';
+import { createRequire } from 'node:module';
 import { OPTIONS, valueOf } from '../../config/options.js';
-import { ENVIRONMENT, PROXY_VARIABLES, proxyVariable } from '../../config/proxy.js';
+import { ENVIRONMENT, NONE, PROXY_VARIABLES, proxyVariable } from '../../config/proxy.js';
 import { isPlainPath } from '../../config/read-file.js';
 import { type ResolvedOptions } from '../../config/resolved-options.js';
 import { isFile } from '../../config/secret.js';
 import { variablePrefix } from '../../config/module-name.js';
 import { variableOf } from '../../config/variables.js';
+import { VERSION } from '../../config/version.js';
 import { type ConfigurationFault } from '../../errors/index.js';
 import {
   daysLeft,
@@ -28,6 +31,7 @@ type ConfigurationReading = Awaited<ReturnType<typeof readConfiguration>> &
 export function* checkConfiguration(reading: ConfigurationReading): Generator<Check> {
   const { name, merged, faults, misspelt, unused, options, sources } = reading;
   const isEmpty = Object.keys(merged).length === 0 && misspelt.size === 0;
+  yield { name: 'versions', ...describeVersions(faults) };
   if (isEmpty) {
     const message = `There is no ${variablePrefix(name)}* variable in ${sources}.`;
     yield { name: 'variables', ...failed(message, whereToFindVariables(reading)) };
@@ -40,11 +44,22 @@ export function* checkConfiguration(reading: ConfigurationReading): Generator<Ch
       yield { name: rowName(reading, option), ...describe(reading, option) };
     else yield* reading.warnings.filter((each) => each.option === option).map(asRow);
   }
-  const known = new Set(OPTIONS.map(({ option }) => option));
+  const known = new Set(['axios', ...OPTIONS.map(({ option }) => option)]);
   yield* faults.filter(({ option }) => !known.has(option)).map((fault) => fromFault(fault, isEmpty, reading));
   for (const [name, remedy] of unused) {
     yield { name, ...warning(`It is set (${reading.sourceOf(name)}), and nothing reads it.`, remedy) };
   }
+}
+
+/** What a report of a fault needs first. */
+function describeVersions(faults: readonly ConfigurationFault[]): Finding {
+  const { version: nest } = createRequire(import.meta.url)('@nestjs/core/package.json') as {
+    version: string;
+  };
+  const versions = `Node ${process.versions.node}, NestJS ${nest}, axios ${axios.VERSION}, nestjs-service ${VERSION}.`;
+  const fault = faults.find(({ option }) => option === 'axios');
+  if (!fault) return ok(versions);
+  return failed(`${versions} Of axios, ${fault.message}`, 'Install a newer one: npm i axios@1.');
 }
 
 function whereToFindVariables({ name, simulatorFile }: ConfigurationReading): string {
@@ -106,7 +121,9 @@ function describe(reading: ConfigurationReading, option: string): Finding {
 
 /** Where `http.proxy` is `environment`: which proxy is for which address, and why. */
 function describeProxies({ merged, options }: ConfigurationReading, option: string): Finding | undefined {
-  if (option !== 'http.proxy' || !options || valueOf(merged, option) !== ENVIRONMENT) return undefined;
+  const setting = valueOf(merged, option);
+  if (option === 'http.proxy' && setting === NONE) return ok(`${NONE}: connections go without a proxy.`);
+  if (option !== 'http.proxy' || !options || setting !== ENVIRONMENT) return undefined;
   const { addresses, http } = options;
   const variable = proxyVariable();
   const ways = [addresses.baseUrl, addresses.tokenUrl ?? []].flat().map((address) => {

@@ -1,6 +1,6 @@
-import { PROXY_VARIABLES } from '../../config/proxy.js';
 import { createService } from '../../engine/create-service.js';
 import { exchange } from '../../exchange/exchange.js';
+import { placeOf as explainedPlace } from '../../exchange/explain-fault.js';
 import { SILENT } from '../../exchange/io.js';
 import { callSteps } from './call-steps.js';
 import { type Check } from './check.js';
@@ -10,8 +10,6 @@ import { runSteps, type StepLimits } from './run-steps.js';
 import { SeenAnswers } from './seen-answers.js';
 
 export interface DiagnosisParts extends StepLimits, ServerStepParts {
-  /** Variables of the process: a proxy that the module ignores is told of. */
-  env: Readonly<Record<string, string | undefined>>;
   /** Of which a token is asked for; else of one that is made up. */
   customer?: string;
 }
@@ -47,20 +45,17 @@ export async function* diagnose(parts: DiagnosisParts): AsyncGenerator<Check> {
 }
 
 function placeOf(
-  { options, env }: DiagnosisParts,
+  { options }: DiagnosisParts,
   server: Place['server'],
   address: string,
   option: string,
 ): Place {
   const url = new URL(address);
   return {
-    server,
+    ...explainedPlace({ server, url, option }, options.http),
     url,
     host: url.hostname.replace(/^\[|\]$/g, ''),
     port: Number(url.port || (url.protocol === 'https:' ? 443 : 80)),
-    option,
     describeOption: options.describeOption,
-    proxy: options.http.proxyFor?.(address),
-    ignoredProxy: options.http.proxyFor ? undefined : PROXY_VARIABLES.find((name) => env[name]),
   };
 }

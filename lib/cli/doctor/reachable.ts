@@ -20,15 +20,13 @@ export interface Transport {
 /** An address that a connection goes to, and where it is set. */
 export interface Place extends FaultPlace, Transport {
   describeOption: DescribeOption;
-  /** The variable with a proxy that is set for this process, and that the module ignores. */
-  ignoredProxy?: string;
 }
 
 /** As the error of a call would say it. */
-export function explained(place: Place, fault: ExplainedFault, more = ''): Finding {
+export function explained(place: Place, fault: ExplainedFault): Finding {
   const where = `${place.host}, port ${place.port}`;
   const { message, hint = 'Run the check again.', options } = explainFault(where, fault, place);
-  return failed(message, withNames(hint, options, place.describeOption) + more);
+  return failed(message, withNames(hint, options, place.describeOption));
 }
 
 /** Whether the name leads to an address. */
@@ -51,11 +49,7 @@ export function openTransport({ host, port, proxy }: Transport): Duplex {
 
 /** Whether something takes connections there; with a proxy, whether that opens a tunnel to it. */
 export function checkConnection(place: Place, timeoutMs: number): Promise<Finding> {
-  const { host, port, proxy, ignoredProxy, describeOption } = place;
-  // A network with a proxy lets nothing else out, and the module ignores the proxies of the environment.
-  const more = ignoredProxy
-    ? ` ${ignoredProxy} is set, but the module ignores it: set ${describeOption('http.proxy')} to go through a proxy.`
-    : '';
+  const { host, port, proxy } = place;
   const timedOut = proxy
     ? ({ kind: 'proxy', reason: 'ERR_PROXY_TIMEOUT' } as const)
     : ({ kind: 'timeout', reason: 'ETIMEDOUT' } as const);
@@ -69,8 +63,8 @@ export function checkConnection(place: Place, timeoutMs: number): Promise<Findin
       transport.destroy();
       resolve(finding);
     };
-    const timer = setTimeout(() => end(explained(place, timedOut, more)), timeoutMs);
-    transport.on('error', (error) => end(explained(place, classify(error), more)));
+    const timer = setTimeout(() => end(explained(place, timedOut)), timeoutMs);
+    transport.on('error', (error) => end(explained(place, classify(error))));
     // What is written waits until the connection is open.
     transport.write(Buffer.alloc(0), (error) => {
       if (!error) end(ok(opened));

@@ -170,7 +170,7 @@ describe('The configuration of a module', () => {
         given,
         name,
         config,
-        new SafeLogger(moduleLabel(name)),
+        { log: new SafeLogger(moduleLabel(name)) },
       );
       await identity.close();
       return options;
