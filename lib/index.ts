@@ -73,6 +73,5 @@ export {
 export { ConnectDto, type ConnectParameters, LinkSessionDto } from './link-sdk/connect.dto.js';
 export { LinkSdkService } from './link-sdk/link-sdk.service.js';
 export { type ServiceCallEvent } from './telemetry/call-event.js';
-export { type RateLimit } from './exchange/rate-limit.js';
 export { ServiceClients, type ServiceClient, type ServiceClientOptions } from './module/service-clients.js';
 export { type IdentityStatus } from './tls/client-identity.js';

@@ -1,7 +1,6 @@
 import { ServiceError } from '../errors/index.js';
 import { type ExchangeResponse } from '../exchange/exchange.types.js';
 import { defined } from '../exchange/own-properties.js';
-import { rateLimitOf, type RateLimit } from '../exchange/rate-limit.js';
 import { harmless } from './telemetry.js';
 
 /** What became of a call, for `http.onCall`. It has no query, no body, no header's value but the two ids, no token. */
@@ -25,8 +24,6 @@ export interface ServiceCallEvent {
   requestId?: string;
   /** The error's code; `aborted` where its caller ended it, `host_error` where a function of the host threw. */
   error?: string;
-  /** What the answer said of the calls that the service still allows. */
-  rateLimit?: RateLimit;
 }
 
 export type OnCall = (event: ServiceCallEvent) => void;
@@ -46,11 +43,8 @@ export function codeOf(error: unknown, signal: AbortSignal | undefined): string 
 /** Tells the host of a call that has ended. The listener is the host's: whatever it does, the call is over. */
 export function tellCall(
   onCall: OnCall,
-  ended: Omit<ServiceCallEvent, 'status' | 'rateLimit'>,
-  response?: Pick<ExchangeResponse, 'status' | 'headers'>,
+  ended: Omit<ServiceCallEvent, 'status'>,
+  response?: Pick<ExchangeResponse, 'status'>,
 ): void {
-  void harmless(() => {
-    const rateLimit = response && rateLimitOf(response.headers, Date.now());
-    return onCall(defined({ ...ended, status: response?.status, rateLimit }) as ServiceCallEvent);
-  });
+  void harmless(() => onCall(defined({ ...ended, status: response?.status }) as ServiceCallEvent));
 }
