@@ -17,8 +17,8 @@ const ENTITIES: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>',
 
 /**
  * Makes foreign text safe for an error or a log: one line of at most `maxLength` characters. A text that holds one of
- * the secrets or a part of 8 characters, however it is encoded, is not shown at all; nor is one with a JWT or a PEM
- * block.
+ * the secrets or a part of 8 characters, plain or with percent signs, entities or JSON escapes, is not shown at all; nor
+ * is one with a JWT or a PEM block.
  */
 export function cleanText(text: string, secrets: readonly string[], maxLength: number): string {
   const cleaned = text
@@ -35,8 +35,7 @@ function holdsSecret(text: string, secrets: readonly string[]): boolean {
   const wanted = secrets.flatMap((secret) => undone(secret)).map(folded);
   const short = wanted.filter((secret) => secret !== '' && secret.length < PART);
   const all = wanted.join('\n');
-  const readings = undone(text).flatMap((form) => [form, ...decoded(form).flatMap((each) => undone(each))]);
-  return readings.some((reading) => {
+  return undone(text).some((reading) => {
     if (JWT.test(reading) || PEM.test(reading)) return true;
     const found = folded(reading);
     return short.some((secret) => found.includes(secret)) || sharesPart(found, all);
@@ -65,16 +64,6 @@ function unescaped(text: string): string {
     .replace(/(?:%[\da-f]{2})+/gi, (run) => Buffer.from(run.replaceAll('%', ''), 'hex').toString())
     .replace(/\\+u([\da-f]{4})/gi, (_, hex: string) => String.fromCharCode(parseInt(hex, 16)))
     .replace(/\\+[nrt]/g, ' ');
-}
-
-/** The text read as base64 and as hex. Where in it either begins is not known: at each place of a group. */
-function decoded(text: string): string[] {
-  const base64 = text.replace(/[^\w+/-]/g, '');
-  const hex = text.replace(/0x|[^\da-f]/gi, '');
-  return [
-    ...[0, 1, 2, 3].map((start) => Buffer.from(base64.slice(start), 'base64').toString()),
-    ...[0, 1].map((start) => Buffer.from(hex.slice(start), 'hex').toString()),
-  ];
 }
 
 /** Without what an encoding or a line break adds: a plus is the space of a form, a backslash is of JSON. */

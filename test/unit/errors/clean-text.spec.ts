@@ -18,8 +18,6 @@ const phpJson = (text: string): string =>
     .replace(/[&<>]/g, (sign) => `\\u00${sign.charCodeAt(0).toString(16)}`)
     .replaceAll('/', '\\/');
 const form = (text: string): string => new URLSearchParams({ s: text }).toString().slice(2);
-const base64 = (text: string): string => Buffer.from(text).toString('base64');
-const hex = (text: string): string => Buffer.from(text).toString('hex');
 
 /** How an answer may repeat what it got. */
 const FORMS: [string, (text: string) => string][] = [
@@ -37,14 +35,6 @@ const FORMS: [string, (text: string) => string][] = [
   ['over lines', (text) => text.replace(/.{6}/g, '$&\r\n  ')],
   ['over lines of JSON', (text) => json(text.replace(/.{6}/g, '$&\n'))],
   ['with invisible characters', (text) => text.replace(/.{3}/g, '$&\u200b')],
-  ['in hex', hex],
-  ['in hex with colons', (text) => hex(text).replace(/..(?=.)/g, '$&:')],
-  ['in bytes of hex', (text) => hex(text).replace(/../g, '\\x$&')],
-  ['in base64', base64],
-  ['in base64url', (text) => Buffer.from(text).toString('base64url')],
-  ['in base64 over lines', (text) => base64(text).replace(/.{10}/g, '$&\n')],
-  ['in base64, percent-encoded', (text) => encodeURIComponent(base64(text))],
-  ['as RFC 6749, 2.3.1 has it', (text) => base64(`id:${form(text)}`)],
 ];
 
 describe('cleanText shows nothing of a text', () => {
