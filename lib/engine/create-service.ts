@@ -1,5 +1,6 @@
 import { HttpService } from '@nestjs/axios';
 import { type AxiosInstance } from 'axios';
+import { Authenticator } from '../auth/authenticator.js';
 import { TokenCache } from '../auth/cache/token-cache.js';
 import { ClientSecret } from '../auth/endpoint/client-secret.js';
 import { type RefusedSecrets } from '../auth/endpoint/refused-secrets.js';
@@ -59,8 +60,9 @@ export function createService(options: ResolvedOptions, identity: Identity, worl
   const base = { options, identity, io, telemetry, calls };
 
   const tokens = createTokenCache(base);
-  const auth = new ServiceAuthService(options, identity, tokens, calls);
-  const axios = createAxios(base, auth);
+  const authenticator = new Authenticator(options, tokens);
+  const auth = new ServiceAuthService(options, authenticator, identity, tokens, calls);
+  const axios = createAxios(base, authenticator);
   const http = new ServiceHttpService(new HttpService(axios), options.http.trailingSlash);
   const resources = createResources(http);
   const sdk = new LinkSdkService(options, auth, io);
@@ -76,14 +78,13 @@ export function createService(options: ResolvedOptions, identity: Identity, worl
 type Base = Pick<ServiceParts, 'options' | 'identity' | 'telemetry' | 'calls'> & { io: World };
 
 /** The instance behind all calls: the interceptor attaches what authenticates, the adapter sends. */
-function createAxios(base: Base, auth: ServiceAuthService): AxiosInstance {
+function createAxios(base: Base, authenticator: Authenticator): AxiosInstance {
   const { options, identity, io, telemetry, calls } = base;
   const { http, addresses, authentication, appToken } = options;
   const { baseOption } = addresses;
   const runner = new CallRunner({
     exchange: io.exchange,
-    renewedHeaders: ({ authorization = '' }, wait, origin) =>
-      auth.renewedHeaders(authorization, wait, origin),
+    authenticator,
     identity,
     budget: new RetryBudget(),
     http,
@@ -95,7 +96,7 @@ function createAxios(base: Base, auth: ServiceAuthService): AxiosInstance {
   const requestIds = requestId && new RequestIds(requestId, http.correlationIdHeader, io.log, io.clock);
   const basePath = withoutSlashes(new URL(addresses.baseUrl).pathname);
   const observer = new CallObserver(telemetry, io.log, basePath, http);
-  const authHeaders = new AuthHeadersInterceptor(options, auth, calls, observer, requestIds);
+  const authHeaders = new AuthHeadersInterceptor(options, authenticator, calls, observer, requestIds);
   const isSidecar = addresses.baseUrl.startsWith('http:');
   const bothTo = authentication === 'oauth' && appToken ? addresses.appTokenOrigins : undefined;
   const certificate = () => identity.certificate;

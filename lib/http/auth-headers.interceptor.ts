@@ -1,11 +1,11 @@
 import { Axios, AxiosHeaders, type AxiosHeaderValue, type InternalAxiosRequestConfig } from 'axios';
-import { type ServiceAuthService } from '../auth/service-auth.service.js';
+import { type Authenticator, type Credentials } from '../auth/authenticator.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { ServiceRequestError } from '../errors/index.js';
 import { checkTimeout } from '../exchange/call-limits.js';
 import { AllowedUrls, type CallUrl } from './allowed-urls.js';
 import { notEncoded, transformBody } from './body.js';
-import { toCallSignal, type CallLimits, type Credentials } from './call.js';
+import { toCallSignal, type CallLimits } from './call.js';
 import { type CallObserver } from './call-observer.js';
 import { type CallsInFlight } from './calls-in-flight.js';
 import { type RequestIds } from './request-ids.js';
@@ -20,7 +20,7 @@ export interface AttachedCall extends CallLimits {
   release: () => void;
 }
 
-type Authentication = Pick<ServiceAuthService, 'peekHeaders' | 'headers'>;
+type Authentication = Pick<Authenticator, 'use' | 'get'>;
 
 /** They are part of the address or the body by now, or of the {@link AttachedCall}. */
 const USED_OPTIONS = ['baseURL', 'params', 'signal', 'cancelToken', 'transformRequest', 'env'] as const;
@@ -90,10 +90,10 @@ export class AuthHeadersInterceptor {
       const attached: AttachedCall = { url, credentials, startedAt, endsAt, route, signal, release };
       return Object.assign(config, { [ATTACHED]: attached });
     };
-    const credentials = this.#auth.peekHeaders(url.origin);
+    const credentials = this.#auth.use(url.origin);
     if (credentials) return attach(credentials);
     return this.#calls
-      .run(() => this.#auth.headers({ signal, timeoutMs }, url.origin))
+      .run(() => this.#auth.get(url.origin, { signal, timeoutMs }))
       .then(attach)
       .catch((error: Error) => {
         release();

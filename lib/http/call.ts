@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { type AxiosHeaderValue, type AxiosRequestHeaders, type InternalAxiosRequestConfig } from 'axios';
+import { type Credentials } from '../auth/authenticator.js';
 import { type HttpSettings } from '../config/resolved-options.js';
 import { cleanText, ServiceRequestError } from '../errors/index.js';
 import { followSignal, type FollowedSignal } from '../exchange/call-limits.js';
@@ -8,9 +9,6 @@ import { noHeaders } from '../exchange/own-properties.js';
 import { CallCancelled, EXCHANGE_HEADERS } from '../exchange/exchange.types.js';
 import { type CallUrl } from './allowed-urls.js';
 import { encodeBody } from './body.js';
-
-/** The headers that authenticate a call. */
-export type Credentials = Readonly<Record<string, string>>;
 
 /** One call as it goes over the wire, however many attempts it takes. */
 export interface Call {
@@ -26,6 +24,8 @@ export interface Call {
   inDoubt?: boolean;
   /** False where the caller asked for text or bytes. */
   readsJson: boolean;
+  /** Those that it has now. */
+  credentials: Credentials;
   /** Each credential that was sent with it, those before a replay too: no error may show one. */
   secrets: string[];
 }
@@ -64,7 +64,17 @@ export async function toCall(
   const isKeyed = idempotencyHeader !== undefined && (method === 'POST' || method === 'PATCH');
   const idempotencyKey = isKeyed ? headers[idempotencyHeader]?.trim() || randomUUID() : undefined;
   if (isKeyed && idempotencyKey) headers[idempotencyHeader] = idempotencyKey;
-  const call = { method, url, headers, body, correlationId, idempotencyKey, readsJson, secrets: [] };
+  const call = {
+    method,
+    url,
+    headers,
+    body,
+    correlationId,
+    idempotencyKey,
+    readsJson,
+    credentials,
+    secrets: [],
+  };
   setCredentials(call, credentials);
   return call;
 }
@@ -102,7 +112,9 @@ function toHeaders(given: AxiosRequestHeaders, readsJson: boolean): Record<strin
 }
 
 /** Puts credentials into a call, in place of those that it has. */
-export function setCredentials({ headers, secrets }: Call, credentials: Credentials): void {
+export function setCredentials(call: Call, credentials: Credentials): void {
+  const { headers, secrets } = call;
+  call.credentials = credentials;
   for (const [name, value] of Object.entries(credentials)) {
     headers[name.toLowerCase()] = value;
     secrets.push(value.replace(BEARER, ''));

@@ -1,4 +1,4 @@
-import { type RenewedHeaders } from '../auth/service-auth.service.js';
+import { type Authenticator } from '../auth/authenticator.js';
 import { systemClock } from '../time/clock.js';
 import { type CertificateSummary } from '../errors/index.js';
 import {
@@ -8,20 +8,12 @@ import {
 } from '../exchange/certificate-refusal.js';
 import { CallCancelled, ExchangeFault, type Outcome } from '../exchange/exchange.types.js';
 import { within } from '../time/timers.js';
-import { setCredentials, type Call, type CallLimits, type Credentials } from './call.js';
+import { setCredentials, type Call, type CallLimits } from './call.js';
 import { faultToError } from './fault-to-error.js';
 import { isRepeatable, mayHaveActed } from './retry-policy.js';
 
 export interface CredentialRenewalParts {
-  /**
-   * Other headers for a replay after a 401; undefined where a replay would not help. `refused`: the headers of the
-   * call that got the 401.
-   */
-  renewedHeaders: (
-    refused: Credentials,
-    wait: { signal?: AbortSignal; timeoutMs: number },
-    origin: string,
-  ) => Promise<RenewedHeaders | undefined>;
+  authenticator: Pick<Authenticator, 'renew'>;
   identity: ReloadableIdentity;
   /** The option with the API's address. */
   baseOption: string;
@@ -67,12 +59,12 @@ export class CredentialRenewal {
       this.#replays += 1;
       const { signal, endsAt } = this.#limits;
       const wait = { signal, timeoutMs: endsAt - performance.now() };
-      const { headers, url } = this.#call;
-      const renewed = await this.#parts.renewedHeaders(headers, wait, url.origin);
+      const { credentials, url } = this.#call;
+      const renewed = await this.#parts.authenticator.renew(credentials, url.origin, wait);
       // An endpoint that revokes all tokens revokes those in the shared store too. The last replay has a new token.
       this.#mayReplay = renewed?.isFromStore === true && this.#replays < MAX_REPLAYS;
       if (renewed) {
-        setCredentials(this.#call, renewed.headers);
+        setCredentials(this.#call, renewed.credentials);
         return true;
       }
     }

@@ -1,5 +1,4 @@
 import { Injectable } from '@nestjs/common';
-import { customerScope } from '../auth/scope.js';
 import { type ServiceAuthService } from '../auth/service-auth.service.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { type Secret } from '../config/secret.js';
@@ -13,7 +12,7 @@ import { ConnectDto, type ConnectParameters } from './connect.dto.js';
 @Injectable()
 export class LinkSdkService {
   /** Absent without OAuth credentials. */
-  readonly #tokens: Pick<ServiceAuthService, 'tokenFor'> | undefined;
+  readonly #getToken: ServiceAuthService['getCustomerToken'] | undefined;
   /** Where it is one of the parameters. */
   readonly #appToken: Secret | undefined;
   /** Called before the first app token goes out. */
@@ -22,11 +21,12 @@ export class LinkSdkService {
   /** @internal */
   constructor(
     options: ResolvedOptions,
-    auth: Pick<ServiceAuthService, 'tokenFor'>,
+    auth: Pick<ServiceAuthService, 'getCustomerToken'>,
     io: Pick<ServiceIo, 'log' | 'warned'>,
   ) {
     const hasOAuth = options.oauth !== undefined;
-    this.#tokens = hasOAuth ? auth : undefined;
+    // As it is: what a test puts in the place of `auth.getCustomerToken` answers for that alone.
+    this.#getToken = hasOAuth ? auth.getCustomerToken.bind(auth) : undefined;
     this.#appToken = hasOAuth && !options.linkSdk.includeAppToken ? undefined : options.appToken;
     const warning = this.#appToken && exposureWarning(options);
     this.#warn = warning ? () => warnOnce(io, warning) : undefined;
@@ -44,10 +44,10 @@ export class LinkSdkService {
     { signal, timeout }: CallOptions = {},
   ): Promise<ConnectParameters> {
     const { customer_id, permissions, bank_identifier } = validateInput(ConnectDto, request);
-    const timeoutMs = checkTimeout(timeout);
+    checkTimeout(timeout);
     this.#warn?.();
     this.#warn = undefined;
-    const token = await this.#tokens?.tokenFor(customerScope(customer_id), { signal, timeoutMs });
+    const token = await this.#getToken?.(customer_id, { signal, timeout });
     return {
       ...(this.#appToken && { app_token: this.#appToken.reveal() }),
       ...(token && { access_token: token.accessToken }),

@@ -11,6 +11,8 @@ import { certificateFault, describeCertificate } from './certificate-health.js';
 import { type CheckOutcome, LimitedCheck } from './limited-check.js';
 
 const TIMEOUT_MS = 3_000;
+/** Of the error where there are no OAuth credentials: calls need no token then. */
+const NOT_CONFIGURED = 'oauth_not_configured';
 
 /** What `isHealthy()` checks. */
 export interface ServiceHealthOptions {
@@ -52,10 +54,11 @@ export class ServiceHealthIndicator implements BeforeApplicationShutdown {
     const log = (what: string) => (error: unknown) => {
       this.#logger.warn(`${what}: ${error instanceof ServiceError ? describeError(error) : String(error)}`);
     };
+    const logTokenFailure = log('No token could be had');
     this.#token = new LimitedCheck(
       systemClock,
-      (timeoutMs) => auth.requestApiTokenOnce({ timeoutMs }),
-      log('No token could be had'),
+      (timeout) => auth.getApiToken({ timeout, once: true }),
+      (error) => isNotConfigured(error) || logTokenFailure(error),
     );
     this.#ping = new LimitedCheck(
       systemClock,
@@ -122,10 +125,14 @@ export class ServiceHealthIndicator implements BeforeApplicationShutdown {
   }
 
   async #tokenOutcome(timeoutMs: number): Promise<CheckOutcome | undefined> {
-    const { hasApiToken } = this.#auth;
-    if (hasApiToken === undefined) return undefined;
-    return hasApiToken ? { ok: true } : this.#token.outcome(timeoutMs);
+    if (this.#auth.apiTokenStatus) return { ok: true };
+    const outcome = await this.#token.outcome(timeoutMs);
+    return outcome.code === NOT_CONFIGURED ? undefined : outcome;
   }
+}
+
+function isNotConfigured(error: unknown): boolean {
+  return error instanceof ServiceError && error.code === NOT_CONFIGURED;
 }
 
 function checkDays(days: unknown): void {

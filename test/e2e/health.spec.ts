@@ -260,6 +260,8 @@ describe('ServiceHealthIndicator', () => {
     expect(await indicator.isHealthy('s', { ping: true })).toMatchObject({
       s: { status: 'down', token: { ok: false, code: 'token_refused' }, ping: { ok: true } },
     });
+    // Also once the token of the stub is at hand.
+    expect(await indicator.isHealthy('s')).toMatchObject({ s: { status: 'down' } });
   });
 
   it.each([{ minCertificateDays: NaN }, { minCertificateDays: '7' }, { timeout: -1 }])(

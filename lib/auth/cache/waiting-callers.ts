@@ -9,20 +9,21 @@ export interface TokenOptions {
   signal?: AbortSignal | undefined;
   /** Milliseconds, at most a day. Default (also for 0): `http.timeout`. */
   timeout?: number | undefined;
+  /** One attempt is enough for this caller, as for a health check; more are made where others wait too. Default false. */
+  once?: boolean | undefined;
 }
 
-/** The same, checked, and what is asked for inside the module. */
+/** The same, checked. */
 export interface WaitOptions {
   signal?: AbortSignal | undefined;
   /** Milliseconds. Default: {@link RequestSettings.timeoutMs}. */
   timeoutMs?: number | undefined;
-  /** One attempt is enough for this caller, where nobody else waits. Default false. */
   once?: boolean | undefined;
 }
 
 /** @throws ServiceRequestError for a time limit that is none */
-export function checkedWait({ signal, timeout }: TokenOptions = {}): WaitOptions {
-  return { signal, timeoutMs: checkTimeout(timeout) };
+export function checkedWait({ signal, timeout, once }: TokenOptions = {}): WaitOptions {
+  return { signal, timeoutMs: checkTimeout(timeout), once };
 }
 
 interface Waiting<T> {

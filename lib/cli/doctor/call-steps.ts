@@ -1,5 +1,4 @@
 import { type AccessToken } from '../../auth/access-token.js';
-import { API_SCOPE, customerScope } from '../../auth/scope.js';
 import { type ResolvedOptions } from '../../config/resolved-options.js';
 import { type Service } from '../../engine/create-service.js';
 import { ServiceApiError, ServiceError, ServiceTokenError, whatHappened } from '../../errors/index.js';
@@ -24,8 +23,8 @@ export function callSteps(
   const apiToken: Step = {
     name: 'token.api',
     needs: connected('token-endpoint'),
-    run: async (timeoutMs, signal) => {
-      const token = await service.auth.tokenFor(API_SCOPE, { timeoutMs, signal, once: true });
+    run: async (timeout, signal) => {
+      const token = await service.auth.getApiToken({ timeout, signal, once: true });
       hasToken = true;
       return ok(`The token endpoint gives a token for calls of the API, ${lifetime(token)}.`);
     },
@@ -33,10 +32,13 @@ export function callSteps(
   const customerToken: Step = {
     name: 'token.customer',
     needs: ['token.api'],
-    run: async (timeoutMs, signal) => {
-      const scope = customerScope(customer ?? MADE_UP_CUSTOMER);
+    run: async (timeout, signal) => {
       try {
-        const token = await service.auth.tokenFor(scope, { timeoutMs, signal, once: true });
+        const token = await service.auth.getCustomerToken(customer ?? MADE_UP_CUSTOMER, {
+          timeout,
+          signal,
+          once: true,
+        });
         const whose =
           customer === undefined
             ? 'a customer id that is made up: the endpoint does not check whether there is such a customer'

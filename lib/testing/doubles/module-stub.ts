@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { type ServiceAuthService } from '../../auth/service-auth.service.js';
+import { ServiceAuthService } from '../../auth/service-auth.service.js';
 import { nameOptions, type DescribeOption } from '../../errors/index.js';
 import { type ExchangeRequest } from '../../exchange/exchange.types.js';
 import { parseJson } from '../../exchange/decode.js';
@@ -70,12 +70,11 @@ export class ModuleStub {
     });
   }
 
-  /** Health checks see the token of the doubles. */
+  /** Health checks ask the double of a test, where there is one. */
   doubleHealth(auth: ServiceAuthService): void {
-    Object.defineProperties(auth, {
-      hasApiToken: { get: () => this.doubles.auth?.getApiToken === undefined },
-      requestApiTokenOnce: { value: async () => void (await auth.getApiToken()) },
-    });
+    const real = Object.getOwnPropertyDescriptor(ServiceAuthService.prototype, 'apiTokenStatus');
+    const get = (): unknown => (this.doubles.auth?.getApiToken ? undefined : real?.get?.call(auth));
+    Object.defineProperty(auth, 'apiTokenStatus', { get });
   }
 
   get #identityStatus(): IdentityStatus {

@@ -132,7 +132,7 @@ const TOKEN_MESSAGES: Partial<Record<TokenErrorCode, string>> = {
 };
 
 function contextOf(facts: CallFacts) {
-  const call: Call = { ...facts, headers: {}, readsJson: true, secrets: [] };
+  const call: Call = { ...facts, headers: {}, readsJson: true, credentials: {}, secrets: [] };
   const credentials = {
     authentication: 'oauth' as const,
     baseOption: BASE_OPTION,

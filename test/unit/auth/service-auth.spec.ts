@@ -1,6 +1,7 @@
 import { Agent } from 'node:https';
 import { inspect } from 'node:util';
 import { afterEach, describe, expect, it, jest } from '@jest/globals';
+import { Authenticator } from '../../../lib/auth/authenticator.js';
 import { ServiceAuthService, type IdentityView } from '../../../lib/auth/service-auth.service.js';
 import { CallsInFlight } from '../../../lib/http/calls-in-flight.js';
 import { type TokenRefresh } from '../../../lib/config/oauth.options.js';
@@ -44,14 +45,20 @@ function setUp(
   const source = new FakeSource();
   const cache = makeCache({ source, clock, refresh, random: () => 0 });
   const calls = new CallsInFlight();
-  const auth = new ServiceAuthService({ ...OPTIONS, ...changed }, identity, cache, calls);
+  const options = { ...OPTIONS, ...changed };
+  const authenticator = new Authenticator(options, cache);
+  const auth = new ServiceAuthService(options, authenticator, identity, cache, calls);
   cleanUp.push(() => cache.close());
   const answered = async <T>(promise: Promise<T>, expiresIn = 600): Promise<T> => {
     await settle();
     source.last.grant(expiresIn);
     return promise;
   };
-  return { clock, source, auth, calls, answered };
+  return { clock, source, authenticator, auth, calls, answered };
+}
+
+function withoutTokens(options: ResolvedOptions, calls: CallsInFlight): ServiceAuthService {
+  return new ServiceAuthService(options, new Authenticator(options, undefined), IDENTITY, undefined, calls);
 }
 
 describe('apiTokenStatus', () => {
@@ -75,19 +82,9 @@ describe('apiTokenStatus', () => {
 });
 
 describe('for health checks', () => {
-  it('says whether an api token is at hand, without a request', async () => {
-    const { auth, source, answered } = setUp();
-    expect(auth.hasApiToken).toBe(false);
-    expect(source.requests).toHaveLength(0);
-    await answered(auth.getApiToken());
-    expect(auth.hasApiToken).toBe(true);
-    const without = new ServiceAuthService(OPTIONS, IDENTITY, undefined, new CallsInFlight());
-    expect(without.hasApiToken).toBeUndefined();
-  });
-
   it('asks for an api token once: a failed request is not tried again', async () => {
     const { auth, clock, source } = setUp();
-    const failed = expect(auth.requestApiTokenOnce({ timeoutMs: 5_000 })).rejects.toMatchObject({
+    const failed = expect(auth.getApiToken({ timeout: 5_000, once: true })).rejects.toMatchObject({
       kind: 'reset',
     });
     await settle();
@@ -220,7 +217,7 @@ describe('tokens', () => {
 
   it('without OAuth credentials: what to set', async () => {
     const calls = new CallsInFlight(describeOption('ksa'));
-    const auth = new ServiceAuthService(OPTIONS, IDENTITY, undefined, calls);
+    const auth = withoutTokens(OPTIONS, calls);
     const error = await auth.getApiToken().catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(ServiceTokenError);
     expect(error).toMatchObject({ code: 'oauth_not_configured', scope: 'api' });
@@ -228,44 +225,46 @@ describe('tokens', () => {
       /oauth\.clientId \(SERVICE_KSA_CLIENT_ID\).*SERVICE_KSA_SANDBOX_AUTH_URL/,
     );
     await expect(auth.authorizationHeaders()).rejects.toMatchObject({ code: 'oauth_not_configured' });
-    expect(auth.peekHeaders()).toBeUndefined();
     expect(() => auth.invalidate('x')).not.toThrow();
     const inProduction = { ...OPTIONS, environment: 'production' } as const;
     const unnamed = new CallsInFlight(describeOption());
-    const other = new ServiceAuthService(inProduction, IDENTITY, undefined, unnamed);
+    const other = withoutTokens(inProduction, unnamed);
     await expect(other.getApiToken()).rejects.toMatchObject({
       hint: expect.stringMatching(/SERVICE_CLIENT_SECRET\), urls\.authUrl \(SERVICE_AUTH_URL\)\.$/),
     });
   });
 });
 
-describe('headers', () => {
+const ORIGIN = 'https://api.example';
+
+describe('credentials', () => {
   it.each(['mtls', 'app-token'] as const)('of %s are the app token', async (authentication) => {
-    const { auth, source } = setUp({ authentication });
-    expect(auth.peekHeaders()).toEqual({ 'service-app-token': 'app-secret' });
-    expect(await auth.authorizationHeaders()).toEqual({ 'service-app-token': 'app-secret' });
-    expect(await auth.renewedHeaders('Bearer x')).toBeUndefined();
+    const { auth, authenticator, source } = setUp({ authentication });
+    const appToken = { 'service-app-token': 'app-secret' };
+    expect(authenticator.use(ORIGIN)).toEqual(appToken);
+    expect(await auth.authorizationHeaders()).toEqual(appToken);
+    expect(await authenticator.renew(appToken, ORIGIN)).toBeUndefined();
     expect(source.requests).toHaveLength(0);
   });
 
-  it('of oauth are the bearer alone, the same object while the token lives', async () => {
-    const { auth, answered } = setUp();
-    expect(auth.peekHeaders()).toBeUndefined();
+  it('of oauth are the bearer alone, the same frozen object while the token lives', async () => {
+    const { auth, authenticator, answered } = setUp();
+    expect(authenticator.use(ORIGIN)).toBeUndefined();
     expect(await answered(auth.authorizationHeaders())).toEqual({ Authorization: 'Bearer token-1' });
-    expect(auth.peekHeaders()).toBe(auth.peekHeaders());
-    expect(Object.isFrozen(auth.peekHeaders())).toBe(true);
+    expect(authenticator.use(ORIGIN)).toBe(await authenticator.get(ORIGIN));
+    expect(Object.isFrozen(authenticator.use(ORIGIN))).toBe(true);
+    expect(await auth.authorizationHeaders()).not.toBe(authenticator.use(ORIGIN));
   });
 
   it('of oauth go with the app token to the origins that take both', async () => {
-    const { auth, answered } = setUp();
+    const { authenticator, answered } = setUp();
     const [mutual, other] = ['https://mutual.example', 'https://other.example'];
-    expect(await answered(auth.headers(undefined, mutual))).toEqual(BOTH);
-    expect(auth.peekHeaders(mutual)).toEqual(BOTH);
-    expect(auth.peekHeaders(other)).toEqual({ Authorization: 'Bearer token-1' });
-    expect((await answered(auth.renewedHeaders('Bearer token-1', undefined, mutual)))?.headers).toEqual({
-      ...BOTH,
-      Authorization: 'Bearer token-2',
-    });
+    const both = await answered(authenticator.get(mutual));
+    expect(both).toEqual(BOTH);
+    expect(authenticator.use(mutual)).toBe(both);
+    expect(authenticator.use(other)).toEqual({ Authorization: 'Bearer token-1' });
+    const renewed = await answered(authenticator.renew(both, mutual));
+    expect(renewed?.credentials).toEqual({ ...BOTH, Authorization: 'Bearer token-2' });
   });
 
   it('of oauth have the app token for a host too, by the configured address', async () => {
@@ -275,14 +274,14 @@ describe('headers', () => {
   });
 
   it('after a 401 come with another token, once for all', async () => {
-    const { auth, source, answered } = setUp();
-    await answered(auth.authorizationHeaders());
-    const both = Promise.all([auth.renewedHeaders('Bearer token-1'), auth.renewedHeaders('Bearer token-1')]);
+    const { authenticator, source, answered } = setUp();
+    const refused = await answered(authenticator.get(ORIGIN));
+    const both = Promise.all([authenticator.renew(refused, ORIGIN), authenticator.renew(refused, ORIGIN)]);
     expect(await answered(both)).toEqual(
-      Array(2).fill({ headers: { Authorization: 'Bearer token-2' }, isFromStore: false }),
+      Array(2).fill({ credentials: { Authorization: 'Bearer token-2' }, isFromStore: false }),
     );
-    expect((await auth.renewedHeaders('Bearer token-1'))?.headers).toBe(auth.peekHeaders());
-    expect(await auth.renewedHeaders('Basic abc')).toBeUndefined();
+    expect((await authenticator.renew(refused, ORIGIN))?.credentials).toBe(authenticator.use(ORIGIN));
+    expect(await authenticator.renew({ Authorization: 'Basic abc' }, ORIGIN)).toBeUndefined();
     expect(source.requests).toHaveLength(2);
   });
 });

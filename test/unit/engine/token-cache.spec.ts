@@ -45,7 +45,7 @@ describe('the token cache of a module', () => {
   it('is none without OAuth credentials', async () => {
     const { auth } = await made({ authentication: 'app-token', appToken: 'a', urls });
     await expect(auth.getApiToken()).rejects.toMatchObject({ code: 'oauth_not_configured' });
-    expect(auth.hasApiToken).toBeUndefined();
+    expect(auth.apiTokenStatus).toBeUndefined();
   });
 
   it.each([

@@ -125,7 +125,7 @@ describe('attempts of one call', () => {
     });
     await axios.post('/a', {});
     expect(arrived.map(({ headers }) => headers.authorization)).toEqual([`Bearer ${BEARER}`, 'Bearer new']);
-    expect(renewals[0]?.authorization).toBe(`Bearer ${BEARER}`);
+    expect(renewals[0]?.Authorization).toBe(`Bearer ${BEARER}`);
   });
 
   it('surfaces a 401 after one replay, and at once where there are no other headers', async () => {

@@ -74,10 +74,12 @@ export async function setUp(setup: Setup = {}) {
   const renewals: Readonly<Record<string, string>>[] = [];
   const runner = new CallRunner({
     exchange: setup.through ?? exchange,
-    renewedHeaders: async (refused) => {
-      renewals.push({ ...refused });
-      if (setup.renewed instanceof Error) throw setup.renewed;
-      return setup.renewed && { headers: setup.renewed, isFromStore: setup.isFromStore ?? false };
+    authenticator: {
+      renew: async (refused) => {
+        renewals.push({ ...refused });
+        if (setup.renewed instanceof Error) throw setup.renewed;
+        return setup.renewed && { credentials: setup.renewed, isFromStore: setup.isFromStore ?? false };
+      },
     },
     identity: Object.assign(setup.identity ?? { reloadAfterRefusal: async () => false }, {
       agentFor: () => agent,
@@ -91,8 +93,8 @@ export async function setUp(setup: Setup = {}) {
   const both = { Authorization: `Bearer ${BEARER}`, 'service-app-token': APP_TOKEN };
   const headers = setup.credentials ?? both;
   const source = {
-    peekHeaders: () => (setup.cold ? undefined : headers),
-    headers: async (wait = {}) => {
+    use: () => (setup.cold ? undefined : headers),
+    get: async (_origin: string, wait = {}) => {
       await setup.cold?.(wait);
       return headers;
     },

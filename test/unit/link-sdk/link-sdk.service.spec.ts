@@ -19,10 +19,10 @@ async function sdkOf(given: ServiceModuleOptions, warned?: Set<string>) {
   const { options } = await resolveOptions(given);
   if (!options) throw new Error('no options');
   const warnings: string[] = [];
-  const tokenFor = () =>
+  const getCustomerToken = () =>
     Promise.resolve({ accessToken: 'jwt', tokenType: 'bearer' as const, scope: 'x', expiresAt: new Date() });
   const log = { ...SILENT, warn: (text: string) => void warnings.push(text) };
-  return { sdk: new LinkSdkService(options, { tokenFor }, { log, warned }), warnings };
+  return { sdk: new LinkSdkService(options, { getCustomerToken }, { log, warned }), warnings };
 }
 
 describe('An app token that goes to browsers in production', () => {

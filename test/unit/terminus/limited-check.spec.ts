@@ -89,6 +89,7 @@ describe('ServiceHealthIndicator', () => {
 
   interface Given {
     status?: IdentityStatus;
+    /** False: none is at hand. Absent: there is no OAuth. */
     hasApiToken?: boolean;
     failure?: Error;
   }
@@ -103,7 +104,12 @@ describe('ServiceHealthIndicator', () => {
       up: (details: object) => ({ status: 'up', ...details }),
       down: (details: object) => ({ status: 'down', ...details }),
     };
-    const auth = { identityStatus: status, hasApiToken, requestApiTokenOnce: request('token') };
+    const notConfigured = new ServiceTokenError({ code: 'oauth_not_configured', message: 'none' });
+    const auth = {
+      identityStatus: status,
+      apiTokenStatus: hasApiToken ? {} : undefined,
+      getApiToken: hasApiToken === undefined ? () => Promise.reject(notConfigured) : request('token'),
+    };
     const health = new ServiceHealthIndicator(
       { check: () => session } as never,
       auth as never,
@@ -171,7 +177,7 @@ describe('ServiceHealthIndicator', () => {
     const checked = { ok: true, checkedAt: expect.any(String) };
     expect(await check({ ping: true })).toEqual({ status: 'up', token: checked, ping: checked });
     expect(asked).toEqual([
-      ['token', { timeoutMs: 10_000 }],
+      ['token', { timeout: 10_000, once: true }],
       ['banks', { timeout: 10_000 }],
     ]);
     expect(lines).toEqual([]);

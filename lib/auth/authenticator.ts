@@ -1,0 +1,98 @@
+import { type ResolvedOptions } from '../config/resolved-options.js';
+import { ServiceTokenError } from '../errors/index.js';
+import { type AccessToken } from './access-token.js';
+import { type TokenCache } from './cache/token-cache.js';
+import { type WaitOptions } from './cache/waiting-callers.js';
+import { API_SCOPE } from './scope.js';
+
+const BEARER = 'Bearer ';
+
+/** The secret headers of a call: the app token, the bearer, or both. One frozen object for one token and kind of origin. */
+export type Credentials = Readonly<Record<string, string>>;
+
+/** Others after a 401. */
+export interface RenewedCredentials {
+  credentials: Credentials;
+  /** Their token is one of the shared store: it may be revoked too. */
+  isFromStore: boolean;
+}
+
+/** What authenticates calls. Callers are counted, and checked, above it. */
+export class Authenticator {
+  readonly #options: ResolvedOptions;
+  readonly #tokens: TokenCache | undefined;
+  /** The app token's header; empty where no app token is set. */
+  readonly #appToken: Credentials;
+  /** With the last token: calls use the same one for minutes. */
+  #last: { token: AccessToken; alone: Credentials; withAppToken: Credentials } | undefined;
+
+  /** @param tokens absent where no OAuth credentials are configured */
+  constructor(options: ResolvedOptions, tokens: TokenCache | undefined) {
+    const { appToken, appTokenHeader } = options;
+    this.#options = options;
+    this.#tokens = tokens;
+    this.#appToken = Object.freeze(appToken ? { [appTokenHeader]: appToken.reveal() } : {});
+  }
+
+  /**
+   * Those at hand, without a promise; undefined where a call has to wait for a token. Begins the renewal of a token that
+   * is due.
+   * @param origin where the call goes
+   */
+  use(origin: string): Credentials | undefined {
+    if (this.#options.authentication !== 'oauth') return this.#appToken;
+    const token = this.#tokens?.peek(API_SCOPE);
+    return token && this.#withBearer(token, origin);
+  }
+
+  /**
+   * The same, and waits for a token.
+   * @throws as {@link token}
+   */
+  async get(origin: string, wait?: WaitOptions): Promise<Credentials> {
+    return this.use(origin) ?? this.#withBearer(await this.token(API_SCOPE, wait), origin);
+  }
+
+  /**
+   * For a call that was answered 401: with another token.
+   * @param refused those of the call
+   * @returns undefined where there is no other token: the caller gets the 401
+   * @throws as {@link token}
+   */
+  async renew(
+    { Authorization: refused }: Credentials,
+    origin: string,
+    wait?: WaitOptions,
+  ): Promise<RenewedCredentials | undefined> {
+    if (this.#options.authentication !== 'oauth' || !refused?.startsWith(BEARER)) return undefined;
+    const renewed = await this.#tokens?.forceRefresh(API_SCOPE, refused.slice(BEARER.length), wait);
+    if (!renewed) return undefined;
+    return { credentials: this.#withBearer(renewed.token, origin), isFromStore: renewed.isFromStore };
+  }
+
+  /**
+   * The token of a scope that was checked: the cached object itself.
+   * @throws ServiceTokenError (`oauth_not_configured` without OAuth credentials), ServiceConnectionError;
+   * `signal.reason` where the caller aborts
+   */
+  async token(scope: string, wait?: WaitOptions): Promise<AccessToken> {
+    if (!this.#tokens) throw notConfigured(this.#options, scope);
+    return this.#tokens.get(scope, wait);
+  }
+
+  #withBearer(token: AccessToken, origin: string): Credentials {
+    if (this.#last?.token !== token) {
+      const alone = Object.freeze({ Authorization: BEARER + token.accessToken });
+      this.#last = { token, alone, withAppToken: Object.freeze({ ...this.#appToken, ...alone }) };
+    }
+    return this.#options.addresses.appTokenOrigins.has(origin) ? this.#last.withAppToken : this.#last.alone;
+  }
+}
+
+function notConfigured({ environment }: ResolvedOptions, scope: string): ServiceTokenError {
+  const authUrl = environment === 'production' ? 'urls.authUrl' : 'urls.sandboxAuthUrl';
+  const options = ['oauth.clientId', 'oauth.clientSecret', authUrl];
+  const message = 'A token needs OAuth credentials, and there are none.';
+  const hint = `Set ${options.join(', ')}.`;
+  return new ServiceTokenError({ code: 'oauth_not_configured', message, hint, options, scope });
+}
