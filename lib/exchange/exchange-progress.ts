@@ -1,7 +1,8 @@
 import { type ClientRequest } from 'node:http';
 import { type Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
-import { type ExchangePhase } from './exchange.types.js';
+import { type Classified } from './classify.js';
+import { type ExchangeFaultDetails, type ExchangePhase } from './exchange.types.js';
 
 /** How far a request got: this decides whether the server can have acted on it. */
 export class ExchangeProgress {
@@ -28,6 +29,19 @@ export class ExchangeProgress {
         request.once('finish', () => socket.destroyed || this.#connected());
       }
     });
+  }
+
+  /** What a fault that comes now says of the request. */
+  at({ kind, certificateRefused }: Partial<Classified>): Omit<ExchangeFaultDetails, 'kind'> {
+    const { phase, reusedSocket } = this;
+    const addresses = this.#socket?.autoSelectFamilyAttemptedAddresses;
+    return {
+      // A tunnel fails as such only as long as nothing of the request has passed it.
+      phase: kind === 'proxy' ? 'connecting' : phase,
+      reusedSocket,
+      refusedInHandshake: certificateRefused === true && this.isHandshakePending,
+      ...(phase === 'connecting' && addresses && { addresses }),
+    };
   }
 
   /**

@@ -182,9 +182,7 @@ class RunningExchange {
   };
 
   #fail(fault: Pick<ExchangeFaultDetails, 'kind' | 'reason' | 'limitMs' | 'certificateRefused'>): void {
-    const { phase, reusedSocket, isHandshakePending } = this.#progress;
-    const refusedInHandshake = fault.certificateRefused === true && isHandshakePending;
-    const details = { ...fault, refusedInHandshake, phase, reusedSocket };
+    const details = { ...fault, ...this.#progress.at(fault) };
     this.#settle(() => this.#reject(new ExchangeFault(details)));
     this.#outgoing?.destroy();
   }

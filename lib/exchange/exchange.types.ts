@@ -63,6 +63,8 @@ export class ExchangeFault extends Error {
   readonly reason?: string;
   /** The time limit that was over, in milliseconds. */
   readonly limitMs?: number;
+  /** Of a name that has several: the addresses that were tried, with their ports. */
+  readonly addresses?: readonly string[];
   /** A kept-alive connection was used again. */
   readonly reusedSocket: boolean = false;
   /** The TLS peer said something about our certificate. */

@@ -15,8 +15,8 @@ export interface FaultPlace extends ProxyUse {
 export type ExplainedFault = Pick<ExchangeFaultDetails, 'kind'> & Partial<ExchangeFaultDetails>;
 
 /**
- * What a fault means. `{host}`, `{port}`, `{address}` (its option), `{proxy}`, `{now}`, `{limit}`, `{trust}` and options are
- * filled in.
+ * What a fault means. `{host}`, `{port}`, `{address}` (its option), `{proxy}`, `{tried}`, `{now}`, `{limit}`, `{trust}` and
+ * options are filled in.
  */
 interface Row {
   kind?: ConnectionErrorKind;
@@ -26,6 +26,8 @@ interface Row {
   /** There was no connection yet. */
   isConnecting?: true;
   isProxied?: true;
+  /** Of a name with several addresses, some were tried. */
+  hasAddresses?: true;
   isCertificateRefused?: true;
   /** Follows where it was. The reason comes at `{reason}`, else at the end. */
   what: string;
@@ -61,6 +63,11 @@ const ROWS: readonly Row[] = [
     reason: /^(ERR_PROXY_)?E[MN]FILE$/,
     what: 'too many files and connections are open{reason}. No connection could be made.',
     hint: 'Raise the limit of open files (ulimit -n), or look for what leaves files or connections open.',
+  },
+  {
+    reason: /^ERR_PROXY_TUNNEL_ENDED$/,
+    what: 'the proxy ended the idle connection; nothing of this call had gone through it',
+    hint: 'Send the call again.',
   },
   {
     reason: /^ERR_PROXY_TUNNEL_407$/,
@@ -142,6 +149,12 @@ const ROWS: readonly Row[] = [
     isProxied: true,
     what: 'no connection within {limit}{reason}: the proxy{proxy} took none or opened no tunnel in that time, or {host} did not answer the TLS handshake behind it.',
     hint: PROXY_SILENT,
+  },
+  {
+    kind: 'timeout',
+    hasAddresses: true,
+    what: 'no connection to {host} in time{reason}. It has several addresses; these were tried, one after the other: {tried}.',
+    hint: 'Find out which of {tried} this machine can connect to. For the others, ask who runs the network, and who runs the name. If they are only far away, raise {http.connectTimeout}. Check {address} too.',
   },
   {
     reason: new RegExp(`^${CONNECT_TIMEOUT}$`),
@@ -258,6 +271,7 @@ export function explainFault(where: string, fault: ExplainedFault, place: FaultP
       port: port || (protocol === 'https:' ? '443' : '80'),
       address: place.option,
       trust: TRUST[place.server],
+      tried: fault.addresses?.join(', '),
       limit: fault.limitMs === undefined ? 'the time limit' : `${Math.max(0, Math.round(fault.limitMs))} ms`,
       now: new Date().toISOString().replace(/\.\d+Z$/, 'Z'),
       // A code of the system says the same without our prefix.
@@ -275,7 +289,7 @@ function isUnreached({ kind, phase, reusedSocket }: ExplainedFault): boolean {
 }
 
 function fits(row: Row, fault: ExplainedFault, { server, url, proxy }: FaultPlace): boolean {
-  const { kind, reason = '', certificateRefused, phase, reusedSocket } = fault;
+  const { kind, reason = '', certificateRefused, phase, reusedSocket, addresses } = fault;
   return (
     (row.kind === undefined || row.kind === kind) &&
     (row.reason === undefined || row.reason.test(reason)) &&
@@ -283,6 +297,7 @@ function fits(row: Row, fault: ExplainedFault, { server, url, proxy }: FaultPlac
     (row.protocol === undefined || row.protocol === url.protocol) &&
     (!row.isConnecting || (phase === 'connecting' && !reusedSocket)) &&
     (!row.isProxied || proxy !== undefined) &&
+    (!row.hasAddresses || Boolean(addresses?.length)) &&
     (!row.isCertificateRefused || certificateRefused === true)
   );
 }

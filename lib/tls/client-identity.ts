@@ -4,9 +4,9 @@ import { type TlsSettings } from '../config/resolved-options.js';
 import { type CertificateSummary, type ConfigurationFault } from '../errors/index.js';
 import { type Log } from '../telemetry/log.js';
 import { daysLeft, describeCertificate, formatDate, isOtherCertificate } from './certificate-summary.js';
-import { PlainAgent } from './connections/clean-reuse.js';
-import { IdentityAgent, type PoolSettings } from './connections/identity-agent.js';
-import { closedError, failRequest, takeQueue } from './connections/node-agent.js';
+import { IdentityAgent } from './connections/identity-agent.js';
+import { type IdentityPoolSettings } from './connections/identity-connections.js';
+import { PlainAgent } from './connections/plain-agent.js';
 import { checkIdentity, type LoadedIdentity } from './material/check-identity.js';
 import { filesOf, readIdentity, type IdentitySnapshot } from './material/read-identity.js';
 import { SecureContexts } from './material/secure-contexts.js';
@@ -17,7 +17,7 @@ import { Polling } from './reload/polling.js';
 
 /** `maxSockets` is for each of the agents. */
 export interface ClientIdentitySettings extends Pick<
-  PoolSettings,
+  IdentityPoolSettings,
   'maxSockets' | 'proxyFor' | 'connectTimeoutMs'
 > {
   tls: TlsSettings;
@@ -98,7 +98,7 @@ export class ClientIdentity {
     this.#settings = settings;
     this.#contexts = contexts;
     this.#inUse = loaded;
-    const pool = { maxSockets, proxyFor, connectTimeoutMs };
+    const pool = { maxSockets, proxyFor, connectTimeoutMs, clock };
     const warned = new Set<string>();
     const onUnasked = (origin: string): void => {
       if (!this.certificate || warned.has(origin)) return;
@@ -220,12 +220,8 @@ export class ClientIdentity {
     this.#watch.stop();
     this.#expiry.stop();
     this.#listeners.clear();
-    for (const agent of [this.#plainAgent, this.#plainTokenAgent]) {
-      for (const request of takeQueue(agent)) failRequest(request, closedError());
-      agent.destroy();
-    }
-    const { clock } = this.#settings;
-    await Promise.all([this.httpsAgent.close(graceMs, clock), this.tokenAgent.close(graceMs, clock)]);
+    for (const agent of [this.#plainAgent, this.#plainTokenAgent]) agent.close();
+    await Promise.all([this.httpsAgent.close(graceMs), this.tokenAgent.close(graceMs)]);
   }
 
   /** Returns whether what was read is in use now. `isNew`: it is not what was read before. */

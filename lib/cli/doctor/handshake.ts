@@ -38,7 +38,7 @@ export interface HandshakeFacts {
 /** Connects, shakes hands, and closes. Nothing is sent over the connection. Never rejects. */
 export function shakeHands(target: HandshakeTarget, timeoutMs: number): Promise<HandshakeFacts> {
   return new Promise((resolve) => {
-    const tap = new WireTap(openTransport(target));
+    const tap = new WireTap(openTransport(target, timeoutMs));
     const facts: HandshakeFacts = { established: false, certificates: [], askedForCertificate: false };
     const socket = connectTls({
       socket: tap,

@@ -1,5 +1,5 @@
 import { lookup } from 'node:dns/promises';
-import { connect, isIP } from 'node:net';
+import { connect, isIP, Socket, type TcpNetConnectOpts } from 'node:net';
 import { type Duplex } from 'node:stream';
 import { systemClock } from '../../time/clock.js';
 import { type Secret } from '../../config/secret.js';
@@ -7,6 +7,7 @@ import { withNames, type DescribeOption } from '../../errors/index.js';
 import { classify } from '../../exchange/classify.js';
 import { explainFault, type ExplainedFault, type FaultPlace } from '../../exchange/explain-fault.js';
 import { within } from '../../time/timers.js';
+import { connectInTurn } from '../../tls/connections/addresses.js';
 import { authorityOf, ProxyTunnel } from '../../tls/connections/proxy-tunnel.js';
 import { failed, ok, type Finding } from './check.js';
 
@@ -43,8 +44,9 @@ export async function checkName(place: Place, timeoutMs: number): Promise<Findin
 }
 
 /** A connection, through the proxy where there is one. Its errors come as events. */
-export function openTransport({ host, port, proxy }: Transport): Duplex {
-  return proxy ? new ProxyTunnel(proxy, authorityOf({ host, port })) : connect({ host, port });
+export function openTransport({ host, port, proxy }: Transport, timeoutMs: number): Duplex {
+  if (proxy) return new ProxyTunnel(proxy, authorityOf({ host, port }), timeoutMs);
+  return connectInTurn((options: TcpNetConnectOpts) => connect(options), { host, port }, timeoutMs);
 }
 
 /** Whether something takes connections there; with a proxy, whether that opens a tunnel to it. */
@@ -57,14 +59,19 @@ export function checkConnection(place: Place, timeoutMs: number): Promise<Findin
     ? `The proxy opens a tunnel to ${host}, port ${port}.`
     : `${host} takes connections on port ${port}.`;
   return new Promise((resolve) => {
-    const transport = openTransport({ host, port, proxy });
+    const transport = openTransport({ host, port, proxy }, timeoutMs);
     const end = (finding: Finding): void => {
       clearTimeout(timer);
       transport.destroy();
       resolve(finding);
     };
-    const timer = setTimeout(() => end(explained(place, timedOut)), timeoutMs);
-    transport.on('error', (error) => end(explained(place, classify(error))));
+    const fail = (fault: ExplainedFault): void => {
+      const addresses =
+        transport instanceof Socket ? transport.autoSelectFamilyAttemptedAddresses : undefined;
+      end(explained(place, { ...fault, addresses }));
+    };
+    const timer = setTimeout(() => fail(timedOut), timeoutMs);
+    transport.on('error', (error) => fail(classify(error)));
     // What is written waits until the connection is open.
     transport.write(Buffer.alloc(0), (error) => {
       if (!error) end(ok(opened));

@@ -7,6 +7,7 @@ import { urlToHttpOptions } from 'node:url';
 import { codedError } from '../../config/coded-error.js';
 import { type Secret } from '../../config/secret.js';
 import { ownOptions } from '../../exchange/own-properties.js';
+import { connectInTurn } from './addresses.js';
 
 /**
  * A tunnel through the proxy (RFC 9110, 9.3.6), as a transport for TLS. What is written waits until the tunnel is open.
@@ -14,11 +15,14 @@ import { ownOptions } from '../../exchange/own-properties.js';
  * Not an agent of its own, as hpagent is, which opened 40 tunnels for 5 sockets: here the agent counts its connections.
  *
  * Until then, all error codes begin with ERR_PROXY_: for example ERR_PROXY_ECONNREFUSED where the proxy cannot be
- * reached, ERR_PROXY_TIMEOUT where it does not answer, ERR_PROXY_TUNNEL_407 where it refuses.
+ * reached, ERR_PROXY_TIMEOUT where it does not answer, ERR_PROXY_TUNNEL_407 where it refuses. ERR_PROXY_TUNNEL_ENDED later
+ * is the end of an idle one. With each of them nothing of a request has passed.
  */
 export class ProxyTunnel extends Duplex {
   readonly #connect: http.ClientRequest;
   #socket?: Socket;
+  /** Nothing has passed since the connection was last free. */
+  #isUntouched = false;
   /** The write or the end that waits for the tunnel. Duplex makes one at a time. */
   #waiting?: () => void;
 
@@ -38,7 +42,9 @@ export class ProxyTunnel extends Duplex {
     this.#socket?.ref();
   }
 
-  unref(): void {
+  /** Its connection is free: it does not keep the process running. */
+  rest(): void {
+    this.#isUntouched = true;
     this.#socket?.unref();
   }
 
@@ -49,7 +55,11 @@ export class ProxyTunnel extends Duplex {
   override _write(chunk: Buffer, _encoding: BufferEncoding, callback: (error?: Error | null) => void): void {
     // After the other side has ended, nobody reads this (for example TLS's close_notify). An error would lose what has not
     // been read yet.
-    this.#whenOpen((socket) => (socket.readableEnded ? callback() : socket.write(chunk, callback)));
+    this.#whenOpen((socket) => {
+      if (socket.readableEnded) return callback();
+      this.#isUntouched = false;
+      socket.write(chunk, callback);
+    });
   }
 
   override _final(callback: (error?: Error | null) => void): void {
@@ -95,8 +105,8 @@ export class ProxyTunnel extends Duplex {
     socket.on('data', (chunk: Buffer) => {
       if (!this.push(chunk)) socket.pause();
     });
-    socket.once('end', () => this.push(null));
-    socket.once('error', (error) => this.destroy(error));
+    socket.once('end', () => (this.#isUntouched ? this.destroy(ended()) : this.push(null)));
+    socket.once('error', (error) => this.destroy(this.#isUntouched ? ended() : error));
     socket.once('close', () => {
       // After the end, received data may still wait to be read. The stream then closes by itself.
       if (!socket.readableEnded) this.destroy();
@@ -124,13 +134,20 @@ function connectRequest(target: Secret, authority: string, timeout: number): htt
     headers,
     method: 'CONNECT',
     path: authority,
-    agent: false,
     timeout,
   });
-  if (protocol !== 'https:') return http.request(options);
+  if (protocol !== 'https:') return http.request({ ...options, agent: ofItsOwn(new http.Agent(), timeout) });
   // By default Node verifies the proxy against the name in the Host header, which is the target's.
   const servername = hostname && !isIP(hostname) ? hostname : '';
-  return https.request({ ...options, servername, rejectUnauthorized: true, minVersion: 'TLSv1.2' });
+  const agent = ofItsOwn(new https.Agent(), timeout);
+  return https.request({ ...options, agent, servername, rejectUnauthorized: true, minVersion: 'TLSv1.2' });
+}
+
+/** An agent for one connection. */
+function ofItsOwn(agent: http.Agent, connectTimeoutMs: number): http.Agent {
+  const connect = agent.createConnection.bind(agent) as (options: http.ClientRequestArgs) => Socket;
+  agent.createConnection = (options) => connectInTurn(connect, options, connectTimeoutMs || undefined);
+  return agent;
 }
 
 function basic({ username, password }: URL): string {
@@ -144,6 +161,12 @@ function decode(text: string): string {
   } catch {
     return text;
   }
+}
+
+/** The one place that knows: the server cannot have got a request that was given to this connection meanwhile. */
+function ended(): Error {
+  const message = 'The proxy ended the tunnel while it was idle; nothing of a request has passed it since.';
+  return codedError(message, 'ERR_PROXY_TUNNEL_ENDED');
 }
 
 function refused(status: number): Error {

@@ -74,6 +74,7 @@ describe('classify', () => {
     ['ERR_PROXY_TUNNEL_403', true],
     ['ERR_PROXY_CERT_HAS_EXPIRED', true],
     ['ERR_PROXY_TUNNEL_503', false],
+    ['ERR_PROXY_TUNNEL_ENDED', false],
     ['ERR_PROXY_TIMEOUT', false],
     ['ERR_PROXY_ECONNREFUSED', false],
     ['ERR_PROXY_EHOSTUNREACH', false],

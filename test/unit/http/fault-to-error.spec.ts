@@ -114,6 +114,20 @@ describe('faultToError', () => {
       'http.proxy',
     ],
     [
+      { kind: 'proxy', phase: 'connecting', reason: 'ERR_PROXY_TUNNEL_ENDED', reusedSocket: true },
+      /ended the idle connection; nothing of this call had gone through it \(ERR_PROXY_TUNNEL_ENDED\)/,
+      /Send the call again/,
+      undefined,
+    ],
+    ...['ETIMEDOUT', 'ERR_CONNECT_TIMEOUT'].map(
+      (reason): [Partial<ExchangeFaultDetails>, RegExp, RegExp, string] => [
+        { kind: 'timeout', phase: 'connecting', reason, addresses: ['10.0.0.1:443', '[::1]:443'] },
+        /several addresses; these were tried, one after the other: 10\.0\.0\.1:443, \[::1\]:443\.$/,
+        /^Find out which of 10\.0\.0\.1:443, \[::1\]:443 this machine can connect to(?!.*firewall).*raise http\.connectTimeout/,
+        'http.connectTimeout',
+      ],
+    ),
+    [
       { kind: 'proxy' },
       /: the proxy cannot be reached, or opens no tunnel/,
       /Check http\.proxy/,

@@ -41,6 +41,7 @@ describe('the retry policy', () => {
     ['GET', { kind: 'proxy', phase: 'connecting', reason: 'ERR_PROXY_TUNNEL_407' }, false],
     ['GET', { kind: 'proxy', phase: 'connecting', reason: 'ERR_PROXY_SELF_SIGNED_CERT_IN_CHAIN' }, false],
     ['POST', { kind: 'proxy', phase: 'connecting', reason: 'ERR_PROXY_TUNNEL_502' }, true],
+    ['POST', { kind: 'proxy', phase: 'connecting', reason: 'ERR_PROXY_TUNNEL_ENDED' }, true],
     ['POST', { kind: 'proxy', phase: 'connecting', reason: 'ERR_PROXY_ECONNREFUSED' }, true],
     ['POST', { kind: 'reset', phase: 'sent' }, false],
     ['POST', { kind: 'reset', phase: 'answering' }, false],

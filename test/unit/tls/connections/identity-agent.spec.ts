@@ -1,10 +1,10 @@
 import { afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { type ServerResponse } from 'node:http';
 import * as https from 'node:https';
+import { Socket } from 'node:net';
 import * as tls from 'node:tls';
 import { inspect } from 'node:util';
 import axios from 'axios';
-import { systemClock } from '../../../../lib/time/clock.js';
 import { IdentityAgent } from '../../../../lib/tls/connections/identity-agent.js';
 import { createAuthority, type Authority, type Issued } from '../../../helpers/certificates.js';
 import { standStill } from '../../../helpers/stand-still.js';
@@ -42,7 +42,7 @@ async function contextOf(
 
 async function agent(client: Issued | undefined = first, settings = {}): Promise<IdentityAgent> {
   const made = new IdentityAgent(await contextOf(client), { maxSockets: 50, ...settings });
-  open.push({ close: () => made.close(0, systemClock) });
+  open.push({ close: () => made.close(0) });
   return made;
 }
 
@@ -202,7 +202,7 @@ describe('Connections', () => {
     await until(() => arrived === 6);
     ended.abort();
     await until(() => arrived === 7);
-    await used.close(0, systemClock);
+    await used.close(0);
     expect([await alive, ...(await Promise.all(dead))]).toEqual([
       'ECONNRESET',
       ...Array<string>(6).fill('dead'),
@@ -217,7 +217,6 @@ describe('Connections', () => {
     await until(() => waiting.length === 1);
     const name = used.getName({ host: '127.0.0.1', port: live.port });
     expect([used.sockets[name]?.length, used.requests[name]?.length]).toEqual([1, 1]);
-    expect((used as unknown as { totalSocketCount: number }).totalSocketCount).toBe(1);
     for (let turn = 0; turn < 2; turn++) {
       await until(() => waiting.length === 1);
       waiting.pop()?.end('{}');
@@ -238,13 +237,13 @@ describe('Connections', () => {
   it('names a pool by where it goes, and joins no PEM', async () => {
     const used = await agent();
     const pems = { ca: authority.chain, cert: first.certificate, key: first.key };
-    expect(used.getName({ host: 'api', port: 443, ...pems })).toBe('api:443::::0');
+    expect(used.getName({ host: 'api', port: 443, ...pems })).toBe('api:443:::');
     expect(used.getName({ host: 'api', port: 443, servername: 'a', ...pems })).not.toMatch('BEGIN');
   });
 
   it("hands on a request's options of its connection, and nothing of TLS but the server's name", async () => {
     const used = await agent();
-    const connect = jest.spyOn(https.Agent.prototype, 'createConnection').mockReturnValue(undefined);
+    const connect = jest.spyOn(https.Agent.prototype, 'createConnection').mockReturnValue(new Socket());
     const allowed = {
       host: 'api.example',
       port: 443,
@@ -259,7 +258,6 @@ describe('Connections', () => {
       noDelay: true,
       keepAlive: true,
       keepAliveInitialDelay: 1_000,
-      timeout: 5,
       _agentKey: 'api.example:443',
     };
     const refused = { key: 'x', ca: 'x', rejectUnauthorized: false, ALPNProtocols: ['x'] };
@@ -276,7 +274,7 @@ describe('Connections', () => {
     const used = new IdentityAgent(await contextOf(first, authority.intermediate.certificate), {
       maxSockets: 1,
     });
-    open.push({ close: () => used.close(0, systemClock) });
+    open.push({ close: () => used.close(0) });
     expect((await call(live.url, used)).status).toBe(200);
   });
 });
@@ -402,6 +400,27 @@ describe('A new identity', () => {
     expect(live.subjects).toEqual(['first', 'second', 'second']);
   });
 
+  it('has maxSockets of its own: calls in flight on the old one take no place, and free none', async () => {
+    const waiting = new Map<string, ServerResponse>();
+    const live = await server({ onRequest: ({ url }, response) => void waiting.set(String(url), response) });
+    const used = await agent(first, { maxSockets: 1 });
+    const old = call(`${live.url}/old`, used);
+    await until(() => waiting.has('/old'));
+    used.use(await contextOf(second));
+    const [next, last] = ['next', 'last'].map((path) => call(`${live.url}/${path}`, used));
+    await until(() => waiting.has('/next'));
+    waiting.get('/old')?.end('{}');
+    await old;
+    expect(Object.values(used.requests)).toHaveLength(1);
+    expect(live.subjects).toEqual(['first', 'second']);
+    waiting.get('/next')?.end('{}');
+    await next;
+    await until(() => waiting.has('/last'));
+    waiting.get('/last')?.end('{}');
+    expect((await last)?.reused).toBe(true);
+    expect(live.handshakes).toBe(2);
+  });
+
   it('is not used by a call that came before it, whose token may be bound to the old certificate', async () => {
     const live = await server();
     const used = await agent();
@@ -446,7 +465,7 @@ describe('Closing', () => {
     const used = await agent();
     const inFlight = call(live.url, used);
     await until(() => waiting.length === 1);
-    const closed = used.close(60_000, systemClock);
+    const closed = used.close(60_000);
     await expect(call(live.url, used)).rejects.toMatchObject({ code: 'ERR_AGENT_CLOSED' });
     waiting[0].end('{}');
     expect((await inFlight).status).toBe(200);
@@ -459,8 +478,8 @@ describe('Closing', () => {
     const used = await agent();
     const outcome = call(live.url, used).catch((error: NodeJS.ErrnoException) => error.code);
     await until(() => live.subjects.length === 1);
-    const first = used.close(60_000, systemClock);
-    await used.close(0, systemClock);
+    const first = used.close(60_000);
+    await used.close(0);
     await first;
     expect(await outcome).toBe('ECONNRESET');
   });
@@ -471,7 +490,7 @@ describe('Closing', () => {
     const used = await agent(first, { maxSockets: 1 });
     const calls = Promise.all([call(live.url, used), call(live.url, used)]);
     await until(() => waiting.length === 1);
-    const closed = used.close(60_000, systemClock);
+    const closed = used.close(60_000);
     waiting.pop()?.setHeader('connection', 'close').end('{}');
     await until(() => waiting.length === 1);
     waiting.pop()?.end('{}');
@@ -485,8 +504,8 @@ describe('Closing', () => {
     const used = await agent();
     used.maxSockets = 0;
     const outcome = call(live.url, used).catch((error: NodeJS.ErrnoException) => error.code);
-    const first = used.close(60_000, systemClock);
-    await used.close(0, systemClock);
+    const first = used.close(60_000);
+    await used.close(0);
     await first;
     expect(await outcome).toBe('ERR_AGENT_CLOSED');
   });
@@ -494,7 +513,7 @@ describe('Closing', () => {
   it('closed, it takes no new identity and makes no connection', async () => {
     const live = await server();
     const used = await agent();
-    await used.close(0, systemClock);
+    await used.close(0);
     used.use(await contextOf(second));
     expect(() => used.createConnection({ host: '127.0.0.1', port: live.port })).toThrow(/client is closed/);
     await expect(call(live.url, used)).rejects.toMatchObject({ code: 'ERR_AGENT_CLOSED' });
@@ -526,7 +545,7 @@ describe('Closing', () => {
     const calls = [call(live.url, used), call(live.url, used)];
     const outcomes = Promise.allSettled(calls);
     await until(() => live.subjects.length === 1);
-    await used.close(20, systemClock);
+    await used.close(20);
     expect((await outcomes).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
     await until(() => live.sockets.size === 0);
     expect(live.subjects).toHaveLength(1);
@@ -547,6 +566,6 @@ it('shows no key to inspect or JSON, at any depth, with connections open; JSON a
   const shown = idle + JSON.stringify(used);
   expect(shown).not.toMatch(/PRIVATE KEY|BEGIN CERT|"(sockets|freeSockets|requests)":/);
   expect(shown).not.toMatch(first.key.split('\n')[1]);
-  await used.close(0, systemClock);
+  await used.close(0);
   await calls;
 });

@@ -5,8 +5,10 @@ import * as net from 'node:net';
 import tls from 'node:tls';
 import { once } from 'node:events';
 import { inspect } from 'node:util';
-import { systemClock } from '../../../../lib/time/clock.js';
 import { Secret } from '../../../../lib/config/secret.js';
+import { classify } from '../../../../lib/exchange/classify.js';
+import { ExchangeProgress } from '../../../../lib/exchange/exchange-progress.js';
+import { exchange } from '../../../../lib/exchange/exchange.js';
 import { IdentityAgent } from '../../../../lib/tls/connections/identity-agent.js';
 import { ProxyTunnel } from '../../../../lib/tls/connections/proxy-tunnel.js';
 import { createAuthority, issue, type Authority, type Issued } from '../../../helpers/certificates.js';
@@ -78,7 +80,7 @@ async function agentThrough(proxy: string, settings = {}): Promise<IdentityAgent
     proxyFor: () => new Secret(proxy),
     ...settings,
   });
-  open.push(() => agent.close(0, systemClock));
+  open.push(() => agent.close(0));
   return agent;
 }
 
@@ -141,12 +143,19 @@ describe('Through a proxy', () => {
     ]);
   });
 
-  it('keeps to maxSockets, resumes sessions, verifies the target', async () => {
+  it('keeps to maxSockets', async () => {
+    const live = await target();
+    const proxy = await proxyServer();
+    const agent = await agentThrough(`http://127.0.0.1:${proxy.port}`);
+    await Promise.all(Array.from({ length: 40 }, () => call(live.url, agent)));
+    expect(proxy.tunnels).toBe(5);
+  });
+
+  it('resumes sessions, verifies the target', async () => {
     const live = await target();
     const proxy = await proxyServer();
     const agent = await agentThrough(`http://127.0.0.1:${proxy.port}`, { idleTimeoutMs: 30 });
-    await Promise.all(Array.from({ length: 40 }, () => call(live.url, agent)));
-    expect(proxy.tunnels).toBe(5);
+    await call(live.url, agent);
     await until(() => live.sockets.size === 0);
     await call(live.url, agent);
     expect(live.resumed).toBe(1);
@@ -391,4 +400,86 @@ describe('Through a proxy', () => {
     const failing = call('https://127.0.0.1:1', await agentThrough(`http://127.0.0.1:${banner.port}`));
     await expect(failing).rejects.toMatchObject({ code: expect.stringMatching(/^ERR_SSL_|^EPROTO$/) });
   });
+});
+
+describe('A tunnel that the proxy ends', () => {
+  /** A call through it, over a connection that is idle now. Each CONNECT gives the proxy's end of a tunnel. */
+  async function idleTunnel() {
+    const live = await target({ keepAliveTimeout: 60_000 });
+    const ends: net.Socket[] = [];
+    let isForwarding = true;
+    const proxy = await proxyServer((socket) => {
+      ends.push(socket);
+      const upstream = net.connect(live.port, '127.0.0.1', () => {
+        socket.write('HTTP/1.1 200 OK\r\n\r\n');
+        upstream.on('data', (chunk: Buffer) => socket.write(chunk)).on('error', () => undefined);
+        socket.on('data', (chunk: Buffer) => isForwarding && upstream.write(chunk));
+      });
+      socket.on('close', () => upstream.destroy());
+    });
+    const agent = await agentThrough(`http://127.0.0.1:${proxy.port}`);
+    const post = () =>
+      exchange({
+        url: new URL(live.url),
+        method: 'POST',
+        headers: {},
+        agent,
+        timeoutMs: 3_000,
+        maxResponseBytes: 1_000,
+      });
+    expect((await post()).status).toBe(200);
+    await until(() => Object.keys(agent.freeSockets).length === 1);
+    const end = (how: 'end' | 'resetAndDestroy') => ends[0]?.[how]();
+    return {
+      agent,
+      live,
+      proxy,
+      post,
+      end,
+      socket: ends[0],
+      forward: (on: boolean) => (isForwarding = on),
+    };
+  }
+
+  it.each(['end', 'resetAndDestroy'] as const)(
+    'while it is idle: the next call takes another (%s)',
+    async (how) => {
+      const { agent, post, end, proxy, live } = await idleTunnel();
+      end(how);
+      await until(() => Object.keys(agent.freeSockets).length === 0);
+      expect(await post()).toMatchObject({ status: 200, reusedSocket: false });
+      expect([proxy.heads.length, live.subjects.length]).toEqual([2, 2]);
+    },
+  );
+
+  it.each(['end', 'resetAndDestroy'] as const)(
+    'before anything of a request went through it: nothing was done (%s)',
+    async (how) => {
+      const { agent, live, end } = await idleTunnel();
+      const request = https.request(live.url, { agent, method: 'POST' });
+      await once(request, 'socket');
+      expect(request.reusedSocket).toBe(true);
+      const failed = once(request, 'error');
+      end(how);
+      const [error] = await failed;
+      expect(error).toMatchObject({ code: 'ERR_PROXY_TUNNEL_ENDED' });
+      const progress = new ExchangeProgress();
+      progress.follow(request);
+      request.emit('socket', request.socket);
+      expect(progress.phase).toBe('sent');
+      expect(progress.at(classify(error))).toMatchObject({ phase: 'connecting', reusedSocket: true });
+      expect(live.subjects).toHaveLength(1);
+    },
+  );
+
+  it.each(['end', 'resetAndDestroy'] as const)(
+    'after something did: at once, and it is not said that nothing was done (%s)',
+    async (how) => {
+      const { post, end, socket, forward, live } = await idleTunnel();
+      forward(false);
+      socket.once('data', () => end(how));
+      await expect(post()).rejects.toMatchObject({ kind: 'reset', phase: 'sent', reusedSocket: true });
+      expect(live.subjects).toHaveLength(1);
+    },
+  );
 });

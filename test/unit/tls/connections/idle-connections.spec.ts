@@ -1,14 +1,16 @@
-import { afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { once } from 'node:events';
 import * as http from 'node:http';
 import * as https from 'node:https';
 import * as net from 'node:net';
 import * as tls from 'node:tls';
+import axios from 'axios';
 import { systemClock } from '../../../../lib/time/clock.js';
 import { Secret } from '../../../../lib/config/secret.js';
 import { exchange } from '../../../../lib/exchange/exchange.js';
-import { PlainAgent } from '../../../../lib/tls/connections/clean-reuse.js';
+import { PlainAgent } from '../../../../lib/tls/connections/plain-agent.js';
 import { IdentityAgent } from '../../../../lib/tls/connections/identity-agent.js';
+import { FakeClock } from '../../../helpers/fake-clock.js';
 import { createAuthority, type Authority } from '../../../helpers/certificates.js';
 import { until } from '../mtls-server.js';
 import { loadIdentity, tlsSettings } from '../tls-settings.js';
@@ -32,7 +34,11 @@ const answer = (body: string) =>
 const FOREIGN = answer('foreign');
 
 /** A server of bytes: what it answers to each request, and on which connections. */
-async function setUp(way: Way, answering: Answering, { maxSockets = 5, greeting = '' } = {}) {
+async function setUp(
+  way: Way,
+  answering: Answering,
+  { maxSockets = 5, greeting = '', clock = systemClock } = {},
+) {
   const sockets = new Set<net.Socket>();
   let connections = 0;
   let requests = 0;
@@ -57,14 +63,14 @@ async function setUp(way: Way, answering: Answering, { maxSockets = 5, greeting 
   const proxy = way === 'a proxy' ? new Secret(`http://127.0.0.1:${await startProxy()}`) : undefined;
   const { identity } = await loadIdentity(tlsSettings({ chain }));
   const agent = isPlain
-    ? new PlainAgent({ maxSockets })
+    ? new PlainAgent({ maxSockets, clock })
     : new IdentityAgent((identity as { apiContext: tls.SecureContext }).apiContext, {
         maxSockets,
+        clock,
         proxyFor: () => proxy,
       });
   open.push(() => {
-    if (agent instanceof IdentityAgent) return agent.close(0, systemClock);
-    agent.destroy();
+    return agent.close(0);
   });
   const url = new URL(`${isPlain ? 'http' : 'https'}://127.0.0.1:${port}`);
   const call = async (path: string, method = 'GET') => {
@@ -123,20 +129,11 @@ describe.each(WAYS)('A connection over %s', (way) => {
     expect(connections()).toBe(2);
   });
 
-  it.each<[string, Answering]>([
-    ['in one piece', (socket, own) => socket.write(Buffer.concat([own, FOREIGN]))],
-    [
-      'in two',
-      (socket, own) => {
-        socket.write(own);
-        socket.write(FOREIGN);
-      },
-    ],
-  ])('is not used again where an answer that nobody asked for follows at once, %s', async (_, twice) => {
+  it('is not used again where an answer that nobody asked for comes with the answer', async () => {
     for (const maxSockets of [1, 5]) {
       const { call, connections } = await setUp(
         way,
-        (socket, own, request) => (request === 1 ? twice(socket, own, request) : socket.write(own)),
+        (socket, own, request) => socket.write(request === 1 ? Buffer.concat([own, FOREIGN]) : own),
         { maxSockets },
       );
       // The second one waits for the connection where there may be one only.
@@ -156,14 +153,55 @@ describe.each(WAYS)('A connection over %s', (way) => {
     expect(connections()).toBe(2);
   });
 
-  it.each([204, 304])('is not used again after %d with the length of a body', async (status) => {
-    const none = `HTTP/1.1 ${status} None\r\ncontent-length: 2\r\n\r\n`;
-    const { call, connections } = await setUp(way, (socket, own, request) =>
-      socket.write(request === 1 ? none : own),
-    );
-    expect(await call('/a')).toBe('');
-    expect(await call('/b')).toBe('GET /b');
+  describe.each([204, 304])('is not used again after %d', (status) => {
+    it.each(['content-length: 2', 'transfer-encoding: chunked'])('with %s', async (announced) => {
+      const none = `HTTP/1.1 ${status} None\r\n${announced}\r\n\r\n`;
+      const { call, connections } = await setUp(way, withLateBody(none));
+      expect(await call('/a')).toBe('');
+      expect(await call('/b', 'POST')).toBe('POST /b');
+      expect(connections()).toBe(2);
+    });
+
+    it('without either, it is', async () => {
+      const { call, connections } = await setUp(way, (socket, own, request) =>
+        socket.write(request === 1 ? `HTTP/1.1 ${status} None\r\ncontent-length: 0\r\n\r\n` : own),
+      );
+      expect([await call('/a'), await call('/b')]).toEqual(['', 'GET /b']);
+      expect(connections()).toBe(1);
+    });
+  });
+
+  it.each<[string, (clock: FakeClock) => void]>([
+    ['a sleep of the machine, in which the monotonic clock stands still', (clock) => clock.jump(30_001)],
+    ['a standstill of the process, after which the wall clock was set back', standStillAndSetBack],
+  ])('is not used again after %s that was longer than its idle time', async (_, passTime) => {
+    const clock = new FakeClock();
+    const { agent, call, connections } = await setUp(way, (socket, own) => socket.write(own), { clock });
+    await call('/a');
+    await until(() => Object.keys(agent.freeSockets).length > 0);
+    clock.jump(29_999);
+    expect(await call('/b', 'POST')).toBe('POST /b');
+    await until(() => Object.keys(agent.freeSockets).length > 0);
+    expect(connections()).toBe(1);
+    passTime(clock);
+    expect(await call('/c', 'POST')).toBe('POST /c');
     expect(connections()).toBe(2);
+  });
+
+  it('keeps it for as long as the server says, less a second', async () => {
+    const clock = new FakeClock();
+    const hinted = Buffer.from('HTTP/1.1 200 OK\r\nkeep-alive: timeout=5\r\ncontent-length: 0\r\n\r\n');
+    const { agent, call, connections } = await setUp(way, (socket) => socket.write(hinted), { clock });
+    for (const [waited, expected] of [
+      [0, 1],
+      [3_999, 1],
+      [4_001, 2],
+    ]) {
+      clock.jump(waited);
+      await call('/a');
+      expect(connections()).toBe(expected);
+      await until(() => Object.keys(agent.freeSockets).length > 0);
+    }
   });
 });
 
@@ -179,18 +217,48 @@ it('A connection is not used again whose server spoke first', async () => {
   expect(connections()).toBe(2);
 });
 
-it('what a host asks by the agent is answered over clean connections too', async () => {
-  const { agent, url, connections } = await setUp('TLSv1.3', (socket, own) => {
-    socket.write(own);
-    socket.write(FOREIGN);
+describe("A host's own call, then ours", () => {
+  it.each<[string, string, boolean]>([
+    ['HEAD', 'HTTP/1.1 200 OK\r\n\r\n', true],
+    ['DELETE', 'HTTP/1.1 204 None\r\ntransfer-encoding: chunked\r\n\r\n', true],
+    ['DELETE', 'HTTP/1.1 204 None\r\ntransfer-encoding: chunked\r\n\r\n', false],
+    ['GET', 'HTTP/1.1 304 None\r\ncontent-length: 3\r\n\r\n', true],
+  ])('after %s answered %j: no leftover is our answer; the host reads: %s', async (method, none, reads) => {
+    const { agent, url, call, connections } = await setUp('TLSv1.3', withLateBody(none));
+    const request = https.request(url, { agent, method });
+    if (reads) request.on('response', (response) => response.resume());
+    await once(request.end(), 'close');
+    expect(await call('/b', 'POST')).toBe('POST /b');
+    expect(connections()).toBe(2);
   });
-  const bodies: string[] = [];
-  for (const path of ['/a', '/b', '/c']) {
-    const [answered] = (await once(https.get(new URL(path, url), { agent }), 'response')) as [
-      http.IncomingMessage,
-    ];
-    bodies.push((await answered.setEncoding('utf8').toArray()).join(''));
-  }
-  expect(bodies).toEqual(['GET /a', 'GET /b', 'GET /c']);
-  expect(connections()).toBe(3);
+
+  it('axios gives its connection back clean too', async () => {
+    const none = 'HTTP/1.1 204 None\r\ntransfer-encoding: chunked\r\n\r\n';
+    const { agent, url, call } = await setUp('TLSv1.3', withLateBody(none));
+    expect((await axios.delete(url.href, { httpsAgent: agent, proxy: false })).status).toBe(204);
+    expect(await call('/b', 'POST')).toBe('POST /b');
+  });
+
+  it('a request to which nobody listens gives its connection back', async () => {
+    const { agent, url, call, connections } = await setUp('TLSv1.3', (socket, own) => socket.write(own));
+    await once(https.get(url, { agent }), 'close');
+    expect(await call('/b')).toBe('GET /b');
+    expect(connections()).toBe(1);
+  });
 });
+
+/** The first answer, whose body is on its way while the next request comes. */
+function withLateBody(first: string): Answering {
+  let late: net.Socket | undefined;
+  return (socket, own, request) => {
+    if (request > 1) return void socket.write(socket === late ? FOREIGN : own);
+    late = socket;
+    socket.write(first);
+  };
+}
+
+/** Neither clock moves back for the other. */
+function standStillAndSetBack(clock: FakeClock): void {
+  clock.jump(-3_600_000);
+  jest.spyOn(clock, 'monotonic').mockReturnValue(clock.monotonic() + 30_001);
+}

@@ -1,0 +1,81 @@
+import dns, { type LookupAddress } from 'node:dns';
+import {
+  getDefaultAutoSelectFamily,
+  getDefaultAutoSelectFamilyAttemptTimeout,
+  type LookupFunction,
+  type Socket,
+  type TcpNetConnectOpts,
+} from 'node:net';
+// Node's own: fake timers of a host's tests would hold the answer back.
+import { nextTick } from 'node:process';
+import { ownOptions } from '../../exchange/own-properties.js';
+
+type ConnectOptions = Partial<
+  Pick<TcpNetConnectOpts, 'lookup' | 'autoSelectFamily' | 'autoSelectFamilyAttemptTimeout'>
+>;
+
+const MAX_ADDRESSES = 4;
+const MIN_ATTEMPT_MS = 250;
+/** So much of the time to connect is for TCP, the rest for name, proxy and TLS. */
+const PART_FOR_TCP = 0.8;
+/** Node's own defaults, by version. Another value is the host's. */
+const NODE_ATTEMPT_MS = [250, 500];
+
+/**
+ * Connects to the addresses of a name one after the other, at most four, each with its fair part of the time: Node gives each
+ * but the last 250 ms, in which a server far away or one lost packet is taken for dead. What the host has chosen counts: the
+ * options of its request, or the defaults of its process. Bun and Deno connect in their own way.
+ *
+ * Node asks for this time before it knows how many addresses there are. So the look-up connects once more when it knows.
+ */
+export function connectInTurn<S extends Socket, O extends ConnectOptions>(
+  connect: (options: O) => S,
+  options: O,
+  connectTimeoutMs: number | undefined,
+): S {
+  if (connectTimeoutMs === undefined || !isLeftToUs(options)) return connect(options);
+  const { lookup = dns.lookup } = options;
+  const lookUp: LookupFunction = (host, how, found) => {
+    const onFound: typeof found = (error, addresses, family) => {
+      if (error || !Array.isArray(addresses) || addresses.length < 2 || !socket.connecting)
+        return found(error, addresses, family);
+      const tried = inTurn(addresses).slice(0, MAX_ADDRESSES);
+      socket.connect(
+        ownOptions({
+          ...(options as O & TcpNetConnectOpts),
+          lookup: (_host, _how, known) => known(null, tried),
+          autoSelectFamilyAttemptTimeout: attemptTimeout(connectTimeoutMs, tried.length),
+        }),
+      );
+    };
+    // A host's look-up may answer at once.
+    lookup(host, how, (...result) => nextTick(onFound, ...result));
+  };
+  const socket = connect(ownOptions({ ...options, lookup: lookUp }));
+  return socket;
+}
+
+/** Milliseconds for one of so many addresses. */
+export function attemptTimeout(connectTimeoutMs: number, addresses: number): number {
+  return Math.max(MIN_ATTEMPT_MS, Math.round((PART_FOR_TCP * connectTimeoutMs) / addresses));
+}
+
+function isLeftToUs({ autoSelectFamily, autoSelectFamilyAttemptTimeout }: ConnectOptions): boolean {
+  return (
+    autoSelectFamily === undefined &&
+    autoSelectFamilyAttemptTimeout === undefined &&
+    !('bun' in process.versions || 'deno' in process.versions) &&
+    getDefaultAutoSelectFamily() &&
+    NODE_ATTEMPT_MS.includes(getDefaultAutoSelectFamilyAttemptTimeout())
+  );
+}
+
+/** As Node tries them: IPv6 and IPv4 by turns, in the order of the resolver. */
+function inTurn(addresses: LookupAddress[]): LookupAddress[] {
+  const [first, other] = [0, 1].map((isOther) =>
+    addresses.filter(({ family }) => (family === addresses[0].family ? 0 : 1) === isOther),
+  );
+  return Array.from({ length: addresses.length }, (_, at) => [first[at], other[at]])
+    .flat()
+    .filter((address) => address !== undefined);
+}

@@ -1,0 +1,140 @@
+import { type ClientRequest } from 'node:http';
+import { Agent, type RequestOptions } from 'node:https';
+import { type Duplex } from 'node:stream';
+import { checkServerIdentity, type ConnectionOptions, type SecureContext, type TLSSocket } from 'node:tls';
+import { type ProxyFor } from '../../config/proxy.js';
+import { ownOptions } from '../../exchange/own-properties.js';
+import { systemClock } from '../../time/clock.js';
+import { connectInTurn } from './addresses.js';
+import { IDLE_TIMEOUT_MS, IdleConnections } from './idle-connections.js';
+import { type PoolSettings } from './plain-agent.js';
+import { authorityOf, ProxyTunnel } from './proxy-tunnel.js';
+import { type RequestTaker } from './request-gate.js';
+
+export interface IdentityPoolSettings extends PoolSettings {
+  /** CONNECT through the proxy that it returns. */
+  proxyFor?: ProxyFor;
+  /** Called for each new connection over which an answer came, and whose server never asked for a client certificate. */
+  onUnasked?: (origin: string) => void;
+}
+
+/** The others do TLS without OpenSSL. On Bun the list is always empty. */
+const KNOWS_REQUESTS = !['bun', 'deno', 'electron'].some((name) => name in process.versions);
+
+/** The options of a request that are used for its connection. Of TLS, only the server's name. */
+const CONNECTION_OPTIONS = [
+  'host',
+  'port',
+  'servername',
+  'family',
+  'hints',
+  'lookup',
+  'localAddress',
+  'localPort',
+  'autoSelectFamily',
+  'autoSelectFamilyAttemptTimeout',
+  'noDelay',
+  'keepAlive',
+  'keepAliveInitialDelay',
+  '_agentKey',
+] as const;
+
+/** By which the request is taken, and its connection named. */
+const nodeAgent = Agent.prototype as unknown as RequestTaker;
+
+/**
+ * The connections of one identity, and their TLS sessions. All share one SecureContext; https only, TLS >= 1.2; the server
+ * is always verified, whatever a request's options or NODE_TLS_REJECT_UNAUTHORIZED say. How many there are is for its user
+ * to decide.
+ */
+export class IdentityConnections extends Agent {
+  readonly #context: SecureContext;
+  readonly #settings: IdentityPoolSettings;
+  readonly #idle: IdleConnections;
+  readonly #tunnels = new WeakMap<Duplex, ProxyTunnel>();
+  #isRetired = false;
+
+  constructor(context: SecureContext, settings: IdentityPoolSettings) {
+    const { idleTimeoutMs = IDLE_TIMEOUT_MS, clock = systemClock } = settings;
+    // Without a `timeout` Node ignores the server's keep-alive hint.
+    super({ keepAlive: true, scheduling: 'lifo', maxSockets: Infinity, timeout: idleTimeoutMs });
+    this.#context = context;
+    this.#settings = settings;
+    this.#idle = new IdleConnections(clock);
+  }
+
+  addRequest(request: ClientRequest, options: RequestOptions): void {
+    this.#idle.dropOverdue();
+    nodeAgent.addRequest.call(this, request, options);
+  }
+
+  /** Node's own joins all PEMs on every call. */
+  override getName(options?: RequestOptions): string {
+    return nameOf(options);
+  }
+
+  override createConnection(options: RequestOptions): Duplex {
+    const allowed = ownOptions<ConnectionOptions>({});
+    for (const key of CONNECTION_OPTIONS) {
+      const value = (options as Record<string, unknown>)[key];
+      if (value !== undefined) Object.assign(allowed, { [key]: value });
+    }
+    const forced = { secureContext: this.#context, rejectUnauthorized: true, checkServerIdentity };
+    const socket = this.#connect({ ...allowed, ...forced }, authorityOf(options));
+    this.#idle.watch(socket);
+    this.#tellWhereUnasked(socket, options);
+    return socket;
+  }
+
+  #connect(options: ConnectionOptions, authority: string): TLSSocket {
+    const { proxyFor, connectTimeoutMs } = this.#settings;
+    const secure = (given: ConnectionOptions) => super.createConnection(given) as TLSSocket;
+    const proxy = proxyFor?.(`https://${authority}`);
+    if (!proxy) return connectInTurn(secure, options, connectTimeoutMs);
+    const tunnel = new ProxyTunnel(proxy, authority, connectTimeoutMs);
+    const socket = secure({ ...options, socket: tunnel });
+    this.#tunnels.set(socket, tunnel);
+    return socket;
+  }
+
+  /** A server may ask in the handshake, or before the answer of a path (TLS 1.2). A resumed session never shows it. */
+  #tellWhereUnasked(socket: TLSSocket, options: RequestOptions): void {
+    const { onUnasked } = this.#settings;
+    if (!onUnasked || !KNOWS_REQUESTS) return;
+    socket.once('data', () => {
+      // OpenSSL fills this list when it reads a CertificateRequest, whose algorithms it must have (RFC 8446, 4.3.2).
+      if (!socket.isSessionReused() && socket.getSharedSigalgs()?.length === 0)
+        onUnasked(`https://${authorityOf(options).replace(/:443$/, '')}`);
+    });
+  }
+
+  override keepSocketAlive(socket: Duplex): boolean {
+    if (this.#isRetired) return false;
+    const isKept = super.keepSocketAlive(socket) as unknown as boolean;
+    if (!isKept) return false;
+    this.#idle.add(socket);
+    if (this.#settings.proxyFor) this.#tunnels.get(socket)?.rest();
+    return true;
+  }
+
+  override reuseSocket(socket: Duplex, request: ClientRequest): void {
+    super.reuseSocket(socket, request);
+    this.#idle.take(socket);
+    if (this.#settings.proxyFor) this.#tunnels.get(socket)?.ref();
+  }
+
+  /** Its connections are for the calls that they have; those without one close now. */
+  retire(): void {
+    this.#isRetired = true;
+    this.#idle.dropAll();
+  }
+
+  get isEmpty(): boolean {
+    return Object.keys(this.sockets).length === 0;
+  }
+}
+
+/** A place, as Node names it for its connections and TLS sessions. */
+export function nameOf({ host, port, localAddress, family, servername }: RequestOptions = {}): string {
+  return `${host}:${port}:${localAddress ?? ''}:${family ?? ''}:${servername ?? ''}`;
+}

@@ -1,0 +1,134 @@
+import { AsyncResource } from 'node:async_hooks';
+import { type ClientRequest, type RequestOptions } from 'node:http';
+// Node's own: fake timers of a host's tests would hold the next request back.
+import { nextTick } from 'node:process';
+import { codedError } from '../../config/coded-error.js';
+
+/** The part of an agent by which node:http hands it a request, and which the types leave out. */
+export interface RequestTaker {
+  addRequest(request: ClientRequest, options: RequestOptions): void;
+}
+
+interface Waiting {
+  request: ClientRequest;
+  start: () => void;
+}
+
+/** Where requests go: host and port, mostly. */
+interface Place {
+  name: string;
+  running: number;
+  waiting: Waiting[];
+}
+
+/**
+ * Lets so many requests for each place run at a time; the others wait, first in, first out. Node's queue is in its agent,
+ * where a request that waits belongs to the connections that there are: here it goes to those that there will be.
+ */
+export class RequestGate {
+  readonly #maxRunning: () => number;
+  #places = new Map<string, Place>();
+  /** Of all places, those before {@link renew} too. */
+  #running = 0;
+  #onEmpty?: () => void;
+
+  constructor(maxRunning: () => number) {
+    this.#maxRunning = maxRunning;
+  }
+
+  /** Calls `start` now, or when it is the request's turn, in the async context of now. It counts until it closes. */
+  enter(name: string, request: ClientRequest, start: () => void): void {
+    let place = this.#places.get(name);
+    if (!place) this.#places.set(name, (place = { name, running: 0, waiting: [] }));
+    if (place.running < this.#maxRunning()) this.#run(place, request, start);
+    else place.waiting.push({ request, start: inContext(start) });
+  }
+
+  /** From now on what runs counts no more, and what waits may start. */
+  renew(): void {
+    const places = this.#places.values();
+    this.#places = new Map();
+    for (const { name, waiting } of places)
+      for (const { request, start } of waiting.splice(0)) this.enter(name, request, start);
+  }
+
+  /** Those that wait, by place. */
+  get waiting(): Record<string, ClientRequest[]> {
+    const places = [...this.#places.values()].filter(({ waiting }) => waiting.length > 0);
+    return Object.fromEntries(
+      places.map(({ name, waiting }) => [name, waiting.map(({ request }) => request)]),
+    );
+  }
+
+  endWaiting(error: Error): void {
+    for (const { waiting } of this.#places.values())
+      for (const { request } of waiting.splice(0)) failRequest(request, error);
+    this.#tellIfEmpty();
+  }
+
+  /** Calls it once no request runs or waits: now, or later. */
+  whenEmpty(tell: () => void): void {
+    const before = this.#onEmpty;
+    this.#onEmpty = () => {
+      before?.();
+      tell();
+    };
+    this.#tellIfEmpty();
+  }
+
+  #run(place: Place, request: ClientRequest, start: () => void): void {
+    place.running += 1;
+    this.#running += 1;
+    request.once('close', () => this.#onClose(place));
+    try {
+      start();
+    } catch (error) {
+      failRequest(request, error as Error);
+    }
+  }
+
+  #onClose(place: Place): void {
+    place.running -= 1;
+    this.#running -= 1;
+    // Node frees its connection right after this.
+    if (place.waiting.length > 0) nextTick(() => this.#startNext(place));
+    else this.#forget(place);
+  }
+
+  #startNext(place: Place): void {
+    while (place.waiting.length > 0 && place.running < this.#maxRunning()) {
+      const { request, start } = place.waiting.shift() as Waiting;
+      if (request.destroyed) failRequest(request);
+      else this.#run(place, request, start);
+    }
+    this.#forget(place);
+  }
+
+  #forget(place: Place): void {
+    const isUnused = place.running === 0 && place.waiting.length === 0;
+    if (isUnused && this.#places.get(place.name) === place) this.#places.delete(place.name);
+    this.#tellIfEmpty();
+  }
+
+  #tellIfEmpty(): void {
+    if (!this.#onEmpty || this.#running > 0) return;
+    if ([...this.#places.values()].some(({ waiting }) => waiting.length > 0)) return;
+    this.#onEmpty();
+    this.#onEmpty = undefined;
+  }
+}
+
+/** Ends a request that has no connection, as Node does. One that was destroyed has an error of its own. */
+export function failRequest(request: ClientRequest, error?: Error): void {
+  (request as unknown as { onSocket(socket: null, error?: Error): void }).onSocket(null, error);
+}
+
+export function closedError(): Error {
+  return codedError('The client is closed: its agent takes no more calls.', 'ERR_AGENT_CLOSED');
+}
+
+/** Runs it later in the async context of now. `AsyncResource.bind` costs a call 50 us on Node 20. */
+function inContext(run: () => void): () => void {
+  const context = new AsyncResource('nestjs-service');
+  return () => context.runInAsyncScope(run);
+}

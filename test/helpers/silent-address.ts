@@ -1,0 +1,49 @@
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { Worker } from 'node:worker_threads';
+
+/** An address on loopback that takes no connection: its queue is full, so that SYNs are dropped as by a firewall. */
+export interface SilentAddress {
+  port: number;
+  /** From now on it takes connections, and hands them on to the port. The kernel sends a lost SYN again after a second. */
+  wake(): void;
+  stop(): Promise<void>;
+}
+
+const LISTENING = `
+  const { parentPort, workerData } = require('node:worker_threads');
+  const { connect, createServer } = require('node:net');
+  const { host, port, handOnTo, sleeping } = workerData;
+  const server = createServer((socket) => {
+    const upstream = connect(handOnTo, '127.0.0.1');
+    for (const each of [socket, upstream]) each.on('error', () => undefined);
+    socket.pipe(upstream).pipe(socket);
+  });
+  server.listen({ host, port, backlog: 1 }, () => {
+    parentPort.postMessage(server.address().port);
+    // Nobody accepts until it is told to.
+    Atomics.wait(sleeping, 0, 0);
+  });`;
+
+export async function silentAddress(host: string, port = 0, handOnTo = 0): Promise<SilentAddress> {
+  const sleeping = new Int32Array(new SharedArrayBuffer(4));
+  const worker = new Worker(LISTENING, { eval: true, workerData: { host, port, handOnTo, sleeping } });
+  const [listening] = (await once(worker, 'message')) as [number];
+  const wake = (): void => {
+    Atomics.store(sleeping, 0, 1);
+    Atomics.notify(sleeping, 0);
+  };
+  // One more than the backlog is what Linux keeps.
+  const filling: Socket[] = [];
+  for (let taken = 0; taken < 2; taken += 1) {
+    const socket = connect(listening, host).on('error', () => undefined);
+    filling.push(socket);
+    await once(socket, 'connect');
+  }
+  const stop = async (): Promise<void> => {
+    for (const socket of filling) socket.destroy();
+    wake();
+    await worker.terminate();
+  };
+  return { port: listening, wake, stop };
+}
