@@ -14,3 +14,8 @@ export function addVariables(text = ''): string {
   const separator = text === '' ? '' : text.endsWith('\n') ? eol : eol + eol;
   return text + separator + LINES.join(eol) + eol;
 }
+
+/** `env-example`, `.env.dist`, `.env.sample`, `example.env`: what others call their .env.example. */
+export function isOtherExample(file: string): boolean {
+  return /^\.?env\b.*(example|sample|template|dist)|^\.?(example|sample|template)\.env$/i.test(file);
+}

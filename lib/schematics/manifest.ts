@@ -24,6 +24,12 @@ export function nestVersionIn(manifest: string): number | undefined {
   return major === undefined ? undefined : Number(major);
 }
 
+/** Whether package.json names a package. */
+export function isNamed(name: string, manifest: string): boolean {
+  const { dependencies, devDependencies } = parse(manifest);
+  return { ...devDependencies, ...dependencies }[name] !== undefined;
+}
+
 /** package.json with the peers that it does not name yet. */
 export function addPeers(text: string, nest: number): string {
   const manifest = parse(text);

@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer';
 import { posix } from 'node:path';
-import { addVariables } from './env-example.js';
-import { addPeers, nestVersionIn, type PackageManager, packageManagerOf } from './manifest.js';
-import { addModules, addStub, addToMain, rootModuleOf } from './scaffold.js';
+import { addVariables, isOtherExample } from './env-example.js';
+import { addPeers, isNamed, nestVersionIn, type PackageManager, packageManagerOf } from './manifest.js';
+import { addModules, addStub, addToMain, rootModuleOf, SERVICE_MODULE } from './scaffold.js';
 
 /** What this needs of the Tree of @angular-devkit/schematics. */
 export interface HostFiles {
@@ -10,6 +10,7 @@ export interface HostFiles {
   read(path: string): Buffer | null;
   create(path: string, content: string): void;
   overwrite(path: string, content: string): void;
+  root: { subfiles: readonly string[] };
 }
 
 /** What this needs of its SchematicContext. */
@@ -23,12 +24,19 @@ interface NestAddOptions {
   sourceRoot?: string;
 }
 
-const MODULE_LINES = `    import { ConfigModule } from '@nestjs/config';
-    import { ServiceModule } from 'nestjs-service';
-    imports: [ConfigModule.forRoot(), ServiceModule.forRoot({ isGlobal: true })],`;
-const MAIN_LINES = `    import { ServiceExceptionFilter } from 'nestjs-service';
-    app.enableShutdownHooks();
-    app.useGlobalFilters(new ServiceExceptionFilter());`;
+/** What the root module lacks. */
+function moduleLines(hasConfig: boolean): string {
+  const modules = hasConfig ? SERVICE_MODULE : `ConfigModule.forRoot(), ${SERVICE_MODULE}`;
+  return `${hasConfig ? '' : "    import { ConfigModule } from '@nestjs/config';\n"}    import { ServiceModule } from 'nestjs-service';
+    imports: [${modules}],`;
+}
+
+/** What main.ts lacks. */
+function mainLines(main = ''): string {
+  const hooks = main.includes('.enableShutdownHooks(') ? '' : '    app.enableShutdownHooks();\n';
+  return `    import { ServiceExceptionFilter } from 'nestjs-service';
+${hooks}    app.useGlobalFilters(new ServiceExceptionFilter());`;
+}
 
 const next = ({ addDev, run }: PackageManager) =>
   `Next, with an account: fill in .env (see .env.example), then ${run} nestjs-service doctor
@@ -48,19 +56,37 @@ export function nestAdd(options: NestAddOptions = {}) {
   return (files: HostFiles, context: Context): void => {
     const sourceRoot = options.sourceRoot ?? 'src';
     const manager = packageManagerOf(files);
+    const hadConfig = isNamed('@nestjs/config', read(files, 'package.json') ?? '{}');
     addToManifest(files, context, manager);
-    edit(files, context, '.env.example', addVariables(), (text) =>
-      text === undefined && files.exists('.env.example') ? undefined : addVariables(text),
-    );
+    addExample(files, context);
     const main = posix.join(sourceRoot, 'main.ts');
-    const rootModule = rootModuleOf(read(files, main) ?? '') ?? './app.module';
-    edit(files, context, `${posix.join(sourceRoot, rootModule)}.ts`, MODULE_LINES, ifThere(addModules));
-    edit(files, context, main, MAIN_LINES, ifThere(addToMain));
+    const mainText = read(files, main);
+    const root = `${posix.join(sourceRoot, rootModuleOf(mainText ?? '') ?? './app.module')}.ts`;
+    const hasConfig = hadConfig || /\bConfigModule\b/.test(read(files, root) ?? '');
+    edit(
+      files,
+      context,
+      root,
+      moduleLines(hasConfig),
+      ifThere((text) => addModules(text, hasConfig)),
+    );
+    edit(files, context, main, mainLines(mainText), ifThere(addToMain));
     // Made by `nest new` and `nest generate app`: it starts the whole application.
     const test = posix.join(posix.dirname(sourceRoot), 'test/app.e2e-spec.ts');
     edit(files, context, test, TEST_LINES, ifThere(addStub));
     context.logger.info(next(manager));
   };
+}
+
+/** Not beside an example of another name: an application needs one. */
+function addExample(files: HostFiles, context: Context): void {
+  const other = files.exists('.env.example') ? undefined : files.root.subfiles.find(isOtherExample);
+  const text = other === undefined ? '' : (read(files, other) ?? '');
+  if (addVariables(text) === text) return;
+  edit(files, context, other ?? '.env.example', addVariables(), (found) => {
+    if (other !== undefined || (found === undefined && files.exists('.env.example'))) return undefined;
+    return addVariables(found);
+  });
 }
 
 type Edit = (text: string | undefined) => string | undefined;

@@ -1,18 +1,12 @@
+import { arrayOf, codeOf } from './source-text.js';
+
 /*
- * The files that `nest new` and `nest generate app` of NestJS 11 and 12 write, and what `nest add` puts into them.
- * Undefined for a file of any other form. A file that imports the name from the package already is as it should be.
+ * What `nest add` puts into the root module of an application, and into main.ts and the test as `nest new` and
+ * `nest generate app` of NestJS 11 and 12 write them. Undefined for a file of any other form. A file that imports the name
+ * from the package already is as it should be.
  */
 const QUOTED = String.raw`(?:'[^'\n]+'|"[^"\n]+")`;
 const IMPORTS = String.raw`^(?<imports>\s*(?:import [\w{}*,\s]+ from ${QUOTED};?\s*)+)`;
-// What `nest new --observe` adds.
-const OBSERVE = String.raw`(?:\s*// .*\r?\n)*\s*ObserveModule\.forRoot\(\{[^{}()]*\}\),?`;
-
-const ROOT_MODULE = new RegExp(
-  String.raw`${IMPORTS}(?<start>(?:export const \{ ObserveModule, ObserveInstrument \} = createObserveModule\(\);?\s*)?` +
-    String.raw`@Module\(\{\s*imports: \[)(?<rest>(?:${OBSERVE})?[\w,\s]*\],\s*` +
-    String.raw`(?:(?:controllers|providers|exports): \[[\w,\s]*\],?\s*)*\}\)\s*export class \w+ \{\s*\}\s*)$`,
-);
-
 const MAIN = new RegExp(
   String.raw`${IMPORTS}(?<start>async function bootstrap\(\)(?:: Promise<void>)? \{` +
     String.raw`(?<line>\s*)const app = await NestFactory\.create\(\w+(?:, \{\s*instrument: ObserveInstrument,?\s*\})?\);?)` +
@@ -27,19 +21,35 @@ const APPLICATION_TEST = new RegExp(
 );
 
 // Global, so that the application's other modules need no import, and no second client.
-const MODULES = ['ConfigModule.forRoot()', 'ServiceModule.forRoot({ isGlobal: true })'];
+export const SERVICE_MODULE = 'ServiceModule.forRoot({ isGlobal: true })';
+const CONFIG_MODULE = 'ConfigModule.forRoot()';
+const IMPORT = /^import\s[^;]*?['"][^'"\n]+['"];?[ \t]*$/gm;
 
-/** The root module, with ConfigModule and ServiceModule among its imports. */
-export function addModules(text: string): string | undefined {
+/**
+ * The root module, with ServiceModule among its imports, before the others.
+ * @param hasConfig the application has a ConfigModule: a second one would read .env past the settings of the first
+ */
+export function addModules(text: string, hasConfig: boolean): string | undefined {
   if (isImported(text, 'ServiceModule')) return text;
-  const found = ROOT_MODULE.exec(text)?.groups;
-  if (!found || /\b(?:ConfigModule|ServiceModule)\b/.test(text)) return undefined;
-  const { imports = '', start = '', rest = '' } = found;
-  const added = addImports(imports, ['ConfigModule', '@nestjs/config'], ['ServiceModule', 'nestjs-service']);
-  if (/^\s*\]/.test(rest)) return added + start + MODULES.join(', ') + rest;
-  // Before the others, on lines of their own where those are.
+  const code = codeOf(text);
+  const [decorator, ...others] = [...code.matchAll(/@Module\(\s*(?=\{)/g)];
+  if (!decorator || others.length > 0 || /\bServiceModule\b/.test(code)) return undefined;
+  const open = arrayOf(code, decorator.index + decorator[0].length, 'imports');
+  const lastImport = [...text.matchAll(IMPORT)].at(-1);
+  if (open === undefined || !lastImport) return undefined;
+  const modules = hasConfig ? [SERVICE_MODULE] : [CONFIG_MODULE, SERVICE_MODULE];
+  const head = lastImport.index + lastImport[0].length;
+  const imports = addImports(
+    text.slice(0, head),
+    ...(hasConfig ? [] : [['ConfigModule', '@nestjs/config'] as [string, string]]),
+    ['ServiceModule', 'nestjs-service'],
+  );
+  const start = imports + text.slice(head, open + 1);
+  const rest = text.slice(open + 1);
+  if (/^\s*\]/.test(rest)) return start + modules.join(', ') + rest;
+  // On lines of their own where the others are.
   const [lines = ''] = /^\s*/.exec(rest) ?? [];
-  return added + start + MODULES.map((module) => `${lines}${module},${lines ? '' : ' '}`).join('') + rest;
+  return start + modules.map((module) => `${lines}${module},${lines ? '' : ' '}`).join('') + rest;
 }
 
 /** main.ts, with shutdown hooks and exception filter. */
@@ -74,7 +84,7 @@ export function addStub(text: string): string | undefined {
 
 /** Where main.ts has the class from that it creates, without the ending; undefined where that is no file beside it. */
 export function rootModuleOf(main: string): string | undefined {
-  const name = /\bNestFactory\.create\w*(?:<\w+>)?\((\w+)/.exec(main)?.[1];
+  const name = /\bNestFactory\.create\w*(?:<\w+>)?\(\s*(\w+)/.exec(main)?.[1];
   const imported = new RegExp(String.raw`^import \{[^}]*\b${name}\b[^}]*\} from ['"](\.[^'"\n]+)['"]`, 'm');
   return imported.exec(main)?.[1]?.replace(/\.[jt]s$/, '');
 }

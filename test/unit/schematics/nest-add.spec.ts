@@ -72,6 +72,11 @@ describe('nest add', () => {
         files.has(path) ? Buffer.from(files.get(path)!, latin1.has(path) ? 'latin1' : 'utf8') : null,
       create: (path, content) => void files.set(path, content),
       overwrite: (path, content) => void files.set(path, content),
+      root: {
+        get subfiles() {
+          return [...files.keys()].filter((path) => !path.includes('/'));
+        },
+      },
     };
     const logger = {
       info: (text: string) => void told.push(text),
@@ -138,28 +143,33 @@ describe('nest add', () => {
 
   it('finds the root module by the import of main.ts', () => {
     const { files, said, run } = host('^12.0.1', {
-      'src/main.ts': MAIN.replace("'./app.module.js'", "'./root.ts'"),
+      'src/main.ts': MAIN.replace("'./app.module.js'", "'./root.ts'").replace('create(', 'create<App>(\n'),
       'src/root.ts': MODULE,
     });
     run();
     expect(files.get('src/root.ts')).toContain(CALLS);
     expect(files.get('src/app.module.ts')).toBe(MODULE);
-    expect(said).toEqual([]);
+    expect(said).toEqual([expect.stringMatching(/^src\/main\.ts is not changed/)]);
   });
 
   it.each<[string, string, (text: string) => string]>([
-    [
-      'a ConfigModule of its own',
-      'src/app.module.ts',
-      (text) => text.replace('[]', '[ConfigModule.forRoot()]'),
-    ],
     ['the name ServiceModule', 'src/app.module.ts', (text) => text.replaceAll('AppService', 'ServiceModule')],
     ['modules that are joined', 'src/app.module.ts', (text) => text.replace('[]', '[].concat(others)')],
     ['metadata in a variable', 'src/app.module.ts', (text) => text.replace(/\(\{[^]*?\}\)/, '(metadata)')],
     ['a spread', 'src/app.module.ts', (text) => text.replace('({', '({ ...metadata,')],
     ['a decorator of its own', 'src/app.module.ts', (text) => text.replace('@Module', '@OwnModule')],
-    ['a second class', 'src/app.module.ts', (text) => `${text}export class Other {}\n`],
-    ['a class with a body', 'src/app.module.ts', (text) => text.replace('Module {}', 'Module { a = 1 }')],
+    ['a second module', 'src/app.module.ts', (text) => `${text}@Module({})\nexport class Other {}\n`],
+    ['no array of imports', 'src/app.module.ts', (text) => text.replace('imports: []', 'imports: others')],
+    [
+      'a comment around its imports',
+      'src/app.module.ts',
+      (text) => text.replace('imports: []', '/* imports: [] */'),
+    ],
+    [
+      'a bracket that nothing closes',
+      'src/app.module.ts',
+      (text) => text.replace('imports: []', 'imports: [(]'),
+    ],
     [
       'a filter of its own',
       'src/main.ts',
@@ -217,6 +227,89 @@ describe('nest add', () => {
     expect(said).toEqual([expect.stringContaining(`${path} is not changed`)]);
     expect(said[0]).toContain(lines);
     for (const other of Object.keys(ESM)) if (other !== path) expect(files.get(other)).not.toBe(ESM[other]);
+  });
+
+  const GROWN = `import { Module, type DynamicModule } from '@nestjs/common';
+import { ConfigModule, ConfigService } from '@nestjs/config';
+import 'side-effect';
+import type {
+  Options,
+} from './options';
+
+// @Module({ imports: [] })
+const database = configured() ? First.forRoot({ imports: ['a'] }) : Second.forRoot();
+
+@Module({
+  providers: [{ provide: 'x', useFactory: () => ({ imports: [1] }) }],
+  imports: [
+    ConfigModule.forRoot({
+      isGlobal: true, // the one
+      envFilePath: ['.env'],
+    }),
+    database,
+    Other.forRootAsync({ imports: [ConfigModule], useFactory: (c: ConfigService) => ({ url: \`[\${c.get('[')}\` }) }),
+  ],
+  exports: [],
+})
+export class AppModule {
+  configure(): void {}
+}
+`;
+
+  it('inserts into the imports of a module that has grown, and adds no second ConfigModule', () => {
+    const { files, said, run } = host('^12.0.1', { 'src/app.module.ts': GROWN });
+    run();
+    const text = files.get('src/app.module.ts') ?? '';
+    const added = text.split('\n').filter((line) => !GROWN.split('\n').includes(line));
+    expect(added).toEqual([
+      "import { ServiceModule } from 'nestjs-service';",
+      '    ServiceModule.forRoot({ isGlobal: true }),',
+    ]);
+    expect(text).toContain("} from './options';\nimport { ServiceModule }");
+    expect(text).toContain(
+      '  imports: [\n    ServiceModule.forRoot({ isGlobal: true }),\n    ConfigModule.forRoot({',
+    );
+    expect(said).toEqual([]);
+  });
+
+  it('adds no ConfigModule where package.json had @nestjs/config: the application has it in another module', () => {
+    const manifest = { dependencies: { '@nestjs/core': '^12.0.1', '@nestjs/config': '^12.0.0' } };
+    const { files, said, run } = host('', { 'package.json': JSON.stringify(manifest) });
+    run();
+    expect(files.get('src/app.module.ts')).toContain('imports: [ServiceModule.forRoot({ isGlobal: true })],');
+    expect(files.get('src/app.module.ts')).not.toContain('ConfigModule');
+    expect(said).toEqual([]);
+  });
+
+  it('prints only what is missing', () => {
+    const { said, run } = host('^12.0.1', {
+      'src/app.module.ts': GROWN.replace('  imports: [', '  ...more,\n  imports: ['),
+      'src/main.ts': MAIN.replace('  await', `${HOOKS}  app.useGlobalPipes(new ValidationPipe());\n  await`),
+    });
+    run();
+    expect(said).toEqual([
+      expect.stringMatching(/^src\/app\.module\.ts is not changed[^]*imports: \[ServiceModule\.forRoot/),
+      expect.stringMatching(/^src\/main\.ts is not changed[^]*useGlobalFilters/),
+    ]);
+    expect(said.join('')).not.toMatch(/ConfigModule|enableShutdownHooks/);
+  });
+
+  it.each([
+    'env-example',
+    'env-example-relational',
+    '.env.dist',
+    '.env.sample',
+    'example.env',
+    '.env.template',
+  ])('makes no .env.example beside %s, and prints its lines', (name) => {
+    const { files, said, run } = host('^12.0.1', { [name]: 'PORT=3000\n' });
+    run();
+    expect([files.has('.env.example'), files.get(name)]).toEqual([false, 'PORT=3000\n']);
+    expect(said).toEqual([expect.stringMatching(/ is not changed[^]*SERVICE_APP_TOKEN=/)]);
+    expect(said[0]?.startsWith(name)).toBe(true);
+    const filled = host('^12.0.1', { [name]: '# SERVICE_APP_TOKEN=\n' });
+    filled.run();
+    expect([filled.files.has('.env.example'), filled.said]).toEqual([false, []]);
   });
 
   it.each([
