@@ -8,6 +8,7 @@ import { setEntries, withDefaults } from './option.js';
 import { mergeOptions, OPTIONS, ServiceModuleOptions, setValue, valueOf } from './options.js';
 import { ENVIRONMENT, ignoredProxyChoice, NONE, proxyChoice, proxyVariable } from './proxy.js';
 import { readSecret } from './read-file.js';
+import { hasControlsAtEnd, oddityOf } from './odd-secret.js';
 import { modeOf, unmetRequirements } from './requirements.js';
 import {
   type Addresses,
@@ -73,6 +74,7 @@ export async function resolveOptions(
     ...pathsTwice(chosen.addresses),
     ...shortLimits(options),
     ...proxyIgnored(options, chosen.addresses),
+    ...(clientSecret.warnings ?? []),
   ]);
   if (faults.length > 0 || !chosen.addresses) return { tls, faults, warnings };
   const described = new Map(OPTIONS.map(({ option }) => [option, describeLocation(locate(option))]));
@@ -94,7 +96,7 @@ export async function resolveOptions(
 async function checkedSecret(
   value: SecretValue | (() => unknown) | undefined,
   option: string,
-): Promise<{ secret?: Secret; faults: ConfigurationFault[] }> {
+): Promise<{ secret?: Secret; faults: ConfigurationFault[]; warnings?: ConfigurationFault[] }> {
   if (value === undefined || typeof value === 'function') return { faults: [] };
   const path = typeof value === 'string' ? '' : value.file;
   const fault = (message: string) => ({ faults: [{ option, message }] });
@@ -103,7 +105,11 @@ async function checkedSecret(
     const text = secret.reveal();
     if (text.trim() === '') return fault(`the file ${path} is empty.`);
     if (isPlaceholder(text)) return fault(`the file ${path} still contains a placeholder; ${FILL_IN}`);
-    return option === 'appToken' && !PRINTABLE_ASCII.test(text) ? fault(UNSENDABLE) : { secret, faults: [] };
+    if (option === 'appToken') return PRINTABLE_ASCII.test(text) ? { secret, faults: [] } : fault(UNSENDABLE);
+    const oddity = oddityOf(text);
+    if (hasControlsAtEnd(text)) return fault(`${oddity}, which would be sent as a part of it: remove that.`);
+    const message = `${oddity}, and is sent as it is. Check whether that belongs to it.`;
+    return { secret, faults: [], warnings: oddity ? [{ option, message }] : [] };
   } catch (error) {
     return fault((error as Error).message);
   }

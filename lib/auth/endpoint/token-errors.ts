@@ -1,4 +1,5 @@
 import { type HttpSettings } from '../../config/resolved-options.js';
+import { oddityOf } from '../../config/odd-secret.js';
 import { type Secret } from '../../config/secret.js';
 import {
   cleanText,
@@ -50,7 +51,7 @@ export interface RefusedAnswer {
   proxy?: 'refused' | 'perhaps';
   /** Seconds of its Retry-After. */
   retryAfter?: number;
-  /** Must not be in the error, even where the endpoint echoes them. */
+  /** The one that was sent, then others. None may be in the error, even where the endpoint echoes it. */
   secrets: readonly Secret[];
   option: TokenPlace['option'];
   apiOption: TokenPlace['apiOption'];
@@ -68,9 +69,11 @@ export function tokenRefusal(answer: RefusedAnswer): ServiceTokenError {
   const error_description = typeof text === 'string' ? cleanText(text, secrets, MAX_TEXT_LENGTH) : undefined;
   const said = [`HTTP ${status}`, error, error_description].filter(Boolean).join(', ');
   const row = ROWS.find(({ when }) => when(answer, error)) ?? OTHER;
+  const oddity = oddityOf(secrets[0] ?? '');
+  const odd = oddity && ` The secret that was sent ${oddity}: check whether that belongs to it.`;
   const later = retryAfter === undefined ? 'later' : `in ${retryAfter} s`;
   return new ServiceTokenError({
-    ...explain(row.message, row, { address: answer.option, api: answer.apiOption, said, later }),
+    ...explain(row.message, row, { address: answer.option, api: answer.apiOption, said, later, odd }),
     code: codeOf(answer),
     error,
     error_description,
@@ -155,7 +158,7 @@ const ROWS: readonly Row[] = [
   {
     when: ({ status }, error) => isCredentialRefusal({ status, error }),
     message: 'The token endpoint refuses the credentials ({said}).',
-    hint: CREDENTIALS,
+    hint: `${CREDENTIALS}{odd}`,
     options: ['oauth.clientSecret', 'oauth.clientId'],
   },
   {

@@ -655,6 +655,35 @@ describe('resolveOptions', () => {
     await rm(folder, { recursive: true });
   });
 
+  it.each([
+    ['s3cret\n', 'fault'],
+    ['\rs3cret', 'fault'],
+    ['\ts3cret', 'fault'],
+    ['s3cret\n ', 'fault'],
+    ['s3cret ', 'warning'],
+    [' s3cret', 'warning'],
+    ['"s3cret"', 'warning'],
+    ["'s3cret'", 'warning'],
+    ['s3\ncret', undefined],
+    [`s3cret'`, undefined],
+  ])('the client secret %j: a %s', async (clientSecret, kind) => {
+    const folder = await mkdtemp(join(tmpdir(), 'options-'));
+    const file = join(folder, 'secret');
+    await writeFile(file, `${clientSecret}\n`);
+    for (const given of [clientSecret, { file }]) {
+      const found = await resolveOptions({ ...production, oauth: { ...oauth, clientSecret: given } });
+      const variable = given === clientSecret ? 'SERVICE_CLIENT_SECRET' : 'SERVICE_CLIENT_SECRET_FILE';
+      const expected = [
+        { option: 'oauth.clientSecret', variable, message: expect.stringMatching(/^(begins|is in quotes)/) },
+      ];
+      expect(found.faults).toEqual(kind === 'fault' ? expected : []);
+      const about = found.warnings.filter(({ option }) => option === 'oauth.clientSecret');
+      expect(about).toEqual(kind === 'warning' ? expected : []);
+      if (kind !== 'fault') expect((await found.options?.oauth?.clientSecret())?.reveal()).toBe(clientSecret);
+    }
+    await rm(folder, { recursive: true });
+  });
+
   it('has the client secret of a text, and asks a function each time', async () => {
     const text = (await resolved({ ...production, oauth })).oauth;
     expect((await text?.clientSecret())?.reveal()).toBe('s3cret');

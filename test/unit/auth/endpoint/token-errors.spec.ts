@@ -137,6 +137,19 @@ describe('the error for a refusing answer', () => {
     expect(refused.options?.[0]).toBe(blamed);
   });
 
+  it.each([
+    ['s3cret ', 'begins or ends with a blank'],
+    ["'s3cret'", 'is in quotes'],
+    ['s3cret\r\n', 'begins or ends with a line break or a tab'],
+    ['a secret', undefined],
+  ])('of invalid_client says what is odd about the secret that was sent: %j', (secret, oddity) => {
+    const secrets = [new Secret(secret), new Secret(' other')];
+    const { hint } = refusal(401, { error: 'invalid_client' }, { secrets });
+    const said = oddity && `enabled for the application. The secret that was sent ${oddity}: `;
+    if (said) expect(hint).toContain(said);
+    else expect(hint).toMatch(/enabled for the application\.$/);
+  });
+
   it('takes over the code and the description of RFC 6749, never a secret', () => {
     const error = refusal(400, { error: 'invalid_scope', error_description: 'it is not for this client' });
     expect(error).toMatchObject({
