@@ -2,13 +2,14 @@ import { type ConfigurationFault } from '../errors/index.js';
 import { addressFault, originOf, parseUrl, withoutSlashes } from './address.js';
 import { appTokenOrigins } from './app-token-origins.js';
 import { nameOf, type Mode } from './requirements.js';
-import { type Addresses } from './resolved-options.js';
+import { type Addresses, type ChainNeed } from './resolved-options.js';
 import { type ServiceUrls } from './urls.options.js';
 
 type UrlKey = keyof ServiceUrls;
 
 interface Choice extends Pick<Addresses, 'certificateFor'> {
   addresses?: Addresses;
+  needsChain?: ChainNeed;
   faults: ConfigurationFault[];
   warnings: ConfigurationFault[];
 }
@@ -37,8 +38,10 @@ export function chooseAddresses(mode: Mode, urls: ServiceUrls): Choice {
       : mode.bindsTokens && !isPlain(tokenKey)
         ? 'oauth.mtls'
         : undefined;
+  const isShown = apiKey !== undefined && (!isPlain(apiKey) || (mode.bindsTokens && !isPlain(tokenKey)));
+  const needsChain = isShown ? (mode.environment === 'production' ? 'required' : 'advised') : undefined;
   const baseUrl = apiKey && normalized(urls[apiKey]);
-  if (baseUrl === undefined || faults.length > 0) return { faults, warnings, certificateFor };
+  if (baseUrl === undefined || faults.length > 0) return { faults, warnings, certificateFor, needsChain };
   const token = tokenKey && normalized(urls[tokenKey]);
   const chosen = { baseUrl, origins: ownOrigins(mode, urls), baseOption: `urls.${apiKey}` };
   const addresses: Addresses = {
@@ -48,7 +51,7 @@ export function chooseAddresses(mode: Mode, urls: ServiceUrls): Choice {
     tokenOption: tokenKey && `urls.${tokenKey}`,
     certificateFor,
   };
-  return { faults, warnings, certificateFor, addresses };
+  return { faults, warnings, certificateFor, needsChain, addresses };
 }
 
 function apiAddress(

@@ -65,7 +65,7 @@ export async function resolveOptions(
   const appToken = await checkedSecret(options.appToken, 'appToken');
   const clientSecret = await checkedSecret(options.oauth?.clientSecret, 'oauth.clientSecret');
   const store = await storeFaults(options.tokenStore);
-  const tls = tlsSettings(options, locate);
+  const tls = { ...tlsSettings(options, locate), needsChain: chosen.needsChain };
   const faults = located([...malformed, ...unmet, ...appToken.faults, ...clientSecret.faults, ...store]);
   const lacksAppToken = chosen.addresses && missingAppToken(mode, chosen.addresses);
   const warnings = located([

@@ -56,11 +56,21 @@ export interface TlsInput extends OptionLocation {
   value: Secret | { file: string };
 }
 
-export type TlsInputs = { [Key in keyof TlsIdentityPems]?: TlsInput };
+/** The options with a PEM or a passphrase. */
+export type TlsInputKey = Exclude<keyof TlsIdentityPems, 'publicRoots'>;
+
+export type TlsInputs = { [Key in TlsInputKey]?: TlsInput };
+
+/** What becomes of a client certificate without a chain: no start, or a warning. */
+export type ChainNeed = 'required' | 'advised';
 
 export interface TlsSettings extends Filled<Omit<ServiceTlsOptions, keyof TlsIdentityPems>> {
   /** The PEMs as configured, or the function that returns them. */
   source: TlsInputs | TlsIdentitySource;
+  /** Of the options; a function returns it. */
+  publicRoots?: boolean;
+  /** Undefined where no call over https has the client certificate. */
+  needsChain?: ChainNeed;
 }
 
 /** Without a default. */

@@ -1,7 +1,7 @@
 import { Flag, IsSource } from './rules.js';
 import { type PemValue, type SecretValue } from './secret.js';
 
-/** The client identity as PEM (docs/service.md#mutual-tls). */
+/** The client identity as PEM, and what the service is verified against (docs/service.md#mutual-tls). */
 export class TlsIdentityPems {
   /** The application certificate, alone or with chain certificates after it. SERVICE_TLS_CERTIFICATE(_FILE) */
   @IsSource('TLS_CERTIFICATE')
@@ -15,9 +15,16 @@ export class TlsIdentityPems {
   @IsSource('TLS_PASSPHRASE')
   passphrase?: SecretValue | undefined;
 
-  /** The only trust anchor for the API; without it, Node's public roots. SERVICE_TLS_CHAIN(_FILE) */
+  /**
+   * The service's public chain: the only trust anchor for the API. Needed with a client certificate in production
+   * (specification, 5.2.4). SERVICE_TLS_CHAIN(_FILE)
+   */
   @IsSource('TLS_CHAIN')
   chain?: PemValue | undefined;
+
+  /** Node's public roots are meant as the anchor, in place of a chain. Default false. SERVICE_TLS_PUBLIC_ROOTS */
+  @Flag('TLS_PUBLIC_ROOTS')
+  publicRoots?: boolean | undefined = false;
 }
 
 /** The client identity, and whether it is loaded again when its files change. */

@@ -114,7 +114,15 @@ function createTokenCache({ options, identity, telemetry, io }: Base): TokenCach
   if (!oauth || tokenUrl === undefined) return undefined;
   const { exchange, clock, refusedSecrets } = io;
   const { clientId } = oauth;
-  const place = { url: new URL(tokenUrl), option: tokenOption, apiOption: baseOption, http };
+  const place = {
+    url: new URL(tokenUrl),
+    option: tokenOption,
+    apiOption: baseOption,
+    http,
+    get hasChain() {
+      return identity.hasChain;
+    },
+  };
   const bound = oauth.mtls ? identity : undefined;
   const clientSecret = new ClientSecret(oauth.clientSecret, clock);
   const endpoint = new TokenEndpoint({

@@ -5,7 +5,7 @@ import { type Identity, type IdentityStatus } from '../tls/client-identity.js';
 /** Logs one line about the client when the application has started, without secrets, and warns of probable mistakes. */
 export function reportStart(
   options: ResolvedOptions,
-  identity: Pick<Identity, 'status' | 'hasChain'>,
+  identity: Pick<Identity, 'status' | 'lacksChain'>,
   io: Pick<ServiceIo, 'log' | 'warned'>,
   versions: Partial<NodeJS.ProcessVersions> = process.versions,
 ): void {
@@ -16,10 +16,11 @@ export function reportStart(
   const warn = (text: string): void => warnOnce(io, text);
   const unsupported = unsupportedRuntime(versions);
   if (unsupported) warn(unsupported);
-  if ((addresses.certificateFor === 'mtls' || identity.status.certificate) && !identity.hasChain) {
+  if (identity.lacksChain) {
     warn(
       `${describeOption('tls.chain')} is not set: the service's certificate is verified against Node's ` +
-        'public roots, not against the chain that the developer portal offers for download.',
+        'public roots, not against the chain that the developer portal offers for download. With a client certificate, production ' +
+        `does not start so; where public roots are meant, set ${describeOption('tls.publicRoots')} to true.`,
     );
   }
 }

@@ -10,6 +10,8 @@ export interface FaultPlace extends ProxyUse {
   /** The option with its address: `urls.baseUrl`. */
   option: string;
   server: 'api' | 'token';
+  /** `tls.chain` is set. */
+  hasChain?: boolean;
 }
 
 export type ExplainedFault = Pick<ExchangeFaultDetails, 'kind'> & Partial<ExchangeFaultDetails>;
@@ -48,10 +50,8 @@ const PROXY_SILENT =
 const PAST_THE_PROXY =
   '{variable} is set, but ignored: to go through that proxy, set {http.proxy} to environment.';
 const DOCTOR = 'npx nestjs-service doctor shows the certificates.';
-const TRUST = {
-  api: "tls.chain, the service's public chain, or Node's public roots where that is not set",
-  token: "Node's public roots and tls.chain, the service's public chain",
-} as const;
+const ROOTS = "Node's public roots";
+const CHAIN = "tls.chain, the service's public chain";
 const ENDED_BY_FAILURE = {
   reason: new RegExp(`^${HANDSHAKE_FAILURE}$`),
   what: 'the server ended the TLS handshake: handshake_failure{reason}. It may demand a client certificate, of a kind it takes.',
@@ -270,8 +270,8 @@ export function explainFault(where: string, fault: ExplainedFault, place: FaultP
       host: hostname.replace(/^\[|\]$/g, ''),
       port: port || (protocol === 'https:' ? '443' : '80'),
       address: place.option,
-      trust: TRUST[place.server],
       tried: fault.addresses?.join(', '),
+      trust: !place.hasChain ? ROOTS : place.server === 'api' ? CHAIN : `${ROOTS} and ${CHAIN}`,
       limit: fault.limitMs === undefined ? 'the time limit' : `${Math.max(0, Math.round(fault.limitMs))} ms`,
       now: new Date().toISOString().replace(/\.\d+Z$/, 'Z'),
       // A code of the system says the same without our prefix.

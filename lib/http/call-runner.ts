@@ -32,7 +32,7 @@ import {
 
 export interface CallRunnerParts extends CredentialRenewalParts {
   exchange: Exchange;
-  identity: ReloadableIdentity & Pick<Identity, 'agentFor'>;
+  identity: ReloadableIdentity & Pick<Identity, 'agentFor' | 'hasChain'>;
   budget: RetryBudget;
   http: Pick<ResolvedOptions['http'], 'retries' | 'attemptTimeout' | 'connectTimeout' | 'maxResponseBytes'> &
     Pick<ResolvedOptions['http'], 'proxyFor' | 'ignoredProxyFor'>;
@@ -163,10 +163,13 @@ export class CallRunner {
 
   #conclude(progress: Progress, { response, fault }: Outcome): ExchangeResponse {
     const { call, budgetTaken, certificate } = progress;
-    const { budget, closed, baseOption, http } = this.#parts;
+    const { budget, closed, baseOption, http, identity } = this.#parts;
     // Whatever the fault looks like: the shutdown closed the connection.
     if (fault && closed.aborted) throw faultToError(asClosed(fault), call, baseOption);
-    if (fault) throw faultToError(withKnownLimit(fault, progress), call, baseOption, certificate, http);
+    if (fault) {
+      const way = { ...http, hasChain: identity.hasChain };
+      throw faultToError(withKnownLimit(fault, progress), call, baseOption, certificate, way);
+    }
     if (response.status < 400) budget.giveBack(budgetTaken);
     return response;
   }

@@ -10,14 +10,14 @@ import { doubtOf } from './retry-policy.js';
  * An exchange without a whole answer, as the error that its caller gets.
  * @param option with the API's address: `urls.baseUrl`
  * @param certificate ours, as it was in use
- * @param http by which way it goes
+ * @param way by which it goes, and what its server is verified against
  */
 export function faultToError(
   fault: ExchangeFault,
   call: Pick<Call, 'method' | 'url'> & Partial<Call>,
   option: string,
   certificate?: CertificateSummary,
-  http: Pick<HttpSettings, 'proxyFor' | 'ignoredProxyFor'> = {},
+  way: Pick<HttpSettings, 'proxyFor' | 'ignoredProxyFor'> & { hasChain?: boolean } = {},
 ): ServiceError {
   const { method, url } = call;
   const { kind, reason, certificateRefused } = fault;
@@ -27,7 +27,7 @@ export function faultToError(
   return new ServiceConnectionError({
     ...(certificateRefused
       ? lateRefusal(where, certificate, reason)
-      : explainFault(where, fault, placeOf({ url, option, server: 'api' }, http))),
+      : explainFault(where, fault, placeOf({ url, option, server: 'api', hasChain: way.hasChain }, way))),
     kind,
     method,
     path: url.pathname,

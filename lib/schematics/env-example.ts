@@ -1,5 +1,6 @@
 const LINES = [
   '# nestjs-service. Copy to .env. The other modes: docs/getting-started.md of the package; all variables: docs/configuration.md.',
+  '# In production, a client certificate needs the chain of the developer portal: SERVICE_TLS_CHAIN_FILE.',
   '# Then: npx nestjs-service doctor',
   'SERVICE_ENVIRONMENT=sandbox',
   'SERVICE_AUTHENTICATION=app-token',

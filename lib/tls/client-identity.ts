@@ -86,7 +86,13 @@ export class ClientIdentity {
     const { tls, clock, offerToTokenEndpoint, log } = settings;
     const snapshot = await readIdentity(tls, clock);
     const contexts = new SecureContexts(offerToTokenEndpoint);
-    const { identity, faults, warnings, certificate } = checkIdentity(snapshot, clock.now(), contexts);
+    const { identity, faults, warnings, certificate } = checkIdentity(
+      snapshot,
+      clock.now(),
+      contexts,
+      undefined,
+      tls.needsChain,
+    );
     if (!identity) return { faults, certificate };
     for (const warning of warnings) log.warn(warning);
     return { identity: new ClientIdentity(settings, contexts, identity), faults: [], certificate };
@@ -168,6 +174,11 @@ export class ClientIdentity {
     return this.#inUse.chain.length > 0;
   }
 
+  /** Whether it is verified against these roots though nobody said so. */
+  get lacksChain(): boolean {
+    return this.#inUse.lacksChain;
+  }
+
   get loaded(): LoadedIdentity {
     return this.#inUse;
   }
@@ -230,9 +241,16 @@ export class ClientIdentity {
       this.#reloadFault = undefined;
       return true;
     }
-    const { clock, log } = this.#settings;
+    const { clock, log, tls } = this.#settings;
     const now = clock.now();
-    const { identity, faults, warnings } = checkIdentity(snapshot, now, this.#contexts, this.#inUse);
+    const before = this.#inUse;
+    const { identity, faults, warnings } = checkIdentity(
+      snapshot,
+      now,
+      this.#contexts,
+      before,
+      tls.needsChain,
+    );
     if (identity) {
       this.#use(identity, warnings);
       return true;

@@ -138,7 +138,7 @@ describe('nestjs-service doctor', () => {
       const io = commandIo(variables);
       expect(await run(['--offline'], io, LIMITS)).toBe(0);
       expect(io.printed()).toMatch(
-        /^warning +SERVICE_APP_TOKEN +Is not set, .*5\.2\.5.*\n +-> Set SERVICE_APP_TOKEN/m,
+        /^warning +SERVICE_APP_TOKEN +Is not set, .*5\.2\.5.*\n +-> Set SERVICE_APP_TOKEN or/m,
       );
       const answered = commandIo({ ...variables, SERVICE_SEND_APP_TOKEN_WITH_BEARER: 'false' });
       expect(await run(['--offline'], answered, LIMITS)).toBe(0);
@@ -317,6 +317,7 @@ describe('nestjs-service doctor', () => {
         SERVICE_BASE_URL: 'https://api.bank',
         SERVICE_APP_TOKEN: 'a1',
         SERVICE_TLS_CERTIFICATE: sent.map(({ certificate }) => certificate).join(''),
+        SERVICE_TLS_PUBLIC_ROOTS: 'true',
         SERVICE_TLS_PRIVATE_KEY: own.key,
       });
       await run(['--offline'], io, LIMITS);

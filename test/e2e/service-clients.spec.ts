@@ -229,18 +229,24 @@ describe('ServiceClients', () => {
   it('warn once for all of what is probably a mistake', async () => {
     const logger = new CollectingLogger();
     const { clients } = await startClients(logger);
-    const { tls, ...options } = simulator.moduleOptions({ environment: 'production' });
-    const given = { ...options, tls: { ...tls, chain: undefined } };
+    const { tls, ...sandbox } = simulator.moduleOptions({ environment: 'sandbox', authentication: 'mtls' });
+    const withoutChain = { ...sandbox, tls: { ...tls, chain: undefined } };
+    const production = simulator.moduleOptions({ environment: 'production' });
     for (const name of ['acme', 'bolt']) {
-      const { sdk } = await clients.create({ ...given, name });
+      await clients.create({ ...withoutChain, name });
+      const { sdk } = await clients.create({ ...production, name: `${name}-live` });
       await sdk.connectParameters({ customer_id: 'c-1', permissions: ['identity'] });
     }
+    const [said, doubted, line] = [/^production, mtls: /, /app token to browsers/, /^sandbox, mtls: /].map(
+      (words) => expect.stringMatching(words),
+    );
     expect(logger.linesOf('ServiceModule:acme')).toEqual([
-      expect.stringMatching(/^production, mtls: /),
+      line,
       expect.stringMatching(/^tls\.chain is not set/),
-      expect.stringMatching(/app token to browsers/),
     ]);
-    expect(logger.linesOf('ServiceModule:bolt')).toEqual([expect.stringMatching(/^production, mtls: /)]);
+    expect(logger.linesOf('ServiceModule:acme-live')).toEqual([said, doubted]);
+    expect(logger.linesOf('ServiceModule:bolt')).toEqual([line]);
+    expect(logger.linesOf('ServiceModule:bolt-live')).toEqual([said]);
   });
 
   it('leave nothing after close(): no timer, socket, listener or memory', async () => {

@@ -310,8 +310,13 @@ export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
   },
   'no chain, and a server of no public authority': {
     cause: 'api.tls',
-    wordsAtStart: UNTRUSTED,
+    wordsAtStart: /not signed by what it is verified against: Node's public roots \(.*SERVICE_TLS_CHAIN/,
     words: /none of Node's public roots; and there is no tls\.chain/,
+    break: () => ({ SERVICE_TLS_CHAIN: undefined, SERVICE_TLS_PUBLIC_ROOTS: 'true' }),
+  },
+  'production without a chain': {
+    cause: 'SERVICE_TLS_CHAIN',
+    words: /is missing: in production.*5\.2\.4.*tls\.publicRoots/i,
     break: () => ({ SERVICE_TLS_CHAIN: undefined }),
   },
   'a server that leaves the intermediate out': {

@@ -22,17 +22,19 @@ export interface TokenPlace {
   apiOption: string;
   /** By which way it is reached. */
   http?: Pick<HttpSettings, 'proxyFor' | 'ignoredProxyFor'>;
+  /** `tls.chain` is set. */
+  readonly hasChain?: boolean;
 }
 
 /** The error where the token endpoint gave no whole answer: names its host and what to check. */
 export function tokenConnectionError(
-  { url, option, http = {} }: TokenPlace,
+  { url, option, hasChain, http = {} }: TokenPlace,
   fault: ExplainedFault,
 ): ServiceConnectionError {
   const { kind, reason } = fault;
   const where = `No token from the token endpoint at ${url.host}`;
   return new ServiceConnectionError({
-    ...explainFault(where, fault, placeOf({ url, option, server: 'token' }, http)),
+    ...explainFault(where, fault, placeOf({ url, option, server: 'token', hasChain }, http)),
     kind,
     method: 'POST',
     path: url.pathname,

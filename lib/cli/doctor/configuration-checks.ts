@@ -42,7 +42,7 @@ export function* checkConfiguration(reading: ConfigurationReading): Generator<Ch
     if (own.length > 0) yield* own.map((fault) => fromFault(fault, isEmpty, reading));
     else if (valueOf(merged, option) !== undefined)
       yield { name: rowName(reading, option), ...describe(reading, option) };
-    else yield* reading.warnings.filter((each) => each.option === option).map(asRow);
+    else yield* unsetRows(reading, option);
   }
   const known = new Set(['axios', ...OPTIONS.map(({ option }) => option)]);
   yield* faults.filter(({ option }) => !known.has(option)).map((fault) => fromFault(fault, isEmpty, reading));
@@ -83,10 +83,17 @@ function fromFault(fault: ConfigurationFault, isEmpty: boolean, reading: Configu
   return { name, ...failed(capital(message), remedy) };
 }
 
-/** A warning about an option that is not set. */
-function asRow({ option, variable = option, message }: ConfigurationFault): Check {
-  return { name: variable, ...warning(capital(message), `Set ${variable}, or see docs/configuration.md.`) };
+/** Warnings about an option that is not set. */
+function unsetRows(reading: ConfigurationReading, option: string): Check[] {
+  const name = rowName(reading, option);
+  const found = reading.warnings.filter((each) => each.option === option).map(({ message }) => message);
+  if (option === 'tls.chain' && reading.certificates?.lacksChain) found.push(NO_CHAIN);
+  const remedy = `Set ${name}${kindOf(option) === 'secret' ? ` or ${name}_FILE` : ''}, in ${reading.sources}.`;
+  return found.map((message) => ({ name, ...warning(capital(message), remedy) }));
 }
+
+const NO_CHAIN =
+  "Is not set: the service is verified against Node's public roots. In production, a client certificate needs the chain (specification, 5.2.4), or tls.publicRoots.";
 
 function kindOf(option: string) {
   return OPTIONS.find((entry) => entry.option === option)?.kind;

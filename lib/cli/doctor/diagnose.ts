@@ -45,7 +45,7 @@ export async function* diagnose(parts: DiagnosisParts): AsyncGenerator<Check> {
 }
 
 function placeOf(
-  { options }: DiagnosisParts,
+  { options, identity }: DiagnosisParts,
   server: Place['server'],
   address: string,
   option: string,
@@ -56,6 +56,7 @@ function placeOf(
     url,
     host: url.hostname.replace(/^\[|\]$/g, ''),
     port: Number(url.port || (url.protocol === 'https:' ? 443 : 80)),
+    hasChain: identity.hasChain,
     describeOption: options.describeOption,
   };
 }

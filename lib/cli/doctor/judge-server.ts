@@ -83,7 +83,7 @@ async function judgeIssuer(
   if (await isPublic()) {
     return failed(
       `${shown}, a public authority, and ${held}: with a chain set, nothing else is trusted (${reason}).`,
-      `Check that ${place.describeOption(place.option)} is the service's own address and not, for example, its website. If it is, the service uses a public certificate: leave ${chainDescribed} out, or put that authority's certificate into it.`,
+      `Check that ${place.describeOption(place.option)} is the service's own address and not, for example, its website. If it is, the service uses a public certificate: leave ${chainDescribed} out and set ${place.describeOption('tls.publicRoots')} to true, or put that authority's certificate into it.`,
     );
   }
   if (isAlone(facts, reason)) {

@@ -1,4 +1,5 @@
 import { type KeyObject, type X509Certificate } from 'node:crypto';
+import { type ChainNeed } from '../../config/resolved-options.js';
 import { type CertificateSummary, type ConfigurationFault, describeLocation } from '../../errors/index.js';
 import { daysLeft, describeCertificate, formatDate, WARNING_DAYS } from '../certificate-summary.js';
 import { type ParsedCertificate, PemContents } from './pem-contents.js';
@@ -23,6 +24,8 @@ export interface LoadedIdentity extends Contexts {
   sent: readonly X509Certificate[];
   /** The service's chain; empty where Node's public roots are the anchor. */
   chain: readonly X509Certificate[];
+  /** The service is verified against Node's public roots, and nobody said that this is meant: {@link ChainNeed}. */
+  lacksChain: boolean;
   /** The same for the same content of the inputs. */
   digest: string;
 }
@@ -46,6 +49,7 @@ export function checkIdentity(
   now: number,
   contexts: SecureContexts,
   inUse?: LoadedIdentity,
+  needsChain?: ChainNeed,
 ): LoadResult {
   if (snapshot.fault) return { faults: [snapshot.fault], warnings: [] };
   const contents: Contents = {
@@ -75,7 +79,11 @@ export function checkIdentity(
   const missing = missingCounterpart(contents);
   if (missing) faults.push(missing);
   if (inUse?.certificate && !certificate && !missing) faults.push(lost('tls.certificate'));
-  if (inUse?.chain.length && !chain) faults.push(lost('tls.chain'));
+  const { publicRoots } = snapshot;
+  const lacksChain = needsChain !== undefined && certificate !== undefined && !chain && !publicRoots;
+  if (inUse?.chain.length && !chain && !publicRoots) faults.push(lost('tls.chain'));
+  else if (lacksChain && needsChain === 'required') faults.push(missingChain(certificate));
+  if (chain && publicRoots) faults.push(twoAnchors(chain));
   const unusable = { faults, warnings: [], certificate: summary };
   if (faults.length > 0) return unusable;
 
@@ -90,6 +98,7 @@ export function checkIdentity(
       certificate: summary,
       sent: x509Of(certificate),
       chain: x509Of(chain),
+      lacksChain,
       digest: snapshot.digest,
     };
     return { identity, faults: [], warnings, certificate: summary };
@@ -116,6 +125,21 @@ function missingCounterpart({ certificate, privateKey }: Contents): Configuratio
   const variable = present.input.variable?.replace(from, to);
   const message = `is missing: ${present.input.option} is set, and one is of no use without the other. Set the ${what}, or leave out both.`;
   return { option, variable, message };
+}
+
+/** Specification, 5.2.4: the client must verify the server against the chain. */
+function missingChain({ input }: PemContents): ConfigurationFault {
+  const variable = input.variable?.replace(/CERTIFICATE(_FILE)?$/, 'CHAIN');
+  const message =
+    'is missing: in production, a service that gets the client certificate is verified against its own chain (specification, 5.2.4). Download it from the developer portal (authentication section, "certificate chain"). Only where the service has a certificate of a public authority, set tls.publicRoots to true instead.';
+  return { option: 'tls.chain', variable, message };
+}
+
+function twoAnchors({ input }: PemContents): ConfigurationFault {
+  const variable = input.variable?.replace(/CHAIN(_FILE)?$/, 'PUBLIC_ROOTS');
+  const message =
+    'is true, and tls.chain is set too, which trusts no public root. Keep the chain, or leave it out.';
+  return { option: 'tls.publicRoots', variable, message };
 }
 
 function x509Of(contents: PemContents | undefined): X509Certificate[] {

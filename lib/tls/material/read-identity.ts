@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { type Clock } from '../../time/clock.js';
 import { codedError } from '../../config/coded-error.js';
 import { readRegularFile, whyUnreadable } from '../../config/read-file.js';
-import { type TlsInput, type TlsSettings } from '../../config/resolved-options.js';
+import { type TlsInput, type TlsInputKey, type TlsSettings } from '../../config/resolved-options.js';
 import { isFile, Secret } from '../../config/secret.js';
 import { type TlsIdentityPems, type TlsIdentitySource } from '../../config/tls.options.js';
 import { cleanText, type ConfigurationFault, type OptionLocation } from '../../errors/index.js';
@@ -54,10 +54,12 @@ export class ReadInput implements OptionLocation {
   }
 }
 
-const KEYS = ['certificate', 'privateKey', 'passphrase', 'chain'] as const;
+const KEYS = ['certificate', 'privateKey', 'passphrase', 'chain'] as const satisfies readonly TlsInputKey[];
 
-type Key = (typeof KEYS)[number];
-type ReadInputs = Partial<Record<Key, ReadInput>>;
+interface ReadInputs extends Partial<Record<TlsInputKey, ReadInput>> {
+  /** Node's public roots are meant as the anchor of the API. */
+  publicRoots?: boolean;
+}
 
 /** All inputs of an identity, read at the same time and not yet checked. */
 export interface IdentitySnapshot extends ReadInputs {
@@ -80,7 +82,7 @@ export async function readIdentity(
   isUnchanged: (() => Promise<boolean>) | undefined,
 ): Promise<IdentitySnapshot | undefined>;
 export async function readIdentity(
-  { source }: TlsSettings,
+  { source, publicRoots = false }: TlsSettings,
   clock: Clock,
   stopped?: AbortSignal,
   isUnchanged?: () => Promise<boolean>,
@@ -92,11 +94,11 @@ export async function readIdentity(
       if (await isUnchanged?.()) return undefined;
       return typeof source === 'function'
         ? readAnswer(source)
-        : readEach(async (key) => source[key] && readInput(source[key]));
+        : readEach(publicRoots, async (key) => source[key] && readInput(source[key]));
     });
-    return (
-      read && { ...read, digest: digestOf(KEYS.map((key) => read[key]?.fault?.message ?? read[key]?.bytes)) }
-    );
+    if (!read) return undefined;
+    const parts = KEYS.map((key) => read[key]?.fault?.message ?? read[key]?.bytes);
+    return { ...read, digest: digestOf([...parts, String(read.publicRoots)]) };
   } catch (error) {
     const message =
       typeof source === 'function'
@@ -145,7 +147,8 @@ async function readAnswer(source: TlsIdentitySource): Promise<ReadInputs> {
   const pems: unknown = await source();
   if (typeof pems !== 'object' || pems === null)
     throw codedError('', 'it returned no object { certificate, privateKey, passphrase?, chain? }');
-  return readEach(async (key) => {
+  const { publicRoots } = pems as TlsIdentityPems;
+  return readEach(publicRoots === true, async (key) => {
     const value = (pems as TlsIdentityPems)[key] as unknown;
     const option = `tls.${key}`;
     if (value === undefined || value === null) return undefined;
@@ -155,9 +158,12 @@ async function readAnswer(source: TlsIdentitySource): Promise<ReadInputs> {
   });
 }
 
-async function readEach(read: (key: Key) => Promise<ReadInput | undefined>): Promise<ReadInputs> {
+async function readEach(
+  publicRoots: boolean,
+  read: (key: TlsInputKey) => Promise<ReadInput | undefined>,
+): Promise<ReadInputs> {
   const [certificate, privateKey, passphrase, chain] = await Promise.all(KEYS.map(read));
-  return { certificate, privateKey, passphrase, chain };
+  return { certificate, privateKey, passphrase, chain, publicRoots };
 }
 
 /** Reads the value, or the file it names. Never throws: what went wrong is in `fault`. */

@@ -786,7 +786,13 @@ describe('resolveOptions', () => {
   it('takes a function as tls', async () => {
     const tls = () => ({});
     const { tls: settings, authentication } = await resolved({ ...production, tls });
-    expect({ ...settings, authentication }).toEqual({ source: tls, reload: true, authentication: 'mtls' });
+    expect({ ...settings, authentication }).toEqual({
+      source: tls,
+      reload: true,
+      publicRoots: false,
+      needsChain: 'required',
+      authentication: 'mtls',
+    });
     const inSandbox = {
       baseUrl: undefined,
       sandboxMtlsUrl: 'https://m.bank',

@@ -4,7 +4,11 @@ import { ExchangeFault, type ExchangeFaultDetails } from '../../../lib/exchange/
 import { faultToError } from '../../../lib/http/fault-to-error.js';
 
 const url = new URL('https://api.example/banks/v1?customer=secret');
-const errorOf = (method: string, fault: Partial<ExchangeFaultDetails>): ServiceConnectionError =>
+const errorOf = (
+  method: string,
+  fault: Partial<ExchangeFaultDetails>,
+  hasChain?: boolean,
+): ServiceConnectionError =>
   faultToError(
     new ExchangeFault({
       kind: 'tls',
@@ -15,9 +19,16 @@ const errorOf = (method: string, fault: Partial<ExchangeFaultDetails>): ServiceC
     }),
     { method, url },
     'urls.baseUrl',
+    undefined,
+    { hasChain },
   ) as ServiceConnectionError;
 
 describe('faultToError', () => {
+  it('names tls.chain alone as what an unknown issuer is verified against, where it is set', () => {
+    const { message } = errorOf('GET', { reason: 'UNABLE_TO_GET_ISSUER_CERT_LOCALLY' }, true);
+    expect(message).toMatch(/verified against: tls\.chain, the service's public chain \(UNABLE/);
+  });
+
   it.each<[Partial<ExchangeFaultDetails>, RegExp, RegExp | undefined, string | undefined]>([
     [
       { reason: 'ERR_TLS_CERT_ALTNAME_INVALID' },
@@ -39,7 +50,7 @@ describe('faultToError', () => {
     ],
     [
       { reason: 'UNABLE_TO_GET_ISSUER_CERT_LOCALLY' },
-      /not signed by what it is verified against: tls\.chain/,
+      /not signed by what it is verified against: Node's public roots \(/,
       /Download the whole chain .* into tls\.chain/,
       'tls.chain',
     ],

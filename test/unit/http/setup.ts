@@ -83,6 +83,7 @@ export async function setUp(setup: Setup = {}) {
     },
     identity: Object.assign(setup.identity ?? { reloadAfterRefusal: async () => false }, {
       agentFor: () => agent,
+      hasChain: false,
     }),
     budget: setup.budget ?? new RetryBudget(),
     http: { retries: setup.retries ?? 2, connectTimeout: 5_000, maxResponseBytes: 10_000 },

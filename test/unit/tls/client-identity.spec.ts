@@ -243,6 +243,65 @@ describe('Files replaced while calls run', () => {
   });
 });
 
+describe('Without a chain, a client certificate', () => {
+  const [certificate, chain] = [() => pemsOf(clients[0]), () => pemsOf(clients[0]).chain];
+  const withoutChain = () => ({ ...certificate(), chain: undefined });
+  const opened = async (tls: TlsSettings) => {
+    const { identity, faults } = await ClientIdentity.open({
+      tls,
+      maxSockets: 1,
+      offerToTokenEndpoint: false,
+      clock,
+      log: { debug: () => undefined, log: () => undefined, warn: () => undefined, error: () => undefined },
+    });
+    open.push(async () => identity?.close());
+    return { identity, faults };
+  };
+
+  it.each([
+    ['needs one in production', {}, 'required', ['tls.chain']],
+    ['needs none there with publicRoots', { publicRoots: true }, 'required', []],
+    ['may lack it in the sandbox', {}, 'advised', []],
+    ['needs none where no call over https has it', {}, undefined, []],
+  ] as const)('%s', async (_, given, needsChain, expected) => {
+    const text = await opened({ ...tlsSettings(withoutChain()), ...given, needsChain });
+    expect(text.faults.map(({ option }) => option)).toEqual(expected);
+    for (const { variable, message } of text.faults) {
+      expect(variable).toBe('SERVICE_TLS_CHAIN');
+      expect(message).toMatch(/5\.2\.4.*tls\.publicRoots/);
+    }
+    if (text.identity) expect(text.identity.lacksChain).toBe(needsChain === 'advised');
+    const source = () => ({ ...withoutChain(), ...given });
+    const returned = await opened({ source, reload: true, needsChain });
+    expect(returned.faults.map(({ option }) => option)).toEqual(expected);
+  });
+
+  it('is needed in no mode where there is no certificate', async () => {
+    expect((await opened({ ...tlsSettings({}), needsChain: 'required' })).faults).toEqual([]);
+  });
+
+  it('has one anchor: the chain or the public roots', async () => {
+    const { faults } = await opened({ ...tlsSettings({ chain: chain() }), publicRoots: true });
+    expect(faults).toMatchObject([{ option: 'tls.publicRoots', variable: 'SERVICE_TLS_PUBLIC_ROOTS' }]);
+  });
+
+  it('keeps the last good identity where the newest answer has neither; takes one with public roots', async () => {
+    let answer: TlsIdentityPems = { ...withoutChain(), publicRoots: true };
+    const { identity } = await opened({ source: () => answer, reload: true, needsChain: 'required' });
+    answer = withoutChain();
+    expect(await identity?.reload()).toBe(false);
+    expect(identity?.status.lastReloadFault?.faults).toMatchObject([{ option: 'tls.chain' }]);
+    answer = certificate();
+    expect(await identity?.reload()).toBe(true);
+    expect(identity?.hasChain).toBe(true);
+    answer = withoutChain();
+    expect(await identity?.reload()).toBe(false);
+    answer = { ...withoutChain(), publicRoots: true };
+    expect(await identity?.reload()).toBe(true);
+    expect(identity?.hasChain).toBe(false);
+  });
+});
+
 describe('A function as the source', () => {
   it('may fail with an error that cannot be read, and is asked again all the same', async () => {
     let answer: () => TlsIdentityPems = () => pemsOf(clients[0]);

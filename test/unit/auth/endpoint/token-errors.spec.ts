@@ -32,10 +32,17 @@ describe('the error without a whole answer', () => {
 
   it.each([
     ['CERT_HAS_EXPIRED', /has expired \(.*clock says/],
-    ['SELF_SIGNED_CERT_IN_CHAIN', /Node's public roots and tls\.chain/],
+    ['SELF_SIGNED_CERT_IN_CHAIN', /verified against: Node's public roots \(/],
     ['ERR_TLS_CERT_ALTNAME_INVALID', /for another host name, not for auth\.example/],
   ])('of %s says why', (reason, words) => {
     expect(tokenConnectionError(PLACE, { kind: 'tls', reason }).message).toMatch(words);
+  });
+
+  it("of an unknown issuer names tls.chain beside Node's public roots where it is set", () => {
+    const fault = { kind: 'tls', reason: 'SELF_SIGNED_CERT_IN_CHAIN' } as const;
+    expect(tokenConnectionError({ ...PLACE, hasChain: true }, fault).message).toMatch(
+      /verified against: Node's public roots and tls\.chain, the service's public chain/,
+    );
   });
 
   it.each(['reset', 'protocol'] as const)('of %s over http: names the other side of it', (kind) => {
