@@ -13,7 +13,8 @@ import { SafeLogger } from '../telemetry/log.js';
 import { type ClientIdentity } from '../tls/client-identity.js';
 import { type Polling } from '../tls/reload/polling.js';
 import { type HostConfig } from './host-config.js';
-import { isMissing, readConfiguration } from './read-configuration.js';
+import { explainEnvFile } from './env-file.js';
+import { isMissing, namespaceName, readConfiguration } from './read-configuration.js';
 
 /** What the clients of one ServiceClients have in common. */
 export interface Shared extends Pick<World, 'warned' | 'refusedSecrets'> {
@@ -45,8 +46,8 @@ export async function loadConfiguration(
   config: HostConfig | undefined,
   io: Pick<ServiceIo, 'log' | 'warned'> & { polling?: Polling },
 ): Promise<{ options: ResolvedOptions; identity: ClientIdentity }> {
-  const key = name === undefined ? 'service' : `service-${name}`;
-  const namespace = namespaceOf(config?.get(key));
+  const namespaceKey = namespaceName(name);
+  const namespace = namespaceOf(config?.get(namespaceKey));
   const sources = {
     name,
     given,
@@ -73,17 +74,19 @@ export async function loadConfiguration(
     valueOf(namespace, option) !== undefined && valueOf(given, option) === undefined;
   const [faults, certificateFaults] = [read.faults, read.certificateFaults].map((found) =>
     found.map((fault) =>
-      isInNamespace(fault) ? { ...fault, message: `in the namespace '${key}': ${fault.message}` } : fault,
+      isInNamespace(fault)
+        ? { ...fault, variable: undefined, key: `${namespaceKey}.${fault.option}` }
+        : fault,
     ),
   );
   if (faults.length === 0) {
     throw new ServiceCertificateError(certificateFaults, { certificate: read.certificate });
   }
   const lacks = config !== undefined && faults.some(isMissing);
-  const noVariable = lacks && !read.variableSet && misspelt.size === 0;
+  const noVariable = lacks && !read.variableSet && misspelt.size === 0 && namespace === undefined;
   const nothingSet = noVariable && Object.keys(merged).length === 0;
   const noConfigModule = lacks && !config.service;
-  const usedNamespace = faults.some(isInNamespace) && key;
+  const usedNamespace = faults.some(isInNamespace) && namespaceKey;
   // The value of another tool: not one that is written wrong.
   const foreignVariable =
     config !== undefined &&
@@ -91,7 +94,8 @@ export async function loadConfiguration(
     (given.environment ?? valueOf(namespace, 'environment')) === undefined &&
     faults.some(({ option, message }) => option === 'environment' && /it is '(?!prod|sand)/.test(message));
   const signs = { nothingSet, noVariable, noConfigModule, foreignVariable };
-  const heading = describeProblem(name, signs, usedNamespace);
+  const envFile = lacks ? await explainEnvFile(name, config) : undefined;
+  const heading = describeProblem(name, signs, usedNamespace, envFile);
   throw new ServiceConfigurationError([...faults, ...certificateFaults], heading);
 }
 
@@ -111,6 +115,7 @@ function describeProblem(
   name: string | undefined,
   { nothingSet, noVariable, noConfigModule, foreignVariable }: Signs,
   namespace: string | false,
+  envFile: string | undefined,
 ): string {
   const said = [
     nothingSet
@@ -121,9 +126,10 @@ function describeProblem(
       "If SERVICE_ENVIRONMENT is another tool's, give this module a name: forRoot({ name: 'bank' }) reads SERVICE_BANK_* instead",
     namespace &&
       `It reads the namespace '${namespace}' (registerAs); if yours has another purpose, give it another name`,
-    noConfigModule
-      ? 'The application does not import ConfigModule, so .env files are not read (import ConfigModule.forRoot())'
-      : noVariable && 'Check that .env is in the working directory, where ConfigModule.forRoot() reads it',
+    envFile ??
+      (noConfigModule
+        ? 'The application does not import ConfigModule, so .env files are not read (import ConfigModule.forRoot())'
+        : noVariable && 'Check that .env is in the working directory, where ConfigModule.forRoot() reads it'),
     nothingSet && NO_VARIABLES_HINT,
   ];
   return said.filter(Boolean).join('. ');

@@ -1,6 +1,6 @@
 import { systemClock } from '../time/clock.js';
 import { misspeltVariables, unusedVariables } from '../config/misspelling.js';
-import { mergeOptions, type ServiceModuleOptions } from '../config/options.js';
+import { mergeOptions, type ServiceModuleOptions, valueOf } from '../config/options.js';
 import { resolveOptions } from '../config/resolve-options.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { readVariables } from '../config/variables.js';
@@ -34,10 +34,13 @@ export async function readConfiguration(
 ) {
   const variables = readVariables(readVariable ?? (() => undefined), name);
   const merged = mergeOptions(given, namespace, variables.options);
+  const variableSet = Object.keys(variables.options).length > 0;
+  const keyOf = namespaceKeys(given, namespace, name, variableSet);
   const { options, tls, warnings, ...resolved } = await resolveOptions(
     merged,
     name,
     readVariable !== undefined,
+    keyOf,
   );
   const misspelt: ReadonlyMap<string, string> = misspeltVariables(variablesSet, name);
   const { identity, certificate, ...opened } = await ClientIdentity.open({
@@ -59,7 +62,6 @@ export async function readConfiguration(
   ];
   const certificateFaults = otherThan(resolved.faults, opened.faults);
   if (options && identity) certificateFaults.push(...missingCertificate(options, identity));
-  const variableSet = Object.keys(variables.options).length > 0;
   return {
     merged,
     options,
@@ -69,8 +71,28 @@ export async function readConfiguration(
     certificateFaults,
     warnings,
     misspelt,
+    keyOf,
     unused: unusedVariables(variablesSet, misspelt, name, variablesInFiles),
     variableSet,
+  };
+}
+
+/** The namespace that the module named so reads. */
+export function namespaceName(name: string | undefined): string {
+  return name === undefined ? 'service' : `service-${name}`;
+}
+
+/** For an option that is set in the namespace, or would be there: the application sets others there, and no variable. */
+function namespaceKeys(
+  given: ServiceModuleOptions,
+  namespace: object | undefined,
+  name: string | undefined,
+  variableSet: boolean,
+) {
+  return (option: string): string | undefined => {
+    if (namespace === undefined || valueOf(given, option) !== undefined) return undefined;
+    const isThere = valueOf(namespace, option) !== undefined;
+    return isThere || !variableSet ? `${namespaceName(name)}.${option}` : undefined;
   };
 }
 

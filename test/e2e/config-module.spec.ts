@@ -11,6 +11,10 @@ import {
   type ServiceModuleOptions,
 } from 'nestjs-service';
 import { ServiceSimulator } from 'nestjs-service/testing';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { deadPort } from '../helpers/loopback.js';
 import { modulesOfBlock } from '../helpers/start-module.js';
 
 type Imports = NonNullable<ModuleMetadata['imports']>;
@@ -169,7 +173,9 @@ describe('ServiceModule beside ConfigModule', () => {
     expect(message).toMatch(
       /^The configuration of ServiceModule is not usable. It reads the namespace 'service' \(registerAs\); if yours has another purpose, give it another name:/,
     );
-    const inNamespace = faults.filter((fault) => fault.message.startsWith("in the namespace 'service': "));
+    const inNamespace = faults.filter(({ option, key }) => key === `service.${option}`);
+    expect(inNamespace.map(({ variable }) => variable).filter(Boolean)).toEqual([]);
+    expect(message).toMatch(/^ {2}- http\.retries \(service\.http\.retries\): /m);
     const others = faults.filter((fault) => !inNamespace.includes(fault)).map(({ option }) => option);
     expect(inNamespace.map(({ option }) => option).sort()).toEqual([
       'environment',
@@ -196,7 +202,7 @@ describe('ServiceModule beside ConfigModule', () => {
       ServiceModule.forRoot({ ...options, name: 'ksa', environment: undefined }),
     ]);
     expect(error.message).toMatch(
-      /namespace 'service-ksa' \(registerAs\).*\n.*SERVICE_KSA_ENVIRONMENT\): in the namespace 'service-ksa': must be/,
+      /namespace 'service-ksa' \(registerAs\).*\n.*environment \(service-ksa\.environment\): must be/,
     );
   });
 
@@ -285,6 +291,53 @@ describe('ServiceModule beside ConfigModule', () => {
       expect(error.message).toMatch(/does not import ConfigModule/);
       const other = await failure([config({}), ServiceModule.forRoot(given)]);
       expect(other.message).not.toMatch(/does not import/);
+    }
+  });
+
+  it("names the namespace's key in what is missing, in warnings and in hints", async () => {
+    const port = await deadPort();
+    const far = { sandboxUrl: `https://127.0.0.1:${port}` };
+    const own = (given: object) => registerAs('service', () => ({ ...options, ...given }));
+    const missing = await failure([
+      config({ load: [own({ appToken: undefined })] }),
+      ServiceModule.forRoot(),
+    ]);
+    expect(missing.message).toMatch(/- appToken \(service\.appToken\): is missing/);
+    expect(missing.message).not.toContain('SERVICE_');
+    const load = [own({ urls: far, http: { retries: 0 } })];
+    const module = await start([config({ load }), ServiceModule.forRoot()]);
+    await expect(module.get(BanksService).list()).rejects.toMatchObject({
+      hint: expect.stringContaining('urls.sandboxUrl (service.urls.sandboxUrl)'),
+    });
+  });
+
+  it('says so where a validate of ConfigModule hides what .env has', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'validate-'));
+    const before = process.cwd();
+    process.chdir(folder);
+    try {
+      await writeFile(
+        '.env',
+        'PORT=1\nSERVICE_APP_TOKEN=a1\nSERVICE_SANDBOX_URL=https://sandbox.bank\nSERVICE_BASE_URL=\n',
+      );
+      const validate = ({ PORT }: Record<string, unknown>) => ({ PORT });
+      const hidden = await failure([ConfigModule.forRoot({ validate }), ServiceModule.forRoot()]);
+      expect(hidden.message).toMatch(
+        /^ServiceModule found no SERVICE_\* variable\. \.env has SERVICE_APP_TOKEN and 1 more, and ConfigModule does not give them: .*z\.looseObject/,
+      );
+      expect(hidden.message).not.toContain('Check that .env');
+      delete process.env.PORT;
+      await writeFile('.env', 'PORT=1\n');
+      const without = await failure([ServiceModule.forRoot()]);
+      expect(without.message).toMatch(/does not import ConfigModule/);
+      // As dotenv or node --env-file.
+      setVariables({ PORT: '1' });
+      const loaded = await failure([ServiceModule.forRoot()]);
+      expect(loaded.message).not.toMatch(/ConfigModule|\.\. /);
+    } finally {
+      process.chdir(before);
+      delete process.env.PORT;
+      await rm(folder, { recursive: true });
     }
   });
 

@@ -36,6 +36,11 @@ export function* checkConfiguration(reading: ConfigurationReading): Generator<Ch
     const message = `There is no ${variablePrefix(name)}* variable in ${sources}.`;
     yield { name: 'variables', ...failed(message, whereToFindVariables(reading)) };
   }
+  const file = reading.inFiles.find((variable) => variable.startsWith(variablePrefix(name)));
+  if (file !== undefined) {
+    const message = `Read from ${sources} by the doctor itself. An application gets what its ConfigModule passes on: one with a \`validate\` only what that returns.`;
+    yield { name: 'variables', ...ok(message) };
+  }
   if (options) yield { name: 'mode', ...describeMode(options) };
   for (const { option } of OPTIONS) {
     const own = faults.filter((fault) => fault.option === option);
