@@ -53,6 +53,11 @@ export interface TokenRequestContext {
 /** Where tokens come from: the token endpoint, or a shared store in front of it. */
 export interface TokenSource {
   request(scope: string, context: TokenRequestContext): Promise<TokenGrant>;
+  /** A token that exists already elsewhere, where there is one that is accepted. Asks nobody for a new one. */
+  look?(
+    scope: string,
+    context: Pick<TokenRequestContext, 'signal' | 'accepts'>,
+  ): Promise<TokenGrant | undefined>;
   /** Called when a token does not work. Does not throw. */
   dropped?(scope: string, accessToken: string): void;
   /** Called when the application has started. Does not throw. */

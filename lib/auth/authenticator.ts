@@ -41,7 +41,7 @@ export class Authenticator {
    */
   use(origin: string): Credentials | undefined {
     if (this.#options.authentication !== 'oauth') return this.#appToken;
-    const token = this.#tokens?.peek(API_SCOPE);
+    const token = this.#tokens?.use(API_SCOPE);
     return token && this.#withBearer(token, origin);
   }
 
@@ -65,7 +65,7 @@ export class Authenticator {
     wait?: WaitOptions,
   ): Promise<RenewedCredentials | undefined> {
     if (this.#options.authentication !== 'oauth' || !refused?.startsWith(BEARER)) return undefined;
-    const renewed = await this.#tokens?.forceRefresh(API_SCOPE, refused.slice(BEARER.length), wait);
+    const renewed = await this.#tokens?.renew(API_SCOPE, refused.slice(BEARER.length), wait);
     if (!renewed) return undefined;
     return { credentials: this.#withBearer(renewed.token, origin), isFromStore: renewed.isFromStore };
   }

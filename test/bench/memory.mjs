@@ -42,7 +42,7 @@ const next = () => cache.get(`customer.customer-${customer++}`);
 
 function entries() {
   let count = 0;
-  for (let n = 0; n < customer; n++) if (cache.peek(`customer.customer-${n}`)) count += 1;
+  for (let n = 0; n < customer; n++) if (cache.use(`customer.customer-${n}`)) count += 1;
   return count;
 }
 

@@ -77,7 +77,7 @@ export class ForcedRefreshLimit {
 }
 
 /** At most so many requests at a time; the others wait for their turn, first come first served. */
-export class ConcurrencyLimit {
+export class Limit {
   #free: number;
   readonly #queue: (() => void)[] = [];
 
@@ -89,15 +89,16 @@ export class ConcurrencyLimit {
     return this.#queue.length > 0;
   }
 
-  /** Resolves when it is the caller's turn, which {@link release} ends. */
-  async acquire(): Promise<void> {
-    if (this.#free === 0) return new Promise((resolve) => this.#queue.push(resolve));
-    this.#free -= 1;
-  }
-
-  release(): void {
-    const next = this.#queue.shift();
-    if (next) next();
-    else this.#free += 1;
+  /** Runs it when it is its turn. */
+  async run<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#free > 0) this.#free -= 1;
+    else await new Promise<void>((resolve) => this.#queue.push(resolve));
+    try {
+      return await work();
+    } finally {
+      const next = this.#queue.shift();
+      if (next) next();
+      else this.#free += 1;
+    }
   }
 }

@@ -1,221 +1,167 @@
-import { type Clock } from '../../time/clock.js';
 import { type TokenRefresh } from '../../config/oauth.options.js';
 import { ServiceConnectionError } from '../../errors/index.js';
-import {
-  type AccessToken,
-  type TokenGrant,
-  type TokenIo,
-  type TokenSource,
-  type TokenStatus,
-} from '../access-token.js';
+import { allowListeners } from '../../exchange/call-limits.js';
+import { type AccessToken, type TokenIo, type TokenSource, type TokenStatus } from '../access-token.js';
 import { API_SCOPE } from '../scope.js';
-import { PendingRequests, type RequestSettings } from './pending-requests.js';
-import { CachedToken, type TokenSlot, TokenSlots } from './token-slots.js';
+import { type CachedToken } from './known-token.js';
+import { Limit, RetryAfterGate } from './request-limits.js';
+import { ScopeToken, type ScopeSettings, type ScopeTools } from './scope-token.js';
 import { type WaitOptions } from './waiting-callers.js';
 
-/** The shortest time between two renewals by schedule. */
-const MIN_DELAY_MS = 250;
+/** So many requests may be under way or wait, however small the cache. */
+const MIN_REQUESTS = 1_000;
 
-export interface TokenCacheSettings extends RequestSettings {
+export interface TokenCacheSettings {
   refresh: TokenRefresh;
+  /** Customer tokens kept; the api token comes on top. */
+  maxEntries: number;
   /** Milliseconds that a customer token must have left to be handed out; at most half of its lifetime counts. */
   customerReserveMs: number;
+  /** Requests for customer tokens that the source gets at a time; the others wait for their turn. */
+  customerRequests: number;
+  /** Milliseconds that a caller waits who names no time. */
+  timeoutMs: number;
 }
 
-/** With less of its life left, a token is renewed as if a caller waited: one soon will. */
-const SOON_MS = 2_000;
-
 /**
- * Keeps tokens as long as they live, makes one request for each however many callers there are, and renews them before
- * they end, while callers get the current one. Knows nothing of HTTP. Scopes are checked by the caller.
+ * The tokens of all scopes. Keeps them as long as they live, makes one request for each however many callers there are, and
+ * renews them before they end, while callers get the current one. Knows nothing of HTTP. Scopes are checked by the caller.
  */
 export class TokenCache {
-  readonly #source: TokenSource;
   readonly #settings: TokenCacheSettings;
-  readonly #io: TokenIo;
-  readonly #clock: Clock;
-  readonly #slots: TokenSlots;
-  readonly #pending: PendingRequests;
-  /** With `scheduled`, of the api token. */
-  #cancelRenewal?: () => void;
+  readonly #tools: ScopeTools;
+  readonly #customer: ScopeSettings;
+  readonly #api: ScopeToken;
+  /** Those that have, or had, a token. A Map keeps the order of insertion: the first is the least recently used. */
+  readonly #customers = new Map<string, ScopeToken>();
+  /** Those with a request under way: a scope has no place among the customers until it has a token. */
+  readonly #requests = new Map<string, ScopeToken>();
+  readonly #stop = new AbortController();
   #hasWarned = false;
 
   constructor(source: TokenSource, settings: TokenCacheSettings, io: TokenIo) {
-    this.#source = source;
+    const { refresh, customerReserveMs, customerRequests, timeoutMs } = settings;
     this.#settings = settings;
-    this.#io = io;
-    this.#clock = io.clock;
-    this.#slots = new TokenSlots(settings.maxEntries);
-    this.#pending = new PendingRequests(source, settings, io, {
-      accepts: (scope, grant) => this.#accepts(scope, grant),
-      isNeeded: (scope) => !this.#slots.find(scope)?.valid(this.#clock, SOON_MS),
-      arrived: (scope, grant, isOutdated) => this.#arrived(scope, grant, isOutdated),
-      failed: (scope) => this.#postpone(scope),
-    });
+    this.#tools = {
+      source,
+      io,
+      timeoutMs,
+      gate: new RetryAfterGate(io.clock),
+      closed: this.#stop.signal,
+      mayBegin: (token, forWhom) => this.#mayBegin(token, forWhom),
+      begun: (token) => void this.#requests.set(token.scope, token),
+      ended: (token) => void this.#requests.delete(token.scope),
+      kept: (token, hasLife) => this.#kept(token, hasLife),
+    };
+    // Only the api token is renewed by schedule.
+    const customerRefresh = refresh === 'scheduled' ? 'ahead' : refresh;
+    const lane = new Limit(customerRequests);
+    this.#customer = { refresh: customerRefresh, reserveMs: customerReserveMs, lane };
+    this.#api = new ScopeToken(API_SCOPE, { refresh, reserveMs: 0 }, this.#tools);
+    allowListeners(this.#stop.signal);
   }
 
-  /**
-   * The token, if there is a valid one: at once, without a promise. Begins its renewal in the background when that is
-   * due. Still answers after {@link close}, for calls that are still under way.
-   */
-  peek(scope: string): AccessToken | undefined {
-    const slot = this.#slots.find(scope);
-    const cached = slot?.valid(this.#clock);
-    if (!slot || !cached) return undefined;
-    if (this.#settings.refresh !== 'on-expiry' && cached.isDue(this.#clock)) this.#renew(scope, slot);
-    const { telemetry } = this.#io;
-    telemetry.tokenCacheHits.add(1, telemetry.attributes);
-    return cached.token;
+  /** As {@link ScopeToken.use}: the customer is then the most recently used. */
+  use(scope: string): AccessToken | undefined {
+    if (scope === API_SCOPE) return this.#api.use();
+    this.#touch(scope);
+    return this.#known(scope)?.use();
   }
 
   /** The times of the valid token. Begins no request. */
   status(scope: string): TokenStatus | undefined {
-    const cached = this.#slots.find(scope)?.valid(this.#clock);
-    return cached && { issuedAt: new Date(cached.issued.wall), expiresAt: new Date(cached.token.expiresAt) };
+    return this.#known(scope)?.status;
   }
 
-  /**
-   * The token; waits for one where there is none.
-   * @throws ServiceTokenError, ServiceConnectionError; `signal.reason` where this caller aborts
-   */
+  /** As {@link ScopeToken.get}. */
   async get(scope: string, wait: WaitOptions = {}): Promise<AccessToken> {
-    this.#throwIfAborted(wait);
-    return this.peek(scope) ?? (await this.#pending.join(scope, wait)).token;
+    this.#touch(scope);
+    return this.#of(scope).get(wait);
   }
 
-  /**
-   * For an API that answered 401 to `usedToken`: drops it if it is still the cached one, and gets another.
-   * @returns undefined where the limit on forced refreshes is reached (the token stays cached then), or the endpoint
-   * hands out the same one again
-   */
-  async forceRefresh(
-    scope: string,
-    usedToken: string,
-    wait: WaitOptions = {},
-  ): Promise<CachedToken | undefined> {
-    this.#throwIfAborted(wait);
-    const slot = this.#slots.make(scope);
-    const current = slot.valid(this.#clock);
-    if (current && !slot.holds(usedToken)) return current;
-    if (!this.#pending.has(scope)) {
-      if (!slot.forced.take(this.#clock.monotonic())) return undefined;
-      this.#drop(scope, slot, usedToken);
-    }
-    const renewed = await this.#pending.join(scope, wait);
-    return renewed.token.accessToken === usedToken ? undefined : renewed;
+  /** As {@link ScopeToken.renew}. */
+  async renew(scope: string, refused: string, wait: WaitOptions = {}): Promise<CachedToken | undefined> {
+    return this.#of(scope).renew(refused, wait);
   }
 
   /** Drops a token that does not work, if it is still the cached one. */
   invalidate(accessToken: string): void {
-    for (const [scope, slot] of this.#slots.all()) {
-      if (slot.holds(accessToken)) return this.#drop(scope, slot, accessToken);
-    }
+    for (const token of this.#all()) if (token.holds(accessToken)) return token.drop(accessToken);
   }
 
   /** Drops all tokens, also those under way: they were bound to a client certificate that is no longer in use. */
   invalidateAll(): void {
-    this.#pending.markOutdated();
-    for (const [, slot] of this.#slots.all()) slot.drop();
+    for (const token of this.#all()) token.outdate();
   }
 
   /** With `scheduled`: gets the api token now and renews it from then on. */
   start(): void {
-    if (this.#settings.refresh === 'scheduled') this.#renewBySchedule();
+    if (this.#settings.refresh === 'scheduled') this.#api.schedule();
   }
 
   /** Lets the source connect, where it does. */
   open(): void {
-    this.#source.open?.();
+    this.#tools.source.open?.();
   }
 
   /** Ends what is under way and rejects all who wait; no timer is left. */
   close(): void {
-    this.#cancelRenewal?.();
-    this.#pending.close();
+    this.#stop.abort(ServiceConnectionError.closed());
+    for (const token of this.#all()) token.close();
+    this.#requests.clear();
   }
 
   /** Closes where tokens come from, after {@link close}. */
   async closeSource(): Promise<void> {
-    await this.#source.close?.();
+    await this.#tools.source.close?.();
   }
 
-  #throwIfAborted({ signal }: WaitOptions): void {
-    signal?.throwIfAborted();
-    if (this.#pending.closed.aborted) throw ServiceConnectionError.closed();
+  #known(scope: string): ScopeToken | undefined {
+    return scope === API_SCOPE ? this.#api : (this.#requests.get(scope) ?? this.#customers.get(scope));
   }
 
-  #drop(scope: string, slot: TokenSlot, accessToken: string): void {
-    slot.drop(accessToken);
-    this.#source.dropped?.(scope, accessToken);
+  #of(scope: string): ScopeToken {
+    return this.#known(scope) ?? new ScopeToken(scope, this.#customer, this.#tools);
   }
 
-  /** @returns whether a request is under way now */
-  #renew(scope: string, slot: TokenSlot): boolean {
-    if (!this.#pending.has(scope) && slot.postponedMs(this.#clock) > 0) return false;
-    return this.#pending.renew(scope);
+  *#all(): Generator<ScopeToken> {
+    yield* new Set([this.#api, ...this.#customers.values(), ...this.#requests.values()]);
   }
 
-  /**
-   * Whether a token that another process got is of use here: newer than what was here. One that is due itself is, where
-   * there is none: callers then need not wait for the next.
-   */
-  #accepts(scope: string, grant: TokenGrant): boolean {
-    const offered = this.#cachedToken(scope, grant);
-    const slot = this.#slots.find(scope);
-    const living = slot?.valid(this.#clock);
-    if (living && !offered.hasLife) return false;
-    const isLate = living ? offered.isDue(this.#clock) : offered.isExpired(this.#clock);
-    return !isLate && slot?.canTake(offered) !== false;
+  #touch(scope: string): void {
+    const token = this.#customers.get(scope);
+    if (!token) return;
+    this.#customers.delete(scope);
+    this.#customers.set(scope, token);
   }
 
-  #cachedToken(scope: string, grant: TokenGrant): CachedToken {
-    const reserveMs = scope === API_SCOPE ? 0 : this.#settings.customerReserveMs;
-    return new CachedToken(grant, this.#clock, this.#io.random(), reserveMs);
+  #mayBegin({ scope }: ScopeToken, forWhom: 'renewal' | 'caller'): boolean {
+    const { customerRequests, maxEntries } = this.#settings;
+    if (forWhom === 'renewal' && (this.#stop.signal.aborted || this.#tools.gate.remainingMs > 0))
+      return false;
+    if (scope === API_SCOPE) return true;
+    if (forWhom === 'caller') return this.#requests.size < Math.max(maxEntries, MIN_REQUESTS);
+    // Callers that have no token go first.
+    return this.#requests.size - (this.#requests.has(API_SCOPE) ? 1 : 0) < customerRequests;
   }
 
-  /** One that is outdated, or has expired on its way, goes to those who wait and is not kept. */
-  #arrived(scope: string, grant: TokenGrant, isOutdated: boolean): CachedToken {
-    const cached = this.#cachedToken(scope, grant);
-    if (isOutdated) this.#postpone(scope);
-    // It is not renewed by schedule either: it would be requested all day, for nobody.
-    else if (cached.isExpired(this.#clock)) this.#slots.find(scope)?.postpone(this.#clock);
-    else {
-      this.#slots.make(scope).keep(cached, this.#clock);
-      if (cached.hasLife) this.#planNext(scope);
-      else this.#warnOfNoLife(scope);
-    }
-    return cached;
+  #kept(token: ScopeToken, hasLife: boolean): void {
+    if (!hasLife) this.#warnOfNoLife();
+    const { scope } = token;
+    if (scope === API_SCOPE) return;
+    this.#customers.delete(scope);
+    this.#customers.set(scope, token);
+    const [oldest] = this.#customers.keys();
+    if (this.#customers.size > this.#settings.maxEntries && oldest !== undefined)
+      this.#customers.delete(oldest);
   }
 
-  /** It is not renewed by schedule: it would be requested each second of the day, for nobody. */
-  #warnOfNoLife(scope: string): void {
-    if (scope === API_SCOPE) this.#cancelRenewal?.();
+  #warnOfNoLife(): void {
     if (this.#hasWarned) return;
     this.#hasWarned = true;
-    this.#io.log.warn(
+    this.#tools.io.log.warn(
       'The token endpoint gives tokens without a lifetime (expires_in is 0 or missing): each is used for one second. ' +
         "Tell the service's operator.",
     );
-  }
-
-  #postpone(scope: string): void {
-    this.#slots.find(scope)?.postpone(this.#clock);
-    this.#planNext(scope);
-  }
-
-  /** Plans the next renewal by schedule, in place of the one planned before. */
-  #planNext(scope: string): void {
-    const isScheduled = this.#settings.refresh === 'scheduled' && scope === API_SCOPE;
-    if (!isScheduled || this.#pending.closed.aborted) return;
-    this.#cancelRenewal?.();
-    const slot = this.#slots.make(scope);
-    const dueInMs = slot.valid(this.#clock)?.dueInMs(this.#clock) ?? 0;
-    const heldMs = Math.max(slot.postponedMs(this.#clock), this.#pending.retryAfterMs, MIN_DELAY_MS);
-    this.#cancelRenewal = this.#clock.watch(() => this.#renewBySchedule(), Math.max(dueInMs, heldMs));
-  }
-
-  #renewBySchedule(): void {
-    // Where no request could begin, there is no end of one that plans the next.
-    if (!this.#renew(API_SCOPE, this.#slots.make(API_SCOPE))) this.#planNext(API_SCOPE);
   }
 }

@@ -3,12 +3,14 @@ import { oddityOf } from '../../config/odd-secret.js';
 import { type Secret } from '../../config/secret.js';
 import {
   cleanText,
+  type ConnectionErrorKind,
   explain,
   type Remedy,
   ServiceConnectionError,
   ServiceTokenError,
   type TokenErrorCode,
 } from '../../errors/index.js';
+import { isProxyRefusal } from '../../exchange/classify.js';
 import { type ExplainedFault, explainFault, placeOf } from '../../exchange/explain-fault.js';
 import { isJsonObject } from '../../exchange/decode.js';
 
@@ -179,4 +181,26 @@ export function isCredentialRefusal({ status, error }: Pick<ServiceTokenError, '
 function readErrorCode(value: unknown, secrets: readonly string[]): string | undefined {
   if (typeof value !== 'string' || !/^[A-Za-z0-9_.-]{1,64}$/.test(value)) return undefined;
   return cleanText(value, secrets, MAX_TEXT_LENGTH) === value ? value : undefined;
+}
+
+/** Another attempt would fail in the same way. */
+const LASTING: ReadonlySet<ConnectionErrorKind> = new Set(['tls', 'redirect', 'too_large', 'closed']);
+export const NO_SECRET = 'client_secret_unavailable';
+const TRANSIENT: readonly TokenErrorCode[] = ['token_unavailable', 'token_rate_limited', NO_SECRET];
+
+/** Whether another attempt may bring a token. */
+export function isTransient(error: unknown): boolean {
+  if (error instanceof ServiceConnectionError) return !LASTING.has(error.kind) && !isProxyRefusal(error);
+  return error instanceof ServiceTokenError && TRANSIENT.includes(error.code);
+}
+
+/** No answer within the time of a request. */
+export function unanswered(timeoutMs: number): ServiceConnectionError {
+  const message = `There was no answer of the token endpoint within ${Math.round(timeoutMs)} ms.`;
+  return new ServiceConnectionError({ kind: 'timeout', message });
+}
+
+export function tooMany(scope: string): ServiceTokenError {
+  const message = 'Too many token requests are under way; this one was not begun.';
+  return new ServiceTokenError({ code: 'token_unavailable', message, scope });
 }

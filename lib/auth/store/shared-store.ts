@@ -70,6 +70,13 @@ export class SharedStore implements TokenSource {
     return this.#track(this.#request(scope, context));
   }
 
+  async look(
+    scope: string,
+    { signal, accepts }: Pick<TokenRequestContext, 'signal' | 'accepts'>,
+  ): Promise<TokenGrant | undefined> {
+    return this.#track(this.#look(scope, { signal, accepts }).then(({ found }) => found));
+  }
+
   /** Takes the token out of the store too, if it is still the one there. */
   dropped(scope: string, accessToken: string): void {
     void this.#track(this.#remove(scope, accessToken));
@@ -79,13 +86,8 @@ export class SharedStore implements TokenSource {
   async #request(scope: string, context: TokenRequestContext): Promise<TokenGrant> {
     const { clock } = this.#io;
     const deadline = clock.monotonic() + context.timeoutMs;
-    const secret = this.#clientSecret.last ?? (await untilAborted(this.#clientSecret.read(), context.signal));
-    const found = await this.#find(this.#entry(scope, secret), context);
-    if (found) return found;
-    // Read as the endpoint reads it: after a rotation, others have their tokens under the name of the new one. Not waited
-    // for where it needs time: the endpoint waits for it, if it is asked.
-    const newest = await answerWithin(clock, SECRET_MS, () => this.#clientSecret.read()).catch(() => secret);
-    const entry = this.#entry(scope, newest);
+    const { found: shared, entry } = await this.#look(scope, context);
+    if (shared) return shared;
     const over = new AbortController();
     const signal = AbortSignal.any([context.signal, over.signal]);
     try {
@@ -153,7 +155,28 @@ export class SharedStore implements TokenSource {
     }
   }
 
-  async #find(entry: StoredToken, { accepts }: TokenRequestContext): Promise<TokenGrant | undefined> {
+  /** With the last secret, then with the newest: after a rotation, others have their tokens under its name. */
+  async #look(
+    scope: string,
+    context: Pick<TokenRequestContext, 'signal' | 'accepts'>,
+  ): Promise<{ found?: TokenGrant; entry: StoredToken }> {
+    const { last } = this.#clientSecret;
+    const secret = last ?? (await untilAborted(this.#clientSecret.read(), context.signal));
+    const known = this.#entry(scope, secret);
+    const shared = await this.#find(known, context);
+    if (shared) return { found: shared, entry: known };
+    // Read as the endpoint reads it. Not waited for where it needs time: the endpoint waits for it, if it is asked.
+    const read = () => this.#clientSecret.read();
+    const newest = await answerWithin(this.#io.clock, SECRET_MS, read).catch(() => secret);
+    const entry = this.#entry(scope, newest);
+    const isOther = newest.reveal() !== secret.reveal();
+    return { found: isOther ? await this.#find(entry, context) : undefined, entry };
+  }
+
+  async #find(
+    entry: StoredToken,
+    { accepts }: Pick<TokenRequestContext, 'accepts'>,
+  ): Promise<TokenGrant | undefined> {
     const { clock } = this.#io;
     const grant = entry.read(await this.#store.get(entry.key), clock.now());
     // Its age is that of this moment. Counted from before a wait for the lock, it would be renewed too early.

@@ -237,12 +237,12 @@ async function replay(
     else if (next.kind === 'get') {
       for (let n = 0; n < next.callers; n += 1) watch(cache.get(next.scope, next), next.timeoutMs);
     } else {
-      const token = cache.peek(next.scope);
+      const token = cache.use(next.scope);
       handedOut(token, false);
       if (token && next.kind === 'invalidate') cache.invalidate(token.accessToken);
       if (token && next.kind === 'force') {
         source.isForced = true;
-        watch(cache.forceRefresh(next.scope, token.accessToken).then((renewed) => renewed?.token));
+        watch(cache.renew(next.scope, token.accessToken).then((renewed) => renewed?.token));
         source.isForced = false;
       }
     }

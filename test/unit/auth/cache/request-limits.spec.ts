@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import {
-  ConcurrencyLimit,
   ForcedRefreshLimit,
+  Limit,
   renewalDelay,
   RetryAfterGate,
 } from '../../../../lib/auth/cache/request-limits.js';
@@ -79,20 +79,25 @@ describe('ForcedRefreshLimit', () => {
   });
 });
 
-it('ConcurrencyLimit lets so many begin, and the others in their order as places become free', async () => {
-  const limit = new ConcurrencyLimit(2);
-  const begun: number[] = [];
-  for (const number of [1, 2, 3, 4]) void limit.acquire().then(() => begun.push(number));
+it('Limit lets so many run, and the others in their order as places become free', async () => {
+  const limit = new Limit(2);
+  const running: { number: number; end: () => void; fail: () => void }[] = [];
+  const run = (number: number): Promise<void> =>
+    limit.run(
+      () => new Promise((end, reject) => running.push({ number, end, fail: () => reject(new Error()) })),
+    );
+  const all = [1, 2, 3, 4].map(run).map((each) => each.catch(() => undefined));
+  const begun = (): number[] => running.map(({ number }) => number);
+  expect([begun(), limit.isWaitedFor]).toEqual([[1, 2], true]);
+  running[0].fail();
   await settle();
-  expect(begun).toEqual([1, 2]);
-  limit.release();
+  expect(begun()).toEqual([1, 2, 3]);
+  for (const { end } of running) end();
   await settle();
-  expect(begun).toEqual([1, 2, 3]);
-  limit.release();
-  limit.release();
-  await settle();
-  expect(begun).toEqual([1, 2, 3, 4]);
-  await limit.acquire();
+  expect([begun(), limit.isWaitedFor]).toEqual([[1, 2, 3, 4], false]);
+  running[3].end();
+  await Promise.all(all);
+  expect(await limit.run(async () => 'free')).toBe('free');
 });
 
 it('renewals that fail wait 3 s, doubling to 30 s', () => {

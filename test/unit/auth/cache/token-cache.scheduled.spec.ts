@@ -84,7 +84,7 @@ describe('scheduled', () => {
       expect(source.requests).toHaveLength(count);
       source.last.fail(reset());
       await clock.advance(waitMs - 1);
-      expect(cache.peek('api')?.accessToken).toBe('token-1');
+      expect(cache.use('api')?.accessToken).toBe('token-1');
       await settle();
       expect(source.requests).toHaveLength(count);
       await clock.advance(1);
@@ -146,14 +146,14 @@ describe('scheduled', () => {
     cache.invalidateAll();
     source.last.grant(60);
     await settle();
-    expect(cache.peek('api')).toBeUndefined();
+    expect(cache.use('api')).toBeUndefined();
     await clock.advance(2_999);
     expect(source.requests).toHaveLength(1);
     await clock.advance(1);
     expect(source.requests).toHaveLength(2);
     source.last.grant(60);
     await settle();
-    expect(cache.peek('api')?.accessToken).toBe('token-2');
+    expect(cache.use('api')?.accessToken).toBe('token-2');
     cache.close();
   });
 

@@ -13,7 +13,7 @@ describe('one request per scope', () => {
     expect(source.requests).toHaveLength(1);
     source.last.grant(60);
     expect(new Set(await Promise.all(callers)).size).toBe(1);
-    expect(cache.peek('api')?.accessToken).toBe('token-1');
+    expect(cache.use('api')?.accessToken).toBe('token-1');
   });
 
   it('another scope is another request', async () => {
@@ -31,7 +31,7 @@ describe('one request per scope', () => {
     await settle();
     source.last.fail(refusal('token_refused', 400));
     expect(await outcomes(callers)).toEqual(['token_refused', 'token_refused']);
-    expect(cache.peek('api')).toBeUndefined();
+    expect(cache.use('api')).toBeUndefined();
     const next = cache.get('api');
     await settle();
     source.last.grant(60);
@@ -181,7 +181,7 @@ describe('an acquisition that callers wait for', () => {
     await clock.advance(5_000);
     await waiting;
     expect(source.requests).toHaveLength(1);
-    expect(cache.peek('api')).toBeUndefined();
+    expect(cache.use('api')).toBeUndefined();
   });
 });
 
@@ -190,16 +190,16 @@ describe('refresh ahead', () => {
     const { cache, source, clock, filled } = setUp();
     await filled();
     await clock.advance(40_499);
-    expect(cache.peek('api')?.accessToken).toBe('token-1');
+    expect(cache.use('api')?.accessToken).toBe('token-1');
     await settle();
     expect(source.requests).toHaveLength(1);
     await clock.advance(1);
-    for (let call = 0; call < 100; call += 1) expect(cache.peek('api')?.accessToken).toBe('token-1');
+    for (let call = 0; call < 100; call += 1) expect(cache.use('api')?.accessToken).toBe('token-1');
     await settle();
     expect(source.requests).toHaveLength(2);
     source.last.grant(60);
     await settle();
-    expect(cache.peek('api')?.accessToken).toBe('token-2');
+    expect(cache.use('api')?.accessToken).toBe('token-2');
   });
 
   it('tries again after 3 s, doubling to 30 s, and the old token serves until it expires', async () => {
@@ -209,7 +209,7 @@ describe('refresh ahead', () => {
     const begun = clock.monotonic();
     const at: number[] = [];
     for (let second = 0; second < 100; second += 1) {
-      expect(cache.peek('api')?.accessToken).toBe('token-1');
+      expect(cache.use('api')?.accessToken).toBe('token-1');
       await settle();
       if (source.requests.length > at.length + 1) {
         at.push(clock.monotonic() - begun);
@@ -220,14 +220,14 @@ describe('refresh ahead', () => {
     }
     expect(at).toEqual([0, 3_000, 9_000, 21_000, 45_000, 75_000]);
     await clock.advance(0.25 * 3_570_000);
-    expect(cache.peek('api')).toBeUndefined();
+    expect(cache.use('api')).toBeUndefined();
   });
 
   it('a caller that finds the token expired joins the renewal, which then tries up to 3 times', async () => {
     const { cache, source, clock, filled } = setUp();
     await filled();
     await clock.advance(53_000);
-    cache.peek('api');
+    cache.use('api');
     await clock.advance(1_500);
     const waiting = cache.get('api');
     expect(source.requests).toHaveLength(2);
@@ -249,12 +249,12 @@ describe('refresh ahead', () => {
     const { cache, source, clock, filled } = setUp();
     await filled();
     await clock.advance(40_500);
-    cache.peek('api');
+    cache.use('api');
     await settle();
     source.last.grant(1, 'token-1');
     await settle();
     await clock.advance(400);
-    cache.peek('api');
+    cache.use('api');
     await settle();
     expect(source.requests).toHaveLength(2);
   });
@@ -263,11 +263,11 @@ describe('refresh ahead', () => {
     const { cache, source, clock, filled } = setUp();
     await filled();
     await clock.advance(40_500);
-    cache.peek('api');
+    cache.use('api');
     await settle();
     source.last.grant(undefined);
     await settle();
-    for (let call = 0; call < 10; call += 1) expect(cache.peek('api')?.accessToken).toBe('token-1');
+    for (let call = 0; call < 10; call += 1) expect(cache.use('api')?.accessToken).toBe('token-1');
     await settle();
     expect(source.requests).toHaveLength(2);
   });
@@ -286,10 +286,9 @@ describe('lifetimes', () => {
         const { expiresAt } = await waiting;
         expect(expiresAt.getTime()).toBe(clock.now() + 1_000);
         await clock.advance(999);
-        for (let call = 0; call < 50; call += 1)
-          expect(cache.peek(scope)?.accessToken).toBe(`token-${round}`);
+        for (let call = 0; call < 50; call += 1) expect(cache.use(scope)?.accessToken).toBe(`token-${round}`);
         await clock.advance(1);
-        expect(cache.peek(scope)).toBeUndefined();
+        expect(cache.use(scope)).toBeUndefined();
         expect(source.requests).toHaveLength(round);
       }
       expect(warnings).toEqual([expect.stringContaining('expires_in is 0 or missing')]);
@@ -301,12 +300,12 @@ describe('lifetimes', () => {
         const { cache, source, clock, filled } = setUp({ refresh });
         await filled();
         await clock.advance(41_000);
-        cache.peek('api');
+        cache.use('api');
         await settle();
         expect(source.requests).toHaveLength(2);
         source.last.grant(0);
         await clock.advance(2_900);
-        expect(cache.peek('api')?.accessToken).toBe('token-1');
+        expect(cache.use('api')?.accessToken).toBe('token-1');
         await settle();
         expect(source.requests).toHaveLength(2);
         cache.close();
@@ -317,11 +316,11 @@ describe('lifetimes', () => {
       const { cache, source, clock, filled } = setUp();
       await filled();
       await clock.advance(53_500);
-      cache.peek('api');
+      cache.use('api');
       await settle();
       source.last.grant(0);
       await settle();
-      expect(cache.peek('api')?.accessToken).toBe('token-2');
+      expect(cache.use('api')?.accessToken).toBe('token-2');
     });
 
     it('is no renewal to be planned, and ends the plan made before', async () => {
@@ -352,16 +351,16 @@ describe('lifetimes', () => {
     const { cache, clock, filled } = setUp();
     await filled(1);
     await clock.advance(499);
-    expect(cache.peek('api')).toBeDefined();
+    expect(cache.use('api')).toBeDefined();
     await clock.advance(1);
-    expect(cache.peek('api')).toBeUndefined();
+    expect(cache.use('api')).toBeUndefined();
   });
 
   it('a wall clock that jumps ahead kills the token once, not every new one', async () => {
     const { cache, source, clock, filled } = setUp();
     await filled();
     clock.jump(24 * 3_600_000);
-    expect(cache.peek('api')).toBeUndefined();
+    expect(cache.use('api')).toBeUndefined();
     await filled();
     for (let call = 0; call < 20; call += 1) expect((await cache.get('api')).accessToken).toBe('token-2');
     expect(source.requests).toHaveLength(2);
@@ -371,9 +370,9 @@ describe('lifetimes', () => {
     const { cache, clock, filled } = setUp();
     await filled();
     clock.jump(-24 * 3_600_000);
-    expect(cache.peek('api')).toBeDefined();
+    expect(cache.use('api')).toBeDefined();
     await clock.advance(54_000);
-    expect(cache.peek('api')).toBeUndefined();
+    expect(cache.use('api')).toBeUndefined();
   });
 });
 
@@ -382,11 +381,11 @@ describe('on-expiry', () => {
     const { cache, source, clock, filled } = setUp({ refresh: 'on-expiry' });
     await filled();
     await clock.advance(53_999);
-    expect(cache.peek('api')).toBeDefined();
+    expect(cache.use('api')).toBeDefined();
     await settle();
     expect(source.requests).toHaveLength(1);
     await clock.advance(1);
-    expect(cache.peek('api')).toBeUndefined();
+    expect(cache.use('api')).toBeUndefined();
   });
 });
 
@@ -417,16 +416,16 @@ describe('429 and Retry-After', () => {
     const { cache, source, clock, filled } = setUp();
     await filled();
     await clock.advance(40_500);
-    cache.peek('api');
+    cache.use('api');
     await settle();
     source.last.fail(refusal('token_unavailable', 503, 10));
     for (let second = 0; second < 9; second += 1) {
       await clock.advance(1_000);
-      expect(cache.peek('api')?.accessToken).toBe('token-1');
+      expect(cache.use('api')?.accessToken).toBe('token-1');
     }
     expect(source.requests).toHaveLength(2);
     await clock.advance(1_000);
-    cache.peek('api');
+    cache.use('api');
     await settle();
     expect(source.requests).toHaveLength(3);
   });
@@ -475,7 +474,7 @@ describe('429 and Retry-After', () => {
     await waiting;
     await clock.advance(60_000);
     expect(source.requests).toHaveLength(1);
-    expect(cache.peek('api')).toBeUndefined();
+    expect(cache.use('api')).toBeUndefined();
   });
 });
 
@@ -483,8 +482,8 @@ describe('forced refresh', () => {
   it('drops only the token that was used, and is shared', async () => {
     const { cache, source, filled } = setUp();
     await filled();
-    const forced = Array.from({ length: 50 }, () => cache.forceRefresh('api', 'token-1'));
-    expect(cache.peek('api')).toBeUndefined();
+    const forced = Array.from({ length: 50 }, () => cache.renew('api', 'token-1'));
+    expect(cache.use('api')).toBeUndefined();
     expect(source.droppedTokens).toEqual(['token-1']);
     await settle();
     expect(source.requests).toHaveLength(2);
@@ -492,7 +491,7 @@ describe('forced refresh', () => {
     expect(new Set((await Promise.all(forced)).map((renewed) => renewed?.token.accessToken))).toEqual(
       new Set(['token-2']),
     );
-    expect((await cache.forceRefresh('api', 'token-1'))?.token.accessToken).toBe('token-2');
+    expect((await cache.renew('api', 'token-1'))?.token.accessToken).toBe('token-2');
     expect(source.requests).toHaveLength(2);
   });
 
@@ -501,14 +500,14 @@ describe('forced refresh', () => {
     await filled(3600);
     const force = async (): Promise<string | undefined> => {
       const count = source.requests.length;
-      const forced = cache.forceRefresh('api', cache.peek('api')?.accessToken ?? '');
+      const forced = cache.renew('api', cache.use('api')?.accessToken ?? '');
       await settle();
       if (source.requests.length > count) source.last.grant(3600);
       return (await forced)?.token.accessToken;
     };
     expect([await force(), await force(), await force()]).toEqual(['token-2', 'token-3', 'token-4']);
     for (let call = 0; call < 10; call += 1) expect(await force()).toBeUndefined();
-    expect(cache.peek('api')?.accessToken).toBe('token-4');
+    expect(cache.use('api')?.accessToken).toBe('token-4');
     await clock.advance(30_000);
     expect([await force(), await force()]).toEqual(['token-5', undefined]);
   });
@@ -518,8 +517,8 @@ describe('forced refresh', () => {
     await filled();
     for (let round = 1; round <= 5; round += 1) {
       await clock.advance(40_500);
-      cache.peek('api');
-      const forced = cache.forceRefresh('api', `token-${round}`);
+      cache.use('api');
+      const forced = cache.renew('api', `token-${round}`);
       await settle();
       expect(source.requests).toHaveLength(round + 1);
       source.last.grant(60);
@@ -530,7 +529,7 @@ describe('forced refresh', () => {
   it('an endpoint that hands out the same token again: none to replay with', async () => {
     const { cache, source, filled } = setUp();
     await filled();
-    const forced = cache.forceRefresh('api', 'token-1');
+    const forced = cache.renew('api', 'token-1');
     await settle();
     source.last.grant(60, 'token-1');
     expect(await forced).toBeUndefined();
@@ -540,7 +539,7 @@ describe('forced refresh', () => {
     const { cache, clock, source, filled } = setUp();
     await filled();
     await clock.advance(10_000);
-    const forced = cache.forceRefresh('api', 'token-1');
+    const forced = cache.renew('api', 'token-1');
     await settle();
     const { accepts } = source.last.context;
     const stored = { scope: 'api', expiresIn: 60 } as const;
@@ -563,7 +562,7 @@ describe('forced refresh', () => {
     source.last.grant(60);
     await waiting;
     await clock.advance(50_000);
-    cache.peek('api');
+    cache.use('api');
     await settle();
     expect(source.requests).toHaveLength(2);
     expect(source.last.context.accepts({ ...due, ageMs: 49_000 })).toBe(false);
@@ -579,7 +578,7 @@ describe('forced refresh', () => {
     const accepted: boolean[] = [];
     for (const next of ['of-others-1', 'of-others-2', undefined, undefined]) {
       await clock.advance(30_000);
-      const forced = cache.forceRefresh('api', used);
+      const forced = cache.renew('api', used);
       await settle();
       accepted.push(source.last.context.accepts({ ...stored, accessToken: 'of-others' }));
       source.last.grant(60, next, next === undefined ? undefined : 0);
@@ -594,10 +593,10 @@ describe('invalidate', () => {
     const { cache, source, filled } = setUp();
     await filled();
     cache.invalidate('another');
-    expect(cache.peek('api')).toBeDefined();
+    expect(cache.use('api')).toBeDefined();
     expect(source.droppedTokens).toEqual([]);
     cache.invalidate('token-1');
-    expect(cache.peek('api')).toBeUndefined();
+    expect(cache.use('api')).toBeUndefined();
     expect(source.droppedTokens).toEqual(['token-1']);
   });
 
@@ -607,7 +606,7 @@ describe('invalidate', () => {
     await settle();
     source.last.grant(3600);
     cache.invalidate((await waiting).accessToken);
-    expect(cache.peek('customer.c1')).toBeUndefined();
+    expect(cache.use('customer.c1')).toBeUndefined();
   });
 
   it('of all drops what is under way as well', async () => {
@@ -618,8 +617,8 @@ describe('invalidate', () => {
     cache.invalidateAll();
     source.last.grant(3600);
     await customer;
-    expect(cache.peek('api')).toBeUndefined();
-    expect(cache.peek('customer.c1')).toBeUndefined();
+    expect(cache.use('api')).toBeUndefined();
+    expect(cache.use('customer.c1')).toBeUndefined();
   });
 });
 
@@ -635,18 +634,18 @@ describe('customers', () => {
     const parts = setUp();
     await fill(parts, 'customer.c1');
     await parts.clock.advance(2_999_999);
-    expect(parts.cache.peek('customer.c1')).toBeDefined();
+    expect(parts.cache.use('customer.c1')).toBeDefined();
     await parts.clock.advance(1);
-    expect(parts.cache.peek('customer.c1')).toBeUndefined();
+    expect(parts.cache.use('customer.c1')).toBeUndefined();
   });
 
   it('at most half of its lifetime counts', async () => {
     const parts = setUp();
     await fill(parts, 'customer.c1', 600);
     await parts.clock.advance(299_999);
-    expect(parts.cache.peek('customer.c1')).toBeDefined();
+    expect(parts.cache.use('customer.c1')).toBeDefined();
     await parts.clock.advance(1);
-    expect(parts.cache.peek('customer.c1')).toBeUndefined();
+    expect(parts.cache.use('customer.c1')).toBeUndefined();
   });
 
   it('the least recently used makes room; the api token stays', async () => {
@@ -655,9 +654,9 @@ describe('customers', () => {
     await fill(parts, 'api');
     await fill(parts, 'customer.c1');
     await fill(parts, 'customer.c2');
-    cache.peek('customer.c1');
+    cache.use('customer.c1');
     await fill(parts, 'customer.c3');
-    const left = ['api', 'customer.c1', 'customer.c2', 'customer.c3'].filter((scope) => cache.peek(scope));
+    const left = ['api', 'customer.c1', 'customer.c2', 'customer.c3'].filter((scope) => cache.use(scope));
     expect(left).toEqual(['api', 'customer.c1', 'customer.c3']);
   });
 
@@ -668,7 +667,7 @@ describe('customers', () => {
     for (let n = 0; n < scopes.length; n += 100) {
       await Promise.all(scopes.slice(n, n + 100).map((scope) => cache.get(scope)));
     }
-    expect(scopes.filter((scope) => cache.peek(scope))).toEqual(scopes.slice(-100));
+    expect(scopes.filter((scope) => cache.use(scope))).toEqual(scopes.slice(-100));
   });
 
   it('those that wait are bounded too', async () => {
@@ -691,16 +690,18 @@ describe("the lane of customers' requests", () => {
     const customers = Array.from({ length: 5 }, (_, n) => cache.get(`customer.${n}`));
     const ended = outcomes([...customers, cache.get('api')]);
     await settle();
-    expect(scopes(source)).toEqual(['api', 'customer.0', 'customer.1']);
-    source.requests[2].grant(3600);
+    const of = (scope: string) => source.requests.filter((request) => request.scope === scope)[0];
+    expect(scopes(source).sort()).toEqual(['api', 'customer.0', 'customer.1']);
+    of('customer.1').grant(3600, 'of-1');
     await settle();
-    source.requests[1].fail(refusal('token_refused', 403));
+    of('customer.0').fail(refusal('token_refused', 403));
     await settle();
     expect(scopes(source).slice(3)).toEqual(['customer.2', 'customer.3']);
-    source.requests.forEach((request) => request.grant(3600));
+    source.requests.forEach((request) => request.grant(3600, `of-${request.scope}`));
     await settle();
-    source.last.grant(3600);
-    expect(await ended).toEqual(['token_refused', 'token-3', 'token-4', 'token-5', 'token-6', 'token-1']);
+    source.last.grant(3600, 'of-4');
+    const expected = ['token_refused', 'of-1', 'of-customer.2', 'of-customer.3', 'of-4', 'of-api'];
+    expect(await ended).toEqual(expected);
   });
 
   it('a caller in it keeps its deadline and its abort; what nobody waits for is not asked', async () => {
@@ -753,11 +754,11 @@ describe("the lane of customers' requests", () => {
     await clock.advance(45_000);
     const other = cache.get('customer.other');
     await settle();
-    expect(cache.peek('customer.old')?.accessToken).toBe('token-1');
+    expect(cache.use('customer.old')?.accessToken).toBe('token-1');
     source.last.grant(3600);
     await other;
     expect(scopes(source)).toEqual(['customer.old', 'customer.other']);
-    expect(cache.peek('customer.old')?.accessToken).toBe('token-1');
+    expect(cache.use('customer.old')?.accessToken).toBe('token-1');
     await settle();
     expect(scopes(source)).toEqual(['customer.old', 'customer.other', 'customer.old']);
     cache.close();
@@ -790,7 +791,7 @@ describe("the lane of customers' requests", () => {
     await clock.advance(45_000);
     source.requests.length = 0;
     const api = cache.get('api');
-    for (const scope of all) cache.peek(scope);
+    for (const scope of all) cache.use(scope);
     const newcomer = cache.get('customer.new');
     await settle();
     expect(scopes(source)).toEqual(['api', 'customer.0', 'customer.1']);
@@ -837,6 +838,27 @@ it('a caller without any time left is late; the endpoint asked for nothing', asy
   cache.close();
 });
 
+it('a scope is found by its request before it has a token', async () => {
+  const { cache, source } = setUp();
+  const first = cache.get('customer.c1');
+  await settle();
+  const second = cache.get('customer.c1');
+  await settle();
+  expect(source.requests).toHaveLength(1);
+  source.last.grant(600);
+  expect(await outcomes([first, second])).toEqual(['token-1', 'token-1']);
+});
+
+it('after the end no renewal begins, though a token is still handed out', async () => {
+  const { cache, source, clock, filled } = setUp();
+  await filled();
+  await clock.advance(45_000);
+  cache.close();
+  expect(cache.use('api')?.accessToken).toBe('token-1');
+  await settle();
+  expect(source.requests).toHaveLength(1);
+});
+
 describe('close', () => {
   it('rejects all who wait, ends what is under way, and nothing is left', async () => {
     const { cache, source, clock } = setUp();
@@ -850,7 +872,7 @@ describe('close', () => {
       [cache.get('api'), cache.get('api')].map((late) => late.catch((error: unknown) => error)),
     );
     expect(one).not.toBe(other);
-    await expect(cache.forceRefresh('api', 'x')).rejects.toMatchObject({ code: 'connection_closed' });
+    await expect(cache.renew('api', 'x')).rejects.toMatchObject({ code: 'connection_closed' });
     await settle();
     expect(clock.timers).toBe(0);
   });
@@ -862,11 +884,11 @@ describe('close', () => {
       await settle();
       source.last.grant(60);
       for (let turn = 0; turn < turns; turn += 1) await Promise.resolve();
-      const isThere = cache.peek('api') !== undefined;
+      const isThere = cache.use('api') !== undefined;
       cache.close();
       await settle();
       expect(await waiting).toEqual([isThere ? 'token-1' : 'connection_closed']);
-      expect([cache.peek('api') !== undefined, clock.timers]).toEqual([isThere, 0]);
+      expect([cache.use('api') !== undefined, clock.timers]).toEqual([isThere, 0]);
     }
   });
 
@@ -876,7 +898,7 @@ describe('close', () => {
     const { cache, source, clock, filled } = setUp({ log: { ...SILENT, warn } });
     await filled();
     await clock.advance(45_000);
-    cache.peek('api');
+    cache.use('api');
     await settle();
     expect(source.requests).toHaveLength(2);
     cache.close();
@@ -903,7 +925,7 @@ describe('close', () => {
     await filled();
     cache.close();
     await clock.advance(50_000);
-    expect(cache.peek('api')?.accessToken).toBe('token-1');
+    expect(cache.use('api')?.accessToken).toBe('token-1');
     await settle();
     expect(source.requests).toHaveLength(1);
   });

@@ -26,7 +26,7 @@ it('logs failures that no caller gets, and no others', async () => {
   await filled();
   await clock.advance(43_000);
   for (const reason of [error, new Error('not ours, so it may hold anything')]) {
-    cache.peek('api');
+    cache.use('api');
     await settle();
     source.last.fail(reason);
     await settle();
@@ -43,7 +43,7 @@ it('tells its source whether a caller waits', async () => {
   await filled();
   expect(source.last.context.isAwaited()).toBe(false);
   await clock.advance(45_000);
-  cache.peek('api');
+  cache.use('api');
   await settle();
   const { isAwaited } = source.last.context;
   expect([source.requests.length, isAwaited()]).toEqual([2, false]);
@@ -59,7 +59,7 @@ it('a caller that joins a renewal at its end has all the time of a request', asy
   const { cache, source, clock, filled } = setUp();
   await filled();
   await clock.advance(45_000);
-  cache.peek('api');
+  cache.use('api');
   await clock.advance(9_500);
   const waiting = cache.get('api');
   await clock.advance(9_500);
@@ -83,7 +83,7 @@ it("counts requests, failures by their code, and hits, with the module's attribu
     source.last.fail(reason);
     await expect(waiting).rejects.toThrow(reason.message);
   }
-  cache.peek('api');
+  cache.use('api');
   // A token of another process is no request to the endpoint.
   const shared = cache.get('customer.c1');
   await settle();

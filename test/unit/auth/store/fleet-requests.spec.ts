@@ -42,7 +42,7 @@ async function requestsOf(replicas: number, ms: number, { isShared = true } = {}
   );
   for (const cache of open) cache.start();
   await clock.advance(ms);
-  for (const cache of open) expect(cache.peek('api')).toBeDefined();
+  for (const cache of open) expect(cache.use('api')).toBeDefined();
   return requests;
 }
 

@@ -372,7 +372,7 @@ describe('a shared store', () => {
       await all;
       waits.length = 0;
       await clock.advance(210_000);
-      for (const customer of customers) expect(cache.peek(customer)).toBeDefined();
+      for (const customer of customers) expect(cache.use(customer)).toBeDefined();
       await clock.advance(10);
       void get('customer.new');
       await clock.advance(200);

@@ -1,7 +1,6 @@
 import { type Clock } from '../../time/clock.js';
 import { type AccessToken, expiryMargin, type TokenGrant } from '../access-token.js';
-import { API_SCOPE } from '../scope.js';
-import { ForcedRefreshLimit, renewalDelay } from './request-limits.js';
+import { renewalDelay } from './request-limits.js';
 
 const REFRESH_AT = 0.75;
 const MAX_JITTER_MS = 10_000;
@@ -14,6 +13,14 @@ const LIFELESS_MS = 1_000;
 
 /** So many tokens of a store in a row may be dropped: the next one comes from the endpoint. */
 const MAX_DROPPED_FROM_STORE = 2;
+
+/**
+ * What a scope needs: `renewal` has time, in a `hurry` a caller soon waits, and for a `token` callers wait.
+ */
+export type Need = 'nothing' | 'renewal' | 'hurry' | 'token';
+
+/** With less of its life left, a token is renewed as if a caller waited: one soon will. */
+const SOON_MS = 2_000;
 
 /** A token with its times. It has expired, or is due for renewal, as soon as either clock says so. */
 export class CachedToken {
@@ -51,17 +58,20 @@ export class CachedToken {
     this.token = Object.freeze({ accessToken, tokenType: 'bearer', scope, expiresAt });
   }
 
-  isExpired(clock: Clock, inMs = 0): boolean {
-    return this.#age(clock) + inMs >= this.#usableMs;
+  /**
+   * For example 3,600 s by the endpoint: it is handed out for 3,570 s, renewed from 2,677.5 s on (75 %, less a jitter),
+   * in a hurry from 3,568 s on, and of no use from 3,570 s on. Of 1 s: handed out for 0.5 s.
+   */
+  need(clock: Clock): Need {
+    const ageMs = this.#age(clock);
+    if (ageMs >= this.#usableMs) return 'token';
+    if (ageMs < this.#refreshAfterMs) return 'nothing';
+    return ageMs + SOON_MS >= this.#usableMs ? 'hurry' : 'renewal';
   }
 
   /** Whether it can be used for longer than the other. */
   outlives(other: CachedToken, clock: Clock): boolean {
     return this.#usableMs - this.#age(clock) > other.#usableMs - other.#age(clock);
-  }
-
-  isDue(clock: Clock): boolean {
-    return this.#age(clock) >= this.#refreshAfterMs;
   }
 
   /** Milliseconds to the refresh point; negative when it has passed. */
@@ -75,8 +85,9 @@ export class CachedToken {
   }
 }
 
-/** What is known of one scope. */
-export class TokenSlot {
+/** What is known of the token of one scope: the one here, those that did not work, and when the next may be asked for. */
+export class KnownToken {
+  readonly #clock: Clock;
   #cached?: CachedToken;
   #dropped?: string;
   /** When the newest token that was dropped was issued: wall-clock milliseconds. */
@@ -87,11 +98,23 @@ export class TokenSlot {
   #failures = 0;
   /** Monotonic milliseconds before which no renewal begins in the background. */
   #renewNotBefore = -Infinity;
-  readonly forced = new ForcedRefreshLimit();
 
-  /** @param forMs so long from now on */
-  valid(clock: Clock, forMs = 0): CachedToken | undefined {
-    return this.#cached?.isExpired(clock, forMs) === false ? this.#cached : undefined;
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  get need(): Need {
+    return this.#cached?.need(this.#clock) ?? 'token';
+  }
+
+  /** The one here, which may have expired. */
+  get cached(): CachedToken | undefined {
+    return this.#cached;
+  }
+
+  /** The one here, while it lives. */
+  get living(): CachedToken | undefined {
+    return this.need === 'token' ? undefined : this.#cached;
   }
 
   /** Whether this token is the one here, expired or not. */
@@ -100,23 +123,27 @@ export class TokenSlot {
   }
 
   /**
-   * Whether a token of a store may come here. It has to be newer than the one in the slot and than all that were dropped:
-   * whoever can write to the store may put old entries back.
+   * Whether a token of a store may come here. It has to be newer than the one here and than all that were dropped: whoever
+   * can write to the store may put old entries back. One that is due itself may, where there is none: callers then need
+   * not wait for the next.
    */
-  canTake({ token: { accessToken }, issued }: CachedToken): boolean {
+  accepts(offered: CachedToken): boolean {
+    const { token, issued, hasLife } = offered;
+    const offers = offered.need(this.#clock);
+    if (this.living ? offers !== 'nothing' || !hasLife : offers === 'token') return false;
     const newest = Math.max(this.#droppedIssuedAt, this.#cached?.issued.wall ?? -Infinity);
-    const isKnown = accessToken === this.#dropped || this.holds(accessToken);
+    const isKnown = token.accessToken === this.#dropped || this.holds(token.accessToken);
     return !isKnown && issued.wall > newest && this.#droppedFromStore < MAX_DROPPED_FROM_STORE;
   }
 
-  keep(cached: CachedToken, clock: Clock): void {
+  keep(cached: CachedToken): void {
     // One without a life is no reason to drop one that lives.
-    if (!cached.hasLife && this.valid(clock)?.outlives(cached, clock)) return this.postpone(clock);
+    if (!cached.hasLife && this.living?.outlives(cached, this.#clock)) return this.postpone();
     const isSame = this.holds(cached.token.accessToken);
     this.#cached = cached;
     if (!cached.isFromStore) this.#droppedFromStore = 0;
     // An endpoint that hands out the same token until it ends would be asked ever more often.
-    if (isSame) return this.postpone(clock);
+    if (isSame) return this.postpone();
     this.#failures = 0;
     this.#renewNotBefore = -Infinity;
   }
@@ -132,50 +159,13 @@ export class TokenSlot {
   }
 
   /** A request brought no token to keep: the next renewal has to wait. */
-  postpone(clock: Clock): void {
+  postpone(): void {
     this.#failures += 1;
-    this.#renewNotBefore = clock.monotonic() + renewalDelay(this.#failures);
+    this.#renewNotBefore = this.#clock.monotonic() + renewalDelay(this.#failures);
   }
 
   /** Milliseconds until a renewal may begin in the background; 0 or less: now. */
-  postponedMs(clock: Clock): number {
-    return this.#renewNotBefore - clock.monotonic();
-  }
-}
-
-/** One slot for each scope: the most recently used customers, and the api, which no customer pushes out. */
-export class TokenSlots {
-  readonly #api = new TokenSlot();
-  /** A Map keeps the order of insertion: the first is the least recently used. */
-  readonly #customers = new Map<string, TokenSlot>();
-  readonly #maxCustomers: number;
-
-  constructor(maxCustomers: number) {
-    this.#maxCustomers = maxCustomers;
-  }
-
-  find(scope: string): TokenSlot | undefined {
-    if (scope === API_SCOPE) return this.#api;
-    const slot = this.#customers.get(scope);
-    if (slot) {
-      this.#customers.delete(scope);
-      this.#customers.set(scope, slot);
-    }
-    return slot;
-  }
-
-  make(scope: string): TokenSlot {
-    const found = this.find(scope);
-    if (found) return found;
-    const slot = new TokenSlot();
-    this.#customers.set(scope, slot);
-    const [oldest] = this.#customers.keys();
-    if (this.#customers.size > this.#maxCustomers && oldest !== undefined) this.#customers.delete(oldest);
-    return slot;
-  }
-
-  *all(): Generator<[scope: string, slot: TokenSlot]> {
-    yield [API_SCOPE, this.#api];
-    yield* this.#customers;
+  get postponedMs(): number {
+    return this.#renewNotBefore - this.#clock.monotonic();
   }
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { expiryMargin } from '../../../../lib/auth/access-token.js';
-import { CachedToken } from '../../../../lib/auth/cache/token-slots.js';
+import { CachedToken } from '../../../../lib/auth/cache/known-token.js';
 import { FakeClock } from '../../../helpers/fake-clock.js';
 
 describe('expiryMargin', () => {
@@ -29,9 +29,9 @@ describe('A token', () => {
   ])('of %d s with %d ms in reserve is handed out for %d ms', async (expiresIn, reserveMs, usableMs) => {
     const { clock, token } = tokenOf(expiresIn, { reserveMs });
     await clock.advance(usableMs - 1);
-    expect(token.isExpired(clock)).toBe(false);
+    expect(token.need(clock)).not.toBe('token');
     await clock.advance(1);
-    expect(token.isExpired(clock)).toBe(true);
+    expect(token.need(clock)).toBe('token');
   });
 
   it.each([
@@ -42,10 +42,23 @@ describe('A token', () => {
     const { clock, token } = tokenOf(expiresIn, { random });
     expect(token.dueInMs(clock)).toBe(dueMs);
     await clock.advance(dueMs - 1);
-    expect(token.isDue(clock)).toBe(false);
+    expect(token.need(clock)).toBe('nothing');
     await clock.advance(1);
-    expect(token.isDue(clock)).toBe(true);
+    expect(token.need(clock)).not.toBe('nothing');
   });
+});
+
+it('needs what its worked example says', async () => {
+  const clock = new FakeClock();
+  const token = new CachedToken({ accessToken: 'a', scope: 'api', expiresIn: 3_600 }, clock, 0, 0);
+  const needs: [number, string][] = [];
+  for (const at of [0, 2_677_499, 2_677_500, 3_567_999, 3_568_000, 3_569_999, 3_570_000]) {
+    await clock.advance(at - (needs.at(-1)?.[0] ?? 0));
+    needs.push([at, token.need(clock)]);
+  }
+  expect(needs.map(([, need]) => need)).toEqual([
+    ...['nothing', 'nothing', 'renewal', 'renewal', 'hurry', 'hurry', 'token'],
+  ]);
 });
 
 describe('CachedToken', () => {
@@ -61,20 +74,20 @@ describe('CachedToken', () => {
     const token = new CachedToken({ ...grant, requestedAt }, clock, 0, 0);
     expect(token.token.expiresAt.getTime()).toBe(sent + 60_000);
     await clock.advance(48_999);
-    expect(token.isExpired(clock)).toBe(false);
+    expect(token.need(clock)).not.toBe('token');
     await clock.advance(1);
-    expect(token.isExpired(clock)).toBe(true);
+    expect(token.need(clock)).toBe('token');
   });
 
   it('has expired as soon as either clock says so', async () => {
     const clock = new FakeClock();
     const token = place(clock);
     clock.jump(54_000);
-    expect(token.isExpired(clock)).toBe(true);
+    expect(token.need(clock)).toBe('token');
     clock.jump(-24 * 3_600_000);
-    expect(token.isExpired(clock)).toBe(false);
+    expect(token.need(clock)).not.toBe('token');
     await clock.advance(54_000);
-    expect(token.isExpired(clock)).toBe(true);
+    expect(token.need(clock)).toBe('token');
   });
 
   it('does not take a jump during the request for age', async () => {
@@ -83,7 +96,7 @@ describe('CachedToken', () => {
     clock.jump(24 * 3_600_000);
     await clock.advance(100);
     const token = new CachedToken({ ...grant, requestedAt }, clock, 0, 0);
-    expect(token.isExpired(clock)).toBe(false);
+    expect(token.need(clock)).not.toBe('token');
     expect(token.token.expiresAt.getTime()).toBe(clock.now() - 100 + 60_000);
   });
 
@@ -92,11 +105,11 @@ describe('CachedToken', () => {
     const [early, late] = [new CachedToken(grant, clock, 1, 0), place(clock)];
     expect([early.dueInMs(clock), late.dueInMs(clock)]).toEqual([39_420, 40_500]);
     await clock.advance(39_420);
-    expect([early.isDue(clock), late.isDue(clock)]).toEqual([true, false]);
+    expect([early.need(clock) !== 'nothing', late.need(clock) !== 'nothing']).toEqual([true, false]);
     clock.jump(1_079);
-    expect([late.isDue(clock), late.dueInMs(clock)]).toEqual([false, 1]);
+    expect([late.need(clock) !== 'nothing', late.dueInMs(clock)]).toEqual([false, 1]);
     clock.jump(1);
-    expect([late.isDue(clock), late.dueInMs(clock)]).toEqual([true, 0]);
+    expect([late.need(clock) !== 'nothing', late.dueInMs(clock)]).toEqual([true, 0]);
     clock.jump(-10_000);
     expect(late.dueInMs(clock)).toBe(1_080);
   });
@@ -112,15 +125,15 @@ describe('CachedToken', () => {
     const clock = new FakeClock();
     const token = new CachedToken(grant, clock, 0, 600_000);
     clock.jump(29_999);
-    expect(token.isExpired(clock)).toBe(false);
+    expect(token.need(clock)).not.toBe('token');
     clock.jump(1);
-    expect(token.isExpired(clock)).toBe(true);
+    expect(token.need(clock)).toBe('token');
   });
 
   it('is as old as its store says', () => {
     const clock = new FakeClock();
-    expect(place(clock, 40_499).isDue(clock)).toBe(false);
-    expect(place(clock, 40_500).isDue(clock)).toBe(true);
-    expect(place(clock, 54_000).isExpired(clock)).toBe(true);
+    expect(place(clock, 40_499).need(clock)).toBe('nothing');
+    expect(place(clock, 40_500).need(clock)).not.toBe('nothing');
+    expect(place(clock, 54_000).need(clock)).toBe('token');
   });
 });

@@ -1,0 +1,393 @@
+import { type TokenRefresh } from '../../config/oauth.options.js';
+import { describeError, nameOptions, ServiceConnectionError, ServiceError } from '../../errors/index.js';
+import { retryDelay } from '../../time/back-off.js';
+import { sleep, untilAborted, within } from '../../time/timers.js';
+import {
+  type AccessToken,
+  type TokenGrant,
+  type TokenIo,
+  type TokenRequestContext,
+  type TokenSource,
+  type TokenStatus,
+} from '../access-token.js';
+import { isTransient, NO_SECRET, tooMany, unanswered } from '../endpoint/token-errors.js';
+import { CachedToken, KnownToken } from './known-token.js';
+import { ForcedRefreshLimit, type Limit, type RetryAfterGate } from './request-limits.js';
+import { type WaitOptions, WaitingCallers } from './waiting-callers.js';
+
+/** Milliseconds for all attempts together; waiting for a Retry-After comes on top. */
+const BUDGET_MS = 10_000;
+const ATTEMPTS = 3;
+/** The shortest time between two renewals by schedule. */
+const MIN_DELAY_MS = 250;
+
+/** What all scopes of a cache share. */
+export interface ScopeTools {
+  source: TokenSource;
+  io: TokenIo;
+  gate: RetryAfterGate;
+  /** Aborted when the cache closes. */
+  closed: AbortSignal;
+  /** Milliseconds that a caller waits who names no time. */
+  timeoutMs: number;
+  /** Whether another request may begin, for nobody yet (`renewal`) or for a caller. */
+  mayBegin(token: ScopeToken, forWhom: 'renewal' | 'caller'): boolean;
+  begun(token: ScopeToken): void;
+  ended(token: ScopeToken): void;
+  /** It has a token now. */
+  kept(token: ScopeToken, hasLife: boolean): void;
+}
+
+export interface ScopeSettings {
+  refresh: TokenRefresh;
+  /** Milliseconds that the token must have left to be handed out; at most half of its lifetime counts. */
+  reserveMs: number;
+  /** So many requests at a time. Absent for the api token, which never waits for those of customers. */
+  lane?: Limit;
+}
+
+/** One request, from its beginning to the token or error. */
+interface Request {
+  readonly callers: WaitingCallers<CachedToken>;
+  /** For whom it is; it rises as callers join, and never falls. A probe is content with one attempt. */
+  for: 'renewal' | 'probe' | 'callers';
+  /** Its token is for those who wait, and is not to be kept. */
+  isOutdated: boolean;
+}
+
+/** Of one attempt. */
+interface Failure {
+  error: Error;
+  /** Monotonic milliseconds. */
+  askedAt: number;
+  wasRenewal: boolean;
+}
+
+/**
+ * The token of one scope: what is known of it, its one request, who waits for that, and when the next is due. Its states:
+ *
+ * - idle: no request. `get` and `renew` begin one where they have to wait, `use` and the schedule where one is due.
+ * - held back, by the endpoint's Retry-After or the pause between attempts: goes on while somebody waits, else ends.
+ * - queued, in the lane of customers: where all callers have left when its turn comes, it ends without asking.
+ * - asking: then all who wait get the token, or each a copy of the error, and it is idle.
+ *
+ * A request ends where that is decided, in the same tick: who comes later begins another.
+ */
+export class ScopeToken {
+  readonly scope: string;
+  readonly #tools: ScopeTools;
+  readonly #settings: ScopeSettings;
+  readonly #known: KnownToken;
+  readonly #forced = new ForcedRefreshLimit();
+  #request?: Request;
+  #looking?: Promise<CachedToken | undefined>;
+  /** Another client certificate is in use than when they began: so many times. */
+  #outdated = 0;
+  /** With `scheduled`. */
+  #cancelPlan?: () => void;
+
+  constructor(scope: string, settings: ScopeSettings, tools: ScopeTools) {
+    this.scope = scope;
+    this.#settings = settings;
+    this.#tools = tools;
+    this.#known = new KnownToken(tools.io.clock);
+  }
+
+  /**
+   * The token that may be handed out: at once, without a promise. Begins its renewal where that is due. Still answers after
+   * {@link close}, for calls that are under way.
+   */
+  use(): AccessToken | undefined {
+    const { need } = this.#known;
+    if (need === 'token') return undefined;
+    if (need !== 'nothing' && this.#settings.refresh !== 'on-expiry') this.#renewInBackground();
+    const { telemetry } = this.#tools.io;
+    telemetry.tokenCacheHits.add(1, telemetry.attributes);
+    return this.#known.cached?.token;
+  }
+
+  /** The times of the valid token. Begins no request. */
+  get status(): TokenStatus | undefined {
+    const { living } = this.#known;
+    return living && { issuedAt: new Date(living.issued.wall), expiresAt: new Date(living.token.expiresAt) };
+  }
+
+  /**
+   * The token; waits for one where there is none.
+   * @throws ServiceTokenError, ServiceConnectionError; `signal.reason` where this caller aborts
+   */
+  async get(wait: WaitOptions): Promise<AccessToken> {
+    this.#admit(wait);
+    return this.use() ?? (await this.#join(wait)).token;
+  }
+
+  /**
+   * For an API that answered 401 to `refused`: drops it if it is still the one here, and gets another.
+   * @returns undefined where the limit on forced refreshes is reached and no other process has a newer one (the token stays
+   * then), or the endpoint hands out the same one again
+   */
+  async renew(refused: string, wait: WaitOptions): Promise<CachedToken | undefined> {
+    this.#admit(wait);
+    const { living } = this.#known;
+    if (living && !this.#known.holds(refused)) return living;
+    if (!this.#request) {
+      if (!this.#forced.take(this.#tools.io.clock.monotonic())) return this.#look(wait);
+      this.drop(refused);
+    }
+    const renewed = await this.#join(wait);
+    return renewed.token.accessToken === refused ? undefined : renewed;
+  }
+
+  holds(accessToken: string): boolean {
+    return this.#known.holds(accessToken);
+  }
+
+  /** It does not work. */
+  drop(accessToken: string): void {
+    this.#known.drop(accessToken);
+    this.#tools.source.dropped?.(this.scope, accessToken);
+  }
+
+  /** What is here, or was asked for until now, is bound to a client certificate that is no longer in use. */
+  outdate(): void {
+    this.#outdated += 1;
+    if (this.#request) this.#request.isOutdated = true;
+    this.#known.drop();
+  }
+
+  /** Gets the token now and renews it from then on, by `scheduled`. */
+  schedule(): void {
+    // Where no request could begin, there is no end of one that plans the next.
+    if (!this.#renewInBackground()) this.#plan();
+  }
+
+  /** Ends what is under way and rejects all who wait; no timer is left. The tools are closed already. */
+  close(): void {
+    this.#cancelPlan?.();
+    const request = this.#request;
+    this.#request = undefined;
+    request?.callers.reject(ServiceConnectionError.closed());
+  }
+
+  #admit({ signal }: WaitOptions): void {
+    signal?.throwIfAborted();
+    if (this.#tools.closed.aborted) throw ServiceConnectionError.closed();
+  }
+
+  /** @returns whether a request is under way now */
+  #renewInBackground(): boolean {
+    if (this.#request) return true;
+    if (this.#known.postponedMs > 0 || !this.#tools.mayBegin(this, 'renewal')) return false;
+    this.#begin();
+    return true;
+  }
+
+  #join({ timeoutMs = this.#tools.timeoutMs, once, signal }: WaitOptions): Promise<CachedToken> {
+    const { gate } = this.#tools;
+    const gateMs = gate.remainingMs;
+    if (gateMs > 0 && gateMs > timeoutMs) throw gate.error(this.scope);
+    if (!this.#request && !this.#tools.mayBegin(this, 'caller')) throw tooMany(this.scope);
+    const request = this.#request ?? this.#begin();
+    if (!once) request.for = 'callers';
+    else if (request.for === 'renewal') request.for = 'probe';
+    return request.callers.join(timeoutMs, signal);
+  }
+
+  #begin(): Request {
+    const callers = new WaitingCallers<CachedToken>(this.#tools.io.clock);
+    const request: Request = { callers, for: 'renewal', isOutdated: false };
+    this.#request = request;
+    this.#tools.begun(this);
+    // Not in this tick: the caller joins first, and a look at the cache stays quick. Not queueMicrotask: a test's fake
+    // timers may have replaced it.
+    void Promise.resolve()
+      .then(() => this.#run(request))
+      .catch((error: Error) => this.#fail(request, error));
+    return request;
+  }
+
+  async #run(request: Request): Promise<void> {
+    const { gate, io, closed } = this.#tools;
+    const { callers } = request;
+    let budgetMs = BUDGET_MS;
+    let noSecret: Error | undefined;
+    for (let attempt = 1; this.#request === request;) {
+      if (gate.remainingMs > 0) {
+        await this.#holdBack(request);
+        continue;
+      }
+      const limitMs = budgetMs;
+      const cause = noSecret;
+      const failed = await this.#inLane(() => this.#ask(request, limitMs, cause));
+      if (!failed || this.#request !== request) continue;
+      const { error, askedAt, wasRenewal } = failed;
+      const pauseMs = retryDelay(attempt - 1, io.random());
+      // A caller that joined a renewal in the background has not had its time yet.
+      if (!wasRenewal) budgetMs -= io.clock.monotonic() - askedAt + pauseMs;
+      const isLast = attempt >= (request.for === 'callers' ? ATTEMPTS : 1) || callers.size === 0;
+      if (isLast || budgetMs <= 0 || !isTransient(error)) return this.#fail(request, error);
+      attempt += 1;
+      noSecret = error instanceof ServiceError && error.code === NO_SECRET ? error : undefined;
+      if (gate.remainingMs > 0) continue;
+      await sleep(io.clock, pauseMs, closed);
+      if (callers.size === 0) return this.#fail(request, error);
+    }
+  }
+
+  /** Until the endpoint takes requests again. Who has less time is rejected at once. */
+  async #holdBack(request: Request): Promise<void> {
+    const { gate, io, closed } = this.#tools;
+    const { callers } = request;
+    const ms = gate.remainingMs;
+    callers.reject(gate.error(this.scope), ms);
+    if (callers.size > 0) await sleep(io.clock, ms, closed);
+    if (callers.size === 0) this.#fail(request, gate.error(this.scope));
+  }
+
+  #inLane<T>(work: () => Promise<T>): Promise<T> {
+    return this.#settings.lane?.run(work) ?? work();
+  }
+
+  /**
+   * One attempt.
+   * @param noSecret why the attempt before had no secret: the error at the deadline, as the endpoint was not asked
+   * @returns why it failed; undefined where the request has ended, or is held back
+   */
+  async #ask(request: Request, timeoutMs: number, noSecret?: Error): Promise<Failure | undefined> {
+    const { source, io, gate, closed } = this.#tools;
+    const { clock, telemetry } = io;
+    if (this.#request !== request) return undefined;
+    // All callers may have left, and the endpoint may have asked for no requests, while it stood in the lane.
+    if (request.for !== 'renewal' && request.callers.size === 0) return void this.#end(request);
+    if (gate.remainingMs > 0) return undefined;
+    const requestedAt = clock.monotonic();
+    const wasRenewal = request.for === 'renewal';
+    let grant: TokenGrant;
+    try {
+      const expired = (): Error => noSecret ?? unanswered(timeoutMs);
+      grant = await within({ clock, timeoutMs, signals: [closed], expired }, (signal) =>
+        source.request(this.scope, { ...this.#context(request), signal, timeoutMs }),
+      );
+    } catch (error) {
+      // Where the cache was closed it is no failure.
+      if (closed.aborted) return undefined;
+      gate.failed(error);
+      this.#report(request, error);
+      return { error: error as Error, askedAt: requestedAt, wasRenewal };
+    }
+    if (closed.aborted) return undefined;
+    gate.succeeded();
+    // One from a shared store is no request to the endpoint.
+    if (grant.ageMs === undefined) telemetry.tokenRequests.add(1, telemetry.attributes);
+    return void this.#arrived(request, { requestedAt, ...grant });
+  }
+
+  #context(request?: Request): Pick<TokenRequestContext, 'accepts' | 'isAwaited'> {
+    const { lane } = this.#settings;
+    return {
+      accepts: (grant) => this.#known.accepts(this.#cachedToken(grant)),
+      isAwaited: () => {
+        if (!request || request.callers.size > 0 || lane?.isWaitedFor) return true;
+        const { need } = this.#known;
+        return need === 'hurry' || need === 'token';
+      },
+    };
+  }
+
+  #cachedToken(grant: TokenGrant): CachedToken {
+    const { clock, random } = this.#tools.io;
+    return new CachedToken(grant, clock, random(), this.#settings.reserveMs);
+  }
+
+  /** One that is outdated, or has expired on its way, goes to those who wait and is not kept. */
+  #arrived(request: Request, grant: TokenGrant): void {
+    const cached = this.#cachedToken(grant);
+    if (request.isOutdated) this.#end(request);
+    else if (cached.need(this.#tools.io.clock) === 'token') this.#endUnplanned(request);
+    else {
+      this.#leave();
+      this.#keep(cached);
+    }
+    request.callers.resolve(cached);
+  }
+
+  #keep(cached: CachedToken): void {
+    this.#known.keep(cached);
+    this.#tools.kept(this, cached.hasLife);
+    // One without a life is not renewed by schedule: it would be requested each second of the day, for nobody.
+    if (cached.hasLife) this.#plan();
+    else this.#cancelPlan?.();
+  }
+
+  #fail(request: Request, error: Error): void {
+    if (this.#request !== request) return;
+    this.#end(request);
+    request.callers.reject(error);
+  }
+
+  /** Without a token to keep. */
+  #end(request: Request): void {
+    this.#endUnplanned(request);
+    this.#plan();
+  }
+
+  #endUnplanned(request: Request): void {
+    if (this.#request !== request) return;
+    this.#leave();
+    this.#known.postpone();
+  }
+
+  #leave(): void {
+    this.#request = undefined;
+    this.#tools.ended(this);
+  }
+
+  /** Plans the next renewal by schedule, in place of the one planned before. */
+  #plan(): void {
+    const { closed, io, gate } = this.#tools;
+    if (this.#settings.refresh !== 'scheduled' || closed.aborted) return;
+    this.#cancelPlan?.();
+    const dueInMs = this.#known.living?.dueInMs(io.clock) ?? 0;
+    const heldMs = Math.max(this.#known.postponedMs, gate.remainingMs, MIN_DELAY_MS);
+    this.#cancelPlan = io.clock.watch(() => this.schedule(), Math.max(dueInMs, heldMs));
+  }
+
+  /** Where the limit on forced refreshes is reached, another process may have another token: one look for all. */
+  async #look({ signal }: WaitOptions): Promise<CachedToken | undefined> {
+    const { source, closed } = this.#tools;
+    if (!source.look) return undefined;
+    this.#looking ??= untilAborted(this.#lookInStore(), closed).finally(() => (this.#looking = undefined));
+    try {
+      return await (signal ? untilAborted(this.#looking, signal) : this.#looking);
+    } finally {
+      // At the end each caller gets an error of its own.
+      this.#admit({});
+    }
+  }
+
+  async #lookInStore(): Promise<CachedToken | undefined> {
+    const { source, closed } = this.#tools;
+    for (;;) {
+      const outdated = this.#outdated;
+      const grant = await source.look?.(this.scope, { ...this.#context(), signal: closed });
+      if (closed.aborted) return undefined;
+      if (outdated !== this.#outdated) continue;
+      // A request may have brought another one meanwhile.
+      const cached = grant && this.#cachedToken(grant);
+      if (!cached || !this.#known.accepts(cached)) return undefined;
+      this.#keep(cached);
+      return cached;
+    }
+  }
+
+  /** Counts a failure, and logs it where no caller gets it. */
+  #report({ callers }: Request, error: unknown): void {
+    const { telemetry, log, describeOption } = this.#tools.io;
+    const isOurs = error instanceof ServiceError;
+    const code = isOurs ? error.code : 'unknown';
+    telemetry.tokenRequests.add(1, { ...telemetry.attributes, 'error.type': code });
+    if (callers.size > 0 || !isOurs) return;
+    const described = describeError(nameOptions(error, describeOption));
+    log.warn(`A token request that no caller waits for failed: ${described}`);
+  }
+}
