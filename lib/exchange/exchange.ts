@@ -113,8 +113,8 @@ class RunningExchange {
   }
 
   #options(): RequestOptions {
-    const { url, method, headers, body, agent } = this.#request;
-    return ownOptions<RequestOptions>({
+    const { url, method, headers, body, agent, connectTimeoutMs } = this.#request;
+    return ownOptions<RequestOptions & Pick<ExchangeRequest, 'connectTimeoutMs'>>({
       protocol: url.protocol,
       hostname: url.hostname.startsWith('[') ? url.hostname.slice(1, -1) : url.hostname,
       port: url.port,
@@ -125,6 +125,7 @@ class RunningExchange {
       headers:
         body === undefined ? headers : { ...headers, 'content-length': String(Buffer.byteLength(body)) },
       agent,
+      connectTimeoutMs,
     });
   }
 

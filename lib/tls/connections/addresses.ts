@@ -10,9 +10,12 @@ import {
 import { nextTick } from 'node:process';
 import { ownOptions } from '../../exchange/own-properties.js';
 
-type ConnectOptions = Partial<
+interface ConnectOptions extends Partial<
   Pick<TcpNetConnectOpts, 'lookup' | 'autoSelectFamily' | 'autoSelectFamilyAttemptTimeout'>
->;
+> {
+  /** That of the request for which it is. */
+  connectTimeoutMs?: number;
+}
 
 const MAX_ADDRESSES = 4;
 const MIN_ATTEMPT_MS = 250;
@@ -31,10 +34,10 @@ const NODE_ATTEMPT_MS = [250, 500];
 export function connectInTurn<S extends Socket, O extends ConnectOptions>(
   connect: (options: O) => S,
   options: O,
-  connectTimeoutMs: number | undefined,
+  limitMs: number | undefined,
 ): S {
+  const { lookup = dns.lookup, connectTimeoutMs = limitMs } = options;
   if (connectTimeoutMs === undefined || !isLeftToUs(options)) return connect(options);
-  const { lookup = dns.lookup } = options;
   const lookUp: LookupFunction = (host, how, found) => {
     const onFound: typeof found = (error, addresses, family) => {
       if (error || !Array.isArray(addresses) || addresses.length < 2 || !socket.connecting)

@@ -36,6 +36,7 @@ const CONNECTION_OPTIONS = [
   'noDelay',
   'keepAlive',
   'keepAliveInitialDelay',
+  'connectTimeoutMs',
   '_agentKey',
 ] as const;
 
@@ -86,8 +87,9 @@ export class IdentityConnections extends Agent {
     return socket;
   }
 
-  #connect(options: ConnectionOptions, authority: string): TLSSocket {
-    const { proxyFor, connectTimeoutMs } = this.#settings;
+  #connect(options: ConnectionOptions & { connectTimeoutMs?: number }, authority: string): TLSSocket {
+    const { proxyFor } = this.#settings;
+    const { connectTimeoutMs = this.#settings.connectTimeoutMs } = options;
     const secure = (given: ConnectionOptions) => super.createConnection(given) as TLSSocket;
     const proxy = proxyFor?.(`https://${authority}`);
     if (!proxy) return connectInTurn(secure, options, connectTimeoutMs);

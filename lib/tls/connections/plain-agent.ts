@@ -11,7 +11,7 @@ export interface PoolSettings {
   maxSockets: number;
   /** Milliseconds for which an idle connection is kept, if the server's keep-alive hint is not shorter. Default 30,000. */
   idleTimeoutMs?: number;
-  /** Milliseconds to connect: `http.connectTimeout`. Default: no limit. */
+  /** Milliseconds to connect: `http.connectTimeout`. A request's own counts before it. Default: no limit. */
   connectTimeoutMs?: number;
   clock?: Clock;
 }

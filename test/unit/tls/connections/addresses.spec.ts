@@ -97,6 +97,17 @@ describe('A name with several addresses', () => {
     });
   });
 
+  it("is connected with in the time of a call that has less than the agent's, though the first is silent", async () => {
+    const live = await mtlsServer(authority, { demandCertificate: false });
+    open.push(() => live.close());
+    const silent = await silentAddress('127.0.0.2', live.port);
+    open.push(silent.stop);
+    resolveTo('127.0.0.2', '127.0.0.1');
+    const asked = { url: new URL(`https://localhost:${live.port}`), method: 'POST', headers: {}, ...limits };
+    const used = await agent({ connectTimeoutMs: 20_000 });
+    expect(await exchange({ ...asked, agent: used, connectTimeoutMs: 2_000 })).toMatchObject({ status: 200 });
+  });
+
   it('is tried at four of them, IPv4 and IPv6 by turns', async () => {
     resolveTo('127.0.0.2', '127.0.0.3', '127.0.0.4', '127.0.0.5', '::1', '127.0.0.6');
     const used = await agent();
