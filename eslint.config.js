@@ -102,6 +102,7 @@ export default tseslint.config(
       'coverage',
       'test/consumers/*/node_modules',
       'test/bench/.build',
+      'test/.readme',
     ],
   },
   js.configs.recommended,

@@ -52,22 +52,22 @@ describe('an attempt that hangs', () => {
   });
 
   it('GET: one for each of http.retries', async () => {
-    const api = await mtls({ timeout: 10_000, attemptTimeout: 400 });
+    const api = await mtls({ timeout: 10_000, attemptTimeout: 1_500 });
     fail('hang', 2);
     await api.banks.list();
     expect(simulator.apiRequests).toHaveLength(3);
   });
 
   it('GET: the last attempt has all the time that is left', async () => {
-    const api = await mtls({ timeout: 10_000, attemptTimeout: 400, retries: 1 });
+    const api = await mtls({ timeout: 10_000, attemptTimeout: 1_500, retries: 1 });
     fail('hang');
-    fail({ delayMs: 800 });
+    fail({ delayMs: 2_000 });
     await api.banks.list();
     expect(simulator.apiRequests).toHaveLength(2);
   });
 
   it('GET: a body that does not end is within the time of its attempt', async () => {
-    const api = await mtls({ timeout: 10_000, attemptTimeout: 400 });
+    const api = await mtls({ timeout: 10_000, attemptTimeout: 1_500 });
     fail({ trickleMs: 20 });
     await api.banks.list();
     expect(simulator.apiRequests).toHaveLength(2);
