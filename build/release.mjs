@@ -1,11 +1,11 @@
 // Prepares a release: npm run release -- 1.2.3
 //
-// Sets the version in package.json, lib/config/version.ts and CHANGELOG.md, commits and tags. It pushes nothing: the tag, once pushed, starts
+// Sets the version in package.json, lib/version.ts and CHANGELOG.md, commits and tags. It pushes nothing: the tag, once pushed, starts
 // .github/workflows/release.yml, which tests and publishes.
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 
-const VERSION = 'lib/config/version.ts';
+const VERSION = 'lib/version.ts';
 const HEADING = /^## \[[^\]]+\] - Unreleased$/m;
 
 const run = (command, ...args) => execFileSync(command, args, { encoding: 'utf8' }).trim();

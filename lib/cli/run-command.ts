@@ -1,4 +1,4 @@
-import { VERSION } from '../config/version.js';
+import { VERSION } from '../version.js';
 import { EXIT, UsageError, type Command, type CommandIo } from './command.js';
 
 interface CommandEntry {

@@ -29,13 +29,6 @@ export function isProxyUrl(value: unknown): boolean {
   return typeof value === 'string' && /^https?:/i.test(value) && URL.canParse(value);
 }
 
-/** How connections to an address go. */
-export interface ProxyUse {
-  proxy?: Secret;
-  /** The variable with a proxy for this address, which is ignored because `http.proxy` is left out. */
-  ignoredProxy?: string;
-}
-
 /**
  * @param setting `http.proxy`, checked. The proxy of the environment is read now, so that the one that was checked is
  * used. Which addresses it is for (NO_PROXY) is read with each connection: proxy-from-env knows the process's own only
@@ -49,7 +42,7 @@ export function proxyChoice(setting: string | undefined): ProxyFor | undefined {
     address.startsWith('https:') && (!isEnvironment || getProxyForUrl(address)) ? proxy : undefined;
 }
 
-/** @param setting `http.proxy`, checked; @returns for an address, the variable that {@link ProxyUse} means */
+/** @param setting `http.proxy`, checked; @returns for an address, the variable with a proxy for it that is ignored */
 export function ignoredProxyChoice(
   setting: string | undefined,
 ): ((address: string) => string | undefined) | undefined {

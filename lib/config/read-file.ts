@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { isAbsolute, resolve } from 'node:path';
-import { codedError } from './coded-error.js';
+import { codedError } from '../errors/coded-error.js';
 import { Secret, type SecretValue } from './secret.js';
 
 /** A secret has some hundred bytes, a PEM file some thousand, a file of all public root certificates about 200,000. */

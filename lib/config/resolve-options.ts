@@ -23,7 +23,7 @@ import { ServiceTlsOptions } from './tls.options.js';
 import { type TokenStore } from './token-cache.options.js';
 import { FILL_IN, isPlaceholder, validateOptions } from './validate-options.js';
 import { variableOf } from './variables.js';
-import { VERSION } from './version.js';
+import { VERSION } from '../version.js';
 
 const PRINTABLE_ASCII = /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/;
 const UNSENDABLE =

@@ -23,7 +23,7 @@ import { serviceAdapter } from '../http/service-adapter.js';
 import { createServiceAxios } from '../http/service-axios.js';
 import { ServiceHttpService } from '../http/service-http.service.js';
 import { LinkSdkService } from '../link-sdk/link-sdk.service.js';
-import { type Log } from '../telemetry/log.js';
+import { type Log } from '../exchange/io.js';
 import { Telemetry } from '../telemetry/telemetry.js';
 import { type Identity } from '../tls/client-identity.js';
 import { ServiceLifecycle, type ServiceParts } from './lifecycle.js';

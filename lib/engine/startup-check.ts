@@ -3,7 +3,7 @@ import { type BanksService } from '../banks/banks.service.js';
 import { systemClock } from '../time/clock.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { ServiceError, ServiceStartupError, whatHappened } from '../errors/index.js';
-import { type Log } from '../telemetry/log.js';
+import { type Log } from '../exchange/io.js';
 
 /** Milliseconds: no start is held longer. */
 const LIMIT_MS = 15_000;

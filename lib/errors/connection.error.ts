@@ -1,21 +1,5 @@
+import { type ConnectionErrorKind } from './error-codes.js';
 import { type Explanation, ServiceError } from './service.error.js';
-
-/**
- * Why there is no answer. `closed`: the client was closed, or the call's cancelToken was cancelled. `proxy`: the
- * proxy of `http.proxy` cannot be reached, or refused the connection. `network`: none of the others.
- */
-export type ConnectionErrorKind =
-  | 'timeout'
-  | 'reset'
-  | 'refused'
-  | 'dns'
-  | 'tls'
-  | 'redirect'
-  | 'too_large'
-  | 'protocol'
-  | 'proxy'
-  | 'closed'
-  | 'network';
 
 /** What a {@link ServiceConnectionError} is made of. */
 export interface ConnectionErrorDetails

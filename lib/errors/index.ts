@@ -1,3 +1,4 @@
+export { type ConnectionErrorKind, type ServiceErrorCode, type TokenErrorCode } from './error-codes.js';
 export { cleanText } from './clean-text.js';
 export {
   describeError,
@@ -7,13 +8,7 @@ export {
   withNames,
   type DescribeOption,
 } from './error-texts.js';
-export {
-  copyOf,
-  ServiceError,
-  type Explanation,
-  type Remedy,
-  type ServiceErrorCode,
-} from './service.error.js';
+export { copyOf, ServiceError, type Explanation, type Remedy } from './service.error.js';
 export {
   describeFault,
   describeLocation,
@@ -24,12 +19,7 @@ export {
   type ConfigurationFault,
   type OptionLocation,
 } from './configuration.error.js';
-export { ServiceTokenError, type TokenErrorCode, type TokenErrorDetails } from './token.error.js';
+export { ServiceTokenError, type TokenErrorDetails } from './token.error.js';
 export { ServiceApiError, type ApiErrorBody, type ApiErrorDetails } from './api.error.js';
-export {
-  CLIENT_CLOSED,
-  ServiceConnectionError,
-  type ConnectionErrorDetails,
-  type ConnectionErrorKind,
-} from './connection.error.js';
+export { CLIENT_CLOSED, ServiceConnectionError, type ConnectionErrorDetails } from './connection.error.js';
 export { ServiceRequestError, type RequestFault } from './request.error.js';

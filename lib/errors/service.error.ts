@@ -1,17 +1,4 @@
-import { type ConnectionErrorKind } from './connection.error.js';
-import { type TokenErrorCode } from './token.error.js';
-
-/** The codes of all errors. */
-export type ServiceErrorCode =
-  | 'invalid_configuration'
-  | 'invalid_certificate'
-  | 'certificate_refused'
-  | 'startup_check_failed'
-  | 'invalid_request'
-  | 'api_error'
-  | 'invalid_response'
-  | `connection_${ConnectionErrorKind}`
-  | TokenErrorCode;
+import { type ServiceErrorCode } from './error-codes.js';
 
 /** What to do about an error. For those who run the application; never for its callers. */
 export interface Remedy {

@@ -1,20 +1,5 @@
+import { type TokenErrorCode } from './error-codes.js';
 import { type Explanation, ServiceError } from './service.error.js';
-
-/**
- * - `token_refused`: the endpoint answered with an OAuth error (RFC 6749, 5.2) or another 4xx.
- * - `token_unavailable`: the endpoint answered 5xx.
- * - `token_rate_limited`: the endpoint answered 429, and its Retry-After has not passed yet.
- * - `invalid_token_response`: the answer does not follow RFC 6749, 5.1 or docs/service.md#tokens.
- * - `oauth_not_configured`: a token was requested, but there are no OAuth credentials (docs/service.md#oauth).
- * - `client_secret_unavailable`: the client secret could not be read.
- */
-export type TokenErrorCode =
-  | 'token_refused'
-  | 'token_unavailable'
-  | 'token_rate_limited'
-  | 'invalid_token_response'
-  | 'oauth_not_configured'
-  | 'client_secret_unavailable';
 
 /** What a {@link ServiceTokenError} is made of. */
 export interface TokenErrorDetails

@@ -1,6 +1,6 @@
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate, inflateRaw, type InputType, type ZlibOptions } from 'node:zlib';
-import { codedError } from '../config/coded-error.js';
+import { codedError } from '../errors/coded-error.js';
 
 /** What `Accept-Encoding` offers and {@link decode} understands. */
 export const ACCEPTED_ENCODINGS = 'gzip, deflate, br';

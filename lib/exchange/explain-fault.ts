@@ -1,17 +1,25 @@
-import { type ProxyUse } from '../config/proxy.js';
-import { type HttpSettings } from '../config/resolved-options.js';
 import { CLIENT_CLOSED, explain, type ConnectionErrorKind, type Explanation } from '../errors/index.js';
 import { HANDSHAKE_FAILURE } from './classify.js';
 import { CONNECT_TIMEOUT, type ExchangeFaultDetails } from './exchange.types.js';
 
 /** Where an exchange went, and how that is configured. */
-export interface FaultPlace extends ProxyUse {
+export interface FaultPlace {
   url: Pick<URL, 'protocol' | 'hostname' | 'port' | 'host'>;
   /** The option with its address: `urls.baseUrl`. */
   option: string;
   server: 'api' | 'token';
   /** `tls.chain` is set. */
   hasChain?: boolean;
+  /** Through which its connections go. Its URL may have a password. */
+  proxy?: { reveal(): string };
+  /** The variable with a proxy for this address, which is ignored because `http.proxy` is left out. */
+  ignoredProxy?: string;
+}
+
+/** By address, the proxies of {@link FaultPlace}. */
+interface Proxies {
+  proxyFor?: (address: string) => FaultPlace['proxy'];
+  ignoredProxyFor?: (address: string) => string | undefined;
 }
 
 export type ExplainedFault = Pick<ExchangeFaultDetails, 'kind'> & Partial<ExchangeFaultDetails>;
@@ -305,7 +313,7 @@ function fits(row: Row, fault: ExplainedFault, { server, url, proxy }: FaultPlac
 /** An address with the way to it. */
 export function placeOf(
   place: FaultPlace & { url: Pick<URL, 'href'> },
-  { proxyFor, ignoredProxyFor }: Pick<HttpSettings, 'proxyFor' | 'ignoredProxyFor'>,
+  { proxyFor, ignoredProxyFor }: Proxies,
 ): FaultPlace {
   const { href } = place.url;
   return { ...place, proxy: proxyFor?.(href), ignoredProxy: ignoredProxyFor?.(href) };

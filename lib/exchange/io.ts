@@ -1,6 +1,8 @@
 import { type Clock } from '../time/clock.js';
-import { type Log } from '../telemetry/log.js';
 import { type Exchange } from './exchange.types.js';
+
+/** Where log lines go. */
+export type Log = Record<'debug' | 'log' | 'warn' | 'error', (message: string) => void>;
 
 /** What a client uses of the world around it. The doubles and the tests of the package bring their own. */
 export interface ServiceIo {

@@ -5,7 +5,7 @@ import { certificateRefusal } from '../exchange/certificate-refusal.js';
 import { type ExchangeResponse, type Outcome } from '../exchange/exchange.types.js';
 import { codeOf, tellCall } from '../telemetry/call-event.js';
 import { CallSpan } from '../telemetry/call-span.js';
-import { type Log } from '../telemetry/log.js';
+import { type Log } from '../exchange/io.js';
 import { type Telemetry } from '../telemetry/telemetry.js';
 import { answeredId, type AnswerContext } from './answer-to-error.js';
 import { type CallUrl } from './allowed-urls.js';

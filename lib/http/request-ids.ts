@@ -1,7 +1,7 @@
 import { isPromise } from 'node:util/types';
 import { type AxiosHeaders } from 'axios';
 import { type Clock } from '../time/clock.js';
-import { type Log } from '../telemetry/log.js';
+import { type Log } from '../exchange/io.js';
 
 /** Visible ASCII: it reaches a header and log lines as it is. */
 const USABLE = /^[\x21-\x7e]{1,128}$/;

@@ -5,7 +5,7 @@ import { resolveOptions } from '../config/resolve-options.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { readVariables } from '../config/variables.js';
 import { type ConfigurationFault } from '../errors/index.js';
-import { type Log } from '../telemetry/log.js';
+import { type Log } from '../exchange/io.js';
 import { ClientIdentity } from '../tls/client-identity.js';
 import { type Polling } from '../tls/reload/polling.js';
 import { axiosFault } from './axios-version.js';

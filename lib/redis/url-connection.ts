@@ -1,5 +1,5 @@
 import { type Clock, systemClock, watching } from '../time/clock.js';
-import { isNotInstalled } from '../config/coded-error.js';
+import { isNotInstalled } from '../errors/coded-error.js';
 import { type Secret } from '../config/secret.js';
 import { within } from '../time/timers.js';
 import { type NodeRedisClient } from './redis-client.js';

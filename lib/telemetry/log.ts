@@ -1,11 +1,9 @@
 import { Logger, type LoggerService } from '@nestjs/common';
+import { type Log } from '../exchange/io.js';
 import { harmless } from './telemetry.js';
 
-type Level = 'debug' | 'log' | 'warn' | 'error';
+type Level = keyof Log;
 type Write = (message: unknown, ...more: unknown[]) => void;
-
-/** Where log lines go. */
-export type Log = Record<Level, (message: string) => void>;
 
 /** Nest's Logger, which never throws. A logger of the host's may: pino does once its stream has ended. */
 export class SafeLogger extends Logger implements Log {

@@ -11,7 +11,7 @@ import {
 } from '@opentelemetry/api';
 import { isPromise } from 'node:util/types';
 import { type ExchangeRequest } from '../exchange/exchange.types.js';
-import { VERSION } from '../config/version.js';
+import { VERSION } from '../version.js';
 
 const NAME = 'nestjs-service';
 const PREFIX = 'nestjs_service.';

@@ -1,7 +1,7 @@
 import type * as X509 from '@peculiar/x509';
 // tsyringe, under @peculiar/x509, refuses to load without it.
 import 'reflect-metadata';
-import { isNotInstalled } from '../config/coded-error.js';
+import { isNotInstalled } from '../errors/coded-error.js';
 
 const NOT_INSTALLED =
   'ServiceSimulator makes certificates with an optional peer dependency, which is not installed: ' +

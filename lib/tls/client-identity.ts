@@ -2,7 +2,7 @@ import { type Agent } from 'node:http';
 import { type Clock, watching } from '../time/clock.js';
 import { type TlsSettings } from '../config/resolved-options.js';
 import { type CertificateSummary, type ConfigurationFault } from '../errors/index.js';
-import { type Log } from '../telemetry/log.js';
+import { type Log } from '../exchange/io.js';
 import { daysLeft, describeCertificate, formatDate, isOtherCertificate } from './certificate-summary.js';
 import { IdentityAgent } from './connections/identity-agent.js';
 import { type IdentityPoolSettings } from './connections/identity-connections.js';

@@ -27,7 +27,7 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { inspect } from 'node:util';
 import { type TokenStore } from 'nestjs-service';
 import { ServiceSimulator } from 'nestjs-service/testing';
-import { VERSION } from '../../lib/config/version.js';
+import { VERSION } from '../../lib/version.js';
 import { Telemetry } from '../../lib/telemetry/telemetry.js';
 import { CollectingLogger } from '../helpers/secret-scan.js';
 import { rejection, startModule, type StartedModule } from '../helpers/start-module.js';

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 const SCRIPT = join(import.meta.dirname, '../../build/release.mjs');
-const VERSION = join(import.meta.dirname, '../../lib/config/version.ts');
+const VERSION = join(import.meta.dirname, '../../lib/version.ts');
 const CHANGELOG = '# Changelog\n\n## [0.2.0] - Unreleased\n\n- New.\n\n## [0.1.0] - 2030-01-01\n';
 
 describe('npm run release', () => {
@@ -18,7 +18,7 @@ describe('npm run release', () => {
     folder = await mkdtemp(join(tmpdir(), 'release-'));
     await writeFile(join(folder, 'package.json'), '{ "name": "released", "version": "0.1.0" }');
     await writeFile(join(folder, 'CHANGELOG.md'), CHANGELOG);
-    await cp(VERSION, join(folder, 'lib/config/version.ts'));
+    await cp(VERSION, join(folder, 'lib/version.ts'));
     git('init', '--quiet');
     for (const [key, value] of [
       ['user.name', 'nobody'],
@@ -39,7 +39,7 @@ describe('npm run release', () => {
     expect(JSON.parse(await readFile(join(folder, 'package.json'), 'utf8'))).toMatchObject({
       version: '0.2.0',
     });
-    expect(await readFile(join(folder, 'lib/config/version.ts'), 'utf8')).toMatch(
+    expect(await readFile(join(folder, 'lib/version.ts'), 'utf8')).toMatch(
       /^export const VERSION = '0\.2\.0';$/m,
     );
     const changelog = await readFile(join(folder, 'CHANGELOG.md'), 'utf8');

@@ -8,7 +8,7 @@ import { type ResolvedOptions } from '../../config/resolved-options.js';
 import { isFile } from '../../config/secret.js';
 import { variablePrefix } from '../../config/module-name.js';
 import { variableOf } from '../../config/variables.js';
-import { VERSION } from '../../config/version.js';
+import { VERSION } from '../../version.js';
 import { type ConfigurationFault } from '../../errors/index.js';
 import {
   daysLeft,

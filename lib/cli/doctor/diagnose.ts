@@ -57,6 +57,7 @@ function placeOf(
     host: url.hostname.replace(/^\[|\]$/g, ''),
     port: Number(url.port || (url.protocol === 'https:' ? 443 : 80)),
     hasChain: identity.hasChain,
+    proxy: options.http.proxyFor?.(address),
     describeOption: options.describeOption,
   };
 }

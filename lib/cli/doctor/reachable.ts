@@ -19,7 +19,7 @@ export interface Transport {
 }
 
 /** An address that a connection goes to, and where it is set. */
-export interface Place extends FaultPlace, Transport {
+export interface Place extends Omit<FaultPlace, 'proxy'>, Transport {
   describeOption: DescribeOption;
 }
 

@@ -4,7 +4,7 @@ import { isIP, type Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import { setImmediate } from 'node:timers';
 import { urlToHttpOptions } from 'node:url';
-import { codedError } from '../../config/coded-error.js';
+import { codedError } from '../../errors/coded-error.js';
 import { type Secret } from '../../config/secret.js';
 import { ownOptions } from '../../exchange/own-properties.js';
 import { connectInTurn } from './addresses.js';

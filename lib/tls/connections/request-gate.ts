@@ -2,7 +2,7 @@ import { AsyncResource } from 'node:async_hooks';
 import { type ClientRequest, type RequestOptions } from 'node:http';
 // Node's own: fake timers of a host's tests would hold the next request back.
 import { nextTick } from 'node:process';
-import { codedError } from '../../config/coded-error.js';
+import { codedError } from '../../errors/coded-error.js';
 
 /** The part of an agent by which node:http hands it a request, and which the types leave out. */
 export interface RequestTaker {

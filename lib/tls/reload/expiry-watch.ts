@@ -1,6 +1,6 @@
 import { type Clock, DAY_MS } from '../../time/clock.js';
 import { type CertificateSummary } from '../../errors/index.js';
-import { type Log } from '../../telemetry/log.js';
+import { type Log } from '../../exchange/io.js';
 import { describeCertificate, formatDate, isOtherCertificate, WARNING_DAYS } from '../certificate-summary.js';
 
 /** The wall clock is read at least this often: it may jump, and a machine may sleep. */

@@ -7,7 +7,7 @@ import { TokenCache, type TokenCacheSettings } from '../../../lib/auth/cache/tok
 import { type Clock } from '../../../lib/time/clock.js';
 import { type DescribeOption } from '../../../lib/errors/index.js';
 import { SILENT } from '../../../lib/exchange/io.js';
-import { type Log } from '../../../lib/telemetry/log.js';
+import { type Log } from '../../../lib/exchange/io.js';
 import { Telemetry } from '../../../lib/telemetry/telemetry.js';
 
 interface CacheSetUp extends Partial<TokenCacheSettings> {

@@ -8,7 +8,7 @@ import { SharedStore } from '../../../../lib/auth/store/shared-store.js';
 import { Secret } from '../../../../lib/config/secret.js';
 import { type TokenStore } from '../../../../lib/config/token-cache.options.js';
 import { SILENT } from '../../../../lib/exchange/io.js';
-import { type Log } from '../../../../lib/telemetry/log.js';
+import { type Log } from '../../../../lib/exchange/io.js';
 import { Telemetry } from '../../../../lib/telemetry/telemetry.js';
 import { FakeClock, settle } from '../../../helpers/fake-clock.js';
 import { FakeSource } from '../fakes.js';

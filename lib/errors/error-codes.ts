@@ -1,0 +1,44 @@
+/**
+ * Why there is no answer. `closed`: the client was closed, or the call's cancelToken was cancelled. `proxy`: the
+ * proxy of `http.proxy` cannot be reached, or refused the connection. `network`: none of the others.
+ */
+export type ConnectionErrorKind =
+  | 'timeout'
+  | 'reset'
+  | 'refused'
+  | 'dns'
+  | 'tls'
+  | 'redirect'
+  | 'too_large'
+  | 'protocol'
+  | 'proxy'
+  | 'closed'
+  | 'network';
+
+/**
+ * - `token_refused`: the endpoint answered with an OAuth error (RFC 6749, 5.2) or another 4xx.
+ * - `token_unavailable`: the endpoint answered 5xx.
+ * - `token_rate_limited`: the endpoint answered 429, and its Retry-After has not passed yet.
+ * - `invalid_token_response`: the answer does not follow RFC 6749, 5.1 or docs/service.md#tokens.
+ * - `oauth_not_configured`: a token was requested, but there are no OAuth credentials (docs/service.md#oauth).
+ * - `client_secret_unavailable`: the client secret could not be read.
+ */
+export type TokenErrorCode =
+  | 'token_refused'
+  | 'token_unavailable'
+  | 'token_rate_limited'
+  | 'invalid_token_response'
+  | 'oauth_not_configured'
+  | 'client_secret_unavailable';
+
+/** The codes of all errors. */
+export type ServiceErrorCode =
+  | 'invalid_configuration'
+  | 'invalid_certificate'
+  | 'certificate_refused'
+  | 'startup_check_failed'
+  | 'invalid_request'
+  | 'api_error'
+  | 'invalid_response'
+  | `connection_${ConnectionErrorKind}`
+  | TokenErrorCode;
