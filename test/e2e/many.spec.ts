@@ -42,10 +42,7 @@ it('more customers than tokenCache.maxEntries: the last used are kept, and the a
   expect(simulator.tokenRequests).toHaveLength(502);
 });
 
-it.each<[string, unknown]>([
-  ['an error', new Error('enough')],
-  ["the platform's AbortError", undefined],
-])('5,000 calls that share a signal end by it, for less work than they began with: %s', async (_, given) => {
+it('5,000 calls that share a signal end by it, for less work than they began with', async () => {
   api = await startModule({ ...options(), http: { timeout: 600_000 } });
   const { banks } = api;
   await banks.list();
@@ -54,12 +51,13 @@ it.each<[string, unknown]>([
   const controller = new AbortController();
   const begun = process.cpuUsage();
   const calls = Array.from({ length: 5_000 }, () => rejection(banks.list({ signal: controller.signal })));
-  await simulator.waitForRequest(({ path }) => path === '/banks/v1');
+  await simulator.waitForRequest(({ path }) => path === '/banks/v1', 100_000);
   const { user: beginning } = process.cpuUsage(begun);
   const aborted = process.cpuUsage();
-  controller.abort(given);
+  const reason = new Error('enough');
+  controller.abort(reason);
   const reasons = await Promise.all(calls);
   const { user: ending } = process.cpuUsage(aborted);
-  expect(new Set(reasons)).toEqual(new Set([controller.signal.reason]));
+  expect(new Set(reasons)).toEqual(new Set([reason]));
   expect(ending).toBeLessThan(beginning);
-});
+}, 120_000);
