@@ -75,6 +75,9 @@ export interface TokenIo extends Pick<ServiceIo, 'clock' | 'random' | 'log'> {
 /** The longest lifetime that counts, in seconds: what a timer of 2^31 - 1 ms can cover, almost 25 days. */
 export const MAX_LIFETIME_S = 2_147_483;
 
+/** A token without a life is shared for so long from its arrival: fifty calls in a row are not fifty requests. */
+export const LIFELESS_MS = 1_000;
+
 /**
  * How long before its end a token counts as expired: a tenth of the lifetime, at least 1 s (an `exp` of whole seconds
  * ends up to a second early), at most 30 s, and never over half the lifetime. Milliseconds.

@@ -1,5 +1,5 @@
 import { type Clock } from '../../time/clock.js';
-import { type AccessToken, expiryMargin, type TokenGrant } from '../access-token.js';
+import { type AccessToken, expiryMargin, LIFELESS_MS, type TokenGrant } from '../access-token.js';
 import { renewalDelay } from './request-limits.js';
 
 const REFRESH_AT = 0.75;
@@ -7,9 +7,6 @@ const MAX_JITTER_MS = 10_000;
 const JITTER = 0.02;
 /** Of a token that another process got: that one renews it, and this one finds the next in the store. */
 const JITTER_FROM_STORE = 0.1;
-
-/** A token without a life is shared for so long from its arrival: fifty calls in a row are not fifty requests. */
-const LIFELESS_MS = 1_000;
 
 /** So many tokens of a store in a row may be dropped: the next one comes from the endpoint. */
 const MAX_DROPPED_FROM_STORE = 2;
@@ -31,6 +28,8 @@ export class CachedToken {
   readonly hasLife: boolean;
   /** When it was issued, in milliseconds of both clocks, as the wall clock may jump. */
   readonly issued: { wall: number; monotonic: number };
+  /** From when on its life counts: a token without one is shared from its arrival on. */
+  readonly #since: { wall: number; monotonic: number };
   readonly #usableMs: number;
   readonly #refreshAfterMs: number;
 
@@ -42,9 +41,10 @@ export class CachedToken {
     const { accessToken, scope, ageMs, expiresIn, requestedAt = clock.monotonic() } = grant;
     this.isFromStore = ageMs !== undefined;
     this.hasLife = expiresIn > 0;
-    const monotonic = this.hasLife ? requestedAt - (ageMs ?? 0) : clock.monotonic();
+    const monotonic = requestedAt - (ageMs ?? 0);
     // By the monotonic clock, because the wall clock may have jumped while the request was under way.
     this.issued = { monotonic, wall: clock.now() - (clock.monotonic() - monotonic) };
+    this.#since = this.hasLife ? this.issued : { monotonic: clock.monotonic(), wall: clock.now() };
     const lifetimeMs = this.hasLife ? expiresIn * 1000 : LIFELESS_MS;
     const marginMs = Math.max(expiryMargin(lifetimeMs), Math.min(reserveMs, lifetimeMs / 2));
     const usableMs = this.hasLife ? lifetimeMs - marginMs : LIFELESS_MS;
@@ -54,7 +54,7 @@ export class CachedToken {
       ? usableMs * JITTER_FROM_STORE
       : -Math.min(MAX_JITTER_MS, usableMs * JITTER);
     this.#refreshAfterMs = this.hasLife ? usableMs * REFRESH_AT + random * jitterMs : Infinity;
-    const expiresAt = new Date(this.issued.wall + lifetimeMs);
+    const expiresAt = new Date(this.#since.wall + lifetimeMs);
     this.token = Object.freeze({ accessToken, tokenType: 'bearer', scope, expiresAt });
   }
 
@@ -81,7 +81,7 @@ export class CachedToken {
 
   /** By the clock that says more: neither a wall clock set back nor a machine that slept may lengthen a life. */
   #age(clock: Clock): number {
-    return Math.max(clock.now() - this.issued.wall, clock.monotonic() - this.issued.monotonic);
+    return Math.max(clock.now() - this.#since.wall, clock.monotonic() - this.#since.monotonic);
   }
 }
 

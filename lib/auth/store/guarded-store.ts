@@ -16,7 +16,7 @@ const MAX_PAUSE_MS = 30_000;
 
 export const UNAVAILABLE = Symbol('unavailable');
 
-/** Ends our turn. */
+/** Gives a lock back. */
 export type Release = () => Promise<void>;
 
 /**

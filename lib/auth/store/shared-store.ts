@@ -10,10 +10,10 @@ import {
 import { type ClientSecret } from '../endpoint/client-secret.js';
 import { answerWithin } from './answer-within.js';
 import { GuardedStore } from './guarded-store.js';
+import { Lease } from './lease.js';
 import { StoreCipher } from './store-cipher.js';
 import { StoredToken, type TokenOwner } from './stored-token.js';
 import { StoreObserver } from './store-observer.js';
-import { Turn } from './turn.js';
 
 /** On average: where all look at the same time, more than one finds that nobody asks. */
 const POLL_MS = 100;
@@ -24,6 +24,13 @@ const SECRET_MS = 1_000;
 /**
  * Tokens shared between processes, before a token source: one process asks the endpoint, the others find its token in
  * the store. A store that fails, does not answer, is full or has wrong entries delays a token, but never prevents one.
+ *
+ * Each looks, waits for the lease, asks, and tells. Of three that begin together, with 10 s for a request:
+ *
+ * - A has the lease, asks, and gives a sign each 100 ms for 3 s; B and C look each 100 ms. A tells at 4 s: B and C find it.
+ * - The endpoint does not answer A: B asks at 5.5 s, 2.5 s after A's last sign, and gives signs. C never asks.
+ * - A dies: B asks 2.5 s after its last sign.
+ * - The endpoint refuses A: it gives the lease back, and B or C asks within 150 ms.
  */
 export class SharedStore implements TokenSource {
   readonly #source: Pick<TokenSource, 'request'>;
@@ -82,61 +89,52 @@ export class SharedStore implements TokenSource {
     void this.#track(this.#remove(scope, accessToken));
   }
 
-  /** What comes first: the token of another process, or the outcome of our own request. */
   async #request(scope: string, context: TokenRequestContext): Promise<TokenGrant> {
     const { clock } = this.#io;
     const deadline = clock.monotonic() + context.timeoutMs;
-    const { found: shared, entry } = await this.#look(scope, context);
-    if (shared) return shared;
+    const { found, entry } = await this.#look(scope, context);
+    if (found) return found;
     const over = new AbortController();
-    const signal = AbortSignal.any([context.signal, over.signal]);
+    const during = { ...context, signal: AbortSignal.any([context.signal, over.signal]) };
     try {
-      return await new Promise<TokenGrant>((resolve, reject) => {
-        const ask = (turn: Turn): void => {
-          const left = { ...context, signal, timeoutMs: deadline - clock.monotonic() };
-          this.#requestAndShare(scope, turn, left).then(resolve, reject);
-        };
-        this.#track(this.#follow(entry, { ...context, signal }, ask)).then(resolve, reject);
-      });
+      const { told, lease } = await this.#awaitLease(entry, during);
+      if (told) return told;
+      if (this.#store.works) this.#observer.count('storeMisses');
+      const timeoutMs = deadline - clock.monotonic();
+      return await Promise.race([
+        this.#askAndTell(scope, lease, { ...during, timeoutMs }),
+        this.#track(this.#signAndLook(entry, lease, during)),
+      ]);
     } finally {
       over.abort(new Error('There is a token'));
     }
   }
 
-  /** Asks when it is our turn, and looks for the token of another process until there is one. */
-  async #follow(
+  /** Until we may ask, or another process has told. */
+  async #awaitLease(
     entry: StoredToken,
     context: TokenRequestContext,
-    ask: (turn: Turn) => void,
-  ): Promise<TokenGrant> {
+  ): Promise<{ told?: TokenGrant; lease: Lease }> {
     const { clock, random } = this.#io;
     const { signal, isAwaited } = context;
-    const turn = new Turn(this.#store, entry, context, this.#io);
-    for (let isFirst = true; !(await turn.take()); isFirst = false) {
+    const lease = new Lease(this.#store, entry, context, this.#io);
+    for (let isFirst = true; !(await lease.take()); isFirst = false) {
       if (isFirst && this.#store.works) this.#observer.count('storeLockWaits');
       const until = clock.monotonic() + RENEWAL_POLL_MS * (0.5 + random());
       // A caller may begin to wait meanwhile.
-      do await sleep(clock, POLL_MS * (0.5 + random()), signal);
+      do await this.#pause(signal);
       while (!isAwaited() && clock.monotonic() < until);
-      const found = await this.#find(entry, context);
-      if (found) return found;
+      const told = await this.#find(entry, context);
+      if (told) return { told, lease };
     }
-    // The process whose turn it was until now may have just written.
-    let found = await this.#find(entry, context);
-    if (found || signal.aborted) void this.#track(turn.end());
-    else {
-      if (this.#store.works) this.#observer.count('storeMisses');
-      ask(turn);
-    }
-    while (!found) {
-      await sleep(clock, POLL_MS * (0.5 + random()), signal);
-      found = await this.#find(entry, context);
-      if (!found) await turn.sign();
-    }
-    return found;
+    // The process that had it until now may have just written.
+    const told = await this.#find(entry, context);
+    if (told || signal.aborted) void this.#track(lease.end());
+    if (!told) signal.throwIfAborted();
+    return { told, lease };
   }
 
-  async #requestAndShare(scope: string, turn: Turn, context: TokenRequestContext): Promise<TokenGrant> {
+  async #askAndTell(scope: string, lease: Lease, context: TokenRequestContext): Promise<TokenGrant> {
     const { clock } = this.#io;
     const begun = clock.monotonic();
     let told: Promise<void> | undefined;
@@ -144,15 +142,30 @@ export class SharedStore implements TokenSource {
       const grant = await this.#source.request(scope, context);
       const issuedAt = clock.now() - (clock.monotonic() - begun);
       if (!context.signal.aborted) told = this.#write(scope, grant, issuedAt);
-      // A wait for our turn does not make the token older.
+      // A wait for the lease does not make the token older.
       return { ...grant, requestedAt: begun };
     } catch (error) {
-      if (!context.signal.aborted) told = turn.sign();
+      if (!context.signal.aborted) told = lease.sign();
       throw error;
     } finally {
-      // Callers do not wait for this. Our turn ends when others can find the token, or the sign of a failure.
-      void this.#track(Promise.resolve(told).then(() => turn.end()));
+      // Callers do not wait for this. The lease ends when others can find the token, or the sign of a failure.
+      void this.#track(Promise.resolve(told).then(() => lease.end()));
     }
+  }
+
+  /** While we ask: another process may have a token all the same. */
+  async #signAndLook(entry: StoredToken, lease: Lease, context: TokenRequestContext): Promise<TokenGrant> {
+    for (;;) {
+      await this.#pause(context.signal);
+      const found = await this.#find(entry, context);
+      if (found) return found;
+      await lease.sign();
+    }
+  }
+
+  #pause(signal: AbortSignal): Promise<void> {
+    const { clock, random } = this.#io;
+    return sleep(clock, POLL_MS * (0.5 + random()), signal);
   }
 
   /** With the last secret, then with the newest: after a rotation, others have their tokens under its name. */
@@ -189,8 +202,9 @@ export class SharedStore implements TokenSource {
   async #write(scope: string, grant: TokenGrant, issuedAt: number): Promise<void> {
     const { requestedWith } = grant;
     const entry = requestedWith && this.#entry(scope, requestedWith.secret, requestedWith);
-    const written = entry?.write(grant, issuedAt);
-    if (entry && written) await this.#store.set(entry.key, written.value, written.ttlMs);
+    if (!entry) return;
+    const { value, ttlMs } = entry.write(grant, issuedAt);
+    await this.#store.set(entry.key, value, ttlMs);
   }
 
   async #remove(scope: string, accessToken: string): Promise<void> {

@@ -1,5 +1,5 @@
 import { isJsonObject, parseJson } from '../../exchange/decode.js';
-import { expiryMargin, MAX_LIFETIME_S, type TokenGrant } from '../access-token.js';
+import { expiryMargin, LIFELESS_MS, MAX_LIFETIME_S, type TokenGrant } from '../access-token.js';
 import { checkToken } from '../check-token.js';
 import { type TokenCredentials } from '../endpoint/refused-secrets.js';
 import { type StoreCipher } from './store-cipher.js';
@@ -40,15 +40,13 @@ export class StoredToken {
 
   /**
    * @param issuedAt by the wall clock, in milliseconds
-   * @returns undefined for a token that cannot be used twice
    */
-  write(grant: TokenGrant, issuedAt: number): { value: string; ttlMs: number } | undefined {
+  write(grant: TokenGrant, issuedAt: number): { value: string; ttlMs: number } {
     const { scope, accessToken, expiresIn: lifetimeS } = grant;
-    if (lifetimeS === 0) return undefined;
     const contents = { scope, accessToken, issuedAt, lifetimeS };
     return {
       value: this.#cipher.seal(JSON.stringify(contents), this.key),
-      ttlMs: Math.floor(lifetimeS * 1000 - expiryMargin(lifetimeS * 1000)),
+      ttlMs: Math.floor(lifetimeS * 1000 - expiryMargin(lifetimeS * 1000)) || LIFELESS_MS,
     };
   }
 
@@ -68,10 +66,12 @@ export class StoredToken {
       return undefined;
     const { accessToken, endsAt } = checked;
     if (!Number.isInteger(lifetimeS) || lifetimeS > MAX_LIFETIME_S) return undefined;
+    const ageMs = Math.max(0, now - issuedAt);
+    // That it is still in the store says that its second is not over; the clocks of machines differ by more.
+    if (lifetimeS === 0) return endsAt > now ? { accessToken, scope, expiresIn: 0, ageMs } : undefined;
     if (!(issuedAt <= now + CLOCK_TOLERANCE_MS)) return undefined;
     // Rounded up, as an `exp` of whole seconds ends early: readers would else renew a token before its writer does.
     const seconds = Math.min(lifetimeS, Math.ceil((endsAt - issuedAt) / 1000));
-    const ageMs = Math.max(0, now - issuedAt);
     return endsAt > now && seconds * 1000 > ageMs
       ? { accessToken, scope, expiresIn: seconds, ageMs }
       : undefined;

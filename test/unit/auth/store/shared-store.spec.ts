@@ -439,15 +439,55 @@ describe('a shared store', () => {
     expect((await waiting).accessToken).toBe('token-2');
   });
 
-  it.each([0])('keeps no token of %p s', async (expiresIn) => {
+  it('a token without a life is there for a second: one request of 24 replicas, each of whom waits for it', async () => {
+    const { store, clock, process } = setUp();
+    const all = Array.from({ length: 24 }, () => process());
+    const waiting = all.map(({ request }) => request());
+    await settle();
+    const asked = () => all.filter(({ source }) => source.requests.length > 0);
+    expect(asked()).toHaveLength(1);
+    await clock.advance(2_000);
+    asked()[0].source.last.grant(0);
+    await clock.advance(200);
+    const grants = await Promise.all(waiting);
+    expect(new Set(grants.map(({ accessToken, expiresIn }) => `${accessToken} ${expiresIn}`)).size).toBe(1);
+    expect([asked().length, store.locks.size]).toEqual([1, 0]);
+    await clock.advance(1_000);
+    const key = [...store.entries.keys()].find((name) => !name.endsWith(':sign')) ?? '';
+    expect([store.entries.has(key), await store.get(key)]).toEqual([true, undefined]);
+  });
+
+  it('a replica whose clock differs finds a token without a life too', async () => {
+    const { clock, process } = setUp();
+    for (const jump of [-3_600_000, 3_600_000]) {
+      await process().fill('api', 0);
+      clock.jump(jump);
+      const other = process();
+      expect((await other.request()).expiresIn).toBe(0);
+      expect(other.source.requests).toHaveLength(0);
+      await clock.advance(5_000);
+    }
+  });
+
+  it('gives the lease back where the caller left while it was taken', async () => {
     const { store, process } = setUp();
+    let taken = (): void => undefined;
+    const { lock } = store;
+    store.lock = async (...args) => {
+      const release = await lock.apply(store, args);
+      await new Promise<void>((resolve) => (taken = resolve));
+      return release;
+    };
+    const controller = new AbortController();
     const { request, source } = process();
-    const waiting = request();
+    const waiting = request('api', { signal: controller.signal });
     await settle();
-    source.last.grant(expiresIn);
-    await waiting;
+    expect(store.locks.size).toBe(1);
+    controller.abort(new Error('gone'));
+    taken();
+    await expect(waiting).rejects.toThrow('gone');
     await settle();
-    expect([store.entries.size, store.locks.size]).toEqual([0, 0]);
+    expect([store.locks.size, source.requests.length]).toEqual([0, 0]);
   });
 
   it('has a token under the certificate that it was requested with', async () => {

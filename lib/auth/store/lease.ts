@@ -12,11 +12,11 @@ const SIGNS = 0.3;
 const LEAST = 0.3;
 
 /**
- * Decides which process asks, where several look for the same token. The first one has the lock; while it asks, it gives
+ * The right to ask, where several processes look for the same token. The first one has the lock; while it asks, it gives
  * signs. A lock without signs counts for nothing: its holder is gone, or there never was one. Who goes on then gives a
  * sign first, and the others wait again. Signs cannot be forged, and an old one is none.
  */
-export class Turn {
+export class Lease {
   readonly #store: GuardedStore;
   readonly #entry: StoredToken;
   readonly #context: TokenRequestContext;
@@ -68,7 +68,7 @@ export class Turn {
     return true;
   }
 
-  /** To be called again and again while it is our turn, and when it has failed. */
+  /** To be called again and again while we have it, and when our request has failed. */
   async sign(): Promise<void> {
     const { timeoutMs } = this.#context;
     if (this.#since(this.#tookAt) >= timeoutMs * SIGNS) return;
