@@ -9,7 +9,8 @@ export { ServiceAuthService } from './auth/service-auth.service.js';
 export { BanksService, type BanksBody } from './banks/banks.service.js';
 export { CreateCustomerDto } from './customers/create-customer.dto.js';
 export { CustomersService, type Customer } from './customers/customers.service.js';
-export { type ResourceName, type ServiceHttpOptions } from './config/http.options.js';
+export { type ServiceHttpOptions } from './config/http.options.js';
+export { type ResourceName } from './config/resources.js';
 export {
   type ServiceLinkSdkOptions,
   type ServiceOAuthOptions,

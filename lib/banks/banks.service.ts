@@ -14,7 +14,7 @@ export class BanksService {
   /** @internal */
   constructor(http: ServiceHttpService) {
     this.#http = http;
-    this.#path = http.pathOf('/banks/v1');
+    this.#path = http.pathOf('banks');
   }
 
   /** GET /banks/v1: the JSON body as `parse` returns it. Throws what {@link ServiceHttpService} throws. */

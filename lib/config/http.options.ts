@@ -9,10 +9,7 @@ import {
   IsProxy,
   WholeNumber,
 } from './rules.js';
-
-/** A resource of the API, by the first part of its paths. */
-export type ResourceName = 'banks' | 'customers';
-const RESOURCE_NAMES: readonly ResourceName[] = ['banks', 'customers'];
+import { RESOURCE_NAMES, type ResourceName } from './resources.js';
 
 /** Calls of the service: their limits, retries, paths and proxy. */
 export class ServiceHttpOptions {

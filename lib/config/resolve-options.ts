@@ -9,6 +9,7 @@ import { mergeOptions, OPTIONS, ServiceModuleOptions, setValue, valueOf } from '
 import { ENVIRONMENT, ignoredProxyChoice, NONE, proxyChoice, proxyVariable } from './proxy.js';
 import { readSecret } from './read-file.js';
 import { hasControlsAtEnd, oddityOf } from './odd-secret.js';
+import { collectionAtEnd } from './resources.js';
 import { modeOf, unmetRequirements } from './requirements.js';
 import {
   type Addresses,
@@ -122,7 +123,7 @@ async function checkedSecret(
 function pathsTwice(addresses: Addresses | undefined): ConfigurationFault[] {
   if (!addresses) return [];
   const { baseUrl, baseOption: option } = addresses;
-  const [path] = /\/(banks|customers)\/v\d+$/.exec(baseUrl) ?? [];
+  const path = collectionAtEnd(baseUrl);
   if (path === undefined) return [];
   const message = `ends in ${path}. Each call appends its own path: probably ${path} does not belong there.`;
   return [{ option, message }];

@@ -16,7 +16,7 @@ export class CustomersService {
   /** @internal */
   constructor(http: ServiceHttpService) {
     this.#http = http;
-    this.#path = http.pathOf('/customers/v1');
+    this.#path = http.pathOf('customers');
   }
 
   /** The JSON body as `parse` returns it. After a ServiceApiError `invalid_response` the customer exists. */

@@ -1,3 +1,4 @@
+import { collectionAtEnd } from '../config/resources.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { explain, type CertificateSummary, type Explanation } from '../errors/index.js';
 import { certificateVerdict, isPage } from '../exchange/certificate-refusal.js';
@@ -126,7 +127,7 @@ const ROWS: readonly Row[] = [
   },
   {
     // The collections of the API are there, whatever is in them.
-    when: ({ status }, pathname) => status === 404 && /\/(banks|customers)\/v1\/?$/.test(pathname),
+    when: ({ status }, pathname) => status === 404 && collectionAtEnd(pathname) !== undefined,
     what: ': there is no such path at this address',
     hint: `Check the path in {address}: that of the call is appended to it. Some services want a slash at the end: {http.trailingSlash}.`,
   },

@@ -1,5 +1,6 @@
 import { type HttpService } from '@nestjs/axios';
 import { Injectable } from '@nestjs/common';
+import { RESOURCES, type ResourceName } from '../config/resources.js';
 import { type HttpSettings } from '../config/resolved-options.js';
 import { type AxiosInstance } from 'axios';
 import {
@@ -74,13 +75,13 @@ export class ServiceHttpService {
   }
 
   /**
-   * The path of a resource, spelt as `http.trailingSlash` says: `/banks/v1`, or `/banks/v1/`.
+   * The path of a resource's collection, spelt as `http.trailingSlash` says: `/banks/v1`, or `/banks/v1/`.
    * @internal
    */
-  pathOf(path: string): string {
-    const [, resource = ''] = path.split('/', 2);
+  pathOf(name: ResourceName): string {
+    const { path } = RESOURCES[name];
     const slash = this.#trailingSlash;
-    return slash === true || (slash !== false && slash.includes(resource)) ? `${path}/` : path;
+    return slash === true || (slash !== false && slash.includes(name)) ? `${path}/` : path;
   }
 
   /**

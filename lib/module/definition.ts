@@ -2,7 +2,7 @@ import { ConfigurableModuleBuilder, type Provider, type Type } from '@nestjs/com
 import { ServiceAuthService } from '../auth/service-auth.service.js';
 import { type ServiceModuleOptions } from '../config/options.js';
 import { type Service } from '../engine/create-service.js';
-import { RESOURCES } from '../engine/resources.js';
+import { RESOURCE_CLASSES } from '../engine/resources.js';
 import { ServiceHttpService } from '../http/service-http.service.js';
 import { LinkSdkService } from '../link-sdk/link-sdk.service.js';
 import { getServiceToken } from '../service-token.js';
@@ -33,7 +33,7 @@ const PUBLIC = new Map<Type, keyof Service>([
   [ServiceAuthService as Type, 'auth'],
   [ServiceHttpService as Type, 'http'],
   [LinkSdkService as Type, 'sdk'],
-  ...Object.entries(RESOURCES).map(([name, { type }]) => [type, name] as [Type, keyof Service]),
+  ...Object.entries(RESOURCE_CLASSES).map(([name, type]) => [type, name] as [Type, keyof Service]),
 ]);
 
 const builder = new ConfigurableModuleBuilder<ServiceModuleOptions>({

@@ -13,8 +13,8 @@ import { programOf, typeProblems } from '../helpers/type-problems.js';
 const folder = join(ROOT, 'test/.readme/contributing');
 const LIMIT_MS = 120_000;
 
-interface AccountsService {
-  create(account: object): Promise<unknown>;
+interface UmbrellasService {
+  create(umbrella: object): Promise<unknown>;
 }
 
 describe('CONTRIBUTING.md', () => {
@@ -66,42 +66,42 @@ describe('CONTRIBUTING.md', () => {
 
   it('has four steps, after which a host can inject the resource and call it', async () => {
     const changed = (await import(join(folder, 'lib/index.ts'))) as typeof Package & {
-      AccountsService: Type<AccountsService>;
+      UmbrellasService: Type<UmbrellasService>;
     };
     const { ServiceSimulator } = (await import(join(folder, 'lib/testing/index.ts'))) as typeof Testing;
     const simulator = await ServiceSimulator.start();
     const options = simulator.moduleOptions({ environment: 'production', authentication: 'mtls' });
     // Not yet a name in the types of this project.
-    const http: object = { trailingSlash: ['accounts'] };
+    const http: object = { trailingSlash: ['umbrellas'] };
     const module = await Test.createTestingModule({
       imports: [changed.ServiceModule.forRoot({ ...options, http })],
     }).compile();
-    const accounts = module.get(changed.AccountsService);
-    expect(await accounts.create({ customer_id: 'c-1' })).toEqual({ account_id: expect.any(String) });
-    await expect(accounts.create({})).rejects.toBeInstanceOf(changed.ServiceRequestError);
+    const umbrellas = module.get(changed.UmbrellasService);
+    expect(await umbrellas.create({ customer_id: 'c-1' })).toEqual({ umbrella_id: expect.any(String) });
+    await expect(umbrellas.create({})).rejects.toBeInstanceOf(changed.ServiceRequestError);
     expect(simulator.apiRequests.map(({ method, path }) => `${method} ${path}`)).toEqual([
-      'POST /accounts/v1/',
+      'POST /umbrellas/v1/',
     ]);
     await module.close();
     await simulator.stop();
   });
 
   it('has four steps, after which a test of a host can have a double of the resource', async () => {
-    const { AccountsService } = (await import(join(folder, 'lib/index.ts'))) as {
-      AccountsService: Type<AccountsService>;
+    const { UmbrellasService } = (await import(join(folder, 'lib/index.ts'))) as {
+      UmbrellasService: Type<UmbrellasService>;
     };
     const { ServiceStub, ServiceTestingModule } = (await import(
       join(folder, 'lib/testing/index.ts')
     )) as typeof Testing;
     const answers: unknown[] = [];
-    const doubles: object[] = [{}, { accounts: { create: () => ({ account_id: 'mine' }) } }];
+    const doubles: object[] = [{}, { umbrellas: { create: () => ({ umbrella_id: 'mine' }) } }];
     for (const each of doubles) {
       const imports = [ServiceTestingModule.forRoot(each)];
       const module = await Test.createTestingModule({ imports }).compile();
-      answers.push(await module.get(AccountsService).create({ customer_id: 'c-1' }));
-      expect(module.get(ServiceStub).calls.map(({ method }) => method)).toEqual(['accounts.create']);
+      answers.push(await module.get(UmbrellasService).create({ customer_id: 'c-1' }));
+      expect(module.get(ServiceStub).calls.map(({ method }) => method)).toEqual(['umbrellas.create']);
       await module.close();
     }
-    expect(answers).toEqual([{}, { account_id: 'mine' }]);
+    expect(answers).toEqual([{}, { umbrella_id: 'mine' }]);
   });
 });

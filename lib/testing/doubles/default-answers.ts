@@ -1,3 +1,4 @@
+import { RESOURCES } from '../../config/resources.js';
 import { type StubbedRequest } from './doubles.js';
 
 /** What a call brings where a test gives no answer (docs/service.md#calls). */
@@ -7,13 +8,13 @@ export function defaultAnswer(
   nextCustomer: () => number,
 ): unknown {
   const resource = `${method} ${pathname.replace(/\/$/, '')}`;
-  if (resource === 'GET /banks/v1') {
+  if (resource === `GET ${RESOURCES.banks.path}`) {
     return [
       { bank_identifier: 'ALPHA_BANK', name: 'Alpha Bank' },
       { bank_identifier: 'BIRCH_BANK', name: 'Birch Bank' },
     ];
   }
-  if (resource === 'POST /customers/v1') {
+  if (resource === `POST ${RESOURCES.customers.path}`) {
     return { customer_id: `customer-${nextCustomer()}`, ...(data as object) };
   }
   return {};

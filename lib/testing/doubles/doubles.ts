@@ -1,5 +1,6 @@
 import { type ServiceAuthService } from '../../auth/service-auth.service.js';
-import { RESOURCES, type Resources } from '../../engine/resources.js';
+import { RESOURCES } from '../../config/resources.js';
+import { type Resources } from '../../engine/resources.js';
 import { type CertificateSummary } from '../../errors/index.js';
 import {
   type HttpCallOptions,

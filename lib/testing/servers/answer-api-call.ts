@@ -1,8 +1,20 @@
 import { randomUUID } from 'node:crypto';
+import { RESOURCE_NAMES, RESOURCES, type ResourceName } from '../../config/resources.js';
 import { isJsonObject } from '../../exchange/decode.js';
 import { type RecordedRequest } from '../request-log.js';
 import { type SimulatedService } from '../simulated-service.js';
 import { failure, type SimulatedAnswer } from './answer.js';
+
+/** What each resource answers to the one method that its collection takes. */
+const ANSWERS: Readonly<Record<ResourceName, ResourceAnswer>> = {
+  banks: { method: 'GET', answer: listBanks },
+  customers: { method: 'POST', answer: createCustomer },
+};
+
+interface ResourceAnswer {
+  method: string;
+  answer: (service: SimulatedService, request: RecordedRequest) => SimulatedAnswer;
+}
 
 /** Answers an authenticated call. A trailing slash is ignored: the service shows both spellings. */
 export function answerApiCall(
@@ -12,20 +24,24 @@ export function answerApiCall(
 ): SimulatedAnswer {
   const { pathname, searchParams } = new URL(path, 'https://service');
   const resource = pathname.replace(/\/$/, '');
-  if (resource === '/customers/v1') return only('POST', request, () => createCustomer(request, service));
-  if (resource === '/banks/v1') return only('GET', request, () => listBanks(service));
+  const name = RESOURCE_NAMES.find((each) => RESOURCES[each].path === resource);
+  if (name !== undefined) return answerResource(ANSWERS[name], request, service);
   if (resource === '/echo/v1' || resource.startsWith('/echo/v1/')) {
     return echo(request, pathname, searchParams, service);
   }
   return failure(404, 'NOT_FOUND', `There is nothing at ${request.method} ${pathname}`);
 }
 
-function only(method: string, request: RecordedRequest, answer: () => SimulatedAnswer): SimulatedAnswer {
-  if (request.method === method) return answer();
+function answerResource(
+  { method, answer }: ResourceAnswer,
+  request: RecordedRequest,
+  service: SimulatedService,
+): SimulatedAnswer {
+  if (request.method === method) return answer(service, request);
   return failure(405, 'METHOD_NOT_ALLOWED', `This resource takes ${method}`, { allow: method });
 }
 
-function createCustomer(request: RecordedRequest, { customers }: SimulatedService): SimulatedAnswer {
+function createCustomer({ customers }: SimulatedService, request: RecordedRequest): SimulatedAnswer {
   if (!isJsonObject(request.json)) return failure(400, 'BAD_REQUEST', 'The body must be a JSON object');
   const appUserId = request.json.app_user_id;
   if (typeof appUserId !== 'string' || appUserId === '') {

@@ -161,6 +161,6 @@ describe('the paths of resources', () => {
     [['customers'], '/banks/v1', '/customers/v1/'],
   ])('with http.trailingSlash %j', (trailingSlash, banks, customers) => {
     const http = new ServiceHttpService(undefined as never, trailingSlash);
-    expect([http.pathOf('/banks/v1'), http.pathOf('/customers/v1')]).toEqual([banks, customers]);
+    expect([http.pathOf('banks'), http.pathOf('customers')]).toEqual([banks, customers]);
   });
 });
