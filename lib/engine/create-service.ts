@@ -1,5 +1,4 @@
 import { HttpService } from '@nestjs/axios';
-import { type AxiosInstance } from 'axios';
 import { Authenticator } from '../auth/authenticator.js';
 import { TokenCache } from '../auth/cache/token-cache.js';
 import { ClientSecret } from '../auth/endpoint/client-secret.js';
@@ -7,26 +6,20 @@ import { type RefusedSecrets } from '../auth/endpoint/refused-secrets.js';
 import { TokenEndpoint } from '../auth/endpoint/token-endpoint.js';
 import { ServiceAuthService } from '../auth/service-auth.service.js';
 import { SharedStore } from '../auth/store/shared-store.js';
-import { withoutSlashes } from '../config/address.js';
 import { systemClock } from '../time/clock.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { exchange } from '../exchange/exchange.js';
 import { type ServiceIo } from '../exchange/io.js';
 import { withUserAgent } from '../exchange/exchange.types.js';
-import { AuthHeadersInterceptor } from '../http/auth-headers.interceptor.js';
-import { CallObserver } from '../http/call-observer.js';
-import { CallRunner } from '../http/call-runner.js';
 import { CallsInFlight } from '../http/calls-in-flight.js';
-import { RequestIds } from '../http/request-ids.js';
-import { RetryBudget } from '../http/retry-policy.js';
-import { serviceAdapter } from '../http/service-adapter.js';
+import { type ClientContext } from '../http/client-context.js';
 import { createServiceAxios } from '../http/service-axios.js';
 import { ServiceHttpService } from '../http/service-http.service.js';
 import { LinkSdkService } from '../link-sdk/link-sdk.service.js';
 import { type Log } from '../exchange/io.js';
 import { Telemetry } from '../telemetry/telemetry.js';
 import { type Identity } from '../tls/client-identity.js';
-import { ServiceLifecycle, type ServiceParts } from './lifecycle.js';
+import { ServiceLifecycle } from './lifecycle.js';
 import { createResources, type Resources } from './resources.js';
 
 /** One client of the service: what a host uses of it, its start and its end. It knows nothing of Nest's modules. */
@@ -57,62 +50,32 @@ export function createService(options: ResolvedOptions, identity: Identity, worl
   const exchange = withUserAgent(world.exchange, options.http.userAgent, telemetry.onQueued);
   const io = { ...world, exchange };
   const calls = new CallsInFlight(options.describeOption);
-  const base = { options, identity, io, telemetry, calls };
+  const client: ClientContext = { options, identity, io, telemetry, calls };
 
-  const tokens = createTokenCache(base);
+  const tokens = createTokenCache(client, world.refusedSecrets);
   const authenticator = new Authenticator(options, tokens);
   const auth = new ServiceAuthService(options, authenticator, identity, tokens, calls);
-  const axios = createAxios(base, authenticator);
+  const axios = createServiceAxios(client, authenticator);
   const http = new ServiceHttpService(new HttpService(axios), options.http.trailingSlash);
   const resources = createResources(http);
   const sdk = new LinkSdkService(options, auth, io);
 
-  const lifecycle = new ServiceLifecycle({ ...base, tokens, auth, banks: resources.banks });
+  const lifecycle = new ServiceLifecycle({ ...client, tokens, auth, banks: resources.banks });
   const start = () => lifecycle.start();
   const beginShutdown = () => lifecycle.beginShutdown();
   const close = () => lifecycle.close();
   return { auth, http, ...resources, sdk, log: io.log, start, beginShutdown, close };
 }
 
-/** What all parts of a client are made from. */
-type Base = Pick<ServiceParts, 'options' | 'identity' | 'telemetry' | 'calls'> & { io: World };
-
-/** The instance behind all calls: the interceptor attaches what authenticates, the adapter sends. */
-function createAxios(base: Base, authenticator: Authenticator): AxiosInstance {
-  const { options, identity, io, telemetry, calls } = base;
-  const { http, addresses, authentication, appToken } = options;
-  const { baseOption } = addresses;
-  const runner = new CallRunner({
-    exchange: io.exchange,
-    authenticator,
-    identity,
-    budget: new RetryBudget(),
-    http,
-    baseOption,
-    random: io.random,
-    closed: calls.closed,
-  });
-  const { requestId } = http;
-  const requestIds = requestId && new RequestIds(requestId, http.correlationIdHeader, io.log, io.clock);
-  const basePath = withoutSlashes(new URL(addresses.baseUrl).pathname);
-  const observer = new CallObserver(telemetry, io.log, basePath, http);
-  const authHeaders = new AuthHeadersInterceptor(options, authenticator, calls, observer, requestIds);
-  const isSidecar = addresses.baseUrl.startsWith('http:');
-  const bothTo = authentication === 'oauth' && appToken ? addresses.appTokenOrigins : undefined;
-  const certificate = () => identity.certificate;
-  const credentials = { authentication, baseOption, certificate, isSidecar, bothTo };
-  return createServiceAxios(
-    authHeaders,
-    serviceAdapter(options, authHeaders, runner, observer, calls, credentials),
-  );
-}
-
 /** Endpoint, shared store and cache; undefined where no OAuth credentials are configured. */
-function createTokenCache({ options, identity, telemetry, io }: Base): TokenCache | undefined {
+function createTokenCache(
+  { options, identity, telemetry, io }: ClientContext,
+  refusedSecrets: RefusedSecrets | undefined,
+): TokenCache | undefined {
   const { oauth, tokenStore, tokenCache, linkSdk, http, describeOption } = options;
   const { tokenUrl, tokenOption = 'urls.authUrl', baseOption } = options.addresses;
   if (!oauth || tokenUrl === undefined) return undefined;
-  const { exchange, clock, refusedSecrets } = io;
+  const { exchange, clock } = io;
   const { clientId } = oauth;
   const place = {
     url: new URL(tokenUrl),

@@ -1,22 +1,13 @@
 import { type TokenCache } from '../auth/cache/token-cache.js';
 import { type ServiceAuthService } from '../auth/service-auth.service.js';
 import { type BanksService } from '../banks/banks.service.js';
-import { type ResolvedOptions } from '../config/resolved-options.js';
-import { type ServiceIo } from '../exchange/io.js';
-import { type CallsInFlight } from '../http/calls-in-flight.js';
-import { type Telemetry } from '../telemetry/telemetry.js';
-import { type Identity } from '../tls/client-identity.js';
+import { type ClientContext } from '../http/client-context.js';
 import { reportStart } from './start-report.js';
 import { checkStart } from './startup-check.js';
 
 /** The parts of a client that begin and end. */
-export interface ServiceParts {
-  options: ResolvedOptions;
-  io: ServiceIo;
-  calls: CallsInFlight;
+export interface ServiceParts extends ClientContext {
   tokens: TokenCache | undefined;
-  identity: Identity;
-  telemetry: Telemetry;
   auth: ServiceAuthService;
   banks: BanksService;
 }

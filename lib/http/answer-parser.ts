@@ -1,7 +1,7 @@
 import { ServiceApiError, ServiceRequestError } from '../errors/index.js';
 import { followSignal } from '../exchange/call-limits.js';
 import { untilAborted } from '../time/timers.js';
-import { type CallFacts } from './answer-to-error.js';
+import { type AnswerFacts } from './answer.js';
 import { describePlaces } from './answer-places.js';
 import { carriedOut } from './retry-policy.js';
 
@@ -57,7 +57,7 @@ export function checkParser(parse: unknown): void {
   );
 }
 
-interface Outcome {
+interface Parsed {
   value?: unknown;
   refusal?: string;
 }
@@ -70,10 +70,10 @@ interface Outcome {
 export async function parseAnswer(
   body: unknown,
   parse: AnswerParser,
-  facts: () => CallFacts,
+  facts: () => AnswerFacts,
   signal?: AbortSignal | null,
 ): Promise<unknown> {
-  const outcome = outcomeOf(body, parse);
+  const outcome = parsedBy(body, parse);
   const isPending = signal && outcome instanceof Promise;
   const { value, refusal } = await (isPending ? whileWanted(outcome, signal) : outcome);
   if (refusal === undefined) return value;
@@ -86,7 +86,7 @@ export async function parseAnswer(
   });
 }
 
-function whileWanted(outcome: Promise<Outcome>, given: AbortSignal): Promise<Outcome> {
+function whileWanted(outcome: Promise<Parsed>, given: AbortSignal): Promise<Parsed> {
   const { signal = given, release } = followSignal(given);
   return untilAborted(outcome, signal).finally(release);
 }
@@ -95,19 +95,19 @@ function whileWanted(outcome: Promise<Outcome>, given: AbortSignal): Promise<Out
  * A parser's own words, and what it throws, may quote the body: of both, only the places are used. A promise where the
  * parser is asynchronous; it never rejects.
  */
-function outcomeOf(body: unknown, parse: AnswerParser): Outcome | Promise<Outcome> {
+function parsedBy(body: unknown, parse: AnswerParser): Parsed | Promise<Parsed> {
   try {
     // First, because the schemas of arktype are functions too, which do not throw.
     const standard = standardOf(parse);
     const result = standard ? standard.validate(body) : (parse as (body: unknown) => unknown)(body);
-    const read = standard ? readResult : (value: unknown): Outcome => ({ value });
+    const read = standard ? readResult : (value: unknown): Parsed => ({ value });
     return isThenable(result) ? Promise.resolve(result).then(read).catch(refusalBy) : read(result);
   } catch (error) {
     return refusalBy(error);
   }
 }
 
-function readResult(given: unknown): Outcome {
+function readResult(given: unknown): Parsed {
   const { issues, value } = given as { issues?: unknown; value?: unknown };
   if (!issues) return { value };
   return { refusal: Array.isArray(issues) ? describePlaces(issues) : '' };
@@ -118,7 +118,7 @@ function isThenable(value: unknown): value is PromiseLike<unknown> {
 }
 
 /** The errors of zod and valibot have the issues of their schemas. Those of a host's own may throw when they are read. */
-function refusalBy(error: unknown): Outcome {
+function refusalBy(error: unknown): Parsed {
   try {
     const { issues, name } = Object(error) as { issues?: unknown; name?: unknown };
     if (Array.isArray(issues)) return { refusal: describePlaces(issues) };

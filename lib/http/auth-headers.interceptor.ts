@@ -1,121 +1,119 @@
 import { Axios, AxiosHeaders, type AxiosHeaderValue, type InternalAxiosRequestConfig } from 'axios';
-import { type Authenticator, type Credentials } from '../auth/authenticator.js';
-import { type ResolvedOptions } from '../config/resolved-options.js';
 import { ServiceRequestError } from '../errors/index.js';
 import { checkTimeout } from '../exchange/call-limits.js';
-import { AllowedUrls, type CallUrl } from './allowed-urls.js';
-import { notEncoded, transformBody } from './body.js';
-import { toCallSignal, type CallLimits } from './call.js';
+import { AllowedUrls } from './allowed-urls.js';
+import { notEncoded, prepareBody } from './body.js';
+import { Call, toMethod } from './call.js';
 import { type CallObserver } from './call-observer.js';
-import { type CallsInFlight } from './calls-in-flight.js';
-import { type RequestIds } from './request-ids.js';
+import { type CallAuthenticator, type ClientContext } from './client-context.js';
+import { type Credentials } from '../auth/authenticator.js';
 
-/** A call that was judged: what is not in its config, where axios's own errors and a host's code would find it. */
-export interface AttachedCall extends CallLimits {
-  url: CallUrl;
-  credentials: Credentials;
-  /** As its caller named it. */
-  route?: string;
-  /** To be called at the end of the call. */
-  release: () => void;
-}
+/** Where a config has its call, from the interceptor to the adapter. */
+const CALL = Symbol('call');
 
-type Authentication = Pick<Authenticator, 'use' | 'get'>;
+type Config = InternalAxiosRequestConfig & { [CALL]?: Call };
 
-/** They are part of the address or the body by now, or of the {@link AttachedCall}. */
-const USED_OPTIONS = ['baseURL', 'params', 'signal', 'cancelToken', 'transformRequest', 'env'] as const;
-
-/** Where a config has its {@link AttachedCall}, from the interceptor to the adapter. */
-const ATTACHED = Symbol('attached call');
+/** They are part of the call by now. */
+const USED_OPTIONS = ['baseURL', 'params', 'signal', 'cancelToken'] as const;
 
 const ROUTE = /^\/[^\s?#\p{Cc}]{0,255}$/u;
 
 const NOT_ATTACHED =
   "came without this module's interceptor: use axiosRef itself, not axiosRef.create(), the config of an earlier answer, interceptors.request.clear() or eject()";
+const CHANGED =
+  "was changed after this module's interceptor, which has judged it: leave `transitional` as it is, so that yours come before";
 
 /**
- * Judges each call, and attaches what authenticates it (docs/service.md#authentication). Axios runs the interceptor
- * that was registered first as the last: it sees what those of a host did, and they see no credentials.
+ * Judges each call, makes its {@link Call}, and attaches what authenticates it (docs/service.md#authentication). What is
+ * sent comes from the Call. No code of a host sees credentials: axios runs the interceptor that was registered first as
+ * the last, and where it does not, the headers stay as they are.
  */
 export class AuthHeadersInterceptor {
-  readonly #urls: AllowedUrls;
-  readonly #auth: Authentication;
-  readonly #calls: CallsInFlight;
+  readonly #client: ClientContext;
+  readonly #authenticator: CallAuthenticator;
   readonly #observer: CallObserver;
-  readonly #requestIds: RequestIds | undefined;
+  readonly #urls: AllowedUrls;
   readonly #appTokenHeader: string;
-  readonly #timeoutMs: number;
 
-  constructor(
-    { addresses, appTokenHeader, http }: Pick<ResolvedOptions, 'addresses' | 'appTokenHeader' | 'http'>,
-    auth: Authentication,
-    calls: CallsInFlight,
-    observer: CallObserver,
-    requestIds?: RequestIds,
-  ) {
+  constructor(client: ClientContext, authenticator: CallAuthenticator, observer: CallObserver) {
+    const { addresses, appTokenHeader } = client.options;
+    this.#client = client;
+    this.#authenticator = authenticator;
+    this.#observer = observer;
     this.#urls = new AllowedUrls(addresses);
     this.#appTokenHeader = appTokenHeader.toLowerCase();
-    this.#timeoutMs = http.timeout;
-    this.#auth = auth;
-    this.#calls = calls;
-    this.#observer = observer;
-    this.#requestIds = requestIds;
   }
 
   /**
    * The interceptor: puts the app token and the bearer into `config.headers`, in place of any that the caller set. Waits
    * for a token where there is none. Throws ServiceRequestError for a call that leads elsewhere, or cannot be sent.
    */
-  readonly attach = (
-    config: InternalAxiosRequestConfig,
-  ): InternalAxiosRequestConfig | Promise<InternalAxiosRequestConfig> => {
-    this.#calls.admit();
+  readonly attach = (config: Config): Config | Promise<Config> => {
+    const { calls, options } = this.#client;
+    calls.admit();
+    if (config.responseType === 'stream') {
+      throw ServiceRequestError.of(
+        'responseType',
+        "cannot be 'stream': use 'arraybuffer', or a client of your own with auth.httpsAgent",
+      );
+    }
     config.headers = AxiosHeaders.from(config.headers);
-    refuseOptions(config);
-    transformBody(config);
-    // Not before: a host's transform may set them too.
-    const headers = this.#withoutCredentials(config.headers);
-    config.headers = headers;
+    prepareBody(config);
     const url = this.#urls.resolve(addressOf(config));
-    const timeoutMs = checkTimeout(config.timeout) ?? this.#timeoutMs;
-    const route = routeOf(config);
-    const startedAt = performance.now();
-    const endsAt = startedAt + timeoutMs;
-    const { signal, release } = toCallSignal(config);
+    const timeoutMs = checkTimeout(config.timeout) ?? options.http.timeout;
+    const { signal, cancelToken } = config;
+    const call = new Call(toMethod(config.method), url, timeoutMs, routeOf(config), { signal, cancelToken });
     config.url = url.href;
     for (const key of USED_OPTIONS) delete config[key];
-    const attach = (credentials: Credentials): InternalAxiosRequestConfig => {
-      this.#requestIds?.addTo(headers);
-      for (const name of Object.keys(credentials)) headers[name] = credentials[name];
-      const attached: AttachedCall = { url, credentials, startedAt, endsAt, route, signal, release };
-      return Object.assign(config, { [ATTACHED]: attached });
-    };
-    const credentials = this.#auth.use(url.origin);
-    if (credentials) return attach(credentials);
-    return this.#calls
-      .run(() => this.#auth.get(url.origin, { signal, timeoutMs }))
-      .then(attach)
-      .catch((error: Error) => {
-        release();
-        const unsent = { method: String(config.method ?? 'get').toUpperCase(), url, headers: {} };
-        const reject = () => Promise.reject<never>(error);
-        return this.#observer.observe(unsent, { startedAt, route, signal }, reject);
-      });
+    config[CALL] = call;
+    const credentials = this.#authenticator.use(url.origin);
+    return credentials ? this.#attach(config, call, credentials) : this.#attachLater(config, call);
   };
 
-  /**
-   * Takes the credentials out of a config, which goes back to the host with the answer. Throws ServiceRequestError for a
-   * config that was not attached to.
-   */
-  detach(config: InternalAxiosRequestConfig & { [ATTACHED]?: AttachedCall }): AttachedCall {
-    const attached = config[ATTACHED];
-    if (!attached || !this.#urls.isOwn(attached.url)) throw ServiceRequestError.of('call', NOT_ATTACHED);
-    delete config[ATTACHED];
-    for (const name of Object.keys(attached.credentials)) delete config.headers[name];
-    return attached;
+  #attach(config: Config, call: Call, credentials: Credentials): Config {
+    call.authenticate(credentials);
+    if (!isLast(config)) return config;
+    const headers = this.#withoutCredentials(config.headers);
+    for (const name of Object.keys(credentials)) headers[name] = credentials[name];
+    config.headers = headers;
+    return config;
   }
 
-  /** A copy without the authenticating headers, however they are spelt. */
+  /** Nobody listens to the caller once there is a token: what throws before the adapter would never let it go. */
+  async #attachLater(config: Config, call: Call): Promise<Config> {
+    const { calls } = this.#client;
+    call.follow();
+    try {
+      const wait = { signal: call.signal, timeoutMs: call.endsAt - call.startedAt };
+      return this.#attach(
+        config,
+        call,
+        await calls.run(() => this.#authenticator.get(call.url.origin, wait)),
+      );
+    } catch (error) {
+      return await this.#observer.observe<never>(call, () => {
+        throw call.ending(error);
+      });
+    } finally {
+      call.release();
+    }
+  }
+
+  /**
+   * Takes the call out of a config, which goes back to the host with the answer, and the credentials. Throws
+   * ServiceRequestError for a config that was not attached to.
+   */
+  detach(config: Config): Call {
+    const call = config[CALL];
+    if (!call || !this.#urls.isOwn(call.url)) throw ServiceRequestError.of('call', NOT_ATTACHED);
+    delete config[CALL];
+    if (config.url !== call.url.href || config.baseURL || config.params)
+      throw ServiceRequestError.of('url', CHANGED);
+    if (isLast(config)) for (const name of Object.keys(call.credentials)) delete config.headers[name];
+    return call;
+  }
+
+  /** A copy without the authenticating headers, however they are spelt: the host may have kept its own. */
   #withoutCredentials(given: AxiosHeaders): AxiosHeaders {
     const headers = new AxiosHeaders();
     for (const name of Object.keys(given)) {
@@ -127,30 +125,20 @@ export class AuthHeadersInterceptor {
   }
 }
 
-function refuseOptions({ transitional, responseType }: InternalAxiosRequestConfig): void {
-  if (transitional?.legacyInterceptorReqResOrdering !== true) {
-    throw ServiceRequestError.of(
-      'transitional',
-      "must not make a host's interceptors run after this module's",
-    );
-  }
-  if (responseType === 'stream') {
-    throw ServiceRequestError.of(
-      'responseType',
-      "cannot be 'stream': use 'arraybuffer', or a client of your own with auth.httpsAgent",
-    );
-  }
+/** Whether no code of the host runs between the interceptor and the adapter: neither an interceptor nor a transform. */
+function isLast({ transitional, transformRequest }: Config): boolean {
+  return transitional?.legacyInterceptorReqResOrdering === true && !transformRequest;
 }
 
 /** Of the options of a call: axios passes on what it does not know. */
-function routeOf({ route }: InternalAxiosRequestConfig & { route?: unknown }): string | undefined {
+function routeOf({ route }: Config & { route?: unknown }): string | undefined {
   if (route === undefined || route === null) return undefined;
   if (typeof route === 'string' && ROUTE.test(route)) return route;
   throw ServiceRequestError.of('route', 'must be the template of a path, such as /orders/v1/{id}');
 }
 
 /** The address that axios would call. */
-function addressOf({ url, baseURL, params, paramsSerializer }: InternalAxiosRequestConfig): unknown {
+function addressOf({ url, baseURL, params, paramsSerializer }: Config): unknown {
   if (!baseURL && !params) return url;
   try {
     // Not of the call's own instance: that would add again what an interceptor took out of the defaults.

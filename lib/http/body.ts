@@ -1,10 +1,4 @@
-import {
-  formToJSON,
-  toFormData,
-  type AxiosRequestHeaders,
-  type FormSerializerOptions,
-  type InternalAxiosRequestConfig,
-} from 'axios';
+import { type InternalAxiosRequestConfig } from 'axios';
 import { cleanText, ServiceRequestError } from '../errors/index.js';
 
 export interface EncodedBody {
@@ -36,103 +30,86 @@ export function refuseStream(data: unknown): void {
   if (isStream) throw ServiceRequestError.of('data', `is a stream; ${INSTEAD}`);
 }
 
-/** The same for the fields of a form, where axios would send the text "[object Object]" for a stream. */
-function refuseStreamFields(data: unknown, seen = new Set<unknown>()): void {
-  refuseStream(data);
-  if (typeof data !== 'object' || data === null || ArrayBuffer.isView(data) || seen.has(data)) return;
-  seen.add(data);
-  for (const value of Object.values(data)) refuseStreamFields(value, seen);
-}
-
-/** The error for data or params of which neither JSON nor a form can be made. */
+/** The error for data or params of which neither JSON nor a query can be made. */
 export function notEncoded(property: string, error: unknown): ServiceRequestError {
   if (error instanceof ServiceRequestError) return error;
+  // Of what is nested too deep: the stack is not deep enough for it.
+  if (error instanceof RangeError) return nestedTooDeep(property);
   const { message } = Object(error) as Partial<Error>;
   return ServiceRequestError.of(property, cleanText(`could not be encoded (${String(message)})`, [], 200));
 }
 
-const MAX_LEVELS = 1_000;
-
-/** Refuses what contains itself, and what is nested deeper than readers of JSON accept. Throws ServiceRequestError. */
-export function refuseNesting(property: string, value: unknown, levels = MAX_LEVELS): void {
-  if (!Array.isArray(value) && !isPlainObject(value)) return;
-  if (levels === 0) {
-    throw ServiceRequestError.of(property, `contains itself, or is nested deeper than ${MAX_LEVELS} levels`);
-  }
-  for (const inner of Object.values(value)) refuseNesting(property, inner, levels - 1);
+export function nestedTooDeep(property: string): ServiceRequestError {
+  return ServiceRequestError.of(property, 'contains itself, or is nested too deep');
 }
 
-/** Also one of another realm, or without a prototype. */
-function isPlainObject(value: unknown): value is object {
-  if (typeof value !== 'object' || value === null) return false;
-  const prototype = Object.getPrototypeOf(value) as object | null;
-  return prototype === null || Object.getPrototypeOf(prototype) === null;
+const FORM = 'application/x-www-form-urlencoded;charset=utf-8';
+
+/** Before a host's transforms: refuses what cannot be sent, and gives the body its type, unless the host gave it one. */
+export function prepareBody(config: InternalAxiosRequestConfig): void {
+  const { headers } = config;
+  const data: unknown = config.data;
+  if (typeof data !== 'object' || data === null) return;
+  refuseStream(data);
+  // The whole buffer would be sent by axios's own transform, which a host may use.
+  if (ArrayBuffer.isView(data)) config.data = bytesOf(data);
+  const kind = kindOf(data);
+  if (kind === 'URLSearchParams') headers.setContentType(FORM, false);
+  else if (!SENT_AS_IS.has(kind) && !ArrayBuffer.isView(data))
+    headers.setContentType('application/json', false);
 }
 
-/** Runs the transforms of a request's body, ours and a host's, which may also change the config. */
-export function transformBody(config: InternalAxiosRequestConfig): void {
-  const { transformRequest, headers } = config;
-  if (typeof config.data === 'object' && config.data !== null) {
-    refuseStream(config.data);
-    if (/form/i.test(String(headers.getContentType() ?? ''))) refuseStreamFields(config.data);
-    config.data = wholeBuffer(config.data);
-    // For postForm and the like axios would take the form-data package.
-    config.env = { FormData };
-  }
-  for (const transform of [transformRequest ?? []].flat()) {
-    config.data = transform.call(config, config.data, headers) as unknown;
-  }
-}
+/** Not JSON; also where they are of another realm or a polyfill. */
+const SENT_AS_IS = new Set(['ArrayBuffer', 'Blob', 'File', 'FormData', 'URLSearchParams']);
 
-/** Left to `encodeBody`, also where they are of another realm or a polyfill. */
-const SENT_AS_IS = new Set(['ArrayBuffer', 'Blob', 'File']);
-const FORM_TYPE = 'application/x-www-form-urlencoded';
+function kindOf(data: unknown): string {
+  return Object.prototype.toString.call(data).slice(8, -1);
+}
 
 /**
- * Makes text of an object, and sets the content type where the host set none. It is the first of `transformRequest`, and
- * does what axios's own does. That one is not used: a host may have changed it, for its calls of other services.
+ * What axios and a host's transforms have left of a body, as it goes over the wire: JSON; text, bytes, forms and Blobs as
+ * they are. A promise for forms and Blobs only. Throws ServiceRequestError for what cannot be sent.
+ * @param contentType of the call
+ * @param isTransformed a text is that of the host's transforms, which have encoded it
  */
-export function encodeData(
-  this: Pick<InternalAxiosRequestConfig, 'formSerializer'> | undefined,
+export function encodeBody(
   data: unknown,
-  headers: AxiosRequestHeaders,
-): unknown {
+  contentType: string,
+  isTransformed = false,
+): EncodedBody | Promise<EncodedBody> {
+  const isJson = contentType.includes('application/json');
+  if (data === undefined || (data === null && !isJson)) return NO_BODY;
+  refuseStream(data);
+  if (typeof data === 'string')
+    return { ...NO_BODY, body: isJson && !isTransformed ? jsonOfText(data) : data };
+  if (ArrayBuffer.isView(data)) return { ...NO_BODY, body: bytesOf(data) };
+  if (data instanceof ArrayBuffer) return { ...NO_BODY, body: Buffer.from(data) };
+  const kind = kindOf(data);
+  if (kind === 'URLSearchParams') return { ...NO_BODY, body: (data as URLSearchParams).toString() };
+  if (data instanceof FormData || data instanceof Blob) return encodeForm(data);
+  const isValue = ['number', 'boolean', 'bigint'].includes(typeof data) && isJson;
+  if (SENT_AS_IS.has(kind) || (typeof data !== 'object' && !isValue)) {
+    throw ServiceRequestError.of('data', 'is of a kind that cannot be sent');
+  }
+  if (/form/i.test(contentType)) {
+    throw ServiceRequestError.of(
+      'data',
+      'is an object, and the content type that of a form: send URLSearchParams or FormData',
+    );
+  }
+  return { body: toJson(data), contentType: contentType || 'application/json' };
+}
+
+function toJson(data: unknown): string | undefined {
   try {
-    return encode(data, headers, this?.formSerializer);
+    return JSON.stringify(data);
   } catch (error) {
     throw notEncoded('data', error);
   }
 }
 
-function encode(
-  data: unknown,
-  headers: AxiosRequestHeaders,
-  formSerializer?: FormSerializerOptions,
-): unknown {
-  const type = String(headers.getContentType() ?? '');
-  const isJson = type.includes('application/json');
-  const kind = Object.prototype.toString.call(data).slice(8, -1);
-  if (kind === 'FormData') return isJson ? JSON.stringify(formToJSON(data as FormData)) : data;
-  if (SENT_AS_IS.has(kind)) return data;
-  if (ArrayBuffer.isView(data)) return wholeBuffer(data);
-  if (kind === 'URLSearchParams') {
-    headers.setContentType(`${FORM_TYPE};charset=utf-8`, false);
-    return String(data);
-  }
-  const isObject = typeof data === 'object' && data !== null;
-  if (isObject) {
-    refuseStream(data);
-    if (type.includes(FORM_TYPE)) return toUrlEncoded(data, formSerializer);
-    if (type.includes('multipart/form-data')) return toFormData(data, new FormData(), formSerializer);
-  }
-  if (!isObject && !isJson) return data;
-  headers.setContentType('application/json', false);
-  return toJson(data);
-}
-
 /** A text that is JSON already is sent as it is. */
-function toJson(data: unknown): string | undefined {
-  if (typeof data !== 'string') return JSON.stringify(data);
+function jsonOfText(data: string): string {
   try {
     JSON.parse(data);
     return data.trim();
@@ -141,39 +118,13 @@ function toJson(data: unknown): string | undefined {
   }
 }
 
-function toUrlEncoded(data: object, options?: FormSerializerOptions): string {
-  const visitor: FormSerializerOptions['visitor'] = function (value, key, path, helpers) {
-    if (!Buffer.isBuffer(value)) return helpers.defaultVisitor.call(this, value, key, path, helpers);
-    this.append(String(key), value.toString('base64'));
-    return false;
-  };
-  const params = new URLSearchParams();
-  toFormData(data, params, { visitor, ...options });
-  return params.toString();
-}
-
-/**
- * What axios's transforms made of a body -> bytes; a promise for forms and Blobs only. Throws ServiceRequestError for
- * what cannot be sent.
- */
-export function encodeBody(data: unknown): EncodedBody | Promise<EncodedBody> {
-  if (data === undefined || data === null) return NO_BODY;
-  refuseStream(data);
-  if (typeof data === 'string' || data instanceof Uint8Array) return { ...NO_BODY, body: data };
-  if (data instanceof ArrayBuffer) return { ...NO_BODY, body: Buffer.from(data) };
-  if (data instanceof URLSearchParams) return { ...NO_BODY, body: data.toString() };
-  if (data instanceof FormData || data instanceof Blob) return encodeForm(data);
-  throw ServiceRequestError.of('data', 'is of a kind that cannot be sent');
-}
-
 async function encodeForm(data: FormData | Blob): Promise<EncodedBody> {
   const encoded = new Response(data);
   const contentType = encoded.headers.get('content-type') ?? undefined;
   return { body: Buffer.from(await encoded.arrayBuffer()), contentType };
 }
 
-/** Axios would send all of the memory that a view is part of. */
-function wholeBuffer(data: unknown): unknown {
-  if (!ArrayBuffer.isView(data) || Buffer.isBuffer(data)) return data;
-  return Buffer.from(data.buffer, data.byteOffset, data.byteLength);
+/** Its own bytes, and none of the memory that a view is part of. */
+function bytesOf(data: ArrayBufferView): Buffer {
+  return Buffer.isBuffer(data) ? data : Buffer.from(data.buffer, data.byteOffset, data.byteLength);
 }

@@ -1,120 +1,95 @@
 import { type Attributes } from '@opentelemetry/api';
-import { type HttpSettings } from '../config/resolved-options.js';
+import { withoutSlashes } from '../config/address.js';
 import { ServiceApiError } from '../errors/index.js';
 import { certificateRefusal } from '../exchange/certificate-refusal.js';
-import { type ExchangeResponse, type Outcome } from '../exchange/exchange.types.js';
-import { codeOf, tellCall } from '../telemetry/call-event.js';
+import { type Outcome } from '../exchange/exchange.types.js';
+import { codeOf, tellCall, type OnCall } from '../telemetry/call-event.js';
 import { CallSpan } from '../telemetry/call-span.js';
-import { type Log } from '../exchange/io.js';
-import { type Telemetry } from '../telemetry/telemetry.js';
-import { answeredId, type AnswerContext } from './answer-to-error.js';
-import { type CallUrl } from './allowed-urls.js';
+import { answeredId } from './answer.js';
 import { sentId, type Call } from './call.js';
-
-/** Takes notes of one call while it runs. */
-export interface CallObservation {
-  /** How many have begun. */
-  attempts: number;
-  /** The one that decides. */
-  response?: ExchangeResponse;
-  /** Another attempt follows this one. */
-  again(outcome: Outcome): void;
-}
-
-/** What is told of a call. */
-type ObservedCall = Pick<Call, 'method' | 'url' | 'headers'> & Partial<Call>;
-
-/** What its interceptor knows of it. */
-interface Begun {
-  /** On the monotonic clock. */
-  startedAt: number;
-  route?: string;
-  /** Of its caller. */
-  signal?: AbortSignal;
-  /** Absent where nothing is sent. */
-  context?: AnswerContext;
-}
+import { type ClientContext } from './client-context.js';
 
 /**
  * Makes calls visible: a span and a duration for each (OpenTelemetry's HTTP client conventions), log lines, and an event
  * for `http.onCall`.
  */
 export class CallObserver {
-  readonly #telemetry: Telemetry;
-  readonly #log: Pick<Log, 'debug' | 'warn'>;
+  readonly #client: ClientContext;
+  /** Of the service's address, without a slash at its end. */
   readonly #basePath: string;
-  readonly #http: Pick<HttpSettings, 'onCall' | 'fullPaths'>;
 
-  /** @param basePath of the service's address, without a slash at its end */
-  constructor(
-    telemetry: Telemetry,
-    log: Pick<Log, 'debug' | 'warn'>,
-    basePath: string,
-    http: Pick<HttpSettings, 'onCall' | 'fullPaths'>,
-  ) {
-    this.#telemetry = telemetry;
-    this.#log = log;
-    this.#basePath = basePath;
-    this.#http = http;
+  constructor(client: ClientContext) {
+    this.#client = client;
+    this.#basePath = withoutSlashes(new URL(client.options.addresses.baseUrl).pathname);
   }
 
-  async observe<T extends { status: number }>(
-    call: ObservedCall,
-    begun: Begun,
-    run: (observation: CallObservation) => Promise<T>,
-  ): Promise<T> {
-    const template = begun.route ?? this.#templateOf(call.url.pathname);
-    const shown = this.#http.fullPaths ? call.url.pathname : template;
-    const attributes: Attributes = {
-      ...this.#telemetry.attributesOf(call.url),
-      'http.request.method': call.method,
-      'url.template': template,
-    };
-    const span = new CallSpan(this.#telemetry.tracer, `${call.method} ${template}`, attributes);
-    const answered = ({ response }: Partial<Outcome>): string | undefined =>
-      response && begun.context && answeredId(response, begun.context);
-    const again = (outcome: Outcome): void => {
-      const reason = outcome.fault?.kind ?? String(outcome.response?.status);
-      this.#telemetry.retries.add(1, { ...attributes, 'error.type': reason });
-      const id = answered(outcome) ?? sentId(call);
-      const why = [reason, REFUSALS[certificateRefusal(outcome) ?? ''], id && `correlation id ${id}`];
-      this.#log.warn(`${call.method} ${shown}: ${why.filter(Boolean).join(', ')}; another attempt follows`);
-    };
-    const observation: CallObservation = { attempts: 0, again };
-    const end = (error?: string): void => {
-      const durationMs = performance.now() - begun.startedAt;
-      this.#telemetry.callDuration?.record(durationMs / 1000, attributes);
-      span.end(() => this.#spanAttributes(attributes, call.url, observation));
-      if (this.#http.onCall) {
-        const { attempts, response } = observation;
-        const about = { kind: 'api', method: call.method, path: shown, attempts, durationMs } as const;
-        const ids = { correlationId: answered(observation), requestId: sentId(call) };
-        tellCall(this.#http.onCall, { ...about, ...ids, error }, response);
-      }
-      // Success is not logged: hosts log at all levels by default, and spans have it.
-      if (error === undefined) return;
-      const what = `${String(attributes['error.type'])} after ${Math.round(durationMs)} ms`;
-      this.#log.debug(`${call.method} ${shown}: ${what}`);
-    };
+  async observe<T extends { status: number }>(call: Call, run: () => Promise<T>): Promise<T> {
+    const attributes = this.#attributesOf(call);
+    const span = new CallSpan(
+      this.#client.telemetry.tracer,
+      `${call.method} ${String(attributes['url.template'])}`,
+      attributes,
+    );
     try {
-      const result = await span.run(call.headers, () => run(observation));
+      const result = await span.run(call.headers, run);
       attributes['http.response.status_code'] = result.status;
-      end();
+      this.#end(call, span, attributes);
       return result;
     } catch (error) {
-      const code = codeOf(error, begun.signal);
+      const code = codeOf(error, call.signal);
       Object.assign(attributes, failureOf(error, code));
-      end(code);
+      this.#end(call, span, attributes, code);
       throw error;
     }
   }
 
-  #spanAttributes(
-    attributes: Attributes,
-    { origin, pathname }: CallUrl,
-    { attempts }: CallObservation,
-  ): Attributes {
-    const below = this.#http.fullPaths ? pathname.length : this.#endOfShown(pathname);
+  /** Another attempt follows this one. */
+  again(call: Call, outcome: Outcome): void {
+    const { telemetry, io } = this.#client;
+    const reason = outcome.fault?.kind ?? String(outcome.response?.status);
+    telemetry.retries.add(1, { ...this.#attributesOf(call), 'error.type': reason });
+    const id = (outcome.response && answeredId(outcome.response, call, this.#client)) ?? sentId(call);
+    const why = [reason, REFUSALS[certificateRefusal(outcome) ?? ''], id && `correlation id ${id}`];
+    io.log.warn(`${this.#nameOf(call)}: ${why.filter(Boolean).join(', ')}; another attempt follows`);
+  }
+
+  #end(call: Call, span: CallSpan, attributes: Attributes, error?: string): void {
+    const { telemetry, io, options } = this.#client;
+    const durationMs = performance.now() - call.startedAt;
+    telemetry.callDuration?.record(durationMs / 1000, attributes);
+    span.end(() => this.#spanAttributes(attributes, call));
+    if (options.http.onCall) this.#tell(options.http.onCall, call, durationMs, error);
+    // Success is not logged: hosts log at all levels by default, and spans have it.
+    if (error === undefined) return;
+    const what = `${String(attributes['error.type'])} after ${Math.round(durationMs)} ms`;
+    io.log.debug(`${this.#nameOf(call)}: ${what}`);
+  }
+
+  #tell(onCall: OnCall, call: Call, durationMs: number, error?: string): void {
+    const { method, attempts, response } = call;
+    const correlationId = response && answeredId(response, call, this.#client);
+    const about = { kind: 'api', method, path: this.#shown(call), attempts, durationMs } as const;
+    tellCall(onCall, { ...about, correlationId, requestId: sentId(call), error }, response);
+  }
+
+  #nameOf(call: Call): string {
+    return `${call.method} ${this.#shown(call)}`;
+  }
+
+  #shown(call: Call): string {
+    return this.#client.options.http.fullPaths ? call.url.pathname : this.#templateOf(call);
+  }
+
+  #attributesOf(call: Call): Attributes {
+    const attributes = this.#client.telemetry.attributesOf(call.url);
+    attributes['http.request.method'] = call.method;
+    attributes['url.template'] = this.#templateOf(call);
+    return attributes;
+  }
+
+  #spanAttributes(attributes: Attributes, { url, attempts }: Call): Attributes {
+    const { origin, pathname } = url;
+    const below = this.#client.options.http.fullPaths ? pathname.length : this.#endOfShown(pathname);
     const slash = below === pathname.length - 1 && pathname.endsWith('/') ? '/' : '';
     return {
       ...attributes,
@@ -124,8 +99,8 @@ export class CallObserver {
   }
 
   /** Below the base path, so that it is the same in all environments. */
-  #templateOf(pathname: string): string {
-    return pathname.slice(this.#endOfBase(pathname), this.#endOfShown(pathname)) || '/';
+  #templateOf({ route, url: { pathname } }: Call): string {
+    return route ?? (pathname.slice(this.#endOfBase(pathname), this.#endOfShown(pathname)) || '/');
   }
 
   /** Below the base path the resource and its version are shown: what follows may be the id of a customer. */

@@ -1,11 +1,8 @@
 import { systemClock } from '../time/clock.js';
-import { type ResolvedOptions } from '../config/resolved-options.js';
-import { type CertificateSummary } from '../errors/index.js';
 import { partOf } from '../exchange/call-limits.js';
-import { type ReloadableIdentity } from '../exchange/certificate-refusal.js';
+import { certificateRefusal, reloadRefused } from '../exchange/certificate-refusal.js';
 import {
   CallCancelled,
-  type Exchange,
   ExchangeFault,
   type ExchangeRequest,
   type ExchangeResponse,
@@ -14,12 +11,11 @@ import {
 } from '../exchange/exchange.types.js';
 import { parseRetryAfter } from '../exchange/retry-after.js';
 import { askedDelay, retryDelay } from '../time/back-off.js';
-import { sleep } from '../time/timers.js';
-import { type Identity } from '../tls/client-identity.js';
-import { isTruncated } from './answer-body.js';
-import { type Call, type CallLimits } from './call.js';
-import { type CallObservation } from './call-observer.js';
-import { CredentialRenewal, type CredentialRenewalParts } from './credential-renewal.js';
+import { sleep, within } from '../time/timers.js';
+import { isTruncated } from './answer.js';
+import { type Call } from './call.js';
+import { type CallObserver } from './call-observer.js';
+import { type CallAuthenticator, type ClientContext } from './client-context.js';
 import { faultToError } from './fault-to-error.js';
 import {
   isClosedIdleConnection,
@@ -30,85 +26,83 @@ import {
   type RetryBudget,
 } from './retry-policy.js';
 
-export interface CallRunnerParts extends CredentialRenewalParts {
-  exchange: Exchange;
-  identity: ReloadableIdentity & Pick<Identity, 'agentFor' | 'hasChain'>;
-  budget: RetryBudget;
-  http: Pick<ResolvedOptions['http'], 'retries' | 'attemptTimeout' | 'connectTimeout' | 'maxResponseBytes'> &
-    Pick<ResolvedOptions['http'], 'proxyFor' | 'ignoredProxyFor'>;
-  random: () => number;
-}
-
 /** With less time left than this, an attempt cannot succeed and only loads the service. */
 const MIN_ATTEMPT_MS = 10;
 
 /** A server that restarts closes all idle connections at once: another may be used before the client knows. */
 const MAX_CLOSED_CONNECTIONS = 3;
 
+const MAX_REPLAYS = 3;
+
 type ExchangeLimits = Pick<ExchangeRequest, 'timeoutMs' | 'attemptTimeoutMs' | 'connectTimeoutMs'>;
 
-interface Progress extends CallLimits {
-  call: Call;
-  /** From the first failure on. */
-  renewal?: CredentialRenewal;
-  retries: number;
-  /** What the last retry took from the budget. */
-  budgetTaken?: number;
-  /** How often a kept-alive connection was closed already. */
-  closedConnections: number;
-  /** The certificate of the current attempt. */
-  certificate?: CertificateSummary;
-}
+/** What follows an attempt: nothing, the same again at once with what is new, or again after a pause. */
+type Decision = { kind: 'end' } | { kind: 'replay' } | { kind: 'again'; afterMs: number };
+
+const END: Decision = { kind: 'end' };
+const REPLAY: Decision = { kind: 'replay' };
 
 /**
- * One call from first attempt to last: retries within deadline and budget where that is safe, one replay with other
+ * Runs a call from first attempt to last: retries within deadline and budget where that is safe, one replay with other
  * credentials after a 401, one with another certificate after ours was refused. The only place that decides on any.
  */
 export class CallRunner {
-  readonly #parts: CallRunnerParts;
+  readonly #client: ClientContext;
+  readonly #authenticator: CallAuthenticator;
+  readonly #budget: RetryBudget;
+  readonly #observer: CallObserver;
 
-  constructor(parts: CallRunnerParts) {
-    this.#parts = parts;
+  constructor(
+    client: ClientContext,
+    authenticator: CallAuthenticator,
+    budget: RetryBudget,
+    observer: CallObserver,
+  ) {
+    this.#client = client;
+    this.#authenticator = authenticator;
+    this.#budget = budget;
+    this.#observer = observer;
   }
 
-  async run(call: Call, limits: CallLimits, observation: CallObservation): Promise<ExchangeResponse> {
-    const { closed } = this.#parts;
-    const { signal, startedAt, endsAt } = limits;
-    const progress: Progress = { call, signal, startedAt, endsAt, retries: 0, closedConnections: 0 };
+  async run(call: Call): Promise<ExchangeResponse> {
+    const { closed } = this.#client.calls;
     for (;;) {
-      observation.attempts += 1;
-      const outcome = await this.#attempt(progress);
+      const outcome = await this.#attempt(call);
       const isSuccess = outcome.response !== undefined && outcome.response.status < 400;
-      const isOver = closed.aborted || isSuccess;
-      const waitMs = isOver ? undefined : await this.#waitBeforeNext(progress, outcome);
-      if (waitMs === undefined) return this.#conclude(progress, outcome);
+      const decision = isSuccess || closed.aborted ? END : await this.#decide(call, outcome);
+      if (decision.kind === 'end') return this.#conclude(call, outcome);
       call.inDoubt = mayHaveActed(call, outcome);
-      observation.again(outcome);
+      this.#observer.again(call, outcome);
       try {
-        if (waitMs > 0) await sleep(systemClock, waitMs, signal, closed);
+        const afterMs = decision.kind === 'again' ? decision.afterMs : 0;
+        if (afterMs > 0) await sleep(systemClock, afterMs, call.signal, closed);
       } catch (error) {
         const isOfCaller = error !== closed.reason && !(error instanceof CallCancelled);
         if (!call.inDoubt || isOfCaller) throw error;
         // The error of this attempt says that the call may have been carried out.
-        return this.#conclude(progress, outcome);
+        return this.#conclude(call, outcome);
       }
     }
   }
 
-  async #attempt(progress: Progress): Promise<Outcome> {
-    const { exchange, http, identity } = this.#parts;
-    const { call, signal } = progress;
-    progress.certificate = identity.certificate;
+  async #attempt(call: Call): Promise<Outcome> {
+    const { io, identity, options } = this.#client;
+    const { timeoutMs, attemptTimeoutMs, connectTimeoutMs } = this.#limitsOf(call);
+    call.signal?.throwIfAborted();
+    call.attempts += 1;
+    call.certificate = identity.certificate;
     const outcome = await outcomeOf(
-      exchange({
+      io.exchange({
         url: call.url,
         method: call.method,
         headers: call.headers,
         body: call.body,
         agent: identity.agentFor(call.url),
-        ...this.#limitsOf(progress),
-        maxResponseBytes: http.maxResponseBytes,
-        signal,
+        timeoutMs,
+        attemptTimeoutMs,
+        connectTimeoutMs,
+        maxResponseBytes: options.http.maxResponseBytes,
+        signal: call.signal,
       }),
     );
     return outcome.response && isTruncated(outcome.response, call)
@@ -117,10 +111,10 @@ export class CallRunner {
   }
 
   /** A call that cannot be repeated once it was sent has all the time from then on. */
-  #limitsOf({ call, retries, endsAt }: Progress): ExchangeLimits {
-    const { http } = this.#parts;
-    const timeoutMs = endsAt - performance.now();
-    if (retries >= http.retries) return { timeoutMs, connectTimeoutMs: http.connectTimeout };
+  #limitsOf(call: Call): ExchangeLimits {
+    const { http } = this.#client.options;
+    const timeoutMs = call.leftMs;
+    if (call.retries >= http.retries) return { timeoutMs, connectTimeoutMs: http.connectTimeout };
     const partMs = http.attemptTimeout ?? partOf(timeoutMs);
     return {
       timeoutMs,
@@ -129,54 +123,90 @@ export class CallRunner {
     };
   }
 
-  /** Milliseconds until the next attempt; undefined where there is to be none. */
-  async #waitBeforeNext(progress: Progress, outcome: Outcome): Promise<number | undefined> {
-    const { call, certificate } = progress;
+  async #decide(call: Call, outcome: Outcome): Promise<Decision> {
     // Not the server's fault, so it counts as no retry.
-    if (isClosedIdleConnection(call, outcome.fault) && progress.closedConnections < MAX_CLOSED_CONNECTIONS) {
-      progress.closedConnections += 1;
-      return 0;
+    if (isClosedIdleConnection(call, outcome.fault) && call.closedConnections < MAX_CLOSED_CONNECTIONS) {
+      call.closedConnections += 1;
+      return REPLAY;
     }
-    progress.renewal ??= new CredentialRenewal(this.#parts, call, progress);
-    const isRenewed = await progress.renewal.renewAfter(outcome, certificate);
-    return isRenewed ? 0 : this.#retryWait(progress, outcome);
+    return (await this.#isRenewed(call, outcome)) ? REPLAY : this.#retry(call, outcome);
   }
 
-  #retryWait(progress: Progress, { response, fault }: Outcome): number | undefined {
-    const { call, endsAt } = progress;
-    const retryable = fault ? isRetryableFault(call, fault) : isRetryableStatus(call, response.status);
-    if (!retryable || progress.retries >= this.#parts.http.retries) return undefined;
+  /** Whether the call can be sent again with other credentials, or with another certificate. */
+  async #isRenewed(call: Call, outcome: Outcome): Promise<boolean> {
+    if (!mayHaveActed(call, outcome)) return this.#renew(call, outcome);
+    // Also for the next call. Where it fails, the outcome of this one stays what it is; only its caller can end it earlier.
+    const isRenewed = await this.#renew(call, outcome).catch(() => false);
+    const { signal } = call;
+    if (signal?.aborted && !(signal.reason instanceof CallCancelled)) throw signal.reason;
+    return isRenewed && isRepeatable(call);
+  }
+
+  /** Each once; the token again only where the new one came from the shared store. */
+  async #renew(call: Call, outcome: Outcome): Promise<boolean> {
+    if (outcome.response?.status === 401 && call.mayReplay) {
+      call.replays += 1;
+      const wait = { signal: call.signal, timeoutMs: call.leftMs };
+      const renewed = await this.#authenticator.renew(call.credentials, call.url.origin, wait);
+      // An endpoint that revokes all tokens revokes those in the shared store too. The last replay has a new token.
+      call.mayReplay = renewed?.isFromStore === true && call.replays < MAX_REPLAYS;
+      if (renewed) {
+        call.authenticate(renewed.credentials);
+        return true;
+      }
+    }
+    if (call.reloaded || certificateRefusal(outcome) === undefined) return false;
+    call.reloaded = await this.#reload(call);
+    return call.reloaded;
+  }
+
+  /** Reads the identity again, for as long as the call may take. */
+  async #reload(call: Call): Promise<boolean> {
+    const { identity, calls } = this.#client;
+    // The time ran out between two attempts, the first of which did nothing. No connection is at fault.
+    const outOfTime = new ExchangeFault({ kind: 'timeout', phase: 'connecting', reusedSocket: true });
+    const limit = {
+      clock: systemClock,
+      timeoutMs: call.leftMs,
+      expired: () => faultToError(outOfTime, call, this.#client),
+      signals: [call.signal, calls.closed],
+    };
+    return within(limit, (stop) => reloadRefused(identity, call.certificate, stop));
+  }
+
+  #retry(call: Call, { response, fault }: Outcome): Decision {
+    const isRetryable = fault ? isRetryableFault(call, fault) : isRetryableStatus(call, response.status);
+    if (!isRetryable || call.retries >= this.#client.options.http.retries) return END;
+    const leftMs = call.leftMs - MIN_ATTEMPT_MS;
+    const afterMs = this.#pause(call, response, leftMs);
+    if (afterMs > leftMs) return END;
+    const taken = this.#budget.take(fault?.kind === 'timeout');
+    if (taken === undefined) return END;
+    call.budgetTaken = taken;
+    call.retries += 1;
+    return { kind: 'again', afterMs };
+  }
+
+  #pause({ retries }: Call, response: ExchangeResponse | undefined, leftMs: number): number {
+    const random = this.#client.io.random();
     const seconds = parseRetryAfter(response?.headers['retry-after'], Date.now());
-    const random = this.#parts.random();
-    const leftMs = endsAt - performance.now() - MIN_ATTEMPT_MS;
-    const waitMs =
-      seconds === undefined
-        ? retryDelay(progress.retries, random)
-        : askedDelay(seconds * 1000, progress.retries, random, leftMs);
-    if (waitMs > leftMs) return undefined;
-    const taken = this.#parts.budget.take(fault?.kind === 'timeout');
-    if (taken === undefined) return undefined;
-    progress.budgetTaken = taken;
-    progress.retries += 1;
-    return waitMs;
+    return seconds === undefined
+      ? retryDelay(retries, random)
+      : askedDelay(seconds * 1000, retries, random, leftMs);
   }
 
-  #conclude(progress: Progress, { response, fault }: Outcome): ExchangeResponse {
-    const { call, budgetTaken, certificate } = progress;
-    const { budget, closed, baseOption, http, identity } = this.#parts;
+  #conclude(call: Call, { response, fault }: Outcome): ExchangeResponse {
     // Whatever the fault looks like: the shutdown closed the connection.
-    if (fault && closed.aborted) throw faultToError(asClosed(fault), call, baseOption);
-    if (fault) {
-      const way = { ...http, hasChain: identity.hasChain };
-      throw faultToError(withKnownLimit(fault, progress), call, baseOption, certificate, way);
-    }
-    if (response.status < 400) budget.giveBack(budgetTaken);
+    if (fault && this.#client.calls.closed.aborted) throw faultToError(asClosed(fault), call, this.#client);
+    if (fault) throw faultToError(withKnownLimit(fault, call), call, this.#client);
+    if (response.status < 400) this.#budget.giveBack(call.budgetTaken);
+    call.response = response;
     return response;
   }
 }
 
 /** The last attempt has what is left of the call: the time that its caller knows is that of all. */
-function withKnownLimit(fault: ExchangeFault, { startedAt, endsAt }: Progress): ExchangeFault {
+function withKnownLimit(fault: ExchangeFault, { startedAt, endsAt }: Call): ExchangeFault {
   const isLast = fault.kind === 'timeout' && fault.reason === undefined && performance.now() > endsAt - 5;
   return isLast ? new ExchangeFault({ ...fault, limitMs: endsAt - startedAt }) : fault;
 }

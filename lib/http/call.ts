@@ -1,102 +1,206 @@
 import { randomUUID } from 'node:crypto';
 import { type AxiosHeaderValue, type AxiosRequestHeaders, type InternalAxiosRequestConfig } from 'axios';
-import { type Credentials } from '../auth/authenticator.js';
-import { type HttpSettings } from '../config/resolved-options.js';
-import { cleanText, ServiceRequestError } from '../errors/index.js';
-import { followSignal, type FollowedSignal } from '../exchange/call-limits.js';
+import { type ResolvedOptions } from '../config/resolved-options.js';
+import { cleanText, ServiceRequestError, type CertificateSummary } from '../errors/index.js';
+import { followSignal } from '../exchange/call-limits.js';
 import { ACCEPTED_ENCODINGS } from '../exchange/decode.js';
 import { noHeaders } from '../exchange/own-properties.js';
-import { CallCancelled, EXCHANGE_HEADERS } from '../exchange/exchange.types.js';
+import { CallCancelled, EXCHANGE_HEADERS, type ExchangeResponse } from '../exchange/exchange.types.js';
 import { type CallUrl } from './allowed-urls.js';
 import { encodeBody } from './body.js';
+import { type Credentials } from '../auth/authenticator.js';
+import { type RequestIds } from './request-ids.js';
 
-/** One call as it goes over the wire, however many attempts it takes. */
-export interface Call {
-  method: string;
-  url: CallUrl;
-  headers: Record<string, string>;
-  body?: string | Uint8Array;
-  /** The correlation id that is sent with it. */
-  correlationId?: string;
-  /** The service carries out one call of this key (`http.idempotencyHeader`), so that it may be sent again. */
-  idempotencyKey?: string;
-  /** One of its attempts may have been carried out. */
-  inDoubt?: boolean;
-  /** False where the caller asked for text or bytes. */
-  readsJson: boolean;
-  /** Those that it has now. */
-  credentials: Credentials;
-  /** Each credential that was sent with it, those before a replay too: no error may show one. */
-  secrets: string[];
+/** By what its caller may end a call: its signal, and axios's older cancel token, which HttpService's Observables use. */
+export type CallerSignals = Pick<InternalAxiosRequestConfig, 'signal' | 'cancelToken'>;
+
+/**
+ * What a call ends with whose caller has aborted it, on its way to that caller, who gets the reason itself. A host's own
+ * interceptors see this: to an error, axios adds the frames of each caller, and thousands may share one signal.
+ */
+export class Aborted {
+  constructor(readonly reason: unknown) {}
 }
 
-/** When a call ends without an answer. */
-export interface CallLimits {
-  /** Of the caller: its signal, its cancel token, or both. */
-  signal?: AbortSignal;
+const BEARER = /^Bearer /i;
+const NO_CREDENTIALS: Credentials = {};
+const NOT_FOLLOWED = (): void => undefined;
+
+/**
+ * One call, from the interceptor to its answer or error, however many attempts it takes. Made where its address is
+ * judged, completed where axios and the host's code are done with it, and sent as it is then.
+ */
+export class Call {
   /** Both on the monotonic clock. */
-  startedAt: number;
-  endsAt: number;
+  readonly startedAt = performance.now();
+  readonly endsAt: number;
+
+  // As it goes over the wire. From complete() on.
+  body: string | Uint8Array | undefined = undefined;
+  /** False where the caller asked for text or bytes. */
+  readsJson = true;
+  /** The correlation id that is sent with it. */
+  correlationId: string | undefined = undefined;
+  /** The service carries out one call of this key (`http.idempotencyHeader`), so that it may be sent again. */
+  idempotencyKey: string | undefined = undefined;
+  /** Of its caller. From follow() on. */
+  signal: AbortSignal | undefined = undefined;
+
+  // What became of it.
+  /** Exchanges that asked for a connection. */
+  attempts = 0;
+  /** Attempts after a failure that may pass. */
+  retries = 0;
+  /** What the last of them took from the budget. */
+  budgetTaken: number | undefined = undefined;
+  /** Attempts with other credentials. */
+  replays = 0;
+  mayReplay = true;
+  /** Our certificate was read again. */
+  reloaded = false;
+  /** How often a kept-alive connection was closed already. */
+  closedConnections = 0;
+  /** One of its attempts may have been carried out. */
+  inDoubt = false;
+  /** Ours, as it was in use in the last attempt. */
+  certificate: CertificateSummary | undefined = undefined;
+  /** The one that decides. */
+  response: ExchangeResponse | undefined = undefined;
+
+  readonly #caller: CallerSignals;
+  #release = NOT_FOLLOWED;
+  // Private, as code of the host may look into what an interceptor has made.
+  readonly #headers = noHeaders<Record<string, string>>();
+  #credentials = NO_CREDENTIALS;
+  readonly #secrets: string[] = [];
+
+  /** @param route as its caller named it */
+  constructor(
+    readonly method: string,
+    readonly url: CallUrl,
+    timeoutMs: number,
+    readonly route: string | undefined = undefined,
+    caller: CallerSignals = {},
+  ) {
+    this.endsAt = this.startedAt + timeoutMs;
+    this.#caller = caller;
+  }
+
+  get leftMs(): number {
+    return this.endsAt - performance.now();
+  }
+
+  /** Listens to its caller, until release(). Throws ServiceRequestError for what is no signal. */
+  follow(): void {
+    const { signal, cancelToken } = this.#caller;
+    const followed = followSignal(signal as AbortSignal | null | undefined);
+    this.signal = followed.signal;
+    this.#release = followed.release;
+    if (cancelToken?.subscribe) this.#followToken(cancelToken);
+  }
+
+  #followToken(token: NonNullable<CallerSignals['cancelToken']>): void {
+    const { signal: given } = this;
+    const release = this.#release;
+    const controller = new AbortController();
+    const cancel = (): void => controller.abort(new CallCancelled());
+    const abort = (): void => controller.abort(given?.reason);
+    if (given?.aborted) abort();
+    given?.addEventListener('abort', abort);
+    token.subscribe?.(cancel);
+    this.signal = controller.signal;
+    this.#release = () => {
+      given?.removeEventListener('abort', abort);
+      release();
+      token.unsubscribe?.(cancel);
+    };
+  }
+
+  release(): void {
+    this.#release();
+  }
+
+  /** The error that it ends with, as axios is to pass it on. */
+  ending(error: unknown): unknown {
+    return this.signal?.aborted && error === this.signal.reason ? new Aborted(error) : error;
+  }
+
+  /** In lower case, with the credentials. */
+  get headers(): Record<string, string> {
+    return this.#headers;
+  }
+
+  get credentials(): Credentials {
+    return this.#credentials;
+  }
+
+  /** Each credential that was given to it, those before a replay too: no error may show one. */
+  get secrets(): readonly string[] {
+    return this.#secrets;
+  }
+
+  /** Gives it credentials, in place of those that it has. */
+  authenticate(credentials: Credentials): void {
+    this.#credentials = credentials;
+    for (const name of Object.keys(credentials)) {
+      const value = credentials[name];
+      this.#headers[name.toLowerCase()] = value;
+      this.#secrets.push(value.replace(BEARER, ''));
+    }
+  }
+
+  /**
+   * Takes headers and body as axios and the host's code have left them; credentials among them are not sent. Waits for
+   * forms and Blobs only.
+   * @throws ServiceRequestError for what cannot be sent
+   */
+  async complete(
+    { headers, data, responseType, transformRequest }: InternalAxiosRequestConfig,
+    { appTokenHeader, http: { correlationIdHeader, idempotencyHeader } }: ResolvedOptions,
+    requestIds: RequestIds | undefined,
+  ): Promise<void> {
+    const encoded = encodeBody(data, String(headers.getContentType() ?? ''), Boolean(transformRequest));
+    const { body, contentType } = encoded instanceof Promise ? await encoded : encoded;
+    this.body = body;
+    this.readsJson = responseType !== 'arraybuffer' && responseType !== 'text';
+    const sent = this.#headers;
+    takeHeaders(sent, headers, this.readsJson, appTokenHeader.toLowerCase());
+    if (contentType) sent['content-type'] = contentType;
+    // Axios gives any POST the type of a form.
+    if (body === undefined) delete sent['content-type'];
+    requestIds?.addTo(sent);
+    this.correlationId = sent[correlationIdHeader];
+    if (idempotencyHeader !== undefined && (this.method === 'POST' || this.method === 'PATCH')) {
+      this.idempotencyKey = sent[idempotencyHeader] = sent[idempotencyHeader]?.trim() || randomUUID();
+    }
+  }
 }
 
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/;
 // RFC 9110, 9.1: a method is a token.
 const METHOD = /^[A-Z][A-Z0-9!#$%&'*+.^_`|~-]*$/;
 
-/**
- * A config as it goes over the wire, with its credentials.
- * @throws ServiceRequestError for what cannot be sent
- */
-export async function toCall(
-  config: InternalAxiosRequestConfig,
-  url: CallUrl,
-  credentials: Credentials,
-  { correlationIdHeader, idempotencyHeader }: Pick<HttpSettings, 'correlationIdHeader' | 'idempotencyHeader'>,
-): Promise<Call> {
-  const encoded = encodeBody(config.data);
-  const { body, contentType } = encoded instanceof Promise ? await encoded : encoded;
-  const readsJson = config.responseType !== 'arraybuffer' && config.responseType !== 'text';
-  const headers = toHeaders(config.headers, readsJson);
-  if (contentType) headers['content-type'] = contentType;
-  if (body === undefined) delete headers['content-type'];
-  const method = toMethod(config.method);
-  const correlationId = headers[correlationIdHeader];
-  const isKeyed = idempotencyHeader !== undefined && (method === 'POST' || method === 'PATCH');
-  const idempotencyKey = isKeyed ? headers[idempotencyHeader]?.trim() || randomUUID() : undefined;
-  if (isKeyed && idempotencyKey) headers[idempotencyHeader] = idempotencyKey;
-  const call = {
-    method,
-    url,
-    headers,
-    body,
-    correlationId,
-    idempotencyKey,
-    readsJson,
-    credentials,
-    secrets: [],
-  };
-  setCredentials(call, credentials);
-  return call;
-}
-
-const BEARER = /^Bearer /i;
-
-function toMethod(given: unknown = 'get'): string {
+/** In capitals. Throws ServiceRequestError. */
+export function toMethod(given: unknown = 'get'): string {
   const method = typeof given === 'string' ? given.toUpperCase() : '';
   if (METHOD.test(method) && method !== 'CONNECT' && method !== 'TRACE') return method;
   throw ServiceRequestError.of('method', 'is none that can be sent');
 }
 
 /** In lower case. A host may pass on those of its own caller: what we read is encoded as we know it, and JSON is whole. */
-function toHeaders(given: AxiosRequestHeaders, readsJson: boolean): Record<string, string> {
-  // Without a prototype: a setter that somebody put into Object.prototype would get their values.
-  const headers = noHeaders<Record<string, string>>();
+function takeHeaders(
+  headers: Record<string, string>,
+  given: AxiosRequestHeaders,
+  readsJson: boolean,
+  appTokenHeader: string,
+): void {
   headers.accept = readsJson ? 'application/json' : '*/*';
   headers['accept-encoding'] = ACCEPTED_ENCODINGS;
   for (const name of Object.keys(given)) {
     const key = name.toLowerCase();
     const value = given[name] as AxiosHeaderValue | undefined;
     if (value === null || value === undefined || value === false || EXCHANGE_HEADERS.has(key)) continue;
+    if (key === 'authorization' || key === appTokenHeader) continue;
     if (key === 'accept-encoding' || (key === 'range' && readsJson)) continue;
     const text = Array.isArray(value) ? value.join(', ') : String(value);
     if (!HEADER_NAME.test(key))
@@ -108,52 +212,14 @@ function toHeaders(given: AxiosRequestHeaders, readsJson: boolean): Record<strin
   }
   // A part of what is compressed cannot be read (RFC 9110, 14.2).
   if (headers.range !== undefined) headers['accept-encoding'] = 'identity';
-  return headers;
-}
-
-/** Puts credentials into a call, in place of those that it has. */
-export function setCredentials(call: Call, credentials: Credentials): void {
-  const { headers, secrets } = call;
-  call.credentials = credentials;
-  for (const [name, value] of Object.entries(credentials)) {
-    headers[name.toLowerCase()] = value;
-    secrets.push(value.replace(BEARER, ''));
-  }
 }
 
 /** The correlation id of a call, for an error. It may be the caller's own. */
-export function sentId({ correlationId, secrets = [] }: Partial<Call>): string | undefined {
+export function sentId({ correlationId, secrets }: Call): string | undefined {
   return correlationId === undefined ? undefined : cleanText(correlationId, secrets, 128);
 }
 
-/** The key of a call, for an error: as it was sent, so none where the caller's own holds a secret. */
-export function sentKey({ idempotencyKey: key, secrets = [] }: Partial<Call>): string | undefined {
-  return key !== undefined && cleanText(key, secrets, Infinity) === key ? key : undefined;
-}
-
-/**
- * A call's AbortSignal and axios's older cancel token, by which HttpService's Observables unsubscribe, as one signal.
- * `release` removes our listeners.
- */
-export function toCallSignal({
-  signal,
-  cancelToken,
-}: Pick<InternalAxiosRequestConfig, 'signal' | 'cancelToken'>): FollowedSignal {
-  const followed = followSignal(signal as AbortSignal | null | undefined);
-  const { signal: given } = followed;
-  if (!cancelToken?.subscribe) return followed;
-  const controller = new AbortController();
-  const cancel = (): void => controller.abort(new CallCancelled());
-  const abort = (): void => controller.abort(given?.reason);
-  if (given?.aborted) abort();
-  given?.addEventListener('abort', abort);
-  cancelToken.subscribe(cancel);
-  return {
-    signal: controller.signal,
-    release: () => {
-      given?.removeEventListener('abort', abort);
-      followed.release();
-      cancelToken.unsubscribe?.(cancel);
-    },
-  };
+/** The key of a call, for an error: as it was sent, so none where the caller's own holds a credential. */
+export function sentKey({ idempotencyKey: key, secrets }: Call): string | undefined {
+  return secrets.some((secret) => secret !== '' && key?.includes(secret)) ? undefined : key;
 }

@@ -8,7 +8,7 @@ import {
 } from '../errors/index.js';
 
 /** What a host's own caller gets to know of an error. */
-export interface Answer {
+export interface HostAnswer {
   /** Of HTTP. */
   status: number;
   message: string;
@@ -24,7 +24,7 @@ const LATE = 'The service did not answer in time.';
 const UNAVAILABLE = 'The service cannot be reached at the moment.';
 
 /** The mapping that ServiceExceptionFilter documents. */
-export function toAnswer(error: ServiceError): Answer {
+export function toAnswer(error: ServiceError): HostAnswer {
   if (error instanceof ServiceRequestError) {
     return {
       status: 400,
@@ -38,7 +38,7 @@ export function toAnswer(error: ServiceError): Answer {
   return { status: 500, message: 'Internal server error' };
 }
 
-function fromCall(error: ServiceApiError | ServiceConnectionError): Answer {
+function fromCall(error: ServiceApiError | ServiceConnectionError): HostAnswer {
   const doubt = error.outcomeUnknown ? DOUBT : '';
   if (error.code === 'connection_timeout') return { status: 504, message: LATE + doubt };
   // Before all that would have the caller send it again: a 409 or 429 answers the last attempt, not one that was lost.
@@ -46,7 +46,7 @@ function fromCall(error: ServiceApiError | ServiceConnectionError): Answer {
   return error instanceof ServiceApiError ? fromApi(error) : { status: 503, message: UNAVAILABLE };
 }
 
-function fromApi({ code, status, body, credentialFault, hint, retryAfter }: ServiceApiError): Answer {
+function fromApi({ code, status, body, credentialFault, hint, retryAfter }: ServiceApiError): HostAnswer {
   // A path that is nowhere, or a page: the address is wrong, and no caller can correct that.
   const isOurs = credentialFault || (status === 404 && hint !== undefined);
   if (code === 'api_error' && PASSED_ON.has(status) && !isOurs) {

@@ -1,21 +1,10 @@
 import { collectionAtEnd } from '../config/resources.js';
-import { type ResolvedOptions } from '../config/resolved-options.js';
-import { explain, type CertificateSummary, type Explanation } from '../errors/index.js';
+import { explain, type Explanation } from '../errors/index.js';
 import { certificateVerdict, isPage } from '../exchange/certificate-refusal.js';
 import { type ExchangeResponse } from '../exchange/exchange.types.js';
 import { describeCertificate } from '../tls/certificate-summary.js';
-
-/** What calls are authenticated with, and where they go, as far as an operator has to know it. */
-export interface CredentialsInUse extends Pick<ResolvedOptions, 'authentication'> {
-  /** The option with the API's address: `urls.baseUrl`. */
-  baseOption: string;
-  /** The client certificate in use; undefined where none is set. */
-  certificate: () => CertificateSummary | undefined;
-  /** What listens at that address, on this machine, does TLS. */
-  isSidecar?: boolean;
-  /** Origins whose calls carry an app token beside a bearer. */
-  bothTo?: ReadonlySet<string>;
-}
+import { type Call } from './call.js';
+import { type ErrorClient } from './client-context.js';
 
 /** What an answer means. */
 interface Row {
@@ -36,23 +25,24 @@ export function isCredentialFault(response: ExchangeResponse): boolean {
 /** Explains an answer that is no success and no redirect. The message follows its status. */
 export function explainAnswer(
   response: ExchangeResponse,
-  { origin, pathname }: Pick<URL, 'origin' | 'pathname'>,
-  { authentication, baseOption, certificate, isSidecar, bothTo }: CredentialsInUse,
+  { url, credentials }: Call,
+  { options, identity }: ErrorClient,
 ): Explanation {
-  const both = bothTo?.has(origin) === true;
+  const { authentication, addresses } = options;
+  const both = authentication === 'oauth' && Object.keys(credentials).length > 1;
   const row = ROWS.find(
     (each) =>
       (each.authentication === undefined || each.authentication === authentication) &&
       (!each.both || both) &&
-      each.when(response, pathname),
+      each.when(response, url.pathname),
   );
-  const inUse = certificate();
+  // `http:` is for loopback alone: what listens there does TLS.
+  const isSidecar = addresses.baseUrl.startsWith('http:');
   const hint = row?.hint.replace('{certificate}', isSidecar ? OF_SIDECAR : CERTIFICATE);
-  return explain(
-    row?.what ?? '',
-    { hint },
-    { address: baseOption, inUse: inUse ? `in use is ${describeCertificate(inUse)}` : 'none is set' },
-  );
+  const inUse = identity.certificate
+    ? `in use is ${describeCertificate(identity.certificate)}`
+    : 'none is set';
+  return explain(row?.what ?? '', { hint }, { address: addresses.baseOption, inUse });
 }
 
 const CERTIFICATE =

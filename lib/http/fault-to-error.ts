@@ -1,33 +1,32 @@
-import { type CertificateSummary, ServiceConnectionError, type ServiceError } from '../errors/index.js';
+import { ServiceConnectionError, type ServiceError } from '../errors/index.js';
 import { type ExchangeFault } from '../exchange/exchange.types.js';
-import { type HttpSettings } from '../config/resolved-options.js';
 import { explainFault, placeOf } from '../exchange/explain-fault.js';
 import { certificateRefusedError } from '../tls/certificate-refused.js';
 import { sentId, type Call } from './call.js';
+import { type ErrorClient } from './client-context.js';
 import { doubtOf } from './retry-policy.js';
 
-/**
- * An exchange without a whole answer, as the error that its caller gets.
- * @param option with the API's address: `urls.baseUrl`
- * @param certificate ours, as it was in use
- * @param way by which it goes, and what its server is verified against
- */
+/** An exchange without a whole answer, as the error that its caller gets. */
 export function faultToError(
   fault: ExchangeFault,
-  call: Pick<Call, 'method' | 'url'> & Partial<Call>,
-  option: string,
-  certificate?: CertificateSummary,
-  way: Pick<HttpSettings, 'proxyFor' | 'ignoredProxyFor'> & { hasChain?: boolean } = {},
+  call: Call,
+  { options, identity }: ErrorClient,
 ): ServiceError {
-  const { method, url } = call;
+  const { method, url, certificate } = call;
   const { kind, reason, certificateRefused } = fault;
   const doubt = doubtOf(call, { fault });
   if (certificateRefused && !doubt.outcomeUnknown) return certificateRefusedError(certificate, reason);
   const where = `${method} ${url.pathname} at ${url.host}`;
+  const place = {
+    url,
+    option: options.addresses.baseOption,
+    server: 'api' as const,
+    hasChain: identity.hasChain,
+  };
   return new ServiceConnectionError({
     ...(certificateRefused
-      ? lateRefusal(where, certificate, reason)
-      : explainFault(where, fault, placeOf({ url, option, server: 'api', hasChain: way.hasChain }, way))),
+      ? lateRefusal(where, call, reason)
+      : explainFault(where, fault, placeOf(place, options.http))),
     kind,
     method,
     path: url.pathname,
@@ -37,7 +36,7 @@ export function faultToError(
   });
 }
 
-function lateRefusal(where: string, certificate?: CertificateSummary, reason?: string) {
+function lateRefusal(where: string, { certificate }: Call, reason?: string) {
   const { hint, options } = certificateRefusedError(certificate, reason);
   const which = certificate ? ` (fingerprint ${certificate.fingerprint256})` : '';
   return {

@@ -1,5 +1,4 @@
 import { isPromise } from 'node:util/types';
-import { type AxiosHeaders } from 'axios';
 import { type Clock } from '../time/clock.js';
 import { type Log } from '../exchange/io.js';
 
@@ -24,11 +23,11 @@ export class RequestIds {
   }
 
   /**
-   * Adds the id, unless the caller set the header. A call is worth more than its id: where there is none that can be
+   * Adds the id to headers with names in lower case, unless the caller set the header. A call is worth more than its id: where there is none that can be
    * sent, it goes without, and a warning is logged, once a minute at most. Never throws.
    */
-  addTo(headers: AxiosHeaders): void {
-    if (headers.has(this.#header)) return;
+  addTo(headers: Record<string, string>): void {
+    if (headers[this.#header] !== undefined) return;
     try {
       const id = this.#make();
       if (typeof id === 'string' && USABLE.test(id)) headers[this.#header] = id;

@@ -15,7 +15,7 @@ export function isSafe(method: string): boolean {
   return SAFE_METHODS.has(method);
 }
 
-type Repeated = Pick<Call, 'method' | 'idempotencyKey'>;
+type Repeated = Pick<Call, 'method'> & Partial<Pick<Call, 'idempotencyKey'>>;
 
 /** Whether it may be sent again also where the service may have acted: it changes nothing, or has a key. */
 export function isRepeatable({ method, idempotencyKey }: Repeated): boolean {
@@ -50,7 +50,7 @@ function isRefusedBefore(response: ExchangeResponse): boolean {
 
 /** Whether the service may have carried out a call that changes something, in this attempt or an earlier one. */
 export function mayHaveActed(
-  { method, inDoubt }: Pick<Call, 'method' | 'inDoubt'>,
+  { method, inDoubt }: Pick<Call, 'method'> & Partial<Pick<Call, 'inDoubt'>>,
   outcome: Outcome,
 ): boolean {
   const { response, fault } = outcome;
@@ -63,7 +63,7 @@ export function mayHaveActed(
 
 /** The same for the error of a call, with the key by which it can be sent again. */
 export function doubtOf(
-  call: Pick<Call, 'method'> & Partial<Call>,
+  call: Call,
   outcome: Outcome,
 ): Pick<ServiceConnectionError, 'outcomeUnknown' | 'idempotencyKey'> {
   const outcomeUnknown = mayHaveActed(call, outcome);

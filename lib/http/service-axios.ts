@@ -1,35 +1,42 @@
 import axios, {
   Axios,
-  type AxiosAdapter,
+  isAxiosError,
+  mergeConfig,
   type AxiosInstance,
   type CreateAxiosDefaults,
   type InternalAxiosRequestConfig,
 } from 'axios';
 import { ServiceRequestError } from '../errors/index.js';
-import { type AuthHeadersInterceptor } from './auth-headers.interceptor.js';
-import { encodeData, refuseNesting, refuseStream } from './body.js';
+import { AuthHeadersInterceptor } from './auth-headers.interceptor.js';
+import { nestedTooDeep, refuseStream } from './body.js';
+import { Aborted } from './call.js';
+import { CallObserver } from './call-observer.js';
+import { CallRunner } from './call-runner.js';
+import { type CallAuthenticator, type ClientContext } from './client-context.js';
+import { RetryBudget } from './retry-policy.js';
+import { serviceAdapter } from './service-adapter.js';
 
 /**
- * The module's own axios instance; the host's is not touched. It has none of axios's defaults, which a host may have
- * changed for its calls of other services (`baseURL`, headers): this module has its own time limit, reads the JSON and
- * checks the status itself. What a host sets on this instance applies.
+ * The module's own axios instance, with all that makes its calls; the host's is not touched. It has none of axios's
+ * defaults, which a host may have changed for its calls of other services (`baseURL`, headers): this module has its own
+ * time limit, makes and reads the JSON, and checks the status itself. What a host sets on this instance applies.
  */
 export function createServiceAxios(
-  authHeaders: AuthHeadersInterceptor,
-  adapter: AxiosAdapter,
+  client: ClientContext,
+  authenticator: CallAuthenticator,
+  budget = new RetryBudget(),
 ): AxiosInstance {
+  const observer = new CallObserver(client);
+  const runner = new CallRunner(client, authenticator, budget, observer);
+  const authHeaders = new AuthHeadersInterceptor(client, authenticator, observer);
+  const adapter = serviceAdapter(client, authHeaders, runner, observer);
   const headers = { common: {}, delete: {}, get: {}, head: {}, post: {}, put: {}, patch: {} };
-  // A host may have changed the order for all of its instances.
+  // Ours runs last. A host may have changed that for all of its instances.
   const transitional = { legacyInterceptorReqResOrdering: true };
-  const made = new Axios({
-    adapter,
-    transformRequest: [encodeData],
-    transitional,
-    headers: headers as object,
-  });
-  // The adapter too: another one would get the credentials.
+  const made = new Axios({ adapter, transitional, headers: headers as object });
+  // The adapter too: another one would not know the call.
   made.interceptors.request.use((given) => authHeaders.attach(Object.assign(ownConfig(given), { adapter })));
-  return asInstance(made, passingReasons(made));
+  return asInstance(made);
 }
 
 /** Axios's own config has no prototype and is this call's alone. One that an interceptor made, or froze, is the host's. */
@@ -42,47 +49,18 @@ function ownConfig(given: InternalAxiosRequestConfig): InternalAxiosRequestConfi
 }
 
 type Method = (...given: unknown[]) => Promise<unknown>;
-/** `request` calls `_request`, which is not among axios's types, and has all interceptors in it. */
-type Methods = Record<string, Method>;
-
-/** The outcome of a call that its caller aborted. */
-class Aborted {
-  constructor(readonly reason: Error) {}
-}
-
-/**
- * Axios's `request` adds the caller's frames to the stack of an error. Many calls may share the reason of one signal:
- * its stack would grow with each, for seconds. So the reason goes past `request`, as a result.
- */
-function passingReasons(made: Axios): Methods {
-  const methods = made as unknown as Methods;
-  const { request, _request } = methods;
-  methods._request = (...given) =>
-    _request.apply(made, given).catch((error: unknown) => {
-      const { signal } = Object(typeof given[0] === 'string' ? given[1] : given[0]) as {
-        signal?: AbortSignal;
-      };
-      if (error !== undefined && error === signal?.reason) return new Aborted(error as Error);
-      throw error;
-    });
-  methods.request = async (...given) => {
-    const outcome = await request.apply(made, given);
-    if (outcome instanceof Aborted) throw outcome.reason;
-    return outcome;
-  };
-  return methods;
-}
 
 /** As axios.create() makes one: a function that has the methods of the object too. */
-function asInstance(made: Axios, methods: Methods): AxiosInstance {
+function asInstance(made: Axios): AxiosInstance {
   const { defaults, interceptors } = made;
+  const methods = made as unknown as Record<string, Method>;
   const getUri = made.getUri.bind(made);
   const create = (config?: CreateAxiosDefaults): AxiosInstance =>
     axios.create({ ...(defaults as CreateAxiosDefaults), ...config });
   const names = Object.getOwnPropertyNames(Axios.prototype).filter((name) => name !== 'constructor');
-  const checked = names.map((name) => [name, checkedMethod(made, methods[name])]);
-  const instance = checkedMethod(made, methods.request);
-  return Object.assign(instance, Object.fromEntries(checked), {
+  const ours = names.map((name) => [name, asOurs(made, methods[name])]);
+  const instance = asOurs(made, methods.request);
+  return Object.assign(instance, Object.fromEntries(ours), {
     defaults,
     interceptors,
     getUri,
@@ -90,16 +68,36 @@ function asInstance(made: Axios, methods: Methods): AxiosInstance {
   }) as never;
 }
 
-/** Axios copies plain objects. It would lose what makes one of them a stream, and fail where one contains itself. */
-function checkedMethod(made: Axios, method: Method): Method {
+/** Axios copies plain objects: it would lose what makes one of them a stream, and fail where one contains itself. */
+function asOurs(made: Axios, method: Method): Method {
   return async (...given) => {
     for (const each of given) {
-      const { data, params } = Object(each) as { data?: unknown; params?: unknown };
-      for (const body of [data, each]) refuseStream(body);
-      refuseNesting('params', params);
-      refuseNesting('data', data);
-      refuseNesting('data', each);
+      refuseStream(each);
+      refuseStream((Object(each) as { data?: unknown }).data);
     }
-    return method.apply(made, given);
+    try {
+      return await method.apply(made, given);
+    } catch (error) {
+      if (error instanceof Aborted) throw error.reason;
+      throw error instanceof RangeError || isAxiosError(error) ? refusalOf(given, error) : error;
+    }
   };
+}
+
+/** Of what axios could not copy; else the error as it is, which is then one of the host's. */
+function refusalOf(given: unknown[], error: Error): Error {
+  const isCopied = (name: string, value: unknown): boolean => {
+    try {
+      mergeConfig({}, { [name]: value });
+      return true;
+    } catch {
+      return false;
+    }
+  };
+  for (const each of given) {
+    const { params, data } = Object(each) as { params?: unknown; data?: unknown };
+    if (!isCopied('params', params)) return nestedTooDeep('params');
+    if (!isCopied('data', data) || !isCopied('data', each)) return nestedTooDeep('data');
+  }
+  return error;
 }

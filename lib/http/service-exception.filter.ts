@@ -2,7 +2,7 @@ import { Catch, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common'
 import { throwError, type Observable } from 'rxjs';
 import { describeError, ServiceConnectionError, ServiceError } from '../errors/index.js';
 import { SafeLogger } from '../telemetry/log.js';
-import { toAnswer, type Answer } from './exception-answer.js';
+import { toAnswer, type HostAnswer } from './exception-answer.js';
 
 /** What Express's response and Fastify's reply have in common. */
 interface HttpReply {
@@ -74,7 +74,7 @@ export class ServiceExceptionFilter implements ExceptionFilter<ServiceError> {
 class GraphqlAnswer extends Error {
   readonly extensions: { code: string; statusCode: number };
 
-  constructor({ status, message }: Answer, code: string) {
+  constructor({ status, message }: HostAnswer, code: string) {
     super(message);
     this.extensions = { code, statusCode: status };
     // A server in development mode may show it to callers.
@@ -87,7 +87,11 @@ function isOrderlyEnd(error: ServiceError): boolean {
   return error instanceof ServiceConnectionError && error.kind === 'closed' && !error.outcomeUnknown;
 }
 
-function replyHttp(error: ServiceError, { status, message, retryAfter }: Answer, host: ArgumentsHost): void {
+function replyHttp(
+  error: ServiceError,
+  { status, message, retryAfter }: HostAnswer,
+  host: ArgumentsHost,
+): void {
   const http = host.switchToHttp();
   const reply = http.getResponse<HttpReply>();
   if (reply.headersSent || reply.sent) return void (reply.raw ?? reply).end?.();

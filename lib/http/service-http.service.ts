@@ -11,7 +11,7 @@ import {
   type ParseOption,
 } from './answer-parser.js';
 import { type ServiceResponse } from './service-adapter.js';
-import { type CallFacts } from './answer-to-error.js';
+import { type AnswerFacts } from './answer.js';
 
 /** What a call may bring with it. */
 export interface CallOptions {
@@ -221,7 +221,7 @@ function toResponse(answer: ServiceResponse, data: unknown): HttpResponse {
 }
 
 /** An interceptor of the host may have put something else in the place of the answer. */
-function factsOf(answer: Partial<ServiceResponse>, { method = 'GET', url }: RequestConfig): CallFacts {
+function factsOf(answer: Partial<ServiceResponse>, { method = 'GET', url }: RequestConfig): AnswerFacts {
   const { status = 200, facts, config } = answer;
   const [path] = (config?.url && URL.canParse(config.url) ? new URL(config.url).pathname : url).split(
     /[?#]/,

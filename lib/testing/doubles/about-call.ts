@@ -9,7 +9,7 @@ export interface FailingCall {
   idempotencyKey?: string;
 }
 
-export type CallFacts = Pick<Call, 'method' | 'url' | 'idempotencyKey'>;
+export type CallFacts = Pick<Call, 'method' | 'url'> & Partial<Pick<Call, 'idempotencyKey'>>;
 
 /** On an error that names no call of its own: makes it for the call of the double that throws it. */
 const REMAKE = Symbol('nestjs-service:remake');

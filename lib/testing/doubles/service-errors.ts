@@ -11,9 +11,9 @@ import {
   type TokenErrorCode,
 } from '../../errors/index.js';
 import { ExchangeFault, type ExchangeResponse } from '../../exchange/exchange.types.js';
-import { readBody } from '../../http/answer-body.js';
-import { answerToError } from '../../http/answer-to-error.js';
-import { type Call } from '../../http/call.js';
+import { answerError, readBody } from '../../http/answer.js';
+import { Call } from '../../http/call.js';
+import { type ClientContext } from '../../http/client-context.js';
 import { faultToError } from '../../http/fault-to-error.js';
 import { certificateRefusedError } from '../../tls/certificate-refused.js';
 import { aboutCall, type CallFacts, type FailingCall } from './about-call.js';
@@ -54,14 +54,14 @@ export const serviceErrors = {
     const { status: name = words.toUpperCase().replace(/\W+/g, '_'), message = words } = options;
     const body = JSON.stringify({ status: name, message });
     const response = responseOf(status, body, options);
-    return aboutCall(options, (call) => answerToError(response, contextOf(call)) as ServiceApiError);
+    return aboutCall(options, (call) => answerError(response, callOf(call), CLIENT) as ServiceApiError);
   },
 
   /** The service answered 2xx with what is not JSON: code `invalid_response`. */
   invalidResponse(call: FailingCall = {}): ServiceApiError {
     return aboutCall(call, (about) => {
       try {
-        readBody(responseOf(200, '<html>'), contextOf(about));
+        readBody(responseOf(200, '<html>'), callOf(about), CLIENT);
       } catch (error) {
         return error as ServiceApiError;
       }
@@ -74,11 +74,14 @@ export const serviceErrors = {
     const { reason = REASONS[kind], sent = !BEFORE_SENDING.has(kind) } = options;
     if (kind === 'redirect') {
       const response = { ...responseOf(302, ''), headers: { location: 'https://elsewhere.invalid/' } };
-      return aboutCall(options, (call) => answerToError(response, contextOf(call)) as ServiceConnectionError);
+      return aboutCall(
+        options,
+        (call) => answerError(response, callOf(call), CLIENT) as ServiceConnectionError,
+      );
     }
     const limitMs = kind === 'timeout' ? 30_000 : undefined;
     const fault = new ExchangeFault({ kind, phase: sent ? 'sent' : 'connecting', reason, limitMs });
-    return aboutCall(options, (call) => faultToError(fault, call, BASE_OPTION) as ServiceConnectionError);
+    return aboutCall(options, (call) => faultToError(fault, callOf(call), CLIENT) as ServiceConnectionError);
   },
 
   /** No token could be had. */
@@ -131,14 +134,18 @@ const TOKEN_MESSAGES: Partial<Record<TokenErrorCode, string>> = {
   client_secret_unavailable: 'The client secret could not be read',
 };
 
-function contextOf(facts: CallFacts) {
-  const call: Call = { ...facts, headers: {}, readsJson: true, credentials: {}, secrets: [] };
-  const credentials = {
-    authentication: 'oauth' as const,
-    baseOption: BASE_OPTION,
-    certificate: () => undefined,
-  };
-  return { call, correlationIdHeader: 'x-correlation-id', secrets: () => [], credentials };
+/** What errors tell of a client. */
+const CLIENT = {
+  options: {
+    authentication: 'oauth',
+    addresses: { baseUrl: 'https://service.invalid', baseOption: BASE_OPTION },
+    http: { correlationIdHeader: 'x-correlation-id' },
+  },
+  identity: {},
+} as ClientContext;
+
+function callOf({ method, url, idempotencyKey }: CallFacts): Call {
+  return Object.assign(new Call(method, url, 0), { idempotencyKey });
 }
 
 function responseOf(

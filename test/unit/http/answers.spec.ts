@@ -3,8 +3,9 @@ import { describe, expect, it } from '@jest/globals';
 import { type RequestListener } from 'node:http';
 import { inspect } from 'node:util';
 import { ServiceApiError } from '../../../lib/errors/index.js';
-import { answerToError } from '../../../lib/http/answer-to-error.js';
-import { APP_TOKEN, BEARER, errorOf, everything, failing, setUp } from './setup.js';
+import { answerError } from '../../../lib/http/answer.js';
+import { Call } from '../../../lib/http/call.js';
+import { APP_TOKEN, BEARER, clientOf, errorOf, everything, failing, setUp } from './setup.js';
 
 describe('answers of the service', () => {
   it.each([300, 301, 302, 303, 305, 306, 307, 308])('never follows a redirect: %d', async (status) => {
@@ -66,13 +67,8 @@ describe('answers of the service', () => {
     [undefined, 'a redirect.', 'urls.baseUrl'],
   ])('a redirect to %s: says where it leads, and names the option to correct', (location, said, option) => {
     const url = new URL('https://api.example/api/banks/v1');
-    const context = {
-      call: { method: 'GET', url },
-      secrets: () => [],
-      credentials: { baseOption: 'urls.baseUrl' },
-    };
     const response = { status: 301, headers: { location }, body: Buffer.alloc(0) };
-    const error = answerToError(response as never, context as never);
+    const error = answerError(response as never, new Call('GET', url, 1_000), clientOf());
     expect(error.message).toContain(said);
     expect(error).toMatchObject({ hint: expect.stringContaining(option), options: [option] });
   });
@@ -142,7 +138,10 @@ describe('answers of the service', () => {
           .end('<html><title>400 No required SSL certificate was sent</title></html>'),
     });
     const error = await errorOf(axios.get('/a'));
-    expect(error).toMatchObject({ status: 400, hint: expect.stringMatching(/tls\.certificate/) });
+    expect(error).toMatchObject({
+      status: 400,
+      hint: expect.stringMatching(/what the sidecar at urls.baseUrl shows/),
+    });
     expect((error as Error).message).not.toContain('<');
   });
 
@@ -172,18 +171,11 @@ describe('answers of the service', () => {
 
   it('compares the paths of a redirect in a time that does not grow with their square', async () => {
     const pathname = `/a${'/'.repeat(1 << 18)}x`;
-    const url = {
-      ...new URL('https://api.example'),
-      href: 'https://api.example/',
-      origin: 'https://api.example',
-    };
-    const context = {
-      call: { method: 'GET', url: { ...url, pathname } },
-      secrets: () => [],
-      credentials: {},
-    };
+    const { protocol, host, hostname, port, search } = new URL('https://api.example');
+    const origin = 'https://api.example';
+    const url = { protocol, host, hostname, port, search, href: `${origin}/`, origin, pathname };
     const response = { status: 307, headers: { location: pathname }, body: Buffer.alloc(0) };
-    const error = answerToError(response as never, context as never);
+    const error = answerError(response as never, new Call('GET', url, 1_000), clientOf());
     expect(error).toMatchObject({ kind: 'redirect', location: 'https://api.example' });
     // Lets the test's own time limit speak: half a minute had passed.
     await new Promise((resolve) => setImmediate(resolve));

@@ -6,11 +6,13 @@ import {
   ServiceError,
   ServiceRequestError,
 } from '../../../lib/errors/index.js';
-import { type ExchangeResponse } from '../../../lib/exchange/exchange.types.js';
-import { CallObserver, type CallObservation } from '../../../lib/http/call-observer.js';
+import { type ExchangeResponse, type Outcome } from '../../../lib/exchange/exchange.types.js';
+import { Call } from '../../../lib/http/call.js';
+import { CallObserver } from '../../../lib/http/call-observer.js';
+import { SILENT } from '../../../lib/exchange/io.js';
 import { Telemetry } from '../../../lib/telemetry/telemetry.js';
 import { ServiceHttpService } from '../../../lib/http/service-http.service.js';
-import { APP_TOKEN, BEARER, errorOf, setUp } from './setup.js';
+import { APP_TOKEN, BEARER, clientOf, errorOf, setUp } from './setup.js';
 
 describe('the authenticated call', () => {
   it('attaches the headers, sends JSON and reads JSON', async () => {
@@ -166,11 +168,14 @@ describe('the authenticated call', () => {
 });
 
 describe('what is told of a call', () => {
-  const call = (href: string) => ({ method: 'GET', url: new URL(href), headers: {} }) as never;
   const status = (httpStatus: number) =>
     new ServiceApiError({ message: 'ours', status: httpStatus, method: 'GET', path: '/a' });
 
-  async function told(href: string, run: (again: CallObservation['again']) => unknown, signal?: AbortSignal) {
+  async function told(
+    href: string,
+    run: (again: (outcome: Outcome) => void) => unknown,
+    signal?: AbortSignal,
+  ) {
     const durations: unknown[] = [];
     const retries: unknown[] = [];
     const lines: string[] = [];
@@ -197,13 +202,20 @@ describe('what is told of a call', () => {
       debug: (line: string) => void lines.push(`debug: ${line.replace(/\d+ ms/, 'n ms')}`),
       warn: (line: string) => void lines.push(`warn: ${line}`),
     };
-    const observer = new CallObserver(telemetry, log, '', { fullPaths: false });
+    const observer = new CallObserver(
+      clientOf(
+        { addresses: { baseUrl: new URL(href).origin } },
+        { telemetry, io: { log: { ...SILENT, ...log } } },
+      ),
+    );
+    const call = new Call('GET', new URL(href), 1_000, undefined, { signal });
+    call.follow();
     const outcome = await observer
-      .observe(call(href), { startedAt: performance.now(), signal }, async (observation) => {
-        observation.attempts = 1;
+      .observe(call, async () => {
+        call.attempts = 1;
         return run((tried) => {
-          observation.attempts += 1;
-          observation.again(tried);
+          call.attempts += 1;
+          observer.again(call, tried);
         }) as { status: number };
       })
       .catch((error: unknown) => error);

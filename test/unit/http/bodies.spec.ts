@@ -91,43 +91,34 @@ describe('a stream as body', () => {
     });
     expect(arrived).toHaveLength(0);
   });
-
-  it('is refused among the fields of a form, where axios would send "[object Object]"', async () => {
-    const { axios, arrived } = await setUp();
-    const file = Readable.from(['a']);
-    expect(await errorOf(axios.postForm('/a', { name: 'n', nested: { file } }))).toMatchObject({
-      faults: [{ property: 'data', message: expect.stringMatching(/is a stream/) }],
-    });
-    expect([file.destroyed, arrived.length]).toEqual([false, 0]);
-  });
 });
 
 describe('forms', () => {
-  it.each(['postForm', 'putForm', 'patchForm'] as const)('%s sends fields and bytes', async (method) => {
+  it.each(['postForm', 'putForm', 'patchForm'] as const)('%s sends a FormData', async (method) => {
     const { axios, arrived } = await setUp();
-    await axios[method]('/a', { name: 'ü', list: [1, 2], file: new Blob(['bytes'], { type: 'text/x' }) });
+    const form = new FormData();
+    form.set('name', 'ü');
+    form.set('file', new Blob(['bytes'], { type: 'text/x' }));
+    await axios[method]('/a', form);
     expect(arrived[0]?.headers['content-type']).toMatch(/^multipart\/form-data; boundary=/);
-    expect(arrived[0]?.body).toMatch(/name="name"\r\n\r\nü[^]*name="list\[\]"\r\n\r\n1[^]*bytes/);
+    expect(arrived[0]?.body).toMatch(/name="name"\r\n\r\nü[^]*bytes/);
   });
 
-  it('sends an object as a form where its content type says so', async () => {
-    const { axios, arrived } = await setUp();
-    const headers = { 'content-type': 'application/x-www-form-urlencoded' };
-    await axios.post('/a', { a: '1 2' }, { headers });
-    expect(arrived[0]).toMatchObject({ body: 'a=1+2', headers });
-  });
-
-  it('says so where axios cannot make a form of an object', async () => {
-    const { axios, arrived } = await setUp();
-    let deep: object = {};
-    for (let level = 0; level < 110; level += 1) deep = { deep };
-    const error = await errorOf(axios.postForm('/a', deep));
-    expect(error).toBeInstanceOf(ServiceRequestError);
-    expect(error).toMatchObject({
-      faults: [{ property: 'data', message: expect.stringMatching(/^could not be encoded \(.+\)/) }],
-    });
-    expect(arrived).toHaveLength(0);
-  });
+  it.each(['application/x-www-form-urlencoded', 'multipart/form-data'])(
+    'of objects are refused, in words: %s',
+    async (type) => {
+      const { axios, arrived } = await setUp();
+      const headers = { 'content-type': type };
+      expect(await errorOf(axios.post('/a', { a: '1 2' }, { headers }))).toMatchObject({
+        code: 'invalid_request',
+        faults: [{ property: 'data', message: expect.stringMatching(/send URLSearchParams or FormData$/) }],
+      });
+      await axios.post('/a', new URLSearchParams({ a: '1 2' }));
+      expect(arrived).toMatchObject([
+        { body: 'a=1+2', headers: { 'content-type': 'application/x-www-form-urlencoded;charset=utf-8' } },
+      ]);
+    },
+  );
 });
 
 describe("a host's transform", () => {
@@ -158,7 +149,7 @@ describe("a host's transform", () => {
 
   it('that makes something else than a body is refused', async () => {
     const { axios, arrived } = await setUp();
-    expect(await errorOf(axios.post('/a', {}, { transformRequest: () => 5 }))).toMatchObject({
+    expect(await errorOf(axios.post('/a', {}, { transformRequest: () => () => 5 }))).toMatchObject({
       faults: [{ property: 'data', message: 'is of a kind that cannot be sent' }],
     });
     expect(arrived).toHaveLength(0);
@@ -183,7 +174,6 @@ describe('what contains itself or is nested deep', () => {
     ['circular', circular],
     ['circular, of a class', () => new Node()],
     ['circular, from toJSON', () => ({ a: { toJSON: circular } })],
-    ['2,000 deep', () => deep(2_000)],
     ['20,000 deep', () => deep(20_000)],
   ])('is refused as body and as params: %s', async (_, make) => {
     const { axios, arrived } = await setUp();
@@ -209,20 +199,9 @@ describe('what contains itself or is nested deep', () => {
     expect(arrived.filter(({ method }) => method !== 'GET')).toEqual([]);
   });
 
-  it.each(['application/x-www-form-urlencoded', 'multipart/form-data'])(
-    'is refused in a form: %s',
-    async (type) => {
-      const { axios } = await setUp();
-      const headers = { 'content-type': type };
-      for (const data of [circular(), deep(2_000)]) {
-        expect(await errorOf(axios.post('/a', data, { headers }))).toMatchObject({ code: 'invalid_request' });
-      }
-    },
-  );
-
-  it('is sent where readers of JSON accept it', async () => {
+  it('is sent where it can be written', async () => {
     const { axios, arrived } = await setUp();
-    const value = deep(900);
+    const value = deep(2_000);
     const shared = { a: 1 };
     await axios.post('/a', value);
     await axios.post('/a', { one: shared, other: shared });

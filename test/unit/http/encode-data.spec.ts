@@ -58,6 +58,9 @@ const BODIES: [string, unknown][] = [
   ['an ArrayBuffer', buffer],
   ['a Blob', new Blob(['blob'], { type: 'text/y' })],
   ['a File', file],
+];
+/** They are sent as they are with a type of JSON too, of which axios would make JSON. */
+const FORMS: [string, unknown][] = [
   ['URLSearchParams', new URLSearchParams({ a: '1 ü' })],
   ['a form', filled()],
 ];
@@ -67,15 +70,13 @@ const TYPES = [
   'application/json',
   'application/json;charset=utf-8',
   'application/vnd.api+json',
-  'application/x-www-form-urlencoded',
-  'multipart/form-data',
   'text/plain',
 ];
 
 describe('a body', () => {
-  it.each(BODIES)(
+  it.each([...BODIES, ...FORMS])(
     '%s goes over the wire as axios would encode it, with any content type',
-    async (_, data) => {
+    async (what, data) => {
       const { axios: client, arrived } = await setUp();
       const sent = async (type: string | undefined, options: object): Promise<unknown> => {
         const headers = type === undefined ? {} : { 'Content-Type': type };
@@ -90,22 +91,19 @@ describe('a body', () => {
           'B',
         );
       };
-      for (const type of TYPES) {
-        for (const formSerializer of [undefined, { indexes: null, dots: true }]) {
-          const ours = await sent(type, { formSerializer });
-          expect([type, ours]).toEqual([
-            type,
-            await sent(type, { formSerializer, transformRequest: axiosOwn }),
-          ]);
-        }
+      const isForm = FORMS.some(([name]) => name === what);
+      for (const type of TYPES.filter((each) => !(isForm && each?.startsWith('application/json')))) {
+        expect([type, await sent(type, {})]).toEqual([
+          type,
+          await sent(type, { transformRequest: axiosOwn }),
+        ]);
       }
     },
   );
 
-  it("comes before a host's own transforms, which may use it", async () => {
+  it("comes after a host's own transforms", async () => {
     const { axios: client, arrived } = await setUp();
-    const first = (data: { a: number }): unknown => ({ a: data.a + 1 });
-    client.defaults.transformRequest = [first, ...[client.defaults.transformRequest ?? []].flat()];
+    client.defaults.transformRequest = (data: { a: number }): unknown => ({ a: data.a + 1 });
     await client.post('/a', { a: 1 });
     expect(arrived[0]).toMatchObject({ body: '{"a":2}', headers: { 'content-type': 'application/json' } });
     client.defaults.transformRequest = () => 'mine';
@@ -116,11 +114,10 @@ describe('a body', () => {
 
   it("that a host's transform makes a view of other memory is sent without the rest of that memory", async () => {
     const { axios: client, arrived } = await setUp();
-    const [encode] = [client.defaults.transformRequest ?? []].flat();
-    await client.post('/a', {}, { transformRequest: [() => new Uint16Array(buffer, 2, 1), encode] });
+    await client.post('/a', {}, { transformRequest: () => new Uint16Array(buffer, 2, 1) });
     expect(arrived[0]?.body).toBe('23');
-    const stream = (): unknown => new Blob(['a']).stream();
-    expect(await errorOf(client.post('/a', {}, { transformRequest: [stream, encode] }))).toMatchObject({
+    const transformRequest = (): unknown => new Blob(['a']).stream();
+    expect(await errorOf(client.post('/a', {}, { transformRequest }))).toMatchObject({
       faults: [{ property: 'data' }],
     });
   });

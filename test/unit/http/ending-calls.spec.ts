@@ -77,8 +77,8 @@ describe('a call that ends early', () => {
     const error = await errorOf(theCaller());
     expect((error as Error).stack).toContain('theCaller');
     const reason = new Error('mine');
-    await errorOf(axios.get('/a', { signal: AbortSignal.abort(reason) }));
-    expect(seen).toEqual([error, reason]);
+    expect(await errorOf(axios.get('/a', { signal: AbortSignal.abort(reason) }))).toBe(reason);
+    expect(seen).toEqual([error, { reason }]);
   });
 
   it.each([

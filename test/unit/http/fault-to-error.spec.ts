@@ -1,7 +1,9 @@
 import { describe, expect, it } from '@jest/globals';
 import { type ServiceConnectionError } from '../../../lib/errors/index.js';
 import { ExchangeFault, type ExchangeFaultDetails } from '../../../lib/exchange/exchange.types.js';
+import { Call } from '../../../lib/http/call.js';
 import { faultToError } from '../../../lib/http/fault-to-error.js';
+import { clientOf } from './setup.js';
 
 const url = new URL('https://api.example/banks/v1?customer=secret');
 const errorOf = (
@@ -17,10 +19,8 @@ const errorOf = (
       certificateRefused: false,
       ...fault,
     }),
-    { method, url },
-    'urls.baseUrl',
-    undefined,
-    { hasChain },
+    new Call(method, url, 1_000),
+    clientOf({}, { identity: { hasChain } }),
   ) as ServiceConnectionError;
 
 describe('faultToError', () => {

@@ -1,5 +1,4 @@
 import { describe, expect, it } from '@jest/globals';
-import { AxiosHeaders } from 'axios';
 import { RequestIds } from '../../../lib/http/request-ids.js';
 import { FakeClock } from '../../helpers/fake-clock.js';
 
@@ -8,9 +7,9 @@ function idsOf(make: () => unknown) {
   const warnings: string[] = [];
   const ids = new RequestIds(make, 'x-correlation-id', { warn: (line) => warnings.push(line) }, clock);
   const next = (given: Record<string, string> = {}) => {
-    const headers = new AxiosHeaders(given);
+    const headers = { ...given };
     ids.addTo(headers);
-    return headers.toJSON();
+    return headers;
   };
   return { clock, warnings, next };
 }

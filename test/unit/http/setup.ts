@@ -7,13 +7,12 @@ import { type ReloadableIdentity } from '../../../lib/exchange/certificate-refus
 import { exchange } from '../../../lib/exchange/exchange.js';
 import { type Exchange } from '../../../lib/exchange/exchange.types.js';
 import { type ResolvedOptions } from '../../../lib/config/resolved-options.js';
-import { AuthHeadersInterceptor } from '../../../lib/http/auth-headers.interceptor.js';
-import { serviceAdapter } from '../../../lib/http/service-adapter.js';
-import { CallObserver } from '../../../lib/http/call-observer.js';
-import { CallRunner } from '../../../lib/http/call-runner.js';
 import { CallsInFlight } from '../../../lib/http/calls-in-flight.js';
-import { RetryBudget } from '../../../lib/http/retry-policy.js';
+import { type CallAuthenticator, type ClientContext } from '../../../lib/http/client-context.js';
+import { type RetryBudget } from '../../../lib/http/retry-policy.js';
 import { createServiceAxios } from '../../../lib/http/service-axios.js';
+import { SILENT } from '../../../lib/exchange/io.js';
+import { systemClock } from '../../../lib/time/clock.js';
 import { Telemetry } from '../../../lib/telemetry/telemetry.js';
 import { httpServer } from '../../helpers/loopback.js';
 
@@ -56,6 +55,37 @@ export interface Setup {
   cold?: (wait: WaitOptions) => Promise<void>;
 }
 
+type Made<T> = { [Key in keyof T]?: Partial<T[Key]> };
+
+/** A client of these options and parts; what is left out is as quiet and as usual as it can be. */
+export function clientOf(
+  options: Made<ResolvedOptions> = {},
+  parts: Made<ClientContext> = {},
+): ClientContext {
+  const baseUrl = 'https://api.example';
+  return {
+    telemetry: new Telemetry(),
+    calls: new CallsInFlight(),
+    identity: {},
+    ...parts,
+    io: { clock: systemClock, log: SILENT, random: () => 0, exchange, ...parts.io },
+    options: {
+      authentication: 'mtls',
+      appTokenHeader: 'service-app-token',
+      ...options,
+      addresses: { baseUrl, baseOption: 'urls.baseUrl', origins: new Set([baseUrl]), ...options.addresses },
+      http: {
+        timeout: 2_000,
+        retries: 2,
+        connectTimeout: 5_000,
+        maxResponseBytes: 10_000,
+        correlationIdHeader: 'x-correlation-id',
+        ...options.http,
+      },
+    },
+  } as unknown as ClientContext;
+}
+
 /** The module's axios over a real server and a real exchange; what is above and beside it is made up. */
 export async function setUp(setup: Setup = {}) {
   const arrived: Arrived[] = [];
@@ -70,55 +100,44 @@ export async function setUp(setup: Setup = {}) {
   closing.push(server.close, () => agent.destroy());
   const baseUrl = setup.baseUrl ?? server.url;
   const inFlight = new CallsInFlight();
-  const silent = { debug: () => undefined, warn: () => undefined };
   const renewals: Readonly<Record<string, string>>[] = [];
-  const runner = new CallRunner({
-    exchange: setup.through ?? exchange,
-    authenticator: {
-      renew: async (refused) => {
-        renewals.push({ ...refused });
-        if (setup.renewed instanceof Error) throw setup.renewed;
-        return setup.renewed && { credentials: setup.renewed, isFromStore: setup.isFromStore ?? false };
-      },
-    },
-    identity: Object.assign(setup.identity ?? { reloadAfterRefusal: async () => false }, {
-      agentFor: () => agent,
-      hasChain: false,
-    }),
-    budget: setup.budget ?? new RetryBudget(),
-    http: { retries: setup.retries ?? 2, connectTimeout: 5_000, maxResponseBytes: 10_000 },
-    baseOption: 'urls.baseUrl',
-    random: () => setup.random ?? 0,
-    closed: inFlight.closed,
-  });
   const both = { Authorization: `Bearer ${BEARER}`, 'service-app-token': APP_TOKEN };
-  const headers = setup.credentials ?? both;
-  const source = {
-    use: () => (setup.cold ? undefined : headers),
-    get: async (_origin: string, wait = {}) => {
-      await setup.cold?.(wait);
-      return headers;
+  const credentials = setup.credentials ?? both;
+  const authenticator: CallAuthenticator = {
+    use: () => (setup.cold ? undefined : credentials),
+    get: async (_, wait) => {
+      await setup.cold?.(wait ?? {});
+      return credentials;
+    },
+    renew: async (refused) => {
+      renewals.push({ ...refused });
+      if (setup.renewed instanceof Error) throw setup.renewed;
+      return setup.renewed && { credentials: setup.renewed, isFromStore: setup.isFromStore ?? false };
     },
   };
-  const options = {
-    addresses: { baseUrl, origins: new Set([new URL(baseUrl).origin]) },
-    appTokenHeader: 'service-app-token',
-    appToken: new Secret(APP_TOKEN),
-    http: {
-      timeout: setup.timeoutMs ?? 20_000,
-      correlationIdHeader: 'x-correlation-id',
-      idempotencyHeader: setup.idempotencyHeader,
-    },
-  } as unknown as ResolvedOptions;
-  const observer = new CallObserver(new Telemetry(), silent, '', { fullPaths: false });
-  const authHeaders = new AuthHeadersInterceptor(options, source, inFlight, observer);
-  const credentials = {
-    authentication: 'mtls' as const,
-    baseOption: 'urls.baseUrl',
-    certificate: () => undefined,
-  };
-  const adapter = serviceAdapter(options, authHeaders, runner, observer, inFlight, credentials);
-  const axios = createServiceAxios(authHeaders, adapter);
+  const axios = createServiceAxios(
+    clientOf(
+      {
+        addresses: { baseUrl, baseOption: 'urls.baseUrl', origins: new Set([new URL(baseUrl).origin]) },
+        appToken: new Secret(APP_TOKEN),
+        http: {
+          timeout: setup.timeoutMs ?? 20_000,
+          retries: setup.retries ?? 2,
+          idempotencyHeader: setup.idempotencyHeader,
+        },
+      },
+      {
+        identity: Object.assign(setup.identity ?? { reloadAfterRefusal: async () => false }, {
+          agentFor: () => agent,
+          hasChain: false,
+        }),
+        io: { exchange: setup.through ?? exchange, random: () => setup.random ?? 0 },
+        calls: inFlight,
+      },
+    ),
+    authenticator,
+    setup.budget,
+  );
   return { axios, arrived, inFlight, renewals, server, agent };
 }
 

@@ -1,0 +1,171 @@
+import { withoutSlashes } from '../config/address.js';
+import { cleanText, ServiceApiError, ServiceConnectionError, type ApiErrorBody } from '../errors/index.js';
+import { isPage } from '../exchange/certificate-refusal.js';
+import { parseJson } from '../exchange/decode.js';
+import { type ExchangeResponse } from '../exchange/exchange.types.js';
+import { parseRetryAfter } from '../exchange/retry-after.js';
+import { sentId, type Call } from './call.js';
+import { type ErrorClient } from './client-context.js';
+import { explainAnswer, isCredentialFault } from './explain-answer.js';
+import { carriedOut, doubtOf, isSafe } from './retry-policy.js';
+
+const MAX_MESSAGE = 500;
+const REDIRECTS = new Set([300, 301, 302, 303, 305, 306, 307, 308]);
+
+/**
+ * The JSON body of a success; undefined for 204, 205 and HEAD, and where a method that changes something is answered
+ * without a body (the service shows no body of one). Throws ServiceApiError `invalid_response`.
+ */
+export function readBody(response: ExchangeResponse, call: Call, client: ErrorClient): unknown {
+  if (hasNoBody(response, call)) return undefined;
+  const isPart = response.status === 206;
+  const text = response.body.toString('utf8');
+  const json = isPart ? undefined : parseJson(text);
+  if (json !== undefined) return json;
+  const isEmpty = text.trim() === '';
+  if (isEmpty && !isPart && !isSafe(call.method)) return undefined;
+  const what = isPart
+    ? 'a part of a body, which was not asked for'
+    : isPage(response)
+      ? "a page (HTML): it is not the service's API that answers, but for example a website, a login page or a proxy"
+      : isEmpty
+        ? 'an empty body'
+        : 'a body that is not JSON';
+  const facts = answerFacts(response, call, client);
+  const { baseOption } = client.options.addresses;
+  throw new ServiceApiError({
+    ...facts,
+    code: 'invalid_response',
+    message: `${statusOf(response, call)}, with ${what}.${carriedOut(facts)}`,
+    hint: `Check ${baseOption}, with its path if it has one.`,
+    options: [baseOption],
+  });
+}
+
+/**
+ * Whether a success may be truncated: its body ends with the connection, and is no JSON, or a number, which may be the
+ * beginning of a longer one. Over TLS too: Node does not tell whether the server announced the end (close_notify;
+ * RFC 9112, 9.8). An empty body is a complete answer to a method that changes something.
+ */
+export function isTruncated(response: ExchangeResponse, call: Call): boolean {
+  const { status, body, untilClose } = response;
+  if (!untilClose || !call.readsJson || status < 200 || status >= 300 || hasNoBody(response, call))
+    return false;
+  const text = body.toString('utf8');
+  if (text.trim() === '') return isSafe(call.method);
+  const json = parseJson(text);
+  return json === undefined || typeof json === 'number';
+}
+
+function hasNoBody({ status }: ExchangeResponse, { method }: Call): boolean {
+  return status === 204 || status === 205 || method === 'HEAD';
+}
+
+/** `status` and `message` of the body reach the caller; the HTTP status is the truth. */
+export function answerError(
+  response: ExchangeResponse,
+  call: Call,
+  client: ErrorClient,
+): ServiceApiError | ServiceConnectionError {
+  if (REDIRECTS.has(response.status)) return redirectError(response, call, client);
+  const { message: what, hint, options } = explainAnswer(response, call, client);
+  const body = readErrorBody(parseJson(response.body.toString('utf8')), secretsOf(call, client));
+  const meaning = body?.message && what ? `${sentence(what)} ` : '';
+  return new ServiceApiError({
+    ...answerFacts(response, call, client),
+    body,
+    credentialFault: isCredentialFault(response),
+    message: body?.message || `${statusOf(response, call)}${what}.`,
+    hint: hint && meaning + hint,
+    options,
+  });
+}
+
+/** What an answer means, where the service's own text is the message. */
+function sentence(what: string): string {
+  const words = what.replace(/^\W+/, '');
+  return `${words.charAt(0).toUpperCase()}${words.slice(1)}.`;
+}
+
+/** `GET /banks/v1: HTTP 503`: how the message about an answer begins. */
+function statusOf({ status }: ExchangeResponse, { method, url }: Call): string {
+  return `${method} ${url.pathname}: HTTP ${status}`;
+}
+
+/** What each error of an answer tells. */
+export type AnswerFacts = Pick<
+  ServiceApiError,
+  'status' | 'method' | 'path' | 'correlationId' | 'retryAfter' | 'outcomeUnknown' | 'idempotencyKey'
+>;
+
+export function answerFacts(response: ExchangeResponse, call: Call, client: ErrorClient): AnswerFacts {
+  const { outcomeUnknown, idempotencyKey } = doubtOf(call, { response });
+  return {
+    status: response.status,
+    method: call.method,
+    path: call.url.pathname,
+    correlationId: answeredId(response, call, client) ?? sentId(call),
+    retryAfter: parseRetryAfter(response.headers['retry-after'], Date.now()),
+    outcomeUnknown,
+    idempotencyKey,
+  };
+}
+
+/** The service's own id of a call. */
+export function answeredId(
+  { headers }: ExchangeResponse,
+  call: Call,
+  client: ErrorClient,
+): string | undefined {
+  const answered = headers[client.options.http.correlationIdHeader] ?? headers['x-request-id'];
+  return answered === undefined ? undefined : cleanText(String(answered), secretsOf(call, client), 128);
+}
+
+/** What an answer might echo and no error may hold: also the app token of a call that was sent without it. */
+function secretsOf(call: Call, { options }: ErrorClient): string[] {
+  return [...call.secrets, options.appToken?.reveal() ?? ''];
+}
+
+function readErrorBody(json: unknown, secrets: readonly string[]): ApiErrorBody | undefined {
+  if (typeof json !== 'object' || json === null) return undefined;
+  const { status, message } = json as Record<string, unknown>;
+  const body: ApiErrorBody = {};
+  if (typeof status === 'string') body.status = cleanText(status, secrets, MAX_MESSAGE);
+  if (typeof status === 'number') body.status = status;
+  if (typeof message === 'string') body.message = cleanText(message, secrets, MAX_MESSAGE);
+  return body.status === undefined && body.message === undefined ? undefined : body;
+}
+
+function redirectError(response: ExchangeResponse, call: Call, client: ErrorClient): ServiceConnectionError {
+  const { baseOption } = client.options.addresses;
+  const target = redirectTarget(response.headers, call.url);
+  const origin = target && cleanText(target.origin, secretsOf(call, client), MAX_MESSAGE);
+  return new ServiceConnectionError({
+    kind: 'redirect',
+    message: `${statusOf(response, call)}, a redirect${origin ? ` to ${origin}` : ''}. Redirects are never followed.`,
+    ...(target?.isOnlySlash
+      ? {
+          hint: 'It only adds or removes a slash at the end: change http.trailingSlash.',
+          options: ['http.trailingSlash'],
+        }
+      : { hint: `Put the address where the API is into ${baseOption}.`, options: [baseOption] }),
+    method: call.method,
+    path: call.url.pathname,
+    reason: String(response.status),
+    // A redirect proves nothing: 303 often follows a request that succeeded (RFC 9110, 15.4.4).
+    ...doubtOf(call, { response }),
+    correlationId: sentId(call),
+    location: origin,
+  });
+}
+
+/** Where a redirect leads, and whether only by a slash at the end; undefined where it does not say it. */
+function redirectTarget(
+  { location }: ExchangeResponse['headers'],
+  { href, origin, pathname }: Call['url'],
+): { origin: string; isOnlySlash: boolean } | undefined {
+  if (location === undefined || !URL.canParse(location, href)) return undefined;
+  const target = new URL(location, href);
+  const isSamePath = withoutSlashes(target.pathname) === withoutSlashes(pathname);
+  return { origin: target.origin, isOnlySlash: target.origin === origin && isSamePath };
+}
