@@ -82,6 +82,17 @@ describe('resolveOptions', () => {
     ]);
   });
 
+  it.each([
+    ['https://gate.bank/api/banks/v1', '/banks/v1'],
+    ['https://gate.bank/customers/v1/', '/customers/v1'],
+    ['https://gate.bank/banks/v1/more', undefined],
+  ])('warns of an address with the path of a resource: %s', async (sandboxUrl, path) => {
+    const { warnings } = await resolveOptions({ ...sandbox, urls: { sandboxUrl } });
+    const message = expect.stringContaining(`ends in ${path}. Each call appends its own path`);
+    const expected = path ? [{ option: 'urls.sandboxUrl', variable: 'SERVICE_SANDBOX_URL', message }] : [];
+    expect(warnings).toEqual(expected);
+  });
+
   it('warns of limits in milliseconds that are probably meant in seconds', async () => {
     const { warnings } = await resolveOptions({ ...sandbox, http: { timeout: 5, connectTimeout: 100 } });
     expect(warnings.slice(1)).toEqual([
