@@ -10,6 +10,9 @@ export class ServiceTokenCacheOptions {
 /** Characters of a value in a {@link TokenStore}. The longest token that is accepted makes 22,000. */
 export const MAX_ENTRY_LENGTH = 65_536;
 
+/** A store of this package names its address by it. A text of a host's own store could have a password in it. */
+export const STORE_ADDRESS = Symbol('nestjs-service:store-address');
+
 /**
  * Tokens shared between processes. A method may fail or be slow: the process then uses its own tokens. Keys are hashes and
  * values are encrypted; the keys for both come from the client secret.
@@ -17,6 +20,8 @@ export const MAX_ENTRY_LENGTH = 65_536;
 export interface TokenStore {
   /** Milliseconds for one call. Default 250. A store that took longer is not asked again for a while. */
   readonly timeout?: number | undefined;
+  /** @internal */
+  readonly [STORE_ADDRESS]?: string | undefined;
   /** More than 65,536 characters are no entry of ours, and need not be read. */
   get(key: string): Promise<string | undefined>;
   /** `ttlMs`: the entry must be deleted after so many milliseconds. */

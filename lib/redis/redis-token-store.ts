@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Secret } from '../config/secret.js';
-import { type TokenStore } from '../config/token-cache.options.js';
+import { STORE_ADDRESS, type TokenStore } from '../config/token-cache.options.js';
 import {
   commandsOf,
   isRedisClient,
@@ -51,6 +51,17 @@ export class RedisTokenStore implements TokenStore {
     this.#url = url === undefined ? undefined : new Secret(url);
     this.#connection = new UrlConnection(new Secret(url ?? ''));
     this.#keyPrefix = keyPrefix;
+  }
+
+  /**
+   * Host, port and database of `url`.
+   * @internal
+   */
+  get [STORE_ADDRESS](): string | undefined {
+    const url = this.#url?.reveal() ?? '';
+    if (!isRedisUrl(url)) return undefined;
+    const { host, pathname } = new URL(url);
+    return host + pathname.replace(/\/$/, '');
   }
 
   /** @returns what is wrong with the options, or that no client library is installed */

@@ -11,6 +11,9 @@ import { RedisTokenStore, type RedisTokenStoreOptions } from 'nestjs-service/red
 import { ServiceSimulator } from 'nestjs-service/testing';
 import { findPeer, itWith, requirePeer } from '../helpers/optional-peers.js';
 import { startClusterNode } from '../helpers/redis-topologies.js';
+import { CollectingLogger } from '../helpers/secret-scan.js';
+import { deadPort } from '../helpers/loopback.js';
+import { startModule } from '../helpers/start-module.js';
 import { startRedis, type RedisServer } from '../helpers/redis.js';
 import { REGISTER } from '../helpers/source-process.js';
 
@@ -55,6 +58,38 @@ describe('RedisTokenStore', () => {
   async function until(is: () => unknown): Promise<void> {
     while (!(await is())) await new Promise((resolve) => setTimeout(resolve, 5));
   }
+
+  describe('that cannot work is named at start, with its address and what is wrong:', () => {
+    const REFUSED = 'WRONGPASS: it refuses the user or the password';
+    const CASES: [string, string, string, string][] = [
+      ['a database that it does not have', '', '/9999', 'WRONGDB: it has no database of this number'],
+      ['a wrong user', 'nobody:s3cret-9@', '', REFUSED],
+      ['a password where it has none', ':s3cret-9@', '/0', REFUSED],
+      ['nobody listens', 'nobody:s3cret-9@', '', 'ECONNREFUSED: nothing listens at its address'],
+    ];
+    for (const [what, user, database, cause] of CASES) {
+      redisIt(what, async () => {
+        const port = what === 'nobody listens' ? await deadPort() : redis.port;
+        const address = `127.0.0.1:${port}${database}`;
+        const simulator = await ServiceSimulator.start();
+        const logger = new CollectingLogger();
+        const tokenStore = storeAt(`redis://${user}${address}`);
+        const options = { ...simulator.moduleOptions({ authentication: 'oauth' }), tokenStore };
+        const { module } = await startModule(options, logger);
+        ends.push(
+          () => module.close(),
+          () => simulator.stop(),
+        );
+        const warnings = () =>
+          logger.linesOf('ServiceModule').filter((line) => line.startsWith('The token store'));
+        await until(() => warnings().length > 0);
+        expect(warnings()).toEqual([
+          `The token store at ${address} does not work (${cause}): this process works with its own tokens until it answers.`,
+        ]);
+        expect(simulator.requests).toEqual([]);
+      });
+    }
+  });
 
   const KINDS: [string, () => Promise<Client>][] = [
     [

@@ -1,5 +1,5 @@
 import { type Secret } from '../../config/secret.js';
-import { type TokenStore } from '../../config/token-cache.options.js';
+import { STORE_ADDRESS, type TokenStore } from '../../config/token-cache.options.js';
 import { sleep, untilAborted } from '../../time/timers.js';
 import {
   type TokenGrant,
@@ -58,7 +58,7 @@ export class SharedStore implements TokenSource {
     this.#owner = owner;
     this.#clientSecret = clientSecret;
     this.#io = io;
-    this.#observer = new StoreObserver(io);
+    this.#observer = new StoreObserver(io, store[STORE_ADDRESS]);
     this.#store = new GuardedStore(store, io.clock, this.#observer);
   }
 
