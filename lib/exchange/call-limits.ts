@@ -28,43 +28,28 @@ export interface FollowedSignal {
 const NOT_RELEASED = (): void => undefined;
 
 /**
- * A caller's signal: itself, or one of Node's that follows it where it is of another realm, a polyfill, or has methods of
- * its own. The methods of such a one may throw, in the middle of a call.
- * @throws ServiceRequestError for what is no AbortSignal, and where it cannot be followed
+ * A caller's signal: itself, or one of Node's that follows it where it is of another realm, or a polyfill.
+ * @throws ServiceRequestError for what is no AbortSignal
  */
 export function followSignal(given: AbortSignal | null | undefined): FollowedSignal {
   if (given === undefined || given === null) return { signal: undefined, release: NOT_RELEASED };
   if (!isAbortSignal(given)) throw ServiceRequestError.of('signal', 'must be an AbortSignal');
-  if (given instanceof AbortSignal && Object.keys(given).length === 0) {
+  const isOfNode: boolean = given instanceof AbortSignal;
+  if (isOfNode) {
     allowListeners(given);
     return { signal: given, release: NOT_RELEASED };
   }
   const controller = new AbortController();
   const abort = (): void => controller.abort(given.reason);
-  try {
-    given.addEventListener('abort', abort);
-    if (given.aborted) abort();
-  } catch {
-    throw ServiceRequestError.of('signal', 'must be an AbortSignal; a method of this one throws');
-  }
-  const release = (): void => {
-    try {
-      given.removeEventListener('abort', abort);
-    } catch {
-      // It listens on, to no effect.
-    }
-  };
-  return { signal: controller.signal, release };
+  given.addEventListener('abort', abort);
+  if (given.aborted) abort();
+  return { signal: controller.signal, release: () => given.removeEventListener('abort', abort) };
 }
 
 function isAbortSignal(given: unknown): boolean {
-  try {
-    const signal = Object(given) as Partial<AbortSignal>;
-    const methods = [signal.addEventListener, signal.removeEventListener, signal.throwIfAborted];
-    return typeof signal.aborted === 'boolean' && methods.every((method) => typeof method === 'function');
-  } catch {
-    return false;
-  }
+  const signal = Object(given) as Partial<AbortSignal>;
+  const methods = [signal.addEventListener, signal.removeEventListener, signal.throwIfAborted];
+  return typeof signal.aborted === 'boolean' && methods.every((method) => typeof method === 'function');
 }
 
 /**

@@ -118,30 +118,6 @@ describe('tokens', () => {
     },
   );
 
-  it.each(['addEventListener', 'removeEventListener', 'throwIfAborted', 'reason'])(
-    'take or refuse a foreign signal whose %s throws, and throw nothing of it',
-    async (broken) => {
-      const { auth, calls, answered } = setUp();
-      const fails = (): never => {
-        throw new Error('foreign');
-      };
-      const signal = Object.assign(new EventTarget(), { aborted: false, throwIfAborted: () => undefined });
-      Object.defineProperty(signal, broken, broken === 'reason' ? { get: fails } : { value: fails });
-      const options = { signal: signal as unknown as AbortSignal };
-      const token = auth.getApiToken(options);
-      const headers = auth.authorizationHeaders(options);
-      if (broken === 'addEventListener') {
-        const refusal = { faults: [{ property: 'signal' }] };
-        await expect(token).rejects.toMatchObject(refusal);
-        await expect(headers).rejects.toMatchObject(refusal);
-      } else {
-        expect(await answered(token)).toMatchObject({ scope: 'api' });
-        expect(Object.keys(await headers)).toEqual(['Authorization']);
-      }
-      await calls.drain();
-    },
-  );
-
   it('end at their time limit', async () => {
     const { auth, clock } = setUp();
     const late = expect(auth.getApiToken({ timeout: 200 })).rejects.toMatchObject({

@@ -162,43 +162,6 @@ describe('a call that ends early', () => {
     expect(arrived).toHaveLength(0);
   });
 
-  it.each([
-    ['a foreign signal', 'addEventListener'],
-    ['a foreign signal', 'removeEventListener'],
-    ['a foreign signal', 'throwIfAborted'],
-    ['a foreign signal', 'aborted'],
-    ['a signal of Node', 'addEventListener'],
-    ['a signal of Node', 'removeEventListener'],
-    ['a signal of Node', 'throwIfAborted'],
-    ['a signal of Node', 'aborted'],
-  ] as const)('takes or refuses %s whose %s throws, and throws nothing of it', async (kind, broken) => {
-    const arrivals = new EventEmitter();
-    const { axios, inFlight } = await setUp({
-      listener: () => arrivals.emit('arrival'),
-      timeoutMs: 300,
-      retries: 0,
-    });
-    class Foreign extends EventTarget {
-      aborted = false;
-      throwIfAborted(): void {}
-    }
-    const fails = (): never => {
-      throw new Error('foreign');
-    };
-    const signal = kind === 'a foreign signal' ? new Foreign() : new AbortController().signal;
-    const property = broken === 'aborted' ? { get: fails } : { value: fails };
-    Object.defineProperty(signal, broken, { ...property, enumerable: true });
-    const arrival = once(arrivals, 'arrival');
-    const call = errorOf(axios.get('/a', { signal: signal }));
-    if (broken === 'addEventListener' || broken === 'aborted') {
-      expect(await call).toMatchObject({ faults: [{ property: 'signal' }] });
-    } else {
-      await arrival;
-      expect(await call).toMatchObject({ kind: 'timeout' });
-    }
-    await inFlight.drain();
-  });
-
   it('gives each refused caller an error of its own', () => {
     const calls = new CallsInFlight();
     calls.close();
