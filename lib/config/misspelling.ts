@@ -17,21 +17,13 @@ export function nearest(word: string, candidates: Iterable<string>): string | un
 
 /**
  * Variables that are set but not read, and whose name is close to a variable of this module. Each is mapped to that
- * variable. Variables of a module with another name are left out.
+ * variable.
  */
 export function misspeltVariables(variables: readonly string[], name?: string): Map<string, string> {
-  const prefix = variablePrefix(name);
-  const unknown = unknownVariables(variables, name);
-  // SERVICE_KSA_BASE_URL and SERVICE_KSA_APP_TOKEN: two variables with the same word belong to a module of that name.
-  const words = unknown.flatMap((variable) => possibleNames(variable.slice(prefix.length)));
-  const names = new Set(words.filter((word, index) => words.indexOf(word) !== index));
   const found = new Map<string, string>();
-  for (const variable of unknown) {
+  for (const variable of unknownVariables(variables, name)) {
     const meant = nearest(variable, variablesOf(name));
-    const isOfAnotherModule = possibleNames(variable.slice(prefix.length)).some(
-      (word) => names.has(word) || `${prefix}${word}_${meant?.slice(prefix.length)}` === variable,
-    );
-    if (meant !== undefined && !isOfAnotherModule) found.set(variable, meant);
+    if (meant !== undefined) found.set(variable, meant);
   }
   return found;
 }
@@ -54,9 +46,7 @@ export function unusedVariables(
   const prefix = variablePrefix(name);
   const unused = unknownVariables(variables, name).filter(
     (variable) =>
-      (inFiles.includes(variable) || GROUPS.some((word) => variable.startsWith(`${prefix}${word}_`))) &&
-      // It may be of a module with another name.
-      possibleNames(variable.slice(prefix.length)).length === 0,
+      inFiles.includes(variable) || GROUPS.some((word) => variable.startsWith(`${prefix}${word}_`)),
   );
   const remedies = new Map<string, string>();
   for (const variable of unused)
@@ -65,17 +55,15 @@ export function unusedVariables(
   return remedies;
 }
 
-/** Those with our prefix that the module does not read. */
+/** Those with our prefix that the module does not read, nor one with a longer name: SERVICE_KSA_APP_TOKEN. */
 function unknownVariables(variables: readonly string[], name?: string): string[] {
   const known = new Set(variablesOf(name));
-  return variables.filter((variable) => variable.startsWith(variablePrefix(name)) && !known.has(variable));
-}
-
-/** The text before the name of a variable, which can be a module's name: `KSA` of `KSA_APP_TOKEN`. */
-function possibleNames(text: string): string[] {
-  return VARIABLE_SUFFIXES.filter((suffix) => text.endsWith(`_${suffix}`)).map((suffix) =>
-    text.slice(0, -suffix.length - 1),
-  );
+  const endings = VARIABLE_SUFFIXES.map((suffix) => `_${suffix}`);
+  const prefix = variablePrefix(name);
+  return variables.filter((variable) => {
+    const isLikeOurs = variable.startsWith(prefix) && !known.has(variable);
+    return isLikeOurs && !endings.some((ending) => variable.slice(prefix.length).endsWith(ending));
+  });
 }
 
 /** The Damerau-Levenshtein distance (optimal string alignment); Infinity where it is more than `limit`. */

@@ -13,8 +13,6 @@ export interface HostConfig {
    */
   service?: ConfigService;
   get: (key: string) => unknown;
-  /** This module's client, once it is being made. */
-  opening?: Promise<unknown>;
 }
 
 export const HOST_CONFIG = Symbol('nestjs-service:host-config');

@@ -87,13 +87,7 @@ export async function loadConfiguration(
   const nothingSet = noVariable && Object.keys(merged).length === 0;
   const noConfigModule = lacks && !config.service;
   const usedNamespace = faults.some(isInNamespace) && namespaceKey;
-  // The value of another tool: not one that is written wrong.
-  const foreignVariable =
-    config !== undefined &&
-    name === undefined &&
-    (given.environment ?? valueOf(namespace, 'environment')) === undefined &&
-    faults.some(({ option, message }) => option === 'environment' && /it is '(?!prod|sand)/.test(message));
-  const signs = { nothingSet, noVariable, noConfigModule, foreignVariable };
+  const signs = { nothingSet, noVariable, noConfigModule };
   const envFile = lacks ? await explainEnvFile(name, config) : undefined;
   const heading = describeProblem(name, signs, usedNamespace, envFile);
   throw new ServiceConfigurationError([...faults, ...certificateFaults], heading);
@@ -108,12 +102,12 @@ function namespaceOf(found: unknown): object | undefined {
   return isOurs ? (found as object) : undefined;
 }
 
-type Signs = Record<'nothingSet' | 'noVariable' | 'noConfigModule' | 'foreignVariable', boolean>;
+type Signs = Record<'nothingSet' | 'noVariable' | 'noConfigModule', boolean>;
 
 /** The first line of the error. Names the usual causes where many options are missing. */
 function describeProblem(
   name: string | undefined,
-  { nothingSet, noVariable, noConfigModule, foreignVariable }: Signs,
+  { nothingSet, noVariable, noConfigModule }: Signs,
   namespace: string | false,
   envFile: string | undefined,
 ): string {
@@ -122,8 +116,6 @@ function describeProblem(
       ? `${moduleLabel(name)} found no ${variablePrefix(name)}* variable`
       : `The configuration of ${moduleLabel(name)} is not usable`,
     noVariable && !nothingSet && `No ${variablePrefix(name)}* variable is set`,
-    foreignVariable &&
-      "If SERVICE_ENVIRONMENT is another tool's, give this module a name: forRoot({ name: 'bank' }) reads SERVICE_BANK_* instead",
     namespace &&
       `It reads the namespace '${namespace}' (registerAs); if yours has another purpose, give it another name`,
     envFile ??

@@ -7,8 +7,6 @@ import {
 } from '@nestjs/common';
 import { ConfigService } from '@nestjs/config';
 import { ModulesContainer } from '@nestjs/core';
-// Node's own: a host's tests may have fake timers.
-import { setImmediate, setTimeout } from 'node:timers';
 import { type Service } from '../engine/create-service.js';
 import { ServiceConfigurationError } from '../errors/index.js';
 import { MODULE_OPTIONS_TOKEN, SERVICE } from './definition.js';
@@ -17,9 +15,6 @@ import { HOST_CONFIG, readHostConfig, type HostConfig } from './host-config.js';
 import { openService } from './load-configuration.js';
 import { MODULE_NAME, namesakesWarning, refuseSharedVariables, type ModuleName } from './module-names.js';
 import { ServiceClients } from './service-clients.js';
-
-/** Milliseconds that the error of one module waits for those of others. */
-const OTHERS_MS = 1_000;
 
 /**
  * What a module makes: its client, and the hooks that start and end it. The tokens are private, so that a host never gets
@@ -36,8 +31,7 @@ export const serviceProviders: Provider[] = [
     inject: [MODULE_OPTIONS_TOKEN as symbol, MODULE_NAME, HOST_CONFIG, ModulesContainer],
     useFactory: (given: GivenOptions, own: ModuleName, config: HostConfig, modules: ModulesContainer) => {
       refuseSharedVariables(own, modules);
-      config.opening = openService(given(), own.name, config);
-      return config.opening.catch((error: unknown) => withOtherFailures(error, modules));
+      return openService(given(), own.name, config);
     },
   },
   {
@@ -52,30 +46,6 @@ export const serviceProviders: Provider[] = [
     useFactory: requestScopeCheck,
   },
 ];
-
-/**
- * Nest throws the error of the first module that fails. It gets the faults of the others, so that one start tells all.
- * They are not waited for where they need time: the first error must not come late.
- */
-async function withOtherFailures(error: unknown, modules: ModulesContainer): Promise<never> {
-  // Nest injects by microtasks: after them, what has all it needs is being opened.
-  await new Promise(setImmediate);
-  const failures: ServiceConfigurationError[] = [];
-  const opened = [...modules.values()].map(async ({ providers }, index) => {
-    const config = providers.get(HOST_CONFIG)?.instance as HostConfig | null | undefined;
-    await config?.opening?.catch((found: unknown) => {
-      if (found instanceof ServiceConfigurationError) failures[index] = found;
-    });
-  });
-  const late = new Promise((resolve) => setTimeout(resolve, OTHERS_MS).unref());
-  await Promise.race([Promise.all(opened), late]);
-  // Without the holes, in the order of the modules.
-  const told = Object.values(failures);
-  const message = [...new Set(told.map((each) => each.message))].join('\n');
-  if (!(error instanceof ServiceConfigurationError) || message === error.message) throw error;
-  const faults = told.flatMap((each) => each.faults);
-  throw new ServiceConfigurationError(faults, undefined, { message });
-}
 
 /**
  * For `imports: [ServiceModule]`, which Nest's message about a missing provider suggests. They belong to the class

@@ -205,54 +205,6 @@ describe('The start of a ServiceModule', () => {
     expect(secretsIn(lines.join() + container, secrets)).toEqual([]);
   });
 
-  it('reports the faults of all modules at once, whatever their order and way', async () => {
-    const broken = { environment: 'staging' } as unknown as ServiceModuleOptions;
-    const asynchronous = async () => {
-      await Promise.resolve();
-      return { ...simulator.moduleOptions({ environment: 'sandbox' }), http: { retries: -1 } };
-    };
-    const modules = [
-      ServiceModule.forRoot(broken),
-      ServiceModule.forRoot(simulator.moduleOptions({ environment: 'sandbox' })),
-      ServiceModule.forRootAsync({ name: 'ksa', useFactory: asynchronous }),
-      ServiceModule.forRoot({ name: 'uae', ...broken }),
-    ];
-    for (const imports of [modules, modules.toReversed()]) {
-      const { message, faults } = await failure(imports);
-      expect(
-        message
-          .match(/^The configuration of \S+/gm)
-          ?.map((line) => line.slice(21))
-          .sort(),
-      ).toEqual(['ServiceModule', 'ServiceModule:ksa', 'ServiceModule:uae']);
-      expect(faults.map(({ option }) => option).sort()).toEqual([
-        'environment',
-        'environment',
-        'http.retries',
-      ]);
-      for (const { message: cause } of faults) expect(message).toContain(cause);
-    }
-    // The same faults twice are told once, and with a good module there is nothing to add.
-    const { message } = await failure([modules[0], ServiceModule.forRoot(broken), modules[1]]);
-    expect(message.match(/must be one of/g)).toHaveLength(1);
-  });
-
-  it('reports the faults of one module while the factory of another takes long', async () => {
-    const broken = ServiceModule.forRoot({ environment: 'staging' } as unknown as ServiceModuleOptions);
-    const ends: (() => void)[] = [];
-    const useFactory = () => new Promise<never>((_, reject) => ends.push(() => reject(new Error('vault'))));
-    const slow = ServiceModule.forRootAsync({ name: 'ksa', useFactory });
-    for (const imports of [
-      [broken, slow],
-      [slow, broken],
-    ]) {
-      expect((await failure(imports)).faults).toMatchObject([{ option: 'environment' }]);
-    }
-    // Else the process would wait for them.
-    expect(ends).toHaveLength(2);
-    for (const end of ends) end();
-  });
-
   it('warns once of several modules without a name', async () => {
     const logger = new CollectingLogger();
     const options = simulator.moduleOptions({ environment: 'sandbox' });

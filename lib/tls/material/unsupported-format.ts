@@ -70,16 +70,6 @@ const FORMATS: readonly Format[] = [
     remedy: 'Convert it: openssl x509 -inform DER -in {file} -out {out}',
   },
   {
-    what: "a certificate in OpenSSL's own TRUSTED format",
-    label: /^TRUSTED CERTIFICATE$/,
-    remedy: 'Convert it: openssl x509 -in {file} -out {out}',
-  },
-  {
-    what: 'a revocation list (CRL)',
-    label: /^X509 CRL$/,
-    remedy: 'Put the certificate there instead.',
-  },
-  {
     what: 'a PKCS#7 (.p7b) bundle',
     label: /^(PKCS7|CMS)$/,
     // 1.2.840.113549.1.7.2, signedData.
@@ -91,12 +81,6 @@ const FORMATS: readonly Format[] = [
     // RFC 7292, 4: version INTEGER 3, then a SEQUENCE.
     fits: (bytes) => beginsWith(contentOf(bytes), '02010330'),
     remedy: 'Convert it: openssl pkcs12 -in {file} {parts} -out {out}',
-  },
-  {
-    what: 'a Java keystore',
-    fits: (bytes) => beginsWith(bytes, 'feedfeed'),
-    remedy:
-      'Convert it: keytool -importkeystore -srckeystore {file} -destkeystore store.p12 -deststoretype PKCS12, then openssl pkcs12 -in store.p12 {parts} -out {out}',
   },
 ];
 
@@ -112,7 +96,7 @@ export function unsupportedBlock(label: string, purpose: Purpose, file: string):
   };
 }
 
-/** Names bytes that are not PEM: DER, PKCS#12, a Java keystore. Undefined where it cannot be said. */
+/** Names bytes that are not PEM: DER, PKCS#7, PKCS#12. Undefined where it cannot be said. */
 export function unsupportedBytes(
   bytes: Buffer,
   purpose: Purpose,

@@ -166,12 +166,9 @@ describe('The configuration of a module', () => {
     const service = imported ? new ConfigService() : undefined;
     const config = { service, get: (key: string) => variables[key] };
     try {
-      const { options, identity } = await loadConfiguration(
-        given,
-        name,
-        config,
-        { log: new SafeLogger(moduleLabel(name)) },
-      );
+      const { options, identity } = await loadConfiguration(given, name, config, {
+        log: new SafeLogger(moduleLabel(name)),
+      });
       await identity.close();
       return options;
     } finally {
@@ -222,10 +219,6 @@ describe('The configuration of a module', () => {
     expect(await titleOf(load({ appToken: 'a' }, { imported: false }))).toBe(`${noVariable}. ${noModule}`);
     const one = { variables: { SERVICE_HTTP_RETRIES: '1' } };
     expect(await titleOf(load({ appToken: 'a' }, one))).toBe(unusable());
-    const foreign = { variables: { SERVICE_ENVIRONMENT: 'staging' } };
-    expect(await titleOf(load({ ...sandbox, environment: undefined }, foreign))).toMatch(
-      /reads SERVICE_BANK_\* instead$/,
-    );
     const wrong = { ...sandbox, http: { retries: -1 } };
     expect(await titleOf(load(wrong, { name: 'ksa', imported: false }))).toBe(unusable(':ksa'));
   });
