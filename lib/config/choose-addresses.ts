@@ -38,12 +38,15 @@ export function chooseAddresses(mode: Mode, urls: ServiceUrls): Choice {
       : mode.bindsTokens && !isPlain(tokenKey)
         ? 'oauth.mtls'
         : undefined;
-  const isShown = apiKey !== undefined && (!isPlain(apiKey) || (mode.bindsTokens && !isPlain(tokenKey)));
+  const origins = ownOrigins(mode, urls);
+  // By its address a call reaches each of them, also while the configured one is that of a sidecar.
+  const isShown =
+    [...origins].some((origin) => origin.startsWith('https:')) || (mode.bindsTokens && !isPlain(tokenKey));
   const needsChain = isShown ? (mode.environment === 'production' ? 'required' : 'advised') : undefined;
   const baseUrl = apiKey && normalized(urls[apiKey]);
   if (baseUrl === undefined || faults.length > 0) return { faults, warnings, certificateFor, needsChain };
   const token = tokenKey && normalized(urls[tokenKey]);
-  const chosen = { baseUrl, origins: ownOrigins(mode, urls), baseOption: `urls.${apiKey}` };
+  const chosen = { baseUrl, origins, baseOption: `urls.${apiKey}` };
   const addresses: Addresses = {
     ...chosen,
     appTokenOrigins: appTokenOrigins(mode, urls, chosen, mode.given.sendAppTokenWithBearer),

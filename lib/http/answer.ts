@@ -37,8 +37,10 @@ export function readBody(response: ExchangeResponse, call: Call, client: ErrorCl
     ...facts,
     code: 'invalid_response',
     message: `${statusOf(response, call)}, with ${what}.${carriedOut(facts)}`,
-    hint: `Check ${baseOption}, with its path if it has one.`,
-    options: [baseOption],
+    hint: isPart
+      ? 'Ask who runs a cache or proxy before the service, which may answer from a part that it keeps.'
+      : `Check ${baseOption}, with its path if it has one.`,
+    options: isPart ? [] : [baseOption],
   });
 }
 

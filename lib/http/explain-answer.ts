@@ -124,7 +124,7 @@ const ROWS: readonly Row[] = [
   {
     when: has(304),
     what: ': nothing has changed since what the call named',
-    hint: 'The call named what its caller has already (if-none-match, if-modified-since): leave these headers out, or accept 304 by validateStatus.',
+    hint: 'If the call names what its caller has already (if-none-match, if-modified-since), leave these headers out, or accept 304 by validateStatus. If it does not, ask who runs a cache or proxy before the service.',
   },
   {
     when: has(429),

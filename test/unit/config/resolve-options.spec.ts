@@ -814,6 +814,19 @@ describe('resolveOptions', () => {
   });
 
   it.each([
+    ['https alone', { baseUrl: 'https://b.bank' }, 'required'],
+    ['a sidecar alone', { baseUrl: 'http://localhost:1' }, undefined],
+    [
+      'a sidecar, and another address over https',
+      { baseUrl: 'http://localhost:1', oauthBaseUrl: 'https://o.bank' },
+      'required',
+    ],
+  ])('needs a chain in production where an address of the API is https: %s', async (_, urls, needsChain) => {
+    const { tls } = await resolved({ ...production, authentication: 'mtls', tls: () => ({}), urls });
+    expect(tls.needsChain).toBe(needsChain);
+  });
+
+  it.each([
     ['{"__proto__": {}}', '__proto__'],
     ['{"constructor": 1}', 'constructor'],
     ['{"http": {"__proto__": {}}}', '__proto__'],

@@ -42,6 +42,7 @@ it.each([
   const carriedOut = outcomeUnknown ? ' By its status the call was carried out.' : '';
   const message = `${method} /a: HTTP 206, with a part of a body, which was not asked for.${carriedOut}`;
   expect((error as Error).message).toBe(message);
+  expect(error).toMatchObject({ hint: expect.stringContaining('cache or proxy'), options: [] });
 });
 
 it('304: says which headers asked for it', async () => {
