@@ -5,6 +5,13 @@ import { type ClientContext } from '../http/client-context.js';
 import { reportStart } from './start-report.js';
 import { checkStart } from './startup-check.js';
 
+/** Milliseconds from a first call, which may come while the application starts, until the start. */
+const UNSTARTED_MS = 60_000;
+const NEVER_STARTED =
+  'A minute after its first call, this client has not been started: Nest calls no hooks of a module that is loaded lazily. ' +
+  'There was no start-up check, no token is requested by schedule, and nothing ends its connections with the application. ' +
+  'Import the ServiceModule where the application starts, or make a client with ServiceClients.';
+
 /** The parts of a client that begin and end. */
 export interface ServiceParts extends ClientContext {
   tokens: TokenCache | undefined;
@@ -22,10 +29,12 @@ export class ServiceLifecycle {
   /** When the shutdown must be done, on the monotonic clock. */
   #endsAt?: number;
   #cancelEnd?: () => void;
+  #cancelWarning?: () => void;
   #closing?: Promise<void>;
 
   constructor(parts: ServiceParts) {
     this.#parts = parts;
+    parts.calls.onFirst = () => this.#usedBeforeStart();
   }
 
   /**
@@ -34,7 +43,9 @@ export class ServiceLifecycle {
    */
   async start(): Promise<void> {
     if (this.#closing) return;
-    const { options, io, telemetry, identity, tokens, auth, banks } = this.#parts;
+    const { options, io, telemetry, identity, tokens, auth, banks, calls } = this.#parts;
+    calls.onFirst = undefined;
+    this.#cancelWarning?.();
     reportStart(options, identity, io);
     tokens?.open();
     if (options.authentication === 'oauth') tokens?.start();
@@ -69,12 +80,20 @@ export class ServiceLifecycle {
     const { calls, tokens, identity, io } = this.#parts;
     await calls.drain();
     this.#cancelEnd?.();
+    this.#cancelWarning?.();
     this.#stopObserving?.();
     calls.close();
     tokens?.close();
     await tokens?.closeSource();
     // What the host has sent over `auth.httpsAgent` gets what is left of the time.
     await identity.close(Math.max(0, (this.#endsAt ?? 0) - io.clock.monotonic()));
+  }
+
+  /** Its certificate is followed all the same: a lazily loaded module may run for long. */
+  #usedBeforeStart(): void {
+    const { identity, io } = this.#parts;
+    identity.follow();
+    this.#cancelWarning = io.clock.watch(() => io.log.warn(NEVER_STARTED), UNSTARTED_MS);
   }
 
   #cut(): void {

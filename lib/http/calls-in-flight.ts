@@ -9,6 +9,8 @@ import { CallCancelled } from '../exchange/exchange.types.js';
  * the client here, with the options named as they are set.
  */
 export class CallsInFlight {
+  /** Called once, before the first call. */
+  onFirst?: () => void;
   readonly #end = new AbortController();
   readonly #describeOption: DescribeOption;
   #running = 0;
@@ -34,6 +36,8 @@ export class CallsInFlight {
   async run<T>(work: () => Promise<T>): Promise<T> {
     // Not the signal's reason: each caller gets an error of its own.
     if (this.closed.aborted) throw ServiceConnectionError.closed();
+    this.onFirst?.();
+    this.onFirst = undefined;
     this.#running += 1;
     try {
       return await work();

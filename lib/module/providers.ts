@@ -36,8 +36,8 @@ export const serviceProviders: Provider[] = [
   },
   {
     provide: Symbol('nestjs-service:hooks'),
-    inject: [SERVICE, MODULE_NAME, ModulesContainer, ServiceClients],
-    useFactory: startedOrHooks,
+    inject: [SERVICE, MODULE_NAME, ModulesContainer],
+    useFactory: serviceHooks,
   },
   ServiceClients,
   {
@@ -61,28 +61,6 @@ export const bareImportProviders: Provider[] = [MODULE_NAME, MODULE_OPTIONS_TOKE
     throw ServiceConfigurationError.of('imports', message);
   },
 }));
-
-/** Nest calls no hooks of a module that is loaded lazily: the ServiceClients of another do what they would have done. */
-async function startedOrHooks(
-  service: Service,
-  own: ModuleName,
-  modules: ModulesContainer,
-  clients: ServiceClients,
-): Promise<object> {
-  const hooks = serviceHooks(service, own, modules);
-  const running = ServiceClients.running(modules);
-  if (!running) return hooks;
-  // The clients of its own ServiceClients end with it.
-  const ending = {
-    beginShutdown: () => {
-      service.beginShutdown();
-      clients.beforeApplicationShutdown();
-    },
-    close: async () => void (await Promise.all([service.close(), clients.onApplicationShutdown()])),
-  };
-  await running.adopt(ending, async () => void (await hooks.onApplicationBootstrap()));
-  return hooks;
-}
 
 /** The hooks by which Nest starts and ends the client of a module. */
 export function serviceHooks(

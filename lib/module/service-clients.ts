@@ -1,5 +1,4 @@
 import { Inject, Injectable, Optional } from '@nestjs/common';
-import { type ModulesContainer } from '@nestjs/core';
 import { type ServiceAuthService } from '../auth/service-auth.service.js';
 import { RefusedSecrets } from '../auth/endpoint/refused-secrets.js';
 import { OPTIONS, type ServiceModuleOptions, valueOf } from '../config/options.js';
@@ -31,9 +30,6 @@ export interface ServiceClient extends Resources {
   close(): Promise<void>;
 }
 
-/** What ends with the application. */
-type Ending = Pick<Service, 'beginShutdown' | 'close'>;
-
 type OpenService = typeof openService;
 
 /** Nobody provides it: Nest then injects nothing. */
@@ -54,7 +50,7 @@ export class ServiceClients {
    */
   allowFiles = false;
   readonly #open: OpenService;
-  readonly #running = new Set<Ending>();
+  readonly #running = new Set<Service>();
   /** Of {@link limit}: those that are about to run too. */
   #count = 0;
   /** Outlives a client that could not be made: a warning comes once for all, and a refused secret is not sent again. */
@@ -63,7 +59,6 @@ export class ServiceClients {
     refusedSecrets: new RefusedSecrets(systemClock),
     polling: new Polling(systemClock),
   };
-  #hasHooks = false;
   #isEnding = false;
 
   /** @internal */
@@ -91,35 +86,13 @@ export class ServiceClients {
     this.#count += 1;
     try {
       const service = await this.#open(given, name, undefined, this.#shared);
-      await this.adopt(service, () => service.start());
+      await this.#start(service);
       const { start: _start, beginShutdown: _begin, log: _log, ...parts } = service;
       return { ...parts, close: () => this.#close(service) };
     } catch (error) {
       this.#count -= 1;
       throw error;
     }
-  }
-
-  /**
-   * Starts what Nest calls no hooks of, and ends it with the application.
-   * @internal
-   */
-  async adopt(client: Ending, start: () => Promise<void>): Promise<void> {
-    this.#running.add(client);
-    try {
-      this.#admit();
-      await start();
-      this.#admit();
-    } catch (error) {
-      this.#running.delete(client);
-      await client.close();
-      throw error;
-    }
-  }
-
-  /** @internal */
-  onModuleInit(): void {
-    this.#hasHooks = true;
   }
 
   /** @internal */
@@ -133,15 +106,17 @@ export class ServiceClients {
     await Promise.all([...this.#running].map((client) => client.close()));
   }
 
-  /**
-   * Those whose hooks Nest calls. It has called some already, so that a module that finds one is loaded lazily.
-   * @internal
-   */
-  static running(modules: ModulesContainer): ServiceClients | undefined {
-    const found = [...modules.values()].map(({ providers }) => providers.get(ServiceClients)?.instance);
-    return found.find(
-      (clients): clients is ServiceClients => clients instanceof ServiceClients && clients.#hasHooks,
-    );
+  async #start(service: Service): Promise<void> {
+    this.#running.add(service);
+    try {
+      this.#admit();
+      await service.start();
+      this.#admit();
+    } catch (error) {
+      this.#running.delete(service);
+      await service.close();
+      throw error;
+    }
   }
 
   #admit(): void {

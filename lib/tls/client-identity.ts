@@ -155,8 +155,6 @@ export class ClientIdentity {
 
   /** The agent for a call of the API. */
   agentFor({ protocol }: Pick<URL, 'protocol'>): Agent {
-    // Nest calls no hook of a module that is loaded lazily: its first call does what the hook would have done.
-    this.follow();
     return protocol === 'https:' ? this.httpsAgent : this.#plainAgent;
   }
 

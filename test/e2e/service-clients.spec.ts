@@ -1,9 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { Injectable, Module, type LoggerService } from '@nestjs/common';
-import { LazyModuleLoader } from '@nestjs/core';
 import { Test } from '@nestjs/testing';
 import {
-  BanksService,
   getServiceToken,
   ServiceCertificateError,
   ServiceClients,
@@ -315,46 +313,6 @@ describe('ServiceClients', () => {
     expect(clients).toBeInstanceOf(ServiceClients);
     const plain = await start({ imports: [ServiceModule.forRoot(options)] });
     expect(plain.get(ServiceClients)).not.toBe(clients);
-  });
-
-  describe('and a lazily loaded ServiceModule', () => {
-    it('starts and ends with the application that has ServiceClients', async () => {
-      const timers = new TimerCount();
-      try {
-        const logger = new CollectingLogger();
-        const { module } = await startClients(logger);
-        const before = timers.running;
-        const { name: _, ...options } = await tenant('lazy');
-        const loaded = await module.get(LazyModuleLoader).load(() => ServiceModule.forRoot(options));
-        expect(logger.linesOf('ServiceModule')).toHaveLength(1);
-        expect(timers.running).toBeGreaterThan(before);
-        const banks = loaded.get(BanksService);
-        await banks.list();
-        const clients = loaded.get(ServiceClients);
-        clients.allowFiles = true;
-        const client = await clients.create(await tenant('acme'));
-        await client.banks.list();
-        await module.close();
-        expect(timers.running).toBe(before);
-        for (const each of [banks, client.banks]) {
-          await expect(each.list()).rejects.toMatchObject({ kind: 'closed' });
-        }
-        while (simulator.openConnections > 0) await new Promise((resolve) => setImmediate(resolve));
-      } finally {
-        timers.restore();
-      }
-    });
-
-    it('fails to load where its start-up check fails, and once the application shuts down', async () => {
-      const { module } = await startClients();
-      const options = simulator.moduleOptions({ environment: 'sandbox' });
-      const loader = module.get(LazyModuleLoader);
-      const wrong = ServiceModule.forRoot({ ...options, appToken: 'wrong', startupCheck: 'fail' });
-      expect(await rejection(loader.load(() => wrong))).toBeInstanceOf(ServiceStartupError);
-      await module.close();
-      const late = rejection(loader.load(() => ServiceModule.forRoot(options)));
-      expect(await late).toMatchObject({ code: 'connection_closed' });
-    });
   });
 
   describe('in tests', () => {

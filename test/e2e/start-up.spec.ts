@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import {
   Inject,
   Injectable,
@@ -155,23 +155,6 @@ describe('The start of a ServiceModule', () => {
       });
     }
 
-    it('and follows the files of a lazily loaded module from its first call', async () => {
-      const timers = new TimerCount();
-      try {
-        const app = await start({});
-        const options = await fileOptions();
-        const loaded = await app.get(LazyModuleLoader).load(() => ServiceModule.forRoot(options));
-        expect(timers.running).toBe(0);
-        await loaded.get(BanksService).list();
-        expect(timers.running).toBeGreaterThan(0);
-        // Nest calls none of its hooks at the end either.
-        await loaded.get<Service>(SERVICE).close();
-        expect(timers.running).toBe(0);
-      } finally {
-        timers.restore();
-      }
-    });
-
     it('and follows the files once the application has started, until it ends', async () => {
       const timers = new TimerCount();
       try {
@@ -185,6 +168,38 @@ describe('The start of a ServiceModule', () => {
         timers.restore();
       }
     });
+  });
+
+  it('does not come for a lazily loaded module: from its first call on its files are followed, and one warning says so', async () => {
+    const logger = new CollectingLogger();
+    const app = await start({}, logger);
+    const options = { ...(await fileOptions()), startupCheck: 'fail' as const };
+    // Only these: connections and files are real.
+    jest.useFakeTimers({
+      doNotFake: ['Date', 'performance', 'hrtime', 'nextTick', 'queueMicrotask', 'setImmediate'],
+    });
+    try {
+      const loaded = await app.get(LazyModuleLoader).load(() => ServiceModule.forRoot(options));
+      expect(jest.getTimerCount()).toBe(0);
+      await loaded.get(BanksService).list();
+      expect(simulator.requests).toHaveLength(1);
+      expect(jest.getTimerCount()).toBeGreaterThan(1);
+      jest.advanceTimersByTime(59_999);
+      expect(logger.linesOf('ServiceModule')).toEqual([]);
+      jest.advanceTimersByTime(1);
+      await loaded.get(BanksService).list();
+      jest.advanceTimersByTime(120_000);
+      expect(logger.linesOf('ServiceModule')).toEqual([
+        expect.stringMatching(/loaded lazily\. There was no start-up check, .* nothing ends its connections/),
+      ]);
+      // Nest calls none of its hooks at the end either.
+      await app.close();
+      expect(jest.getTimerCount()).toBeGreaterThan(0);
+      await loaded.get<Service>(SERVICE).close();
+      expect(jest.getTimerCount()).toBe(0);
+    } finally {
+      jest.useRealTimers();
+    }
   });
 
   it('prints one line, and shows nothing secret there or in the container', async () => {
