@@ -57,7 +57,7 @@ class RunningExchange {
     const { signal, timeoutMs } = this.#request;
     if (signal?.aborted) return this.#settle(() => this.#reject(signal.reason));
     signal?.addEventListener('abort', this.#onAbort);
-    this.#limit(timeoutMs, () => this.#fail({ kind: 'timeout', limitMs: timeoutMs }));
+    this.#limit(timeoutMs);
     try {
       this.#send();
     } catch (error) {
@@ -91,15 +91,9 @@ class RunningExchange {
   #onSocket(): void {
     this.#leaveQueue();
     const { attemptTimeoutMs, connectTimeoutMs } = this.#request;
-    if (attemptTimeoutMs !== undefined) {
-      this.#limit(attemptTimeoutMs, () => this.#fail({ kind: 'timeout', limitMs: attemptTimeoutMs }));
-    }
-    const { phase } = this.#progress;
-    if (connectTimeoutMs === undefined || phase !== 'connecting') return;
-    this.#limit(connectTimeoutMs, () => {
-      if (this.#progress.phase === 'connecting')
-        this.#fail({ kind: 'timeout', reason: CONNECT_TIMEOUT, limitMs: connectTimeoutMs });
-    });
+    if (attemptTimeoutMs !== undefined) this.#limit(attemptTimeoutMs);
+    const isConnecting = this.#progress.phase === 'connecting';
+    if (connectTimeoutMs !== undefined && isConnecting) this.#limit(connectTimeoutMs, CONNECT_TIMEOUT);
   }
 
   #leaveQueue(): void {
@@ -108,8 +102,15 @@ class RunningExchange {
     this.#queuedAt = undefined;
   }
 
-  #limit(ms: number, onTime: () => void): void {
-    if (!this.#settled) this.#cancels.push(systemClock.schedule(onTime, ms));
+  /** @param reason of the limit for connecting, which ends with it */
+  #limit(limitMs: number, reason?: typeof CONNECT_TIMEOUT): void {
+    if (this.#settled) return;
+    const endsAt = performance.now() + limitMs;
+    const expire = (): void => {
+      if (reason && this.#progress.phase !== 'connecting') return;
+      this.#fail({ kind: 'timeout', reason, limitMs, lateMs: performance.now() - endsAt });
+    };
+    this.#cancels.push(systemClock.schedule(expire, limitMs));
   }
 
   #options(): RequestOptions {
@@ -182,7 +183,9 @@ class RunningExchange {
     this.#outgoing?.destroy();
   };
 
-  #fail(fault: Pick<ExchangeFaultDetails, 'kind' | 'reason' | 'limitMs' | 'certificateRefused'>): void {
+  #fail(
+    fault: Pick<ExchangeFaultDetails, 'kind' | 'reason' | 'limitMs' | 'lateMs' | 'certificateRefused'>,
+  ): void {
     const details = { ...fault, ...this.#progress.at(fault) };
     this.#settle(() => this.#reject(new ExchangeFault(details)));
     this.#outgoing?.destroy();

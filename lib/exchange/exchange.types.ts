@@ -63,6 +63,8 @@ export class ExchangeFault extends Error {
   readonly reason?: string;
   /** The time limit that was over, in milliseconds. */
   readonly limitMs?: number;
+  /** Milliseconds after that at which it was seen: more than a few if the process did not run meanwhile. */
+  readonly lateMs?: number;
   /** Of a name that has several: the addresses that were tried, with their ports. */
   readonly addresses?: readonly string[];
   /** A kept-alive connection was used again. */

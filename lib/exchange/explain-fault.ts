@@ -25,7 +25,7 @@ interface Proxies {
 export type ExplainedFault = Pick<ExchangeFaultDetails, 'kind'> & Partial<ExchangeFaultDetails>;
 
 /**
- * What a fault means. `{host}`, `{port}`, `{address}` (its option), `{proxy}`, `{tried}`, `{now}`, `{limit}`, `{trust}` and
+ * What a fault means. `{host}`, `{port}`, `{address}` (its option), `{proxy}`, `{tried}`, `{now}`, `{limit}`, `{late}`, `{trust}` and
  * options are filled in.
  */
 interface Row {
@@ -39,6 +39,8 @@ interface Row {
   /** Of a name with several addresses, some were tried. */
   hasAddresses?: true;
   isCertificateRefused?: true;
+  /** The process stood still. */
+  isLate?: true;
   /** Follows where it was. The reason comes at `{reason}`, else at the end. */
   what: string;
   hint?: string;
@@ -57,6 +59,8 @@ const PROXY_SILENT =
 /** A network that has a proxy often lets nothing else out. */
 const PAST_THE_PROXY =
   '{variable} is set, but ignored: to go through that proxy, set {http.proxy} to environment.';
+/** A time limit that is seen later than this was not late because of other work. */
+const STANDSTILL_MS = 1_000;
 const DOCTOR = 'npx nestjs-service doctor shows the certificates.';
 const ROOTS = "Node's public roots";
 const CHAIN = "tls.chain, the service's public chain";
@@ -125,6 +129,12 @@ const ROWS: readonly Row[] = [
     kind: 'dns',
     what: 'the name {host} could not be looked up{reason}. The DNS server did not answer, or answered with a failure.',
     hint: `Check that this machine or container has a network and a DNS server that answers (/etc/resolv.conf), and {address}.`,
+  },
+  {
+    kind: 'timeout',
+    isLate: true,
+    what: 'no whole answer within {limit}{reason}. This process did not run for {late} meanwhile, so an answer could not be read.',
+    hint: 'Find out what held the process: a machine or container that slept or was stopped, too little CPU, or code that blocks the event loop.',
   },
   {
     kind: 'timeout',
@@ -281,6 +291,7 @@ export function explainFault(where: string, fault: ExplainedFault, place: FaultP
       tried: fault.addresses?.join(', '),
       trust: !place.hasChain ? ROOTS : place.server === 'api' ? CHAIN : `${ROOTS} and ${CHAIN}`,
       limit: fault.limitMs === undefined ? 'the time limit' : `${Math.max(0, Math.round(fault.limitMs))} ms`,
+      late: `at least ${Math.floor((fault.lateMs ?? 0) / 1000)} s`,
       now: new Date().toISOString().replace(/\.\d+Z$/, 'Z'),
       // A code of the system says the same without our prefix.
       reason: fault.reason && ` (${fault.reason.replace(/^ERR_PROXY_(?=E[A-Z]+$)/, '')})`,
@@ -297,7 +308,7 @@ function isUnreached({ kind, phase, reusedSocket }: ExplainedFault): boolean {
 }
 
 function fits(row: Row, fault: ExplainedFault, { server, url, proxy }: FaultPlace): boolean {
-  const { kind, reason = '', certificateRefused, phase, reusedSocket, addresses } = fault;
+  const { kind, reason = '', certificateRefused, phase, reusedSocket, addresses, lateMs = 0 } = fault;
   return (
     (row.kind === undefined || row.kind === kind) &&
     (row.reason === undefined || row.reason.test(reason)) &&
@@ -306,7 +317,8 @@ function fits(row: Row, fault: ExplainedFault, { server, url, proxy }: FaultPlac
     (!row.isConnecting || (phase === 'connecting' && !reusedSocket)) &&
     (!row.isProxied || proxy !== undefined) &&
     (!row.hasAddresses || Boolean(addresses?.length)) &&
-    (!row.isCertificateRefused || certificateRefused === true)
+    (!row.isCertificateRefused || certificateRefused === true) &&
+    (!row.isLate || lateMs >= STANDSTILL_MS)
   );
 }
 

@@ -6,6 +6,7 @@ import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:
 import { exchange } from '../../../lib/exchange/exchange.js';
 import { ExchangeFault, type ExchangeRequest } from '../../../lib/exchange/exchange.types.js';
 import { deadPort, httpServer, rawServer, type Loopback } from '../../helpers/loopback.js';
+import { standStill } from '../../helpers/stand-still.js';
 
 const closing: (() => Promise<void> | void)[] = [];
 afterEach(async () => {
@@ -202,6 +203,13 @@ describe('exchange', () => {
       response.on('close', () => clearInterval(timer));
     });
     expect(await faultOf(ask(trickling.url))).toMatchObject({ kind: 'timeout', phase: 'answering' });
+  });
+
+  it('says by how much a time limit was seen late: the process stood still', async () => {
+    const { url } = await serve(() => standStill(1_100));
+    const { lateMs, limitMs } = await faultOf(ask(url, { timeoutMs: 50 }));
+    expect(limitMs).toBe(50);
+    expect(lateMs).toBeGreaterThan(1_000);
   });
 
   it('takes an answer that arrived while the process stood still beyond the time limit', async () => {

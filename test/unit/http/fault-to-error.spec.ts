@@ -158,6 +158,18 @@ describe('faultToError', () => {
       'urls.baseUrl',
     ],
     [{ kind: 'dns', reason: 'EAI_AGAIN' }, /could not be looked up/, /DNS server/, 'urls.baseUrl'],
+    [
+      { kind: 'timeout', phase: 'connecting', limitMs: 30_000, lateMs: 40_500 },
+      /no whole answer within 30000 ms\. This process did not run for at least 40 s meanwhile, so an answer could not be read\.$/,
+      /^Find out what held the process/,
+      undefined,
+    ],
+    [
+      { kind: 'timeout', phase: 'connecting', limitMs: 30_000, lateMs: 900 },
+      /no connection within 30000 ms/,
+      /firewall|allow connections/,
+      'urls.baseUrl',
+    ],
   ])('%j says what happened and what to do', (fault, message, hint, blamed) => {
     const error = errorOf('GET', fault);
     expect(error.message).toMatch(/^GET \/banks\/v1 at api\.example: /);
