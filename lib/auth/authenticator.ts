@@ -89,10 +89,10 @@ export class Authenticator {
   }
 }
 
-function notConfigured({ environment }: ResolvedOptions, scope: string): ServiceTokenError {
+function notConfigured({ environment, describeOption }: ResolvedOptions, scope: string): ServiceTokenError {
   const authUrl = environment === 'production' ? 'urls.authUrl' : 'urls.sandboxAuthUrl';
   const options = ['oauth.clientId', 'oauth.clientSecret', authUrl];
   const message = 'A token needs OAuth credentials, and there are none.';
-  const hint = `Set ${options.join(', ')}.`;
+  const hint = `Set ${options.map(describeOption).join(', ')}.`;
   return new ServiceTokenError({ code: 'oauth_not_configured', message, hint, options, scope });
 }

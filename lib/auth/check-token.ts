@@ -1,4 +1,4 @@
-import { ServiceTokenError } from '../errors/index.js';
+import { type AddressOption, ServiceTokenError } from '../errors/index.js';
 import { isJsonObject, parseJson } from '../exchange/decode.js';
 import { MAX_LIFETIME_S, type TokenGrant } from './access-token.js';
 import { customerIdOf } from './scope.js';
@@ -85,7 +85,7 @@ function lifeLeftS({ endsAt, lifetimeS }: { endsAt: number; lifetimeS: number },
  * Checks a successful answer of the token endpoint field by field (docs/service.md#tokens; RFC 6749, 5.1).
  * @param json the parsed body; `undefined` where it was no JSON
  * @param scope what was asked for; the granted one must equal it
- * @param option the one with the endpoint's address
+ * @param place the endpoint's address
  * @param now the wall clock, in milliseconds
  * @throws ServiceTokenError `invalid_token_response`, which names the field and quotes nothing of the body
  */
@@ -93,14 +93,14 @@ export function readTokenResponse(
   json: unknown,
   scope: string,
   status: number,
-  option: string,
+  { option, describeOption }: AddressOption,
   now: number,
 ): TokenGrant {
   const refuse = (why: string): never => {
     throw new ServiceTokenError({
       code: 'invalid_token_response',
       message: `The token endpoint's answer (HTTP ${status}) is not usable: ${why}.`,
-      hint: `Check ${option}. If it is right, tell the service's operator.`,
+      hint: `Check ${describeOption(option)}. If it is right, tell the service's operator.`,
       options: [option],
       status,
       scope,

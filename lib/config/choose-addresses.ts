@@ -27,7 +27,10 @@ export function chooseAddresses(mode: Mode, urls: ServiceUrls): Choice {
   const needed = [apiKey, tokenKey].filter((key) => key !== undefined);
   const all = (messagesOf: (key: UrlKey) => Iterable<string>): ConfigurationFault[] =>
     needed.flatMap((key) => [...messagesOf(key)].map((message) => ({ option: `urls.${key}`, message })));
-  const faults = all((key) => (urls[key] ? [] : [missing(mode, key === tokenKey)]));
+  const faults = all((key) => (urls[key] ? [] : [missing(mode, key === tokenKey)])).map((fault) => ({
+    ...fault,
+    isMissing: true,
+  }));
   const isPlain = (key?: UrlKey) => key !== undefined && normalized(urls[key])?.startsWith('http:') === true;
   const isSidecar = (key: UrlKey) =>
     isPlain(key) && (key === tokenKey ? mode.bindsTokens : mode.authentication === 'mtls');

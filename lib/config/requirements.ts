@@ -57,10 +57,10 @@ export function unmetRequirements(
   const { appToken, oauth, linkSdk, http } = options;
   const sendsAppToken = authentication === 'mtls' || authentication === 'app-token';
   const needsAppToken = !sendsAppToken && appToken === undefined && 'needs the app token: set appToken.';
-  const oauthNeeds = (what: string): string =>
-    `is missing: OAuth needs ${what} (developer portal, Integration tab).`;
+  const missing = (why: string) => ({ message: `is missing: ${why}`, isMissing: true });
+  const oauthNeeds = (what: string) => missing(`OAuth needs ${what} (developer portal, Integration tab).`);
   // Where the certificate or app token is missing for the authentication itself, nothing else is reported that needs it.
-  const messages: Record<string, string | false> = {
+  const found: Record<string, string | ReturnType<typeof missing> | false> = {
     authentication:
       environment === 'production' &&
       options.authentication === 'app-token' &&
@@ -68,11 +68,13 @@ export function unmetRequirements(
     'tls.certificate':
       certificateFor === 'mtls' &&
       hasCertificate === false &&
-      `is missing: ${nameOf('authentication', mode)} needs the application certificate and its private key (developer portal, authentication section: generate certificate).`,
+      missing(
+        `${nameOf('authentication', mode)} needs the application certificate and its private key (developer portal, authentication section: generate certificate).`,
+      ),
     appToken:
       sendsAppToken &&
       appToken === undefined &&
-      `is missing: ${nameOf('authentication', mode)} sends it with every call.`,
+      missing(`${nameOf('authentication', mode)} sends it with every call.`),
     'oauth.clientId': wantsOAuth && oauth?.clientId === undefined && oauthNeeds('the application id'),
     'oauth.clientSecret':
       wantsOAuth && oauth?.clientSecret === undefined && oauthNeeds("the application's client secret"),
@@ -95,7 +97,9 @@ export function unmetRequirements(
       !isProxyUrl(environmentProxy()) &&
       PROXY_MESSAGE,
   };
-  return Object.entries(messages).flatMap(([option, message]) => (message ? [{ option, message }] : []));
+  return Object.entries(found).flatMap(([option, fault]) =>
+    fault ? [{ option, ...(typeof fault === 'string' ? { message: fault } : fault) }] : [],
+  );
 }
 
 /** Whether another value would take the place of the idempotency key. */

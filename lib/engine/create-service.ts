@@ -49,7 +49,7 @@ export function createService(options: ResolvedOptions, identity: Identity, worl
   const telemetry = new Telemetry(options.name);
   const exchange = withUserAgent(world.exchange, options.http.userAgent, telemetry.onQueued);
   const io = { ...world, exchange };
-  const calls = new CallsInFlight(options.describeOption);
+  const calls = new CallsInFlight();
   const client: ClientContext = { options, identity, io, telemetry, calls };
 
   const tokens = createTokenCache(client, world.refusedSecrets);
@@ -81,13 +81,14 @@ function createTokenCache(
     url: new URL(tokenUrl),
     option: tokenOption,
     apiOption: baseOption,
+    describeOption,
     http,
     get hasChain() {
       return identity.hasChain;
     },
   };
   const bound = oauth.mtls ? identity : undefined;
-  const clientSecret = new ClientSecret(oauth.clientSecret, clock);
+  const clientSecret = new ClientSecret(oauth.clientSecret, clock, describeOption);
   const endpoint = new TokenEndpoint({
     place,
     clientId,

@@ -14,6 +14,8 @@ export interface OptionLocation {
 export interface ConfigurationFault extends OptionLocation {
   /** What is wrong and what to do. Never contains a secret. */
   message: string;
+  /** @internal The option is not set, rather than wrong. */
+  isMissing?: boolean;
 }
 
 /** Thrown at start-up, with all faults at once. Code: `invalid_configuration`. */

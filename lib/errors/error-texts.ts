@@ -1,51 +1,39 @@
 import { ServiceApiError } from './api.error.js';
 import { ServiceConnectionError } from './connection.error.js';
-import { ServiceError, type Explanation, type Remedy } from './service.error.js';
+import { type ServiceError, type Explanation, type Remedy } from './service.error.js';
+
+/** How messages name an option, with the variable that sets it: `oauth.clientSecret (SERVICE_CLIENT_SECRET_FILE)`. */
+export type DescribeOption = (option: string) => string;
+
+/** An address, for hints. */
+export interface AddressOption {
+  /** The option that it is set by: `urls.baseUrl`. */
+  option: string;
+  describeOption: DescribeOption;
+}
 
 /**
- * Fills the texts of a table in. In braces stand the values, and the paths of options: those of the hint are the options
- * that it is about, in its order unless the row says another.
+ * Fills the texts of a table in. In braces stand the values; in a hint also the paths of options, and `{address}` and
+ * `{api}` for those with the addresses. Each is named with its variable where it comes first. They are the options that
+ * the hint is about, in its order unless the row says another.
  */
 export function explain(
   message: string,
   { hint, options }: Remedy,
   values: Readonly<Record<string, string | undefined>>,
+  { option: address, apiOption, describeOption }: AddressOption & { apiOption?: string },
 ): Explanation {
-  const fill = (text: string): string => text.replace(/\{([\w.]+)\}/g, (_, name: string) => valueOf(name));
-  const valueOf = (name: string): string => (name in values ? (values[name] ?? '') : name);
-  if (hint === undefined) return { message: fill(message) };
-  const named = [...hint.matchAll(/\{(address|api|[a-z]+\.\w+|appToken|sendAppTokenWithBearer)\}/g)];
-  return {
-    message: fill(message),
-    hint: fill(hint),
-    options: options ?? [...new Set(named.map(([, name]) => valueOf(name)))],
+  const fill = (text: string, nameOf: (key: string) => string): string =>
+    text.replace(/\{([\w.]+)\}/g, (_, key: string) => (key in values ? (values[key] ?? '') : nameOf(key)));
+  const told = { message: fill(message, (key) => key) };
+  if (hint === undefined) return told;
+  const addresses: Record<string, string | undefined> = { address, api: apiOption };
+  const named = new Set<string>();
+  const nameOf = (key: string): string => {
+    const option = addresses[key] ?? key;
+    return named.has(option) ? option : (named.add(option), describeOption(option));
   };
-}
-
-/** How messages name an option, with the variable that sets it: `oauth.clientSecret (SERVICE_CLIENT_SECRET_FILE)`. */
-export type DescribeOption = (option: string) => string;
-
-/** Names the options of an error in its hint and stack as they are set; once, also where it comes this way again. */
-export function nameOptions<T>(error: T, describeOption: DescribeOption): T {
-  if (!(error instanceof ServiceError) || error.hint === undefined) return error;
-  const { hint, options, stack } = error;
-  const named = withNames(hint, options, describeOption);
-  Object.assign(error, { hint: named });
-  error.stack = stack?.replace(hint, () => named);
-  return error;
-}
-
-/** The same for a text that is about these options. */
-export function withNames(
-  text: string,
-  options: readonly string[] = [],
-  describeOption: DescribeOption,
-): string {
-  return options.reduce((named, option) => {
-    const described = describeOption(option);
-    const path = new RegExp(`(?<![\\w.])${option.replaceAll('.', '\\.')}(?!\\w|\\.\\w)`);
-    return named.includes(described) ? named : named.replace(path, () => described);
-  }, text);
+  return { ...told, hint: fill(hint, nameOf), options: options ?? [...named] };
 }
 
 /** What happened, as a sentence: that of an API error with its call and status, which the service's own text leaves out. */

@@ -3,9 +3,8 @@ export { cleanText } from './clean-text.js';
 export {
   describeError,
   explain,
-  nameOptions,
   whatHappened,
-  withNames,
+  type AddressOption,
   type DescribeOption,
 } from './error-texts.js';
 export { copyOf, ServiceError, type Explanation, type Remedy } from './service.error.js';

@@ -1,12 +1,16 @@
-import { CLIENT_CLOSED, explain, type ConnectionErrorKind, type Explanation } from '../errors/index.js';
+import {
+  type AddressOption,
+  CLIENT_CLOSED,
+  explain,
+  type ConnectionErrorKind,
+  type Explanation,
+} from '../errors/index.js';
 import { HANDSHAKE_FAILURE } from './classify.js';
 import { CONNECT_TIMEOUT, type ExchangeFaultDetails } from './exchange.types.js';
 
 /** Where an exchange went, and how that is configured. */
-export interface FaultPlace {
+export interface FaultPlace extends AddressOption {
   url: Pick<URL, 'protocol' | 'hostname' | 'port' | 'host'>;
-  /** The option with its address: `urls.baseUrl`. */
-  option: string;
   server: 'api' | 'token';
   /** `tls.chain` is set. */
   hasChain?: boolean;
@@ -287,7 +291,6 @@ export function explainFault(where: string, fault: ExplainedFault, place: FaultP
       proxy: proxy && ` ${new URL(proxy.reveal()).host}`,
       host: hostname.replace(/^\[|\]$/g, ''),
       port: port || (protocol === 'https:' ? '443' : '80'),
-      address: place.option,
       tried: fault.addresses?.join(', '),
       trust: !place.hasChain ? ROOTS : place.server === 'api' ? CHAIN : `${ROOTS} and ${CHAIN}`,
       limit: fault.limitMs === undefined ? 'the time limit' : `${Math.max(0, Math.round(fault.limitMs))} ms`,
@@ -296,6 +299,7 @@ export function explainFault(where: string, fault: ExplainedFault, place: FaultP
       // A code of the system says the same without our prefix.
       reason: fault.reason && ` (${fault.reason.replace(/^ERR_PROXY_(?=E[A-Z]+$)/, '')})`,
     },
+    place,
   );
   return { ...explained, message: `${where}: ${explained.message}` };
 }

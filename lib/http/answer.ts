@@ -32,14 +32,15 @@ export function readBody(response: ExchangeResponse, call: Call, client: ErrorCl
         ? 'an empty body'
         : 'a body that is not JSON';
   const facts = answerFacts(response, call, client);
-  const { baseOption } = client.options.addresses;
+  const { describeOption, addresses } = client.options;
+  const { baseOption } = addresses;
   throw new ServiceApiError({
     ...facts,
     code: 'invalid_response',
     message: `${statusOf(response, call)}, with ${what}.${carriedOut(facts)}`,
     hint: isPart
       ? 'Ask who runs a cache or proxy before the service, which may answer from a part that it keeps.'
-      : `Check ${baseOption}, with its path if it has one.`,
+      : `Check ${describeOption(baseOption)}, with its path if it has one.`,
     options: isPart ? [] : [baseOption],
   });
 }
@@ -139,7 +140,8 @@ function readErrorBody(json: unknown, secrets: readonly string[]): ApiErrorBody 
 }
 
 function redirectError(response: ExchangeResponse, call: Call, client: ErrorClient): ServiceConnectionError {
-  const { baseOption } = client.options.addresses;
+  const { describeOption, addresses } = client.options;
+  const { baseOption } = addresses;
   const target = redirectTarget(response.headers, call.url);
   const origin = target && cleanText(target.origin, secretsOf(call, client), MAX_MESSAGE);
   return new ServiceConnectionError({
@@ -147,10 +149,13 @@ function redirectError(response: ExchangeResponse, call: Call, client: ErrorClie
     message: `${statusOf(response, call)}, a redirect${origin ? ` to ${origin}` : ''}. Redirects are never followed.`,
     ...(target?.isOnlySlash
       ? {
-          hint: 'It only adds or removes a slash at the end: change http.trailingSlash.',
+          hint: `It only adds or removes a slash at the end: change ${describeOption('http.trailingSlash')}.`,
           options: ['http.trailingSlash'],
         }
-      : { hint: `Put the address where the API is into ${baseOption}.`, options: [baseOption] }),
+      : {
+          hint: `Put the address where the API is into ${describeOption(baseOption)}.`,
+          options: [baseOption],
+        }),
     method: call.method,
     path: call.url.pathname,
     reason: String(response.status),

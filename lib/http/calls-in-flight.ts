@@ -1,24 +1,22 @@
 // Node's own: a host's tests may have fake timers.
 import { setImmediate } from 'node:timers';
-import { copyOf, nameOptions, ServiceConnectionError, type DescribeOption } from '../errors/index.js';
+import { copyOf, ServiceConnectionError } from '../errors/index.js';
 import { allowListeners } from '../exchange/call-limits.js';
 import { CallCancelled } from '../exchange/exchange.types.js';
 
 /**
  * Counts the calls in flight: a shutdown waits for them, and ends those that take too long. What they reject with leaves
- * the client here, with the options named as they are set.
+ * the client here.
  */
 export class CallsInFlight {
   /** Called once, before the first call. */
   onFirst?: () => void;
   readonly #end = new AbortController();
-  readonly #describeOption: DescribeOption;
   #running = 0;
   #isRefusing = false;
   #onIdle?: () => void;
 
-  constructor(describeOption: DescribeOption = (option) => option) {
-    this.#describeOption = describeOption;
+  constructor() {
     allowListeners(this.closed);
   }
 
@@ -54,7 +52,7 @@ export class CallsInFlight {
       return new ServiceConnectionError({ kind: 'closed', message: 'The call was cancelled.' });
     }
     // Of all calls that a shutdown ends: each may be given more frames or fields.
-    return error === this.closed.reason ? copyOf(error as Error) : nameOptions(error, this.#describeOption);
+    return error === this.closed.reason ? copyOf(error as Error) : error;
   }
 
   /** Takes no new calls. Resolves when none is in flight, or at {@link close}. */

@@ -28,7 +28,7 @@ export function explainAnswer(
   { url, credentials }: Call,
   { options, identity }: ErrorClient,
 ): Explanation {
-  const { authentication, addresses } = options;
+  const { authentication, addresses, describeOption } = options;
   const both = authentication === 'oauth' && Object.keys(credentials).length > 1;
   const row = ROWS.find(
     (each) =>
@@ -42,7 +42,8 @@ export function explainAnswer(
   const inUse = identity.certificate
     ? `in use is ${describeCertificate(identity.certificate)}`
     : 'none is set';
-  return explain(row?.what ?? '', { hint }, { address: addresses.baseOption, inUse });
+  const { baseOption: option } = addresses;
+  return explain(row?.what ?? '', { hint }, { inUse }, { option, describeOption });
 }
 
 const CERTIFICATE =

@@ -1,4 +1,4 @@
-import { ServiceConnectionError, type ServiceError } from '../errors/index.js';
+import { type DescribeOption, ServiceConnectionError, type ServiceError } from '../errors/index.js';
 import { type ExchangeFault } from '../exchange/exchange.types.js';
 import { explainFault, placeOf } from '../exchange/explain-fault.js';
 import { certificateRefusedError } from '../tls/certificate-refused.js';
@@ -15,17 +15,21 @@ export function faultToError(
   const { method, url, certificate } = call;
   const { kind, reason, certificateRefused } = fault;
   const doubt = doubtOf(call, { fault });
-  if (certificateRefused && !doubt.outcomeUnknown) return certificateRefusedError(certificate, reason);
+  const { describeOption } = options;
+  if (certificateRefused && !doubt.outcomeUnknown) {
+    return certificateRefusedError(certificate, reason, describeOption);
+  }
   const where = `${method} ${url.pathname} at ${url.host}`;
   const place = {
     url,
     option: options.addresses.baseOption,
+    describeOption,
     server: 'api' as const,
     hasChain: identity.hasChain,
   };
   return new ServiceConnectionError({
     ...(certificateRefused
-      ? lateRefusal(where, call, reason)
+      ? lateRefusal(where, call, reason, describeOption)
       : explainFault(where, fault, placeOf(place, options.http))),
     kind,
     method,
@@ -36,8 +40,13 @@ export function faultToError(
   });
 }
 
-function lateRefusal(where: string, { certificate }: Call, reason?: string) {
-  const { hint, options } = certificateRefusedError(certificate, reason);
+function lateRefusal(
+  where: string,
+  { certificate }: Call,
+  reason: string | undefined,
+  describeOption: DescribeOption,
+) {
+  const { hint, options } = certificateRefusedError(certificate, reason, describeOption);
   const which = certificate ? ` (fingerprint ${certificate.fingerprint256})` : '';
   return {
     message: `${where}: the server refused the client certificate${which} after the request was sent, so it may have been carried out (${reason}).`,

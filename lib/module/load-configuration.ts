@@ -14,7 +14,7 @@ import { type ClientIdentity } from '../tls/client-identity.js';
 import { type Polling } from '../tls/reload/polling.js';
 import { type HostConfig } from './host-config.js';
 import { explainEnvFile } from './env-file.js';
-import { isMissing, namespaceName, readConfiguration } from './read-configuration.js';
+import { namespaceName, readConfiguration } from './read-configuration.js';
 
 /** What the clients of one ServiceClients have in common. */
 export interface Shared extends Pick<World, 'warned' | 'refusedSecrets'> {
@@ -82,7 +82,7 @@ export async function loadConfiguration(
   if (faults.length === 0) {
     throw new ServiceCertificateError(certificateFaults, { certificate: read.certificate });
   }
-  const lacks = config !== undefined && faults.some(isMissing);
+  const lacks = config !== undefined && faults.some(({ isMissing }) => isMissing);
   const noVariable = lacks && !read.variableSet && misspelt.size === 0 && namespace === undefined;
   const nothingSet = noVariable && Object.keys(merged).length === 0;
   const noConfigModule = lacks && !config.service;

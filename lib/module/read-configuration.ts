@@ -104,17 +104,12 @@ function otherThan(
   return faults.filter(({ option }) => !reported.some((fault) => fault.option === option));
 }
 
-/** Whether an option is not set, rather than wrong. */
-export function isMissing({ message }: ConfigurationFault): boolean {
-  return message.startsWith('is missing');
-}
-
 /** Adds to the fault of a missing option that a variable with a similar name is set. */
 function withMisspelling(
   fault: ConfigurationFault,
   misspelt: ReadonlyMap<string, string>,
 ): ConfigurationFault {
-  if (!isMissing(fault)) return fault;
+  if (!fault.isMissing) return fault;
   const found = [...misspelt].find(([, meant]) => [fault.variable, `${fault.variable}_FILE`].includes(meant));
   return found ? { ...fault, message: `${fault.message} ${found[0]} is set: a misspelling?` } : fault;
 }

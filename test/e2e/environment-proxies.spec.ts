@@ -229,7 +229,10 @@ describe("http.proxy: 'environment'", () => {
       const fault = { kind: 'timeout', phase: 'connecting' } as const;
       const { options: resolved } = await resolveOptions(far());
       const place = (url: string) =>
-        placeOf({ url: new URL(url), option: 'urls.baseUrl', server: 'api' }, resolved?.http ?? {});
+        placeOf(
+          { url: new URL(url), option: 'urls.baseUrl', describeOption: String, server: 'api' },
+          resolved?.http ?? {},
+        );
       const IS_TOLD = /HTTPS_PROXY is set, but ignored/;
       expect(explainFault('GET', fault, place(FAR)).hint).toMatch(IS_TOLD);
       expect(explainFault('GET', { ...fault, phase: 'answering' }, place(FAR)).hint).not.toMatch(IS_TOLD);

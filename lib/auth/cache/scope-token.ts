@@ -1,5 +1,5 @@
 import { type TokenRefresh } from '../../config/oauth.options.js';
-import { describeError, nameOptions, ServiceConnectionError, ServiceError } from '../../errors/index.js';
+import { describeError, ServiceConnectionError, ServiceError } from '../../errors/index.js';
 import { retryDelay } from '../../time/back-off.js';
 import { sleep, untilAborted, within } from '../../time/timers.js';
 import {
@@ -194,7 +194,8 @@ export class ScopeToken {
   }
 
   #begin(): Request {
-    const callers = new WaitingCallers<CachedToken>(this.#tools.io.clock);
+    const { clock, describeOption } = this.#tools.io;
+    const callers = new WaitingCallers<CachedToken>(clock, describeOption);
     const request: Request = { callers, for: 'renewal', isOutdated: false };
     this.#request = request;
     this.#tools.begun(this);
@@ -382,12 +383,11 @@ export class ScopeToken {
 
   /** Counts a failure, and logs it where no caller gets it. */
   #report({ callers }: Request, error: unknown): void {
-    const { telemetry, log, describeOption } = this.#tools.io;
+    const { telemetry, log } = this.#tools.io;
     const isOurs = error instanceof ServiceError;
     const code = isOurs ? error.code : 'unknown';
     telemetry.tokenRequests.add(1, { ...telemetry.attributes, 'error.type': code });
     if (callers.size > 0 || !isOurs) return;
-    const described = describeError(nameOptions(error, describeOption));
-    log.warn(`A token request that no caller waits for failed: ${described}`);
+    log.warn(`A token request that no caller waits for failed: ${describeError(error)}`);
   }
 }

@@ -1,5 +1,5 @@
 import { type Clock } from '../../time/clock.js';
-import { copyOf, ServiceConnectionError } from '../../errors/index.js';
+import { copyOf, type DescribeOption, ServiceConnectionError } from '../../errors/index.js';
 import { checkTimeout } from '../../exchange/call-limits.js';
 import { startTimer } from '../../time/timers.js';
 
@@ -35,10 +35,12 @@ interface Waiting<T> {
 /** Those who wait for one shared outcome, each with its own deadline and signal. */
 export class WaitingCallers<T> {
   readonly #clock: Clock;
+  readonly #describeOption: DescribeOption;
   readonly #waiting = new Set<Waiting<T>>();
 
-  constructor(clock: Clock) {
+  constructor(clock: Clock, describeOption: DescribeOption) {
     this.#clock = clock;
+    this.#describeOption = describeOption;
   }
 
   get size(): number {
@@ -57,7 +59,7 @@ export class WaitingCallers<T> {
         resolve: (value) => (leave(), resolve(value)),
         reject: (reason) => (leave(), reject(reason)),
       };
-      const expire = (): void => waiting.reject(tooLate(timeoutMs));
+      const expire = (): void => waiting.reject(tooLate(timeoutMs, this.#describeOption));
       const cancel = startTimer(this.#clock, timeoutMs, [signal], expire, waiting.reject);
       this.#waiting.add(waiting);
     });
@@ -77,11 +79,11 @@ export class WaitingCallers<T> {
   }
 }
 
-function tooLate(timeoutMs: number): ServiceConnectionError {
+function tooLate(timeoutMs: number, describeOption: DescribeOption): ServiceConnectionError {
   return new ServiceConnectionError({
     kind: 'timeout',
     message: `There was no token within ${Math.max(0, Math.round(timeoutMs))} ms.`,
-    hint: "That time is http.timeout, or the call's own. npx nestjs-service doctor asks the token endpoint.",
+    hint: `That time is ${describeOption('http.timeout')}, or the call's own. npx nestjs-service doctor asks the token endpoint.`,
     options: ['http.timeout'],
   });
 }

@@ -1,7 +1,7 @@
 import { type Clock, watching } from '../../time/clock.js';
 import { UnreadableFile } from '../../config/read-file.js';
 import { type Secret } from '../../config/secret.js';
-import { ServiceTokenError } from '../../errors/index.js';
+import { type DescribeOption, ServiceTokenError } from '../../errors/index.js';
 import { within } from '../../time/timers.js';
 
 /** Milliseconds for which a reading counts as new: a source is not asked more often, but for another secret. */
@@ -13,13 +13,15 @@ const SOURCE_TIMEOUT_MS = 8_000;
 export class ClientSecret {
   readonly #source: () => Promise<Secret>;
   readonly #clock: Clock;
+  readonly #describeOption: DescribeOption;
   #underWay: Promise<Secret> | undefined;
   #last: Secret | undefined;
   /** Monotonic milliseconds at which it arrived. */
   #lastAt = -Infinity;
 
-  constructor(source: () => Promise<Secret>, clock: Clock) {
+  constructor(source: () => Promise<Secret>, clock: Clock, describeOption: DescribeOption) {
     this.#source = source;
+    this.#describeOption = describeOption;
     // Those who wait for a token have timers of their own.
     this.#clock = watching(clock);
   }
@@ -52,6 +54,7 @@ export class ClientSecret {
   }
 
   async #ask(): Promise<Secret> {
+    const unavailable = (message?: string) => unavailableSecret(this.#describeOption, message);
     const limit = { clock: this.#clock, timeoutMs: SOURCE_TIMEOUT_MS, expired: unavailable };
     const secret = await within(limit, () => this.#source()).catch((error: unknown) => {
       throw error instanceof UnreadableFile
@@ -69,11 +72,11 @@ const WITHOUT_ITS_ERROR =
   'The source of the client secret (oauth.clientSecret) threw, gave no text, or took longer than ' +
   `${SOURCE_TIMEOUT_MS / 1000} s. Its own error is left out because it may quote the secret.`;
 
-function unavailable(message = WITHOUT_ITS_ERROR): ServiceTokenError {
+function unavailableSecret(describeOption: DescribeOption, message = WITHOUT_ITS_ERROR): ServiceTokenError {
   return new ServiceTokenError({
     code: 'client_secret_unavailable',
     message,
-    hint: 'Check that what oauth.clientSecret names can be read.',
+    hint: `Check that what ${describeOption('oauth.clientSecret')} names can be read.`,
     options: ['oauth.clientSecret'],
   });
 }

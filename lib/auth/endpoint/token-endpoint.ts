@@ -137,7 +137,8 @@ export class TokenEndpoint implements TokenSource {
       const isOther = seen.attempts === 1 && (await reloadRefused(identity, certificate, signal));
       if (isOther) return this.#post(body, endsAt, signal, seen);
       if (verdict === 'refused') {
-        throw certificateRefusedError(certificate, fault ? fault.reason : `HTTP ${response.status}`);
+        const reason = fault ? fault.reason : `HTTP ${response.status}`;
+        throw certificateRefusedError(certificate, reason, this.#options.place.describeOption);
       }
     }
     if (fault) throw tokenConnectionError(this.#options.place, fault);
@@ -166,7 +167,6 @@ export class TokenEndpoint implements TokenSource {
   /** @param secrets the one that was sent, and others that an error must not show */
   #readAnswer(response: ExchangeResponse, scope: string, secrets: readonly Secret[]): TokenGrant {
     const { place, clock } = this.#options;
-    const { option, apiOption } = place;
     const { status, headers, body } = response;
     const parsed = parseJson(body.toString('utf8'));
     const page = parsed === undefined && isPage(response);
@@ -174,7 +174,7 @@ export class TokenEndpoint implements TokenSource {
     const json = isJsonObject(parsed) ? ({ __proto__: null, ...parsed } as Record<string, unknown>) : parsed;
     const succeeded = status >= 200 && status < 300;
     if (succeeded && !page && !(isJsonObject(json) && typeof json.error === 'string')) {
-      return readTokenResponse(json, scope, status, option, clock.now());
+      return readTokenResponse(json, scope, status, place, clock.now());
     }
     if (status >= 300 && status < 400) {
       throw tokenConnectionError(place, { kind: 'redirect', reason: `HTTP_${status}` });
@@ -182,7 +182,7 @@ export class TokenEndpoint implements TokenSource {
     const seconds = parseRetryAfter(headers['retry-after'], clock.now());
     const retryAfter = seconds === undefined ? undefined : Math.min(seconds, MAX_RETRY_AFTER_S);
     const proxy = certificateVerdict(response);
-    throw tokenRefusal({ status, json, isPage: page, scope, retryAfter, secrets, proxy, option, apiOption });
+    throw tokenRefusal({ status, json, isPage: page, scope, retryAfter, secrets, proxy, place });
   }
 }
 

@@ -2,6 +2,7 @@ import { type HttpSettings } from '../../config/resolved-options.js';
 import { oddityOf } from '../../config/odd-secret.js';
 import { type Secret } from '../../config/secret.js';
 import {
+  type AddressOption,
   cleanText,
   type ConnectionErrorKind,
   explain,
@@ -15,11 +16,9 @@ import { type ExplainedFault, explainFault, placeOf } from '../../exchange/expla
 import { isJsonObject } from '../../exchange/decode.js';
 
 /** The token endpoint. */
-export interface TokenPlace {
+export interface TokenPlace extends AddressOption {
   /** {auth_url}/oauth2/token */
   url: URL;
-  /** The one that names it: `urls.authUrl`. */
-  option: string;
   /** The one that names the API: the two may be swapped. */
   apiOption: string;
   /** By which way it is reached. */
@@ -30,13 +29,13 @@ export interface TokenPlace {
 
 /** The error where the token endpoint gave no whole answer: names its host and what to check. */
 export function tokenConnectionError(
-  { url, option, hasChain, http = {} }: TokenPlace,
+  { url, option, describeOption, hasChain, http = {} }: TokenPlace,
   fault: ExplainedFault,
 ): ServiceConnectionError {
   const { kind, reason } = fault;
   const where = `No token from the token endpoint at ${url.host}`;
   return new ServiceConnectionError({
-    ...explainFault(where, fault, placeOf({ url, option, server: 'token', hasChain }, http)),
+    ...explainFault(where, fault, placeOf({ url, option, describeOption, server: 'token', hasChain }, http)),
     kind,
     method: 'POST',
     path: url.pathname,
@@ -57,8 +56,7 @@ export interface RefusedAnswer {
   retryAfter?: number;
   /** The one that was sent, then others. None may be in the error, even where the endpoint echoes it. */
   secrets: readonly Secret[];
-  option: TokenPlace['option'];
-  apiOption: TokenPlace['apiOption'];
+  place: Pick<TokenPlace, 'option' | 'apiOption' | 'describeOption'>;
 }
 
 const MAX_TEXT_LENGTH = 200;
@@ -77,7 +75,7 @@ export function tokenRefusal(answer: RefusedAnswer): ServiceTokenError {
   const odd = oddity && ` The secret that was sent ${oddity}: check whether that belongs to it.`;
   const later = retryAfter === undefined ? 'later' : `in ${retryAfter} s`;
   return new ServiceTokenError({
-    ...explain(row.message, row, { address: answer.option, api: answer.apiOption, said, later, odd }),
+    ...explain(row.message, row, { said, later, odd }, answer.place),
     code: codeOf(answer),
     error,
     error_description,

@@ -52,12 +52,11 @@ function placeOf(
 ): Place {
   const url = new URL(address);
   return {
-    ...explainedPlace({ server, url, option }, options.http),
+    ...explainedPlace({ server, url, option, describeOption: options.describeOption }, options.http),
     url,
     host: url.hostname.replace(/^\[|\]$/g, ''),
     port: Number(url.port || (url.protocol === 'https:' ? 443 : 80)),
     hasChain: identity.hasChain,
     proxy: options.http.proxyFor?.(address),
-    describeOption: options.describeOption,
   };
 }

@@ -1,4 +1,4 @@
-import { type CertificateSummary, withNames } from '../../errors/index.js';
+import { type CertificateSummary } from '../../errors/index.js';
 import { HANDSHAKE_FAILURE } from '../../exchange/classify.js';
 import { certificateRefusedError } from '../../tls/certificate-refused.js';
 import { failed, ok, skipped, warning, type Finding } from './check.js';
@@ -67,11 +67,8 @@ function refused({ facts, place, certificate }: ClientJudgement): Finding {
   const { kind = 'tls', reason = 'the connection ended', certificateRefused } = facts.fault ?? {};
   if (!certificate && place.server === 'token')
     return explained(place, { kind, reason, certificateRefused: true });
-  const { message, hint = '', options } = certificateRefusedError(certificate, reason);
+  const { message, hint = '' } = certificateRefusedError(certificate, reason, place.describeOption);
   const unsure =
     'The server asked for the client certificate and then ended the connection, which mostly means that it refused it (else: a firewall)';
-  return failed(
-    certificateRefused || !certificate ? message : message.replace(/^[^:]*/, unsure),
-    withNames(hint, options, place.describeOption),
-  );
+  return failed(certificateRefused || !certificate ? message : message.replace(/^[^:]*/, unsure), hint);
 }

@@ -3,7 +3,6 @@ import { connect, isIP, Socket, type TcpNetConnectOpts } from 'node:net';
 import { type Duplex } from 'node:stream';
 import { systemClock } from '../../time/clock.js';
 import { type Secret } from '../../config/secret.js';
-import { withNames, type DescribeOption } from '../../errors/index.js';
 import { classify } from '../../exchange/classify.js';
 import { explainFault, type ExplainedFault, type FaultPlace } from '../../exchange/explain-fault.js';
 import { within } from '../../time/timers.js';
@@ -19,15 +18,13 @@ export interface Transport {
 }
 
 /** An address that a connection goes to, and where it is set. */
-export interface Place extends Omit<FaultPlace, 'proxy'>, Transport {
-  describeOption: DescribeOption;
-}
+export interface Place extends Omit<FaultPlace, 'proxy'>, Transport {}
 
 /** As the error of a call would say it. */
 export function explained(place: Place, fault: ExplainedFault): Finding {
   const where = `${place.host}, port ${place.port}`;
-  const { message, hint = 'Run the check again.', options } = explainFault(where, fault, place);
-  return failed(message, withNames(hint, options, place.describeOption));
+  const { message, hint = 'Run the check again.' } = explainFault(where, fault, place);
+  return failed(message, hint);
 }
 
 /** Whether the name leads to an address. */

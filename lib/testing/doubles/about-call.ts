@@ -1,4 +1,4 @@
-import { ServiceError } from '../../errors/index.js';
+import { type DescribeOption, ServiceError } from '../../errors/index.js';
 import { type Call } from '../../http/call.js';
 
 /** The call that an error is about. Left out: that of the double which throws it, and GET /banks/v1 before that. */
@@ -11,34 +11,38 @@ export interface FailingCall {
 
 export type CallFacts = Pick<Call, 'method' | 'url'> & Partial<Pick<Call, 'idempotencyKey'>>;
 
-/** On an error that names no call of its own: makes it for the call of the double that throws it. */
+/** Makes an error for a call, with the options named as its client sets them. */
+type Make<E> = (call: CallFacts, describeOption: DescribeOption) => E;
+
+/** On an error of `serviceErrors`: makes it for the double that throws it. */
 const REMAKE = Symbol('nestjs-service:remake');
 
 /** An error about that call, or about the one of the double that throws it. */
 export function aboutCall<E extends ServiceError>(
   { method, path, idempotencyKey }: FailingCall,
-  make: (call: CallFacts) => E,
+  make: Make<E>,
 ): E {
-  const makeFor = (call: CallFacts): E => make({ ...call, idempotencyKey });
-  const error = makeFor(factsOf(method, path));
-  if (method === undefined && path === undefined) Object.defineProperty(error, REMAKE, { value: makeFor });
-  return error;
+  const own = method === undefined && path === undefined ? undefined : factsOf(method, path);
+  const makeFor: Make<E> = (call, describeOption) =>
+    make({ ...(own ?? call), idempotencyKey }, describeOption);
+  const error = makeFor(factsOf(), (option) => option);
+  return Object.defineProperty(error, REMAKE, { value: makeFor });
 }
 
-/** What a double throws, for this call: what depends on method and path is filled in. */
-export function completeError(error: unknown, call: CallFacts): unknown {
+/** What a double throws: what depends on the call and the module is filled in. */
+export function completeError(
+  error: unknown,
+  describeOption: DescribeOption,
+  call: CallFacts = factsOf(),
+): unknown {
   const remake =
-    error instanceof ServiceError
-      ? (error as { [REMAKE]?: (call: CallFacts) => ServiceError })[REMAKE]
-      : undefined;
+    error instanceof ServiceError ? (error as { [REMAKE]?: Make<ServiceError> })[REMAKE] : undefined;
   if (!remake) return error;
-  const made = remake(call);
+  const made = remake(call, describeOption);
   const [, frames] = splitStack(error as ServiceError);
-  const values = { message: made.message, stack: splitStack(made)[0] + frames };
-  for (const [key, value] of Object.entries(values)) {
-    Object.defineProperty(error, key, { value, writable: true, configurable: true });
-  }
-  return Object.assign(error as ServiceError, { hint: undefined, options: undefined }, made);
+  const stack = { value: splitStack(made)[0] + frames, writable: true, configurable: true };
+  Object.assign(error as ServiceError, { hint: undefined, options: undefined });
+  return Object.defineProperties(error, { ...Object.getOwnPropertyDescriptors(made), stack });
 }
 
 /** What it says, and where it came from. */

@@ -1,10 +1,11 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { ServiceAuthService } from '../../auth/service-auth.service.js';
-import { nameOptions, type DescribeOption } from '../../errors/index.js';
+import { type DescribeOption } from '../../errors/index.js';
 import { type ExchangeRequest } from '../../exchange/exchange.types.js';
 import { parseJson } from '../../exchange/decode.js';
 import { daysLeft } from '../../tls/certificate-summary.js';
 import { type ClientIdentity, type Identity, type IdentityStatus } from '../../tls/client-identity.js';
+import { completeError } from './about-call.js';
 import { defaultAnswer } from './default-answers.js';
 import {
   DOUBLED,
@@ -45,13 +46,9 @@ export class ModuleStub {
     for (const method of DOUBLED[service]) {
       const run = methods[method].bind(real);
       const isAsync = method !== 'invalidate';
-      // As they leave the real client.
-      const fail = (error: unknown): never => {
-        throw nameOptions(error, describeOption);
-      };
       const value = (...args: unknown[]) =>
         isAsync
-          ? this.#call(service, method, args, () => run(...args)).catch(fail)
+          ? this.#call(service, method, args, () => run(...args), describeOption)
           : this.#invalidate(args, run);
       Object.defineProperty(real, method, { value, writable: true, configurable: true });
     }
@@ -112,7 +109,13 @@ export class ModuleStub {
     );
   }
 
-  async #call(service: Doubled, method: string, args: unknown[], run: () => unknown): Promise<unknown> {
+  async #call(
+    service: Doubled,
+    method: string,
+    args: unknown[],
+    run: () => unknown,
+    describeOption: DescribeOption,
+  ): Promise<unknown> {
     // A part of the call that is recorded: `banks.list` calls `http.get`, which calls `http.request`.
     if (service === 'http' && this.#running.getStore()) return run();
     this.record(service, method, args);
@@ -122,7 +125,12 @@ export class ModuleStub {
     const answer = given && !hasOwnArguments ? () => given(...args) : undefined;
     if (service !== 'auth' && service !== 'sdk') return this.#running.run({ service, method, answer }, run);
     const usual = await run();
-    return answer ? this.#running.run(undefined, answer) : usual;
+    if (!answer) return usual;
+    try {
+      return await this.#running.run(undefined, answer);
+    } catch (error) {
+      throw completeError(error, describeOption);
+    }
   }
 
   async #answerCall(

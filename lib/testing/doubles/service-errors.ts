@@ -4,6 +4,7 @@ import {
   type ServiceApiError,
   type CertificateSummary,
   type ConnectionErrorKind,
+  type DescribeOption,
   type ServiceCertificateError,
   type ServiceConnectionError,
   ServiceRequestError,
@@ -54,14 +55,17 @@ export const serviceErrors = {
     const { status: name = words.toUpperCase().replace(/\W+/g, '_'), message = words } = options;
     const body = JSON.stringify({ status: name, message });
     const response = responseOf(status, body, options);
-    return aboutCall(options, (call) => answerError(response, callOf(call), CLIENT) as ServiceApiError);
+    return aboutCall(
+      options,
+      (call, describe) => answerError(response, callOf(call), clientOf(describe)) as ServiceApiError,
+    );
   },
 
   /** The service answered 2xx with what is not JSON: code `invalid_response`. */
   invalidResponse(call: FailingCall = {}): ServiceApiError {
-    return aboutCall(call, (about) => {
+    return aboutCall(call, (about, describe) => {
       try {
-        readBody(responseOf(200, '<html>'), callOf(about), CLIENT);
+        readBody(responseOf(200, '<html>'), callOf(about), clientOf(describe));
       } catch (error) {
         return error as ServiceApiError;
       }
@@ -76,12 +80,15 @@ export const serviceErrors = {
       const response = { ...responseOf(302, ''), headers: { location: 'https://elsewhere.invalid/' } };
       return aboutCall(
         options,
-        (call) => answerError(response, callOf(call), CLIENT) as ServiceConnectionError,
+        (call, describe) => answerError(response, callOf(call), clientOf(describe)) as ServiceConnectionError,
       );
     }
     const limitMs = kind === 'timeout' ? 30_000 : undefined;
     const fault = new ExchangeFault({ kind, phase: sent ? 'sent' : 'connecting', reason, limitMs });
-    return aboutCall(options, (call) => faultToError(fault, callOf(call), CLIENT) as ServiceConnectionError);
+    return aboutCall(
+      options,
+      (call, describe) => faultToError(fault, callOf(call), clientOf(describe)) as ServiceConnectionError,
+    );
   },
 
   /** No token could be had. */
@@ -91,20 +98,16 @@ export const serviceErrors = {
     if (!usual)
       return new ServiceTokenError({ ...options, scope, code, message: TOKEN_MESSAGES[code] ?? code });
     const { status = usual.status, error = usual.error, error_description, retryAfter } = options;
-    return tokenRefusal({
-      status,
-      json: { error, error_description },
-      scope,
-      retryAfter,
-      secrets: [],
-      option: 'urls.sandboxAuthUrl',
-      apiOption: BASE_OPTION,
+    const json = { error, error_description };
+    return aboutCall({}, (_, describeOption) => {
+      const place = { option: 'urls.sandboxAuthUrl', apiOption: BASE_OPTION, describeOption };
+      return tokenRefusal({ status, json, scope, retryAfter, secrets: [], place });
     });
   },
 
   /** The server refused the client certificate: code `certificate_refused`. */
   certificate(certificate?: CertificateSummary, reason?: string): ServiceCertificateError {
-    return certificateRefusedError(certificate, reason);
+    return aboutCall({}, (_, describeOption) => certificateRefusedError(certificate, reason, describeOption));
   },
 
   /** The caller's input was refused; the doubles do so themselves for input that the real services refuse. */
@@ -135,14 +138,15 @@ const TOKEN_MESSAGES: Partial<Record<TokenErrorCode, string>> = {
 };
 
 /** What errors tell of a client. */
-const CLIENT = {
-  options: {
+function clientOf(describeOption: DescribeOption): ClientContext {
+  const options = {
     authentication: 'oauth',
     addresses: { baseUrl: 'https://service.invalid', baseOption: BASE_OPTION },
     http: { correlationIdHeader: 'x-correlation-id' },
-  },
-  identity: {},
-} as ClientContext;
+    describeOption,
+  };
+  return { options, identity: {} } as ClientContext;
+}
 
 function callOf({ method, url, idempotencyKey }: CallFacts): Call {
   return Object.assign(new Call(method, url, 0), { idempotencyKey });

@@ -6,6 +6,7 @@ import {
   type ExchangeRequest,
   type ExchangeResponse,
 } from '../../exchange/exchange.types.js';
+import { type DescribeOption } from '../../errors/index.js';
 import { within } from '../../time/timers.js';
 import { completeError } from './about-call.js';
 import { type StubbedResponse } from './doubles.js';
@@ -14,7 +15,7 @@ import { type ModuleStub } from './module-stub.js';
 const TOKEN_LIFETIME_S = 3_600;
 
 /** In the place of the network: tokens that no endpoint gave, and the answers of a test's doubles. */
-export function stubExchange(stub: ModuleStub, tokenUrl: string): Exchange {
+export function stubExchange(stub: ModuleStub, tokenUrl: string, describeOption: DescribeOption): Exchange {
   return async (request) => {
     const url = new URL(`${request.url.protocol}//${request.url.hostname}${request.url.pathname}`);
     if (url.href === tokenUrl) return responseWith(JSON.stringify(tokenFor(request)));
@@ -23,7 +24,7 @@ export function stubExchange(stub: ModuleStub, tokenUrl: string): Exchange {
     try {
       return toResponse(await within(limit, () => stub.answer(request)), request);
     } catch (error) {
-      throw completeError(error, { method: request.method, url });
+      throw completeError(error, describeOption, { method: request.method, url });
     }
   };
 }

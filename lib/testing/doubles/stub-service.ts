@@ -92,7 +92,7 @@ async function stubbedService(stub: ModuleStub, name: string | undefined): Promi
     log: SILENT,
   });
   if (!options || !identity) throw new ServiceConfigurationError(faults);
-  const exchange = stubExchange(stub, options.addresses.tokenUrl ?? '');
+  const exchange = stubExchange(stub, options.addresses.tokenUrl ?? '', options.describeOption);
   const io = { exchange, clock: systemClock, random: Math.random, log: SILENT };
   const service = createService(options, stub.doubleIdentity(identity), io);
   for (const key of Object.keys(DOUBLED) as Doubled[]) stub.double(key, service[key], options.describeOption);

@@ -19,6 +19,7 @@ const OPTIONS = {
   appTokenHeader: 'service-app-token',
   addresses: { baseUrl: 'https://api.example', appTokenOrigins: new Set(['https://mutual.example']) },
   http: { timeout: 30_000 },
+  describeOption: describeOption('ksa'),
 } as unknown as ResolvedOptions;
 
 const BOTH = { 'service-app-token': 'app-secret', Authorization: 'Bearer token-1' };
@@ -57,7 +58,8 @@ function setUp(
   return { clock, source, authenticator, auth, calls, answered };
 }
 
-function withoutTokens(options: ResolvedOptions, calls: CallsInFlight): ServiceAuthService {
+function withoutTokens(options: ResolvedOptions): ServiceAuthService {
+  const calls = new CallsInFlight();
   return new ServiceAuthService(options, new Authenticator(options, undefined), IDENTITY, undefined, calls);
 }
 
@@ -192,8 +194,7 @@ describe('tokens', () => {
   });
 
   it('without OAuth credentials: what to set', async () => {
-    const calls = new CallsInFlight(describeOption('ksa'));
-    const auth = withoutTokens(OPTIONS, calls);
+    const auth = withoutTokens(OPTIONS);
     const error = await auth.getApiToken().catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(ServiceTokenError);
     expect(error).toMatchObject({ code: 'oauth_not_configured', scope: 'api' });
@@ -202,9 +203,12 @@ describe('tokens', () => {
     );
     await expect(auth.authorizationHeaders()).rejects.toMatchObject({ code: 'oauth_not_configured' });
     expect(() => auth.invalidate('x')).not.toThrow();
-    const inProduction = { ...OPTIONS, environment: 'production' } as const;
-    const unnamed = new CallsInFlight(describeOption());
-    const other = withoutTokens(inProduction, unnamed);
+    const inProduction = {
+      ...OPTIONS,
+      environment: 'production',
+      describeOption: describeOption(),
+    } as const;
+    const other = withoutTokens(inProduction);
     await expect(other.getApiToken()).rejects.toMatchObject({
       hint: expect.stringMatching(/SERVICE_CLIENT_SECRET\), urls\.authUrl \(SERVICE_AUTH_URL\)\.$/),
     });

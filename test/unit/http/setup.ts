@@ -72,6 +72,7 @@ export function clientOf(
     options: {
       authentication: 'mtls',
       appTokenHeader: 'service-app-token',
+      describeOption: String,
       ...options,
       addresses: { baseUrl, baseOption: 'urls.baseUrl', origins: new Set([baseUrl]), ...options.addresses },
       http: {

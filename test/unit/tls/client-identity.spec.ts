@@ -482,7 +482,7 @@ describe('When the server refuses the certificate', () => {
 
   it('the error names subject, fingerprint and dates', async () => {
     const identity = await start(tlsSettings(pemsOf(clients[0])));
-    const error = certificateRefusedError(identity.certificate, 'ERR_SSL_TLSV1_ALERT_UNKNOWN_CA');
+    const error = certificateRefusedError(identity.certificate, 'ERR_SSL_TLSV1_ALERT_UNKNOWN_CA', String);
     expect(error).toMatchObject({ code: 'certificate_refused', certificate: { subject: 'CN=app-0' } });
     expect(error.message).toMatch(
       /refused.*"CN=app-0" \(SHA-256 ([0-9A-F]{2}:){31}.*valid from \d{4}.* to \d{4}.*UNKNOWN_CA/s,
@@ -490,11 +490,11 @@ describe('When the server refuses the certificate', () => {
     expect(error.hint).toMatch(/developer portal/);
     const old = await authority.client('old', { notBefore: new Date(0), notAfter: new Date(86_400_000) });
     const summary = { ...identity.certificate, subject: 'CN=old', validTo: old.x509.notAfter };
-    const expired = certificateRefusedError(summary as CertificateSummary);
+    const expired = certificateRefusedError(summary as CertificateSummary, undefined, String);
     expect(expired.message).toMatch(/to 1970-01-02T00:00:00Z\. It has expired/);
     expect(expired.hint).toMatch(/^Generate another one/);
     expect(error.message).not.toMatch(/It has expired/);
-    expect(certificateRefusedError(undefined).message).toMatch(
+    expect(certificateRefusedError(undefined, undefined, String).message).toMatch(
       /asks for a client certificate and none is offered/,
     );
   });

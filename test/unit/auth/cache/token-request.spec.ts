@@ -2,7 +2,6 @@ import { expect, it } from '@jest/globals';
 import { ServiceTokenError } from '../../../../lib/errors/index.js';
 import { SILENT } from '../../../../lib/exchange/io.js';
 import { type Telemetry } from '../../../../lib/telemetry/telemetry.js';
-import { describeOption } from '../../../helpers/describe-option.js';
 import { settle } from '../../../helpers/fake-clock.js';
 import { setUp } from './set-up.js';
 
@@ -17,7 +16,7 @@ const error = new ServiceTokenError({
 it('logs failures that no caller gets, and no others', async () => {
   const lines: string[] = [];
   const log = { ...SILENT, warn: (line: string) => void lines.push(line) };
-  const { cache, source, clock, filled } = setUp({ log, describeOption: describeOption('ksa') });
+  const { cache, source, clock, filled } = setUp({ log });
   const waiting = cache.get('api');
   await settle();
   source.last.fail(error);
@@ -34,7 +33,7 @@ it('logs failures that no caller gets, and no others', async () => {
   }
   expect(source.requests).toHaveLength(4);
   expect(lines).toEqual([
-    'A token request that no caller waits for failed: token_refused: It is down. Check urls.authUrl (SERVICE_KSA_AUTH_URL).',
+    'A token request that no caller waits for failed: token_refused: It is down. Check urls.authUrl.',
   ]);
 });
 

@@ -10,7 +10,7 @@ const timers = (): number => process.getActiveResourcesInfo().filter((kind) => k
 
 it('a caller that waits holds the process, and no longer than that', async () => {
   const before = timers();
-  const callers = new WaitingCallers<string>(systemClock);
+  const callers = new WaitingCallers<string>(systemClock, String);
   const waiting = [callers.join(30_000), callers.join(30_000)];
   expect(timers()).toBe(before + 2);
   callers.resolve('token');
@@ -19,7 +19,7 @@ it('a caller that waits holds the process, and no longer than that', async () =>
 });
 
 it('each caller gets an error of its own: what one host writes into it, no other caller sees', async () => {
-  const callers = new WaitingCallers<string>(new FakeClock());
+  const callers = new WaitingCallers<string>(new FakeClock(), String);
   const details = { code: 'token_refused', message: 'no', status: 400, scope: 'api' } as const;
   const reason = new ServiceTokenError(details);
   const waiting = Promise.allSettled([callers.join(30_000), callers.join(30_000), callers.join(30_000)]);
@@ -42,7 +42,7 @@ it('each caller gets an error of its own: what one host writes into it, no other
 });
 
 it('those whose deadline comes earlier than an answer can are rejected, and no others', async () => {
-  const callers = new WaitingCallers<string>(new FakeClock());
+  const callers = new WaitingCallers<string>(new FakeClock(), String);
   const outcomes = Promise.allSettled([99, 100, 101].map((timeoutMs) => callers.join(timeoutMs)));
   callers.reject(new Error('later'), 100);
   callers.resolve('token');

@@ -12,7 +12,7 @@ function setUp() {
       const answer = (secret: string): void => resolve(new Secret(secret));
       readings.push({ answer, fail: () => reject(new Error('sealed')) });
     });
-  return { clock, readings, secret: new ClientSecret(read, clock) };
+  return { clock, readings, secret: new ClientSecret(read, clock, String) };
 }
 
 it('a refused secret that was read again meanwhile, for another scope, is read once more', async () => {

@@ -16,12 +16,17 @@ it('an exchange has the time that reading the secret left, half of it to connect
       url: new URL('https://auth.example/oauth2/token'),
       option: 'urls.authUrl',
       apiOption: 'urls.baseUrl',
+      describeOption: String,
     },
     clientId: 'c',
-    clientSecret: new ClientSecret(async () => {
-      await clock.advance(2_000);
-      return new Secret('s');
-    }, clock),
+    clientSecret: new ClientSecret(
+      async () => {
+        await clock.advance(2_000);
+        return new Secret('s');
+      },
+      clock,
+      String,
+    ),
     exchange: async (request) => {
       exchanges.push(request);
       return {

@@ -47,9 +47,18 @@ async function setUp({ answer, source, identity }: SetUp) {
   const server = await tokenServer(answer);
   const agent = new Agent({ keepAlive: true });
   const clock = new FakeClock();
-  const clientSecret = new ClientSecret(async () => new Secret(source ? await source() : SECRET), clock);
+  const clientSecret = new ClientSecret(
+    async () => new Secret(source ? await source() : SECRET),
+    clock,
+    String,
+  );
   const endpoint = new TokenEndpoint({
-    place: { url: new URL(server.url), option: 'urls.authUrl', apiOption: 'urls.baseUrl' },
+    place: {
+      url: new URL(server.url),
+      option: 'urls.authUrl',
+      apiOption: 'urls.baseUrl',
+      describeOption: String,
+    },
     clientId: CLIENT_ID,
     clientSecret,
     exchange,
@@ -181,9 +190,14 @@ describe('what an error says', () => {
   /** An endpoint that does not get as far as an answer of a token. */
   async function textOf(tokenUrl: string, agent: Agent = new Agent()): Promise<string> {
     const clock = new FakeClock();
-    const clientSecret = new ClientSecret(async () => new Secret(SECRET), clock);
+    const clientSecret = new ClientSecret(async () => new Secret(SECRET), clock, String);
     const endpoint = new TokenEndpoint({
-      place: { url: new URL(tokenUrl), option: 'urls.authUrl', apiOption: 'urls.baseUrl' },
+      place: {
+        url: new URL(tokenUrl),
+        option: 'urls.authUrl',
+        apiOption: 'urls.baseUrl',
+        describeOption: String,
+      },
       clientId: CLIENT_ID,
       clientSecret,
       exchange,
@@ -289,9 +303,14 @@ describe('with oauth.mtls', () => {
     };
     const clock = new FakeClock();
     const endpoint = new TokenEndpoint({
-      place: { url: new URL(`${live.url}/oauth2/token`), option: 'urls.authUrl', apiOption: 'urls.baseUrl' },
+      place: {
+        url: new URL(`${live.url}/oauth2/token`),
+        option: 'urls.authUrl',
+        apiOption: 'urls.baseUrl',
+        describeOption: String,
+      },
       clientId: CLIENT_ID,
-      clientSecret: new ClientSecret(async () => new Secret(SECRET), clock),
+      clientSecret: new ClientSecret(async () => new Secret(SECRET), clock, String),
       exchange,
       agent: () => agentOf(shown),
       identity,

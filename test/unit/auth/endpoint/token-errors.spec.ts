@@ -10,6 +10,7 @@ const PLACE = {
   url: new URL('https://auth.example/oauth2/token'),
   option: 'urls.authUrl',
   apiOption: 'urls.baseUrl',
+  describeOption: String,
 };
 
 describe('the error without a whole answer', () => {
@@ -84,8 +85,7 @@ describe('the error for a refusing answer', () => {
       json,
       scope: 'api',
       secrets: [new Secret('s3cret')],
-      option: 'urls.authUrl',
-      apiOption: 'urls.baseUrl',
+      place: PLACE,
       ...more,
     });
 

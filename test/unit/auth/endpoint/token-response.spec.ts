@@ -11,7 +11,13 @@ const NOW_S = 100_000;
 const whole = { access_token: 'abc', token_type: 'bearer', expires_in: 600, scope: SCOPE };
 
 function read(json: unknown, scope = SCOPE): TokenGrant {
-  return readTokenResponse(json, scope, 200, 'urls.authUrl', NOW_S * 1000);
+  return readTokenResponse(
+    json,
+    scope,
+    200,
+    { option: 'urls.authUrl', describeOption: String },
+    NOW_S * 1000,
+  );
 }
 
 describe('readTokenResponse accepts', () => {

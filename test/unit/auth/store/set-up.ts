@@ -21,7 +21,7 @@ export function clientSecret(
   read: () => string | Promise<string> = () => 'secret-1',
 ): ClientSecret {
   const reveal = async (): Promise<Secret> => new Secret(await read());
-  return new ClientSecret(reveal, clock);
+  return new ClientSecret(reveal, clock, String);
 }
 
 /** A store in memory, by the same clock. */
