@@ -78,7 +78,7 @@ export class ServiceCertificateError extends ServiceConfigurationError {
     const refused = details.code === 'certificate_refused';
     const heading = refused
       ? 'The server refused the client certificate'
-      : faults.every(({ option }) => option === 'tls.chain')
+      : faults.every(({ option }) => option === 'tls.chain' || option === 'tls.publicRoots')
         ? "The chain of the service's certificate is not usable"
         : 'The client certificate is not usable';
     super(faults, heading, details);

@@ -40,6 +40,7 @@ interface Row {
   /** There was no connection yet. */
   isConnecting?: true;
   isProxied?: true;
+  lacksChain?: true;
   /** Of a name with several addresses, some were tried. */
   hasAddresses?: true;
   isCertificateRefused?: true;
@@ -66,6 +67,14 @@ const PAST_THE_PROXY =
 /** A time limit that is seen later than this was not late because of other work. */
 const STANDSTILL_MS = 1_000;
 const DOCTOR = 'npx nestjs-service doctor shows the certificates.';
+const UNSIGNED: Row = {
+  kind: 'tls',
+  reason: /^(UNABLE_TO_|SELF_SIGNED|DEPTH_ZERO|CERT_|CRL_|INVALID_CA)/,
+  what: "the server's certificate is not signed by what it is verified against: {trust}",
+};
+const GET_CHAIN =
+  'Download the whole chain of this environment from the developer portal (authentication section, "certificate chain"), and put it into {tls.chain}';
+const OTHER_SERVER = `If that changes nothing, something between may answer in the service's place, for example a proxy that opens TLS: check {address} too. ${DOCTOR}`;
 const ROOTS = "Node's public roots";
 const CHAIN = "tls.chain, the service's public chain";
 const ENDED_BY_FAILURE = {
@@ -254,11 +263,11 @@ const ROWS: readonly Row[] = [
     hint: TELL,
   },
   {
-    kind: 'tls',
-    reason: /^(UNABLE_TO_|SELF_SIGNED|DEPTH_ZERO|CERT_|CRL_|INVALID_CA)/,
-    what: "the server's certificate is not signed by what it is verified against: {trust}",
-    hint: `Download the whole chain of this environment from the developer portal (authentication section, "certificate chain"), and put it into {tls.chain}. If that changes nothing, something between may answer in the service's place, for example a proxy that opens TLS: check {address} too. ${DOCTOR}`,
+    ...UNSIGNED,
+    lacksChain: true,
+    hint: `${GET_CHAIN}, in place of {tls.publicRoots} if that is set. ${OTHER_SERVER}`,
   },
+  { ...UNSIGNED, hint: `${GET_CHAIN}. ${OTHER_SERVER}` },
   { kind: 'tls', what: 'the TLS connection failed', hint: TELL },
   {
     kind: 'redirect',
@@ -311,7 +320,7 @@ function isUnreached({ kind, phase, reusedSocket }: ExplainedFault): boolean {
   return /^(timeout|reset|network)$/.test(kind) && (phase ?? 'connecting') === 'connecting' && !reusedSocket;
 }
 
-function fits(row: Row, fault: ExplainedFault, { server, url, proxy }: FaultPlace): boolean {
+function fits(row: Row, fault: ExplainedFault, { server, url, proxy, hasChain }: FaultPlace): boolean {
   const { kind, reason = '', certificateRefused, phase, reusedSocket, addresses, lateMs = 0 } = fault;
   return (
     (row.kind === undefined || row.kind === kind) &&
@@ -320,6 +329,7 @@ function fits(row: Row, fault: ExplainedFault, { server, url, proxy }: FaultPlac
     (row.protocol === undefined || row.protocol === url.protocol) &&
     (!row.isConnecting || (phase === 'connecting' && !reusedSocket)) &&
     (!row.isProxied || proxy !== undefined) &&
+    (!row.lacksChain || !hasChain) &&
     (!row.hasAddresses || Boolean(addresses?.length)) &&
     (!row.isCertificateRefused || certificateRefused === true) &&
     (!row.isLate || lateMs >= STANDSTILL_MS)

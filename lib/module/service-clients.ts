@@ -141,4 +141,4 @@ function checked(options: unknown, allowFiles: boolean): ServiceClientOptions {
 }
 
 const FILE_REFUSED =
-  'names a file. Give its text; or set clients.allowFiles, if nobody but you decides which files are named.';
+  'names a file. Give its text. If nobody but you decides which files are named, allow them on the injected ServiceClients: clients.allowFiles = true.';

@@ -163,7 +163,9 @@ describe('ServiceClients', () => {
       'tls.passphrase',
       'tls.privateKey',
     ]);
-    expect((error as Error).message).toMatch(/appToken: names a file\..*clients\.allowFiles/);
+    expect((error as Error).message).toMatch(
+      /appToken: names a file\..* injected ServiceClients: clients\.allowFiles = true/,
+    );
     expect(simulator.requests).toEqual([]);
 
     // A function is code of the host.

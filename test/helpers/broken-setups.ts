@@ -311,7 +311,8 @@ export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
   'no chain, and a server of no public authority': {
     cause: 'api.tls',
     wordsAtStart: /not signed by what it is verified against: Node's public roots \(.*SERVICE_TLS_CHAIN/,
-    words: /none of Node's public roots; and there is no tls\.chain/,
+    words:
+      /none of Node's public roots; and there is no tls\.chain.*in place of tls\.publicRoots \(SERVICE_TLS_PUBLIC_ROOTS\)/s,
     break: () => ({ SERVICE_TLS_CHAIN: undefined, SERVICE_TLS_PUBLIC_ROOTS: 'true' }),
   },
   'production without a chain': {

@@ -67,7 +67,7 @@ async function judgeIssuer(
   if (chain.length === 0) {
     return failed(
       `${shown}, which is none of Node's public roots; and there is no ${chainDescribed} (${reason}).`,
-      `Download the service's public chain from the developer portal (authentication section, "certificate chain") and set ${chainDescribed}. If the service has none, something between may answer in its place, for example a proxy that opens TLS.`,
+      `Download the service's public chain from the developer portal (authentication section, "certificate chain") and set ${chainDescribed}, in place of ${place.describeOption('tls.publicRoots')} if that is set. If the service has none, something between may answer in its place, for example a proxy that opens TLS.`,
     );
   }
   const held = `${chainDescribed} holds ${chain.map(name).join(', ')}`;

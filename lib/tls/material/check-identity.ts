@@ -129,16 +129,18 @@ function missingCounterpart({ certificate, privateKey }: Contents): Configuratio
 
 /** Specification, 5.2.4: the client must verify the server against the chain. */
 function missingChain({ input }: PemContents): ConfigurationFault {
-  const variable = input.variable?.replace(/CERTIFICATE(_FILE)?$/, 'CHAIN');
-  const message =
-    'is missing: in production, a service that gets the client certificate is verified against its own chain (specification, 5.2.4). Download it from the developer portal (authentication section, "certificate chain"). Only where the service has a certificate of a public authority, set tls.publicRoots to true instead.';
+  const sibling = (name: string) => input.variable?.replace(/CERTIFICATE(_FILE)?$/, name);
+  const variable = sibling('CHAIN');
+  const publicRoots = describeLocation({ option: 'tls.publicRoots', variable: sibling('PUBLIC_ROOTS') });
+  // Beside a function, neither option nor variable counts.
+  const inAnswer = variable === undefined ? ' (a tls function returns it: publicRoots: true)' : '';
+  const message = `is missing: in production, a service that gets the client certificate is verified against its own chain (specification, 5.2.4). Download it from the developer portal (authentication section, "certificate chain"). Only where the service has a certificate of a public authority, set ${publicRoots} to true instead${inAnswer}.`;
   return { option: 'tls.chain', variable, message };
 }
 
 function twoAnchors({ input }: PemContents): ConfigurationFault {
   const variable = input.variable?.replace(/CHAIN(_FILE)?$/, 'PUBLIC_ROOTS');
-  const message =
-    'is true, and tls.chain is set too, which trusts no public root. Keep the chain, or leave it out.';
+  const message = `is true, and tls.chain is set too, which trusts no public root. Leave out tls.publicRoots to trust the chain alone, or ${describeLocation(input)} to trust Node's public roots.`;
   return { option: 'tls.publicRoots', variable, message };
 }
 

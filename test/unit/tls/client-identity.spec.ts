@@ -9,7 +9,7 @@ import { type TlsIdentityPems } from '../../../lib/config/tls.options.js';
 import { type TlsSettings } from '../../../lib/config/resolved-options.js';
 import { certificateRefusedError } from '../../../lib/tls/certificate-refused.js';
 import { ClientIdentity, type ClientIdentitySettings } from '../../../lib/tls/client-identity.js';
-import { type CertificateSummary } from '../../../lib/errors/index.js';
+import { type CertificateSummary, ServiceCertificateError } from '../../../lib/errors/index.js';
 import { SILENT } from '../../../lib/exchange/io.js';
 import { byRename, bySymlinkSwap, inPlace, type Replacement } from '../../helpers/certificate-files.js';
 import { createAuthority, issue, type Authority, type Issued } from '../../helpers/certificates.js';
@@ -268,12 +268,16 @@ describe('Without a chain, a client certificate', () => {
     expect(text.faults.map(({ option }) => option)).toEqual(expected);
     for (const { variable, message } of text.faults) {
       expect(variable).toBe('SERVICE_TLS_CHAIN');
-      expect(message).toMatch(/5\.2\.4.*tls\.publicRoots/);
+      expect(message).toMatch(
+        /5\.2\.4.*set tls\.publicRoots \(SERVICE_TLS_PUBLIC_ROOTS\) to true instead\.$/,
+      );
     }
     if (text.identity) expect(text.identity.lacksChain).toBe(needsChain === 'advised');
     const source = () => ({ ...withoutChain(), ...given });
     const returned = await opened({ source, reload: true, needsChain });
     expect(returned.faults.map(({ option }) => option)).toEqual(expected);
+    for (const { message } of returned.faults)
+      expect(message).toMatch(/a tls function returns it: publicRoots: true/);
   });
 
   it('is needed in no mode where there is no certificate', async () => {
@@ -283,6 +287,8 @@ describe('Without a chain, a client certificate', () => {
   it('has one anchor: the chain or the public roots', async () => {
     const { faults } = await opened({ ...tlsSettings({ chain: chain() }), publicRoots: true });
     expect(faults).toMatchObject([{ option: 'tls.publicRoots', variable: 'SERVICE_TLS_PUBLIC_ROOTS' }]);
+    expect(faults[0].message).toMatch(/Leave out tls\.publicRoots .*, or tls\.chain \(SERVICE_TLS_CHAIN\) /);
+    expect(new ServiceCertificateError(faults).message).toMatch(/^The chain of/);
   });
 
   it('keeps the last good identity where the newest answer has neither; takes one with public roots', async () => {
