@@ -114,7 +114,7 @@ class RunningExchange {
   }
 
   #options(): RequestOptions {
-    const { url, method, headers, body, agent, connectTimeoutMs } = this.#request;
+    const { url, method, headers, body, agent, connectTimeoutMs, timeoutMs } = this.#request;
     return ownOptions<RequestOptions & Pick<ExchangeRequest, 'connectTimeoutMs'>>({
       protocol: url.protocol,
       hostname: url.hostname.startsWith('[') ? url.hostname.slice(1, -1) : url.hostname,
@@ -126,7 +126,7 @@ class RunningExchange {
       headers:
         body === undefined ? headers : { ...headers, 'content-length': String(Buffer.byteLength(body)) },
       agent,
-      connectTimeoutMs,
+      connectTimeoutMs: connectTimeoutMs && Math.min(connectTimeoutMs, timeoutMs),
     });
   }
 

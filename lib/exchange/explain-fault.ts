@@ -185,11 +185,11 @@ const ROWS: readonly Row[] = [
     kind: 'timeout',
     hasAddresses: true,
     what: 'no connection to {host} in time{reason}. It has several addresses; these were tried, one after the other: {tried}.',
-    hint: 'Find out which of {tried} this machine can connect to. For the others, ask who runs the network, and who runs the name. If they are only far away, raise {http.connectTimeout}. Check {address} too.',
+    hint: 'Find out which of {tried} this machine can connect to. For the others, ask who runs the network, and who runs the name. If they are only far away, raise {http.connectTimeout}, or, if an attempt has less time than that, the `timeout` of the call, {http.timeout} or {http.attemptTimeout}. Check {address} too.',
   },
   {
     reason: new RegExp(`^${CONNECT_TIMEOUT}$`),
-    what: `no connection within {limit}, http.connectTimeout{reason}: name, TCP, proxy and TLS handshake. ${SILENT}`,
+    what: `no connection within {limit}, http.connectTimeout or less if the call has less{reason}: name, TCP, proxy and TLS handshake. ${SILENT}`,
     hint: ALLOW,
   },
   {

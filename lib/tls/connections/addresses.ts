@@ -8,6 +8,7 @@ import {
 } from 'node:net';
 // Node's own: fake timers of a host's tests would hold the answer back.
 import { nextTick } from 'node:process';
+import { codedError } from '../../errors/coded-error.js';
 import { ownOptions } from '../../exchange/own-properties.js';
 
 interface ConnectOptions extends Partial<
@@ -40,8 +41,10 @@ export function connectInTurn<S extends Socket, O extends ConnectOptions>(
   if (connectTimeoutMs === undefined || !isLeftToUs(options)) return connect(options);
   const lookUp: LookupFunction = (host, how, found) => {
     const onFound: typeof found = (error, addresses, family) => {
-      if (error || !Array.isArray(addresses) || addresses.length < 2 || !socket.connecting)
-        return found(error, addresses, family);
+      if (error || typeof addresses === 'string') return found(error, addresses, family);
+      // Node throws.
+      if (!Array.isArray(addresses) || addresses.length === 0) return found(notFound(host), []);
+      if (addresses.length === 1 || !socket.connecting) return found(null, addresses);
       const tried = inTurn(addresses).slice(0, MAX_ADDRESSES);
       socket.connect(
         ownOptions({
@@ -71,6 +74,12 @@ function isLeftToUs({ autoSelectFamily, autoSelectFamilyAttemptTimeout }: Connec
     getDefaultAutoSelectFamily() &&
     NODE_ATTEMPT_MS.includes(getDefaultAutoSelectFamilyAttemptTimeout())
   );
+}
+
+/** As Node's look-up says it. */
+function notFound(hostname: string): Error {
+  const error = codedError(`getaddrinfo ENOTFOUND ${hostname}`, 'ENOTFOUND');
+  return Object.assign(error, { syscall: 'getaddrinfo', hostname });
 }
 
 /** As Node tries them: IPv6 and IPv4 by turns, in the order of the resolver. */

@@ -135,7 +135,7 @@ describe('faultToError', () => {
       (reason): [Partial<ExchangeFaultDetails>, RegExp, RegExp, string] => [
         { kind: 'timeout', phase: 'connecting', reason, addresses: ['10.0.0.1:443', '[::1]:443'] },
         /several addresses; these were tried, one after the other: 10\.0\.0\.1:443, \[::1\]:443\.$/,
-        /^Find out which of 10\.0\.0\.1:443, \[::1\]:443 this machine can connect to(?!.*firewall).*raise http\.connectTimeout/,
+        /^Find out which of 10\.0\.0\.1:443, \[::1\]:443 this machine can connect to(?!.*firewall).*raise http\.connectTimeout, or, if an attempt has less time than that, the `timeout` of the call, http\.timeout or http\.attemptTimeout/,
         'http.connectTimeout',
       ],
     ),

@@ -97,16 +97,24 @@ describe('A name with several addresses', () => {
     });
   });
 
-  it("is connected with in the time of a call that has less than the agent's, though the first is silent", async () => {
-    const live = await mtlsServer(authority, { demandCertificate: false });
-    open.push(() => live.close());
-    const silent = await silentAddress('127.0.0.2', live.port);
-    open.push(silent.stop);
-    resolveTo('127.0.0.2', '127.0.0.1');
-    const asked = { url: new URL(`https://localhost:${live.port}`), method: 'POST', headers: {}, ...limits };
-    const used = await agent({ connectTimeoutMs: 20_000 });
-    expect(await exchange({ ...asked, agent: used, connectTimeoutMs: 2_000 })).toMatchObject({ status: 200 });
-  });
+  it.each([{ connectTimeoutMs: 2_000 }, { connectTimeoutMs: 20_000, timeoutMs: 2_000 }])(
+    "is connected with in the time of a call that has less than the agent's, though the first is silent: %j",
+    async (left) => {
+      const live = await mtlsServer(authority, { demandCertificate: false });
+      open.push(() => live.close());
+      const silent = await silentAddress('127.0.0.2', live.port);
+      open.push(silent.stop);
+      resolveTo('127.0.0.2', '127.0.0.1');
+      const asked = {
+        url: new URL(`https://localhost:${live.port}`),
+        method: 'POST',
+        headers: {},
+        ...limits,
+      };
+      const used = await agent({ connectTimeoutMs: 20_000 });
+      expect(await exchange({ ...asked, agent: used, ...left })).toMatchObject({ status: 200 });
+    },
+  );
 
   it('is tried at four of them, IPv4 and IPv6 by turns', async () => {
     resolveTo('127.0.0.2', '127.0.0.3', '127.0.0.4', '127.0.0.5', '::1', '127.0.0.6');
@@ -208,6 +216,24 @@ describe('What a host has chosen counts', () => {
     expect([socket.remoteAddress, lookup.mock.calls.length]).toEqual(['127.0.0.1', 1]);
     socket.destroy();
   });
+
+  it.each([[[]], [undefined]])(
+    'a look-up of its own that finds %j: there is no such name, for that request alone',
+    async (none) => {
+      const lookup = ((_host, _how, callback: (...found: unknown[]) => void) =>
+        callback(null, none)) as net.LookupFunction;
+      const connect = (given: net.TcpNetConnectOpts) => net.connect(given);
+      const [error] = (await once(
+        connectInTurn(connect, { host: 'no.host', port: 1, lookup }, 5_000),
+        'error',
+      )) as [Error];
+      expect(error).toMatchObject({
+        code: 'ENOTFOUND',
+        hostname: 'no.host',
+        message: 'getaddrinfo ENOTFOUND no.host',
+      });
+    },
+  );
 
   it("a look-up that fails, or finds one address, is Node's to answer", async () => {
     const connect = (given: net.TcpNetConnectOpts) => net.connect(given);
