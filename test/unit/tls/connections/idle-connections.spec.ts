@@ -74,7 +74,8 @@ async function setUp(
   });
   const url = new URL(`${isPlain ? 'http' : 'https'}://127.0.0.1:${port}`);
   const call = async (path: string, method = 'GET') => {
-    const limits = { timeoutMs: 5_000, maxResponseBytes: 1_000 };
+    // A guard alone: a busy machine may take seconds.
+    const limits = { timeoutMs: 30_000, maxResponseBytes: 1_000 };
     const asked = { url: new URL(path, url), method, headers: {}, agent, ...limits };
     return (await exchange(asked)).body.toString();
   };
@@ -151,6 +152,56 @@ describe.each(WAYS)('A connection over %s', (way) => {
     await until(() => sockets.size === 0);
     expect(await call('/b')).toBe('GET /b');
     expect(connections()).toBe(2);
+  });
+
+  it('is not used again from the moment when the server ends it', async () => {
+    const { agent, call, sockets, connections } = await setUp(way, (socket, own) => socket.write(own));
+    await call('/a');
+    await until(() => Object.keys(agent.freeSockets).length > 0);
+    const [[idle]] = Object.values(agent.freeSockets) as [[net.Socket]];
+    // Before it is closed.
+    const next = once(idle, 'end').then(() => call('/b', 'POST'));
+    for (const socket of sockets) socket.end();
+    expect(await next).toBe('POST /b');
+    expect(connections()).toBe(2);
+  });
+
+  it('is not used again after its idle time, but an older one that the server keeps for longer', async () => {
+    const clock = new FakeClock();
+    const held: (() => void)[] = [];
+    const { agent, call, connections } = await setUp(
+      way,
+      (socket, own, request) => {
+        const hint = request === 2 ? 'keep-alive: timeout=5\r\n' : '';
+        const hinted = own.toString().replace('\r\n', `\r\n${hint}`);
+        if (request > 2) socket.write(hinted);
+        else held.push(() => socket.write(hinted));
+      },
+      { clock },
+    );
+    const answers = [call('/a'), call('/a')];
+    await until(() => held.length === 2);
+    const idle = () => Object.values(agent.freeSockets).flat().length;
+    for (const [at, send] of held.entries()) {
+      send();
+      await until(() => idle() === at + 1);
+    }
+    await Promise.all(answers);
+    clock.jump(4_001);
+    expect(await call('/b', 'POST')).toBe('POST /b');
+    expect(connections()).toBe(2);
+  });
+
+  it('has no time limit while it has a call', async () => {
+    const limits: unknown[] = [];
+    const used = await setUp(way, (socket, own) => {
+      const [[inUse]] = Object.values(used.agent.sockets) as [[net.Socket]];
+      limits.push(inUse.timeout);
+      socket.write(own);
+    });
+    await used.call('/a');
+    await used.call('/b');
+    expect(limits).toEqual([undefined, 0]);
   });
 
   describe.each([204, 304])('is not used again after %d', (status) => {
@@ -241,7 +292,8 @@ describe("A host's own call, then ours", () => {
 
   it('a request to which nobody listens gives its connection back', async () => {
     const { agent, url, call, connections } = await setUp('TLSv1.3', (socket, own) => socket.write(own));
-    await once(https.get(url, { agent }), 'close');
+    https.get(url, { agent });
+    await until(() => Object.keys(agent.freeSockets).length > 0);
     expect(await call('/b')).toBe('GET /b');
     expect(connections()).toBe(1);
   });
