@@ -142,6 +142,28 @@ describe('ServiceClients', () => {
     expect(simulator.tokenRequests).toHaveLength(2);
   });
 
+  it('send a wrong secret once, also where many clients are made with it at once', async () => {
+    const { clients } = await startClients();
+    const { oauth, ...options } = simulator.moduleOptions({
+      environment: 'production',
+      authentication: 'oauth',
+    });
+    const create = (clientSecret: string) =>
+      clients.create({
+        ...options,
+        name: 'acme',
+        oauth: { ...oauth, clientSecret },
+        startupCheck: 'fail',
+      });
+    const wrong = Array.from({ length: 40 }, () => rejection(create('wrong at once')));
+    // Those of another tenant are not held up or refused.
+    const right = Array.from({ length: 5 }, () => create(simulator.clientSecret));
+    for (const error of await Promise.all(wrong)) expect(error).toBeInstanceOf(ServiceStartupError);
+    for (const client of await Promise.all(right)) await client.close();
+    const refused = simulator.tokenRequests.filter(({ status }) => status !== 200);
+    expect([refused.length, simulator.tokenRequests.length]).toEqual([1, 6]);
+  });
+
   it('read no file that options name, unless that is allowed', async () => {
     const { clients } = await startClients();
     clients.allowFiles = false;

@@ -18,6 +18,8 @@ export class ClientSecret {
   #last: Secret | undefined;
   /** Monotonic milliseconds at which it arrived. */
   #lastAt = -Infinity;
+  /** Monotonic milliseconds at which the latest reading began. */
+  #begunAt = -Infinity;
 
   constructor(source: () => Promise<Secret>, clock: Clock, describeOption: DescribeOption) {
     this.#source = source;
@@ -40,13 +42,15 @@ export class ClientSecret {
   /**
    * Another secret than the refused one, or the same where the source still has it. A reading that was under way may
    * have begun before the rotation: where it brings the same one, there is one more.
+   * @param refusedAt of a refusal that is remembered, in monotonic milliseconds: one reading since then is enough for all
    */
-  async readAfter(refused: Secret): Promise<Secret> {
+  async readAfter(refused: Secret, refusedAt = Infinity): Promise<Secret> {
     const isOther = (secret?: Secret): secret is Secret =>
       secret !== undefined && secret.reveal() !== refused.reveal();
     if (isOther(this.#last)) return this.#last;
-    const begunBefore = await this.#underWay;
-    return isOther(begunBefore) ? begunBefore : this.#readAnew();
+    const begunAt = this.#begunAt;
+    const latest = (await this.#underWay) ?? refused;
+    return isOther(latest) || begunAt >= refusedAt ? latest : this.#readAnew();
   }
 
   #readAnew(): Promise<Secret> {
@@ -55,6 +59,7 @@ export class ClientSecret {
 
   async #ask(): Promise<Secret> {
     const unavailable = (message?: string) => unavailableSecret(this.#describeOption, message);
+    this.#begunAt = this.#clock.monotonic();
     const limit = { clock: this.#clock, timeoutMs: SOURCE_TIMEOUT_MS, expired: unavailable };
     const secret = await within(limit, () => this.#source()).catch((error: unknown) => {
       throw error instanceof UnreadableFile

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { type Secret } from '../../config/secret.js';
 import { ServiceTokenError } from '../../errors/index.js';
 import { type Clock } from '../../time/clock.js';
+import { untilAborted } from '../../time/timers.js';
 
 const REMEMBERED_MS = 10_000;
 const MAX_REMEMBERED = 1_000;
@@ -16,7 +17,8 @@ export interface TokenCredentials {
 }
 
 interface Refusal {
-  until: number;
+  /** Monotonic milliseconds. */
+  at: number;
   error: ServiceTokenError;
 }
 
@@ -27,19 +29,45 @@ interface Refusal {
 export class RefusedSecrets {
   readonly #clock: Clock;
   readonly #refusals = new Map<string, Refusal>();
+  readonly #accepted = new Set<string>();
+  /** The first requests that are under way of what was not accepted yet. They do not reject. */
+  readonly #first = new Map<string, Promise<void>>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
+  }
+
+  /**
+   * Runs the request, unless its refusal is remembered. Where several clients begin at once with the same, each for this
+   * scope, the others wait for the first one: a wrong secret is sent once. Within a client there is one for a scope.
+   * @throws the refusal; `signal.reason` where it aborts in the wait
+   */
+  async guard<T>(
+    sent: TokenCredentials,
+    scope: string,
+    signal: AbortSignal,
+    request: () => Promise<T>,
+  ): Promise<T> {
+    const [all, key] = [keyOf(sent, ALL_SCOPES), keyOf(sent, scope)];
+    const first = this.#accepted.has(all) ? undefined : this.#first.get(key);
+    if (first) await untilAborted(first, signal);
+    const refusal = this.find(sent, scope);
+    if (refusal) throw refusal;
+    if (first || this.#accepted.has(all)) return request();
+    const asked = request();
+    const end = (): void => void this.#first.delete(key);
+    this.#first.set(key, asked.then(() => this.#accept(all)).then(end, end));
+    return asked;
   }
 
   remember(sent: TokenCredentials, scope: string, error: ServiceTokenError): void {
     // A 403 may be about this customer alone; it must not keep the others from their tokens.
     const concernsAll = error.error === 'invalid_client' || (error.status === 401 && !error.error);
     const key = keyOf(sent, concernsAll ? ALL_SCOPES : scope);
+    this.#accepted.delete(key);
     this.#refusals.delete(key);
-    this.#refusals.set(key, { until: this.#clock.monotonic() + REMEMBERED_MS, error });
-    const [oldest] = this.#refusals.keys();
-    if (this.#refusals.size > MAX_REMEMBERED && oldest !== undefined) this.#refusals.delete(oldest);
+    this.#refusals.set(key, { at: this.#clock.monotonic(), error });
+    forgetOldest(this.#refusals);
   }
 
   /**
@@ -47,15 +75,33 @@ export class RefusedSecrets {
    * @param sent what the endpoint would get now
    */
   find(sent: TokenCredentials, scope: string): ServiceTokenError | undefined {
-    for (const key of [keyOf(sent, ALL_SCOPES), keyOf(sent, scope)]) {
-      const { until = 0, error } = this.#refusals.get(key) ?? {};
-      const leftMs = until - this.#clock.monotonic();
-      if (!error || leftMs <= 0) continue;
-      const message = `${error.message} This is remembered: the endpoint was not asked again.`;
-      return new ServiceTokenError({ ...error, message, scope, retryAfter: Math.ceil(leftMs / 1000) });
-    }
-    return undefined;
+    const { at, error } = this.#refusalOf(sent, scope) ?? {};
+    if (at === undefined || !error) return undefined;
+    const message = `${error.message} This is remembered: the endpoint was not asked again.`;
+    const leftMs = at + REMEMBERED_MS - this.#clock.monotonic();
+    return new ServiceTokenError({ ...error, message, scope, retryAfter: Math.ceil(leftMs / 1000) });
   }
+
+  /** Monotonic milliseconds of the refusal that is remembered. */
+  refusedAt(sent: TokenCredentials, scope: string): number | undefined {
+    return this.#refusalOf(sent, scope)?.at;
+  }
+
+  #refusalOf(sent: TokenCredentials, scope: string): Refusal | undefined {
+    const endedAt = this.#clock.monotonic() - REMEMBERED_MS;
+    const refusals = [keyOf(sent, ALL_SCOPES), keyOf(sent, scope)].map((key) => this.#refusals.get(key));
+    return refusals.find((refusal) => refusal && refusal.at > endedAt);
+  }
+
+  #accept(key: string): void {
+    this.#accepted.add(key);
+    forgetOldest(this.#accepted);
+  }
+}
+
+function forgetOldest(kept: Map<string, unknown> | Set<string>): void {
+  const [oldest] = kept.keys();
+  if (kept.size > MAX_REMEMBERED && oldest !== undefined) kept.delete(oldest);
 }
 
 const ALL_SCOPES = '';

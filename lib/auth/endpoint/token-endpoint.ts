@@ -74,9 +74,9 @@ export class TokenEndpoint implements TokenSource {
     const { clientSecret, clock, identity } = this.#options;
     const endsAt = clock.monotonic() + timeoutMs;
     const first = await clientSecret.read();
-    const refusal = this.#refused.find(this.#credentials(first, identity?.certificate), scope);
-    if (refusal) throw refusal;
-    const ask = async (...secrets: [Secret, ...Secret[]]): Promise<TokenGrant> => {
+    let isSent = false;
+    const send = async (...secrets: [Secret, ...Secret[]]): Promise<TokenGrant> => {
+      isSent = true;
       const seen: Seen = { attempts: 0 };
       const startedAt = clock.monotonic();
       try {
@@ -91,11 +91,17 @@ export class TokenEndpoint implements TokenSource {
         throw error;
       }
     };
+    const ask = (...secrets: [Secret, ...Secret[]]): Promise<TokenGrant> => {
+      const credentials = this.#credentials(secrets[0], identity?.certificate);
+      return this.#refused.guard(credentials, scope, signal, () => send(...secrets));
+    };
     try {
       return await ask(first);
     } catch (error) {
       if (!isRefusedSecret(error)) throw error;
-      const second = await clientSecret.readAfter(first).catch(() => first);
+      const credentials = this.#credentials(first, identity?.certificate);
+      const refusedAt = isSent ? undefined : this.#refused.refusedAt(credentials, scope);
+      const second = await clientSecret.readAfter(first, refusedAt).catch(() => first);
       if (second.reveal() === first.reveal()) throw error;
       return await ask(second, first);
     }

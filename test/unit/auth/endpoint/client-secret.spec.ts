@@ -80,3 +80,46 @@ it('a source that fails is not asked twice: the refusal stays the outcome', asyn
   expect([await underWay, await renewed]).toEqual(['failed', 'failed']);
   expect(readings).toHaveLength(2);
 });
+
+it('of a refusal that is remembered, one reading since is enough, also one that failed', async () => {
+  const { clock, readings, secret } = setUp();
+  const first = secret.read();
+  await settle();
+  readings[0].answer('old');
+  const refused = await first;
+  await clock.advance(100);
+  const refusedAt = clock.monotonic();
+  const both = [secret.readAfter(refused), secret.readAfter(refused, refusedAt)];
+  await settle();
+  expect(readings).toHaveLength(2);
+  readings[1].answer('old');
+  for (const renewed of both) expect((await renewed).reveal()).toBe('old');
+  await clock.advance(2_000);
+  for (let caller = 0; caller < 100; caller += 1) await secret.readAfter(refused, refusedAt);
+  expect(readings).toHaveLength(2);
+  const again = secret.readAfter(refused, clock.monotonic()).catch(() => 'failed');
+  await settle();
+  readings[2].fail();
+  expect(await again).toBe('failed');
+  expect((await secret.readAfter(refused, clock.monotonic())).reveal()).toBe('old');
+  expect(readings).toHaveLength(3);
+});
+
+it('a reading that began before the remembered refusal is followed by one, which all share', async () => {
+  const { clock, readings, secret } = setUp();
+  const first = secret.read();
+  await settle();
+  readings[0].answer('old');
+  const refused = await first;
+  await clock.advance(1_500);
+  void secret.read();
+  await clock.advance(100);
+  const refusedAt = clock.monotonic();
+  const all = [secret.readAfter(refused), ...[1, 2].map(() => secret.readAfter(refused, refusedAt))];
+  await settle();
+  readings[1].answer('old');
+  await settle();
+  expect(readings).toHaveLength(3);
+  readings[2].answer('new');
+  for (const renewed of all) expect((await renewed).reveal()).toBe('new');
+});

@@ -18,7 +18,7 @@ import {
 import { exchange } from '../../../../lib/exchange/exchange.js';
 import { createAuthority, type Authority, type Issued } from '../../../helpers/certificates.js';
 import { mtlsServer } from '../../tls/mtls-server.js';
-import { FakeClock } from '../../../helpers/fake-clock.js';
+import { FakeClock, settle } from '../../../helpers/fake-clock.js';
 import { makeCache } from '../fakes.js';
 import { type ArrivedRequest, granted, type ServerAnswer, tokenServer } from './token-server.js';
 
@@ -462,6 +462,31 @@ describe('a refused secret', () => {
     });
     await Promise.all(Array.from({ length: 20 }, (_, n) => request(`customer.c${n}`)));
     expect(asked).toBe(2);
+  });
+
+  it('fails no caller that comes while it is read again: they share the reading', async () => {
+    const secret = { right: 'old' };
+    const readings: ((secret: string) => void)[] = [];
+    let reads = (): void => undefined;
+    const { server, request } = await setUp({
+      answer: demanding(secret),
+      source: () => new Promise((resolve) => (readings.push(resolve), reads())),
+    });
+    const reading = (): Promise<void> => new Promise((resolve) => (reads = resolve));
+    const first = request('customer.first');
+    readings[0]('old');
+    await first;
+    secret.right = 'new';
+    const readAgain = reading();
+    const refused = request('customer.refused');
+    await readAgain;
+    const later = [1, 2, 3].map((n) => request(`customer.c${n}`));
+    await settle();
+    readings[1]('new');
+    for (const { accessToken } of await Promise.all([refused, ...later]))
+      expect(accessToken).toMatch(/^token/);
+    const sent = server.arrived.map(({ form }) => form.get('client_secret'));
+    expect([readings.length, sent]).toEqual([2, ['old', 'old', 'new', 'new', 'new', 'new']]);
   });
 
   it('two wrong ones are two requests, and no more for 10 s', async () => {
