@@ -224,7 +224,7 @@ describe('what an error says', () => {
     const authority = await createAuthority();
     const live = await mtlsServer(authority, { demandCertificate: false });
     cleanUp.push(() => live.close());
-    const expected = /verified against: Node's public roots \(.* put it into tls\.chain\./;
+    const expected = /verified against: Node's public roots \(.* put it into tls\.chain, in place of tls\.publicRoots/;
     expect(await textOf(live.url, new https.Agent())).toMatch(expected);
     const named = new https.Agent({ ca: authority.chain, servername: 'elsewhere.example' });
     const message = await textOf(live.url, named);
