@@ -21,8 +21,8 @@ export async function explainEnvFile(
   const which = hidden.length === 1 ? hidden[0] : `${hidden[0]} and ${hidden.length - 1} more`;
   return (
     `.env has ${which}, and ConfigModule does not give ${hidden.length === 1 ? 'it' : 'them'}: the function \`validate\` or the schema of ConfigModule ` +
-    'returns only the variables that it knows (z.object, stripUnknown of Joi), or ignoreEnvFile is set. Add them to the schema, ' +
-    'or let it pass on what it does not know (z.looseObject)'
+    'returns only the variables that it knows (z.object, stripUnknown of Joi), envFilePath names another file, or ignoreEnvFile is set. Add the variables to the ' +
+    'schema, let it pass on what it does not know (z.looseObject), or have ConfigModule read .env'
   );
 }
 

@@ -121,7 +121,8 @@ function describeProblem(
     envFile ??
       (noConfigModule
         ? 'The application does not import ConfigModule, so .env files are not read (import ConfigModule.forRoot())'
-        : noVariable && 'Check that .env is in the working directory, where ConfigModule.forRoot() reads it'),
+        : noVariable &&
+          'Check that .env, or the file that envFilePath names, is in the working directory, where ConfigModule.forRoot() reads it'),
     nothingSet && NO_VARIABLES_HINT,
   ];
   return said.filter(Boolean).join('. ');

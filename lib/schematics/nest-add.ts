@@ -38,8 +38,8 @@ function mainLines(main = ''): string {
 ${hooks}    app.useGlobalFilters(new ServiceExceptionFilter());`;
 }
 
-const next = ({ addDev, run }: PackageManager) =>
-  `Next, with an account: fill in .env (see .env.example), then ${run} nestjs-service doctor
+const next = ({ addDev, run }: PackageManager, example: string) =>
+  `Next, with an account: fill in .env (see ${example}), then ${run} nestjs-service doctor
 Without an account: ${addDev} @peculiar/x509, then ${run} nestjs-service simulator
 Step by step: node_modules/nestjs-service/docs/getting-started.md`;
 
@@ -58,7 +58,7 @@ export function nestAdd(options: NestAddOptions = {}) {
     const manager = packageManagerOf(files);
     const hadConfig = isNamed('@nestjs/config', read(files, 'package.json') ?? '{}');
     addToManifest(files, context, manager);
-    addExample(files, context);
+    const example = addExample(files, context);
     const main = posix.join(sourceRoot, 'main.ts');
     const mainText = read(files, main);
     const root = `${posix.join(sourceRoot, rootModuleOf(mainText ?? '') ?? './app.module')}.ts`;
@@ -74,19 +74,26 @@ export function nestAdd(options: NestAddOptions = {}) {
     // Made by `nest new` and `nest generate app`: it starts the whole application.
     const test = posix.join(posix.dirname(sourceRoot), 'test/app.e2e-spec.ts');
     edit(files, context, test, TEST_LINES, ifThere(addStub));
-    context.logger.info(next(manager));
+    context.logger.info(next(manager, example));
   };
 }
 
-/** Not beside an example of another name: an application needs one. */
-function addExample(files: HostFiles, context: Context): void {
+/**
+ * Not beside an example of another name: an application needs one.
+ * @returns its name
+ */
+function addExample(files: HostFiles, context: Context): string {
   const other = files.exists('.env.example') ? undefined : files.root.subfiles.find(isOtherExample);
-  const text = other === undefined ? '' : (read(files, other) ?? '');
-  if (addVariables(text) === text) return;
-  edit(files, context, other ?? '.env.example', addVariables(), (found) => {
-    if (other !== undefined || (found === undefined && files.exists('.env.example'))) return undefined;
-    return addVariables(found);
-  });
+  if (other === undefined) {
+    edit(files, context, '.env.example', addVariables(), (text) =>
+      text === undefined && files.exists('.env.example') ? undefined : addVariables(text),
+    );
+    return '.env.example';
+  }
+  const text = read(files, other) ?? '';
+  if (addVariables(text) !== text)
+    context.logger.warn(`${other} is left to you, because of its name. Add:\n\n${addVariables()}\n`);
+  return other;
 }
 
 type Edit = (text: string | undefined) => string | undefined;

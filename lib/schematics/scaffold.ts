@@ -1,4 +1,4 @@
-import { arrayOf, codeOf } from './source-text.js';
+import { codeOf, keysOf } from './source-text.js';
 
 /*
  * What `nest add` puts into the root module of an application, and into main.ts and the test as `nest new` and
@@ -34,9 +34,13 @@ export function addModules(text: string, hasConfig: boolean): string | undefined
   const code = codeOf(text);
   const [decorator, ...others] = [...code.matchAll(/@Module\(\s*(?=\{)/g)];
   if (!decorator || others.length > 0 || /\bServiceModule\b/.test(code)) return undefined;
-  const open = arrayOf(code, decorator.index + decorator[0].length, 'imports');
+  const metadata = decorator.index + decorator[0].length;
+  const keys = keysOf(code, metadata);
+  const array = /[{,]\s*imports\s*:\s*\[(?=\s*\]\s*(?:,|$))/.exec(keys);
+  const isAbsent = keys !== '' && !/\bimports\b|[{,]\s*:/.test(keys);
   const lastImport = [...text.matchAll(IMPORT)].at(-1);
-  if (open === undefined || !lastImport) return undefined;
+  if ((!array && !isAbsent) || keys.includes('...') || !lastImport) return undefined;
+  const open = array ? metadata + array.index + array[0].length - 1 : metadata;
   const modules = hasConfig ? [SERVICE_MODULE] : [CONFIG_MODULE, SERVICE_MODULE];
   const head = lastImport.index + lastImport[0].length;
   const imports = addImports(
@@ -46,9 +50,10 @@ export function addModules(text: string, hasConfig: boolean): string | undefined
   );
   const start = imports + text.slice(head, open + 1);
   const rest = text.slice(open + 1);
-  if (/^\s*\]/.test(rest)) return start + modules.join(', ') + rest;
   // On lines of their own where the others are.
   const [lines = ''] = /^\s*/.exec(rest) ?? [];
+  if (!array) return `${start}${lines || ' '}imports: [${modules.join(', ')}],${lines ? '' : ' '}${rest}`;
+  if (/^\s*\]/.test(rest)) return start + modules.join(', ') + rest;
   return start + modules.map((module) => `${lines}${module},${lines ? '' : ' '}`).join('') + rest;
 }
 

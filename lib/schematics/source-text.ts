@@ -22,10 +22,9 @@ export function closingOf(code: string, open: number): number | undefined {
   return undefined;
 }
 
-/** Where the array of this key begins, in the object literal at `open`; undefined also where something is spread into it. */
-export function arrayOf(code: string, open: number, key: string): number | undefined {
+/** The object literal at `open`, with spaces in place of what is inside of its values: the same places again. Empty where nothing closes it. */
+export function keysOf(code: string, open: number): string {
   const end = closingOf(code, open) ?? open;
-  // Without what is inside of its values: the same places again.
   let own = code.slice(0, end);
   for (let at = open + 1; at < end; at++) {
     if (!(own[at] in PAIRS)) continue;
@@ -33,6 +32,5 @@ export function arrayOf(code: string, open: number, key: string): number | undef
     own = own.slice(0, at + 1) + ' '.repeat(Math.max(0, closing - at - 1)) + own.slice(closing);
     at = closing;
   }
-  const found = new RegExp(String.raw`[{,]\s*${key}\s*:\s*\[(?=\s*\]\s*(?:,|$))`).exec(own.slice(open));
-  return found && !own.slice(open).includes('...') ? open + found.index + found[0].length - 1 : undefined;
+  return own.slice(open);
 }

@@ -325,6 +325,7 @@ describe('ServiceModule beside ConfigModule', () => {
       expect(hidden.message).toMatch(
         /^ServiceModule found no SERVICE_\* variable\. \.env has SERVICE_APP_TOKEN and 1 more, and ConfigModule does not give them: .*z\.looseObject/,
       );
+      expect(hidden.message).toMatch(/envFilePath names another file/);
       expect(hidden.message).not.toContain('Check that .env');
       delete process.env.PORT;
       await writeFile('.env', 'PORT=1\n');

@@ -202,7 +202,8 @@ describe('The configuration of a module', () => {
 
   it('says what is usual where nothing is there', async () => {
     const none = 'ServiceModule found no SERVICE_* variable';
-    const dotEnv = 'Check that .env is in the working directory, where ConfigModule.forRoot() reads it';
+    const dotEnv =
+      'Check that .env, or the file that envFilePath names, is in the working directory, where ConfigModule.forRoot() reads it';
     const noModule =
       'The application does not import ConfigModule, so .env files are not read (import ConfigModule.forRoot())';
     const help = /\. \.env\.example .*nestjs-service doctor .*stubService \(.*docs\/testing\.md\)$/;

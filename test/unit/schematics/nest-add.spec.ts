@@ -160,11 +160,8 @@ describe('nest add', () => {
     ['a decorator of its own', 'src/app.module.ts', (text) => text.replace('@Module', '@OwnModule')],
     ['a second module', 'src/app.module.ts', (text) => `${text}@Module({})\nexport class Other {}\n`],
     ['no array of imports', 'src/app.module.ts', (text) => text.replace('imports: []', 'imports: others')],
-    [
-      'a comment around its imports',
-      'src/app.module.ts',
-      (text) => text.replace('imports: []', '/* imports: [] */'),
-    ],
+    ['imports by their name', 'src/app.module.ts', (text) => text.replace('imports: []', 'imports')],
+    ['a key in quotes', 'src/app.module.ts', (text) => text.replace('imports: []', "'imports': []")],
     [
       'a bracket that nothing closes',
       'src/app.module.ts',
@@ -272,6 +269,31 @@ export class AppModule {
     expect(said).toEqual([]);
   });
 
+  it.each([
+    [
+      'on lines',
+      MODULE.replace(/\s*imports: \[\],/, ''),
+      '@Module({\n  imports: [ConfigModule.forRoot(), ServiceModule',
+    ],
+    [
+      'in one line',
+      MODULE.replace(/\{\s*imports[^]*\}\)/, '{})'),
+      '@Module({ imports: [ConfigModule.forRoot(), ServiceModule',
+    ],
+    [
+      'in a comment',
+      MODULE.replace('imports: []', '/* imports: [] */'),
+      '@Module({\n  imports: [ConfigModule.forRoot(), ',
+    ],
+  ])('adds imports to a module without them, %s', (_, given, expected) => {
+    const { files, said, run } = host('^12.0.1', { 'src/app.module.ts': given });
+    expect(given).not.toBe(MODULE);
+    run();
+    expect(files.get('src/app.module.ts')).toContain(expected);
+    expect(files.get('src/app.module.ts')).toContain('.forRoot({ isGlobal: true })],');
+    expect(said).toEqual([]);
+  });
+
   it('adds no ConfigModule where package.json had @nestjs/config: the application has it in another module', () => {
     const manifest = { dependencies: { '@nestjs/core': '^12.0.1', '@nestjs/config': '^12.0.0' } };
     const { files, said, run } = host('', { 'package.json': JSON.stringify(manifest) });
@@ -302,11 +324,14 @@ export class AppModule {
     'example.env',
     '.env.template',
   ])('makes no .env.example beside %s, and prints its lines', (name) => {
-    const { files, said, run } = host('^12.0.1', { [name]: 'PORT=3000\n' });
+    const { files, said, told, run } = host('^12.0.1', { [name]: 'PORT=3000\n' });
     run();
     expect([files.has('.env.example'), files.get(name)]).toEqual([false, 'PORT=3000\n']);
-    expect(said).toEqual([expect.stringMatching(/ is not changed[^]*SERVICE_APP_TOKEN=/)]);
+    expect(said).toEqual([
+      expect.stringMatching(/ is left to you, because of its name[^]*SERVICE_APP_TOKEN=/),
+    ]);
     expect(said[0]?.startsWith(name)).toBe(true);
+    expect(told[0]).toContain(`fill in .env (see ${name})`);
     const filled = host('^12.0.1', { [name]: '# SERVICE_APP_TOKEN=\n' });
     filled.run();
     expect([filled.files.has('.env.example'), filled.said]).toEqual([false, []]);
