@@ -107,6 +107,7 @@ const OAUTH_ERRORS: ReadonlySet<unknown> = new Set([
   'unsupported_grant_type',
   'invalid_scope',
 ]);
+const SWAPPED = 'Check {address} and {api}: are the two addresses swapped?';
 const PAGE = {
   message:
     'The token endpoint answered with a page (HTML, {said}), not with JSON: it is not the token endpoint that answers, but for example a proxy, a login page or a website.',
@@ -123,17 +124,17 @@ const ROWS: readonly Row[] = [
     when: ({ proxy }) => proxy === 'refused',
     message:
       'The token endpoint answered with a page (HTML, {said}): a proxy before it asks for the client certificate.',
-    hint: `Set {oauth.mtls} to true. If that changes nothing, check {address}: it is the address without /oauth2/token.`,
+    hint: `${SWAPPED} If they are right, set {oauth.mtls} to true. {address} is without /oauth2/token.`,
   },
   {
     when: ({ proxy }) => proxy === 'perhaps',
     message: PAGE.message,
-    hint: `${PAGE.hint} A firewall may refuse the request: ask who runs it. A proxy that asks for the client certificate gets it with {oauth.mtls}, and may reject it: check {tls.certificate}. If it is not that: ${CREDENTIALS}`,
+    hint: `${SWAPPED} ${PAGE.hint} A firewall may refuse the request: ask who runs it. A proxy that asks for the client certificate gets it with {oauth.mtls}, and may reject it: check {tls.certificate}. If it is not that: ${CREDENTIALS}`,
   },
   {
     when: ({ isPage, status }) => isPage === true && (status === 400 || status > 494),
     ...PAGE,
-    hint: `${PAGE.hint} One that asks for the client certificate gets it with {oauth.mtls}.`,
+    hint: `${SWAPPED} ${PAGE.hint} One that asks for the client certificate gets it with {oauth.mtls}.`,
   },
   { when: ({ isPage }) => isPage === true, ...PAGE },
   {
@@ -155,7 +156,7 @@ const ROWS: readonly Row[] = [
     when: ({ status }, error) => (status === 401 || status === 403) && !OAUTH_ERRORS.has(error),
     message:
       'What answers at the address of the token endpoint refuses ({said}), but not with an error of OAuth.',
-    hint: 'Check {address} and {api}: are the two addresses swapped? Then check {oauth.clientId} and {oauth.clientSecret}: both of the application of this environment, with OAuth enabled (developer portal, Integration tab). Last of all have a new secret generated, as a new secret makes the one before invalid.',
+    hint: `${SWAPPED} Then check {oauth.clientId} and {oauth.clientSecret}: both of the application of this environment, with OAuth enabled (developer portal, Integration tab). Last of all have a new secret generated, as a new secret makes the one before invalid.`,
   },
   {
     when: ({ status }, error) => isCredentialRefusal({ status, error }),

@@ -76,7 +76,7 @@ describe('isPlaceholder', () => {
       example,
     ];
     const values = [...text.join('\n').matchAll(/^(?:# )?(SERVICE_\w+)=(.+)$/gm)];
-    const real = /_FILE$|_ENVIRONMENT$|_AUTHENTICATION$|_CHECK$|_HEADER$|_PROXY$|_ROOTS$/;
+    const real = /_FILE$|_ENVIRONMENT$|_AUTHENTICATION$|_CHECK$|_HEADER$|_PROXY$|_ROOTS$|_BEARER$/;
     const left = values.filter(([, variable, value]) => !real.test(variable) && !isPlaceholder(value));
     // There is a warning, because their host is reserved.
     // Nor are those of a start that calls nothing: with a placeholder there is no start.

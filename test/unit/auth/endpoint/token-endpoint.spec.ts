@@ -224,7 +224,8 @@ describe('what an error says', () => {
     const authority = await createAuthority();
     const live = await mtlsServer(authority, { demandCertificate: false });
     cleanUp.push(() => live.close());
-    const expected = /verified against: Node's public roots \(.* put it into tls\.chain, in place of tls\.publicRoots/;
+    const expected =
+      /verified against: Node's public roots \(.* put it into tls\.chain, in place of tls\.publicRoots/;
     expect(await textOf(live.url, new https.Agent())).toMatch(expected);
     const named = new https.Agent({ ca: authority.chain, servername: 'elsewhere.example' });
     const message = await textOf(live.url, named);
@@ -693,6 +694,8 @@ describe('a proxy before the endpoint that answers with a page', () => {
     const { request } = await setUp({ answer: () => named });
     const error = await failure(request());
     expect(error).toMatchObject({ code: 'token_refused', status: 400 });
-    expect(said(error)).toMatch(/asks for the client certificate\. Set oauth\.mtls to true/);
+    expect(said(error)).toMatch(
+      /asks for the client certificate\. Check .* swapped\? .* set oauth\.mtls to true/,
+    );
   });
 });
