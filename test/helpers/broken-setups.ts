@@ -310,9 +310,9 @@ export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
   },
   'no chain, and a server of no public authority': {
     cause: 'api.tls',
-    wordsAtStart: /not signed by what it is verified against: Node's public roots \(.*SERVICE_TLS_CHAIN/,
-    words:
-      /none of Node's public roots; and there is no tls\.chain.*in place of tls\.publicRoots \(SERVICE_TLS_PUBLIC_ROOTS\)/s,
+    wordsAtStart:
+      /not signed by what it is verified against: Node's public roots \(.*SERVICE_TLS_CHAIN.*in place of tls\.publicRoots \(SERVICE_TLS_PUBLIC_ROOTS\)/,
+    words: /none of Node's public roots; and there is no tls\.chain/,
     break: () => ({ SERVICE_TLS_CHAIN: undefined, SERVICE_TLS_PUBLIC_ROOTS: 'true' }),
   },
   'production without a chain': {
