@@ -1,12 +1,12 @@
 // Prepares a release: npm run release -- 1.2.3
 //
-// Sets the version in package.json, lib/version.ts and CHANGELOG.md, commits and tags. It pushes nothing: the tag, once pushed, starts
-// .github/workflows/release.yml, which tests and publishes.
+// Sets the version in package.json, lib/version.ts and CHANGELOG.md, which keeps an empty "Unreleased", commits and tags.
+// It pushes nothing: the tag, once pushed, starts .github/workflows/release.yml, which tests and publishes.
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 
 const VERSION = 'lib/version.ts';
-const HEADING = /^## \[[^\]]+\] - Unreleased$/m;
+const UNRELEASED = '## [Unreleased]\n';
 
 const run = (command, ...args) => execFileSync(command, args, { encoding: 'utf8' }).trim();
 
@@ -19,11 +19,13 @@ function prepare(version) {
   if (run('git', 'tag', '--list', `v${version}`) !== '')
     throw new Error(`There is a tag v${version} already.`);
   const changelog = readFileSync('CHANGELOG.md', 'utf8');
-  if (!HEADING.test(changelog)) {
-    throw new Error('CHANGELOG.md has no heading like "## [1.2.3] - Unreleased": say there what is new.');
+  const [, news] = changelog.split(UNRELEASED);
+  if (!news || /^\s*(## |$)/.test(news)) {
+    throw new Error('CHANGELOG.md has nothing below "## [Unreleased]": say there what is new.');
   }
   const today = new Date().toISOString().slice(0, 10);
-  writeFileSync('CHANGELOG.md', changelog.replace(HEADING, `## [${version}] - ${today}`));
+  const released = `${UNRELEASED}\n## [${version}] - ${today}\n`;
+  writeFileSync('CHANGELOG.md', changelog.replace(UNRELEASED, released));
   writeFileSync(VERSION, readFileSync(VERSION, 'utf8').replace(/'[^']+'/, `'${version}'`));
   run('npm', 'version', version, '--no-git-tag-version', '--allow-same-version');
   run('git', 'commit', '--all', '--message', `Release ${version}`);

@@ -26,9 +26,12 @@ export async function rehearseRelease({ repository, workspace }) {
   // .gitignore means a folder, not a link.
   await writeFile(join(folder, '.git', 'info', 'exclude'), 'node_modules\n');
 
+  // Right after a release nothing is new yet.
   const changelog = await readFile(join(folder, 'CHANGELOG.md'), 'utf8');
-  const version = /^## \[([^\]]+)\] - Unreleased$/m.exec(changelog)?.[1];
-  assert.ok(version, 'CHANGELOG.md has no heading of the next release');
+  const news = changelog.replace('## [Unreleased]\n', '## [Unreleased]\n\n- Rehearsed.\n');
+  await writeFile(join(folder, 'CHANGELOG.md'), news);
+  await run('git', 'commit', '--quiet', '--all', '--message', 'News');
+  const version = '999.0.0';
   await run('node', 'build/release.mjs', version);
   assert.equal((await run('git', 'describe', '--exact-match')).trim(), `v${version}`);
   await run('npm', 'pack', '--silent');

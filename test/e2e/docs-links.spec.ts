@@ -67,14 +67,6 @@ it('every route of the guides that starts a session in the browser has a guard',
   expect(routes.filter(({ text }) => !text.includes('@UseGuards('))).toEqual([]);
 });
 
-it("CONTRIBUTING.md shows the engine's function as it is in the source", async () => {
-  const source = await readFile(join(ROOT, 'lib/engine/create-service.ts'), 'utf8');
-  const { fences } = await readDocument('CONTRIBUTING.md');
-  const shown = fences.find(({ language }) => language === 'typescript')?.text ?? 'none';
-  expect(shown).toContain('function createService(');
-  expect(source).toContain(shown);
-});
-
 it('every file and folder of lib that CONTRIBUTING.md names is there', async () => {
   const text = (await readFile(join(ROOT, 'CONTRIBUTING.md'), 'utf8')).replace(/^```[^]*?^```$/gm, '');
   const names = [...text.matchAll(/`(?!test\/)([a-z][\w-]*\/(?:[\w.*-]+\/?)+)`/g)].map(

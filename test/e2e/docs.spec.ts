@@ -24,8 +24,6 @@ describe('docs/fleet.md', () => {
   });
   afterAll(() => snippets.remove());
 
-  it('has the files that are tested here', () => {});
-
   redisIt('has set-ups that share tokens', async () => {
     const redis = await startRedis(requirePeer(program));
     const simulator = await ServiceSimulator.start();

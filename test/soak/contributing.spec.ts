@@ -1,24 +1,91 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { type Type } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
-import { spawnSync } from 'node:child_process';
-import { cp, mkdir, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type * as Package from 'nestjs-service';
 import type * as Testing from 'nestjs-service/testing';
 import { readDocument, ROOT, type Snippets } from '../helpers/readme.js';
 import { programOf, typeProblems } from '../helpers/type-problems.js';
 
-/** The project's sources, changed as CONTRIBUTING.md says. */
+/** The project's sources, with a resource that the service does not have, added as CONTRIBUTING.md says. */
 const folder = join(ROOT, 'test/.readme/contributing');
 const LIMIT_MS = 120_000;
+
+const DTO = `import { IsNotEmpty, IsString, MaxLength } from 'class-validator';
+
+/** Body of POST /umbrellas/v1. */
+export class CreateUmbrellaDto {
+  /** The customer whose umbrella it is. */
+  @MaxLength(128)
+  @IsNotEmpty()
+  @IsString()
+  customer_id!: string;
+}
+`;
+
+const SERVICE = `import { Injectable } from '@nestjs/common';
+import { type HeaderOptions, type ServiceHttpService } from '../http/service-http.service.js';
+import { validateInput } from '../http/validate-input.js';
+import { CreateUmbrellaDto } from './create-umbrella.dto.js';
+
+/** The umbrellas of customers. */
+@Injectable()
+export class UmbrellasService {
+  readonly #http: ServiceHttpService;
+  readonly #path: string;
+
+  /** @internal */
+  constructor(http: ServiceHttpService) {
+    this.#http = http;
+    this.#path = http.pathOf('umbrellas');
+  }
+
+  /** POST /umbrellas/v1. */
+  async create<T = unknown>(umbrella: CreateUmbrellaDto, options?: HeaderOptions): Promise<T> {
+    const { customer_id } = validateInput(CreateUmbrellaDto, umbrella);
+    return this.#http.post<T>(this.#path, { customer_id }, options);
+  }
+}
+`;
+
+const ADDED: Record<string, string> = {
+  'lib/umbrellas/create-umbrella.dto.ts': DTO,
+  'lib/umbrellas/umbrellas.service.ts': SERVICE,
+};
+
+/** What each file that is there gets after the line. */
+const LINES: [file: string, after: string, line: string][] = [
+  ['eslint.config.js', "  ['http'],\n", "  ['umbrellas'],\n"],
+  [
+    'lib/config/resources.ts',
+    "methods: ['create'] },\n",
+    "  umbrellas: { path: '/umbrellas/v1', methods: ['create'] },\n",
+  ],
+  ['lib/engine/resources.ts', '  customers: CustomersService,\n', '  umbrellas: UmbrellasService,\n'],
+  [
+    'lib/engine/resources.ts',
+    "from '../http/service-http.service.js';\n",
+    "import { UmbrellasService } from '../umbrellas/umbrellas.service.js';\n",
+  ],
+  [
+    'lib/index.ts',
+    "from './auth/service-auth.service.js';\n",
+    "export { UmbrellasService } from './umbrellas/umbrellas.service.js';\nexport { CreateUmbrellaDto } from './umbrellas/create-umbrella.dto.js';\n",
+  ],
+  [
+    'lib/testing/servers/answer-api-call.ts',
+    'answer: createCustomer },\n',
+    "  umbrellas: { method: 'POST', answer: () => ({ status: 201, json: { umbrella_id: randomUUID() } }) },\n",
+  ],
+];
 
 interface UmbrellasService {
   create(umbrella: object): Promise<unknown>;
 }
 
 describe('CONTRIBUTING.md', () => {
-  let added: string[];
+  const added = Object.keys(ADDED).map((name) => join(folder, name));
 
   beforeAll(async () => {
     await rm(folder, { recursive: true, force: true });
@@ -26,29 +93,28 @@ describe('CONTRIBUTING.md', () => {
     for (const name of ['lib', 'eslint.config.js']) {
       await cp(join(ROOT, name), join(folder, name), { recursive: true });
     }
-    const { fences } = await readDocument('CONTRIBUTING.md');
-    added = [];
-    for (const { file, text } of fences) {
-      if (file === undefined) continue;
-      added.push(join(folder, file));
-      await mkdir(dirname(join(folder, file)), { recursive: true });
-      await writeFile(join(folder, file), text);
+    for (const [name, text] of Object.entries(ADDED)) {
+      await mkdir(dirname(join(folder, name)), { recursive: true });
+      await writeFile(join(folder, name), text);
     }
-    for (const { text } of fences.filter(({ language }) => language === 'diff')) {
-      const applied = spawnSync('git', ['apply', '-'], {
-        cwd: folder,
-        input: text,
-        encoding: 'utf8',
-        // As in a folder that is in no repository: git leaves out what the repository ignores.
-        env: { ...process.env, GIT_CEILING_DIRECTORIES: dirname(folder) },
-      });
-      expect(applied.stderr + applied.stdout).toBe('');
+    for (const [name, after, line] of LINES) {
+      const path = join(folder, name);
+      const text = await readFile(path, 'utf8');
+      expect([name, text.includes(after)]).toEqual([name, true]);
+      await writeFile(path, text.replace(after, after + line));
     }
   });
   afterAll(() => rm(folder, { recursive: true, force: true }));
 
+  it('names the files that get a line, and the folder', async () => {
+    const { text } = await readDocument('CONTRIBUTING.md');
+    const section = text.split('## A new resource')[1]?.split('\n## ')[0] ?? '';
+    expect(section).toContain('`umbrellas`');
+    expect(LINES.map(([name]) => name).filter((name) => !section.includes(`\`${name}\``))).toEqual([]);
+  });
+
   it(
-    'has four steps, after which the types are right',
+    'has steps after which the types are right',
     async () => {
       await writeFile(join(folder, 'globals.d.ts'), '');
       const sources: Snippets = {
@@ -58,13 +124,12 @@ describe('CONTRIBUTING.md', () => {
         stub: (name) => name,
         remove: () => Promise.resolve(),
       };
-      expect(added).toHaveLength(2);
       expect(typeProblems(sources, programOf(sources))).toEqual([]);
     },
     LIMIT_MS,
   );
 
-  it('has four steps, after which a host can inject the resource and call it', async () => {
+  it('has steps after which a host can inject the resource and call it', async () => {
     const changed = (await import(join(folder, 'lib/index.ts'))) as typeof Package & {
       UmbrellasService: Type<UmbrellasService>;
     };
@@ -86,7 +151,7 @@ describe('CONTRIBUTING.md', () => {
     await simulator.stop();
   });
 
-  it('has four steps, after which a test of a host can have a double of the resource', async () => {
+  it('has steps after which a test of a host can have a double of the resource', async () => {
     const { UmbrellasService } = (await import(join(folder, 'lib/index.ts'))) as {
       UmbrellasService: Type<UmbrellasService>;
     };
