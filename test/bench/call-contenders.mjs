@@ -3,11 +3,12 @@ import { HttpService } from '@nestjs/axios';
 import axios from 'axios';
 import got from 'got';
 import https from 'node:https';
+import { createSecureContext } from 'node:tls';
 import { firstValueFrom } from 'rxjs';
 import { Agent, Pool } from 'undici';
 import { banksOver } from './banks-over.mjs';
 import { built } from './harness.mjs';
-import { APP_TOKEN, mtlsOptions, startModule } from './service.mjs';
+import { APP_TOKEN, mtlsOptions, oauthOptions, startModule } from './service.mjs';
 import { undiciExchange } from './undici-exchange.mjs';
 
 const PATH = '/banks/v1';
@@ -16,8 +17,8 @@ const HEADERS = { 'service-app-token': APP_TOKEN };
 const CONNECTIONS = 50;
 
 /** A host: the whole module, with BanksService injected. */
-async function banksService(api, http = {}) {
-  const { banks, close } = await startModule(mtlsOptions(api, { http }));
+async function banksService(options, lib) {
+  const { banks, close } = await startModule(options, lib);
   return { call: () => banks.list(), close };
 }
 
@@ -93,10 +94,21 @@ function getText(url, agent, headers = HEADERS) {
   });
 }
 
-/** Over the module's own agent, so that only the code above it differs. */
-async function bareHttps(api) {
-  const { auth, close } = await startModule(mtlsOptions(api));
-  return { call: async () => JSON.parse(await getText(api.origin + PATH, auth.httpsAgent)), close };
+/** Node's own agent at its best: the files are read once. */
+function stockAgent(pems) {
+  return new https.Agent({
+    secureContext: createSecureContext(pems),
+    keepAlive: true,
+    maxSockets: CONNECTIONS,
+  });
+}
+
+function bareHttps({ origin, pems }) {
+  const agent = stockAgent(pems);
+  return {
+    call: async () => JSON.parse(await getText(origin + PATH, agent)),
+    close: () => agent.destroy(),
+  };
 }
 
 /** Axios over an adapter that does nothing: the cost of axios itself. */
@@ -104,10 +116,10 @@ function axiosOverNothing({ origin, text }) {
   return axiosOver(origin, async () => text);
 }
 
-async function axiosOverHttps(api) {
-  const { auth, close } = await startModule(mtlsOptions(api));
-  const exchange = ({ url, headers }) => getText(api.origin + url, auth.httpsAgent, headers.toJSON());
-  return { ...axiosOver(api.origin, exchange), close };
+function axiosOverHttps({ origin, pems }) {
+  const agent = stockAgent(pems);
+  const exchange = ({ url, headers }) => getText(origin + url, agent, headers.toJSON());
+  return { ...axiosOver(origin, exchange), close: () => agent.destroy() };
 }
 
 function axiosOverUndici({ origin, pems }) {
@@ -128,9 +140,10 @@ function axiosOver(baseURL, exchange) {
   return { call: async () => (await client.get(PATH)).data, close: () => undefined };
 }
 
-/** By their names in the tables. Each takes the API and makes `call()` and `close()`. */
+/** By their names in the tables. Each takes the API (ours also the URL of a build) and makes `call()` and `close()`. */
 export const CALL_CONTENDERS = {
-  'BanksService.list()': (api) => banksService(api),
+  'BanksService.list()': (api, lib) => banksService(mtlsOptions(api), lib),
+  'BanksService.list(), OAuth': (api, lib) => banksService(oauthOptions(api), lib),
   '@nestjs/axios recipe': nestAxiosRecipe,
   'axios, maxRedirects 0': axiosWithoutRedirects,
   got: gotClient,

@@ -5,9 +5,9 @@ import { join } from 'node:path';
 
 const ROUND_TRIP_MS = 60_000;
 
-/** Imports a file of lib/ as it was compiled for this run. */
-export function built(file) {
-  return import(new URL(`./.build/lib/${file}`, import.meta.url).href);
+/** Imports a file of lib/ as it was compiled for this run, or for another commit. */
+export function built(file, lib = new URL('./.build/lib/', import.meta.url)) {
+  return import(new URL(file, lib).href);
 }
 
 /** Imports the package as hosts get it, bundled for this run. */
@@ -66,6 +66,22 @@ export async function alternate(contenders, { rounds, calls, warmUp = calls }) {
     for (const { name, block } of order) samples.get(name).push(await block(calls));
   }
   return samples;
+}
+
+/** The fifth of the rounds in which the contenders together took least: what disturbs them only ever adds. */
+export function quietestRounds(samples) {
+  const relative = [...samples.values()].map((values) => {
+    const usual = median(values);
+    return values.map((value) => value / usual);
+  });
+  const totals = relative[0].map((_, i) => relative.reduce((sum, values) => sum + values[i], 0));
+  const order = totals.map((_, i) => i).sort((a, b) => totals[a] - totals[b]);
+  return order.slice(0, Math.ceil(order.length / 5));
+}
+
+/** Of each contender what it has of these rounds. */
+export function inRounds(samples, rounds) {
+  return new Map([...samples].map(([name, values]) => [name, rounds.map((round) => values[round])]));
 }
 
 /** Microseconds of CPU of one synchronous `step`: the median of several runs. */

@@ -1,20 +1,23 @@
 // Builds the package into a folder of the bench, installs the peers on first use, runs the parts one after another.
 //
 //   npm run bench [-- tokens memory connections boot calls headers transports]
+//   npm run bench -- compare [commit] [--delay <ms>]
 //
 // Prints tables of medians and ratios. A run of all parts writes docs/benchmarks.md too. Never fails for a figure; exits
-// 1 where a part itself broke.
-import { spawn } from 'node:child_process';
-import { cpSync, rmSync, statSync, writeFileSync } from 'node:fs';
+// 1 where a part itself broke. All of it runs on the Node that runs this file.
+import { spawn, spawnSync } from 'node:child_process';
+import { cpSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { cpus, loadavg } from 'node:os';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { parseArgs } from 'node:util';
 import { barChart, benchmarksPage } from './report.mjs';
 
 const here = import.meta.dirname;
 const repository = join(here, '..', '..');
 const build = join(here, '.build');
 const PARTS = ['tokens', 'memory', 'connections', 'boot', 'calls', 'headers', 'transports'];
-const PART_TIMEOUT_MS = 180_000;
+const PART_TIMEOUT_MS = 900_000;
 
 /** Rejects unless the command succeeds within its time. `onMessage` is for a program of ours. */
 async function run(command, args, { cwd = repository, timeoutMs = 180_000, onMessage } = {}) {
@@ -35,24 +38,60 @@ async function installPeers() {
   await run('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'], { cwd: here });
 }
 
-async function buildPackage() {
-  rmSync(build, { recursive: true, force: true });
+const lib = join(build, 'lib');
+
+function compile(folder, outDir, ...flags) {
   const compiler = join(repository, 'node_modules', 'typescript', 'bin', 'tsc');
-  const [lib, bundle] = [join(build, 'lib'), join(build, 'package')];
-  await run(process.execPath, [compiler, '-p', 'tsconfig.build.json', '--outDir', lib]);
+  const project = join(folder, 'tsconfig.build.json');
+  return run(process.execPath, [compiler, '-p', project, '--outDir', outDir, ...flags]);
+}
+
+async function bundlePackage() {
+  const bundle = join(build, 'package');
   cpSync(lib, bundle, { recursive: true });
   await run(process.execPath, [join(repository, 'build', 'bundle.mjs'), bundle]);
 }
 
-const named = process.argv.slice(2);
-const unknown = named.filter((part) => !PARTS.includes(part));
+/** Resolves to the URL of lib/ as it was compiled from that commit, with the packages that are installed now. */
+async function compileCommit(commit) {
+  const [folder, archive] = [join(build, 'before'), join(build, 'before.tar')];
+  mkdirSync(folder);
+  const sources = ['lib', 'tsconfig.json', 'tsconfig.build.json'];
+  await run('git', ['archive', '--output', archive, commit, ...sources]);
+  await run('tar', ['-xf', archive, '-C', folder]);
+  // Against other versions of the packages its types may not fit.
+  await compile(folder, join(folder, 'built'), '--noCheck');
+  return `${pathToFileURL(join(folder, 'built')).href}/`;
+}
+
+/** The commit before: of what is not committed yet that is the last one. */
+function commitBefore() {
+  const isCommitted =
+    spawnSync('git', ['diff', '--quiet', 'HEAD', '--', 'lib'], { cwd: repository }).status === 0;
+  return isCommitted ? 'HEAD~1' : 'HEAD';
+}
+
+const { positionals, values } = parseArgs({
+  allowPositionals: true,
+  options: { delay: { type: 'string', default: '0' } },
+});
+const compares = positionals[0] === 'compare';
+const named = compares ? ['compare'] : positionals;
+const unknown = named.filter((part) => !PARTS.includes(part) && part !== 'compare');
 if (unknown.length > 0) {
-  console.error(`Unknown: ${unknown.join(' ')}. Parts: ${PARTS.join(', ')}.`);
+  console.error(`Unknown: ${unknown.join(' ')}. Parts: ${PARTS.join(', ')}; or compare [commit] alone.`);
   process.exit(2);
 }
 
 await installPeers();
-await buildPackage();
+rmSync(build, { recursive: true, force: true });
+await compile(repository, lib);
+const args = [];
+if (compares) {
+  const commit = positionals[1] ?? commitBefore();
+  console.log(`before: ${commit}`);
+  args.push(await compileCommit(commit), values.delay);
+} else await bundlePackage();
 const cores = cpus();
 console.log(
   `Node ${process.version}, ${cores.length} cores (${cores[0]?.model}), load ${loadavg()[0].toFixed(1)}`,
@@ -67,7 +106,7 @@ for (const part of named.length > 0 ? named : PARTS) {
     const flags = ['--expose-gc', '--disable-warning=ExperimentalWarning'];
     const onMessage = (table) => tables.push(table);
     const program = join(here, `${part}.mjs`);
-    await run(process.execPath, [...flags, program], { timeoutMs: PART_TIMEOUT_MS, onMessage });
+    await run(process.execPath, [...flags, program, ...args], { timeoutMs: PART_TIMEOUT_MS, onMessage });
   } catch (error) {
     broken += 1;
     console.error(error.message);

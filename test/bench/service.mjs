@@ -7,9 +7,9 @@ Logger.overrideLogger(['error', 'warn', 'fatal']);
 
 export const APP_TOKEN = 'app-token-of-the-bench';
 
-/** Resolves to the module's services and `close()`. */
-export async function startModule(options) {
-  const { BanksService, ServiceAuthService, ServiceModule } = await built('index.js');
+/** Resolves to the module's services and `close()`. `lib` is the URL of another build, as that of another commit. */
+export async function startModule(options, lib) {
+  const { BanksService, ServiceAuthService, ServiceModule } = await built('index.js', lib);
   const module = { module: class BenchModule {}, imports: [ServiceModule.forRoot(options)] };
   const context = await NestFactory.createApplicationContext(module, { logger: ['error', 'warn', 'fatal'] });
   return {
@@ -19,8 +19,8 @@ export async function startModule(options) {
   };
 }
 
-/** The API over mTLS in a process of its own, and the client's PEMs for it. */
-export async function startApi() {
+/** The API over mTLS in a process of its own, which answers after `delayMs`, and the client's PEMs for it. */
+export async function startApi(delayMs = 0) {
   const { CertificateAuthority } = await built('testing/certificate-authority.js');
   const authority = await CertificateAuthority.create('Bench');
   const [server, client] = await Promise.all([
@@ -28,7 +28,7 @@ export async function startApi() {
     authority.issue({ client: true }, { commonName: 'bench' }),
   ]);
   const { chain: ca } = authority;
-  const api = await startProcess('api', { key: server.privateKey, cert: server.certificate, ca });
+  const api = await startProcess('api', { key: server.privateKey, cert: server.certificate, ca, delayMs });
   const pems = { cert: client.certificate, key: client.privateKey, ca };
   return { ...api, origin: `https://localhost:${api.port}`, pems };
 }
@@ -45,4 +45,13 @@ export function mtlsOptions({ origin, pems: { cert, key, ca } }, more = {}) {
     linkSdk: { includeAppToken: true },
     ...more,
   };
+}
+
+/** The same with a bearer token, over the same connections. */
+export function oauthOptions(api) {
+  return mtlsOptions(api, {
+    authentication: 'oauth',
+    urls: { baseUrl: api.origin, authUrl: api.origin },
+    oauth: { clientId: '7d1f6a4e-3c52-4e0b-9a55-0f8f6e1c2b3a', clientSecret: 'secret', mtls: true },
+  });
 }

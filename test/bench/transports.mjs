@@ -1,17 +1,18 @@
 // What BanksService.list() would cost over undici in place of node:https; the rest of the path is the module's own.
-import { sampleCalls } from './call-blocks.mjs';
+import { BARE, sampleCalls } from './call-blocks.mjs';
 import { printFigure, printTable, ratio, ratioRows, round } from './harness.mjs';
 
 const HTTPS = 'list() over node:https';
 const UNDICI = 'list() over undici';
 
-const { samples } = await sampleCalls([
+const { results } = await sampleCalls([
   HTTPS,
   UNDICI,
   'axios over a thin node:https adapter',
   'axios over a thin undici adapter',
-  'bare node:https',
+  BARE,
   'undici Pool',
 ]);
-printTable('The same call over node:https and over undici', ratioRows(samples, 'CPU us', 'bare node:https'));
+const [{ samples }] = results;
+printTable('The same call over node:https and over undici', ratioRows(samples, 'CPU us', BARE));
 printFigure(`${UNDICI} / ${HTTPS}`, round(ratio(samples, UNDICI, HTTPS), 2));

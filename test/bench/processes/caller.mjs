@@ -3,11 +3,18 @@ import { CALL_CONTENDERS } from '../call-contenders.mjs';
 import { cpuPerCall, must } from '../harness.mjs';
 import { respond } from './respond.mjs';
 
-const CONCURRENCY = 20;
-
-respond(async ({ name, api }) => {
-  const { call } = await CALL_CONTENDERS[name](api);
+respond(async ({ name, api, lib }) => {
+  const { call } = await CALL_CONTENDERS[name](api, lib);
   const { banks } = await call();
   must(banks.length === 16, `${name} did not bring the banks`);
-  return { ready: {}, answer: (count) => cpuPerCall(call, count, CONCURRENCY) };
+  const answer = async ({ count, concurrency }) => {
+    const latencies = [];
+    const timed = async () => {
+      const start = performance.now();
+      await call();
+      latencies.push(performance.now() - start);
+    };
+    return { cpu: await cpuPerCall(timed, count, concurrency), latencies };
+  };
+  return { ready: {}, answer };
 });
