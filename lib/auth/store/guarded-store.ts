@@ -1,7 +1,8 @@
 import { type Clock } from '../../time/clock.js';
 import { type TokenStore } from '../../config/token-cache.options.js';
 import { backOff } from '../../time/back-off.js';
-import { answerWithin, StoreTimeout } from './answer-within.js';
+import { sleep } from '../../time/timers.js';
+import { StoreTimeout } from './store-fault.js';
 import { type StoreObserver, type StoreUse } from './store-observer.js';
 
 /** Milliseconds for one call of a store that names no other limit. */
@@ -9,6 +10,8 @@ const CALL_MS = 250;
 /** Milliseconds that the first requests wait for a store to open, counted from its beginning. */
 const OPEN_MS = 1_000;
 const CLOSE_MS = 1_000;
+/** A time limit passes in slices, so that a pause of our own event loop counts as one of them. */
+const SLICE_MS = 50;
 /** Asked for where the store did not open, so that no key has failed. */
 const PROBE_KEY = 'token:probe';
 const FIRST_PAUSE_MS = 1_000;
@@ -61,7 +64,7 @@ export class GuardedStore {
     this.#works = false;
     this.#cancelTry?.();
     if (!this.#opened) return;
-    await answerWithin(this.#clock, CLOSE_MS, async () => this.#store.close?.()).catch(() => undefined);
+    await this.#answer(CLOSE_MS, async () => this.#store.close?.()).catch(() => undefined);
   }
 
   async get(key: string): Promise<string | undefined | typeof UNAVAILABLE> {
@@ -97,7 +100,7 @@ export class GuardedStore {
 
   async #open(): Promise<void> {
     if (!this.#store.open) return;
-    const opened = answerWithin(this.#clock, OPEN_MS, async () => this.#store.open?.());
+    const opened = this.#answer(OPEN_MS, async () => this.#store.open?.());
     await opened.catch((error: unknown) => this.#failed('reads', PROBE_KEY, error));
   }
 
@@ -109,7 +112,7 @@ export class GuardedStore {
 
   async #ask<T>(use: StoreUse, key: string, work: () => Promise<T>): Promise<T | typeof UNAVAILABLE> {
     try {
-      const answer = await answerWithin(this.#clock, this.#limitMs, work);
+      const answer = await this.#answer(this.#limitMs, work);
       // Else another server of the store answers than the one that failed.
       if (this.#works) this.#observer.worked(use);
       return answer;
@@ -117,6 +120,18 @@ export class GuardedStore {
       this.#failed(error instanceof StoreTimeout ? 'reads' : use, key, error);
       return UNAVAILABLE;
     }
+  }
+
+  async #answer<T>(timeoutMs: number, work: () => Promise<T>): Promise<T> {
+    const answered = new AbortController();
+    const tooLate = async (): Promise<never> => {
+      for (let leftMs = timeoutMs; leftMs > 0; leftMs -= SLICE_MS) {
+        await sleep(this.#clock, Math.min(SLICE_MS, leftMs), answered.signal);
+      }
+      throw new StoreTimeout(`There was no answer within ${timeoutMs} ms`);
+    };
+    // An async function, so that a synchronous throw becomes a rejection too.
+    return Promise.race([(async () => work())(), tooLate()]).finally(() => answered.abort());
   }
 
   /** A store that is full or read-only refuses writes, and is still worth reading. */

@@ -1,6 +1,6 @@
 import { type Secret } from '../../config/secret.js';
 import { STORE_ADDRESS, type TokenStore } from '../../config/token-cache.options.js';
-import { sleep, untilAborted } from '../../time/timers.js';
+import { sleep, untilAborted, within } from '../../time/timers.js';
 import {
   type TokenGrant,
   type TokenIo,
@@ -8,7 +8,6 @@ import {
   type TokenSource,
 } from '../access-token.js';
 import { type ClientSecret } from '../endpoint/client-secret.js';
-import { answerWithin } from './answer-within.js';
 import { GuardedStore } from './guarded-store.js';
 import { Lease } from './lease.js';
 import { StoreCipher } from './store-cipher.js';
@@ -179,8 +178,8 @@ export class SharedStore implements TokenSource {
     const shared = await this.#find(known, context);
     if (shared) return { found: shared, entry: known };
     // Read as the endpoint reads it. Not waited for where it needs time: the endpoint waits for it, if it is asked.
-    const read = () => this.#clientSecret.read();
-    const newest = await answerWithin(this.#io.clock, SECRET_MS, read).catch(() => secret);
+    const limit = { clock: this.#io.clock, timeoutMs: SECRET_MS, expired: () => new Error('Too late') };
+    const newest = await within(limit, () => this.#clientSecret.read()).catch(() => secret);
     const entry = this.#entry(scope, newest);
     const isOther = newest.reveal() !== secret.reveal();
     return { found: isOther ? await this.#find(entry, context) : undefined, entry };

@@ -1,4 +1,4 @@
-import { StoreTimeout } from './answer-within.js';
+export class StoreTimeout extends Error {}
 
 /** What begins an answer of Redis that refuses a command. Other words of an error could be anybody's, so none is logged. */
 const REDIS_CODE =

@@ -1,5 +1,4 @@
 import { describe, expect, it } from '@jest/globals';
-import { answerWithin } from '../../../../lib/auth/store/answer-within.js';
 import { GuardedStore, UNAVAILABLE } from '../../../../lib/auth/store/guarded-store.js';
 import { StoreObserver } from '../../../../lib/auth/store/store-observer.js';
 import { type Clock, systemClock } from '../../../../lib/time/clock.js';
@@ -351,17 +350,19 @@ describe('the time for an answer', () => {
   it('does not count what our own event loop was blocked for', async () => {
     /** Fires what is due, and between two timers lets the answer in that arrived meanwhile. */
     const due: (() => void)[] = [];
-    const clock: Clock = {
-      ...systemClock,
-      schedule: (callback) => {
-        due.push(callback);
-        return () => undefined;
-      },
-    };
+    const schedule = (callback: () => void) => (due.push(callback), () => undefined);
+    const clock: Clock = { ...systemClock, schedule };
     let answer = (_text: string): void => undefined;
-    const waiting = answerWithin(clock, 250, () => new Promise<string>((resolve) => (answer = resolve)));
+    const store = new SetStore();
+    store.reads = () => new Promise<string>((resolve) => (answer = resolve));
+    const observer = new StoreObserver({ telemetry: new Telemetry(), log: SILENT, clock });
+    const waiting = new GuardedStore(store, clock, observer).get('a');
+    await settle();
     // However late each of its timers is.
-    for (let slice = 0; slice < 5; slice += 1) due.shift()?.();
+    for (let slice = 0; slice < 4; slice += 1) {
+      due.shift()?.();
+      await settle();
+    }
     answer('there all along');
     await settle();
     due.shift()?.();
