@@ -7,7 +7,7 @@ import { untilAborted } from '../../time/timers.js';
 const REMEMBERED_MS = 10_000;
 const MAX_REMEMBERED = 1_000;
 
-/** With what a token is requested: a refusal of it says nothing of another. */
+/** With what a token is requested. A refusal of it says nothing of another. */
 export interface TokenCredentials {
   tokenUrl: string;
   clientId: string;
@@ -43,27 +43,26 @@ export class RefusedSecrets {
    * @throws the refusal; `signal.reason` where it aborts in the wait
    */
   async guard<T>(
-    sent: TokenCredentials,
+    sent: CredentialsKey,
     scope: string,
     signal: AbortSignal,
     request: () => Promise<T>,
   ): Promise<T> {
-    const [all, key] = [keyOf(sent, ALL_SCOPES), keyOf(sent, scope)];
-    const first = this.#accepted.has(all) ? undefined : this.#first.get(key);
+    const first = this.#accepted.has(sent) ? undefined : this.#first.get(sent + scope);
     if (first) await untilAborted(first, signal);
     const refusal = this.find(sent, scope);
     if (refusal) throw refusal;
-    if (first || this.#accepted.has(all)) return request();
+    if (first || this.#accepted.has(sent)) return request();
     const asked = request();
-    const end = (): void => void this.#first.delete(key);
-    this.#first.set(key, asked.then(() => this.#accept(all)).then(end, end));
+    const end = (): void => void this.#first.delete(sent + scope);
+    this.#first.set(sent + scope, asked.then(() => this.#accept(sent)).then(end, end));
     return asked;
   }
 
-  remember(sent: TokenCredentials, scope: string, error: ServiceTokenError): void {
+  remember(sent: CredentialsKey, scope: string, error: ServiceTokenError): void {
     // A 403 may be about this customer alone; it must not keep the others from their tokens.
     const concernsAll = error.error === 'invalid_client' || (error.status === 401 && !error.error);
-    const key = keyOf(sent, concernsAll ? ALL_SCOPES : scope);
+    const key = concernsAll ? sent : sent + scope;
     this.#accepted.delete(key);
     this.#refusals.delete(key);
     this.#refusals.set(key, { at: this.#clock.monotonic(), error });
@@ -74,7 +73,7 @@ export class RefusedSecrets {
    * The refusal again, with the seconds until the endpoint is asked anew; undefined where there was none.
    * @param sent what the endpoint would get now
    */
-  find(sent: TokenCredentials, scope: string): ServiceTokenError | undefined {
+  find(sent: CredentialsKey, scope: string): ServiceTokenError | undefined {
     const { at, error } = this.#refusalOf(sent, scope) ?? {};
     if (at === undefined || !error) return undefined;
     const message = `${error.message} This is remembered: the endpoint was not asked again.`;
@@ -83,13 +82,13 @@ export class RefusedSecrets {
   }
 
   /** Monotonic milliseconds of the refusal that is remembered. */
-  refusedAt(sent: TokenCredentials, scope: string): number | undefined {
+  refusedAt(sent: CredentialsKey, scope: string): number | undefined {
     return this.#refusalOf(sent, scope)?.at;
   }
 
-  #refusalOf(sent: TokenCredentials, scope: string): Refusal | undefined {
+  #refusalOf(sent: CredentialsKey, scope: string): Refusal | undefined {
     const endedAt = this.#clock.monotonic() - REMEMBERED_MS;
-    const refusals = [keyOf(sent, ALL_SCOPES), keyOf(sent, scope)].map((key) => this.#refusals.get(key));
+    const refusals = [sent, sent + scope].map((key) => this.#refusals.get(key));
     return refusals.find((refusal) => refusal && refusal.at > endedAt);
   }
 
@@ -104,9 +103,10 @@ function forgetOldest(kept: Map<string, unknown> | Set<string>): void {
   if (kept.size > MAX_REMEMBERED && oldest !== undefined) kept.delete(oldest);
 }
 
-const ALL_SCOPES = '';
+/** Stands for credentials, and shows nothing of them. A scope is appended to it where they count for that alone. */
+type CredentialsKey = string;
 
-function keyOf({ tokenUrl, clientId, secret, fingerprint256 }: TokenCredentials, scope: string): string {
-  const parts = [tokenUrl, clientId, secret.reveal(), fingerprint256 ?? null, scope];
+export function keyOf({ tokenUrl, clientId, secret, fingerprint256 }: TokenCredentials): CredentialsKey {
+  const parts = [tokenUrl, clientId, secret.reveal(), fingerprint256 ?? null];
   return createHash('sha256').update(JSON.stringify(parts)).digest('base64');
 }

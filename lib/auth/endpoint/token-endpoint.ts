@@ -18,7 +18,7 @@ import { certificateRefusedError } from '../../tls/certificate-refused.js';
 import { type TokenGrant, type TokenRequestContext, type TokenSource } from '../access-token.js';
 import { readTokenResponse } from '../check-token.js';
 import { type ClientSecret } from './client-secret.js';
-import { RefusedSecrets, type TokenCredentials } from './refused-secrets.js';
+import { keyOf, RefusedSecrets, type TokenCredentials } from './refused-secrets.js';
 import { isCredentialRefusal, tokenConnectionError, type TokenPlace, tokenRefusal } from './token-errors.js';
 
 const MAX_RESPONSE_BYTES = 1024 * 1024;
@@ -42,6 +42,9 @@ interface TokenEndpointOptions {
   /** Of clients that come and go. Default: one of its own. */
   refusedSecrets?: RefusedSecrets;
 }
+
+/** The one that is sent, then others that an error must not show. */
+type Secrets = readonly [Secret, ...Secret[]];
 
 /** What is told of one request. */
 interface Seen {
@@ -73,37 +76,47 @@ export class TokenEndpoint implements TokenSource {
   async request(scope: string, { signal, timeoutMs }: TokenRequestContext): Promise<TokenGrant> {
     const { clientSecret, clock, identity } = this.#options;
     const endsAt = clock.monotonic() + timeoutMs;
-    const first = await clientSecret.read();
     let isSent = false;
-    const send = async (...secrets: [Secret, ...Secret[]]): Promise<TokenGrant> => {
-      isSent = true;
-      const seen: Seen = { attempts: 0 };
-      const startedAt = clock.monotonic();
-      try {
-        const response = await this.#post(this.#form(scope, secrets[0]), endsAt, signal, seen);
-        const grant = this.#readAnswer(response, scope, secrets);
-        this.#tell(seen, startedAt);
-        return { ...grant, requestedWith: this.#credentials(secrets[0], seen.certificate) };
-      } catch (error) {
-        this.#tell(seen, startedAt, codeOf(error, signal));
-        const sent = this.#credentials(secrets[0], seen.certificate);
-        if (isRefusedSecret(error)) this.#refused.remember(sent, scope, error);
-        throw error;
-      }
-    };
-    const ask = (...secrets: [Secret, ...Secret[]]): Promise<TokenGrant> => {
-      const credentials = this.#credentials(secrets[0], identity?.certificate);
-      return this.#refused.guard(credentials, scope, signal, () => send(...secrets));
-    };
+    const ask = (key: string, secrets: Secrets): Promise<TokenGrant> =>
+      this.#refused.guard(key, scope, signal, () => {
+        isSent = true;
+        return this.#send(key, secrets, scope, endsAt, signal);
+      });
+    const keyOfSecret = (secret: Secret): string => keyOf(this.#credentials(secret, identity?.certificate));
+    const first = await clientSecret.read();
+    const key = keyOfSecret(first);
     try {
-      return await ask(first);
+      return await ask(key, [first]);
     } catch (error) {
       if (!isRefusedSecret(error)) throw error;
-      const credentials = this.#credentials(first, identity?.certificate);
-      const refusedAt = isSent ? undefined : this.#refused.refusedAt(credentials, scope);
+      const refusedAt = isSent ? undefined : this.#refused.refusedAt(key, scope);
       const second = await clientSecret.readAfter(first, refusedAt).catch(() => first);
       if (second.reveal() === first.reveal()) throw error;
-      return await ask(second, first);
+      return await ask(keyOfSecret(second), [second, first]);
+    }
+  }
+
+  async #send(
+    key: string,
+    secrets: Secrets,
+    scope: string,
+    endsAt: number,
+    signal: AbortSignal,
+  ): Promise<TokenGrant> {
+    const { clock } = this.#options;
+    const seen: Seen = { attempts: 0 };
+    const startedAt = clock.monotonic();
+    const sent = () => this.#credentials(secrets[0], seen.certificate);
+    try {
+      const response = await this.#post(this.#form(scope, secrets[0]), endsAt, signal, seen);
+      const grant = this.#readAnswer(response, scope, secrets);
+      this.#tell(seen, startedAt);
+      return { ...grant, requestedWith: sent() };
+    } catch (error) {
+      this.#tell(seen, startedAt, codeOf(error, signal));
+      if (isRefusedSecret(error))
+        this.#refused.remember(seen.attempts > 1 ? keyOf(sent()) : key, scope, error);
+      throw error;
     }
   }
 
@@ -170,8 +183,7 @@ export class TokenEndpoint implements TokenSource {
     });
   }
 
-  /** @param secrets the one that was sent, and others that an error must not show */
-  #readAnswer(response: ExchangeResponse, scope: string, secrets: readonly Secret[]): TokenGrant {
+  #readAnswer(response: ExchangeResponse, scope: string, secrets: Secrets): TokenGrant {
     const { place, clock } = this.#options;
     const { status, headers, body } = response;
     const parsed = parseJson(body.toString('utf8'));
