@@ -30,9 +30,8 @@ export interface ScopeTools {
   closed: AbortSignal;
   /** Milliseconds that a caller waits who names no time. */
   timeoutMs: number;
-  /** Whether another request may begin, for nobody yet (`renewal`) or for a caller. */
-  mayBegin(token: ScopeToken, forWhom: 'renewal' | 'caller'): boolean;
-  begun(token: ScopeToken): void;
+  /** Whether a request may begin, for nobody yet (`renewal`) or for a caller. It counts from then on. */
+  begin(token: ScopeToken, forWhom: 'renewal' | 'caller'): boolean;
   ended(token: ScopeToken): void;
   /** It has a token now. */
   kept(token: ScopeToken, hasLife: boolean): void;
@@ -53,14 +52,12 @@ interface Request {
   for: 'renewal' | 'probe' | 'callers';
   /** Its token is for those who wait, and is not to be kept. */
   isOutdated: boolean;
-}
-
-/** Of one attempt. */
-interface Failure {
-  error: Error;
-  /** Monotonic milliseconds. */
-  askedAt: number;
-  wasRenewal: boolean;
+  /** The one that comes or is under way. */
+  attempt: number;
+  /** Milliseconds for this attempt and all that follow. */
+  leftMs: number;
+  /** Why the attempt before had no secret: the error at the deadline, as the endpoint was not asked. */
+  noSecret?: Error;
 }
 
 /**
@@ -176,29 +173,26 @@ export class ScopeToken {
 
   /** @returns whether a request is under way now */
   #renewInBackground(): boolean {
-    if (this.#request) return true;
-    if (this.#known.postponedMs > 0 || !this.#tools.mayBegin(this, 'renewal')) return false;
-    this.#begin();
-    return true;
+    return !!this.#request || (this.#known.postponedMs <= 0 && !!this.#begin('renewal'));
   }
 
   #join({ timeoutMs = this.#tools.timeoutMs, once, signal }: WaitOptions): Promise<CachedToken> {
     const { gate } = this.#tools;
     const gateMs = gate.remainingMs;
     if (gateMs > 0 && gateMs > timeoutMs) throw gate.error(this.scope);
-    if (!this.#request && !this.#tools.mayBegin(this, 'caller')) throw tooMany(this.scope);
-    const request = this.#request ?? this.#begin();
+    const request = this.#request ?? this.#begin('caller');
+    if (!request) throw tooMany(this.scope);
     if (!once) request.for = 'callers';
     else if (request.for === 'renewal') request.for = 'probe';
     return request.callers.join(timeoutMs, signal);
   }
 
-  #begin(): Request {
+  #begin(forWhom: 'renewal' | 'caller'): Request | undefined {
+    if (!this.#tools.begin(this, forWhom)) return undefined;
     const { clock, describeOption } = this.#tools.io;
     const callers = new WaitingCallers<CachedToken>(clock, describeOption);
-    const request: Request = { callers, for: 'renewal', isOutdated: false };
+    const request: Request = { callers, for: 'renewal', isOutdated: false, attempt: 1, leftMs: BUDGET_MS };
     this.#request = request;
-    this.#tools.begun(this);
     // Not in this tick: the caller joins first, and a look at the cache stays quick. Not queueMicrotask: a test's fake
     // timers may have replaced it.
     void Promise.resolve()
@@ -208,30 +202,14 @@ export class ScopeToken {
   }
 
   async #run(request: Request): Promise<void> {
-    const { gate, io, closed } = this.#tools;
-    const { callers } = request;
-    let budgetMs = BUDGET_MS;
-    let noSecret: Error | undefined;
-    for (let attempt = 1; this.#request === request;) {
-      if (gate.remainingMs > 0) {
+    const { lane } = this.#settings;
+    while (this.#request === request) {
+      if (this.#tools.gate.remainingMs > 0) {
         await this.#holdBack(request);
         continue;
       }
-      const limitMs = budgetMs;
-      const cause = noSecret;
-      const failed = await this.#inLane(() => this.#ask(request, limitMs, cause));
-      if (!failed || this.#request !== request) continue;
-      const { error, askedAt, wasRenewal } = failed;
-      const pauseMs = retryDelay(attempt - 1, io.random());
-      // A caller that joined a renewal in the background has not had its time yet.
-      if (!wasRenewal) budgetMs -= io.clock.monotonic() - askedAt + pauseMs;
-      const isLast = attempt >= (request.for === 'callers' ? ATTEMPTS : 1) || callers.size === 0;
-      if (isLast || budgetMs <= 0 || !isTransient(error)) return this.#fail(request, error);
-      attempt += 1;
-      noSecret = error instanceof ServiceError && error.code === NO_SECRET ? error : undefined;
-      if (gate.remainingMs > 0) continue;
-      await sleep(io.clock, pauseMs, closed);
-      if (callers.size === 0) return this.#fail(request, error);
+      const failed = await (lane ? lane.run(() => this.#ask(request)) : this.#ask(request));
+      if (failed && this.#request === request) await this.#pause(request, failed);
     }
   }
 
@@ -245,24 +223,31 @@ export class ScopeToken {
     if (callers.size === 0) this.#fail(request, gate.error(this.scope));
   }
 
-  #inLane<T>(work: () => Promise<T>): Promise<T> {
-    return this.#settings.lane?.run(work) ?? work();
+  /** After a failed attempt, until the next. */
+  async #pause(request: Request, error: Error): Promise<void> {
+    const { gate, io, closed } = this.#tools;
+    const { callers, attempt } = request;
+    const pauseMs = retryDelay(attempt - 1, io.random());
+    request.leftMs -= pauseMs;
+    const isLast = attempt >= (request.for === 'callers' ? ATTEMPTS : 1) || callers.size === 0;
+    if (isLast || request.leftMs <= 0 || !isTransient(error)) return this.#fail(request, error);
+    request.attempt += 1;
+    request.noSecret = error instanceof ServiceError && error.code === NO_SECRET ? error : undefined;
+    if (gate.remainingMs > 0) return;
+    await sleep(io.clock, pauseMs, closed);
+    if (callers.size === 0) this.#fail(request, error);
   }
 
-  /**
-   * One attempt.
-   * @param noSecret why the attempt before had no secret: the error at the deadline, as the endpoint was not asked
-   * @returns why it failed; undefined where the request has ended, or is held back
-   */
-  async #ask(request: Request, timeoutMs: number, noSecret?: Error): Promise<Failure | undefined> {
+  /** One attempt. @returns why it failed; undefined where the request has ended, or is held back */
+  async #ask(request: Request): Promise<Error | undefined> {
     const { source, io, gate, closed } = this.#tools;
     const { clock, telemetry } = io;
     if (this.#request !== request) return undefined;
     // All callers may have left, and the endpoint may have asked for no requests, while it stood in the lane.
-    if (request.for !== 'renewal' && request.callers.size === 0) return void this.#end(request);
+    if (request.for !== 'renewal' && request.callers.size === 0) return void this.#end();
     if (gate.remainingMs > 0) return undefined;
     const requestedAt = clock.monotonic();
-    const wasRenewal = request.for === 'renewal';
+    const { for: forWhom, leftMs: timeoutMs, noSecret } = request;
     let grant: TokenGrant;
     try {
       const expired = (): Error => noSecret ?? unanswered(timeoutMs);
@@ -274,7 +259,9 @@ export class ScopeToken {
       if (closed.aborted) return undefined;
       gate.failed(error);
       this.#report(request, error);
-      return { error: error as Error, askedAt: requestedAt, wasRenewal };
+      // A caller that joined a renewal in the background has not had its time yet.
+      if (forWhom !== 'renewal') request.leftMs -= clock.monotonic() - requestedAt;
+      return error as Error;
     }
     if (closed.aborted) return undefined;
     gate.succeeded();
@@ -303,11 +290,11 @@ export class ScopeToken {
   /** One that is outdated, or has expired on its way, goes to those who wait and is not kept. */
   #arrived(request: Request, grant: TokenGrant): void {
     const cached = this.#cachedToken(grant);
-    if (request.isOutdated) this.#end(request);
-    else if (cached.need(this.#tools.io.clock) === 'token') this.#endUnplanned(request);
+    if (request.isOutdated) this.#end();
     else {
       this.#leave();
-      this.#keep(cached);
+      if (cached.need(this.#tools.io.clock) === 'token') this.#known.postpone();
+      else this.#keep(cached);
     }
     request.callers.resolve(cached);
   }
@@ -322,20 +309,15 @@ export class ScopeToken {
 
   #fail(request: Request, error: Error): void {
     if (this.#request !== request) return;
-    this.#end(request);
+    this.#end();
     request.callers.reject(error);
   }
 
   /** Without a token to keep. */
-  #end(request: Request): void {
-    this.#endUnplanned(request);
-    this.#plan();
-  }
-
-  #endUnplanned(request: Request): void {
-    if (this.#request !== request) return;
+  #end(): void {
     this.#leave();
     this.#known.postpone();
+    this.#plan();
   }
 
   #leave(): void {

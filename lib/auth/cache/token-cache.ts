@@ -34,7 +34,7 @@ export class TokenCache {
   readonly #api: ScopeToken;
   /** Those that have, or had, a token. A Map keeps the order of insertion: the first is the least recently used. */
   readonly #customers = new Map<string, ScopeToken>();
-  /** Those with a request under way: a scope has no place among the customers until it has a token. */
+  /** Customers with a request under way: a scope has no place among the customers until it has a token. */
   readonly #requests = new Map<string, ScopeToken>();
   readonly #stop = new AbortController();
   #hasWarned = false;
@@ -48,8 +48,7 @@ export class TokenCache {
       timeoutMs,
       gate: new RetryAfterGate(io.clock),
       closed: this.#stop.signal,
-      mayBegin: (token, forWhom) => this.#mayBegin(token, forWhom),
-      begun: (token) => void this.#requests.set(token.scope, token),
+      begin: (token, forWhom) => this.#begin(token, forWhom),
       ended: (token) => void this.#requests.delete(token.scope),
       kept: (token, hasLife) => this.#kept(token, hasLife),
     };
@@ -135,14 +134,17 @@ export class TokenCache {
     this.#customers.set(scope, token);
   }
 
-  #mayBegin({ scope }: ScopeToken, forWhom: 'renewal' | 'caller'): boolean {
+  #begin(token: ScopeToken, forWhom: 'renewal' | 'caller'): boolean {
     const { customerRequests, maxEntries } = this.#settings;
-    if (forWhom === 'renewal' && (this.#stop.signal.aborted || this.#tools.gate.remainingMs > 0))
-      return false;
-    if (scope === API_SCOPE) return true;
-    if (forWhom === 'caller') return this.#requests.size < Math.max(maxEntries, MIN_REQUESTS);
+    const { gate, closed } = this.#tools;
+    const isRenewal = forWhom === 'renewal';
+    if (isRenewal && (closed.aborted || gate.remainingMs > 0)) return false;
+    if (token === this.#api) return true;
     // Callers that have no token go first.
-    return this.#requests.size - (this.#requests.has(API_SCOPE) ? 1 : 0) < customerRequests;
+    if (this.#requests.size >= (isRenewal ? customerRequests : Math.max(maxEntries, MIN_REQUESTS)))
+      return false;
+    this.#requests.set(token.scope, token);
+    return true;
   }
 
   #kept(token: ScopeToken, hasLife: boolean): void {
