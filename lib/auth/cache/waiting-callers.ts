@@ -16,7 +16,7 @@ export interface TokenOptions {
 /** The same, checked. */
 export interface WaitOptions {
   signal?: AbortSignal | undefined;
-  /** Milliseconds. Default: {@link RequestSettings.timeoutMs}. */
+  /** Milliseconds. Default: that of the cache. */
   timeoutMs?: number | undefined;
   once?: boolean | undefined;
 }

@@ -46,8 +46,18 @@ interface TokenEndpointOptions {
 /** The one that is sent, then others that an error must not show. */
 type Secrets = readonly [Secret, ...Secret[]];
 
+/** What is asked for. */
+interface Asked {
+  scope: string;
+  signal: AbortSignal;
+  /** Monotonic milliseconds. */
+  endsAt: number;
+}
+
 /** What is told of one request. */
 interface Seen {
+  /** Monotonic milliseconds. */
+  startedAt: number;
   /** 2 where our certificate was refused and another one was offered. */
   attempts: number;
   response?: ExchangeResponse;
@@ -75,12 +85,12 @@ export class TokenEndpoint implements TokenSource {
    */
   async request(scope: string, { signal, timeoutMs }: TokenRequestContext): Promise<TokenGrant> {
     const { clientSecret, clock, identity } = this.#options;
-    const endsAt = clock.monotonic() + timeoutMs;
+    const asked: Asked = { scope, signal, endsAt: clock.monotonic() + timeoutMs };
     let isSent = false;
     const ask = (key: string, secrets: Secrets): Promise<TokenGrant> =>
       this.#refused.guard(key, scope, signal, () => {
         isSent = true;
-        return this.#send(key, secrets, scope, endsAt, signal);
+        return this.#send(secrets, asked);
       });
     const keyOfSecret = (secret: Secret): string => keyOf(this.#credentials(secret, identity?.certificate));
     const first = await clientSecret.read();
@@ -96,26 +106,19 @@ export class TokenEndpoint implements TokenSource {
     }
   }
 
-  async #send(
-    key: string,
-    secrets: Secrets,
-    scope: string,
-    endsAt: number,
-    signal: AbortSignal,
-  ): Promise<TokenGrant> {
-    const { clock } = this.#options;
-    const seen: Seen = { attempts: 0 };
-    const startedAt = clock.monotonic();
+  async #send(secrets: Secrets, asked: Asked): Promise<TokenGrant> {
+    const { scope, signal } = asked;
+    const seen: Seen = { startedAt: this.#options.clock.monotonic(), attempts: 0 };
+    // The certificate may be another one by now than at the beginning.
     const sent = () => this.#credentials(secrets[0], seen.certificate);
     try {
-      const response = await this.#post(this.#form(scope, secrets[0]), endsAt, signal, seen);
+      const response = await this.#post(this.#form(scope, secrets[0]), asked, seen);
       const grant = this.#readAnswer(response, scope, secrets);
-      this.#tell(seen, startedAt);
+      this.#tell(seen);
       return { ...grant, requestedWith: sent() };
     } catch (error) {
-      this.#tell(seen, startedAt, codeOf(error, signal));
-      if (isRefusedSecret(error))
-        this.#refused.remember(seen.attempts > 1 ? keyOf(sent()) : key, scope, error);
+      this.#tell(seen, codeOf(error, signal));
+      if (isRefusedSecret(error)) this.#refused.remember(keyOf(sent()), scope, error);
       throw error;
     }
   }
@@ -125,7 +128,7 @@ export class TokenEndpoint implements TokenSource {
     return { tokenUrl: place.url.href, clientId, secret, fingerprint256: certificate?.fingerprint256 };
   }
 
-  #tell({ attempts, response }: Seen, startedAt: number, error?: string): void {
+  #tell({ startedAt, attempts, response }: Seen, error?: string): void {
     const { onCall, clock, place } = this.#options;
     if (!onCall) return;
     const durationMs = clock.monotonic() - startedAt;
@@ -144,17 +147,17 @@ export class TokenEndpoint implements TokenSource {
   }
 
   /** Once more where our certificate was refused and another one is in use by now. */
-  async #post(body: Buffer, endsAt: number, signal: AbortSignal, seen: Seen): Promise<ExchangeResponse> {
+  async #post(body: Buffer, asked: Asked, seen: Seen): Promise<ExchangeResponse> {
     seen.attempts += 1;
     const { identity } = this.#options;
     const certificate = (seen.certificate = identity?.certificate);
-    const outcome = await outcomeOf(this.#exchange(body, endsAt - this.#options.clock.monotonic(), signal));
+    const outcome = await outcomeOf(this.#exchange(body, asked));
     const { response, fault } = outcome;
     seen.response = response;
     const verdict = certificateRefusal(outcome);
     if (identity && verdict) {
-      const isOther = seen.attempts === 1 && (await reloadRefused(identity, certificate, signal));
-      if (isOther) return this.#post(body, endsAt, signal, seen);
+      const isOther = seen.attempts === 1 && (await reloadRefused(identity, certificate, asked.signal));
+      if (isOther) return this.#post(body, asked, seen);
       if (verdict === 'refused') {
         const reason = fault ? fault.reason : `HTTP ${response.status}`;
         throw certificateRefusedError(certificate, reason, this.#options.place.describeOption);
@@ -164,8 +167,9 @@ export class TokenEndpoint implements TokenSource {
     return response;
   }
 
-  #exchange(body: Buffer, timeoutMs: number, signal: AbortSignal): Promise<ExchangeResponse> {
-    const { exchange, agent, place, connectTimeoutMs = Infinity } = this.#options;
+  #exchange(body: Buffer, { endsAt, signal }: Asked): Promise<ExchangeResponse> {
+    const { exchange, agent, place, clock, connectTimeoutMs = Infinity } = this.#options;
+    const timeoutMs = endsAt - clock.monotonic();
     return exchange({
       url: place.url,
       method: 'POST',

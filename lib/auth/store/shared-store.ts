@@ -207,16 +207,12 @@ export class SharedStore implements TokenSource {
   }
 
   async #remove(scope: string, accessToken: string): Promise<void> {
-    const entry = this.#lastEntry(scope);
-    const value = entry && (await this.#store.get(entry.key));
-    if (typeof value !== 'string') return;
-    if (entry?.read(value, this.#io.clock.now())?.accessToken !== accessToken) return;
-    await this.#store.delete(entry.key, value);
-  }
-
-  #lastEntry(scope: string): StoredToken | undefined {
     const { last } = this.#clientSecret;
-    return last && this.#entry(scope, last);
+    if (!last) return;
+    const entry = this.#entry(scope, last);
+    const value = await this.#store.get(entry.key);
+    const isThere = entry.read(value, this.#io.clock.now())?.accessToken === accessToken;
+    if (isThere && typeof value === 'string') await this.#store.delete(entry.key, value);
   }
 
   #entry(scope: string, secret: Secret, owner = this.#owner()): StoredToken {

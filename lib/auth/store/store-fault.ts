@@ -13,7 +13,7 @@ const REDIS_REFUSALS: readonly [RegExp, string][] = [
 ];
 
 /** Of words that do not say it themselves. */
-const MEANINGS: Partial<Record<string, string>> = {
+export const MEANINGS: Partial<Record<string, string>> = {
   ECONNREFUSED: 'nothing listens at its address',
   ENOTFOUND: 'its host name is not known',
   EAI_AGAIN: 'its host name cannot be looked up now',
@@ -26,18 +26,8 @@ const MEANINGS: Partial<Record<string, string>> = {
   MOVED: 'it is a node of a cluster, which needs a client of the application',
 };
 
-/** One word that shows nothing of a user, a key or a value; and what it means, if that is known. */
-export interface StoreFault {
-  reason: string;
-  meaning: string | undefined;
-}
-
-export function storeFaultOf(error: unknown): StoreFault {
-  const reason = reasonOf(error);
-  return { reason, meaning: MEANINGS[reason] };
-}
-
-function reasonOf(error: unknown): string {
+/** One word that shows nothing of a user, a key or a value. */
+export function reasonOf(error: unknown): string {
   if (error instanceof StoreTimeout) return 'timeout';
   try {
     const { code, message, constructor } = Object(error) as NodeJS.ErrnoException;

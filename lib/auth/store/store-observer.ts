@@ -1,5 +1,5 @@
 import { type TokenIo } from '../access-token.js';
-import { storeFaultOf } from './store-fault.js';
+import { MEANINGS, reasonOf } from './store-fault.js';
 
 const QUIET_MS = 60_000;
 
@@ -27,7 +27,7 @@ export class StoreObserver {
 
   failed(use: StoreUse, error: unknown): void {
     const { telemetry, log, clock } = this.#io;
-    const { reason, meaning } = storeFaultOf(error);
+    const reason = reasonOf(error);
     telemetry.storeFaults.add(1, { ...telemetry.attributes, 'error.type': reason });
     this.#failing.add(use);
     if (clock.monotonic() - this.#warnedAt < QUIET_MS) return;
@@ -37,7 +37,7 @@ export class StoreObserver {
       use === 'reads'
         ? 'this process works with its own tokens until it answers'
         : 'it takes no new tokens; those that are in it are still used';
-    const cause = meaning === undefined ? reason : `${reason}: ${meaning}`;
+    const cause = [reason, MEANINGS[reason]].filter(Boolean).join(': ');
     log.warn(`${this.#name} does not work (${cause}): ${effect}.`);
   }
 
