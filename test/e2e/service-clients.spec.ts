@@ -59,6 +59,18 @@ describe('ServiceClients', () => {
     return { ...options, name, tls };
   }
 
+  /** Clients of one tenant that differ in their client secret, and are checked at the start. */
+  async function startWithSecrets() {
+    const { clients } = await startClients();
+    const { oauth, ...options } = simulator.moduleOptions({
+      environment: 'production',
+      authentication: 'oauth',
+    });
+    const create = (clientSecret: string) =>
+      clients.create({ ...options, name: 'acme', oauth: { ...oauth, clientSecret }, startupCheck: 'fail' });
+    return { create };
+  }
+
   it('make clients with tokens, connections and certificates of their own, named in the log', async () => {
     const logger = new CollectingLogger();
     const { clients } = await startClients(logger);
@@ -121,18 +133,7 @@ describe('ServiceClients', () => {
   });
 
   it('remember a refused secret where no client can be made: it is not sent with each try', async () => {
-    const { clients } = await startClients();
-    const { oauth, ...options } = simulator.moduleOptions({
-      environment: 'production',
-      authentication: 'oauth',
-    });
-    const create = (clientSecret: string) =>
-      clients.create({
-        ...options,
-        name: 'acme',
-        oauth: { ...oauth, clientSecret },
-        startupCheck: 'fail',
-      });
+    const { create } = await startWithSecrets();
     for (let inbound = 0; inbound < 40; inbound += 1) {
       expect(await rejection(create('wrong'))).toBeInstanceOf(ServiceStartupError);
     }
@@ -143,18 +144,7 @@ describe('ServiceClients', () => {
   });
 
   it('send a wrong secret once, also where many clients are made with it at once', async () => {
-    const { clients } = await startClients();
-    const { oauth, ...options } = simulator.moduleOptions({
-      environment: 'production',
-      authentication: 'oauth',
-    });
-    const create = (clientSecret: string) =>
-      clients.create({
-        ...options,
-        name: 'acme',
-        oauth: { ...oauth, clientSecret },
-        startupCheck: 'fail',
-      });
+    const { create } = await startWithSecrets();
     const wrong = Array.from({ length: 40 }, () => rejection(create('wrong at once')));
     // Those of another tenant are not held up or refused.
     const right = Array.from({ length: 5 }, () => create(simulator.clientSecret));

@@ -12,32 +12,34 @@ function setUp() {
       const answer = (secret: string): void => resolve(new Secret(secret));
       readings.push({ answer, fail: () => reject(new Error('sealed')) });
     });
-  return { clock, readings, secret: new ClientSecret(read, clock, String) };
+  const secret = new ClientSecret(read, clock, String);
+  /** It has been read, and was refused: a reading `ageMs` later begins anew. */
+  const refusedAfter = async (ageMs: number): Promise<Secret> => {
+    const first = secret.read();
+    await settle();
+    readings[0].answer('old');
+    await clock.advance(ageMs);
+    return first;
+  };
+  return { clock, readings, secret, refusedAfter };
 }
 
 it('a refused secret that was read again meanwhile, for another scope, is read once more', async () => {
-  const { clock, readings, secret } = setUp();
-  const first = secret.read();
-  await settle();
-  readings[0].answer('old');
-  await clock.advance(1_500);
+  const { readings, secret, refusedAfter } = setUp();
+  const refused = await refusedAfter(1_500);
   const second = secret.read();
   await settle();
   readings[1].answer('old');
   await second;
-  const renewed = secret.readAfter(await first);
+  const renewed = secret.readAfter(refused);
   await settle();
   readings[2].answer('new');
   expect((await renewed).reveal()).toBe('new');
 });
 
 it('a reading that was under way when the secret was refused may be older than the rotation', async () => {
-  const { clock, readings, secret } = setUp();
-  const first = secret.read();
-  await settle();
-  readings[0].answer('old');
-  const refused = await first;
-  await clock.advance(1_500);
+  const { readings, secret, refusedAfter } = setUp();
+  const refused = await refusedAfter(1_500);
   const underWay = secret.read();
   await settle();
   const both = [secret.readAfter(refused), secret.readAfter(refused)];
@@ -51,12 +53,8 @@ it('a reading that was under way when the secret was refused may be older than t
 });
 
 it('a reading under way that brings another secret is enough', async () => {
-  const { clock, readings, secret } = setUp();
-  const first = secret.read();
-  await settle();
-  readings[0].answer('old');
-  const refused = await first;
-  await clock.advance(1_500);
+  const { readings, secret, refusedAfter } = setUp();
+  const refused = await refusedAfter(1_500);
   void secret.read();
   const renewed = secret.readAfter(refused);
   await settle();
@@ -67,12 +65,8 @@ it('a reading under way that brings another secret is enough', async () => {
 });
 
 it('a source that fails is not asked twice: the refusal stays the outcome', async () => {
-  const { clock, readings, secret } = setUp();
-  const first = secret.read();
-  await settle();
-  readings[0].answer('old');
-  const refused = await first;
-  await clock.advance(1_500);
+  const { readings, secret, refusedAfter } = setUp();
+  const refused = await refusedAfter(1_500);
   const underWay = secret.read().catch(() => 'failed');
   const renewed = secret.readAfter(refused).catch(() => 'failed');
   await settle();
@@ -82,12 +76,8 @@ it('a source that fails is not asked twice: the refusal stays the outcome', asyn
 });
 
 it('of a refusal that is remembered, one reading since is enough, also one that failed', async () => {
-  const { clock, readings, secret } = setUp();
-  const first = secret.read();
-  await settle();
-  readings[0].answer('old');
-  const refused = await first;
-  await clock.advance(100);
+  const { clock, readings, secret, refusedAfter } = setUp();
+  const refused = await refusedAfter(100);
   const refusedAt = clock.monotonic();
   const both = [secret.readAfter(refused), secret.readAfter(refused, refusedAt)];
   await settle();
@@ -106,12 +96,8 @@ it('of a refusal that is remembered, one reading since is enough, also one that 
 });
 
 it('a reading that began before the remembered refusal is followed by one, which all share', async () => {
-  const { clock, readings, secret } = setUp();
-  const first = secret.read();
-  await settle();
-  readings[0].answer('old');
-  const refused = await first;
-  await clock.advance(1_500);
+  const { clock, readings, secret, refusedAfter } = setUp();
+  const refused = await refusedAfter(1_500);
   void secret.read();
   await clock.advance(100);
   const refusedAt = clock.monotonic();
