@@ -5,6 +5,7 @@ import { startApi } from './service.mjs';
 export const OURS = 'BanksService.list()';
 export const RECIPE = '@nestjs/axios recipe';
 export const BARE = 'bare node:https';
+export const THIN = 'axios over a thin node:https adapter';
 export const NOTHING = 'axios over an adapter that does nothing';
 /** Both together: what the libraries below the module cost. Writes that go out together can cost less. */
 export const FLOOR = 'the floor';

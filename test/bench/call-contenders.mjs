@@ -22,6 +22,13 @@ async function banksService(options, lib) {
   return { call: () => banks.list(), close };
 }
 
+/** A call with a body, and with options of its own. */
+async function post(api) {
+  const { http, close } = await startModule(mtlsOptions(api));
+  const options = { params: { page: 1 }, headers: { 'idempotency-key': '1' }, timeout: 10_000 };
+  return { call: () => http.post(PATH, { name: 'Bank' }, options), close };
+}
+
 /** The module's path over another exchange. */
 async function listOverHttps(api) {
   const { exchange } = await built('exchange/exchange.js');
@@ -144,6 +151,7 @@ function axiosOver(baseURL, exchange) {
 export const CALL_CONTENDERS = {
   'BanksService.list()': (api, lib) => banksService(mtlsOptions(api), lib),
   'BanksService.list(), OAuth': (api, lib) => banksService(oauthOptions(api), lib),
+  'ServiceHttpService.post()': post,
   '@nestjs/axios recipe': nestAxiosRecipe,
   'axios, maxRedirects 0': axiosWithoutRedirects,
   got: gotClient,

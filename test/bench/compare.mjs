@@ -1,12 +1,11 @@
 // BanksService.list() as it is now beside that of another commit, and beside what the libraries below it cost.
 //
 //   compare.mjs <URL of the other build> <ms that each answer takes>
-import { BARE, FLOOR, NOTHING, OURS, RECIPE, sampleCalls } from './call-blocks.mjs';
+import { BARE, FLOOR, NOTHING, OURS, RECIPE, sampleCalls, THIN } from './call-blocks.mjs';
 import { median, printTable, ratios, round, spread } from './harness.mjs';
 
 const [before, delay] = process.argv.slice(2);
 const OAUTH = `${OURS}, OAuth`;
-const THIN = 'axios over a thin node:https adapter';
 
 const { results, bytes } = await sampleCalls(
   [

@@ -17,10 +17,11 @@ export function packaged() {
 
 /**
  * Starts processes/<name>.mjs in a process of its own and hands it `setup`. Resolves to what it answers and
- * `ask(question)`; it ends with `stop()`, at the latest with this process.
+ * `ask(question)`; it ends with `stop()`, at the latest with this process. `flags` are Node's.
  */
-export async function startProcess(name, setup) {
-  const child = fork(join(import.meta.dirname, 'processes', `${name}.mjs`), { stdio: 'inherit' });
+export async function startProcess(name, setup, flags = []) {
+  const program = join(import.meta.dirname, 'processes', `${name}.mjs`);
+  const child = fork(program, { stdio: 'inherit', execArgv: [...process.execArgv, ...flags] });
   const ask = async (message) => {
     child.send(message);
     const done = new AbortController();

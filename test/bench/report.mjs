@@ -12,7 +12,7 @@ export function benchmarksPage(tables, machine) {
 
 What nestjs-service costs, beside other ways to do the same. Less is better in each column, except "resumed".
 \`npm run bench\` in a clone of the repository measures it and writes this page. It takes about 5 minutes, and needs no network
-after its first run. Two of its parts, \`headers\` and \`transports\`, compare nothing with other packages, and are printed only.
+after its first run. Three of its parts, \`headers\`, \`transports\` and \`allocations\`, compare nothing with other packages: they are printed only.
 
 A cell is a median. The least and the most of all rounds stand behind it in brackets, where they differ from it; for calls,
 those of the fifth of the rounds that was disturbed least. \`/ X\` is the ratio to X in the same round: 0.5 is half of X.

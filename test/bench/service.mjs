@@ -9,12 +9,16 @@ export const APP_TOKEN = 'app-token-of-the-bench';
 
 /** Resolves to the module's services and `close()`. `lib` is the URL of another build, as that of another commit. */
 export async function startModule(options, lib) {
-  const { BanksService, ServiceAuthService, ServiceModule } = await built('index.js', lib);
+  const { BanksService, ServiceAuthService, ServiceHttpService, ServiceModule } = await built(
+    'index.js',
+    lib,
+  );
   const module = { module: class BenchModule {}, imports: [ServiceModule.forRoot(options)] };
   const context = await NestFactory.createApplicationContext(module, { logger: ['error', 'warn', 'fatal'] });
   return {
     auth: context.get(ServiceAuthService),
     banks: context.get(BanksService),
+    http: context.get(ServiceHttpService),
     close: () => context.close(),
   };
 }

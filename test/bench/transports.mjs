@@ -1,5 +1,5 @@
 // What BanksService.list() would cost over undici in place of node:https; the rest of the path is the module's own.
-import { BARE, sampleCalls } from './call-blocks.mjs';
+import { BARE, sampleCalls, THIN } from './call-blocks.mjs';
 import { printFigure, printTable, ratio, ratioRows, round } from './harness.mjs';
 
 const HTTPS = 'list() over node:https';
@@ -8,7 +8,7 @@ const UNDICI = 'list() over undici';
 const { results } = await sampleCalls([
   HTTPS,
   UNDICI,
-  'axios over a thin node:https adapter',
+  THIN,
   'axios over a thin undici adapter',
   BARE,
   'undici Pool',

@@ -1,4 +1,4 @@
-// GET anything over mTLS: 1.6 kB of JSON. `/close` ends the connection after its answer. POST is for a token.
+// GET anything over mTLS: 1.6 kB of JSON. `/close` ends the connection after its answer. `/oauth2/token` has a token.
 import { createServer } from 'node:https';
 import { listen, respond } from './respond.mjs';
 
@@ -16,7 +16,7 @@ respond(async ({ key, cert, ca, delayMs }) => {
   const tls = { key, cert, ca, requestCert: true, rejectUnauthorized: true };
   const server = createServer({ ...tls, keepAliveTimeout: 120_000 }, (request, response) => {
     counts.requests += 1;
-    if (request.method === 'POST') {
+    if (request.url === '/oauth2/token') {
       response.writeHead(200, { 'content-type': 'application/json' }).end(TOKEN);
     } else if (delayMs > 0) setTimeout(send, delayMs, request, response);
     else send(request, response);
