@@ -15,7 +15,7 @@ import { RESOURCE_NAMES, type ResourceName } from './resources.js';
 export class ServiceHttpOptions {
   /** Milliseconds for a whole call, retries and body included. Default 30,000. SERVICE_HTTP_TIMEOUT */
   @WholeNumber('HTTP_TIMEOUT', 1, DAY_MS, 'milliseconds')
-  timeout?: number | undefined = 30_000;
+  timeout?: number | undefined;
 
   /**
    * Milliseconds for an attempt that may be followed by another, without the wait for a free connection. Any other may
@@ -26,26 +26,26 @@ export class ServiceHttpOptions {
 
   /** Milliseconds to connect, TLS included; also to the token endpoint. Default 5,000. SERVICE_HTTP_CONNECT_TIMEOUT */
   @WholeNumber('HTTP_CONNECT_TIMEOUT', 1, DAY_MS, 'milliseconds')
-  connectTimeout?: number | undefined = 5_000;
+  connectTimeout?: number | undefined;
 
   /** Attempts after the first. Default 2. SERVICE_HTTP_RETRIES */
   @WholeNumber('HTTP_RETRIES', 0, 10, 'attempts')
-  retries?: number | undefined = 2;
+  retries?: number | undefined;
 
   /** Bytes, decompressed. Default 10 MiB. SERVICE_HTTP_MAX_RESPONSE_BYTES */
   @WholeNumber('HTTP_MAX_RESPONSE_BYTES', 1, 2 ** 30, 'bytes')
-  maxResponseBytes?: number | undefined = 10 * 1024 * 1024;
+  maxResponseBytes?: number | undefined;
 
   /** Connections to one origin. Default 50. SERVICE_HTTP_MAX_SOCKETS */
   @WholeNumber('HTTP_MAX_SOCKETS', 1, 65_535, 'connections')
-  maxSockets?: number | undefined = 50;
+  maxSockets?: number | undefined;
 
   /**
    * Whether the paths of resources end in a slash (`/banks/v1/`; docs/service.md#calls): true, false, or the names of
    * those that do. The variable takes true, false or a comma-separated list. Default false. SERVICE_HTTP_TRAILING_SLASH
    */
   @FlagOrNames('HTTP_TRAILING_SLASH', RESOURCE_NAMES)
-  trailingSlash?: boolean | ResourceName | readonly ResourceName[] | undefined = false;
+  trailingSlash?: boolean | ResourceName | readonly ResourceName[] | undefined;
 
   /**
    * URL of a proxy (`http://proxy:3128`) for all https addresses; or `environment`, for that of HTTPS_PROXY or ALL_PROXY,
@@ -64,7 +64,7 @@ export class ServiceHttpOptions {
 
   /** The header of answers and of `requestId`. Default `x-correlation-id`. SERVICE_HTTP_CORRELATION_ID_HEADER */
   @IsHeaderName('HTTP_CORRELATION_ID_HEADER')
-  correlationIdHeader?: string | undefined = 'x-correlation-id';
+  correlationIdHeader?: string | undefined;
 
   /**
    * Returns the host's id of a call, for example that of the inbound request: 1 to 128 visible ASCII characters, or
@@ -93,9 +93,9 @@ export class ServiceHttpOptions {
    * lines. Default false. SERVICE_HTTP_FULL_PATHS
    */
   @Flag('HTTP_FULL_PATHS')
-  fullPaths?: boolean | undefined = false;
+  fullPaths?: boolean | undefined;
 
   /** Milliseconds that running calls may still take at shutdown. Default 5,000. SERVICE_HTTP_SHUTDOWN_TIMEOUT */
   @WholeNumber('HTTP_SHUTDOWN_TIMEOUT', 0, DAY_MS, 'milliseconds')
-  shutdownTimeout?: number | undefined = 5_000;
+  shutdownTimeout?: number | undefined;
 }

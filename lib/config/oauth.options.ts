@@ -23,11 +23,11 @@ export class ServiceOAuthOptions {
 
   /** Default `ahead`. SERVICE_TOKEN_REFRESH */
   @OneOf('TOKEN_REFRESH', 'ahead', 'scheduled', 'on-expiry')
-  refresh?: TokenRefresh | undefined = 'ahead';
+  refresh?: TokenRefresh | undefined;
 
   /** Offer the client certificate to the token endpoint too (RFC 8705). Default false. SERVICE_OAUTH_MTLS */
   @Flag('OAUTH_MTLS')
-  mtls?: boolean | undefined = false;
+  mtls?: boolean | undefined;
 }
 
 /** Sessions of the browser's SDK (docs/service.md#linksdk-parameters). */
@@ -37,16 +37,16 @@ export class ServiceLinkSdkOptions {
    * Default 600. SERVICE_LINK_SDK_MIN_TOKEN_LIFE
    */
   @WholeNumber('LINK_SDK_MIN_TOKEN_LIFE', 0, 86_400, 'seconds')
-  minTokenLife?: number | undefined = 600;
+  minTokenLife?: number | undefined;
 
   /** Put app_token into the connect parameters with OAuth too. Default false. SERVICE_LINK_SDK_INCLUDE_APP_TOKEN */
   @Flag('LINK_SDK_INCLUDE_APP_TOKEN')
-  includeAppToken?: boolean | undefined = false;
+  includeAppToken?: boolean | undefined;
 
   /**
    * Set it where OAuth is enabled for the application: a session without a customer token would fail,
    * so the module does not start without OAuth credentials. Default false. SERVICE_LINK_SDK_REQUIRE_OAUTH
    */
   @Flag('LINK_SDK_REQUIRE_OAUTH')
-  requireOAuth?: boolean | undefined = false;
+  requireOAuth?: boolean | undefined;
 }

@@ -14,7 +14,6 @@ export interface OptionEntry {
   /** The variable's name without its prefix: `CLIENT_ID`. Absent where only code can set the option. */
   suffix?: string;
   kind: OptionKind;
-  default?: string | number | boolean;
 }
 
 type OptionsClass = new () => object;
@@ -22,7 +21,7 @@ type Declared = Pick<OptionEntry, 'suffix' | 'kind'> & { key: string; section?: 
 
 const DECLARED = 'nestjs-service:options';
 
-/** Declares a property as an option with its rules. Its default is the property's initial value. */
+/** Declares a property as an option with its rules. */
 export function Option(
   suffix?: string,
   kind: OptionKind = 'text',
@@ -50,11 +49,8 @@ function declaredIn(prototype: object): Declared[] {
 
 /** All options of the class and of its sections. */
 export function optionsOf(type: OptionsClass, path = ''): OptionEntry[] {
-  const defaults = new type() as Record<string, OptionEntry['default']>;
   return declaredIn(type.prototype as object).flatMap(({ key, section, ...entry }) =>
-    section
-      ? optionsOf(section, `${path}${key}.`)
-      : [{ ...entry, option: path + key, default: defaults[key] }],
+    section ? optionsOf(section, `${path}${key}.`) : [{ ...entry, option: path + key }],
   );
 }
 
@@ -63,14 +59,15 @@ export function sectionsOf(type: OptionsClass): Record<string, OptionsClass> {
   return Object.fromEntries(all.flatMap(({ key, section }) => (section ? [[key, section]] : [])));
 }
 
-/** An instance of the class with the values that are set and defaults for the rest. It has every section. */
-export function withDefaults<T extends object>(type: new () => T, values: object): T {
-  const filled: object = Object.assign(new type(), Object.fromEntries(setEntries(values)));
+/** An instance of the class with these values, for class-validator. So are its sections. */
+export function instanceOf(type: OptionsClass, values: object): object {
+  const instance: object = Object.assign(new type(), values);
   for (const [key, section] of Object.entries(sectionsOf(type))) {
-    const value = (filled as Record<string, unknown>)[key] ?? {};
-    if (typeof value === 'object') Object.assign(filled, { [key]: withDefaults(section, value) });
+    const value = (instance as Record<string, unknown>)[key];
+    if (typeof value === 'object' && value !== null)
+      Object.assign(instance, { [key]: instanceOf(section, value) });
   }
-  return filled as T;
+  return instance;
 }
 
 /** The keys and values that are set: `undefined` and `null` are not. */

@@ -24,7 +24,7 @@ export type ServiceAuthentication = 'mtls' | 'oauth' | 'app-token';
 export class ServiceModuleOptions {
   /** Default `sandbox`. SERVICE_ENVIRONMENT */
   @OneOf('ENVIRONMENT', 'production', 'sandbox')
-  environment?: ServiceEnvironment | undefined = 'sandbox';
+  environment?: ServiceEnvironment | undefined;
 
   /** Default `mtls` in production, `app-token` in sandbox. SERVICE_AUTHENTICATION */
   @OneOf('AUTHENTICATION', 'mtls', 'oauth', 'app-token')
@@ -40,7 +40,7 @@ export class ServiceModuleOptions {
 
   /** Default `service-app-token`. SERVICE_APP_TOKEN_HEADER */
   @IsHeaderName('APP_TOKEN_HEADER')
-  appTokenHeader?: string | undefined = 'service-app-token';
+  appTokenHeader?: string | undefined;
 
   /**
    * Whether calls with a bearer carry the app token too. Default: those to {base_url} and {sandbox_mtls_url} with a client
@@ -79,7 +79,7 @@ export class ServiceModuleOptions {
    * what is wrong, `fail` ends the start with a ServiceStartupError. Default `off`. SERVICE_STARTUP_CHECK
    */
   @OneOf('STARTUP_CHECK', 'off', 'warn', 'fail')
-  startupCheck?: ServiceStartupCheck | undefined = 'off';
+  startupCheck?: ServiceStartupCheck | undefined;
 }
 
 /** Implemented by the class of `useClass` or `useExisting` in `ServiceModule.forRootAsync()`. */
@@ -87,7 +87,44 @@ export interface ServiceOptionsFactory {
   createServiceOptions(): ServiceModuleOptions | Promise<ServiceModuleOptions>;
 }
 
-/** All options, each with its variable and default. */
+/** A default that is not told by another option. One that has none has `undefined` in its type. */
+export const DEFAULTS = {
+  environment: 'sandbox',
+  appTokenHeader: 'service-app-token',
+  oauth: { refresh: 'ahead', mtls: false },
+  tls: { publicRoots: false, reload: true },
+  linkSdk: { minTokenLife: 600, includeAppToken: false, requireOAuth: false },
+  tokenCache: { maxEntries: 10_000 },
+  http: {
+    timeout: 30_000,
+    connectTimeout: 5_000,
+    retries: 2,
+    maxResponseBytes: 10 * 1024 * 1024,
+    maxSockets: 50,
+    trailingSlash: false,
+    correlationIdHeader: 'x-correlation-id',
+    fullPaths: false,
+    shutdownTimeout: 5_000,
+  },
+  startupCheck: 'off',
+} satisfies ServiceModuleOptions;
+
+/** Options, none of them `undefined`, with the defaults of those that are left out. */
+export function withDefaults({ oauth, tls, linkSdk, tokenCache, http, ...others }: ServiceModuleOptions) {
+  return {
+    ...DEFAULTS,
+    ...others,
+    oauth: { ...DEFAULTS.oauth, ...oauth },
+    tls: typeof tls === 'function' ? tls : { ...DEFAULTS.tls, ...tls },
+    linkSdk: { ...DEFAULTS.linkSdk, ...linkSdk },
+    tokenCache: { ...DEFAULTS.tokenCache, ...tokenCache },
+    http: { ...DEFAULTS.http, ...http },
+  };
+}
+
+export type FilledOptions = ReturnType<typeof withDefaults>;
+
+/** All options, each with its variable. */
 export const OPTIONS: readonly OptionEntry[] = optionsOf(ServiceModuleOptions);
 
 export function entryOf(option: string): OptionEntry | undefined {

@@ -1,10 +1,10 @@
 import { type ConfigurationFault } from '../errors/index.js';
-import { withDefaults } from './option.js';
 import {
   type ServiceAuthentication,
   type ServiceEnvironment,
-  ServiceModuleOptions,
+  type ServiceModuleOptions,
   valueOf,
+  withDefaults,
 } from './options.js';
 import { ENVIRONMENT, environmentProxy, isProxyUrl, proxyVariable } from './proxy.js';
 import { type Addresses } from './resolved-options.js';
@@ -104,8 +104,8 @@ export function unmetRequirements(
 
 /** Whether another value would take the place of the idempotency key. */
 function isHeaderInUse(options: ServiceModuleOptions): boolean {
-  const { appTokenHeader, http } = withDefaults(ServiceModuleOptions, options);
-  const others = [appTokenHeader, http?.correlationIdHeader, 'traceparent', 'tracestate'];
-  const header = String(http?.idempotencyHeader).toLowerCase();
+  const { appTokenHeader, http } = withDefaults(options);
+  const others = [appTokenHeader, http.correlationIdHeader, 'traceparent', 'tracestate'];
+  const header = String(http.idempotencyHeader).toLowerCase();
   return others.some((other) => String(other).toLowerCase() === header);
 }

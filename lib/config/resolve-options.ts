@@ -4,8 +4,16 @@ import { within } from '../time/timers.js';
 import { missingAppToken } from './app-token-origins.js';
 import { chooseAddresses } from './choose-addresses.js';
 import { systemClock } from '../time/clock.js';
-import { setEntries, withDefaults } from './option.js';
-import { mergeOptions, OPTIONS, ServiceModuleOptions, setValue, valueOf } from './options.js';
+import { setEntries } from './option.js';
+import {
+  DEFAULTS,
+  type FilledOptions,
+  mergeOptions,
+  type ServiceModuleOptions,
+  setValue,
+  valueOf,
+  withDefaults,
+} from './options.js';
 import { ENVIRONMENT, ignoredProxyChoice, NONE, proxyChoice, proxyVariable } from './proxy.js';
 import { readSecret } from './read-file.js';
 import { hasControlsAtEnd, oddityOf } from './odd-secret.js';
@@ -16,11 +24,11 @@ import {
   type HttpSettings,
   type OAuthSettings,
   type ResolvedOptions,
+  type TlsInputs,
   type TlsSettings,
 } from './resolved-options.js';
 import { namesIn } from './rules.js';
 import { Secret, type SecretValue } from './secret.js';
-import { ServiceTlsOptions } from './tls.options.js';
 import { type TokenStore } from './token-cache.options.js';
 import { FILL_IN, isPlaceholder, validateOptions } from './validate-options.js';
 import { variableOf } from './variables.js';
@@ -63,9 +71,9 @@ export async function resolveOptions(
   const unmet = [...unmetRequirements(merged, mode, chosen.certificateFor), ...chosen.faults].filter(
     ({ option }) => !broken.has(option) && !broken.has(option.split('.')[0]),
   );
-  const valid = mergeOptions(merged);
+  const valid = { ...merged };
   for (const option of broken) setValue(valid, option, undefined);
-  const { urls: _, ...options } = withDefaults(ServiceModuleOptions, valid);
+  const { urls: _, ...options } = withDefaults(mergeOptions(valid));
   const appToken = await checkedSecret(options.appToken, 'appToken');
   const clientSecret = await checkedSecret(options.oauth?.clientSecret, 'oauth.clientSecret');
   const store = await storeFaults(options.tokenStore);
@@ -80,19 +88,19 @@ export async function resolveOptions(
     ...proxyIgnored(options, chosen.addresses),
     ...(clientSecret.warnings ?? []),
   ]);
-  if (faults.length > 0 || !chosen.addresses) return { tls, faults, warnings };
-  const described = new Map(OPTIONS.map(({ option }) => [option, describeLocation(locate(option))]));
-  const resolved = {
+  if (faults.length > 0 || !chosen.addresses || !mode.authentication) return { tls, faults, warnings };
+  const resolved: ResolvedOptions = {
     ...options,
     name,
-    describeOption: (option) => described.get(option) ?? option,
+    locate,
+    describeOption: (option) => describeLocation(locate(option)),
     authentication: mode.authentication,
     addresses: chosen.addresses,
     appToken: appToken.secret,
-    oauth: mode.wantsOAuth ? oauthSettings(options) : undefined,
+    oauth: oauthSettings(options),
     tls,
-    http: httpSettings(options, name),
-  } as ResolvedOptions;
+    http: httpSettings(options.http, name),
+  };
   return { tls, faults, warnings, options: resolved };
 }
 
@@ -130,17 +138,17 @@ function pathsTwice(addresses: Addresses | undefined): ConfigurationFault[] {
 }
 
 /** A limit in seconds, where milliseconds are meant. */
-function shortLimits({ http }: ServiceModuleOptions): ConfigurationFault[] {
+function shortLimits({ http }: FilledOptions): ConfigurationFault[] {
   return (['timeout', 'attemptTimeout', 'connectTimeout'] as const).flatMap((key) => {
-    const value = http?.[key];
+    const value = http[key];
     const message = `is ${value} milliseconds, in which almost no call can succeed. For seconds, multiply by 1,000.`;
     return value !== undefined && value < 100 ? [{ option: `http.${key}`, message }] : [];
   });
 }
 
 /** Other clients of this process would go through it, so that their calls show nothing about ours. */
-function proxyIgnored({ http }: ServiceModuleOptions, addresses?: Addresses): ConfigurationFault[] {
-  const ignoredFor = ignoredProxyChoice(http?.proxy);
+function proxyIgnored({ http }: FilledOptions, addresses?: Addresses): ConfigurationFault[] {
+  const ignoredFor = ignoredProxyChoice(http.proxy);
   const used = [addresses?.baseUrl ?? [], addresses?.tokenUrl ?? []].flat();
   const direct = used.filter((address) => ignoredFor?.(address));
   if (direct.length === 0) return [];
@@ -163,35 +171,32 @@ async function storeFaults(store: TokenStore | undefined): Promise<Configuration
   }
 }
 
-function oauthSettings({ oauth }: ServiceModuleOptions): OAuthSettings {
-  const source = oauth?.clientSecret ?? '';
+/** Undefined where no OAuth is wanted: checked, it has both or neither. */
+function oauthSettings({ oauth }: FilledOptions): OAuthSettings | undefined {
+  const { clientId, clientSecret: source, ...settings } = oauth;
+  if (clientId === undefined || source === undefined) return undefined;
   const clientSecret = async (): Promise<Secret> =>
     typeof source === 'function' ? new Secret(await source()) : readSecret(source);
-  return { ...oauth, clientSecret } as OAuthSettings;
+  return { ...settings, clientId, clientSecret };
 }
 
-function tlsSettings({ tls }: ServiceModuleOptions, locate: (option: string) => OptionLocation): TlsSettings {
-  const given = typeof tls === 'function' ? new ServiceTlsOptions() : (tls ?? {});
-  const { certificate, privateKey, passphrase, chain, ...settings } = given;
-  const inputs = setEntries({ certificate, privateKey, passphrase, chain }).map(([key, value]) => [
-    key,
-    { ...locate(`tls.${key}`), value: typeof value === 'string' ? new Secret(value) : value },
-  ]);
-  return {
-    ...settings,
-    source: typeof tls === 'function' ? tls : (Object.fromEntries(inputs) as object),
-  } as TlsSettings;
+function tlsSettings({ tls }: FilledOptions, locate: (option: string) => OptionLocation): TlsSettings {
+  if (typeof tls === 'function') return { ...DEFAULTS.tls, source: tls, locate: (option) => ({ option }) };
+  const { certificate, privateKey, passphrase, chain, ...settings } = tls;
+  const pems = setEntries({ certificate, privateKey, passphrase, chain });
+  const hidden = pems.map(([key, pem]) => [key, typeof pem === 'string' ? new Secret(pem) : pem]);
+  return { ...settings, source: Object.fromEntries(hidden) as TlsInputs, locate };
 }
 
-function httpSettings({ http: { proxy, ...http } = {} }: ServiceModuleOptions, name?: string): HttpSettings {
+function httpSettings({ proxy, ...http }: FilledOptions['http'], name?: string): HttpSettings {
   return {
     ...http,
     proxyFor: proxyChoice(proxy),
     ignoredProxyFor: ignoredProxyChoice(proxy),
     trailingSlash: typeof http.trailingSlash === 'boolean' ? http.trailingSlash : namesIn(http.trailingSlash),
     onCall: ofModule(name, http.onCall),
-    correlationIdHeader: http.correlationIdHeader?.toLowerCase(),
+    correlationIdHeader: http.correlationIdHeader.toLowerCase(),
     idempotencyHeader: http.idempotencyHeader?.toLowerCase(),
     userAgent: [http.userAgent ?? [], `nestjs-service/${VERSION}`].flat().join(' '),
-  } as HttpSettings;
+  };
 }

@@ -1,32 +1,20 @@
 import { type DescribeOption, type OptionLocation } from '../errors/index.js';
-import { type ServiceHttpOptions } from './http.options.js';
-import { type ServiceLinkSdkOptions, type ServiceOAuthOptions } from './oauth.options.js';
-import { type ServiceAuthentication, type ServiceModuleOptions } from './options.js';
+import { type FilledOptions, type ServiceAuthentication } from './options.js';
 import { type ProxyFor } from './proxy.js';
 import { type Secret } from './secret.js';
-import { type ServiceTlsOptions, type TlsIdentityPems, type TlsIdentitySource } from './tls.options.js';
-import { type ServiceTokenCacheOptions } from './token-cache.options.js';
-
-/** Options that have a default, so that each has a value. */
-type Filled<T, Key extends keyof T = keyof T> = { [K in Key]-?: NonNullable<T[K]> };
+import { type TlsIdentityPems, type TlsIdentitySource } from './tls.options.js';
 
 /** The options after merging, defaults and validation. Secrets are wrapped, so that printing this object shows none. */
-export type ResolvedOptions = MadeOptions & Omit<ServiceModuleOptions, keyof MadeOptions | 'urls'>;
-
-interface MadeOptions extends Filled<
-  ServiceModuleOptions,
-  'environment' | 'appTokenHeader' | 'startupCheck'
-> {
+export interface ResolvedOptions extends Omit<FilledOptions, 'urls' | 'appToken' | 'oauth' | 'tls' | 'http'> {
   /** The module's name, `undefined` for the unnamed one. */
   name?: string;
+  locate: (option: string) => OptionLocation;
   describeOption: DescribeOption;
   authentication: ServiceAuthentication;
   addresses: Addresses;
   appToken?: Secret;
   oauth?: OAuthSettings;
   tls: TlsSettings;
-  linkSdk: Filled<ServiceLinkSdkOptions>;
-  tokenCache: Filled<ServiceTokenCacheOptions>;
   http: HttpSettings;
 }
 
@@ -46,41 +34,36 @@ export interface Addresses {
   certificateFor?: 'mtls' | 'oauth.mtls';
 }
 
-export interface OAuthSettings extends Filled<Omit<ServiceOAuthOptions, 'clientSecret'>> {
+export interface OAuthSettings extends Omit<FilledOptions['oauth'], 'clientSecret'> {
+  clientId: string;
   /** Reads the secret again at each call, because a file or a vault may have a new one. */
   clientSecret: () => Promise<Secret>;
-}
-
-/** A PEM or passphrase as configured, not yet read. */
-export interface TlsInput extends OptionLocation {
-  value: Secret | { file: string };
 }
 
 /** The options with a PEM or a passphrase. */
 export type TlsInputKey = Exclude<keyof TlsIdentityPems, 'publicRoots'>;
 
-export type TlsInputs = { [Key in TlsInputKey]?: TlsInput };
+/** PEMs and passphrase as configured, not yet read. */
+export type TlsInputs = { [Key in TlsInputKey]?: Secret | { file: string } };
 
 /** What becomes of a client certificate without a chain: no start, or a warning. */
 export type ChainNeed = 'required' | 'advised';
 
-export interface TlsSettings extends Filled<Omit<ServiceTlsOptions, keyof TlsIdentityPems>> {
+export interface TlsSettings {
   /** The PEMs as configured, or the function that returns them. */
   source: TlsInputs | TlsIdentitySource;
+  /** Where an option is set, or would be; beside a function it is not. */
+  locate: (option: string) => OptionLocation;
+  reload: boolean;
   /** Of the options; a function returns it. */
   publicRoots?: boolean;
   /** Undefined where no call over https has the client certificate. */
   needsChain?: ChainNeed;
 }
 
-/** Without a default. */
-type Unset = 'attemptTimeout' | 'onCall' | 'requestId' | 'idempotencyHeader';
-
 /** Here the names of headers are in lower case, and `userAgent` is the whole header. */
-export interface HttpSettings
-  extends
-    Filled<Omit<ServiceHttpOptions, 'proxy' | 'trailingSlash' | Unset>>,
-    Pick<ServiceHttpOptions, Unset> {
+export interface HttpSettings extends Omit<FilledOptions['http'], 'proxy' | 'trailingSlash'> {
+  userAgent: string;
   /** Of all resources, or of these. */
   trailingSlash: boolean | readonly string[];
   /** Its URL may contain credentials for the proxy. */

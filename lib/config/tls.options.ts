@@ -24,14 +24,14 @@ export class TlsIdentityPems {
 
   /** Node's public roots are meant as the anchor, in place of a chain. Default false. SERVICE_TLS_PUBLIC_ROOTS */
   @Flag('TLS_PUBLIC_ROOTS')
-  publicRoots?: boolean | undefined = false;
+  publicRoots?: boolean | undefined;
 }
 
 /** The client identity, and whether it is loaded again when its files change. */
 export class ServiceTlsOptions extends TlsIdentityPems {
   /** Load both again when their files change. Default true. SERVICE_TLS_RELOAD */
   @Flag('TLS_RELOAD')
-  reload?: boolean | undefined = true;
+  reload?: boolean | undefined;
 }
 
 /** Called at start-up and at each reload, for example to read a vault. */

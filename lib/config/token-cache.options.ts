@@ -4,7 +4,7 @@ import { WholeNumber } from './rules.js';
 export class ServiceTokenCacheOptions {
   /** Customer tokens to keep. The least recently used goes first. Default 10,000. SERVICE_TOKEN_CACHE_MAX_ENTRIES */
   @WholeNumber('TOKEN_CACHE_MAX_ENTRIES', 1, 10_000_000, 'entries')
-  maxEntries?: number | undefined = 10_000;
+  maxEntries?: number | undefined;
 }
 
 /** Characters of a value in a {@link TokenStore}. The longest token that is accepted makes 22,000. */

@@ -1,7 +1,7 @@
 import { validateSync, type ValidationError } from 'class-validator';
 import { cleanText, type ConfigurationFault } from '../errors/index.js';
 import { nearest } from './misspelling.js';
-import { withDefaults, type OptionKind } from './option.js';
+import { instanceOf, type OptionKind } from './option.js';
 import { entryOf, OPTIONS, ServiceModuleOptions, valueOf } from './options.js';
 
 /** Names of properties that would change the object that is checked. */
@@ -49,7 +49,7 @@ function withPlaceholder(options: ServiceModuleOptions): BrokenOption[] {
 
 function againstRules(options: ServiceModuleOptions): BrokenOption[] {
   const settings = { whitelist: true, forbidNonWhitelisted: true, stopAtFirstError: true };
-  const errors = validateSync(withDefaults(ServiceModuleOptions, options), settings);
+  const errors = validateSync(instanceOf(ServiceModuleOptions, options), settings);
   return errors
     .flatMap((error) => constraintsOf(error))
     .map(({ option, rule, message }) =>

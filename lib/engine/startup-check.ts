@@ -34,7 +34,6 @@ export async function checkStart(
     const message = `${whatHappened(error)} ${hint}`;
     if (options.startupCheck === 'warn') return log.warn(`The start-up check failed (${check}): ${message}`);
     const [option = options.addresses.baseOption] = error.options ?? [];
-    const variable = /\((\w+)\)$/.exec(options.describeOption(option))?.[1];
-    throw new ServiceStartupError(check, { option, variable, message });
+    throw new ServiceStartupError(check, { ...options.locate(option), message });
   }
 }

@@ -1,12 +1,7 @@
 import { OPTIONS, type ServiceModuleOptions, valueOf } from '../config/options.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { moduleLabel, variablePrefix } from '../config/module-name.js';
-import {
-  describeFault,
-  ServiceCertificateError,
-  ServiceConfigurationError,
-  type ConfigurationFault,
-} from '../errors/index.js';
+import { describeFault, ServiceCertificateError, ServiceConfigurationError } from '../errors/index.js';
 import { createService, type Service, systemIo, type World } from '../engine/create-service.js';
 import { type ServiceIo, warnOnce } from '../exchange/io.js';
 import { SafeLogger } from '../telemetry/log.js';
@@ -70,15 +65,7 @@ export async function loadConfiguration(
     }
     return { options, identity };
   }
-  const isInNamespace = ({ option }: ConfigurationFault): boolean =>
-    valueOf(namespace, option) !== undefined && valueOf(given, option) === undefined;
-  const [faults, certificateFaults] = [read.faults, read.certificateFaults].map((found) =>
-    found.map((fault) =>
-      isInNamespace(fault)
-        ? { ...fault, variable: undefined, key: `${namespaceKey}.${fault.option}` }
-        : fault,
-    ),
-  );
+  const { faults, certificateFaults } = read;
   if (faults.length === 0) {
     throw new ServiceCertificateError(certificateFaults, { certificate: read.certificate });
   }
@@ -86,7 +73,8 @@ export async function loadConfiguration(
   const noVariable = lacks && !read.variableSet && misspelt.size === 0 && namespace === undefined;
   const nothingSet = noVariable && Object.keys(merged).length === 0;
   const noConfigModule = lacks && !config.service;
-  const usedNamespace = faults.some(isInNamespace) && namespaceKey;
+  const isInNamespace = faults.some(({ key, option }) => key && valueOf(namespace, option) !== undefined);
+  const usedNamespace = isInNamespace && namespaceKey;
   const signs = { nothingSet, noVariable, noConfigModule };
   const envFile = lacks ? await explainEnvFile(name, config) : undefined;
   const heading = describeProblem(name, signs, usedNamespace, envFile);

@@ -9,6 +9,8 @@ import {
   ServiceConfigurationError,
   ServiceModule,
   type ServiceModuleOptions,
+  type ServiceStartupError,
+  type TlsIdentityPems,
 } from 'nestjs-service';
 import { ServiceSimulator } from 'nestjs-service/testing';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -309,6 +311,26 @@ describe('ServiceModule beside ConfigModule', () => {
     await expect(module.get(BanksService).list()).rejects.toMatchObject({
       hint: expect.stringContaining('urls.sandboxUrl (service.urls.sandboxUrl)'),
     });
+  });
+
+  it("names the namespace's key of what a certificate lacks, and in a start-up check that fails", async () => {
+    const inNamespace = (given: object) => [
+      config({ load: [registerAs('service', () => given)] }),
+      ServiceModule.forRoot(),
+    ];
+    const mutual = simulator.moduleOptions({ environment: 'production', authentication: 'mtls' });
+    const { certificate, privateKey } = mutual.tls as TlsIdentityPems;
+    const lacksChain = await failure(inNamespace({ ...mutual, tls: { certificate, privateKey } }));
+    expect(lacksChain.message).toMatch(
+      /- tls\.chain \(service\.tls\.chain\): is missing.*set tls\.publicRoots \(service\.tls\.publicRoots\) to true instead\.$/m,
+    );
+    const lacksKey = await failure(inNamespace({ ...mutual, tls: { certificate } }));
+    expect(lacksKey.message).toMatch(/- tls\.privateKey \(service\.tls\.privateKey\): is missing/);
+    const far = { sandboxUrl: `https://127.0.0.1:${await deadPort()}` };
+    const unreached = await failure(inNamespace({ ...options, urls: far, startupCheck: 'fail' }));
+    expect((unreached as ServiceStartupError).faults).toEqual([
+      expect.objectContaining({ option: 'urls.sandboxUrl', key: 'service.urls.sandboxUrl' }),
+    ]);
   });
 
   it('says so where a validate of ConfigModule hides what .env has', async () => {

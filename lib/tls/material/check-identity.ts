@@ -7,6 +7,8 @@ import { readPrivateKey } from './private-key.js';
 import { type IdentitySnapshot } from './read-identity.js';
 import { type Contexts, type SecureContexts } from './secure-contexts.js';
 
+type Locate = IdentitySnapshot['locate'];
+
 const RENEW_CHAIN = 'Download the chain anew from the developer portal.';
 
 /** What the inputs hold; each is absent where it is not given. */
@@ -52,6 +54,7 @@ export function checkIdentity(
   needsChain?: ChainNeed,
 ): LoadResult {
   if (snapshot.fault) return { faults: [snapshot.fault], warnings: [] };
+  const { locate, publicRoots } = snapshot;
   const contents: Contents = {
     certificate: snapshot.certificate && new PemContents(snapshot.certificate, 'certificate'),
     privateKey: snapshot.privateKey && new PemContents(snapshot.privateKey, 'key'),
@@ -59,7 +62,7 @@ export function checkIdentity(
   };
   const { certificate, privateKey, chain } = contents;
   if (certificate && privateKey && areSwapped(certificate, privateKey)) {
-    const other = describeLocation(privateKey.input);
+    const other = describeLocation(privateKey.input.location);
     certificate.refuse(
       `holds the private key, and ${other} holds the certificate: the two are swapped. Exchange them.`,
     );
@@ -70,20 +73,19 @@ export function checkIdentity(
   chain?.checkCertificates();
   if (certificate) checkDates(certificate, now);
   const warnings = chain ? checkChainDates(chain, now) : [];
-  const key = privateKey && readPrivateKey(privateKey, snapshot.passphrase);
+  const key = privateKey && readPrivateKey(privateKey, snapshot.passphrase, locate);
   if (key) checkPair(contents, key);
 
   const summary = certificate?.certificates[0]?.summary;
   const faults = [certificate, privateKey, chain].flatMap((each) => each?.faults ?? []);
   if (snapshot.passphrase?.fault) faults.push(snapshot.passphrase.fault);
-  const missing = missingCounterpart(contents);
+  const missing = missingCounterpart(contents, locate);
   if (missing) faults.push(missing);
   if (inUse?.certificate && !certificate && !missing) faults.push(lost('tls.certificate'));
-  const { publicRoots } = snapshot;
   const lacksChain = needsChain !== undefined && certificate !== undefined && !chain && !publicRoots;
   if (inUse?.chain.length && !chain && !publicRoots) faults.push(lost('tls.chain'));
-  else if (lacksChain && needsChain === 'required') faults.push(missingChain(certificate));
-  if (chain && publicRoots) faults.push(twoAnchors(chain));
+  else if (lacksChain && needsChain === 'required') faults.push(missingChain(locate));
+  if (chain && publicRoots) faults.push(twoAnchors(locate));
   const unusable = { faults, warnings: [], certificate: summary };
   if (faults.length > 0) return unusable;
 
@@ -103,10 +105,9 @@ export function checkIdentity(
     };
     return { identity, faults: [], warnings, certificate: summary };
   } catch (error) {
-    const { option, variable } = snapshot.certificate ?? { option: 'tls.chain' };
     const code = (error as NodeJS.ErrnoException).code ?? 'unknown reason';
     const message = `OpenSSL does not accept the certificate and key (${code}): a key or signature too weak for its security level, perhaps. Generate new ones in the developer portal.`;
-    return { ...unusable, faults: [{ option, variable, message }] };
+    return { ...unusable, faults: [{ ...locate(certificate ? 'tls.certificate' : 'tls.chain'), message }] };
   }
 }
 
@@ -116,32 +117,31 @@ function areSwapped(certificate: PemContents, privateKey: PemContents): boolean 
 }
 
 /** The fault where only one of the two is set: of the option that is missing. */
-function missingCounterpart({ certificate, privateKey }: Contents): ConfigurationFault | undefined {
-  const present = certificate ?? privateKey;
-  if (!present || (certificate && privateKey)) return undefined;
-  const [option, what, from, to] = certificate
-    ? ['tls.privateKey', 'key', /CERTIFICATE(_FILE)?$/, 'PRIVATE_KEY']
-    : ['tls.certificate', 'certificate', /PRIVATE_KEY(_FILE)?$/, 'CERTIFICATE'];
-  const variable = present.input.variable?.replace(from, to);
-  const message = `is missing: ${present.input.option} is set, and one is of no use without the other. Set the ${what}, or leave out both.`;
-  return { option, variable, message };
+function missingCounterpart(
+  { certificate, privateKey }: Contents,
+  locate: Locate,
+): ConfigurationFault | undefined {
+  if (!certificate === !privateKey) return undefined;
+  const [present, absent, what] = certificate
+    ? ['tls.certificate', 'tls.privateKey', 'key']
+    : ['tls.privateKey', 'tls.certificate', 'certificate'];
+  const message = `is missing: ${present} is set, and one is of no use without the other. Set the ${what}, or leave out both.`;
+  return { ...locate(absent), message };
 }
 
 /** Specification, 5.2.4: the client must verify the server against the chain. */
-function missingChain({ input }: PemContents): ConfigurationFault {
-  const sibling = (name: string) => input.variable?.replace(/CERTIFICATE(_FILE)?$/, name);
-  const variable = sibling('CHAIN');
-  const publicRoots = describeLocation({ option: 'tls.publicRoots', variable: sibling('PUBLIC_ROOTS') });
-  // Beside a function, neither option nor variable counts.
-  const inAnswer = variable === undefined ? ' (a tls function returns it: publicRoots: true)' : '';
+function missingChain(locate: Locate): ConfigurationFault {
+  const location = locate('tls.chain');
+  const publicRoots = describeLocation(locate('tls.publicRoots'));
+  const isNamed = location.variable !== undefined || location.key !== undefined;
+  const inAnswer = isNamed ? '' : ' (a tls function returns it: publicRoots: true)';
   const message = `is missing: in production, a service that gets the client certificate is verified against its own chain (specification, 5.2.4). Download it from the developer portal (authentication section, "certificate chain"). Only where the service has a certificate of a public authority, set ${publicRoots} to true instead${inAnswer}.`;
-  return { option: 'tls.chain', variable, message };
+  return { ...location, message };
 }
 
-function twoAnchors({ input }: PemContents): ConfigurationFault {
-  const variable = input.variable?.replace(/CHAIN(_FILE)?$/, 'PUBLIC_ROOTS');
-  const message = `is true, and tls.chain is set too, which trusts no public root. Leave out tls.publicRoots to trust the chain alone, or ${describeLocation(input)} to trust Node's public roots.`;
-  return { option: 'tls.publicRoots', variable, message };
+function twoAnchors(locate: Locate): ConfigurationFault {
+  const message = `is true, and tls.chain is set too, which trusts no public root. Leave out tls.publicRoots to trust the chain alone, or ${describeLocation(locate('tls.chain'))} to trust Node's public roots.`;
+  return { ...locate('tls.publicRoots'), message };
 }
 
 function x509Of(contents: PemContents | undefined): X509Certificate[] {
@@ -190,7 +190,7 @@ function checkChainDates(contents: PemContents, now: number): string[] {
   const ending = chain.filter((each) => daysLeft(each, now) < WARNING_DAYS[0]);
   return ending.map((each) => {
     const verb = isExpired(each) ? 'expired' : 'expires';
-    return `${input.option}: ${describeCertificate(each)} of the service's chain ${verb} on ${formatDate(each.validTo)}. ${RENEW_CHAIN}`;
+    return `tls.chain: ${describeCertificate(each)} of the service's chain ${verb} on ${formatDate(each.validTo)}. ${RENEW_CHAIN}`;
   });
 }
 
@@ -212,9 +212,9 @@ function checkPair({ certificate, privateKey, chain }: Contents, key: KeyObject)
       `begins with a certificate of the chain, ${name(first)}; the application certificate, ${name(rest[place])}, comes at place ${place + 2}. Put the application certificate first.`,
     );
   } else if (chain && inChain) {
-    const { option, path } = chain.input;
+    const { path } = chain.input;
     certificate.refuse(
-      `holds another certificate than that of the private key, which stands in ${option}${path ? ` (${path})` : ''}: application certificate and chain are swapped. Exchange the two.`,
+      `holds another certificate than that of the private key, which stands in tls.chain${path ? ` (${path})` : ''}: application certificate and chain are swapped. Exchange the two.`,
     );
   } else if (first.x509.ca) {
     certificate.refuse(

@@ -132,10 +132,11 @@ function truncation({ path }: ReadInput): string {
     : says;
 }
 
-function notPem({ option, variable, path }: ReadInput, purpose: Purpose, bytes: Buffer): string {
+function notPem({ location, path }: ReadInput, purpose: Purpose, bytes: Buffer): string {
   const begins = purpose === 'key' ? '-----BEGIN PRIVATE KEY-----' : '-----BEGIN CERTIFICATE-----';
   const says = `holds no PEM (text that begins with ${begins}), nor the base64 of one.`;
   if (path !== undefined || !looksLikePath(bytes)) return says;
+  const { option, variable } = location;
   const byVariable = variable && !variable.endsWith('_FILE') ? `, or set ${variable}_FILE` : '';
   return `${says} It looks like a path: give a file as ${option}: { file: '...' }${byVariable}.`;
 }

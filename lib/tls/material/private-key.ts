@@ -1,12 +1,14 @@
 import { createPrivateKey, type KeyObject } from 'node:crypto';
+import { describeLocation } from '../../errors/index.js';
 import { type PemContents } from './pem-contents.js';
 import { type PemBlock } from './pem-text.js';
-import { type ReadInput } from './read-identity.js';
+import { type IdentitySnapshot, type ReadInput } from './read-identity.js';
 
 /** The private key; an encrypted one is opened with the passphrase, whose own fault the caller reports. Notes faults. */
 export function readPrivateKey(
   contents: PemContents,
   passphrase: ReadInput | undefined,
+  locate: IdentitySnapshot['locate'],
 ): KeyObject | undefined {
   const { input, keys, faults } = contents;
   if (keys.length !== 1 || passphrase?.fault) return undefined;
@@ -14,7 +16,7 @@ export function readPrivateKey(
   const isEncrypted = block.label.startsWith('ENCRYPTED') || block.pem.includes('Proc-Type: 4,ENCRYPTED');
   if (isEncrypted && !passphrase) {
     contents.refuse(
-      `is an encrypted key and there is no passphrase. Set ${passphraseOption(input)}, or decrypt the key: openssl pkey -in ${input.argument} -out private-key.pem`,
+      `is an encrypted key and there is no passphrase. Set ${describeLocation(locate('tls.passphrase'))}, or decrypt the key: openssl pkey -in ${input.argument} -out private-key.pem`,
     );
     return undefined;
   }
@@ -41,11 +43,6 @@ function textOf(passphrase: ReadInput | undefined): string | undefined {
   const text = passphrase?.bytes?.toString('utf8');
   // `echo` and editors put one newline at the end of a file.
   return passphrase?.path === undefined ? text : text?.replace(/\r?\n$/, '');
-}
-
-function passphraseOption({ variable }: ReadInput): string {
-  const own = variable?.replace(/PRIVATE_KEY(_FILE)?$/, 'PASSPHRASE');
-  return own && own !== variable ? `tls.passphrase (${own})` : 'tls.passphrase';
 }
 
 // 2.16.840.1.101.3.4.1, AES, and 1.2.840.113549.3.7, DES-EDE3-CBC: DER of the object identifiers.

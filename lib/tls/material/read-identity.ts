@@ -2,16 +2,15 @@ import { createHash } from 'node:crypto';
 import { type Clock } from '../../time/clock.js';
 import { codedError } from '../../errors/coded-error.js';
 import { readRegularFile, whyUnreadable } from '../../config/read-file.js';
-import { type TlsInput, type TlsInputKey, type TlsSettings } from '../../config/resolved-options.js';
+import { type TlsInputKey, type TlsSettings } from '../../config/resolved-options.js';
 import { isFile, Secret } from '../../config/secret.js';
 import { type TlsIdentityPems, type TlsIdentitySource } from '../../config/tls.options.js';
 import { cleanText, type ConfigurationFault, type OptionLocation } from '../../errors/index.js';
 import { within } from '../../time/timers.js';
 
 /** A PEM, key or passphrase as read: its bytes, or why there are none. */
-export class ReadInput implements OptionLocation {
-  readonly option: string;
-  readonly variable?: string;
+export class ReadInput {
+  readonly location: OptionLocation;
   /** The file, if the value is in one. */
   readonly path?: string;
   /** Why there are no bytes. */
@@ -20,9 +19,8 @@ export class ReadInput implements OptionLocation {
   readonly #bytes?: Buffer;
 
   /** @param read the bytes, or the message that says why there are none */
-  constructor({ option, variable, path }: OptionLocation & { path?: string }, read: Buffer | string) {
-    this.option = option;
-    this.variable = variable;
+  constructor(location: OptionLocation, read: Buffer | string, path?: string) {
+    this.location = location;
     this.path = path;
     if (typeof read === 'string') this.fault = this.faultOf(read);
     else if (read.toString('latin1').trim() !== '') this.#bytes = read;
@@ -50,19 +48,17 @@ export class ReadInput implements OptionLocation {
   }
 
   faultOf(message: string): ConfigurationFault {
-    return { option: this.option, variable: this.variable, message };
+    return { ...this.location, message };
   }
 }
 
 const KEYS = ['certificate', 'privateKey', 'passphrase', 'chain'] as const satisfies readonly TlsInputKey[];
 
-interface ReadInputs extends Partial<Record<TlsInputKey, ReadInput>> {
+/** All inputs of an identity, read at the same time and not yet checked. */
+export interface IdentitySnapshot extends Partial<Record<TlsInputKey, ReadInput>> {
   /** Node's public roots are meant as the anchor of the API. */
   publicRoots?: boolean;
-}
-
-/** All inputs of an identity, read at the same time and not yet checked. */
-export interface IdentitySnapshot extends ReadInputs {
+  locate: TlsSettings['locate'];
   /** Why there are none at all. */
   fault?: ConfigurationFault;
   /** The same for the same content. */
@@ -82,7 +78,7 @@ export async function readIdentity(
   isUnchanged: (() => Promise<boolean>) | undefined,
 ): Promise<IdentitySnapshot | undefined>;
 export async function readIdentity(
-  { source, publicRoots = false }: TlsSettings,
+  { source, locate, publicRoots }: TlsSettings,
   clock: Clock,
   stopped?: AbortSignal,
   isUnchanged?: () => Promise<boolean>,
@@ -90,29 +86,33 @@ export async function readIdentity(
   const expired = () => codedError('', `no answer within ${READ_TIMEOUT_MS / 1000} s`);
   const limit = { clock, timeoutMs: READ_TIMEOUT_MS, expired, signals: [stopped] };
   try {
-    const read = await within(limit, async () => {
+    return await within(limit, async () => {
       if (await isUnchanged?.()) return undefined;
-      return typeof source === 'function'
-        ? readAnswer(source)
-        : readEach(publicRoots, async (key) => source[key] && readInput(source[key]));
+      const pems = typeof source === 'function' ? await answerOf(source) : { ...source, publicRoots };
+      const inputs = await Promise.all(KEYS.map((key) => readInput(locate(`tls.${key}`), pems[key])));
+      const [certificate, privateKey, passphrase, chain] = inputs;
+      const isPublic = pems.publicRoots === true;
+      const digest = digestOf([
+        ...inputs.map((each) => each?.fault?.message ?? each?.bytes),
+        String(isPublic),
+      ]);
+      return { certificate, privateKey, passphrase, chain, publicRoots: isPublic, locate, digest };
     });
-    if (!read) return undefined;
-    const parts = KEYS.map((key) => read[key]?.fault?.message ?? read[key]?.bytes);
-    return { ...read, digest: digestOf([...parts, String(read.publicRoots)]) };
   } catch (error) {
     const message =
       typeof source === 'function'
         ? `the function failed (${reasonOf(error)}). Look at its vault or store.`
         : `the files were not read (${reasonOf(error)}). Look at the disk that they are on.`;
-    return { fault: { option: 'tls', message }, digest: digestOf([message]) };
+    return { fault: { option: 'tls', message }, locate, digest: digestOf([message]) };
   }
 }
 
 /** The files that are read. Text given as an option never changes. */
 export function filesOf({ source }: TlsSettings): string[] {
   if (typeof source === 'function') return [];
-  const values = KEYS.map((key) => source[key]?.value);
-  return values.filter(isFile).map(({ file }) => file);
+  return KEYS.map((key) => source[key])
+    .filter(isFile)
+    .map(({ file }) => file);
 }
 
 function digestOf(parts: readonly (Buffer | string | undefined)[]): string {
@@ -143,36 +143,20 @@ function reasonOf(error: unknown): string {
   }
 }
 
-async function readAnswer(source: TlsIdentitySource): Promise<ReadInputs> {
+async function answerOf(source: TlsIdentitySource): Promise<TlsIdentityPems> {
   const pems: unknown = await source();
-  if (typeof pems !== 'object' || pems === null)
-    throw codedError('', 'it returned no object { certificate, privateKey, passphrase?, chain? }');
-  const { publicRoots } = pems as TlsIdentityPems;
-  return readEach(publicRoots === true, async (key) => {
-    const value = (pems as TlsIdentityPems)[key] as unknown;
-    const option = `tls.${key}`;
-    if (value === undefined || value === null) return undefined;
-    if (typeof value === 'string') return readInput({ option, value: new Secret(value) });
-    if (isFile(value)) return readInput({ option, value });
-    return new ReadInput({ option }, "the function returned neither text nor { file: '...' } for it.");
-  });
-}
-
-async function readEach(
-  publicRoots: boolean,
-  read: (key: TlsInputKey) => Promise<ReadInput | undefined>,
-): Promise<ReadInputs> {
-  const [certificate, privateKey, passphrase, chain] = await Promise.all(KEYS.map(read));
-  return { certificate, privateKey, passphrase, chain, publicRoots };
+  if (typeof pems === 'object' && pems !== null) return pems;
+  throw codedError('', 'it returned no object { certificate, privateKey, passphrase?, chain? }');
 }
 
 /** Reads the value, or the file it names. Never throws: what went wrong is in `fault`. */
-async function readInput(input: TlsInput): Promise<ReadInput> {
-  const { value } = input;
-  if (value instanceof Secret) return new ReadInput(input, Buffer.from(value.reveal(), 'utf8'));
-  const path: unknown = value.file;
+async function readInput(location: OptionLocation, value: unknown): Promise<ReadInput | undefined> {
+  if (value === undefined || value === null) return undefined;
+  const text = value instanceof Secret ? value.reveal() : value;
+  if (typeof text === 'string') return new ReadInput(location, Buffer.from(text, 'utf8'));
   // The identity is read although other checks may have found faults in the options.
-  if (typeof path !== 'string') return new ReadInput(input, 'must be text or { file: path }.');
+  if (!isFile(text)) return new ReadInput(location, 'is neither text nor { file: path }.');
+  const path = text.file;
   const read = await readRegularFile(path).catch((error: unknown) => whyUnreadable(path, error));
-  return new ReadInput({ ...input, path }, read);
+  return new ReadInput(location, read, path);
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { OPTIONS } from '../../../lib/config/options.js';
+import { DEFAULTS, OPTIONS, valueOf } from '../../../lib/config/options.js';
 import { resolveOptions } from '../../../lib/config/resolve-options.js';
 import { readVariables } from '../../../lib/config/variables.js';
 import { readDocument } from '../../helpers/readme.js';
@@ -26,11 +26,10 @@ describe('the options', () => {
       // Sentences in brackets tell defaults that depend on something, or are Node's.
       default: /\(`([^`]+)`[^()]*\)$/.exec(meaning)?.[1],
     }));
-    const declared = OPTIONS.map(({ option, suffix, default: value }) => ({
+    const declared = OPTIONS.map(({ option, suffix }) => ({
       option,
       variable: suffix ? `SERVICE_${suffix}` : '',
-      // The value depends on the environment.
-      default: option === 'authentication' ? 'mtls' : value === undefined ? undefined : String(value),
+      default: defaultOf(option),
     }));
     expect(documented).toEqual(declared);
   });
@@ -67,10 +66,10 @@ describe('the options', () => {
       named: words.includes(`SERVICE_${suffix}`),
       default: documentedDefault(words),
     }));
-    const declared = OPTIONS.filter(({ suffix }) => suffix).map(({ option, suffix, default: value }) => ({
+    const declared = OPTIONS.filter(({ suffix }) => suffix).map(({ option, suffix }) => ({
       suffix,
       named: true,
-      default: option === 'authentication' ? 'mtls' : value === undefined ? undefined : String(value),
+      default: defaultOf(option),
     }));
     const bySuffix = (one: { suffix?: string }, other: { suffix?: string }) =>
       String(one.suffix).localeCompare(String(other.suffix));
@@ -83,6 +82,13 @@ describe('the options', () => {
     );
   });
 });
+
+function defaultOf(option: string): string | undefined {
+  // It depends on the environment.
+  if (option === 'authentication') return 'mtls';
+  const value = valueOf(DEFAULTS, option) as string | number | boolean | undefined;
+  return value === undefined ? undefined : String(value);
+}
 
 /** `Default 10 MiB.` -> '10485760' */
 function documentedDefault(words: string): string | undefined {

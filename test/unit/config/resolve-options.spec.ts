@@ -43,12 +43,10 @@ describe('resolveOptions', () => {
       environment: 'sandbox',
       authentication: 'app-token',
       appTokenHeader: 'service-app-token',
-      sendAppTokenWithBearer: undefined,
       linkSdk: { minTokenLife: 600, includeAppToken: false, requireOAuth: false },
       tokenCache: { maxEntries: 10_000 },
       http: {
         timeout: 30_000,
-        attemptTimeout: undefined,
         connectTimeout: 5_000,
         retries: 2,
         maxResponseBytes: 10_485_760,
@@ -57,7 +55,11 @@ describe('resolveOptions', () => {
         shutdownTimeout: 5_000,
       },
     });
-    expect(options.oauth).toBeUndefined();
+    expect([options.oauth, options.sendAppTokenWithBearer, options.http.attemptTimeout]).toEqual([
+      undefined,
+      undefined,
+      undefined,
+    ]);
   });
 
   it("has 'mtls' as its default in production", async () => {
@@ -797,7 +799,9 @@ describe('resolveOptions', () => {
   it('takes a function as tls', async () => {
     const tls = () => ({});
     const { tls: settings, authentication } = await resolved({ ...production, tls });
-    expect({ ...settings, authentication }).toEqual({
+    const { locate, ...others } = settings;
+    expect(locate('tls.chain')).toEqual({ option: 'tls.chain' });
+    expect({ ...others, authentication }).toEqual({
       source: tls,
       reload: true,
       publicRoots: false,

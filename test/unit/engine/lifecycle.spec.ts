@@ -17,6 +17,7 @@ describe('Start and end', () => {
       options: {
         startupCheck: 'fail',
         describeOption: (option: string) => option,
+        locate: (option: string) => ({ option }),
         http: { shutdownTimeout: 5_000, timeout: 30_000 },
         addresses: { baseUrl: 'https://api.example', baseOption: 'urls.baseUrl' },
       },

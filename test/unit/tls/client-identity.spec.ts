@@ -15,7 +15,7 @@ import { byRename, bySymlinkSwap, inPlace, type Replacement } from '../../helper
 import { createAuthority, issue, type Authority, type Issued } from '../../helpers/certificates.js';
 import { FakeClock } from '../../helpers/fake-clock.js';
 import { call, mtlsServer, until, type MtlsServer, type MtlsServerOptions } from './mtls-server.js';
-import { tlsSettings } from './tls-settings.js';
+import { locate, tlsSettings } from './tls-settings.js';
 
 const DAY_MS = 86_400_000;
 let authority: Authority;
@@ -66,7 +66,7 @@ async function startHeld() {
   let isHeld = false;
   const source = () =>
     isHeld ? new Promise<TlsIdentityPems>((resolve) => answers.push(resolve)) : pemsOf(clients[0]);
-  const identity = await start({ source, reload: true });
+  const identity = await start({ source, reload: true, locate });
   isHeld = true;
   return { identity, answers };
 }
@@ -274,7 +274,7 @@ describe('Without a chain, a client certificate', () => {
     }
     if (text.identity) expect(text.identity.lacksChain).toBe(needsChain === 'advised');
     const source = () => ({ ...withoutChain(), ...given });
-    const returned = await opened({ source, reload: true, needsChain });
+    const returned = await opened({ source, reload: true, locate, needsChain });
     expect(returned.faults.map(({ option }) => option)).toEqual(expected);
     for (const { message } of returned.faults)
       expect(message).toMatch(/a tls function returns it: publicRoots: true/);
@@ -293,7 +293,7 @@ describe('Without a chain, a client certificate', () => {
 
   it('keeps the last good identity where the newest answer has neither; takes one with public roots', async () => {
     let answer: TlsIdentityPems = { ...withoutChain(), publicRoots: true };
-    const { identity } = await opened({ source: () => answer, reload: true, needsChain: 'required' });
+    const { identity } = await opened({ source: () => answer, reload: true, locate, needsChain: 'required' });
     answer = withoutChain();
     expect(await identity?.reload()).toBe(false);
     expect(identity?.status.lastReloadFault?.faults).toMatchObject([{ option: 'tls.chain' }]);
@@ -311,7 +311,7 @@ describe('Without a chain, a client certificate', () => {
 describe('A function as the source', () => {
   it('may fail with an error that cannot be read, and is asked again all the same', async () => {
     let answer: () => TlsIdentityPems = () => pemsOf(clients[0]);
-    const identity = await start({ source: async () => answer(), reload: true });
+    const identity = await start({ source: async () => answer(), reload: true, locate });
     const unreadable = Object.defineProperty(new Error(), 'message', {
       get: () => {
         throw new Error('no');
@@ -336,7 +336,7 @@ describe('A function as the source', () => {
       asked++;
       return answer();
     };
-    const identity = await start({ source, reload: true });
+    const identity = await start({ source, reload: true, locate });
     await clock.advance(61_000);
     expect(asked).toBe(2);
     answer = () => pemsOf(clients[1]);
@@ -356,7 +356,7 @@ describe('A function as the source', () => {
   it('that leaves out certificate or chain does not change what servers are trusted, nor who we are', async () => {
     const live = await server();
     let answer: TlsIdentityPems = pemsOf(clients[0]);
-    const identity = await start({ source: () => answer, reload: true });
+    const identity = await start({ source: () => answer, reload: true, locate });
     const { certificate, privateKey, chain } = pemsOf(clients[1]);
     for (const [partial, lost] of [
       [{ certificate, privateKey }, ['tls.chain']],
@@ -407,7 +407,7 @@ describe('A function as the source', () => {
 
   it('tells a new chain from a new certificate', async () => {
     const current = { ...pemsOf(clients[0]) };
-    const identity = await start({ source: () => ({ ...current }), reload: true });
+    const identity = await start({ source: () => ({ ...current }), reload: true, locate });
     current.chain = authority.root.certificate;
     expect(await identity.reload()).toBe(true);
     current.chain = `\n${current.chain}`;
@@ -429,7 +429,7 @@ describe('A function as the source', () => {
       chain: authority.chain + certificate,
     });
     let current = withOld(old[0]);
-    const identity = await start({ source: () => current, reload: true });
+    const identity = await start({ source: () => current, reload: true, locate });
     expect(lines).toEqual([expect.stringMatching(/^warn: tls\.chain: "CN=Old".* expired on 1970-01-02/)]);
     current = withOld(old[1]);
     expect(await identity.reload()).toBe(true);
@@ -441,7 +441,7 @@ describe('A function as the source', () => {
 
   it('that does not answer fails after 30 s', async () => {
     const opening = ClientIdentity.open({
-      tls: { source: () => new Promise(() => undefined), reload: true },
+      tls: { source: () => new Promise(() => undefined), reload: true, locate },
       maxSockets: 1,
       offerToTokenEndpoint: false,
       clock,
@@ -469,7 +469,7 @@ describe('When the server refuses the certificate', () => {
       asked++;
       return pemsOf(current);
     };
-    const identity = await start({ source, reload: true });
+    const identity = await start({ source, reload: true, locate });
     const refused = identity.certificate;
     asked = 0;
     const all = await Promise.all(Array.from({ length: 100 }, () => identity.reloadAfterRefusal(refused)));

@@ -23,7 +23,7 @@ import {
   type Issued,
   withoutPaths,
 } from '../../../helpers/certificates.js';
-import { loadIdentity, tlsSettings } from '../tls-settings.js';
+import { loadIdentity, locate, tlsSettings } from '../tls-settings.js';
 
 let authority: Authority;
 let app: Issued;
@@ -218,7 +218,7 @@ describe('Files', () => {
 
   it('takes bytes from plain JavaScript for no file', async () => {
     const certificate = Buffer.from(app.certificate) as unknown as PemValue;
-    expect((await onlyFault({ ...good(), certificate })).message).toBe('must be text or { file: path }.');
+    expect((await onlyFault({ ...good(), certificate })).message).toBe('is neither text nor { file: path }.');
   });
 
   it('names a missing passphrase file, whether the key needs it or not', async () => {
@@ -539,7 +539,7 @@ describe('Encrypted keys', () => {
 
   it('of a function: the option is named alone', async () => {
     const source = () => ({ ...good(), privateKey: encrypted('x') });
-    const { faults } = await loadIdentity({ source, reload: false });
+    const { faults } = await loadIdentity({ source, reload: false, locate });
     expect(faults[0]?.message).toMatch(/there is no passphrase\. Set tls\.passphrase, or decrypt the key/);
   });
 
@@ -652,7 +652,7 @@ describe('Garbage', () => {
 
   it('a path from a function: no variable is named', async () => {
     const source = () => ({ ...good(), certificate: '/run/tls.crt' });
-    const { faults } = await loadIdentity({ source, reload: false });
+    const { faults } = await loadIdentity({ source, reload: false, locate });
     expect(faults[0]?.message).toMatch(
       /looks like a path: give a file as tls\.certificate: \{ file: '\.\.\.' \}\.$/,
     );
@@ -676,7 +676,7 @@ describe('Garbage', () => {
 
   it('a function that fails or returns nonsense', async () => {
     const ask = async (source: () => unknown) =>
-      (await loadIdentity({ source: source as never, reload: true })).faults;
+      (await loadIdentity({ source: source as never, reload: true, locate })).faults;
     const failing = await ask(() =>
       Promise.reject(Object.assign(new Error('token s.123 refused'), { code: 'EVAULT' })),
     );
@@ -690,7 +690,7 @@ describe('Garbage', () => {
 
   it('a function may return files; what is neither is a fault of its own', async () => {
     const load = async (answer: object) =>
-      (await loadIdentity({ source: () => answer, reload: true })).faults;
+      (await loadIdentity({ source: () => answer, reload: true, locate })).faults;
     const files = {
       certificate: await file('function.crt', app.certificate),
       privateKey: await file('function.key', app.key),
@@ -719,7 +719,7 @@ describe('Garbage', () => {
       const source = async (): Promise<never> => {
         throw thrown;
       };
-      const { faults } = await loadIdentity({ source, reload: true });
+      const { faults } = await loadIdentity({ source, reload: true, locate });
       expect(faults).toEqual([
         { option: 'tls', message: `the function failed (${reason}). Look at its vault or store.` },
       ]);

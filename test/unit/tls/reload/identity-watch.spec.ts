@@ -3,6 +3,7 @@ import { type IdentitySnapshot } from '../../../../lib/tls/material/read-identit
 import { IdentityWatch, type WatchSettings } from '../../../../lib/tls/reload/identity-watch.js';
 import { Polling } from '../../../../lib/tls/reload/polling.js';
 import { FakeClock } from '../../../helpers/fake-clock.js';
+import { locate } from '../tls-settings.js';
 
 let clock: FakeClock;
 /** What the next reading finds. */
@@ -29,7 +30,7 @@ function watch({
       clock,
       read: async () => {
         readings += 1;
-        return { digest: now };
+        return { digest: now, locate };
       },
       apply: ({ digest }) => {
         applied.push(digest);
@@ -118,7 +119,7 @@ it('a reading or an application that fails ends neither the following nor the pr
   let isBroken = true;
   const each = watch({
     quietMs: 0,
-    read: async () => (isBroken && now === 'b' ? fail() : { digest: now }),
+    read: async () => (isBroken && now === 'b' ? fail() : { digest: now, locate }),
     apply: ({ digest }) => (isBroken ? fail() : applied.push(digest) > 0),
   });
   each.start();
@@ -138,7 +139,7 @@ it('a reading says whether it is needed: after a change, while the newest is unu
   const each = watch({
     read: async (_, isNeeded) => {
       needed.push(isNeeded);
-      return isNeeded || now !== 'a' ? { digest: now } : undefined;
+      return isNeeded || now !== 'a' ? { digest: now, locate } : undefined;
     },
   });
   bad.add('b');
@@ -189,10 +190,10 @@ describe('On request', () => {
     await clock.advance(1_000);
     expect(answers).toHaveLength(1);
     const all = Promise.all([each.readNow(), each.readNow()]);
-    answers[0]({ digest: 'b' });
+    answers[0]({ digest: 'b', locate });
     await clock.advance(0);
     expect([answers.length, applied]).toEqual([2, []]);
-    answers[1]({ digest: 'b' });
+    answers[1]({ digest: 'b', locate });
     await all;
     expect(applied).toEqual(['b']);
     expect(clock.timers).toBe(1);
@@ -205,7 +206,7 @@ it('stopped, it sets no timer, and a reading that is under way is not applied', 
   each.start();
   await clock.advance(1_000);
   each.stop();
-  answer({ digest: 'b' });
+  answer({ digest: 'b', locate });
   await clock.advance(0);
   expect([applied, clock.timers]).toEqual([[], 0]);
   const idle = watch();
