@@ -1,7 +1,6 @@
 import { type Clock } from '../../time/clock.js';
 import { type TokenStore } from '../../config/token-cache.options.js';
 import { backOff } from '../../time/back-off.js';
-import { sleep } from '../../time/timers.js';
 import { StoreTimeout } from './store-fault.js';
 import { type StoreObserver, type StoreUse } from './store-observer.js';
 
@@ -123,15 +122,16 @@ export class GuardedStore {
   }
 
   async #answer<T>(timeoutMs: number, work: () => Promise<T>): Promise<T> {
-    const answered = new AbortController();
-    const tooLate = async (): Promise<never> => {
-      for (let leftMs = timeoutMs; leftMs > 0; leftMs -= SLICE_MS) {
-        await sleep(this.#clock, Math.min(SLICE_MS, leftMs), answered.signal);
-      }
-      throw new StoreTimeout(`There was no answer within ${timeoutMs} ms`);
-    };
+    let cancel = (): void => undefined;
+    const tooLate = new Promise<never>((_, reject) => {
+      const wait = (leftMs: number): void => {
+        if (leftMs <= 0) reject(new StoreTimeout(`There was no answer within ${timeoutMs} ms`));
+        else cancel = this.#clock.schedule(() => wait(leftMs - SLICE_MS), Math.min(SLICE_MS, leftMs));
+      };
+      wait(timeoutMs);
+    });
     // An async function, so that a synchronous throw becomes a rejection too.
-    return Promise.race([(async () => work())(), tooLate()]).finally(() => answered.abort());
+    return Promise.race([(async () => work())(), tooLate]).finally(() => cancel());
   }
 
   /** A store that is full or read-only refuses writes, and is still worth reading. */
