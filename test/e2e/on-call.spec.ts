@@ -11,6 +11,7 @@ import {
   type ServiceModuleOptions,
 } from 'nestjs-service';
 import { ServiceSimulator } from 'nestjs-service/testing';
+import { freePort } from '../helpers/loopback.js';
 import { CollectingLogger } from '../helpers/secret-scan.js';
 import { rejection, startModule, type StartedModule } from '../helpers/start-module.js';
 
@@ -139,7 +140,32 @@ describe('http.onCall', () => {
     expect(events).toStrictEqual([{ ...banks, attempts: 1, status: 200, error: 'host_error' }]);
   });
 
+  it('counts an attempt that was refused a connection', async () => {
+    const urls = { ...simulator.moduleOptions().urls, baseUrl: `https://127.0.0.1:${await freePort()}` };
+    const { banks: service, events } = await start('mtls', { urls, http: { retries: 0 } });
+    expect(await rejection(service.list())).toMatchObject({ kind: 'refused' });
+    expect(events).toStrictEqual([{ ...banks, attempts: 1, error: 'connection_refused' }]);
+  });
+
   describe('is told of a call that its caller ends', () => {
+    it('before anything is sent: no attempt', async () => {
+      const { banks: service, http, events } = await start();
+      const reason = new Error('mine');
+      const controller = new AbortController();
+      const call = rejection(service.list({ signal: controller.signal }));
+      controller.abort(reason);
+      const signal = AbortSignal.abort(reason);
+      expect(await Promise.all([call, rejection(service.list({ signal }))])).toEqual([reason, reason]);
+      const late = new AbortController();
+      // Of a host that ends it behind our interceptor.
+      const transformRequest = (data: unknown) => (late.abort(reason), data);
+      const behind = http.axiosRef.get('/banks/v1', { signal: late.signal, transformRequest });
+      expect(await rejection(behind)).toBeInstanceOf(Error);
+      expect(simulator.requests).toEqual([]);
+      for (const event of events) expect(event).toStrictEqual({ ...banks, attempts: 0, error: 'aborted' });
+      expect(events).toHaveLength(3);
+    });
+
     const arrived = async () => {
       while (simulator.requests.length === 0) await new Promise(setImmediate);
     };

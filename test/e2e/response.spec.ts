@@ -103,4 +103,49 @@ describe('http.response()', () => {
     expect([data, status, headers['content-type']]).toEqual(['other', 200, expect.stringContaining('json')]);
     axiosRef.interceptors.response.eject(interceptor);
   });
+
+  it("has its ids, and an error its facts, where a host's interceptor copied the answer", async () => {
+    const { axiosRef } = api.http;
+    const copy = axiosRef.interceptors.response.use((given) => ({ ...given, data: { copied: true } }));
+    const headers = { 'x-correlation-id': 'of-the-service', 'retry-after': '7' };
+    simulator.fail({ ...answer(201, {}, headers), times: 2 });
+    const call = { method: 'POST', data: {}, headers: { 'x-key': 'k-1' } };
+    expect(await api.http.response('/payments/v1', call)).toMatchObject({
+      data: { copied: true },
+      correlationId: 'of-the-service',
+      requestId: 'mine',
+    });
+    const parse = (): never => {
+      throw new TypeError('no');
+    };
+    expect(await rejection(api.http.request('/payments/v1', { ...call, parse }))).toMatchObject({
+      code: 'invalid_response',
+      status: 201,
+      method: 'POST',
+      path: '/payments/v1',
+      correlationId: 'of-the-service',
+      retryAfter: 7,
+      idempotencyKey: 'k-1',
+    });
+    axiosRef.interceptors.response.eject(copy);
+  });
+
+  it.each(['normalize', 'set', 'toJSON', '__proto__', 'constructor'])(
+    'is read where the service sends a header named %s',
+    async (name) => {
+      simulator.fail(
+        answer(
+          201,
+          { id: 1 },
+          Object.fromEntries([
+            [name, '1'],
+            ['x-total-count', '7'],
+          ]),
+        ),
+      );
+      const { data, headers } = await api.http.response('/payments/v1', { method: 'POST', data: {} });
+      expect([data, headers['x-total-count']]).toEqual([{ id: 1 }, '7']);
+      expect(Object.getPrototypeOf(headers)).toBe(Object.prototype);
+    },
+  );
 });

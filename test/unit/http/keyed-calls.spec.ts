@@ -5,7 +5,7 @@ import { type RequestListener } from 'node:http';
 import { exchange } from '../../../lib/exchange/exchange.js';
 import { ExchangeFault } from '../../../lib/exchange/exchange.types.js';
 import { type RetryBudget } from '../../../lib/http/retry-policy.js';
-import { errorOf, failing, setUp, type Setup } from './setup.js';
+import { APP_TOKEN, BEARER, errorOf, everything, failing, setUp, type Setup } from './setup.js';
 
 const KEY = 'k-1';
 const config = { headers: { 'x-key': KEY } };
@@ -44,6 +44,30 @@ describe('a POST with a key, of which an earlier attempt may have been carried o
     const expected = { kind: 'refused', outcomeUnknown: true, idempotencyKey: KEY };
     expect(await errorOf(axios.post('/a', {}, config))).toMatchObject(expected);
   });
+
+  const encoded = (text: string) => Buffer.from(text).toString('base64url');
+  it.each([
+    'order%2F7%20b',
+    `${encoded('{"alg":"none"}')}.${encoded('{"order":7}')}.c2ln`,
+    encoded(`order of ${BEARER}`),
+    'k'.repeat(400),
+    'pay &amp; <b>',
+  ])('names the key as it was sent: %s', async (key) => {
+    const { axios, arrived } = await keyed({ listener: failing(500), retries: 0 });
+    const error = await errorOf(axios.post('/a', {}, { headers: { 'x-key': key } }));
+    expect(error).toMatchObject({ status: 500, idempotencyKey: key });
+    expect(arrived.map(({ headers }) => headers['x-key'])).toEqual([key]);
+  });
+
+  it.each([APP_TOKEN, BEARER, `order-7 ${BEARER} b`])(
+    'names no key that holds a credential: %s',
+    async (key) => {
+      const { axios } = await keyed({ listener: failing(500), retries: 0 });
+      const error = await errorOf(axios.post('/a', {}, { headers: { 'x-key': key } }));
+      expect(error).toMatchObject({ status: 500, outcomeUnknown: true, idempotencyKey: undefined });
+      expect(everything(error)).not.toContain(key);
+    },
+  );
 
   it('gets the answer of the service where there is no other token', async () => {
     const { axios, arrived } = await keyed({ listener: failing(503, 401), renewed: new Error('no token') });
