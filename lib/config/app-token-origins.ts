@@ -1,3 +1,4 @@
+import { type DescribeOption } from '../errors/index.js';
 import { originOf } from './address.js';
 import { type Mode } from './requirements.js';
 import { type Addresses } from './resolved-options.js';
@@ -27,8 +28,9 @@ export function appTokenOrigins(
 export function missingAppToken(
   { authentication, given }: Mode,
   { baseUrl, appTokenOrigins: origins }: Addresses,
+  describe: DescribeOption,
 ): string | undefined {
   if (authentication !== 'oauth' || given.appToken !== undefined || !origins.has(new URL(baseUrl).origin))
     return undefined;
-  return 'is not set, and calls over mutual TLS are to carry it beside the bearer (specification, 5.2.5). Set it; or set sendAppTokenWithBearer to false, where the service takes the bearer alone.';
+  return `is not set, and calls over mutual TLS are to carry it beside the bearer (specification, 5.2.5). Set it; or set ${describe('sendAppTokenWithBearer')} to false, where the service takes the bearer alone.`;
 }

@@ -1,4 +1,4 @@
-import { type ConfigurationFault } from '../errors/index.js';
+import { type ConfigurationFault, type DescribeOption } from '../errors/index.js';
 import {
   type ServiceAuthentication,
   type ServiceEnvironment,
@@ -52,11 +52,14 @@ export function unmetRequirements(
   options: ServiceModuleOptions,
   mode: Mode,
   certificateFor: Addresses['certificateFor'],
+  describe: DescribeOption,
 ): ConfigurationFault[] {
   const { environment, authentication, hasCertificate, wantsOAuth } = mode;
   const { appToken, oauth, linkSdk, http } = options;
   const sendsAppToken = authentication === 'mtls' || authentication === 'app-token';
-  const needsAppToken = !sendsAppToken && appToken === undefined && 'needs the app token: set appToken.';
+  const wantsAppToken =
+    (options.sendAppTokenWithBearer === true && 'sendAppTokenWithBearer') ||
+    (linkSdk?.includeAppToken === true && 'linkSdk.includeAppToken');
   const missing = (why: string) => ({ message: `is missing: ${why}`, isMissing: true });
   const oauthNeeds = (what: string) => missing(`OAuth needs ${what} (developer portal, Integration tab).`);
   // Where the certificate or app token is missing for the authentication itself, nothing else is reported that needs it.
@@ -72,9 +75,10 @@ export function unmetRequirements(
         `${nameOf('authentication', mode)} needs the application certificate and its private key (developer portal, authentication section: generate certificate).`,
       ),
     appToken:
-      sendsAppToken &&
       appToken === undefined &&
-      missing(`${nameOf('authentication', mode)} sends it with every call.`),
+      (sendsAppToken
+        ? missing(`${nameOf('authentication', mode)} sends it with every call.`)
+        : wantsAppToken && missing(`${describe(wantsAppToken)} needs it.`)),
     'oauth.clientId': wantsOAuth && oauth?.clientId === undefined && oauthNeeds('the application id'),
     'oauth.clientSecret':
       wantsOAuth && oauth?.clientSecret === undefined && oauthNeeds("the application's client secret"),
@@ -89,8 +93,6 @@ export function unmetRequirements(
     'http.idempotencyHeader':
       isHeaderInUse(options) &&
       'must be a header of its own, and not that of appTokenHeader, http.correlationIdHeader or a trace.',
-    sendAppTokenWithBearer: options.sendAppTokenWithBearer === true && needsAppToken,
-    'linkSdk.includeAppToken': linkSdk?.includeAppToken === true && needsAppToken,
     'http.proxy':
       http?.proxy === ENVIRONMENT &&
       proxyVariable() !== undefined &&

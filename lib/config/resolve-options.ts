@@ -62,15 +62,17 @@ export async function resolveOptions(
     if (key !== undefined) return { option, key };
     return { option, variable: hasVariables ? variableOf(option, name, value) : undefined };
   };
+  const describe = (option: string): string => describeLocation(locate(option));
   const located = (found: readonly ConfigurationFault[]): ConfigurationFault[] =>
     found.map((fault) => ({ ...fault, ...locate(fault.option) }));
   const { faults: malformed, broken } = validateOptions(merged);
   const mode = modeOf(merged, broken);
   const chosen = chooseAddresses(mode, merged.urls ?? {});
   // A value that is not valid is not reported as missing too.
-  const unmet = [...unmetRequirements(merged, mode, chosen.certificateFor), ...chosen.faults].filter(
-    ({ option }) => !broken.has(option) && !broken.has(option.split('.')[0]),
-  );
+  const unmet = [
+    ...unmetRequirements(merged, mode, chosen.certificateFor, describe),
+    ...chosen.faults,
+  ].filter(({ option }) => !broken.has(option) && !broken.has(option.split('.')[0]));
   const valid = { ...merged };
   for (const option of broken) setValue(valid, option, undefined);
   const { urls: _, ...options } = withDefaults(mergeOptions(valid));
@@ -79,7 +81,7 @@ export async function resolveOptions(
   const store = await storeFaults(options.tokenStore);
   const tls = { ...tlsSettings(options, locate), needsChain: chosen.needsChain };
   const faults = located([...malformed, ...unmet, ...appToken.faults, ...clientSecret.faults, ...store]);
-  const lacksAppToken = chosen.addresses && missingAppToken(mode, chosen.addresses);
+  const lacksAppToken = chosen.addresses && missingAppToken(mode, chosen.addresses, describe);
   const warnings = located([
     ...chosen.warnings,
     ...(lacksAppToken ? [{ option: 'appToken', message: lacksAppToken }] : []),
@@ -93,7 +95,7 @@ export async function resolveOptions(
     ...options,
     name,
     locate,
-    describeOption: (option) => describeLocation(locate(option)),
+    describeOption: describe,
     authentication: mode.authentication,
     addresses: chosen.addresses,
     appToken: appToken.secret,

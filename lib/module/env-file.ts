@@ -3,21 +3,27 @@ import { variablesOf } from '../config/variables.js';
 import { type HostConfig } from './host-config.js';
 
 /**
- * Why variables that are in .env are missing, for the error of a start. Undefined where .env explains nothing.
- * @returns an empty text where the application has read .env by itself: it needs no ConfigModule
+ * Why variables are missing, for the error of a start. Undefined where neither .env nor ConfigModule explains it.
+ * @param noVariable none of this module is set
  */
 export async function explainEnvFile(
   name: string | undefined,
   { service, get }: HostConfig,
+  noVariable: boolean,
 ): Promise<string | undefined> {
-  const inFile = await namesIn('.env');
+  const text = await readFile('.env', 'utf8').catch(() => undefined);
+  const inFile = namesIn(text ?? '');
   if (service === undefined) {
+    // Then the application has read it by itself, and needs no ConfigModule.
     const isRead = inFile.length > 0 && inFile.every((variable) => process.env[variable] !== undefined);
-    return isRead ? '' : undefined;
+    return isRead
+      ? undefined
+      : 'The application does not import ConfigModule, so .env files are not read (import ConfigModule.forRoot())';
   }
   const ours = new Set(variablesOf(name));
   const hidden = inFile.filter((variable) => ours.has(variable) && get(variable) === undefined);
-  if (hidden.length === 0) return undefined;
+  if (hidden.length === 0 && !noVariable) return undefined;
+  if (hidden.length === 0) return text === undefined ? NO_FILE : NO_VALUE;
   const which = hidden.length === 1 ? hidden[0] : `${hidden[0]} and ${hidden.length - 1} more`;
   return (
     `.env has ${which}, and ConfigModule does not give ${hidden.length === 1 ? 'it' : 'them'}: the function \`validate\` or the schema of ConfigModule ` +
@@ -26,8 +32,12 @@ export async function explainEnvFile(
   );
 }
 
-/** The names that a file sets, without their values. None where it cannot be read. */
-async function namesIn(file: string): Promise<string[]> {
-  const text = await readFile(file, 'utf8').catch(() => '');
+const NO_FILE =
+  'Check that .env, or the file that envFilePath names, is in the working directory, where ConfigModule.forRoot() reads it';
+const NO_VALUE =
+  '.env in the working directory has no value for any of them: fill it in, or check the file that envFilePath names';
+
+/** The names that a file sets, without their values. */
+function namesIn(text: string): string[] {
   return [...text.matchAll(/^\s*(?:export\s+)?([\w.-]+)\s*=[^\S\n]*\S/gm)].map(([, variable]) => variable);
 }

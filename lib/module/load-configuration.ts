@@ -72,12 +72,10 @@ export async function loadConfiguration(
   const lacks = config !== undefined && faults.some(({ isMissing }) => isMissing);
   const noVariable = lacks && !read.variableSet && misspelt.size === 0 && namespace === undefined;
   const nothingSet = noVariable && Object.keys(merged).length === 0;
-  const noConfigModule = lacks && !config.service;
   const isInNamespace = faults.some(({ key, option }) => key && valueOf(namespace, option) !== undefined);
   const usedNamespace = isInNamespace && namespaceKey;
-  const signs = { nothingSet, noVariable, noConfigModule };
-  const envFile = lacks ? await explainEnvFile(name, config) : undefined;
-  const heading = describeProblem(name, signs, usedNamespace, envFile);
+  const envFile = lacks ? await explainEnvFile(name, config, noVariable) : undefined;
+  const heading = describeProblem(name, { nothingSet, noVariable }, usedNamespace, envFile);
   throw new ServiceConfigurationError([...faults, ...certificateFaults], heading);
 }
 
@@ -90,12 +88,10 @@ function namespaceOf(found: unknown): object | undefined {
   return isOurs ? (found as object) : undefined;
 }
 
-type Signs = Record<'nothingSet' | 'noVariable' | 'noConfigModule', boolean>;
-
 /** The first line of the error. Names the usual causes where many options are missing. */
 function describeProblem(
   name: string | undefined,
-  { nothingSet, noVariable, noConfigModule }: Signs,
+  { nothingSet, noVariable }: Record<'nothingSet' | 'noVariable', boolean>,
   namespace: string | false,
   envFile: string | undefined,
 ): string {
@@ -106,11 +102,7 @@ function describeProblem(
     noVariable && !nothingSet && `No ${variablePrefix(name)}* variable is set`,
     namespace &&
       `It reads the namespace '${namespace}' (registerAs); if yours has another purpose, give it another name`,
-    envFile ??
-      (noConfigModule
-        ? 'The application does not import ConfigModule, so .env files are not read (import ConfigModule.forRoot())'
-        : noVariable &&
-          'Check that .env, or the file that envFilePath names, is in the working directory, where ConfigModule.forRoot() reads it'),
+    envFile,
     nothingSet && NO_VARIABLES_HINT,
   ];
   return said.filter(Boolean).join('. ');

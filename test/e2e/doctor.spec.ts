@@ -143,6 +143,22 @@ describe('nestjs-service doctor', () => {
       const answered = commandIo({ ...variables, SERVICE_SEND_APP_TOKEN_WITH_BEARER: 'false' });
       expect(await run(['--offline'], answered, LIMITS)).toBe(0);
       expect(answered.printed()).not.toMatch(/SERVICE_APP_TOKEN /);
+      const asked = commandIo({ ...variables, SERVICE_SEND_APP_TOKEN_WITH_BEARER: 'true' });
+      expect(await run(['--offline'], asked, LIMITS)).toBe(1);
+      expect(asked.printed()).toMatch(
+        /^failed +SERVICE_APP_TOKEN +Is missing: .*\(SERVICE_SEND_APP_TOKEN_WITH_BEARER\) needs it\.\n +-> Set SERVICE_APP_TOKEN or/m,
+      );
+    });
+
+    it('names the variable that says that public roots are meant, in the row of a chain that is not set', async () => {
+      const simulator = await startSimulator();
+      const env = simulator.env({ environment: 'sandbox', authentication: 'mtls' });
+      const withoutChain = Object.entries(env).filter(([name]) => !name.startsWith('SERVICE_TLS_CHAIN'));
+      const io = commandIo(Object.fromEntries(withoutChain));
+      expect(await run(['--offline'], io, LIMITS)).toBe(0);
+      expect(io.printed()).toMatch(
+        /^warning +SERVICE_TLS_CHAIN +Is not set: .*tls\.publicRoots \(SERVICE_TLS_PUBLIC_ROOTS\)/m,
+      );
     });
 
     it('reads an env file as ConfigModule does: what the environment has counts first', async () => {

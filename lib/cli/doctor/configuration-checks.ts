@@ -92,13 +92,15 @@ function fromFault(fault: ConfigurationFault, isEmpty: boolean, reading: Configu
 function unsetRows(reading: ConfigurationReading, option: string): Check[] {
   const name = rowName(reading, option);
   const found = reading.warnings.filter((each) => each.option === option).map(({ message }) => message);
-  if (option === 'tls.chain' && reading.certificates?.lacksChain) found.push(NO_CHAIN);
+  if (option === 'tls.chain' && reading.certificates?.lacksChain) found.push(noChain(reading));
   const remedy = `Set ${name}${kindOf(option) === 'secret' ? ` or ${name}_FILE` : ''}, in ${reading.sources}.`;
   return found.map((message) => ({ name, ...warning(capital(message), remedy) }));
 }
 
-const NO_CHAIN =
-  "Is not set: the service is verified against Node's public roots. In production, a client certificate needs the chain (specification, 5.2.4), or tls.publicRoots.";
+function noChain(reading: ConfigurationReading): string {
+  const publicRoots = `tls.publicRoots (${rowName(reading, 'tls.publicRoots')})`;
+  return `Is not set: the service is verified against Node's public roots. In production, a client certificate needs the chain (specification, 5.2.4), or ${publicRoots}.`;
+}
 
 function kindOf(option: string) {
   return OPTIONS.find((entry) => entry.option === option)?.kind;

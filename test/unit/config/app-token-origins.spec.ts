@@ -76,6 +76,10 @@ describe('The app token goes to', () => {
   ])('nothing where there is none: a warning if %s', async (_, options, count) => {
     const { warnings } = await originsOf({ ...options, appToken: undefined });
     expect(warnings.filter(({ message }) => message.includes('5.2.5'))).toHaveLength(count);
-    if (count > 0) expect(warnings).toMatchObject([{ option: 'appToken', variable: 'SERVICE_APP_TOKEN' }]);
+    if (count === 0) return;
+    expect(warnings).toMatchObject([{ option: 'appToken', variable: 'SERVICE_APP_TOKEN' }]);
+    expect(warnings[0].message).toMatch(
+      /set sendAppTokenWithBearer \(SERVICE_SEND_APP_TOKEN_WITH_BEARER\) to false/,
+    );
   });
 });

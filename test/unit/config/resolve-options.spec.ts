@@ -240,8 +240,10 @@ describe('resolveOptions', () => {
             ? { [option]: true }
             : { linkSdk: { includeAppToken: true } }),
         },
-        option,
-        /set appToken/,
+        'appToken',
+        option === 'sendAppTokenWithBearer'
+          ? /^is missing: sendAppTokenWithBearer \(SERVICE_SEND_APP_TOKEN_WITH_BEARER\) needs it\.$/
+          : /^is missing: linkSdk\.includeAppToken \(SERVICE_LINK_SDK_INCLUDE_APP_TOKEN\) needs it\.$/,
       ],
     ),
     [

@@ -2,6 +2,9 @@ import { afterEach, describe, expect, it, jest } from '@jest/globals';
 import { Logger, type FactoryProvider } from '@nestjs/common';
 import { ConfigModule, ConfigService } from '@nestjs/config';
 import { ModuleRef, type ModulesContainer } from '@nestjs/core';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { inspect } from 'node:util';
 import { type ServiceModuleOptions } from '../../../lib/config/options.js';
 import { ServiceCertificateError, type ServiceConfigurationError } from '../../../lib/errors/index.js';
@@ -222,6 +225,27 @@ describe('The configuration of a module', () => {
     expect(await titleOf(load({ appToken: 'a' }, one))).toBe(unusable());
     const wrong = { ...sandbox, http: { retries: -1 } };
     expect(await titleOf(load(wrong, { name: 'ksa', imported: false }))).toBe(unusable(':ksa'));
+  });
+
+  it('says so where .env is there, and has no value for a variable of this module', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'env-'));
+    const before = process.cwd();
+    process.chdir(folder);
+    try {
+      await writeFile('.env', 'PORT=1\nSERVICE_APP_TOKEN=a\nSERVICE_KSA_APP_TOKEN=\n');
+      const title = await titleOf(load({}, { name: 'ksa' }));
+      expect(title).toMatch(/^ServiceModule:ksa found no SERVICE_KSA_\* variable\. /);
+      expect(title).toMatch(
+        /\. \.env in the working directory has no value for any of them: fill it in, or check the file that envFilePath names\./,
+      );
+      expect(title).not.toContain('Check that .env');
+      // It is not read, whatever it has.
+      const unread = await titleOf(load({}, { name: 'ksa', imported: false }));
+      expect(unread).toMatch(/does not import ConfigModule/);
+    } finally {
+      process.chdir(before);
+      await rm(folder, { recursive: true });
+    }
   });
 
   it('warns of misspelt variables, of reserved hosts and of the address that will go', async () => {
