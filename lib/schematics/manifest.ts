@@ -48,9 +48,19 @@ export function addPeers(text: string, nest: number): string {
   return mark + `${result}\n`.replaceAll('\n', eol);
 }
 
+/** Of nest-cli.json: whether the project in a folder is a library, and the name of an application beside it. */
+export function projectsOf(text: string, sourceRoot: string) {
+  const { projects = {} } = parse<{ projects?: Record<string, { type?: string; sourceRoot?: string }> }>(
+    text,
+  );
+  const own = Object.values(projects).find((project) => project.sourceRoot === sourceRoot);
+  const application = Object.keys(projects).find((name) => projects[name].type !== 'library');
+  return { isLibrary: own?.type === 'library', application: application ?? '<name>' };
+}
+
 /** Editors of Windows begin a file with a byte order mark, which JSON.parse does not take. */
-function parse(text: string): Manifest {
-  return JSON.parse(text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text) as Manifest;
+function parse<T = Manifest>(text: string): T {
+  return JSON.parse(text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text) as T;
 }
 
 export interface PackageManager {

@@ -1,7 +1,14 @@
 import { isUtf8 } from 'node:buffer';
 import { posix } from 'node:path';
 import { addVariables, isOtherExample } from './env-example.js';
-import { addPeers, isNamed, nestVersionIn, type PackageManager, packageManagerOf } from './manifest.js';
+import {
+  addPeers,
+  isNamed,
+  nestVersionIn,
+  type PackageManager,
+  packageManagerOf,
+  projectsOf,
+} from './manifest.js';
 import { addModules, addStub, addToMain, rootModuleOf, SERVICE_MODULE } from './scaffold.js';
 
 /** What this needs of the Tree of @angular-devkit/schematics. */
@@ -31,11 +38,13 @@ function moduleLines(hasConfig: boolean): string {
     imports: [${modules}],`;
 }
 
-/** What main.ts lacks. */
+/** What main.ts lacks. A context answers nobody, and takes no filters. */
 function mainLines(main = ''): string {
-  const hooks = main.includes('.enableShutdownHooks(') ? '' : '    app.enableShutdownHooks();\n';
-  return `    import { ServiceExceptionFilter } from 'nestjs-service';
-${hooks}    app.useGlobalFilters(new ServiceExceptionFilter());`;
+  const app = /\b(?:const|let)\s+(\w+)[^=;]*=\s*await\s+NestFactory\b/.exec(main)?.[1] ?? 'app';
+  const hooks = main.includes('.enableShutdownHooks(') ? [] : [`    ${app}.enableShutdownHooks();`];
+  if (/\bNestFactory\.createApplicationContext\b/.test(main)) return hooks.join('');
+  const importLine = "    import { ServiceExceptionFilter } from 'nestjs-service';";
+  return [importLine, ...hooks, `    ${app}.useGlobalFilters(new ServiceExceptionFilter());`].join('\n');
 }
 
 const next = ({ addDev, run }: PackageManager, example: string) =>
@@ -55,6 +64,12 @@ const TEST_LINES = `    import { stubService } from 'nestjs-service/testing';
 export function nestAdd(options: NestAddOptions = {}) {
   return (files: HostFiles, context: Context): void => {
     const sourceRoot = options.sourceRoot ?? 'src';
+    const { isLibrary, application } = projectsOf(read(files, 'nest-cli.json') ?? '{}', sourceRoot);
+    if (isLibrary) {
+      return context.logger.warn(
+        `${sourceRoot} is a library. ServiceModule goes into the application that uses it, once: nest add nestjs-service --project ${application}`,
+      );
+    }
     const manager = packageManagerOf(files);
     const hadConfig = isNamed('@nestjs/config', read(files, 'package.json') ?? '{}');
     addToManifest(files, context, manager);
@@ -105,6 +120,7 @@ function ifThere(how: (text: string) => string | undefined): Edit {
 function edit(files: HostFiles, context: Context, path: string, lines: string, how: Edit): void {
   const text = how(read(files, path));
   if (text !== undefined) return write(files, path, text);
+  if (lines === '') return;
   const why = files.exists(path)
     ? 'is not changed, because its form is not one that this command knows. Add:'
     : 'is not there. Where your application has this code, add:';

@@ -316,6 +316,37 @@ export class AppModule {
     expect(said.join('')).not.toMatch(/ConfigModule|enableShutdownHooks/);
   });
 
+  it('prints lines that fit: the name of the application, and no filter where there is nothing to answer', () => {
+    const printed = (main: string) => {
+      const { said, run } = host('^12.0.1', { 'src/main.ts': main });
+      run();
+      return said;
+    };
+    const named = MAIN.replace('const app =', 'const server: App =').replace('await app', 'await server');
+    expect(printed(named)).toEqual([
+      expect.stringMatching(/ {4}server\.enableShutdownHooks\(\);\n {4}server\.useGlobalFilters\(/),
+    ]);
+    const context = MAIN.replace('.create(', '.createApplicationContext(').replace('const app', 'let app');
+    const [lines, ...others] = printed(context);
+    expect([lines, others]).toEqual([expect.stringMatching(/\n\n {4}app\.enableShutdownHooks\(\);\n$/), []]);
+    expect(printed(context.replace('  await app', `${HOOKS}  await app`))).toEqual([]);
+  });
+
+  it('says to take an application, where it is run for a library', () => {
+    const projects = {
+      shared: { type: 'library', sourceRoot: 'libs/shared/src' },
+      host: { type: 'application', sourceRoot: 'apps/host/src' },
+    };
+    const { files, said, told, run } = host('^12.0.1', { 'nest-cli.json': JSON.stringify({ projects }) });
+    run({ sourceRoot: 'libs/shared/src' });
+    expect(said).toEqual([
+      'libs/shared/src is a library. ServiceModule goes into the application that uses it, once: nest add nestjs-service --project host',
+    ]);
+    expect([told, files.has('.env.example')]).toEqual([[], false]);
+    run({ sourceRoot: 'apps/host/src' });
+    expect(said).toContainEqual(expect.stringMatching(/^apps\/host\/src\/main\.ts is not there/));
+  });
+
   it.each([
     'env-example',
     'env-example-relational',
