@@ -1,11 +1,11 @@
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
 const ROOT = join(import.meta.dirname, '../..');
 const GETTING_STARTED = 'docs/getting-started.md';
 const TESTING = 'docs/testing.md';
-const SIMULATOR = 'docs/simulator.md';
 const RECIPES = 'docs/recipes.md';
+const OPERATION = 'docs/operation.md';
 /** What `nest new` makes, and the guides' application imports. */
 const SCAFFOLD = join(ROOT, 'node_modules/@nestjs/schematics/dist/lib/application/files/ts-esm/src');
 /** Of each guide, the tests and the application that they test. */
@@ -16,8 +16,7 @@ const FILES = {
     'src/banks/banks.controller.spec.ts',
     'src/customers/customers.controller.ts',
   ],
-  [TESTING]: ['host.module.ts', 'host.module.spec.ts', 'bank-names.spec.ts', 'named.spec.ts'],
-  [SIMULATOR]: ['banks.spec.ts'],
+  [TESTING]: ['host.module.ts', 'host.module.spec.ts', 'host.controller.spec.ts', 'app.e2e-spec.ts'],
 };
 
 async function readText(document) {
@@ -75,16 +74,14 @@ export async function writeApplication(folder) {
 /** Changes a scaffold as docs/getting-started.md says: adds its snippets. */
 export async function followGettingStarted(folder) {
   await writeFiles(join(folder, 'src', 'getting-started'), GETTING_STARTED, true);
-  const test = (await readBlocks(SIMULATOR))('ts', '// banks.spec.ts\n');
-  await writeFile(join(folder, 'test', 'banks.e2e-spec.ts'), test);
 }
 
-/** Puts the tests of docs/testing.md, and the first of docs/simulator.md, into src/testing. */
+/** Puts the tests of docs/testing.md into src/testing, that with the simulator too. */
 export async function followTesting(folder) {
   const { type } = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8'));
-  for (const guide of [TESTING, SIMULATOR]) {
-    await writeFiles(join(folder, 'src', 'testing'), guide, type !== 'module');
-  }
+  const target = join(folder, 'src', 'testing');
+  await writeFiles(target, TESTING, type !== 'module');
+  await rename(join(target, 'app.e2e-spec.ts'), join(target, 'app.spec.ts'));
 }
 
 /** Puts the files of docs/recipes.md into src/, and its scripts beside it. */
@@ -100,6 +97,12 @@ export async function followRecipes(folder) {
 /** A block of docs/recipes.md. */
 export async function readRecipe(language, part) {
   return (await readBlocks(RECIPES))(language, part);
+}
+
+/** The variables of the Deployment in docs/operation.md, with their values. */
+export async function readDeployment() {
+  const text = (await readBlocks(OPERATION))('yaml', 'kind: Deployment');
+  return [...text.matchAll(/name: (SERVICE_\w+), value: '?([^' ]+)'? \}/g)].map(([, ...pair]) => pair);
 }
 
 async function writeFiles(target, document, isCommonJs, files = FILES[document]) {

@@ -31,7 +31,7 @@ describe('docs/configuration.md', () => {
     const { WhereTo, WhereToModule } = await load<{
       WhereTo: Type<{ environment: string }>;
       WhereToModule: Type;
-    }>('where-to.ts');
+    }>('namespace.ts');
     process.env.SERVICE_ENVIRONMENT = 'production';
     const module = await Test.createTestingModule({ imports: [WhereToModule] }).compile();
     expect(module.get(WhereTo).environment).toBe('production');
@@ -52,9 +52,8 @@ describe('docs/configuration.md', () => {
   });
 
   it('has options from a vault, and a second service, that work', async () => {
-    const { fromVault, second } = await load<{
+    const { fromVault } = await load<{
       fromVault(vault: { read(name: string): Promise<string> }): DynamicModule;
-      second(): DynamicModule;
     }>('options.ts');
     const { tls, oauth, appToken } = simulator.moduleOptions({
       environment: 'production',
@@ -77,7 +76,10 @@ describe('docs/configuration.md', () => {
     });
     Object.assign(process.env, simulator.env({ environment: 'sandbox', name: 'ksa' }));
     const module = await Test.createTestingModule({
-      imports: [fromVault({ read: async (name) => vault[name] ?? '' }), second()],
+      imports: [
+        fromVault({ read: async (name) => vault[name] ?? '' }),
+        ServiceModule.forRoot({ name: 'ksa', isGlobal: true }),
+      ],
     }).compile();
     simulator.clearRequests();
     await module.get(BanksService).list();

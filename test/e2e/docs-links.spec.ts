@@ -78,21 +78,3 @@ it('every file and folder of lib that CONTRIBUTING.md names is there', async () 
   expect(names.length).toBeGreaterThan(3);
   expect(missing).toEqual([]);
 });
-
-it('every picture has an address that the package on npm shows too: it has no pictures', async () => {
-  const guides = (await readdir(join(ROOT, 'docs'))).filter((name) => name.endsWith('.md'));
-  const texts = ['README.md', ...guides.map((name) => `docs/${name}`)].map((name) =>
-    readFile(join(ROOT, name), 'utf8'),
-  );
-  const pictures = [...(await Promise.all(texts)).join('\n').matchAll(/!\[[^\]]*\]\(([^)]+)\)/g)];
-  const { repository } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as {
-    repository: { url: string };
-  };
-  const raw = repository.url
-    .replace('git+https://github.com', 'https://raw.githubusercontent.com')
-    .replace(/\.git$/, '/main/');
-  expect(pictures.length).toBeGreaterThan(0);
-  for (const [, address = ''] of pictures) {
-    expect(address.startsWith(raw) && existsSync(join(ROOT, address.slice(raw.length)))).toBe(true);
-  }
-});

@@ -1,16 +1,16 @@
 import { afterAll, describe, expect, it } from '@jest/globals';
-import { type Type } from '@nestjs/common';
+import { Controller, Get } from '@nestjs/common';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { Test } from '@nestjs/testing';
 import { EventEmitter, once } from 'node:events';
-import { ServiceModule, type ServiceCallEvent } from 'nestjs-service';
+import { BanksService, ServiceModule, type ServiceCallEvent } from 'nestjs-service';
 import { ServiceSimulator } from 'nestjs-service/testing';
 import { CollectingLogger } from '../helpers/secret-scan.js';
 import { readDocument, writeSnippets } from '../helpers/readme.js';
 
 // Those that need other packages are run by test/consumers.
-const OWN = new Set(['caller-gone.ts', 'search.controller.ts']);
+const OWN = new Set(['caller-gone.ts']);
 
 describe('docs/recipes.md', () => {
   const written = readDocument('docs/recipes.md').then(({ fences }) =>
@@ -25,9 +25,17 @@ describe('docs/recipes.md', () => {
     ['Express', () => new ExpressAdapter()],
     ['Fastify', () => new FastifyAdapter()],
   ])('ends a call whose caller has gone, on %s', async (_, adapter) => {
-    const { SearchController } = (await import((await written).path('search.controller.ts'))) as {
-      SearchController: Type;
+    const { CallerGone } = (await import((await written).path('caller-gone.ts'))) as {
+      CallerGone: () => ParameterDecorator;
     };
+    @Controller('search')
+    class SearchController {
+      constructor(private readonly banks: BanksService) {}
+      @Get()
+      list(@CallerGone() signal: AbortSignal) {
+        return this.banks.list({ signal });
+      }
+    }
     const events = new EventEmitter();
     const onCall = (event: ServiceCallEvent) => void events.emit('call', event);
     const simulator = await ServiceSimulator.start();

@@ -1,25 +1,34 @@
 import { afterAll, describe, expect, it } from '@jest/globals';
-import { basename } from 'node:path';
-import { serviceErrors, ServiceStub } from 'nestjs-service/testing';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { serviceErrors, ServiceSimulator, ServiceStub } from 'nestjs-service/testing';
 import { DOUBLED } from '../../lib/testing/doubles/doubles.js';
-import { readDocument, writeSnippets } from '../helpers/readme.js';
+import { readDocument, ROOT, writeSnippets } from '../helpers/readme.js';
 
 const document = await readDocument('docs/testing.md');
 const snippets = await writeSnippets(document.fences, { name: 'testing' });
-const specs = snippets.files.filter((file) => file.endsWith('.spec.ts'));
+const specs = snippets.files.filter((file) => /spec\.ts$/.test(file));
 // Its tests of a host are tests of this file.
 for (const file of specs) await import(file);
 
+/** The keys of an interface, as its source has them. */
+async function keysOf(file: string, name: string): Promise<string[]> {
+  const source = await readFile(join(ROOT, 'lib/testing', file), 'utf8');
+  const body = new RegExp(`^export interface ${name} \\{\\n([^]*?)^\\}`, 'm').exec(source)?.[1] ?? '';
+  const keys = [...body.matchAll(/^ {2}(?:readonly )?(\w+)\??:/gm)].map(([, key = '']) => key);
+  expect(keys.length).toBeGreaterThan(3);
+  return keys;
+}
+
+/** Those that no piece of code in a section names. */
+function unnamed(heading: string, names: string[]): string[] {
+  const section = document.text.split(`\n### ${heading}\n`)[1]?.split('\n### ')[0] ?? '';
+  const code = [...section.matchAll(/`([^`\n]+)`/g)].map(([, text = '']) => text).join('\n');
+  return names.filter((name) => !new RegExp(`(?<![\\w-])${name}(?![\\w-])`).test(code));
+}
+
 describe('docs/testing.md', () => {
   afterAll(() => snippets.remove());
-
-  it('has the files that are tested here', () => {
-    expect(specs.map((file) => basename(file))).toEqual([
-      'host.module.spec.ts',
-      'bank-names.spec.ts',
-      'named.spec.ts',
-    ]);
-  });
 
   it('names every double, every error, and every member of the stub', () => {
     const methods = Object.entries(DOUBLED).flatMap(([service, names]) =>
@@ -33,5 +42,29 @@ describe('docs/testing.md', () => {
     expect(missing).toEqual([]);
     const members = Object.getOwnPropertyNames(ServiceStub.prototype);
     expect(members).toEqual(expect.arrayContaining(['calls', 'callsOf', 'use', 'reset']));
+  });
+
+  it('names each member of the simulator', () => {
+    const members = Object.getOwnPropertyNames(ServiceSimulator.prototype).filter(
+      (name) => name !== 'constructor',
+    );
+    const code = document.text.replace(/^```[^]*?^```$/gm, '');
+    expect(members.length).toBeGreaterThan(20);
+    expect(
+      [...members, 'application'].filter((name) => !new RegExp(`\`[^\`\n]*\\b${name}\\b`).test(code)),
+    ).toEqual([]);
+  });
+
+  it('names each option, each key of a mode, of a rule and of a request, and each fault', async () => {
+    expect(unnamed('Options', await keysOf('simulator.options.ts', 'SimulatorOptions'))).toEqual([]);
+    expect(unnamed('Modes', await keysOf('module-options.ts', 'SimulatorModeOptions'))).toEqual([]);
+    expect(unnamed('Failures', await keysOf('faults.ts', 'FaultRule'))).toEqual([]);
+    expect(unnamed('Requests', await keysOf('request-log.ts', 'RecordedRequest'))).toEqual([]);
+    const source = await readFile(join(ROOT, 'lib/testing/faults.ts'), 'utf8');
+    const faults = [...source.matchAll(/^ {2}\| (?:'([\w-]+)'|\{ (\w+))/gm)].map(
+      ([, name, key]) => name ?? key ?? '',
+    );
+    expect(faults).toHaveLength(16);
+    expect(unnamed('Failures', faults)).toEqual([]);
   });
 });

@@ -1,4 +1,4 @@
-// telemetry.mjs of docs/observability.md: the SDK, started with --import, sends the module's spans and metrics over OTLP.
+// telemetry.mjs of docs/operation.md: the SDK, started with --import, sends the module's spans and metrics over OTLP.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -7,7 +7,7 @@ import { join } from 'node:path';
 
 if (process.env.MODULE_OPTIONS === undefined) {
   const { ServiceSimulator } = await import('nestjs-service/testing');
-  const guide = readFileSync('node_modules/nestjs-service/docs/observability.md', 'utf8');
+  const guide = readFileSync('node_modules/nestjs-service/docs/operation.md', 'utf8');
   const [, snippet] = /^```js\n(\/\/ telemetry\.mjs\n[^]*?)^```$/m.exec(guide);
   const file = join(import.meta.dirname, '..', 'telemetry.tmp.mjs');
   writeFileSync(file, snippet);

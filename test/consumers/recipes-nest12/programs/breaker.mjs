@@ -5,13 +5,14 @@ import { BanksService, ServiceModule } from 'nestjs-service';
 import { ServiceSimulator } from 'nestjs-service/testing';
 import assert from 'node:assert/strict';
 import { mock } from 'node:test';
-import { GuardedBanks, ServiceBreaker } from '../dist/service-breaker.js';
+import { ServiceBreaker } from '../dist/service-breaker.js';
 
 const simulator = await ServiceSimulator.start();
 const service = ServiceModule.forRoot({ isGlobal: true, http: { retries: 0 }, ...simulator.moduleOptions() });
-const host = { module: class Host {}, imports: [service], providers: [ServiceBreaker, GuardedBanks] };
+const host = { module: class Host {}, imports: [service], providers: [ServiceBreaker] };
 const app = await NestFactory.createApplicationContext(host, { logger: false });
-const banks = app.get(GuardedBanks);
+const breaker = app.get(ServiceBreaker);
+const banks = { list: () => breaker.run(() => app.get(BanksService).list()) };
 const calls = () => simulator.apiRequests.length;
 const failing = async (fault, times, expected) => {
   simulator.fail({ path: '/banks/v1', times, fault });
@@ -22,7 +23,7 @@ await failing({ status: 404 }, 6, { name: 'ServiceApiError' });
 await failing({ status: 503 }, 3, { name: 'ServiceApiError' });
 await failing('truncate', 2, { name: 'ServiceConnectionError' });
 assert.equal(calls(), 11);
-const unavailable = (error) => error.getStatus() === 503;
+const unavailable = { name: 'Error', message: /breaker is open/ };
 await assert.rejects(banks.list(), unavailable);
 assert.equal(calls(), 11);
 

@@ -61,8 +61,8 @@ inSoak(() => {
   }, 120_000);
 });
 
-it('docs/fleet.md has these numbers', async () => {
-  const text = await readFile(join(import.meta.dirname, '../../../../docs/fleet.md'), 'utf8');
+it('test/scale/README.md has these numbers', async () => {
+  const text = await readFile(join(import.meta.dirname, '../../../scale/README.md'), 'utf8');
   const rows = [...text.matchAll(/^\| ([\d,]+) +\| ([\d,]+) +\| ([\d,]+) +\|$/gm)].map((row) =>
     row.slice(1).map((cell) => Number(cell.replace(',', ''))),
   );

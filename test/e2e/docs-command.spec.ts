@@ -2,18 +2,19 @@ import { beforeAll, describe, expect, it } from '@jest/globals';
 import { parseArgs } from 'node:util';
 import { type Examined } from '../../lib/cli/examine.js';
 import { OPTIONS as DOCTOR_OPTIONS, run } from '../../lib/cli/doctor.js';
+import { SIMULATOR_HELP } from '../../lib/cli/simulator-options.js';
 import { commandIo } from '../helpers/command-io.js';
 import { readDocument } from '../helpers/readme.js';
 import { simulatorsOfBlock } from '../helpers/simulators.js';
 
 const LIMITS = { stepMs: 10_000, totalMs: 20_000 };
 
-describe('docs/doctor.md', () => {
+describe('docs/command.md', () => {
   const startSimulator = simulatorsOfBlock();
   let document: Awaited<ReturnType<typeof readDocument>>;
 
   beforeAll(async () => {
-    document = await readDocument('docs/doctor.md');
+    document = await readDocument('docs/command.md');
   });
 
   const rowsBelow = (head: RegExp): string[] => {
@@ -45,7 +46,7 @@ describe('docs/doctor.md', () => {
     });
     await run(['--json'], io, LIMITS);
     const { checks } = JSON.parse(io.printed()) as Examined;
-    const cells = rowsBelow(/^\| name +\| what it checks/).join(' ');
+    const cells = document.text.split('The checks, in this order:')[1]?.split('\n## ')[0] ?? '';
     const documented = [...cells.matchAll(/`([^`]+)`/g)].map(([, name]) => name);
     const undocumented = checks
       .map(({ name }) => name)
@@ -54,19 +55,26 @@ describe('docs/doctor.md', () => {
     expect(undocumented).toEqual([]);
   });
 
-  it('shows JSON as the doctor prints it', async () => {
+  it('names the keys that --json prints', async () => {
     const simulator = await startSimulator();
     const { SERVICE_APP_TOKEN: _, ...variables } = simulator.env();
     const io = commandIo(variables);
     await run(['--json', '--offline'], io, LIMITS);
     const printed = JSON.parse(io.printed()) as Examined;
-    const [shown] = document.fences
-      .filter(({ language, text }) => language === 'json' && text.includes('"checks"'))
-      .map(({ text }) => JSON.parse(text) as Examined);
-    expect(Object.keys(shown)).toEqual(Object.keys(printed));
-    expect(shown.environment).toEqual(printed.environment);
-    expect(shown.authentication).toEqual(printed.authentication);
-    const [{ remedy: __, ...cause }] = shown.checks;
-    expect(printed.checks).toContainEqual({ ...cause, remedy: expect.any(String) });
+    const keysOf = (value: object) => Object.keys(value).join(', ');
+    const failed = printed.checks.find(({ status }) => status === 'failed') ?? {};
+    const [first, last] = keysOf(failed).split(/, (?=remedy)/);
+    expect(document.text).toContain(`{ ${keysOf(printed)}: [{ ${first}, ${last}? }] }`);
+  });
+
+  it('names the options and faults of the command as its help does', () => {
+    const options = [
+      ...SIMULATOR_HELP.matchAll(/^ {2}(--(?!help)[a-z-]+(?: <[^\n]*?>\S*)?)(?: {2}|$)/gm),
+    ].map(([, option = '']) => option);
+    expect(options).toHaveLength(6);
+    const faults = /or one of:\n\s+([^.]+)\./.exec(SIMULATOR_HELP)?.[1]?.split(', ') ?? [];
+    expect(faults).toHaveLength(7);
+    const section = document.text.split('\n## Simulator\n')[1] ?? '';
+    expect([...options, ...faults].filter((each) => !section.includes(`\`${each}\``))).toEqual([]);
   });
 });

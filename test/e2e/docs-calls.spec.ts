@@ -1,30 +1,22 @@
-import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
-import {
-  Controller,
-  Get,
-  Logger,
-  type ExceptionFilter,
-  type INestApplication,
-  type Provider,
-  type Type,
-} from '@nestjs/common';
-import { APP_FILTER } from '@nestjs/core';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { Catch, Controller, Get, type INestApplication, type Provider, type Type } from '@nestjs/common';
+import { APP_FILTER, BaseExceptionFilter } from '@nestjs/core';
 import { Test } from '@nestjs/testing';
-import { DocumentBuilder, SwaggerModule } from '@nestjs/swagger';
 import * as errors from '../../lib/errors/index.js';
 import { toAnswer } from '../../lib/http/exception-answer.js';
-import { BanksService, ServiceExceptionFilter, ServiceModule } from 'nestjs-service';
+import { BanksService, type CustomersService, ServiceExceptionFilter, ServiceModule } from 'nestjs-service';
 import { serviceErrors, ServiceSimulator, stubService } from 'nestjs-service/testing';
 import { readDocument, type Snippets, writeSnippets } from '../helpers/readme.js';
+import { startModule } from '../helpers/start-module.js';
 
-describe('docs/errors-and-retries.md', () => {
+describe('docs/calls.md', () => {
   let simulator: ServiceSimulator;
   let document: Awaited<ReturnType<typeof readDocument>>;
   let snippets: Snippets;
 
   beforeAll(async () => {
     simulator = await ServiceSimulator.start();
-    document = await readDocument('docs/errors-and-retries.md');
+    document = await readDocument('docs/calls.md');
     snippets = await writeSnippets(document.fences, { name: 'errors' });
   });
   afterAll(async () => {
@@ -32,11 +24,12 @@ describe('docs/errors-and-retries.md', () => {
     await snippets.remove();
   });
 
-  it('has filters of which ours answers its errors, and not in another order', async () => {
-    const { EveryErrorFilter, useFilters } = (await import(snippets.path('filters.ts'))) as {
-      EveryErrorFilter: Type<ExceptionFilter>;
-      useFilters(app: INestApplication): void;
-    };
+  it('names the order of filters in which ours answers its errors', async () => {
+    expect(document.text).toContain(
+      'app.useGlobalFilters(new EveryErrorFilter(adapter), new ServiceExceptionFilter())',
+    );
+    @Catch()
+    class EveryErrorFilter extends BaseExceptionFilter {}
     @Controller()
     class BanksController {
       constructor(private readonly banks: BanksService) {}
@@ -60,12 +53,58 @@ describe('docs/errors-and-retries.md', () => {
       return status;
     };
     const everyError = (app: INestApplication) => new EveryErrorFilter(app.getHttpAdapter());
-    expect(await statusWith(useFilters)).toBe(409);
+    expect(
+      await statusWith((app) => app.useGlobalFilters(everyError(app), new ServiceExceptionFilter())),
+    ).toBe(409);
     expect(
       await statusWith((app) => app.useGlobalFilters(new ServiceExceptionFilter(), everyError(app))),
     ).toBe(500);
     const provided = [{ provide: APP_FILTER, useClass: ServiceExceptionFilter }];
     expect(await statusWith((app) => app.useGlobalFilters(everyError(app)), provided)).toBe(500);
+  });
+
+  it('begins with a call whose errors are told apart', async () => {
+    const { register } = (await import(snippets.path('register.ts'))) as {
+      register(customers: CustomersService, userId: string): Promise<string>;
+    };
+    expect(document.text.indexOf('// register.ts')).toBeLessThan(20);
+    const options = { ...simulator.moduleOptions(), http: { retries: 0 } };
+    const { module, customers } = await startModule(options);
+    const outcomes = [];
+    for (const fault of [undefined, { status: 409 }, 'reset' as const]) {
+      if (fault) simulator.fail({ path: '/customers/v1', fault });
+      outcomes.push(await register(customers, 'u-1'));
+    }
+    expect(outcomes).toEqual(['registered', 'registered before', 'perhaps registered']);
+    simulator.fail({ path: '/customers/v1', fault: { status: 400 } });
+    await expect(register(customers, 'u-1')).rejects.toMatchObject({ status: 400 });
+    await module.close();
+  });
+
+  it('has answers that are checked and typed, and what came with them', async () => {
+    const { BankPage } = (await import(snippets.path('bank-page.ts'))) as {
+      BankPage: Type<{ names(): Promise<string[]>; first(): Promise<object> }>;
+    };
+    const module = await Test.createTestingModule({
+      imports: [ServiceModule.forRoot(simulator.moduleOptions({ authentication: 'oauth' }))],
+      providers: [BankPage],
+    }).compile();
+    const page = module.get(BankPage);
+    expect(await page.names()).toContain('Alpha Bank');
+    const json = [{ bank_identifier: 'b-1', name: 'One' }];
+    const headers = { 'x-total-count': '7', 'x-correlation-id': 'c-1' };
+    simulator.fail({
+      path: '/banks/v1',
+      when: ({ path }) => path.endsWith('?page=1'),
+      fault: { status: 200, json, headers },
+    });
+    expect(await page.first()).toEqual({ count: 1, total: 7, correlationId: 'c-1' });
+    simulator.fail({ path: '/banks/v1', fault: { status: 200, json: [{ name: 'no id' }] } });
+    await expect(page.names()).rejects.toMatchObject({
+      code: 'invalid_response',
+      message: expect.stringContaining('[0].bank_identifier'),
+    });
+    await module.close();
   });
 
   it('has a job that sends the same call again', async () => {
@@ -110,40 +149,6 @@ describe('docs/errors-and-retries.md', () => {
   it('has a row for input that is refused, with the status that the filter answers', () => {
     const { status } = toAnswer(serviceErrors.request('app_user_id', 'is missing'));
     expect(document.text).toMatch(new RegExp(`^\\| .*\\(\`ServiceRequestError\`\\) +\\| ${status}\\b`, 'm'));
-  });
-
-  it('has a controller whose Swagger document shows the answers of the filter', async () => {
-    const { CustomersController } = (await import(snippets.path('customers.controller.ts'))) as {
-      CustomersController: Type;
-    };
-    const builder = Test.createTestingModule({
-      imports: [ServiceModule.forRoot()],
-      controllers: [CustomersController],
-    });
-    stubService(builder);
-    const app = (await builder.compile()).createNestApplication();
-    const { paths } = SwaggerModule.createDocument(app, new DocumentBuilder().build());
-    const statuses = Object.keys(paths['/customers'].post?.responses ?? {});
-    expect(statuses).toEqual(expect.arrayContaining(['201', '400', '404', '503']));
-    await app.close();
-  });
-
-  it('has a generator for subscriptions that shows no message of another error', async () => {
-    const { plainErrors } = (await import(snippets.path('plain-errors.ts'))) as {
-      plainErrors<T>(events: AsyncIterable<T>): AsyncGenerator<T>;
-    };
-    const logged = jest.spyOn(Logger.prototype, 'error').mockReturnValue();
-    const cause = new Error('internal');
-    const events = plainErrors(
-      (async function* () {
-        yield 1;
-        throw cause;
-      })(),
-    );
-    expect(await events.next()).toEqual({ value: 1, done: false });
-    await expect(events.next()).rejects.toThrow(/^The subscription has ended/);
-    expect(logged.mock.calls).toEqual([[cause]]);
-    logged.mockRestore();
   });
 
   it('names every error class', () => {
