@@ -1,5 +1,6 @@
 import { type ConfigurationFault, type DescribeOption } from '../errors/index.js';
 import {
+  DEFAULTS,
   type ServiceAuthentication,
   type ServiceEnvironment,
   type ServiceModuleOptions,
@@ -15,7 +16,7 @@ export interface Mode {
   environment?: ServiceEnvironment;
   authentication?: ServiceAuthentication;
   hasCertificate?: boolean;
-  given: Pick<ServiceModuleOptions, 'environment' | 'authentication' | 'appToken' | 'sendAppTokenWithBearer'>;
+  given: ServiceModuleOptions;
   wantsOAuth: boolean;
   /** `oauth.mtls`: the token endpoint gets the client certificate too. */
   bindsTokens: boolean;
@@ -26,7 +27,7 @@ export interface Mode {
  */
 export function modeOf(options: ServiceModuleOptions, broken: ReadonlySet<string>): Mode {
   const isSet = (option: string): boolean => broken.has(option) || valueOf(options, option) !== undefined;
-  const environment = broken.has('environment') ? undefined : (options.environment ?? 'sandbox');
+  const environment = broken.has('environment') ? undefined : (options.environment ?? DEFAULTS.environment);
   const byDefault = environment && (environment === 'production' ? 'mtls' : 'app-token');
   const named = broken.has('authentication') ? undefined : (options.authentication ?? byDefault);
   const authentication = environment === 'production' && named === 'app-token' ? undefined : named;

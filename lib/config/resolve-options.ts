@@ -16,7 +16,6 @@ import {
 } from './options.js';
 import { ENVIRONMENT, ignoredProxyChoice, NONE, proxyChoice, proxyVariable } from './proxy.js';
 import { readSecret } from './read-file.js';
-import { hasControlsAtEnd, oddityOf } from './odd-secret.js';
 import { collectionAtEnd } from './resources.js';
 import { modeOf, unmetRequirements } from './requirements.js';
 import {
@@ -28,7 +27,7 @@ import {
   type TlsSettings,
 } from './resolved-options.js';
 import { namesIn } from './rules.js';
-import { Secret, type SecretValue } from './secret.js';
+import { hasControlsAtEnd, oddityOf, Secret, type SecretValue } from './secret.js';
 import { type TokenStore } from './token-cache.options.js';
 import { FILL_IN, isPlaceholder, validateOptions } from './validate-options.js';
 import { variableOf } from './variables.js';

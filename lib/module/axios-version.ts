@@ -8,12 +8,12 @@ import { type ConfigurationFault } from '../errors/index.js';
 export const OLDEST_AXIOS = '1.13.5';
 
 /** For an application that was installed past the range, as `--legacy-peer-deps` and `overrides` do. */
-export function axiosFault(version: unknown = axios.VERSION): ConfigurationFault | undefined {
+export function axiosFaults(version: unknown = axios.VERSION): ConfigurationFault[] {
   // Of a double that a test has in axios's place, nothing is known.
   const parts = /^(\d+)\.(\d+)\.(\d+)/.exec(String(version))?.slice(1).map(Number);
   const oldest = OLDEST_AXIOS.split('.').map(Number);
   const differing = parts?.findIndex((part, index) => part !== oldest[index]) ?? -1;
-  if (!parts || differing === -1 || parts[differing] > oldest[differing]) return undefined;
+  if (!parts || differing === -1 || parts[differing] > oldest[differing]) return [];
   const message = `version ${String(version)} is too old: no call would work. Install ${OLDEST_AXIOS} or later, for example with npm i axios@1.`;
-  return { option: 'axios', message };
+  return [{ option: 'axios', message }];
 }

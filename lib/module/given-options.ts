@@ -47,7 +47,7 @@ export function hideOptions(provider: Provider, optionsToken: unknown): Provider
         );
       });
       const options = await inStartTime(
-        callFactory(() => useFactory(...args)),
+        Promise.resolve<unknown>(useFactory(...args)),
         'forRootAsync',
         'the options factory has not finished',
         'Check what it waits for, for example a vault that does not answer.',
@@ -65,18 +65,6 @@ export function hideValue(provider: Provider): Provider {
   if (typeof provider !== 'object' || !('useValue' in provider)) return provider;
   const { useValue, ...rest } = provider as ValueProvider<unknown>;
   return { ...rest, useFactory: () => useValue };
-}
-
-/** Passes on what the host's factory throws. Only Nest's error about a missing method is explained. */
-async function callFactory(factory: () => unknown): Promise<unknown> {
-  try {
-    return await factory();
-  } catch (error) {
-    if (!(error instanceof TypeError && error.message.includes('factoryClassMethodKey'))) throw error;
-    throw factoryError(
-      'the class of useClass or useExisting has no createServiceOptions() (see ServiceOptionsFactory).',
-    );
-  }
 }
 
 function factoryError(message: string): ServiceConfigurationError {

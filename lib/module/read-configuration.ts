@@ -8,7 +8,7 @@ import { type ConfigurationFault } from '../errors/index.js';
 import { type Log } from '../exchange/io.js';
 import { ClientIdentity } from '../tls/client-identity.js';
 import { type Polling } from '../tls/reload/polling.js';
-import { axiosFault } from './axios-version.js';
+import { axiosFaults } from './axios-version.js';
 
 /** Where the options of a module come from, the first first. */
 interface ConfigurationSources {
@@ -35,12 +35,11 @@ export async function readConfiguration(
   const variables = readVariables(readVariable ?? (() => undefined), name);
   const merged = mergeOptions(given, namespace, variables.options);
   const variableSet = Object.keys(variables.options).length > 0;
-  const keyOf = namespaceKeys(given, namespace, name, variableSet);
   const { options, tls, warnings, ...resolved } = await resolveOptions(
     merged,
     name,
     readVariable !== undefined,
-    keyOf,
+    namespaceKeys(given, namespace, name, variableSet),
   );
   const misspelt: ReadonlyMap<string, string> = misspeltVariables(variablesSet, name);
   const { identity, certificate, ...opened } = await ClientIdentity.open({
@@ -56,7 +55,7 @@ export async function readConfiguration(
   });
   const others = otherThan(variables.faults, resolved.faults);
   const faults = [
-    ...[axiosFault() ?? []].flat(),
+    ...axiosFaults(),
     ...variables.faults,
     ...others.map((fault) => withMisspelling(fault, misspelt)),
   ];
@@ -71,7 +70,6 @@ export async function readConfiguration(
     certificateFaults,
     warnings,
     misspelt,
-    keyOf,
     unused: unusedVariables(variablesSet, misspelt, name, variablesInFiles),
     variableSet,
   };

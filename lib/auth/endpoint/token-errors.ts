@@ -1,6 +1,5 @@
 import { type HttpSettings } from '../../config/resolved-options.js';
-import { oddityOf } from '../../config/odd-secret.js';
-import { type Secret } from '../../config/secret.js';
+import { oddityOf, type Secret } from '../../config/secret.js';
 import {
   type AddressOption,
   cleanText,

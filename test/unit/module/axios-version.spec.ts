@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from '@jest/globals';
 import axios from 'axios';
 import { readFileSync } from 'node:fs';
 import { run } from '../../../lib/cli/doctor.js';
-import { axiosFault, OLDEST_AXIOS } from '../../../lib/module/axios-version.js';
+import { axiosFaults, OLDEST_AXIOS } from '../../../lib/module/axios-version.js';
 import { openService } from '../../../lib/module/load-configuration.js';
 import { commandIo } from '../../helpers/command-io.js';
 
@@ -24,16 +24,15 @@ describe('The version of axios', () => {
   });
 
   it.each(['0.30.2', '1.7.9', '1.13.4', '1.13.4-beta.1'])('%s is too old', (version) => {
-    expect(axiosFault(version)).toEqual({
-      option: 'axios',
-      message: expect.stringContaining(`version ${version} is too old`),
-    });
+    expect(axiosFaults(version)).toEqual([
+      { option: 'axios', message: expect.stringContaining(`version ${version} is too old`) },
+    ]);
   });
 
   it.each(['1.13.5', '1.13.10', '1.21.0', '2.0.0', installed, undefined, '', 'mocked'])(
     '%s is not',
     (version) => {
-      expect(axiosFault(version)).toBe(undefined);
+      expect(axiosFaults(version)).toEqual([]);
     },
   );
 
