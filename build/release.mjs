@@ -26,7 +26,10 @@ function prepare(version) {
   const today = new Date().toISOString().slice(0, 10);
   const released = `${UNRELEASED}\n## [${version}] - ${today}\n`;
   writeFileSync('CHANGELOG.md', changelog.replace(UNRELEASED, released));
-  writeFileSync(VERSION, readFileSync(VERSION, 'utf8').replace(/'[^']+'/, `'${version}'`));
+  const source = readFileSync(VERSION, 'utf8');
+  // Also in the address of the guides.
+  const [, last] = /'([^']+)'/.exec(source);
+  writeFileSync(VERSION, source.replaceAll(last, version));
   run('npm', 'version', version, '--no-git-tag-version', '--allow-same-version');
   run('git', 'commit', '--all', '--message', `Release ${version}`);
   run('git', 'tag', '--annotate', `v${version}`, '--message', `Release ${version}`);

@@ -5,6 +5,7 @@ import { describeFault, ServiceCertificateError, ServiceConfigurationError } fro
 import { createService, type Service, systemIo, type World } from '../engine/create-service.js';
 import { type ServiceIo, warnOnce } from '../exchange/io.js';
 import { SafeLogger } from '../telemetry/log.js';
+import { GUIDES } from '../version.js';
 import { type ClientIdentity } from '../tls/client-identity.js';
 import { type Polling } from '../tls/reload/polling.js';
 import { type HostConfig } from './host-config.js';
@@ -79,8 +80,7 @@ export async function loadConfiguration(
   throw new ServiceConfigurationError([...faults, ...certificateFaults], heading);
 }
 
-const NO_VARIABLES_HINT =
-  ".env.example of the package shows what to set, npx nestjs-service doctor checks it, and tests need none of it with stubService (the package's docs/testing.md)";
+const NO_VARIABLES_HINT = `${GUIDES}/getting-started.md#the-five-modes shows what to set, npx nestjs-service doctor checks it, and tests need none of it with stubService (${GUIDES}/testing.md)`;
 
 /** A host may have a namespace, or a variable, of this name for another purpose: that has none of our options. */
 function namespaceOf(found: unknown): object | undefined {

@@ -1,5 +1,8 @@
+import { GUIDES } from '../version.js';
+
 const LINES = [
-  '# nestjs-service. Copy to .env. The other modes: docs/getting-started.md of the package; all variables: docs/configuration.md.',
+  `# nestjs-service. Copy to .env. The other modes: ${GUIDES}/getting-started.md#the-five-modes`,
+  `# All variables: ${GUIDES}/configuration.md`,
   '# In production, a client certificate needs the chain of the developer portal: SERVICE_TLS_CHAIN_FILE.',
   '# Then: npx nestjs-service doctor',
   'SERVICE_ENVIRONMENT=sandbox',

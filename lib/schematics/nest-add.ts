@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { posix } from 'node:path';
+import { GUIDES } from '../version.js';
 import { addVariables, isOtherExample } from './env-example.js';
 import {
   addPeers,
@@ -50,7 +51,7 @@ function mainLines(main = ''): string {
 const next = ({ addDev, run }: PackageManager, example: string) =>
   `Next, with an account: fill in .env (see ${example}), then ${run} nestjs-service doctor
 Without an account: ${addDev} @peculiar/x509, then ${run} nestjs-service simulator
-Step by step: node_modules/nestjs-service/docs/getting-started.md`;
+Step by step: ${GUIDES}/getting-started.md`;
 
 const TEST_LINES = `    import { stubService } from 'nestjs-service/testing';
     const builder = Test.createTestingModule({ imports: [AppModule] });

@@ -6,6 +6,7 @@ import { followGettingStarted, followTesting, installArguments } from './readme.
 import { runBounded } from './run-bounded.mjs';
 import { typesChecks } from './types.mjs';
 
+const ROOT = join(import.meta.dirname, '../..');
 const OPTIONAL_PEERS = ['@peculiar/x509'];
 /** Programs of the host besides its main one. Of the variants of a consumer, one runs them. */
 const HOST_PROGRAMS = ['shutdown', 'closed-twice', 'standalone'];
@@ -46,6 +47,7 @@ export async function vitestChecks({ template, folder, nodes }) {
 export async function consumerChecks({ template, host, folder, nodes }) {
   await cp(template, folder, { recursive: true });
   await cp(host, folder, { recursive: true });
+  await cp(join(ROOT, 'docs'), join(folder, 'docs'), { recursive: true });
   const entries = await readdir(template);
   const { type, scripts } = JSON.parse(await readFile(join(template, 'package.json'), 'utf8'));
   const tsc = join(folder, 'node_modules', 'typescript', 'bin', 'tsc');

@@ -2,6 +2,7 @@ import { expect, it } from '@jest/globals';
 import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
+import { GUIDES } from '../../lib/version.js';
 import { readDocument, ROOT } from '../helpers/readme.js';
 
 /** As GitHub makes them of headings. */
@@ -48,13 +49,23 @@ it('every heading of a guide that a comment or a text of lib names is there', as
   let named = 0;
   for (const file of files) {
     const text = await readFile(join(ROOT, 'lib', file), 'utf8');
-    for (const [target, guide = '', anchor] of text.matchAll(/docs\/([\w-]+\.md)(?:#([\w-]+))?/g)) {
+    for (const [target, guide = '', anchor] of text.matchAll(
+      /(?:docs|\$\{GUIDES\})\/([\w-]+\.md)(?:#([\w-]+))?/g,
+    )) {
       named += 1;
       if (!(await isThere(join(ROOT, 'docs', guide), anchor))) broken.push(`lib/${file}: ${target}`);
     }
   }
   expect(broken).toEqual([]);
   expect(named).toBeGreaterThan(40);
+});
+
+it('the address of the guides is that of this version, in the repository', async () => {
+  const { repository, version } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as {
+    repository: { url: string };
+    version: string;
+  };
+  expect(GUIDES).toBe(`${repository.url.replace(/^git\+|\.git$/g, '')}/blob/v${version}/docs`);
 });
 
 it('every route of the guides that starts a session in the browser has a guard', async () => {

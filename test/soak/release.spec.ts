@@ -39,9 +39,9 @@ describe('npm run release', () => {
     expect(JSON.parse(await readFile(join(folder, 'package.json'), 'utf8'))).toMatchObject({
       version: '0.2.0',
     });
-    expect(await readFile(join(folder, 'lib/version.ts'), 'utf8')).toMatch(
-      /^export const VERSION = '0\.2\.0';$/m,
-    );
+    const source = await readFile(join(folder, 'lib/version.ts'), 'utf8');
+    expect(source).toMatch(/^export const VERSION = '0\.2\.0';$/m);
+    expect(source).toMatch(/^export const GUIDES = 'https:.*\/blob\/v0\.2\.0\/docs';$/m);
     const changelog = await readFile(join(folder, 'CHANGELOG.md'), 'utf8');
     const dated = changelog.replace(/(?<=2\.0\] - )\d{4}-\d{2}-\d{2}/, 'today');
     // The next change finds its heading.

@@ -8,7 +8,7 @@ import { type ResolvedOptions } from '../../config/resolved-options.js';
 import { isFile } from '../../config/secret.js';
 import { variablePrefix } from '../../config/module-name.js';
 import { variableOf } from '../../config/variables.js';
-import { VERSION } from '../../version.js';
+import { GUIDES, VERSION } from '../../version.js';
 import { type ConfigurationFault } from '../../errors/index.js';
 import {
   daysLeft,
@@ -70,11 +70,11 @@ function describeVersions(faults: readonly ConfigurationFault[]): Finding {
 function whereToFindVariables({ name, simulatorFile }: ConfigurationReading): string {
   const simulated = name === undefined ? simulatorFile : undefined;
   if (simulated !== undefined) {
-    return `For the simulator, name its file: --env-file ${simulated}. The application takes the same option: npx nest start --env-file ${simulated}. For the service itself, put its variables into .env; docs/getting-started.md of the package shows which each mode needs.`;
+    return `For the simulator, name its file: --env-file ${simulated}. The application takes the same option: npx nest start --env-file ${simulated}. For the service itself, put its variables into .env; ${GUIDES}/getting-started.md#the-five-modes shows which each mode needs.`;
   }
   const withoutAccount =
     ' Without an account: npx nestjs-service simulator writes service-simulator/.env, and the doctor and the application then take --env-file service-simulator/.env.';
-  return `Run this in the folder of the application, or name its file: --env-file <path>. docs/getting-started.md of the package shows which variables each mode needs.${name === undefined ? withoutAccount : ''}`;
+  return `Run this in the folder of the application, or name its file: --env-file <path>. ${GUIDES}/getting-started.md#the-five-modes shows which variables each mode needs.${name === undefined ? withoutAccount : ''}`;
 }
 
 function fromFault(fault: ConfigurationFault, isEmpty: boolean, reading: ConfigurationReading): Check {

@@ -205,7 +205,8 @@ describe('The configuration of a module', () => {
       'Check that .env, or the file that envFilePath names, is in the working directory, where ConfigModule.forRoot() reads it';
     const noModule =
       'The application does not import ConfigModule, so .env files are not read (import ConfigModule.forRoot())';
-    const help = /\. \.env\.example .*nestjs-service doctor .*stubService \(.*docs\/testing\.md\)$/;
+    const help =
+      /\. https:\S+docs\/getting-started\.md#the-five-modes .*nestjs-service doctor .*stubService \(https:.*docs\/testing\.md\)$/;
     const unusable = (label = '') => `The configuration of ServiceModule${label} is not usable`;
     for (const [title, cause] of [
       [await titleOf(load({})), dotEnv],

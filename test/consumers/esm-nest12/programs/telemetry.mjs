@@ -7,7 +7,7 @@ import { join } from 'node:path';
 
 if (process.env.MODULE_OPTIONS === undefined) {
   const { ServiceSimulator } = await import('nestjs-service/testing');
-  const guide = readFileSync('node_modules/nestjs-service/docs/operation.md', 'utf8');
+  const guide = readFileSync('docs/operation.md', 'utf8');
   const [, snippet] = /^```js\n(\/\/ telemetry\.mjs\n[^]*?)^```$/m.exec(guide);
   const file = join(import.meta.dirname, '..', 'telemetry.tmp.mjs');
   writeFileSync(file, snippet);

@@ -3,8 +3,6 @@ import { NestFactory } from '@nestjs/core';
 import { BanksService, InjectService, ServiceModule } from 'nestjs-service';
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
-import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
 import { run } from '../run.js';
 
 const OPTIONS = { urls: { sandboxUrl: 'https://127.0.0.1:1' }, appToken: 'a1' };
@@ -43,8 +41,7 @@ const APPLICATIONS: { imports: (Type | DynamicModule)[]; providers?: Type[] }[] 
 
 /** The errors of Nest that docs/configuration.md shows are those of this Nest. */
 async function main(): Promise<void> {
-  const manifest = createRequire(join(process.cwd(), 'host.js')).resolve('nestjs-service/package.json');
-  const text = await readFile(join(dirname(manifest), 'docs/configuration.md'), 'utf8');
+  const text = await readFile('docs/configuration.md', 'utf8');
   const shown = [...text.matchAll(/^\| `(Nest [^`]+)`/gm)].map(([, message = '']) => message);
   assert.equal(shown.length, APPLICATIONS.length);
   for (const [index, metadata] of APPLICATIONS.entries()) {
