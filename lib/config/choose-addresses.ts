@@ -3,6 +3,7 @@ import { addressFault, originOf, parseUrl, withoutSlashes } from './address.js';
 import { appTokenOrigins } from './app-token-origins.js';
 import { nameOf, type Mode } from './requirements.js';
 import { type Addresses, type ChainNeed } from './resolved-options.js';
+import { collectionAtEnd } from './resources.js';
 import { type ServiceUrls } from './urls.options.js';
 
 type UrlKey = keyof ServiceUrls;
@@ -107,6 +108,9 @@ function* doubtsAbout(key: UrlKey, urls: ServiceUrls, { environment }: Mode): Ge
   if (RESERVED_NAME.test(hostname)) {
     yield `${hostname} is a name for examples and tests (RFC 2606, RFC 6761). Outside of a test, put the real address here.`;
   }
+  // A gateway may have such a path, so it is no fault.
+  const path = collectionAtEnd(href);
+  if (path) yield `ends in ${path}. Each call appends its own path: probably ${path} does not belong there.`;
   const isProduction = environment === 'production';
   if (isProduction && SANDBOX_NAME.test(hostname)) {
     yield `${hostname} looks like an address of the sandbox, and environment is 'production'.`;

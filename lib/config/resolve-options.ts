@@ -16,7 +16,6 @@ import {
 } from './options.js';
 import { ENVIRONMENT, ignoredProxyChoice, NONE, proxyChoice, proxyVariable } from './proxy.js';
 import { readSecret } from './read-file.js';
-import { collectionAtEnd } from './resources.js';
 import { modeOf, unmetRequirements } from './requirements.js';
 import {
   type Addresses,
@@ -84,7 +83,6 @@ export async function resolveOptions(
   const warnings = located([
     ...chosen.warnings,
     ...(lacksAppToken ? [{ option: 'appToken', message: lacksAppToken }] : []),
-    ...pathsTwice(chosen.addresses),
     ...shortLimits(options),
     ...proxyIgnored(options, chosen.addresses),
     ...(clientSecret.warnings ?? []),
@@ -126,16 +124,6 @@ async function checkedSecret(
   } catch (error) {
     return fault((error as Error).message);
   }
-}
-
-/** An address with the path of a resource: a gateway may have such a path, so it is no fault. */
-function pathsTwice(addresses: Addresses | undefined): ConfigurationFault[] {
-  if (!addresses) return [];
-  const { baseUrl, baseOption: option } = addresses;
-  const path = collectionAtEnd(baseUrl);
-  if (path === undefined) return [];
-  const message = `ends in ${path}. Each call appends its own path: probably ${path} does not belong there.`;
-  return [{ option, message }];
 }
 
 /** A limit in seconds, where milliseconds are meant. */
