@@ -16,7 +16,7 @@ const FILES = {
     'src/banks/banks.controller.spec.ts',
     'src/customers/customers.controller.ts',
   ],
-  [TESTING]: ['host.module.ts', 'host.module.spec.ts', 'host.controller.spec.ts', 'app.e2e-spec.ts'],
+  [TESTING]: ['host.module.ts', 'host.module.spec.ts', 'app.e2e-spec.ts'],
 };
 
 async function readText(document) {

@@ -7,7 +7,7 @@ import { toAnswer } from '../../lib/http/exception-answer.js';
 import { BanksService, type CustomersService, ServiceExceptionFilter, ServiceModule } from 'nestjs-service';
 import { serviceErrors, ServiceSimulator, stubService } from 'nestjs-service/testing';
 import { readDocument, type Snippets, writeSnippets } from '../helpers/readme.js';
-import { startModule } from '../helpers/start-module.js';
+import { rejection, startModule } from '../helpers/start-module.js';
 
 describe('docs/calls.md', () => {
   let simulator: ServiceSimulator;
@@ -107,42 +107,24 @@ describe('docs/calls.md', () => {
     await module.close();
   });
 
-  it('has a job that sends the same call again', async () => {
-    const { Registrations, RegistrationJobs } = (await import(snippets.path('registrations.ts'))) as {
-      Registrations: Type<{ register(registration: Registration): Promise<string> }>;
-      RegistrationJobs: Type;
-    };
-    interface Registration {
-      userId: string;
-      key?: string;
-    }
+  it('has a way to send the same call again', async () => {
     const [, variable, header] = /^(SERVICE_\w+)=(.+)$/m.exec(document.text) ?? [];
     expect(variable).toBe('SERVICE_HTTP_IDEMPOTENCY_HEADER');
-    const jobs: Registration[] = [];
-    const options = simulator.moduleOptions({ authentication: 'oauth' });
-    const module = await Test.createTestingModule({
-      imports: [ServiceModule.forRoot({ ...options, http: { idempotencyHeader: header } })],
-      providers: [
-        Registrations,
-        { provide: RegistrationJobs, useValue: { add: async (job: Registration) => void jobs.push(job) } },
-      ],
-    }).compile();
-    const registrations = module.get(Registrations);
-    const path = '/customers/v1';
+    expect(document.text).toContain(`{ headers: { '${header}': key } }`);
+    const options = {
+      ...simulator.moduleOptions({ authentication: 'oauth' }),
+      http: { idempotencyHeader: header },
+    };
+    const { module, customers } = await startModule(options);
     simulator.clearRequests();
-    simulator.fail({ path, times: 3, fault: { status: 503 } });
-    expect(await registrations.register({ userId: 'u-7' })).toBe('later');
-    const [job] = jobs.splice(0);
-    simulator.fail({ path, times: 9, fault: 'reset' });
-    expect(await registrations.register(job)).toBe('later');
-    expect(jobs.splice(0)).toEqual([job]);
-    simulator.clearFaults();
-    expect(await registrations.register(job)).toBe('done');
+    const customer = { app_user_id: 'u-7' };
+    simulator.fail({ path: '/customers/v1', times: 3, fault: { status: 503 } });
+    const { idempotencyKey: key } = (await rejection(customers.create(customer))) as {
+      idempotencyKey: string;
+    };
+    await customers.create(customer, { headers: { [header]: key } });
     const keys = new Set(simulator.apiRequests.map(({ headers }) => headers[header]));
-    expect([...keys]).toEqual([job.key]);
-    simulator.fail({ path, fault: { status: 400 } });
-    await expect(registrations.register({ userId: 'u-7' })).rejects.toMatchObject({ status: 400 });
-    expect(jobs).toEqual([]);
+    expect([...keys]).toEqual([key]);
     await module.close();
   });
 

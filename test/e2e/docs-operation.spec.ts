@@ -1,9 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import { Controller, Get, type DynamicModule, type Type } from '@nestjs/common';
+import { Controller, Get, type Type } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
-import { type AsyncLocalStorage } from 'node:async_hooks';
-import { type Registry } from 'prom-client';
-import { BanksService, ServiceHttpService, ServiceModule } from 'nestjs-service';
+import { BanksService, ServiceModule } from 'nestjs-service';
 import { ServiceSimulator } from 'nestjs-service/testing';
 import { OPTIONS } from '../../lib/config/options.js';
 import { readDocument, writeSnippets, type Fence, type Snippets } from '../helpers/readme.js';
@@ -82,55 +80,6 @@ describe('docs/operation.md', () => {
     const named = manifest().match(/SERVICE_\w+/g) ?? [];
     expect(named.length).toBeGreaterThan(5);
     expect(named.filter((name) => !known.has(name))).toEqual([]);
-  });
-
-  it('has request ids that calls carry', async () => {
-    const { inboundIds, service } = (await import(snippets.path('request-ids.ts'))) as {
-      inboundIds: AsyncLocalStorage<string>;
-      service(): DynamicModule;
-    };
-    const simulator = await ServiceSimulator.start();
-    Object.assign(process.env, simulator.env());
-    try {
-      const module = await Test.createTestingModule({ imports: [service()] }).compile();
-      await inboundIds.run('inbound-1', () => module.get(BanksService).list());
-      await module.get(BanksService).list();
-      const sent = simulator.apiRequests.map(({ headers }) => headers['x-correlation-id']);
-      expect(sent).toEqual(['inbound-1', undefined]);
-      await module.close();
-    } finally {
-      await simulator.stop();
-    }
-  });
-
-  it('has metrics of calls for Prometheus', async () => {
-    const { registry, service } = (await import(snippets.path('call-metrics.ts'))) as {
-      registry: Registry;
-      service(): DynamicModule;
-    };
-    const simulator = await ServiceSimulator.start();
-    Object.assign(process.env, simulator.env({ authentication: 'oauth' }));
-    try {
-      const module = await Test.createTestingModule({ imports: [service()] }).compile();
-      module.useLogger(false);
-      await module.get(BanksService).list();
-      await module
-        .get(ServiceHttpService)
-        .get('/orders/v1/o-42', { route: '/orders/v1/{id}' })
-        .catch(() => undefined);
-      const text = await registry.metrics();
-      const counted = [...text.matchAll(/duration_seconds_count\{(.*)\} (\d+)/g)].map(
-        ([, ...found]) => found,
-      );
-      expect(counted).toEqual([
-        ['kind="token",method="POST",path="/oauth2/token",outcome="200"', '1'],
-        ['kind="api",method="GET",path="/banks/v1",outcome="200"', '1'],
-        ['kind="api",method="GET",path="/orders/v1/{id}",outcome="404"', '1'],
-      ]);
-      await module.close();
-    } finally {
-      await simulator.stop();
-    }
   });
 
   it('names every metric that there is, with its unit', async () => {

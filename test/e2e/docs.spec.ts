@@ -4,12 +4,11 @@ import { NestFactory } from '@nestjs/core';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { BanksService, ServiceAuthService, ServiceModule, type TokenStore } from 'nestjs-service';
+import { BanksService, ServiceAuthService, ServiceModule } from 'nestjs-service';
 import { ServiceSimulator, type IssuedCertificate } from 'nestjs-service/testing';
 import { readVariables } from '../../lib/config/variables.js';
 import { findPeer, itWith, requirePeer } from '../helpers/optional-peers.js';
 import { startRedis } from '../helpers/redis.js';
-import { startModule } from '../helpers/start-module.js';
 import { readDocument, writeSnippets, type Fence, type Snippets } from '../helpers/readme.js';
 
 describe('docs/fleet.md', () => {
@@ -43,24 +42,6 @@ describe('docs/fleet.md', () => {
       await simulator.stop();
       await redis.kill();
     }
-  });
-
-  it('has another store, that two modules share', async () => {
-    const { MemoryTokenStore } = (await import(snippets.path('token-store.ts'))) as {
-      MemoryTokenStore: new () => TokenStore;
-    };
-    const simulator = await ServiceSimulator.start();
-    const options = {
-      ...simulator.moduleOptions({ authentication: 'oauth' }),
-      tokenStore: new MemoryTokenStore(),
-    };
-    const both = await Promise.all([startModule(options), startModule(options)]);
-    simulator.clearRequests();
-    const tokens = await Promise.all(both.map(({ auth }) => auth.getApiToken()));
-    expect(new Set(tokens.map(({ accessToken }) => accessToken)).size).toBe(1);
-    expect(simulator.tokenRequests).toHaveLength(1);
-    await Promise.all(both.map(({ module }) => module.close()));
-    await simulator.stop();
   });
 });
 
