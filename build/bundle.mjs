@@ -1,13 +1,15 @@
 // Makes the package of what `nest build` left in dist/ (or in the folder that is named): each entry becomes one file, with
 // what entries share in chunks/.
-// ES modules with source maps; CommonJS in cjs/ for the `require` condition of package.json (only a jest that runs
-// CommonJS uses it: Node takes `module-sync` before it, and a bundler `module`, so an application has one copy), and
-// declarations for both.
+// An application has one copy of the package. In Node that is the CommonJS build, cjs/: `require` gets it, and `import` the
+// same exports by thin ES modules, node/. For an ES build, Node would read each CommonJS package that it imports for its
+// names, which costs a host of NestJS 11 more than all else that the package does at start. A bundler takes the ES build
+// (`module`), and the commands run it.
 import { decode, encode } from '@jridgewell/sourcemap-codec';
 import { chmod, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { rolldown } from 'rolldown';
 import { dts } from 'rolldown-plugin-dts';
+import { thinModules } from './thin-modules.mjs';
 
 const root = join(import.meta.dirname, '..');
 const dist = resolve(root, process.argv[2] ?? 'dist');
@@ -47,11 +49,6 @@ const compilerMaps = {
   },
 };
 
-/** No application loads these. */
-const NO_MAP = /^(?:cli|schematics|chunks[/\\]commands)[^]*\.map$/;
-const withoutLostMap = (file, code) =>
-  NO_MAP.test(`${file}.map`) ? code.replace(/^\/\/# sourceMappingURL=.*$/m, '') : code;
-
 const LINE = 2;
 
 /** A stack trace and a breakpoint need the line: a position within it takes four times the size. */
@@ -85,12 +82,10 @@ async function bundle({ names, ending = '.js', plugins = [compilerMaps], folder 
     `${isDynamicEntry ? 'cli' : 'chunks'}/${name}${ending}`;
   const result = await build.generate({ chunkFileNames, minifyInternalExports: false, ...output });
   await build.close();
-  const files = result.output
-    .filter(({ fileName }) => !NO_MAP.test(fileName))
-    .map(({ fileName, code, source }) => [
-      join(folder, fileName),
-      source === undefined ? withoutLostMap(fileName, code) : smallMap(source),
-    ]);
+  const files = result.output.map(({ fileName, code, source }) => [
+    join(folder, fileName),
+    fileName.endsWith('.map') ? smallMap(source) : (code ?? source),
+  ]);
   for (const { fileName, moduleIds = [] } of result.output) {
     if (!moduleIds.some((id) => basename(id) === SCRIPT.user)) continue;
     const path = join(folder, dirname(fileName), basename(SCRIPT.file));
@@ -110,14 +105,16 @@ const built = await Promise.all([
   bundle({
     names: [...PUBLIC, ...COMMANDS],
     comments: false,
-    sourcemap: true,
     codeSplitting: { groups: [basics, core, commands] },
   }),
   bundle({
     names: PUBLIC,
-    folder: 'cjs',
+    plugins: [compilerMaps, thinModules],
+    entryFileNames: 'cjs/[name].js',
+    chunkFileNames: 'cjs/chunks/[name].js',
     format: 'cjs',
     comments: false,
+    sourcemap: true,
     // Jest has no import() where it runs CommonJS.
     dynamicImportInCjs: false,
     codeSplitting: { groups: [core] },
@@ -131,7 +128,7 @@ const scripts = built.flat().filter(([file]) => basename(file) === basename(SCRI
 if (scripts.length !== 2) throw new Error(`Not in both builds: ${SCRIPT.user}, which reads ${SCRIPT.file}`);
 
 await rm(dist, { recursive: true });
-for (const [file, content] of [...built.flat(), [join('cjs', 'package.json'), '{ "type": "commonjs" }\n']]) {
+for (const [file, content] of built.flat()) {
   await mkdir(join(dist, dirname(file)), { recursive: true });
   await writeFile(join(dist, file), content);
 }

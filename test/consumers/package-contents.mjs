@@ -7,11 +7,12 @@ const TOP_LEVEL = ['CHANGELOG.md', 'LICENSE', 'README.md', 'dist', 'package.json
 /** What hosts import, run or read, and what these files share: nothing else belongs into dist/. */
 const DIST = [
   /^(?:cjs\/)?(?:(?:redis|swagger|terminus|testing)\/)?index\.(?:js|d\.ts)$/,
-  /^(?:(?:redis|swagger|terminus|testing)\/)?index\.js\.map$/,
+  /^cjs\/(?:(?:redis|swagger|terminus|testing)\/)?index\.js\.map$/,
+  /^node\/(?:(?:redis|swagger|terminus|testing)\/)?index\.js$/,
   /^(?:cjs\/)?chunks\/[a-z-]+\.(?:js|d\.ts)$/,
-  /^chunks\/[a-z-]+\.js\.map$/,
+  /^cjs\/chunks\/[a-z-]+\.js\.map$/,
   /^cjs\/testing\/link-sdk\.js$/,
-  /^cjs\/package\.json$/,
+  /^cjs\/(?:package\.json|peers\.js)$/,
   /^cli\/(?:main|doctor|simulator)\.js$/,
   /^schematics\/(?:nest-add\.js|collection\.json)$/,
 ];

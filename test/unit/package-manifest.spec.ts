@@ -5,7 +5,6 @@ import { dirname, join, relative, resolve } from 'node:path';
 import ts from 'typescript';
 
 interface Conditions {
-  'module-sync': string;
   module: string;
   require: { types: string; default: string };
   types: string;
@@ -161,7 +160,7 @@ describe('package.json', () => {
   });
 
   it('names every subpath for the classic resolution of TypeScript too', () => {
-    expect(manifest.exports['.']).toMatchObject({ types: manifest.types, default: manifest.main });
+    expect(manifest.exports['.']).toMatchObject({ types: manifest.types, module: manifest.main });
     const classic = Object.fromEntries(
       subpaths.map((subpath) => [subpath, [(manifest.exports[`./${subpath}`] as Conditions).types]]),
     );
@@ -170,18 +169,17 @@ describe('package.json', () => {
   });
 });
 
-it('loads the ES module in every Node and by every bundler, and the CommonJS build only where require() cannot load it', () => {
+it('gives Node the CommonJS build, by thin ES modules where it is imported, and a bundler the ES build', () => {
   for (const conditions of Object.values(manifest.exports)) {
     if (typeof conditions === 'string') continue;
-    const { types, default: esm } = conditions;
-    const inCommonJs = (file: string) => file.replace('./dist/', './dist/cjs/');
+    const { types, module: esm } = conditions;
+    const inFolder = (folder: string, file: string) => file.replace('./dist/', `./dist/${folder}/`);
     // The first that fits is taken.
     expect(Object.entries(conditions)).toEqual([
-      ['module-sync', esm],
       ['module', esm],
-      ['require', { types: inCommonJs(types), default: inCommonJs(esm) }],
+      ['require', { types: inFolder('cjs', types), default: inFolder('cjs', esm) }],
       ['types', types],
-      ['default', esm],
+      ['default', inFolder('node', esm)],
     ]);
   }
 });
