@@ -12,7 +12,7 @@ export function built(file, lib = new URL('./.build/lib/', import.meta.url)) {
 
 /** Imports the package as hosts get it, bundled for this run. */
 export function packaged() {
-  return import(new URL('./.build/package/index.js', import.meta.url).href);
+  return import(new URL('./.build/package/node/index.js', import.meta.url).href);
 }
 
 /**

@@ -1,17 +1,18 @@
-// Boots one host and answers with the CPU that this took: of importing the package, and of starting the application.
+// Boots one host and answers with the CPU that this took: of importing the package, and of the whole process.
 import 'reflect-metadata';
-// What both hosts have loaded by then: a host of axios, ConfigModule and class-validator.
 import { HttpModule, HttpService } from '@nestjs/axios';
-import { ConfigModule } from '@nestjs/config';
 import { NestFactory } from '@nestjs/core';
 import 'axios';
-import 'class-validator';
 import { cpuSince, packaged } from '../harness.mjs';
 
-process.once('message', async ({ options }) => {
+process.once('message', async ({ options, isConfigured }) => {
   const logger = false;
-  const config = () => ConfigModule.forRoot({ ignoreEnvFile: true });
-  const imports = [config(), HttpModule.register({})];
+  const imports = [HttpModule.register({})];
+  if (isConfigured) {
+    const { ConfigModule } = await import('@nestjs/config');
+    await import('class-validator');
+    imports.push(ConfigModule.forRoot({ ignoreEnvFile: true }));
+  }
   const before = process.cpuUsage();
   if (options) {
     const { ServiceModule } = await packaged();
