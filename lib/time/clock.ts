@@ -1,5 +1,4 @@
-// Node's own: fake timers of a host's tests would hold a time limit back.
-import { clearImmediate, setImmediate } from 'node:timers';
+import { clearImmediate, setImmediate } from './immediate.js';
 
 export const DAY_MS = 86_400_000;
 

@@ -6,14 +6,32 @@ import { type Clock } from '../../time/clock.js';
 /** Milliseconds for which a connection may be idle, if the server's keep-alive hint is not shorter. */
 export const IDLE_TIMEOUT_MS = 30_000;
 
+/** By both clocks: the monotonic one stands still while a machine sleeps. */
+interface Moment {
+  now: number;
+  monotonic: number;
+}
+
+const NEVER: Moment = { now: Infinity, monotonic: Infinity };
+
+function isOver(moment: Moment, { now, monotonic }: Moment): boolean {
+  return moment.now < now || moment.monotonic < monotonic;
+}
+
+function sooner(one: Moment, other: Moment): Moment {
+  return { now: Math.min(one.now, other.now), monotonic: Math.min(one.monotonic, other.monotonic) };
+}
+
 /**
  * The connections of an agent that wait for a request, and which of them must not have one: a leftover would be the answer
  * to it (RFC 9112, 6.3), or the server has closed it.
  */
 export class IdleConnections {
   readonly #clock: Clock;
-  /** Until when each may be idle, by both clocks. The monotonic one stands still while a machine sleeps. */
-  readonly #until = new Map<Duplex, { now: number; monotonic: number }>();
+  /** Until when each may be idle. */
+  readonly #until = new Map<Duplex, Moment>();
+  /** None of them is overdue before, so that most calls look at none. */
+  #soonest = NEVER;
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -33,23 +51,25 @@ export class IdleConnections {
   add(socket: Duplex): void {
     const { timeout } = socket as Socket;
     const mayBeIdleMs = timeout || Infinity;
-    const now = this.#clock.now() + mayBeIdleMs;
-    this.#until.set(socket, { now, monotonic: this.#clock.monotonic() + mayBeIdleMs });
+    const until = {
+      now: this.#clock.now() + mayBeIdleMs,
+      monotonic: this.#clock.monotonic() + mayBeIdleMs,
+    };
+    this.#until.set(socket, until);
+    this.#soonest = sooner(this.#soonest, until);
   }
 
   take(socket: Duplex): void {
     this.#until.delete(socket);
-    // The call may take longer.
-    (socket as Socket).setTimeout(0);
   }
 
   /** After a standstill neither the timer of a connection nor the server's close was seen yet. */
   dropOverdue(): void {
     if (this.#until.size === 0) return;
-    const now = this.#clock.now();
-    const monotonic = this.#clock.monotonic();
-    for (const [socket, until] of this.#until)
-      if (until.now < now || until.monotonic < monotonic) this.#drop(socket);
+    const now = { now: this.#clock.now(), monotonic: this.#clock.monotonic() };
+    if (!isOver(this.#soonest, now)) return;
+    for (const [socket, until] of this.#until) if (isOver(until, now)) this.#drop(socket);
+    this.#soonest = [...this.#until.values()].reduce(sooner, NEVER);
   }
 
   dropAll(): void {

@@ -2,11 +2,11 @@ import * as http from 'node:http';
 import * as https from 'node:https';
 import { isIP, type Socket } from 'node:net';
 import { Duplex } from 'node:stream';
-import { setImmediate } from 'node:timers';
 import { urlToHttpOptions } from 'node:url';
 import { codedError } from '../../errors/coded-error.js';
 import { type Secret } from '../../config/secret.js';
 import { ownOptions } from '../../exchange/own-properties.js';
+import { setImmediate } from '../../time/immediate.js';
 import { connectInTurn } from './addresses.js';
 
 /**

@@ -1,8 +1,7 @@
 import { AsyncResource } from 'node:async_hooks';
 import { type ClientRequest, type RequestOptions } from 'node:http';
-// Node's own: fake timers of a host's tests would hold the next request back.
-import { nextTick } from 'node:process';
 import { codedError } from '../../errors/coded-error.js';
+import { setImmediate } from '../../time/immediate.js';
 
 /** The part of an agent by which node:http hands it a request, and which the types leave out. */
 export interface RequestTaker {
@@ -90,8 +89,8 @@ export class RequestGate {
   #onClose(place: Place): void {
     place.running -= 1;
     this.#running -= 1;
-    // Node frees its connection right after this.
-    if (place.waiting.length > 0) nextTick(() => this.#startNext(place));
+    // Node frees its connection right after this, and what one turn of the event loop starts goes out together.
+    if (place.waiting.length > 0) setImmediate(() => this.#startNext(place));
     else this.#forget(place);
   }
 

@@ -37,7 +37,7 @@ const FOREIGN = answer('foreign');
 async function setUp(
   way: Way,
   answering: Answering,
-  { maxSockets = 5, greeting = '', clock = systemClock } = {},
+  { maxSockets = 5, greeting = '', clock = systemClock, idleTimeoutMs = 30_000 } = {},
 ) {
   const sockets = new Set<net.Socket>();
   let connections = 0;
@@ -63,10 +63,11 @@ async function setUp(
   const proxy = way === 'a proxy' ? new Secret(`http://127.0.0.1:${await startProxy()}`) : undefined;
   const { identity } = await loadIdentity(tlsSettings({ chain }));
   const agent = isPlain
-    ? new PlainAgent({ maxSockets, clock })
+    ? new PlainAgent({ maxSockets, clock, idleTimeoutMs })
     : new IdentityAgent((identity as { apiContext: tls.SecureContext }).apiContext, {
         maxSockets,
         clock,
+        idleTimeoutMs,
         proxyFor: () => proxy,
       });
   open.push(() => {
@@ -192,16 +193,17 @@ describe.each(WAYS)('A connection over %s', (way) => {
     expect(connections()).toBe(2);
   });
 
-  it('has no time limit while it has a call', async () => {
-    const limits: unknown[] = [];
-    const used = await setUp(way, (socket, own) => {
+  it('is not ended while it has a call, however long, and is after that', async () => {
+    const answering: Answering = (socket, own, request) => {
+      if (request === 1) return void socket.write(own);
       const [[inUse]] = Object.values(used.agent.sockets) as [[net.Socket]];
-      limits.push(inUse.timeout);
-      socket.write(own);
-    });
+      inUse.once('timeout', () => socket.write(own));
+    };
+    const used = await setUp(way, answering, { idleTimeoutMs: 400 });
     await used.call('/a');
-    await used.call('/b');
-    expect(limits).toEqual([undefined, 0]);
+    expect(await used.call('/b')).toBe('GET /b');
+    expect([used.connections(), used.sockets.size]).toEqual([1, 1]);
+    await until(() => used.sockets.size === 0);
   });
 
   describe.each([204, 304])('is not used again after %d', (status) => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { EventEmitter } from 'node:events';
+import { EventEmitter, once } from 'node:events';
 import { type ClientRequest } from 'node:http';
 import { closedError, RequestGate } from '../../../../lib/tls/connections/request-gate.js';
 import { settle } from '../../../helpers/fake-clock.js';
@@ -83,6 +83,7 @@ describe('RequestGate', () => {
       throw new Error('no such port');
     });
     enter('2');
+    await once(failing, 'close');
     await settle();
     expect([started, failing.failed]).toEqual([['2'], new Error('no such port')]);
   });
