@@ -10,7 +10,7 @@ import { systemClock } from '../time/clock.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { exchange } from '../exchange/exchange.js';
 import { type ServiceIo } from '../exchange/io.js';
-import { withUserAgent } from '../exchange/exchange.types.js';
+import { type Exchange } from '../exchange/exchange.types.js';
 import { CallsInFlight } from '../http/calls-in-flight.js';
 import { type ClientContext } from '../http/client-context.js';
 import { createServiceAxios } from '../http/service-axios.js';
@@ -47,7 +47,10 @@ export function systemIo(log: Log): ServiceIo {
  */
 export function createService(options: ResolvedOptions, identity: Identity, world: World): Service {
   const telemetry = new Telemetry(options.name);
-  const exchange = withUserAgent(world.exchange, options.http.userAgent, telemetry.onQueued);
+  const { onQueued } = telemetry;
+  const exchange: Exchange = onQueued
+    ? (request) => world.exchange({ ...request, onQueued })
+    : world.exchange;
   const io = { ...world, exchange };
   const calls = new CallsInFlight();
   const client: ClientContext = { options, identity, io, telemetry, calls };
@@ -97,6 +100,7 @@ function createTokenCache(
     clock,
     agent: () => identity.tokenAgentFor(tokenUrl),
     identity: bound,
+    userAgent: http.userAgent,
     connectTimeoutMs: http.connectTimeout,
     onCall: http.onCall,
     refusedSecrets,

@@ -8,12 +8,15 @@ import { type ExchangeFaultDetails, type ExchangePhase } from './exchange.types.
 export class ExchangeProgress {
   phase: ExchangePhase = 'connecting';
   reusedSocket = false;
-  #socket?: Socket | TLSSocket;
+  /** From then on it does not wait for a free connection any more. On the monotonic clock. */
+  socketAt: number | undefined = undefined;
+  #socket: Socket | TLSSocket | undefined = undefined;
   #isTls13 = false;
   #isAccepted = false;
 
   follow(request: ClientRequest): void {
     request.on('socket', (socket: Socket | TLSSocket) => {
+      this.socketAt = performance.now();
       this.#socket = socket;
       // Node does not set its flag for a request that waited in the agent's queue.
       this.reusedSocket = request.reusedSocket || socket.bytesRead > 0;

@@ -5,9 +5,8 @@ import http, {
   type RequestOptions,
 } from 'node:http';
 import https from 'node:https';
-// Node's: fake timers of a host's tests would hold an answer back.
-import { setImmediate } from 'node:timers';
 import { systemClock } from '../time/clock.js';
+import { setImmediate } from '../time/immediate.js';
 import { BodyBytes } from './body-bytes.js';
 import { classify } from './classify.js';
 import { decode } from './decode.js';
@@ -30,14 +29,20 @@ export function exchange(request: ExchangeRequest): Promise<ExchangeResponse> {
   return new Promise((resolve, reject) => new RunningExchange(request, resolve, reject).start());
 }
 
+interface Limit {
+  limitMs: number;
+  /** On the monotonic clock. */
+  endsAt: number;
+  reason?: typeof CONNECT_TIMEOUT;
+}
+
 class RunningExchange {
   readonly #progress = new ExchangeProgress();
+  readonly #startedAt = performance.now();
   #settled = false;
-  readonly #cancels: (() => void)[] = [];
-  /** On the monotonic clock, while it waits for a free connection and somebody wants to know how long. */
-  #queuedAt?: number;
-  #outgoing?: ClientRequest;
-  #incoming?: IncomingMessage;
+  #stopTimer: (() => void) | undefined = undefined;
+  #outgoing: ClientRequest | undefined = undefined;
+  #incoming: IncomingMessage | undefined = undefined;
 
   readonly #request: ExchangeRequest;
   readonly #resolve: (response: ExchangeResponse) => void;
@@ -54,10 +59,10 @@ class RunningExchange {
   }
 
   start(): void {
-    const { signal, timeoutMs } = this.#request;
+    const { signal } = this.#request;
     if (signal?.aborted) return this.#settle(() => this.#reject(signal.reason));
     signal?.addEventListener('abort', this.#onAbort);
-    this.#limit(timeoutMs);
+    this.#setTimer(Infinity);
     try {
       this.#send();
     } catch (error) {
@@ -67,13 +72,11 @@ class RunningExchange {
   }
 
   #send(): void {
-    const { url, body, onQueued } = this.#request;
-    if (onQueued) this.#queuedAt = performance.now();
+    const { url, body } = this.#request;
     // Looked up at each call: instrumentation and nock replace it.
     const outgoing = (url.protocol === 'https:' ? https : http).request(this.#options());
     this.#outgoing = outgoing;
     this.#progress.follow(outgoing);
-    outgoing.once('socket', () => this.#onSocket());
     outgoing.on('response', (incoming) => this.#onResponse(incoming));
     // Nobody asked for another protocol (101), and Node would say nothing more of this request.
     outgoing.on('upgrade', (_, socket) => {
@@ -87,30 +90,35 @@ class RunningExchange {
     outgoing.end(body);
   }
 
-  /** From now on it does not wait for a free connection any more. */
-  #onSocket(): void {
-    this.#leaveQueue();
-    const { attemptTimeoutMs, connectTimeoutMs } = this.#request;
-    if (attemptTimeoutMs !== undefined) this.#limit(attemptTimeoutMs);
-    const isConnecting = this.#progress.phase === 'connecting';
-    if (connectTimeoutMs !== undefined && isConnecting) this.#limit(connectTimeoutMs, CONNECT_TIMEOUT);
+  /** One for all limits: at the end of the shortest it is set anew, unless that one applies. In whole ms, which Node shares. */
+  #setTimer(leftMs: number): void {
+    const { timeoutMs, attemptTimeoutMs = Infinity, connectTimeoutMs = Infinity } = this.#request;
+    const shortestMs = Math.min(leftMs, timeoutMs, attemptTimeoutMs, connectTimeoutMs);
+    this.#stopTimer = systemClock.schedule(() => this.#onTime(), Math.ceil(shortestMs));
   }
 
-  #leaveQueue(): void {
-    if (this.#queuedAt === undefined) return;
-    this.#request.onQueued?.(performance.now() - this.#queuedAt, this.#request.url);
-    this.#queuedAt = undefined;
+  #onTime(): void {
+    const { limitMs, endsAt, reason } = this.#nextLimit();
+    const lateMs = performance.now() - endsAt;
+    if (lateMs < 0) this.#setTimer(-lateMs);
+    else this.#fail({ kind: 'timeout', reason, limitMs, lateMs });
   }
 
-  /** @param reason of the limit for connecting, which ends with it */
-  #limit(limitMs: number, reason?: typeof CONNECT_TIMEOUT): void {
-    if (this.#settled) return;
-    const endsAt = performance.now() + limitMs;
-    const expire = (): void => {
-      if (reason && this.#progress.phase !== 'connecting') return;
-      this.#fail({ kind: 'timeout', reason, limitMs, lateMs: performance.now() - endsAt });
-    };
-    this.#cancels.push(systemClock.schedule(expire, limitMs));
+  /** Of those that apply now: what waits for a connection has the whole limit alone. */
+  #nextLimit(): Limit {
+    const { timeoutMs, attemptTimeoutMs = Infinity, connectTimeoutMs = Infinity } = this.#request;
+    const { phase, socketAt = Infinity } = this.#progress;
+    const limits: Limit[] = [
+      { limitMs: timeoutMs, endsAt: this.#startedAt + timeoutMs },
+      { limitMs: attemptTimeoutMs, endsAt: socketAt + attemptTimeoutMs },
+    ];
+    if (phase === 'connecting')
+      limits.push({
+        limitMs: connectTimeoutMs,
+        endsAt: socketAt + connectTimeoutMs,
+        reason: CONNECT_TIMEOUT,
+      });
+    return limits.reduce((first, limit) => (limit.endsAt < first.endsAt ? limit : first));
   }
 
   #options(): RequestOptions {
@@ -124,7 +132,7 @@ class RunningExchange {
       // Node sets it by itself for some methods only. A body without it, on DELETE or GET, would be read as the next
       // request on the connection (RFC 9112, 6).
       headers:
-        body === undefined ? headers : { ...headers, 'content-length': String(Buffer.byteLength(body)) },
+        body === undefined ? headers : { 'content-length': String(Buffer.byteLength(body)), ...headers },
       agent,
       connectTimeoutMs: connectTimeoutMs && Math.min(connectTimeoutMs, timeoutMs),
     });
@@ -194,8 +202,9 @@ class RunningExchange {
   #settle(outcome: () => void): void {
     if (this.#settled) return;
     this.#settled = true;
-    this.#leaveQueue();
-    for (const cancel of this.#cancels) cancel();
+    this.#stopTimer?.();
+    const { onQueued, url } = this.#request;
+    onQueued?.((this.#progress.socketAt ?? performance.now()) - this.#startedAt, url);
     this.#request.signal?.removeEventListener('abort', this.#onAbort);
     outcome();
   }

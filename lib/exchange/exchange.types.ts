@@ -1,6 +1,5 @@
 import { type Agent, type IncomingHttpHeaders } from 'node:http';
 import { type ConnectionErrorKind } from '../errors/index.js';
-import { noHeaders } from './own-properties.js';
 
 /** One bounded HTTP exchange: one request, one answer, no redirect, no retry, no proxy of its own. */
 export interface ExchangeRequest {
@@ -97,30 +96,11 @@ export type Outcome =
   { response: ExchangeResponse; fault?: undefined } | { fault: ExchangeFault; response?: undefined };
 
 /** Rejects only with what is no {@link ExchangeFault}: a caller's own abort. */
-export function outcomeOf(exchanged: Promise<ExchangeResponse>): Promise<Outcome> {
-  return exchanged.then(
-    (response) => ({ response }),
-    (error: unknown) => {
-      if (error instanceof ExchangeFault) return { fault: error };
-      throw error;
-    },
-  );
-}
-
-/**
- * The same exchange with a User-Agent (RFC 9110, 10.1.5), as firewalls refuse requests without one. A request's own wins.
- * @param onQueued of all its requests
- */
-export function withUserAgent(
-  exchange: Exchange,
-  userAgent: string,
-  onQueued?: ExchangeRequest['onQueued'],
-): Exchange {
-  return (request) => {
-    const headers = noHeaders<typeof request.headers>();
-    headers['user-agent'] = userAgent;
-    const sent = { ...request, headers: Object.assign(headers, request.headers) };
-    if (onQueued) sent.onQueued = onQueued;
-    return exchange(sent);
-  };
+export async function outcomeOf(exchanged: Promise<ExchangeResponse>): Promise<Outcome> {
+  try {
+    return { response: await exchanged };
+  } catch (error) {
+    if (error instanceof ExchangeFault) return { fault: error };
+    throw error;
+  }
 }

@@ -1,3 +1,6 @@
+/** Without a prototype: a `get` that somebody put into Object.prototype would make it invalid. */
+const UNDEFINED = { __proto__: null, value: undefined, writable: true, enumerable: true, configurable: true };
+
 function Bare(): void {
   // Only its prototype matters.
 }
@@ -13,17 +16,18 @@ export function noHeaders<T extends object>(): T {
 
 /**
  * Options for Node, which looks for those that are missing in Object.prototype too: what somebody put there (`auth`,
- * `setHost`, `path`) is undefined in the result. An object without a prototype would not do: Node 20 copies it into one
+ * `setHost`, `path`) becomes undefined in them. An object without a prototype would not do: Node 20 copies it into one
  * that has a prototype. Throws for `encoding`, which every socket of Node takes from there: text in the place of bytes
  * would end the process.
  */
 export function ownOptions<T extends object>(options: T): T {
-  const foreign = Object.create(null) as Record<string, undefined>;
-  for (const name in Object.prototype) foreign[name] = undefined;
-  if ('encoding' in foreign) {
-    throw Object.assign(new Error('Object.prototype has an encoding'), { code: 'ERR_OBJECT_PROTOTYPE' });
+  for (const name in Object.prototype) {
+    if (name === 'encoding') {
+      throw Object.assign(new Error('Object.prototype has an encoding'), { code: 'ERR_OBJECT_PROTOTYPE' });
+    }
+    if (!Object.hasOwn(options, name)) Object.defineProperty(options, name, UNDEFINED as PropertyDescriptor);
   }
-  return { ...foreign, ...options };
+  return options;
 }
 
 /** A copy without what is undefined. */

@@ -91,9 +91,8 @@ export class AuthHeadersInterceptor {
         await calls.run(() => this.#authenticator.get(call.url.origin, wait)),
       );
     } catch (error) {
-      return await this.#observer.observe<never>(call, () => {
-        throw call.ending(error);
-      });
+      this.#observer.failed(call, this.#observer.begin(call), error);
+      throw call.ending(error);
     } finally {
       call.release();
     }
@@ -109,7 +108,7 @@ export class AuthHeadersInterceptor {
     delete config[CALL];
     if (config.url !== call.url.href || config.baseURL || config.params)
       throw ServiceRequestError.of('url', CHANGED);
-    if (isLast(config)) for (const name of Object.keys(call.credentials)) delete config.headers[name];
+    if (isLast(config)) config.headers = this.#withoutCredentials(config.headers);
     return call;
   }
 

@@ -68,20 +68,22 @@ function kindOf(data: unknown): string {
 
 /**
  * What axios and a host's transforms have left of a body, as it goes over the wire: JSON; text, bytes, forms and Blobs as
- * they are. A promise for forms and Blobs only. Throws ServiceRequestError for what cannot be sent.
- * @param contentType of the call
- * @param isTransformed a text is that of the host's transforms, which have encoded it
+ * they are. A text that a host's transforms have left is encoded. A promise for forms and Blobs only. Throws
+ * ServiceRequestError for what cannot be sent.
  */
-export function encodeBody(
-  data: unknown,
-  contentType: string,
-  isTransformed = false,
-): EncodedBody | Promise<EncodedBody> {
+export function encodeBody({
+  headers,
+  data,
+  transformRequest,
+}: Pick<InternalAxiosRequestConfig, 'headers' | 'data' | 'transformRequest'>):
+  EncodedBody | Promise<EncodedBody> {
+  if (data === undefined) return NO_BODY;
+  const contentType = String(headers.getContentType() ?? '');
   const isJson = contentType.includes('application/json');
-  if (data === undefined || (data === null && !isJson)) return NO_BODY;
+  if (data === null && !isJson) return NO_BODY;
   refuseStream(data);
   if (typeof data === 'string')
-    return { ...NO_BODY, body: isJson && !isTransformed ? jsonOfText(data) : data };
+    return { ...NO_BODY, body: isJson && !transformRequest ? jsonOfText(data) : data };
   if (ArrayBuffer.isView(data)) return { ...NO_BODY, body: bytesOf(data) };
   if (data instanceof ArrayBuffer) return { ...NO_BODY, body: Buffer.from(data) };
   const kind = kindOf(data);

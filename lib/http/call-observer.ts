@@ -23,24 +23,29 @@ export class CallObserver {
     this.#basePath = withoutSlashes(new URL(client.options.addresses.baseUrl).pathname);
   }
 
-  async observe<T extends { status: number }>(call: Call, run: () => Promise<T>): Promise<T> {
-    const attributes = this.#attributesOf(call);
-    const span = new CallSpan(
-      this.#client.telemetry.tracer,
-      `${call.method} ${String(attributes['url.template'])}`,
-      attributes,
+  /** The span of a call that begins; undefined where nobody records spans. */
+  begin(call: Call): CallSpan | undefined {
+    const { tracer } = this.#client.telemetry;
+    const { method } = call;
+    return tracer && new CallSpan(tracer, `${method} ${this.#templateOf(call)}`, this.#attributesOf(call));
+  }
+
+  succeeded(call: Call, span: CallSpan | undefined, status: number): void {
+    this.#end(call, span, { 'http.response.status_code': status });
+  }
+
+  failed(call: Call, span: CallSpan | undefined, error: unknown): void {
+    const code = codeOf(error, call.signal);
+    const isAnswer = error instanceof ServiceApiError && error.code === 'api_error';
+    const type = isAnswer ? String(error.status) : code;
+    this.#end(
+      call,
+      span,
+      isAnswer ? { 'http.response.status_code': error.status, 'error.type': type } : { 'error.type': code },
+      code,
     );
-    try {
-      const result = await span.run(call.headers, run);
-      attributes['http.response.status_code'] = result.status;
-      this.#end(call, span, attributes);
-      return result;
-    } catch (error) {
-      const code = codeOf(error, call.signal);
-      Object.assign(attributes, failureOf(error, code));
-      this.#end(call, span, attributes, code);
-      throw error;
-    }
+    const durationMs = Math.round(performance.now() - call.startedAt);
+    this.#client.io.log.debug(`${this.#nameOf(call)}: ${type} after ${durationMs} ms`);
   }
 
   /** Another attempt follows this one. */
@@ -53,16 +58,17 @@ export class CallObserver {
     io.log.warn(`${this.#nameOf(call)}: ${why.filter(Boolean).join(', ')}; another attempt follows`);
   }
 
-  #end(call: Call, span: CallSpan, attributes: Attributes, error?: string): void {
-    const { telemetry, io, options } = this.#client;
+  #end(call: Call, span: CallSpan | undefined, result: Attributes, error?: string): void {
+    const { telemetry, options } = this.#client;
+    const { callDuration } = telemetry;
+    const { onCall } = options.http;
     const durationMs = performance.now() - call.startedAt;
-    telemetry.callDuration?.record(durationMs / 1000, attributes);
-    span.end(() => this.#spanAttributes(attributes, call));
-    if (options.http.onCall) this.#tell(options.http.onCall, call, durationMs, error);
-    // Success is not logged: hosts log at all levels by default, and spans have it.
-    if (error === undefined) return;
-    const what = `${String(attributes['error.type'])} after ${Math.round(durationMs)} ms`;
-    io.log.debug(`${this.#nameOf(call)}: ${what}`);
+    if (span || callDuration) {
+      const attributes = { ...this.#attributesOf(call), ...result };
+      callDuration?.record(durationMs / 1000, attributes);
+      span?.end(this.#spanAttributes(attributes, call));
+    }
+    if (onCall) this.#tell(onCall, call, durationMs, error);
   }
 
   #tell(onCall: OnCall, call: Call, durationMs: number, error?: string): void {
@@ -122,10 +128,3 @@ const REFUSALS: Record<string, string> = {
   refused: 'the client certificate was refused',
   perhaps: 'the client certificate was perhaps refused',
 };
-
-function failureOf(error: unknown, code: string): Attributes {
-  if (error instanceof ServiceApiError && error.code === 'api_error') {
-    return { 'http.response.status_code': error.status, 'error.type': String(error.status) };
-  }
-  return { 'error.type': code };
-}

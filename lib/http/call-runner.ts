@@ -7,10 +7,10 @@ import {
   type ExchangeRequest,
   type ExchangeResponse,
   type Outcome,
-  outcomeOf,
 } from '../exchange/exchange.types.js';
 import { parseRetryAfter } from '../exchange/retry-after.js';
 import { askedDelay, retryDelay } from '../time/back-off.js';
+import { nextTurn } from '../time/immediate.js';
 import { sleep, within } from '../time/timers.js';
 import { isTruncated } from './answer.js';
 import { type Call } from './call.js';
@@ -51,6 +51,8 @@ export class CallRunner {
   readonly #authenticator: CallAuthenticator;
   readonly #budget: RetryBudget;
   readonly #observer: CallObserver;
+  /** Exchanges of this client. */
+  #running = 0;
 
   constructor(
     client: ClientContext,
@@ -67,7 +69,7 @@ export class CallRunner {
   async run(call: Call): Promise<ExchangeResponse> {
     const { closed } = this.#client.calls;
     for (;;) {
-      const outcome = await this.#attempt(call);
+      const outcome = wholeOf(await this.#attempt(call), call);
       const isSuccess = outcome.response !== undefined && outcome.response.status < 400;
       const decision = isSuccess || closed.aborted ? END : await this.#decide(call, outcome);
       if (decision.kind === 'end') return this.#conclude(call, outcome);
@@ -85,29 +87,44 @@ export class CallRunner {
     }
   }
 
+  /**
+   * Beside others, it begins with the next turn of the event loop: what one turn begins then goes out together, which
+   * costs a third less.
+   */
   async #attempt(call: Call): Promise<Outcome> {
-    const { io, identity, options } = this.#client;
-    const { timeoutMs, attemptTimeoutMs, connectTimeoutMs } = this.#limitsOf(call);
+    const isAlone = this.#running === 0;
+    this.#running += 1;
+    try {
+      if (!isAlone) await nextTurn();
+      return { response: await this.#exchange(call) };
+    } catch (error) {
+      if (error instanceof ExchangeFault) return { fault: error };
+      throw error;
+    } finally {
+      this.#running -= 1;
+    }
+  }
+
+  #exchange(call: Call): Promise<ExchangeResponse> {
+    const { io, identity, options, calls } = this.#client;
     call.signal?.throwIfAborted();
+    calls.closed.throwIfAborted();
+    const { timeoutMs, attemptTimeoutMs, connectTimeoutMs } = this.#limitsOf(call);
+    if (timeoutMs <= 0) throw outOfTime(-timeoutMs);
     call.attempts += 1;
     call.certificate = identity.certificate;
-    const outcome = await outcomeOf(
-      io.exchange({
-        url: call.url,
-        method: call.method,
-        headers: call.headers,
-        body: call.body,
-        agent: identity.agentFor(call.url),
-        timeoutMs,
-        attemptTimeoutMs,
-        connectTimeoutMs,
-        maxResponseBytes: options.http.maxResponseBytes,
-        signal: call.signal,
-      }),
-    );
-    return outcome.response && isTruncated(outcome.response, call)
-      ? { fault: truncated(outcome.response) }
-      : outcome;
+    return io.exchange({
+      url: call.url,
+      method: call.method,
+      headers: call.headers,
+      body: call.body,
+      agent: identity.agentFor(call.url),
+      timeoutMs,
+      attemptTimeoutMs,
+      connectTimeoutMs,
+      maxResponseBytes: options.http.maxResponseBytes,
+      signal: call.signal,
+    });
   }
 
   /** A call that cannot be repeated once it was sent has all the time from then on. */
@@ -163,12 +180,10 @@ export class CallRunner {
   /** Reads the identity again, for as long as the call may take. */
   async #reload(call: Call): Promise<boolean> {
     const { identity, calls } = this.#client;
-    // The time ran out between two attempts, the first of which did nothing. No connection is at fault.
-    const outOfTime = new ExchangeFault({ kind: 'timeout', phase: 'connecting', reusedSocket: true });
     const limit = {
       clock: systemClock,
       timeoutMs: call.leftMs,
-      expired: () => faultToError(outOfTime, call, this.#client),
+      expired: () => faultToError(outOfTime(), call, this.#client),
       signals: [call.signal, calls.closed],
     };
     return within(limit, (stop) => reloadRefused(identity, call.certificate, stop));
@@ -211,10 +226,19 @@ function withKnownLimit(fault: ExchangeFault, { startedAt, endsAt }: Call): Exch
   return isLast ? new ExchangeFault({ ...fault, limitMs: endsAt - startedAt }) : fault;
 }
 
+/** Where nothing was sent, or what was sent did nothing. No connection is at fault. */
+function outOfTime(lateMs?: number): ExchangeFault {
+  return new ExchangeFault({ kind: 'timeout', phase: 'connecting', reusedSocket: true, lateMs });
+}
+
 function asClosed({ phase, reusedSocket, refusedInHandshake }: ExchangeFault): ExchangeFault {
   return new ExchangeFault({ kind: 'closed', phase, reusedSocket, refusedInHandshake });
 }
 
-function truncated({ reusedSocket }: ExchangeResponse): ExchangeFault {
-  return new ExchangeFault({ kind: 'reset', phase: 'answering', reusedSocket });
+/** An answer that may be truncated counts as none. */
+function wholeOf(outcome: Outcome, call: Call): Outcome {
+  const { response } = outcome;
+  if (!response || !isTruncated(response, call)) return outcome;
+  const { reusedSocket } = response;
+  return { fault: new ExchangeFault({ kind: 'reset', phase: 'answering', reusedSocket }) };
 }

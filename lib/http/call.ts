@@ -7,7 +7,7 @@ import { ACCEPTED_ENCODINGS } from '../exchange/decode.js';
 import { noHeaders } from '../exchange/own-properties.js';
 import { CallCancelled, EXCHANGE_HEADERS, type ExchangeResponse } from '../exchange/exchange.types.js';
 import { type CallUrl } from './allowed-urls.js';
-import { encodeBody } from './body.js';
+import { type EncodedBody } from './body.js';
 import { type Credentials } from '../auth/authenticator.js';
 import { type RequestIds } from './request-ids.js';
 
@@ -150,20 +150,20 @@ export class Call {
   }
 
   /**
-   * Takes headers and body as axios and the host's code have left them; credentials among them are not sent. Waits for
-   * forms and Blobs only.
+   * Takes headers and body as axios and the host's code have left them; credentials among them are not sent.
    * @throws ServiceRequestError for what cannot be sent
    */
-  async complete(
-    { headers, data, responseType, transformRequest }: InternalAxiosRequestConfig,
-    { appTokenHeader, http: { correlationIdHeader, idempotencyHeader } }: ResolvedOptions,
+  complete(
+    { headers, responseType }: InternalAxiosRequestConfig,
+    { body, contentType }: EncodedBody,
+    { appTokenHeader, http }: ResolvedOptions,
     requestIds: RequestIds | undefined,
-  ): Promise<void> {
-    const encoded = encodeBody(data, String(headers.getContentType() ?? ''), Boolean(transformRequest));
-    const { body, contentType } = encoded instanceof Promise ? await encoded : encoded;
+  ): void {
+    const { correlationIdHeader, idempotencyHeader } = http;
     this.body = body;
     this.readsJson = responseType !== 'arraybuffer' && responseType !== 'text';
     const sent = this.#headers;
+    sent['user-agent'] = http.userAgent;
     takeHeaders(sent, headers, this.readsJson, appTokenHeader.toLowerCase());
     if (contentType) sent['content-type'] = contentType;
     // Axios gives any POST the type of a form.

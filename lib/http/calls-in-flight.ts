@@ -1,8 +1,7 @@
-// Node's own: a host's tests may have fake timers.
-import { setImmediate } from 'node:timers';
 import { copyOf, ServiceConnectionError } from '../errors/index.js';
 import { allowListeners } from '../exchange/call-limits.js';
 import { CallCancelled } from '../exchange/exchange.types.js';
+import { setImmediate } from '../time/immediate.js';
 
 /**
  * Counts the calls in flight: a shutdown waits for them, and ends those that take too long. What they reject with leaves
@@ -30,24 +29,34 @@ export class CallsInFlight {
     if (this.#isRefusing) throw ServiceConnectionError.closed();
   }
 
-  /** Rejects at once where the shutdown's time is over. */
+  /** Counts work until it ends. Throws as {@link enter}. */
   async run<T>(work: () => Promise<T>): Promise<T> {
+    this.enter();
+    try {
+      return await work();
+    } catch (error) {
+      throw this.ending(error);
+    } finally {
+      this.leave();
+    }
+  }
+
+  /** Throws once the shutdown's time is over. {@link leave} ends what it begins. */
+  enter(): void {
     // Not the signal's reason: each caller gets an error of its own.
     if (this.closed.aborted) throw ServiceConnectionError.closed();
     this.onFirst?.();
     this.onFirst = undefined;
     this.#running += 1;
-    try {
-      return await work();
-    } catch (error) {
-      throw this.#leaving(error);
-    } finally {
-      this.#running -= 1;
-      this.#tellIfIdle();
-    }
   }
 
-  #leaving(error: unknown): unknown {
+  leave(): void {
+    this.#running -= 1;
+    this.#tellIfIdle();
+  }
+
+  /** What a call rejects with that ends with this error. */
+  ending(error: unknown): unknown {
     if (error instanceof CallCancelled) {
       return new ServiceConnectionError({ kind: 'closed', message: 'The call was cancelled.' });
     }

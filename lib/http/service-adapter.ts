@@ -2,6 +2,7 @@ import { AxiosHeaders, type AxiosAdapter, type AxiosResponse, type InternalAxios
 import { type ExchangeResponse } from '../exchange/exchange.types.js';
 import { answerError, answerFacts, readBody, type AnswerFacts } from './answer.js';
 import { type AuthHeadersInterceptor } from './auth-headers.interceptor.js';
+import { encodeBody } from './body.js';
 import { sentId, type Call } from './call.js';
 import { type CallObserver } from './call-observer.js';
 import { type CallRunner } from './call-runner.js';
@@ -23,18 +24,26 @@ export function serviceAdapter(
   const requestIds = requestId && new RequestIds(requestId, correlationIdHeader, io.log, io.clock);
   return async (config) => {
     const call = authHeaders.detach(config);
-    call.follow();
+    calls.enter();
     try {
-      return await calls.run(async () => {
-        await call.complete(config, options, requestIds);
-        return observer.observe(call, async () =>
-          toAxiosResponse(await runner.run(call), config, call, client),
-        );
-      });
+      call.follow();
+      const body = encodeBody(config);
+      call.complete(config, body instanceof Promise ? await body : body, options, requestIds);
+      const span = observer.begin(call);
+      try {
+        const response = await (span ? span.run(call.headers, () => runner.run(call)) : runner.run(call));
+        const answer = toAxiosResponse(response, config, call, client);
+        observer.succeeded(call, span, answer.status);
+        return answer;
+      } catch (error) {
+        observer.failed(call, span, error);
+        throw error;
+      }
     } catch (error) {
-      throw call.ending(error);
+      throw call.ending(calls.ending(error));
     } finally {
       call.release();
+      calls.leave();
     }
   };
 }

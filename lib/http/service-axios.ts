@@ -30,13 +30,41 @@ export function createServiceAxios(
   const runner = new CallRunner(client, authenticator, budget, observer);
   const authHeaders = new AuthHeadersInterceptor(client, authenticator, observer);
   const adapter = serviceAdapter(client, authHeaders, runner, observer);
-  const headers = { common: {}, delete: {}, get: {}, head: {}, post: {}, put: {}, patch: {} };
   // Ours runs last. A host may have changed that for all of its instances.
   const transitional = { legacyInterceptorReqResOrdering: true };
-  const made = new Axios({ adapter, transitional, headers: headers as object });
+  const made = new Axios({ adapter, transitional, headers: lazyHeaders(), ...NAMED });
   // The adapter too: another one would not know the call.
   made.interceptors.request.use((given) => authHeaders.attach(Object.assign(ownConfig(given), { adapter })));
   return asInstance(made);
+}
+
+/** What calls bring: V8 makes each object a hidden class of its own to which axios adds keys that the defaults do not have. */
+const NAMED = {
+  url: undefined,
+  method: undefined,
+  data: undefined,
+  params: undefined,
+  signal: undefined,
+  timeout: undefined,
+  route: undefined,
+};
+
+/** Axios copies the headers of each method at each call: they are made where a host uses them. */
+function lazyHeaders(): object {
+  const headers = {};
+  for (const name of ['common', 'delete', 'get', 'head', 'post', 'put', 'patch']) {
+    const set = (value: object): object =>
+      Object.defineProperty(headers, name, {
+        __proto__: null,
+        value,
+        enumerable: true,
+        writable: true,
+        configurable: true,
+      } as object);
+    const get = (): object => (set({}) as Record<string, object>)[name];
+    Object.defineProperty(headers, name, { __proto__: null, get, set, configurable: true } as object);
+  }
+  return headers;
 }
 
 /** Axios's own config has no prototype and is this call's alone. One that an interceptor made, or froze, is the host's. */

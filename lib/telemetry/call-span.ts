@@ -16,8 +16,8 @@ import { harmless } from './telemetry.js';
 export class CallSpan {
   readonly #span?: Span;
 
-  constructor(tracer: Tracer | undefined, name: string, attributes: Attributes) {
-    this.#span = harmless(() => tracer?.startSpan(name, { kind: SpanKind.CLIENT, attributes }));
+  constructor(tracer: Tracer, name: string, attributes: Attributes) {
+    this.#span = harmless(() => tracer.startSpan(name, { kind: SpanKind.CLIENT, attributes }));
   }
 
   /** Runs the call under this span, of which the service is told. */
@@ -34,11 +34,9 @@ export class CallSpan {
     return once();
   }
 
-  /** @param attributesOf called only where somebody records them */
-  end(attributesOf: () => Attributes): void {
+  end(attributes: Attributes): void {
     harmless(() => {
       if (!this.#span?.isRecording()) return;
-      const attributes = attributesOf();
       this.#span.setAttributes(attributes);
       if (attributes['error.type'] !== undefined) this.#span.setStatus({ code: SpanStatusCode.ERROR });
     });

@@ -7,7 +7,9 @@ import {
   type Histogram,
   type Meter,
   type ObservableResult,
+  type ProxyTracerProvider,
   type Tracer,
+  type TracerProvider,
 } from '@opentelemetry/api';
 import { isPromise } from 'node:util/types';
 import { type ExchangeRequest } from '../exchange/exchange.types.js';
@@ -23,7 +25,7 @@ const HTTP_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 
  * one. None throws, whatever the SDK does. No attribute contains a token, a key, a customer or a query.
  */
 export class Telemetry {
-  readonly tracer: Tracer | undefined = harmless(() => trace.getTracer(NAME, VERSION));
+  #tracer: Tracer | undefined = undefined;
   /** Not under the name of the HTTP conventions, under which HTTP instrumentation measures each attempt. */
   readonly callDuration = duration('call.duration', 'Duration of calls of the service, retries included.');
   readonly retries = counter('retries', 'retry', 'Attempts of calls after the first.');
@@ -46,6 +48,16 @@ export class Telemetry {
     const queueTime = duration('connection.queue_time', 'Time that requests wait for a free connection.');
     if (queueTime) this.onQueued = (ms, url) => queueTime.record(ms / 1000, this.attributesOf(url));
     this.attributes = module === undefined ? {} : { [`${PREFIX}module`]: module };
+  }
+
+  /** Undefined as long as the host has no SDK: the attributes of spans need not be made then. */
+  get tracer(): Tracer | undefined {
+    return (this.#tracer ??= harmless(() => {
+      const provider: TracerProvider & Partial<ProxyTracerProvider> = trace.getTracerProvider();
+      // The API's own stands in for the SDK until there is one.
+      const { getDelegateTracer: delegate } = provider;
+      return delegate ? delegate.call(provider, NAME, VERSION) : provider.getTracer(NAME, VERSION);
+    }));
   }
 
   /** Of a request to this server. */

@@ -1,5 +1,6 @@
 import 'reflect-metadata';
 
+export { type FailingCall } from './doubles/about-call.js';
 export {
   type DoubledMethod,
   type DoubledRequest,
@@ -12,7 +13,6 @@ export {
 export {
   type ApiErrorOptions,
   type ConnectionErrorOptions,
-  type FailingCall,
   serviceErrors,
   type TokenErrorOptions,
 } from './doubles/service-errors.js';

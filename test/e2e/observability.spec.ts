@@ -371,3 +371,11 @@ interface QueuePoint {
   attributes: Record<string, unknown>;
   value: { count: number; sum?: number };
 }
+
+it('makes spans from the moment on at which the host has an SDK', () => {
+  const telemetry = new Telemetry();
+  expect(telemetry.tracer).toBeUndefined();
+  trace.setGlobalTracerProvider(new BasicTracerProvider());
+  expect(telemetry.tracer?.startSpan('call').isRecording()).toBe(true);
+  trace.disable();
+});

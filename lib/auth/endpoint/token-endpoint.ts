@@ -35,6 +35,7 @@ interface TokenEndpointOptions {
   /** With `oauth.mtls`: its certificate is offered to the endpoint. */
   identity?: ReloadableIdentity;
   clock: Clock;
+  userAgent: string;
   /** Milliseconds to connect. At most half of the time that a request has, so that another can follow; the default. */
   connectTimeoutMs?: number;
   /** Told of each request. */
@@ -168,12 +169,13 @@ export class TokenEndpoint implements TokenSource {
   }
 
   #exchange(body: Buffer, { endsAt, signal }: Asked): Promise<ExchangeResponse> {
-    const { exchange, agent, place, clock, connectTimeoutMs = Infinity } = this.#options;
+    const { exchange, agent, place, clock, userAgent, connectTimeoutMs = Infinity } = this.#options;
     const timeoutMs = endsAt - clock.monotonic();
     return exchange({
       url: place.url,
       method: 'POST',
       headers: {
+        'user-agent': userAgent,
         accept: 'application/json',
         'content-type': 'application/x-www-form-urlencoded',
         'content-length': String(body.length),

@@ -179,24 +179,26 @@ describe('what is told of a call', () => {
     const durations: unknown[] = [];
     const retries: unknown[] = [];
     const lines: string[] = [];
-    const span: Record<string, unknown> = {};
+    const recorded: Record<string, unknown> = {};
     let code: unknown;
-    const telemetry = Object.assign(new Telemetry('ksa'), {
-      tracer: {
+    const telemetry = Object.assign(Object.create(new Telemetry('ksa')) as Telemetry, {
+      retries: { add: (count: number, attributes: object) => void retries.push([count, attributes]) },
+      callDuration: { record: (_: number, attributes: object) => void durations.push({ ...attributes }) },
+    });
+    Object.defineProperty(telemetry, 'tracer', {
+      value: {
         startSpan: (name: string, { kind, attributes }: SpanOptions) => {
-          Object.assign(span, { name, kind }, attributes);
+          Object.assign(recorded, { name, kind }, attributes);
           return {
             spanContext: () => ({ traceId: '1'.repeat(32), spanId: '2'.repeat(16), traceFlags: 0 }),
             isRecording: () => true,
-            setAttributes: (more: object) => void Object.assign(span, more),
-            setAttribute: (key: string, value: unknown) => void Object.assign(span, { [key]: value }),
+            setAttributes: (more: object) => void Object.assign(recorded, more),
+            setAttribute: (key: string, value: unknown) => void Object.assign(recorded, { [key]: value }),
             setStatus: (given: { code: unknown }) => void (code = given.code),
-            end: () => void (span.ended = true),
+            end: () => void (recorded.ended = true),
           };
         },
       },
-      callDuration: { record: (_: number, attributes: object) => void durations.push({ ...attributes }) },
-      retries: { add: (count: number, attributes: object) => void retries.push([count, attributes]) },
     });
     const log = {
       debug: (line: string) => void lines.push(`debug: ${line.replace(/\d+ ms/, 'n ms')}`),
@@ -210,16 +212,25 @@ describe('what is told of a call', () => {
     );
     const call = new Call('GET', new URL(href), 1_000, undefined, { signal });
     call.follow();
-    const outcome = await observer
-      .observe(call, async () => {
-        call.attempts = 1;
-        return run((tried) => {
-          call.attempts += 1;
-          observer.again(call, tried);
-        }) as { status: number };
-      })
-      .catch((error: unknown) => error);
-    return { outcome, span, code, durations, retries, lines };
+    const span = observer.begin(call);
+    const made = async (): Promise<{ status: number }> => {
+      call.attempts = 1;
+      return run((tried) => {
+        call.attempts += 1;
+        observer.again(call, tried);
+      }) as { status: number };
+    };
+    const outcome = await span?.run(call.headers, made).then(
+      (answer) => {
+        observer.succeeded(call, span, answer.status);
+        return answer;
+      },
+      (error: unknown) => {
+        observer.failed(call, span, error);
+        return error;
+      },
+    );
+    return { outcome, span: recorded, code, durations, retries, lines };
   }
 
   const place = {

@@ -5,14 +5,13 @@ import { type WaitOptions } from '../../../lib/auth/cache/waiting-callers.js';
 import { Secret } from '../../../lib/config/secret.js';
 import { type ReloadableIdentity } from '../../../lib/exchange/certificate-refusal.js';
 import { exchange } from '../../../lib/exchange/exchange.js';
-import { type ExchangeRequest } from '../../../lib/exchange/exchange.types.js';
+import { type Exchange } from '../../../lib/exchange/exchange.types.js';
 import { type ResolvedOptions } from '../../../lib/config/resolved-options.js';
 import { CallsInFlight } from '../../../lib/http/calls-in-flight.js';
 import { type CallAuthenticator, type ClientContext } from '../../../lib/http/client-context.js';
 import { type RetryBudget } from '../../../lib/http/retry-policy.js';
 import { createServiceAxios } from '../../../lib/http/service-axios.js';
 import { SILENT } from '../../../lib/exchange/io.js';
-import { exchangeDouble, type GivenAnswer } from '../../../lib/testing/doubles/exchange-double.js';
 import { systemClock } from '../../../lib/time/clock.js';
 import { Telemetry } from '../../../lib/telemetry/telemetry.js';
 import { httpServer } from '../../helpers/loopback.js';
@@ -44,8 +43,7 @@ export interface Setup {
   retries?: number;
   idempotencyHeader?: string;
   timeoutMs?: number;
-  /** In place of the server, of which nothing is asked then. */
-  answer?: (request: ExchangeRequest) => GivenAnswer;
+  through?: Exchange;
   budget?: RetryBudget;
   /** Of the wait before a retry, in [0, 1). Default 0: no wait. */
   random?: number;
@@ -83,13 +81,14 @@ export function clientOf(
         connectTimeout: 5_000,
         maxResponseBytes: 10_000,
         correlationIdHeader: 'x-correlation-id',
+        userAgent: 'spec/1',
         ...options.http,
       },
     },
   } as unknown as ClientContext;
 }
 
-/** The module's axios over a real server, or the double of an exchange; what is above and beside it is made up. */
+/** The module's axios over a real server and a real exchange; what is above and beside it is made up. */
 export async function setUp(setup: Setup = {}) {
   const arrived: Arrived[] = [];
   const server = await httpServer((request, response) => {
@@ -134,10 +133,7 @@ export async function setUp(setup: Setup = {}) {
           agentFor: () => agent,
           hasChain: false,
         }),
-        io: {
-          exchange: setup.answer ? exchangeDouble(setup.answer) : exchange,
-          random: () => setup.random ?? 0,
-        },
+        io: { exchange: setup.through ?? exchange, random: () => setup.random ?? 0 },
         calls: inFlight,
       },
     ),

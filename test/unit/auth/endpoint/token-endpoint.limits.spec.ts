@@ -12,6 +12,7 @@ it('an exchange has the time that reading the secret left, half of it to connect
   const clock = new FakeClock();
   const exchanges: ExchangeRequest[] = [];
   const endpoint = new TokenEndpoint({
+    userAgent: 'spec/1',
     place: {
       url: new URL('https://auth.example/oauth2/token'),
       option: 'urls.authUrl',

@@ -53,6 +53,7 @@ async function setUp({ answer, source, identity }: SetUp) {
     String,
   );
   const endpoint = new TokenEndpoint({
+    userAgent: 'spec/1',
     place: {
       url: new URL(server.url),
       option: 'urls.authUrl',
@@ -192,6 +193,7 @@ describe('what an error says', () => {
     const clock = new FakeClock();
     const clientSecret = new ClientSecret(async () => new Secret(SECRET), clock, String);
     const endpoint = new TokenEndpoint({
+      userAgent: 'spec/1',
       place: {
         url: new URL(tokenUrl),
         option: 'urls.authUrl',
@@ -304,6 +306,7 @@ describe('with oauth.mtls', () => {
     };
     const clock = new FakeClock();
     const endpoint = new TokenEndpoint({
+      userAgent: 'spec/1',
       place: {
         url: new URL(`${live.url}/oauth2/token`),
         option: 'urls.authUrl',
