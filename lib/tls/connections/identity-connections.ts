@@ -75,13 +75,10 @@ export class IdentityConnections extends Agent {
   }
 
   override createConnection(options: RequestOptions): Duplex {
-    const allowed = ownOptions<ConnectionOptions>({});
-    for (const key of CONNECTION_OPTIONS) {
-      const value = (options as Record<string, unknown>)[key];
-      if (value !== undefined) Object.assign(allowed, { [key]: value });
-    }
-    const forced = { secureContext: this.#context, rejectUnauthorized: true, checkServerIdentity };
-    const socket = this.#connect({ ...allowed, ...forced }, authorityOf(options));
+    const verified = { secureContext: this.#context, rejectUnauthorized: true, checkServerIdentity };
+    const allowed: Record<string, unknown> = ownOptions(verified);
+    for (const key of CONNECTION_OPTIONS) allowed[key] = (options as Record<string, unknown>)[key];
+    const socket = this.#connect(allowed, authorityOf(options));
     this.#idle.watch(socket);
     this.#tellWhereUnasked(socket, options);
     return socket;
