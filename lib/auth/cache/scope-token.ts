@@ -235,7 +235,6 @@ export class ScopeToken {
     request.noSecret = error instanceof ServiceError && error.code === NO_SECRET ? error : undefined;
     if (gate.remainingMs > 0) return;
     await sleep(io.clock, pauseMs, closed);
-    if (callers.size === 0) this.#fail(request, error);
   }
 
   /** One attempt. @returns why it failed; undefined where the request has ended, or is held back */
@@ -290,11 +289,10 @@ export class ScopeToken {
   /** One that is outdated, or has expired on its way, goes to those who wait and is not kept. */
   #arrived(request: Request, grant: TokenGrant): void {
     const cached = this.#cachedToken(grant);
-    if (request.isOutdated) this.#end();
+    if (request.isOutdated || cached.need(this.#tools.io.clock) === 'token') this.#end();
     else {
       this.#leave();
-      if (cached.need(this.#tools.io.clock) === 'token') this.#known.postpone();
-      else this.#keep(cached);
+      this.#keep(cached);
     }
     request.callers.resolve(cached);
   }

@@ -36,6 +36,18 @@ describe('scheduled', () => {
     expect(source.requests).toHaveLength(3);
   });
 
+  it('goes on after a token that has expired on its way', async () => {
+    const { cache, source, clock } = setUp({ refresh: 'scheduled' });
+    cache.start();
+    await clock.advance(2_000);
+    source.last.grant(1);
+    await clock.advance(2_999);
+    expect(source.requests).toHaveLength(1);
+    await clock.advance(1);
+    expect(source.requests).toHaveLength(2);
+    cache.close();
+  });
+
   it('does not schedule customers, nor tokens that cannot be kept', async () => {
     const { cache, source, clock } = setUp({ refresh: 'scheduled' });
     const customer = cache.get('customer.c1');
