@@ -105,6 +105,8 @@ const built = await Promise.all([
   bundle({
     names: [...PUBLIC, ...COMMANDS],
     comments: false,
+    // Only bundlers read it, and the command runs it. Names stay.
+    minify: { compress: false, mangle: false, codegen: { removeWhitespace: true } },
     codeSplitting: { groups: [basics, core, commands] },
   }),
   bundle({
