@@ -48,6 +48,14 @@ describe('scheduled', () => {
     cache.close();
   });
 
+  it('started after the end, plans nothing', async () => {
+    const { cache, source, clock } = setUp({ refresh: 'scheduled' });
+    cache.close();
+    cache.start();
+    await settle();
+    expect([source.requests.length, clock.timers]).toEqual([0, 0]);
+  });
+
   it('does not schedule customers, nor tokens that cannot be kept', async () => {
     const { cache, source, clock } = setUp({ refresh: 'scheduled' });
     const customer = cache.get('customer.c1');
