@@ -153,7 +153,7 @@ export function printTable(title, rows) {
   console.log(`\n### ${title}\n\n${toMarkdown(rows)}`);
 }
 
-/** For the terminal, and for docs/benchmarks.md, which shows the `columns`: none that depends on the machine. */
+/** For the terminal, and for the figures of README.md, which show the `columns`: none that depends on the machine. */
 export function publishTable(title, rows, columns = Object.keys(rows[0])) {
   printTable(title, rows);
   const shown = rows.map((row) => Object.fromEntries(columns.map((column) => [column, row[column]])));

@@ -1,30 +1,22 @@
-// docs/benchmarks.md and its chart, from the tables of a whole run.
+// The figures of README.md and its chart, from the tables of a whole run.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { toMarkdown } from './harness.mjs';
 
 const CHART = { width: 640, row: 22, label: 250, value: 130 };
 
-/** @param tables `{ title, rows }` in the order of their parts */
-export function benchmarksPage(tables, machine) {
-  const sections = tables.map(({ title, rows }) => `## ${title}\n\n${toMarkdown(rows)}`);
-  return `# Benchmarks
+const FIGURES = '## Figures\n';
 
-What nestjs-service costs, beside other ways to do the same. Less is better in each column, except "resumed".
-\`npm run bench\` in a clone of the repository measures it and writes this page. It takes about 5 minutes, and needs no network
-after its first run. Three of its parts, \`headers\`, \`transports\` and \`allocations\`, compare nothing with other packages: they are printed only.
+/** This folder's README with these figures. `tables`: `{ title, rows }` in the order of their parts. */
+export function withFigures(readme, tables, machine) {
+  const [text] = readme.split(FIGURES);
+  const sections = tables.map(({ title, rows }) => `### ${title}\n\n${toMarkdown(rows)}`);
+  return `${text}${FIGURES}
+Less is better, except "resumed". A cell is a median, with the least and the most of all rounds in brackets. \`/ X\` is the ratio to X in the same
+round. The hand-written recipe keeps a token in a variable until it expires; the @nestjs/axios recipe has an \`https.Agent\` and an interceptor.
+Measured on ${machine}, with ${versions()}.
 
-A cell is a median. The least and the most of all rounds stand behind it in brackets, where they differ from it; for calls,
-those of the fifth of the rounds that was disturbed least. \`/ X\` is the ratio to X in the same round: 0.5 is half of X.
-The contenders take turns, so that a busy machine disturbs all of them.
-
-- **hand-written recipe**: a token in a variable until it expires, as in many tutorials.
-- **@nestjs/axios recipe**: an \`https.Agent\` with the certificate, and an interceptor that sets the header.
-
-Measured on ${machine}. Compared with ${versions()}.
-[How each is measured](https://github.com/nestjs-service/nestjs-service/blob/main/test/bench/README.md), and what we tried.
-
-![CPU of a call: the ratios of the table below](https://raw.githubusercontent.com/nestjs-service/nestjs-service/main/docs/benchmarks.svg)
+![CPU of a call: the ratios of the last table](calls.svg)
 
 ${sections.join('\n\n')}
 `;

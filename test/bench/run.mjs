@@ -3,15 +3,15 @@
 //   npm run bench [-- tokens memory connections boot calls headers transports allocations]
 //   npm run bench -- compare [commit] [--delay <ms>]
 //
-// Prints tables of medians and ratios. A run of all parts writes docs/benchmarks.md too. Never fails for a figure; exits
+// Prints tables of medians and ratios. A run of all parts writes the figures of README.md too. Never fails for a figure; exits
 // 1 where a part itself broke. All of it runs on the Node that runs this file.
 import { spawn, spawnSync } from 'node:child_process';
-import { cpSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { cpus, loadavg } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
-import { barChart, benchmarksPage } from './report.mjs';
+import { barChart, withFigures } from './report.mjs';
 
 const here = import.meta.dirname;
 const repository = join(here, '..', '..');
@@ -114,10 +114,10 @@ for (const part of named.length > 0 ? named : PARTS) {
   console.log(`(${((performance.now() - start) / 1000).toFixed(0)} s, load ${loadavg()[0].toFixed(1)})`);
 }
 if (broken === 0 && named.length === 0) {
-  const docs = join(repository, 'docs');
+  const readme = join(here, 'README.md');
   const machine = `Node ${process.version}, ${process.platform} ${process.arch}, ${cores.length} cores (${cores[0]?.model})`;
   const calls = tables.find(({ title }) => title.startsWith('A GET'));
-  writeFileSync(join(docs, 'benchmarks.md'), benchmarksPage(tables, machine));
-  writeFileSync(join(docs, 'benchmarks.svg'), barChart(calls, '/ @nestjs/axios recipe'));
+  writeFileSync(readme, withFigures(readFileSync(readme, 'utf8'), tables, machine));
+  writeFileSync(join(here, 'calls.svg'), barChart(calls, '/ @nestjs/axios recipe'));
 }
 process.exitCode = broken === 0 ? 0 : 1;

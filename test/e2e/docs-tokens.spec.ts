@@ -2,10 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/glob
 import { type INestApplication, Module, type Type, ValidationPipe } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { decodeJwt } from 'jose';
-import { once } from 'node:events';
-import { type ClientRequest, type IncomingMessage } from 'node:http';
 import {
-  type ServiceAuthService,
   type ServiceClient,
   ServiceClients,
   ServiceExceptionFilter,
@@ -16,7 +13,7 @@ import {
 import { ServiceSimulator } from 'nestjs-service/testing';
 import { readDocument, type Snippets, writeSnippets } from '../helpers/readme.js';
 import { CollectingLogger } from '../helpers/secret-scan.js';
-import { rejection, startModule } from '../helpers/start-module.js';
+import { rejection } from '../helpers/start-module.js';
 
 interface Tenants {
   client(tenant: string): Promise<ServiceClient>;
@@ -35,20 +32,6 @@ describe('docs/tokens.md', () => {
   });
   afterEach(() => app?.close());
   afterAll(() => Promise.all([simulator.stop(), snippets.remove()]));
-
-  it('has another client that uses the identity and the tokens', async () => {
-    const { request } = (await import(snippets.path('other-client.ts'))) as {
-      request(url: string, auth: ServiceAuthService): Promise<ClientRequest>;
-    };
-    const { module, auth } = await startModule(simulator.moduleOptions({ environment: 'production' }));
-    const [response] = (await once(
-      await request(`${simulator.urls.baseUrl}/banks/v1`, auth),
-      'response',
-    )) as [IncomingMessage];
-    response.resume();
-    expect(response.statusCode).toBe(200);
-    await module.close();
-  });
 
   it('has an endpoint of at most 30 lines', async () => {
     const { fences } = await readDocument('docs/tokens.md');
