@@ -1,6 +1,5 @@
 import 'reflect-metadata';
 
-export { type FailingCall } from './doubles/about-call.js';
 export {
   type DoubledMethod,
   type DoubledRequest,
@@ -13,6 +12,7 @@ export {
 export {
   type ApiErrorOptions,
   type ConnectionErrorOptions,
+  type FailingCall,
   serviceErrors,
   type TokenErrorOptions,
 } from './doubles/service-errors.js';

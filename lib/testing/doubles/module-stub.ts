@@ -1,11 +1,9 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { ServiceAuthService } from '../../auth/service-auth.service.js';
-import { type DescribeOption } from '../../errors/index.js';
-import { type ExchangeRequest } from '../../exchange/exchange.types.js';
+import { type Service } from '../../engine/create-service.js';
 import { parseJson } from '../../exchange/decode.js';
+import { type ExchangeRequest } from '../../exchange/exchange.types.js';
 import { daysLeft } from '../../tls/certificate-summary.js';
-import { type ClientIdentity, type Identity, type IdentityStatus } from '../../tls/client-identity.js';
-import { completeError } from './about-call.js';
+import { type IdentityStatus } from '../../tls/client-identity.js';
 import { defaultAnswer } from './default-answers.js';
 import {
   DOUBLED,
@@ -13,77 +11,53 @@ import {
   type RecordedCall,
   type ServiceDoubles,
   type StubbedRequest,
-  type StubbedResponse,
 } from './doubles.js';
+import { type GivenAnswer } from './exchange-double.js';
+import { answerOf } from './service-errors.js';
 
-type AnswerFunction = (...args: unknown[]) => unknown;
+type Method = (...args: unknown[]) => unknown;
 
-/** A call of a double that is under way, for the bottom of its HTTP client. */
+/** A call of a double that is under way, for the exchange below it. */
 interface RunningCall {
   service: Doubled;
   method: string;
   answer?: () => unknown;
 }
 
-/** The doubles of one ServiceModule: their answers, and the record of their calls. */
+/** The doubles of one client: their answers, and the record of their calls. */
 export class ModuleStub {
   doubles: ServiceDoubles = {};
   readonly #name: string | undefined;
   readonly #calls: RecordedCall[];
-  /** A method's own function is found at the bottom, so that all between is what it is in real life. */
+  /** A method's own function is called by the exchange, so that all between is what it is in real life. */
   readonly #running = new AsyncLocalStorage<RunningCall | undefined>();
   #customers = 0;
 
-  /** @param calls those of all modules */
+  /** @param calls those of all clients */
   constructor(name: string | undefined, calls: RecordedCall[]) {
     this.#name = name;
     this.#calls = calls;
   }
 
-  /** Makes the methods of a real service record their calls and answer by the doubles. */
-  double<T extends object>(service: Doubled, real: T, describeOption: DescribeOption): T {
-    const methods = real as Record<string, AnswerFunction>;
-    for (const method of DOUBLED[service]) {
-      const run = methods[method].bind(real);
-      const isAsync = method !== 'invalidate';
-      const value = (...args: unknown[]) =>
-        isAsync
-          ? this.#call(service, method, args, () => run(...args), describeOption)
-          : this.#invalidate(args, run);
-      Object.defineProperty(real, method, { value, writable: true, configurable: true });
+  /** Makes the methods of a real client record their calls and answer by the doubles. */
+  double(client: Service): void {
+    for (const service of Object.keys(DOUBLED) as Doubled[]) {
+      const methods = client[service] as unknown as Record<string, Method>;
+      for (const method of DOUBLED[service]) {
+        const run = methods[method].bind(methods);
+        methods[method] = (...args) => this.#call(service, method, args, () => run(...args));
+      }
     }
-    return real;
-  }
-
-  /** The identity with the certificate and status of the doubles. */
-  doubleIdentity(identity: ClientIdentity): Identity {
-    return new Proxy(identity, {
-      get: (_, key) => {
-        if (key === 'certificate') return this.doubles.auth?.certificate;
-        if (key === 'status') return this.#identityStatus;
-        const value: unknown = Reflect.get(identity, key);
-        return typeof value === 'function' ? (value.bind(identity) as unknown) : value;
+    const { auth } = client;
+    const usual = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(auth), 'apiTokenStatus');
+    Object.defineProperties(auth, {
+      certificate: { get: () => this.doubles.auth?.certificate },
+      identityStatus: { get: () => this.#identityStatus },
+      // Health checks ask the double of a test, where there is one.
+      apiTokenStatus: {
+        get: () => (this.doubles.auth?.getApiToken ? undefined : (usual?.get?.call(auth) as unknown)),
       },
     });
-  }
-
-  /** Health checks ask the double of a test, where there is one. */
-  doubleHealth(auth: ServiceAuthService): void {
-    const real = Object.getOwnPropertyDescriptor(ServiceAuthService.prototype, 'apiTokenStatus');
-    const get = (): unknown => (this.doubles.auth?.getApiToken ? undefined : real?.get?.call(auth));
-    Object.defineProperty(auth, 'apiTokenStatus', { get });
-  }
-
-  get #identityStatus(): IdentityStatus {
-    const { identityStatus, certificate } = this.doubles.auth ?? {};
-    if (identityStatus || !certificate) return identityStatus ?? { healthy: true };
-    return { healthy: true, certificate, daysLeft: daysLeft(certificate, Date.now()) };
-  }
-
-  #invalidate(args: unknown[], run: AnswerFunction): void {
-    this.record('auth', 'invalidate', args);
-    run(...args);
-    this.doubles.auth?.invalidate?.(args[0] as string);
   }
 
   /** Without answers of a test, and with the first customer next. */
@@ -92,72 +66,58 @@ export class ModuleStub {
     this.#customers = 0;
   }
 
-  record(service: Doubled, method: string, args: readonly unknown[]): void {
-    this.#calls.push({
-      method: `${service}.${method}`,
-      args,
-      ...(this.#name === undefined ? {} : { module: this.#name }),
+  /** The answer to a call whose input was checked. */
+  answer(request: ExchangeRequest): Promise<GivenAnswer> {
+    const running = this.#running.getStore();
+    // The function of a host may call doubles in turn: these are calls of their own.
+    return this.#running.run(undefined, async () => {
+      try {
+        return running?.answer ? { data: await running.answer() } : await this.#answerHttp(request, running);
+      } catch (error) {
+        return answerOf(error);
+      }
     });
   }
 
-  /** The answer to a call whose input was checked. */
-  answer(call: ExchangeRequest): Promise<StubbedResponse | undefined> {
-    const running = this.#running.getStore();
-    // The function of a host may call doubles in turn: these are calls of their own.
-    return this.#running.run(undefined, async () =>
-      running?.answer ? { data: await running.answer() } : this.#answerCall(call, running),
-    );
+  get #identityStatus(): IdentityStatus {
+    const { identityStatus, certificate } = this.doubles.auth ?? {};
+    if (identityStatus || !certificate) return identityStatus ?? { healthy: true };
+    return { healthy: true, certificate, daysLeft: daysLeft(certificate, Date.now()) };
   }
 
-  async #call(
-    service: Doubled,
-    method: string,
-    args: unknown[],
-    run: () => unknown,
-    describeOption: DescribeOption,
-  ): Promise<unknown> {
+  #record(service: Doubled, method: string, args: readonly unknown[]): void {
+    const module = this.#name === undefined ? {} : { module: this.#name };
+    this.#calls.push({ method: `${service}.${method}`, args, ...module });
+  }
+
+  #call(service: Doubled, method: string, args: unknown[], run: () => unknown): unknown {
     // A part of the call that is recorded: `banks.list` calls `http.get`, which calls `http.request`.
     if (service === 'http' && this.#running.getStore()) return run();
-    this.record(service, method, args);
-    const given = (this.doubles[service] as Record<string, AnswerFunction> | undefined)?.[method];
+    this.#record(service, method, args);
+    const given = (this.doubles[service] as Record<string, Method> | undefined)?.[method];
     // Those of `request` and `response` have other arguments than the methods.
     const hasOwnArguments = service === 'http' && (method === 'request' || method === 'response');
     const answer = given && !hasOwnArguments ? () => given(...args) : undefined;
     if (service !== 'auth' && service !== 'sdk') return this.#running.run({ service, method, answer }, run);
-    const usual = await run();
+    const usual = run();
     if (!answer) return usual;
-    try {
-      return await this.#running.run(undefined, answer);
-    } catch (error) {
-      throw completeError(error, describeOption);
-    }
+    if (method === 'invalidate') return void answer();
+    return Promise.resolve(usual).then(() => this.#running.run(undefined, answer));
   }
 
-  async #answerCall(
-    call: ExchangeRequest,
+  async #answerHttp(
+    { method, url, headers, body }: ExchangeRequest,
     running: RunningCall | undefined,
-  ): Promise<StubbedResponse | undefined> {
-    const { method, url, headers, body } = call;
+  ): Promise<GivenAnswer> {
     const path = url.pathname + url.search;
-    const request: StubbedRequest = { method, headers: shown(headers), data: parsed(body) };
-    const isResource = running !== undefined && running.service !== 'http';
+    const { authorization: _, 'user-agent': __, ...shown } = headers;
+    const data = typeof body === 'string' ? (parseJson(body) ?? body) : body;
+    const request: StubbedRequest = { method, headers: shown, data };
     // Called on axiosRef or httpService.
-    if (!running) this.record('http', 'request', [path, request]);
-    const given = isResource ? undefined : this.doubles.http;
+    if (!running) this.#record('http', 'request', [path, request]);
+    const given = running && running.service !== 'http' ? undefined : this.doubles.http;
     if (given?.response && running?.method === 'response') return given.response(path, request);
     const usual = () => defaultAnswer(url.pathname, request, () => (this.#customers += 1));
     return { data: await (given?.request ? given.request(path, request) : usual()) };
   }
-}
-
-function shown({
-  authorization: _,
-  'user-agent': __,
-  ...headers
-}: ExchangeRequest['headers']): Record<string, string> {
-  return headers;
-}
-
-function parsed(body: string | Uint8Array | undefined): unknown {
-  return typeof body === 'string' ? (parseJson(body) ?? body) : body;
 }

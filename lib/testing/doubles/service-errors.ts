@@ -1,23 +1,32 @@
 import { STATUS_CODES } from 'node:http';
 import { tokenRefusal } from '../../auth/endpoint/token-errors.js';
+import { variableOf } from '../../config/variables.js';
 import {
-  type ServiceApiError,
   type CertificateSummary,
   type ConnectionErrorKind,
-  type DescribeOption,
+  describeLocation,
+  type ServiceApiError,
   type ServiceCertificateError,
   type ServiceConnectionError,
   ServiceRequestError,
   ServiceTokenError,
   type TokenErrorCode,
 } from '../../errors/index.js';
-import { ExchangeFault, type ExchangeResponse } from '../../exchange/exchange.types.js';
+import { ExchangeFault } from '../../exchange/exchange.types.js';
 import { answerError, readBody } from '../../http/answer.js';
 import { Call } from '../../http/call.js';
-import { type ClientContext } from '../../http/client-context.js';
+import { type ErrorClient } from '../../http/client-context.js';
 import { faultToError } from '../../http/fault-to-error.js';
 import { certificateRefusedError } from '../../tls/certificate-refused.js';
-import { aboutCall, type CallFacts, type FailingCall } from './about-call.js';
+import { type GivenAnswer, toResponse } from './exchange-double.js';
+
+/** The call that an error is about. Left out: that of the double which throws it, and GET /banks/v1 before that. */
+export interface FailingCall {
+  method?: string;
+  path?: string;
+  /** Its key (`http.idempotencyHeader`): the error has it where the call may have been carried out. */
+  idempotencyKey?: string;
+}
 
 export interface ApiErrorOptions extends FailingCall {
   /** `message` of the body (docs/service.md#errors). Default: the status in words. */
@@ -53,42 +62,28 @@ export const serviceErrors = {
     }
     const words = STATUS_CODES[status] ?? `Status ${status}`;
     const { status: name = words.toUpperCase().replace(/\W+/g, '_'), message = words } = options;
-    const body = JSON.stringify({ status: name, message });
-    const response = responseOf(status, body, options);
-    return aboutCall(
-      options,
-      (call, describe) => answerError(response, callOf(call), clientOf(describe)) as ServiceApiError,
-    );
+    const { correlationId, retryAfter } = options;
+    const headers = {
+      ...(correlationId !== undefined && { 'x-correlation-id': correlationId }),
+      ...(retryAfter !== undefined && { 'retry-after': String(retryAfter) }),
+    };
+    return errorOf({ status, data: { status: name, message }, headers }, options) as ServiceApiError;
   },
 
   /** The service answered 2xx with what is not JSON: code `invalid_response`. */
   invalidResponse(call: FailingCall = {}): ServiceApiError {
-    return aboutCall(call, (about, describe) => {
-      try {
-        readBody(responseOf(200, '<html>'), callOf(about), clientOf(describe));
-      } catch (error) {
-        return error as ServiceApiError;
-      }
-      throw new TypeError('HEAD has no body');
-    });
+    return errorOf({ data: Buffer.from('<html>') }, call) as ServiceApiError;
   },
 
   /** There is no whole answer. `outcomeUnknown` is true for a call that may have been carried out. */
   connection(kind: ConnectionErrorKind, options: ConnectionErrorOptions = {}): ServiceConnectionError {
     const { reason = REASONS[kind], sent = !BEFORE_SENDING.has(kind) } = options;
-    if (kind === 'redirect') {
-      const response = { ...responseOf(302, ''), headers: { location: 'https://elsewhere.invalid/' } };
-      return aboutCall(
-        options,
-        (call, describe) => answerError(response, callOf(call), clientOf(describe)) as ServiceConnectionError,
-      );
-    }
     const limitMs = kind === 'timeout' ? 30_000 : undefined;
-    const fault = new ExchangeFault({ kind, phase: sent ? 'sent' : 'connecting', reason, limitMs });
-    return aboutCall(
-      options,
-      (call, describe) => faultToError(fault, callOf(call), clientOf(describe)) as ServiceConnectionError,
-    );
+    const answer =
+      kind === 'redirect'
+        ? { status: 302, headers: { location: 'https://elsewhere.invalid/' } }
+        : new ExchangeFault({ kind, phase: sent ? 'sent' : 'connecting', reason, limitMs });
+    return errorOf(answer, options) as ServiceConnectionError;
   },
 
   /** No token could be had. */
@@ -99,15 +94,13 @@ export const serviceErrors = {
       return new ServiceTokenError({ ...options, scope, code, message: TOKEN_MESSAGES[code] ?? code });
     const { status = usual.status, error = usual.error, error_description, retryAfter } = options;
     const json = { error, error_description };
-    return aboutCall({}, (_, describeOption) => {
-      const place = { option: 'urls.sandboxAuthUrl', apiOption: BASE_OPTION, describeOption };
-      return tokenRefusal({ status, json, scope, retryAfter, secrets: [], place });
-    });
+    const place = { option: 'urls.sandboxAuthUrl', apiOption: BASE_OPTION, describeOption };
+    return tokenRefusal({ status, json, scope, retryAfter, secrets: [], place });
   },
 
   /** The server refused the client certificate: code `certificate_refused`. */
   certificate(certificate?: CertificateSummary, reason?: string): ServiceCertificateError {
-    return aboutCall({}, (_, describeOption) => certificateRefusedError(certificate, reason, describeOption));
+    return certificateRefusedError(certificate, reason, describeOption);
   },
 
   /** The caller's input was refused; the doubles do so themselves for input that the real services refuse. */
@@ -137,36 +130,45 @@ const TOKEN_MESSAGES: Partial<Record<TokenErrorCode, string>> = {
   client_secret_unavailable: 'The client secret could not be read',
 };
 
+const describeOption = (option: string): string => describeLocation({ option, variable: variableOf(option) });
+
 /** What errors tell of a client. */
-function clientOf(describeOption: DescribeOption): ClientContext {
-  const options = {
+const CLIENT = {
+  options: {
     authentication: 'oauth',
     addresses: { baseUrl: 'https://service.invalid', baseOption: BASE_OPTION },
     http: { correlationIdHeader: 'x-correlation-id' },
     describeOption,
-  };
-  return { options, identity: {} } as ClientContext;
+  },
+  identity: {},
+} as ErrorClient;
+
+const ANSWER = Symbol('nestjs-service:answer');
+
+/** What a double answers that throws this: the client then makes the error for its call. @throws any other error as it is */
+export function answerOf(error: unknown): GivenAnswer {
+  const answer = error instanceof Error && (error as { [ANSWER]?: GivenAnswer })[ANSWER];
+  if (!answer) throw error;
+  return answer;
 }
 
-function callOf({ method, url, idempotencyKey }: CallFacts): Call {
-  return Object.assign(new Call(method, url, 0), { idempotencyKey });
+/** The error of a call that is answered so; without a call of its own, that of the double which throws it. */
+function errorOf(answer: GivenAnswer, given: FailingCall): Error {
+  const { method = 'GET', path = '/banks/v1', idempotencyKey } = given;
+  const call = new Call(method.toUpperCase(), new URL(path, CLIENT.options.addresses.baseUrl), 0);
+  const error = errorFor(answer, Object.assign(call, { idempotencyKey }));
+  const isOfDouble = [given.method, given.path, idempotencyKey].every((fact) => fact === undefined);
+  return isOfDouble ? Object.defineProperty(error, ANSWER, { value: answer }) : error;
 }
 
-function responseOf(
-  status: number,
-  body: string,
-  { correlationId, retryAfter }: Pick<ApiErrorOptions, 'correlationId' | 'retryAfter'> = {},
-): ExchangeResponse {
-  return {
-    status,
-    statusText: '',
-    headers: {
-      'content-type': 'application/json',
-      ...(correlationId === undefined ? {} : { 'x-correlation-id': correlationId }),
-      ...(retryAfter === undefined ? {} : { 'retry-after': String(retryAfter) }),
-    },
-    body: Buffer.from(body),
-    reusedSocket: false,
-    untilClose: false,
-  };
+function errorFor(answer: GivenAnswer, call: Call): Error {
+  if (answer instanceof ExchangeFault) return faultToError(answer, call, CLIENT);
+  const response = toResponse(answer);
+  if (response.status !== 200) return answerError(response, call, CLIENT);
+  try {
+    readBody(response, call, CLIENT);
+  } catch (error) {
+    return error as Error;
+  }
+  throw new TypeError('HEAD has no body');
 }

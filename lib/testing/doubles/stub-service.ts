@@ -9,12 +9,13 @@ import { MODULE_OPTIONS_TOKEN, SERVICE } from '../../module/definition.js';
 import { HOST_CONFIG } from '../../module/host-config.js';
 import { MODULE_NAME, namesOf, type ModuleName } from '../../module/module-names.js';
 import { ServiceClients } from '../../module/service-clients.js';
+import { type ExchangeRequest } from '../../exchange/exchange.types.js';
 import { SILENT } from '../../exchange/io.js';
 import { ClientIdentity } from '../../tls/client-identity.js';
-import { DOUBLED, type Doubled, type ServiceStubOptions } from './doubles.js';
+import { type ServiceStubOptions } from './doubles.js';
+import { exchangeDouble } from './exchange-double.js';
 import { type ModuleStub } from './module-stub.js';
 import { ServiceStub } from './service-stub.js';
-import { stubExchange } from './stub-exchange.js';
 
 /** The part of `TestingModuleBuilder` of @nestjs/testing that is used. */
 export interface ProviderOverrides {
@@ -51,11 +52,13 @@ export function stubService(builder: ProviderOverrides, doubles?: ServiceStubOpt
   return stub;
 }
 
+const AUTH_HOST = 'auth.service.invalid';
+
 /** Nobody listens there: names that no DNS resolves (RFC 2606). */
 const STUB_OPTIONS: ServiceModuleOptions = {
   environment: 'sandbox',
   authentication: 'oauth',
-  urls: { sandboxUrl: 'https://service.invalid', sandboxAuthUrl: 'https://auth.service.invalid' },
+  urls: { sandboxUrl: 'https://service.invalid', sandboxAuthUrl: `https://${AUTH_HOST}` },
   oauth: { clientId: '5f0c3a52-9d1e-4b7a-8c46-2f7d0e9b1a35', clientSecret: 'not-used' },
   // The function of a test is called once for each call.
   http: { retries: 0 },
@@ -92,10 +95,21 @@ async function stubbedService(stub: ModuleStub, name: string | undefined): Promi
     log: SILENT,
   });
   if (!options || !identity) throw new ServiceConfigurationError(faults);
-  const exchange = stubExchange(stub, options.addresses.tokenUrl ?? '', options.describeOption);
-  const io = { exchange, clock: systemClock, random: Math.random, log: SILENT };
-  const service = createService(options, stub.doubleIdentity(identity), io);
-  for (const key of Object.keys(DOUBLED) as Doubled[]) stub.double(key, service[key], options.describeOption);
-  stub.doubleHealth(service.auth);
+  const exchange = exchangeDouble((request) =>
+    request.url.hostname === AUTH_HOST ? { data: tokenFor(request) } : stub.answer(request),
+  );
+  const service = createService(options, identity, {
+    exchange,
+    clock: systemClock,
+    random: Math.random,
+    log: SILENT,
+  });
+  stub.double(service);
   return service;
+}
+
+/** A token that no service knows (docs/service.md#tokens), good for an hour. */
+function tokenFor({ body = '' }: ExchangeRequest): object {
+  const scope = new URLSearchParams(Buffer.from(body).toString()).get('scope');
+  return { access_token: `stub-token.${scope}`, token_type: 'bearer', expires_in: 3_600, scope };
 }

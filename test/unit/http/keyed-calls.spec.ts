@@ -2,7 +2,6 @@ import { describe, expect, it } from '@jest/globals';
 import globalAxios from 'axios';
 import { EventEmitter, once } from 'node:events';
 import { type RequestListener } from 'node:http';
-import { exchange } from '../../../lib/exchange/exchange.js';
 import { ExchangeFault } from '../../../lib/exchange/exchange.types.js';
 import { type RetryBudget } from '../../../lib/http/retry-policy.js';
 import { APP_TOKEN, BEARER, errorOf, everything, failing, setUp, type Setup } from './setup.js';
@@ -33,14 +32,9 @@ describe('a POST with a key, of which an earlier attempt may have been carried o
   });
 
   it('says so where the last one did not connect', async () => {
-    let attempts = 0;
-    const { axios } = await keyed({
-      listener: failing(503),
-      through: (request) =>
-        (attempts += 1) === 1
-          ? exchange(request)
-          : Promise.reject(new ExchangeFault({ kind: 'refused', phase: 'connecting' })),
-    });
+    const answers = [{ status: 503 }];
+    const refused = new ExchangeFault({ kind: 'refused', phase: 'connecting' });
+    const { axios } = await keyed({ answer: () => answers.shift() ?? refused });
     const expected = { kind: 'refused', outcomeUnknown: true, idempotencyKey: KEY };
     expect(await errorOf(axios.post('/a', {}, config))).toMatchObject(expected);
   });
@@ -131,11 +125,7 @@ describe('a POST with a key', () => {
     const limits: unknown[] = [];
     const { axios } = await keyed({
       retries: 1,
-      listener: failing(503),
-      through: (request) => {
-        limits.push(request.attemptTimeoutMs);
-        return exchange(request);
-      },
+      answer: ({ attemptTimeoutMs }) => ({ status: limits.push(attemptTimeoutMs) === 1 ? 503 : 200 }),
     });
     await axios.post('/a', {}, config);
     expect(limits).toEqual([expect.any(Number), undefined]);

@@ -1,6 +1,5 @@
-import { type RequestListener } from 'node:http';
+import { Agent, type RequestListener } from 'node:http';
 import { describe, expect, it } from '@jest/globals';
-import { exchange } from '../../../lib/exchange/exchange.js';
 import { ExchangeFault } from '../../../lib/exchange/exchange.types.js';
 import { RetryBudget } from '../../../lib/http/retry-policy.js';
 import { deadPort } from '../../helpers/loopback.js';
@@ -9,20 +8,10 @@ import { BEARER, errorOf, failing, setUp } from './setup.js';
 /** An exchange that answers 503, and then with success. */
 async function busy(retryAfter: string | undefined, random = 0) {
   const asked: unknown[] = [];
-  const made = await setUp({
-    random,
-    through: async (request) => {
-      const isFirst = asked.push(request) === 1;
-      return {
-        status: isFirst ? 503 : 200,
-        statusText: '',
-        headers: isFirst && retryAfter !== undefined ? { 'retry-after': retryAfter } : {},
-        body: Buffer.from('{"ok":true}'),
-        reusedSocket: false,
-        untilClose: false,
-      };
-    },
-  });
+  const headers = retryAfter === undefined ? {} : { 'retry-after': retryAfter };
+  const answer = (request: unknown) =>
+    asked.push(request) === 1 ? { status: 503, headers } : { data: { ok: true } };
+  const made = await setUp({ random, answer });
   return { ...made, asked };
 }
 
@@ -163,16 +152,17 @@ describe('attempts of one call', () => {
   });
 
   it('retries a refused connection for any method, and says that nothing was done', async () => {
-    const attempts: string[] = [];
-    const { axios } = await setUp({
-      baseUrl: `http://127.0.0.1:${await deadPort()}`,
-      through: (request) => {
-        attempts.push(request.method);
-        return exchange(request);
-      },
-    });
+    let attempts = 0;
+    class CountingAgent extends Agent {
+      override createConnection(...given: Parameters<Agent['createConnection']>) {
+        attempts += 1;
+        return super.createConnection(...given);
+      }
+    }
+    const baseUrl = `http://127.0.0.1:${await deadPort()}`;
+    const { axios } = await setUp({ baseUrl, agent: new CountingAgent() });
     expect(await errorOf(axios.post('/a', {}))).toMatchObject({ kind: 'refused', outcomeUnknown: false });
-    expect(attempts).toEqual(['POST', 'POST', 'POST']);
+    expect(attempts).toBe(3);
   });
 
   it('ends by the deadline of the call, all attempts together', async () => {
@@ -205,11 +195,8 @@ describe('attempts of one call', () => {
     ['reset', 5],
   ])('takes more out of the budget after a time-out than after another fault: %s, %d', async (kind, cost) => {
     const budget = new RetryBudget();
-    const through = (): Promise<never> =>
-      Promise.reject(
-        new ExchangeFault({ kind, phase: 'sent', reusedSocket: false, certificateRefused: false }),
-      );
-    const { axios } = await setUp({ through, budget, retries: 1 });
+    const answer = () => new ExchangeFault({ kind, phase: 'sent' });
+    const { axios } = await setUp({ answer, budget, retries: 1 });
     await errorOf(axios.get('/a'));
     let left = 0;
     while (budget.take(false) !== undefined) left += 5;
@@ -218,16 +205,11 @@ describe('attempts of one call', () => {
 
   it('a connection lost to the race with an idle time-out is taken up again, but not for ever', async () => {
     let sent = 0;
-    const lost = async (): Promise<never> => {
+    const answer = () => {
       sent += 1;
-      throw new ExchangeFault({
-        kind: 'reset',
-        phase: 'sent',
-        reusedSocket: true,
-        certificateRefused: false,
-      });
+      return new ExchangeFault({ kind: 'reset', phase: 'sent', reusedSocket: true });
     };
-    const { axios } = await setUp({ through: lost, retries: 2 });
+    const { axios } = await setUp({ answer, retries: 2 });
     expect(await errorOf(axios.get('/banks/v1'))).toMatchObject({ kind: 'reset' });
     expect(sent).toBe(1 + 3 + 2);
   });

@@ -1,26 +1,22 @@
 import { describe, expect, it, jest } from '@jest/globals';
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { Agent } from 'node:http';
-import {
-  type Exchange,
-  type ExchangeRequest,
-  type ExchangeResponse,
-} from '../../../lib/exchange/exchange.types.js';
+import { type ExchangeRequest } from '../../../lib/exchange/exchange.types.js';
+import { type GivenAnswer } from '../../../lib/testing/doubles/exchange-double.js';
 import { nextTurn } from '../../../lib/time/immediate.js';
 import { errorOf, setUp } from './setup.js';
 
-const OK = { status: 200, statusText: 'OK', headers: {}, body: Buffer.from('{}'), reusedSocket: true };
 const caller = new AsyncLocalStorage<string>();
 
 /** A client whose exchanges end when the test says so. */
 async function held(parts: { identity?: object } = {}) {
   const begun: { request: ExchangeRequest; caller?: string; end: () => void }[] = [];
-  const through: Exchange = (request) =>
-    new Promise<ExchangeResponse>((resolve) => {
-      const end = (): void => resolve({ ...OK, untilClose: false });
+  const answer = (request: ExchangeRequest) =>
+    new Promise<GivenAnswer>((resolve) => {
+      const end = (): void => resolve({ data: {} });
       begun.push({ request, caller: caller.getStore(), end });
     });
-  const made = await setUp({ ...parts, through, retries: 0 } as never);
+  const made = await setUp({ ...parts, answer, retries: 0 } as never);
   const paths = (): string[] => begun.map(({ request }) => request.url.pathname);
   /** Resolves when the call's exchange may have begun, in the turn in which the call was made. */
   const thisTurn = async (): Promise<void> => {

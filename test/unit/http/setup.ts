@@ -5,13 +5,14 @@ import { type WaitOptions } from '../../../lib/auth/cache/waiting-callers.js';
 import { Secret } from '../../../lib/config/secret.js';
 import { type ReloadableIdentity } from '../../../lib/exchange/certificate-refusal.js';
 import { exchange } from '../../../lib/exchange/exchange.js';
-import { type Exchange } from '../../../lib/exchange/exchange.types.js';
+import { type ExchangeRequest } from '../../../lib/exchange/exchange.types.js';
 import { type ResolvedOptions } from '../../../lib/config/resolved-options.js';
 import { CallsInFlight } from '../../../lib/http/calls-in-flight.js';
 import { type CallAuthenticator, type ClientContext } from '../../../lib/http/client-context.js';
 import { type RetryBudget } from '../../../lib/http/retry-policy.js';
 import { createServiceAxios } from '../../../lib/http/service-axios.js';
 import { SILENT } from '../../../lib/exchange/io.js';
+import { exchangeDouble, type GivenAnswer } from '../../../lib/testing/doubles/exchange-double.js';
 import { systemClock } from '../../../lib/time/clock.js';
 import { Telemetry } from '../../../lib/telemetry/telemetry.js';
 import { httpServer } from '../../helpers/loopback.js';
@@ -43,7 +44,8 @@ export interface Setup {
   retries?: number;
   idempotencyHeader?: string;
   timeoutMs?: number;
-  through?: Exchange;
+  /** In place of the server, of which nothing is asked then. */
+  answer?: (request: ExchangeRequest) => GivenAnswer | Promise<GivenAnswer>;
   budget?: RetryBudget;
   /** Of the wait before a retry, in [0, 1). Default 0: no wait. */
   random?: number;
@@ -88,7 +90,7 @@ export function clientOf(
   } as unknown as ClientContext;
 }
 
-/** The module's axios over a real server and a real exchange; what is above and beside it is made up. */
+/** The module's axios over a real server, or the double of an exchange; what is above and beside it is made up. */
 export async function setUp(setup: Setup = {}) {
   const arrived: Arrived[] = [];
   const server = await httpServer((request, response) => {
@@ -133,7 +135,10 @@ export async function setUp(setup: Setup = {}) {
           agentFor: () => agent,
           hasChain: false,
         }),
-        io: { exchange: setup.through ?? exchange, random: () => setup.random ?? 0 },
+        io: {
+          exchange: setup.answer ? exchangeDouble(setup.answer) : exchange,
+          random: () => setup.random ?? 0,
+        },
         calls: inFlight,
       },
     ),

@@ -9,6 +9,7 @@ import {
   ServiceHttpService,
   ServiceRequestError,
 } from 'nestjs-service';
+import { inspect } from 'node:util';
 import {
   serviceErrors,
   ServiceSimulator,
@@ -141,6 +142,24 @@ describe('serviceErrors', () => {
     expect(thrown).toMatchObject({ path: '/payments/v1' });
     const nothingSent = serviceErrors.connection('timeout', { method: 'POST', sent: false });
     expect(nothingSent.outcomeUnknown).toBe(false);
+  });
+
+  it('name the call of each double that throws them, and stay as they are', async () => {
+    const error = serviceErrors.connection('timeout');
+    const before = inspect(error);
+    const fail = () => Promise.reject(error);
+    stub.use({ banks: { list: fail }, customers: { create: fail }, http: { request: fail } });
+    const thrown = [
+      await rejection(module.get(CustomersService).create({ app_user_id: 'u-1' })),
+      await rejection(module.get(BanksService).list()),
+      await rejection(module.get(ServiceHttpService).axiosRef.put('/payments/v1', {})),
+    ];
+    expect(thrown).toMatchObject([
+      { method: 'POST', path: '/customers/v1', outcomeUnknown: true },
+      { method: 'GET', path: '/banks/v1', outcomeUnknown: false },
+      { method: 'PUT', path: '/payments/v1', outcomeUnknown: true },
+    ]);
+    expect(inspect(error)).toBe(before);
   });
 
   it('are about GET /banks/v1 until a double throws them', () => {
