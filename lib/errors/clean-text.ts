@@ -13,8 +13,8 @@ const PART = 8;
 const PIECE = 4;
 /** Encodings inside one another that are undone. */
 const MAX_DEPTH = 3;
-/** What an encoding begins with. */
-const ENCODED = /[&%\\]/;
+/** What an encoding has in it, or adds: most texts have none of these. */
+const ODD = /[&%\\\s+]/;
 
 const ENTITIES: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" };
 
@@ -35,10 +35,12 @@ export function cleanText(text: string, secrets: readonly string[], maxLength: n
 
 function holdsSecret(text: string, secrets: readonly string[]): boolean {
   // A secret may itself look encoded: it is undone like the text.
-  const wanted = secrets.flatMap((secret) => undone(secret)).map(folded);
+  const wanted = secrets.flatMap((secret) =>
+    ODD.test(secret) ? undone(secret).map(folded) : secret.toLowerCase(),
+  );
   const short = wanted.filter((secret) => secret !== '' && secret.length < PART);
   const all = wanted.join('\n');
-  return undone(text).some((reading) => {
+  return (ODD.test(text) ? undone(text) : [text]).some((reading) => {
     if (JWT.test(reading) || PEM.test(reading)) return true;
     const found = folded(reading);
     return short.some((secret) => found.includes(secret)) || sharesPart(found, all);
@@ -57,7 +59,7 @@ function sharesPart(text: string, secrets: string): boolean {
 
 /** The text, and what it becomes as entities, percent signs and JSON escapes are undone again and again. */
 function undone(text: string, depth = MAX_DEPTH): string[] {
-  const form = depth > 0 && ENCODED.test(text) ? unescaped(text) : text;
+  const form = depth > 0 ? unescaped(text) : text;
   return form === text ? [text] : [text, ...undone(form, depth - 1)];
 }
 

@@ -125,8 +125,9 @@ export function answeredId(
 }
 
 /** What an answer might echo and no error may hold: also the app token of a call that was sent without it. */
-function secretsOf(call: Call, { options }: ErrorClient): string[] {
-  return [...call.secrets, options.appToken?.reveal() ?? ''];
+function secretsOf({ secrets }: Call, { options }: ErrorClient): readonly string[] {
+  const appToken = options.appToken?.reveal() ?? '';
+  return secrets.includes(appToken) ? secrets : [...secrets, appToken];
 }
 
 function readErrorBody(json: unknown, secrets: readonly string[]): ApiErrorBody | undefined {
