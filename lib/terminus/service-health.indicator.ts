@@ -30,7 +30,7 @@ export interface ServiceHealthOptions {
  * that of a named module is {@link ServiceHealthIndicator.forModule}.
  *
  * Probes may come as often as they like: a token is taken from the cache, and while there is none, the token endpoint
- * gets one request a minute, and so does the banks path. In between the last outcome is reported. What it reports can be
+ * gets one request a minute, and so does the banks path; where a connection failed, in 5 s. In between the last outcome is reported. What it reports can be
  * shown to anybody.
  *
  * @example
@@ -55,16 +55,17 @@ export class ServiceHealthIndicator implements BeforeApplicationShutdown {
       this.#logger.warn(`${what}: ${error instanceof ServiceError ? describeError(error) : String(error)}`);
     };
     const logTokenFailure = log('No token could be had');
-    this.#token = new LimitedCheck(
-      systemClock,
-      (timeout) => auth.getApiToken({ timeout, once: true }),
-      (error) => isNotConfigured(error) || logTokenFailure(error),
-    );
-    this.#ping = new LimitedCheck(
-      systemClock,
-      (timeout) => banks.list({ timeout }),
-      log('The banks path did not answer as it should'),
-    );
+    const certificate = (): string | undefined => auth.identityStatus.certificate?.fingerprint256;
+    this.#token = new LimitedCheck(systemClock, {
+      request: (timeout) => auth.getApiToken({ timeout, once: true }),
+      onFailure: (error) => isNotConfigured(error) || logTokenFailure(error),
+      certificate,
+    });
+    this.#ping = new LimitedCheck(systemClock, {
+      request: (timeout) => banks.list({ timeout }),
+      onFailure: log('The banks path did not answer as it should'),
+      certificate,
+    });
   }
 
   /**

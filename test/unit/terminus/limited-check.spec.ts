@@ -3,7 +3,12 @@ import { Logger } from '@nestjs/common';
 import { HealthIndicatorService } from '@nestjs/terminus';
 import { ServiceAuthService } from '../../../lib/auth/service-auth.service.js';
 import { BanksService } from '../../../lib/banks/banks.service.js';
-import { type CertificateSummary, ServiceApiError, ServiceTokenError } from '../../../lib/errors/index.js';
+import {
+  type CertificateSummary,
+  ServiceApiError,
+  ServiceConnectionError,
+  ServiceTokenError,
+} from '../../../lib/errors/index.js';
 import { getServiceToken } from '../../../lib/service-token.js';
 import {
   ServiceHealthIndicator,
@@ -18,16 +23,19 @@ describe('LimitedCheck', () => {
   let requests: { timeoutMs: number; resolve: () => void; reject: (error: unknown) => void }[];
   let failures: unknown[];
   let check: LimitedCheck;
+  let certificate: string;
 
   beforeEach(() => {
     clock = new FakeClock({ start: Date.UTC(2030, 0, 1) });
     requests = [];
     failures = [];
-    check = new LimitedCheck(
-      clock,
-      (timeoutMs) => new Promise<void>((resolve, reject) => requests.push({ timeoutMs, resolve, reject })),
-      (error) => failures.push(error),
-    );
+    certificate = 'AA:01';
+    check = new LimitedCheck(clock, {
+      request: (timeoutMs) =>
+        new Promise<void>((resolve, reject) => requests.push({ timeoutMs, resolve, reject })),
+      onFailure: (error) => failures.push(error),
+      certificate: () => certificate,
+    });
   });
 
   it('makes one request for all who ask within a minute, and another one after it', async () => {
@@ -62,6 +70,35 @@ describe('LimitedCheck', () => {
     expect(await check.outcome(3_000)).toEqual(failed);
     expect(failures).toEqual([error]);
     expect(requests).toHaveLength(1);
+  });
+
+  it('asks 5 s after a connection that failed', async () => {
+    const outcome = check.outcome(3_000);
+    await settle();
+    requests[0].reject(new ServiceConnectionError({ kind: 'refused', message: 'secret' }));
+    expect(await outcome).toMatchObject({ ok: false, code: 'connection_refused' });
+    await clock.advance(4_999);
+    expect(await check.outcome(3_000)).toMatchObject({ ok: false });
+    expect(requests).toHaveLength(1);
+    await clock.advance(1);
+    const next = check.outcome(3_000);
+    await settle();
+    requests[1].resolve();
+    expect(await next).toMatchObject({ ok: true });
+  });
+
+  it('asks at once with another certificate', async () => {
+    const outcome = check.outcome(3_000);
+    await settle();
+    requests[0].reject(new ServiceTokenError({ code: 'token_refused', message: 'secret' }));
+    await outcome;
+    certificate = 'AA:02';
+    const next = check.outcome(3_000);
+    await settle();
+    requests[1].resolve();
+    expect(await next).toMatchObject({ ok: true });
+    expect(await check.outcome(3_000)).toMatchObject({ ok: true });
+    expect(requests).toHaveLength(2);
   });
 
   it('keeps nobody waiting for longer than they want, and the request goes on for the others', async () => {
