@@ -184,7 +184,7 @@ const METHOD = /^[A-Z][A-Z0-9!#$%&'*+.^_`|~-]*$/;
 export function toMethod(given: unknown = 'get'): string {
   const method = typeof given === 'string' ? given.toUpperCase() : '';
   if (METHOD.test(method) && method !== 'CONNECT' && method !== 'TRACE') return method;
-  throw ServiceRequestError.of('method', 'is none that can be sent');
+  throw ServiceRequestError.of('method', 'cannot be sent');
 }
 
 /** In lower case. A host may pass on those of its own caller: what we read is encoded as we know it, and JSON is whole. */

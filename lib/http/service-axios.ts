@@ -70,7 +70,7 @@ function lazyHeaders(): object {
 /** Axios's own config has no prototype and is this call's alone. One that an interceptor made, or froze, is the host's. */
 function ownConfig(given: InternalAxiosRequestConfig): InternalAxiosRequestConfig {
   if (typeof given !== 'object' || (given as unknown) === null) {
-    throw ServiceRequestError.of('call', 'is none: an interceptor returned no config');
+    throw ServiceRequestError.of('call', 'has no config: an interceptor returned none');
   }
   const isOwn = Object.getPrototypeOf(given) === null && Object.isExtensible(given);
   return isOwn ? given : ({ __proto__: null, ...given } as never);

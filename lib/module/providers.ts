@@ -56,8 +56,7 @@ export const bareImportProviders: Provider[] = [MODULE_NAME, MODULE_OPTIONS_TOKE
   useFactory: () => {
     const message =
       'has the class ServiceModule itself, which has no options. Import ServiceModule.forRoot() once, with ' +
-      '{ isGlobal: true }, or in one module of yours that exports ServiceModule. Other modules then import nothing, or ' +
-      'that module of yours.';
+      '{ isGlobal: true }, or in one module that exports ServiceModule. Other modules then import nothing, or that module.';
     throw ServiceConfigurationError.of('imports', message);
   },
 }));

@@ -71,9 +71,15 @@ export async function writeApplication(folder) {
   await writeFiles(join(folder, 'src', 'getting-started'), GETTING_STARTED, false, files);
 }
 
-/** Changes a scaffold as docs/getting-started.md says: adds its snippets. */
+/** Changes a scaffold as docs/getting-started.md says: adds its snippets, and a test for `npm run test:e2e`. */
 export async function followGettingStarted(folder) {
   await writeFiles(join(folder, 'src', 'getting-started'), GETTING_STARTED, true);
+  const test = (await readBlocks(TESTING))('ts', '// app.e2e-spec.ts\n');
+  const path = "'../src/testing/host.module.js'";
+  await writeFile(
+    join(folder, 'test', 'host.e2e-spec.ts'),
+    asCommonJs(test.replace("'./host.module.js'", path)),
+  );
 }
 
 /** Puts the tests of docs/testing.md into src/testing, that with the simulator too. */
