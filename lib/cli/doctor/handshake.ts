@@ -2,13 +2,15 @@ import { X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
 import {
   connect as connectTls,
+  type ConnectionOptions,
   type DetailedPeerCertificate,
   type SecureContext,
   type TLSSocket,
 } from 'node:tls';
 import { classify, type Classified } from '../../exchange/classify.js';
+import { connectInTurn } from '../../tls/connections/addresses.js';
+import { hasAsked } from '../../tls/connections/certificate-request.js';
 import { openTransport, type Transport } from './reachable.js';
-import { WireTap } from './wire-tap.js';
 
 /** Milliseconds that a server gets after the handshake to refuse our certificate: in TLS 1.3 it does so after its end. */
 const VERDICT_MS = 1_500;
@@ -24,46 +26,47 @@ export interface HandshakeFacts {
   established: boolean;
   /** Why the connection ended; `timeout` where nothing came. */
   fault?: Classified;
-  /** What the other side talks; undefined where it said nothing. */
-  peerTalks?: 'tls' | 'http' | 'other';
   /** `TLSv1.3`. */
   version?: string;
   /** The reason of OpenSSL or of Node's check of the host name; undefined where the server is who it should be. */
   notVerified?: string;
   /** The server's certificate and those that issued it, as far as they are known. */
   certificates: X509Certificate[];
-  askedForCertificate: boolean;
+  /** Undefined if that cannot be known. */
+  askedForCertificate?: boolean;
 }
 
 /** Connects, shakes hands, and closes. Nothing is sent over the connection. Never rejects. */
 export function shakeHands(target: HandshakeTarget, timeoutMs: number): Promise<HandshakeFacts> {
   return new Promise((resolve) => {
-    const tap = new WireTap(openTransport(target, timeoutMs));
-    const facts: HandshakeFacts = { established: false, certificates: [], askedForCertificate: false };
-    const socket = connectTls({
-      socket: tap,
-      host: target.host,
-      servername: isIP(target.host) ? '' : target.host,
-      secureContext: target.context,
-      minVersion: 'TLSv1.2',
-      // What it is refused for has to be seen; and nothing is sent.
-      rejectUnauthorized: false,
-    });
+    const facts: HandshakeFacts = { established: false, certificates: [] };
+    const { host, port, proxy, context } = target;
+    const secure = (to: ConnectionOptions): TLSSocket =>
+      connectTls({
+        ...to,
+        servername: isIP(host) ? '' : host,
+        secureContext: context,
+        minVersion: 'TLSv1.2',
+        // What it is refused for has to be seen; and nothing is sent.
+        rejectUnauthorized: false,
+      });
+    const socket = proxy
+      ? secure({ host, socket: openTransport(target, timeoutMs) })
+      : connectInTurn(secure, { host, port }, timeoutMs);
     let verdict: NodeJS.Timeout | undefined;
     const end = (fault?: Classified): void => {
       clearTimeout(limit);
       clearTimeout(verdict);
       facts.fault = fault;
-      facts.peerTalks = tap.protocol;
-      facts.askedForCertificate = tap.askedForCertificate;
       socket
         .removeAllListeners()
         .on('error', () => undefined)
         .destroy();
-      tap.on('error', () => undefined).destroy();
       resolve(facts);
     };
     const limit = setTimeout(() => end({ kind: 'timeout', certificateRefused: false }), timeoutMs);
+    // The last of them comes after all that the server sends in the handshake, and before it can refuse anything.
+    socket.on('keylog', () => (facts.askedForCertificate = hasAsked(socket)));
     socket.once('secureConnect', () => {
       facts.established = true;
       facts.version = socket.getProtocol() ?? undefined;

@@ -14,22 +14,13 @@ export interface ClientJudgement {
 
 /** Whether the handshake came to its end; the client certificate aside. Undefined where there is nothing against it. */
 export function judgeEnd({ place, facts }: ClientJudgement): Finding | undefined {
-  const { established, fault, peerTalks } = facts;
+  const { established, fault } = facts;
   const { host, port, option, describeOption } = place;
-  const described = describeOption(option);
   if (established || isAboutCertificate(facts)) return undefined;
-  const where = `${host}, port ${port},`;
-  if (peerTalks === 'http' || peerTalks === 'other') {
-    const what = peerTalks === 'http' ? 'plain HTTP' : 'something that is not TLS';
-    return failed(
-      `${where} answers with ${what}: there is no TLS on this port.`,
-      `Put the port of HTTPS into ${described} (443 where none is named).`,
-    );
-  }
   if (fault?.kind === 'timeout') {
     return failed(
-      `${where} took the connection and did not answer the TLS handshake in time. A firewall or load balancer that holds it, or a server that is overloaded; or it is no TLS server and waits for something else.`,
-      `Check the port of ${described}. If it is right, ask who runs the network or the service.`,
+      `${host}, port ${port}, took the connection and did not answer the TLS handshake in time. A firewall or load balancer that holds it, or a server that is overloaded; or it is no TLS server and waits for something else.`,
+      `Check the port of ${describeOption(option)}. If it is right, ask who runs the network or the service.`,
     );
   }
   return explained(place, { kind: 'tls', ...fault, phase: 'connecting' });
@@ -39,6 +30,8 @@ export function judgeEnd({ place, facts }: ClientJudgement): Finding | undefined
 export function judgeClientCertificate(judgement: ClientJudgement): Finding {
   const { facts, certificate, place } = judgement;
   if (isAboutCertificate(facts)) return refused(judgement);
+  if (facts.askedForCertificate === undefined)
+    return skipped('Whether the server asks for a client certificate is not known on this runtime.');
   if (!facts.askedForCertificate) {
     if (!certificate) return ok('The server does not ask for a client certificate, and none is offered.');
     return warning(

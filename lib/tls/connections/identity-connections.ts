@@ -6,6 +6,7 @@ import { type ProxyFor } from '../../config/proxy.js';
 import { ownOptions } from '../../exchange/own-properties.js';
 import { systemClock } from '../../time/clock.js';
 import { connectInTurn } from './addresses.js';
+import { hasAsked } from './certificate-request.js';
 import { IDLE_TIMEOUT_MS, IdleConnections } from './idle-connections.js';
 import { type PoolSettings } from './plain-agent.js';
 import { authorityOf, ProxyTunnel } from './proxy-tunnel.js';
@@ -17,9 +18,6 @@ export interface IdentityPoolSettings extends PoolSettings {
   /** Called for each new connection over which an answer came, and whose server never asked for a client certificate. */
   onUnasked?: (origin: string) => void;
 }
-
-/** The others do TLS without OpenSSL. On Bun the list is always empty. */
-const KNOWS_REQUESTS = !['bun', 'deno', 'electron'].some((name) => name in process.versions);
 
 /** The options of a request that are used for its connection. Of TLS, only the server's name. */
 const CONNECTION_OPTIONS = [
@@ -96,14 +94,12 @@ export class IdentityConnections extends Agent {
     return socket;
   }
 
-  /** A server may ask in the handshake, or before the answer of a path (TLS 1.2). A resumed session never shows it. */
+  /** A server may ask in the handshake, or before the answer of a path (TLS 1.2). */
   #tellWhereUnasked(socket: TLSSocket, options: RequestOptions): void {
     const { onUnasked } = this.#settings;
-    if (!onUnasked || !KNOWS_REQUESTS) return;
+    if (!onUnasked) return;
     socket.once('data', () => {
-      // OpenSSL fills this list when it reads a CertificateRequest, whose algorithms it must have (RFC 8446, 4.3.2).
-      if (!socket.isSessionReused() && socket.getSharedSigalgs()?.length === 0)
-        onUnasked(`https://${authorityOf(options).replace(/:443$/, '')}`);
+      if (hasAsked(socket) === false) onUnasked(`https://${authorityOf(options).replace(/:443$/, '')}`);
     });
   }
 
