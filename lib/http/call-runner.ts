@@ -68,8 +68,8 @@ export class CallRunner {
 
   async run(call: Call): Promise<ExchangeResponse> {
     const { closed } = this.#client.calls;
+    let outcome = await this.#attempt(call);
     for (;;) {
-      const outcome = wholeOf(await this.#attempt(call), call);
       const isSuccess = outcome.response !== undefined && outcome.response.status < 400;
       const decision = isSuccess || closed.aborted ? END : await this.#decide(call, outcome);
       if (decision.kind === 'end') return this.#conclude(call, outcome);
@@ -78,10 +78,11 @@ export class CallRunner {
       try {
         const afterMs = decision.kind === 'again' ? decision.afterMs : 0;
         if (afterMs > 0) await sleep(systemClock, afterMs, call.signal, closed);
+        outcome = await this.#attempt(call);
       } catch (error) {
         const isOfCaller = error !== closed.reason && !(error instanceof CallCancelled);
         if (!call.inDoubt || isOfCaller) throw error;
-        // The error of this attempt says that the call may have been carried out.
+        // Nothing more was sent. The error of the attempt before says that the call may have been carried out.
         return this.#conclude(call, outcome);
       }
     }
@@ -96,7 +97,7 @@ export class CallRunner {
     this.#running += 1;
     try {
       if (!isAlone) await nextTurn();
-      return { response: await this.#exchange(call) };
+      return wholeOf(await this.#exchange(call), call);
     } catch (error) {
       if (error instanceof ExchangeFault) return { fault: error };
       throw error;
@@ -236,9 +237,8 @@ function asClosed({ phase, reusedSocket, refusedInHandshake }: ExchangeFault): E
 }
 
 /** An answer that may be truncated counts as none. */
-function wholeOf(outcome: Outcome, call: Call): Outcome {
-  const { response } = outcome;
-  if (!response || !isTruncated(response, call)) return outcome;
+function wholeOf(response: ExchangeResponse, call: Call): Outcome {
+  if (!isTruncated(response, call)) return { response };
   const { reusedSocket } = response;
   return { fault: new ExchangeFault({ kind: 'reset', phase: 'answering', reusedSocket }) };
 }

@@ -39,7 +39,9 @@ export class RequestGate {
   enter(name: string, request: ClientRequest, start: () => void): void {
     let place = this.#places.get(name);
     if (!place) this.#places.set(name, (place = { name, running: 0, waiting: [] }));
-    if (place.running < this.#maxRunning()) this.#run(place, request, start);
+    // Not before those that wait for the turn in which the next one starts.
+    const isNext = place.waiting.length === 0 && place.running < this.#maxRunning();
+    if (isNext) this.#run(place, request, start);
     else place.waiting.push({ request, start: inContext(start) });
   }
 

@@ -92,6 +92,30 @@ describe('a POST with a key, of which an earlier attempt may have been carried o
     expect(await Promise.all(errors)).toEqual([expected, reason, expected]);
   });
 
+  it('says so where one of them ends the turn before the next one, which begins beside another call', async () => {
+    const closed = { kind: 'reset', phase: 'sent', reusedSocket: true } as const;
+    for (const how of ['cancel', 'close'] as const) {
+      const source = globalAxios.CancelToken.source();
+      const paths: string[] = [];
+      const { axios, inFlight } = await keyed({
+        answer: ({ url: { pathname }, signal }) => {
+          paths.push(pathname);
+          if (pathname === '/b') return new Promise((_, reject) => signal?.addEventListener('abort', reject));
+          // Before the turn of the next attempt.
+          setImmediate(() => (how === 'cancel' ? source.cancel() : inFlight.close()));
+          return new ExchangeFault(closed);
+        },
+      });
+      const other = new AbortController();
+      const beside = axios.get('/b', { signal: other.signal }).catch(() => undefined);
+      const error = await errorOf(axios.post('/a', {}, { ...config, cancelToken: source.token }));
+      expect(error).toMatchObject({ outcomeUnknown: true, idempotencyKey: KEY });
+      expect(paths).toEqual(['/b', '/a']);
+      other.abort();
+      await beside;
+    }
+  });
+
   it('is carried out where a later attempt is', async () => {
     const { axios, arrived } = await keyed({
       listener: busyThen((_, response) => response.writeHead(201).end('{"id":1}')),

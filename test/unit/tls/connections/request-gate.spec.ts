@@ -47,6 +47,20 @@ describe('RequestGate', () => {
     expect(gate.waiting).toEqual({});
   });
 
+  it('lets nothing pass those that wait, also between the end of one and the turn of the next', async () => {
+    const { started, enter } = setUp();
+    const first = enter('1');
+    const second = enter('2');
+    first.emit('close');
+    enter('3');
+    expect(started).toEqual(['1']);
+    await settle();
+    expect(started).toEqual(['1', '2']);
+    second.emit('close');
+    await settle();
+    expect(started).toEqual(['1', '2', '3']);
+  });
+
   it('starts the next one only when the connection of the one before is free', async () => {
     const { started, enter } = setUp();
     const first = enter('1');
