@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/glob
 import { type INestApplicationContext } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { execFile, spawn } from 'node:child_process';
-import { createHash, randomInt } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
@@ -14,6 +14,7 @@ import { readEnvironment } from '../../lib/cli/env-file.js';
 import { runCommand } from '../../lib/cli/run-command.js';
 import { commandIo } from '../helpers/command-io.js';
 import { partOf } from '../helpers/in-soak.js';
+import { freePort } from '../helpers/loopback.js';
 import { startProcess, type SampleProcess } from '../helpers/sample-process.js';
 import { CollectingLogger } from '../helpers/secret-scan.js';
 import { commandLine, startCommand } from '../helpers/source-process.js';
@@ -70,7 +71,7 @@ describe('nestjs-service simulator', () => {
   }
 
   it('prints a curl line that works, and each request, until it is ended', async () => {
-    const port = await freePortRange(6);
+    const port = await freePort(6);
     const options = [
       '--port',
       String(port),
@@ -208,7 +209,7 @@ describe('nestjs-service simulator', () => {
   });
 
   it('keeps certificates and credentials with --keep, so that an application goes on over a restart', async () => {
-    const options = ['--port', String(await freePortRange(6)), '--dir', 'kept'];
+    const options = ['--port', String(await freePort(6)), '--dir', 'kept'];
     const restart = async (...more: string[]): Promise<string> => {
       await Promise.all(started.splice(0).map((each) => each.kill()));
       const child = start(...options, ...more);
@@ -281,7 +282,7 @@ describe('nestjs-service simulator', () => {
   });
 
   it('says in one line which port is taken, and writes nothing', async () => {
-    const port = await freePortRange(6);
+    const port = await freePort(6);
     const other = createServer().listen(port + 2, '127.0.0.1');
     await once(other, 'listening');
     const child = start('--port', String(port), '--dir', 'taken');
@@ -400,24 +401,3 @@ describe('nestjs-service simulator', () => {
     expect(io.complained()).not.toMatch(/[^\n\x20-\x7e]/);
   });
 });
-
-/** The first of so many free ports in a row, below those that a system gives to others meanwhile (32,768 and above). */
-async function freePortRange(count: number): Promise<number> {
-  for (let tries = 0; tries < 50; tries += 1) {
-    const first = randomInt(10_000, 32_768 - count);
-    const servers = Array.from({ length: count }, (_, index) =>
-      createServer().listen(first + index, '127.0.0.1'),
-    );
-    const areFree = await Promise.all(
-      servers.map((server) =>
-        once(server, 'listening').then(
-          () => true,
-          () => false,
-        ),
-      ),
-    );
-    await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
-    if (areFree.every(Boolean)) return first;
-  }
-  throw new Error(`There are no ${count} free ports in a row`);
-}

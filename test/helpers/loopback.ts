@@ -1,3 +1,5 @@
+import { randomInt } from 'node:crypto';
+import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { createServer as createTcpServer, type AddressInfo, type Socket } from 'node:net';
 
@@ -7,11 +9,21 @@ export interface Loopback {
   close(): Promise<void>;
 }
 
-/** A port on which nobody listens, for a process that is about to. */
-export async function freePort(): Promise<number> {
-  const { port, close } = await rawServer(() => undefined);
-  await close();
-  return port;
+/**
+ * The first of so many ports in a row on which nobody listens, for what is about to. Below those that a
+ * system gives to others meanwhile (32,768 and above).
+ */
+export async function freePort(count = 1): Promise<number> {
+  for (let tries = 0; tries < 50; tries += 1) {
+    const first = randomInt(10_000, 32_768 - count);
+    const servers = Array.from({ length: count }, (_, index) =>
+      createTcpServer().listen(first + index, '127.0.0.1'),
+    );
+    const listening = await Promise.allSettled(servers.map((server) => once(server, 'listening')));
+    await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
+    if (listening.every(({ status }) => status === 'fulfilled')) return first;
+  }
+  throw new Error(`There are no ${count} free ports in a row`);
 }
 
 /** A plain HTTP server on loopback. */
@@ -52,8 +64,6 @@ async function listen(server: Server): Promise<Loopback> {
 }
 
 /** A port on which nothing listens. */
-export async function deadPort(): Promise<number> {
-  const { port, close } = await rawServer(() => undefined);
-  await close();
-  return port;
+export function deadPort(): Promise<number> {
+  return freePort();
 }

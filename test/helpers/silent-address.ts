@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { Worker } from 'node:worker_threads';
+import { freePort } from './loopback.js';
 
 /** An address on loopback that takes no connection: its queue is full, so that SYNs are dropped as by a firewall. */
 export interface SilentAddress {
@@ -20,15 +21,16 @@ const LISTENING = `
     socket.pipe(upstream).pipe(socket);
   });
   server.listen({ host, port, backlog: 1 }, () => {
-    parentPort.postMessage(server.address().port);
+    parentPort.postMessage('listening');
     // Nobody accepts until it is told to.
     Atomics.wait(sleeping, 0, 0);
   });`;
 
-export async function silentAddress(host: string, port = 0, handOnTo = 0): Promise<SilentAddress> {
+export async function silentAddress(host: string, given?: number, handOnTo = 0): Promise<SilentAddress> {
+  const port = given ?? (await freePort());
   const sleeping = new Int32Array(new SharedArrayBuffer(4));
   const worker = new Worker(LISTENING, { eval: true, workerData: { host, port, handOnTo, sleeping } });
-  const [listening] = (await once(worker, 'message')) as [number];
+  await once(worker, 'message');
   const wake = (): void => {
     Atomics.store(sleeping, 0, 1);
     Atomics.notify(sleeping, 0);
@@ -36,7 +38,7 @@ export async function silentAddress(host: string, port = 0, handOnTo = 0): Promi
   // One more than the backlog is what Linux keeps.
   const filling: Socket[] = [];
   for (let taken = 0; taken < 2; taken += 1) {
-    const socket = connect(listening, host).on('error', () => undefined);
+    const socket = connect(port, host).on('error', () => undefined);
     filling.push(socket);
     await once(socket, 'connect');
   }
@@ -45,5 +47,5 @@ export async function silentAddress(host: string, port = 0, handOnTo = 0): Promi
     wake();
     await worker.terminate();
   };
-  return { port: listening, wake, stop };
+  return { port, wake, stop };
 }

@@ -2,6 +2,7 @@ import { afterEach, describe, expect, it } from '@jest/globals';
 import { createServer } from 'node:net';
 import { inspect } from 'node:util';
 import { ServiceSimulator } from '../../../lib/testing/simulator.js';
+import { freePort } from '../../helpers/loopback.js';
 import { TimerCount } from '../../helpers/timer-count.js';
 import { call, failCode, keptAliveAgent } from './plain-client.js';
 
@@ -57,9 +58,9 @@ describe('starting and stopping ServiceSimulator', () => {
   });
 
   it('start() uses the ports and credentials given', async () => {
-    const server = createServer().listen(0, '127.0.0.1');
+    const port = await freePort();
+    const server = createServer().listen(port, '127.0.0.1');
     await new Promise((resolve) => server.once('listening', resolve));
-    const { port } = server.address() as { port: number };
     const taken = ServiceSimulator.start({ ports: { sandboxUrl: port } });
     await expect(taken).rejects.toMatchObject({ code: 'EADDRINUSE' });
     await new Promise((resolve) => server.close(resolve));

@@ -19,6 +19,8 @@ export interface MtlsServer {
 export interface MtlsServerOptions extends https.ServerOptions {
   /** Default: true. */
   demandCertificate?: boolean;
+  /** Default: one that the system gives. */
+  port?: number;
   onRequest?: (request: IncomingMessage, response: ServerResponse) => void;
 }
 
@@ -26,6 +28,7 @@ export interface MtlsServerOptions extends https.ServerOptions {
 export async function mtlsServer(authority: Authority, options: MtlsServerOptions = {}): Promise<MtlsServer> {
   const {
     demandCertificate = true,
+    port = 0,
     onRequest = (_request, response) => response.end('{}'),
     ...rest
   } = options;
@@ -63,7 +66,7 @@ export async function mtlsServer(authority: Authority, options: MtlsServerOption
     seen.subjects.push(String(peer?.subject?.CN ?? ''));
     onRequest(request, response);
   });
-  server.listen(0, '127.0.0.1');
+  server.listen(port, '127.0.0.1');
   await once(server, 'listening');
   seen.port = (server.address() as AddressInfo).port;
   seen.url = `https://127.0.0.1:${seen.port}`;

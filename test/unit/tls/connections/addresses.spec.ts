@@ -13,6 +13,7 @@ import { IdentityAgent } from '../../../../lib/tls/connections/identity-agent.js
 import { PlainAgent } from '../../../../lib/tls/connections/plain-agent.js';
 import { ProxyTunnel } from '../../../../lib/tls/connections/proxy-tunnel.js';
 import { createAuthority, type Authority } from '../../../helpers/certificates.js';
+import { freePort } from '../../../helpers/loopback.js';
 import { silentAddress } from '../../../helpers/silent-address.js';
 import { call, mtlsServer } from '../mtls-server.js';
 import { loadIdentity, tlsSettings } from '../tls-settings.js';
@@ -48,14 +49,15 @@ async function agent(settings = {}): Promise<IdentityAgent> {
   return made;
 }
 
-async function listen(host = '127.0.0.1', port = 0): Promise<number> {
+async function listen(host = '127.0.0.1'): Promise<number> {
+  const port = await freePort();
   const server = http.createServer((_, response) => response.end('{}')).listen(port, host);
   await once(server, 'listening');
   open.push(() => {
     server.close();
     server.closeAllConnections();
   });
-  return (server.address() as net.AddressInfo).port;
+  return port;
 }
 
 const limits = { timeoutMs: 10_000, maxResponseBytes: 1_000 };
@@ -69,7 +71,7 @@ describe('A name with several addresses', () => {
   it('is connected with where a handshake with the first takes a second, and the next one is dead', async () => {
     const live = await mtlsServer(authority, { demandCertificate: false });
     open.push(() => live.close());
-    const slow = await silentAddress('127.0.0.2', 0, live.port);
+    const slow = await silentAddress('127.0.0.2', undefined, live.port);
     const dead = await silentAddress('127.0.0.3', slow.port);
     open.push(slow.stop, dead.stop);
     const looked = resolveTo('127.0.0.2', '127.0.0.3');
@@ -100,7 +102,7 @@ describe('A name with several addresses', () => {
   it.each([{ connectTimeoutMs: 2_000 }, { connectTimeoutMs: 20_000, timeoutMs: 2_000 }])(
     "is connected with in the time of a call that has less than the agent's, though the first is silent: %j",
     async (left) => {
-      const live = await mtlsServer(authority, { demandCertificate: false });
+      const live = await mtlsServer(authority, { demandCertificate: false, port: await freePort() });
       open.push(() => live.close());
       const silent = await silentAddress('127.0.0.2', live.port);
       open.push(silent.stop);
