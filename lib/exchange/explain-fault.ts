@@ -26,11 +26,15 @@ interface Proxies {
   ignoredProxyFor?: (address: string) => string | undefined;
 }
 
-export type ExplainedFault = Pick<ExchangeFaultDetails, 'kind'> & Partial<ExchangeFaultDetails>;
+export type ExplainedFault = Pick<ExchangeFaultDetails, 'kind'> &
+  Partial<ExchangeFaultDetails> & {
+    /** What the doctor has seen of the server's certificate. */
+    shown?: string;
+  };
 
 /**
- * What a fault means. `{host}`, `{port}`, `{address}` (its option), `{proxy}`, `{tried}`, `{now}`, `{limit}`, `{late}`, `{trust}` and
- * options are filled in.
+ * What a fault means. `{host}`, `{port}`, `{address}` (its option), `{proxy}`, `{tried}`, `{now}`, `{limit}`, `{late}`, `{trust}`,
+ * `{shown}`, `{doctor}` and options are filled in.
  */
 interface Row {
   kind?: ConnectionErrorKind;
@@ -51,7 +55,7 @@ interface Row {
   hint?: string;
 }
 
-export const CLOCK = "Compare this machine's clock with the real time first.";
+const CLOCK = "Compare this machine's clock with the real time first.";
 const TELL = `Check {address}. If it is right, tell the service's operator.`;
 const ALLOW =
   'Ask who runs the network to allow connections to {host}, port {port}. Check host and port of {address} too.';
@@ -66,7 +70,7 @@ const PAST_THE_PROXY =
   '{variable} is set, but ignored: to go through that proxy, set {http.proxy} to environment.';
 /** A time limit that is seen later than this was not late because of other work. */
 const STANDSTILL_MS = 1_000;
-const DOCTOR = 'npx nestjs-service doctor shows the certificates.';
+const DOCTOR = ' npx nestjs-service doctor shows the certificates.';
 const UNSIGNED: Row = {
   kind: 'tls',
   reason: /^(UNABLE_TO_|SELF_SIGNED|DEPTH_ZERO|CERT_|CRL_|INVALID_CA)/,
@@ -74,7 +78,7 @@ const UNSIGNED: Row = {
 };
 const GET_CHAIN =
   'Download the whole chain of this environment from the developer portal (authentication section, "certificate chain"), and put it into {tls.chain}';
-const OTHER_SERVER = `If that changes nothing, something between may answer in the service's place, for example a proxy that opens TLS: check {address} too. ${DOCTOR}`;
+const OTHER_SERVER = `If that changes nothing, something between may answer in the service's place, for example a proxy that opens TLS: check {address} too.{doctor}`;
 const ROOTS = "Node's public roots";
 const CHAIN = "tls.chain, the service's public chain";
 const ENDED_BY_FAILURE = {
@@ -242,18 +246,18 @@ const ROWS: readonly Row[] = [
   { kind: 'tls', reason: /ALERT_/, what: 'the server ended the TLS handshake', hint: TELL },
   {
     reason: /^CERT_HAS_EXPIRED$/,
-    what: "the server's certificate has expired{reason}. This machine's clock says {now}.",
-    hint: `${CLOCK} If the clock is right, only the service's operator can renew it: tell them. ${DOCTOR}`,
+    what: "the server's certificate has expired{shown}{reason}. This machine's clock says {now}.",
+    hint: `${CLOCK} If the clock is right, only the service's operator can renew it: tell them.{doctor}`,
   },
   {
     reason: /^CERT_NOT_YET_VALID$/,
-    what: "the server's certificate is not valid yet{reason}. This machine's clock says {now}.",
-    hint: `${CLOCK} A clock that is behind is the usual reason. ${DOCTOR}`,
+    what: "the server's certificate is not valid yet{shown}{reason}. This machine's clock says {now}.",
+    hint: `${CLOCK} A clock that is behind is the usual reason.{doctor}`,
   },
   {
     reason: /^ERR_TLS_CERT_ALTNAME_INVALID$/,
-    what: "the server's certificate is for another host name, not for {host}",
-    hint: `Put the host name that the service's documentation gives into {address}. If it is right, something else answers at this address, for example a proxy. ${DOCTOR}`,
+    what: "the server's certificate is for another host name{shown}, not for {host}",
+    hint: `Put the host name that the service's documentation gives into {address}. If it is right, something else answers at this address, for example a proxy.{doctor}`,
   },
   { reason: /^CERT_REVOKED$/, what: "the server's certificate was revoked", hint: TELL },
   { reason: /^INVALID_PURPOSE$/, what: "the server's certificate is not for servers", hint: TELL },
@@ -301,6 +305,9 @@ export function explainFault(where: string, fault: ExplainedFault, place: FaultP
       host: hostname.replace(/^\[|\]$/g, ''),
       port: port || (protocol === 'https:' ? '443' : '80'),
       tried: fault.addresses?.join(', '),
+      shown: fault.shown,
+      // It has seen them.
+      doctor: fault.shown === undefined ? DOCTOR : undefined,
       trust: !place.hasChain ? ROOTS : place.server === 'api' ? CHAIN : `${ROOTS} and ${CHAIN}`,
       limit: fault.limitMs === undefined ? 'the time limit' : `${Math.max(0, Math.round(fault.limitMs))} ms`,
       late: `at least ${Math.floor((fault.lateMs ?? 0) / 1000)} s`,

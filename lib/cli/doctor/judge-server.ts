@@ -1,6 +1,5 @@
 import { type X509Certificate } from 'node:crypto';
 import { cleanText } from '../../errors/index.js';
-import { CLOCK } from '../../exchange/explain-fault.js';
 import { formatDate } from '../../tls/certificate-summary.js';
 import { failed, ok, type Finding } from './check.js';
 import { type HandshakeFacts } from './handshake.js';
@@ -16,7 +15,8 @@ export interface ServerJudgement {
   isPublic: () => Promise<boolean>;
 }
 
-const DATE_REASONS = ['CERT_HAS_EXPIRED', 'CERT_NOT_YET_VALID'];
+const EXPIRED = 'CERT_HAS_EXPIRED';
+const EARLY = 'CERT_NOT_YET_VALID';
 /** They say all by themselves. */
 const PLAIN_REASONS = ['CERT_REVOKED', 'INVALID_PURPOSE', 'UNSPECIFIED'];
 
@@ -30,29 +30,15 @@ export async function judgeServer(judgement: ServerJudgement): Promise<Finding> 
     return ok(`${version}; ${name(leaf)}, issued by ${issuer(leaf)}, valid to ${formatDate(leaf.validTo)}.`);
   }
   // A server may send more than what it is verified by, for example an old root that is there for old clients only.
-  const isAboutDates = DATE_REASONS.includes(notVerified);
+  const isAboutDates = [EXPIRED, EARLY].includes(notVerified);
   const dated = isAboutDates && isAnchored(judgement) ? certificates : [leaf];
   const ended = dated.find(({ validTo }) => Date.parse(validTo) <= now);
-  if (ended) {
-    return failed(
-      `The server's certificate has expired: ${name(ended)} ended on ${formatDate(ended.validTo)}, and this machine's clock says ${formatDate(now)}.`,
-      `${CLOCK} If the clock is right, only the service's operator can renew it: tell them.`,
-    );
-  }
+  const found = (reason: string, shown?: string) => explained(place, { kind: 'tls', reason, shown });
+  if (ended) return found(EXPIRED, `: ${name(ended)} ended on ${formatDate(ended.validTo)}`);
   const early = dated.find(({ validFrom }) => Date.parse(validFrom) > now);
-  if (early) {
-    return failed(
-      `The server's certificate is not valid yet: ${name(early)} begins on ${formatDate(early.validFrom)}, and this machine's clock says ${formatDate(now)}.`,
-      `${CLOCK} A clock that is behind is the usual reason.`,
-    );
-  }
-  if (notVerified === 'ERR_TLS_CERT_ALTNAME_INVALID') {
-    return failed(
-      `The server's certificate is for another host name: it is for ${names(leaf)}, not for ${place.host}.`,
-      `Put the host name that the service's documentation gives into ${place.describeOption(place.option)}. If it is right, something else answers at this address, for example a proxy.`,
-    );
-  }
-  if (PLAIN_REASONS.includes(notVerified)) return explained(place, { kind: 'tls', reason: notVerified });
+  if (early) return found(EARLY, `: ${name(early)} begins on ${formatDate(early.validFrom)}`);
+  if (notVerified === 'ERR_TLS_CERT_ALTNAME_INVALID') return found(notVerified, `: it is for ${names(leaf)}`);
+  if (PLAIN_REASONS.includes(notVerified)) return found(notVerified);
   return judgeIssuer(judgement, leaf, notVerified);
 }
 
