@@ -268,7 +268,7 @@ describe('the interceptor that attaches the headers', () => {
     axios.interceptors.request.use(() => returned as never);
     expect(await errorOf(axios.get('/a'))).toMatchObject({
       code: 'invalid_request',
-      faults: [{ property: 'call', message: expect.stringMatching(/interceptor returned no config/) }],
+      faults: [{ property: 'call', message: expect.stringMatching(/interceptor returned none/) }],
     });
     expect(arrived).toEqual([]);
   });
