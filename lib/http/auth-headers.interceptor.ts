@@ -84,7 +84,7 @@ export class AuthHeadersInterceptor {
     const { calls } = this.#client;
     call.follow();
     try {
-      const wait = { signal: call.signal, timeoutMs: call.endsAt - call.startedAt };
+      const wait = { signal: call.signal, timeoutMs: call.timeoutMs };
       return this.#attach(
         config,
         call,

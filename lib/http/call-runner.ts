@@ -222,9 +222,9 @@ export class CallRunner {
 }
 
 /** The last attempt has what is left of the call: the time that its caller knows is that of all. */
-function withKnownLimit(fault: ExchangeFault, { startedAt, endsAt }: Call): ExchangeFault {
+function withKnownLimit(fault: ExchangeFault, { timeoutMs, endsAt }: Call): ExchangeFault {
   const isLast = fault.kind === 'timeout' && fault.reason === undefined && performance.now() > endsAt - 5;
-  return isLast ? new ExchangeFault({ ...fault, limitMs: endsAt - startedAt }) : fault;
+  return isLast ? new ExchangeFault({ ...fault, limitMs: timeoutMs }) : fault;
 }
 
 /** Where nothing was sent, or what was sent did nothing. No connection is at fault. */

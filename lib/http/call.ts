@@ -78,7 +78,7 @@ export class Call {
   constructor(
     readonly method: string,
     readonly url: CallUrl,
-    timeoutMs: number,
+    readonly timeoutMs: number,
     readonly route: string | undefined = undefined,
     caller: CallerSignals = {},
   ) {
