@@ -39,10 +39,11 @@ export class RequestGate {
   enter(name: string, request: ClientRequest, start: () => void): void {
     let place = this.#places.get(name);
     if (!place) this.#places.set(name, (place = { name, running: 0, waiting: [] }));
-    // Not before those that wait for the turn in which the next one starts.
-    const isNext = place.waiting.length === 0 && place.running < this.#maxRunning();
-    if (isNext) this.#run(place, request, start);
-    else place.waiting.push({ request, start: inContext(start) });
+    const mayRun = place.running < this.#maxRunning();
+    if (mayRun && place.waiting.length === 0) return this.#run(place, request, start);
+    place.waiting.push({ request, start: inContext(start) });
+    // Behind those that wait for that turn; or the host has raised the limit meanwhile.
+    if (mayRun) this.#startSoon(place);
   }
 
   /** From now on what runs counts no more, and what waits may start. */
@@ -91,9 +92,13 @@ export class RequestGate {
   #onClose(place: Place): void {
     place.running -= 1;
     this.#running -= 1;
-    // Node frees its connection right after this, and what one turn of the event loop starts goes out together.
-    if (place.waiting.length > 0) setImmediate(() => this.#startNext(place));
+    if (place.waiting.length > 0) this.#startSoon(place);
     else this.#forget(place);
+  }
+
+  /** Node frees a connection right after its request closed, and what one turn of the event loop starts goes out together. */
+  #startSoon(place: Place): void {
+    setImmediate(() => this.#startNext(place));
   }
 
   #startNext(place: Place): void {

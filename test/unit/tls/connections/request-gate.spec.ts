@@ -81,6 +81,15 @@ describe('RequestGate', () => {
     expect(started).toEqual(['1', '2', '3']);
   });
 
+  it('heeds a raised one with the next request, which comes after those that wait', async () => {
+    const { limit, started, enter } = setUp();
+    ['1', '2'].forEach((name) => enter(name));
+    limit.maxRunning = 3;
+    ['3', '4'].forEach((name) => enter(name));
+    await settle();
+    expect(started).toEqual(['1', '2', '3']);
+  });
+
   it('starts none that nobody waits for any more: it ends with its own error', async () => {
     const { started, enter } = setUp();
     const first = enter('1');
