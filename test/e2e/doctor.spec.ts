@@ -71,6 +71,9 @@ describe('nestjs-service doctor', () => {
         const printed = io.printed();
         expect(printed).toMatch(/\n\d+ ok, \d+ warnings?, 0 failed, \d+ skipped\.\n$/);
         expect(printed).toMatch(/^ok +api\.banks +GET \/banks\/v1: HTTP 200/m);
+        const isShown =
+          /^ok +token-endpoint\.client-certificate +The server asked .*, and did not refuse "CN=/m;
+        expect(isShown.test(printed)).toBe('oauthMtls' in options);
         expect(io.complained()).toBe('');
         const secrets = {
           appToken: simulator.appToken,
@@ -181,6 +184,9 @@ describe('nestjs-service doctor', () => {
         expect(await run(['--env-file', file], io, LIMITS)).toBe(0);
         expect(io.printed()).toMatch(/^ok +SERVICE_APP_TOKEN +set; not shown here \(the environment\)$/m);
         expect(io.printed()).toContain(`production (${file})`);
+        expect(io.printed()).toMatch(
+          /^ok +variables +Read from .*prod\.env or the environment by the doctor/m,
+        );
         expect(io.printed().match(/\S+ +It is set .*nothing reads it/g)).toEqual([
           expect.stringMatching(/^SERVICE_TLS_CA_FILE .*\(the environment\)/),
           expect.stringContaining(`(${file})`),
