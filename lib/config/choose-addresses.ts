@@ -22,7 +22,8 @@ const SIDECAR =
  * Chooses the addresses that a mode uses: docs/service.md#addresses. There are none where one is missing or not valid,
  * and where the mode is not known.
  */
-export function chooseAddresses(mode: Mode, urls: ServiceUrls): Choice {
+export function chooseAddresses(mode: Mode): Choice {
+  const urls = mode.given.urls ?? {};
   const apiKey = apiAddress(mode, urls);
   const tokenKey = mode.wantsOAuth ? tokenAddress(mode) : undefined;
   const needed = [apiKey, tokenKey].filter((key) => key !== undefined);
@@ -53,7 +54,7 @@ export function chooseAddresses(mode: Mode, urls: ServiceUrls): Choice {
   const chosen = { baseUrl, origins, baseOption: `urls.${apiKey}` };
   const addresses: Addresses = {
     ...chosen,
-    appTokenOrigins: appTokenOrigins(mode, urls, chosen, mode.given.sendAppTokenWithBearer),
+    appTokenOrigins: appTokenOrigins(mode, chosen),
     tokenUrl: token && `${token}/oauth2/token`,
     tokenOption: tokenKey && `urls.${tokenKey}`,
     certificateFor,

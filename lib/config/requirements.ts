@@ -50,12 +50,11 @@ export function nameOf(option: 'environment' | 'authentication', mode: Mode): st
 
 /** Options that another option needs, or does not allow: docs/service.md#authentication. */
 export function unmetRequirements(
-  options: ServiceModuleOptions,
   mode: Mode,
   certificateFor: Addresses['certificateFor'],
   describe: DescribeOption,
 ): ConfigurationFault[] {
-  const { environment, authentication, hasCertificate, wantsOAuth } = mode;
+  const { environment, authentication, hasCertificate, wantsOAuth, given: options } = mode;
   const { appToken, oauth, linkSdk, http } = options;
   const sendsAppToken = authentication === 'mtls' || authentication === 'app-token';
   const wantsAppToken =

@@ -65,12 +65,11 @@ export async function resolveOptions(
     found.map((fault) => ({ ...fault, ...locate(fault.option) }));
   const { faults: malformed, broken } = validateOptions(merged);
   const mode = modeOf(merged, broken);
-  const chosen = chooseAddresses(mode, merged.urls ?? {});
+  const chosen = chooseAddresses(mode);
   // A value that is not valid is not reported as missing too.
-  const unmet = [
-    ...unmetRequirements(merged, mode, chosen.certificateFor, describe),
-    ...chosen.faults,
-  ].filter(({ option }) => !broken.has(option) && !broken.has(option.split('.')[0]));
+  const unmet = [...unmetRequirements(mode, chosen.certificateFor, describe), ...chosen.faults].filter(
+    ({ option }) => !broken.has(option) && !broken.has(option.split('.')[0]),
+  );
   const valid = { ...merged };
   for (const option of broken) setValue(valid, option, undefined);
   const { urls: _, ...options } = withDefaults(mergeOptions(valid));
@@ -79,10 +78,9 @@ export async function resolveOptions(
   const store = await storeFaults(options.tokenStore);
   const tls = { ...tlsSettings(options, locate), needsChain: chosen.needsChain };
   const faults = located([...malformed, ...unmet, ...appToken.faults, ...clientSecret.faults, ...store]);
-  const lacksAppToken = chosen.addresses && missingAppToken(mode, chosen.addresses, describe);
   const warnings = located([
     ...chosen.warnings,
-    ...(lacksAppToken ? [{ option: 'appToken', message: lacksAppToken }] : []),
+    ...(chosen.addresses ? missingAppToken(mode, chosen.addresses, describe) : []),
     ...shortLimits(options),
     ...proxyIgnored(options, chosen.addresses),
     ...(clientSecret.warnings ?? []),
