@@ -1,3 +1,5 @@
+import { codedError } from '../errors/coded-error.js';
+
 /** Without a prototype: a `get` that somebody put into Object.prototype would make it invalid. */
 const UNDEFINED = { __proto__: null, value: undefined, writable: true, enumerable: true, configurable: true };
 
@@ -22,9 +24,7 @@ export function noHeaders<T extends object>(): T {
  */
 export function ownOptions<T extends object>(options: T): T {
   for (const name in Object.prototype) {
-    if (name === 'encoding') {
-      throw Object.assign(new Error('Object.prototype has an encoding'), { code: 'ERR_OBJECT_PROTOTYPE' });
-    }
+    if (name === 'encoding') throw codedError('Object.prototype has an encoding', 'ERR_OBJECT_PROTOTYPE');
     if (!Object.hasOwn(options, name)) Object.defineProperty(options, name, UNDEFINED as PropertyDescriptor);
   }
   return options;

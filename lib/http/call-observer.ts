@@ -38,12 +38,8 @@ export class CallObserver {
     const code = codeOf(error, call.signal);
     const isAnswer = error instanceof ServiceApiError && error.code === 'api_error';
     const type = isAnswer ? String(error.status) : code;
-    this.#end(
-      call,
-      span,
-      isAnswer ? { 'http.response.status_code': error.status, 'error.type': type } : { 'error.type': code },
-      code,
-    );
+    const status = isAnswer && { 'http.response.status_code': error.status };
+    this.#end(call, span, { ...status, 'error.type': type }, code);
     const durationMs = Math.round(performance.now() - call.startedAt);
     this.#client.io.log.debug(`${this.#nameOf(call)}: ${type} after ${durationMs} ms`);
   }
@@ -75,7 +71,8 @@ export class CallObserver {
     const { method, attempts, response } = call;
     const correlationId = response && answeredId(response, call, this.#client);
     const about = { kind: 'api', method, path: this.#shown(call), attempts, durationMs } as const;
-    tellCall(onCall, { ...about, correlationId, requestId: sentId(call), error }, response);
+    const status = response?.status;
+    tellCall(onCall, { ...about, status, correlationId, requestId: sentId(call), error });
   }
 
   #nameOf(call: Call): string {

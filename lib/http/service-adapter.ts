@@ -64,12 +64,17 @@ function toAxiosResponse(
   call: Call,
   client: ClientContext,
 ): ServiceResponse {
-  const { status, statusText } = response;
+  const { status, statusText, body } = response;
   const { validateStatus, responseType } = config;
   const isSuccess = status >= 200 && status < 300;
   const accepted = validateStatus ? validateStatus(status) : isSuccess;
   if (!accepted) throw answerError(response, call, client);
-  const data = bodyFor(response, responseType, isSuccess, call, client);
+  const isJson = isSuccess && call.readsJson;
+  const data: unknown = isJson
+    ? readBody(response, call, client)
+    : responseType === 'arraybuffer'
+      ? body
+      : body.toString('utf8');
   const facts = answerFacts(response, call, client);
   return {
     data,
@@ -81,18 +86,6 @@ function toAxiosResponse(
     requestId: sentId(call),
     facts,
   };
-}
-
-function bodyFor(
-  response: ExchangeResponse,
-  responseType: InternalAxiosRequestConfig['responseType'],
-  isSuccess: boolean,
-  call: Call,
-  client: ClientContext,
-): unknown {
-  if (responseType === 'arraybuffer') return response.body;
-  if (isSuccess && call.readsJson) return readBody(response, call, client);
-  return response.body.toString('utf8');
 }
 
 /** Without those that have the name of a method of theirs, such as `normalize`: axios would call them. */

@@ -1,5 +1,4 @@
 import { ServiceError } from '../errors/index.js';
-import { type ExchangeResponse } from '../exchange/exchange.types.js';
 import { defined } from '../exchange/own-properties.js';
 import { harmless } from './telemetry.js';
 
@@ -41,10 +40,6 @@ export function codeOf(error: unknown, signal: AbortSignal | undefined): string 
 }
 
 /** Tells the host of a call that has ended. The listener is the host's: whatever it does, the call is over. */
-export function tellCall(
-  onCall: OnCall,
-  ended: Omit<ServiceCallEvent, 'status'>,
-  response?: Pick<ExchangeResponse, 'status'>,
-): void {
-  void harmless(() => onCall(defined({ ...ended, status: response?.status }) as ServiceCallEvent));
+export function tellCall(onCall: OnCall, ended: ServiceCallEvent): void {
+  void harmless(() => onCall(defined(ended) as ServiceCallEvent));
 }

@@ -133,8 +133,8 @@ export class TokenEndpoint implements TokenSource {
     const { onCall, clock, place } = this.#options;
     if (!onCall) return;
     const durationMs = clock.monotonic() - startedAt;
-    const path = place.url.pathname;
-    tellCall(onCall, { kind: 'token', method: 'POST', path, attempts, durationMs, error }, response);
+    const about = { kind: 'token', method: 'POST', path: place.url.pathname, attempts, durationMs } as const;
+    tellCall(onCall, { ...about, status: response?.status, error });
   }
 
   #form(scope: string, secret: Secret): Buffer {
