@@ -10,20 +10,16 @@ import { CONNECT_TIMEOUT, type ExchangeFaultDetails } from './exchange.types.js'
 
 /** Where an exchange went, and how that is configured. */
 export interface FaultPlace extends AddressOption {
-  url: Pick<URL, 'protocol' | 'hostname' | 'port' | 'host'>;
+  url: Pick<URL, 'href' | 'protocol' | 'hostname' | 'port'>;
   server: 'api' | 'token';
   /** `tls.chain` is set. */
   hasChain?: boolean;
-  /** Through which its connections go. Its URL may have a password. */
-  proxy?: { reveal(): string };
-  /** The variable with a proxy for this address, which is ignored because `http.proxy` is left out. */
-  ignoredProxy?: string;
-}
-
-/** By address, the proxies of {@link FaultPlace}. */
-interface Proxies {
-  proxyFor?: (address: string) => FaultPlace['proxy'];
-  ignoredProxyFor?: (address: string) => string | undefined;
+  /** By which way it is reached. The URL of a proxy may have a password. */
+  http?: {
+    proxyFor?: (address: string) => { reveal(): string } | undefined;
+    /** The variable with a proxy for the address, which is ignored because `http.proxy` is left out. */
+    ignoredProxyFor?: (address: string) => string | undefined;
+  };
 }
 
 export type ExplainedFault = Pick<ExchangeFaultDetails, 'kind'> &
@@ -290,10 +286,11 @@ const UNKNOWN: Row = {
 
 /** Says what a fault means and what to do. */
 export function explainFault(where: string, fault: ExplainedFault, place: FaultPlace): Explanation {
-  const { what, hint } = ROWS.find((each) => fits(each, fault, place)) ?? UNKNOWN;
-  const { hostname, port, protocol } = place.url;
+  const { href, hostname, port, protocol } = place.url;
+  const proxy = place.http?.proxyFor?.(href);
+  const ignoredProxy = place.http?.ignoredProxyFor?.(href);
+  const { what, hint } = ROWS.find((each) => fits(each, fault, place, proxy !== undefined)) ?? UNKNOWN;
   const text = what.includes('{reason}') ? what : `${what}{reason}.`;
-  const { proxy, ignoredProxy } = place;
   const isPast = ignoredProxy !== undefined && isUnreached(fault);
   const explained = explain(
     text,
@@ -327,7 +324,12 @@ function isUnreached({ kind, phase, reusedSocket }: ExplainedFault): boolean {
   return /^(timeout|reset|network)$/.test(kind) && (phase ?? 'connecting') === 'connecting' && !reusedSocket;
 }
 
-function fits(row: Row, fault: ExplainedFault, { server, url, proxy, hasChain }: FaultPlace): boolean {
+function fits(
+  row: Row,
+  fault: ExplainedFault,
+  { server, url, hasChain }: FaultPlace,
+  isProxied: boolean,
+): boolean {
   const { kind, reason = '', certificateRefused, phase, reusedSocket, addresses, lateMs = 0 } = fault;
   return (
     (row.kind === undefined || row.kind === kind) &&
@@ -335,19 +337,10 @@ function fits(row: Row, fault: ExplainedFault, { server, url, proxy, hasChain }:
     (row.server === undefined || row.server === server) &&
     (row.protocol === undefined || row.protocol === url.protocol) &&
     (!row.isConnecting || (phase === 'connecting' && !reusedSocket)) &&
-    (!row.isProxied || proxy !== undefined) &&
+    (!row.isProxied || isProxied) &&
     (!row.lacksChain || !hasChain) &&
     (!row.hasAddresses || Boolean(addresses?.length)) &&
     (!row.isCertificateRefused || certificateRefused === true) &&
     (!row.isLate || lateMs >= STANDSTILL_MS)
   );
-}
-
-/** An address with the way to it. */
-export function placeOf(
-  place: FaultPlace & { url: Pick<URL, 'href'> },
-  { proxyFor, ignoredProxyFor }: Proxies,
-): FaultPlace {
-  const { href } = place.url;
-  return { ...place, proxy: proxyFor?.(href), ignoredProxy: ignoredProxyFor?.(href) };
 }

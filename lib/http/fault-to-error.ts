@@ -1,6 +1,6 @@
-import { type DescribeOption, ServiceConnectionError, type ServiceError } from '../errors/index.js';
+import { type ServiceCertificateError, ServiceConnectionError, type ServiceError } from '../errors/index.js';
 import { type ExchangeFault } from '../exchange/exchange.types.js';
-import { explainFault, placeOf } from '../exchange/explain-fault.js';
+import { explainFault } from '../exchange/explain-fault.js';
 import { certificateRefusedError } from '../tls/certificate-refused.js';
 import { sentId, type Call } from './call.js';
 import { type ErrorClient } from './client-context.js';
@@ -16,9 +16,8 @@ export function faultToError(
   const { kind, reason, certificateRefused } = fault;
   const doubt = doubtOf(call, { fault });
   const { describeOption } = options;
-  if (certificateRefused && !doubt.outcomeUnknown) {
-    return certificateRefusedError(certificate, reason, describeOption);
-  }
+  const refusal = certificateRefused && certificateRefusedError(certificate, reason, describeOption);
+  if (refusal && !doubt.outcomeUnknown) return refusal;
   const where = `${method} ${url.pathname} at ${url.host}`;
   const place = {
     url,
@@ -26,11 +25,10 @@ export function faultToError(
     describeOption,
     server: 'api' as const,
     hasChain: identity.hasChain,
+    http: options.http,
   };
   return new ServiceConnectionError({
-    ...(certificateRefused
-      ? lateRefusal(where, call, reason, describeOption)
-      : explainFault(where, fault, placeOf(place, options.http))),
+    ...(refusal ? lateRefusal(where, refusal, reason) : explainFault(where, fault, place)),
     kind,
     method,
     path: url.pathname,
@@ -42,15 +40,10 @@ export function faultToError(
 
 function lateRefusal(
   where: string,
-  { certificate }: Call,
-  reason: string | undefined,
-  describeOption: DescribeOption,
+  { certificate, hint, options }: ServiceCertificateError,
+  reason?: string,
 ) {
-  const { hint, options } = certificateRefusedError(certificate, reason, describeOption);
   const which = certificate ? ` (fingerprint ${certificate.fingerprint256})` : '';
-  return {
-    message: `${where}: the server refused the client certificate${which} after the request was sent, so it may have been carried out (${reason}).`,
-    hint,
-    options,
-  };
+  const message = `${where}: the server refused the client certificate${which} after the request was sent, so it may have been carried out (${reason}).`;
+  return { message, hint, options };
 }

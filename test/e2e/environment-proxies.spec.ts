@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { run } from '../../lib/cli/doctor.js';
 import { proxyChoice } from '../../lib/config/proxy.js';
 import { resolveOptions } from '../../lib/config/resolve-options.js';
-import { explainFault, placeOf } from '../../lib/exchange/explain-fault.js';
+import { explainFault } from '../../lib/exchange/explain-fault.js';
 import { commandIo } from '../helpers/command-io.js';
 import { startConnectProxy, type ConnectProxy } from '../helpers/connect-proxy.js';
 import { rawServer } from '../helpers/loopback.js';
@@ -228,11 +228,13 @@ describe("http.proxy: 'environment'", () => {
       await module.close();
       const fault = { kind: 'timeout', phase: 'connecting' } as const;
       const { options: resolved } = await resolveOptions(far());
-      const place = (url: string) =>
-        placeOf(
-          { url: new URL(url), option: 'urls.baseUrl', describeOption: String, server: 'api' },
-          resolved?.http ?? {},
-        );
+      const place = (url: string) => ({
+        url: new URL(url),
+        option: 'urls.baseUrl',
+        describeOption: String,
+        server: 'api' as const,
+        http: resolved?.http,
+      });
       const IS_TOLD = /HTTPS_PROXY is set, but ignored/;
       expect(explainFault('GET', fault, place(FAR)).hint).toMatch(IS_TOLD);
       expect(explainFault('GET', { ...fault, phase: 'answering' }, place(FAR)).hint).not.toMatch(IS_TOLD);

@@ -1,7 +1,5 @@
-import { type HttpSettings } from '../../config/resolved-options.js';
 import { oddityOf, type Secret } from '../../config/secret.js';
 import {
-  type AddressOption,
   cleanText,
   type ConnectionErrorKind,
   explain,
@@ -11,33 +9,26 @@ import {
   type TokenErrorCode,
 } from '../../errors/index.js';
 import { isProxyRefusal } from '../../exchange/classify.js';
-import { type ExplainedFault, explainFault, placeOf } from '../../exchange/explain-fault.js';
+import { type ExplainedFault, explainFault, type FaultPlace } from '../../exchange/explain-fault.js';
 import { isJsonObject } from '../../exchange/decode.js';
 
 /** The token endpoint. */
-export interface TokenPlace extends AddressOption {
+export interface TokenPlace extends Omit<FaultPlace, 'server'> {
   /** {auth_url}/oauth2/token */
   url: URL;
   /** The one that names the API: the two may be swapped. */
   apiOption: string;
-  /** By which way it is reached. */
-  http?: Pick<HttpSettings, 'proxyFor' | 'ignoredProxyFor'>;
-  /** `tls.chain` is set. */
-  readonly hasChain?: boolean;
 }
 
 /** The error where the token endpoint gave no whole answer: names its host and what to check. */
-export function tokenConnectionError(
-  { url, option, describeOption, hasChain, http = {} }: TokenPlace,
-  fault: ExplainedFault,
-): ServiceConnectionError {
+export function tokenConnectionError(place: TokenPlace, fault: ExplainedFault): ServiceConnectionError {
   const { kind, reason } = fault;
-  const where = `No token from the token endpoint at ${url.host}`;
+  const { host, pathname } = place.url;
   return new ServiceConnectionError({
-    ...explainFault(where, fault, placeOf({ url, option, describeOption, server: 'token', hasChain }, http)),
+    ...explainFault(`No token from the token endpoint at ${host}`, fault, { ...place, server: 'token' }),
     kind,
     method: 'POST',
-    path: url.pathname,
+    path: pathname,
     reason,
   });
 }

@@ -1,6 +1,5 @@
 import { createService } from '../../engine/create-service.js';
 import { exchange } from '../../exchange/exchange.js';
-import { placeOf as explainedPlace } from '../../exchange/explain-fault.js';
 import { SILENT } from '../../exchange/io.js';
 import { callSteps } from './call-steps.js';
 import { type Check } from './check.js';
@@ -32,7 +31,7 @@ export async function* diagnose(parts: DiagnosisParts): AsyncGenerator<Check> {
   const proxy = places.find((place) => place.proxy)?.proxy;
   const proxyPlace = proxy && placeOf(parts, 'api', proxy.reveal(), 'http.proxy');
   const steps = [
-    ...(proxyPlace ? connectionSteps('proxy', { ...proxyPlace, proxy: undefined }) : []),
+    ...(proxyPlace ? connectionSteps('proxy', { ...proxyPlace, proxy: undefined, http: undefined }) : []),
     ...places.flatMap((place) => serverSteps(place, parts)),
     ...callSteps(options, service, answers, customer),
   ];
@@ -52,8 +51,11 @@ function placeOf(
 ): Place {
   const url = new URL(address);
   return {
-    ...explainedPlace({ server, url, option, describeOption: options.describeOption }, options.http),
+    server,
     url,
+    option,
+    describeOption: options.describeOption,
+    http: options.http,
     host: url.hostname.replace(/^\[|\]$/g, ''),
     port: Number(url.port || (url.protocol === 'https:' ? 443 : 80)),
     hasChain: identity.hasChain,

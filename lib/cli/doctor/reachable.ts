@@ -18,7 +18,7 @@ export interface Transport {
 }
 
 /** An address that a connection goes to, and where it is set. */
-export interface Place extends Omit<FaultPlace, 'proxy'>, Transport {}
+export interface Place extends FaultPlace, Transport {}
 
 /** As the error of a call would say it. */
 export function explained(place: Place, fault: ExplainedFault): Finding {
