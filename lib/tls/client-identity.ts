@@ -86,13 +86,7 @@ export class ClientIdentity {
     const { tls, clock, offerToTokenEndpoint, log } = settings;
     const snapshot = await readIdentity(tls, clock);
     const contexts = new SecureContexts(offerToTokenEndpoint);
-    const { identity, faults, warnings, certificate } = checkIdentity(
-      snapshot,
-      clock.now(),
-      contexts,
-      undefined,
-      tls.needsChain,
-    );
+    const { identity, faults, warnings, certificate } = checkIdentity(snapshot, clock.now(), contexts);
     if (!identity) return { faults, certificate };
     for (const warning of warnings) log.warn(warning);
     return { identity: new ClientIdentity(settings, contexts, identity), faults: [], certificate };
@@ -239,16 +233,9 @@ export class ClientIdentity {
       this.#reloadFault = undefined;
       return true;
     }
-    const { clock, log, tls } = this.#settings;
+    const { clock, log } = this.#settings;
     const now = clock.now();
-    const before = this.#inUse;
-    const { identity, faults, warnings } = checkIdentity(
-      snapshot,
-      now,
-      this.#contexts,
-      before,
-      tls.needsChain,
-    );
+    const { identity, faults, warnings } = checkIdentity(snapshot, now, this.#contexts, this.#inUse);
     if (identity) {
       this.#use(identity, warnings);
       return true;

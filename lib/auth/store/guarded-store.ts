@@ -1,8 +1,7 @@
 import { type Clock } from '../../time/clock.js';
 import { type TokenStore } from '../../config/token-cache.options.js';
 import { backOff } from '../../time/back-off.js';
-import { StoreTimeout } from './store-fault.js';
-import { type StoreObserver, type StoreUse } from './store-observer.js';
+import { type StoreObserver, StoreTimeout, type StoreUse } from './store-observer.js';
 
 /** Milliseconds for one call of a store that names no other limit. */
 const CALL_MS = 250;
@@ -125,7 +124,7 @@ export class GuardedStore {
     let cancel = (): void => undefined;
     const tooLate = new Promise<never>((_, reject) => {
       const wait = (leftMs: number): void => {
-        if (leftMs <= 0) reject(new StoreTimeout(`There was no answer within ${timeoutMs} ms`));
+        if (leftMs <= 0) reject(new StoreTimeout());
         else cancel = this.#clock.schedule(() => wait(leftMs - SLICE_MS), Math.min(SLICE_MS, leftMs));
       };
       wait(timeoutMs);

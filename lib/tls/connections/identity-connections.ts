@@ -7,8 +7,7 @@ import { ownOptions } from '../../exchange/own-properties.js';
 import { systemClock } from '../../time/clock.js';
 import { connectInTurn } from './addresses.js';
 import { hasAsked } from './certificate-request.js';
-import { IDLE_TIMEOUT_MS, IdleConnections } from './idle-connections.js';
-import { type PoolSettings } from './plain-agent.js';
+import { IDLE_TIMEOUT_MS, IdleConnections, type PoolSettings } from './idle-connections.js';
 import { authorityOf, ProxyTunnel } from './proxy-tunnel.js';
 import { type RequestTaker } from './request-gate.js';
 

@@ -6,6 +6,16 @@ import { type Clock } from '../../time/clock.js';
 /** Milliseconds for which a connection may be idle, if the server's keep-alive hint is not shorter. */
 export const IDLE_TIMEOUT_MS = 30_000;
 
+export interface PoolSettings {
+  /** Connections to one origin. */
+  maxSockets: number;
+  /** Milliseconds for which an idle connection is kept, if the server's keep-alive hint is not shorter. Default 30,000. */
+  idleTimeoutMs?: number;
+  /** Milliseconds to connect: `http.connectTimeout`. A request's own counts before it. Default: no limit. */
+  connectTimeoutMs?: number;
+  clock?: Clock;
+}
+
 /** By both clocks: the monotonic one stands still while a machine sleeps. */
 interface Moment {
   now: number;

@@ -1,20 +1,15 @@
 import { Agent, type ClientRequest, type ClientRequestArgs } from 'node:http';
 import { type Socket } from 'node:net';
 import { type Duplex } from 'node:stream';
-import { type Clock, systemClock } from '../../time/clock.js';
+import { systemClock } from '../../time/clock.js';
 import { connectInTurn } from './addresses.js';
-import { endAfterUnreadBody, IDLE_TIMEOUT_MS, IdleConnections } from './idle-connections.js';
+import {
+  endAfterUnreadBody,
+  IDLE_TIMEOUT_MS,
+  IdleConnections,
+  type PoolSettings,
+} from './idle-connections.js';
 import { closedError, RequestGate, type RequestTaker } from './request-gate.js';
-
-export interface PoolSettings {
-  /** Connections to one origin. */
-  maxSockets: number;
-  /** Milliseconds for which an idle connection is kept, if the server's keep-alive hint is not shorter. Default 30,000. */
-  idleTimeoutMs?: number;
-  /** Milliseconds to connect: `http.connectTimeout`. A request's own counts before it. Default: no limit. */
-  connectTimeoutMs?: number;
-  clock?: Clock;
-}
 
 const nodeAgent = Agent.prototype as unknown as RequestTaker;
 

@@ -1,5 +1,4 @@
 import { type KeyObject, type X509Certificate } from 'node:crypto';
-import { type ChainNeed } from '../../config/resolved-options.js';
 import { type CertificateSummary, type ConfigurationFault, describeLocation } from '../../errors/index.js';
 import { daysLeft, describeCertificate, formatDate, WARNING_DAYS } from '../certificate-summary.js';
 import { type ParsedCertificate, PemContents } from './pem-contents.js';
@@ -26,7 +25,7 @@ export interface LoadedIdentity extends Contexts {
   sent: readonly X509Certificate[];
   /** The service's chain; empty where Node's public roots are the anchor. */
   chain: readonly X509Certificate[];
-  /** The service is verified against Node's public roots, and nobody said that this is meant: {@link ChainNeed}. */
+  /** The service is verified against Node's public roots, and nobody said that this is meant. */
   lacksChain: boolean;
   /** The same for the same content of the inputs. */
   digest: string;
@@ -51,10 +50,9 @@ export function checkIdentity(
   now: number,
   contexts: SecureContexts,
   inUse?: LoadedIdentity,
-  needsChain?: ChainNeed,
 ): LoadResult {
   if (snapshot.fault) return { faults: [snapshot.fault], warnings: [] };
-  const { locate, publicRoots } = snapshot;
+  const { locate, publicRoots, needsChain } = snapshot;
   const contents: Contents = {
     certificate: snapshot.certificate && new PemContents(snapshot.certificate, 'certificate'),
     privateKey: snapshot.privateKey && new PemContents(snapshot.privateKey, 'key'),

@@ -58,6 +58,7 @@ const KEYS = ['certificate', 'privateKey', 'passphrase', 'chain'] as const satis
 export interface IdentitySnapshot extends Partial<Record<TlsInputKey, ReadInput>> {
   /** Node's public roots are meant as the anchor of the API. */
   publicRoots?: boolean;
+  needsChain?: TlsSettings['needsChain'];
   locate: TlsSettings['locate'];
   /** Why there are none at all. */
   fault?: ConfigurationFault;
@@ -78,7 +79,7 @@ export async function readIdentity(
   isUnchanged: (() => Promise<boolean>) | undefined,
 ): Promise<IdentitySnapshot | undefined>;
 export async function readIdentity(
-  { source, locate, publicRoots }: TlsSettings,
+  { source, locate, publicRoots, needsChain }: TlsSettings,
   clock: Clock,
   stopped?: AbortSignal,
   isUnchanged?: () => Promise<boolean>,
@@ -92,11 +93,18 @@ export async function readIdentity(
       const inputs = await Promise.all(KEYS.map((key) => readInput(locate(`tls.${key}`), pems[key])));
       const [certificate, privateKey, passphrase, chain] = inputs;
       const isPublic = pems.publicRoots === true;
-      const digest = digestOf([
-        ...inputs.map((each) => each?.fault?.message ?? each?.bytes),
-        String(isPublic),
-      ]);
-      return { certificate, privateKey, passphrase, chain, publicRoots: isPublic, locate, digest };
+      const read = inputs.map((each) => each?.fault?.message ?? each?.bytes);
+      const digest = digestOf([...read, String(isPublic)]);
+      return {
+        certificate,
+        privateKey,
+        passphrase,
+        chain,
+        publicRoots: isPublic,
+        needsChain,
+        locate,
+        digest,
+      };
     });
   } catch (error) {
     const message =
