@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFile, readdir, stat } from 'node:fs/promises';
 import { join, relative, sep } from 'node:path';
 
-const TOP_LEVEL = ['CHANGELOG.md', 'LICENSE', 'README.md', 'dist', 'package.json'];
+const TOP_LEVEL = ['LICENSE', 'README.md', 'dist', 'package.json'];
 
 /** What hosts import, run or read, and what these files share: nothing else belongs into dist/. */
 const DIST = [

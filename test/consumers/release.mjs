@@ -51,7 +51,7 @@ export async function rehearseRelease({ repository, workspace }) {
     [],
   );
   assert.match(
-    await readFile(join(packed, 'CHANGELOG.md'), 'utf8'),
+    await readFile(join(folder, 'CHANGELOG.md'), 'utf8'),
     new RegExp(`^## \\[${version}\\] - \\d`, 'm'),
   );
   const command = join('package', manifest.bin['nestjs-service']);
