@@ -48,6 +48,8 @@ export interface TokenRequestContext {
   accepts: (grant: TokenGrant) => boolean;
   /** Whether a caller waits for it now; a renewal in the background has time. */
   isAwaited: () => boolean;
+  /** For health checks alone, which come as long as the credentials are refused. */
+  isProbe?: boolean;
 }
 
 /** Where tokens come from: the token endpoint, or a shared store in front of it. */

@@ -1,12 +1,13 @@
+import { isCredentialRefusal } from '../auth/endpoint/token-errors.js';
 import { type Clock } from '../time/clock.js';
-import { ServiceApiError, ServiceError } from '../errors/index.js';
+import { ServiceApiError, ServiceError, ServiceTokenError } from '../errors/index.js';
 import { within } from '../time/timers.js';
 
 /** Probes may come each second, from several observers: the service gets one request a minute for all of them. */
 const INTERVAL_MS = 60_000;
-/** A connection that failed may be there a moment later, and the application is out of service until this says so. */
-const RECONNECT_MS = 5_000;
-const PASSING = /^connection_(timeout|reset|refused|dns|proxy|network)$/;
+/** What failed may work a moment later, and the application is out of service until this says so. */
+const PASSING_MS = 5_000;
+const PASSING = /^(connection_(timeout|reset|refused|dns|proxy|network)|client_secret_unavailable)$/;
 /** Not the time of the probe that began it: a probe in a hurry would decide for all others. */
 const REQUEST_MS = 10_000;
 
@@ -21,19 +22,24 @@ export interface CheckOutcome {
 
 interface Check {
   request: (timeoutMs: number) => Promise<unknown>;
+  /** Called once a minute at most for the same failure. */
   onFailure: (error: unknown) => void;
   /** The client certificate that is in use. Another one may be accepted where this one is refused. */
   certificate: () => string | undefined;
 }
 
 /**
- * A check that makes a request: at most one a minute, or in 5 s after one that found no connection, whose outcome all get
- * who ask within it. With another certificate it asks at once.
+ * A check that makes a request, whose outcome is that of all who ask within a minute; within 5 s if no connection was found
+ * or credentials were refused (the token endpoint gets the same ones once a minute). With another certificate it asks at once.
  */
 export class LimitedCheck {
   readonly #clock: Clock;
   readonly #check: Check;
-  #last?: { until: number; certificate: string | undefined; outcome: Promise<CheckOutcome> };
+  #outcome?: Promise<CheckOutcome>;
+  #certificate?: string;
+  /** Monotonic milliseconds until which that outcome counts. */
+  #until = -Infinity;
+  #told?: { code: string; until: number };
 
   constructor(clock: Clock, check: Check) {
     this.#clock = clock;
@@ -44,28 +50,40 @@ export class LimitedCheck {
   async outcome(timeoutMs: number): Promise<CheckOutcome> {
     const now = this.#clock.monotonic();
     const certificate = this.#check.certificate();
-    if (!this.#last || now >= this.#last.until || certificate !== this.#last.certificate) {
-      const outcome = this.#run();
-      const last = (this.#last = { until: now + INTERVAL_MS, certificate, outcome });
-      void outcome.then(({ code }) => {
-        if (PASSING.test(code ?? '')) last.until = now + RECONNECT_MS;
-      });
+    if (!this.#outcome || now >= this.#until || certificate !== this.#certificate) {
+      this.#certificate = certificate;
+      this.#until = now + INTERVAL_MS;
+      this.#outcome = this.#run(now);
     }
-    const { outcome } = this.#last;
+    const outcome = this.#outcome;
     const limit = { clock: this.#clock, timeoutMs, expired: () => new Error('no outcome in time') };
     return within(limit, () => outcome).catch(() => ({ ok: false, code: 'connection_timeout' }));
   }
 
-  async #run(): Promise<CheckOutcome> {
+  async #run(begun: number): Promise<CheckOutcome> {
     const checkedAt = new Date(this.#clock.now()).toISOString();
     try {
       await this.#check.request(REQUEST_MS);
       return { ok: true, checkedAt };
     } catch (error) {
-      this.#check.onFailure(error);
-      return { ok: false, checkedAt, code: codeOf(error) };
+      const code = codeOf(error);
+      if (mayPass(error)) this.#until = begun + PASSING_MS;
+      this.#tell(code, error);
+      return { ok: false, checkedAt, code };
     }
   }
+
+  #tell(code: string, error: unknown): void {
+    const now = this.#clock.monotonic();
+    if (this.#told?.code === code && now < this.#told.until) return;
+    this.#told = { code, until: now + INTERVAL_MS };
+    this.#check.onFailure(error);
+  }
+}
+
+function mayPass(error: unknown): boolean {
+  if (error instanceof ServiceTokenError && isCredentialRefusal(error)) return true;
+  return error instanceof ServiceError && PASSING.test(error.code);
 }
 
 function codeOf(error: unknown): string {

@@ -30,8 +30,8 @@ export interface ServiceHealthOptions {
  * that of a named module is {@link ServiceHealthIndicator.forModule}.
  *
  * Probes may come as often as they like: a token is taken from the cache, and while there is none, the token endpoint
- * gets one request a minute, and so does the banks path; where a connection failed, in 5 s. In between the last outcome is reported. What it reports can be
- * shown to anybody.
+ * gets one request a minute, and so does the banks path; after 5 s if no connection was found, or with another client
+ * secret or certificate than a refused one. In between the last outcome is reported. Anybody may see what it reports.
  *
  * @example
  * check() {

@@ -251,7 +251,12 @@ export class ScopeToken {
     try {
       const expired = (): Error => noSecret ?? unanswered(timeoutMs);
       grant = await within({ clock, timeoutMs, signals: [closed], expired }, (signal) =>
-        source.request(this.scope, { ...this.#context(request), signal, timeoutMs }),
+        source.request(this.scope, {
+          ...this.#context(request),
+          isProbe: forWhom === 'probe',
+          signal,
+          timeoutMs,
+        }),
       );
     } catch (error) {
       // Where the cache was closed it is no failure.

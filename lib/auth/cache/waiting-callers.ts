@@ -9,7 +9,10 @@ export interface TokenOptions {
   signal?: AbortSignal | undefined;
   /** Milliseconds, at most a day. Default (also for 0): `http.timeout`. */
   timeout?: number | undefined;
-  /** One attempt is enough for this caller, as for a health check; more are made where others wait too. Default false. */
+  /**
+   * One attempt is enough for this caller, as for a health check, and a secret that was refused is not sent again for 60 s;
+   * more are made if others wait too. Default false.
+   */
   once?: boolean | undefined;
 }
 

@@ -3,8 +3,11 @@ import { type Secret } from '../../config/secret.js';
 import { ServiceTokenError } from '../../errors/index.js';
 import { type Clock } from '../../time/clock.js';
 import { untilAborted } from '../../time/timers.js';
+import { type TokenRequestContext } from '../access-token.js';
 
 const REMEMBERED_MS = 10_000;
+/** A thousand replicas whose health is checked send 17 wrong passwords a second. */
+const REMEMBERED_FOR_PROBES_MS = 60_000;
 const MAX_REMEMBERED = 1_000;
 
 /** With what a token is requested. A refusal of it says nothing of another. */
@@ -23,8 +26,8 @@ interface Refusal {
 }
 
 /**
- * Remembers for 10 s what the endpoint refused, so that 10,000 callers do not become 10,000 wrong passwords. Another
- * secret or client certificate is tried at once. Several clients may share it: it keeps hashes, and no secret.
+ * Remembers for 10 s what the endpoint refused, so that 10,000 callers do not become 10,000 wrong passwords; for health
+ * checks, which have no end, 60 s. Another secret or client certificate is tried at once. Several clients may share it: it keeps hashes, and no secret.
  */
 export class RefusedSecrets {
   readonly #clock: Clock;
@@ -45,12 +48,12 @@ export class RefusedSecrets {
   async guard<T>(
     sent: CredentialsKey,
     scope: string,
-    signal: AbortSignal,
+    { signal, isProbe }: Pick<TokenRequestContext, 'signal' | 'isProbe'>,
     request: () => Promise<T>,
   ): Promise<T> {
     const first = this.#accepted.has(sent) ? undefined : this.#first.get(sent + scope);
     if (first) await untilAborted(first, signal);
-    const refusal = this.find(sent, scope);
+    const refusal = this.find(sent, scope, isProbe);
     if (refusal) throw refusal;
     if (first || this.#accepted.has(sent)) return request();
     const asked = request();
@@ -73,21 +76,21 @@ export class RefusedSecrets {
    * The refusal again, with the seconds until the endpoint is asked anew; undefined where there was none.
    * @param sent what the endpoint would get now
    */
-  find(sent: CredentialsKey, scope: string): ServiceTokenError | undefined {
-    const { at, error } = this.#refusalOf(sent, scope) ?? {};
+  find(sent: CredentialsKey, scope: string, isProbe = false): ServiceTokenError | undefined {
+    const { at, error } = this.#refusalOf(sent, scope, isProbe) ?? {};
     if (at === undefined || !error) return undefined;
     const message = `${error.message} This is remembered: the endpoint was not asked again.`;
-    const leftMs = at + REMEMBERED_MS - this.#clock.monotonic();
+    const leftMs = at + rememberedMs(isProbe) - this.#clock.monotonic();
     return new ServiceTokenError({ ...error, message, scope, retryAfter: Math.ceil(leftMs / 1000) });
   }
 
   /** Monotonic milliseconds of the refusal that is remembered. */
-  refusedAt(sent: CredentialsKey, scope: string): number | undefined {
-    return this.#refusalOf(sent, scope)?.at;
+  refusedAt(sent: CredentialsKey, scope: string, isProbe = false): number | undefined {
+    return this.#refusalOf(sent, scope, isProbe)?.at;
   }
 
-  #refusalOf(sent: CredentialsKey, scope: string): Refusal | undefined {
-    const endedAt = this.#clock.monotonic() - REMEMBERED_MS;
+  #refusalOf(sent: CredentialsKey, scope: string, isProbe: boolean): Refusal | undefined {
+    const endedAt = this.#clock.monotonic() - rememberedMs(isProbe);
     const refusals = [sent, sent + scope].map((key) => this.#refusals.get(key));
     return refusals.find((refusal) => refusal && refusal.at > endedAt);
   }
@@ -96,6 +99,10 @@ export class RefusedSecrets {
     this.#accepted.add(key);
     forgetOldest(this.#accepted);
   }
+}
+
+function rememberedMs(isProbe: boolean): number {
+  return isProbe ? REMEMBERED_FOR_PROBES_MS : REMEMBERED_MS;
 }
 
 function forgetOldest(kept: Map<string, unknown> | Set<string>): void {

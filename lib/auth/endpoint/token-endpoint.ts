@@ -84,12 +84,12 @@ export class TokenEndpoint implements TokenSource {
    * @throws ServiceTokenError where the endpoint grants no token, or its answer is none of a token;
    * ServiceConnectionError where there is no whole answer; ServiceCertificateError where it refuses our certificate
    */
-  async request(scope: string, { signal, timeoutMs }: TokenRequestContext): Promise<TokenGrant> {
+  async request(scope: string, { signal, timeoutMs, isProbe }: TokenRequestContext): Promise<TokenGrant> {
     const { clientSecret, clock, identity } = this.#options;
     const asked: Asked = { scope, signal, endsAt: clock.monotonic() + timeoutMs };
     let isSent = false;
     const ask = (key: string, secrets: Secrets): Promise<TokenGrant> =>
-      this.#refused.guard(key, scope, signal, () => {
+      this.#refused.guard(key, scope, { signal, isProbe }, () => {
         isSent = true;
         return this.#send(secrets, asked);
       });
@@ -100,7 +100,7 @@ export class TokenEndpoint implements TokenSource {
       return await ask(key, [first]);
     } catch (error) {
       if (!isRefusedSecret(error)) throw error;
-      const refusedAt = isSent ? undefined : this.#refused.refusedAt(key, scope);
+      const refusedAt = isSent ? undefined : this.#refused.refusedAt(key, scope, isProbe);
       const second = await clientSecret.readAfter(first, refusedAt).catch(() => first);
       if (second.reveal() === first.reveal()) throw error;
       return await ask(keyOfSecret(second), [second, first]);

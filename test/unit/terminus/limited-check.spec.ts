@@ -57,7 +57,7 @@ describe('LimitedCheck', () => {
   });
 
   it.each([
-    [new ServiceTokenError({ code: 'token_refused', message: 'secret' }), 'token_refused'],
+    [new ServiceTokenError({ code: 'token_refused', status: 400, message: 'secret' }), 'token_refused'],
     [new ServiceApiError({ status: 503, message: 'secret', method: 'GET', path: '/' }), 'api_error 503'],
     [new Error('secret'), 'unknown'],
   ])('keeps a failure for the same minute, tells it once, and shows its code alone', async (error, code) => {
@@ -72,19 +72,41 @@ describe('LimitedCheck', () => {
     expect(requests).toHaveLength(1);
   });
 
-  it('asks 5 s after a connection that failed', async () => {
+  it.each([
+    [new ServiceConnectionError({ kind: 'refused', message: 'secret' }), 'connection_refused'],
+    // The token endpoint gets it again only with another secret.
+    [new ServiceTokenError({ code: 'token_refused', status: 401, message: 'secret' }), 'token_refused'],
+  ])('asks 5 s after what may have passed, and tells it once a minute: %s', async (error, code) => {
     const outcome = check.outcome(3_000);
     await settle();
-    requests[0].reject(new ServiceConnectionError({ kind: 'refused', message: 'secret' }));
-    expect(await outcome).toMatchObject({ ok: false, code: 'connection_refused' });
+    requests[0].reject(error);
+    expect(await outcome).toMatchObject({ ok: false, code });
     await clock.advance(4_999);
     expect(await check.outcome(3_000)).toMatchObject({ ok: false });
     expect(requests).toHaveLength(1);
     await clock.advance(1);
     const next = check.outcome(3_000);
     await settle();
-    requests[1].resolve();
-    expect(await next).toMatchObject({ ok: true });
+    requests[1].reject(error);
+    expect(await next).toMatchObject({ ok: false });
+    expect(failures).toHaveLength(1);
+    await clock.advance(55_000);
+    const later = check.outcome(3_000);
+    await settle();
+    requests[2].reject(error);
+    await later;
+    expect(failures).toHaveLength(2);
+  });
+
+  it('tells another failure at once', async () => {
+    for (const [index, kind] of (['refused', 'dns'] as const).entries()) {
+      const outcome = check.outcome(3_000);
+      await settle();
+      requests[index].reject(new ServiceConnectionError({ kind, message: 'secret' }));
+      await outcome;
+      await clock.advance(5_000);
+    }
+    expect(failures).toHaveLength(2);
   });
 
   it('asks at once with another certificate', async () => {

@@ -122,6 +122,7 @@ describe('an acquisition that callers wait for', () => {
     const { cache, source, clock } = setUp();
     const alone = outcomes([cache.get('api', { once: true })]);
     await settle();
+    expect(source.last.context.isProbe).toBe(true);
     source.last.fail(reset());
     await clock.advance(1_000);
     expect(await alone).toEqual(['connection_reset']);
@@ -129,6 +130,7 @@ describe('an acquisition that callers wait for', () => {
 
     const both = outcomes([cache.get('api', { once: true }), cache.get('api')]);
     await settle();
+    expect(source.last.context.isProbe).toBe(false);
     for (let attempt = 0; attempt < 3; attempt += 1) {
       source.last.fail(reset());
       await clock.advance(1_000);

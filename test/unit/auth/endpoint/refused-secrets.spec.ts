@@ -43,14 +43,19 @@ it.each<Partial<TokenCredentials>>([
   });
 });
 
-it('for 10 s', async () => {
+it.each([
+  [10, false],
+  [60, true],
+])('for %i s, health checks: %s', async (seconds, isProbe) => {
   const clock = new FakeClock();
   const refused = new RefusedSecrets(clock);
   refused.remember(keyOf(SENT), 'api', invalidClient);
-  await clock.advance(9_999);
-  expect(refused.find(keyOf(SENT), 'api')).toMatchObject({ retryAfter: 1 });
+  await clock.advance(seconds * 1_000 - 1);
+  expect(refused.find(keyOf(SENT), 'api', isProbe)).toMatchObject({ retryAfter: 1 });
+  expect(refused.refusedAt(keyOf(SENT), 'api', isProbe)).toBeDefined();
   await clock.advance(1);
-  expect(refused.find(keyOf(SENT), 'api')).toBeUndefined();
+  expect(refused.find(keyOf(SENT), 'api', isProbe)).toBeUndefined();
+  expect(refused.refusedAt(keyOf(SENT), 'api', isProbe)).toBeUndefined();
 });
 
 it('a scope that is refused again is the newest', () => {
@@ -88,7 +93,7 @@ describe('clients that begin at once with the same credentials', () => {
             fail: () => reject(new Error('reset')),
           }),
         );
-      return refused.guard(credentials, scope, signal, request).catch((error: Error) => error.message);
+      return refused.guard(credentials, scope, { signal }, request).catch((error: Error) => error.message);
     };
     return { sent, ask };
   }

@@ -505,6 +505,28 @@ describe('a refused secret', () => {
     expect(server.arrived).toHaveLength(2);
   });
 
+  it('health checks send it again after 60 s, another one at once, and read the source once each time', async () => {
+    const secret = { right: 'new', source: 'old', asked: 0 };
+    const { server, request, clock } = await setUp({
+      answer: demanding(secret),
+      source: () => ((secret.asked += 1), secret.source),
+    });
+    const probe = () => request('api', { isProbe: true });
+    await failure(probe());
+    const asked = secret.asked;
+    for (let number = 0; number < 11; number += 1) {
+      await clock.advance(5_000);
+      expect(await failure(probe())).toMatchObject({ code: 'token_refused', status: 401 });
+    }
+    expect([secret.asked - asked, server.arrived.length]).toEqual([11, 1]);
+    await clock.advance(5_000);
+    await failure(probe());
+    expect(server.arrived).toHaveLength(2);
+    secret.source = 'new';
+    await clock.advance(5_000);
+    expect(await probe()).toMatchObject({ scope: 'api' });
+  });
+
   it('being remembered does not hold up another one, and the source is asked once a second', async () => {
     const secret = { right: 'new', source: 'old', asked: 0 };
     const { server, request, clock } = await setUp({
