@@ -1,5 +1,7 @@
-import { type SimulatorFace, type RecordedRequest } from './request-log.js';
-import { type TlsAlert } from './tls-alert.js';
+import { inspect } from 'node:util';
+import { FACES, type SimulatorFace, type RecordedRequest } from './request-log.js';
+import { runCallback } from './run-callback.js';
+import { type TlsAlert, TLS_ALERTS } from './tls-alert.js';
 
 /** Faults that happen to a connection, before any request on it is read. */
 export type ConnectionFault =
@@ -42,12 +44,38 @@ export type AnswerFault =
 /** What goes wrong: with a connection, or with a request. */
 export type SimulatorFault = ConnectionFault | AnswerFault;
 
+/** The answer faults that have a name. */
+export const NAMED_FAULTS = [
+  'reset',
+  'reset-after-headers',
+  'truncate',
+  'hang',
+  'html',
+  'empty',
+  'gzip-bomb',
+] as const satisfies readonly AnswerFault[];
+
+/** Each of the others has one of these keys. */
+const FAULT_KEYS = [
+  'status',
+  'delayMs',
+  'trickleMs',
+  'redirect',
+  'raw',
+  'tokenResponse',
+  'gzipBombBytes',
+  'tlsAlert',
+] as const;
+
 /** Which requests fail, how, and how often. A field that is left out matches everything. */
 export interface FaultRule {
   face?: SimulatorFace | readonly SimulatorFace[];
   /** Not for connection faults. */
   method?: string;
-  /** A text is compared with the path without its query and without a trailing slash. Not for connection faults. */
+  /**
+   * A text begins with a slash, and is compared with the path without its query and without a trailing slash. Not for
+   * connection faults.
+   */
   path?: string | RegExp;
   /** Not for connection faults. */
   when?: (request: RecordedRequest) => boolean;
@@ -81,7 +109,10 @@ export class FaultBook {
     this.#random = random;
   }
 
+  /** @throws TypeError for a rule that could never make anything fail */
   add(rule: FaultRule): FaultHandle {
+    const mistake = mistakeIn(rule);
+    if (mistake !== undefined) throw new TypeError(`simulator.fail(): ${mistake}`);
     const times = rule.times ?? (rule.probability === undefined ? 1 : Infinity);
     const active: ActiveRule = { rule, hits: 0, left: times };
     this.#rules.add(active);
@@ -115,13 +146,40 @@ export class FaultBook {
     for (const active of this.#rules) {
       const { rule } = active;
       if (active.left <= 0 || !fits(rule)) continue;
-      if (rule.probability !== undefined && this.#random() >= rule.probability) continue;
+      if (rule.probability !== undefined && this.#chance() >= rule.probability) continue;
       active.hits += 1;
       active.left -= 1;
       return rule.fault;
     }
     return undefined;
   }
+
+  #chance(): number {
+    return runCallback('random', this.#random) ?? 1;
+  }
+}
+
+function mistakeIn({ face = [], path, fault }: FaultRule): string | undefined {
+  const unknown = [face].flat().find((each) => !FACES.includes(each));
+  if (unknown !== undefined) return `there is no face ${show(unknown)}. The faces are ${FACES.join(', ')}.`;
+  if (typeof path === 'string' && !/^\/[^?#]*$/.test(path)) {
+    return `the path ${show(path)} matches no request. A path begins with a slash, and has no query: '/banks/v1'.`;
+  }
+  if (isKnown(fault)) return undefined;
+  const names = [...NAMED_FAULTS, 'reset-handshake'].join(', ');
+  const alerts = Object.keys(TLS_ALERTS).join(', ');
+  return `there is no fault ${show(fault)}. A fault is ${names}, or an object with ${FAULT_KEYS.join(', ')} (${alerts}).`;
+}
+
+function isKnown(fault: SimulatorFault): boolean {
+  if (typeof fault === 'string') return ['reset-handshake', ...NAMED_FAULTS].includes(fault);
+  if (typeof fault !== 'object' || fault === null) return false;
+  if ('tlsAlert' in fault) return Object.hasOwn(TLS_ALERTS, fault.tlsAlert);
+  return FAULT_KEYS.some((key) => key in fault);
+}
+
+function show(value: unknown): string {
+  return inspect(value, { breakLength: Infinity });
 }
 
 function isConnectionFault(fault: SimulatorFault): fault is ConnectionFault {

@@ -1,10 +1,12 @@
 import { type ServiceEnvironment } from '../config/options.js';
 
+export const FACES = ['base', 'oauth-base', 'sandbox', 'sandbox-mtls', 'token'] as const;
+
 /**
  * The server that a request arrived at: {base_url}, {oauth_base_url}, {sandbox_url}, {sandbox_mtls_url}, or one of the
  * two token endpoints ({auth_url}, {sandbox_auth_url}: see the request's `environment`).
  */
-export type SimulatorFace = 'base' | 'oauth-base' | 'sandbox' | 'sandbox-mtls' | 'token';
+export type SimulatorFace = (typeof FACES)[number];
 
 /** One request. Requests on refused connections are not read, so they are not recorded. */
 export interface RecordedRequest {
@@ -36,7 +38,7 @@ export interface RecordedRequest {
 interface Waiter {
   predicate: (request: RecordedRequest) => boolean;
   resolve: (request: RecordedRequest) => void;
-  reject: (error: Error) => void;
+  reject: (error: unknown) => void;
   timer: NodeJS.Timeout;
 }
 
@@ -60,7 +62,11 @@ export class RequestLog {
     // Half of them at once: removing one at each request would move the whole array each time.
     if (this.#entries.length > this.#limit) this.#entries.splice(0, Math.ceil(this.#limit / 2));
     for (const waiter of [...this.#waiters]) {
-      if (waiter.predicate(request)) this.#settle(waiter, () => waiter.resolve(request));
+      try {
+        if (waiter.predicate(request)) this.#settle(waiter, () => waiter.resolve(request));
+      } catch (error) {
+        this.#settle(waiter, () => waiter.reject(error));
+      }
     }
   }
 
@@ -68,9 +74,12 @@ export class RequestLog {
     this.#entries.length = 0;
   }
 
-  waitFor(predicate: (request: RecordedRequest) => boolean, timeoutMs: number): Promise<RecordedRequest> {
+  async waitFor(
+    predicate: (request: RecordedRequest) => boolean,
+    timeoutMs: number,
+  ): Promise<RecordedRequest> {
     const present = this.#entries.find(predicate);
-    if (present) return Promise.resolve(present);
+    if (present) return present;
     return new Promise((resolve, reject) => {
       const expire = () => this.#settle(waiter, () => reject(new Error(this.#explain(timeoutMs))));
       const waiter: Waiter = { predicate, resolve, reject, timer: setTimeout(expire, timeoutMs) };

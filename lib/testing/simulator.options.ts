@@ -53,7 +53,10 @@ export interface SimulatorOptions {
   banks?: unknown;
   /** How many requests to record. The oldest are removed first. Default 50,000. */
   maxRequests?: number;
-  /** Called when a request has been answered, or its connection has ended; with the milliseconds since it was read. */
+  /**
+   * Called when a request has been answered, or its connection has ended; with the milliseconds since it was read. What a
+   * callback throws becomes a warning of the process.
+   */
   onRequest?: (request: RecordedRequest, milliseconds: number) => void;
   /** Called when a connection ends because of its client certificate. */
   onRefusal?: (refusal: CertificateRefusal) => void;

@@ -171,7 +171,7 @@ export class ServiceSimulator {
   /**
    * Resolves to the first request that matches, past or future. It may not have been answered yet.
    *
-   * @throws Error after `timeoutMs` (5,000), and when the simulator is stopped
+   * @throws Error after `timeoutMs` (5,000), when the simulator is stopped, and what the predicate throws
    */
   waitForRequest(
     predicate: (request: RecordedRequest) => boolean,
@@ -183,6 +183,7 @@ export class ServiceSimulator {
   /**
    * Makes the next matching request (or connection) fail. Of several active faults, the first that matches is used.
    *
+   * @throws TypeError for a fault, face or path that there is not
    * @example
    * simulator.fail({ face: 'token', fault: { status: 503 } });
    * simulator.fail({ path: '/banks/v1', times: 2, fault: 'reset' });

@@ -14,7 +14,7 @@ export type TlsAlert =
   | 'access_denied'
   | 'certificate_required';
 
-const TLS_ALERTS: Readonly<Record<TlsAlert, number>> = {
+export const TLS_ALERTS: Readonly<Record<TlsAlert, number>> = {
   handshake_failure: 40,
   bad_certificate: 42,
   unsupported_certificate: 43,

@@ -6,6 +6,7 @@ import { type TlsOptions, type TLSSocket } from 'node:tls';
 import { type ServiceEnvironment } from '../../config/options.js';
 import { playFault } from '../fault-player.js';
 import { type SimulatorFace, type RecordedRequest } from '../request-log.js';
+import { runCallback } from '../run-callback.js';
 import { type SimulatedService } from '../simulated-service.js';
 import { type HandshakeCount } from '../simulator.options.js';
 import { sendTlsAlert, type TlsAlert } from '../tls-alert.js';
@@ -174,7 +175,7 @@ export class TlsServer {
       certificateFingerprint256: verdict.fingerprint256,
     };
     this.#service.refusals.push(refused);
-    this.#service.options.onRefusal?.(refused);
+    runCallback('onRefusal', () => this.#service.options.onRefusal?.(refused));
     return verdict.alert;
   }
 
@@ -187,7 +188,9 @@ export class TlsServer {
     const { faults, log, options } = this.#service;
     const record = recordRequest(request, body.text, { ...this.#plan, verdict, number });
     const readAt = performance.now();
-    response.once('close', () => options.onRequest?.(record, performance.now() - readAt));
+    response.once('close', () => {
+      runCallback('onRequest', () => options.onRequest?.(record, performance.now() - readAt));
+    });
     log.add(record);
     const answer = () =>
       body.tooLarge

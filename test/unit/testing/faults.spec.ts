@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { request } from 'node:https';
 import { gunzipSync } from 'node:zlib';
-import { type AnswerFault } from '../../../lib/testing/faults.js';
+import { type AnswerFault, type FaultRule } from '../../../lib/testing/faults.js';
 import { ServiceSimulator } from '../../../lib/testing/simulator.js';
 import { type TlsAlert } from '../../../lib/testing/tls-alert.js';
 import { call, failCode, requestToken } from './plain-client.js';
@@ -219,6 +219,29 @@ describe('the faults of ServiceSimulator', () => {
     }
     expect(seen).toEqual([503, 200, 504, 200]);
     expect(handle.hits).toBe(1);
+  });
+
+  it.each<[string, object, string]>([
+    ['a fault', { fault: 'rest' }, "there is no fault 'rest'. A fault is reset, "],
+    ['an answer', { fault: { stauts: 503 } }, 'there is no fault { stauts: 503 }'],
+    ['no fault at all', {}, 'there is no fault undefined'],
+    ['an alert', { fault: { tlsAlert: 'unkown_ca' } }, "there is no fault { tlsAlert: 'unkown_ca' }"],
+    [
+      'a path without a slash',
+      { path: 'banks/v1', fault: 'reset' },
+      "the path 'banks/v1' matches no request",
+    ],
+    ['a path with a query', { path: '/banks/v1?a', fault: 'reset' }, "the path '/banks/v1?a' matches no"],
+    [
+      'a face',
+      { face: ['base', 'sandbx'], fault: 'reset' },
+      "there is no face 'sandbx'. The faces are base, ",
+    ],
+  ])('refuse %s that there is not', async (_, rule, message) => {
+    const add = () => simulator.fail(rule as FaultRule);
+    expect(add).toThrow(TypeError);
+    expect(add).toThrow(`simulator.fail(): ${message}`);
+    expect((await banks()).status).toBe(200);
   });
 
   it('report a condition that throws', async () => {
