@@ -1,7 +1,7 @@
 import { type ServiceCertificateError, ServiceConnectionError, type ServiceError } from '../errors/index.js';
 import { type ExchangeFault } from '../exchange/exchange.types.js';
 import { explainFault } from '../exchange/explain-fault.js';
-import { certificateRefusedError } from '../tls/certificate-refused.js';
+import { certificateRefusedError } from '../tls/certificate-error.js';
 import { sentId, type Call } from './call.js';
 import { type ErrorClient } from './client-context.js';
 import { doubtOf } from './retry-policy.js';

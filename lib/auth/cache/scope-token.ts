@@ -11,7 +11,8 @@ import {
   type TokenStatus,
 } from '../access-token.js';
 import { isTransient, NO_SECRET, tooMany, unanswered } from '../endpoint/token-errors.js';
-import { CachedToken, KnownToken } from './known-token.js';
+import { CachedToken } from './cached-token.js';
+import { KnownToken } from './known-token.js';
 import { ForcedRefreshLimit, type Limit, type RetryAfterGate } from './request-limits.js';
 import { type WaitOptions, WaitingCallers } from './waiting-callers.js';
 
@@ -30,8 +31,8 @@ export interface ScopeTools {
   closed: AbortSignal;
   /** Milliseconds that a caller waits who names no time. */
   timeoutMs: number;
-  /** Whether a request may begin, for nobody yet (`renewal`) or for a caller. It counts from then on. */
-  begin(token: ScopeToken, forWhom: 'renewal' | 'caller'): boolean;
+  /** Whether a request may begin, for nobody yet (`renewal`) or for callers. If so, it counts from now on. */
+  mayBegin(token: ScopeToken, forWhom: 'renewal' | 'callers'): boolean;
   ended(token: ScopeToken): void;
   /** It has a token now. */
   kept(token: ScopeToken, hasLife: boolean): void;
@@ -50,8 +51,8 @@ interface Request {
   readonly callers: WaitingCallers<CachedToken>;
   /** For whom it is; it rises as callers join, and never falls. A probe is content with one attempt. */
   for: 'renewal' | 'probe' | 'callers';
-  /** Its token is for those who wait, and is not to be kept. */
-  isOutdated: boolean;
+  /** `#outdated` at its beginning: if that has changed, its token goes to those who wait and is not kept. */
+  readonly outdated: number;
   /** The one that comes or is under way. */
   attempt: number;
   /** Milliseconds for this attempt and all that follow. */
@@ -78,7 +79,7 @@ export class ScopeToken {
   readonly #forced = new ForcedRefreshLimit();
   #request?: Request;
   #looking?: Promise<CachedToken | undefined>;
-  /** Another client certificate is in use than when they began: so many times. */
+  /** How often another client certificate came into use: what was asked for before is bound to an old one. */
   #outdated = 0;
   /** With `scheduled`. */
   #cancelPlan?: () => void;
@@ -148,7 +149,6 @@ export class ScopeToken {
   /** What is here, or was asked for until now, is bound to a client certificate that is no longer in use. */
   outdate(): void {
     this.#outdated += 1;
-    if (this.#request) this.#request.isOutdated = true;
     this.#known.drop();
   }
 
@@ -180,18 +180,19 @@ export class ScopeToken {
     const { gate } = this.#tools;
     const gateMs = gate.remainingMs;
     if (gateMs > 0 && gateMs > timeoutMs) throw gate.error(this.scope);
-    const request = this.#request ?? this.#begin('caller');
+    const request = this.#request ?? this.#begin('callers');
     if (!request) throw tooMany(this.scope);
     if (!once) request.for = 'callers';
     else if (request.for === 'renewal') request.for = 'probe';
     return request.callers.join(timeoutMs, signal);
   }
 
-  #begin(forWhom: 'renewal' | 'caller'): Request | undefined {
-    if (!this.#tools.begin(this, forWhom)) return undefined;
+  #begin(forWhom: 'renewal' | 'callers'): Request | undefined {
+    if (!this.#tools.mayBegin(this, forWhom)) return undefined;
     const { clock, describeOption } = this.#tools.io;
     const callers = new WaitingCallers<CachedToken>(clock, describeOption);
-    const request: Request = { callers, for: 'renewal', isOutdated: false, attempt: 1, leftMs: BUDGET_MS };
+    const outdated = this.#outdated;
+    const request: Request = { callers, for: 'renewal', outdated, attempt: 1, leftMs: BUDGET_MS };
     this.#request = request;
     // Not in this tick: the caller joins first, and a look at the cache stays quick. Not queueMicrotask: a test's fake
     // timers may have replaced it.
@@ -294,7 +295,8 @@ export class ScopeToken {
   /** One that is outdated, or has expired on its way, goes to those who wait and is not kept. */
   #arrived(request: Request, grant: TokenGrant): void {
     const cached = this.#cachedToken(grant);
-    if (request.isOutdated || cached.need(this.#tools.io.clock) === 'token') this.#end();
+    const isOutdated = request.outdated !== this.#outdated;
+    if (isOutdated || cached.need(this.#tools.io.clock) === 'token') this.#end();
     else {
       this.#leave();
       this.#keep(cached);

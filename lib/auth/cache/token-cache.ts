@@ -3,7 +3,7 @@ import { ServiceConnectionError } from '../../errors/index.js';
 import { allowListeners } from '../../exchange/call-limits.js';
 import { type AccessToken, type TokenIo, type TokenSource, type TokenStatus } from '../access-token.js';
 import { API_SCOPE } from '../scope.js';
-import { type CachedToken } from './known-token.js';
+import { type CachedToken } from './cached-token.js';
 import { Limit, RetryAfterGate } from './request-limits.js';
 import { ScopeToken, type ScopeSettings, type ScopeTools } from './scope-token.js';
 import { type WaitOptions } from './waiting-callers.js';
@@ -48,7 +48,7 @@ export class TokenCache {
       timeoutMs,
       gate: new RetryAfterGate(io.clock),
       closed: this.#stop.signal,
-      begin: (token, forWhom) => this.#begin(token, forWhom),
+      mayBegin: (token, forWhom) => this.#mayBegin(token, forWhom),
       ended: (token) => void this.#requests.delete(token.scope),
       kept: (token, hasLife) => this.#kept(token, hasLife),
     };
@@ -134,7 +134,7 @@ export class TokenCache {
     this.#customers.set(scope, token);
   }
 
-  #begin(token: ScopeToken, forWhom: 'renewal' | 'caller'): boolean {
+  #mayBegin(token: ScopeToken, forWhom: 'renewal' | 'callers'): boolean {
     const { customerRequests, maxEntries } = this.#settings;
     const { gate, closed } = this.#tools;
     const isRenewal = forWhom === 'renewal';

@@ -14,7 +14,7 @@ import { type Exchange, type ExchangeResponse, outcomeOf } from '../../exchange/
 import { isJsonObject, parseJson } from '../../exchange/decode.js';
 import { codeOf, type OnCall, tellCall } from '../../telemetry/call-event.js';
 import { parseRetryAfter } from '../../exchange/retry-after.js';
-import { certificateRefusedError } from '../../tls/certificate-refused.js';
+import { certificateRefusedError } from '../../tls/certificate-error.js';
 import { type TokenGrant, type TokenRequestContext, type TokenSource } from '../access-token.js';
 import { readTokenResponse } from '../check-token.js';
 import { type ClientSecret } from './client-secret.js';

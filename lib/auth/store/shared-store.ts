@@ -136,19 +136,19 @@ export class SharedStore implements TokenSource {
   async #askAndTell(scope: string, lease: Lease, context: TokenRequestContext): Promise<TokenGrant> {
     const { clock } = this.#io;
     const begun = clock.monotonic();
-    let told: Promise<void> | undefined;
+    let written: Promise<void> | undefined;
     try {
       const grant = await this.#source.request(scope, context);
       const issuedAt = clock.now() - (clock.monotonic() - begun);
-      if (!context.signal.aborted) told = this.#write(scope, grant, issuedAt);
+      if (!context.signal.aborted) written = this.#write(scope, grant, issuedAt);
       // A wait for the lease does not make the token older.
       return { ...grant, requestedAt: begun };
     } catch (error) {
-      if (!context.signal.aborted) told = lease.sign();
+      if (!context.signal.aborted) written = lease.sign();
       throw error;
     } finally {
       // Callers do not wait for this. The lease ends when others can find the token, or the sign of a failure.
-      void this.#track(Promise.resolve(told).then(() => lease.end()));
+      void this.#track(Promise.resolve(written).then(() => lease.end()));
     }
   }
 

@@ -1,6 +1,6 @@
 import { type CertificateSummary } from '../../errors/index.js';
 import { HANDSHAKE_FAILURE } from '../../exchange/classify.js';
-import { certificateRefusedError } from '../../tls/certificate-refused.js';
+import { certificateRefusedError } from '../../tls/certificate-error.js';
 import { failed, ok, skipped, warning, type Finding } from './check.js';
 import { type HandshakeFacts } from './handshake.js';
 import { explained, type Place } from './reachable.js';

@@ -17,7 +17,7 @@ import { answerError, readBody } from '../../http/answer.js';
 import { Call } from '../../http/call.js';
 import { type ErrorClient } from '../../http/client-context.js';
 import { faultToError } from '../../http/fault-to-error.js';
-import { certificateRefusedError } from '../../tls/certificate-refused.js';
+import { certificateRefusedError } from '../../tls/certificate-error.js';
 import { type GivenAnswer, toResponse } from './exchange-double.js';
 
 /** The call that an error is about. Left out: that of the double which throws it, and GET /banks/v1 before that. */

@@ -7,7 +7,7 @@ import { inspect } from 'node:util';
 import { createPrivateKey } from 'node:crypto';
 import { type TlsIdentityPems } from '../../../lib/config/tls.options.js';
 import { type TlsSettings } from '../../../lib/config/resolved-options.js';
-import { certificateRefusedError } from '../../../lib/tls/certificate-refused.js';
+import { certificateRefusedError } from '../../../lib/tls/certificate-error.js';
 import { ClientIdentity, type ClientIdentitySettings } from '../../../lib/tls/client-identity.js';
 import { type CertificateSummary, ServiceCertificateError } from '../../../lib/errors/index.js';
 import { SILENT } from '../../../lib/exchange/io.js';

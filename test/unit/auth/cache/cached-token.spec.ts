@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { expiryMargin } from '../../../../lib/auth/access-token.js';
-import { CachedToken } from '../../../../lib/auth/cache/known-token.js';
+import { CachedToken } from '../../../../lib/auth/cache/cached-token.js';
 import { FakeClock } from '../../../helpers/fake-clock.js';
 
 describe('expiryMargin', () => {

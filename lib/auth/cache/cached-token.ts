@@ -1,0 +1,82 @@
+import { type Clock } from '../../time/clock.js';
+import { type AccessToken, expiryMargin, LIFELESS_MS, type TokenGrant } from '../access-token.js';
+
+const REFRESH_AT = 0.75;
+const MAX_JITTER_MS = 10_000;
+const JITTER = 0.02;
+/** Of a token that another process got: that one renews it, and this one finds the next in the store. */
+const JITTER_FROM_STORE = 0.1;
+
+/**
+ * What a scope needs: `renewal` has time, in a `hurry` a caller soon waits, and for a `token` callers wait.
+ */
+export type Need = 'nothing' | 'renewal' | 'hurry' | 'token';
+
+/** With less of its life left, a token is renewed as if a caller waited: one soon will. */
+const SOON_MS = 2_000;
+
+/** A token with its times. It has expired, or is due for renewal, as soon as either clock says so. */
+export class CachedToken {
+  readonly token: AccessToken;
+  /** Whether another process got it, and shared it through a store: it may be older than what made the API refuse ours. */
+  readonly isFromStore: boolean;
+  /** Whether it names an end. */
+  readonly hasLife: boolean;
+  /** When it was issued, in milliseconds of both clocks, as the wall clock may jump. */
+  readonly issued: { wall: number; monotonic: number };
+  /** From when on its life counts: a token without one is shared from its arrival on. */
+  readonly #since: { wall: number; monotonic: number };
+  readonly #usableMs: number;
+  readonly #refreshAfterMs: number;
+
+  /**
+   * @param random in [0, 1)
+   * @param reserveMs life that it must have left whenever it is handed out; at most half of the lifetime counts
+   */
+  constructor(grant: TokenGrant, clock: Clock, random: number, reserveMs: number) {
+    const { accessToken, scope, ageMs, expiresIn, requestedAt = clock.monotonic() } = grant;
+    this.isFromStore = ageMs !== undefined;
+    this.hasLife = expiresIn > 0;
+    const monotonic = requestedAt - (ageMs ?? 0);
+    // By the monotonic clock, because the wall clock may have jumped while the request was under way.
+    this.issued = { monotonic, wall: clock.now() - (clock.monotonic() - monotonic) };
+    this.#since = this.hasLife ? this.issued : { monotonic: clock.monotonic(), wall: clock.now() };
+    const lifetimeMs = this.hasLife ? expiresIn * 1000 : LIFELESS_MS;
+    const marginMs = Math.max(expiryMargin(lifetimeMs), Math.min(reserveMs, lifetimeMs / 2));
+    const usableMs = this.hasLife ? lifetimeMs - marginMs : LIFELESS_MS;
+    this.#usableMs = usableMs;
+    // So that processes that started together do not renew together.
+    const jitterMs = this.isFromStore
+      ? usableMs * JITTER_FROM_STORE
+      : -Math.min(MAX_JITTER_MS, usableMs * JITTER);
+    this.#refreshAfterMs = this.hasLife ? usableMs * REFRESH_AT + random * jitterMs : Infinity;
+    const expiresAt = new Date(this.#since.wall + lifetimeMs);
+    this.token = Object.freeze({ accessToken, tokenType: 'bearer', scope, expiresAt });
+  }
+
+  /**
+   * For example 3,600 s by the endpoint: it is handed out for 3,570 s, renewed from 2,677.5 s on (75 %, less a jitter),
+   * in a hurry from 3,568 s on, and of no use from 3,570 s on. Of 1 s: handed out for 0.5 s.
+   */
+  need(clock: Clock): Need {
+    const ageMs = this.#age(clock);
+    if (ageMs >= this.#usableMs) return 'token';
+    if (ageMs < this.#refreshAfterMs) return 'nothing';
+    return ageMs + SOON_MS >= this.#usableMs ? 'hurry' : 'renewal';
+  }
+
+  /** Whether it can be used for longer than the other. */
+  outlives(other: CachedToken, clock: Clock): boolean {
+    return this.#usableMs - this.#age(clock) > other.#usableMs - other.#age(clock);
+  }
+
+  /** Milliseconds to the refresh point; negative when it has passed. */
+  dueInMs(clock: Clock): number {
+    return this.#refreshAfterMs - this.#age(clock);
+  }
+
+  /** By the clock that says more: neither a wall clock set back nor a machine that slept may lengthen a life. */
+  #age(clock: Clock): number {
+    return Math.max(clock.now() - this.#since.wall, clock.monotonic() - this.#since.monotonic);
+  }
+}
