@@ -1,7 +1,7 @@
 import 'reflect-metadata';
 import { systemClock } from '../time/clock.js';
 import { NO_PROXY_VARIABLES, PROXY_VARIABLES } from '../config/proxy.js';
-import { modeOf } from '../config/requirements.js';
+import { modeOf } from '../config/mode.js';
 import { type Check } from './doctor/check.js';
 import { checkConfiguration } from './doctor/configuration-checks.js';
 import { diagnose, type DiagnosisParts } from './doctor/diagnose.js';

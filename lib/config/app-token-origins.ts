@@ -1,6 +1,6 @@
 import { type ConfigurationFault, type DescribeOption } from '../errors/index.js';
 import { originOf } from './address.js';
-import { type Mode } from './requirements.js';
+import { type Mode } from './mode.js';
 import { type Addresses } from './resolved-options.js';
 
 /**

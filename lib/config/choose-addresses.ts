@@ -1,7 +1,7 @@
 import { type ConfigurationFault } from '../errors/index.js';
 import { addressFault, originOf, parseUrl, withoutSlashes } from './address.js';
 import { appTokenOrigins } from './app-token-origins.js';
-import { nameOf, type Mode } from './requirements.js';
+import { nameOf, type Mode } from './mode.js';
 import { type Addresses, type ChainNeed } from './resolved-options.js';
 import { collectionAtEnd } from './resources.js';
 import { type ServiceUrls } from './urls.options.js';

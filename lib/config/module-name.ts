@@ -15,3 +15,8 @@ export function moduleLabel(name?: string): string {
 export function variablePrefix(name?: string): string {
   return name === undefined ? 'SERVICE_' : `SERVICE_${name.replace(/[^A-Za-z0-9]/g, '_').toUpperCase()}_`;
 }
+
+/** The namespace of ConfigModule that it reads: `service`, or `service-ksa`. */
+export function namespaceName(name?: string): string {
+  return name === undefined ? 'service' : `service-${name}`;
+}

@@ -5,6 +5,7 @@ import { missingAppToken } from './app-token-origins.js';
 import { chooseAddresses } from './choose-addresses.js';
 import { systemClock } from '../time/clock.js';
 import { setEntries } from './option.js';
+import { modeOf } from './mode.js';
 import {
   DEFAULTS,
   type FilledOptions,
@@ -16,7 +17,7 @@ import {
 } from './options.js';
 import { ENVIRONMENT, ignoredProxyChoice, NONE, proxyChoice, proxyVariable } from './proxy.js';
 import { readSecret } from './read-file.js';
-import { modeOf, unmetRequirements } from './requirements.js';
+import { unmetRequirements } from './requirements.js';
 import {
   type Addresses,
   type HttpSettings,

@@ -7,7 +7,7 @@ import { ServiceHttpService } from '../http/service-http.service.js';
 import { LinkSdkService } from '../link-sdk/link-sdk.service.js';
 import { getServiceToken } from '../service-token.js';
 import { hideOptions, hideValue } from './given-options.js';
-import { MODULE_NAME, type ModuleName } from './module-names.js';
+import { MODULE_NAME, type ModuleName } from './namesakes.js';
 import { ServiceClients } from './service-clients.js';
 
 /** Options of the Nest module itself. */

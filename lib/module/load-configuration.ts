@@ -1,6 +1,6 @@
 import { OPTIONS, type ServiceModuleOptions, valueOf } from '../config/options.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
-import { moduleLabel, variablePrefix } from '../config/module-name.js';
+import { moduleLabel, namespaceName, variablePrefix } from '../config/module-name.js';
 import { describeFault, ServiceCertificateError, ServiceConfigurationError } from '../errors/index.js';
 import { createService, type Service, systemIo, type World } from '../engine/create-service.js';
 import { type ServiceIo, warnOnce } from '../exchange/io.js';
@@ -10,7 +10,7 @@ import { type ClientIdentity } from '../tls/client-identity.js';
 import { type Polling } from '../tls/reload/polling.js';
 import { type HostConfig } from './host-config.js';
 import { explainEnvFile } from './env-file.js';
-import { namespaceName, readConfiguration } from './read-configuration.js';
+import { readConfiguration } from './read-configuration.js';
 
 /** What the clients of one ServiceClients have in common. */
 export interface Shared extends Pick<World, 'warned' | 'refusedSecrets'> {

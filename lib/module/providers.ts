@@ -13,7 +13,7 @@ import { MODULE_OPTIONS_TOKEN, SERVICE } from './definition.js';
 import { type GivenOptions } from './given-options.js';
 import { HOST_CONFIG, readHostConfig, type HostConfig } from './host-config.js';
 import { openService } from './load-configuration.js';
-import { MODULE_NAME, namesakesWarning, refuseSharedVariables, type ModuleName } from './module-names.js';
+import { MODULE_NAME, namesakesWarning, refuseSharedVariables, type ModuleName } from './namesakes.js';
 import { ServiceClients } from './service-clients.js';
 
 /**

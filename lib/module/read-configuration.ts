@@ -1,5 +1,6 @@
 import { systemClock } from '../time/clock.js';
 import { misspeltVariables, unusedVariables } from '../config/misspelling.js';
+import { namespaceName } from '../config/module-name.js';
 import { mergeOptions, type ServiceModuleOptions, valueOf } from '../config/options.js';
 import { resolveOptions } from '../config/resolve-options.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
@@ -73,11 +74,6 @@ export async function readConfiguration(
     unused: unusedVariables(variablesSet, misspelt, name, variablesInFiles),
     variableSet,
   };
-}
-
-/** The namespace that the module named so reads. */
-export function namespaceName(name: string | undefined): string {
-  return name === undefined ? 'service' : `service-${name}`;
 }
 
 /** For an option that is set in the namespace, or would be there: the application sets others there, and no variable. */

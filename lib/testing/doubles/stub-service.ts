@@ -7,7 +7,7 @@ import { createService, type Service } from '../../engine/create-service.js';
 import { ServiceConfigurationError } from '../../errors/index.js';
 import { MODULE_OPTIONS_TOKEN, SERVICE } from '../../module/definition.js';
 import { HOST_CONFIG } from '../../module/host-config.js';
-import { MODULE_NAME, namesOf, type ModuleName } from '../../module/module-names.js';
+import { MODULE_NAME, namesOf, type ModuleName } from '../../module/namesakes.js';
 import { ServiceClients } from '../../module/service-clients.js';
 import { type ExchangeRequest } from '../../exchange/exchange.types.js';
 import { SILENT } from '../../exchange/io.js';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { type ModulesContainer } from '@nestjs/core';
 import { SERVICE } from '../../../lib/module/definition.js';
-import { MODULE_NAME, refuseSharedVariables, type ModuleName } from '../../../lib/module/module-names.js';
+import { MODULE_NAME, refuseSharedVariables, type ModuleName } from '../../../lib/module/namesakes.js';
 import { type Service } from '../../../lib/engine/create-service.js';
 import { requestScopeCheck, serviceHooks } from '../../../lib/module/providers.js';
 
