@@ -98,7 +98,7 @@ function createTokenCache(
     clientSecret,
     exchange,
     clock,
-    agent: () => identity.tokenAgentFor(tokenUrl),
+    agent: () => identity.tokenAgentFor(place.url),
     identity: bound,
     userAgent: http.userAgent,
     connectTimeoutMs: http.connectTimeout,

@@ -19,7 +19,7 @@ import {
   type ExchangeRequest,
   type ExchangeResponse,
 } from './exchange.types.js';
-import { noHeaders, ownOptions } from './own-properties.js';
+import { emptyHeaders, ownOptions } from './own-properties.js';
 
 /**
  * One exchange over node:http or node:https. What a status or a redirect means is for its user to decide.
@@ -176,7 +176,7 @@ class RunningExchange {
 
   #conclude(incoming: IncomingMessage, body: Buffer): void {
     const { statusCode: status = 0, statusMessage: statusText = '' } = incoming;
-    const headers = Object.assign(noHeaders<IncomingHttpHeaders>(), incoming.headers);
+    const headers = Object.assign(emptyHeaders<IncomingHttpHeaders>(), incoming.headers);
     const { reusedSocket } = this.#progress;
     const untilClose = isUntilClose(incoming);
     this.#settle(() => this.#resolve({ status, statusText, headers, body, reusedSocket, untilClose }));

@@ -4,7 +4,7 @@ import { type ResolvedOptions } from '../config/resolved-options.js';
 import { cleanText, ServiceRequestError, type CertificateSummary } from '../errors/index.js';
 import { followSignal } from '../exchange/call-limits.js';
 import { ACCEPTED_ENCODINGS } from '../exchange/decode.js';
-import { noHeaders } from '../exchange/own-properties.js';
+import { emptyHeaders } from '../exchange/own-properties.js';
 import { CallCancelled, EXCHANGE_HEADERS, type ExchangeResponse } from '../exchange/exchange.types.js';
 import { type CallUrl } from './allowed-urls.js';
 import { type EncodedBody } from './body.js';
@@ -70,7 +70,7 @@ export class Call {
   readonly #caller: CallerSignals;
   #release = NOT_FOLLOWED;
   // Private, as code of the host may look into what an interceptor has made.
-  readonly #headers = noHeaders<Record<string, string>>();
+  readonly #headers = emptyHeaders<Record<string, string>>();
   #credentials = NO_CREDENTIALS;
   readonly #secrets: string[] = [];
 

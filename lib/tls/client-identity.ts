@@ -152,9 +152,9 @@ export class ClientIdentity {
     return protocol === 'https:' ? this.httpsAgent : this.#plainAgent;
   }
 
-  /** The agent for the token endpoint at this address. */
-  tokenAgentFor(address: string): Agent {
-    return address.startsWith('https:') ? this.tokenAgent : this.#plainTokenAgent;
+  /** The agent for a request to the token endpoint. */
+  tokenAgentFor({ protocol }: Pick<URL, 'protocol'>): Agent {
+    return protocol === 'https:' ? this.tokenAgent : this.#plainTokenAgent;
   }
 
   get certificate(): CertificateSummary | undefined {
