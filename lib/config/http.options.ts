@@ -95,6 +95,13 @@ export class ServiceHttpOptions {
   @Flag('HTTP_FULL_PATHS')
   fullPaths?: boolean | undefined;
 
+  /**
+   * A log line at `debug` for each call that succeeds, as each that fails has one: method, route, status, attempts,
+   * duration, kinds of credentials, correlation id. Default false. SERVICE_HTTP_LOG_CALLS
+   */
+  @Flag('HTTP_LOG_CALLS')
+  logCalls?: boolean | undefined;
+
   /** Milliseconds that running calls may still take at shutdown. Default 5,000. SERVICE_HTTP_SHUTDOWN_TIMEOUT */
   @WholeNumber('HTTP_SHUTDOWN_TIMEOUT', 0, DAY_MS, 'milliseconds')
   shutdownTimeout?: number | undefined;

@@ -104,6 +104,7 @@ export const DEFAULTS = {
     trailingSlash: false,
     correlationIdHeader: 'x-correlation-id',
     fullPaths: false,
+    logCalls: false,
     shutdownTimeout: 5_000,
   },
   startupCheck: 'off',

@@ -27,12 +27,14 @@ export class CustomersService {
   /**
    * POST /customers/v1: the JSON body, unchanged; `undefined` where there is none, which the service may answer.
    *
-   * Throws ServiceRequestError where the payload is not valid, and what {@link ServiceHttpService} throws. After a
+   * Throws ServiceRequestError if the payload is not valid or has another field than {@link CreateCustomerDto} (the service
+   * shows no other; {@link ServiceHttpService.post} sends any), and what {@link ServiceHttpService} throws. After a
    * ServiceConnectionError with `outcomeUnknown`, or a status of 500 or more, the customer may exist.
    */
   create<T = Customer | undefined>(customer: CreateCustomerDto, options?: HeaderOptions): Promise<T>;
   async create(customer: CreateCustomerDto, options?: HeaderOptions): Promise<unknown> {
-    const { app_user_id } = validateInput(CreateCustomerDto, customer);
+    const instead = `ServiceHttpService sends any: http.post('${this.#path}', data)`;
+    const { app_user_id } = validateInput(CreateCustomerDto, customer, instead);
     return this.#http.post(this.#path, { app_user_id }, options);
   }
 }

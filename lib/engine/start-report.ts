@@ -10,8 +10,10 @@ export function reportStart(
   versions: Partial<NodeJS.ProcessVersions> = process.versions,
 ): void {
   const { environment, authentication, addresses, describeOption } = options;
+  const hint = environment === 'sandbox' && !options.http.logCalls;
   io.log.log(
-    `${environment}, ${authentication}: calls go to ${addresses.baseUrl}${describeProxy(options, addresses.baseUrl)}; ${describeIdentity(identity.status)}; ${describeTokens(options)}`,
+    `${environment}, ${authentication}: calls go to ${addresses.baseUrl}${describeProxy(options, addresses.baseUrl)}; ${describeIdentity(identity.status)}; ${describeTokens(options)}` +
+      (hint ? `. To see each call in the log, set ${describeOption('http.logCalls')} to true.` : ''),
   );
   const warn = (text: string): void => warnOnce(io, text);
   const unsupported = unsupportedRuntime(versions);

@@ -32,6 +32,7 @@ export class CallObserver {
 
   succeeded(call: Call, span: CallSpan | undefined, status: number): void {
     this.#end(call, span, { 'http.response.status_code': status });
+    if (this.#client.options.http.logCalls) this.#log(call, String(status));
   }
 
   failed(call: Call, span: CallSpan | undefined, error: unknown): void {
@@ -40,8 +41,7 @@ export class CallObserver {
     const type = isAnswer ? String(error.status) : code;
     const status = isAnswer && { 'http.response.status_code': error.status };
     this.#end(call, span, { ...status, 'error.type': type }, code);
-    const durationMs = Math.round(performance.now() - call.startedAt);
-    this.#client.io.log.debug(`${this.#nameOf(call)}: ${type} after ${durationMs} ms`);
+    this.#log(call, type);
   }
 
   /** Another attempt follows this one. */
@@ -73,6 +73,20 @@ export class CallObserver {
     const about = { kind: 'api', method, path: this.#shown(call), attempts, durationMs } as const;
     const status = response?.status;
     tellCall(onCall, { ...about, status, correlationId, requestId: sentId(call), error });
+  }
+
+  #log(call: Call, what: string): void {
+    const { io, options } = this.#client;
+    const durationMs = Math.round(performance.now() - call.startedAt);
+    const details = options.http.logCalls ? this.#detailsOf(call) : '';
+    io.log.debug(`${this.#nameOf(call)}: ${what} after ${durationMs} ms${details}`);
+  }
+
+  #detailsOf(call: Call): string {
+    const { attempts, response } = call;
+    const id = (response && answeredId(response, call, this.#client)) ?? sentId(call);
+    const tried = `${attempts} attempt${attempts === 1 ? '' : 's'}`;
+    return [`, ${tried}, ${describeCredentials(call)}`, id ?? []].flat().join(', correlation id ');
   }
 
   #nameOf(call: Call): string {
@@ -119,6 +133,15 @@ export class CallObserver {
       pathname.startsWith(base) && (pathname.length === base.length || pathname[base.length] === '/');
     return isBelow ? base.length : 0;
   }
+}
+
+/** Their kinds, and no character of them. */
+function describeCredentials({ credentials, certificate, url }: Call): string {
+  const kinds: string[] = Object.keys(credentials).map((name) =>
+    name === 'Authorization' ? 'bearer' : 'app token',
+  );
+  if (certificate && url.protocol === 'https:') kinds.push('client certificate');
+  return kinds.length === 0 ? 'without credentials' : `with ${kinds.join(', ')}`;
 }
 
 const REFUSALS: Record<string, string> = {

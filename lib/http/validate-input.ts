@@ -5,8 +5,9 @@ import { cleanText, ServiceRequestError, type RequestFault } from '../errors/ind
 /**
  * Checks a caller's input against its DTO class and returns it as an instance. Properties that the DTO does not have
  * are refused rather than dropped in silence. Throws ServiceRequestError with every fault; none quotes a value.
+ * @param instead how a field is sent that the DTO does not have
  */
-export function validateInput<T extends object>(Dto: new () => T, input: unknown): T {
+export function validateInput<T extends object>(Dto: new () => T, input: unknown, instead?: string): T {
   if (typeof input !== 'object' || input === null || Array.isArray(input)) {
     throw ServiceRequestError.of('input', 'must be an object');
   }
@@ -26,14 +27,16 @@ export function validateInput<T extends object>(Dto: new () => T, input: unknown
     stopAtFirstError: true,
     validationError: { target: false, value: false },
   });
-  if (errors.length > 0)
-    throw new ServiceRequestError(errors.map(({ property, constraints }) => toFault(property, constraints)));
+  const faults = errors.map(({ property, constraints }) => toFault(property, constraints, instead));
+  if (faults.length > 0) throw new ServiceRequestError(faults);
   return dto;
 }
 
-function toFault(property: string, constraints: Record<string, string> = {}): RequestFault {
+function toFault(property: string, constraints: Record<string, string> = {}, instead?: string): RequestFault {
   const name = cleanText(property, [], 64);
-  if ('whitelistValidation' in constraints) return { property: name, message: 'is not a known field' };
+  if ('whitelistValidation' in constraints) {
+    return { property: name, message: ['is not a known field', instead ?? []].flat().join('; ') };
+  }
   // class-validator's messages begin with the property's name, or with "each value in" and it.
   const messages = Object.values(constraints).map((message) =>
     message.replace(`each value in ${property}`, '(each value)').replace(`${property} `, ''),

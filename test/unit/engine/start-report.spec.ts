@@ -58,7 +58,7 @@ describe('The line at start', () => {
     [
       sandbox,
       {},
-      'sandbox, app-token: calls go to https://sandbox.example; no client certificate; no OAuth tokens',
+      'sandbox, app-token: calls go to https://sandbox.example; no client certificate; no OAuth tokens. To see each call in the log, set http.logCalls (SERVICE_HTTP_LOG_CALLS) to true.',
     ],
     [
       { ...production, oauth },
@@ -78,7 +78,7 @@ describe('The line at start', () => {
     [
       { ...sandbox, http: { proxy: 'http://user:password@proxy.bank:3128' } },
       {},
-      'sandbox, app-token: calls go to https://sandbox.example through the proxy proxy.bank:3128; no client certificate; no OAuth tokens',
+      'sandbox, app-token: calls go to https://sandbox.example through the proxy proxy.bank:3128; no client certificate; no OAuth tokens. To see each call in the log, set http.logCalls (SERVICE_HTTP_LOG_CALLS) to true.',
     ],
     [
       production,
