@@ -3,7 +3,7 @@ import { type ServiceIo } from '../exchange/io.js';
 import { type Telemetry } from '../telemetry/telemetry.js';
 import { type TokenCredentials } from './endpoint/refused-secrets.js';
 
-/** A token as the host gets it (docs/service.md#tokens). Printing this plain object prints the token: do not log it. */
+/** A token for the host (docs/service.md#tokens). Printing this plain object prints the token: do not log it. */
 export interface AccessToken {
   /** The bearer token itself, an encoded JSON Web Token. */
   accessToken: string;
@@ -11,8 +11,8 @@ export interface AccessToken {
   /** `api` or `customer.<customer_id>`. */
   scope: string;
   /**
-   * When it ends: `expires_in`, counted from the time of the request. A token without a lifetime is shared for 1 s from its
-   * arrival: it is the end of that second.
+   * When it expires: `expires_in`, counted from the time of the request. A token without a lifetime is shared for 1 s from
+   * its arrival, and expires then.
    */
   expiresAt: Date;
 }
@@ -21,7 +21,7 @@ export interface AccessToken {
 export interface TokenStatus {
   /** When it was requested. */
   issuedAt: Date;
-  /** When it ends. */
+  /** When it expires. */
   expiresAt: Date;
 }
 
@@ -29,13 +29,13 @@ export interface TokenStatus {
 export interface TokenGrant {
   accessToken: string;
   scope: string;
-  /** Whole seconds; 0 where neither the endpoint nor the token itself names any. */
+  /** Whole seconds; 0 if neither the endpoint nor the token itself gives a lifetime. */
   expiresIn: number;
-  /** Milliseconds that it had lived already, where it comes from a shared store. Default 0. */
+  /** Its age in milliseconds, if it comes from a shared store. Default 0. */
   ageMs?: number;
-  /** Monotonic milliseconds at which the request for it left, or at which it had the age `ageMs`. */
+  /** Monotonic milliseconds at which it was requested, or had the age `ageMs`. */
   requestedAt?: number;
-  /** Of one from the endpoint. Secret and certificate may have changed within the request. */
+  /** Set by the endpoint. Secret and certificate may have changed during the request. */
   requestedWith?: TokenCredentials;
 }
 
@@ -44,18 +44,18 @@ export interface TokenRequestContext {
   signal: AbortSignal;
   /** Milliseconds for the whole request. */
   timeoutMs: number;
-  /** Whether a token that exists already elsewhere can be used; a new one always can. */
+  /** Whether a token that another process has can be used; a new one always can. */
   accepts: (grant: TokenGrant) => boolean;
-  /** Whether a caller waits for it now; a renewal in the background has time. */
+  /** Whether a caller waits for it now; a background renewal has time. */
   isAwaited: () => boolean;
   /** For health checks alone, which come as long as the credentials are refused. */
   isProbe?: boolean;
 }
 
-/** Where tokens come from: the token endpoint, or a shared store in front of it. */
+/** A source of tokens: the token endpoint, or a shared store in front of it. */
 export interface TokenSource {
   request(scope: string, context: TokenRequestContext): Promise<TokenGrant>;
-  /** A token that exists already elsewhere, where there is one that is accepted. Asks nobody for a new one. */
+  /** Returns a token that another process has, if it is accepted. Requests none. */
   look?(
     scope: string,
     context: Pick<TokenRequestContext, 'signal' | 'accepts'>,
@@ -68,16 +68,16 @@ export interface TokenSource {
   close?(): Promise<void>;
 }
 
-/** What the cache and the shared store use of the world around them. */
+/** The outside world, for the cache and the shared store. */
 export interface TokenIo extends Pick<ServiceIo, 'clock' | 'random' | 'log'> {
   telemetry: Telemetry;
   describeOption: DescribeOption;
 }
 
-/** The longest lifetime that counts, in seconds: what a timer of 2^31 - 1 ms can cover, almost 25 days. */
+/** The longest lifetime in seconds, almost 25 days: a timer takes at most 2^31 - 1 ms. */
 export const MAX_LIFETIME_S = 2_147_483;
 
-/** A token without a life is shared for so long from its arrival: fifty calls in a row are not fifty requests. */
+/** How long a token without a lifetime is shared from its arrival, so that fifty calls in a row are not fifty requests. */
 export const LIFELESS_MS = 1_000;
 
 /**

@@ -10,23 +10,23 @@ const BEARER = 'Bearer ';
 /** The secret headers of a call: the app token, the bearer, or both. One frozen object for one token and kind of origin. */
 export type Credentials = Readonly<Record<string, string>>;
 
-/** Others after a 401. */
+/** The credentials that follow a 401. */
 export interface RenewedCredentials {
   credentials: Credentials;
-  /** Their token is one of the shared store: it may be revoked too. */
+  /** Their token is from the shared store: it may be revoked too. */
   isFromStore: boolean;
 }
 
-/** What authenticates calls. Callers are counted, and checked, above it. */
+/** Gets the credentials of calls. Its users count callers and check their input. */
 export class Authenticator {
   readonly #options: ResolvedOptions;
   readonly #tokens: TokenCache | undefined;
-  /** The app token's header; empty where no app token is set. */
+  /** The app token's header; empty if no app token is set. */
   readonly #appToken: Credentials;
-  /** With the last token: calls use the same one for minutes. */
+  /** The credentials of the last token, which calls use for minutes. */
   #last: { token: AccessToken; alone: Credentials; withAppToken: Credentials } | undefined;
 
-  /** @param tokens absent where no OAuth credentials are configured */
+  /** @param tokens absent if no OAuth credentials are configured */
   constructor(options: ResolvedOptions, tokens: TokenCache | undefined) {
     const { appToken, appTokenHeader } = options;
     this.#options = options;
@@ -35,8 +35,8 @@ export class Authenticator {
   }
 
   /**
-   * Those at hand, without a promise; undefined where a call has to wait for a token. Begins the renewal of a token that
-   * is due.
+   * The credentials, without a promise; undefined if a call has to wait for a token. Begins the renewal of a token that is
+   * due.
    * @param origin where the call goes
    */
   use(origin: string): Credentials | undefined {
@@ -46,7 +46,7 @@ export class Authenticator {
   }
 
   /**
-   * The same, and waits for a token.
+   * The same, but waits for a token.
    * @throws as {@link token}
    */
   async get(origin: string, wait?: WaitOptions): Promise<Credentials> {
@@ -54,9 +54,9 @@ export class Authenticator {
   }
 
   /**
-   * For a call that was answered 401: with another token.
-   * @param refused those of the call
-   * @returns undefined where there is no other token: the caller gets the 401
+   * For a call that was answered 401: credentials with another token.
+   * @param refused the call's `Authorization` header
+   * @returns undefined if there is no other token: the caller gets the 401
    * @throws as {@link token}
    */
   async renew(
@@ -71,9 +71,9 @@ export class Authenticator {
   }
 
   /**
-   * The token of a scope that was checked: the cached object itself.
+   * The token of a scope, which the caller has checked: the cached object itself.
    * @throws ServiceTokenError (`oauth_not_configured` without OAuth credentials), ServiceConnectionError;
-   * `signal.reason` where the caller aborts
+   * `signal.reason` if the caller aborts
    */
   async token(scope: string, wait?: WaitOptions): Promise<AccessToken> {
     if (!this.#tokens) throw notConfigured(this.#options, scope);

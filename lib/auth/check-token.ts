@@ -10,9 +10,9 @@ const MAX_TOKEN_LENGTH = 16_384;
 type CheckedToken =
   | {
       accessToken: string;
-      /** Milliseconds since the epoch at which it says itself that it ends; else Infinity. */
+      /** Milliseconds since the epoch at which it expires by its own `exp`; else Infinity. */
       endsAt: number;
-      /** Seconds from its issue to its end, both as it says itself: a difference of the clocks does not matter. */
+      /** Seconds from its own `iat` to its `exp`: a difference of the clocks does not matter. */
       lifetimeS: number;
       fault?: undefined;
     }
@@ -38,9 +38,9 @@ function isAccessTokenText(value: unknown): value is string {
 }
 
 /**
- * The payload of a JSON Web Token (RFC 7519); undefined where the token is none. Its signature is not verified: the
- * service does that. Padding, the characters of plain base64 and further parts are not allowed in one. A lenient
- * service may take such a token all the same, so its claims count here too.
+ * The payload of a JSON Web Token (RFC 7519); undefined if the token is not one. Its signature is not verified: the
+ * service does that. Padding, the characters of plain base64 and further parts are not allowed in a JWT, but a lenient
+ * service may accept them: the claims of such a token count here too.
  */
 function jwtClaims(token: string): Record<string, unknown> | undefined {
   const [header, payload] = token
@@ -49,7 +49,7 @@ function jwtClaims(token: string): Record<string, unknown> | undefined {
   return isJsonObject(header) && isJsonObject(payload) ? payload : undefined;
 }
 
-/** `scope` (a text or a list) must equal this one, and `customer_id` must be its customer's, where there are any. */
+/** `scope` (a text or a list), if present, must equal this one, and `customer_id` must be its customer's. */
 function isForScope(
   { scope: claimed, customer_id: customer }: Record<string, unknown>,
   scope: string,
@@ -76,15 +76,15 @@ function isPresent(value: unknown): boolean {
   return value !== undefined && value !== null;
 }
 
-/** Seconds from now to its end, and never more than its whole life: it may come out of a cache. 0 where it names no end. */
+/** Seconds from now to its `exp`, but at most its whole lifetime: it may come out of a cache. 0 without an `exp`. */
 function lifeLeftS({ endsAt, lifetimeS }: { endsAt: number; lifetimeS: number }, now: number): number {
   return endsAt === Infinity ? 0 : Math.max(0, Math.min(lifetimeS, (endsAt - now) / 1000));
 }
 
 /**
  * Checks a successful answer of the token endpoint field by field (docs/service.md#tokens; RFC 6749, 5.1).
- * @param json the parsed body; `undefined` where it was no JSON
- * @param scope what was asked for; the granted one must equal it
+ * @param json the parsed body; `undefined` if it was not JSON
+ * @param scope the requested scope; the granted one must equal it
  * @param place the endpoint's address
  * @param now the wall clock, in milliseconds
  * @throws ServiceTokenError `invalid_token_response`, which names the field and quotes nothing of the body
@@ -118,7 +118,7 @@ export function readTokenResponse(
   const { accessToken, lifetimeS } = checked;
   const seconds = isPresent(expiresIn) ? (secondsOf(expiresIn) ?? NaN) : lifeLeftS(checked, now);
   if (!(seconds >= 0)) return refuse('expires_in is not a number of seconds');
-  // JSON's 1e400 is Infinity. A token that says itself that it ends sooner is refused from then on.
+  // JSON's 1e400 is Infinity. A token whose own `exp` comes sooner is refused from then on.
   const lifetime = Math.floor(Math.min(seconds, lifetimeS, MAX_LIFETIME_S));
   return { accessToken, scope, expiresIn: lifetime };
 }

@@ -5,7 +5,7 @@ export const API_SCOPE = 'api';
 
 const CUSTOMER_PREFIX = 'customer.';
 
-/** What a customer id is, in words. */
+/** The form of a customer id, in words. */
 export const CUSTOMER_ID_RULE = '1 to 128 letters, digits and . _ ~ : @ + = -, and not only dots';
 /**
  * The characters of a UUID, an e-mail address, a URN or base64url: each is allowed in a scope-token (RFC 6749, 3.3)
@@ -15,7 +15,7 @@ const CUSTOMER_ID = /^(?!\.+$)[A-Za-z0-9._~:@+=-]{1,128}$/;
 
 /**
  * `customer.<customer_id>` (docs/service.md#tokens).
- * @throws ServiceRequestError where the id is none
+ * @throws ServiceRequestError if the id is not valid
  */
 export function customerScope(customerId: string): string {
   if (!isCustomerId(customerId)) throw ServiceRequestError.of('customer_id', `must be ${CUSTOMER_ID_RULE}`);
@@ -23,8 +23,8 @@ export function customerScope(customerId: string): string {
 }
 
 /**
- * The same scope, where it is `api` or `customer.<customer_id>`.
- * @throws ServiceRequestError for every other one
+ * Returns the scope if it is `api` or `customer.<customer_id>`.
+ * @throws ServiceRequestError for any other scope
  */
 export function checkScope(scope: string): string {
   const customerId = typeof scope === 'string' && scope.startsWith(CUSTOMER_PREFIX) && customerIdOf(scope);

@@ -11,7 +11,7 @@ import { API_SCOPE, checkScope, customerScope } from './scope.js';
 import { type TokenCache } from './cache/token-cache.js';
 import { checkedWait, type TokenOptions, type WaitOptions } from './cache/waiting-callers.js';
 
-/** The parts of the client identity that are used here. */
+/** The parts of the client identity that this class uses. */
 export type IdentityView = Pick<Identity, 'httpsAgent' | 'certificate' | 'status' | 'reload'>;
 
 /** Runs calls so that a shutdown waits for them. `run` rejects once the module has ended. */
@@ -21,7 +21,7 @@ interface CallCount {
   run<T>(work: () => Promise<T>): Promise<T>;
 }
 
-/** What authenticates calls: tokens, headers and the mTLS identity, for the module and for the host's own clients. */
+/** Tokens, authenticating headers and the mTLS identity, for the host's own clients too. */
 @Injectable()
 export class ServiceAuthService {
   readonly #authenticator: Authenticator;
@@ -32,7 +32,7 @@ export class ServiceAuthService {
   readonly #origin: string;
 
   /**
-   * @param tokens absent where no OAuth credentials are configured
+   * @param tokens absent if no OAuth credentials are configured
    * @internal
    */
   constructor(
@@ -52,9 +52,9 @@ export class ServiceAuthService {
   /**
    * A token from the cache, or a new one (docs/service.md#tokens).
    * @param scope `api` or `customer.<customer_id>`
-   * @throws ServiceRequestError for another scope, and for a time limit or signal that is none; ServiceTokenError or
-   * ServiceConnectionError where there is no token (`oauth_not_configured` without OAuth credentials); `signal.reason`
-   * where the caller aborts
+   * @throws ServiceRequestError for another scope, or a time limit or signal that is not valid; ServiceTokenError or
+   * ServiceConnectionError if no token can be obtained (`oauth_not_configured` without OAuth credentials); `signal.reason`
+   * if the caller aborts
    */
   async getToken(scope: string, options?: TokenOptions): Promise<AccessToken> {
     return this.#copyOf(checkScope(scope), options);
@@ -72,7 +72,7 @@ export class ServiceAuthService {
 
   /**
    * The headers that authenticate a call of the API at its configured address: the app token for `mtls` and `app-token`,
-   * the bearer for `oauth`, with the app token where calls to that address carry both (docs/service.md#authentication).
+   * the bearer for `oauth`, with the app token if calls to that address carry both (docs/service.md#authentication).
    * @throws as {@link getToken}
    */
   async authorizationHeaders(options?: TokenOptions): Promise<Record<string, string>> {
@@ -80,17 +80,17 @@ export class ServiceAuthService {
     return { ...(await this.#counted(options, get)) };
   }
 
-  /** Drops a token that does not work, if it is still the cached one. */
+  /** Drops a token that does not work, if it is still cached. */
   invalidate(accessToken: string): void {
     this.#tokens?.invalidate(accessToken);
   }
 
-  /** The module's https.Agent with the client certificate: one object, also across certificate reloads. */
+  /** The module's https.Agent with the client certificate. It stays the same object when the certificate is reloaded. */
   get httpsAgent(): Agent {
     return this.#identity.httpsAgent;
   }
 
-  /** The client certificate in use; undefined where none is configured. */
+  /** The client certificate in use; undefined without one. */
   get certificate(): CertificateSummary | undefined {
     return this.#identity.certificate;
   }
@@ -104,26 +104,26 @@ export class ServiceAuthService {
   }
 
   /**
-   * For health checks: the times of the api token in the cache; undefined while there is none that is valid, and where
-   * calls need none (`mtls`, `app-token`) and nobody asked for it. Never requests one.
+   * For health checks: the times of the cached api token; undefined without a valid one, for example if calls need no token
+   * (`mtls`, `app-token`). Never requests one.
    */
   get apiTokenStatus(): TokenStatus | undefined {
     return this.#tokens?.status(API_SCOPE);
   }
 
-  /** Reads the certificate and key anew, for example after a vault rotated them; true where another one is in use. */
+  /** Reads certificate and key again, for example after a vault rotated them. Resolves with true if another one is in use. */
   async reloadCertificate(): Promise<boolean> {
     return this.#calls.run(() => untilAborted(this.#identity.reload(), this.#calls.closed));
   }
 
-  /** Runs what a host asks for: a call under way that it may abort. */
+  /** Runs the host's request as a call in flight that it can abort. */
   async #counted<T>(options: TokenOptions | undefined, work: (wait: WaitOptions) => Promise<T>): Promise<T> {
     const wait = checkedWait(options);
     const { signal, release } = followSignal(wait.signal);
     return this.#calls.run(() => work({ ...wait, signal })).finally(release);
   }
 
-  /** A copy, as a host may change it and the next caller gets the cached one. */
+  /** A copy: the host may change it, and the next caller gets the cached object. */
   async #copyOf(scope: string, options?: TokenOptions): Promise<AccessToken> {
     const token = await this.#counted(options, (wait) => this.#authenticator.token(scope, wait));
     return { ...token, expiresAt: new Date(token.expiresAt) };

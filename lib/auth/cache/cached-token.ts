@@ -4,15 +4,13 @@ import { type AccessToken, expiryMargin, LIFELESS_MS, type TokenGrant } from '..
 const REFRESH_AT = 0.75;
 const MAX_JITTER_MS = 10_000;
 const JITTER = 0.02;
-/** Of a token that another process got: that one renews it, and this one finds the next in the store. */
+/** For a token of another process, which renews it first: this process then finds the next in the store. */
 const JITTER_FROM_STORE = 0.1;
 
-/**
- * What a scope needs: `renewal` has time, in a `hurry` a caller soon waits, and for a `token` callers wait.
- */
+/** What a scope needs: a `renewal` has time, for `hurry` a caller will soon wait, and for a `token` callers wait now. */
 export type Need = 'nothing' | 'renewal' | 'hurry' | 'token';
 
-/** With less of its life left, a token is renewed as if a caller waited: one soon will. */
+/** With less time left, a token is renewed as if a caller waited: one soon will. */
 const SOON_MS = 2_000;
 
 /** A token with its times. It has expired, or is due for renewal, as soon as either clock says so. */
@@ -20,18 +18,18 @@ export class CachedToken {
   readonly token: AccessToken;
   /** Whether another process got it, and shared it through a store: it may be older than what made the API refuse ours. */
   readonly isFromStore: boolean;
-  /** Whether it names an end. */
+  /** Whether it has a lifetime. */
   readonly hasLife: boolean;
   /** When it was issued, in milliseconds of both clocks, as the wall clock may jump. */
   readonly issued: { wall: number; monotonic: number };
-  /** From when on its life counts: a token without one is shared from its arrival on. */
+  /** When its life begins: for a token without a lifetime, on its arrival. */
   readonly #since: { wall: number; monotonic: number };
   readonly #usableMs: number;
   readonly #refreshAfterMs: number;
 
   /**
    * @param random in [0, 1)
-   * @param reserveMs life that it must have left whenever it is handed out; at most half of the lifetime counts
+   * @param reserveMs time that it must have left when it is handed out; at most half of the lifetime counts
    */
   constructor(grant: TokenGrant, clock: Clock, random: number, reserveMs: number) {
     const { accessToken, scope, ageMs, expiresIn, requestedAt = clock.monotonic() } = grant;
@@ -55,8 +53,8 @@ export class CachedToken {
   }
 
   /**
-   * For example 3,600 s by the endpoint: it is handed out for 3,570 s, renewed from 2,677.5 s on (75 %, less a jitter),
-   * in a hurry from 3,568 s on, and of no use from 3,570 s on. Of 1 s: handed out for 0.5 s.
+   * For example, a token of 3,600 s is handed out for 3,570 s, renewed from 2,677.5 s on (75 %, less a jitter), and in a
+   * hurry from 3,568 s on. A token of 1 s is handed out for 0.5 s.
    */
   need(clock: Clock): Need {
     const ageMs = this.#age(clock);

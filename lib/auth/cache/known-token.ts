@@ -2,17 +2,17 @@ import { type Clock } from '../../time/clock.js';
 import { type CachedToken, type Need } from './cached-token.js';
 import { renewalDelay } from './request-limits.js';
 
-/** So many tokens of a store in a row may be dropped: the next one comes from the endpoint. */
+/** After so many dropped tokens of a store in a row, the next one comes from the endpoint. */
 const MAX_DROPPED_FROM_STORE = 2;
 
-/** What is known of the token of one scope: the one here, those that did not work, and when the next may be asked for. */
+/** The token of one scope, the tokens that did not work, and when the next may be requested. */
 export class KnownToken {
   readonly #clock: Clock;
   #cached?: CachedToken;
   #dropped?: string;
   /** When the newest token that was dropped was issued: wall-clock milliseconds. */
   #droppedIssuedAt = -Infinity;
-  /** Tokens of a store that were dropped since the last one of the endpoint. */
+  /** Tokens of a store that were dropped since the endpoint's last one. */
   #droppedFromStore = 0;
   /** Requests in a row that brought no token to keep. */
   #failures = 0;
@@ -27,25 +27,25 @@ export class KnownToken {
     return this.#cached?.need(this.#clock) ?? 'token';
   }
 
-  /** The one here, which may have expired. */
+  /** The current token, which may have expired. */
   get cached(): CachedToken | undefined {
     return this.#cached;
   }
 
-  /** The one here, while it lives. */
+  /** The current token, unless it has expired. */
   get living(): CachedToken | undefined {
     return this.need === 'token' ? undefined : this.#cached;
   }
 
-  /** Whether this token is the one here, expired or not. */
+  /** Whether this is the current token, expired or not. */
   holds(accessToken: string): boolean {
     return this.#cached?.token.accessToken === accessToken;
   }
 
   /**
-   * Whether a token of a store may come here. It has to be newer than the one here and than all that were dropped: whoever
-   * can write to the store may put old entries back. One that is due itself may, where there is none: callers then need
-   * not wait for the next.
+   * Whether a token of a store may take the current one's place. It must be newer than the current token and all that were
+   * dropped: anyone who can write to the store could put old entries back. If there is no current token, it may be due for
+   * renewal itself: callers then need not wait for the next.
    */
   accepts(offered: CachedToken): boolean {
     const { token, issued, hasLife } = offered;
@@ -57,7 +57,7 @@ export class KnownToken {
   }
 
   keep(cached: CachedToken): void {
-    // One without a life is no reason to drop one that lives.
+    // A token without a lifetime is no reason to drop one that still has time.
     if (!cached.hasLife && this.living?.outlives(cached, this.#clock)) return this.postpone();
     const isSame = this.holds(cached.token.accessToken);
     this.#cached = cached;
@@ -68,7 +68,7 @@ export class KnownToken {
     this.#renewNotBefore = -Infinity;
   }
 
-  /** @param refused the token that does not work; without it, the one here, because it is no longer wanted */
+  /** @param refused the token that does not work; by default the current one, because it is no longer wanted */
   drop(refused?: string): void {
     const cached = this.#cached;
     this.#dropped = refused ?? cached?.token.accessToken ?? this.#dropped;
@@ -78,7 +78,7 @@ export class KnownToken {
     if (cached.isFromStore) this.#droppedFromStore += 1;
   }
 
-  /** A request brought no token to keep: the next renewal has to wait. */
+  /** Delays the next renewal, because a request brought no token to keep. */
   postpone(): void {
     this.#failures += 1;
     this.#renewNotBefore = this.#clock.monotonic() + renewalDelay(this.#failures);

@@ -11,8 +11,8 @@ export function renewalDelay(failures: number): number {
 }
 
 /**
- * Closed while the token endpoint asks for no requests: after a 429, and after any answer with a Retry-After. One gate
- * for all scopes, because an endpoint counts the requests of a client. By the monotonic clock.
+ * Closed while the token endpoint wants no requests: after a 429, and after any answer with a Retry-After. One gate for
+ * all scopes, because an endpoint counts the requests of a client. Uses the monotonic clock.
  */
 export class RetryAfterGate {
   readonly #clock: Clock;
@@ -76,7 +76,7 @@ export class ForcedRefreshLimit {
   }
 }
 
-/** At most so many requests at a time; the others wait for their turn, first come first served. */
+/** Limits how many requests run at a time; the others wait for their turn, first come first served. */
 export class Limit {
   #free: number;
   readonly #queue: (() => void)[] = [];
@@ -89,7 +89,7 @@ export class Limit {
     return this.#queue.length > 0;
   }
 
-  /** Runs it when it is its turn. */
+  /** Runs the work when its turn comes. */
   async run<T>(work: () => Promise<T>): Promise<T> {
     if (this.#free > 0) this.#free -= 1;
     else await new Promise<void>((resolve) => this.#queue.push(resolve));

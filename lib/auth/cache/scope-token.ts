@@ -22,14 +22,14 @@ const ATTEMPTS = 3;
 /** The shortest time between two renewals by schedule. */
 const MIN_DELAY_MS = 250;
 
-/** What all scopes of a cache share. */
+/** Shared by all scopes of a cache. */
 export interface ScopeTools {
   source: TokenSource;
   io: TokenIo;
   gate: RetryAfterGate;
   /** Aborted when the cache closes. */
   closed: AbortSignal;
-  /** Milliseconds that a caller waits who names no time. */
+  /** Milliseconds that a caller waits by default. */
   timeoutMs: number;
   /** Whether a request may begin, for nobody yet (`renewal`) or for callers. If so, it counts from now on. */
   mayBegin(token: ScopeToken, forWhom: 'renewal' | 'callers'): boolean;
@@ -42,18 +42,18 @@ export interface ScopeSettings {
   refresh: TokenRefresh;
   /** Milliseconds that the token must have left to be handed out; at most half of its lifetime counts. */
   reserveMs: number;
-  /** So many requests at a time. Absent for the api token, which never waits for those of customers. */
+  /** Limits how many requests run at a time. Absent for the api token, which never waits for those of customers. */
   lane?: Limit;
 }
 
 /** One request, from its beginning to the token or error. */
 interface Request {
   readonly callers: WaitingCallers<CachedToken>;
-  /** For whom it is; it rises as callers join, and never falls. A probe is content with one attempt. */
+  /** Rises as callers join, and never falls. A probe needs one attempt only. */
   for: 'renewal' | 'probe' | 'callers';
   /** `#outdated` at its beginning: if that has changed, its token goes to those who wait and is not kept. */
   readonly outdated: number;
-  /** The one that comes or is under way. */
+  /** The attempt that is under way, or comes next. */
   attempt: number;
   /** Milliseconds for this attempt and all that follow. */
   leftMs: number;
@@ -62,14 +62,15 @@ interface Request {
 }
 
 /**
- * The token of one scope: what is known of it, its one request, who waits for that, and when the next is due. Its states:
+ * The token of one scope: the token itself, its one request, the callers that wait for it, and the time of the next
+ * request. Its states:
  *
- * - idle: no request. `get` and `renew` begin one where they have to wait, `use` and the schedule where one is due.
- * - held back, by the endpoint's Retry-After or the pause between attempts: goes on while somebody waits, else ends.
- * - queued, in the lane of customers: where all callers have left when its turn comes, it ends without asking.
- * - asking: then all who wait get the token, or each a copy of the error, and it is idle.
+ * - idle: no request. `get` and `renew` begin one if they have to wait, `use` and the schedule if one is due.
+ * - held back, by the endpoint's Retry-After or the pause between attempts: goes on while a caller waits, else ends.
+ * - queued, in the lane of customers: ends without asking if all callers have left when its turn comes.
+ * - asking: then all callers get the token, or each a copy of the error, and it is idle.
  *
- * A request ends where that is decided, in the same tick: who comes later begins another.
+ * A request ends in the tick in which that is decided: a later caller begins another one.
  */
 export class ScopeToken {
   readonly scope: string;
@@ -92,8 +93,8 @@ export class ScopeToken {
   }
 
   /**
-   * The token that may be handed out: at once, without a promise. Begins its renewal where that is due. Still answers after
-   * {@link close}, for calls that are under way.
+   * The token if it can be handed out now. Begins its renewal if that is due. Still answers after {@link close}, for calls
+   * that are under way.
    */
   use(): AccessToken | undefined {
     const { need } = this.#known;
@@ -111,8 +112,8 @@ export class ScopeToken {
   }
 
   /**
-   * The token; waits for one where there is none.
-   * @throws ServiceTokenError, ServiceConnectionError; `signal.reason` where this caller aborts
+   * The token; waits for one if necessary.
+   * @throws ServiceTokenError, ServiceConnectionError; `signal.reason` if this caller aborts
    */
   async get(wait: WaitOptions): Promise<AccessToken> {
     this.#admit(wait);
@@ -120,9 +121,9 @@ export class ScopeToken {
   }
 
   /**
-   * For an API that answered 401 to `refused`: drops it if it is still the one here, and gets another.
-   * @returns undefined where the limit on forced refreshes is reached and no other process has a newer one (the token stays
-   * then), or the endpoint hands out the same one again
+   * For an API that answered 401 to `refused`: drops it if it is still the current token, and gets another.
+   * @returns undefined if the limit on forced refreshes is reached and no other process has a newer token (the current one
+   * stays then), or if the endpoint returns the same token again
    */
   async renew(refused: string, wait: WaitOptions): Promise<CachedToken | undefined> {
     this.#admit(wait);
@@ -140,13 +141,13 @@ export class ScopeToken {
     return this.#known.holds(accessToken);
   }
 
-  /** It does not work. */
+  /** Drops a token that does not work. */
   drop(accessToken: string): void {
     this.#known.drop(accessToken);
     this.#tools.source.dropped?.(this.scope, accessToken);
   }
 
-  /** What is here, or was asked for until now, is bound to a client certificate that is no longer in use. */
+  /** Drops the token, and any that is under way: it is bound to a client certificate that is no longer in use. */
   outdate(): void {
     this.#outdated += 1;
     this.#known.drop();
@@ -154,11 +155,11 @@ export class ScopeToken {
 
   /** Gets the token now and renews it from then on, by `scheduled`. */
   schedule(): void {
-    // Where no request could begin, there is no end of one that plans the next.
+    // The end of a request plans the next one. If none could begin, plan it here.
     if (!this.#renewInBackground()) this.#plan();
   }
 
-  /** Ends what is under way and rejects all who wait; no timer is left. The tools are closed already. */
+  /** Ends the request and rejects its callers; no timer is left. The tools are closed already. */
   close(): void {
     this.#cancelPlan?.();
     const request = this.#request;
@@ -214,7 +215,7 @@ export class ScopeToken {
     }
   }
 
-  /** Until the endpoint takes requests again. Who has less time is rejected at once. */
+  /** Waits until the endpoint takes requests again. Callers with less time are rejected at once. */
   async #holdBack(request: Request): Promise<void> {
     const { gate, io, closed } = this.#tools;
     const { callers } = request;
@@ -224,7 +225,7 @@ export class ScopeToken {
     if (callers.size === 0) this.#fail(request, gate.error(this.scope));
   }
 
-  /** After a failed attempt, until the next. */
+  /** Waits from a failed attempt to the next. */
   async #pause(request: Request, error: Error): Promise<void> {
     const { gate, io, closed } = this.#tools;
     const { callers, attempt } = request;
@@ -238,7 +239,7 @@ export class ScopeToken {
     await sleep(io.clock, pauseMs, closed);
   }
 
-  /** One attempt. @returns why it failed; undefined where the request has ended, or is held back */
+  /** One attempt. @returns why it failed; undefined if the request has ended or is held back */
   async #ask(request: Request): Promise<Error | undefined> {
     const { source, io, gate, closed } = this.#tools;
     const { clock, telemetry } = io;
@@ -260,7 +261,7 @@ export class ScopeToken {
         }),
       );
     } catch (error) {
-      // Where the cache was closed it is no failure.
+      // The cache was closed: not a failure.
       if (closed.aborted) return undefined;
       gate.failed(error);
       this.#report(request, error);
@@ -292,7 +293,7 @@ export class ScopeToken {
     return new CachedToken(grant, clock, random(), this.#settings.reserveMs);
   }
 
-  /** One that is outdated, or has expired on its way, goes to those who wait and is not kept. */
+  /** A token that is outdated, or has expired on its way, goes to the callers and is not kept. */
   #arrived(request: Request, grant: TokenGrant): void {
     const cached = this.#cachedToken(grant);
     const isOutdated = request.outdated !== this.#outdated;
@@ -307,7 +308,7 @@ export class ScopeToken {
   #keep(cached: CachedToken): void {
     this.#known.keep(cached);
     this.#tools.kept(this, cached.hasLife);
-    // One without a life is not renewed by schedule: it would be requested each second of the day, for nobody.
+    // Without a lifetime, a token is not renewed by schedule: it would be requested every second, for nobody.
     if (cached.hasLife) this.#plan();
     else this.#cancelPlan?.();
   }
@@ -318,7 +319,7 @@ export class ScopeToken {
     request.callers.reject(error);
   }
 
-  /** Without a token to keep. */
+  /** Ends the request without a token to keep. */
   #end(): void {
     this.#leave();
     this.#known.postpone();
@@ -340,7 +341,7 @@ export class ScopeToken {
     this.#cancelPlan = io.clock.watch(() => this.schedule(), Math.max(dueInMs, heldMs));
   }
 
-  /** Where the limit on forced refreshes is reached, another process may have another token: one look for all. */
+  /** At the limit on forced refreshes, looks for another process's token: once for all callers. */
   async #look({ signal }: WaitOptions): Promise<CachedToken | undefined> {
     const { source, closed } = this.#tools;
     if (!source.look) return undefined;
@@ -360,7 +361,7 @@ export class ScopeToken {
       const grant = await source.look?.(this.scope, { ...this.#context(), signal: closed });
       if (closed.aborted) return undefined;
       if (outdated !== this.#outdated) continue;
-      // A request may have brought another one meanwhile.
+      // In the meantime, a request may have brought another token.
       const cached = grant && this.#cachedToken(grant);
       if (!cached || !this.#known.accepts(cached)) return undefined;
       this.#keep(cached);
@@ -368,7 +369,7 @@ export class ScopeToken {
     }
   }
 
-  /** Counts a failure, and logs it where no caller gets it. */
+  /** Counts a failure, and logs it if no caller gets it. */
   #report({ callers }: Request, error: unknown): void {
     const { telemetry, log } = this.#tools.io;
     const isOurs = error instanceof ServiceError;

@@ -8,33 +8,33 @@ import { Limit, RetryAfterGate } from './request-limits.js';
 import { ScopeToken, type ScopeSettings, type ScopeTools } from './scope-token.js';
 import { type WaitOptions } from './waiting-callers.js';
 
-/** So many requests may be under way or wait, however small the cache. */
+/** At least so many requests may be under way or wait, however small the cache. */
 const MIN_REQUESTS = 1_000;
 
 export interface TokenCacheSettings {
   refresh: TokenRefresh;
-  /** Customer tokens kept; the api token comes on top. */
+  /** Customer tokens to keep; the api token comes on top. */
   maxEntries: number;
   /** Milliseconds that a customer token must have left to be handed out; at most half of its lifetime counts. */
   customerReserveMs: number;
-  /** Requests for customer tokens that the source gets at a time; the others wait for their turn. */
+  /** Requests for customer tokens at a time; others wait for their turn. */
   customerRequests: number;
-  /** Milliseconds that a caller waits who names no time. */
+  /** Milliseconds that a caller waits by default. */
   timeoutMs: number;
 }
 
 /**
- * The tokens of all scopes. Keeps them as long as they live, makes one request for each however many callers there are, and
- * renews them before they end, while callers get the current one. Knows nothing of HTTP. Scopes are checked by the caller.
+ * The tokens of all scopes. Keeps each until it expires, makes one request for it however many callers wait, and renews it
+ * before it expires, while callers get the current one. Knows nothing of HTTP. The caller checks scopes.
  */
 export class TokenCache {
   readonly #settings: TokenCacheSettings;
   readonly #tools: ScopeTools;
   readonly #customer: ScopeSettings;
   readonly #api: ScopeToken;
-  /** Those that have, or had, a token. A Map keeps the order of insertion: the first is the least recently used. */
+  /** Customers that have, or had, a token. A Map keeps the order of insertion: the first is the least recently used. */
   readonly #customers = new Map<string, ScopeToken>();
-  /** Customers with a request under way: a scope has no place among the customers until it has a token. */
+  /** Customers with a request under way: until it has a token, a scope takes no place in `#customers`. */
   readonly #requests = new Map<string, ScopeToken>();
   readonly #stop = new AbortController();
   #hasWarned = false;
@@ -60,7 +60,7 @@ export class TokenCache {
     allowListeners(this.#stop.signal);
   }
 
-  /** As {@link ScopeToken.use}: the customer is then the most recently used. */
+  /** As {@link ScopeToken.use}. The customer becomes the most recently used. */
   use(scope: string): AccessToken | undefined {
     if (scope === API_SCOPE) return this.#api.use();
     this.#touch(scope);
@@ -83,12 +83,12 @@ export class TokenCache {
     return this.#of(scope).renew(refused, wait);
   }
 
-  /** Drops a token that does not work, if it is still the cached one. */
+  /** Drops a token that does not work, if it is still cached. */
   invalidate(accessToken: string): void {
     for (const token of this.#all()) if (token.holds(accessToken)) return token.drop(accessToken);
   }
 
-  /** Drops all tokens, also those under way: they were bound to a client certificate that is no longer in use. */
+  /** Drops all tokens, also those under way: they are bound to a client certificate that is no longer in use. */
   invalidateAll(): void {
     for (const token of this.#all()) token.outdate();
   }
@@ -98,19 +98,19 @@ export class TokenCache {
     if (this.#settings.refresh === 'scheduled') this.#api.schedule();
   }
 
-  /** Lets the source connect, where it does. */
+  /** Opens the source, if it has to connect. */
   open(): void {
     this.#tools.source.open?.();
   }
 
-  /** Ends what is under way and rejects all who wait; no timer is left. */
+  /** Ends all requests and rejects their callers; no timer is left. */
   close(): void {
     this.#stop.abort(ServiceConnectionError.closed());
     for (const token of this.#all()) token.close();
     this.#requests.clear();
   }
 
-  /** Closes where tokens come from, after {@link close}. */
+  /** Closes the source. To be called after {@link close}. */
   async closeSource(): Promise<void> {
     await this.#tools.source.close?.();
   }
@@ -140,7 +140,7 @@ export class TokenCache {
     const isRenewal = forWhom === 'renewal';
     if (isRenewal && (closed.aborted || gate.remainingMs > 0)) return false;
     if (token === this.#api) return true;
-    // Callers that have no token go first.
+    // Callers without a token go first.
     if (this.#requests.size >= (isRenewal ? customerRequests : Math.max(maxEntries, MIN_REQUESTS)))
       return false;
     this.#requests.set(token.scope, token);

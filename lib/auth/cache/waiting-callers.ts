@@ -5,7 +5,7 @@ import { startTimer } from '../../time/timers.js';
 
 /** How long a caller waits for a token. */
 export interface TokenOptions {
-  /** The caller's own: only that caller is rejected, with its reason. */
+  /** Only the caller that aborts is rejected, with the signal's reason. */
   signal?: AbortSignal | undefined;
   /** Milliseconds, at most a day. Default (also for 0): `http.timeout`. */
   timeout?: number | undefined;
@@ -24,7 +24,7 @@ export interface WaitOptions {
   once?: boolean | undefined;
 }
 
-/** @throws ServiceRequestError for a time limit that is none */
+/** @throws ServiceRequestError if the time limit is not valid */
 export function checkedWait({ signal, timeout, once }: TokenOptions = {}): WaitOptions {
   return { signal, timeoutMs: checkTimeout(timeout), once };
 }
@@ -35,7 +35,7 @@ interface Waiting<T> {
   reject: (reason: Error) => void;
 }
 
-/** Those who wait for one shared outcome, each with its own deadline and signal. */
+/** Callers that wait for one shared outcome, each with its own deadline and signal. */
 export class WaitingCallers<T> {
   readonly #clock: Clock;
   readonly #describeOption: DescribeOption;
@@ -74,7 +74,7 @@ export class WaitingCallers<T> {
 
   /**
    * Each gets an error of its own.
-   * @param withinMs only those whose deadline comes within this time
+   * @param withinMs rejects only callers whose deadline comes within this time
    */
   reject(reason: Error, withinMs = Infinity): void {
     const then = this.#clock.monotonic() + withinMs;

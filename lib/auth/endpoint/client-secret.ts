@@ -4,7 +4,7 @@ import { type Secret } from '../../config/secret.js';
 import { type DescribeOption, ServiceTokenError } from '../../errors/index.js';
 import { within } from '../../time/timers.js';
 
-/** Milliseconds for which a reading counts as new: a source is not asked more often, but for another secret. */
+/** Milliseconds for which a reading counts as new: the source is not asked more often, unless the secret was refused. */
 const NEW_MS = 1_000;
 /** Milliseconds for a vault to answer. Less than a token request has, so that the error names the secret. */
 const SOURCE_TIMEOUT_MS = 8_000;
@@ -24,7 +24,7 @@ export class ClientSecret {
   constructor(source: () => Promise<Secret>, clock: Clock, describeOption: DescribeOption) {
     this.#source = source;
     this.#describeOption = describeOption;
-    // Those who wait for a token have timers of their own.
+    // Callers that wait for a token have timers of their own.
     this.#clock = watching(clock);
   }
 
@@ -33,15 +33,15 @@ export class ClientSecret {
     return this.#last;
   }
 
-  /** @throws ServiceTokenError `client_secret_unavailable` where the source throws, gives nothing or takes too long */
+  /** @throws ServiceTokenError `client_secret_unavailable` if the source throws, gives nothing or takes too long */
   async read(): Promise<Secret> {
     const isNew = this.#clock.monotonic() - this.#lastAt < NEW_MS;
     return this.#last && isNew ? this.#last : this.#readAnew();
   }
 
   /**
-   * Another secret than the refused one, or the same where the source still has it. A reading that was under way may
-   * have begun before the rotation: where it brings the same one, there is one more.
+   * Another secret than the refused one, or the same if the source still has it. A reading under way may have begun before
+   * the rotation: if it brings the same secret, there is one more.
    * @param refusedAt of a refusal that is remembered, in monotonic milliseconds: one reading since then is enough for all
    */
   async readAfter(refused: Secret, refusedAt = Infinity): Promise<Secret> {

@@ -10,12 +10,12 @@ const REMEMBERED_MS = 10_000;
 const REMEMBERED_FOR_PROBES_MS = 60_000;
 const MAX_REMEMBERED = 1_000;
 
-/** With what a token is requested. A refusal of it says nothing of another. */
+/** The credentials of a token request. A refusal says nothing about others. */
 export interface TokenCredentials {
   tokenUrl: string;
   clientId: string;
   secret: Secret;
-  /** Of the client certificate, where the endpoint gets one. */
+  /** Of the client certificate, if the endpoint gets one. */
   fingerprint256?: string;
 }
 
@@ -33,7 +33,7 @@ export class RefusedSecrets {
   readonly #clock: Clock;
   readonly #refusals = new Map<string, Refusal>();
   readonly #accepted = new Set<string>();
-  /** The first requests that are under way of what was not accepted yet. They do not reject. */
+  /** First requests under way, with credentials that were not accepted yet. They do not reject. */
   readonly #first = new Map<string, Promise<void>>();
 
   constructor(clock: Clock) {
@@ -41,9 +41,9 @@ export class RefusedSecrets {
   }
 
   /**
-   * Runs the request, unless its refusal is remembered. Where several clients begin at once with the same, each for this
-   * scope, the others wait for the first one: a wrong secret is sent once. Within a client there is one for a scope.
-   * @throws the refusal; `signal.reason` where it aborts in the wait
+   * Runs the request, unless its refusal is remembered. If several clients begin at once with the same credentials and
+   * scope, the others wait for the first: a wrong secret is sent once. Within a client, a scope has one request at a time.
+   * @throws the refusal; `signal.reason` if it aborts during the wait
    */
   async guard<T>(
     sent: CredentialsKey,
@@ -73,8 +73,8 @@ export class RefusedSecrets {
   }
 
   /**
-   * The refusal again, with the seconds until the endpoint is asked anew; undefined where there was none.
-   * @param sent what the endpoint would get now
+   * The remembered refusal, with the seconds until the endpoint is asked again; undefined if there was none.
+   * @param sent stands for the credentials that the endpoint would get now
    */
   find(sent: CredentialsKey, scope: string, isProbe = false): ServiceTokenError | undefined {
     const { at, error } = this.#refusalOf(sent, scope, isProbe) ?? {};
@@ -84,7 +84,7 @@ export class RefusedSecrets {
     return new ServiceTokenError({ ...error, message, scope, retryAfter: Math.ceil(leftMs / 1000) });
   }
 
-  /** Monotonic milliseconds of the refusal that is remembered. */
+  /** Monotonic milliseconds of the remembered refusal. */
   refusedAt(sent: CredentialsKey, scope: string, isProbe = false): number | undefined {
     return this.#refusalOf(sent, scope, isProbe)?.at;
   }
@@ -110,7 +110,7 @@ function forgetOldest(kept: Map<string, unknown> | Set<string>): void {
   if (kept.size > MAX_REMEMBERED && oldest !== undefined) kept.delete(oldest);
 }
 
-/** Stands for credentials, and shows nothing of them. A scope is appended to it where they count for that alone. */
+/** Stands for credentials, and shows nothing of them. With a scope appended, for that scope alone. */
 type CredentialsKey = string;
 
 export function keyOf({ tokenUrl, clientId, secret, fingerprint256 }: TokenCredentials): CredentialsKey {

@@ -30,24 +30,24 @@ interface TokenEndpointOptions {
   clientId: string;
   clientSecret: ClientSecret;
   exchange: Exchange;
-  /** Asked at each request: a reloaded certificate may have brought another one. */
+  /** Called for each request: a reloaded certificate may have brought another agent. */
   agent: () => Agent;
   /** With `oauth.mtls`: its certificate is offered to the endpoint. */
   identity?: ReloadableIdentity;
   clock: Clock;
   userAgent: string;
-  /** Milliseconds to connect. At most half of the time that a request has, so that another can follow; the default. */
+  /** Milliseconds to connect. At most, and by default, half of the time that a request has, so that another can follow. */
   connectTimeoutMs?: number;
-  /** Told of each request. */
+  /** Called after each request. */
   onCall?: OnCall;
-  /** Of clients that come and go. Default: one of its own. */
+  /** Shared by clients that come and go. Default: its own. */
   refusedSecrets?: RefusedSecrets;
 }
 
-/** The one that is sent, then others that an error must not show. */
+/** The secret that is sent, then others that an error must not show. */
 type Secrets = readonly [Secret, ...Secret[]];
 
-/** What is asked for. */
+/** One token that is asked for. */
 interface Asked {
   scope: string;
   signal: AbortSignal;
@@ -55,11 +55,11 @@ interface Asked {
   endsAt: number;
 }
 
-/** What is told of one request. */
+/** What `onCall` is told of one request. */
 interface Seen {
   /** Monotonic milliseconds. */
   startedAt: number;
-  /** 2 where our certificate was refused and another one was offered. */
+  /** 2 if our certificate was refused and another one was offered. */
   attempts: number;
   response?: ExchangeResponse;
   /** The certificate that was offered last. */
@@ -67,8 +67,8 @@ interface Seen {
 }
 
 /**
- * Requests tokens with the client secret (docs/service.md#tokens; RFC 6749, 4.4). A refused one is read again
- * from its source, and another one is tried at once. Knows nothing of caching.
+ * Requests tokens with the client secret (docs/service.md#tokens; RFC 6749, 4.4). If the secret is refused, it is read
+ * again from its source, and another one is tried at once. Knows nothing of caching.
  */
 export class TokenEndpoint implements TokenSource {
   readonly #options: TokenEndpointOptions;
@@ -81,8 +81,8 @@ export class TokenEndpoint implements TokenSource {
 
   /**
    * @param scope a checked one
-   * @throws ServiceTokenError where the endpoint grants no token, or its answer is none of a token;
-   * ServiceConnectionError where there is no whole answer; ServiceCertificateError where it refuses our certificate
+   * @throws ServiceTokenError if the endpoint grants no token, or its answer is not usable; ServiceConnectionError if
+   * there is no whole answer; ServiceCertificateError if it refuses our certificate
    */
   async request(scope: string, { signal, timeoutMs, isProbe }: TokenRequestContext): Promise<TokenGrant> {
     const { clientSecret, clock, identity } = this.#options;
@@ -110,7 +110,7 @@ export class TokenEndpoint implements TokenSource {
   async #send(secrets: Secrets, asked: Asked): Promise<TokenGrant> {
     const { scope, signal } = asked;
     const seen: Seen = { startedAt: this.#options.clock.monotonic(), attempts: 0 };
-    // The certificate may be another one by now than at the beginning.
+    // The certificate may have changed since the beginning.
     const sent = () => this.#credentials(secrets[0], seen.certificate);
     try {
       const response = await this.#post(this.#form(scope, secrets[0]), asked, seen);
@@ -147,7 +147,7 @@ export class TokenEndpoint implements TokenSource {
     return Buffer.from(form.toString());
   }
 
-  /** Once more where our certificate was refused and another one is in use by now. */
+  /** Sends the request, and once more if our certificate was refused and another one is in use by now. */
   async #post(body: Buffer, asked: Asked, seen: Seen): Promise<ExchangeResponse> {
     seen.attempts += 1;
     const { identity } = this.#options;

@@ -16,11 +16,11 @@ import { isJsonObject } from '../../exchange/decode.js';
 export interface TokenPlace extends Omit<FaultPlace, 'server'> {
   /** {auth_url}/oauth2/token */
   url: URL;
-  /** The one that names the API: the two may be swapped. */
+  /** The option with the API's address: the two may be swapped. */
   apiOption: string;
 }
 
-/** The error where the token endpoint gave no whole answer: names its host and what to check. */
+/** The error if the token endpoint gave no whole answer: names its host and what to check. */
 export function tokenConnectionError(place: TokenPlace, fault: ExplainedFault): ServiceConnectionError {
   const { kind, reason } = fault;
   const { host, pathname } = place.url;
@@ -35,16 +35,16 @@ export function tokenConnectionError(place: TokenPlace, fault: ExplainedFault): 
 
 export interface RefusedAnswer {
   status: number;
-  /** The parsed body; undefined where it was no JSON. */
+  /** The parsed body; undefined if it was not JSON. */
   json: unknown;
-  /** It was a page (HTML). */
+  /** The body was a page (HTML). */
   isPage?: boolean;
   scope: string;
   /** Whether it is the answer of a proxy before the endpoint that refuses our client certificate. */
   proxy?: 'refused' | 'perhaps';
-  /** Seconds of its Retry-After. */
+  /** Seconds, from the Retry-After. */
   retryAfter?: number;
-  /** The one that was sent, then others. None may be in the error, even where the endpoint echoes it. */
+  /** The secret that was sent, then others. None may be in the error, even if the endpoint echoes it. */
   secrets: readonly Secret[];
   place: Pick<TokenPlace, 'option' | 'apiOption' | 'describeOption'>;
 }
@@ -166,7 +166,7 @@ export function isCredentialRefusal({ status, error }: Pick<ServiceTokenError, '
   return error === 'invalid_client' || status === 401 || status === 403;
 }
 
-/** The characters of RFC 6749's own codes; anything else may be an echo. */
+/** Allows the characters of RFC 6749's own codes; anything else may be an echo. */
 function readErrorCode(value: unknown, secrets: readonly string[]): string | undefined {
   if (typeof value !== 'string' || !/^[A-Za-z0-9_.-]{1,64}$/.test(value)) return undefined;
   return cleanText(value, secrets, MAX_TEXT_LENGTH) === value ? value : undefined;
@@ -183,7 +183,7 @@ export function isTransient(error: unknown): boolean {
   return error instanceof ServiceTokenError && TRANSIENT.includes(error.code);
 }
 
-/** No answer within the time of a request. */
+/** The error if there is no answer within the time of a request. */
 export function unanswered(timeoutMs: number): ServiceConnectionError {
   const message = `There was no answer of the token endpoint within ${Math.round(timeoutMs)} ms.`;
   return new ServiceConnectionError({ kind: 'timeout', message });

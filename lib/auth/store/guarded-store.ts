@@ -3,14 +3,14 @@ import { type TokenStore } from '../../config/token-cache.options.js';
 import { backOff } from '../../time/back-off.js';
 import { type StoreObserver, StoreTimeout, type StoreUse } from './store-observer.js';
 
-/** Milliseconds for one call of a store that names no other limit. */
+/** Milliseconds for one call, by default. */
 const CALL_MS = 250;
-/** Milliseconds that the first requests wait for a store to open, counted from its beginning. */
+/** Milliseconds that the first requests wait for a store to open. */
 const OPEN_MS = 1_000;
 const CLOSE_MS = 1_000;
 /** A time limit passes in slices, so that a pause of our own event loop counts as one of them. */
 const SLICE_MS = 50;
-/** Asked for where the store did not open, so that no key has failed. */
+/** Read to try a store that did not open: no other key has failed then. */
 const PROBE_KEY = 'token:probe';
 const FIRST_PAUSE_MS = 1_000;
 const MAX_PAUSE_MS = 30_000;
@@ -21,8 +21,8 @@ export const UNAVAILABLE = Symbol('unavailable');
 export type Release = () => Promise<void>;
 
 /**
- * A host's store, in which nothing can go wrong for us: no method rejects, each ends in time, and a store that does not
- * answer is not asked at all until it works again. After a pause of 1 s, doubling to 30 s, it is tried.
+ * A host's store, made safe: no method rejects, each ends in time, and a store that does not answer is left alone. It is
+ * tried again after 1 s, doubling to 30 s.
  */
 export class GuardedStore {
   readonly #store: TokenStore;
@@ -33,9 +33,9 @@ export class GuardedStore {
   #isClosed = false;
   #works = true;
   #worksSince = -Infinity;
-  /** Of the call that failed. A store can be several servers, of which others answer. */
+  /** The key of the call that failed. Of a store with several servers, others may answer. */
   #failedKey = PROBE_KEY;
-  /** In a row, since it worked for longer than the longest of them. */
+  /** Pauses in a row: none in between in which it worked for 30 s. */
   #pauses = 0;
   #cancelTry: (() => void) | undefined;
 
@@ -46,12 +46,12 @@ export class GuardedStore {
     this.#limitMs = store.timeout !== undefined && store.timeout > 0 ? store.timeout : CALL_MS;
   }
 
-  /** False while it does not answer, and after the end. */
+  /** False while it does not answer, and after {@link close}. */
   get works(): boolean {
     return this.#works;
   }
 
-  /** Begins to open the store, where it has not been opened yet. */
+  /** Begins to open the store, once. */
   open(): void {
     this.#opened ??= this.#open();
   }
@@ -77,7 +77,7 @@ export class GuardedStore {
     await this.#call('writes', key, () => this.#store.delete(key, ifValue));
   }
 
-  /** A function releases it; `none`: go on without one. */
+  /** Returns a function that releases the lock; `none`: go on without a lock. */
   async lock(key: string, ttlMs: number): Promise<Release | 'taken' | 'none'> {
     if (!this.#store.lock) return 'none';
     let isLate = false;
@@ -91,7 +91,7 @@ export class GuardedStore {
     return typeof release === 'function' ? () => this.#release(key, release) : 'taken';
   }
 
-  /** Asked of a store that does not work too: others would wait for this lock, and nobody waits for the answer. */
+  /** Tried even if the store does not work: others would wait for this lock, and nobody waits for the answer. */
   async #release(key: string, release: Release | undefined): Promise<void> {
     await this.#ask('writes', key, async () => release?.());
   }
@@ -111,10 +111,11 @@ export class GuardedStore {
   async #ask<T>(use: StoreUse, key: string, work: () => Promise<T>): Promise<T | typeof UNAVAILABLE> {
     try {
       const answer = await this.#answer(this.#limitMs, work);
-      // Else another server of the store answers than the one that failed.
+      // If not, another server of the store answered than the one that failed.
       if (this.#works) this.#observer.worked(use);
       return answer;
     } catch (error) {
+      // A store that does not answer a write in time would not answer a read either.
       this.#failed(error instanceof StoreTimeout ? 'reads' : use, key, error);
       return UNAVAILABLE;
     }
@@ -139,7 +140,7 @@ export class GuardedStore {
     if (use !== 'reads' || !this.#works) return;
     this.#works = false;
     this.#failedKey = key;
-    // A store that answers when it is tried, and then fails again, is left alone for longer each time.
+    // A store that works when it is tried, and then fails again, is left alone for longer each time.
     if (this.#clock.monotonic() - this.#worksSince > MAX_PAUSE_MS) this.#pauses = 0;
     this.#planTry();
   }

@@ -3,18 +3,18 @@ import { type TokenIo, type TokenRequestContext } from '../access-token.js';
 import { type GuardedStore, type Release } from './guarded-store.js';
 import { type StoredToken } from './stored-token.js';
 
-// Of the time that a request has, 10 s:
-/** So long the others wait for a sign, each for a time of its own. */
+// Parts of the time that a request has, usually 10 s.
+/** How long the others wait for a sign: each process draws its own time between these. */
 const PATIENCE = { min: 0.25, max: 0.4 };
-/** So long whoever asks gives signs. Then one more asks: the first may be the only one that gets no answer. */
-const SIGNS = 0.3;
-/** With less than that left, a process does not ask any more. */
-const LEAST = 0.3;
+/** How long the holder gives signs. Then one more process asks, in case only the holder gets no answer. */
+const SIGNING = 0.3;
+/** With less time left, a process does not begin to ask. */
+const LEAST_LEFT = 0.3;
 
 /**
- * The right to ask, where several processes look for the same token. The first one has the lock; while it asks, it gives
- * signs. A lock without signs counts for nothing: its holder is gone, or there never was one. Who goes on then gives a
- * sign first, and the others wait again. Signs cannot be forged, and an old one is none.
+ * The right to ask the endpoint, if several processes want the same token. The first one takes the lock, and gives signs
+ * while it asks. A lock without signs does not count: its holder is gone, or never was there. The next process then gives
+ * a sign first, so that the others wait again. Signs cannot be forged, and old ones do not count.
  */
 export class Lease {
   readonly #store: GuardedStore;
@@ -42,19 +42,19 @@ export class Lease {
   }
 
   /**
-   * Without a store it is ours. If no caller waits, there is time: for a store that does not work to come back, and for an
-   * endpoint that failed a moment ago, of which its sign is left.
-   * @returns whether it is ours now
+   * Takes the lease if it can. Without a store, it always can. If no caller waits, there is time: a store that does not work
+   * may come back, and an endpoint that has just failed, as a sign in the store shows, may recover.
+   * @returns whether this process has the lease now
    */
   async take(): Promise<boolean> {
     const { isAwaited, timeoutMs } = this.#context;
     if (!this.#store.works) {
-      // Until then it has been tried twice.
+      // In that time it is tried twice.
       if (!isAwaited() && this.#since(this.#begun) < timeoutMs * PATIENCE.max) return false;
       this.#tookAt = this.#clock.monotonic();
       return true;
     }
-    if (this.#since(this.#begun) > timeoutMs * (1 - LEAST)) return false;
+    if (this.#since(this.#begun) > timeoutMs * (1 - LEAST_LEFT)) return false;
     const lock = await this.#store.lock(this.#entry.lockKey, timeoutMs);
     if (typeof lock === 'function') {
       if (!isAwaited() && (await this.#signAgeMs()) < this.#patienceMs) {
@@ -68,10 +68,10 @@ export class Lease {
     return true;
   }
 
-  /** To be called again and again while we have it, and when our request has failed. */
+  /** To be called again and again by the holder, and once if its request has failed. */
   async sign(): Promise<void> {
     const { timeoutMs } = this.#context;
-    if (this.#since(this.#tookAt) >= timeoutMs * SIGNS) return;
+    if (this.#since(this.#tookAt) >= timeoutMs * SIGNING) return;
     const sign = this.#entry.writeSign(this.#clock.now());
     await this.#store.set(this.#entry.signKey, sign, timeoutMs * PATIENCE.max);
   }

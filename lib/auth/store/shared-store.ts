@@ -14,19 +14,19 @@ import { StoreCipher } from './store-cipher.js';
 import { StoredToken, type TokenOwner } from './stored-token.js';
 import { StoreObserver } from './store-observer.js';
 
-/** On average: where all look at the same time, more than one finds that nobody asks. */
+/** On average: if all processes looked at the same time, more than one would find that nobody asks. */
 const POLL_MS = 100;
-/** The same where no caller waits: all processes renew a token at about the same time. */
+/** The same if no caller waits: all processes renew a token at about the same time. */
 const RENEWAL_POLL_MS = 1_000;
 const SECRET_MS = 1_000;
 
 /**
- * Tokens shared between processes, before a token source: one process asks the endpoint, the others find its token in
+ * Shares tokens between processes, in front of a token source: one process asks the endpoint, the others find its token in
  * the store. A store that fails, does not answer, is full or has wrong entries delays a token, but never prevents one.
  *
- * Each looks, waits for the lease, asks, and tells. Of three that begin together, with 10 s for a request:
+ * Each process looks, waits for the lease, asks, and tells. For example A, B and C begin together, with 10 s for a request:
  *
- * - A has the lease, asks, and gives a sign each 100 ms for 3 s; B and C look each 100 ms. A tells at 4 s: B and C find it.
+ * - A has the lease, asks, and gives a sign every 100 ms for 3 s. B and C look every 100 ms. A tells at 4 s: they find it.
  * - The endpoint does not answer A: B asks at 5.5 s, 2.5 s after A's last sign, and gives signs. C never asks.
  * - A dies: B asks 2.5 s after its last sign.
  * - The endpoint refuses A: it gives the lease back, and B or C asks within 150 ms.
@@ -42,9 +42,9 @@ export class SharedStore implements TokenSource {
   #sealing: { secret: Secret; cipher: StoreCipher } | undefined;
 
   /**
-   * @param source asked where the store has no token
-   * @param owner asked each time, as another client certificate may be in use
-   * @param clientSecret entries are encrypted with keys that come from it
+   * @param source asked if the store has no token
+   * @param owner called each time, because another client certificate may be in use
+   * @param clientSecret the keys that encrypt entries come from it
    */
   constructor(
     source: Pick<TokenSource, 'request'>,
@@ -65,7 +65,7 @@ export class SharedStore implements TokenSource {
     this.#store.open();
   }
 
-  /** When the requests under way have been ended: what they still write is written, and the store closed. */
+  /** To be called once the requests have been ended. Waits for what they still write, then closes the store. */
   async close(): Promise<void> {
     // Each of them ends in time.
     while (this.#underWay.size > 0) await Promise.allSettled(this.#underWay);
@@ -83,7 +83,7 @@ export class SharedStore implements TokenSource {
     return this.#track(this.#look(scope, { signal, accepts }).then(({ found }) => found));
   }
 
-  /** Takes the token out of the store too, if it is still the one there. */
+  /** Takes the token out of the store too, if it is still there. */
   dropped(scope: string, accessToken: string): void {
     void this.#track(this.#remove(scope, accessToken));
   }
@@ -109,7 +109,7 @@ export class SharedStore implements TokenSource {
     }
   }
 
-  /** Until we may ask, or another process has told. */
+  /** Waits until we may ask, or another process has told. */
   async #awaitLease(
     entry: StoredToken,
     context: TokenRequestContext,
@@ -120,7 +120,7 @@ export class SharedStore implements TokenSource {
     for (let isFirst = true; !(await lease.take()); isFirst = false) {
       if (isFirst && this.#store.works) this.#observer.count('storeLockWaits');
       const until = clock.monotonic() + RENEWAL_POLL_MS * (0.5 + random());
-      // A caller may begin to wait meanwhile.
+      // In the meantime, a caller may begin to wait.
       do await this.#pause(signal);
       while (!isAwaited() && clock.monotonic() < until);
       const told = await this.#find(entry, context);
@@ -152,7 +152,7 @@ export class SharedStore implements TokenSource {
     }
   }
 
-  /** While we ask: another process may have a token all the same. */
+  /** Runs while we ask: another process may still get a token. */
   async #signAndLook(entry: StoredToken, lease: Lease, context: TokenRequestContext): Promise<TokenGrant> {
     for (;;) {
       await this.#pause(context.signal);
@@ -167,7 +167,7 @@ export class SharedStore implements TokenSource {
     return sleep(clock, POLL_MS * (0.5 + random()), signal);
   }
 
-  /** With the last secret, then with the newest: after a rotation, others have their tokens under its name. */
+  /** Looks with the last secret, then with the newest: after a rotation, others store their tokens under its name. */
   async #look(
     scope: string,
     context: Pick<TokenRequestContext, 'signal' | 'accepts'>,
@@ -177,7 +177,7 @@ export class SharedStore implements TokenSource {
     const known = this.#entry(scope, secret);
     const shared = await this.#find(known, context);
     if (shared) return { found: shared, entry: known };
-    // Read as the endpoint reads it. Not waited for where it needs time: the endpoint waits for it, if it is asked.
+    // Read as the endpoint reads it. A slow source is not waited for: the endpoint waits for it, if it is asked.
     const limit = { clock: this.#io.clock, timeoutMs: SECRET_MS, expired: () => new Error('Too late') };
     const newest = await within(limit, () => this.#clientSecret.read()).catch(() => secret);
     const entry = this.#entry(scope, newest);
@@ -191,13 +191,13 @@ export class SharedStore implements TokenSource {
   ): Promise<TokenGrant | undefined> {
     const { clock } = this.#io;
     const grant = entry.read(await this.#store.get(entry.key), clock.now());
-    // Its age is that of this moment. Counted from before a wait for the lock, it would be renewed too early.
+    // The age is as of now. Counted from before a wait for the lock, the token would be renewed too early.
     if (!grant || !accepts(grant)) return undefined;
     this.#observer.count('storeHits');
     return { ...grant, requestedAt: clock.monotonic() };
   }
 
-  /** Under secret and certificate that the endpoint accepted: they may have changed since the lock was taken. */
+  /** Writes under the secret and certificate that the endpoint accepted: they may have changed since the lock was taken. */
   async #write(scope: string, grant: TokenGrant, issuedAt: number): Promise<void> {
     const { requestedWith } = grant;
     const entry = requestedWith && this.#entry(scope, requestedWith.secret, requestedWith);

@@ -10,7 +10,7 @@ import {
 import { type Secret } from '../../config/secret.js';
 import { MAX_ENTRY_LENGTH } from '../../config/token-cache.options.js';
 
-/** Of keys and values. Entries of another format are not found, or do not open. */
+/** The format of keys and values. Entries of another format are not found, or do not open. */
 const FORMAT = 'v1';
 const CIPHER = 'aes-256-gcm';
 const KEY_BYTES = 32;
@@ -18,7 +18,7 @@ const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
 /**
- * Names and encrypts the entries of a shared store for those who know the client secret. Its keys come from the secret
+ * Names and encrypts the entries of a shared store for processes with the same client secret. Its keys come from the secret
  * (HKDF-SHA-256, RFC 5869), one for names and one for values (AES-256-GCM). After a rotation the entries have other
  * names: replicas that still have the old secret do not overwrite those of replicas that have the new one.
  */
@@ -31,7 +31,7 @@ export class StoreCipher {
     this.#valueKey = derive(secret, 'values');
   }
 
-  /** The key of an entry. Who does not know the secret cannot tell from it what it is for. */
+  /** The key of an entry. Without the secret, it does not show what the entry is for. */
   nameOf(...parts: readonly (string | null)[]): string {
     const hash = createHmac('sha256', this.#nameKey).update(JSON.stringify(parts)).digest('base64url');
     // In braces: Redis Cluster keeps all keys with this hash together.
@@ -45,7 +45,7 @@ export class StoreCipher {
     return `${FORMAT}.${sealed.toString('base64url')}`;
   }
 
-  /** @returns undefined where it was changed, moved from another name, or sealed with another secret */
+  /** @returns undefined if it was changed, moved from another name, or sealed with another secret */
   open(value: unknown, name: string): string | undefined {
     if (typeof value !== 'string' || value.length > MAX_ENTRY_LENGTH || !value.startsWith(`${FORMAT}.`))
       return undefined;

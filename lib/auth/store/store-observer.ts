@@ -2,10 +2,10 @@ import { type TokenIo } from '../access-token.js';
 
 const QUIET_MS = 60_000;
 
-/** It did not answer in time. */
+/** The store did not answer in time. */
 export class StoreTimeout extends Error {}
 
-/** What begins an answer of Redis that refuses a command. Other words of an error could be anybody's, so none is logged. */
+/** How Redis begins the refusal of a command. The rest of an error's text may hold anything, so it is not logged. */
 const REDIS_CODE =
   /^(OOM|READONLY|NOAUTH|WRONGPASS|NOPERM|LOADING|BUSY|MASTERDOWN|MISCONF|MOVED|CLUSTERDOWN|NOREPLICAS|TRYAGAIN|NOSCRIPT)\b/;
 const SYSTEM_CODE = /^[A-Z][A-Z\d_]{2,40}$/;
@@ -17,7 +17,7 @@ const REDIS_REFUSALS: readonly [RegExp, string][] = [
   [/^ERR AUTH /, 'WRONGPASS'],
 ];
 
-/** Of words that do not say it themselves. */
+/** For codes that do not explain themselves. */
 const MEANINGS: Partial<Record<string, string>> = {
   ECONNREFUSED: 'nothing listens at its address',
   ENOTFOUND: 'its host name is not known',
@@ -87,7 +87,7 @@ function reasonOf(error: unknown): string {
     const known = [SYSTEM_CODE.exec(String(code)), REDIS_CODE.exec(text), ERROR_CLASS.exec(constructor.name)];
     return known.find((found) => found !== null)?.[0] ?? 'error';
   } catch {
-    // No error of any library: it cannot even be read.
+    // It cannot even be read.
     return 'error';
   }
 }

@@ -14,7 +14,7 @@ export type TokenOwner = Omit<TokenCredentials, 'secret'>;
 export class StoredToken {
   readonly key: string;
   readonly lockKey: string;
-  /** Of the entry that says when somebody last worked on a request for the token. */
+  /** The key of the entry that says when a process last worked on a request for the token. */
   readonly signKey: string;
   readonly #scope: string;
   readonly #cipher: StoreCipher;
@@ -32,15 +32,13 @@ export class StoredToken {
     return this.#cipher.seal(String(now), this.signKey);
   }
 
-  /** @returns milliseconds since then; Infinity where it does not open, or is from the future */
+  /** @returns milliseconds since then; Infinity if it does not open or is from the future */
   readSign(value: unknown, now: number): number {
     const ageMs = now - Number(this.#cipher.open(value, this.signKey) ?? -Infinity);
     return ageMs >= -CLOCK_TOLERANCE_MS ? Math.max(0, ageMs) : Infinity;
   }
 
-  /**
-   * @param issuedAt by the wall clock, in milliseconds
-   */
+  /** @param issuedAt by the wall clock, in milliseconds */
   write(grant: TokenGrant, issuedAt: number): { value: string; ttlMs: number } {
     const { scope, accessToken, expiresIn: lifetimeS } = grant;
     const contents = { scope, accessToken, issuedAt, lifetimeS };
@@ -53,7 +51,7 @@ export class StoredToken {
   /**
    * Checks an entry as an answer of the endpoint is checked. Its token lives no longer than the token itself says.
    * @param now the wall clock, in milliseconds
-   * @returns undefined where it does not open, is corrupt, has ended, is from the future, or is of another scope
+   * @returns undefined if it does not open, is corrupt, has expired, is from the future, or is of another scope
    */
   read(value: unknown, now: number): TokenGrant | undefined {
     const text = this.#cipher.open(value, this.key);
@@ -67,10 +65,10 @@ export class StoredToken {
     const { accessToken, endsAt } = checked;
     if (!Number.isInteger(lifetimeS) || lifetimeS > MAX_LIFETIME_S) return undefined;
     const ageMs = Math.max(0, now - issuedAt);
-    // That it is still in the store says that its second is not over; the clocks of machines differ by more.
+    // It is still in the store, so its second is not over; the clocks of two machines differ by more than that.
     if (lifetimeS === 0) return endsAt > now ? { accessToken, scope, expiresIn: 0, ageMs } : undefined;
     if (!(issuedAt <= now + CLOCK_TOLERANCE_MS)) return undefined;
-    // Rounded up, as an `exp` of whole seconds ends early: readers would else renew a token before its writer does.
+    // Rounded up, because an `exp` of whole seconds ends early: else readers would renew a token before its writer does.
     const seconds = Math.min(lifetimeS, Math.ceil((endsAt - issuedAt) / 1000));
     return endsAt > now && seconds * 1000 > ageMs
       ? { accessToken, scope, expiresIn: seconds, ageMs }
