@@ -62,6 +62,12 @@ export {
   type SchemaIssue,
   type SchemaResult,
 } from './http/answer-parser.js';
+export {
+  answerOf,
+  type ExceptionAnswer,
+  type ExceptionAnswerOptions,
+  toHttpException,
+} from './http/exception-answer.js';
 export { ServiceExceptionFilter } from './http/service-exception.filter.js';
 export {
   type CallOptions,

@@ -1,19 +1,27 @@
+import { HttpException } from '@nestjs/common';
 import {
   ServiceApiError,
   ServiceCertificateError,
   ServiceConnectionError,
+  ServiceError,
   ServiceRequestError,
   ServiceTokenError,
-  type ServiceError,
+  type ServiceErrorCode,
 } from '../errors/index.js';
 
-/** What a host's own caller gets to know of an error. */
-export interface HostAnswer {
+/** What a caller of the application may know of an error. */
+export interface ExceptionAnswer {
   /** Of HTTP. */
   status: number;
   message: string;
-  /** Seconds. */
+  code: ServiceErrorCode;
+  /** Seconds, where the call can be sent again then. */
   retryAfter?: number;
+}
+
+export interface ExceptionAnswerOptions {
+  /** The status for input that was refused before anything was sent (`invalid_request`). Default: 400. */
+  invalidRequestStatus?: number;
 }
 
 /** The service's failures that are the caller's own fault and make sense to them. */
@@ -23,11 +31,39 @@ const FAILED = 'The service failed to answer this call.';
 const LATE = 'The service did not answer in time.';
 const UNAVAILABLE = 'The service cannot be reached at the moment.';
 
-/** The mapping that ServiceExceptionFilter documents. */
-export function toAnswer(error: ServiceError): HostAnswer {
+/**
+ * What `ServiceExceptionFilter` answers to an error, for a filter of your own: safe to be shown to callers. Undefined for
+ * an error that is not one of this module.
+ */
+export function answerOf(error: ServiceError, options?: ExceptionAnswerOptions): ExceptionAnswer;
+export function answerOf(error: unknown, options?: ExceptionAnswerOptions): ExceptionAnswer | undefined;
+export function answerOf(error: unknown, options?: ExceptionAnswerOptions): ExceptionAnswer | undefined {
+  return error instanceof ServiceError ? { ...toAnswer(error, options), code: error.code } : undefined;
+}
+
+/**
+ * The same as an HttpException of Nest, with the body `{ statusCode, message, code }`. Its `cause` is the error, whose
+ * hint is not for callers: it is not enumerable, so that it is not written where the exception is.
+ */
+export function toHttpException(error: ServiceError, options?: ExceptionAnswerOptions): HttpException;
+export function toHttpException(error: unknown, options?: ExceptionAnswerOptions): HttpException | undefined;
+export function toHttpException(error: unknown, options?: ExceptionAnswerOptions): HttpException | undefined {
+  const answer = answerOf(error, options);
+  if (!answer) return undefined;
+  const { status, message, code } = answer;
+  const exception = new HttpException({ statusCode: status, message, code }, status);
+  // A server in development mode may show it to callers. What failed is in the stack of the cause.
+  exception.stack = `${exception.name}: ${message}`;
+  const hidden = { enumerable: false, configurable: true, writable: true };
+  return Object.defineProperty(exception, 'cause', { value: error, ...hidden });
+}
+
+type Mapped = Omit<ExceptionAnswer, 'code'>;
+
+function toAnswer(error: ServiceError, { invalidRequestStatus = 400 }: ExceptionAnswerOptions = {}): Mapped {
   if (error instanceof ServiceRequestError) {
     return {
-      status: 400,
+      status: invalidRequestStatus,
       message: error.faults.map((fault) => `${fault.property} ${fault.message}`).join('; '),
     };
   }
@@ -38,7 +74,7 @@ export function toAnswer(error: ServiceError): HostAnswer {
   return { status: 500, message: 'Internal server error' };
 }
 
-function fromCall(error: ServiceApiError | ServiceConnectionError): HostAnswer {
+function fromCall(error: ServiceApiError | ServiceConnectionError): Mapped {
   const doubt = error.outcomeUnknown ? DOUBT : '';
   if (error.code === 'connection_timeout') return { status: 504, message: LATE + doubt };
   // Before all that would have the caller send it again: a 409 or 429 answers the last attempt, not one that was lost.
@@ -46,7 +82,7 @@ function fromCall(error: ServiceApiError | ServiceConnectionError): HostAnswer {
   return error instanceof ServiceApiError ? fromApi(error) : { status: 503, message: UNAVAILABLE };
 }
 
-function fromApi({ code, status, body, credentialFault, hint, retryAfter }: ServiceApiError): HostAnswer {
+function fromApi({ code, status, body, credentialFault, hint, retryAfter }: ServiceApiError): Mapped {
   // A path that is nowhere, or a page: the address is wrong, and no caller can correct that.
   const isOurs = credentialFault || (status === 404 && hint !== undefined);
   if (code === 'api_error' && PASSED_ON.has(status) && !isOurs) {

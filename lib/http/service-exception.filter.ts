@@ -1,8 +1,13 @@
-import { Catch, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
+import { Catch, Optional, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
 import { throwError, type Observable } from 'rxjs';
-import { describeError, ServiceConnectionError, ServiceError } from '../errors/index.js';
+import { describeError, ServiceApiError, ServiceConnectionError, ServiceError } from '../errors/index.js';
 import { SafeLogger } from '../telemetry/log.js';
-import { toAnswer, type HostAnswer } from './exception-answer.js';
+import {
+  answerOf,
+  toHttpException,
+  type ExceptionAnswer,
+  type ExceptionAnswerOptions,
+} from './exception-answer.js';
 
 /** What Express's response and Fastify's reply have in common. */
 interface HttpReply {
@@ -43,24 +48,36 @@ const DAY_S = 86_400;
  *
  * Over HTTP on Express and Fastify. In a microservice and on a WebSocket gateway the same status, message and code go
  * the way of Nest's own filters: `{ status: 'error', message, code, statusCode }` as the error of the reply, or as the
- * event `exception`. In GraphQL the message is that of the error, and `extensions` has `code` and `statusCode`. Other
- * kinds of applications get the error itself.
+ * event `exception`. In GraphQL an HttpException is thrown, whose `extensions` has `code` and `statusCode`. Other kinds of
+ * applications get the error itself.
  */
 @Catch(ServiceError)
 export class ServiceExceptionFilter implements ExceptionFilter<ServiceError> {
   readonly #logger = new SafeLogger(ServiceExceptionFilter.name);
+  readonly #options: ExceptionAnswerOptions | undefined;
+
+  constructor(@Optional() options?: ExceptionAnswerOptions) {
+    this.#options = options;
+  }
 
   /** Nest's: the answer of a microservice is the Observable that this returns. */
   catch(error: ServiceError, host: ArgumentsHost): Observable<never> | void {
     const kind = host.getType<string>();
     if (!KINDS.has(kind)) throw error;
-    const answer = toAnswer(error);
-    if (answer.status >= 500 && !isOrderlyEnd(error)) {
-      this.#logger.error(`${answer.status}: ${describeError(error)}`);
+    const answer = answerOf(error, this.#options);
+    const { status, message, code } = answer;
+    if (status >= 500 && !isOrderlyEnd(error)) {
+      const isOfCall = error instanceof ServiceApiError || error instanceof ServiceConnectionError;
+      const fields = { code, status, correlationId: isOfCall ? error.correlationId : undefined };
+      this.#logger.errorWith(`${status}: ${describeError(error)}`, fields);
     }
-    if (kind === 'http') return replyHttp(error, answer, host);
-    if (kind === 'graphql') throw new GraphqlAnswer(answer, error.code);
-    const payload = { status: 'error', message: answer.message, code: error.code, statusCode: answer.status };
+    if (kind === 'http') return replyHttp(answer, host);
+    if (kind === 'graphql') {
+      // Graphql makes its error of the message and of `extensions`.
+      const extensions = { code, statusCode: status };
+      throw Object.assign(toHttpException(error, this.#options), { extensions });
+    }
+    const payload = { status: 'error', message, code, statusCode: status };
     if (kind === 'rpc') return throwError(() => payload);
     const gateway = host.switchToWs();
     emit(gateway.getClient<GatewayClient | undefined>(), {
@@ -70,37 +87,21 @@ export class ServiceExceptionFilter implements ExceptionFilter<ServiceError> {
   }
 }
 
-/** What graphql makes its GraphQLError of: it takes the message, and `extensions` as they are. */
-class GraphqlAnswer extends Error {
-  readonly extensions: { code: string; statusCode: number };
-
-  constructor({ status, message }: HostAnswer, code: string) {
-    super(message);
-    this.extensions = { code, statusCode: status };
-    // A server in development mode may show it to callers.
-    this.stack = `Error: ${message}`;
-  }
-}
-
 /** Cut at shutdown: said once for all of them, by the module. */
 function isOrderlyEnd(error: ServiceError): boolean {
   return error instanceof ServiceConnectionError && error.kind === 'closed' && !error.outcomeUnknown;
 }
 
-function replyHttp(
-  error: ServiceError,
-  { status, message, retryAfter }: HostAnswer,
-  host: ArgumentsHost,
-): void {
+function replyHttp({ status, message, code, retryAfter }: ExceptionAnswer, host: ArgumentsHost): void {
   const http = host.switchToHttp();
   const reply = http.getResponse<HttpReply>();
   if (reply.headersSent || reply.sent) return void (reply.raw ?? reply).end?.();
   if (retryAfter !== undefined) reply.header('Retry-After', String(Math.min(Math.ceil(retryAfter), DAY_S)));
   // An idle connection would hold up a server that is closing (Node waits for its keepAliveTimeout).
-  if (error.code === 'connection_closed' && isHttp1(http.getRequest<HttpRequest>())) {
+  if (code === 'connection_closed' && isHttp1(http.getRequest<HttpRequest>())) {
     reply.header('Connection', 'close');
   }
-  reply.status(status).send({ statusCode: status, message, code: error.code });
+  reply.status(status).send({ statusCode: status, message, code });
 }
 
 /** HTTP/2 knows no Connection header (RFC 9113, 8.2.2). */

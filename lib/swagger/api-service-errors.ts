@@ -1,4 +1,4 @@
-import { applyDecorators } from '@nestjs/common';
+import { applyDecorators, type Type } from '@nestjs/common';
 import { ApiExtraModels, ApiResponse, getSchemaPath, type ApiResponseOptions } from '@nestjs/swagger';
 import { ServiceErrorAnswer } from './service-error-answer.js';
 
@@ -28,19 +28,33 @@ const ANSWERS: readonly ApiResponseOptions[] = [
   { status: 504, description: 'The service did not answer in time' },
 ];
 
+/** The form of a filter's own answers. */
+export interface ApiServiceErrorsOptions {
+  /** A class with the fields, as Swagger reads them. Default: `ServiceErrorAnswer`. */
+  type?: Type<unknown>;
+  /** Default: `application/json`. */
+  contentType?: string;
+}
+
 /**
  * The answers of `ServiceExceptionFilter`, in the Swagger document: on a controller, or on a method that calls the
  * service. A 400 may also be one of Nest's `ValidationPipe`. A method's own `@ApiResponse` of the same status takes
- * precedence.
+ * precedence. For a filter of your own that answers in another form, name its class: `{ type: Problem }`.
  */
-export function ApiServiceErrors(): ClassDecorator & MethodDecorator {
+export function ApiServiceErrors({
+  type,
+  contentType = 'application/json',
+}: ApiServiceErrorsOptions = {}): ClassDecorator & MethodDecorator {
+  const answer = type ?? ServiceErrorAnswer;
+  const form = { $ref: getSchemaPath(answer) };
+  const content = (schema: object): object => ({ content: { [contentType]: { schema } } });
   return applyDecorators(
-    ApiExtraModels(ServiceErrorAnswer),
+    ApiExtraModels(answer),
     ApiResponse({
       status: 400,
       description: 'The request is refused, by the service or before it is sent there',
-      schema: { oneOf: [{ $ref: getSchemaPath(ServiceErrorAnswer) }, OF_NEST] },
+      ...content(type ? form : { oneOf: [form, OF_NEST] }),
     }),
-    ...ANSWERS.map((answer) => ApiResponse({ ...answer, type: ServiceErrorAnswer })),
+    ...ANSWERS.map((each) => ApiResponse({ ...each, ...content(form) })),
   );
 }

@@ -1,2 +1,2 @@
-export { ApiServiceErrors } from './api-service-errors.js';
+export { ApiServiceErrors, type ApiServiceErrorsOptions } from './api-service-errors.js';
 export { ServiceErrorAnswer } from './service-error-answer.js';

@@ -1,4 +1,4 @@
-import { Logger, type LoggerService } from '@nestjs/common';
+import { ConsoleLogger, Logger, type LoggerService } from '@nestjs/common';
 import { type Log } from '../exchange/io.js';
 import { harmless } from './telemetry.js';
 
@@ -16,4 +16,16 @@ export class SafeLogger extends Logger implements Log {
         void harmless(() => logger?.[name]?.(...line));
     return { debug: level('debug'), log: level('log'), warn: level('warn'), error: level('error') };
   }
+
+  /** With fields for programs that read logs, where Nest's own logger writes JSON. */
+  errorWith(message: string, fields: object): void {
+    this.error(writesJson(super.localInstance) ? { message, ...fields } : message);
+  }
+}
+
+function writesJson(logger: unknown): boolean {
+  return (
+    logger instanceof ConsoleLogger &&
+    (logger as unknown as { options: { json?: boolean } }).options.json === true
+  );
 }

@@ -1,12 +1,29 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { Catch, Controller, Get, type INestApplication, type Provider, type Type } from '@nestjs/common';
+import {
+  Catch,
+  ConflictException,
+  Controller,
+  type ExceptionFilter,
+  Get,
+  type INestApplication,
+  type Provider,
+  type Type,
+} from '@nestjs/common';
 import { APP_FILTER, BaseExceptionFilter } from '@nestjs/core';
+import { ExpressAdapter } from '@nestjs/platform-express';
+import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { Test } from '@nestjs/testing';
 import * as errors from '../../lib/errors/index.js';
-import { toAnswer } from '../../lib/http/exception-answer.js';
-import { BanksService, type CustomersService, ServiceExceptionFilter, ServiceModule } from 'nestjs-service';
+import {
+  answerOf,
+  BanksService,
+  type CustomersService,
+  ServiceExceptionFilter,
+  ServiceModule,
+} from 'nestjs-service';
 import { serviceErrors, ServiceSimulator, stubService } from 'nestjs-service/testing';
 import { readDocument, type Snippets, writeSnippets } from '../helpers/readme.js';
+import { CollectingLogger } from '../helpers/secret-scan.js';
 import { rejection, startModule } from '../helpers/start-module.js';
 
 describe('docs/calls.md', () => {
@@ -61,6 +78,66 @@ describe('docs/calls.md', () => {
     ).toBe(500);
     const provided = [{ provide: APP_FILTER, useClass: ServiceExceptionFilter }];
     expect(await statusWith((app) => app.useGlobalFilters(everyError(app)), provided)).toBe(500);
+  });
+
+  it.each([
+    ['Express', () => new ExpressAdapter()],
+    ['Fastify', () => new FastifyAdapter()],
+  ])('has a filter with answers of its own, for every error, on %s', async (_, adapter) => {
+    const { ProblemFilter } = (await import(snippets.path('problem.filter.ts'))) as {
+      ProblemFilter: Type<ExceptionFilter>;
+    };
+    @Controller()
+    class BanksController {
+      constructor(private readonly banks: BanksService) {}
+      @Get()
+      list() {
+        return this.banks.list();
+      }
+      @Get('taken')
+      taken() {
+        throw new ConflictException('of the host');
+      }
+      @Get('broken')
+      broken() {
+        throw new TypeError('secret of the host');
+      }
+    }
+    const options = { ...simulator.moduleOptions(), http: { retries: 0 } };
+    const module = await Test.createTestingModule({
+      imports: [ServiceModule.forRoot(options)],
+      controllers: [BanksController],
+      providers: [{ provide: APP_FILTER, useClass: ProblemFilter }],
+    }).compile();
+    const logger = new CollectingLogger();
+    const app = module.createNestApplication(adapter(), { logger });
+    await app.listen(0, '127.0.0.1');
+    const ask = async (path = '') => {
+      const answer = await fetch(`${await app.getUrl()}/${path}`);
+      expect(answer.headers.get('content-type')).toMatch(/^application\/problem\+json/);
+      return [answer.status, await answer.json(), answer.headers.get('retry-after')];
+    };
+    const json = { message: 'said by the service' };
+    simulator.fail({ path: '/banks/v1', fault: { status: 422, json } });
+    expect(await ask()).toEqual([422, { title: 'said by the service', status: 422 }, null]);
+    expect(logger.lines.filter((line) => String(line).includes('api_error'))).toEqual([]);
+    simulator.fail({ path: '/banks/v1', fault: { status: 429, headers: { 'retry-after': '7' } } });
+    expect(await ask()).toEqual([503, { title: 'The service is busy at the moment.', status: 503 }, '7']);
+    expect(logger.lines).toContainEqual(
+      expect.stringMatching(/^ServiceApiError: .*\n.*how often the application may/),
+    );
+    expect(await ask('taken')).toEqual([409, { title: 'of the host', status: 409 }, null]);
+    expect(await ask('broken')).toEqual([500, { title: 'Internal server error', status: 500 }, null]);
+    await app.close();
+  });
+
+  it('names the status for input that is refused, with a filter that Nest makes without one', async () => {
+    const [, name = '', value] = /new ServiceExceptionFilter\(\{ (\w+): (\d+) \}\)/.exec(document.text) ?? [];
+    const options = { [name]: Number(value) };
+    const refused = serviceErrors.request('app_user_id', 'is missing');
+    expect(answerOf(refused, options).status).toBe(422);
+    const made = await Test.createTestingModule({ providers: [ServiceExceptionFilter] }).compile();
+    expect(made.get(ServiceExceptionFilter)).toBeInstanceOf(ServiceExceptionFilter);
   });
 
   it('begins with a call whose errors are told apart', async () => {
@@ -129,7 +206,7 @@ describe('docs/calls.md', () => {
   });
 
   it('has a row for input that is refused, with the status that the filter answers', () => {
-    const { status } = toAnswer(serviceErrors.request('app_user_id', 'is missing'));
+    const { status } = answerOf(serviceErrors.request('app_user_id', 'is missing'));
     expect(document.text).toMatch(new RegExp(`^\\| .*\\(\`ServiceRequestError\`\\) +\\| ${status}\\b`, 'm'));
   });
 

@@ -4,7 +4,7 @@ import { type RequestListener } from 'node:http';
 import { inspect } from 'node:util';
 import { z } from 'zod';
 import { describeError, ServiceApiError, ServiceRequestError } from '../../../lib/errors/index.js';
-import { toAnswer } from '../../../lib/http/exception-answer.js';
+import { answerOf } from '../../../lib/http/exception-answer.js';
 import { type AnswerParser } from '../../../lib/http/answer-parser.js';
 import { ServiceHttpService } from '../../../lib/http/service-http.service.js';
 import { everyForm } from '../../helpers/secret-scan.js';
@@ -254,7 +254,8 @@ describe('parse', () => {
     const { http } = await start('{}', { status: 201 });
     const parse = z.object({ customer_id: z.string() });
     const error = (await errorOf(http.post('/a', {}, { parse }))) as ServiceApiError;
-    expect(toAnswer(error)).toEqual({
+    expect(answerOf(error)).toEqual({
+      code: 'invalid_response',
       status: 502,
       message: 'The service failed to answer this call. The request may have been carried out all the same.',
     });

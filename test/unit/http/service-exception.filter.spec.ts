@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { Logger, type ArgumentsHost } from '@nestjs/common';
+import { ConsoleLogger, HttpException, Logger, type ArgumentsHost } from '@nestjs/common';
 import { inspect } from 'node:util';
 import { lastValueFrom, type Observable } from 'rxjs';
 import {
@@ -12,7 +12,7 @@ import {
   ServiceTokenError,
   describeError,
 } from '../../../lib/errors/index.js';
-import { toAnswer } from '../../../lib/http/exception-answer.js';
+import { answerOf, toHttpException } from '../../../lib/http/exception-answer.js';
 import { ServiceExceptionFilter } from '../../../lib/http/service-exception.filter.js';
 
 const error = new ServiceRequestError([{ property: 'path', message: 'must be a string' }]);
@@ -75,12 +75,20 @@ describe('the exception filter in GraphQL', () => {
     credentialFault: true,
   });
 
-  it('throws what graphql makes an error of, with nothing but a message, a status and a code', () => {
-    const thrown = thrownIn('graphql', refused);
+  it('throws an HttpException, which shows callers nothing but a message, a status and a code', () => {
+    const thrown = thrownIn('graphql', refused) as HttpException;
     const message = 'The service failed to answer this call.';
-    expect(thrown).toBeInstanceOf(Error);
+    expect(thrown).toBeInstanceOf(HttpException);
     expect(thrown).toMatchObject({ message, extensions: { code: 'api_error', statusCode: 502 } });
-    expect(inspect(thrown, { showHidden: true })).not.toMatch(/secret reason|SERVICE_|banks|id-1|filter/);
+    expect(thrown.getStatus()).toBe(502);
+    expect(thrown.cause).toBe(refused);
+    const shown = [
+      JSON.stringify(thrown),
+      inspect({ ...thrown }, { depth: 9 }),
+      String(thrown),
+      thrown.stack,
+    ];
+    expect(shown.join()).not.toMatch(/secret reason|SERVICE_|banks|id-1|filter/);
   });
 
   it('tells a caller what was wrong with the input', () => {
@@ -113,7 +121,12 @@ describe('the exception filter over HTTP', () => {
   afterAll(() => Logger.overrideLogger(undefined as never));
 
   /** What the filter does to a reply. */
-  function answered(thrown: ServiceError, request: object, more: object = {}): unknown[] {
+  function answered(
+    thrown: ServiceError,
+    request: object,
+    more: object = {},
+    filter = new ServiceExceptionFilter(),
+  ): unknown[] {
     const told: unknown[] = [];
     const reply = {
       ...more,
@@ -123,7 +136,7 @@ describe('the exception filter over HTTP', () => {
     };
     const http = { getResponse: () => reply, getRequest: () => request };
     const host = { getType: () => 'http', switchToHttp: () => http } as unknown as ArgumentsHost;
-    new ServiceExceptionFilter().catch(thrown, host);
+    filter.catch(thrown, host);
     return told;
   }
 
@@ -142,6 +155,45 @@ describe('the exception filter over HTTP', () => {
     lines.length = 0;
     for (const thrown of [closed, error, limited]) answered(thrown, { httpVersionMajor: 1 });
     expect(lines).toEqual(['503: token_rate_limited: later | ServiceExceptionFilter']);
+  });
+
+  it('logs the fields too where the logger of Nest writes JSON, and not where it writes lines', () => {
+    const written: string[] = [];
+    const console = jest
+      .spyOn(globalThis.console, 'error')
+      .mockImplementation((line) => void written.push(String(line)));
+    const before = (Logger as unknown as { staticInstanceRef: never }).staticInstanceRef;
+    const lost = new ServiceConnectionError({ kind: 'reset', message: 'gone', correlationId: 'id-9' });
+    for (const logger of [
+      new ConsoleLogger({ json: true, forceConsole: true }),
+      new ConsoleLogger({ colors: false, forceConsole: true }),
+    ]) {
+      Logger.overrideLogger(logger);
+      answered(lost, { httpVersionMajor: 1 });
+    }
+    Logger.overrideLogger(before);
+    console.mockRestore();
+    expect(JSON.parse(written[0])).toMatchObject({
+      level: 'error',
+      context: 'ServiceExceptionFilter',
+      message: {
+        message: '503: connection_reset: gone; correlation id id-9',
+        code: 'connection_reset',
+        status: 503,
+        correlationId: 'id-9',
+      },
+    });
+    expect(written[1]).toMatch(
+      /\[ServiceExceptionFilter\] 503: connection_reset: gone; correlation id id-9$/,
+    );
+  });
+
+  it('answers input that was refused with the status that it is told to', () => {
+    const options = { invalidRequestStatus: 422 };
+    expect(answerOf(error, options)).toMatchObject({ status: 422, message: 'path must be a string' });
+    expect(toHttpException(error, options).getStatus()).toBe(422);
+    expect(answered(error, { httpVersionMajor: 1 }, {}, new ServiceExceptionFilter(options))).toEqual([422]);
+    expect(answered(limited, {}, {}, new ServiceExceptionFilter(options))).toEqual(['Retry-After: 2', 503]);
   });
 
   it.each(['headersSent', 'sent'])('only ends an answer that has begun: %s', (begun) => {
@@ -216,9 +268,27 @@ describe('the answer to an error', () => {
     ['a certificate', new ServiceCertificateError([]), { status: 503, message: unavailable }],
     ['any other error', new OtherError('ours'), { status: 500, message: 'Internal server error' }],
   ])('%s', (_, thrown, expected) => {
-    const answered = toAnswer(thrown);
+    const answered = answerOf(thrown);
     expect(answered).toMatchObject(expected);
     expect(answered.retryAfter).toBe((expected as { retryAfter?: number }).retryAfter);
+    expect(answered.code).toBe(thrown.code);
+    const { status, message, code } = answered;
+    const exception = toHttpException(thrown);
+    expect(exception.getStatus()).toBe(status);
+    expect(exception.getResponse()).toEqual({ statusCode: status, message, code });
+    expect(exception.cause).toBe(thrown);
+    expect(Object.keys(exception)).not.toContain('cause');
+  });
+
+  it.each([
+    ['an Error', new Error('no')],
+    ['an HttpException', new HttpException('no', 409)],
+    ['an object that looks like one', { ...api(409), name: 'ServiceApiError', message: 'no' }],
+    ['null', null],
+    ['undefined', undefined],
+  ])('is none of ours to give: %s', (_, thrown) => {
+    expect(answerOf(thrown)).toBeUndefined();
+    expect(toHttpException(thrown)).toBeUndefined();
   });
 
   it('is described for the log, with what was asked and what is not known', () => {

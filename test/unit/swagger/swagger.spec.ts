@@ -15,13 +15,27 @@ import { ConnectDto, CreateCustomerDto, LinkSessionDto } from 'nestjs-service';
 import { ApiServiceErrors, ServiceErrorAnswer } from 'nestjs-service/swagger';
 import { serviceErrors } from 'nestjs-service/testing';
 import { rejection } from '../../helpers/start-module.js';
-import { toAnswer } from '../../../lib/http/exception-answer.js';
+import { answerOf } from '../../../lib/http/exception-answer.js';
 
 class OwnWords extends ConnectDto {
   @ApiProperty({ description: 'In the words of the host' })
   declare customer_id: string;
 }
 class OneField extends PickType(ConnectDto, ['permissions']) {}
+
+class Problem {
+  @ApiProperty()
+  title!: string;
+}
+
+@ApiServiceErrors({ type: Problem, contentType: 'application/problem+json' })
+@Controller('problems')
+class ProblemController {
+  @Get()
+  problems(): string {
+    return '';
+  }
+}
 
 @ApiServiceErrors()
 @Controller()
@@ -63,7 +77,9 @@ describe('the Swagger document of a host', () => {
   let document: OpenAPIObject;
 
   beforeAll(async () => {
-    const module = await Test.createTestingModule({ controllers: [HostController] }).compile();
+    const module = await Test.createTestingModule({
+      controllers: [HostController, ProblemController],
+    }).compile();
     app = module.createNestApplication({ logger: false });
     await app.init();
     document = SwaggerModule.createDocument(app, new DocumentBuilder().build());
@@ -106,7 +122,7 @@ describe('the Swagger document of a host', () => {
       serviceErrors.connection('reset'),
       serviceErrors.token(),
     ];
-    const statuses = new Set(failures.map((error) => String(toAnswer(error).status)));
+    const statuses = new Set(failures.map((error) => String(answerOf(error).status)));
     expect(Object.keys(responses ?? {}).filter((status) => status !== '200')).toEqual([...statuses].sort());
     const content = { 'application/json': { schema: { $ref: '#/components/schemas/ServiceErrorAnswer' } } };
     expect(responses?.['503']).toMatchObject({
@@ -116,7 +132,7 @@ describe('the Swagger document of a host', () => {
     expect(responses?.['502']).toMatchObject({ content });
     const { required, properties } = schema(ServiceErrorAnswer.name);
     expect(required).toEqual(['statusCode', 'message', 'code']);
-    const { status, message } = toAnswer(serviceErrors.token());
+    const { status, message } = answerOf(serviceErrors.token());
     expect(properties).toMatchObject({
       statusCode: { type: 'number', example: status },
       message: { type: 'string', example: message },
@@ -149,6 +165,17 @@ describe('the Swagger document of a host', () => {
     // An answer has one of the two forms, never both.
     expect(schema(ServiceErrorAnswer.name).required).not.toEqual(expect.arrayContaining(['error']));
     expect(answer).not.toHaveProperty('code');
+  });
+
+  it('has another form of all of them, where the filter of the host has', () => {
+    const { responses = {} } = document.paths['/problems']?.get ?? {};
+    const ours = document.paths['/customers']?.post?.responses ?? {};
+    const { 200: _, ...failures } = responses;
+    const { 201: __, ...expected } = ours;
+    expect(Object.keys(failures)).toEqual(Object.keys(expected));
+    const content = { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } };
+    for (const failure of Object.values(failures)) expect(failure).toMatchObject({ content });
+    expect(Object.keys(schema('Problem').properties)).toEqual(['title']);
   });
 
   it("leaves a method's own answer", () => {

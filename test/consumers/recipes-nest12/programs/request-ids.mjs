@@ -1,8 +1,8 @@
 // One id in the inbound request, in the calls of the service, and in the log lines, those of the module too.
 import 'reflect-metadata';
 import { NestFactory } from '@nestjs/core';
-import { Logger } from 'nestjs-pino';
-import { BanksService } from 'nestjs-service';
+import { Logger, LoggerErrorInterceptor } from 'nestjs-pino';
+import { BanksService, ServiceExceptionFilter } from 'nestjs-service';
 import { ServiceSimulator } from 'nestjs-service/testing';
 import assert from 'node:assert/strict';
 import { fork } from 'node:child_process';
@@ -15,6 +15,8 @@ if (process.argv[2] === 'host') {
   const host = { module: class Host {}, imports: [RequestIdsModule], controllers: [BanksController] };
   const app = await NestFactory.create(host, { bufferLogs: true });
   app.useLogger(app.get(Logger));
+  app.useGlobalInterceptors(new LoggerErrorInterceptor());
+  app.useGlobalFilters(new ServiceExceptionFilter());
   await app.listen(0, '127.0.0.1');
   // Outside of a request.
   await app.get(BanksService, { strict: false }).list();
@@ -31,6 +33,9 @@ if (process.argv[2] === 'host') {
   const call = async (headers) => assert.equal((await fetch(`${url}/banks`, { headers })).status, 200);
   await call({ 'x-request-id': 'inbound-1', authorization: 'Bearer of-a-user' });
   await Promise.all([call({ 'x-request-id': 'inbound-2' }), call({ 'x-request-id': 'not\tusable' }), call()]);
+  simulator.fail({ path: '/banks/v1', fault: { status: 403 } });
+  const refused = await fetch(`${url}/banks`, { headers: { 'x-request-id': 'inbound-3' } });
+  assert.equal(refused.status, 502);
   host.send('end');
   const [code] = await once(host, 'exit');
   assert.equal(code, 0);
@@ -58,6 +63,10 @@ if (process.argv[2] === 'host') {
       id,
     );
   }
+  const { err, res } = of('inbound-3').find(({ err }) => err);
+  assert.deepEqual([err.type, err.code, err.status], ['ServiceApiError', 'api_error', 403]);
+  assert.equal(res.statusCode, 502);
+  assert.ok(err.correlationId && /SERVICE_/.test(err.hint), output);
   assert.ok(lines.some(({ context, req }) => context === 'ServiceModule' && req === undefined));
   assert.ok(!output.includes('of-a-user'));
   await simulator.stop();

@@ -1,5 +1,5 @@
 // ServiceExceptionFilter as the global filter of a GraphQL application.
-import { ConflictException, Inject, Module } from '@nestjs/common';
+import { ConflictException, HttpException, Inject, Module } from '@nestjs/common';
 import { APP_FILTER, NestFactory } from '@nestjs/core';
 import { Field, GraphQLModule, Mutation, ObjectType, Query, ResolveField, Resolver } from '@nestjs/graphql';
 import { MercuriusDriver } from '@nestjs/mercurius';
@@ -49,6 +49,15 @@ decorate(Mutation(text), BankResolver, 'register');
 decorate(ResolveField(text, { nullable: true }), BankResolver, 'partners');
 for (const method of ['taken', 'own']) decorate(Query(text, { nullable: true }), BankResolver, method);
 
+/** As many hosts have it: only what is meant for callers is shown. */
+let mask = false;
+const masked = (error) =>
+  error.originalError instanceof HttpException ? error : new GraphQLError('Internal server error');
+const errorFormatter = ({ data, errors }) => ({
+  statusCode: 200,
+  response: { data, errors: errors.map((error) => (mask ? masked(error) : error).toJSON()) },
+});
+
 const simulator = await ServiceSimulator.start();
 Module({
   imports: [
@@ -56,6 +65,7 @@ Module({
     GraphQLModule.forRoot({
       driver: MercuriusDriver,
       autoSchemaFile: true,
+      errorFormatter,
       fieldResolverEnhancers: ['filters'],
     }),
   ],
@@ -99,6 +109,13 @@ refuse('/customers/v1', 409, 'exists already');
 const [exists] = (await ask('mutation { register }')).errors;
 assert.equal(exists.message, 'exists already');
 assert.deepEqual(exists.extensions, { code: 'api_error', statusCode: 409 });
+
+// A formatter that shows HttpExceptions alone shows this one.
+mask = true;
+refuse('/customers/v1', 409, 'exists already');
+assert.equal((await ask('mutation { register }')).errors[0].message, 'exists already');
+assert.equal((await ask('{ own }')).errors[0].message, 'Internal server error');
+mask = false;
 
 // A field that fails takes nothing else with it.
 simulator.fail({ path: '/customers/v1', times: 99, fault: { status: 401, json: { message: 'secret' } } });
