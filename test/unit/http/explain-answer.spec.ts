@@ -58,6 +58,7 @@ describe('explainAnswer', () => {
 
   it.each([
     [400, PAGE, /A proxy.*in use is "CN=app" \(SHA-256 AA:BB\)/, /a page \(HTML\) of a proxy/],
+    [495, '', /A proxy.*in use is/, /a proxy before the service/],
     [496, '', /A proxy.*in use is/, /a proxy before the service misses/],
     [403, '<html>Forbidden</html>', /client certificates.*in use is/, /a page, not of the service itself/],
   ])("a proxy's %i: names the certificate in use", (status, body, hint, what) => {

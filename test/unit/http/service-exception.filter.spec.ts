@@ -113,6 +113,7 @@ describe('the exception filter over HTTP', () => {
   const closed = new ServiceConnectionError({ kind: 'closed', message: 'The module was shut down' });
   const lost = new ServiceConnectionError({ kind: 'closed', outcomeUnknown: true, message: 'shut down' });
   const limited = new ServiceTokenError({ code: 'token_rate_limited', message: 'later', retryAfter: 1.2 });
+  const endless = new ServiceTokenError({ code: 'token_rate_limited', message: 'x', retryAfter: 9_999_999 });
   const lines: string[] = [];
   beforeAll(() => {
     const error = (...line: string[]): void => void lines.push(line.filter(Boolean).join(' | '));
@@ -145,6 +146,7 @@ describe('the exception filter over HTTP', () => {
     ['at shutdown, with the doubt', lost, { httpVersionMajor: 1 }, ['Connection: close', 502]],
     ['at shutdown, on Fastify', closed, { raw: { httpVersionMajor: 1 } }, ['Connection: close', 503]],
     ['at shutdown, over HTTP/2', closed, { httpVersionMajor: 2 }, [503]],
+    ['with Retry-After of over a day', endless, { httpVersionMajor: 1 }, ['Retry-After: 86400', 503]],
     ['with Retry-After', limited, { httpVersionMajor: 1 }, ['Retry-After: 2', 503]],
     ['of the caller', error, { httpVersionMajor: 1 }, [400]],
   ])('%s: its headers and its status', (_, thrown, request, expected) => {
@@ -239,6 +241,11 @@ describe('the answer to an error', () => {
       api(status, { outcomeUnknown: true, body: { message: 'theirs' }, retryAfter: 5 }),
       { status: 502, message: failed + doubt },
     ]),
+    [
+      'HTML after a POST',
+      api(200, { method: 'POST', outcomeUnknown: true, code: 'invalid_response' }),
+      { status: 502, message: failed + doubt },
+    ],
     [
       'input',
       ServiceRequestError.of('app_user_id', 'must be a string'),
