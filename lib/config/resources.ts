@@ -1,12 +1,12 @@
 import { withoutSlashes } from './address.js';
 
 /**
- * The resources of the API (docs/service.md#calls): the path of the collection, and the methods that doubles can replace.
- * Their classes stand in engine/resources.ts, by the same names.
+ * The resources of the API by the paths of their collections (docs/service.md#calls). Their classes stand in
+ * engine/resources.ts, by the same names.
  */
 export const RESOURCES = {
-  banks: { path: '/banks/v1', methods: ['list'] },
-  customers: { path: '/customers/v1', methods: ['create'] },
+  banks: '/banks/v1',
+  customers: '/customers/v1',
 } as const;
 
 /** A resource of the API. */
@@ -17,5 +17,5 @@ export const RESOURCE_NAMES = Object.keys(RESOURCES) as ResourceName[];
 /** The collection that a path or an address ends in, a slash at its end aside. */
 export function collectionAtEnd(path: string): string | undefined {
   const plain = withoutSlashes(path);
-  return Object.values(RESOURCES).find((resource) => plain.endsWith(resource.path))?.path;
+  return Object.values(RESOURCES).find((path) => plain.endsWith(path));
 }

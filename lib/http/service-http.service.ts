@@ -79,7 +79,7 @@ export class ServiceHttpService {
    * @internal
    */
   pathOf(name: ResourceName): string {
-    const { path } = RESOURCES[name];
+    const path = RESOURCES[name];
     const slash = this.#trailingSlash;
     return slash === true || (slash !== false && slash.includes(name)) ? `${path}/` : path;
   }

@@ -2,7 +2,6 @@ import 'reflect-metadata';
 
 export {
   type DoubledMethod,
-  type DoubledRequest,
   type RecordedCall,
   type ServiceDoubles,
   type ServiceStubOptions,

@@ -57,11 +57,7 @@ const ADDED: Record<string, string> = {
 /** What each file that is there gets after the line. */
 const LINES: [file: string, after: string, line: string][] = [
   ['eslint.config.js', "  ['http'],\n", "  ['umbrellas'],\n"],
-  [
-    'lib/config/resources.ts',
-    "methods: ['create'] },\n",
-    "  umbrellas: { path: '/umbrellas/v1', methods: ['create'] },\n",
-  ],
+  ['lib/config/resources.ts', "  customers: '/customers/v1',\n", "  umbrellas: '/umbrellas/v1',\n"],
   ['lib/engine/resources.ts', '  customers: CustomersService,\n', '  umbrellas: UmbrellasService,\n'],
   [
     'lib/engine/resources.ts',

@@ -1,21 +1,21 @@
 import { RESOURCES } from '../../config/resources.js';
 import { type StubbedRequest } from './doubles.js';
 
-/** What a call brings where a test gives no answer (docs/service.md#calls). */
+/** What a call brings if a test gives no answer (docs/service.md#calls). */
 export function defaultAnswer(
   pathname: string,
   { method, data }: StubbedRequest,
   nextCustomer: () => number,
 ): unknown {
-  const resource = `${method} ${pathname.replace(/\/$/, '')}`;
-  if (resource === `GET ${RESOURCES.banks.path}`) {
-    return [
-      { bank_identifier: 'ALPHA_BANK', name: 'Alpha Bank' },
-      { bank_identifier: 'BIRCH_BANK', name: 'Birch Bank' },
-    ];
+  switch (`${method} ${pathname.replace(/\/$/, '')}`) {
+    case `GET ${RESOURCES.banks}`:
+      return ['Alpha', 'Birch'].map((name) => ({
+        bank_identifier: `${name.toUpperCase()}_BANK`,
+        name: `${name} Bank`,
+      }));
+    case `POST ${RESOURCES.customers}`:
+      return { customer_id: `customer-${nextCustomer()}`, ...(data as object) };
+    default:
+      return {};
   }
-  if (resource === `POST ${RESOURCES.customers.path}`) {
-    return { customer_id: `customer-${nextCustomer()}`, ...(data as object) };
-  }
-  return {};
 }

@@ -1,40 +1,30 @@
-import { type ServiceAuthService } from '../../auth/service-auth.service.js';
-import { RESOURCES } from '../../config/resources.js';
-import { type Resources } from '../../engine/resources.js';
+import { ServiceAuthService } from '../../auth/service-auth.service.js';
+import { RESOURCE_CLASSES, type Resources } from '../../engine/resources.js';
 import { type CertificateSummary } from '../../errors/index.js';
-import {
-  type HttpCallOptions,
-  type HttpRequestOptions,
-  type HttpResponse,
-} from '../../http/service-http.service.js';
-import { type LinkSdkService } from '../../link-sdk/link-sdk.service.js';
+import { type HttpResponse, ServiceHttpService } from '../../http/service-http.service.js';
+import { LinkSdkService } from '../../link-sdk/link-sdk.service.js';
 import { type IdentityStatus } from '../../tls/client-identity.js';
 
-/** A function in place of a method: it gets the arguments of the call. */
-export type DoubledMethod<Method extends (...args: never[]) => unknown> = (
-  ...args: Parameters<Method>
-) => Awaited<ReturnType<Method>> | ReturnType<Method>;
+/** A function in place of a method: it gets the arguments of the call, and returns the answer or a promise. */
+export type DoubledMethod<Method> = Method extends (...args: infer Args) => infer Answer
+  ? (...args: Args) => Answer | Awaited<Answer>
+  : never;
 
-/** A function in place of each method of a resource. */
-type ResourceDoubles = {
-  [Name in keyof Resources]?: {
-    [
-      Method in (typeof RESOURCES)[Name]['methods'][number] & keyof Resources[Name]
-    ]?: Resources[Name][Method] extends (...args: never[]) => unknown
-      ? DoubledMethod<Resources[Name][Method]>
-      : never;
-  };
+/** A function in place of each method of a class. */
+type Doubles<Service> = {
+  [
+    Name in keyof Service as Service[Name] extends (...args: never[]) => unknown ? Name : never
+  ]?: DoubledMethod<Service[Name]>;
 };
 
-/** A function in place of a method of ServiceHttpService: it gets the path and what is sent there. */
-export type DoubledRequest<Rest extends unknown[]> = (path: string, ...rest: Rest) => unknown;
+type ResourceDoubles = { [Name in keyof Resources]?: Doubles<Resources[Name]> };
 
 /** A call of ServiceHttpService as its double sees it. */
 export interface StubbedRequest {
   method: string;
   /** In lower case, without those that authenticate. */
   headers: Readonly<Record<string, string>>;
-  /** The body; parsed where it is JSON. */
+  /** The body; parsed if it is JSON. */
   data: unknown;
 }
 
@@ -47,28 +37,17 @@ export type StubbedResponse = Partial<Pick<HttpResponse, 'data' | 'status' | 'he
  * input has been checked. What is left out has an answer of its own in the form of docs/service.md.
  */
 export interface ServiceDoubles extends ResourceDoubles {
-  auth?: {
-    getToken?: DoubledMethod<ServiceAuthService['getToken']>;
-    getApiToken?: DoubledMethod<ServiceAuthService['getApiToken']>;
-    getCustomerToken?: DoubledMethod<ServiceAuthService['getCustomerToken']>;
-    authorizationHeaders?: DoubledMethod<ServiceAuthService['authorizationHeaders']>;
-    reloadCertificate?: DoubledMethod<ServiceAuthService['reloadCertificate']>;
-    invalidate?: (accessToken: string) => void;
+  auth?: Doubles<ServiceAuthService> & {
     /** Default: none. */
     certificate?: CertificateSummary;
     /** Default: healthy, with `certificate`. */
     identityStatus?: IdentityStatus;
   };
-  sdk?: { connectParameters?: DoubledMethod<LinkSdkService['connectParameters']> };
-  http?: {
-    get?: DoubledRequest<[options?: HttpCallOptions]>;
-    delete?: DoubledRequest<[options?: HttpRequestOptions]>;
-    post?: DoubledRequest<[data?: unknown, options?: HttpCallOptions]>;
-    put?: DoubledRequest<[data?: unknown, options?: HttpCallOptions]>;
-    patch?: DoubledRequest<[data?: unknown, options?: HttpCallOptions]>;
+  sdk?: Doubles<LinkSdkService>;
+  http?: Doubles<Pick<ServiceHttpService, 'get' | 'delete' | 'post' | 'put' | 'patch'>> & {
     /** `request()`, calls on `axiosRef` and `httpService`, and the methods above that are left out; path with query. */
-    request?: DoubledRequest<[request: StubbedRequest]>;
-    /** `response()`, which `request` answers where this is left out. */
+    request?: (path: string, request: StubbedRequest) => unknown;
+    /** `response()`, which `request` answers if this is left out. */
     response?: (path: string, request: StubbedRequest) => StubbedResponse | PromiseLike<StubbedResponse>;
   };
 }
@@ -90,51 +69,49 @@ export interface RecordedCall {
   module?: string;
 }
 
-/** The methods that are doubled and recorded. */
-export const DOUBLED = {
-  auth: [
-    'getToken',
-    'getApiToken',
-    'getCustomerToken',
-    'authorizationHeaders',
-    'reloadCertificate',
-    'invalidate',
-  ],
-  ...resourceMethods(),
-  sdk: ['connectParameters'],
-  http: ['request', 'response', 'get', 'delete', 'post', 'put', 'patch'],
-} as const;
+/** A service that is doubled. */
+export type Doubled = keyof ServiceDoubles;
 
-/** The services that are doubled. */
-export type Doubled = keyof typeof DOUBLED;
+const CLASSES = {
+  auth: ServiceAuthService,
+  ...RESOURCE_CLASSES,
+  sdk: LinkSdkService,
+  http: ServiceHttpService,
+};
 
-/** The other keys of the doubles. */
-const FURTHER_KEYS: Partial<Record<Doubled, readonly string[]>> = { auth: ['certificate', 'identityStatus'] };
+/** The methods that are doubled and recorded: all public ones. */
+export const DOUBLED: Readonly<Record<string, readonly string[]>> = Object.fromEntries(
+  Object.entries(CLASSES).map(([service, { prototype }]) => [service, methodsOf(prototype)]),
+);
 
-function resourceMethods(): Record<keyof Resources, readonly string[]> {
-  const entries = Object.entries(RESOURCES).map(([name, { methods }]) => [name, methods]);
-  return Object.fromEntries(entries) as Record<keyof Resources, readonly string[]>;
+function methodsOf(prototype: object): string[] {
+  const members = Object.entries(Object.getOwnPropertyDescriptors(prototype));
+  const isPublic = (name: string) => name !== 'constructor' && name !== 'pathOf';
+  return members
+    .filter(([name, { value }]) => typeof value === 'function' && isPublic(name))
+    .map(([name]) => name);
 }
 
-/** @throws TypeError for a service or method that there is not, as a misspelt one would never be called; and for no function */
+/** The doubles of `auth` that are values. */
+const VALUES = ['certificate', 'identityStatus'];
+
+/** @throws TypeError for a misspelt service or method, which would never be called, and for a double that is no function */
 export function checkDoubles({ named, clients, ...doubles }: ServiceStubOptions): void {
-  for (const [service, methods] of Object.entries(doubles)) {
+  for (const [service, given] of Object.entries(doubles)) {
     checkKey(service, Object.keys(DOUBLED), 'service');
-    const keys = [...DOUBLED[service as Doubled], ...(FURTHER_KEYS[service as Doubled] ?? [])];
-    for (const [method, double] of Object.entries((methods ?? {}) as Record<string, unknown>)) {
-      checkKey(method, keys, `member of ${service}`);
-      const isMethod = !FURTHER_KEYS[service as Doubled]?.includes(method);
-      if (isMethod && double !== undefined && typeof double !== 'function') {
-        throw new TypeError(
-          `The double ${service}.${method} must be a function that returns the answer: ${method}: () => answer.`,
-        );
-      }
+    const values = service === 'auth' ? VALUES : [];
+    for (const [method, double] of Object.entries((given ?? {}) as Record<string, unknown>)) {
+      checkKey(method, [...DOUBLED[service], ...values], `member of ${service}`);
+      if (double === undefined || typeof double === 'function' || values.includes(method)) continue;
+      throw new TypeError(
+        `The double ${service}.${method} must be a function that returns the answer: ${method}: () => answer.`,
+      );
     }
   }
   for (const each of [named, clients].flatMap((all) => Object.values(all ?? {}))) checkDoubles(each);
 }
 
-function checkKey(key: string, known: readonly string[], what: string): void {
+export function checkKey(key: string, known: readonly string[], what: string): void {
   if (known.includes(key)) return;
   throw new TypeError(
     `There is no ${what} called '${key}' that can be doubled. There are: ${known.join(', ')}.`,

@@ -33,7 +33,8 @@ export function exchangeDouble(
  */
 export function toResponse(given: StubbedResponse, accept = 'application/json'): ExchangeResponse {
   const { data, status = data === undefined ? 204 : 200, headers = {} } = given;
-  const lowerCase = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]);
+  const sent = Object.entries(headers).filter(([, value]) => value !== undefined);
+  const lowerCase = sent.map(([name, value]) => [name.toLowerCase(), value]);
   return {
     status,
     statusText: STATUS_CODES[status] ?? '',

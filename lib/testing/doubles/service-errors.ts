@@ -62,10 +62,9 @@ export const serviceErrors = {
     }
     const words = STATUS_CODES[status] ?? `Status ${status}`;
     const { status: name = words.toUpperCase().replace(/\W+/g, '_'), message = words } = options;
-    const { correlationId, retryAfter } = options;
     const headers = {
-      ...(correlationId !== undefined && { 'x-correlation-id': correlationId }),
-      ...(retryAfter !== undefined && { 'retry-after': String(retryAfter) }),
+      'x-correlation-id': options.correlationId,
+      'retry-after': options.retryAfter?.toString(),
     };
     return errorOf({ status, data: { status: name, message }, headers }, options) as ServiceApiError;
   },
@@ -77,7 +76,7 @@ export const serviceErrors = {
 
   /** There is no whole answer. `outcomeUnknown` is true for a call that may have been carried out. */
   connection(kind: ConnectionErrorKind, options: ConnectionErrorOptions = {}): ServiceConnectionError {
-    const { reason = REASONS[kind], sent = !BEFORE_SENDING.has(kind) } = options;
+    const { reason = REASONS[kind], sent = kind === 'reset' || REASONS[kind] === undefined } = options;
     const limitMs = kind === 'timeout' ? 30_000 : undefined;
     const answer =
       kind === 'redirect'
@@ -89,9 +88,8 @@ export const serviceErrors = {
   /** No token could be had. */
   token(code: TokenErrorCode = 'token_refused', options: TokenErrorOptions = {}): ServiceTokenError {
     const scope = options.scope ?? 'api';
-    const usual = TOKEN_ANSWERS[code];
-    if (!usual)
-      return new ServiceTokenError({ ...options, scope, code, message: TOKEN_MESSAGES[code] ?? code });
+    const usual = TOKEN_FAULTS[code];
+    if (typeof usual === 'string') return new ServiceTokenError({ ...options, scope, code, message: usual });
     const { status = usual.status, error = usual.error, error_description, retryAfter } = options;
     const json = { error, error_description };
     const place = { option: 'urls.sandboxAuthUrl', apiOption: BASE_OPTION, describeOption };
@@ -111,7 +109,7 @@ export const serviceErrors = {
 
 /** Of the mode that doubles have. */
 const BASE_OPTION = 'urls.sandboxUrl';
-const BEFORE_SENDING: ReadonlySet<ConnectionErrorKind> = new Set(['refused', 'dns', 'tls', 'proxy']);
+/** The usual ones. But for a reset, they come before anything is sent. */
 const REASONS: Partial<Record<ConnectionErrorKind, string>> = {
   reset: 'ECONNRESET',
   refused: 'ECONNREFUSED',
@@ -119,12 +117,11 @@ const REASONS: Partial<Record<ConnectionErrorKind, string>> = {
   tls: 'CERT_HAS_EXPIRED',
   proxy: 'ERR_PROXY_ECONNREFUSED',
 };
-const TOKEN_ANSWERS: Partial<Record<TokenErrorCode, { status: number; error?: string }>> = {
+/** What the token endpoint answers; a message if it is not asked, or its answer is no refusal. */
+const TOKEN_FAULTS: Record<TokenErrorCode, string | { status: number; error?: string }> = {
   token_refused: { status: 401, error: 'invalid_client' },
   token_unavailable: { status: 503 },
   token_rate_limited: { status: 429 },
-};
-const TOKEN_MESSAGES: Partial<Record<TokenErrorCode, string>> = {
   invalid_token_response: 'The answer of the token endpoint is not usable',
   oauth_not_configured: 'A token needs OAuth credentials, and there are none',
   client_secret_unavailable: 'The client secret could not be read',
@@ -153,11 +150,12 @@ export function answerOf(error: unknown): GivenAnswer {
 }
 
 /** The error of a call that is answered so; without a call of its own, that of the double which throws it. */
-function errorOf(answer: GivenAnswer, given: FailingCall): Error {
-  const { method = 'GET', path = '/banks/v1', idempotencyKey } = given;
-  const call = new Call(method.toUpperCase(), new URL(path, CLIENT.options.addresses.baseUrl), 0);
-  const error = errorFor(answer, Object.assign(call, { idempotencyKey }));
-  const isOfDouble = [given.method, given.path, idempotencyKey].every((fact) => fact === undefined);
+function errorOf(answer: GivenAnswer, { method, path, idempotencyKey }: FailingCall): Error {
+  const url = new URL(path ?? '/banks/v1', CLIENT.options.addresses.baseUrl);
+  const call = new Call((method ?? 'GET').toUpperCase(), url, 0);
+  call.idempotencyKey = idempotencyKey;
+  const error = errorFor(answer, call);
+  const isOfDouble = (method ?? path ?? idempotencyKey) === undefined;
   return isOfDouble ? Object.defineProperty(error, ANSWER, { value: answer }) : error;
 }
 

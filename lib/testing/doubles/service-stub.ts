@@ -1,24 +1,17 @@
-import {
-  checkDoubles,
-  DOUBLED,
-  type RecordedCall,
-  type ServiceDoubles,
-  type ServiceStubOptions,
-} from './doubles.js';
-import { ModuleStub } from './module-stub.js';
+import { checkDoubles, checkKey, type RecordedCall, type ServiceStubOptions } from './doubles.js';
+import { type ClientStub } from './stubbed-client.js';
 
 /** The doubles of a test: what they answer, and how they were called. */
 export class ServiceStub {
-  readonly #initial: ServiceStubOptions;
+  /** The answers of the start, and those of each {@link use} after it. */
+  readonly #given: ServiceStubOptions[];
   readonly #calls: RecordedCall[] = [];
-  readonly #modules = new Map<string | undefined, ModuleStub>();
-  readonly #clients = new Map<string | undefined, ModuleStub>();
+  #customers = 0;
 
   /** @throws TypeError for a service or method that there is not */
   constructor(doubles: ServiceStubOptions = {}) {
     checkDoubles(doubles);
-    this.#initial = doubles;
-    this.#apply(doubles);
+    this.#given = [doubles];
   }
 
   /** Every call since the start or the last {@link reset}, in order; also those whose input was refused. */
@@ -36,54 +29,37 @@ export class ServiceStub {
   /** Other answers from now on; those that are left out stay. */
   use(doubles: ServiceStubOptions): void {
     checkDoubles(doubles);
-    this.#apply(doubles);
+    this.#given.push(doubles);
   }
 
   /** Forgets the calls and customers, and goes back to the answers of the start. For `afterEach`. */
   reset(): void {
+    this.#given.splice(1);
     this.#calls.length = 0;
-    for (const stub of [...this.#modules.values(), ...this.#clients.values()]) stub.reset();
-    this.#apply(this.#initial);
-  }
-
-  /** @internal */
-  module(name: string | undefined): ModuleStub {
-    return this.#stub(this.#modules, name);
-  }
-
-  /** @internal */
-  client(name: string | undefined): ModuleStub {
-    return this.#stub(this.#clients, name);
+    this.#customers = 0;
   }
 
   /**
-   * @throws TypeError where there are answers for a module that the application does not have
+   * For a module, or for a client of ServiceClients.
    * @internal
    */
-  checkNames(present: readonly (string | undefined)[]): void {
-    const unknown = [...this.#modules.keys()].filter((name) => name !== undefined && !present.includes(name));
-    if (unknown.length === 0) return;
-    const there = present.map((name) => (name === undefined ? 'one without a name' : `'${name}'`));
-    throw new TypeError(
-      `There are answers for a ServiceModule named '${unknown[0]}', and the application has none of that name. It has: ${there.join(', ')}.`,
-    );
+  of(kind: 'named' | 'clients', name: string | undefined): ClientStub {
+    const given = () => this.#given.map((each) => (name === undefined ? each : each[kind]?.[name]));
+    return {
+      doubles: (service) => Object.assign({}, ...given().map((each) => each?.[service])) as never,
+      record: (method, args) => {
+        this.#calls.push({ method, args, ...(name !== undefined && { module: name }) });
+      },
+      nextCustomer: () => (this.#customers += 1),
+    };
   }
 
-  #apply({ named, clients, ...doubles }: ServiceStubOptions): void {
-    merge(this.module(undefined), doubles);
-    for (const [name, each] of Object.entries(named ?? {})) merge(this.module(name), each);
-    for (const [name, each] of Object.entries(clients ?? {})) merge(this.client(name), each);
+  /**
+   * @throws TypeError if there are answers for a module that the application does not have
+   * @internal
+   */
+  checkNames(present: readonly string[]): void {
+    const names = this.#given.flatMap(({ named }) => Object.keys(named ?? {}));
+    for (const name of names) checkKey(name, present, 'ServiceModule');
   }
-
-  #stub(stubs: Map<string | undefined, ModuleStub>, name: string | undefined): ModuleStub {
-    const found = stubs.get(name) ?? new ModuleStub(name, this.#calls);
-    stubs.set(name, found);
-    return found;
-  }
-}
-
-function merge(stub: ModuleStub, doubles: ServiceDoubles): void {
-  const services = Object.keys(DOUBLED) as (keyof typeof DOUBLED)[];
-  const merged = services.map((service) => [service, { ...stub.doubles[service], ...doubles[service] }]);
-  stub.doubles = Object.fromEntries(merged) as ServiceDoubles;
 }

@@ -20,19 +20,17 @@ export class ServiceTestingModule {
    */
   static forRoot(doubles: ServiceStubOptions = {}): DynamicModule {
     const stub = new ServiceStub(doubles);
-    const names = [undefined, ...Object.keys(doubles.named ?? {})];
+    const modules = [undefined, ...Object.keys(doubles.named ?? {})].map((name) => {
+      const real = ServiceModule.forRoot({ name, isGlobal: true });
+      // The last provider of a token is the one that Nest takes.
+      return { ...real, providers: [...(real.providers ?? []), ...stubProviders(stub)] };
+    });
     return {
       module: ServiceTestingModule,
       global: true,
-      imports: names.map((name) => stubbedModule(stub, name)),
+      imports: modules,
       providers: [{ provide: ServiceStub, useFactory: () => stub }],
       exports: [ServiceStub],
     };
   }
-}
-
-function stubbedModule(stub: ServiceStub, name: string | undefined): DynamicModule {
-  const real = ServiceModule.forRoot({ name, isGlobal: true });
-  // The last provider of a token is the one that Nest takes.
-  return { ...real, providers: [...(real.providers ?? []), ...stubProviders(stub)] };
 }

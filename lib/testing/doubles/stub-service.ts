@@ -1,21 +1,12 @@
 import { type FactoryProvider } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
-import { systemClock } from '../../time/clock.js';
-import { type ServiceModuleOptions } from '../../config/options.js';
-import { resolveOptions } from '../../config/resolve-options.js';
-import { createService, type Service } from '../../engine/create-service.js';
-import { ServiceConfigurationError } from '../../errors/index.js';
 import { MODULE_OPTIONS_TOKEN, SERVICE } from '../../module/definition.js';
 import { HOST_CONFIG } from '../../module/host-config.js';
 import { MODULE_NAME, namesOf, type ModuleName } from '../../module/namesakes.js';
 import { ServiceClients } from '../../module/service-clients.js';
-import { type ExchangeRequest } from '../../exchange/exchange.types.js';
-import { SILENT } from '../../exchange/io.js';
-import { ClientIdentity } from '../../tls/client-identity.js';
 import { type ServiceStubOptions } from './doubles.js';
-import { exchangeDouble } from './exchange-double.js';
-import { type ModuleStub } from './module-stub.js';
 import { ServiceStub } from './service-stub.js';
+import { stubbedClient } from './stubbed-client.js';
 
 /** The part of `TestingModuleBuilder` of @nestjs/testing that is used. */
 export interface ProviderOverrides {
@@ -52,18 +43,6 @@ export function stubService(builder: ProviderOverrides, doubles?: ServiceStubOpt
   return stub;
 }
 
-const AUTH_HOST = 'auth.service.invalid';
-
-/** Nobody listens there: names that no DNS resolves (RFC 2606). */
-const STUB_OPTIONS: ServiceModuleOptions = {
-  environment: 'sandbox',
-  authentication: 'oauth',
-  urls: { sandboxUrl: 'https://service.invalid', sandboxAuthUrl: `https://${AUTH_HOST}` },
-  oauth: { clientId: '5f0c3a52-9d1e-4b7a-8c46-2f7d0e9b1a35', clientSecret: 'not-used' },
-  // The function of a test is called once for each call.
-  http: { retries: 0 },
-};
-
 /** What takes the place of a module's configuration and client. The host's factory of options is not called. */
 export function stubProviders(stub: ServiceStub): FactoryProvider[] {
   return [
@@ -73,43 +52,13 @@ export function stubProviders(stub: ServiceStub): FactoryProvider[] {
       provide: SERVICE,
       inject: [MODULE_NAME, ModulesContainer],
       useFactory: ({ name }: ModuleName, modules: ModulesContainer) => {
-        stub.checkNames(namesOf(modules).map((each) => each.name));
-        return stubbedService(stub.module(name), name);
+        stub.checkNames(namesOf(modules).flatMap((each) => each.name ?? []));
+        return stubbedClient(stub.of('named', name), name);
       },
     },
     {
       provide: ServiceClients,
-      useFactory: () => new ServiceClients((_given, name) => stubbedService(stub.client(name), name)),
+      useFactory: () => new ServiceClients((_given, name) => stubbedClient(stub.of('clients', name), name)),
     },
   ];
-}
-
-/** A whole client over a network that is not there. Its methods record their calls, and answer by the doubles. */
-async function stubbedService(stub: ModuleStub, name: string | undefined): Promise<Service> {
-  const { options, tls, faults } = await resolveOptions(STUB_OPTIONS, name);
-  const { identity } = await ClientIdentity.open({
-    tls,
-    maxSockets: 1,
-    offerToTokenEndpoint: false,
-    clock: systemClock,
-    log: SILENT,
-  });
-  if (!options || !identity) throw new ServiceConfigurationError(faults);
-  const exchange = exchangeDouble((request) =>
-    request.url.hostname === AUTH_HOST ? { data: tokenFor(request) } : stub.answer(request),
-  );
-  const service = createService(options, identity, {
-    exchange,
-    clock: systemClock,
-    random: Math.random,
-    log: SILENT,
-  });
-  stub.double(service);
-  return service;
-}
-
-/** A token that no service knows (docs/service.md#tokens), good for an hour. */
-function tokenFor({ body = '' }: ExchangeRequest): object {
-  const scope = new URLSearchParams(Buffer.from(body).toString()).get('scope');
-  return { access_token: `stub-token.${scope}`, token_type: 'bearer', expires_in: 3_600, scope };
 }

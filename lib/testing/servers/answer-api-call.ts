@@ -24,7 +24,7 @@ export function answerApiCall(
 ): SimulatedAnswer {
   const { pathname, searchParams } = new URL(path, 'https://service');
   const resource = pathname.replace(/\/$/, '');
-  const name = RESOURCE_NAMES.find((each) => RESOURCES[each].path === resource);
+  const name = RESOURCE_NAMES.find((each) => RESOURCES[each] === resource);
   if (name !== undefined) return answerResource(ANSWERS[name], request, service);
   if (resource === '/echo/v1' || resource.startsWith('/echo/v1/')) {
     return echo(request, pathname, searchParams, service);

@@ -356,7 +356,7 @@ describe('stubService', () => {
     const compiled = await Test.createTestingModule({}).compile();
     expect(() => stubService(compiled as never)).toThrow(/takes the builder .* before compile\(\)/);
     await expect(start({ named: { kas: { banks: { list: () => [] } } } })).rejects.toThrow(
-      "There are answers for a ServiceModule named 'kas', and the application has none of that name. It has: one without a name, 'ksa'.",
+      "There is no ServiceModule called 'kas' that can be doubled. There are: ksa.",
     );
   });
 
