@@ -16,7 +16,7 @@ const FILES = {
     'src/banks/banks.controller.spec.ts',
     'src/customers/customers.controller.ts',
   ],
-  [TESTING]: ['host.module.ts', 'host.module.spec.ts', 'app.e2e-spec.ts'],
+  [TESTING]: ['host.module.ts', 'host.module.spec.ts', 'spies.spec.ts', 'app.e2e-spec.ts'],
 };
 
 async function readText(document) {
@@ -82,12 +82,18 @@ export async function followGettingStarted(folder) {
   );
 }
 
-/** Puts the tests of docs/testing.md into src/testing, that with the simulator too. */
+/** Puts the tests of docs/testing.md into src/testing, that with the simulator too; for Vitest, changed as it says there. */
 export async function followTesting(folder) {
-  const { type } = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8'));
+  const { type, devDependencies } = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8'));
   const target = join(folder, 'src', 'testing');
   await writeFiles(target, TESTING, type !== 'module');
   await rename(join(target, 'app.e2e-spec.ts'), join(target, 'app.spec.ts'));
+  if (!('vitest' in devDependencies)) return;
+  const spies = await readFile(join(target, 'spies.spec.ts'), 'utf8');
+  const changed = spies
+    .replace("{ jest } from '@jest/globals'", "{ vi } from 'vitest'")
+    .replace('jest.spyOn', 'vi.spyOn');
+  await writeFile(join(target, 'spies.spec.ts'), changed);
 }
 
 /** Puts the files of docs/recipes.md into src/, and its scripts beside it. */
