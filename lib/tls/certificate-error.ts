@@ -1,7 +1,7 @@
 import { ServiceCertificateError, type CertificateSummary, type DescribeOption } from '../errors/index.js';
 import { formatDate, describeCertificate } from './certificate-summary.js';
 
-/** For a refused certificate, or a missing one. `reason` is the code of the TLS alert or of OpenSSL. */
+/** The error for a client certificate that a server refused or missed. `reason` is the code of the TLS alert or of OpenSSL. */
 export function certificateRefusedError(
   certificate: CertificateSummary | undefined,
   reason: string | undefined,

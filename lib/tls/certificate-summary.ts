@@ -38,7 +38,7 @@ export function isOtherCertificate(
   return one?.fingerprint256 !== other?.fingerprint256;
 }
 
-// Node has one attribute in each line. An empty name is undefined in some versions.
+// Node puts one attribute in each line. An empty name is undefined in some versions.
 function oneLine(name: string | undefined): string {
   return (name ?? '').split('\n').join(', ');
 }

@@ -23,9 +23,9 @@ export interface ClientIdentitySettings extends Pick<
   tls: TlsSettings;
   /** `oauth.mtls`: the token endpoint gets the client certificate too (RFC 8705). */
   offerToTokenEndpoint: boolean;
-  /** The authentication is `mtls`: a server that asks for no client certificate is warned of. */
+  /** The authentication is `mtls`: warn if a server asks for no client certificate. */
   isMutual?: boolean;
-  /** Of the clients that share one timer to follow their files. */
+  /** The timer that several clients share to follow their files. */
   polling?: Polling;
   clock: Clock;
   log: Log;
@@ -38,17 +38,17 @@ export interface IdentityStatus {
   certificate?: CertificateSummary;
   /** Whole days until the certificate expires; negative after that. */
   daysLeft?: number;
-  /** Why the newest files (or the newest result of the function) are not in use; absent once good ones are. */
+  /** Why the newest files (or the function's newest answer) are not in use; absent once good ones are. */
   lastReloadFault?: { at: Date; faults: ConfigurationFault[] };
 }
 
-/** Files are written one after the other. */
+/** A change must last so long, because files are written one after the other. */
 const QUIET_MS = 1_000;
 const FUNCTION_PERIOD_MS = 60_000;
-/** Many calls are refused at the same moment, for the same reason: one reading is enough for all. */
+/** Many calls are refused at the same moment, for the same reason: one reading in this time is enough. */
 const REFUSAL_MEMORY_MS = 10_000;
 
-/** What a client uses of its identity. */
+/** The public part, which doubles can stand in for. */
 export type Identity = Pick<ClientIdentity, keyof ClientIdentity>;
 
 /**
@@ -56,9 +56,9 @@ export type Identity = Pick<ClientIdentity, keyof ClientIdentity>;
  * changes, and two for plain http, which is allowed on loopback only.
  */
 export class ClientIdentity {
-  /** For the API: with the client certificate if there is one; verified against `tls.chain` alone where that is set. */
+  /** For the API: with the client certificate, if there is one. Servers are verified against `tls.chain` alone, if set. */
   readonly httpsAgent: IdentityAgent;
-  /** For the token endpoint: verified against the public roots and `tls.chain`. */
+  /** For the token endpoint: servers are verified against the public roots and `tls.chain`. */
   readonly tokenAgent: IdentityAgent;
   readonly #plainAgent: PlainAgent;
   readonly #plainTokenAgent: PlainAgent;
@@ -67,7 +67,7 @@ export class ClientIdentity {
   readonly #contexts: SecureContexts;
   readonly #expiry: ExpiryWatch;
   readonly #watch: IdentityWatch;
-  /** The inputs are read again without being asked to. */
+  /** Whether the inputs are read again by themselves. */
   readonly #isFollowed: boolean;
   readonly #listeners = new Set<() => void>();
   #inUse: LoadedIdentity;
@@ -77,8 +77,8 @@ export class ClientIdentity {
   #reloadedAfterRefusal?: Promise<boolean>;
 
   /**
-   * Reads and checks everything. With faults there is no identity: the caller throws a ServiceCertificateError with
-   * all of them, and `certificate` where one could be read.
+   * Reads and checks everything. With faults there is no identity: the caller throws a ServiceCertificateError with all of
+   * them, and with `certificate` if one could be read.
    */
   static async open(
     settings: ClientIdentitySettings,
@@ -108,7 +108,7 @@ export class ClientIdentity {
           'is not mutual. Check that this is the address for mutual TLS, and whether a proxy between ends TLS.',
       );
     };
-    // One more: requests for customers' tokens may use `maxSockets`, and that for the api token must not wait for them.
+    // One more: requests for customer tokens may use `maxSockets`, and the one for the api token must not wait for them.
     const tokenPool = { ...pool, maxSockets: maxSockets + 1 };
     this.httpsAgent = new IdentityAgent(loaded.apiContext, {
       ...pool,
@@ -137,8 +137,8 @@ export class ClientIdentity {
   }
 
   /**
-   * Begins to follow the files (or the function) and the certificate's expiry. {@link open} does not: if the host's
-   * start fails elsewhere, nobody would end it.
+   * Begins to follow the files (or the function) and the certificate's expiry. Not in {@link open}: if the host's start
+   * fails elsewhere, nobody would stop it.
    */
   follow(): void {
     if (this.#state !== 'opened') return;
@@ -166,7 +166,7 @@ export class ClientIdentity {
     return this.#inUse.chain.length > 0;
   }
 
-  /** Whether it is verified against these roots though nobody said so. */
+  /** Whether public roots are used though `tls.publicRoots` is not set. */
   get lacksChain(): boolean {
     return this.#inUse.lacksChain;
   }
@@ -186,14 +186,14 @@ export class ClientIdentity {
     };
   }
 
-  /** The listener is called each time when another certificate is in use; it must not throw. */
+  /** Calls the listener whenever another certificate comes into use. It must not throw. */
   onCertificateChange(listener: () => void): void {
     this.#listeners.add(listener);
   }
 
   /**
-   * Reads the files again (or calls the function). True if another identity is in use now. A bad one is logged once,
-   * shows in {@link status}, and the last good one stays in use. Never rejects.
+   * Reads the files again (or calls the function). Resolves with true if another identity is in use then. A bad one is
+   * logged once and shows in {@link status}, and the last good one stays in use. Never rejects.
    */
   async reload(): Promise<boolean> {
     const before = this.#inUse;
@@ -201,7 +201,7 @@ export class ClientIdentity {
     return this.#inUse.digest !== before.digest;
   }
 
-  /** The same for a refused call, once for all within 10 s. True if another certificate than the refused is in use. */
+  /** The same for a refused call, once in 10 s. Resolves with true if another certificate than the refused one is in use. */
   async reloadAfterRefusal(refused: CertificateSummary | undefined): Promise<boolean> {
     const isOther = () => isOtherCertificate(this.#inUse.certificate, refused);
     if (isOther() || !this.#isFollowed) return isOther();
@@ -227,7 +227,7 @@ export class ClientIdentity {
     await Promise.all([this.httpsAgent.close(graceMs), this.tokenAgent.close(graceMs)]);
   }
 
-  /** Returns whether what was read is in use now. `isNew`: it is not what was read before. */
+  /** Returns whether the snapshot is in use now. `isNew`: it differs from the one that was applied last. */
   #apply(snapshot: IdentitySnapshot, isNew: boolean): boolean {
     if (snapshot.digest === this.#inUse.digest) {
       this.#reloadFault = undefined;
@@ -267,7 +267,7 @@ function describeChange(before: LoadedIdentity, { certificate, chain }: LoadedId
   if (certificate && isOtherCertificate(before.certificate, certificate)) {
     return `A new application certificate is in use: ${describeCertificate(certificate)}, valid until ${formatDate(certificate.validTo)}.`;
   }
-  // Joined as PEM.
+  // join() gives PEM.
   return before.chain.join() === chain.join()
     ? 'The identity was read anew; its certificates are the same.'
     : "The service's chain was renewed.";

@@ -14,23 +14,23 @@ import { ownOptions } from '../../exchange/own-properties.js';
 interface ConnectOptions extends Partial<
   Pick<TcpNetConnectOpts, 'lookup' | 'autoSelectFamily' | 'autoSelectFamilyAttemptTimeout'>
 > {
-  /** That of the request for which it is. */
+  /** The request's own. */
   connectTimeoutMs?: number;
 }
 
 const MAX_ADDRESSES = 4;
 const MIN_ATTEMPT_MS = 250;
-/** So much of the time to connect is for TCP, the rest for name, proxy and TLS. */
+/** The part of the time to connect that TCP gets; the rest is for name, proxy and TLS. */
 const PART_FOR_TCP = 0.8;
-/** Node's own defaults, by version. Another value is the host's. */
+/** Node's own defaults, by version. Any other value is the host's choice. */
 const NODE_ATTEMPT_MS = [250, 500];
 
 /**
- * Connects to the addresses of a name one after the other, at most four, each with its fair part of the time: Node gives each
- * but the last 250 ms, in which a server far away or one lost packet is taken for dead. What the host has chosen counts: the
+ * Connects to the addresses of a name one after the other, at most four, each with its fair part of the time. Node gives
+ * each but the last only 250 ms, which takes a distant server or one lost packet for dead. The host's choice counts: the
  * options of its request, or the defaults of its process. Bun and Deno connect in their own way.
  *
- * Node asks for this time before it knows how many addresses there are. So the look-up connects once more when it knows.
+ * Node takes this time before it knows how many addresses there are, so the look-up connects once more when it knows.
  */
 export function connectInTurn<S extends Socket, O extends ConnectOptions>(
   connect: (options: O) => S,
@@ -42,7 +42,7 @@ export function connectInTurn<S extends Socket, O extends ConnectOptions>(
   const lookUp: LookupFunction = (host, how, found) => {
     const onFound: typeof found = (error, addresses, family) => {
       if (error || typeof addresses === 'string') return found(error, addresses, family);
-      // Node throws.
+      // Node would throw.
       if (!Array.isArray(addresses) || addresses.length === 0) return found(notFound(host), []);
       if (addresses.length === 1 || !socket.connecting) return found(null, addresses);
       const tried = inTurn(addresses).slice(0, MAX_ADDRESSES);
@@ -76,7 +76,7 @@ function isLeftToUs({ autoSelectFamily, autoSelectFamilyAttemptTimeout }: Connec
   );
 }
 
-/** As Node's look-up says it. */
+/** The error of Node's own look-up. */
 function notFound(hostname: string): Error {
   const error = codedError(`getaddrinfo ENOTFOUND ${hostname}`, 'ENOTFOUND');
   return Object.assign(error, { syscall: 'getaddrinfo', hostname });

@@ -1,6 +1,6 @@
 import { type TLSSocket } from 'node:tls';
 
-/** The others do TLS without OpenSSL. On Bun the list is always empty. */
+/** Other runtimes do TLS without OpenSSL. On Bun the list is always empty. */
 const KNOWS_REQUESTS = !['bun', 'deno', 'electron'].some((name) => name in process.versions);
 
 /**

@@ -8,14 +8,14 @@ import { endAfterUnreadBody } from './idle-connections.js';
 import { closedError, failRequest, RequestGate } from './request-gate.js';
 
 /**
- * One https.Agent for the module and for host code (axios, got, node:https), whatever identity is in use. Each identity
- * has connections of its own behind it: calls in flight end on those that they began on, all others go to the newest.
+ * One https.Agent for the module and for host code (axios, got, node:https), whatever identity is in use. Behind it, each
+ * identity has its own connections: calls in flight end on the ones they began on, all others use the newest.
  */
 export class IdentityAgent extends Agent {
   readonly #gate = new RequestGate(() => this.maxSockets);
   readonly #settings: IdentityPoolSettings;
   #connections: IdentityConnections;
-  /** Those of identities before, in which calls may be in flight. */
+  /** Connections of earlier identities, on which calls may be in flight. */
   #retired: IdentityConnections[] = [];
   #isClosed = false;
 
@@ -23,7 +23,7 @@ export class IdentityAgent extends Agent {
     super({ keepAlive: true, maxSockets: settings.maxSockets });
     this.#settings = settings;
     this.#connections = new IdentityConnections(context, settings);
-    // As any agent has them, but for JSON, which would contain sockets.
+    // Like those of any agent, but not enumerable: JSON would contain sockets.
     const show = (pool: string, get: () => unknown) =>
       Object.defineProperty(this, pool, { get, enumerable: false });
     show('sockets', () => this.#connections.sockets);
@@ -40,7 +40,7 @@ export class IdentityAgent extends Agent {
     if (this.#isClosed) return failRequest(request, closedError());
     endAfterUnreadBody(request);
     const { timeout } = options;
-    // The request's own. Node leaves one out that is as long as the idle time.
+    // The request's own. Node leaves it out if it equals the idle time.
     if (timeout !== undefined) request.once('socket', (socket) => socket.setTimeout(timeout));
     this.#gate.enter(nameOf(options), request, () => this.#connections.addRequest(request, options));
   }
@@ -50,7 +50,7 @@ export class IdentityAgent extends Agent {
     return this.#connections.createConnection(options);
   }
 
-  /** New calls use this identity, and those that wait for a connection. Calls in flight finish with the old one. */
+  /** New calls use this identity, and so do calls that wait for a connection. Calls in flight finish with the old one. */
   use(context: SecureContext): void {
     if (this.#isClosed) return;
     const before = this.#connections;

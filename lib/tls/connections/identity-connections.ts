@@ -12,13 +12,13 @@ import { authorityOf, ProxyTunnel } from './proxy-tunnel.js';
 import { type RequestTaker } from './request-gate.js';
 
 export interface IdentityPoolSettings extends PoolSettings {
-  /** CONNECT through the proxy that it returns. */
+  /** The proxy for an address, if any. */
   proxyFor?: ProxyFor;
-  /** Called for each new connection over which an answer came, and whose server never asked for a client certificate. */
+  /** Called for each new connection that brought an answer, but whose server never asked for a client certificate. */
   onUnasked?: (origin: string) => void;
 }
 
-/** The options of a request that are used for its connection. Of TLS, only the server's name. */
+/** The options of a request that count for its connection. Of TLS, only the server's name. */
 const CONNECTION_OPTIONS = [
   'host',
   'port',
@@ -37,13 +37,12 @@ const CONNECTION_OPTIONS = [
   '_agentKey',
 ] as const;
 
-/** By which the request is taken, and its connection named. */
+/** Node's own methods that the types leave out. */
 const nodeAgent = Agent.prototype as unknown as RequestTaker;
 
 /**
- * The connections of one identity, and their TLS sessions. All share one SecureContext; https only, TLS >= 1.2; the server
- * is always verified, whatever a request's options or NODE_TLS_REJECT_UNAUTHORIZED say. How many there are is for its user
- * to decide.
+ * The connections of one identity, and their TLS sessions. All share one SecureContext; https only, TLS >= 1.2. The server
+ * is always verified, whatever a request's options or NODE_TLS_REJECT_UNAUTHORIZED say. IdentityAgent limits their number.
  */
 export class IdentityConnections extends Agent {
   readonly #context: SecureContext;
@@ -117,7 +116,7 @@ export class IdentityConnections extends Agent {
     if (this.#settings.proxyFor) this.#tunnels.get(socket)?.ref();
   }
 
-  /** Its connections are for the calls that they have; those without one close now. */
+  /** Connections with a call finish it; the others close now. */
   retire(): void {
     this.#isRetired = true;
     this.#idle.dropAll();
@@ -128,7 +127,7 @@ export class IdentityConnections extends Agent {
   }
 }
 
-/** A place, as Node names it for its connections and TLS sessions. */
+/** The name of a place, by which Node keeps connections and TLS sessions. */
 export function nameOf({ host, port, localAddress, family, servername }: RequestOptions = {}): string {
   return `${host}:${port}:${localAddress ?? ''}:${family ?? ''}:${servername ?? ''}`;
 }

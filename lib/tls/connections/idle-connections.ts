@@ -16,7 +16,7 @@ export interface PoolSettings {
   clock?: Clock;
 }
 
-/** By both clocks: the monotonic one stands still while a machine sleeps. */
+/** A time by both clocks: the monotonic one stands still while a machine sleeps. */
 interface Moment {
   now: number;
   monotonic: number;
@@ -33,21 +33,21 @@ function sooner(one: Moment, other: Moment): Moment {
 }
 
 /**
- * The connections of an agent that wait for a request, and which of them must not have one: a leftover would be the answer
- * to it (RFC 9112, 6.3), or the server has closed it.
+ * The idle connections of an agent. Drops those that must not be used again: data on one would be taken for the answer to
+ * the next request (RFC 9112, 6.3), or the server has closed it.
  */
 export class IdleConnections {
   readonly #clock: Clock;
-  /** Until when each may be idle. */
+  /** When the idle time of each ends. */
   readonly #until = new Map<Duplex, Moment>();
-  /** None of them is overdue before, so that most calls look at none. */
+  /** The first of these times: before it, no call has to look at them. */
   #soonest = NEVER;
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  /** For a new connection: whatever comes while it is idle ends it. */
+  /** Watches a new connection: data that comes while it is idle closes it. */
   watch(socket: Duplex): void {
     const dropIdle = (): void => {
       if (this.#until.has(socket)) this.#drop(socket);
@@ -57,7 +57,7 @@ export class IdleConnections {
     socket.once('close', () => this.#until.delete(socket));
   }
 
-  /** It has its time limit. */
+  /** Adds a connection, which has its time limit. */
   add(socket: Duplex): void {
     const { timeout } = socket as Socket;
     const mayBeIdleMs = timeout || Infinity;
@@ -73,7 +73,7 @@ export class IdleConnections {
     this.#until.delete(socket);
   }
 
-  /** After a standstill neither the timer of a connection nor the server's close was seen yet. */
+  /** After a standstill, neither the timer of a connection nor the server's close has been seen yet. */
   dropOverdue(): void {
     if (this.#until.size === 0) return;
     const now = { now: this.#clock.now(), monotonic: this.#clock.monotonic() };
@@ -86,7 +86,7 @@ export class IdleConnections {
     for (const socket of this.#until.keys()) this.#drop(socket);
   }
 
-  /** Closes it, and takes it out of the agent at once: it would be there until it is closed. */
+  /** Closes it, and takes it out of the agent at once, not only when it is closed. */
   #drop(socket: Duplex): void {
     this.#until.delete(socket);
     socket.destroy();
@@ -94,14 +94,14 @@ export class IdleConnections {
   }
 }
 
-/** A connection is not used again after an answer that has no body by its method or status, and may bring one all the same. */
+/** Does not use a connection again after an answer that should have no body, by method or status, but may bring one. */
 export function endAfterUnreadBody(request: ClientRequest): void {
   request.once('response', onResponse);
 }
 
 function onResponse(this: ClientRequest, response: IncomingMessage): void {
   if (mayHaveUnreadBody(this.method, response)) this.shouldKeepAlive = false;
-  // As Node does where nobody listens.
+  // As Node does if nobody listens.
   if (this.listenerCount('response') === 0) response.resume();
 }
 

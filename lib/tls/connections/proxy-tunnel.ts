@@ -10,20 +10,20 @@ import { setImmediate } from '../../time/immediate.js';
 import { connectInTurn } from './addresses.js';
 
 /**
- * A tunnel through the proxy (RFC 9110, 9.3.6), as a transport for TLS. What is written waits until the tunnel is open.
- * The proxy gets the target's name and its own credentials, and nothing else: no header of the call, no client key.
- * Not an agent of its own, as hpagent is, which opened 40 tunnels for 5 sockets: here the agent counts its connections.
+ * A tunnel through the proxy (RFC 9110, 9.3.6), as a transport for TLS. Writes wait until the tunnel is open. The proxy
+ * gets the target's name and its own credentials, and nothing else: no header of the call, no client key. It is not an
+ * agent, as hpagent is, which opened 40 tunnels for 5 sockets: here the agent counts its connections.
  *
- * Until then, all error codes begin with ERR_PROXY_: for example ERR_PROXY_ECONNREFUSED where the proxy cannot be
- * reached, ERR_PROXY_TIMEOUT where it does not answer, ERR_PROXY_TUNNEL_407 where it refuses. ERR_PROXY_TUNNEL_ENDED later
- * is the end of an idle one. With each of them nothing of a request has passed.
+ * Until the tunnel is open, all error codes begin with ERR_PROXY_: for example ERR_PROXY_ECONNREFUSED if the proxy cannot be
+ * reached, ERR_PROXY_TIMEOUT if it does not answer, ERR_PROXY_TUNNEL_407 if it refuses. Later, ERR_PROXY_TUNNEL_ENDED is
+ * the end of an idle tunnel. With any of them, nothing of a request has passed.
  */
 export class ProxyTunnel extends Duplex {
   readonly #connect: http.ClientRequest;
   #socket?: Socket;
-  /** Nothing has passed since the connection was last free. */
+  /** Nothing has been sent since the connection was last free. */
   #isUntouched = false;
-  /** The write or the end that waits for the tunnel. Duplex makes one at a time. */
+  /** The write or end that waits for the tunnel. Duplex makes one at a time. */
   #waiting?: () => void;
 
   /**
@@ -42,7 +42,7 @@ export class ProxyTunnel extends Duplex {
     this.#socket?.ref();
   }
 
-  /** Its connection is free: it does not keep the process running. */
+  /** To be called when its connection is free: it then does not keep the process running. */
   rest(): void {
     this.#isUntouched = true;
     this.#socket?.unref();
@@ -53,8 +53,8 @@ export class ProxyTunnel extends Duplex {
   }
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, callback: (error?: Error | null) => void): void {
-    // After the other side has ended, nobody reads this (for example TLS's close_notify). An error would lose what has not
-    // been read yet.
+    // Once the other side has ended, nobody reads this (for example TLS's close_notify). An error would lose data that has
+    // not been read yet.
     this.#whenOpen((socket) => {
       if (socket.readableEnded) return callback();
       this.#isUntouched = false;
@@ -163,7 +163,7 @@ function decode(text: string): string {
   }
 }
 
-/** The one place that knows: the server cannot have got a request that was given to this connection meanwhile. */
+/** Only the tunnel knows that the server cannot have got a request that was given to this connection in the meantime. */
 function ended(): Error {
   const message = 'The proxy ended the tunnel while it was idle; nothing of a request has passed it since.';
   return codedError(message, 'ERR_PROXY_TUNNEL_ENDED');

@@ -13,7 +13,7 @@ interface Waiting {
   start: () => void;
 }
 
-/** Where requests go: host and port, mostly. */
+/** A destination: usually host and port. */
 interface Place {
   name: string;
   running: number;
@@ -21,13 +21,13 @@ interface Place {
 }
 
 /**
- * Lets so many requests for each place run at a time; the others wait, first in, first out. Node's queue is in its agent,
- * where a request that waits belongs to the connections that there are: here it goes to those that there will be.
+ * Limits how many requests run at a time for each place; the others wait, first in, first out. In Node's own queue a request
+ * belongs to the agent that it waits in: here it goes to the connections of the time when it starts.
  */
 export class RequestGate {
   readonly #maxRunning: () => number;
   #places = new Map<string, Place>();
-  /** Of all places, those before {@link renew} too. */
+  /** In all places, those before {@link renew} too. */
   #running = 0;
   #onEmpty?: () => void;
 
@@ -35,18 +35,18 @@ export class RequestGate {
     this.#maxRunning = maxRunning;
   }
 
-  /** Calls `start` now, or when it is the request's turn, in the async context of now. It counts until it closes. */
+  /** Calls `start` now or at the request's turn, in the current async context. The request counts until it closes. */
   enter(name: string, request: ClientRequest, start: () => void): void {
     let place = this.#places.get(name);
     if (!place) this.#places.set(name, (place = { name, running: 0, waiting: [] }));
     const mayRun = place.running < this.#maxRunning();
     if (mayRun && place.waiting.length === 0) return this.#run(place, request, start);
     place.waiting.push({ request, start: inContext(start) });
-    // Behind those that wait for that turn; or the host has raised the limit meanwhile.
+    // Behind requests whose turn comes soon; or the host has just raised the limit.
     if (mayRun) this.#startSoon(place);
   }
 
-  /** From now on what runs counts no more, and what waits may start. */
+  /** From now on, running requests do not count, and waiting ones may start. */
   renew(): void {
     const places = this.#places.values();
     this.#places = new Map();
@@ -54,7 +54,7 @@ export class RequestGate {
       for (const { request, start } of waiting.splice(0)) this.enter(name, request, start);
   }
 
-  /** Those that wait, by place. */
+  /** The waiting requests, by place. */
   get waiting(): Record<string, ClientRequest[]> {
     const places = [...this.#places.values()].filter(({ waiting }) => waiting.length > 0);
     return Object.fromEntries(
@@ -68,7 +68,7 @@ export class RequestGate {
     this.#tellIfEmpty();
   }
 
-  /** Calls it once no request runs or waits: now, or later. */
+  /** Calls `tell` once no request runs or waits: now or later. */
   whenEmpty(tell: () => void): void {
     const before = this.#onEmpty;
     this.#onEmpty = () => {
@@ -96,7 +96,7 @@ export class RequestGate {
     else this.#forget(place);
   }
 
-  /** Node frees a connection right after its request closed, and what one turn of the event loop starts goes out together. */
+  /** Node frees a connection right after its request closed. Requests that start in one turn of the event loop go out together. */
   #startSoon(place: Place): void {
     setImmediate(() => this.#startNext(place));
   }
@@ -124,7 +124,7 @@ export class RequestGate {
   }
 }
 
-/** Ends a request that has no connection, as Node does. One that was destroyed has an error of its own. */
+/** Ends a request that has no connection, as Node does. A destroyed request has its own error. */
 export function failRequest(request: ClientRequest, error?: Error): void {
   (request as unknown as { onSocket(socket: null, error?: Error): void }).onSocket(null, error);
 }
@@ -133,7 +133,7 @@ export function closedError(): Error {
   return codedError('The client is closed: its agent takes no more calls.', 'ERR_AGENT_CLOSED');
 }
 
-/** Runs it later in the async context of now. `AsyncResource.bind` costs a call 50 us on Node 20. */
+/** Returns a function that runs it in the current async context. `AsyncResource.bind` costs 50 us on Node 20. */
 function inContext(run: () => void): () => void {
   const context = new AsyncResource('nestjs-service');
   return () => context.runInAsyncScope(run);

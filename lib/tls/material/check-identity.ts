@@ -10,7 +10,7 @@ type Locate = IdentitySnapshot['locate'];
 
 const RENEW_CHAIN = 'Download the chain anew from the developer portal.';
 
-/** What the inputs hold; each is absent where it is not given. */
+/** The contents of the inputs that are given. */
 interface Contents {
   certificate?: PemContents;
   privateKey?: PemContents;
@@ -19,31 +19,31 @@ interface Contents {
 
 /** A checked identity. Its private key is only inside the contexts, where JavaScript cannot read it. */
 export interface LoadedIdentity extends Contexts {
-  /** The application certificate; absent where there is none (`app-token`, `oauth`). */
+  /** The application certificate; absent without one (`app-token`, `oauth`). */
   certificate?: CertificateSummary;
-  /** The application certificate, and what stands after it. */
+  /** The application certificate, and the certificates after it. */
   sent: readonly X509Certificate[];
-  /** The service's chain; empty where Node's public roots are the anchor. */
+  /** The service's chain; empty if Node's public roots are the anchor. */
   chain: readonly X509Certificate[];
-  /** The service is verified against Node's public roots, and nobody said that this is meant. */
+  /** The service is verified against Node's public roots, but `tls.publicRoots` is not set. */
   lacksChain: boolean;
   /** The same for the same content of the inputs. */
   digest: string;
 }
 
 interface LoadResult {
-  /** Only where there are no faults. */
+  /** Absent if there are faults. */
   identity?: LoadedIdentity;
   faults: ConfigurationFault[];
   /** About the service's chain. {@link ExpiryWatch} warns about the application certificate. */
   warnings: string[];
-  /** The application certificate where one could be read, faults or not. */
+  /** The application certificate, if one could be read, faults or not. */
   certificate?: CertificateSummary;
 }
 
 /**
- * Checks an identity that was read (docs/service.md#mutual-tls), which is to replace the one `inUse`. Reports every
- * fault at once and never throws. `now` in milliseconds since the epoch.
+ * Checks an identity that was read (docs/service.md#mutual-tls) and is to replace the one `inUse`. Reports all faults at
+ * once and never throws. `now` in milliseconds since the epoch.
  */
 export function checkIdentity(
   snapshot: IdentitySnapshot,
@@ -114,7 +114,7 @@ function areSwapped(certificate: PemContents, privateKey: PemContents): boolean 
   return holdsKeyOnly && privateKey.certificates.length > 0 && privateKey.keys.length === 0;
 }
 
-/** The fault where only one of the two is set: of the option that is missing. */
+/** The fault if only one of certificate and key is set: that of the missing option. */
 function missingCounterpart(
   { certificate, privateKey }: Contents,
   locate: Locate,
@@ -171,7 +171,7 @@ function checkDates(contents: PemContents, now: number): void {
   }
 }
 
-/** With no valid trust anchor, no server can be verified. Returns warnings about those that have expired or will soon. */
+/** Without a valid trust anchor, no server can be verified. Returns warnings about certificates that expire soon. */
 function checkChainDates(contents: PemContents, now: number): string[] {
   const { input } = contents;
   const chain = contents.certificates.map(({ summary }) => summary);

@@ -27,14 +27,14 @@ export interface ParsedCertificate {
   summary: CertificateSummary;
 }
 
-/** What an input holds, and all that is wrong with it. */
+/** The contents of an input, with all faults. */
 export class PemContents {
   readonly input: ReadInput;
   readonly certificates: ParsedCertificate[] = [];
   readonly keys: PemBlock[] = [];
   readonly faults: ConfigurationFault[] = [];
   readonly #purpose: Purpose;
-  /** By what they are. */
+  /** By their description. */
   readonly #unsupported = new Map<string, UnsupportedFormat>();
 
   constructor(input: ReadInput, purpose: Purpose) {

@@ -10,7 +10,7 @@ interface PemText {
   truncated?: boolean;
   /** There are more than {@link MAX_BLOCKS}; `blocks` is empty then. */
   tooMany?: boolean;
-  /** The bytes, decoded from base64, where they are not PEM. They may be DER. */
+  /** The bytes, decoded from base64, if they are not PEM. They may be DER. */
   binary?: Buffer;
 }
 

@@ -4,7 +4,7 @@ import { type PemContents } from './pem-contents.js';
 import { type PemBlock } from './pem-text.js';
 import { type IdentitySnapshot, type ReadInput } from './read-identity.js';
 
-/** The private key; an encrypted one is opened with the passphrase, whose own fault the caller reports. Notes faults. */
+/** The private key; opens an encrypted one with the passphrase, whose own fault the caller reports. Notes faults. */
 export function readPrivateKey(
   contents: PemContents,
   passphrase: ReadInput | undefined,

@@ -8,7 +8,7 @@ import { type TlsIdentityPems, type TlsIdentitySource } from '../../config/tls.o
 import { cleanText, type ConfigurationFault, type OptionLocation } from '../../errors/index.js';
 import { within } from '../../time/timers.js';
 
-/** A PEM, key or passphrase as read: its bytes, or why there are none. */
+/** A PEM, key or passphrase as read: its bytes, or why they could not be read. */
 export class ReadInput {
   readonly location: OptionLocation;
   /** The file, if the value is in one. */
@@ -18,7 +18,7 @@ export class ReadInput {
   /** They may be a private key: not shown when this is printed or serialised. */
   readonly #bytes?: Buffer;
 
-  /** @param read the bytes, or the message that says why there are none */
+  /** @param read the bytes, or why they could not be read */
   constructor(location: OptionLocation, read: Buffer | string, path?: string) {
     this.location = location;
     this.path = path;
@@ -41,7 +41,7 @@ export class ReadInput {
     return this.path === undefined ? '' : ` in ${this.path}`;
   }
 
-  /** The file in a shell command, quoted where it has to be. */
+  /** The file in a shell command, quoted if necessary. */
   get argument(): string {
     if (this.path === undefined) return '<file>';
     return /^[\w./@:+-]+$/.test(this.path) ? this.path : `'${this.path.replaceAll("'", `'\\''`)}'`;
@@ -60,18 +60,18 @@ export interface IdentitySnapshot extends Partial<Record<TlsInputKey, ReadInput>
   publicRoots?: boolean;
   needsChain?: TlsSettings['needsChain'];
   locate: TlsSettings['locate'];
-  /** Why there are none at all. */
+  /** Why no input could be read. */
   fault?: ConfigurationFault;
   /** The same for the same content. */
   digest: string;
 }
 
-/** Milliseconds for all of it: a `tls` function may wait for its vault, and a file be on a disk that does not answer. */
+/** Milliseconds for all inputs: a `tls` function may wait for its vault, and a disk may not answer. */
 const READ_TIMEOUT_MS = 30_000;
 
-/** Reads the files, or calls the function and reads the files that it names. Never rejects, also where it is stopped. */
+/** Reads the files, or calls the function and reads the files that it names. Never rejects, not even if it is stopped. */
 export async function readIdentity(tls: TlsSettings, clock: Clock): Promise<IdentitySnapshot>;
-/** The same, or nothing where it `isUnchanged`. */
+/** The same, or undefined if the inputs are unchanged. */
 export async function readIdentity(
   tls: TlsSettings,
   clock: Clock,
@@ -115,7 +115,7 @@ export async function readIdentity(
   }
 }
 
-/** The files that are read. Text given as an option never changes. */
+/** The files to read. Text given as an option never changes. */
 export function filesOf({ source }: TlsSettings): string[] {
   if (typeof source === 'function') return [];
   return KEYS.map((key) => source[key])
@@ -134,10 +134,10 @@ function digestOf(parts: readonly (Buffer | string | undefined)[]): string {
   return hash.digest('base64');
 }
 
-/** A vault's token has its mark, or letters and digits in one. */
+/** A vault's token has a known beginning, or mixes letters and digits. */
 const TOKEN_LIKE = /\bhv[sbr]\.|(?=\S*\d)(?=\S*[a-z])[\w.~+/=:@-]{16,}/i;
 
-/** The error's class, code and the first line of its message; without the line where that may hold a token or key. */
+/** The error's class, code and the first line of its message, unless that line may hold a token or key. */
 function reasonOf(error: unknown): string {
   try {
     const { code, name, message } = Object(error) as Partial<Record<'code' | 'name' | 'message', unknown>>;
@@ -157,12 +157,12 @@ async function answerOf(source: TlsIdentitySource): Promise<TlsIdentityPems> {
   throw codedError('', 'it returned no object { certificate, privateKey, passphrase?, chain? }');
 }
 
-/** Reads the value, or the file it names. Never throws: what went wrong is in `fault`. */
+/** Reads the value, or the file it names. Never throws: `fault` has the reason. */
 async function readInput(location: OptionLocation, value: unknown): Promise<ReadInput | undefined> {
   if (value === undefined || value === null) return undefined;
   const text = value instanceof Secret ? value.reveal() : value;
   if (typeof text === 'string') return new ReadInput(location, Buffer.from(text, 'utf8'));
-  // The identity is read although other checks may have found faults in the options.
+  // The identity is read even if other checks have found faults in the options.
   if (!isFile(text)) return new ReadInput(location, 'is neither text nor { file: path }.');
   const path = text.file;
   const read = await readRegularFile(path).catch((error: unknown) => whyUnreadable(path, error));

@@ -8,7 +8,7 @@ export interface Contexts {
   tokenContext: SecureContext;
 }
 
-/** What Node's own createSecureContext calls for each certificate of its `ca` option. It is not documented. */
+/** Undocumented: Node's createSecureContext calls these for each certificate of its `ca` option. */
 interface NativeContext {
   addCACert(pem: string): void;
   setAllowPartialTrustChain(): void;
@@ -45,13 +45,13 @@ export class SecureContexts {
   #forTokens(client: { cert?: string; key?: string }, chain: string[] | undefined): SecureContext {
     const context = tls.createSecureContext({ ...trusting(undefined), ...client });
     if (!chain || this.#addRoots(context, chain)) return context;
-    // For Node versions without these calls. The list has no roots of OpenSSL: a server that needs one is refused.
+    // For Node versions without these calls. The list lacks OpenSSL's roots: a server that needs one is refused.
     const listed = getCACertificates?.('default') ?? [];
     return tls.createSecureContext({ ...trusting([...listed, ...chain]), ...client });
   }
 
   /**
-   * Adds the chain to the roots that Node uses by default; false where Node has no such calls. There is no documented
+   * Adds the chain to the roots that Node uses by default; false if Node has no such calls. There is no documented
    * way: the `ca` option replaces the roots, no list of Node's has those of OpenSSL (`--use-openssl-ca`, SSL_CERT_FILE),
    * and parsing one takes 50 ms. The flag comes last: the context gets a store of its own with its first certificate.
    */

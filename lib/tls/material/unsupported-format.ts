@@ -2,7 +2,7 @@ import { createPrivateKey, createPublicKey, X509Certificate } from 'node:crypto'
 
 export type Purpose = 'certificate' | 'key' | 'chain';
 
-/** A format that the module does not read: what it is, and how to convert it. */
+/** A format that the module does not read, and how to convert it. */
 export interface UnsupportedFormat {
   what: string;
   remedy: string;
@@ -11,7 +11,7 @@ export interface UnsupportedFormat {
 }
 
 interface Format extends UnsupportedFormat {
-  /** Of its PEM block. */
+  /** The label of its PEM block. */
   label?: RegExp;
   /** Whether bytes that are not PEM are of this format. */
   fits?: (bytes: Buffer) => boolean;
@@ -96,7 +96,7 @@ export function unsupportedBlock(label: string, purpose: Purpose, file: string):
   };
 }
 
-/** Names bytes that are not PEM: DER, PKCS#7, PKCS#12. Undefined where it cannot be said. */
+/** Names bytes that are not PEM: DER, PKCS#7, PKCS#12. Undefined for an unknown format. */
 export function unsupportedBytes(
   bytes: Buffer,
   purpose: Purpose,
@@ -116,7 +116,7 @@ function describe(
   return { what, secret, remedy: remedy.replace(/\{(\w+)\}/g, (_, key: keyof typeof values) => values[key]) };
 }
 
-/** The content of a DER SEQUENCE: after its tag and length (X.690, 8.1.3). Empty where it is none. */
+/** The content of a DER SEQUENCE: after its tag and length (X.690, 8.1.3). Empty for anything else. */
 function contentOf(bytes: Buffer): Buffer {
   const [tag, length = 0] = bytes;
   if (tag !== 0x30) return Buffer.alloc(0);

@@ -5,7 +5,7 @@ import { describeCertificate, formatDate, isOtherCertificate, WARNING_DAYS } fro
 
 /** The wall clock is read at least this often: it may jump, and a machine may sleep. */
 const CHECK_MS = 3_600_000;
-/** Before the expiry. The last one is the expiry itself. */
+/** Days before the expiry. The last one is the expiry itself. */
 const DAYS = [...WARNING_DAYS, 0];
 
 /** Logs once each that a certificate expires within 30, 7 and 1 day(s), and that it has expired. */

@@ -1,8 +1,8 @@
 import { stat } from 'node:fs/promises';
 
 /**
- * What of files changes with their content: where they are, their size and both their times, links followed. To look at it
- * costs a tenth of a reading.
+ * Tells whether files may have changed, by their inodes, sizes and times, links followed. That costs a tenth of reading
+ * them.
  */
 export class FileMarks {
   readonly #paths: readonly string[];
@@ -14,14 +14,14 @@ export class FileMarks {
   }
 
   /**
-   * True where the files are as they were the last two times: a write right after the first may leave all of it the same.
-   * Never where there is no file.
+   * Compares with the last two calls. True if all three found the same marks: a write right after the first may leave them
+   * as they were. Always false without files.
    */
   async areUnchanged(): Promise<boolean> {
     if (this.#paths.length === 0) return false;
     const marks = await Promise.all(this.#paths.map(markOf)).then(
       (found) => found.join(),
-      // What cannot be looked at is read.
+      // A file without marks is read.
       () => undefined,
     );
     const isSame = marks !== undefined && marks === this.#marks;

@@ -8,20 +8,20 @@ export interface WatchSettings {
   quietMs: number;
   clock: Clock;
   /**
-   * Reads the inputs; where it is not certain that they are needed, `undefined` says that nothing has changed. Does not
-   * keep the process running.
+   * Reads the inputs. Unless `isNeeded`, it may resolve with `undefined` if nothing has changed. Does not keep the process
+   * running.
    */
   read: (stopped: AbortSignal, isNeeded: boolean) => Promise<IdentitySnapshot | undefined>;
   /**
-   * Uses the content, or notes why it cannot be used. Returns whether it is in use. `isNew`: it is other than what was
-   * applied last.
+   * Uses the content, or notes why it cannot be used. Returns whether it is in use. `isNew`: it differs from the content
+   * that was applied last.
    */
   apply: (content: IdentitySnapshot, isNew: boolean) => boolean;
 }
 
-/** So long somebody who waits keeps the process running: two readings, which have 30 s each. */
+/** How long a caller that waits keeps the process running: two readings, of 30 s at most. */
 const MAX_WAIT_MS = 60_000;
-/** A certificate may become valid with time. Less than the minute between two calls of a `tls` function. */
+/** When content that cannot be used is tried again: a certificate may become valid. Less than the minute of `tls` functions. */
 const RETRY_MS = 55_000;
 
 /**
@@ -53,7 +53,7 @@ export class IdentityWatch {
 
   start(): void {
     this.#endFollowing = this.#settings.polling.follow(() => {
-      // Before its time, a second reading would find a change quiet.
+      // A second reading before its time would take a change for a lasting one.
       if (!this.#cancelQuiet) void this.#requestReading();
     });
   }
@@ -61,7 +61,7 @@ export class IdentityWatch {
   /** Reads and applies at once. Resolves after a reading that began after this call. */
   async readNow(): Promise<void> {
     this.#requested = true;
-    // It may wait for a reading that nobody waits for.
+    // The reading before it does not keep the process running.
     const cancel = this.#settings.clock.schedule(() => undefined, MAX_WAIT_MS);
     try {
       await this.#requestReading();
@@ -77,7 +77,7 @@ export class IdentityWatch {
     this.#cancelQuiet?.();
   }
 
-  /** All requests during a reading share the one after it: that reading may have begun before what they are about. */
+  /** All requests during a reading share the next one: the current reading may have begun before the change. */
   #requestReading(): Promise<void> {
     this.#nextReading ??= this.#reading.then(() => {
       this.#nextReading = undefined;
@@ -98,7 +98,7 @@ export class IdentityWatch {
       const content = await this.#settings.read(signal, requested || isUnsettled);
       if (content && !signal.aborted) this.#consider(content, requested);
     } catch {
-      // Nobody foresaw it. One reading less: the next follows all the same.
+      // Unforeseen. The next reading follows in any case.
     }
   }
 

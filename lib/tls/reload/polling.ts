@@ -1,18 +1,18 @@
 import { type Clock } from '../../time/clock.js';
 
 const SECOND_MS = 1_000;
-/** So many followers look each second, and each of them every 8 s at the latest: what they find is in use within 10 s. */
+/** How many followers look each second. Each looks every 8 s at least, so that a change is in use within 10 s. */
 const EACH_TIME = 100;
 const MOST_TIMES = 8;
 
 /**
- * One timer for all who follow something. Each second up to a hundred of them look, or an eighth where there are more than
- * 800, in turn. The timer does not keep the process alive.
+ * One timer for many followers, which look in turn: up to a hundred each second, or an eighth of more than 800. The timer
+ * does not keep the process alive.
  */
 export class Polling {
   readonly #clock: Clock;
   readonly #periodMs: number;
-  /** Who looks next comes first. */
+  /** In the order of their turns. */
   readonly #looks = new Set<() => void>();
   #cancel?: () => void;
 
