@@ -1,6 +1,6 @@
 /**
- * The bytes of a body as they arrive, in one piece that doubles. A list of chunks would cost 200 bytes for each, and a
- * server may send chunks of one byte.
+ * Collects the bytes of a body in one buffer that doubles. A list of chunks would cost 200 bytes for each, and a server may
+ * send chunks of one byte.
  */
 export class BodyBytes {
   length = 0;

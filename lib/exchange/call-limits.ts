@@ -5,8 +5,8 @@ import { ServiceRequestError } from '../errors/index.js';
 const MIN_PART_MS = 1_000;
 
 /**
- * A call's own time limit; undefined for none (0, null, undefined).
- * @throws ServiceRequestError for what is no limit
+ * A call's own time limit; undefined without one (0, null, undefined).
+ * @throws ServiceRequestError if it is not valid
  */
 export function checkTimeout(timeout: unknown): number | undefined {
   if (timeout === undefined || timeout === null || timeout === 0) return undefined;
@@ -14,12 +14,12 @@ export function checkTimeout(timeout: unknown): number | undefined {
   throw ServiceRequestError.of('timeout', `must be milliseconds from 1 to ${DAY_MS}`);
 }
 
-/** The part of the time left for an attempt that may be followed by another: half of it, but at least 1 s. */
+/** The part of the remaining time for an attempt that may be followed by another: half of it, but at least 1 s. */
 export function partOf(leftMs: number): number {
   return Math.min(leftMs, Math.max(leftMs / 2, MIN_PART_MS));
 }
 
-/** A signal to listen to, and what is called when nobody listens any more. */
+/** A signal to listen to, and the function to call when that ends. */
 export interface FollowedSignal {
   signal?: AbortSignal;
   release: () => void;
@@ -28,8 +28,8 @@ export interface FollowedSignal {
 const NOT_RELEASED = (): void => undefined;
 
 /**
- * A caller's signal: itself, or one of Node's that follows it where it is of another realm, or a polyfill.
- * @throws ServiceRequestError for what is no AbortSignal
+ * Returns the caller's signal, or a signal of Node's own that follows it, if it is a polyfill or of another realm.
+ * @throws ServiceRequestError if it is not an AbortSignal
  */
 export function followSignal(given: AbortSignal | null | undefined): FollowedSignal {
   if (given === undefined || given === null) return { signal: undefined, release: NOT_RELEASED };
@@ -53,8 +53,8 @@ function isAbortSignal(given: unknown): boolean {
 }
 
 /**
- * One signal may be shared by any number of calls, each of which listens to it for as long as it runs; without this
- * Node warns of a leak from the eleventh on.
+ * Any number of calls may share one signal, and each listens to it as long as it runs. Without this, Node warns of a leak
+ * from the eleventh on.
  */
 export function allowListeners(signal: AbortSignal): void {
   setMaxListeners(0, signal);

@@ -4,14 +4,14 @@ import { untilAborted } from '../time/timers.js';
 
 const MAX_PAGE_BYTES = 4_096;
 
-/** A page (HTML) is not of the service, which talks JSON: a proxy, a login page or a website. */
+/** Whether the answer is a page (HTML). The service talks JSON: this is a proxy, a login page or a website. */
 export function isPage(answer: Pick<ExchangeResponse, 'headers' | 'body'>): boolean {
   const isHtml = /html/i.test(answer.headers['content-type'] ?? '');
   return isHtml || /^\s*<(!doctype|html|\?xml)/i.test(beginning(answer));
 }
 
 /**
- * What an answer says of our client certificate where a proxy before the service looks at it.
+ * What an answer says about our client certificate, if a proxy before the service checks it.
  * - `refused`: nginx's 495 and 496, and a page of 400, 401 or 403 that speaks of certificates.
  * - `perhaps`: any other page of 401 or 403: HAProxy and Apache do not say why they deny.
  */
@@ -28,9 +28,9 @@ const NGINX_PAGE =
   /^<html>\s*(<head>)?\s*<title>400 (No required SSL certificate was sent|The SSL certificate error)<\/title>/;
 
 /**
- * Whether an answer proves that a proxy refused the handshake and not the call: nginx's own statuses and pages, as the
- * answer to a connection's first request. On a connection that was used before, the certificate cannot be the reason;
- * and any other page may come from a filter that looks at answers, after the service acted.
+ * Whether an answer proves that a proxy refused the handshake and not the call: nginx's own statuses and pages, on the
+ * first request of a connection. On a connection that was used before, the certificate cannot be the reason. Any other
+ * page may come from a filter that looks at answers, after the service acted.
  */
 export function isHandshakeVerdict(answer: ExchangeResponse): boolean {
   const { status, headers, reusedSocket } = answer;
@@ -44,10 +44,10 @@ function beginning({ body }: Pick<ExchangeResponse, 'body'>): string {
   return body.subarray(0, MAX_PAGE_BYTES).toString('latin1');
 }
 
-/** The client identity, as one needs it whose certificate was refused. */
+/** The parts of the client identity that count once its certificate was refused. */
 export interface ReloadableIdentity {
   readonly certificate?: CertificateSummary;
-  /** Reads it again; true where another certificate than the refused one is in use now. */
+  /** Reads it again. Resolves with true if another certificate than the refused one is in use then. */
   reloadAfterRefusal(refused: CertificateSummary | undefined): Promise<boolean>;
 }
 
@@ -58,8 +58,8 @@ export function certificateRefusal({ response, fault }: Outcome): 'refused' | 'p
 }
 
 /**
- * Reads our client certificate again, which was refused. True: another one is in use now, so one more attempt makes
- * sense. False as soon as `signal` is aborted. Never rejects.
+ * Reads our refused client certificate again. Resolves with true if another one is in use then, so that one more attempt
+ * makes sense; with false as soon as `signal` is aborted. Never rejects.
  */
 export async function reloadRefused(
   identity: ReloadableIdentity,

@@ -35,13 +35,13 @@ const KINDS: Readonly<Record<string, ConnectionErrorKind>> = {
 /** OpenSSL's versions spell this alert differently (RFC 8446, 6.2: handshake_failure). */
 export const HANDSHAKE_FAILURE = 'TLS_ALERT_40';
 
-/** Node's, OpenSSL's or the system's error as one of our kinds. Only its code is kept, never its text. */
+/** Sorts an error of Node, OpenSSL or the system into one of our kinds. Keeps only its code, never its text. */
 export function classify(error: unknown): Classified {
   const { code, message } = describe(error);
   // OpenSSL's versions spell the code differently, and some give only EPROTO; the alert's number is the same in all.
   const alert = Number(/SSL alert number (\d+)/.exec(message)?.[1]);
   const isCertificateAlert = CERTIFICATE_ALERTS.has(alert) || CERTIFICATE_ALERT_CODE.test(code ?? '');
-  // A proxy's complaint about a certificate is not about the one that the service is shown.
+  // A proxy's complaint about a certificate is not about the one that we show to the service.
   const certificateRefused = isCertificateAlert && !code?.startsWith('ERR_PROXY_');
   return { kind: kindOf(code, message), reason: reasonOf(code, message, alert), certificateRefused };
 }
@@ -72,9 +72,9 @@ function describe(error: unknown): { code?: string; message: string } {
 }
 
 /**
- * Whether the proxy of `http.proxy` would only refuse again: a 4xx will come back, and a wrong password may lock the
- * account; its certificate stays what it is. What passes: a proxy that cannot be reached for the moment, or says 5xx; the end of
- * an idle tunnel.
+ * Whether the proxy of `http.proxy` would refuse again: a 4xx would come back, a wrong password may lock the account, and
+ * its certificate stays the same. A proxy that cannot be reached or answers 5xx may recover, and the end of an idle tunnel
+ * is no refusal.
  */
 export function isProxyRefusal({ kind, reason = '' }: { kind: string; reason?: string }): boolean {
   return (

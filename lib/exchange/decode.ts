@@ -2,7 +2,7 @@ import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate, inflateRaw, type InputType, type ZlibOptions } from 'node:zlib';
 import { codedError } from '../errors/coded-error.js';
 
-/** What `Accept-Encoding` offers and {@link decode} understands. */
+/** For `Accept-Encoding`: the codings that {@link decode} understands. */
 export const ACCEPTED_ENCODINGS = 'gzip, deflate, br';
 
 const DECODERS = new Map([
@@ -12,7 +12,7 @@ const DECODERS = new Map([
   ['br', brotliDecompress],
 ]);
 
-/** The body without its content coding; rejects with `ERR_BUFFER_TOO_LARGE` as soon as it would pass the cap. */
+/** Undoes the content coding of a body. Rejects with `ERR_BUFFER_TOO_LARGE` as soon as it exceeds the cap. */
 export async function decode(body: Buffer, encoding: string, maxOutputLength: number): Promise<Buffer> {
   const name = encoding.trim().toLowerCase();
   const decoder = DECODERS.get(name);
@@ -22,7 +22,7 @@ export async function decode(body: Buffer, encoding: string, maxOutputLength: nu
   return promisify<InputType, ZlibOptions, Buffer>(isRaw ? inflateRaw : decoder)(body, { maxOutputLength });
 }
 
-/** The value of a JSON text; undefined where it is none. A byte order mark is passed over (RFC 8259, 8.1). */
+/** The value of a JSON text; undefined for any other text. A byte order mark is ignored (RFC 8259, 8.1). */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text.startsWith('\uFEFF') ? text.slice(1) : text) as unknown;

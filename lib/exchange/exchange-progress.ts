@@ -4,11 +4,11 @@ import { TLSSocket } from 'node:tls';
 import { type Classified } from './classify.js';
 import { type ExchangeFaultDetails, type ExchangePhase } from './exchange.types.js';
 
-/** How far a request got: this decides whether the server can have acted on it. */
+/** Follows how far a request gets, which decides whether the server can have acted on it. */
 export class ExchangeProgress {
   phase: ExchangePhase = 'connecting';
   reusedSocket = false;
-  /** From then on it does not wait for a free connection any more. On the monotonic clock. */
+  /** When the wait for a free connection ended, on the monotonic clock. */
   socketAt: number | undefined = undefined;
   #socket: Socket | TLSSocket | undefined = undefined;
   #isTls13 = false;
@@ -22,7 +22,7 @@ export class ExchangeProgress {
       this.reusedSocket = request.reusedSocket || socket.bytesRead > 0;
       const secure = 'secureConnecting' in socket;
       const pending = secure ? socket.secureConnecting : socket.connecting;
-      // A handshake that was over before may have brought its ticket already.
+      // If the handshake was over before, its ticket may have come already.
       this.#isAccepted = secure && !pending;
       if (!pending) return this.#connected();
       socket.once(secure ? 'secureConnect' : 'connect', () => this.#connected());
@@ -34,7 +34,7 @@ export class ExchangeProgress {
     });
   }
 
-  /** What a fault that comes now says of the request. */
+  /** The details of a fault that comes now. */
   at({ kind, certificateRefused }: Partial<Classified>): Omit<ExchangeFaultDetails, 'kind'> {
     const { phase, reusedSocket } = this;
     const addresses = this.#socket?.autoSelectFamilyAttemptedAddresses;
@@ -64,7 +64,7 @@ export class ExchangeProgress {
     this.phase = 'sent';
     const socket = this.#socket;
     if (this.reusedSocket || socket === undefined || !('getProtocol' in socket)) return;
-    // Asked now, as a socket that failed does not know it any more.
+    // Asked now: a socket that has failed does not know it any more.
     this.#isTls13 = socket.getProtocol() === 'TLSv1.3';
   }
 }

@@ -22,7 +22,7 @@ import {
 import { emptyHeaders, ownOptions } from './own-properties.js';
 
 /**
- * One exchange over node:http or node:https. What a status or a redirect means is for its user to decide.
+ * One exchange over node:http or node:https. Judges neither status nor redirect.
  * Rejects with {@link ExchangeFault}, or with `signal.reason`.
  */
 export function exchange(request: ExchangeRequest): Promise<ExchangeResponse> {
@@ -73,7 +73,7 @@ class RunningExchange {
 
   #send(): void {
     const { url, body } = this.#request;
-    // Looked up at each call: instrumentation and nock replace it.
+    // Looked up for each call: instrumentation and nock replace it.
     const outgoing = (url.protocol === 'https:' ? https : http).request(this.#options());
     this.#outgoing = outgoing;
     this.#progress.follow(outgoing);
@@ -84,13 +84,13 @@ class RunningExchange {
       this.#fail({ kind: 'protocol', reason: 'ERR_HTTP_UPGRADE' });
     });
     outgoing.on('error', (error) => {
-      // Of what came behind a whole answer: a body after HEAD, for example.
+      // An error after a whole answer is ignored: a body after HEAD, for example.
       if (!this.#incoming?.complete) this.#fail(classify(error));
     });
     outgoing.end(body);
   }
 
-  /** One for all limits: at the end of the shortest it is set anew, unless that one applies. In whole ms, which Node shares. */
+  /** One timer for all limits: when the shortest is over but does not apply, it is set again. Node shares timers of whole ms. */
   #setTimer(leftMs: number): void {
     const { timeoutMs, attemptTimeoutMs = Infinity, connectTimeoutMs = Infinity } = this.#request;
     const shortestMs = Math.min(leftMs, timeoutMs, attemptTimeoutMs, connectTimeoutMs);
@@ -104,7 +104,7 @@ class RunningExchange {
     else this.#fail({ kind: 'timeout', reason, limitMs, lateMs });
   }
 
-  /** Of those that apply now: what waits for a connection has the whole limit alone. */
+  /** The first to end of the limits that apply now: while it waits for a connection, only the whole limit does. */
   #nextLimit(): Limit {
     const { timeoutMs, attemptTimeoutMs = Infinity, connectTimeoutMs = Infinity } = this.#request;
     const { phase, socketAt = Infinity } = this.#progress;
@@ -169,7 +169,7 @@ class RunningExchange {
   }
 
   #finish(incoming: IncomingMessage, body: Buffer): void {
-    // Of what was written over TLS Node hears only after it has read once more: a fast answer comes before.
+    // Over TLS, Node learns that a write is done only after it has read once more: a fast answer comes first.
     if (this.#outgoing?.writableFinished === false) setImmediate(() => this.#conclude(incoming, body));
     else this.#conclude(incoming, body);
   }
@@ -210,7 +210,7 @@ class RunningExchange {
   }
 }
 
-/** Chunks end a body only where `chunked` is the last coding (RFC 9112, 6.3); Node passes on the others as they come. */
+/** Chunks end a body only if `chunked` is the last coding (RFC 9112, 6.3). Node passes on other codings as they come. */
 function isUntilClose({ headers }: IncomingMessage): boolean {
   const coding = headers['transfer-encoding'];
   if (coding === undefined) return headers['content-length'] === undefined;

@@ -8,13 +8,13 @@ import {
 import { HANDSHAKE_FAILURE } from './classify.js';
 import { CONNECT_TIMEOUT, type ExchangeFaultDetails } from './exchange.types.js';
 
-/** Where an exchange went, and how that is configured. */
+/** The destination of an exchange, and how that is configured. */
 export interface FaultPlace extends AddressOption {
   url: Pick<URL, 'href' | 'protocol' | 'hostname' | 'port'>;
   server: 'api' | 'token';
   /** `tls.chain` is set. */
   hasChain?: boolean;
-  /** By which way it is reached. The URL of a proxy may have a password. */
+  /** How it is reached. The URL of a proxy may have a password. */
   http?: {
     proxyFor?: (address: string) => { reveal(): string } | undefined;
     /** The variable with a proxy for the address, which is ignored because `http.proxy` is left out. */
@@ -24,12 +24,12 @@ export interface FaultPlace extends AddressOption {
 
 export type ExplainedFault = Pick<ExchangeFaultDetails, 'kind'> &
   Partial<ExchangeFaultDetails> & {
-    /** What the doctor has seen of the server's certificate. */
+    /** The server's certificate, as the doctor has seen it. */
     shown?: string;
   };
 
 /**
- * What a fault means. `{host}`, `{port}`, `{address}` (its option), `{proxy}`, `{tried}`, `{now}`, `{limit}`, `{late}`, `{trust}`,
+ * The meaning of a fault. `{host}`, `{port}`, `{address}` (its option), `{proxy}`, `{tried}`, `{now}`, `{limit}`, `{late}`, `{trust}`,
  * `{shown}`, `{doctor}` and options are filled in.
  */
 interface Row {
@@ -41,12 +41,12 @@ interface Row {
   isConnecting?: true;
   isProxied?: true;
   lacksChain?: true;
-  /** Of a name with several addresses, some were tried. */
+  /** Several addresses of the name were tried. */
   hasAddresses?: true;
   isCertificateRefused?: true;
   /** The process stood still. */
   isLate?: true;
-  /** Follows where it was. The reason comes at `{reason}`, else at the end. */
+  /** Follows the place in the message. The reason comes at `{reason}`, else at the end. */
   what: string;
   hint?: string;
 }
@@ -284,7 +284,7 @@ const UNKNOWN: Row = {
   hint: 'Check the network of this machine, and host and port of {address}.',
 };
 
-/** Says what a fault means and what to do. */
+/** Explains a fault: message, and what to do. */
 export function explainFault(where: string, fault: ExplainedFault, place: FaultPlace): Explanation {
   const { href, hostname, port, protocol } = place.url;
   const proxy = place.http?.proxyFor?.(href);
@@ -317,10 +317,10 @@ export function explainFault(where: string, fault: ExplainedFault, place: FaultP
   return { ...explained, message: `${where}: ${explained.message}` };
 }
 
-/** Nothing of the service has answered. */
+/** Whether nothing of the service has answered. */
 function isUnreached({ kind, phase, reusedSocket }: ExplainedFault): boolean {
   if (kind === 'dns' || kind === 'refused') return true;
-  // Without a phase, it is a fault of the doctor's, which only connects.
+  // Without a phase, it is a fault of the doctor, which only connects.
   return /^(timeout|reset|network)$/.test(kind) && (phase ?? 'connecting') === 'connecting' && !reusedSocket;
 }
 

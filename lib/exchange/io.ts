@@ -1,22 +1,22 @@
 import { type Clock } from '../time/clock.js';
 import { type Exchange } from './exchange.types.js';
 
-/** Where log lines go. */
+/** Takes log lines. */
 export type Log = Record<'debug' | 'log' | 'warn' | 'error', (message: string) => void>;
 
-/** What a client uses of the world around it. The doubles and the tests of the package bring their own. */
+/** The outside world of a client. The doubles and the tests of the package replace it. */
 export interface ServiceIo {
-  /** Sends one request. Nothing else of a client uses the network, but for the token store of the host. */
+  /** Sends one request. Apart from the host's token store, a client uses the network only by this. */
   exchange: Exchange;
   clock: Clock;
   /** In [0, 1). */
   random: () => number;
   log: Log;
-  /** What was warned of already, and is not again: shared by the clients of one ServiceClients. */
+  /** Warnings that are not to be repeated: shared by the clients of one ServiceClients. */
   warned?: Set<string>;
 }
 
-/** Of several clients that share `warned`, the first alone logs it. */
+/** Warns once, for all clients that share `warned`. */
 export function warnOnce({ log, warned }: Pick<ServiceIo, 'log' | 'warned'>, text: string): void {
   if (!warned?.has(text)) log.warn(text);
   warned?.add(text);

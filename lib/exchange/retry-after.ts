@@ -1,14 +1,14 @@
-/** What is accepted as an HTTP date (RFC 9110, 5.6.7): Date.parse alone takes "-5" for a date in 2001. */
+/** The beginning of an HTTP date (RFC 9110, 5.6.7): Date.parse alone takes "-5" for a date in 2001. */
 const HTTP_DATE = /^(Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? /;
-/** What a longer time counts as (RFC 9111, 1.2.2). */
+/** A longer time counts as this (RFC 9111, 1.2.2). */
 const MAX_SECONDS = 2 ** 31;
 
 /**
  * Reads a Retry-After header (RFC 9110, 10.2.3): seconds, or a date seen from `now`.
  * @param value the header as Node gives it
  * @param now wall clock, milliseconds since the epoch
- * @returns whole seconds from 0 (a date that has passed) to 2^31; undefined where the header is absent or makes no sense.
- * A lower limit is for the caller, who knows the deadline.
+ * @returns whole seconds from 0 (a date that has passed) to 2^31; undefined if the header is absent or makes no sense. The
+ * caller sets a lower limit, by its deadline.
  */
 export function parseRetryAfter(value: string | string[] | undefined, now: number): number | undefined {
   const text = (Array.isArray(value) ? value[0] : value)?.trim();

@@ -5,15 +5,15 @@ export type CallUrl = Readonly<
   Pick<URL, 'href' | 'origin' | 'protocol' | 'host' | 'hostname' | 'port' | 'pathname' | 'search'>
 >;
 
-// URL parsers silently repair white space, control characters and backslashes: the URL then leads elsewhere.
+// URL parsers silently repair white space, control characters and backslashes: the URL could then lead elsewhere.
 const UNSAFE_CHARACTERS = /[\s\\\p{Cc}]/u;
-/** Separators that servers know beside the slash: IIS the backslash, Java's the semicolon of a parameter. */
+/** Other separators than the slash: IIS knows the backslash, Java servers the semicolon of a parameter. */
 const DOT_SEGMENT = /(^|[/\\;])\.\.?($|[/\\;])/;
-/** What a dot segment is written with. Nothing else is decoded: a single `%` is no fault. */
+/** The characters of dot segments, encoded. Nothing else is decoded: a single `%` is allowed. */
 const ENCODED = /%(25|2e|2f|3b|5c)/gi;
-/** Each proxy on the way may decode once. */
+/** Each proxy on the way may decode the path once. */
 const MAX_DECODINGS = 3;
-/** Segments of unreserved characters (RFC 3986, 2.3), none of which begins with a dot: no parser changes them. */
+/** Segments of unreserved characters (RFC 3986, 2.3) that do not begin with a dot: no parser changes them. */
 const PLAIN_PATH = /^(\/[\w~-][\w.~-]*)+\/?$/;
 
 /** Decides where a call may go: to a path below the base address, or to a URL within the service's own origins. */
@@ -32,18 +32,18 @@ export class AllowedUrls {
     this.#basePath = pathname === '/' ? '' : pathname;
   }
 
-  /** Whether it is of the service's own origins. */
+  /** Whether it is within the service's own origins. */
   isOwn({ origin }: CallUrl): boolean {
     return this.#origins.has(origin);
   }
 
-  /** Throws ServiceRequestError for what leads elsewhere, or might. */
+  /** Throws ServiceRequestError for a path that leads elsewhere, or might. */
   resolve(path: unknown): CallUrl {
     if (typeof path !== 'string') throw ServiceRequestError.of('path', 'must be a string');
     return PLAIN_PATH.test(path) ? this.#below(path) : this.#parse(path);
   }
 
-  /** What parsing would give for a plain path, at a tenth of its cost. */
+  /** The same as parsing for a plain path, at a tenth of its cost. */
   #below(path: string): CallUrl {
     const pathname = this.#basePath + path;
     return { ...this.#base, href: this.#base.origin + pathname, pathname };
@@ -74,7 +74,7 @@ export class AllowedUrls {
   }
 }
 
-/** A proxy that decodes a path (nginx, where `proxy_pass` has a URI) would follow encoded ones too. */
+/** A proxy that decodes paths (nginx, if `proxy_pass` has a URI) would follow encoded ones too. */
 function hasDotSegment(path: string): boolean {
   const [beforeQuery = ''] = path.split(/[?#]/, 1);
   let decoded = beforeQuery;

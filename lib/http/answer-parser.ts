@@ -5,18 +5,18 @@ import { type AnswerFacts } from './answer.js';
 import { describePlaces } from './answer-places.js';
 import { carriedOut } from './retry-policy.js';
 
-/** What a schema found: the path in the body. Its message is not read, as it may show values. */
+/** A fault that a schema found: its path in the body. The message is not read, as it may show values. */
 export interface SchemaIssue {
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }
 
-/** What a schema makes of a body. */
+/** The outcome of a schema's check. */
 export type SchemaResult<T> =
   { readonly value: T; readonly issues?: undefined } | { readonly issues: readonly SchemaIssue[] };
 
 /**
- * A Standard Schema (standardschema.dev, version 1) that brings a `T`: schemas of zod (3.24 or later), valibot, arktype
- * and others. Only what is used of it is here.
+ * A Standard Schema (standardschema.dev, version 1) that returns a `T`: schemas of zod (3.24 or later), valibot, arktype
+ * and others. This type has only the parts that are used.
  */
 export interface AnswerSchema<T = unknown> {
   readonly '~standard': {
@@ -25,10 +25,10 @@ export interface AnswerSchema<T = unknown> {
   };
 }
 
-/** Makes a `T` of the body of an answer: a schema, or a function that returns it, or throws where the body does not fit. */
+/** Makes a `T` of an answer's body: a schema, or a function that returns it, or throws if the body does not fit. */
 export type AnswerParser<T = unknown> = AnswerSchema<T> | ((body: unknown) => T | PromiseLike<T>);
 
-/** What a parser brings. */
+/** The result of a parser. */
 export type ParsedAnswer<Parser extends AnswerParser> =
   Parser extends AnswerSchema<infer T>
     ? T
@@ -40,7 +40,7 @@ export type ParsedAnswer<Parser extends AnswerParser> =
 export interface ParseOption<Parser extends AnswerParser = AnswerParser> {
   /**
    * Checks the body of the answer; the call resolves with what it returns. It also gets the `undefined` of an answer
-   * without a body. Where the body does not fit, the call rejects with a ServiceApiError `invalid_response` that names
+   * without a body. If the body does not fit, the call rejects with a ServiceApiError `invalid_response` that names
    * the places in the body, and none of its values: what a parser throws or says is left out. It runs once, when the
    * call is over: no retry follows. Neither the call's time limit nor the shutdown ends an asynchronous one; the caller's
    * `signal` ends the wait for it.
@@ -48,7 +48,7 @@ export interface ParseOption<Parser extends AnswerParser = AnswerParser> {
   parse: Parser;
 }
 
-/** Throws ServiceRequestError for what is no parser, before anything is sent. */
+/** Throws ServiceRequestError if it is not a parser. To be called before anything is sent. */
 export function checkParser(parse: unknown): void {
   if (typeof parse === 'function' || typeof standardOf(parse)?.validate === 'function') return;
   throw ServiceRequestError.of(
@@ -63,8 +63,8 @@ interface Parsed {
 }
 
 /**
- * What the parser makes of a body. Throws ServiceApiError `invalid_response` where that does not fit.
- * @param facts what the error tells of the call; called in that case only
+ * Returns what the parser makes of a body. Throws ServiceApiError `invalid_response` if the body does not fit.
+ * @param facts the call's facts for that error; called in that case only
  * @param signal ends the wait for an asynchronous parser, whose outcome is then ignored: rejects with its reason
  */
 export async function parseAnswer(
@@ -92,12 +92,12 @@ function whileWanted(outcome: Promise<Parsed>, given: AbortSignal): Promise<Pars
 }
 
 /**
- * A parser's own words, and what it throws, may quote the body: of both, only the places are used. A promise where the
- * parser is asynchronous; it never rejects.
+ * A parser's messages and errors may quote the body: only the places are used. Returns a promise if the parser is
+ * asynchronous; it never rejects.
  */
 function parsedBy(body: unknown, parse: AnswerParser): Parsed | Promise<Parsed> {
   try {
-    // First, because the schemas of arktype are functions too, which do not throw.
+    // Checked first: arktype's schemas are functions too, and do not throw.
     const standard = standardOf(parse);
     const result = standard ? standard.validate(body) : (parse as (body: unknown) => unknown)(body);
     const read = standard ? readResult : (value: unknown): Parsed => ({ value });
@@ -117,7 +117,7 @@ function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof (value as Partial<PromiseLike<unknown>> | null | undefined)?.then === 'function';
 }
 
-/** The errors of zod and valibot have the issues of their schemas. Those of a host's own may throw when they are read. */
+/** Errors of zod and valibot have the issues of their schemas. A host's own errors may throw when they are read. */
 function refusalBy(error: unknown): Parsed {
   try {
     const { issues, name } = Object(error) as { issues?: unknown; name?: unknown };

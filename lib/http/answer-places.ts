@@ -19,7 +19,7 @@ const HIDDEN = '[…]';
  */
 export function describePlaces(issues: readonly unknown[]): string {
   const places = new Set(firstOf(issues, MAX_ISSUES).map(placeOf));
-  // It would not help beside a place within.
+  // The body as a whole says nothing beside a place in it.
   places.delete('');
   const named = [...places].slice(0, MAX_PLACES).join(', ');
   const more = places.size - MAX_PLACES;

@@ -13,8 +13,8 @@ const MAX_MESSAGE = 500;
 const REDIRECTS = new Set([300, 301, 302, 303, 305, 306, 307, 308]);
 
 /**
- * The JSON body of a success; undefined for 204, 205 and HEAD, and where a method that changes something is answered
- * without a body (the service shows no body of one). Throws ServiceApiError `invalid_response`.
+ * The JSON body of a success; undefined for 204, 205 and HEAD, and if a method that changes something is answered without a
+ * body (the service does not document one). Throws ServiceApiError `invalid_response`.
  */
 export function readBody(response: ExchangeResponse, call: Call, client: ErrorClient): unknown {
   if (hasNoBody(response, call)) return undefined;
@@ -46,7 +46,7 @@ export function readBody(response: ExchangeResponse, call: Call, client: ErrorCl
 }
 
 /**
- * Whether a success may be truncated: its body ends with the connection, and is no JSON, or a number, which may be the
+ * Whether a success may be truncated: its body ends with the connection, and is not JSON, or a number, which may be the
  * beginning of a longer one. Over TLS too: Node does not tell whether the server announced the end (close_notify;
  * RFC 9112, 9.8). An empty body is a complete answer to a method that changes something.
  */
@@ -64,7 +64,7 @@ function hasNoBody({ status }: ExchangeResponse, { method }: Call): boolean {
   return status === 204 || status === 205 || method === 'HEAD';
 }
 
-/** `status` and `message` of the body reach the caller; the HTTP status is the truth. */
+/** The error for an answer that is no success. It has `status` and `message` of the body, but the HTTP status decides. */
 export function answerError(
   response: ExchangeResponse,
   call: Call,
@@ -84,18 +84,18 @@ export function answerError(
   });
 }
 
-/** What an answer means, where the service's own text is the message. */
+/** The meaning of an answer, for a hint: the message is the service's own text. */
 function sentence(what: string): string {
   const words = what.replace(/^\W+/, '');
   return `${words.charAt(0).toUpperCase()}${words.slice(1)}.`;
 }
 
-/** `GET /banks/v1: HTTP 503`: how the message about an answer begins. */
+/** The beginning of a message about an answer: `GET /banks/v1: HTTP 503`. */
 function statusOf({ status }: ExchangeResponse, { method, url }: Call): string {
   return `${method} ${url.pathname}: HTTP ${status}`;
 }
 
-/** What each error of an answer tells. */
+/** The fields that all errors about an answer have. */
 export type AnswerFacts = Pick<
   ServiceApiError,
   'status' | 'method' | 'path' | 'correlationId' | 'retryAfter' | 'outcomeUnknown' | 'idempotencyKey'
@@ -124,7 +124,7 @@ export function answeredId(
   return answered === undefined ? undefined : cleanText(String(answered), secretsOf(call, client), 128);
 }
 
-/** What an answer might echo and no error may hold: also the app token of a call that was sent without it. */
+/** Secrets that an answer might echo: also the app token, even if the call was sent without it. */
 function secretsOf({ secrets }: Call, { options }: ErrorClient): readonly string[] {
   const appToken = options.appToken?.reveal() ?? '';
   return secrets.includes(appToken) ? secrets : [...secrets, appToken];
@@ -167,7 +167,7 @@ function redirectError(response: ExchangeResponse, call: Call, client: ErrorClie
   });
 }
 
-/** Where a redirect leads, and whether only by a slash at the end; undefined where it does not say it. */
+/** Where a redirect leads, and whether only a slash at the end differs; undefined without a usable Location. */
 function redirectTarget(
   { location }: ExchangeResponse['headers'],
   { href, origin, pathname }: Call['url'],

@@ -8,12 +8,12 @@ import { type CallObserver } from './call-observer.js';
 import { type CallAuthenticator, type ClientContext } from './client-context.js';
 import { type Credentials } from '../auth/authenticator.js';
 
-/** Where a config has its call, from the interceptor to the adapter. */
+/** The property of a config that has its call, from the interceptor to the adapter. */
 const CALL = Symbol('call');
 
 type Config = InternalAxiosRequestConfig & { [CALL]?: Call };
 
-/** They are part of the call by now. */
+/** Options that are part of the Call by then. */
 const USED_OPTIONS = ['baseURL', 'params', 'signal', 'cancelToken'] as const;
 
 const ROUTE = /^\/[^\s?#\p{Cc}]{0,255}$/u;
@@ -24,9 +24,9 @@ const CHANGED =
   "was changed after this module's interceptor, which has judged it: leave `transitional` as it is, so that yours come before";
 
 /**
- * Judges each call, makes its {@link Call}, and attaches what authenticates it (docs/service.md#authentication). What is
- * sent comes from the Call. No code of a host sees credentials: axios runs the interceptor that was registered first as
- * the last, and where it does not, the headers stay as they are.
+ * Checks each call, makes its {@link Call}, and attaches the credentials (docs/service.md#authentication). The Call's are
+ * sent. No code of a host sees credentials: axios runs the interceptor that was registered first as the last, and if it
+ * does not, the headers stay as they are.
  */
 export class AuthHeadersInterceptor {
   readonly #client: ClientContext;
@@ -46,7 +46,7 @@ export class AuthHeadersInterceptor {
 
   /**
    * The interceptor: puts the app token and the bearer into `config.headers`, in place of any that the caller set. Waits
-   * for a token where there is none. Throws ServiceRequestError for a call that leads elsewhere, or cannot be sent.
+   * for a token if necessary. Throws ServiceRequestError for a call that leads elsewhere or cannot be sent.
    */
   readonly attach = (config: Config): Config | Promise<Config> => {
     const { calls, options } = this.#client;
@@ -79,7 +79,7 @@ export class AuthHeadersInterceptor {
     return config;
   }
 
-  /** Nobody listens to the caller once there is a token: what throws before the adapter would never let it go. */
+  /** Follows the caller's signal for this wait alone: an error between here and the adapter would never release it. */
   async #attachLater(config: Config, call: Call): Promise<Config> {
     const { calls } = this.#client;
     call.follow();
@@ -99,7 +99,7 @@ export class AuthHeadersInterceptor {
   }
 
   /**
-   * Takes the call out of a config, which goes back to the host with the answer, and the credentials. Throws
+   * Takes the call and the credentials out of a config, which goes back to the host with the answer. Throws
    * ServiceRequestError for a config that was not attached to.
    */
   detach(config: Config): Call {
@@ -124,12 +124,12 @@ export class AuthHeadersInterceptor {
   }
 }
 
-/** Whether no code of the host runs between the interceptor and the adapter: neither an interceptor nor a transform. */
+/** Whether no interceptor and no transform of the host runs between our interceptor and the adapter. */
 function isLast({ transitional, transformRequest }: Config): boolean {
   return transitional?.legacyInterceptorReqResOrdering === true && !transformRequest;
 }
 
-/** Of the options of a call: axios passes on what it does not know. */
+/** The option `route` of a call: axios passes on options that it does not know. */
 function routeOf({ route }: Config & { route?: unknown }): string | undefined {
   if (route === undefined || route === null) return undefined;
   if (typeof route === 'string' && ROUTE.test(route)) return route;
@@ -140,10 +140,10 @@ function routeOf({ route }: Config & { route?: unknown }): string | undefined {
 function addressOf({ url, baseURL, params, paramsSerializer }: Config): unknown {
   if (!baseURL && !params) return url;
   try {
-    // Not of the call's own instance: that would add again what an interceptor took out of the defaults.
+    // Not by the call's own instance: it would add defaults again that an interceptor has removed.
     return new Axios({}).getUri({ url, baseURL, params: params as unknown, paramsSerializer });
   } catch (error) {
-    // What a host's own serializer throws is the host's.
+    // An error of a host's own serializer is the host's.
     throw paramsSerializer ? error : notEncoded('params', error);
   }
 }

@@ -3,18 +3,18 @@ import { cleanText, ServiceRequestError } from '../errors/index.js';
 
 export interface EncodedBody {
   body?: string | Uint8Array;
-  /** Where the body brings a type of its own (a form's boundary). */
+  /** The body's own type, if it has one (a form's boundary). */
   contentType?: string;
 }
 
-// Both written out: a property that is missing would be looked for in Object.prototype.
+// Both written out: a missing property would be looked up in Object.prototype.
 const NO_BODY: EncodedBody = { body: undefined, contentType: undefined };
 const INSTEAD =
   'send a string, Buffer, FormData or Blob; to stream, use a client of your own with auth.httpsAgent and auth.authorizationHeaders()';
 
 /**
- * Refuses streams as body, and leaves them as they are: not read, not closed, without a listener. A stream can be sent
- * once only, so no retry and no second try with another token would be possible. Throws ServiceRequestError.
+ * Refuses a stream as body, and leaves it untouched: not read, not closed, without a listener. A stream can be sent only
+ * once, so neither a retry nor a replay would be possible. Throws ServiceRequestError.
  */
 export function refuseStream(data: unknown): void {
   if (typeof data !== 'object' || data === null) return;
@@ -30,10 +30,10 @@ export function refuseStream(data: unknown): void {
   if (isStream) throw ServiceRequestError.of('data', `is a stream; ${INSTEAD}`);
 }
 
-/** The error for data or params of which neither JSON nor a query can be made. */
+/** The error for data or params that cannot be encoded. */
 export function notEncoded(property: string, error: unknown): ServiceRequestError {
   if (error instanceof ServiceRequestError) return error;
-  // Of what is nested too deep: the stack is not deep enough for it.
+  // Thrown for deep nesting: the stack is not deep enough.
   if (error instanceof RangeError) return nestedTooDeep(property);
   const { message } = Object(error) as Partial<Error>;
   return ServiceRequestError.of(property, cleanText(`could not be encoded (${String(message)})`, [], 200));
@@ -45,7 +45,7 @@ export function nestedTooDeep(property: string): ServiceRequestError {
 
 const FORM = 'application/x-www-form-urlencoded;charset=utf-8';
 
-/** Before a host's transforms: refuses what cannot be sent, and gives the body its type, unless the host gave it one. */
+/** Runs before a host's transforms: refuses streams, and sets the body's type, unless the host has set it. */
 export function prepareBody(config: InternalAxiosRequestConfig): void {
   const { headers } = config;
   const data: unknown = config.data;
@@ -59,7 +59,7 @@ export function prepareBody(config: InternalAxiosRequestConfig): void {
     headers.setContentType('application/json', false);
 }
 
-/** Not JSON; also where they are of another realm or a polyfill. */
+/** Not sent as JSON; by name, because they may be of another realm or a polyfill. */
 const SENT_AS_IS = new Set(['ArrayBuffer', 'Blob', 'File', 'FormData', 'URLSearchParams']);
 
 function kindOf(data: unknown): string {
@@ -67,9 +67,9 @@ function kindOf(data: unknown): string {
 }
 
 /**
- * What axios and a host's transforms have left of a body, as it goes over the wire: JSON; text, bytes, forms and Blobs as
- * they are. A text that a host's transforms have left is encoded. A promise for forms and Blobs only. Throws
- * ServiceRequestError for what cannot be sent.
+ * Encodes a body after axios and a host's transforms: objects as JSON; text, bytes, forms and Blobs as they are. Text is
+ * made JSON if the type says so, unless a host's transforms have made it. Returns a promise for forms and Blobs only.
+ * Throws ServiceRequestError for a body that cannot be sent.
  */
 export function encodeBody({
   headers,
@@ -126,7 +126,7 @@ async function encodeForm(data: FormData | Blob): Promise<EncodedBody> {
   return { body: Buffer.from(await encoded.arrayBuffer()), contentType };
 }
 
-/** Its own bytes, and none of the memory that a view is part of. */
+/** The view's own bytes, without the rest of its memory. */
 function bytesOf(data: ArrayBufferView): Buffer {
   return Buffer.isBuffer(data) ? data : Buffer.from(data.buffer, data.byteOffset, data.byteLength);
 }

@@ -15,7 +15,7 @@ import { type ClientContext } from './client-context.js';
  */
 export class CallObserver {
   readonly #client: ClientContext;
-  /** Of the service's address, without a slash at its end. */
+  /** The path of the service's address, without a slash at its end. */
   readonly #basePath: string;
 
   constructor(client: ClientContext) {
@@ -23,7 +23,7 @@ export class CallObserver {
     this.#basePath = withoutSlashes(new URL(client.options.addresses.baseUrl).pathname);
   }
 
-  /** The span of a call that begins; undefined where nobody records spans. */
+  /** The span of a call that begins; undefined if no spans are recorded. */
   begin(call: Call): CallSpan | undefined {
     const { tracer } = this.#client.telemetry;
     const { method } = call;
@@ -115,12 +115,12 @@ export class CallObserver {
     };
   }
 
-  /** Below the base path, so that it is the same in all environments. */
+  /** The path below the base path, which is the same in all environments. */
   #templateOf({ route, url: { pathname } }: Call): string {
     return route ?? (pathname.slice(this.#endOfBase(pathname), this.#endOfShown(pathname)) || '/');
   }
 
-  /** Below the base path the resource and its version are shown: what follows may be the id of a customer. */
+  /** Shows the resource and its version, below the base path: the rest may hold the id of a customer. */
   #endOfShown(pathname: string): number {
     const base = this.#endOfBase(pathname);
     const [shown = ''] = /^\/[\w.-]+(\/v\d+(?=\/|$))?/.exec(pathname.slice(base)) ?? [];

@@ -29,29 +29,29 @@ import {
 /** With less time left than this, an attempt cannot succeed and only loads the service. */
 const MIN_ATTEMPT_MS = 10;
 
-/** A server that restarts closes all idle connections at once: another may be used before the client knows. */
+/** A server that restarts closes all idle connections at once: the client may use another one before it knows. */
 const MAX_CLOSED_CONNECTIONS = 3;
 
 const MAX_REPLAYS = 3;
 
 type ExchangeLimits = Pick<ExchangeRequest, 'timeoutMs' | 'attemptTimeoutMs' | 'connectTimeoutMs'>;
 
-/** What follows an attempt: nothing, the same again at once with what is new, or again after a pause. */
+/** What follows an attempt: nothing, another at once (new credentials, certificate or connection), or another after a pause. */
 type Decision = { kind: 'end' } | { kind: 'replay' } | { kind: 'again'; afterMs: number };
 
 const END: Decision = { kind: 'end' };
 const REPLAY: Decision = { kind: 'replay' };
 
 /**
- * Runs a call from first attempt to last: retries within deadline and budget where that is safe, one replay with other
- * credentials after a 401, one with another certificate after ours was refused. The only place that decides on any.
+ * Runs a call from first attempt to last: retries within deadline and budget if that is safe, one replay with other
+ * credentials after a 401, one with another certificate after ours was refused. No other place decides on an attempt.
  */
 export class CallRunner {
   readonly #client: ClientContext;
   readonly #authenticator: CallAuthenticator;
   readonly #budget: RetryBudget;
   readonly #observer: CallObserver;
-  /** Exchanges of this client. */
+  /** Exchanges of this client that are running. */
   #running = 0;
 
   constructor(
@@ -82,14 +82,14 @@ export class CallRunner {
       } catch (error) {
         const isOfCaller = error !== closed.reason && !(error instanceof CallCancelled);
         if (!call.inDoubt || isOfCaller) throw error;
-        // Nothing more was sent. The error of the attempt before says that the call may have been carried out.
+        // Nothing more was sent. The error of the previous attempt says that the call may have been carried out.
         return this.#conclude(call, outcome);
       }
     }
   }
 
   /**
-   * Beside others, it begins with the next turn of the event loop: what one turn begins then goes out together, which
+   * If others are running, it begins with the next turn of the event loop: all requests of one turn go out together, which
    * costs a third less.
    */
   async #attempt(call: Call): Promise<Outcome> {
@@ -128,7 +128,7 @@ export class CallRunner {
     });
   }
 
-  /** A call that cannot be repeated once it was sent has all the time from then on. */
+  /** Once sent, a call that cannot be repeated has all the time that is left. */
   #limitsOf(call: Call): ExchangeLimits {
     const { http } = this.#client.options;
     const timeoutMs = call.leftMs;
@@ -142,7 +142,7 @@ export class CallRunner {
   }
 
   async #decide(call: Call, outcome: Outcome): Promise<Decision> {
-    // Not the server's fault, so it counts as no retry.
+    // Not the server's fault, so it does not count as a retry.
     if (isClosedIdleConnection(call, outcome.fault) && call.closedConnections < MAX_CLOSED_CONNECTIONS) {
       call.closedConnections += 1;
       return REPLAY;
@@ -153,14 +153,14 @@ export class CallRunner {
   /** Whether the call can be sent again with other credentials, or with another certificate. */
   async #isRenewed(call: Call, outcome: Outcome): Promise<boolean> {
     if (!mayHaveActed(call, outcome)) return this.#renew(call, outcome);
-    // Also for the next call. Where it fails, the outcome of this one stays what it is; only its caller can end it earlier.
+    // For the next call too. If it fails, the outcome of this call stays what it is; only its caller can end it earlier.
     const isRenewed = await this.#renew(call, outcome).catch(() => false);
     const { signal } = call;
     if (signal?.aborted && !(signal.reason instanceof CallCancelled)) throw signal.reason;
     return isRenewed && isRepeatable(call);
   }
 
-  /** Each once; the token again only where the new one came from the shared store. */
+  /** Token and certificate once each; the token again only if the new one came from the shared store. */
   async #renew(call: Call, outcome: Outcome): Promise<boolean> {
     if (outcome.response?.status === 401 && call.mayReplay) {
       call.replays += 1;
@@ -212,7 +212,7 @@ export class CallRunner {
   }
 
   #conclude(call: Call, { response, fault }: Outcome): ExchangeResponse {
-    // Whatever the fault looks like: the shutdown closed the connection.
+    // Whatever the fault looks like, the shutdown closed the connection.
     if (fault && this.#client.calls.closed.aborted) throw faultToError(asClosed(fault), call, this.#client);
     if (fault) throw faultToError(withKnownLimit(fault, call), call, this.#client);
     if (response.status < 400) this.#budget.giveBack(call.budgetTaken);
@@ -221,13 +221,13 @@ export class CallRunner {
   }
 }
 
-/** The last attempt has what is left of the call: the time that its caller knows is that of all. */
+/** The last attempt has the rest of the call's time, but its caller knows the time of the whole call. */
 function withKnownLimit(fault: ExchangeFault, { timeoutMs, endsAt }: Call): ExchangeFault {
   const isLast = fault.kind === 'timeout' && fault.reason === undefined && performance.now() > endsAt - 5;
   return isLast ? new ExchangeFault({ ...fault, limitMs: timeoutMs }) : fault;
 }
 
-/** Where nothing was sent, or what was sent did nothing. No connection is at fault. */
+/** For a call of which nothing was sent, or had an effect. `reusedSocket`, because no connection is at fault. */
 function outOfTime(lateMs?: number): ExchangeFault {
   return new ExchangeFault({ kind: 'timeout', phase: 'connecting', reusedSocket: true, lateMs });
 }
@@ -236,7 +236,7 @@ function asClosed({ phase, reusedSocket, refusedInHandshake }: ExchangeFault): E
   return new ExchangeFault({ kind: 'closed', phase, reusedSocket, refusedInHandshake });
 }
 
-/** An answer that may be truncated counts as none. */
+/** An answer that may be truncated counts as a reset. */
 function wholeOf(response: ExchangeResponse, call: Call): Outcome {
   if (!isTruncated(response, call)) return { response };
   const { reusedSocket } = response;

@@ -11,12 +11,12 @@ import { type EncodedBody } from './body.js';
 import { type Credentials } from '../auth/authenticator.js';
 import { type RequestIds } from './request-ids.js';
 
-/** By what its caller may end a call: its signal, and axios's older cancel token, which HttpService's Observables use. */
+/** How its caller may end a call: by signal, or by axios's older cancel token, which HttpService's Observables use. */
 export type CallerSignals = Pick<InternalAxiosRequestConfig, 'signal' | 'cancelToken'>;
 
 /**
- * What a call ends with whose caller has aborted it, on its way to that caller, who gets the reason itself. A host's own
- * interceptors see this: to an error, axios adds the frames of each caller, and thousands may share one signal.
+ * Wraps the reason of an abort on its way through axios; the caller gets the reason itself. A host's interceptors see this
+ * wrapper: axios would add the frames of each caller to an error, and thousands may share one signal.
  */
 export class Aborted {
   constructor(readonly reason: unknown) {}
@@ -27,49 +27,49 @@ const NO_CREDENTIALS: Credentials = {};
 const NOT_FOLLOWED = (): void => undefined;
 
 /**
- * One call, from the interceptor to its answer or error, however many attempts it takes. Made where its address is
- * judged, completed where axios and the host's code are done with it, and sent as it is then.
+ * One call, from the interceptor to its answer or error, however many attempts it takes. The interceptor makes it, and the
+ * adapter completes it, after all code of the host. It is sent as it is then.
  */
 export class Call {
   /** Both on the monotonic clock. */
   readonly startedAt = performance.now();
   readonly endsAt: number;
 
-  // As it goes over the wire. From complete() on.
+  // The request, from complete() on.
   body: string | Uint8Array | undefined = undefined;
-  /** False where the caller asked for text or bytes. */
+  /** False if the caller asked for text or bytes. */
   readsJson = true;
   /** The correlation id that is sent with it. */
   correlationId: string | undefined = undefined;
   /** The service carries out one call of this key (`http.idempotencyHeader`), so that it may be sent again. */
   idempotencyKey: string | undefined = undefined;
-  /** Of its caller. From follow() on. */
+  /** The caller's signal, from follow() on. */
   signal: AbortSignal | undefined = undefined;
 
-  // What became of it.
+  // What has happened so far.
   /** Exchanges that asked for a connection. */
   attempts = 0;
   /** Attempts after a failure that may pass. */
   retries = 0;
-  /** What the last of them took from the budget. */
+  /** How much the last retry took from the budget. */
   budgetTaken: number | undefined = undefined;
   /** Attempts with other credentials. */
   replays = 0;
   mayReplay = true;
-  /** Our certificate was read again. */
+  /** Our certificate was read again for it. */
   reloaded = false;
   /** How often a kept-alive connection was closed already. */
   closedConnections = 0;
-  /** One of its attempts may have been carried out. */
+  /** An attempt may have been carried out. */
   inDoubt = false;
-  /** Ours, as it was in use in the last attempt. */
+  /** Our certificate in the last attempt. */
   certificate: CertificateSummary | undefined = undefined;
-  /** The one that decides. */
+  /** The last answer. */
   response: ExchangeResponse | undefined = undefined;
 
   readonly #caller: CallerSignals;
   #release = NOT_FOLLOWED;
-  // Private, as code of the host may look into what an interceptor has made.
+  // Private: code of the host may look at this object.
   readonly #headers = emptyHeaders<Record<string, string>>();
   #credentials = NO_CREDENTIALS;
   readonly #secrets: string[] = [];
@@ -90,7 +90,7 @@ export class Call {
     return this.endsAt - performance.now();
   }
 
-  /** Listens to its caller, until release(). Throws ServiceRequestError for what is no signal. */
+  /** Follows the caller's signal until release(). Throws ServiceRequestError if it is not a signal. */
   follow(): void {
     const { signal, cancelToken } = this.#caller;
     const followed = followSignal(signal as AbortSignal | null | undefined);
@@ -134,12 +134,12 @@ export class Call {
     return this.#credentials;
   }
 
-  /** Each credential that was given to it, those before a replay too: no error may show one. */
+  /** All credentials that it ever had: no error may show one. */
   get secrets(): readonly string[] {
     return this.#secrets;
   }
 
-  /** Gives it credentials, in place of those that it has. */
+  /** Replaces its credentials. */
   authenticate(credentials: Credentials): void {
     this.#credentials = credentials;
     for (const name of Object.keys(credentials)) {
@@ -150,8 +150,8 @@ export class Call {
   }
 
   /**
-   * Takes headers and body as axios and the host's code have left them; credentials among them are not sent.
-   * @throws ServiceRequestError for what cannot be sent
+   * Takes headers and body as axios and the host's code have left them, without any credentials.
+   * @throws ServiceRequestError for headers that cannot be sent
    */
   complete(
     { headers, responseType }: InternalAxiosRequestConfig,
@@ -187,7 +187,7 @@ export function toMethod(given: unknown = 'get'): string {
   throw ServiceRequestError.of('method', 'cannot be sent');
 }
 
-/** In lower case. A host may pass on those of its own caller: what we read is encoded as we know it, and JSON is whole. */
+/** Copies headers in lower case. A host may pass on its own caller's: we ask for encodings that we know, and for whole JSON. */
 function takeHeaders(
   headers: Record<string, string>,
   given: AxiosRequestHeaders,
@@ -210,7 +210,7 @@ function takeHeaders(
     }
     headers[key] = text;
   }
-  // A part of what is compressed cannot be read (RFC 9110, 14.2).
+  // A range of compressed bytes cannot be decoded (RFC 9110, 14.2).
   if (headers.range !== undefined) headers['accept-encoding'] = 'identity';
 }
 
@@ -219,7 +219,7 @@ export function sentId({ correlationId, secrets }: Call): string | undefined {
   return correlationId === undefined ? undefined : cleanText(correlationId, secrets, 128);
 }
 
-/** The key of a call, for an error: as it was sent, so none where the caller's own holds a credential. */
+/** The key of a call, for an error: as it was sent, but undefined if the caller's own key holds a credential. */
 export function sentKey({ idempotencyKey: key, secrets }: Call): string | undefined {
   return secrets.some((secret) => secret !== '' && key?.includes(secret)) ? undefined : key;
 }

@@ -4,8 +4,8 @@ import { CallCancelled } from '../exchange/exchange.types.js';
 import { setImmediate } from '../time/immediate.js';
 
 /**
- * Counts the calls in flight: a shutdown waits for them, and ends those that take too long. What they reject with leaves
- * the client here.
+ * Counts the calls in flight: a shutdown waits for them, and ends those that take too long. A call that waits for a token is
+ * counted for that wait, and again from the adapter on: nothing would end a count if code of the host threw in between.
  */
 export class CallsInFlight {
   /** Called once, before the first call. */
@@ -24,7 +24,7 @@ export class CallsInFlight {
     return this.#end.signal;
   }
 
-  /** Throws once no new calls are taken. */
+  /** Throws if no new calls are accepted any more. */
   admit(): void {
     if (this.#isRefusing) throw ServiceConnectionError.closed();
   }
@@ -41,9 +41,9 @@ export class CallsInFlight {
     }
   }
 
-  /** Throws once the shutdown's time is over. {@link leave} ends what it begins. */
+  /** Counts a call until {@link leave}. Throws once the shutdown's time is over. */
   enter(): void {
-    // Not the signal's reason: each caller gets an error of its own.
+    // Not the signal's reason: each caller gets its own error.
     if (this.closed.aborted) throw ServiceConnectionError.closed();
     this.onFirst?.();
     this.onFirst = undefined;
@@ -55,16 +55,16 @@ export class CallsInFlight {
     this.#tellIfIdle();
   }
 
-  /** What a call rejects with that ends with this error. */
+  /** The error that a call rejects with if it failed with this one. */
   ending(error: unknown): unknown {
     if (error instanceof CallCancelled) {
       return new ServiceConnectionError({ kind: 'closed', message: 'The call was cancelled.' });
     }
-    // Of all calls that a shutdown ends: each may be given more frames or fields.
+    // Shared by all calls that a shutdown ends: axios and hosts may add frames or fields to each.
     return error === this.closed.reason ? copyOf(error as Error) : error;
   }
 
-  /** Takes no new calls. Resolves when none is in flight, or at {@link close}. */
+  /** Accepts no new calls. Resolves when no call is in flight, or at {@link close}. */
   async drain(): Promise<void> {
     this.#isRefusing = true;
     if (this.#running === 0 || this.closed.aborted) return;
@@ -85,7 +85,7 @@ export class CallsInFlight {
     return count;
   }
 
-  /** Not at once: a call that has its token now is about to be sent, and who was rejected is to hear of it. */
+  /** Not at once: a call that has just got its token is about to be sent, and a rejected caller has yet to hear of it. */
   #tellIfIdle(): void {
     if (this.#onIdle) setImmediate(() => this.#running === 0 && this.#onIdle?.());
   }

@@ -5,7 +5,7 @@ import { type Telemetry } from '../telemetry/telemetry.js';
 import { type Identity } from '../tls/client-identity.js';
 import { type CallsInFlight } from './calls-in-flight.js';
 
-/** What one client of the service is made of: passed whole to its parts. */
+/** The parts of one client of the service, passed whole to each of them. */
 export interface ClientContext {
   options: ResolvedOptions;
   identity: Identity;
@@ -14,10 +14,10 @@ export interface ClientContext {
   calls: CallsInFlight;
 }
 
-/** Where calls get their credentials. */
+/** The source of calls' credentials. */
 export type CallAuthenticator = Pick<Authenticator, 'use' | 'get' | 'renew'>;
 
-/** What errors tell of a client. */
+/** What errors need to know of a client. */
 export type ErrorClient = Pick<ClientContext, 'options'> & {
   identity: Pick<Identity, 'certificate' | 'hasChain'>;
 };

@@ -6,23 +6,23 @@ import { describeCertificate } from '../tls/certificate-summary.js';
 import { type Call } from './call.js';
 import { type ErrorClient } from './client-context.js';
 
-/** What an answer means. */
+/** The meaning of an answer. */
 interface Row {
   when: (answer: ExchangeResponse, pathname: string) => boolean;
   authentication?: 'oauth' | 'mtls';
   /** The app token and a bearer were sent. */
   both?: true;
-  /** Said after its status, where there is more to say. */
+  /** Follows the status in the message. */
   what?: string;
   hint: string;
 }
 
-/** Whether the service, or a proxy before it, refused our credentials or certificate: no caller's input changes that. */
+/** Whether the service, or a proxy before it, refused our credentials or certificate: no input of a caller changes that. */
 export function isCredentialFault(response: ExchangeResponse): boolean {
   return response.status === 401 || response.status === 403 || certificateVerdict(response) === 'refused';
 }
 
-/** Explains an answer that is no success and no redirect. The message follows its status. */
+/** Explains an answer that is neither a success nor a redirect. The message follows its status. */
 export function explainAnswer(
   response: ExchangeResponse,
   { url, credentials }: Call,
@@ -59,10 +59,10 @@ const has =
   ({ status }: ExchangeResponse): boolean =>
     statuses.includes(status);
 const unauthorized = { when: has(401), what: ': the service refused the credentials' };
-/** An app token has no sign of its own for a wrong one, and its option is checked sooner than the portal. */
+/** Nothing tells a wrong app token from a forbidden call, and the option is checked sooner than the portal. */
 const forbidden = { when: has(403), what: ': the service does not allow this call' };
 
-/** The first that fits counts. `{certificate}` (what to check of ours), `{address}` and options are filled in. */
+/** The first that fits counts. `{certificate}` (what to check of our certificate), `{address}` and options are filled in. */
 const ROWS: readonly Row[] = [
   {
     when: (answer) => certificateVerdict(answer) === 'refused' && isPage(answer),
@@ -117,7 +117,7 @@ const ROWS: readonly Row[] = [
     hint: `Check {address}, with its path if it has one. If it is right, ask who runs the network or the service.`,
   },
   {
-    // The collections of the API are there, whatever is in them.
+    // The API's collections exist even if they are empty.
     when: ({ status }, pathname) => status === 404 && collectionAtEnd(pathname) !== undefined,
     what: ': there is no such path at this address',
     hint: `Check the path in {address}: that of the call is appended to it. Some services want a slash at the end: {http.trailingSlash}.`,

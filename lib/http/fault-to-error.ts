@@ -6,7 +6,7 @@ import { sentId, type Call } from './call.js';
 import { type ErrorClient } from './client-context.js';
 import { doubtOf } from './retry-policy.js';
 
-/** An exchange without a whole answer, as the error that its caller gets. */
+/** The caller's error for an exchange without a whole answer. */
 export function faultToError(
   fault: ExchangeFault,
   call: Call,

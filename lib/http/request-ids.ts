@@ -2,7 +2,7 @@ import { isPromise } from 'node:util/types';
 import { type Clock } from '../time/clock.js';
 import { type Log } from '../exchange/io.js';
 
-/** Visible ASCII: it reaches a header and log lines as it is. */
+/** Visible ASCII, as it goes into a header and log lines. */
 const USABLE = /^[\x21-\x7e]{1,128}$/;
 const WARNING_INTERVAL_MS = 60_000;
 
@@ -23,8 +23,8 @@ export class RequestIds {
   }
 
   /**
-   * Adds the id to headers with names in lower case, unless the caller set the header. A call is worth more than its id: where there is none that can be
-   * sent, it goes without, and a warning is logged, once a minute at most. Never throws.
+   * Adds the id to headers with names in lower case, unless the caller set the header. Without a usable id, the call is
+   * still sent, and a warning is logged, once a minute at most. Never throws.
    */
   addTo(headers: Record<string, string>): void {
     if (headers[this.#header] !== undefined) return;

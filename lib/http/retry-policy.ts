@@ -17,31 +17,31 @@ export function isSafe(method: string): boolean {
 
 type Repeated = Pick<Call, 'method'> & Partial<Pick<Call, 'idempotencyKey'>>;
 
-/** Whether it may be sent again also where the service may have acted: it changes nothing, or has a key. */
+/** Whether it may be sent again even if the service may have acted: it changes nothing, or has a key. */
 export function isRepeatable({ method, idempotencyKey }: Repeated): boolean {
   return isSafe(method) || idempotencyKey !== undefined;
 }
 
-/** For the message of an answer that cannot be read: whether what it answers was done. */
+/** For the message about an answer that cannot be read: whether the call was carried out. */
 export function carriedOut({ method, status }: { method: string; status: number }): string {
   const wasDone = !isSafe(method) && status >= 200 && status < 300;
   return wasDone ? ' By its status the call was carried out.' : '';
 }
 
-/** 429 says that nothing was done, so any call may be sent again; the others may come after the server acted. */
+/** 429 says that nothing was done, so any call may be sent again. The other statuses may come after the server acted. */
 export function isRetryableStatus(call: Repeated, status: number): boolean {
   return status === 429 || (isRepeatable(call) && RETRYABLE_STATUS.has(status));
 }
 
-/** The server cannot have acted: the connection was not there yet, or it refused us in the handshake. */
+/** The server cannot have acted: there was no connection yet, or it refused us in the handshake. */
 function cannotHaveActed(fault: ExchangeFault): boolean {
   return fault.phase === 'connecting' || fault.refusedInHandshake;
 }
 
 /**
- * Whether an answer that refuses our credentials or certificate was given instead of carrying the call out. A page may
- * come from a firewall that looks at answers after the application acted, whatever it says; only one that checks the
- * handshake proves something. A challenge (RFC 6750, 3) asks for another token, so it comes before.
+ * Whether an answer that refuses our credentials or certificate came before the service could act. A page may come from a
+ * firewall that looks at answers after the application acted, whatever the page says; only a verdict on the handshake
+ * proves something. A challenge (RFC 6750, 3) asks for another token, so it comes first.
  */
 function isRefusedBefore(response: ExchangeResponse): boolean {
   if (certificateVerdict(response) === undefined || isHandshakeVerdict(response)) return true;
@@ -61,7 +61,7 @@ export function mayHaveActed(
   return status < 400 || status === 408 || status >= 500 || !isRefusedBefore(response);
 }
 
-/** The same for the error of a call, with the key by which it can be sent again. */
+/** The same as fields of an error, with the key by which the call can be sent again. */
 export function doubtOf(
   call: Call,
   outcome: Outcome,
@@ -97,7 +97,7 @@ const TIMEOUT_COST = 10;
 export class RetryBudget {
   #tokens = CAPACITY;
 
-  /** Takes what a retry costs and returns it; undefined where the budget does not allow one. */
+  /** Takes the cost of a retry and returns it; undefined if the budget does not allow one. */
   take(afterTimeout: boolean): number | undefined {
     const cost = afterTimeout ? TIMEOUT_COST : RETRY_COST;
     if (cost > this.#tokens) return undefined;

@@ -10,8 +10,8 @@ import { type ClientContext } from './client-context.js';
 import { RequestIds } from './request-ids.js';
 
 /**
- * Axios's adapter for calls that the interceptor has attached to: a config in, an answer or one of our errors out. The
- * config that goes back with the answer has no credentials. Below it nothing knows axios.
+ * Axios's adapter for calls that the interceptor has prepared: takes a config, and returns an answer or throws one of our
+ * errors. The config that goes back with the answer has no credentials. No layer below knows axios.
  */
 export function serviceAdapter(
   client: ClientContext,
@@ -53,11 +53,11 @@ export interface ServiceResponse extends AxiosResponse {
   correlationId?: string;
   /** The id that was sent. */
   requestId?: string;
-  /** What an error about it tells. */
+  /** For an error about it. */
   facts?: AnswerFacts;
 }
 
-/** All of it own properties: a host's interceptor may copy it. */
+/** All own properties: a host's interceptor may copy it. */
 function toAxiosResponse(
   response: ExchangeResponse,
   config: InternalAxiosRequestConfig,
@@ -88,7 +88,7 @@ function toAxiosResponse(
   };
 }
 
-/** Without those that have the name of a method of theirs, such as `normalize`: axios would call them. */
+/** Leaves out headers with the name of a method of AxiosHeaders, such as `normalize`: axios would call them. */
 function toAxiosHeaders(given: ExchangeResponse['headers']): AxiosHeaders {
   const headers = new AxiosHeaders();
   for (const name of Object.keys(given)) if (!(name in AxiosHeaders.prototype)) headers[name] = given[name];

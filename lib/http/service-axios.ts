@@ -17,9 +17,9 @@ import { RetryBudget } from './retry-policy.js';
 import { serviceAdapter } from './service-adapter.js';
 
 /**
- * The module's own axios instance, with all that makes its calls; the host's is not touched. It has none of axios's
+ * Makes the module's own axios instance, with everything behind it; the host's is not touched. It has none of axios's
  * defaults, which a host may have changed for its calls of other services (`baseURL`, headers): this module has its own
- * time limit, makes and reads the JSON, and checks the status itself. What a host sets on this instance applies.
+ * time limit, makes and reads the JSON, and checks the status itself. A host can set defaults of this instance.
  */
 export function createServiceAxios(
   client: ClientContext,
@@ -38,7 +38,7 @@ export function createServiceAxios(
   return asInstance(made);
 }
 
-/** What calls bring: V8 makes each object a hidden class of its own to which axios adds keys that the defaults do not have. */
+/** The keys of calls. Were they not in the defaults, axios would add them to each config, and V8 give each its own hidden class. */
 const NAMED = {
   url: undefined,
   method: undefined,
@@ -49,7 +49,7 @@ const NAMED = {
   route: undefined,
 };
 
-/** Axios copies the headers of each method at each call: they are made where a host uses them. */
+/** Axios copies the headers of each method at each call, so they are made only if a host uses them. */
 function lazyHeaders(): object {
   const headers = {};
   for (const name of ['common', 'delete', 'get', 'head', 'post', 'put', 'patch']) {
@@ -67,7 +67,7 @@ function lazyHeaders(): object {
   return headers;
 }
 
-/** Axios's own config has no prototype and is this call's alone. One that an interceptor made, or froze, is the host's. */
+/** Axios's own config has no prototype, and belongs to this call alone. An interceptor may return another, or freeze it. */
 function ownConfig(given: InternalAxiosRequestConfig): InternalAxiosRequestConfig {
   if (typeof given !== 'object' || (given as unknown) === null) {
     throw ServiceRequestError.of('call', 'has no config: an interceptor returned none');
@@ -78,7 +78,7 @@ function ownConfig(given: InternalAxiosRequestConfig): InternalAxiosRequestConfi
 
 type Method = (...given: unknown[]) => Promise<unknown>;
 
-/** As axios.create() makes one: a function that has the methods of the object too. */
+/** Like axios.create(): a function that also has the methods. */
 function asInstance(made: Axios): AxiosInstance {
   const { defaults, interceptors } = made;
   const methods = made as unknown as Record<string, Method>;
@@ -96,7 +96,7 @@ function asInstance(made: Axios): AxiosInstance {
   }) as never;
 }
 
-/** Axios copies plain objects: it would lose what makes one of them a stream, and fail where one contains itself. */
+/** Axios copies plain objects: it would lose what makes one a stream, and fail if one contains itself. */
 function asOurs(made: Axios, method: Method): Method {
   return async (...given) => {
     for (const each of given) {
@@ -112,7 +112,7 @@ function asOurs(made: Axios, method: Method): Method {
   };
 }
 
-/** Of what axios could not copy; else the error as it is, which is then one of the host's. */
+/** The error for what axios could not copy; else the error itself, which is the host's. */
 function refusalOf(given: unknown[], error: Error): Error {
   const isCopied = (name: string, value: unknown): boolean => {
     try {

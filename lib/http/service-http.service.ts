@@ -13,7 +13,7 @@ import {
 import { type ServiceResponse } from './service-adapter.js';
 import { type AnswerFacts } from './answer.js';
 
-/** What a call may bring with it. */
+/** Options of every call. */
 export interface CallOptions {
   /** Aborts this call alone; it then rejects with `signal.reason`. */
   signal?: AbortSignal | undefined;
@@ -40,7 +40,7 @@ export interface HttpRequestOptions extends HttpCallOptions {
   data?: unknown;
 }
 
-/** A success with what came with it. */
+/** A success, with its status, headers and ids. */
 export interface HttpResponse<T = unknown> {
   /** The JSON body, or what `parse` returned. */
   readonly data: T;
@@ -50,15 +50,15 @@ export interface HttpResponse<T = unknown> {
   readonly headers: Readonly<Record<string, string | undefined>>;
   /** The answer's correlation id, for questions to the service's support; else the one that was sent. */
   readonly correlationId?: string;
-  /** The correlation id that was sent with the call, where there was one (`http.requestId`). */
+  /** The correlation id that was sent with the call, if any (`http.requestId`). */
   readonly requestId?: string;
 }
 
 /**
  * The authenticated client for every path of the service. Each method takes a path below the base address, or an
- * absolute URL within the service's own origins, and resolves with the JSON body; `undefined` for 204, and where a
- * POST, PUT, PATCH or DELETE is answered 2xx without a body. With `parse`, it resolves with what that returns. Streams
- * are refused, as body and as `responseType`.
+ * absolute URL within the service's own origins, and resolves with the JSON body; with `undefined` for 204, and if a POST,
+ * PUT, PATCH or DELETE is answered 2xx without a body. With `parse`, it resolves with what that returns. Streams are
+ * refused, as body and as `responseType`.
  *
  * Rejects with ServiceApiError (docs/service.md#errors), ServiceConnectionError, ServiceTokenError,
  * ServiceCertificateError, ServiceRequestError (nothing was sent), or the reason of the caller's own abort.
@@ -112,8 +112,8 @@ export class ServiceHttpService {
   }
 
   /**
-   * Like {@link request}, with status, headers and ids of the answer beside its body: of the resources too, by their
-   * paths (`response('/banks/v1')`).
+   * Like {@link request}, but resolves with status, headers and ids of the answer too. Also for resources, by their paths
+   * (`response('/banks/v1')`).
    */
   response<Parser extends AnswerParser>(
     path: string,
@@ -138,7 +138,7 @@ export class ServiceHttpService {
     return this.#call('GET', path, options);
   }
 
-  /** DELETE, with `options.data` as its body where that is set. */
+  /** DELETE, with `options.data` as its body, if set. */
   delete<Parser extends AnswerParser>(
     path: string,
     options: HttpRequestOptions & ParseOption<Parser>,
@@ -190,7 +190,7 @@ export class ServiceHttpService {
     options: RequestConfig & { parse?: AnswerParser },
     resultOf: (answer: ServiceResponse, data: unknown) => T = dataAlone,
   ): Promise<T> {
-    // Own: one that somebody put into Object.prototype would read all answers.
+    // Own: a `parse` in Object.prototype would read all answers.
     if (!Object.hasOwn(options, 'parse') || options.parse === undefined || options.parse === null) {
       const answer: ServiceResponse = await this.axiosRef.request<unknown>(options);
       return resultOf(answer, answer.data);
@@ -198,7 +198,7 @@ export class ServiceHttpService {
     const { parse, ...request } = options;
     checkParser(parse);
     const answer: ServiceResponse = await this.axiosRef.request<unknown>(request);
-    // After the host's interceptors, which may change the body: what it returns is what the caller gets.
+    // After the host's interceptors, which may change the body: the caller gets what parse returns.
     const data = await parseAnswer(answer.data, parse, () => factsOf(answer, options), options.signal);
     return resultOf(answer, data);
   }
@@ -208,7 +208,7 @@ type RequestConfig = HttpRequestOptions & { url: string };
 
 function configOf(target: string | RequestConfig, options?: HttpRequestOptions): RequestConfig {
   const isConfig = typeof target === 'object' && target !== null && options === undefined;
-  // Anything else is taken for a path, and refused as one.
+  // Anything else counts as a path, and is refused as one.
   return isConfig ? target : { ...options, url: target as string };
 }
 
@@ -225,7 +225,7 @@ function toResponse(answer: ServiceResponse, data: unknown): HttpResponse {
   return { data, status, headers: Object.fromEntries(headers), correlationId, requestId };
 }
 
-/** An interceptor of the host may have put something else in the place of the answer. */
+/** Of an answer that an interceptor of the host may have replaced. */
 function factsOf(answer: Partial<ServiceResponse>, { method = 'GET', url }: RequestConfig): AnswerFacts {
   const { status = 200, facts, config } = answer;
   const [path] = (config?.url && URL.canParse(config.url) ? new URL(config.url).pathname : url).split(
