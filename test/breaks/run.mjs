@@ -19,7 +19,7 @@ const E2E = {
   customers: ['resources'],
   engine: ['shutdown', 'sidecar', 'start-up', 'startup-check'],
   errors: ['docs-calls'],
-  exchange: ['api-faults', 'environment-proxies', 'hanging', 'polluted-prototype', 'user-agent'],
+  exchange: ['api-faults', 'changed-globals', 'environment-proxies', 'hanging', 'user-agent'],
   http: [
     'exception-filter',
     'idempotency',
@@ -31,7 +31,7 @@ const E2E = {
     'user-agent',
   ],
   'link-sdk': ['docs-tokens', 'modes', 'resources'],
-  module: ['config-module', 'module', 'module-isolation', 'never-settles', 'service-clients', 'start-up'],
+  module: ['config-module', 'module', 'module-isolation', 'service-clients', 'start-up'],
   redis: ['redis-token-store'],
   telemetry: ['docs-operation', 'observability', 'on-call', 'throwing-host'],
   terminus: ['health'],

@@ -16,11 +16,13 @@ import { PageSimulator } from '../../sample/playground/page-simulator.js';
 import { Playground } from '../../sample/playground/playground.js';
 import { PlaygroundModule } from '../../sample/playground/playground.module.js';
 import { acceptLocalOnly } from '../../sample/start/local-only.js';
-import { inSoak, partOf } from '../helpers/in-soak.js';
+import { inSoak, onlyInSoak } from '../helpers/in-soak.js';
 import { findPeer, itWith, requirePeer } from '../helpers/optional-peers.js';
 
 const peer = findPeer('chromium');
 const browserIt = itWith(peer, 'the page of the sample in a browser');
+/** A browser takes long: `npm test` has the flow that everybody sees. */
+const soakBrowserIt = onlyInSoak(browserIt);
 const AXE = readFileSync(
   createRequire(`${process.cwd()}/package.json`).resolve('axe-core/axe.min.js'),
   'utf8',
@@ -197,7 +199,7 @@ describe('the page of the sample', () => {
     expect(await page.content()).not.toContain(access_token);
   });
 
-  browserIt(
+  soakBrowserIt(
     'disables the faults that a mode cannot have, and forgets what it said of another mode',
     async () => {
       const page = await open();
@@ -236,35 +238,30 @@ describe('the page of the sample', () => {
     });
   });
 
-  browserIt.each(
-    partOf(
-      [
-        ['another customer', async () => ({ customer_id: 'c-of-somebody-else' }), /is for another customer/],
-        [
-          'an expired token',
-          async (id: string) => ({
-            access_token: await simulator.issueToken({ scope: `customer.${id}`, lifetime: -1 }),
-          }),
-          /has expired/,
-        ],
-        ['an api token', async () => ({ access_token: await simulator.issueToken() }), /is for the API/],
-        [
-          'a foreign token',
-          async (id: string) => ({
-            access_token: await simulator.issueToken({ scope: `customer.${id}`, foreign: true }),
-          }),
-          /access token is not valid/,
-        ],
-        ['no token', async () => ({ access_token: undefined }), /access_token is missing/],
-        [
-          'the app token alone',
-          async () => ({ access_token: undefined, app_token: simulator.appToken }),
-          /OAuth is enabled/,
-        ],
-      ] as const,
-      6,
-    ),
-  )('shows why a session is refused: %s', async (_, changes, reason) => {
+  soakBrowserIt.each([
+    ['another customer', async () => ({ customer_id: 'c-of-somebody-else' }), /is for another customer/],
+    [
+      'an expired token',
+      async (id: string) => ({
+        access_token: await simulator.issueToken({ scope: `customer.${id}`, lifetime: -1 }),
+      }),
+      /has expired/,
+    ],
+    ['an api token', async () => ({ access_token: await simulator.issueToken() }), /is for the API/],
+    [
+      'a foreign token',
+      async (id: string) => ({
+        access_token: await simulator.issueToken({ scope: `customer.${id}`, foreign: true }),
+      }),
+      /access token is not valid/,
+    ],
+    ['no token', async () => ({ access_token: undefined }), /access_token is missing/],
+    [
+      'the app token alone',
+      async () => ({ access_token: undefined, app_token: simulator.appToken }),
+      /OAuth is enabled/,
+    ],
+  ] as const)('shows why a session is refused: %s', async (_, changes, reason) => {
     const page = await open();
     await tamper(page, await changes(await createCustomer(page)));
     await page.getByRole('button', { name: 'Connect' }).click();
@@ -272,7 +269,7 @@ describe('the page of the sample', () => {
     expect(await dialog(page).count()).toBe(0);
   });
 
-  browserIt('asks for a customer first, and never takes one from the browser', async () => {
+  soakBrowserIt('asks for a customer first, and never takes one from the browser', async () => {
     const page = await open();
     await page.getByRole('button', { name: 'Connect' }).click();
     await expectOutcome(page, 'Create a customer first.');
@@ -303,7 +300,7 @@ describe('the page of the sample', () => {
     });
   });
 
-  browserIt('can be used with the keyboard alone', async () => {
+  soakBrowserIt('can be used with the keyboard alone', async () => {
     const page = await open();
     const focused = () =>
       page.evaluate(() => {
@@ -389,19 +386,14 @@ describe('the page of the sample', () => {
     );
   });
 
-  browserIt.each(
-    partOf(
-      [
-        ['production-mtls', '503, twice', /recovered/, ['200', '3']],
-        ['production-mtls', 'Reset', /recovered/, ['200', '2']],
-        ['production-mtls', 'Time-out', /recovered/, ['200', '2']],
-        ['production-mtls', 'Replaced client certificate', /recovered/, ['200', '2']],
-        ['production-oauth', 'Revoked tokens', /recovered/, ['200', '2']],
-        ['production-oauth', 'Rotated secret', /recovered/, ['200', '2']],
-      ] as const,
-      6,
-    ),
-  )('%s: shows the fault "%s" and what became of it', async (mode, fault, expected, cells) => {
+  soakBrowserIt.each([
+    ['production-mtls', '503, twice', /recovered/, ['200', '3']],
+    ['production-mtls', 'Reset', /recovered/, ['200', '2']],
+    ['production-mtls', 'Time-out', /recovered/, ['200', '2']],
+    ['production-mtls', 'Replaced client certificate', /recovered/, ['200', '2']],
+    ['production-oauth', 'Revoked tokens', /recovered/, ['200', '2']],
+    ['production-oauth', 'Rotated secret', /recovered/, ['200', '2']],
+  ] as const)('%s: shows the fault "%s" and what became of it', async (mode, fault, expected, cells) => {
     const page = await open();
     await useMode(page, mode);
     const rows = page.getByRole('table', { name: 'Last calls' }).getByRole('row');
@@ -429,7 +421,7 @@ describe('the page of the sample', () => {
     });
   });
 
-  browserIt('loads nothing from elsewhere, and has no inline script or style', async () => {
+  soakBrowserIt('loads nothing from elsewhere, and has no inline script or style', async () => {
     browser ??= await chromium.launch({ executablePath: requirePeer(peer), args: ['--no-sandbox'] });
     context = await browser.newContext();
     const page = await context.newPage();
@@ -450,7 +442,7 @@ describe('the page of the sample', () => {
     expect(complaints).toEqual([]);
   });
 
-  browserIt('shows no secret: none in traffic, storage or DOM', async () => {
+  soakBrowserIt('shows no secret: none in traffic, storage or DOM', async () => {
     const page = await open();
     const seen: string[] = [];
     page.on('request', (request) => seen.push(request.url(), request.postData() ?? ''));

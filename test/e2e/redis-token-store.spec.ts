@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { inspect } from 'node:util';
 import { RedisTokenStore, type RedisTokenStoreOptions } from 'nestjs-service/redis';
 import { ServiceSimulator } from 'nestjs-service/testing';
+import { onlyInSoak, partOf } from '../helpers/in-soak.js';
 import { findPeer, itWith, requirePeer } from '../helpers/optional-peers.js';
 import { startClusterNode } from '../helpers/redis-topologies.js';
 import { CollectingLogger } from '../helpers/secret-scan.js';
@@ -19,6 +20,8 @@ import { REGISTER } from '../helpers/source-process.js';
 
 const program = findPeer('redis-server');
 const redisIt = itWith(program, 'RedisTokenStore with a real Redis');
+/** With processes, a lot of data, or a Redis that comes and goes. */
+const soakRedisIt = onlyInSoak(redisIt);
 type Client = RedisTokenStoreOptions['client'];
 
 describe('RedisTokenStore', () => {
@@ -67,7 +70,7 @@ describe('RedisTokenStore', () => {
       ['a password where it has none', ':s3cret-9@', '/0', REFUSED],
       ['nobody listens', 'nobody:s3cret-9@', '', 'ECONNREFUSED: nothing listens at its address'],
     ];
-    for (const [what, user, database, cause] of CASES) {
+    for (const [what, user, database, cause] of partOf(CASES, 4)) {
       redisIt(what, async () => {
         const port = what === 'nobody listens' ? await deadPort() : redis.port;
         const address = `127.0.0.1:${port}${database}`;
@@ -137,7 +140,7 @@ describe('RedisTokenStore', () => {
     ['a url', async () => undefined],
   ];
 
-  for (const [kind, connect] of KINDS) {
+  for (const [kind, connect] of partOf(KINDS, 3)) {
     redisIt(`${kind}: reads, writes, deletes and locks`, async () => {
       const client = await connect();
       const store = new RedisTokenStore(client ? { client } : { url: redis.url });
@@ -174,7 +177,7 @@ describe('RedisTokenStore', () => {
     });
   }
 
-  redisIt('reads no more of a value than an entry can have', async () => {
+  soakRedisIt('reads no more of a value than an entry can have', async () => {
     for (const [kind, connect] of KINDS) {
       const server = kind.includes('cluster') ? cluster : redis;
       const node = await server.connect();
@@ -223,7 +226,7 @@ describe('RedisTokenStore', () => {
     await store.close();
   });
 
-  redisIt('connects again by itself after Redis was gone, and rejects at once meanwhile', async () => {
+  soakRedisIt('connects again by itself after Redis was gone, and rejects at once meanwhile', async () => {
     const own = await startRedis(requirePeer(program));
     ends.push(() => own.kill());
     const store = storeAt(own.url);
@@ -244,7 +247,7 @@ describe('RedisTokenStore', () => {
     );
   });
 
-  redisIt('keeps no process running, while Redis is there and after it has gone', async () => {
+  soakRedisIt('keeps no process running, while Redis is there and after it has gone', async () => {
     for (const goes of [false, true]) {
       const own = await startRedis(requirePeer(program));
       ends.push(() => own.kill());
@@ -297,7 +300,7 @@ describe('RedisTokenStore', () => {
     },
   );
 
-  redisIt.each([
+  soakRedisIt.each([
     ['@redis/client alone', /^redis$/, []],
     ['redis alone', /^@redis\/client$/, []],
     [
@@ -331,7 +334,7 @@ describe('RedisTokenStore', () => {
     expect(told).toEqual({ faults, got: faults.length === 0 ? 'fulfilled' : 'rejected' });
   });
 
-  redisIt('rediss: refuses a server whose certificate does not verify', async () => {
+  soakRedisIt('rediss: refuses a server whose certificate does not verify', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'redis-tls-'));
     await using simulator = await ServiceSimulator.start();
     const { certificate, privateKey } = await simulator.issueCertificate();

@@ -12,12 +12,14 @@ import {
 } from 'nestjs-service';
 import { ServiceSimulator, type IssuedCertificate, type SimulatorOptions } from 'nestjs-service/testing';
 import { byRename, bySymlinkSwap } from '../helpers/certificate-files.js';
-import { partOf } from '../helpers/in-soak.js';
+import { onlyInSoak, partOf } from '../helpers/in-soak.js';
 import { CollectingLogger } from '../helpers/secret-scan.js';
 import { rejection, startModule, type StartedModule } from '../helpers/start-module.js';
 import { steadyLoad, type SteadyLoad } from '../helpers/steady-load.js';
 
-// Real time and load: a busy machine needs longer.
+/** Real time and load. */
+const soakIt = onlyInSoak(it);
+// A busy machine needs longer.
 jest.setTimeout(60_000);
 
 const quiet = () => undefined;
@@ -83,70 +85,78 @@ async function until(condition: () => boolean, timeoutMs = 10_000): Promise<void
 }
 
 describe('Certificate and key are replaced while calls run', () => {
-  it('a pair that does not match for a while: the last good one stays, identityStatus says why, it is logged once', async () => {
-    await simulate();
-    const errors: string[] = [];
-    const logger = { ...SILENT, error: (message: string) => void errors.push(message) };
-    const [first, second] = await Promise.all([issue('first'), issue('second')]);
-    await byRename(folder, first);
-    const { banks, auth } = await start(filesIn(folder), {}, logger);
-    const load = loadOf(banks);
-    await writeFile(join(folder, 'tls.crt'), second.certificate);
-    await until(() => auth.identityStatus.lastReloadFault !== undefined);
-    expect(await auth.reloadCertificate()).toBe(false);
-    expect(auth.identityStatus).toMatchObject({
-      healthy: true,
-      certificate: { subject: 'CN=first' },
-      lastReloadFault: {
-        at: expect.any(Date),
-        faults: [{ option: 'tls.privateKey', message: expect.stringMatching(/key of another certificate/) }],
-      },
-    });
-    expect(errors).toEqual([
-      expect.stringMatching(/one before stays in use:\n {2}- tls\.privateKey: the file/),
-    ]);
-    expect(new Set(subjects())).toEqual(new Set(['CN=first']));
+  soakIt(
+    'a pair that does not match for a while: the last good one stays, identityStatus says why, it is logged once',
+    async () => {
+      await simulate();
+      const errors: string[] = [];
+      const logger = { ...SILENT, error: (message: string) => void errors.push(message) };
+      const [first, second] = await Promise.all([issue('first'), issue('second')]);
+      await byRename(folder, first);
+      const { banks, auth } = await start(filesIn(folder), {}, logger);
+      const load = loadOf(banks);
+      await writeFile(join(folder, 'tls.crt'), second.certificate);
+      await until(() => auth.identityStatus.lastReloadFault !== undefined);
+      expect(await auth.reloadCertificate()).toBe(false);
+      expect(auth.identityStatus).toMatchObject({
+        healthy: true,
+        certificate: { subject: 'CN=first' },
+        lastReloadFault: {
+          at: expect.any(Date),
+          faults: [
+            { option: 'tls.privateKey', message: expect.stringMatching(/key of another certificate/) },
+          ],
+        },
+      });
+      expect(errors).toEqual([
+        expect.stringMatching(/one before stays in use:\n {2}- tls\.privateKey: the file/),
+      ]);
+      expect(new Set(subjects())).toEqual(new Set(['CN=first']));
 
-    await writeFile(join(folder, 'tls.key'), second.privateKey);
-    await until(() => auth.certificate?.subject === 'CN=second');
-    expect(auth.identityStatus.lastReloadFault).toBeUndefined();
-    await simulator.waitForRequest(({ certificateSubject }) => certificateSubject === 'CN=second');
-    await load.stop();
-    expect(load.failures).toEqual([]);
-    expect(statuses()).toEqual(new Set([200]));
-  });
+      await writeFile(join(folder, 'tls.key'), second.privateKey);
+      await until(() => auth.certificate?.subject === 'CN=second');
+      expect(auth.identityStatus.lastReloadFault).toBeUndefined();
+      await simulator.waitForRequest(({ certificateSubject }) => certificateSubject === 'CN=second');
+      await load.stop();
+      expect(load.failures).toEqual([]);
+      expect(statuses()).toEqual(new Set([200]));
+    },
+  );
 });
 
 describe('A function as the source', () => {
-  it('is called by reloadCertificate(); no call fails, and other clients use the new certificate too', async () => {
-    await simulate();
-    let current = await issue('vault-0');
-    let asked = 0;
-    const { banks, auth } = await start(async () => {
-      asked += 1;
-      return pemsOf(current);
-    });
-    const agent = auth.httpsAgent;
-    const load = loadOf(banks);
-    for (let count = 1; count <= 5; count += 1) {
-      current = await issue(`vault-${count}`);
-      expect(await auth.reloadCertificate()).toBe(true);
-      expect(await auth.reloadCertificate()).toBe(false);
-      const { subject } = current;
-      await simulator.waitForRequest(({ certificateSubject }) => certificateSubject === subject);
-      await axios.get(`${simulator.urls.baseUrl}/banks/v1?other-client`, {
-        httpsAgent: agent,
-        headers: await auth.authorizationHeaders(),
+  soakIt(
+    'is called by reloadCertificate(); no call fails, and other clients use the new certificate too',
+    async () => {
+      await simulate();
+      let current = await issue('vault-0');
+      let asked = 0;
+      const { banks, auth } = await start(async () => {
+        asked += 1;
+        return pemsOf(current);
       });
-      const other = simulator.requests.filter(({ path }) => path.endsWith('other-client'));
-      expect(other.at(-1)?.certificateSubject).toBe(subject);
-    }
-    await load.stop();
-    expect(load.failures).toEqual([]);
-    expect(statuses()).toEqual(new Set([200]));
-    expect(auth.httpsAgent).toBe(agent);
-    expect(asked).toBe(11);
-  });
+      const agent = auth.httpsAgent;
+      const load = loadOf(banks);
+      for (let count = 1; count <= 5; count += 1) {
+        current = await issue(`vault-${count}`);
+        expect(await auth.reloadCertificate()).toBe(true);
+        expect(await auth.reloadCertificate()).toBe(false);
+        const { subject } = current;
+        await simulator.waitForRequest(({ certificateSubject }) => certificateSubject === subject);
+        await axios.get(`${simulator.urls.baseUrl}/banks/v1?other-client`, {
+          httpsAgent: agent,
+          headers: await auth.authorizationHeaders(),
+        });
+        const other = simulator.requests.filter(({ path }) => path.endsWith('other-client'));
+        expect(other.at(-1)?.certificateSubject).toBe(subject);
+      }
+      await load.stop();
+      expect(load.failures).toEqual([]);
+      expect(statuses()).toEqual(new Set([200]));
+      expect(auth.httpsAgent).toBe(agent);
+      expect(asked).toBe(11);
+    },
+  );
 
   it('that fails, or returns nothing, leaves the last good certificate in use', async () => {
     await simulate();
@@ -199,7 +209,7 @@ describe('Tokens, where OAuth and mTLS are combined', () => {
     },
   );
 
-  it.each(partOf(environments, 2))(
+  soakIt.each(environments)(
     '%s: no call fails while the certificate changes under load',
     async (environment) => {
       await simulate({ certificateBoundTokens: true });
@@ -241,29 +251,32 @@ describe('Tokens, where OAuth and mTLS are combined', () => {
 });
 
 describe('Connections', () => {
-  it('500 calls at concurrency 20 use at most 20 handshakes; after idle closing, sessions are resumed', async () => {
-    await simulate({ keepAliveTimeoutMs: 2_500 });
-    const { banks } = await start(pemsOf(simulator.application));
-    let left = 500;
-    const worker = async () => {
-      while (left > 0) {
-        left -= 1;
-        await banks.list();
-      }
-    };
-    await Promise.all(Array.from({ length: 20 }, worker));
-    const { total } = simulator.handshakes.base;
-    expect(simulator.requests).toHaveLength(500);
-    expect(total).toBeLessThanOrEqual(20);
+  soakIt(
+    '500 calls at concurrency 20 use at most 20 handshakes; after idle closing, sessions are resumed',
+    async () => {
+      await simulate({ keepAliveTimeoutMs: 2_500 });
+      const { banks } = await start(pemsOf(simulator.application));
+      let left = 500;
+      const worker = async () => {
+        while (left > 0) {
+          left -= 1;
+          await banks.list();
+        }
+      };
+      await Promise.all(Array.from({ length: 20 }, worker));
+      const { total } = simulator.handshakes.base;
+      expect(simulator.requests).toHaveLength(500);
+      expect(total).toBeLessThanOrEqual(20);
 
-    await until(() => simulator.openConnections === 0);
-    const before = simulator.handshakes.base;
-    await Promise.all(Array.from({ length: 20 }, () => banks.list()));
-    const after = simulator.handshakes.base;
-    expect(after.total).toBeGreaterThan(before.total);
-    expect(after.resumed - before.resumed).toBe(after.total - before.total);
-    expect(statuses()).toEqual(new Set([200]));
-  });
+      await until(() => simulator.openConnections === 0);
+      const before = simulator.handshakes.base;
+      await Promise.all(Array.from({ length: 20 }, () => banks.list()));
+      const after = simulator.handshakes.base;
+      expect(after.total).toBeGreaterThan(before.total);
+      expect(after.resumed - before.resumed).toBe(after.total - before.total);
+      expect(statuses()).toEqual(new Set([200]));
+    },
+  );
 });
 
 describe('The server refuses our certificate while the application runs', () => {
@@ -295,11 +308,16 @@ describe('The server refuses our certificate while the application runs', () => 
     expect(logger.lines).toContain(refused);
   });
 
-  it.each([
-    [403, 'text/html', '<h1>403 Forbidden</h1>'],
-    [401, 'text/html', '<h1>401 Unauthorized</h1>'],
-    [496, 'text/plain', ''],
-  ])("by a proxy's %i: the same for a GET", async (status, type, body) => {
+  it.each(
+    partOf(
+      [
+        [403, 'text/html', '<h1>403 Forbidden</h1>'],
+        [401, 'text/html', '<h1>401 Unauthorized</h1>'],
+        [496, 'text/plain', ''],
+      ] as const,
+      3,
+    ),
+  )("by a proxy's %i: the same for a GET", async (status, type, body) => {
     await simulate();
     const [first, second] = await Promise.all([issue('first'), issue('second')]);
     await bySymlinkSwap(folder, first);

@@ -16,7 +16,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { partOf } from '../helpers/in-soak.js';
+import { onlyInSoak } from '../helpers/in-soak.js';
 import { CollectingLogger } from '../helpers/secret-scan.js';
 import { modulesOfBlock, rejection } from '../helpers/start-module.js';
 import { TimerCount } from '../helpers/timer-count.js';
@@ -261,34 +261,38 @@ describe('ServiceClients', () => {
     expect(logger.linesOf('ServiceModule:bolt-live')).toEqual([said]);
   });
 
-  it('leave nothing after close(): no timer, socket, listener or memory', async () => {
-    const { clients } = await startClients();
-    const timers = new TimerCount();
-    try {
-      const listeners = () => process.eventNames().map((name) => process.listenerCount(name));
-      const before = { timers: timers.running, listeners: listeners() };
-      const options = { ...(await tenant('acme')), http: { retries: 0 } };
-      const round = async (calls: boolean) => {
-        const client = await clients.create(options);
-        if (calls) {
-          await client.banks.list();
-          await client.auth.getCustomerToken('c-1');
-        }
-        await client.close();
-        await expect(client.banks.list()).rejects.toMatchObject({ kind: 'closed' });
-      };
-      const rounds = partOf(Array.from(Array(500).keys()), 20);
-      for (const index of rounds.slice(0, 25)) await round(index % 5 === 0);
-      const used = heapUsed();
-      for (const index of rounds) await round(index % 40 === 0);
-      // A client that stays has some 250 kB.
-      expect(heapUsed() - used).toBeLessThan(1_000_000 + 20_000 * rounds.length);
-      expect({ timers: timers.running, listeners: listeners() }).toEqual(before);
-      while (simulator.openConnections > 0) await new Promise((resolve) => setImmediate(resolve));
-    } finally {
-      timers.restore();
-    }
-  }, 300_000);
+  onlyInSoak(it)(
+    'leave nothing after close(): no timer, socket, listener or memory',
+    async () => {
+      const { clients } = await startClients();
+      const timers = new TimerCount();
+      try {
+        const listeners = () => process.eventNames().map((name) => process.listenerCount(name));
+        const before = { timers: timers.running, listeners: listeners() };
+        const options = { ...(await tenant('acme')), http: { retries: 0 } };
+        const round = async (calls: boolean) => {
+          const client = await clients.create(options);
+          if (calls) {
+            await client.banks.list();
+            await client.auth.getCustomerToken('c-1');
+          }
+          await client.close();
+          await expect(client.banks.list()).rejects.toMatchObject({ kind: 'closed' });
+        };
+        const rounds = Array.from(Array(500).keys());
+        for (const index of rounds.slice(0, 25)) await round(index % 5 === 0);
+        const used = heapUsed();
+        for (const index of rounds) await round(index % 40 === 0);
+        // A client that stays has some 250 kB.
+        expect(heapUsed() - used).toBeLessThan(1_000_000 + 20_000 * rounds.length);
+        expect({ timers: timers.running, listeners: listeners() }).toEqual(before);
+        while (simulator.openConnections > 0) await new Promise((resolve) => setImmediate(resolve));
+      } finally {
+        timers.restore();
+      }
+    },
+    300_000,
+  );
 
   it('end with the application: in its time, after which no client is made', async () => {
     const { module, clients } = await startClients();

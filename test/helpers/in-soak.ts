@@ -6,6 +6,12 @@ export function inSoak(define: () => void): void {
   if (IS_SOAK) define();
 }
 
+/** `it`, or one like it, in the soak run; else it defines nothing. */
+export function onlyInSoak<T extends (...args: never[]) => unknown>(test: T): T {
+  const nothing = (): void => undefined;
+  return IS_SOAK ? test : (Object.assign(nothing, { each: () => nothing }) as unknown as T);
+}
+
 /** The whole table in the soak run, else one row of so many. */
 export function partOf<T>(rows: readonly T[], every: number): T[] {
   return IS_SOAK ? [...rows] : rows.filter((_, index) => index % every === 0);

@@ -61,6 +61,8 @@ describe('eight processes that share their tokens over Redis', () => {
       for (const one of others) expect(await one.order('customer', { customer })).toBe(token);
       expect(simulator.tokenRequests).toHaveLength(2);
       await expectNothingShown({ customer, token });
+      // Without a lock, or the sign of a request that took its time.
+      expect((await observer.keys('*')).filter((key) => key.endsWith('}'))).toHaveLength(2);
 
       await observer.flushAll();
       simulator.tokenLifetime = 3;
