@@ -39,6 +39,7 @@ export {
   type ConfigurationFault,
   type ConnectionErrorDetails,
   type ConnectionErrorKind,
+  isServiceError,
   type OptionLocation,
   type Remedy,
   type RequestFault,

@@ -1,4 +1,4 @@
-import { type Explanation, ServiceError } from './service.error.js';
+import { recognizeCopies, type Explanation, ServiceError } from './service.error.js';
 
 /** The body of an error answer, as the service sends it (docs/service.md#errors). */
 export interface ApiErrorBody {
@@ -26,6 +26,10 @@ export interface ApiErrorDetails
 
 /** The service answered with an error status, or with a body that cannot be used (docs/service.md#errors). */
 export class ServiceApiError extends ServiceError {
+  static {
+    recognizeCopies(this, 'ServiceApiError');
+  }
+
   /** `api_error`: an error status. `invalid_response`: a body that is not JSON, or that `parse` refused. */
   readonly code: 'api_error' | 'invalid_response';
   /** The HTTP status, which may differ from `body.status`. */

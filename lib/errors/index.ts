@@ -7,7 +7,7 @@ export {
   type AddressOption,
   type DescribeOption,
 } from './error-texts.js';
-export { copyOf, ServiceError, type Explanation, type Remedy } from './service.error.js';
+export { copyOf, isServiceError, ServiceError, type Explanation, type Remedy } from './service.error.js';
 export {
   describeFault,
   describeLocation,

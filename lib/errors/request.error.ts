@@ -1,4 +1,4 @@
-import { ServiceError } from './service.error.js';
+import { recognizeCopies, ServiceError } from './service.error.js';
 
 /** One fault in a caller's input. */
 export interface RequestFault {
@@ -9,6 +9,10 @@ export interface RequestFault {
 
 /** The caller's input was refused before anything was sent. Code: `invalid_request`. */
 export class ServiceRequestError extends ServiceError {
+  static {
+    recognizeCopies(this, 'ServiceRequestError');
+  }
+
   readonly code = 'invalid_request';
   readonly faults: readonly RequestFault[];
 

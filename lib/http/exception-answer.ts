@@ -62,10 +62,10 @@ type Mapped = Omit<ExceptionAnswer, 'code'>;
 
 function toAnswer(error: ServiceError, { invalidRequestStatus = 400 }: ExceptionAnswerOptions = {}): Mapped {
   if (error instanceof ServiceRequestError) {
-    return {
-      status: invalidRequestStatus,
-      message: error.faults.map((fault) => `${fault.property} ${fault.message}`).join('; '),
-    };
+    // Those of another copy of the package may lack what ours have.
+    const { faults = [], message } = error as Partial<ServiceRequestError> & ServiceError;
+    const said = faults.map((fault) => `${fault.property} ${fault.message}`).join('; ');
+    return { status: invalidRequestStatus, message: said || message };
   }
   if (error instanceof ServiceApiError || error instanceof ServiceConnectionError) return fromCall(error);
   if (error instanceof ServiceTokenError)
