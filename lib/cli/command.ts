@@ -10,6 +10,8 @@ export interface CommandIo {
   errIsTerminal: boolean;
   /** Has the process go on when nobody reads its output any more; it ends then by default. */
   keepRunningUnread(): void;
+  /** Hands over each line of standard input from now on, whose end ends nothing. */
+  onLine(listener: (line: string) => void): void;
 }
 
 /** What a file `lib/cli/<command>.ts` exports. */

@@ -1,7 +1,10 @@
 #!/usr/bin/env node
+import { createInterface, type Interface } from 'node:readline';
+import { isInForeground } from './foreground.js';
 import { runCommand } from './run-command.js';
 
 let endsUnread = true;
+let lines: Interface | undefined;
 process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => {
   // A reader that has seen enough (`| head`) is no failure.
   if (endsUnread) process.exit(code === 'EPIPE' ? 0 : 1);
@@ -19,6 +22,14 @@ process.exitCode = await runCommand(process.argv.slice(2), {
     endsUnread = false;
     stderr.on('error', () => undefined);
   },
+  onLine: (listener) => {
+    const { stdin } = process;
+    if (stdin.isTTY && !isInForeground()) return;
+    lines = createInterface({ input: stdin, terminal: false });
+    // An error of the input, as where its terminal is gone, is its end.
+    lines.on('line', listener).on('error', () => undefined);
+  },
 });
+lines?.close();
 // Only where something that a command used still holds the process, for example a name that is being resolved.
 setTimeout(() => process.exit(), 1_000).unref();

@@ -1,9 +1,9 @@
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { spellingFault } from '../config/module-name.js';
-import { type FaultRule, type AnswerFault } from '../testing/faults.js';
+import { FACES } from '../testing/request-log.js';
 import { type SimulatorAddress } from '../testing/simulator.options.js';
 import { UsageError } from './command.js';
+import { FAULT_FORM, FAULT_WORDS, type PlacedFault, readFault } from './simulator-faults.js';
 import { folderFault } from './simulator-files.js';
 
 export interface SimulatorCommandOptions {
@@ -16,7 +16,7 @@ export interface SimulatorCommandOptions {
   /** Whether certificates and credentials stay over a restart. */
   keep: boolean;
   tokenLifetime?: number;
-  faults: FaultRule[];
+  faults: PlacedFault[];
 }
 
 /** The addresses in the order of their ports, from the base port on. */
@@ -32,15 +32,6 @@ export const ADDRESSES: readonly SimulatorAddress[] = [
 const DEFAULT_PORT = 8443;
 export const DEFAULT_DIR = 'service-simulator';
 const MAX_PORT = 65_535;
-const NAMED_FAULTS = [
-  'reset',
-  'reset-after-headers',
-  'truncate',
-  'hang',
-  'html',
-  'empty',
-  'gzip-bomb',
-] as const;
 
 export const SIMULATOR_HELP = `Usage: nestjs-service simulator [options]
 
@@ -54,18 +45,25 @@ Options:
   --name <name>               writes the variables of the module with this name: SERVICE_<NAME>_*
   --keep                      keeps certificates and credentials in the folder, and takes them again at the next start
   --token-lifetime <seconds>  how long access tokens live. Default 3600
-  --fail <path>=<fault>[:<times>]
-                              makes calls of a path fail, for example '/banks/v1=503:3' or '/oauth2/token=reset'.
-                              A fault is a status from 400 to 599, or one of:
-                              ${NAMED_FAULTS.join(', ')}.
+  --fail <where>=<fault>[:<times>]
+                              makes calls fail, for example '/banks/v1=503:3', '/oauth2/token=2000ms' or 'base=unknown_ca'.
+                              <where> is a path, or a server: ${FACES.join(', ')}.
+                              <fault> is a status from 400 to 599, a delay in ms, or one of:
+                              ${FAULT_WORDS.named.join(', ')}.
+                              For a server, whose new connections then fail, also one of:
+                              ${FAULT_WORDS.connection.slice(0, 5).join(', ')},
+                              ${FAULT_WORDS.connection.slice(5).join(', ')}.
                               Without <times>, all of them. May be given several times
   --help                      this text
+
+While it runs, a line on its standard input in the words of --fail takes the place of the faults of that path or server;
+'/banks/v1=ok' ends them.
 
 Exit code: 0 after SIGINT or SIGTERM, 1 where it cannot start, 2 for options that it does not have.
 `;
 
-/** @throws UsageError, and what `parseArgs` throws */
-export function readSimulatorOptions(args: string[]): SimulatorCommandOptions | 'help' {
+/** Rejects with a UsageError, and what `parseArgs` throws. */
+export async function readSimulatorOptions(args: string[]): Promise<SimulatorCommandOptions | 'help'> {
   const { values } = parseArgs({
     args,
     options: {
@@ -84,8 +82,7 @@ export function readSimulatorOptions(args: string[]): SimulatorCommandOptions | 
   const fault = folderFault(folder);
   if (fault !== undefined) throw new UsageError(`--dir: ${fault} Choose another folder.`);
   const { name } = values;
-  const misspelt = name === undefined ? undefined : spellingFault(name);
-  if (misspelt !== undefined) throw new UsageError(`--name: ${misspelt}`);
+  if (name !== undefined) await checkName(name);
   const lifetime = values['token-lifetime'];
   const port = wholeNumber('--port', values.port, 0, MAX_PORT - ADDRESSES.length + 1);
   return {
@@ -94,7 +91,7 @@ export function readSimulatorOptions(args: string[]): SimulatorCommandOptions | 
     name,
     keep: values.keep,
     tokenLifetime: lifetime === undefined ? undefined : wholeNumber('--token-lifetime', lifetime, 1, 2 ** 31),
-    faults: (values.fail ?? []).map(readFault),
+    faults: (values.fail ?? []).map(readFailOption),
   };
 }
 
@@ -109,24 +106,15 @@ function wholeNumber(option: string, text: string, min: number, max: number): nu
   throw new UsageError(`${option} needs a whole number from ${min} to ${max}, and got '${text}'.`);
 }
 
-function readFault(text: string): FaultRule {
-  const [, path, fault = '', times] = /^(\/[^=]*)=([\w-]+)(?::([1-9]\d*))?$/.exec(text) ?? [];
-  const found = toFault(fault);
-  if (path !== undefined && found !== undefined) {
-    return { path, times: times === undefined ? Infinity : Number(times), fault: found };
-  }
-  throw new UsageError(
-    `--fail needs <path>=<fault>[:<times>], for example '/banks/v1=503:3', and got '${text}'. ` +
-      `A fault is a status from 400 to 599, or ${NAMED_FAULTS.join(', ')}.`,
-  );
+/** Loads the table of options, and with it class-validator, which a simulator without a name does not need. */
+async function checkName(name: string): Promise<void> {
+  const { nameFault } = await import('../config/variables.js');
+  const fault = nameFault(name);
+  if (fault !== undefined) throw new UsageError(`--name: ${fault}`);
 }
 
-function toFault(text: string): AnswerFault | undefined {
-  if (/^[45]\d\d$/.test(text)) {
-    return {
-      status: Number(text),
-      json: { status: `SIMULATED_${text}`, message: 'This failure was asked for' },
-    };
-  }
-  return NAMED_FAULTS.find((name) => name === text);
+function readFailOption(text: string): PlacedFault {
+  const fault = readFault(text);
+  if (fault) return fault;
+  throw new UsageError(`--fail needs ${FAULT_FORM}. It got '${text}'.`);
 }

@@ -72,6 +72,11 @@ export function describeRefusal({ face, alert, certificateSubject }: Certificate
   return `${time(Date.now())} TLS connection refused: ${alert}, ${whose} (${face})\n`;
 }
 
+/** A line of the input that was understood. */
+export function describeLine(line: string): string {
+  return `${time(Date.now())} From now on: ${printable(line.trim())}\n`;
+}
+
 function time(at: number): string {
   return new Date(at).toTimeString().slice(0, 8);
 }

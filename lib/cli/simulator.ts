@@ -4,12 +4,13 @@ import { EXIT, type CommandIo } from './command.js';
 import { endWithNpm } from './end-with-npm.js';
 import { checkFolder, ForeignFileError, writeFiles } from './simulator-files.js';
 import { describeKept, readKept, textToKeep } from './simulator-kept.js';
+import { FAULT_FORM, PlacedFaults, readFault } from './simulator-faults.js';
 import { readSimulatorOptions, SIMULATOR_HELP, type SimulatorCommandOptions } from './simulator-options.js';
-import { describeRefusal, describeRequest, describeSimulator } from './simulator-report.js';
+import { describeLine, describeRefusal, describeRequest, describeSimulator } from './simulator-report.js';
 
 /** Runs the simulator until SIGINT or SIGTERM. */
 export async function run(args: string[], io: CommandIo): Promise<number> {
-  const options = readSimulatorOptions(args);
+  const options = await readSimulatorOptions(args);
   if (options === 'help') {
     io.out(SIMULATOR_HELP);
     return EXIT.ok;
@@ -47,7 +48,8 @@ async function serve(
     onRefusal: (refusal) => io.out(describeRefusal(refusal)),
   });
   try {
-    for (const rule of faults) simulator.fail(rule);
+    const placed = new PlacedFaults(simulator);
+    for (const fault of faults) placed.add(fault);
     const kept = keep ? await textToKeep(simulator) : undefined;
     const files = await writeFiles(folder, simulator, { name, kept });
     // Not earlier: until then a signal ends the process as usual, whatever it waits for.
@@ -55,6 +57,15 @@ async function serve(
     io.out(
       describeSimulator(simulator, files, { name, kept: keep ? describeKept(found) : undefined, ports }),
     );
+    io.onLine((line) => {
+      const fault = readFault(line);
+      if (fault) {
+        placed.replace(fault);
+        io.out(describeLine(line));
+      } else if (line.trim() !== '') {
+        io.err(`A line needs ${FAULT_FORM}.\n`);
+      }
+    });
     await ended;
   } finally {
     await simulator.stop();

@@ -182,7 +182,7 @@ function show(value: unknown): string {
   return inspect(value, { breakLength: Infinity });
 }
 
-function isConnectionFault(fault: SimulatorFault): fault is ConnectionFault {
+export function isConnectionFault(fault: SimulatorFault): fault is ConnectionFault {
   return fault === 'reset-handshake' || (typeof fault === 'object' && 'tlsAlert' in fault);
 }
 

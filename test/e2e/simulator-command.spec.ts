@@ -369,6 +369,32 @@ describe('nestjs-service simulator', () => {
     }
   });
 
+  it('takes faults as lines, whose end ends nothing', async () => {
+    const line = commandLine(['simulator', '--port', '0', '--dir', 'lines', '--fail', '/banks/v1=500']);
+    const child = startProcess(line, { cwd: folder, input: 'pipe' });
+    started.push(child);
+    await child.printed(READY);
+    const banks = () => shell(/^ {2}(curl .+)$/m.exec(child.output())?.[1] ?? '');
+    const write = async (text: string) => {
+      child.write(`${text}\n`);
+      await child.printed(`From now on: ${text}\n`);
+    };
+    await write('/banks/v1=404');
+    expect((await banks()).stdout).toMatch(/ 404$/);
+    await write('/banks/v1=ok');
+    expect((await banks()).stdout).toMatch(/ 200$/);
+    child.write('\n/banks/v1=unknown_ca\n');
+    await child.printed('A line needs <where>=<fault>[:<times>], for example ');
+    await write('base=unknown_ca:1');
+    await expect(banks()).rejects.toThrow(/alert unknown ca/);
+    await write('/banks/v1=1ms');
+    child.endInput();
+    expect((await banks()).stdout).toMatch(/ 200$/);
+    expect(child.output().match(/A line needs/g)).toHaveLength(1);
+    child.signal('SIGTERM');
+    expect(await child.exited).toEqual({ code: 0, signal: null });
+  });
+
   it('loads no more than it needs', async () => {
     const [node = '', ...args] = commandLine(['simulator', '--help']);
     const { stdout, stderr } = await run(node, args, { env: { ...process.env, NODE_DEBUG: 'esm' } });
@@ -381,10 +407,14 @@ describe('nestjs-service simulator', () => {
     [['--port', 'x'], "--port needs a whole number from 0 to 65530, and got 'x'."],
     [['--port', '65531'], '--port needs a whole number from 0 to 65530'],
     [['--token-lifetime', '0'], "--token-lifetime needs a whole number from 1 to 2147483648, and got '0'."],
-    [['--fail', '/banks/v1'], "--fail needs <path>=<fault>[:<times>], for example '/banks/v1=503:3'"],
-    [['--fail', '/banks/v1=200'], 'A fault is a status from 400 to 599, or reset, '],
-    [['--fail', '/banks/v1=503:0'], '--fail needs'],
+    [['--fail', '/banks/v1'], "--fail needs <where>=<fault>[:<times>], for example '/banks/v1=503:3'"],
+    [['--fail', '/banks/v1=200'], '<fault> is a status from 400 to 599, a delay such as 2000ms, reset, '],
+    [['--fail', '/banks/v1=503:0'], "It got '/banks/v1=503:0'."],
     [['--name', '1a'], '--name: must begin with a letter and contain only letters, digits, - and _.'],
+    [
+      ['--name', 'oauth'],
+      "--name: cannot be 'oauth': SERVICE_OAUTH_BASE_URL is also a variable of the module without",
+    ],
     [['--dir', ''], '--dir needs the name of a folder.'],
     [['--dir', `it's "$(touch x)"`], `--dir: the path of the folder has a ' and also ", $, \` or \\.`],
     [['--dir', "it's `touch x`"], "--dir: the path of the folder has a '"],

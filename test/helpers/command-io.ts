@@ -16,6 +16,7 @@ export function commandIo(env: Record<string, string> = {}, isTerminal = false):
     outIsTerminal: isTerminal,
     errIsTerminal: isTerminal,
     keepRunningUnread: () => undefined,
+    onLine: () => undefined,
     printed: () => out.join(''),
     complained: () => err.join(''),
   };

@@ -39,6 +39,9 @@ export interface SampleProcess {
   listens(port: number): Promise<void>;
   /** To the process alone, or to every process of its group, as Ctrl-C does. */
   signal(signal: NodeJS.Signals, to?: 'process' | 'group'): void;
+  /** To its standard input, which is there only where it was asked for. */
+  write(text: string): void;
+  endInput(): void;
   exited: Promise<Exit>;
   /** Waits until no process of the group is left; false where one is after some seconds. */
   isGone(): Promise<boolean>;
@@ -49,7 +52,11 @@ export interface SampleProcess {
 /** Starts a command in a process group of its own, with none of this process's SERVICE_* variables. */
 export function startProcess(
   command: string[],
-  { cwd, env = {} }: { cwd: string; env?: Record<string, string> },
+  {
+    cwd,
+    env = {},
+    input = 'ignore',
+  }: { cwd: string; env?: Record<string, string>; input?: 'pipe' | 'ignore' },
 ): SampleProcess {
   const inherited = Object.entries(process.env).filter(
     ([name]) => !/^(SERVICE_|PORT$|NODE_OPTIONS$)/.test(name),
@@ -58,13 +65,13 @@ export function startProcess(
     cwd,
     env: { ...Object.fromEntries(inherited), ...env },
     detached: true,
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: [input, 'pipe', 'pipe'],
   });
   const { pid } = child;
   if (pid === undefined) throw new Error(`${command.join(' ')} does not start`);
   let output = '';
   for (const stream of [child.stdout, child.stderr]) {
-    stream.setEncoding('utf8').on('data', (text: string) => (output += text));
+    stream?.setEncoding('utf8').on('data', (text: string) => (output += text));
   }
   // eslint-disable-next-line no-control-regex
   const plain = (): string => output.replace(/\u001b\[[\d;]*m/g, '');
@@ -95,6 +102,8 @@ export function startProcess(
         await delay(20);
       }
     },
+    write: (text) => void child.stdin?.write(text),
+    endInput: () => void child.stdin?.end(),
     signal: (signal, to = 'process') => process.kill(to === 'group' ? -pid : pid, signal),
     exited,
     isGone,
