@@ -3,9 +3,10 @@ import { lstat, mkdir, readFile, rename, stat, writeFile } from 'node:fs/promise
 import { dirname, join } from 'node:path';
 import { variablePrefix } from '../config/module-name.js';
 import { type ServiceSimulator } from '../testing/simulator.js';
+import { IGNORE_ALL } from './git-ignores.js';
 
 const NAMES = ['application.crt', 'application.key', 'chain.pem', '.env'] as const;
-/** What `--keep` needs at the next start. */
+/** Certificates and credentials for the next start. */
 export const KEPT_FILE = 'simulator.kept';
 /** Before the SHA-256 of all that follows: a file says by itself whether it is still as this command wrote it. */
 const MARK =
@@ -33,7 +34,7 @@ export class ForeignFileError extends Error {}
  * @throws ForeignFileError, and the system's errors
  */
 export async function checkFolder(folder: string): Promise<void> {
-  for (const name of NAMES) await readOwn(join(folder, name));
+  for (const name of [...NAMES, KEPT_FILE]) await readOwn(join(folder, name));
 }
 
 /**
@@ -68,8 +69,8 @@ export async function writeFiles(
     '.env': envFile(simulator, files, moduleName),
     ...(kept !== undefined && { [KEPT_FILE]: kept }),
   };
-  // Keys and secrets are in no repository, not even those of a simulator. A folder that was there is somebody else's.
-  if (await makeFolder(folder)) await writeFile(join(folder, '.gitignore'), '*\n', { flag: 'wx' });
+  // A folder that was there is somebody else's.
+  if (await makeFolder(folder)) await writeFile(join(folder, '.gitignore'), IGNORE_ALL, { flag: 'wx' });
   for (const [name, content] of Object.entries(contents)) {
     const mode = /\.(crt|pem)$/.test(name) ? PUBLIC : PRIVATE;
     await replace(join(folder, name), marked(content), mode);

@@ -6,88 +6,56 @@ import {
   type KeptAuthority,
 } from '../testing/certificate-authority.js';
 import { type ServiceSimulator } from '../testing/simulator.js';
-import { ForeignFileError, KEPT_FILE, readOwn } from './simulator-files.js';
+import { KEPT_FILE, readOwn } from './simulator-files.js';
 
 /** As long as a client warns that its certificate expires soon. */
 const RENEWED_BEFORE_MS = 30 * 24 * 3_600_000;
 
-interface Credentials {
-  clientId: string;
-  clientSecret: string;
-  appToken: string;
-}
-
-/** What the file holds. */
-interface KeptText {
-  credentials: Credentials;
+/** What stays over a restart. */
+interface Kept<Authority> {
+  credentials: { clientId: string; clientSecret: string; appToken: string };
   application: IssuedCertificate;
-  authority: KeptAuthority;
-}
-
-/** What an earlier start left. Without an authority, its certificates are not valid long enough, or not yet. */
-export interface Kept {
-  validFrom: Date;
-  validTo: Date;
-  credentials: Credentials;
-  application: IssuedCertificate;
-  authority?: CertificateAuthority;
+  authority: Authority;
 }
 
 /** The certificates and credentials of a simulator, for a later start. */
 export async function textToKeep(
-  simulator: Credentials & Pick<ServiceSimulator, 'application' | 'authority'>,
+  simulator: Kept<CertificateAuthority>['credentials'] & Pick<ServiceSimulator, 'application' | 'authority'>,
 ): Promise<string> {
   const { clientId, clientSecret, appToken, application } = simulator;
   const authority = await simulator.authority.toText();
-  const kept: KeptText = { credentials: { clientId, clientSecret, appToken }, application, authority };
+  const kept: Kept<KeptAuthority> = {
+    credentials: { clientId, clientSecret, appToken },
+    application,
+    authority,
+  };
   return `${JSON.stringify(kept, undefined, 2)}\n`;
 }
 
 /**
- * What an earlier start with `--keep` left; undefined where there was none.
- * @throws ForeignFileError where the file is damaged, and the system's errors
+ * What an earlier start left; undefined where there is nothing, or nothing of use: of another version of the command, or
+ * with a certificate that is not valid long enough.
+ *
+ * @throws ForeignFileError where the file was changed, and the system's errors
  */
-export async function readKept(folder: string): Promise<Kept | undefined> {
-  const path = join(folder, KEPT_FILE);
-  const text = await readOwn(path);
+export async function readKept(folder: string): Promise<Kept<CertificateAuthority> | undefined> {
+  const text = await readOwn(join(folder, KEPT_FILE));
   if (text === undefined) return undefined;
   try {
-    const { credentials, application, authority } = JSON.parse(text) as KeptText;
-    const { validFrom, validTo } = validityOf([
-      application.certificate,
-      authority.intermediate,
-      authority.root,
-    ]);
+    const { credentials, application, authority } = JSON.parse(text) as Kept<KeptAuthority>;
     const { clientId, clientSecret, appToken } = credentials;
-    const isValid = validFrom.getTime() <= Date.now() && Date.now() + RENEWED_BEFORE_MS < validTo.getTime();
+    if (!isCurrent(new X509Certificate(application.certificate))) return undefined;
     return {
-      validFrom,
-      validTo,
       credentials: { clientId, clientSecret, appToken },
       application,
-      ...(isValid && { authority: await CertificateAuthority.restore(authority) }),
+      authority: await CertificateAuthority.restore(authority),
     };
-  } catch (error) {
-    if (/npm i /.test((error as Error).message)) throw error;
-    throw new ForeignFileError(
-      `${path} is not as this version of the command writes it. Remove it: the next start makes new certificates and credentials.`,
-    );
+  } catch {
+    return undefined;
   }
 }
 
-/** What became of the certificates and credentials, in one line. */
-export function describeKept(found: Kept | undefined): string {
-  if (found === undefined) return 'They are new, and stay for the next start with --keep.';
-  const [from, to] = [found.validFrom, found.validTo].map((date) => date.toISOString().slice(0, 10));
-  return found.authority
-    ? `They are those of the last start with --keep. The certificates are valid until ${to}.`
-    : `The certificates are new: those of the last start are valid from ${from} to ${to} only. Start your application again.`;
-}
-
-function validityOf(certificates: string[]): { validFrom: Date; validTo: Date } {
-  const parsed = certificates.map((pem) => new X509Certificate(pem));
-  return {
-    validFrom: new Date(Math.max(...parsed.map(({ validFrom }) => Date.parse(validFrom)))),
-    validTo: new Date(Math.min(...parsed.map(({ validTo }) => Date.parse(validTo)))),
-  };
+function isCurrent({ validFrom, validTo }: X509Certificate): boolean {
+  const now = Date.now();
+  return Date.parse(validFrom) <= now && now + RENEWED_BEFORE_MS < Date.parse(validTo);
 }

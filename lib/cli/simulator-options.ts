@@ -13,8 +13,8 @@ export interface SimulatorCommandOptions {
   folder: string;
   /** Of the module that the variables are for. */
   name?: string;
-  /** Whether certificates and credentials stay over a restart. */
-  keep: boolean;
+  /** Whether certificates and credentials are others than those of the last start. */
+  isNew: boolean;
   tokenLifetime?: number;
   faults: PlacedFault[];
 }
@@ -43,7 +43,7 @@ Options:
                               Default ${DEFAULT_PORT}
   --dir <folder>              where the certificates and a ready .env are written. Default ${DEFAULT_DIR}
   --name <name>               writes the variables of the module with this name: SERVICE_<NAME>_*
-  --keep                      keeps certificates and credentials in the folder, and takes them again at the next start
+  --new                       makes new certificates and credentials, in place of those of the last start
   --token-lifetime <seconds>  how long access tokens live. Default 3600
   --fail <where>=<fault>[:<times>]
                               makes calls fail, for example '/banks/v1=503:3', '/oauth2/token=2000ms' or 'base=unknown_ca'.
@@ -70,7 +70,7 @@ export async function readSimulatorOptions(args: string[]): Promise<SimulatorCom
       port: { type: 'string', default: String(DEFAULT_PORT) },
       dir: { type: 'string', default: DEFAULT_DIR },
       name: { type: 'string' },
-      keep: { type: 'boolean', default: false },
+      new: { type: 'boolean', default: false },
       'token-lifetime': { type: 'string' },
       fail: { type: 'string', multiple: true },
       help: { type: 'boolean', short: 'h' },
@@ -89,7 +89,7 @@ export async function readSimulatorOptions(args: string[]): Promise<SimulatorCom
     ports: port === 0 ? undefined : portsFrom(port),
     folder,
     name,
-    keep: values.keep,
+    isNew: values.new,
     tokenLifetime: lifetime === undefined ? undefined : wholeNumber('--token-lifetime', lifetime, 1, 2 ** 31),
     faults: (values.fail ?? []).map(readFailOption),
   };

@@ -15,13 +15,11 @@ const USES: Readonly<Record<SimulatorAddress, readonly [suffix: string, takes: s
   sandboxAuthUrl: ['SANDBOX_AUTH_URL', 'POST /oauth2/token'],
 };
 
-const FREE_PORTS = ' The ports are other ones at each start, as --port is 0.';
-
-/** What there is, and how to begin. `kept`: a line about certificates and credentials that stay over a restart. */
+/** What there is, and how to begin. `kept`: a line about certificates and credentials. */
 export function describeSimulator(
   simulator: ServiceSimulator,
   files: SimulatorFiles,
-  { name, kept, ports }: { name?: string; kept?: string; ports?: object },
+  { name, kept }: { name?: string; kept: string },
 ): string {
   const { urls, appToken } = simulator;
   const table = ADDRESSES.map((address) => {
@@ -44,7 +42,7 @@ export function describeSimulator(
     '',
     `Certificates and variables: ${files.folder}`,
     `  ${files.names.join(', ')}`,
-    ...(kept === undefined ? [] : [`  ${kept}${ports ? '' : FREE_PORTS}`]),
+    `  ${kept}`,
     '',
     name === undefined
       ? 'Try it:'

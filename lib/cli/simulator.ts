@@ -2,8 +2,9 @@ import { type SimulatorOptions } from '../testing/simulator.options.js';
 import { ServiceSimulator } from '../testing/simulator.js';
 import { EXIT, type CommandIo } from './command.js';
 import { endWithNpm } from './end-with-npm.js';
-import { checkFolder, ForeignFileError, writeFiles } from './simulator-files.js';
-import { describeKept, readKept, textToKeep } from './simulator-kept.js';
+import { exposureTo } from './git-ignores.js';
+import { checkFolder, ForeignFileError, KEPT_FILE, writeFiles } from './simulator-files.js';
+import { readKept, textToKeep } from './simulator-kept.js';
 import { FAULT_FORM, PlacedFaults, readFault } from './simulator-faults.js';
 import { readSimulatorOptions, SIMULATOR_HELP, type SimulatorCommandOptions } from './simulator-options.js';
 import { describeLine, describeRefusal, describeRequest, describeSimulator } from './simulator-report.js';
@@ -27,16 +28,17 @@ export async function run(args: string[], io: CommandIo): Promise<number> {
 }
 
 async function serve(
-  { ports, folder, name, keep, tokenLifetime, faults }: SimulatorCommandOptions,
+  { ports, folder, name, isNew, tokenLifetime, faults }: SimulatorCommandOptions,
   io: CommandIo,
 ): Promise<void> {
   io.keepRunningUnread();
   // Not for a script of package.json, which may start it with & and end.
   if (io.env.npm_lifecycle_event === 'npx') endWithNpm();
   await checkFolder(folder);
-  const found = keep ? await readKept(folder) : undefined;
+  const exposure = await exposureTo(folder, KEPT_FILE, io.env);
+  const found = isNew || exposure !== undefined ? undefined : await readKept(folder);
   const start = (options: SimulatorOptions) =>
-    found?.authority
+    found
       ? ServiceSimulator.startWith(options, found.authority, found.application)
       : ServiceSimulator.start(options);
   const simulator = await start({
@@ -50,13 +52,11 @@ async function serve(
   try {
     const placed = new PlacedFaults(simulator);
     for (const fault of faults) placed.add(fault);
-    const kept = keep ? await textToKeep(simulator) : undefined;
+    const kept = exposure === undefined ? await textToKeep(simulator) : undefined;
     const files = await writeFiles(folder, simulator, { name, kept });
     // Not earlier: until then a signal ends the process as usual, whatever it waits for.
     const ended = endSignal();
-    io.out(
-      describeSimulator(simulator, files, { name, kept: keep ? describeKept(found) : undefined, ports }),
-    );
+    io.out(describeSimulator(simulator, files, { name, kept: describeKept(found !== undefined, exposure) }));
     io.onLine((line) => {
       const fault = readFault(line);
       if (fault) {
@@ -70,6 +70,16 @@ async function serve(
   } finally {
     await simulator.stop();
   }
+}
+
+/** What becomes of the certificates and credentials, in one line. */
+function describeKept(isFound: boolean, exposure: string | undefined): string {
+  if (exposure !== undefined) {
+    return `They are new at each start, as ${exposure}: add it to .gitignore, and they stay.`;
+  }
+  return isFound
+    ? 'They are those of the last start; --new makes others.'
+    : 'They are new, and stay for the next start.';
 }
 
 /** Resolves at the first SIGINT or SIGTERM; a second one of its kind ends the process as usual. */

@@ -184,10 +184,9 @@ describe('nestjs-service simulator', () => {
   });
 
   it('writes the variables of a module with a name', async () => {
-    const child = start('--port', '0', '--dir', 'named', '--name', 'ksa-north', '--keep');
+    const child = start('--port', '0', '--dir', 'named', '--name', 'ksa-north');
     await child.printed(READY);
     const variables = await written('named');
-    expect(child.output()).toMatch(/--keep\. The ports are other ones at each start, as --port is 0\.\n/);
     expect(Object.keys(variables).filter((name) => !name.startsWith('SERVICE_KSA_NORTH_'))).toEqual([]);
     expect(child.output()).toMatch(/^ {2}SERVICE_KSA_NORTH_SANDBOX_MTLS_URL {2}https:/m);
     expect(child.output()).toContain(
@@ -208,7 +207,7 @@ describe('nestjs-service simulator', () => {
     );
   });
 
-  it('keeps certificates and credentials with --keep, so that an application goes on over a restart', async () => {
+  it('keeps certificates and credentials, so that an application goes on over a restart', async () => {
     const options = ['--port', String(await freePort(6)), '--dir', 'kept'];
     const restart = async (...more: string[]): Promise<string> => {
       await Promise.all(started.splice(0).map((each) => each.kill()));
@@ -216,31 +215,44 @@ describe('nestjs-service simulator', () => {
       await child.printed(READY);
       return child.output();
     };
-    expect(await restart('--keep')).toContain(' They are new, and stay for the next start with --keep.\n');
+    expect(await restart()).toContain('  They are new, and stay for the next start.\n');
     const variables = await written('kept');
     const certificate = await readFile(join(folder, 'kept/application.crt'), 'utf8');
     // With a certificate and a bearer: the token of before is not valid after the restart.
     await withHost({ ...variables, SERVICE_AUTHENTICATION: 'oauth' }, async (context) => {
       const banks = context.get(BanksService, { strict: false });
       expect(await banks.list()).toHaveLength(10);
-      expect(await restart('--keep')).toContain(' They are those of the last start with --keep. ');
+      expect(await restart()).toContain('  They are those of the last start; --new makes others.\n');
       expect(await banks.list()).toHaveLength(10);
     });
     expect(await written('kept')).toEqual(variables);
+    expect(await readFile(join(folder, 'kept/application.crt'), 'utf8')).toBe(certificate);
     for (const name of ['simulator.kept', 'application.key', '.env']) {
       expect((await stat(join(folder, 'kept', name))).mode & 0o777).toBe(0o600);
     }
-    expect(await restart()).not.toContain('--keep');
-    expect(await readFile(join(folder, 'kept/application.crt'), 'utf8')).not.toBe(certificate);
-    await restart('--keep');
-    expect(await readFile(join(folder, 'kept/application.crt'), 'utf8')).toBe(certificate);
+    expect(await restart('--new')).toContain('  They are new, and stay for the next start.\n');
+    const others = await written('kept');
+    expect(others.SERVICE_CLIENT_SECRET).not.toBe(variables.SERVICE_CLIENT_SECRET);
+    await restart();
+    expect(await written('kept')).toEqual(others);
+  });
 
-    await writeFile(join(folder, 'kept/simulator.kept'), '');
-    const damaged = start(...options, '--port', '0', '--keep');
-    expect(await damaged.exited).toEqual({ code: 1, signal: null });
-    expect(damaged.output()).toMatch(
-      /simulator\.kept was not written by this command, or was changed since, .*\n$/,
-    );
+  it('keeps nothing where git would take it, and says why', async () => {
+    const repository = join(folder, 'repository');
+    await mkdir(join(repository, 'there'), { recursive: true });
+    await run('git', ['init', repository]);
+    for (const dir of ['there', 'made']) {
+      const child = start('--port', '0', '--dir', join(repository, dir));
+      await child.printed(READY);
+      const kept = join(repository, dir, 'simulator.kept');
+      if (dir === 'made') expect((await stat(kept)).isFile()).toBe(true);
+      else {
+        await expect(stat(kept)).rejects.toThrow('ENOENT');
+        expect(child.output()).toContain(
+          `  They are new at each start, as git does not ignore ${kept}: add it to .gitignore, and they stay.\n`,
+        );
+      }
+    }
   });
 
   it('writes over its own files, and over no others', async () => {
@@ -265,13 +277,13 @@ describe('nestjs-service simulator', () => {
   });
 
   it('hides nothing of a folder that was there, and writes over no file that a forged record names', async () => {
-    const dir = join(folder, 'repository');
+    const dir = join(folder, 'forged');
     const text = 'PORT=3000\n';
     await mkdir(dir);
     const digest = createHash('sha256').update(text).digest('hex');
     await writeFile(join(dir, '.written-by-nestjs-service'), JSON.stringify({ '.env': [digest] }));
     await writeFile(join(dir, '.env'), text);
-    const options = ['--port', '0', '--dir', 'repository'];
+    const options = ['--port', '0', '--dir', 'forged'];
     const first = start(...options);
     expect(await first.exited).toEqual({ code: 1, signal: null });
     expect(await readFile(join(dir, '.env'), 'utf8')).toBe(text);
