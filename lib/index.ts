@@ -69,15 +69,14 @@ export {
   type ExceptionAnswerOptions,
   toHttpException,
 } from './http/exception-answer.js';
-export { ServiceExceptionFilter } from './http/service-exception.filter.js';
 export {
   type CallOptions,
   type HeaderOptions,
   type HttpCallOptions,
   type HttpRequestOptions,
-  type HttpResponse,
-  ServiceHttpService,
-} from './http/service-http.service.js';
+} from './http/call-options.js';
+export { ServiceExceptionFilter } from './http/service-exception.filter.js';
+export { type HttpResponse, ServiceHttpService } from './http/service-http.service.js';
 export { ConnectDto, type ConnectParameters, LinkSessionDto } from './link-sdk/connect.dto.js';
 export { LinkSdkService } from './link-sdk/link-sdk.service.js';
 export { type ServiceCallEvent } from './telemetry/call-event.js';

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { type AnswerParser, type ParsedAnswer, type ParseOption } from '../http/answer-parser.js';
-import { type HttpCallOptions, type ServiceHttpService } from '../http/service-http.service.js';
+import { type HttpCallOptions } from '../http/call-options.js';
+import { type ServiceHttpService } from '../http/service-http.service.js';
 
 /** The JSON body of GET /banks/v1. The service does not show its fields, and they pass unchanged. */
 export type BanksBody = unknown;

@@ -67,7 +67,7 @@ function unknownVariables(variables: readonly string[], name?: string): string[]
 }
 
 /** The Damerau-Levenshtein distance (optimal string alignment); Infinity where it is more than `limit`. */
-function editsBetween(a: string, b: string, limit: number): number {
+export function editsBetween(a: string, b: string, limit: number): number {
   if (a === b) return 0;
   if (limit === 0) return Infinity;
   if (a[0] === b[0]) return editsBetween(a.slice(1), b.slice(1), limit);

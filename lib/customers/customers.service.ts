@@ -1,7 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import { type AnswerParser, type ParsedAnswer, type ParseOption } from '../http/answer-parser.js';
 import { validateInput } from '../http/validate-input.js';
-import { type HeaderOptions, type ServiceHttpService } from '../http/service-http.service.js';
+import { type HeaderOptions } from '../http/call-options.js';
+import { type ServiceHttpService } from '../http/service-http.service.js';
 import { CreateCustomerDto } from './create-customer.dto.js';
 
 /** A customer as the service returns it, unchanged. The service shows no fields of one: check what you read. */

@@ -8,10 +8,10 @@ const MIN_PART_MS = 1_000;
  * A call's own time limit; undefined without one (0, null, undefined).
  * @throws ServiceRequestError if it is not valid
  */
-export function checkTimeout(timeout: unknown): number | undefined {
+export function checkTimeout(timeout: unknown, option = 'timeout'): number | undefined {
   if (timeout === undefined || timeout === null || timeout === 0) return undefined;
   if (typeof timeout === 'number' && timeout > 0 && timeout <= DAY_MS) return timeout;
-  throw ServiceRequestError.of('timeout', `must be milliseconds from 1 to ${DAY_MS}`);
+  throw ServiceRequestError.of(option, `must be milliseconds from 1 to ${DAY_MS}`);
 }
 
 /** The part of the remaining time for an attempt that may be followed by another: half of it, but at least 1 s. */

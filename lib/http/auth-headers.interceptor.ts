@@ -4,6 +4,7 @@ import { checkTimeout } from '../exchange/call-limits.js';
 import { AllowedUrls } from './allowed-urls.js';
 import { notEncoded, prepareBody } from './body.js';
 import { Call, toMethod } from './call.js';
+import { checkRetries, type HttpCallOptions } from './call-options.js';
 import { type CallObserver } from './call-observer.js';
 import { type CallAuthenticator, type ClientContext } from './client-context.js';
 import { type Credentials } from '../auth/authenticator.js';
@@ -11,7 +12,9 @@ import { type Credentials } from '../auth/authenticator.js';
 /** The property of a config that has its call, from the interceptor to the adapter. */
 const CALL = Symbol('call');
 
-type Config = InternalAxiosRequestConfig & { [CALL]?: Call };
+/** Axios passes on what it does not know. */
+type Config = InternalAxiosRequestConfig &
+  Pick<HttpCallOptions, 'route' | 'retries' | 'attemptTimeout'> & { [CALL]?: Call };
 
 /** Options that are part of the Call by then. */
 const USED_OPTIONS = ['baseURL', 'params', 'signal', 'cancelToken'] as const;
@@ -63,6 +66,8 @@ export class AuthHeadersInterceptor {
     const timeoutMs = checkTimeout(config.timeout) ?? options.http.timeout;
     const { signal, cancelToken } = config;
     const call = new Call(toMethod(config.method), url, timeoutMs, routeOf(config), { signal, cancelToken });
+    call.maxRetries = checkRetries(config.retries);
+    call.attemptTimeoutMs = checkTimeout(config.attemptTimeout, 'attemptTimeout');
     config.url = url.href;
     for (const key of USED_OPTIONS) delete config[key];
     config[CALL] = call;
@@ -129,8 +134,7 @@ function isLast({ transitional, transformRequest }: Config): boolean {
   return transitional?.legacyInterceptorReqResOrdering === true && !transformRequest;
 }
 
-/** The option `route` of a call: axios passes on options that it does not know. */
-function routeOf({ route }: Config & { route?: unknown }): string | undefined {
+function routeOf({ route }: { route?: unknown }): string | undefined {
   if (route === undefined || route === null) return undefined;
   if (typeof route === 'string' && ROUTE.test(route)) return route;
   throw ServiceRequestError.of('route', 'must be the template of a path, such as /orders/v1/{id}');

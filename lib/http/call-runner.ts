@@ -132,8 +132,8 @@ export class CallRunner {
   #limitsOf(call: Call): ExchangeLimits {
     const { http } = this.#client.options;
     const timeoutMs = call.leftMs;
-    if (call.retries >= http.retries) return { timeoutMs, connectTimeoutMs: http.connectTimeout };
-    const partMs = http.attemptTimeout ?? partOf(timeoutMs);
+    if (!this.#mayRetry(call)) return { timeoutMs, connectTimeoutMs: http.connectTimeout };
+    const partMs = call.attemptTimeoutMs ?? http.attemptTimeout ?? partOf(timeoutMs);
     return {
       timeoutMs,
       attemptTimeoutMs: isRepeatable(call) ? partMs : undefined,
@@ -190,9 +190,13 @@ export class CallRunner {
     return within(limit, (stop) => reloadRefused(identity, call.certificate, stop));
   }
 
+  #mayRetry({ retries, maxRetries = this.#client.options.http.retries }: Call): boolean {
+    return retries < maxRetries;
+  }
+
   #retry(call: Call, { response, fault }: Outcome): Decision {
     const isRetryable = fault ? isRetryableFault(call, fault) : isRetryableStatus(call, response.status);
-    if (!isRetryable || call.retries >= this.#client.options.http.retries) return END;
+    if (!isRetryable || !this.#mayRetry(call)) return END;
     const leftMs = call.leftMs - MIN_ATTEMPT_MS;
     const afterMs = this.#pause(call, response, leftMs);
     if (afterMs > leftMs) return END;

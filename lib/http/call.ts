@@ -35,6 +35,10 @@ export class Call {
   readonly startedAt = performance.now();
   readonly endsAt: number;
 
+  // Its own, in place of the module's.
+  maxRetries: number | undefined = undefined;
+  attemptTimeoutMs: number | undefined = undefined;
+
   // The request, from complete() on.
   body: string | Uint8Array | undefined = undefined;
   /** False if the caller asked for text or bytes. */

@@ -46,6 +46,8 @@ const NAMED = {
   params: undefined,
   signal: undefined,
   timeout: undefined,
+  retries: undefined,
+  attemptTimeout: undefined,
   route: undefined,
 };
 

@@ -10,35 +10,9 @@ import {
   type ParsedAnswer,
   type ParseOption,
 } from './answer-parser.js';
+import { checkCallOptions, type HttpCallOptions, type HttpRequestOptions } from './call-options.js';
 import { type ServiceResponse } from './service-adapter.js';
 import { type AnswerFacts } from './answer.js';
-
-/** Options of every call. */
-export interface CallOptions {
-  /** Aborts this call alone; it then rejects with `signal.reason`. */
-  signal?: AbortSignal | undefined;
-  /** Milliseconds for the whole call, retries and body included. Default: `http.timeout`. */
-  timeout?: number | undefined;
-}
-
-export interface HeaderOptions extends CallOptions {
-  /** Further headers, such as an idempotency key or a correlation id; the authenticating ones are the module's. */
-  headers?: Record<string, string> | undefined;
-}
-
-export interface HttpCallOptions extends HeaderOptions {
-  /** Query parameters. */
-  params?: Record<string, unknown> | URLSearchParams | undefined;
-  /** The path with names for its ids, `/orders/v1/{id}`: for traces, metrics and `http.onCall`. Default: its first part. */
-  route?: string | undefined;
-}
-
-export interface HttpRequestOptions extends HttpCallOptions {
-  /** Default GET. */
-  method?: string | undefined;
-  /** An object is sent as JSON; a string, Buffer, typed array, URLSearchParams, FormData or Blob as it is. */
-  data?: unknown;
-}
 
 /** A success, with its status, headers and ids. */
 export interface HttpResponse<T = unknown> {
@@ -128,7 +102,7 @@ export class ServiceHttpService {
     return this.#send(configOf(target, options), toResponse);
   }
 
-  /** GET. Sent again, at most `http.retries` times, after a failure that may pass. */
+  /** GET. Sent again, at most `retries` times (`http.retries`), after a failure that may pass. */
   get<Parser extends AnswerParser>(
     path: string,
     options: HttpCallOptions & ParseOption<Parser>,
@@ -190,6 +164,7 @@ export class ServiceHttpService {
     options: RequestConfig & { parse?: AnswerParser },
     resultOf: (answer: ServiceResponse, data: unknown) => T = dataAlone,
   ): Promise<T> {
+    checkCallOptions(options);
     // Own: a `parse` in Object.prototype would read all answers.
     if (!Object.hasOwn(options, 'parse') || options.parse === undefined || options.parse === null) {
       const answer: ServiceResponse = await this.axiosRef.request<unknown>(options);

@@ -5,7 +5,7 @@ import { type Secret } from '../config/secret.js';
 import { validateInput } from '../http/validate-input.js';
 import { checkTimeout } from '../exchange/call-limits.js';
 import { type ServiceIo, warnOnce } from '../exchange/io.js';
-import { type CallOptions } from '../http/service-http.service.js';
+import { type CallOptions } from '../http/call-options.js';
 import { ConnectDto, type ConnectParameters } from './connect.dto.js';
 
 /** Sessions of the LinkSDK in the browser (docs/service.md#linksdk-parameters). */

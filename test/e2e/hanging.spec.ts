@@ -58,6 +58,13 @@ describe('an attempt that hangs', () => {
     expect(simulator.apiRequests).toHaveLength(3);
   });
 
+  it('GET: as long as its own limit for an attempt, and as often as its own retries, allow', async () => {
+    const api = await mtls({ timeout: 20_000, retries: 0 });
+    fail('hang', 3);
+    await api.banks.list({ retries: 3, attemptTimeout: 300 });
+    expect(simulator.apiRequests).toHaveLength(4);
+  });
+
   it('GET: the last attempt has all the time that is left', async () => {
     const api = await mtls({ timeout: 10_000, attemptTimeout: 1_500, retries: 1 });
     fail('hang');

@@ -42,6 +42,46 @@ describe('the resources', () => {
     }
   });
 
+  it.each([
+    [0, 1],
+    [5, 6],
+    [undefined, 3],
+  ])('a call with retries: %s is sent %i times in all', async (retries, attempts) => {
+    simulator.clearRequests();
+    simulator.fail({ path: '/banks/v1', times: 10, fault: { status: 503 } });
+    const error = await rejection(api.banks.list({ retries }));
+    simulator.clearFaults();
+    expect(error).toMatchObject({ status: 503 });
+    expect(simulator.apiRequests).toHaveLength(attempts);
+  });
+
+  it('options of a call that would be ignored are refused before anything is sent; others are for interceptors', async () => {
+    simulator.clearRequests();
+    for (const options of [{ Retries: 0 }, { httpsAgent: {} }, { retries: 11 }, { attemptTimeout: -1 }]) {
+      const [name] = Object.keys(options);
+      for (const call of [
+        () => api.banks.list(options as object),
+        () => api.customers.create({ app_user_id: 'u-1' }, options as object),
+        () => api.http.request('/banks/v1', options as object),
+        () => api.http.response({ url: '/banks/v1', ...(options as object) }),
+      ]) {
+        const refusal = await rejection(call());
+        expect(refusal).toMatchObject({ code: 'invalid_request', faults: [{ property: name }] });
+      }
+    }
+    expect(simulator.apiRequests).toEqual([]);
+
+    const seen: unknown[] = [];
+    const { interceptors } = api.http.axiosRef;
+    const id = interceptors.request.use(
+      (config) => (seen.push((config as { tenant?: unknown }).tenant), config),
+    );
+    await api.banks.list({ tenant: 't-1' } as object);
+    await api.http.axiosRef.get('/banks/v1', { httpsAgent: {}, Retries: 0 } as object);
+    interceptors.request.eject(id);
+    expect(seen).toEqual(['t-1', undefined]);
+  });
+
   it('banks.list takes a query and headers', async () => {
     const banks: string[] = await api.banks.list<string[]>({
       params: { country: 'ae', page: 2 },

@@ -25,7 +25,8 @@ export class CreateUmbrellaDto {
 `;
 
 const SERVICE = `import { Injectable } from '@nestjs/common';
-import { type HeaderOptions, type ServiceHttpService } from '../http/service-http.service.js';
+import { type HeaderOptions } from '../http/call-options.js';
+import { type ServiceHttpService } from '../http/service-http.service.js';
 import { validateInput } from '../http/validate-input.js';
 import { CreateUmbrellaDto } from './create-umbrella.dto.js';
 

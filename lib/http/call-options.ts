@@ -1,0 +1,109 @@
+import { editsBetween } from '../config/misspelling.js';
+import { setEntries } from '../config/option.js';
+import { ServiceRequestError } from '../errors/index.js';
+
+/** Options of every call. */
+export interface CallOptions {
+  /** Aborts this call alone; it then rejects with `signal.reason`. */
+  signal?: AbortSignal | undefined;
+  /** Milliseconds for the whole call, retries and body included. Default: `http.timeout`. */
+  timeout?: number | undefined;
+}
+
+export interface HeaderOptions extends CallOptions {
+  /** Further headers, such as an idempotency key or a correlation id; the authenticating ones are the module's. */
+  headers?: Record<string, string> | undefined;
+  /** Attempts after the first, 0 to 10, in place of `http.retries`. */
+  retries?: number | undefined;
+  /** Milliseconds for an attempt that another may follow, in place of `http.attemptTimeout`. */
+  attemptTimeout?: number | undefined;
+}
+
+export interface HttpCallOptions extends HeaderOptions {
+  /** Query parameters. */
+  params?: Record<string, unknown> | URLSearchParams | undefined;
+  /** The path with names for its ids, `/orders/v1/{id}`: for traces, metrics and `http.onCall`. Default: its first part. */
+  route?: string | undefined;
+}
+
+export interface HttpRequestOptions extends HttpCallOptions {
+  /** Default GET. */
+  method?: string | undefined;
+  /** An object is sent as JSON; a string, Buffer, typed array, URLSearchParams, FormData or Blob as it is. */
+  data?: unknown;
+}
+
+/** Of a call, and of axios: those that have an effect. Whatever else a host adds is for its own interceptors. */
+const NAMES = [
+  'url',
+  'method',
+  'params',
+  'data',
+  'headers',
+  'signal',
+  'timeout',
+  'retries',
+  'attemptTimeout',
+  'route',
+  'parse',
+  'responseType',
+  'baseURL',
+  'cancelToken',
+  'paramsSerializer',
+  'transformRequest',
+  'transformResponse',
+];
+const KNOWN = new Set(NAMES);
+/** A shorter word has too many neighbours that mean something else. */
+const MIN_LENGTH = 6;
+
+/** Options of axios's adapters: what has that effect here. */
+const OF_ADAPTERS: Partial<Record<string, string>> = {
+  httpAgent: 'the connections are those of the module',
+  httpsAgent: 'the client certificate and the chain are the options `tls` of the module',
+  proxy: 'set `http.proxy` of the module',
+  maxRedirects: 'redirects are never followed',
+  maxContentLength: 'set `http.maxResponseBytes` of the module',
+  maxBodyLength: 'there is no limit',
+  validateStatus: 'a status of 400 or more is a ServiceApiError, which has it as `status`',
+  auth: 'calls are authenticated by the module',
+  adapter: 'calls are made by the module',
+  decompress: 'answers are always decompressed',
+  responseEncoding: 'text is read as UTF-8',
+  onUploadProgress: 'bodies are sent at once',
+  onDownloadProgress: 'answers are read at once',
+  socketPath: 'calls go to the addresses of the module',
+  lookup: 'calls go to the addresses of the module',
+  beforeRedirect: 'redirects are never followed',
+};
+/** What changes nothing. */
+const HARMLESS: Partial<Record<string, unknown>> = { maxRedirects: 0, decompress: true };
+
+/**
+ * @throws ServiceRequestError for an option that would be ignored: one of axios's adapters, or a misspelt one. With
+ * `Retries: 0`, a POST would be sent again
+ */
+export function checkCallOptions(options: object): void {
+  for (const [name, value] of setEntries(options)) {
+    if (KNOWN.has(name)) continue;
+    const instead = Object.hasOwn(OF_ADAPTERS, name) ? OF_ADAPTERS[name] : undefined;
+    if (instead !== undefined && value !== (HARMLESS[name] ?? false)) {
+      throw ServiceRequestError.of(name, `has no effect here: ${instead}`);
+    }
+    const meant = instead === undefined && NAMES.find((known) => isMisspelt(name, known));
+    if (meant) throw ServiceRequestError.of(name, `is not an option: did you mean ${meant}?`);
+  }
+}
+
+function isMisspelt(name: string, known: string): boolean {
+  if (name.toLowerCase() === known.toLowerCase()) return true;
+  return known.length >= MIN_LENGTH && editsBetween(name, known, 1) === 1;
+}
+
+/** Undefined if the call brings none. Throws ServiceRequestError. */
+export function checkRetries(retries: unknown): number | undefined {
+  if (retries === undefined || retries === null) return undefined;
+  if (Number.isInteger(retries) && (retries as number) >= 0 && (retries as number) <= 10)
+    return retries as number;
+  throw ServiceRequestError.of('retries', 'must be a whole number from 0 to 10');
+}

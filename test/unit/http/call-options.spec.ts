@@ -1,0 +1,37 @@
+import { describe, expect, it } from '@jest/globals';
+import { checkCallOptions, checkRetries } from '../../../lib/http/call-options.js';
+
+describe('The options of a call', () => {
+  it.each<[object, string]>([
+    [{ Timeout: 1 }, 'Timeout is not an option: did you mean timeout?'],
+    [{ URL: '/' }, 'URL is not an option: did you mean url?'],
+    [{ baseUrl: '/' }, 'baseUrl is not an option: did you mean baseURL?'],
+    [{ retry: 0, retrie: 0 }, 'retrie is not an option: did you mean retries?'],
+    [{ header: {} }, 'header is not an option: did you mean headers?'],
+    [{ singal: {} }, 'singal is not an option: did you mean signal?'],
+    [{ httpsAgent: {} }, 'httpsAgent has no effect here: the client certificate'],
+    [{ maxRedirects: 5 }, 'maxRedirects has no effect here: redirects are never followed'],
+    [{ decompress: false }, 'decompress has no effect here: answers are always decompressed'],
+    [{ proxy: { host: 'proxy' } }, 'proxy has no effect here: set `http.proxy`'],
+  ])('%j is refused', (options, message) => {
+    expect(() => checkCallOptions(options)).toThrow(message);
+  });
+
+  it.each<object>([
+    {},
+    { url: '/', method: 'GET', data: 1, route: '/', parse: Number, responseType: 'text', cancelToken: {} },
+    { decompress: undefined, socketPath: null, Retries: undefined },
+    { maxRedirects: 0, proxy: false, httpsAgent: undefined, validateStatus: null, decompress: true },
+    // Of a host: too short or too far to be meant for one of ours.
+    { rute: '/', dat: 1, retry: true, tenant: 't-1', metadata: {}, toString: 1, constructor: 1 },
+  ])('%j passes', (options) => {
+    expect(() => checkCallOptions(options)).not.toThrow();
+  });
+});
+
+describe('retries', () => {
+  it.each([0, 10, undefined])('%s', (retries) => expect(checkRetries(retries)).toBe(retries));
+  it.each([-1, 11, 1.5, '2', NaN])('not %s', (retries) => {
+    expect(() => checkRetries(retries)).toThrow('retries must be a whole number from 0 to 10');
+  });
+});
