@@ -2,7 +2,7 @@ import 'reflect-metadata';
 
 export { ServiceModule } from './service.module.js';
 export { type ServiceModuleExtras } from './module/definition.js';
-export { getServiceToken, InjectService } from './service-token.js';
+export { getServiceOptionsToken, getServiceToken, InjectService } from './service-token.js';
 export { type AccessToken, type TokenStatus } from './auth/access-token.js';
 export { type TokenOptions } from './auth/cache/waiting-callers.js';
 export { ServiceAuthService } from './auth/service-auth.service.js';

@@ -5,7 +5,7 @@ import { type Service } from '../engine/create-service.js';
 import { RESOURCE_CLASSES } from '../engine/resources.js';
 import { ServiceHttpService } from '../http/service-http.service.js';
 import { LinkSdkService } from '../link-sdk/link-sdk.service.js';
-import { getServiceToken } from '../service-token.js';
+import { getServiceOptionsToken, getServiceToken } from '../service-token.js';
 import { hideOptions, hideValue } from './given-options.js';
 import { MODULE_NAME, type ModuleName } from './namesakes.js';
 import { ServiceClients } from './service-clients.js';
@@ -51,7 +51,10 @@ const builder = new ConfigurableModuleBuilder<ServiceModuleOptions>({
       ...definition,
       global: extras.isGlobal,
       providers: [
-        ...(definition.providers ?? []).map((provider) => hideOptions(provider, OPTIONS_TOKEN)),
+        ...(definition.providers ?? []).map((provider) =>
+          hideOptions(provider, OPTIONS_TOKEN, getServiceOptionsToken(extras.name)),
+        ),
+        { provide: OPTIONS_TOKEN, useExisting: getServiceOptionsToken(extras.name) },
         ...(extras.extraProviders ?? []).map(hideValue),
         { provide: MODULE_NAME, useValue: { name: extras.name } satisfies ModuleName },
         ...[...PUBLIC].map(([type, key]) => ({

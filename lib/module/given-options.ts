@@ -4,11 +4,16 @@ import { type ServiceModuleOptions } from '../config/options.js';
 import { ServiceConfigurationError } from '../errors/index.js';
 import { HOST_CONFIG, inStartTime, type HostConfig } from './host-config.js';
 
-/** The host's options, behind a function, so that printing the provider shows no secret. */
-export type GivenOptions = () => ServiceModuleOptions;
+/**
+ * The host's options, behind a function, so that printing the provider shows no secret. It calls the host's factory, if
+ * there is one.
+ */
+export type GivenOptions = () => Promise<unknown>;
 
-export function givenOptions(options: unknown): GivenOptions {
-  if (typeof options === 'object' && options !== null && !Array.isArray(options)) return () => options;
+/** @param given {@link GivenOptions}, or the options that a test has put in their place */
+export async function givenOptions(given: unknown): Promise<ServiceModuleOptions> {
+  const options = typeof given === 'function' ? await (given as GivenOptions)() : given;
+  if (typeof options === 'object' && options !== null && !Array.isArray(options)) return options;
   const what = options === null ? 'null' : Array.isArray(options) ? 'an array' : typeof options;
   throw factoryError(
     `the options factory returned ${what}; return an object, {} to take everything from the environment.`,
@@ -16,44 +21,46 @@ export function givenOptions(options: unknown): GivenOptions {
 }
 
 /**
- * The provider of the options, with its value in {@link givenOptions}. A factory is called after every ConfigModule has
- * loaded. It can inject the ConfigService of any of them, also of one that Nest would not let this module inject.
+ * The provider of the options, by another token, with {@link GivenOptions} as its value. A factory is called after every
+ * ConfigModule has loaded. It can inject the ConfigService of any of them, also of one that Nest would not let this
+ * module inject.
  */
-export function hideOptions(provider: Provider, optionsToken: unknown): Provider {
-  if (typeof provider !== 'object' || provider.provide !== optionsToken) return provider;
+export function hideOptions(provider: Provider, token: unknown, provide: string): Provider {
+  if (typeof provider !== 'object' || provider.provide !== token) return provider;
   if ('useValue' in provider) {
     const { useValue } = provider as ValueProvider<unknown>;
-    return { ...provider, useValue: givenOptions(useValue) };
+    return { provide, useValue: () => Promise.resolve(useValue) };
   }
   const { useFactory, inject = [] } = provider as FactoryProvider<unknown>;
   const dependencies = inject.map((asked) =>
     typeof asked === 'object' && 'optional' in asked ? asked : { token: asked, optional: false },
   );
   return {
-    ...provider,
+    provide,
     inject: [
       HOST_CONFIG,
       ...dependencies.map(({ token }, index) =>
         token === ConfigService ? { token, optional: true } : inject[index],
       ),
     ],
-    useFactory: async ({ service }: HostConfig, ...injected: unknown[]) => {
-      const args = dependencies.map(({ token, optional }, index) => {
-        const arg = injected[index];
-        if (token !== ConfigService) return arg;
-        if (arg ?? service ?? optional) return arg ?? service;
-        throw factoryError(
-          'injects ConfigService, but the application does not import ConfigModule (import ConfigModule.forRoot()).',
+    useFactory:
+      ({ service }: HostConfig, ...injected: unknown[]): GivenOptions =>
+      async () => {
+        const args = dependencies.map(({ token, optional }, index) => {
+          const arg = injected[index];
+          if (token !== ConfigService) return arg;
+          if (arg ?? service ?? optional) return arg ?? service;
+          throw factoryError(
+            'injects ConfigService, but the application does not import ConfigModule (import ConfigModule.forRoot()).',
+          );
+        });
+        return inStartTime(
+          Promise.resolve<unknown>(useFactory(...args)),
+          'forRootAsync',
+          'the options factory has not finished',
+          'Check what it waits for, for example a vault that does not answer.',
         );
-      });
-      const options = await inStartTime(
-        Promise.resolve<unknown>(useFactory(...args)),
-        'forRootAsync',
-        'the options factory has not finished',
-        'Check what it waits for, for example a vault that does not answer.',
-      );
-      return givenOptions(options);
-    },
+      },
   };
 }
 

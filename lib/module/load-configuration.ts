@@ -51,7 +51,7 @@ export async function loadConfiguration(
     readVariable: config?.get,
     variablesSet: config ? Object.keys(process.env).filter((variable) => process.env[variable]) : [],
   };
-  const { merged, options, identity, warnings, misspelt, unused, ...read } = await readConfiguration(
+  const { options, identity, warnings, misspelt, unused, ...read } = await readConfiguration(
     sources,
     io.log,
     io.polling,
@@ -72,15 +72,14 @@ export async function loadConfiguration(
   }
   const lacks = config !== undefined && faults.some(({ isMissing }) => isMissing);
   const noVariable = lacks && !read.variableSet && misspelt.size === 0 && namespace === undefined;
-  const nothingSet = noVariable && Object.keys(merged).length === 0;
   const isInNamespace = faults.some(({ key, option }) => key && valueOf(namespace, option) !== undefined);
   const usedNamespace = isInNamespace && namespaceKey;
   const envFile = lacks ? await explainEnvFile(name, config, noVariable) : undefined;
-  const heading = describeProblem(name, { nothingSet, noVariable }, usedNamespace, envFile);
+  const heading = describeProblem(name, noVariable, usedNamespace, envFile);
   throw new ServiceConfigurationError([...faults, ...certificateFaults], heading);
 }
 
-const NO_VARIABLES_HINT = `${GUIDES}/getting-started.md#the-five-modes shows what to set, npx nestjs-service doctor checks it, and tests need none of it with stubService (${GUIDES}/testing.md)`;
+const WHAT_TO_SET = `${GUIDES}/getting-started.md#the-five-modes shows what to set, and npx nestjs-service doctor checks it`;
 
 /** A host may have a namespace, or a variable, of this name for another purpose: that has none of our options. */
 function namespaceOf(found: unknown): object | undefined {
@@ -91,19 +90,20 @@ function namespaceOf(found: unknown): object | undefined {
 /** The first line of the error. Names the usual causes where many options are missing. */
 function describeProblem(
   name: string | undefined,
-  { nothingSet, noVariable }: Record<'nothingSet' | 'noVariable', boolean>,
+  noVariable: boolean,
   namespace: string | false,
   envFile: string | undefined,
 ): string {
+  const token = `getServiceOptionsToken(${name === undefined ? '' : `'${name}'`})`;
+  const inTests = `a test needs none with stubService(builder), or with overrideProvider(${token}).useValue(options): ${GUIDES}/testing.md#overrideprovider`;
   const said = [
-    nothingSet
-      ? `${moduleLabel(name)} found no ${variablePrefix(name)}* variable`
+    noVariable
+      ? `${moduleLabel(name)} found no ${variablePrefix(name)}* variable; ${inTests}`
       : `The configuration of ${moduleLabel(name)} is not usable`,
-    noVariable && !nothingSet && `No ${variablePrefix(name)}* variable is set`,
     namespace &&
       `It reads the namespace '${namespace}' (registerAs); if yours has another purpose, give it another name`,
     envFile,
-    nothingSet && NO_VARIABLES_HINT,
+    noVariable && WHAT_TO_SET,
   ];
   return said.filter(Boolean).join('. ');
 }

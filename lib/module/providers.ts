@@ -10,7 +10,7 @@ import { ModulesContainer } from '@nestjs/core';
 import { type Service } from '../engine/create-service.js';
 import { ServiceConfigurationError } from '../errors/index.js';
 import { MODULE_OPTIONS_TOKEN, SERVICE } from './definition.js';
-import { type GivenOptions } from './given-options.js';
+import { givenOptions } from './given-options.js';
 import { HOST_CONFIG, readHostConfig, type HostConfig } from './host-config.js';
 import { openService } from './load-configuration.js';
 import { MODULE_NAME, namesakesWarning, refuseSharedVariables, type ModuleName } from './namesakes.js';
@@ -29,9 +29,9 @@ export const serviceProviders: Provider[] = [
   {
     provide: SERVICE,
     inject: [MODULE_OPTIONS_TOKEN as symbol, MODULE_NAME, HOST_CONFIG, ModulesContainer],
-    useFactory: (given: GivenOptions, own: ModuleName, config: HostConfig, modules: ModulesContainer) => {
+    useFactory: async (given: unknown, own: ModuleName, config: HostConfig, modules: ModulesContainer) => {
       refuseSharedVariables(own, modules);
-      return openService(given(), own.name, config);
+      return openService(await givenOptions(given), own.name, config);
     },
   },
   {

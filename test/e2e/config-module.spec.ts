@@ -345,7 +345,7 @@ describe('ServiceModule beside ConfigModule', () => {
       const validate = ({ PORT }: Record<string, unknown>) => ({ PORT });
       const hidden = await failure([ConfigModule.forRoot({ validate }), ServiceModule.forRoot()]);
       expect(hidden.message).toMatch(
-        /^ServiceModule found no SERVICE_\* variable\. \.env has SERVICE_APP_TOKEN and 1 more, and ConfigModule does not give them: .*z\.looseObject/,
+        /^ServiceModule found no SERVICE_\* variable; .*\. \.env has SERVICE_APP_TOKEN and 1 more, and ConfigModule does not give them: .*z\.looseObject/,
       );
       expect(hidden.message).toMatch(/envFilePath names another file/);
       expect(hidden.message).not.toContain('Check that .env');

@@ -1,7 +1,6 @@
 import { type FactoryProvider } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
-import { MODULE_OPTIONS_TOKEN, SERVICE } from '../../module/definition.js';
-import { HOST_CONFIG } from '../../module/host-config.js';
+import { SERVICE } from '../../module/definition.js';
 import { MODULE_NAME, namesOf, type ModuleName } from '../../module/namesakes.js';
 import { ServiceClients } from '../../module/service-clients.js';
 import { type ServiceStubOptions } from './doubles.js';
@@ -43,11 +42,9 @@ export function stubService(builder: ProviderOverrides, doubles?: ServiceStubOpt
   return stub;
 }
 
-/** What takes the place of a module's configuration and client. The host's factory of options is not called. */
+/** What takes the place of a module's client. Nobody asks for its options then, so a host's factory is not called. */
 export function stubProviders(stub: ServiceStub): FactoryProvider[] {
   return [
-    { provide: MODULE_OPTIONS_TOKEN as symbol, useFactory: () => ({}) },
-    { provide: HOST_CONFIG, useFactory: () => ({}) },
     {
       provide: SERVICE,
       inject: [MODULE_NAME, ModulesContainer],

@@ -28,15 +28,16 @@ describe('givenOptions', () => {
     [[], 'an array'],
     ['text', 'string'],
     [() => ({}), 'function'],
-  ])('refuses %p with its type', (options, type) => {
-    expect(() => givenOptions(options)).toThrow(`the options factory returned ${type};`);
+  ])('refuses %p with its type', async (options, type) => {
+    const refused = `the options factory returned ${type};`;
+    await expect(givenOptions(async () => options)).rejects.toThrow(refused);
+    if (type !== 'function') await expect(givenOptions(options)).rejects.toThrow(refused);
   });
 
-  it('gives the options back, and prints none', () => {
+  it('gives the options back, also those that a test has put in their place', async () => {
     const options = { appToken: 'app-token-1' };
-    const given = givenOptions(options);
-    expect(given()).toBe(options);
-    expect(inspect(given, { showHidden: true }) + JSON.stringify(given)).not.toContain('app-token-1');
+    expect(await givenOptions(options)).toBe(options);
+    expect(await givenOptions(async () => options)).toBe(options);
   });
 });
 
@@ -48,8 +49,9 @@ describe('the providers of a definition', () => {
     const hidden = hideValue(provider) as { useFactory: () => unknown };
     expect(hidden).not.toHaveProperty('useValue');
     expect(hidden.useFactory()).toBe(provider.useValue);
-    const options = hideOptions({ provide: token, useValue: { appToken: 'a' } }, token);
-    expect(options).toEqual({ provide: token, useValue: expect.any(Function) });
+    const options = hideOptions({ provide: token, useValue: { appToken: 'app-token-1' } }, token, 'own');
+    expect(options).toEqual({ provide: 'own', useValue: expect.any(Function) });
+    expect(inspect(options, { showHidden: true }) + JSON.stringify(options)).not.toContain('app-token-1');
   });
 
   it('are not changed where they have no value, or provide something else', () => {
@@ -57,7 +59,7 @@ describe('the providers of a definition', () => {
     const factory = { provide: 'other', useFactory: () => 1 };
     for (const provider of [Vault, factory, { provide: Vault, useClass: Vault }]) {
       expect(hideValue(provider)).toBe(provider);
-      expect(hideOptions(provider, token)).toBe(provider);
+      expect(hideOptions(provider, token, 'own')).toBe(provider);
     }
   });
 });
@@ -67,7 +69,10 @@ describe('An options factory', () => {
   const service = new ConfigService();
   type Factory = FactoryProvider['useFactory'];
   const hidden = (useFactory: Factory, inject: FactoryProvider['inject'] = []) =>
-    hideOptions({ provide: token, useFactory, inject }, token) as Required<FactoryProvider>;
+    hideOptions({ provide: token, useFactory, inject }, token, 'own') as Required<FactoryProvider>;
+  /** What it brings when the options are asked for. */
+  const askedFor = async ({ useFactory }: FactoryProvider, ...injected: unknown[]) =>
+    (useFactory(...injected) as GivenOptions)();
   const faultOf = async (made: Promise<unknown>) =>
     ((await made.catch((error: unknown) => error)) as ServiceConfigurationError).faults[0];
 
@@ -75,43 +80,51 @@ describe('An options factory', () => {
     const optional = { token: ConfigService, optional: true };
     let got: unknown[] = [];
     const factory = (...args: unknown[]) => ((got = args), { appToken: 'a' });
-    const { inject, useFactory } = hidden(factory, [ConfigService, optional, 'vault']);
-    expect(inject).toEqual([HOST_CONFIG, optional, optional, 'vault']);
-    expect(((await useFactory({ service }, undefined, undefined, 'v')) as GivenOptions)()).toEqual({
-      appToken: 'a',
-    });
+    const provider = hidden(factory, [ConfigService, optional, 'vault']);
+    expect(provider.inject).toEqual([HOST_CONFIG, optional, optional, 'vault']);
+    const asked = askedFor(provider, { service }, undefined, undefined, 'v');
+    expect(await asked).toEqual({ appToken: 'a' });
     expect(got).toEqual([service, service, 'v']);
     const own = new ConfigService();
-    await useFactory({ service }, own, own, undefined);
+    await askedFor(provider, { service }, own, own, undefined);
     expect([got[0] === own, got[1] === own, got[2]]).toEqual([true, true, undefined]);
+  });
+
+  it('is called when the options are asked for', () => {
+    const factory = jest.fn();
+    expect(hidden(factory).useFactory({})).toBeInstanceOf(Function);
+    expect(factory).not.toHaveBeenCalled();
   });
 
   it('is refused where it needs a ConfigService and there is none', async () => {
     const options = () => ({});
     for (const asked of [ConfigService, { token: ConfigService, optional: false }]) {
-      const made = hidden(options, [asked]).useFactory({}, undefined) as Promise<unknown>;
-      expect(await faultOf(made)).toEqual({
+      expect(await faultOf(askedFor(hidden(options, [asked]), {}, undefined))).toEqual({
         option: 'forRootAsync',
         variable: undefined,
         message: expect.stringMatching(/injects ConfigService.*import ConfigModule\.forRoot\(\)/),
       });
     }
     const optional = hidden(options, [{ token: ConfigService, optional: true }]);
-    expect(await optional.useFactory({}, undefined)).toBeInstanceOf(Function);
+    expect(await askedFor(optional, {}, undefined)).toEqual({});
   });
 
-  it('fails with its own error, and where it returns no object', async () => {
+  it('fails with its own error', async () => {
     const own = new TypeError('mine');
     const failing = hidden(() => {
       throw own;
-    }).useFactory({}) as Promise<unknown>;
-    await expect(failing).rejects.toBe(own);
-    expect((await faultOf(hidden(() => 5).useFactory({}) as Promise<unknown>))?.message).toMatch(/number/);
+    });
+    await expect(askedFor(failing, {})).rejects.toBe(own);
   });
 
   it('has 60 s', async () => {
     jest.useFakeTimers();
-    const late = faultOf(hidden(() => new Promise(() => undefined)).useFactory({}) as Promise<unknown>);
+    const late = faultOf(
+      askedFor(
+        hidden(() => new Promise(() => undefined)),
+        {},
+      ),
+    );
     await jest.advanceTimersByTimeAsync(59_999);
     expect(jest.getTimerCount()).toBe(1);
     await jest.advanceTimersByTimeAsync(1);
@@ -200,24 +213,25 @@ describe('The configuration of a module', () => {
   });
 
   it('says what is usual where nothing is there', async () => {
-    const none = 'ServiceModule found no SERVICE_* variable';
+    const none =
+      /^ServiceModule found no SERVICE_\* variable; a test needs none with stubService\(builder\), or with overrideProvider\(getServiceOptionsToken\(\)\)\.useValue\(options\): https:\S+docs\/testing\.md#overrideprovider\. /;
     const dotEnv =
       'Check that .env, or the file that envFilePath names, is in the working directory, where ConfigModule.forRoot() reads it';
     const noModule =
       'The application does not import ConfigModule, so .env files are not read (import ConfigModule.forRoot())';
     const help =
-      /\. https:\S+docs\/getting-started\.md#the-five-modes .*nestjs-service doctor .*stubService \(https:.*docs\/testing\.md\)$/;
+      /\. https:\S+docs\/getting-started\.md#the-five-modes shows what to set, and npx nestjs-service doctor checks it$/;
     const unusable = (label = '') => `The configuration of ServiceModule${label} is not usable`;
-    for (const [title, cause] of [
-      [await titleOf(load({})), dotEnv],
-      [await titleOf(load({}, { imported: false })), noModule],
-    ]) {
-      expect(title).toMatch(help);
-      expect(title.replace(help, '')).toBe(`${none}. ${cause}`);
+    for (const given of [{}, { appToken: 'a' }]) {
+      for (const [title, cause] of [
+        [await titleOf(load(given)), dotEnv],
+        [await titleOf(load(given, { imported: false })), noModule],
+      ]) {
+        expect(title).toMatch(none);
+        expect(title).toMatch(help);
+        expect(title.replace(none, '').replace(help, '')).toBe(cause);
+      }
     }
-    const noVariable = `${unusable()}. No SERVICE_* variable is set`;
-    expect(await titleOf(load({ appToken: 'a' }))).toBe(`${noVariable}. ${dotEnv}`);
-    expect(await titleOf(load({ appToken: 'a' }, { imported: false }))).toBe(`${noVariable}. ${noModule}`);
     const one = { variables: { SERVICE_HTTP_RETRIES: '1' } };
     expect(await titleOf(load({ appToken: 'a' }, one))).toBe(unusable());
     const wrong = { ...sandbox, http: { retries: -1 } };
@@ -231,7 +245,7 @@ describe('The configuration of a module', () => {
     try {
       await writeFile('.env', 'PORT=1\nSERVICE_APP_TOKEN=a\nSERVICE_KSA_APP_TOKEN=\n');
       const title = await titleOf(load({}, { name: 'ksa' }));
-      expect(title).toMatch(/^ServiceModule:ksa found no SERVICE_KSA_\* variable\. /);
+      expect(title).toMatch(/^ServiceModule:ksa found no SERVICE_KSA_\* variable; /);
       expect(title).toMatch(
         /\. \.env in the working directory has no value for any of them: fill it in, or check the file that envFilePath names\./,
       );
