@@ -15,11 +15,10 @@ export class ServiceModule extends ConfigurableModuleClass {
    * namespace (`service-<name>` for a named module) or the SERVICE_* variables of ConfigModule, wherever the application
    * imports it; without ConfigModule, from the variables of the process.
    *
-   * The application does not start where options are not usable, or where two modules would read one variable for
-   * different options. One ServiceConfigurationError has all faults; a ServiceCertificateError, where all are about
-   * certificates.
+   * The application does not start if options are not usable, or if two modules would read one variable for different
+   * options. One ServiceConfigurationError has all faults; a ServiceCertificateError, if all are about certificates.
    * @example imports: [ConfigModule.forRoot(), ServiceModule.forRoot({ isGlobal: true })]
-   * @throws ServiceConfigurationError where `options` is no object or `name` cannot be that of a module
+   * @throws ServiceConfigurationError if `options` is not an object or `name` cannot be a module's
    */
   static override forRoot(options: typeof OPTIONS_TYPE = {}): DynamicModule {
     checkOptions(options, 'forRoot');
@@ -31,9 +30,9 @@ export class ServiceModule extends ConfigurableModuleClass {
    * called once, after every ConfigModule has loaded. `inject` may have the ConfigService of any of them; the class of
    * `useClass` needs one that is global or in `imports`.
    *
-   * The start fails with what the factory throws, and with a ServiceConfigurationError where it has not finished after
-   * 60 s or depends on a request (REQUEST, Scope.REQUEST).
-   * @throws ServiceConfigurationError where there is no factory, or `name` cannot be that of a module
+   * The start fails with any error of the factory, and with a ServiceConfigurationError if it has not finished after 60 s or
+   * depends on a request (REQUEST, Scope.REQUEST).
+   * @throws ServiceConfigurationError if there is no factory, or `name` cannot be a module's
    */
   static override forRootAsync(options: typeof ASYNC_OPTIONS_TYPE): DynamicModule {
     checkOptions(options, 'forRootAsync');

@@ -2,7 +2,7 @@ import { isIPv4 } from 'node:net';
 
 const MAX_LENGTH = 2_048;
 
-/** What is wrong with an address of the service, if anything. Never quotes it: it may contain a password. */
+/** The fault of an address of the service, if any. Never quotes it: it may contain a password. */
 export function addressFault(value: unknown): string | undefined {
   if (typeof value === 'string' && value.length > MAX_LENGTH)
     return `is longer than ${MAX_LENGTH} characters`;
@@ -24,18 +24,18 @@ export function withoutSlashes(text: string): string {
   return text.slice(0, end);
 }
 
-/** The origin of an address; undefined where it is not valid. */
+/** The origin of an address; undefined if it is not valid. */
 export function originOf(address: unknown): string | undefined {
   return addressFault(address) === undefined ? parseUrl(address)?.origin : undefined;
 }
 
-/** Undefined where the value is not an absolute URL. */
+/** Undefined if the value is not an absolute URL. */
 export function parseUrl(value: unknown): URL | undefined {
   return typeof value === 'string' && URL.canParse(value) ? new URL(value) : undefined;
 }
 
 export function isLoopback(hostname: string): boolean {
-  // Not api.localhost: a DNS server may know it, elsewhere.
+  // Not api.localhost: a DNS server may know it as another machine.
   if (hostname === 'localhost' || hostname === '[::1]') return true;
   return isIPv4(hostname) && hostname.startsWith('127.');
 }

@@ -21,7 +21,7 @@ export function appTokenOrigins(
   return isChosen || mutual !== new URL(chosen.baseUrl).origin ? new Set([mutual]) : new Set();
 }
 
-/** Where such a call has no app token to carry. */
+/** The fault if such calls have no app token to carry. */
 export function missingAppToken(
   { authentication, given }: Mode,
   { baseUrl, appTokenOrigins: origins }: Addresses,
@@ -29,6 +29,6 @@ export function missingAppToken(
 ): ConfigurationFault[] {
   if (authentication !== 'oauth' || given.appToken !== undefined || !origins.has(new URL(baseUrl).origin))
     return [];
-  const message = `is not set, and calls over mutual TLS are to carry it beside the bearer (specification, 5.2.5). Set it; or set ${describe('sendAppTokenWithBearer')} to false, where the service takes the bearer alone.`;
+  const message = `is not set, and calls over mutual TLS are to carry it beside the bearer (specification, 5.2.5). Set it; or set ${describe('sendAppTokenWithBearer')} to false, if the service takes the bearer alone.`;
   return [{ option: 'appToken', message }];
 }

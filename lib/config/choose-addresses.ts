@@ -19,8 +19,8 @@ const SIDECAR =
   'is plain http, so this process shows no client certificate there and does not verify the service: what listens at that address (a sidecar) must do both.';
 
 /**
- * Chooses the addresses that a mode uses: docs/service.md#addresses. There are none where one is missing or not valid,
- * and where the mode is not known.
+ * Chooses the addresses that a mode uses: docs/service.md#addresses. Without `addresses`, one is missing or not valid, or
+ * the mode is not known.
  */
 export function chooseAddresses(mode: Mode): Choice {
   const urls = mode.given.urls ?? {};
@@ -44,7 +44,7 @@ export function chooseAddresses(mode: Mode): Choice {
         ? 'oauth.mtls'
         : undefined;
   const origins = ownOrigins(mode, urls);
-  // By its address a call reaches each of them, also while the configured one is that of a sidecar.
+  // A call can reach each of them by its URL, even if the configured address is a sidecar's.
   const isShown =
     [...origins].some((origin) => origin.startsWith('https:')) || (mode.bindsTokens && !isPlain(tokenKey));
   const needsChain = isShown ? (mode.environment === 'production' ? 'required' : 'advised') : undefined;
@@ -91,7 +91,7 @@ function missing(mode: Mode, isTokenAddress: boolean): string {
   return `is missing: with ${where}, ${use}.`;
 }
 
-/** The address without slashes at its end, because paths are appended to it. Undefined where it is not valid. */
+/** The address without slashes at its end, because paths are appended to it. Undefined if it is not valid. */
 function normalized(address: unknown): string | undefined {
   if (addressFault(address) !== undefined) return undefined;
   const url = new URL(address as string);
@@ -101,7 +101,7 @@ function normalized(address: unknown): string | undefined {
 const RESERVED_NAME = /(^|\.)(example(\.(com|net|org))?|invalid|test)$/;
 const SANDBOX_NAME = /(^|[.-])(sandbox|sbx|staging|uat)([.-]|$)/;
 
-/** Why an address is probably not the right one. */
+/** Reasons why an address is probably wrong. */
 function* doubtsAbout(key: UrlKey, urls: ServiceUrls, { environment }: Mode): Generator<string> {
   const own = parseUrl(urls[key]);
   if (!own) return;
@@ -117,7 +117,7 @@ function* doubtsAbout(key: UrlKey, urls: ServiceUrls, { environment }: Mode): Ge
     yield `${hostname} looks like an address of the sandbox, and environment is 'production'.`;
     return;
   }
-  // The credentials and certificates of the other environment are others.
+  // The other environment has other credentials and certificates.
   const other = (Object.keys(urls) as UrlKey[]).find(
     (each) => each.startsWith('sandbox') === isProduction && parseUrl(urls[each])?.href === href,
   );

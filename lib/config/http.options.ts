@@ -68,8 +68,8 @@ export class ServiceHttpOptions {
 
   /**
    * Returns the host's id of a call, for example that of the inbound request: 1 to 128 visible ASCII characters, or
-   * undefined for none. All attempts carry it in `correlationIdHeader`, unless the call brings that header itself. Where
-   * it throws or returns something else, the call is sent without an id, and a warning is logged.
+   * undefined for none. All attempts carry it in `correlationIdHeader`, unless the call brings that header itself. If it
+   * throws or returns something else, the call is sent without an id, and a warning is logged.
    */
   @IsFunction()
   requestId?: (() => string | undefined) | undefined;

@@ -4,7 +4,7 @@ import { variablesOf, VARIABLE_SUFFIXES } from './variables.js';
 /** With more changed letters it is another word, not a misspelling. */
 const MAX_EDITS = 2;
 
-/** The candidate that the word is most likely a misspelling of. */
+/** The candidate that the word probably misspells. */
 export function nearest(word: string, candidates: Iterable<string>): string | undefined {
   let best: string | undefined;
   let fewest = MAX_EDITS + 1;
@@ -34,8 +34,8 @@ const GROUPS = VARIABLE_SUFFIXES.map((suffix) => suffix.split('_', 1)[0]).filter
 );
 
 /**
- * Variables that are set, and named as ours are, but that nothing reads: `SERVICE_TLS_CA_FILE`. Each with what to do.
- * @param inFiles of them, those of an env file: others may well be another tool's, as Kubernetes sets SERVICE_HOST
+ * Variables that are set and named like ours, but that nothing reads: `SERVICE_TLS_CA_FILE`. Each with what to do.
+ * @param inFiles those of an env file: others may be another tool's, as Kubernetes sets SERVICE_HOST
  */
 export function unusedVariables(
   variables: readonly string[],
@@ -55,7 +55,7 @@ export function unusedVariables(
   return remedies;
 }
 
-/** Those with our prefix that the module does not read, nor one with a longer name: SERVICE_KSA_APP_TOKEN. */
+/** Variables with our prefix that neither this module reads nor one with a longer name: SERVICE_KSA_APP_TOKEN. */
 function unknownVariables(variables: readonly string[], name?: string): string[] {
   const known = new Set(variablesOf(name));
   const endings = VARIABLE_SUFFIXES.map((suffix) => `_${suffix}`);
@@ -66,7 +66,7 @@ function unknownVariables(variables: readonly string[], name?: string): string[]
   });
 }
 
-/** The Damerau-Levenshtein distance (optimal string alignment); Infinity where it is more than `limit`. */
+/** The Damerau-Levenshtein distance (optimal string alignment); Infinity if it is more than `limit`. */
 export function editsBetween(a: string, b: string, limit: number): number {
   if (a === b) return 0;
   if (limit === 0) return Infinity;

@@ -6,7 +6,7 @@ import {
   valueOf,
 } from './options.js';
 
-/** A value is undefined where its option is not valid. Nothing that depends on it is reported then. */
+/** A value is undefined if its option is not valid. Nothing that depends on it is reported then. */
 export interface Mode {
   environment?: ServiceEnvironment;
   authentication?: ServiceAuthentication;
@@ -17,9 +17,7 @@ export interface Mode {
   bindsTokens: boolean;
 }
 
-/**
- * The mode by the options and their defaults. What an option needs is reported also where its own value is not valid.
- */
+/** The mode, from options and defaults. An option that is not valid (`broken`) still counts as set. */
 export function modeOf(options: ServiceModuleOptions, broken: ReadonlySet<string>): Mode {
   const isSet = (option: string): boolean => broken.has(option) || valueOf(options, option) !== undefined;
   const environment = broken.has('environment') ? undefined : (options.environment ?? DEFAULTS.environment);

@@ -1,6 +1,6 @@
-// By itself, so that the simulator's command loads neither Nest nor the options.
+// A file of its own, so that the simulator's command loads neither Nest nor the options.
 
-/** Why no module can have this name; undefined where one can. Its variables may still be another module's. */
+/** Why no module can have this name; undefined if it can. Its variables may still be another module's. */
 export function spellingFault(name: string): string | undefined {
   if (/^[A-Za-z][\w-]*$/.test(name)) return undefined;
   return 'must begin with a letter and contain only letters, digits, - and _.';
@@ -16,7 +16,7 @@ export function variablePrefix(name?: string): string {
   return name === undefined ? 'SERVICE_' : `SERVICE_${name.replace(/[^A-Za-z0-9]/g, '_').toUpperCase()}_`;
 }
 
-/** The namespace of ConfigModule that it reads: `service`, or `service-ksa`. */
+/** The namespace of ConfigModule that the module reads: `service`, or `service-ksa`. */
 export function namespaceName(name?: string): string {
   return name === undefined ? 'service' : `service-${name}`;
 }

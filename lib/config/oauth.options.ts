@@ -44,7 +44,7 @@ export class ServiceLinkSdkOptions {
   includeAppToken?: boolean | undefined;
 
   /**
-   * Set it where OAuth is enabled for the application: a session without a customer token would fail,
+   * Set it if OAuth is enabled for the application: a session without a customer token would fail,
    * so the module does not start without OAuth credentials. Default false. SERVICE_LINK_SDK_REQUIRE_OAUTH
    */
   @Flag('LINK_SDK_REQUIRE_OAUTH')

@@ -11,7 +11,7 @@ export type OptionKind = 'text' | 'choice' | 'boolean' | 'integer' | 'names' | '
 export interface OptionEntry {
   /** The path in ServiceModuleOptions: `oauth.clientId`. */
   option: string;
-  /** The variable's name without its prefix: `CLIENT_ID`. Absent where only code can set the option. */
+  /** The variable's name without its prefix: `CLIENT_ID`. Absent if only code can set the option. */
   suffix?: string;
   kind: OptionKind;
 }

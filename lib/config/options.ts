@@ -11,15 +11,15 @@ import { ServiceUrls } from './urls.options.js';
 /** `production` or `sandbox`. */
 export type ServiceEnvironment = 'production' | 'sandbox';
 
-/** What becomes of a start-up check that fails. */
+/** What happens if the start-up check fails. */
 export type ServiceStartupCheck = 'off' | 'warn' | 'fail';
 
 /** How calls of the API are authenticated: docs/service.md#authentication. */
 export type ServiceAuthentication = 'mtls' | 'oauth' | 'app-token';
 
 /**
- * The options of `ServiceModule.forRoot()`. One that is left out is read from its environment variable, whose name ends
- * its description.
+ * The options of `ServiceModule.forRoot()`. An option that is left out is read from its environment variable, named at the
+ * end of its description.
  */
 export class ServiceModuleOptions {
   /** Default `sandbox`. SERVICE_ENVIRONMENT */
@@ -75,7 +75,7 @@ export class ServiceModuleOptions {
   http?: ServiceHttpOptions | undefined;
 
   /**
-   * Before the application listens: get a token where there is OAuth, and call the banks, in 15 s at most. `warn` logs
+   * Before the application listens: get a token, with OAuth, and call the banks, in 15 s at most. `warn` logs
    * what is wrong, `fail` ends the start with a ServiceStartupError. Default `off`. SERVICE_STARTUP_CHECK
    */
   @OneOf('STARTUP_CHECK', 'off', 'warn', 'fail')
@@ -87,7 +87,7 @@ export interface ServiceOptionsFactory {
   createServiceOptions(): ServiceModuleOptions | Promise<ServiceModuleOptions>;
 }
 
-/** A default that is not told by another option. One that has none has `undefined` in its type. */
+/** The defaults that do not depend on another option. An option without a default has `undefined` in its type. */
 export const DEFAULTS = {
   environment: 'sandbox',
   appTokenHeader: 'service-app-token',
@@ -110,7 +110,7 @@ export const DEFAULTS = {
   startupCheck: 'off',
 } satisfies ServiceModuleOptions;
 
-/** Options, none of them `undefined`, with the defaults of those that are left out. */
+/** Adds the defaults. The given options must not be `undefined`. */
 export function withDefaults({ oauth, tls, linkSdk, tokenCache, http, ...others }: ServiceModuleOptions) {
   return {
     ...DEFAULTS,
@@ -132,7 +132,7 @@ export function entryOf(option: string): OptionEntry | undefined {
   return OPTIONS.find((entry) => entry.option === option);
 }
 
-/** The value at an option's path; undefined where it is not set, so also for null. */
+/** The value at an option's path; undefined if it is not set or null. */
 export function valueOf(options: unknown, option: string): unknown {
   const read = (value: unknown, key: string): unknown => (Object(value) as Record<string, unknown>)[key];
   return option.split('.').reduce(read, options) ?? undefined;

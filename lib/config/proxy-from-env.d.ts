@@ -1,5 +1,5 @@
 /** It comes without types. */
 declare module 'proxy-from-env' {
-  /** Empty where there is none. */
+  /** Empty without a proxy. */
   export function getProxyForUrl(url: string): string;
 }

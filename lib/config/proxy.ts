@@ -2,17 +2,17 @@ import { getProxyForUrl } from 'proxy-from-env';
 import { isLoopback } from './address.js';
 import { Secret } from './secret.js';
 
-/** As `http.proxy`: the proxies that the variables of the process name. */
+/** A value of `http.proxy`: the proxies that the variables of the process name. */
 export const ENVIRONMENT = 'environment';
-/** As `http.proxy`: no proxy, and no warning where the variables of the process name one. */
+/** A value of `http.proxy`: no proxy, and no warning if the variables of the process name one. */
 export const NONE = 'none';
 
-/** The proxy for connections to an https address; undefined where they are direct. */
+/** The proxy for connections to an https address; undefined if they are direct. */
 export type ProxyFor = (address: string) => Secret | undefined;
 
-/** What a process may name a proxy for https addresses with, in the order of proxy-from-env. */
+/** The variables that may name a proxy for https addresses, in the order of proxy-from-env. */
 const VARIABLES = ['https_proxy', 'HTTPS_PROXY', 'all_proxy', 'ALL_PROXY'];
-/** HTTP_PROXY is for http addresses. Ours are on loopback then, and need none. */
+/** HTTP_PROXY is for http addresses. Ours are on loopback, and need no proxy. */
 export const PROXY_VARIABLES = [...VARIABLES, 'http_proxy', 'HTTP_PROXY'];
 export const NO_PROXY_VARIABLES = ['no_proxy', 'NO_PROXY'];
 

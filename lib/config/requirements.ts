@@ -19,7 +19,7 @@ export function unmetRequirements(
     (linkSdk?.includeAppToken === true && 'linkSdk.includeAppToken');
   const missing = (why: string) => ({ message: `is missing: ${why}`, isMissing: true });
   const oauthNeeds = (what: string) => missing(`OAuth needs ${what} (developer portal, Integration tab).`);
-  // Where the certificate or app token is missing for the authentication itself, nothing else is reported that needs it.
+  // If the authentication itself lacks the certificate or app token, nothing else that needs it is reported.
   const found: Record<string, string | ReturnType<typeof missing> | false> = {
     authentication:
       environment === 'production' &&
@@ -46,7 +46,7 @@ export function unmetRequirements(
     'linkSdk.requireOAuth':
       linkSdk?.requireOAuth === true &&
       !wantsOAuth &&
-      'needs OAuth credentials: set oauth.clientId and oauth.clientSecret. Where OAuth is enabled for the application, a LinkSDK session without a customer token fails.',
+      'needs OAuth credentials: set oauth.clientId and oauth.clientSecret. If OAuth is enabled for the application, a LinkSDK session without a customer token fails.',
     'http.idempotencyHeader':
       isHeaderInUse(options) &&
       'must be a header of its own, and not that of appTokenHeader, http.correlationIdHeader or a trace.',

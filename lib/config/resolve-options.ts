@@ -38,16 +38,16 @@ const UNSENDABLE =
   'cannot be sent in a header: it begins or ends with a space, has a line break or another control character, or is not ASCII.';
 
 interface Resolution {
-  /** Absent where there are faults. */
+  /** Absent if there are faults. */
   options?: ResolvedOptions;
-  /** Also where there are faults: those of certificates are reported together with them. */
+  /** Present even with faults: those of certificates are reported together with them. */
   tls: TlsSettings;
   faults: ConfigurationFault[];
   /** Values that are allowed, but probably a mistake. */
   warnings: ConfigurationFault[];
 }
 
-/** Makes the module's settings of the merged options: sets defaults, reads and wraps secrets, collects all faults. */
+/** Turns the merged options into settings: adds defaults, reads and wraps secrets, collects all faults. */
 export async function resolveOptions(
   merged: ServiceModuleOptions,
   name?: string,
@@ -125,7 +125,7 @@ async function checkedSecret(
   }
 }
 
-/** A limit in seconds, where milliseconds are meant. */
+/** Warns of limits that look like seconds. */
 function shortLimits({ http }: FilledOptions): ConfigurationFault[] {
   return (['timeout', 'attemptTimeout', 'connectTimeout'] as const).flatMap((key) => {
     const value = http[key];
@@ -134,7 +134,7 @@ function shortLimits({ http }: FilledOptions): ConfigurationFault[] {
   });
 }
 
-/** Other clients of this process would go through it, so that their calls show nothing about ours. */
+/** Warns of a proxy that other clients of this process use, and ours do not. */
 function proxyIgnored({ http }: FilledOptions, addresses?: Addresses): ConfigurationFault[] {
   const ignoredFor = ignoredProxyChoice(http.proxy);
   const used = [addresses?.baseUrl ?? [], addresses?.tokenUrl ?? []].flat();
@@ -147,7 +147,7 @@ function proxyIgnored({ http }: FilledOptions, addresses?: Addresses): Configura
 
 const STORE_CHECK_MS = 10_000;
 
-/** What the store says of its own settings. An error that it throws may quote them. */
+/** The store's own complaints about its settings. An error that it throws may quote them, so it is not shown. */
 async function storeFaults(store: TokenStore | undefined): Promise<ConfigurationFault[]> {
   try {
     const limit = { clock: systemClock, timeoutMs: STORE_CHECK_MS, expired: () => new Error() };
@@ -159,7 +159,7 @@ async function storeFaults(store: TokenStore | undefined): Promise<Configuration
   }
 }
 
-/** Undefined where no OAuth is wanted: checked, it has both or neither. */
+/** Undefined without OAuth: after the checks, there are both credentials or neither. */
 function oauthSettings({ oauth }: FilledOptions): OAuthSettings | undefined {
   const { clientId, clientSecret: source, ...settings } = oauth;
   if (clientId === undefined || source === undefined) return undefined;

@@ -21,16 +21,16 @@ export interface ResolvedOptions extends Omit<FilledOptions, 'urls' | 'appToken'
 export interface Addresses {
   /** The API's address. Without a slash at its end; it may have a path. */
   baseUrl: string;
-  /** Headers may go to these origins only. */
+  /** Calls may go to these origins only. */
   origins: ReadonlySet<string>;
-  /** Of these, the ones whose calls carry the app token, where one is set; in `oauth` beside the bearer. */
+  /** Of these, the origins whose calls carry the app token, if one is set; with `oauth`, beside the bearer. */
   appTokenOrigins: ReadonlySet<string>;
   /** {auth_url}/oauth2/token of the environment. */
   tokenUrl?: string;
-  /** The options that name them: `urls.baseUrl`, `urls.authUrl`. */
+  /** The options that set them: `urls.baseUrl`, `urls.authUrl`. */
   baseOption: string;
   tokenOption?: string;
-  /** What needs a client certificate of this process; undefined too where a sidecar has it: plain http on loopback. */
+  /** What needs a client certificate of this process. Undefined also if a sidecar has it: plain http on loopback. */
   certificateFor?: 'mtls' | 'oauth.mtls';
 }
 
@@ -46,28 +46,28 @@ export type TlsInputKey = Exclude<keyof TlsIdentityPems, 'publicRoots'>;
 /** PEMs and passphrase as configured, not yet read. */
 export type TlsInputs = { [Key in TlsInputKey]?: Secret | { file: string } };
 
-/** What becomes of a client certificate without a chain: no start, or a warning. */
+/** What happens to a client certificate without a chain: no start, or a warning. */
 export type ChainNeed = 'required' | 'advised';
 
 export interface TlsSettings {
   /** The PEMs as configured, or the function that returns them. */
   source: TlsInputs | TlsIdentitySource;
-  /** Where an option is set, or would be; beside a function it is not. */
+  /** Where an option is set, or would be; with a function, its name alone. */
   locate: (option: string) => OptionLocation;
   reload: boolean;
-  /** Of the options; a function returns it. */
+  /** Of the options; a function returns its own. */
   publicRoots?: boolean;
-  /** Undefined where no call over https has the client certificate. */
+  /** Undefined if no call over https has the client certificate. */
   needsChain?: ChainNeed;
 }
 
 /** Here the names of headers are in lower case, and `userAgent` is the whole header. */
 export interface HttpSettings extends Omit<FilledOptions['http'], 'proxy' | 'trailingSlash'> {
   userAgent: string;
-  /** Of all resources, or of these. */
+  /** For all resources, or for these. */
   trailingSlash: boolean | readonly string[];
   /** Its URL may contain credentials for the proxy. */
   proxyFor?: ProxyFor;
-  /** The variable with a proxy for this address, where `http.proxy` is left out and so ignores it. */
+  /** The variable with a proxy for this address that is ignored, because `http.proxy` is left out. */
   ignoredProxyFor?: (address: string) => string | undefined;
 }

@@ -15,7 +15,7 @@ function rule(kind: OptionKind, isValid: (value: unknown) => boolean, message: s
   return ruleOf(kind, (value) => (isValid(value) ? undefined : message));
 }
 
-/** @param faultOf why a value is not valid; undefined where it is */
+/** @param faultOf why a value is not valid; undefined if it is */
 function ruleOf(kind: OptionKind, faultOf: (value: unknown) => string | undefined): Rule {
   const validator = { validate: (value: unknown) => faultOf(value) === undefined };
   const message = ({ value }: { value: unknown }) => faultOf(value) ?? '';

@@ -7,10 +7,10 @@ export class ServiceTokenCacheOptions {
   maxEntries?: number | undefined;
 }
 
-/** Characters of a value in a {@link TokenStore}. The longest token that is accepted makes 22,000. */
+/** The most characters of a value in a {@link TokenStore}. The longest token that is accepted makes 22,000. */
 export const MAX_ENTRY_LENGTH = 65_536;
 
-/** A store of this package names its address by it. A text of a host's own store could have a password in it. */
+/** The address of a store of this package. A symbol: a text property of a host's own store could hold a password. */
 export const STORE_ADDRESS = Symbol('nestjs-service:store-address');
 
 /**
@@ -22,15 +22,15 @@ export interface TokenStore {
   readonly timeout?: number | undefined;
   /** @internal */
   readonly [STORE_ADDRESS]?: string | undefined;
-  /** More than 65,536 characters are no entry of ours, and need not be read. */
+  /** A value of more than 65,536 characters is not ours, and need not be read. */
   get(key: string): Promise<string | undefined>;
-  /** `ttlMs`: the entry must be deleted after so many milliseconds. */
+  /** The entry must be deleted after `ttlMs` milliseconds. */
   set(key: string, value: string, ttlMs: number): Promise<void>;
   /** With `ifValue`, deletes the entry only if it still has that value. */
   delete(key: string, ifValue?: string): Promise<void>;
-  /** Resolves to a release function; undefined where another process has the lock. The lock ends after `ttlMs`. */
+  /** Resolves with a release function; undefined if another process has the lock. The lock ends after `ttlMs`. */
   lock?(key: string, ttlMs: number): Promise<(() => Promise<void>) | undefined>;
-  /** Called at start-up: what is wrong with the store's own settings, in words that hold no secret. Must not connect. */
+  /** Called at start-up: returns faults of the store's own settings, in words without secrets. Must not connect. */
   check?(): readonly string[] | Promise<readonly string[]>;
   /** Called once by each module, at the start or before the first call. Resolves when the store can be asked. */
   open?(): Promise<void>;

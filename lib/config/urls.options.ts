@@ -6,7 +6,7 @@ export class ServiceUrls {
   @IsServiceAddress('BASE_URL')
   baseUrl?: string | undefined;
 
-  /** {oauth_base_url}: where set, production OAuth calls go there (docs/service.md#addresses). SERVICE_OAUTH_BASE_URL */
+  /** {oauth_base_url}: if set, production OAuth calls go there (docs/service.md#addresses). SERVICE_OAUTH_BASE_URL */
   @IsServiceAddress('OAUTH_BASE_URL')
   oauthBaseUrl?: string | undefined;
 

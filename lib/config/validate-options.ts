@@ -8,9 +8,9 @@ import { entryOf, OPTIONS, ServiceModuleOptions, valueOf } from './options.js';
 export const DANGEROUS_KEYS: readonly string[] = ['__proto__', 'constructor', 'prototype'];
 
 const QUOTED: readonly (OptionKind | undefined)[] = ['choice', 'boolean', 'integer', 'names', 'address'];
-/** What is no address may be a token, and one with other characters may have a password or a token in it. */
+/** A value that is not an address may be a token; an address with other characters may have a password or token in it. */
 const PLAIN_ADDRESS = /^[a-z]+:\/\/[\w.:/[\]…-]+$/i;
-/** A longer value, or one with other characters, may be a secret that was put into the wrong variable. */
+/** A longer value, or one with other characters, may be a secret in the wrong variable. */
 const PLAIN_VALUE = /^[\w\s.,+'"-]{0,24}$/;
 
 export const FILL_IN = 'put the real value in its place.';
@@ -72,7 +72,7 @@ function unknownOption(option: string): BrokenOption {
   return { option, meant, message: `is not an option of ServiceModule; ${hint}` };
 }
 
-/** The value for a message: short and on one line. Empty where it may be a secret. */
+/** The value for a message: short and on one line. Empty if it may be a secret. */
 function quote(options: ServiceModuleOptions, option: string, before = ''): string {
   const kind = entryOf(option)?.kind;
   if (!QUOTED.includes(kind)) return '';

@@ -9,12 +9,12 @@ const QUOTED = /^\s*(["'])(.*)\1\s*$/s;
 const IN_QUOTES =
   'is in quotes, which are a part of the value: remove them. An .env file may have them, but docker run --env-file, Kubernetes and systemd do not take them away.';
 
-/** The names of all variables without their prefix. Those of secrets are there with `_FILE` too. */
+/** The names of all variables without their prefix; those of secrets with `_FILE` too. */
 export const VARIABLE_SUFFIXES: readonly string[] = OPTIONS.flatMap(({ suffix, kind }) =>
   suffix === undefined ? [] : kind === 'secret' ? [suffix, `${suffix}_FILE`] : [suffix],
 );
 
-/** The variable of an option: `oauth.clientId` -> `SERVICE_CLIENT_ID`. With `_FILE` where the value is a file. */
+/** The variable of an option: `oauth.clientId` -> `SERVICE_CLIENT_ID`. With `_FILE` if the value is a file. */
 export function variableOf(option: string, name?: string, value?: unknown): string | undefined {
   const { suffix, kind } = entryOf(option) ?? {};
   if (suffix === undefined) return undefined;
@@ -33,7 +33,7 @@ export function sharedVariable(name: string | undefined, other: string | undefin
   return variablesOf(name).find((variable) => read.has(variable));
 }
 
-/** Why a module cannot have this name; undefined where it can. */
+/** Why a module cannot have this name; undefined if it can. */
 export function nameFault(name: string): string | undefined {
   const shared = sharedVariable(name, undefined);
   return (

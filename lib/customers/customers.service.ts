@@ -26,7 +26,7 @@ export class CustomersService {
     options: HeaderOptions & ParseOption<Parser>,
   ): Promise<ParsedAnswer<Parser>>;
   /**
-   * POST /customers/v1: the JSON body, unchanged; `undefined` where there is none, which the service may answer.
+   * POST /customers/v1: the JSON body, unchanged; `undefined` without one, which the service may answer.
    *
    * Throws ServiceRequestError if the payload is not valid or has another field than {@link CreateCustomerDto} (the service
    * shows no other; {@link ServiceHttpService.post} sends any), and what {@link ServiceHttpService} throws. After a

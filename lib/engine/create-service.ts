@@ -22,7 +22,7 @@ import { type Identity } from '../tls/client-identity.js';
 import { ServiceLifecycle } from './lifecycle.js';
 import { createResources, type Resources } from './resources.js';
 
-/** One client of the service: what a host uses of it, its start and its end. It knows nothing of Nest's modules. */
+/** One client of the service: its public services, its start and its end. It knows nothing of Nest's modules. */
 export interface Service extends Resources, Pick<ServiceLifecycle, 'start' | 'beginShutdown' | 'close'> {
   auth: ServiceAuthService;
   http: ServiceHttpService;
@@ -30,20 +30,20 @@ export interface Service extends Resources, Pick<ServiceLifecycle, 'start' | 'be
   log: Log;
 }
 
-/** A client's way to the world, and what it shares with others of the same host. */
+/** The outside world of a client, with what it shares with other clients of the host. */
 export interface World extends ServiceIo {
-  /** Default: of its own. */
+  /** Default: its own. */
   refusedSecrets?: RefusedSecrets;
 }
 
-/** The client's way to the world, where nothing else is asked for. */
+/** The real outside world. */
 export function systemIo(log: Log): ServiceIo {
   return { exchange, clock: systemClock, random: Math.random, log };
 }
 
 /**
- * Puts a client together: from options that are checked, the client identity, and its way to the world. Nothing runs
- * before `start()` or the first call, and nothing after `close()`.
+ * Puts a client together, from checked options, the client identity and the outside world. Nothing runs before `start()`
+ * or the first call, and nothing after `close()`.
  */
 export function createService(options: ResolvedOptions, identity: Identity, world: World): Service {
   const telemetry = new Telemetry(options.name);
@@ -70,7 +70,7 @@ export function createService(options: ResolvedOptions, identity: Identity, worl
   return { auth, http, ...resources, sdk, log: io.log, start, beginShutdown, close };
 }
 
-/** Endpoint, shared store and cache; undefined where no OAuth credentials are configured. */
+/** Endpoint, shared store and cache; undefined if no OAuth credentials are configured. */
 function createTokenCache(
   { options, identity, telemetry, io }: ClientContext,
   refusedSecrets: RefusedSecrets | undefined,

@@ -38,8 +38,8 @@ export class ServiceLifecycle {
   }
 
   /**
-   * Begins what runs by itself: the token store's connection, tokens by schedule, the following of certificate files.
-   * @throws ServiceStartupError where `startupCheck` is `fail` and the check fails; everything is closed then
+   * Begins all that runs by itself: the token store's connection, scheduled tokens, the watch on certificate files.
+   * @throws ServiceStartupError if `startupCheck` is `fail` and the check fails; everything is closed then
    */
   async start(): Promise<void> {
     if (this.#closing) return;
@@ -52,7 +52,7 @@ export class ServiceLifecycle {
     try {
       await checkStart(options, auth, banks, io.log);
     } catch (error) {
-      // Nobody ends a client that did not start, and none of its calls is waited for.
+      // Nobody would end a client that did not start. Its calls are not waited for.
       this.#endsAt = io.clock.monotonic();
       await this.close();
       throw error;
@@ -62,7 +62,7 @@ export class ServiceLifecycle {
     this.#stopObserving = telemetry.observeCertificate(() => identity.status.daysLeft);
   }
 
-  /** What is left after `http.shutdownTimeout` ends as `closed`. */
+  /** Calls that are left after `http.shutdownTimeout` end as `closed`. */
   beginShutdown(): void {
     if (this.#endsAt !== undefined) return;
     const { io, options } = this.#parts;
@@ -70,7 +70,7 @@ export class ServiceLifecycle {
     this.#cancelEnd = io.clock.watch(() => this.#cut(), options.http.shutdownTimeout);
   }
 
-  /** Resolves when all calls have ended. Nest 11 calls its hooks again for each close() and signal (nest#16439): one end. */
+  /** Resolves when all calls have ended. Runs once: Nest 11 calls its hooks for each close() and signal (nest#16439). */
   close(): Promise<void> {
     this.beginShutdown();
     return (this.#closing ??= this.#close());
@@ -85,11 +85,11 @@ export class ServiceLifecycle {
     calls.close();
     tokens?.close();
     await tokens?.closeSource();
-    // What the host has sent over `auth.httpsAgent` gets what is left of the time.
+    // The host's own requests over `auth.httpsAgent` get the rest of the time.
     await identity.close(Math.max(0, (this.#endsAt ?? 0) - io.clock.monotonic()));
   }
 
-  /** Its certificate is followed all the same: a lazily loaded module may run for long. */
+  /** Follows its certificate anyway: a lazily loaded module may run for long. */
   #usedBeforeStart(): void {
     const { identity, io } = this.#parts;
     identity.follow();

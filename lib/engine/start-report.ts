@@ -22,16 +22,16 @@ export function reportStart(
     warn(
       `${describeOption('tls.chain')} is not set: the service's certificate is verified against Node's ` +
         'public roots, not against the chain that the developer portal offers for download. With a client certificate, production ' +
-        `does not start so; where public roots are meant, set ${describeOption('tls.publicRoots')} to true.`,
+        `does not start so; if public roots are meant, set ${describeOption('tls.publicRoots')} to true.`,
     );
   }
 }
 
-/** What does not hold on a runtime: test/consumers/runtimes.mjs has what does. */
+/** Says what does not work on a runtime. test/consumers/runtimes.mjs tests what does. */
 function unsupportedRuntime({ deno, bun = '1.4' }: Partial<NodeJS.ProcessVersions>): string | undefined {
   if (deno !== undefined) {
     return (
-      `Deno ${deno} is not supported: a request, a POST too, is sent twice where a connection that was used before ends ` +
+      `Deno ${deno} is not supported: a request, a POST too, is sent twice if a connection that was used before ends ` +
       'without an answer, and a call that timed out can keep its place in http.maxSockets (denoland/deno#36786). Use ' +
       'Node, or Bun 1.4.'
     );
@@ -47,7 +47,7 @@ function describeIdentity({ certificate, daysLeft = 0 }: IdentityStatus): string
   return `client certificate "${certificate.subject}", ${left}`;
 }
 
-/** Without the password that its URL may have. */
+/** The proxy's host, without the password that its URL may have. */
 function describeProxy({ http }: ResolvedOptions, address: string): string {
   const proxy = http.proxyFor?.(address);
   return proxy ? ` through the proxy ${new URL(proxy.reveal()).host}` : '';

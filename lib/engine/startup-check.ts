@@ -5,13 +5,13 @@ import { type ResolvedOptions } from '../config/resolved-options.js';
 import { ServiceError, ServiceStartupError, whatHappened } from '../errors/index.js';
 import { type Log } from '../exchange/io.js';
 
-/** Milliseconds: no start is held longer. */
+/** Milliseconds that a start takes longer at most. */
 const LIMIT_MS = 15_000;
 
 /**
- * What `startupCheck` asks for: a token where there is OAuth, and a call of the banks, over the client's own connections.
- * The token and they are then there for the first call.
- * @throws ServiceStartupError with `fail`, where one of the two fails
+ * Does the `startupCheck`: gets a token, with OAuth, and calls the banks, over the client's own connections. Token and
+ * connections are then ready for the first call.
+ * @throws ServiceStartupError with `fail`, if one of the two fails
  */
 export async function checkStart(
   options: ResolvedOptions,

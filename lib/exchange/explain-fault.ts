@@ -225,7 +225,7 @@ const ROWS: readonly Row[] = [
     kind: 'tls',
     reason: /WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|HTTP_REQUEST/,
     what: 'the server answers with something that is not TLS, for example plain HTTP',
-    hint: `Put the port of HTTPS into {address} (443 where none is named).`,
+    hint: `Put the port of HTTPS into {address} (443 if none is named).`,
   },
   {
     kind: 'tls',

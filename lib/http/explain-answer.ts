@@ -77,7 +77,7 @@ const ROWS: readonly Row[] = [
   {
     when: (answer) => certificateVerdict(answer) === 'perhaps',
     what: ', with a page, not of the service itself: a proxy or firewall before it refused the call',
-    hint: `Check {address}. A firewall may refuse the address of this machine, or something in the call: ask who runs it. Where a proxy looks at client certificates: {certificate}`,
+    hint: `Check {address}. A firewall may refuse the address of this machine, or something in the call: ask who runs it. If a proxy looks at client certificates: {certificate}`,
   },
   {
     ...unauthorized,

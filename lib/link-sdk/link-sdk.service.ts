@@ -13,7 +13,7 @@ import { ConnectDto, type ConnectParameters } from './connect.dto.js';
 export class LinkSdkService {
   /** Absent without OAuth credentials. */
   readonly #getToken: ServiceAuthService['getCustomerToken'] | undefined;
-  /** Where it is one of the parameters. */
+  /** Set if it is one of the parameters. */
   readonly #appToken: Secret | undefined;
   /** Called before the first app token goes out. */
   #warn: (() => void) | undefined;
@@ -36,7 +36,7 @@ export class LinkSdkService {
    * The parameters of `Service.connect()` for one customer. With OAuth credentials: a customer-scoped access_token that
    * is still valid for `linkSdk.minTokenLife`. Without them: the app_token.
    *
-   * Throws ServiceRequestError where the request is not valid, and ServiceTokenError or ServiceConnectionError where no
+   * Throws ServiceRequestError if the request is not valid, and ServiceTokenError or ServiceConnectionError if no
    * token can be obtained.
    */
   async connectParameters(

@@ -2,14 +2,14 @@ import axios from 'axios';
 import { type ConfigurationFault } from '../errors/index.js';
 
 /**
- * Where the range of package.json begins: earlier ones refuse the setting that keeps our interceptor behind those of the
- * host, so that every call would end as an AxiosError.
+ * The lowest version of the range in package.json. Earlier ones refuse the setting that runs our interceptor after the
+ * host's, so that every call would end as an AxiosError.
  */
 export const OLDEST_AXIOS = '1.13.5';
 
 /** For an application that was installed past the range, as `--legacy-peer-deps` and `overrides` do. */
 export function axiosFaults(version: unknown = axios.VERSION): ConfigurationFault[] {
-  // Of a double that a test has in axios's place, nothing is known.
+  // A test's double of axios may have no version.
   const parts = /^(\d+)\.(\d+)\.(\d+)/.exec(String(version))?.slice(1).map(Number);
   const oldest = OLDEST_AXIOS.split('.').map(Number);
   const differing = parts?.findIndex((part, index) => part !== oldest[index]) ?? -1;

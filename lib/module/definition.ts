@@ -28,7 +28,7 @@ const OPTIONS_TOKEN = Symbol('nestjs-service:options');
 /** The injection token of a module's client. */
 export const SERVICE = Symbol('nestjs-service:service');
 
-/** The classes that a host can inject, and where the client has them. */
+/** The classes that a host can inject, and their keys in the client. */
 const PUBLIC = new Map<Type, keyof Service>([
   [ServiceAuthService as Type, 'auth'],
   [ServiceHttpService as Type, 'http'],

@@ -3,8 +3,8 @@ import { variablesOf } from '../config/variables.js';
 import { type HostConfig } from './host-config.js';
 
 /**
- * Why variables are missing, for the error of a start. Undefined where neither .env nor ConfigModule explains it.
- * @param noVariable none of this module is set
+ * Why variables are missing, for the error at the start. Undefined if neither .env nor ConfigModule explains it.
+ * @param noVariable no variable of this module is set
  */
 export async function explainEnvFile(
   name: string | undefined,
@@ -14,7 +14,7 @@ export async function explainEnvFile(
   const text = await readFile('.env', 'utf8').catch(() => undefined);
   const inFile = namesIn(text ?? '');
   if (service === undefined) {
-    // Then the application has read it by itself, and needs no ConfigModule.
+    // If so, the application reads the file by itself, without ConfigModule.
     const isRead = inFile.length > 0 && inFile.every((variable) => process.env[variable] !== undefined);
     return isRead
       ? undefined

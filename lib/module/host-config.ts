@@ -8,7 +8,7 @@ import { within } from '../time/timers.js';
 /** The host's configuration: variables and namespaces by their names. */
 export interface HostConfig {
   /**
-   * The host's ConfigService, also where Nest would not let our module inject it. Absent where the application imports no
+   * The host's ConfigService, even if Nest would not let our module inject it. Absent if the application imports no
    * ConfigModule: only the variables of the process are read then.
    */
   service?: ConfigService;
@@ -32,7 +32,7 @@ class LoadedConfig {
  * ConfigModule that is global or imported by this module. They all write to one store and read from it.
  *
  * @param injected preferred, because it may be a class of the host
- * @throws ServiceConfigurationError where a ConfigModule has not finished in time; what a `load` function throws
+ * @throws ServiceConfigurationError if a ConfigModule has not finished in time; any error of a `load` function
  */
 export async function readHostConfig(
   modules: ModulesContainer,
@@ -51,14 +51,14 @@ export async function readHostConfig(
   return { service, get: (key) => (service ? service.get<unknown>(key) : process.env[key]) };
 }
 
-/** Seconds that a start waits for functions of the host, for example for a slow vault. */
+/** Seconds that a start waits for functions of the host, which may ask a slow vault. */
 const START_TIMEOUT_S = 60;
 
 /**
  * Waits for the result of a host's function, and keeps the process running. Otherwise Node could end the process in the
  * middle of the start without a message.
  *
- * @throws ServiceConfigurationError after 60 s: what the function has not done, and what to look at
+ * @throws ServiceConfigurationError after 60 s, with what is not done and what to check
  */
 export async function inStartTime<T>(
   work: Promise<T>,

@@ -12,13 +12,13 @@ import { type HostConfig } from './host-config.js';
 import { explainEnvFile } from './env-file.js';
 import { readConfiguration } from './read-configuration.js';
 
-/** What the clients of one ServiceClients have in common. */
+/** Shared by the clients of one ServiceClients. */
 export interface Shared extends Pick<World, 'warned' | 'refusedSecrets'> {
-  /** One timer to follow the files of all. */
+  /** One timer to follow all their files. */
   polling: Polling;
 }
 
-/** Makes a client. Without `config` its options are all that were given, and no variable is read or named. */
+/** Makes a client. Without `config`, only the given options count, and no variable is read or named. */
 export async function openService(
   given: ServiceModuleOptions,
   name: string | undefined,
@@ -81,13 +81,13 @@ export async function loadConfiguration(
 
 const WHAT_TO_SET = `${GUIDES}/getting-started.md#the-five-modes shows what to set, and npx nestjs-service doctor checks it`;
 
-/** A host may have a namespace, or a variable, of this name for another purpose: that has none of our options. */
+/** Ignores a host's namespace or variable of this name for another purpose: it has none of our options. */
 function namespaceOf(found: unknown): object | undefined {
   const isOurs = OPTIONS.some(({ option }) => valueOf(found, option.split('.')[0]) !== undefined);
   return isOurs ? (found as object) : undefined;
 }
 
-/** The first line of the error. Names the usual causes where many options are missing. */
+/** The first line of the error. Names the usual causes if many options are missing. */
 function describeProblem(
   name: string | undefined,
   noVariable: boolean,

@@ -9,7 +9,7 @@ export interface ModuleName {
 
 export const MODULE_NAME = Symbol('nestjs-service:name');
 
-/** The names of all ServiceModules of the application, each as often as it is there. */
+/** The names of all ServiceModules of the application, one for each module. */
 export function namesOf(modules: ModulesContainer): ModuleName[] {
   // None in a bare `imports: [ServiceModule]`, which fails the start.
   return [...modules.values()].flatMap(
@@ -18,7 +18,7 @@ export function namesOf(modules: ModulesContainer): ModuleName[] {
 }
 
 /**
- * @throws ServiceConfigurationError where two modules would read one variable: `a-b` and `a_b`, `ksa` and
+ * @throws ServiceConfigurationError if two modules would read one variable: `a-b` and `a_b`, `ksa` and
  * `ksa-sandbox`
  */
 export function refuseSharedVariables(own: ModuleName, modules: ModulesContainer): void {
@@ -36,7 +36,7 @@ export function refuseSharedVariables(own: ModuleName, modules: ModulesContainer
   }
 }
 
-/** For the first of several modules that have one name, or none. */
+/** A warning for the first of several modules with the same name, or without one. */
 export function namesakesWarning(own: ModuleName, modules: ModulesContainer): string | undefined {
   const namesakes = namesOf(modules).filter(({ name }) => name === own.name);
   if (namesakes.length === 1 || namesakes[0] !== own) return undefined;

@@ -17,8 +17,8 @@ import { MODULE_NAME, namesakesWarning, refuseSharedVariables, type ModuleName }
 import { ServiceClients } from './service-clients.js';
 
 /**
- * What a module makes: its client, and the hooks that start and end it. The tokens are private, so that a host never gets
- * the client of another module by its class: it injects the aliases of definition.ts.
+ * The client of a module, and the hooks that start and end it. The tokens are private, so that a host never gets another
+ * module's client by its class: it injects the aliases of definition.ts.
  */
 export const serviceProviders: Provider[] = [
   {
@@ -48,8 +48,8 @@ export const serviceProviders: Provider[] = [
 ];
 
 /**
- * For `imports: [ServiceModule]`, which Nest's message about a missing provider suggests. They belong to the class
- * itself. Those of forRoot() and forRootAsync() come after them, and Nest takes the last provider of a token.
+ * For `imports: [ServiceModule]`, which Nest's message about a missing provider suggests. They belong to the class itself.
+ * The providers of forRoot() and forRootAsync() come later, and Nest takes the last provider of a token.
  */
 export const bareImportProviders: Provider[] = [MODULE_NAME, MODULE_OPTIONS_TOKEN].map((provide) => ({
   provide,

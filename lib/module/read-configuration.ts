@@ -11,22 +11,22 @@ import { ClientIdentity } from '../tls/client-identity.js';
 import { type Polling } from '../tls/reload/polling.js';
 import { axiosFaults } from './axios-version.js';
 
-/** Where the options of a module come from, the first first. */
+/** The sources of a module's options, in their order. */
 interface ConfigurationSources {
   /** The module's name, `undefined` for the unnamed one. */
   name?: string;
   given: ServiceModuleOptions;
   namespace?: object;
-  /** Absent where no option can come from a variable. */
+  /** Absent if no option can come from a variable. */
   readVariable?: (variable: string) => unknown;
-  /** The names of all variables that are set, and of those in env files, where that is known. */
+  /** The names of all variables that are set, and of those in env files, if known. */
   variablesSet: readonly string[];
   variablesInFiles?: readonly string[];
 }
 
 /**
- * Reads and checks everything, files and certificates too. Reports all faults, and throws none. An identity may be there
- * beside faults: it has no connection and no timer yet.
+ * Reads and checks everything, files and certificates too. Reports all faults, and does not throw. There may be an identity
+ * in spite of faults: it has no connection and no timer yet.
  */
 export async function readConfiguration(
   { name, given, namespace, readVariable, variablesSet, variablesInFiles }: ConfigurationSources,
@@ -76,7 +76,7 @@ export async function readConfiguration(
   };
 }
 
-/** For an option that is set in the namespace, or would be there: the application sets others there, and no variable. */
+/** The key of an option in the namespace, if it is set there; or would be, because the application sets no variable. */
 function namespaceKeys(
   given: ServiceModuleOptions,
   namespace: object | undefined,
@@ -90,7 +90,7 @@ function namespaceKeys(
   };
 }
 
-/** The faults of options that have no reported fault yet. */
+/** The faults of options without a reported fault. */
 function otherThan(
   reported: readonly ConfigurationFault[],
   faults: readonly ConfigurationFault[],
@@ -108,7 +108,7 @@ function withMisspelling(
   return found ? { ...fault, message: `${fault.message} ${found[0]} is set: a misspelling?` } : fault;
 }
 
-/** A `tls` function must return a certificate where one is needed. */
+/** The fault if a `tls` function returns no certificate, but one is needed. */
 function missingCertificate(options: ResolvedOptions, { certificate }: ClientIdentity): ConfigurationFault[] {
   const { certificateFor } = options.addresses;
   if (!certificateFor || certificate) return [];

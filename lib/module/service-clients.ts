@@ -21,7 +21,7 @@ export interface ServiceClientOptions extends ServiceModuleOptions {
   name: string;
 }
 
-/** A client of the service that was made at run time. */
+/** A client that was made at run time. */
 export interface ServiceClient extends Resources {
   readonly auth: ServiceAuthService;
   readonly http: ServiceHttpService;
@@ -32,7 +32,7 @@ export interface ServiceClient extends Resources {
 
 type OpenService = typeof openService;
 
-/** Nobody provides it: Nest then injects nothing. */
+/** Never provided, so that Nest injects nothing. */
 const OPEN_SERVICE = Symbol('nestjs-service:open');
 
 /**
@@ -51,9 +51,9 @@ export class ServiceClients {
   allowFiles = false;
   readonly #open: OpenService;
   readonly #running = new Set<Service>();
-  /** Of {@link limit}: those that are about to run too. */
+  /** Counts for {@link limit}: also clients that are about to run. */
   #count = 0;
-  /** Outlives a client that could not be made: a warning comes once for all, and a refused secret is not sent again. */
+  /** Outlives each client: a warning comes once for all, and a refused secret is not sent again. */
   readonly #shared: Shared = {
     warned: new Set(),
     refusedSecrets: new RefusedSecrets(systemClock),
@@ -67,11 +67,11 @@ export class ServiceClients {
   }
 
   /**
-   * A client of these options, which are those of `ServiceModule.forRoot()`. What they leave out has its default: no
-   * variable and no namespace is read, as one tenant would get the secret of another. `startupCheck` is done when it resolves.
-   * @throws ServiceConfigurationError where the options are not usable or there are {@link limit} clients (all about
-   * certificates: ServiceCertificateError; of `startupCheck`: ServiceStartupError); ServiceConnectionError (`closed`) once
-   * the application shuts down
+   * Makes a client with these options, which are those of `ServiceModule.forRoot()`. No variable and no namespace is read:
+   * one tenant would get the secret of another. It resolves after the `startupCheck`.
+   * @throws ServiceConfigurationError if the options are not usable or there are {@link limit} clients
+   * (ServiceCertificateError if all faults are about certificates, ServiceStartupError for `startupCheck`);
+   * ServiceConnectionError (`closed`) once the application shuts down
    */
   async create(options: ServiceClientOptions): Promise<ServiceClient> {
     const { name, ...given } = checked(options, this.allowFiles);

@@ -4,42 +4,42 @@ import { harmless } from './telemetry.js';
 
 /** What became of a call, for `http.onCall`. It has no query, no body, no header's value but the two ids, no token. */
 export interface ServiceCallEvent {
-  /** The `name` of the module, or of the client of ServiceClients; absent where it has none. */
+  /** The `name` of the module, or of the client of ServiceClients; absent without a name. */
   module?: string;
   /** A call of the API, or a request to the token endpoint. */
   kind: 'api' | 'token';
   method: string;
   /** Without ids: the call's `route`, or the first part of its path with its version. With `http.fullPaths` all of it. */
   path: string;
-  /** Of the last answer; absent where there was none. */
+  /** Of the last answer; absent without an answer. */
   status?: number;
-  /** 0 where nothing was sent, as there was no token. */
+  /** 0 if nothing was sent, because there was no token. */
   attempts: number;
-  /** All that the caller waited: for a token, a connection and retries too. */
+  /** How long the caller waited: for a token, a connection and retries too. */
   durationMs: number;
-  /** The service's own id of the call, where the answer has one. */
+  /** The service's own id of the call, if the answer has one. */
   correlationId?: string;
   /** The id that was sent: of `http.requestId`, or of the call's own header. */
   requestId?: string;
-  /** The error's code; `aborted` where its caller ended it, `host_error` where a function of the host threw. */
+  /** The error's code; `aborted` if its caller ended it, `host_error` if a function of the host threw. */
   error?: string;
 }
 
 export type OnCall = (event: ServiceCallEvent) => void;
 
-/** The host's listener, which is told of the module too. */
+/** The host's listener, with the module's name in each event. */
 export function ofModule(name: string | undefined, onCall: OnCall | undefined): OnCall | undefined {
   if (name === undefined) return onCall;
   return onCall && ((event) => onCall({ module: name, ...event }));
 }
 
-/** A code for what a call ended with. @param signal of its caller */
+/** The code for the end of a call. @param signal its caller's */
 export function codeOf(error: unknown, signal: AbortSignal | undefined): string {
   if (error instanceof ServiceError) return error.code;
   return signal?.aborted ? 'aborted' : 'host_error';
 }
 
-/** Tells the host of a call that has ended. The listener is the host's: whatever it does, the call is over. */
+/** Tells the host of a call that has ended. Whatever the listener does, the call is over. */
 export function tellCall(onCall: OnCall, ended: ServiceCallEvent): void {
   void harmless(() => onCall(defined(ended) as ServiceCallEvent));
 }

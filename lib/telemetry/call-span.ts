@@ -25,7 +25,7 @@ export class CallSpan {
     let running: Promise<T> | undefined;
     const once = (): Promise<T> => (running ??= call());
     void harmless(() => {
-      // Without an SDK there is no span to be under. One that is not sampled counts: the service is to know of that.
+      // Without an SDK, there is no span. One that is not sampled counts: the service is told so.
       if (!this.#span || !isSpanContextValid(this.#span.spanContext())) return;
       const traced = trace.setSpan(context.active(), this.#span);
       harmless(() => addTraceHeaders(headers, traced));

@@ -5,9 +5,9 @@ import { harmless } from './telemetry.js';
 type Level = keyof Log;
 type Write = (message: unknown, ...more: unknown[]) => void;
 
-/** Nest's Logger, which never throws. A logger of the host's may: pino does once its stream has ended. */
+/** Nest's Logger, made safe: a host's logger may throw, as pino does once its stream has ended. */
 export class SafeLogger extends Logger implements Log {
-  /** Nest drops what a logger returns, so the promise of an asynchronous one is met here; so are lines kept for later. */
+  /** Nest drops the promise of an asynchronous logger, so it is handled here; so are lines that Nest buffers. */
   override get localInstance(): LoggerService {
     const logger = super.localInstance as Partial<Record<Level, Write>> | undefined;
     const level =

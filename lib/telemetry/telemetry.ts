@@ -26,7 +26,7 @@ const HTTP_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 
  */
 export class Telemetry {
   #tracer: Tracer | undefined = undefined;
-  /** Not under the name of the HTTP conventions, under which HTTP instrumentation measures each attempt. */
+  /** Not named as in the HTTP conventions: under that name, HTTP instrumentation measures each attempt. */
   readonly callDuration = duration('call.duration', 'Duration of calls of the service, retries included.');
   readonly retries = counter('retries', 'retry', 'Attempts of calls after the first.');
   readonly tokenRequests = counter('token.requests', 'request', 'Requests to the token endpoint.');
@@ -39,9 +39,9 @@ export class Telemetry {
     'wait',
     'Token requests that waited for another process.',
   );
-  /** The attributes of every measurement: the module's name, where it has one. */
+  /** The attributes of every measurement: the module's name, if it has one. */
   readonly attributes: Attributes;
-  /** Measures how long a request waited for a free connection. Undefined where nobody measures. */
+  /** Measures how long a request waited for a free connection. Undefined if nothing is measured. */
   readonly onQueued?: ExchangeRequest['onQueued'];
 
   constructor(module?: string) {
@@ -50,7 +50,7 @@ export class Telemetry {
     this.attributes = module === undefined ? {} : { [`${PREFIX}module`]: module };
   }
 
-  /** Undefined as long as the host has no SDK: the attributes of spans need not be made then. */
+  /** Undefined while the host has no SDK: the attributes of spans need not be made then. */
   get tracer(): Tracer | undefined {
     return (this.#tracer ??= harmless(() => {
       const provider: TracerProvider & Partial<ProxyTracerProvider> = trace.getTracerProvider();
@@ -60,7 +60,7 @@ export class Telemetry {
     }));
   }
 
-  /** Of a request to this server. */
+  /** The attributes of a request to this server. */
   attributesOf({ protocol, hostname, port }: ExchangeRequest['url']): Attributes {
     return {
       ...this.attributes,
@@ -69,7 +69,7 @@ export class Telemetry {
     };
   }
 
-  /** Reports the days until the client certificate expires, where there is one. Returns a function that ends this. */
+  /** Reports the days until the client certificate expires, if there is one. Returns a function that stops this. */
   observeCertificate(daysLeft: () => number | undefined): () => void {
     const settings = { unit: 'd', description: 'Days until the client certificate expires.' };
     const gauge = made((meter) => meter.createObservableGauge(`${PREFIX}certificate.days_left`, settings));
@@ -87,7 +87,7 @@ function counter(name: string, counted: string, description: string): Pick<Count
   return { add: (value, attributes) => void harmless(() => found?.add(value, attributes)) };
 }
 
-/** Undefined where nobody measures: the attributes need not be made then. */
+/** Undefined if nothing is measured: the attributes need not be made then. */
 function duration(name: string, description: string): Pick<Histogram, 'record'> | undefined {
   const settings = { unit: 's', description, advice: { explicitBucketBoundaries: HTTP_BUCKETS } };
   const found = made((meter) => meter.createHistogram(PREFIX + name, settings));
@@ -102,8 +102,8 @@ function made<T>(make: (meter: Meter) => T): T | undefined {
 }
 
 /**
- * Calls code of the host that only watches: a logger, OpenTelemetry. What it throws or rejects with is dropped: there is
- * nobody left to tell, and a call, a rotation or a token is worth more.
+ * Calls code of the host that only watches: a logger, OpenTelemetry. Its errors and rejections are dropped: a call, a
+ * rotation or a token is worth more.
  */
 export function harmless<T>(call: () => T): T | undefined {
   try {

@@ -17,10 +17,10 @@ export function retryDelay(retry: number, random: number): number {
 }
 
 /**
- * The wait before a retry whose moment the server has named, in milliseconds: never shorter than 100 ms * 2^n, and up to
- * 5 s longer, as all who were told the same moment would come together.
- * @param askedMs from now on; 0 for a moment that has passed
- * @param leftMs the random part is left out where it would not fit into this
+ * The wait before a retry at a time that the server has named, in milliseconds: at least 100 ms * 2^n, and up to 5 s longer,
+ * so that not all clients come at the same moment.
+ * @param askedMs from now on; 0 for a time that has passed
+ * @param leftMs the random part is left out if it does not fit into this
  */
 export function askedDelay(askedMs: number, retry: number, random: number, leftMs: number): number {
   const pauseMs = pauseOf(retry);

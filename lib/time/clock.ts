@@ -8,9 +8,9 @@ export interface Clock {
   now(): number;
   /** Milliseconds since some fixed moment. Not changed when the wall clock is set. */
   monotonic(): number;
-  /** A timer for somebody who waits: it keeps the process running. Returns a function that cancels it. */
+  /** A timer that somebody waits for: it keeps the process running. Returns a function that cancels it. */
   schedule(callback: () => void, delayMs: number): () => void;
-  /** The same for what only watches: it does not keep the process running. */
+  /** The same, but it does not keep the process running. */
   watch(callback: () => void, delayMs: number): () => void;
 }
 
@@ -26,7 +26,7 @@ export const systemClock: Clock = {
   monotonic: () => performance.now(),
   schedule: (callback, delayMs) => {
     let afterReading: NodeJS.Immediate | undefined;
-    // After a standstill of the process, timers come before what has arrived meanwhile: that is read first.
+    // After a standstill of the process, timers would come before data that has arrived: read that first.
     const timer = setTimeout(() => (afterReading = setImmediate(callback)), timerDelay(delayMs));
     return () => {
       clearTimeout(timer);

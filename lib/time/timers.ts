@@ -40,7 +40,7 @@ export async function sleep(clock: Clock, delayMs: number, ...signals: Signals):
   });
 }
 
-/** Settles as `work` does, or rejects with the reason of the signal where that is aborted first. */
+/** Settles like `work`, or rejects with the signal's reason if that is aborted first. */
 export async function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const abort = (): void => {
@@ -56,7 +56,7 @@ export async function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Pr
 interface TimeLimit {
   clock: Clock;
   timeoutMs: number;
-  /** What it rejects with at the deadline. */
+  /** The error at the deadline. */
   expired: () => Error;
   /** Rejects with the reason of the one that is aborted first. */
   signals?: Signals;

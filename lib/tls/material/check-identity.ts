@@ -133,7 +133,7 @@ function missingChain(locate: Locate): ConfigurationFault {
   const publicRoots = describeLocation(locate('tls.publicRoots'));
   const isNamed = location.variable !== undefined || location.key !== undefined;
   const inAnswer = isNamed ? '' : ' (a tls function returns it: publicRoots: true)';
-  const message = `is missing: in production, a service that gets the client certificate is verified against its own chain (specification, 5.2.4). Download it from the developer portal (authentication section, "certificate chain"). Only where the service has a certificate of a public authority, set ${publicRoots} to true instead${inAnswer}.`;
+  const message = `is missing: in production, a service that gets the client certificate is verified against its own chain (specification, 5.2.4). Download it from the developer portal (authentication section, "certificate chain"). Only if the service has a certificate of a public authority, set ${publicRoots} to true instead${inAnswer}.`;
   return { ...location, message };
 }
 
