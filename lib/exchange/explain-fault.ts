@@ -26,6 +26,8 @@ export type ExplainedFault = Pick<ExchangeFaultDetails, 'kind'> &
   Partial<ExchangeFaultDetails> & {
     /** The server's certificate, as the doctor has seen it. */
     shown?: string;
+    /** Node's public roots would verify the server. */
+    isPublic?: boolean;
   };
 
 /**
@@ -41,6 +43,7 @@ interface Row {
   isConnecting?: true;
   isProxied?: true;
   lacksChain?: true;
+  isPublic?: true;
   /** Several addresses of the name were tried. */
   hasAddresses?: true;
   isCertificateRefused?: true;
@@ -70,11 +73,11 @@ const DOCTOR = ' npx nestjs-service doctor shows the certificates.';
 const UNSIGNED: Row = {
   kind: 'tls',
   reason: /^(UNABLE_TO_|SELF_SIGNED|DEPTH_ZERO|CERT_|CRL_|INVALID_CA)/,
-  what: "the server's certificate is not signed by what it is verified against: {trust}",
+  what: "the server's certificate is not signed by what it is verified against: {trust}{shown}",
 };
 const GET_CHAIN =
   'Download the whole chain of this environment from the developer portal (authentication section, "certificate chain"), and put it into {tls.chain}';
-const OTHER_SERVER = `If that changes nothing, something between may answer in the service's place, for example a proxy that opens TLS: check {address} too.{doctor}`;
+const OTHER_SERVER = `If that changes nothing, something between may answer in the service's place, for example a proxy that opens TLS, which has to leave {host} alone: check {address} too.{doctor}`;
 const ROOTS = "Node's public roots";
 const CHAIN = "tls.chain, the service's public chain";
 const ENDED_BY_FAILURE = {
@@ -188,6 +191,11 @@ const ROWS: readonly Row[] = [
     hint: 'Find out which of {tried} this machine can connect to. For the others, ask who runs the network, and who runs the name. If they are only far away, raise {http.connectTimeout}, or, if an attempt has less time than that, the `timeout` of the call, {http.timeout} or {http.attemptTimeout}. Check {address} too.',
   },
   {
+    reason: /^HANDSHAKE_TIMEOUT$/,
+    what: 'it took the connection and did not answer the TLS handshake in time{reason}. A firewall or load balancer that holds it, or a server that is overloaded; or it is no TLS server and waits for something else.',
+    hint: 'Check the port of {address}. If it is right, ask who runs the network or the service.',
+  },
+  {
     reason: new RegExp(`^${CONNECT_TIMEOUT}$`),
     what: `no connection within {limit}, http.connectTimeout or less if the call has less{reason}: name, TCP, proxy and TLS handshake. ${SILENT}`,
     hint: ALLOW,
@@ -261,6 +269,11 @@ const ROWS: readonly Row[] = [
     reason: /^UNSPECIFIED$/,
     what: "the server's certificate breaks a rule of its chain: a name constraint, a weak key or signature",
     hint: TELL,
+  },
+  {
+    ...UNSIGNED,
+    isPublic: true,
+    hint: `Check that {address} is the service's own address and not, for example, its website. If it is, the service uses a public certificate: leave {tls.chain} out and set {tls.publicRoots} to true, or put that authority's certificate into it.`,
   },
   {
     ...UNSIGNED,
@@ -339,6 +352,7 @@ function fits(
     (!row.isConnecting || (phase === 'connecting' && !reusedSocket)) &&
     (!row.isProxied || isProxied) &&
     (!row.lacksChain || !hasChain) &&
+    (!row.isPublic || fault.isPublic === true) &&
     (!row.hasAddresses || Boolean(addresses?.length)) &&
     (!row.isCertificateRefused || certificateRefused === true) &&
     (!row.isLate || lateMs >= STANDSTILL_MS)

@@ -129,7 +129,7 @@ describe('docs/certificates.md: a sidecar has the key', () => {
     await module.close();
   });
 
-  nginxIt('the doctor checks what it can, and says what it cannot', async () => {
+  nginxIt('the doctor checks what it can, and warns of the sidecar', async () => {
     const { clientId, clientSecret, appToken } = simulator;
     const io = commandIo({
       SERVICE_ENVIRONMENT: 'production',
@@ -151,10 +151,6 @@ describe('docs/certificates.md: a sidecar has the key', () => {
       SERVICE_BASE_URL: expect.stringMatching(/^warning: .+sidecar/),
       SERVICE_AUTH_URL: expect.stringMatching(/^warning: .+sidecar/),
       'api.connection': expect.stringMatching(/^ok: /),
-      'api.client-certificate': expect.stringMatching(
-        /^skipped: .+cannot be seen from here; api\.banks shows/,
-      ),
-      'token-endpoint.client-certificate': expect.stringMatching(/^skipped: .+cannot be seen from here/),
       'token.api': expect.stringMatching(/^ok: /),
       'api.banks': expect.stringMatching(/^ok: GET \/banks\/v1: HTTP 200/),
     });

@@ -197,7 +197,7 @@ export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
 
   // On the way there.
   'a host that there is not': {
-    cause: 'api.name',
+    cause: 'api.connection',
     words: /no host with the name|could not be looked up/,
     break: () => ({ SERVICE_BASE_URL: 'https://no-such-host.invalid' }),
   },
@@ -295,7 +295,7 @@ export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
     spoils: true,
     cause: 'api.tls',
     wordsAtStart: UNTRUSTED,
-    words: /issued by "CN=Unknown Issuing CA"\. Neither tls\.chain .* nor a public authority/,
+    words: /: tls\.chain, .* issued by "CN=Unknown Issuing CA"; the chain holds /,
     break: (_, { simulator }) => simulator.useServerCertificate({ foreign: true }),
   },
   'the chain of another environment': {
@@ -312,7 +312,7 @@ export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
     cause: 'api.tls',
     wordsAtStart:
       /not signed by what it is verified against: Node's public roots \(.*SERVICE_TLS_CHAIN.*in place of tls\.publicRoots \(SERVICE_TLS_PUBLIC_ROOTS\)/,
-    words: /none of Node's public roots; and there is no tls\.chain/,
+    words: /against: Node's public roots\. The server shows "CN=localhost", issued by /,
     break: () => ({ SERVICE_TLS_CHAIN: undefined, SERVICE_TLS_PUBLIC_ROOTS: 'true' }),
   },
   'production without a chain': {
@@ -322,7 +322,7 @@ export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
   },
   'a server that leaves the intermediate out': {
     cause: 'api.tls',
-    words: /sends no certificate of that issuer/,
+    words: /issued by "CN=.*; the chain holds "CN=/,
     wordsAtStart: UNTRUSTED,
     mode: APP_TOKEN,
     break: async (_, context) => {

@@ -1,7 +1,7 @@
 import { type AccessToken } from '../../auth/access-token.js';
 import { type ResolvedOptions } from '../../config/resolved-options.js';
 import { type Service } from '../../engine/create-service.js';
-import { ServiceApiError, ServiceError, ServiceTokenError, whatHappened } from '../../errors/index.js';
+import { type ServiceApiError, ServiceError, ServiceTokenError, whatHappened } from '../../errors/index.js';
 import { failed, ok, skipped, warning, type Finding } from './check.js';
 import { type Step } from './run-steps.js';
 import { type SeenAnswers } from './seen-answers.js';
@@ -73,19 +73,14 @@ export function callSteps(
 /** What an error of the client says, and what to do. */
 function fromError(error: unknown, options: ResolvedOptions): Finding {
   if (!(error instanceof ServiceError)) throw error;
-  const { hint = adviceFor(error, options) } = error;
+  const { describeOption, addresses } = options;
+  const {
+    hint = `Check ${describeOption(addresses.baseOption)}, and that ${describeOption('environment')} and ${describeOption('authentication')} are those of this application. If it was a short failure, run the check again.`,
+  } = error;
   const { status, correlationId } = error as Partial<ServiceApiError>;
   const message = `${whatHappened(error)}${correlationId ? ` Correlation id: ${correlationId}.` : ''}`;
   if (status !== 429) return failed(message, hint);
   return warning(`${message} It can be reached, and did not refuse the credentials.`, hint);
-}
-
-function adviceFor(error: ServiceError, { describeOption, addresses }: ResolvedOptions): string {
-  const address = describeOption(addresses.baseOption);
-  if (!(error instanceof ServiceApiError)) {
-    return `Run the check again: it may have been a short failure. If it stays so, check ${address}.`;
-  }
-  return `Check ${address}, and that ${describeOption('environment')} and ${describeOption('authentication')} are those of this application.`;
 }
 
 /** A refusal that may be about the customer alone. What is wrong with the application shows with the api token too. */

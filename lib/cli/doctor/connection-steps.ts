@@ -5,7 +5,7 @@ import { skipped } from './check.js';
 import { shakeHands, type HandshakeFacts, type HandshakeTarget } from './handshake.js';
 import { judgeClientCertificate, judgeEnd } from './judge-handshake.js';
 import { judgeServer } from './judge-server.js';
-import { checkConnection, checkName, type Place } from './reachable.js';
+import { checkConnection, type Place } from './reachable.js';
 import { type Step } from './run-steps.js';
 
 export interface ServerStepParts {
@@ -14,40 +14,17 @@ export interface ServerStepParts {
   clock: Clock;
 }
 
-/** Whether there is a host of this name, and something takes connections there. */
-export function connectionSteps(server: string, place: Place): Step[] {
-  const name = `${server}.name`;
-  return [
-    { name, needs: [], run: (ms) => checkName(place, ms) },
-    { name: `${server}.connection`, needs: [name], run: (ms) => checkConnection(place, ms) },
-  ];
+/** Whether something takes connections there. */
+export function connectionStep(server: string, place: Place): Step {
+  const run = (timeoutMs: number) => checkConnection(place, timeoutMs);
+  return { name: `${server}.connection`, needs: place.proxy ? ['proxy.connection'] : [], run };
 }
 
-/** Name, connection, TLS and client certificate of one server. Behind a proxy, that looks the name up. */
+/** Connection, TLS and client certificate of one server. Plain http is for a sidecar, which does TLS. */
 export function serverSteps(place: Place, parts: ServerStepParts): Step[] {
   const server = place.server === 'api' ? 'api' : 'token-endpoint';
-  if (place.url.protocol !== 'https:') {
-    const { authentication, oauth } = parts.options;
-    const isMutual = server === 'api' ? authentication === 'mtls' : oauth?.mtls;
-    return [...connectionSteps(server, place), ...(isMutual ? [sidecarStep(server, place)] : [])];
-  }
-  const tunnel: Step = {
-    name: `${server}.connection`,
-    needs: ['proxy.connection'],
-    run: (ms) => checkConnection(place, ms),
-  };
-  return [
-    ...(place.proxy ? [tunnel] : connectionSteps(server, place)),
-    ...handshakeSteps(server, place, parts),
-  ];
-}
-
-/** Plain http on loopback, where mutual TLS is asked for. */
-function sidecarStep(server: string, { host, port }: Place): Step {
-  const name = `${server}.client-certificate`;
-  const seen = server === 'api' ? 'api.banks shows' : 'the checks of tokens show';
-  const message = `The sidecar at ${host}, port ${port}, does TLS. Whether it shows the client certificate, and verifies the service, cannot be seen from here; ${seen} whether the service answers through it.`;
-  return { name, needs: [`${server}.connection`], run: () => Promise.resolve(skipped(message)) };
+  const isSecure = place.url.protocol === 'https:';
+  return [connectionStep(server, place), ...(isSecure ? handshakeSteps(server, place, parts) : [])];
 }
 
 /** One handshake, for two checks. */

@@ -3,7 +3,7 @@ import { exchange } from '../../exchange/exchange.js';
 import { SILENT } from '../../exchange/io.js';
 import { callSteps } from './call-steps.js';
 import { type Check } from './check.js';
-import { connectionSteps, serverSteps, type ServerStepParts } from './connection-steps.js';
+import { connectionStep, serverSteps, type ServerStepParts } from './connection-steps.js';
 import { type Place } from './reachable.js';
 import { runSteps, type StepLimits } from './run-steps.js';
 import { SeenAnswers } from './seen-answers.js';
@@ -31,7 +31,7 @@ export async function* diagnose(parts: DiagnosisParts): AsyncGenerator<Check> {
   const proxy = places.find((place) => place.proxy)?.proxy;
   const proxyPlace = proxy && placeOf(parts, 'api', proxy.reveal(), 'http.proxy');
   const steps = [
-    ...(proxyPlace ? connectionSteps('proxy', { ...proxyPlace, proxy: undefined, http: undefined }) : []),
+    ...(proxyPlace ? [connectionStep('proxy', { ...proxyPlace, proxy: undefined, http: undefined })] : []),
     ...places.flatMap((place) => serverSteps(place, parts)),
     ...callSteps(options, service, answers, customer),
   ];

@@ -64,7 +64,8 @@ export function shakeHands(target: HandshakeTarget, timeoutMs: number): Promise<
         .destroy();
       resolve(facts);
     };
-    const limit = setTimeout(() => end({ kind: 'timeout', certificateRefused: false }), timeoutMs);
+    const late: Classified = { kind: 'timeout', reason: 'HANDSHAKE_TIMEOUT', certificateRefused: false };
+    const limit = setTimeout(() => end(late), timeoutMs);
     // The last of them comes after all that the server sends in the handshake, and before it can refuse anything.
     socket.on('keylog', () => (facts.askedForCertificate = hasAsked(socket)));
     socket.once('secureConnect', () => {

@@ -15,14 +15,7 @@ export interface ClientJudgement {
 /** Whether the handshake came to its end; the client certificate aside. Undefined where there is nothing against it. */
 export function judgeEnd({ place, facts }: ClientJudgement): Finding | undefined {
   const { established, fault } = facts;
-  const { host, port, option, describeOption } = place;
   if (established || isAboutCertificate(facts)) return undefined;
-  if (fault?.kind === 'timeout') {
-    return failed(
-      `${host}, port ${port}, took the connection and did not answer the TLS handshake in time. A firewall or load balancer that holds it, or a server that is overloaded; or it is no TLS server and waits for something else.`,
-      `Check the port of ${describeOption(option)}. If it is right, ask who runs the network or the service.`,
-    );
-  }
   return explained(place, { kind: 'tls', ...fault, phase: 'connecting' });
 }
 

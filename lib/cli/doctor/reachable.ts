@@ -1,11 +1,8 @@
-import { lookup } from 'node:dns/promises';
 import { connect, isIP, Socket, type TcpNetConnectOpts } from 'node:net';
 import { type Duplex } from 'node:stream';
-import { systemClock } from '../../time/clock.js';
 import { type Secret } from '../../config/secret.js';
 import { classify } from '../../exchange/classify.js';
 import { explainFault, type ExplainedFault, type FaultPlace } from '../../exchange/explain-fault.js';
-import { within } from '../../time/timers.js';
 import { connectInTurn } from '../../tls/connections/addresses.js';
 import { authorityOf, ProxyTunnel } from '../../tls/connections/proxy-tunnel.js';
 import { failed, ok, type Finding } from './check.js';
@@ -27,19 +24,6 @@ export function explained(place: Place, fault: ExplainedFault): Finding {
   return failed(message, hint);
 }
 
-/** Whether the name leads to an address. */
-export async function checkName(place: Place, timeoutMs: number): Promise<Finding> {
-  const { host } = place;
-  if (isIP(host)) return ok(`${host} is an address; there is no name to look up.`);
-  const expired = () => Object.assign(new Error(), { code: 'no answer in time' });
-  try {
-    const found = await within({ clock: systemClock, timeoutMs, expired }, () => lookup(host, { all: true }));
-    return ok(`${host} is ${found.map(({ address }) => address).join(', ')}.`);
-  } catch (error) {
-    return explained(place, { ...classify(error), kind: 'dns' });
-  }
-}
-
 /** A connection, through the proxy where there is one. Its errors come as events. */
 export function openTransport({ host, port, proxy }: Transport, timeoutMs: number): Duplex {
   if (proxy) return new ProxyTunnel(proxy, authorityOf({ host, port }), timeoutMs);
@@ -49,14 +33,9 @@ export function openTransport({ host, port, proxy }: Transport, timeoutMs: numbe
 /** Whether something takes connections there; with a proxy, whether that opens a tunnel to it. */
 export function checkConnection(place: Place, timeoutMs: number): Promise<Finding> {
   const { host, port, proxy } = place;
-  const timedOut = proxy
-    ? ({ kind: 'proxy', reason: 'ERR_PROXY_TIMEOUT' } as const)
-    : ({ kind: 'timeout', reason: 'ETIMEDOUT' } as const);
-  const opened = proxy
-    ? `The proxy opens a tunnel to ${host}, port ${port}.`
-    : `${host} takes connections on port ${port}.`;
   return new Promise((resolve) => {
     const transport = openTransport({ host, port, proxy }, timeoutMs);
+    let isLookingUp = !proxy && isIP(host) === 0;
     const end = (finding: Finding): void => {
       clearTimeout(timer);
       transport.destroy();
@@ -67,11 +46,24 @@ export function checkConnection(place: Place, timeoutMs: number): Promise<Findin
         transport instanceof Socket ? transport.autoSelectFamilyAttemptedAddresses : undefined;
       end(explained(place, { ...fault, addresses }));
     };
-    const timer = setTimeout(() => fail(timedOut), timeoutMs);
+    const timer = setTimeout(() => {
+      if (proxy) fail({ kind: 'proxy', reason: 'ERR_PROXY_TIMEOUT' });
+      else if (isLookingUp) fail({ kind: 'dns', reason: 'no answer in time' });
+      else fail({ kind: 'timeout', reason: 'ETIMEDOUT' });
+    }, timeoutMs);
+    transport.once('lookup', () => (isLookingUp = false));
     transport.on('error', (error) => fail(classify(error)));
     // What is written waits until the connection is open.
     transport.write(Buffer.alloc(0), (error) => {
-      if (!error) end(ok(opened));
+      if (error) return;
+      const at = transport instanceof Socket && !isIP(host) ? ` (${transport.remoteAddress})` : '';
+      end(
+        ok(
+          proxy
+            ? `The proxy opens a tunnel to ${host}, port ${port}.`
+            : `${host}${at} takes connections on port ${port}.`,
+        ),
+      );
     });
   });
 }
