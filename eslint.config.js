@@ -124,6 +124,15 @@ export default tseslint.config(
     },
   },
   ...layerRules,
+  {
+    files: ['sample/**/*.ts'],
+    rules: {
+      'no-restricted-imports': [
+        'error',
+        { patterns: [{ regex: '(^|/)(lib|test|build|dist)/', message: 'The sample can be copied out.' }] },
+      ],
+    },
+  },
   { files: JAVASCRIPT, ...tseslint.configs.disableTypeChecked },
   { files: JAVASCRIPT, languageOptions: { globals: NODE_GLOBALS } },
   { files: BROWSER_SCRIPTS, languageOptions: { sourceType: 'script', globals: BROWSER_GLOBALS } },

@@ -1,4 +1,5 @@
-import { endWithNpm } from '../lib/cli/end-with-npm.js';
+// To begin an application of your own with this one, copy the folder as its src/, install the packages that it imports,
+// and @peculiar/x509 for the simulator, and add "assets": ["page/public/**/*"] to the compilerOptions of nest-cli.json.
 import { describeFailure } from './start/failure.js';
 import { readEnvironment } from './start/environment.js';
 import { checkPort, readPort } from './start/port.js';
@@ -7,7 +8,6 @@ import { checkPort, readPort } from './start/port.js';
 const HOST = '127.0.0.1';
 
 try {
-  if (process.env.npm_lifecycle_event !== undefined) endWithNpm();
   const environment = readEnvironment();
   const port = readPort(environment.PORT);
   await checkPort(port, HOST);

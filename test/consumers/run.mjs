@@ -16,6 +16,7 @@ import { recipesChecks } from './recipes.mjs';
 import { rehearseRelease } from './release.mjs';
 import { endAll, runBounded } from './run-bounded.mjs';
 import { runtimesChecks } from './runtimes.mjs';
+import { sampleChecks } from './sample.mjs';
 
 const here = import.meta.dirname;
 const repository = join(here, '..', '..');
@@ -31,6 +32,7 @@ const consumers = [
   'pnpm-nest12',
   'runtimes-nest12',
   'recipes-nest12',
+  'sample-nest12',
 ];
 
 const workspace = mkdtempSync(join(tmpdir(), 'nestjs-service-consumers-'));
@@ -79,6 +81,7 @@ function checksOf(name, nodes) {
     pnpm: pnpmChecks,
     recipes: recipesChecks,
     runtimes: runtimesChecks,
+    sample: sampleChecks,
   };
   const checks = kinds[name.split('-')[0]] ?? consumerChecks;
   return checks({ template: join(here, name), host: join(here, 'host'), folder, nodes, tarball });

@@ -16,7 +16,7 @@ import { cloneProject, isListening, startProcess, type SampleProcess } from '../
 const run = promisify(execFile);
 const LAST_LINE = '/docs\n';
 /** What `npm start` runs. */
-const SOURCE = [process.execPath, '--import', './build/typescript.mjs', 'sample/main.ts'];
+const SOURCE = [process.execPath, 'build/start-sample.mjs'];
 const browser = findPeer('chromium');
 const browserIt = itWith(browser, 'the Swagger page of the sample in a browser');
 
