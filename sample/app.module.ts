@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { Module, ValidationPipe } from '@nestjs/common';
 import { ConfigModule } from '@nestjs/config';
 import { APP_FILTER, APP_PIPE } from '@nestjs/core';
@@ -18,7 +19,7 @@ import { CustomerSessions } from './session/customer-session.js';
     CallLogModule,
     ServiceModule.forRootAsync({
       inject: [CallLog],
-      useFactory: (log: CallLog) => ({ http: { onCall: log.add } }),
+      useFactory: (log: CallLog) => ({ http: { onCall: log.add, requestId: randomUUID } }),
     }),
     TerminusModule,
   ],

@@ -17,7 +17,7 @@ export async function startApplication(port: number, host: string, isSimulated: 
     bufferLogs: true,
     autoFlushLogs: false,
     // A browser keeps connections open that it has not used yet. Without this, the stop would wait for them. It also
-    // ends running requests, so it is not for production: see docs/shutdown.md.
+    // ends running requests, so it is not for production.
     forceCloseConnections: true,
   });
   app.enableShutdownHooks();
@@ -30,10 +30,8 @@ export async function startApplication(port: number, host: string, isSimulated: 
   app.useLogger(['fatal', 'error', 'warn', 'log']);
 }
 
-/** No static imports: with a service of its own, a host needs neither the simulator nor its packages. */
+/** No static import: with a service of its own, a host needs neither the simulator nor its packages. */
 async function startSimulation(): Promise<DynamicModule> {
-  const { startSimulatedService } = await import('./start/simulated-service.js');
-  await startSimulatedService();
   const { PlaygroundModule } = await import('./playground/playground.module.js');
   return PlaygroundModule.start();
 }

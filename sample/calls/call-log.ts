@@ -2,38 +2,12 @@ import { Global, Injectable, Module, type OnApplicationShutdown } from '@nestjs/
 import { type ServiceCallEvent } from 'nestjs-service';
 import { Subject } from 'rxjs';
 
-const MAX_CALLS = 20;
-
-/** One call of the service or one request for a token, its retries included. */
-export interface LoggedCall {
-  method: string;
-  path: string;
-  /** The HTTP status, or the code of the error. */
-  status: string;
-  attempts: number;
-  durationMs: number;
-  failed: boolean;
-}
-
-/** The last calls of the service: what `http.onCall` is told. */
+/** The calls of the service as they end: what `http.onCall` is told. */
 @Injectable()
 export class CallLog implements OnApplicationShutdown {
-  readonly last: LoggedCall[] = [];
-  readonly calls = new Subject<LoggedCall>();
+  readonly calls = new Subject<ServiceCallEvent>();
 
-  readonly add = ({ method, path, status, error, attempts, durationMs }: ServiceCallEvent): void => {
-    const call = {
-      method,
-      path,
-      status: String(status ?? error),
-      attempts,
-      durationMs: Math.round(durationMs),
-      failed: error !== undefined,
-    };
-    this.last.push(call);
-    if (this.last.length > MAX_CALLS) this.last.shift();
-    this.calls.next(call);
-  };
+  readonly add = (call: ServiceCallEvent): void => this.calls.next(call);
 
   onApplicationShutdown(): void {
     this.calls.complete();

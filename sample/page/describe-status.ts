@@ -1,11 +1,12 @@
 import { type ServicesInUse } from './services-in-use.js';
 
 /** What an engineer wants to see. Nothing in it is secret. */
-export function describeStatus({ environment, authentication, baseUrl, auth }: ServicesInUse): object {
+export function describeStatus(services: ServicesInUse): object {
+  const { environment, authentication, baseUrl, simulator, auth } = services;
   return {
     environment,
     authentication,
-    address: baseUrl,
+    address: simulator ? `${baseUrl} (${simulator})` : baseUrl,
     certificate: describeCertificate(auth),
     apiToken: describeApiToken(auth, authentication),
   };

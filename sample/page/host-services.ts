@@ -8,7 +8,7 @@ import {
   serviceConfig,
 } from 'nestjs-service';
 import { NEVER } from 'rxjs';
-import { type PageServices, type ServicesInUse } from './services-in-use.js';
+import { type CallContext, type PageServices, type ServicesInUse } from './services-in-use.js';
 
 /** The services of the application itself. */
 @Injectable()
@@ -27,6 +27,11 @@ export class HostServices implements PageServices {
       customers: this.modules.get(CustomersService, { strict: false }),
       sdk: this.modules.get(LinkSdkService, { strict: false }),
     };
+  }
+
+  contextOf(): CallContext {
+    const { environment, authentication } = this.current;
+    return { mode: `${environment}, ${authentication}` };
   }
 }
 

@@ -9,16 +9,19 @@ import {
   Post,
   Req,
   Res,
+  UseFilters,
   UseGuards,
 } from '@nestjs/common';
 import { ApiExcludeController } from '@nestjs/swagger';
 import { CreateCustomerDto, LinkSessionDto, type ConnectParameters } from 'nestjs-service';
 import { type ServerResponse } from 'node:http';
 import { CustomerGuard, type CustomerRequest, CustomerSessions } from '../session/customer-session.js';
+import { HintFilter } from './hint.filter.js';
 import { PAGE_SERVICES, type PageServices } from './services-in-use.js';
 
 /** What the page asks its own server for. */
 @ApiExcludeController()
+@UseFilters(HintFilter)
 @Controller('page')
 export class PageController {
   constructor(

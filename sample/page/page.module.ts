@@ -3,6 +3,7 @@ import { AppModule } from '../app.module.js';
 import { HostServices } from './host-services.js';
 import { PageController } from './page.controller.js';
 import { PAGE_SERVICES } from './services-in-use.js';
+import { ShownCalls } from './shown-calls.js';
 import { StatusController } from './status.controller.js';
 
 /** The application with its page, which uses the application's service, or the playground where there is one. */
@@ -13,7 +14,7 @@ export class PageModule {
       module: PageModule,
       imports: playground ? [AppModule, playground] : [AppModule],
       controllers: [PageController, StatusController],
-      providers: playground ? [] : [{ provide: PAGE_SERVICES, useClass: HostServices }],
+      providers: playground ? [ShownCalls] : [ShownCalls, { provide: PAGE_SERVICES, useClass: HostServices }],
     };
   }
 }

@@ -3,6 +3,7 @@ import {
   type CustomersService,
   type LinkSdkService,
   type ServiceAuthService,
+  type ServiceCallEvent,
 } from 'nestjs-service';
 import { type Observable } from 'rxjs';
 
@@ -16,6 +17,14 @@ export interface ServicesInUse {
   sdk: LinkSdkService;
   /** The address of the API. */
   baseUrl: string;
+  /** What is there, if it is not the service itself. */
+  simulator?: string;
+}
+
+/** In which mode a call was made, and what authenticated it, where that is known; nothing secret. */
+export interface CallContext {
+  mode: string;
+  credentials?: readonly string[];
 }
 
 /** Modes to switch to, and faults to inject: names with their titles. */
@@ -43,6 +52,8 @@ export interface PageServices {
   readonly choices: PageChoices;
   /** Says that the choice changed. */
   readonly switched: Observable<unknown>;
+  /** Asked when the call has ended. */
+  contextOf(call: ServiceCallEvent): CallContext;
 }
 
 export const PAGE_SERVICES = Symbol('PAGE_SERVICES');

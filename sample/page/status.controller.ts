@@ -1,9 +1,9 @@
 import { Controller, Inject, type MessageEvent, Sse } from '@nestjs/common';
 import { ApiExcludeController } from '@nestjs/swagger';
-import { concat, from, map, merge, type Observable, of, timer } from 'rxjs';
-import { CallLog } from '../calls/call-log.js';
+import { map, merge, type Observable, of, timer } from 'rxjs';
 import { describeStatus } from './describe-status.js';
 import { PAGE_SERVICES, type PageServices } from './services-in-use.js';
+import { ShownCalls } from './shown-calls.js';
 
 const STATUS_EVERY_MS = 1_000;
 
@@ -13,12 +13,11 @@ const STATUS_EVERY_MS = 1_000;
 export class StatusController {
   constructor(
     @Inject(PAGE_SERVICES) private readonly services: PageServices,
-    private readonly log: CallLog,
+    private readonly calls: ShownCalls,
   ) {}
 
   @Sse('events')
   events(): Observable<MessageEvent> {
-    const calls = concat(from([...this.log.last]), this.log.calls);
     const { switched } = this.services;
     const choices = merge(of(undefined), switched).pipe(map(() => this.services.choices));
     const status = merge(timer(0, STATUS_EVERY_MS), switched).pipe(
@@ -27,7 +26,7 @@ export class StatusController {
     return merge(
       choices.pipe(map(event('choices'))),
       status.pipe(map(event('status'))),
-      calls.pipe(map(event('call'))),
+      this.calls.pipe(map(event('call'))),
     );
   }
 }

@@ -2,6 +2,7 @@ import { BadRequestException } from '@nestjs/common';
 import { type ServiceSimulator } from 'nestjs-service/testing';
 import { type PageChoices } from '../page/services-in-use.js';
 import { type PlaygroundMode } from './modes.js';
+import { type Simulators } from './simulators.js';
 
 /** Milliseconds that the simulator presents an expired certificate. */
 const EXPIRED_MS = 4_000;
@@ -16,7 +17,8 @@ interface PageFault {
   title: string;
   /** The authentication without which a call cannot have this fault. */
   needs?: keyof typeof IMPOSSIBLE;
-  inject(simulator: ServiceSimulator, replaceCertificate: () => Promise<void>): unknown;
+  /** @param simulator of the mode in use */
+  inject(simulator: ServiceSimulator, simulators: Simulators): unknown;
 }
 
 const PAGE_FAULTS: Readonly<Record<string, PageFault>> = {
@@ -40,15 +42,15 @@ const PAGE_FAULTS: Readonly<Record<string, PageFault>> = {
   rotatedSecret: {
     title: 'Rotated secret',
     needs: 'oauth',
-    inject: (simulator) => {
-      simulator.rotateClientSecret();
+    inject: (simulator, simulators) => {
+      simulators.rotateSecret();
       simulator.revokeTokens();
     },
   },
   replacedCertificate: {
     title: 'Replaced client certificate',
     needs: 'mtls',
-    inject: (_, replaceCertificate) => replaceCertificate(),
+    inject: (_, simulators) => simulators.replaceCertificate(),
   },
   expiredCertificate: {
     title: `Expired server certificate (${EXPIRED_MS / 1000} s)`,
@@ -73,9 +75,9 @@ export function faultChoices({ authentication }: PlaygroundMode): PageChoices['f
 export async function injectFault(
   name: string,
   simulator: ServiceSimulator,
-  replaceCertificate: () => Promise<void>,
+  simulators: Simulators,
 ): Promise<void> {
   const fault = Object.hasOwn(PAGE_FAULTS, name) ? PAGE_FAULTS[name] : undefined;
   if (fault === undefined) throw new BadRequestException(`There is no fault ${name}.`);
-  await fault.inject(simulator, replaceCertificate);
+  await fault.inject(simulator, simulators);
 }

@@ -1,6 +1,6 @@
 import { type ServiceAuthentication, type ServiceEnvironment, type ServiceUrls } from 'nestjs-service';
 
-/** One of the five modes of the module; each has OAuth credentials too, for customer tokens. */
+/** A mode of the module, in an application at the service. */
 export interface PlaygroundMode {
   /** The name of its ServiceModule. */
   name: string;
@@ -9,6 +9,11 @@ export interface PlaygroundMode {
   authentication: ServiceAuthentication;
   /** Where its calls go. */
   address: keyof ServiceUrls;
+  /**
+   * Left out: the application has OAuth enabled, and the module has its credentials, at least for customer tokens.
+   * `disabled`: the application has no OAuth. `missing`: it has, but the module has no credentials for it.
+   */
+  oauth?: 'disabled' | 'missing';
 }
 
 export const MODES: readonly [PlaygroundMode, ...PlaygroundMode[]] = [
@@ -46,5 +51,21 @@ export const MODES: readonly [PlaygroundMode, ...PlaygroundMode[]] = [
     environment: 'sandbox',
     authentication: 'app-token',
     address: 'sandboxUrl',
+  },
+  {
+    name: 'sandbox-without-oauth',
+    title: 'Sandbox, app token, no OAuth',
+    environment: 'sandbox',
+    authentication: 'app-token',
+    address: 'sandboxUrl',
+    oauth: 'disabled',
+  },
+  {
+    name: 'sandbox-oauth-missing',
+    title: 'Sandbox, app token, OAuth not set up',
+    environment: 'sandbox',
+    authentication: 'app-token',
+    address: 'sandboxUrl',
+    oauth: 'missing',
   },
 ];

@@ -1,21 +1,23 @@
 import { type DynamicModule, Module } from '@nestjs/common';
 import { PAGE_SERVICES } from '../page/services-in-use.js';
 import { LinkSdkController } from './link-sdk.controller.js';
-import { PageSimulator } from './page-simulator.js';
 import { PlaygroundController } from './playground.controller.js';
 import { Playground } from './playground.js';
+import { Simulators } from './simulators.js';
 
-/** The five modes of the module on a simulator, for the page to switch between. */
+/** The modes of the module on simulators, for the page to switch between. */
 @Module({})
 export class PlaygroundModule {
+  /** Also configures this process for one of the simulators, as a .env would: for the routes. */
   static async start(): Promise<DynamicModule> {
-    const simulator = await PageSimulator.start();
+    const simulators = await Simulators.start();
+    Object.assign(process.env, simulators.variables);
     return {
       module: PlaygroundModule,
-      imports: simulator.modules(),
+      imports: simulators.modules(),
       controllers: [PlaygroundController, LinkSdkController],
       providers: [
-        { provide: PageSimulator, useValue: simulator },
+        { provide: Simulators, useValue: simulators },
         Playground,
         { provide: PAGE_SERVICES, useExisting: Playground },
       ],

@@ -12,12 +12,19 @@ import {
   getServiceToken,
   LinkSdkService,
   ServiceAuthService,
+  type ServiceCallEvent,
 } from 'nestjs-service';
 import { Subject } from 'rxjs';
 import { faultChoices, injectFault } from './faults.js';
+import { Arrivals, describeCredentials } from './arrivals.js';
 import { MODES } from './modes.js';
-import { PageSimulator } from './page-simulator.js';
-import { type PageChoices, type PageServices, type ServicesInUse } from '../page/services-in-use.js';
+import { Simulators } from './simulators.js';
+import {
+  type CallContext,
+  type PageChoices,
+  type PageServices,
+  type ServicesInUse,
+} from '../page/services-in-use.js';
 
 /** The page's choice of a mode, and its faults. */
 @Injectable()
@@ -25,8 +32,10 @@ export class Playground implements PageServices, OnApplicationShutdown {
   mode = MODES[0];
   readonly switched = new Subject<void>();
 
+  readonly #arrivals = new Arrivals();
+
   constructor(
-    @Inject(PageSimulator) private readonly page: PageSimulator,
+    @Inject(Simulators) private readonly simulators: Simulators,
     private readonly modules: ModuleRef,
   ) {}
 
@@ -36,7 +45,8 @@ export class Playground implements PageServices, OnApplicationShutdown {
     return {
       environment,
       authentication,
-      baseUrl: this.page.urlOf(this.mode),
+      baseUrl: this.simulators.of(this.mode).urls[this.mode.address],
+      simulator: `simulator of an application with${this.mode.oauth === 'disabled' ? 'out OAuth' : ' OAuth enabled'}`,
       auth: get(ServiceAuthService),
       banks: get(BanksService),
       customers: get(CustomersService),
@@ -56,10 +66,18 @@ export class Playground implements PageServices, OnApplicationShutdown {
   }
 
   async inject(fault: string): Promise<void> {
-    await injectFault(fault, this.page.simulator, () => this.page.replaceCertificate());
+    await injectFault(fault, this.simulators.of(this.mode), this.simulators);
+  }
+
+  /** The routes of the application have a module without a name. */
+  contextOf(call: ServiceCallEvent): CallContext {
+    const mode = MODES.find(({ name }) => name === call.module);
+    const simulator = mode ? this.simulators.of(mode) : this.simulators.withOAuth;
+    const credentials = describeCredentials(this.#arrivals.of(call, simulator));
+    return { mode: mode?.title ?? 'The routes of this sample', credentials };
   }
 
   async onApplicationShutdown(): Promise<void> {
-    await this.page.simulator.stop();
+    await this.simulators.stop();
   }
 }

@@ -34,7 +34,8 @@ function describeTarget(isSimulated: boolean): string[] {
   );
   return [
     isSimulated
-      ? 'It runs against a simulator on this machine. For the service itself: cp .env.example .env'
+      ? 'It runs against a simulator on this machine, which gets the faults of the page. The page has another one, of an\n' +
+        'application without OAuth. For the service itself: cp .env.example .env'
       : 'It runs against the service that the SERVICE_* variables name:',
     row('environment', environment),
     row('authentication', mode + customerTokens),

@@ -1,4 +1,5 @@
 // The page of the sample. It talks to its own server only, and never sees the client secret, a key or the api token.
+// Of the token that it passes on to the LinkSDK it shows the length alone.
 (() => {
   const MAX_CALLS = 20;
   const byId = (id) => document.getElementById(id);
@@ -12,7 +13,13 @@
     show('outcome', text);
   }
 
-  /** Resolves to the body; rejects with the server's message. */
+  function element(name, text, children = []) {
+    const made = document.createElement(name);
+    made.append(text, ...children);
+    return made;
+  }
+
+  /** Resolves to the body; rejects with the server's message, and what to do about it. */
   async function request(method, path, body) {
     const answer = await fetch(path, {
       method,
@@ -22,7 +29,7 @@
     const answered = await answer.json().catch(() => undefined);
     if (answer.ok) return answered;
     const messages = [answered?.message ?? `The server answered ${answer.status}.`].flat();
-    throw new Error(messages.map(sentence).join(' '));
+    throw new Error([...messages.map(sentence), answered?.hint ?? ''].join(' ').trim());
   }
 
   /** The names that the page gives to the fields of a request. */
@@ -41,7 +48,7 @@
       await work();
     } finally {
       const wasFocused = document.activeElement === document.body;
-      button.disabled = false;
+      button.disabled = button === byId('connect') && !customer;
       if (wasFocused) button.focus();
     }
   }
@@ -53,13 +60,36 @@
     });
   }
 
+  let mode;
+  /** Of this visit and this mode. */
+  let customer;
+
+  function useCustomer(id, text) {
+    customer = id;
+    show('customer', text);
+    byId('connect').disabled = !id;
+    byId('connect-hint').hidden = Boolean(id);
+    byId('parameters').hidden = true;
+    showOutcome('none', '');
+  }
+
+  /** What was said is of the mode before, and so is the customer. */
+  function useMode(name) {
+    if (name === mode) return;
+    mode = name;
+    useCustomer(undefined, 'The service gives each of your users a customer id.');
+    show('fault-outcome', '');
+  }
+
   onSubmit('customer-form', async (form) => {
     try {
       const { customer_id } = await request('POST', '/page/customers', {
         app_user_id: form.get('app_user_id'),
       });
-      show('customer', `Customer ${customer_id} was created, and belongs to your visit of this page.`);
-      showOutcome('none', '');
+      useCustomer(
+        customer_id,
+        `Customer ${customer_id} was created, and belongs to your visit of this page.`,
+      );
     } catch (error) {
       show('customer', `No customer was created: ${error.message}`);
     }
@@ -72,26 +102,34 @@
         permissions: form.getAll('permissions'),
         ...(form.get('bank_identifier') && { bank_identifier: form.get('bank_identifier') }),
       });
+      await showParameters(parameters);
       if (globalThis.Service === undefined)
         throw new Error('The LinkSDK of the service is not on this page.');
-      const outcome = await new Promise((resolve) => Service.connect(parameters, resolve));
-      showOutcome(outcome.status, await describe(outcome, parameters));
+      const { status, reason } = await new Promise((resolve) => Service.connect(parameters, resolve));
+      showOutcome(status, { connected: 'Connected.', cancelled: 'Cancelled.' }[status] ?? reason);
     } catch (error) {
       showOutcome('refused', error.message);
     }
   });
 
-  /** What came of a session, and what the browser had for it. The token itself is not shown. */
-  async function describe({ status, reason }, { access_token, app_token, customer_id }) {
-    if (status !== 'connected') return status === 'cancelled' ? 'Cancelled' : reason;
-    const had = [];
+  /** What the browser has for a session: no character of a token. */
+  async function showParameters({ access_token, app_token, permissions, ...others }) {
+    const shown = {};
+    if (app_token)
+      shown.app_token = `${app_token.length} characters, the same for all customers, without an end`;
     if (access_token) {
       const { expires_at } = await request('GET', '/page/customer-token');
       const until = new Date(expires_at).toLocaleTimeString();
-      had.push(`an access token for customer ${customer_id}, valid until ${until}`);
+      shown.access_token = `${access_token.length} characters, for this customer, until ${until}`;
     }
-    if (app_token) had.push('the app token, which is the same for all customers and has no end');
-    return `Connected. The browser had ${had.join(', and ')}.`;
+    Object.assign(shown, others, { permissions: permissions.join(', ') });
+    const rows = Object.entries(shown).map(([name, value]) =>
+      element('div', '', [element('dt', name), element('dd', value)]),
+    );
+    byId('parameters')
+      .querySelector('dl')
+      .replaceChildren(...rows);
+    byId('parameters').hidden = false;
   }
 
   async function listBanks() {
@@ -118,31 +156,42 @@
     show('api-token', apiToken);
   }
 
-  function showCall({ method, path, status, attempts, durationMs, failed }) {
-    const row = document.createElement('tr');
-    if (failed) row.dataset.failed = '';
-    for (const [index, text] of [`${method} ${path}`, status, attempts, `${durationMs} ms`].entries()) {
-      const cell = row.insertCell();
-      cell.textContent = text;
-      if (index > 1) cell.className = 'number';
-    }
+  function showCall({ method, path, status, failed, mode, attempts, durationMs, credentials = [] }) {
+    const call = element('li', '', [
+      element('strong', `${method} ${path}`),
+      element('strong', status),
+      element('span', `${mode}: ${attempts} ${attempts === 1 ? 'attempt' : 'attempts'}, ${durationMs} ms`),
+      element(
+        'ul',
+        '',
+        credentials.map((credential) => element('li', credential)),
+      ),
+    ]);
+    if (failed) call.dataset.failed = '';
     const calls = byId('calls');
-    calls.prepend(row);
-    while (calls.rows.length > MAX_CALLS) calls.deleteRow(-1);
+    calls.prepend(call);
+    while (calls.children.length > MAX_CALLS) calls.lastChild.remove();
   }
 
-  function offerModes({ modes, mode }) {
+  function offerModes({ modes, mode: used }) {
+    useMode(used ?? '');
     byId('mode-choice').hidden = modes.length === 0;
     byId('mode').replaceChildren(
-      ...modes.map(({ name, title }) => new Option(title, name, false, name === mode)),
+      ...modes.map(({ name, title }) => new Option(title, name, false, name === used)),
     );
   }
 
   function offerFaults({ faults }) {
     byId('fault-choice').hidden = faults.length === 0;
     byId('faults').replaceChildren(...faults.map(faultButton));
-    const impossible = faults.filter((fault) => fault.impossible);
-    show('impossible-faults', impossible.map((fault) => `${fault.title}: ${fault.impossible}.`).join(' '));
+    const reasons = Map.groupBy(
+      faults.filter((fault) => fault.impossible),
+      (fault) => fault.impossible,
+    );
+    const told = [...reasons].map(
+      ([reason, group]) => `${group.map(({ title }) => title).join(', ')}: ${reason}.`,
+    );
+    show('impossible-faults', told.join(' '));
   }
 
   function faultButton({ name, title, impossible }) {
@@ -156,8 +205,8 @@
   }
 
   async function injectFault(name, title) {
-    const mode = byId('mode').value;
-    const tell = (text) => byId('mode').value === mode && show('fault-outcome', `${title}${text}`);
+    const injectedIn = mode;
+    const tell = (text) => mode === injectedIn && show('fault-outcome', `${title}${text}`);
     tell(' …');
     try {
       await request('POST', '/page/faults', { name });
@@ -169,9 +218,7 @@
   }
 
   byId('mode').addEventListener('change', async ({ target }) => {
-    // What was said is of the mode before.
-    show('fault-outcome', '');
-    showOutcome('none', '');
+    useMode(target.value);
     await request('POST', '/page/mode', { mode: target.value }).catch((error) =>
       show('fault-outcome', error.message),
     );
