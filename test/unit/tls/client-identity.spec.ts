@@ -62,6 +62,7 @@ async function start(
 
 /** Started with a function that, from then on, answers when the test says so. */
 async function startHeld() {
+  clock = new FakeClock({ start: Date.now() });
   const answers: ((pems: TlsIdentityPems) => void)[] = [];
   let isHeld = false;
   const source = () =>
