@@ -1,5 +1,7 @@
 /** What a command may touch of its process; a test hands in its own. */
 export interface CommandIo {
+  /** The folder that the command is run in: an absolute path. */
+  cwd: string;
   /** Not to be changed: what it names is the host's. */
   env: Readonly<Record<string, string | undefined>>;
   /** Standard output: results. */
@@ -12,6 +14,8 @@ export interface CommandIo {
   keepRunningUnread(): void;
   /** Hands over each line of standard input from now on, whose end ends nothing. */
   onLine(listener: (line: string) => void): void;
+  /** Resolves at the first SIGINT or SIGTERM from now on; a second one of its kind ends the process as usual. */
+  endSignal(): Promise<void>;
 }
 
 /** What a file `lib/cli/<command>.ts` exports. */

@@ -46,7 +46,7 @@ export async function run(args: string[], io: CommandIo, limits = LIMITS): Promi
     '--customer',
     customer === undefined || isCustomerId(customer) ? undefined : `takes ${CUSTOMER_ID_RULE}`,
   );
-  const variables = await readEnvironment(io.env, values['env-file']);
+  const variables = await readEnvironment(io, values['env-file']);
   const table = new Table(io, json);
   const examined = await examine({ name, variables, offline, customer, limits }, table);
   if (json) io.out(jsonOutput(examined));

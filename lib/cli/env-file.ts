@@ -1,7 +1,8 @@
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { resolve } from 'node:path';
 import { readRegularFile } from '../config/read-file.js';
-import { UsageError } from './command.js';
+import { UsageError, type CommandIo } from './command.js';
 import { DEFAULT_DIR } from './simulator-options.js';
 
 /** What the simulator command writes, in the folder it is run in. */
@@ -28,7 +29,7 @@ export interface Variables {
  * @throws UsageError for a file that was named and cannot be read
  */
 export async function readEnvironment(
-  env: Readonly<Record<string, string | undefined>>,
+  { env, cwd }: Pick<CommandIo, 'env' | 'cwd'>,
   files: readonly string[] | undefined,
 ): Promise<Variables> {
   const found = new Map<string, { value: string; source: string }>();
@@ -36,8 +37,10 @@ export async function readEnvironment(
     if (value !== undefined) found.set(variable, { value, source: 'the environment' });
   }
   const inFiles: string[] = [];
-  const read = await Promise.all((files ?? ['.env']).map((file) => readEnvFile(file, files !== undefined)));
-  const isUnread = !files?.includes(SIMULATOR_ENV_FILE) && existsSync(SIMULATOR_ENV_FILE);
+  const read = await Promise.all(
+    (files ?? ['.env']).map((file) => readEnvFile(cwd, file, files !== undefined)),
+  );
+  const isUnread = !files?.includes(SIMULATOR_ENV_FILE) && existsSync(resolve(cwd, SIMULATOR_ENV_FILE));
   const places = read.flatMap((each) => (each ? [each.file] : []));
   for (const { file, values } of read.flatMap((each) => each ?? [])) {
     for (const [variable, value] of Object.entries(values)) {
@@ -56,11 +59,12 @@ export async function readEnvironment(
 }
 
 async function readEnvFile(
+  cwd: string,
   file: string,
   isNamed: boolean,
 ): Promise<{ file: string; values: Record<string, string> } | undefined> {
   try {
-    return { file, values: parser()(await readRegularFile(file)) };
+    return { file, values: parser()(await readRegularFile(resolve(cwd, file))) };
   } catch (error) {
     if (!isNamed && (error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
     const { code = 'unknown reason' } = error as NodeJS.ErrnoException;

@@ -12,6 +12,7 @@ process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => {
 
 const { env, stdout, stderr } = process;
 process.exitCode = await runCommand(process.argv.slice(2), {
+  cwd: process.cwd(),
   env,
   out: (text) => void stdout.write(text),
   err: (text) => void stderr.write(text),
@@ -29,6 +30,10 @@ process.exitCode = await runCommand(process.argv.slice(2), {
     // An error of the input, as where its terminal is gone, is its end.
     lines.on('line', listener).on('error', () => undefined);
   },
+  endSignal: () =>
+    new Promise((end) => {
+      for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => end());
+    }),
 });
 lines?.close();
 // Only where something that a command used still holds the process, for example a name that is being resolved.

@@ -63,7 +63,10 @@ Exit code: 0 after SIGINT or SIGTERM, 1 where it cannot start, 2 for options tha
 `;
 
 /** Rejects with a UsageError, and what `parseArgs` throws. */
-export async function readSimulatorOptions(args: string[]): Promise<SimulatorCommandOptions | 'help'> {
+export async function readSimulatorOptions(
+  args: string[],
+  cwd: string,
+): Promise<SimulatorCommandOptions | 'help'> {
   const { values } = parseArgs({
     args,
     options: {
@@ -78,7 +81,7 @@ export async function readSimulatorOptions(args: string[]): Promise<SimulatorCom
   });
   if (values.help) return 'help';
   if (values.dir === '') throw new UsageError('--dir needs the name of a folder.');
-  const folder = resolve(values.dir);
+  const folder = resolve(cwd, values.dir);
   const fault = folderFault(folder);
   if (fault !== undefined) throw new UsageError(`--dir: ${fault} Choose another folder.`);
   const { name } = values;

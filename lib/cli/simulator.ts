@@ -11,7 +11,7 @@ import { describeLine, describeRefusal, describeRequest, describeSimulator } fro
 
 /** Runs the simulator until SIGINT or SIGTERM. */
 export async function run(args: string[], io: CommandIo): Promise<number> {
-  const options = await readSimulatorOptions(args);
+  const options = await readSimulatorOptions(args, io.cwd);
   if (options === 'help') {
     io.out(SIMULATOR_HELP);
     return EXIT.ok;
@@ -55,7 +55,7 @@ async function serve(
     const kept = exposure === undefined ? await textToKeep(simulator) : undefined;
     const files = await writeFiles(folder, simulator, { name, kept });
     // Not earlier: until then a signal ends the process as usual, whatever it waits for.
-    const ended = endSignal();
+    const ended = io.endSignal();
     io.out(describeSimulator(simulator, files, { name, kept: describeKept(found !== undefined, exposure) }));
     io.onLine((line) => {
       const fault = readFault(line);
@@ -80,13 +80,6 @@ function describeKept(isFound: boolean, exposure: string | undefined): string {
   return isFound
     ? 'They are those of the last start; --new makes others.'
     : 'They are new, and stay for the next start.';
-}
-
-/** Resolves at the first SIGINT or SIGTERM; a second one of its kind ends the process as usual. */
-function endSignal(): Promise<void> {
-  return new Promise((end) => {
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => end());
-  });
 }
 
 /** Why it did not start, in one line; undefined for what is a fault of this package. */

@@ -9,7 +9,7 @@ import { run } from '../../lib/cli/doctor.js';
 import { type Examined } from '../../lib/cli/examine.js';
 import { runCommand } from '../../lib/cli/run-command.js';
 import { BROKEN_SETUPS, setupsOfBlock } from '../helpers/broken-setups.js';
-import { partOf } from '../helpers/in-soak.js';
+import { onlyInSoak, partOf } from '../helpers/in-soak.js';
 import { issue, type Issued } from '../helpers/certificates.js';
 import { commandIo } from '../helpers/command-io.js';
 import { MODES } from '../helpers/leak-scan.js';
@@ -126,11 +126,11 @@ describe('nestjs-service doctor', () => {
 
     it('has colours and progress on a terminal, and not with NO_COLOR', async () => {
       const simulator = await startSimulator();
-      const terminal = commandIo(simulator.env(), true);
+      const terminal = commandIo(simulator.env(), { isTerminal: true });
       await run([], terminal, LIMITS);
       expect(terminal.printed()).toContain('\u001b[32mok');
       expect(terminal.complained()).toContain('api.tls ...');
-      const plain = commandIo({ ...simulator.env(), NO_COLOR: '1' }, true);
+      const plain = commandIo({ ...simulator.env(), NO_COLOR: '1' }, { isTerminal: true });
       await run(['--offline'], plain, LIMITS);
       expect(plain.printed()).not.toContain('\u001b');
     });
@@ -276,9 +276,9 @@ describe('nestjs-service doctor', () => {
     afterEach(() => rm(folder, { recursive: true }));
 
     const remedyOf = async (...args: string[]): Promise<string> => {
-      const child = startCommand(['doctor', '--offline', '--json', ...args], { cwd: folder });
-      expect((await child.exited).code).toBe(1);
-      const { checks } = JSON.parse(child.output()) as Examined;
+      const io = commandIo({}, { cwd: folder });
+      expect(await run(['--offline', '--json', ...args], io)).toBe(1);
+      const { checks } = JSON.parse(io.printed()) as Examined;
       const [{ name, remedy = '' }] = checks.filter(({ status }) => status === 'failed');
       expect(name).toBe('variables');
       return remedy;
@@ -352,7 +352,7 @@ describe('nestjs-service doctor', () => {
     expect(await rowOf(own, root)).toMatch(/^warning .*"CN=Root" did not issue the certificate before it\./);
   });
 
-  it('ends as a process where something still holds that', async () => {
+  onlyInSoak(it)('ends as a process where something still holds that', async () => {
     const [node = '', ...args] = commandLine(['doctor', '--help']);
     const preload = 'data:text/javascript,setInterval(() => {}, 1_000)';
     const child = spawn(node, ['--import', preload, ...args], { stdio: 'ignore' });

@@ -3,7 +3,7 @@ import { type INestApplicationContext } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { execFile, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { once } from 'node:events';
+import { EventEmitter, once } from 'node:events';
 import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -13,7 +13,7 @@ import { BanksService, getServiceToken, LinkSdkService, ServiceModule } from 'ne
 import { readEnvironment } from '../../lib/cli/env-file.js';
 import { runCommand } from '../../lib/cli/run-command.js';
 import { commandIo } from '../helpers/command-io.js';
-import { partOf } from '../helpers/in-soak.js';
+import { onlyInSoak, partOf } from '../helpers/in-soak.js';
 import { freePort } from '../helpers/loopback.js';
 import { startProcess, type SampleProcess } from '../helpers/sample-process.js';
 import { CollectingLogger } from '../helpers/secret-scan.js';
@@ -21,21 +21,59 @@ import { commandLine, startCommand } from '../helpers/source-process.js';
 
 const READY = 'Requests:\n';
 const run = promisify(execFile);
+/** In processes that must be ended in a certain way. */
+const soakIt = onlyInSoak(it);
+
+/** The command in this process. */
+interface Running {
+  printed(): string;
+  complained(): string;
+  /** Its exit code. */
+  ended: Promise<number>;
+  end(): Promise<void>;
+}
 
 describe('nestjs-service simulator', () => {
   let folder: string;
   const started: SampleProcess[] = [];
+  const running: Running[] = [];
 
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'simulator command '));
   });
-  afterEach(() => Promise.all(started.splice(0).map((each) => each.kill())));
+  afterEach(async () => {
+    await Promise.all(started.splice(0).map((each) => each.kill()));
+    await endAll();
+  });
   afterAll(() => rm(folder, { recursive: true, force: true }));
 
-  function start(...options: string[]): SampleProcess {
+  const endAll = () => Promise.all(running.splice(0).map((each) => each.end()));
+
+  function startProgram(...options: string[]): SampleProcess {
     const child = startCommand(['simulator', ...options], { cwd: folder });
     started.push(child);
     return child;
+  }
+
+  /** Resolves once it is ready, or has ended. */
+  async function start(...options: string[]): Promise<Running> {
+    const events = new EventEmitter();
+    const io = commandIo({ PATH: process.env.PATH ?? '' }, { cwd: folder });
+    const { out } = io;
+    io.out = (text) => {
+      out(text);
+      if (text.endsWith(READY)) events.emit('ready');
+    };
+    io.endSignal = async () => void (await once(events, 'signal'));
+    const ready = once(events, 'ready');
+    const ended = runCommand(['simulator', ...options], io);
+    const end = async () => {
+      events.emit('signal');
+      expect(await ended).toBe(0);
+    };
+    if (await Promise.race([ready.then(() => true), ended.then(() => false)]))
+      running.push({ ...io, ended, end });
+    return { ...io, ended, end };
   }
 
   /** The variables that it wrote. */
@@ -82,7 +120,7 @@ describe('nestjs-service simulator', () => {
       '--fail',
       '/banks/v1=503:1',
     ];
-    const child = start(...options);
+    const child = startProgram(...options);
     await child.printed(READY);
     const line = /^ {2}(curl .+)$/m.exec(child.output())?.[1] ?? '';
     for (const command of ['nestjs-service doctor', 'nest start']) {
@@ -142,8 +180,7 @@ describe('nestjs-service simulator', () => {
   });
 
   it('writes a .env with which the module works, keys for the user alone, and a reason for git to leave them', async () => {
-    const child = start('--port', '0');
-    await child.printed(READY);
+    await start('--port', '0');
     const dir = join(folder, 'service-simulator');
     await withHost(await written('service-simulator'), async (context) => {
       expect(await context.get(BanksService, { strict: false }).list()).toHaveLength(10);
@@ -160,13 +197,10 @@ describe('nestjs-service simulator', () => {
       expect((await stat(join(dir, name))).mode & 0o777).toBe(mode & ~process.umask());
     }
     expect(await readFile(join(dir, '.gitignore'), 'utf8')).toBe('*\n');
-    child.signal('SIGINT');
-    expect(await child.exited).toEqual({ code: 0, signal: null });
   });
 
   it('writes a .env of which an application logs nothing to worry about, in any mode', async () => {
-    const child = start('--port', '0', '--dir', 'modes');
-    await child.printed(READY);
+    await start('--port', '0', '--dir', 'modes');
     for (const [environment, authentication] of [
       ['production', 'mtls'],
       ['production', 'oauth'],
@@ -184,15 +218,14 @@ describe('nestjs-service simulator', () => {
   });
 
   it('writes the variables of a module with a name', async () => {
-    const child = start('--port', '0', '--dir', 'named', '--name', 'ksa-north');
-    await child.printed(READY);
+    const { printed } = await start('--port', '0', '--dir', 'named', '--name', 'ksa-north');
     const variables = await written('named');
     expect(Object.keys(variables).filter((name) => !name.startsWith('SERVICE_KSA_NORTH_'))).toEqual([]);
-    expect(child.output()).toMatch(/^ {2}SERVICE_KSA_NORTH_SANDBOX_MTLS_URL {2}https:/m);
-    expect(child.output()).toContain(
+    expect(printed()).toMatch(/^ {2}SERVICE_KSA_NORTH_SANDBOX_MTLS_URL {2}https:/m);
+    expect(printed()).toContain(
       `  npx nestjs-service doctor --name ksa-north --env-file '${join(folder, 'named/.env')}'\n`,
     );
-    expect(child.output()).toContain(
+    expect(printed()).toContain(
       "\nTry it, with ServiceModule.forRoot({ name: 'ksa-north' }) in the application:\n",
     );
     await withHost(
@@ -210,10 +243,8 @@ describe('nestjs-service simulator', () => {
   it('keeps certificates and credentials, so that an application goes on over a restart', async () => {
     const options = ['--port', String(await freePort(6)), '--dir', 'kept'];
     const restart = async (...more: string[]): Promise<string> => {
-      await Promise.all(started.splice(0).map((each) => each.kill()));
-      const child = start(...options, ...more);
-      await child.printed(READY);
-      return child.output();
+      await endAll();
+      return (await start(...options, ...more)).printed();
     };
     expect(await restart()).toContain('  They are new, and stay for the next start.\n');
     const variables = await written('kept');
@@ -242,13 +273,12 @@ describe('nestjs-service simulator', () => {
     await mkdir(join(repository, 'there'), { recursive: true });
     await run('git', ['init', repository]);
     for (const dir of ['there', 'made']) {
-      const child = start('--port', '0', '--dir', join(repository, dir));
-      await child.printed(READY);
+      const { printed } = await start('--port', '0', '--dir', join(repository, dir));
       const kept = join(repository, dir, 'simulator.kept');
       if (dir === 'made') expect((await stat(kept)).isFile()).toBe(true);
       else {
         await expect(stat(kept)).rejects.toThrow('ENOENT');
-        expect(child.output()).toContain(
+        expect(printed()).toContain(
           `  They are new at each start, as git does not ignore ${kept}: add it to .gitignore, and they stay.\n`,
         );
       }
@@ -258,19 +288,17 @@ describe('nestjs-service simulator', () => {
   it('writes over its own files, and over no others', async () => {
     const env = join(folder, 'own/.env');
     const options = ['--port', '0', '--dir', 'own'];
-    const first = start(...options);
-    await first.printed(READY);
+    const first = await start(...options);
     const written = await readFile(env, 'utf8');
-    await first.kill();
-    const second = start(...options);
-    await second.printed(READY);
+    await first.end();
+    const second = await start(...options);
     expect(await readFile(env, 'utf8')).not.toBe(written);
-    await second.kill();
+    await second.end();
 
     await writeFile(env, 'PORT=3000\n');
-    const third = start(...options);
-    expect(await third.exited).toEqual({ code: 1, signal: null });
-    expect(third.output()).toBe(
+    const third = await start(...options);
+    expect(await third.ended).toBe(1);
+    expect(third.complained()).toBe(
       `${env} was not written by this command, or was changed since, so it stays as it is. Move it, or choose another folder with --dir.\n`,
     );
     expect(await readFile(env, 'utf8')).toBe('PORT=3000\n');
@@ -284,12 +312,10 @@ describe('nestjs-service simulator', () => {
     await writeFile(join(dir, '.written-by-nestjs-service'), JSON.stringify({ '.env': [digest] }));
     await writeFile(join(dir, '.env'), text);
     const options = ['--port', '0', '--dir', 'forged'];
-    const first = start(...options);
-    expect(await first.exited).toEqual({ code: 1, signal: null });
+    expect(await (await start(...options)).ended).toBe(1);
     expect(await readFile(join(dir, '.env'), 'utf8')).toBe(text);
     await rm(join(dir, '.env'));
-    const second = start(...options);
-    await second.printed(READY);
+    await start(...options);
     await expect(stat(join(dir, '.gitignore'))).rejects.toThrow('ENOENT');
   });
 
@@ -297,10 +323,10 @@ describe('nestjs-service simulator', () => {
     const port = await freePort(6);
     const other = createServer().listen(port + 2, '127.0.0.1');
     await once(other, 'listening');
-    const child = start('--port', String(port), '--dir', 'taken');
-    expect(await child.exited).toEqual({ code: 1, signal: null });
+    const { ended, complained } = await start('--port', String(port), '--dir', 'taken');
+    expect(await ended).toBe(1);
     other.close();
-    expect(child.output()).toBe(
+    expect(complained()).toBe(
       `Port ${port + 2} is taken (the simulator uses ${port} to ${port + 5}). Choose others with --port.\n`,
     );
     await expect(stat(join(folder, 'taken'))).rejects.toThrow('ENOENT');
@@ -312,13 +338,13 @@ describe('nestjs-service simulator', () => {
       ['file/below', 'ENOTDIR'],
       ...(process.platform === 'linux' ? [['/proc/nope/below', 'ENOENT']] : []),
     ]) {
-      const child = start('--port', '0', '--dir', dir);
-      expect(await child.exited).toEqual({ code: 1, signal: null });
-      expect(child.output()).toMatch(new RegExp(`^${code}: .*\\n$`));
+      const { ended, complained } = await start('--port', '0', '--dir', dir);
+      expect(await ended).toBe(1);
+      expect(complained()).toMatch(new RegExp(`^${code}: .*\\n$`));
     }
   });
 
-  it('ends when only npx gets the signal, whatever its shell does', async () => {
+  soakIt('ends when only npx gets the signal, whatever its shell does', async () => {
     const line = commandLine(['simulator', '--port', '0', '--dir', 'npx']).map((part) => `'${part}'`);
     // With a second command, the shell does not become the first.
     const npx = startProcess(['npx', '-c', `${line.join(' ')}; :`], { cwd: folder });
@@ -328,7 +354,7 @@ describe('nestjs-service simulator', () => {
     expect(await npx.isGone()).toBe(true);
   });
 
-  it('ends at the first signal before the simulator runs too', async () => {
+  soakIt('ends at the first signal before the simulator runs too', async () => {
     // The preload stops the start at its first write, for good.
     const preload = `data:text/javascript,${encodeURIComponent(`
       import fs from 'node:fs/promises';
@@ -353,20 +379,21 @@ describe('nestjs-service simulator', () => {
   it.each(partOf(["it's", 'a "b" $(c) `d`', 'a\\b', "it's \\a"], 4))(
     'names its files so that a shell, Node and dotenv read the same: %s',
     async (dir) => {
-      const child = start('--port', '0', '--dir', dir);
-      await child.printed(READY);
-      const line = /^ {2}(curl .+)$/m.exec(child.output())?.[1] ?? '';
+      const { printed } = await start('--port', '0', '--dir', dir);
+      const line = /^ {2}(curl .+)$/m.exec(printed())?.[1] ?? '';
       expect((await shell(line)).stdout).toMatch(/ 200$/);
       const env = join(folder, dir, '.env');
       const key = join(folder, dir, 'application.key');
       const script = '. "$1" && printf %s "$SERVICE_TLS_PRIVATE_KEY_FILE"';
       expect((await run('sh', ['-c', script, 'sh', env])).stdout).toBe(key);
       expect(parseEnv(await readFile(env, 'utf8')).SERVICE_TLS_PRIVATE_KEY_FILE).toBe(key);
-      expect((await readEnvironment({}, [env])).get('SERVICE_TLS_PRIVATE_KEY_FILE')).toBe(key);
+      expect(
+        (await readEnvironment({ env: {}, cwd: folder }, [env])).get('SERVICE_TLS_PRIVATE_KEY_FILE'),
+      ).toBe(key);
     },
   );
 
-  it('goes on when nobody reads its output', async () => {
+  soakIt('goes on when nobody reads its output', async () => {
     const [node = '', ...args] = commandLine(['simulator', '--port', '0', '--dir', 'unread']);
     const child = spawn(node, args, { cwd: folder, stdio: ['ignore', 'pipe', 'inherit'] });
     try {
@@ -403,7 +430,7 @@ describe('nestjs-service simulator', () => {
     child.endInput();
     expect((await banks()).stdout).toMatch(/ 200$/);
     expect(child.output().match(/A line needs/g)).toHaveLength(1);
-    child.signal('SIGTERM');
+    child.signal('SIGINT');
     expect(await child.exited).toEqual({ code: 0, signal: null });
   });
 

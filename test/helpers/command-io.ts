@@ -6,17 +6,22 @@ export interface TestIo extends CommandIo {
   complained(): string;
 }
 
-export function commandIo(env: Record<string, string> = {}, isTerminal = false): TestIo {
+export function commandIo(
+  env: Record<string, string> = {},
+  { isTerminal = false, cwd = process.cwd() } = {},
+): TestIo {
   const out: string[] = [];
   const err: string[] = [];
   return {
     env,
+    cwd,
     out: (text) => void out.push(text),
     err: (text) => void err.push(text),
     outIsTerminal: isTerminal,
     errIsTerminal: isTerminal,
     keepRunningUnread: () => undefined,
     onLine: () => undefined,
+    endSignal: () => Promise.resolve(),
     printed: () => out.join(''),
     complained: () => err.join(''),
   };
