@@ -75,6 +75,12 @@ export {
   type HttpCallOptions,
   type HttpRequestOptions,
 } from './http/call-options.js';
+export {
+  type ReadAnswer,
+  type ReadOption,
+  type ResponseType,
+  type ResponseTypeOption,
+} from './http/response-type.js';
 export { ServiceExceptionFilter } from './http/service-exception.filter.js';
 export { type HttpResponse, ServiceHttpService } from './http/service-http.service.js';
 export { ConnectDto, type ConnectParameters, LinkSessionDto } from './link-sdk/connect.dto.js';

@@ -287,7 +287,11 @@ const ROWS: readonly Row[] = [
     what: 'it answers with a redirect, which is never followed',
     hint: `Put the address where the token endpoint is into {address}.`,
   },
-  { kind: 'too_large', server: 'api', what: 'the answer is larger than http.maxResponseBytes' },
+  {
+    kind: 'too_large',
+    server: 'api',
+    what: 'the answer is larger than http.maxResponseBytes, or maxResponseBytes of the call',
+  },
   { kind: 'too_large', what: 'the answer is too large' },
   { kind: 'protocol', what: 'the exchange broke the rules of HTTP' },
 ];

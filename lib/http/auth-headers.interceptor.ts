@@ -4,7 +4,8 @@ import { checkTimeout } from '../exchange/call-limits.js';
 import { AllowedUrls } from './allowed-urls.js';
 import { notEncoded, prepareBody } from './body.js';
 import { Call, toMethod } from './call.js';
-import { checkRetries, type HttpCallOptions } from './call-options.js';
+import { checkWhole, type HttpCallOptions } from './call-options.js';
+import { checkResponseType } from './response-type.js';
 import { type CallObserver } from './call-observer.js';
 import { type CallAuthenticator, type ClientContext } from './client-context.js';
 import { type Credentials } from '../auth/authenticator.js';
@@ -14,7 +15,7 @@ const CALL = Symbol('call');
 
 /** Axios passes on what it does not know. */
 type Config = InternalAxiosRequestConfig &
-  Pick<HttpCallOptions, 'route' | 'retries' | 'attemptTimeout'> & { [CALL]?: Call };
+  Pick<HttpCallOptions, 'route' | 'retries' | 'attemptTimeout' | 'maxResponseBytes'> & { [CALL]?: Call };
 
 /** Options that are part of the Call by then. */
 const USED_OPTIONS = ['baseURL', 'params', 'signal', 'cancelToken'] as const;
@@ -54,19 +55,15 @@ export class AuthHeadersInterceptor {
   readonly attach = (config: Config): Config | Promise<Config> => {
     const { calls, options } = this.#client;
     calls.admit();
-    if (config.responseType === 'stream') {
-      throw ServiceRequestError.of(
-        'responseType',
-        "cannot be 'stream': use 'arraybuffer', or a client of your own with auth.httpsAgent",
-      );
-    }
+    checkResponseType(config.responseType);
     config.headers = AxiosHeaders.from(config.headers);
     prepareBody(config);
     const url = this.#urls.resolve(addressOf(config));
     const timeoutMs = checkTimeout(config.timeout) ?? options.http.timeout;
     const { signal, cancelToken } = config;
     const call = new Call(toMethod(config.method), url, timeoutMs, routeOf(config), { signal, cancelToken });
-    call.maxRetries = checkRetries(config.retries);
+    call.maxRetries = checkWhole('retries', config.retries, 0, 10);
+    call.maxResponseBytes = checkWhole('maxResponseBytes', config.maxResponseBytes, 1, 2 ** 30);
     call.attemptTimeoutMs = checkTimeout(config.attemptTimeout, 'attemptTimeout');
     config.url = url.href;
     for (const key of USED_OPTIONS) delete config[key];

@@ -24,6 +24,8 @@ export interface HttpCallOptions extends HeaderOptions {
   params?: Record<string, unknown> | URLSearchParams | undefined;
   /** The path with names for its ids, `/orders/v1/{id}`: for traces, metrics and `http.onCall`. Default: its first part. */
   route?: string | undefined;
+  /** Bytes of the answer, decompressed, in place of `http.maxResponseBytes`. */
+  maxResponseBytes?: number | undefined;
 }
 
 export interface HttpRequestOptions extends HttpCallOptions {
@@ -45,6 +47,7 @@ const NAMES = [
   'retries',
   'attemptTimeout',
   'route',
+  'maxResponseBytes',
   'parse',
   'responseType',
   'baseURL',
@@ -63,7 +66,7 @@ const OF_ADAPTERS: Partial<Record<string, string>> = {
   httpsAgent: 'the client certificate and the chain are the options `tls` of the module',
   proxy: 'set `http.proxy` of the module',
   maxRedirects: 'redirects are never followed',
-  maxContentLength: 'set `http.maxResponseBytes` of the module',
+  maxContentLength: 'set `maxResponseBytes`',
   maxBodyLength: 'there is no limit',
   validateStatus: 'a status of 400 or more is a ServiceApiError, which has it as `status`',
   auth: 'calls are authenticated by the module',
@@ -101,9 +104,13 @@ function isMisspelt(name: string, known: string): boolean {
 }
 
 /** Undefined if the call brings none. Throws ServiceRequestError. */
-export function checkRetries(retries: unknown): number | undefined {
-  if (retries === undefined || retries === null) return undefined;
-  if (Number.isInteger(retries) && (retries as number) >= 0 && (retries as number) <= 10)
-    return retries as number;
-  throw ServiceRequestError.of('retries', 'must be a whole number from 0 to 10');
+export function checkWhole(
+  option: 'retries' | 'maxResponseBytes',
+  value: unknown,
+  min: number,
+  max: number,
+): number | undefined {
+  if (value === undefined || value === null) return undefined;
+  if (Number.isInteger(value) && (value as number) >= min && (value as number) <= max) return value as number;
+  throw ServiceRequestError.of(option, `must be a whole number from ${min} to ${max}`);
 }

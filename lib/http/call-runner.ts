@@ -123,7 +123,7 @@ export class CallRunner {
       timeoutMs,
       attemptTimeoutMs,
       connectTimeoutMs,
-      maxResponseBytes: options.http.maxResponseBytes,
+      maxResponseBytes: call.maxResponseBytes ?? options.http.maxResponseBytes,
       signal: call.signal,
     });
   }

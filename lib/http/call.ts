@@ -38,6 +38,7 @@ export class Call {
   // Its own, in place of the module's.
   maxRetries: number | undefined = undefined;
   attemptTimeoutMs: number | undefined = undefined;
+  maxResponseBytes: number | undefined = undefined;
 
   // The request, from complete() on.
   body: string | Uint8Array | undefined = undefined;
@@ -165,7 +166,7 @@ export class Call {
   ): void {
     const { correlationIdHeader, idempotencyHeader } = http;
     this.body = body;
-    this.readsJson = responseType !== 'arraybuffer' && responseType !== 'text';
+    this.readsJson = (responseType ?? 'json') === 'json';
     const sent = this.#headers;
     sent['user-agent'] = http.userAgent;
     takeHeaders(sent, headers, this.readsJson, appTokenHeader.toLowerCase());

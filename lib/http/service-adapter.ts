@@ -70,11 +70,7 @@ function toAxiosResponse(
   const accepted = validateStatus ? validateStatus(status) : isSuccess;
   if (!accepted) throw answerError(response, call, client);
   const isJson = isSuccess && call.readsJson;
-  const data: unknown = isJson
-    ? readBody(response, call, client)
-    : responseType === 'arraybuffer'
-      ? body
-      : body.toString('utf8');
+  const data = isJson ? readBody(response, call, client) : rawBody(body, responseType);
   const facts = answerFacts(response, call, client);
   return {
     data,
@@ -86,6 +82,12 @@ function toAxiosResponse(
     requestId: sentId(call),
     facts,
   };
+}
+
+function rawBody(body: Buffer, responseType: string | undefined): Uint8Array | string {
+  if (responseType === 'arraybuffer') return body;
+  // A copy: a small Buffer shares its memory with others, which `bytes.buffer` would show.
+  return responseType === 'bytes' ? new Uint8Array(body) : body.toString('utf8');
 }
 
 /** Leaves out headers with the name of a method of AxiosHeaders, such as `normalize`: axios would call them. */

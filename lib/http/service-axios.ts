@@ -48,6 +48,7 @@ const NAMED = {
   timeout: undefined,
   retries: undefined,
   attemptTimeout: undefined,
+  maxResponseBytes: undefined,
   route: undefined,
 };
 

@@ -3,20 +3,15 @@ import { Injectable } from '@nestjs/common';
 import { RESOURCES, type ResourceName } from '../config/resources.js';
 import { type HttpSettings } from '../config/resolved-options.js';
 import { type AxiosInstance } from 'axios';
-import {
-  checkParser,
-  parseAnswer,
-  type AnswerParser,
-  type ParsedAnswer,
-  type ParseOption,
-} from './answer-parser.js';
+import { parseAnswer, type AnswerParser } from './answer-parser.js';
 import { checkCallOptions, type HttpCallOptions, type HttpRequestOptions } from './call-options.js';
+import { checkReading, type ReadAnswer, type ReadOption, type ResponseType } from './response-type.js';
 import { type ServiceResponse } from './service-adapter.js';
 import { type AnswerFacts } from './answer.js';
 
 /** A success, with its status, headers and ids. */
 export interface HttpResponse<T = unknown> {
-  /** The JSON body, or what `parse` returned. */
+  /** The JSON body, text or bytes (`responseType`), or what `parse` returned. */
   readonly data: T;
   /** The HTTP status. */
   readonly status: number;
@@ -31,8 +26,8 @@ export interface HttpResponse<T = unknown> {
 /**
  * The authenticated client for every path of the service. Each method takes a path below the base address, or an
  * absolute URL within the service's own origins, and resolves with the JSON body; with `undefined` for 204, and if a POST,
- * PUT, PATCH or DELETE is answered 2xx without a body. With `parse`, it resolves with what that returns. Streams are
- * refused, as body and as `responseType`.
+ * PUT, PATCH or DELETE is answered 2xx without a body. With `parse`, it resolves with what that returns; with
+ * `responseType`, with text or bytes. Streams are refused.
  *
  * Rejects with ServiceApiError (docs/service.md#errors), ServiceConnectionError, ServiceTokenError,
  * ServiceCertificateError, ServiceRequestError (nothing was sent), or the reason of the caller's own abort.
@@ -72,13 +67,13 @@ export class ServiceHttpService {
   }
 
   /** A call with the method and body of `options`, to a path or to `options.url`. */
-  request<Parser extends AnswerParser>(
+  request<Parser extends AnswerParser, Type extends ResponseType>(
     path: string,
-    options: HttpRequestOptions & ParseOption<Parser>,
-  ): Promise<ParsedAnswer<Parser>>;
-  request<Parser extends AnswerParser>(
-    options: HttpRequestOptions & ParseOption<Parser> & { url: string },
-  ): Promise<ParsedAnswer<Parser>>;
+    options: HttpRequestOptions & ReadOption<Parser, Type>,
+  ): Promise<ReadAnswer<Parser, Type>>;
+  request<Parser extends AnswerParser, Type extends ResponseType>(
+    options: HttpRequestOptions & ReadOption<Parser, Type> & { url: string },
+  ): Promise<ReadAnswer<Parser, Type>>;
   request<T = unknown>(path: string, options?: HttpRequestOptions): Promise<T>;
   request<T = unknown>(options: HttpRequestOptions & { url: string }): Promise<T>;
   async request(target: string | RequestConfig, options?: HttpRequestOptions): Promise<unknown> {
@@ -89,13 +84,13 @@ export class ServiceHttpService {
    * Like {@link request}, but resolves with status, headers and ids of the answer too. Also for resources, by their paths
    * (`response('/banks/v1')`).
    */
-  response<Parser extends AnswerParser>(
+  response<Parser extends AnswerParser, Type extends ResponseType>(
     path: string,
-    options: HttpRequestOptions & ParseOption<Parser>,
-  ): Promise<HttpResponse<ParsedAnswer<Parser>>>;
-  response<Parser extends AnswerParser>(
-    options: HttpRequestOptions & ParseOption<Parser> & { url: string },
-  ): Promise<HttpResponse<ParsedAnswer<Parser>>>;
+    options: HttpRequestOptions & ReadOption<Parser, Type>,
+  ): Promise<HttpResponse<ReadAnswer<Parser, Type>>>;
+  response<Parser extends AnswerParser, Type extends ResponseType>(
+    options: HttpRequestOptions & ReadOption<Parser, Type> & { url: string },
+  ): Promise<HttpResponse<ReadAnswer<Parser, Type>>>;
   response<T = unknown>(path: string, options?: HttpRequestOptions): Promise<HttpResponse<T>>;
   response<T = unknown>(options: HttpRequestOptions & { url: string }): Promise<HttpResponse<T>>;
   async response(target: string | RequestConfig, options?: HttpRequestOptions): Promise<HttpResponse> {
@@ -103,53 +98,53 @@ export class ServiceHttpService {
   }
 
   /** GET. Sent again, at most `retries` times (`http.retries`), after a failure that may pass. */
-  get<Parser extends AnswerParser>(
+  get<Parser extends AnswerParser, Type extends ResponseType>(
     path: string,
-    options: HttpCallOptions & ParseOption<Parser>,
-  ): Promise<ParsedAnswer<Parser>>;
+    options: HttpCallOptions & ReadOption<Parser, Type>,
+  ): Promise<ReadAnswer<Parser, Type>>;
   get<T = unknown>(path: string, options?: HttpCallOptions): Promise<T>;
   get(path: string, options?: HttpCallOptions): Promise<unknown> {
     return this.#call('GET', path, options);
   }
 
   /** DELETE, with `options.data` as its body, if set. */
-  delete<Parser extends AnswerParser>(
+  delete<Parser extends AnswerParser, Type extends ResponseType>(
     path: string,
-    options: HttpRequestOptions & ParseOption<Parser>,
-  ): Promise<ParsedAnswer<Parser>>;
+    options: HttpRequestOptions & ReadOption<Parser, Type>,
+  ): Promise<ReadAnswer<Parser, Type>>;
   delete<T = unknown>(path: string, options?: HttpRequestOptions): Promise<T>;
   delete(path: string, options?: HttpRequestOptions): Promise<unknown> {
     return this.#call('DELETE', path, options);
   }
 
   /** POST with `data` as the body. */
-  post<Parser extends AnswerParser>(
+  post<Parser extends AnswerParser, Type extends ResponseType>(
     path: string,
     data: unknown,
-    options: HttpCallOptions & ParseOption<Parser>,
-  ): Promise<ParsedAnswer<Parser>>;
+    options: HttpCallOptions & ReadOption<Parser, Type>,
+  ): Promise<ReadAnswer<Parser, Type>>;
   post<T = unknown>(path: string, data?: unknown, options?: HttpCallOptions): Promise<T>;
   post(path: string, data?: unknown, options?: HttpCallOptions): Promise<unknown> {
     return this.#call('POST', path, options, data);
   }
 
   /** PUT with `data` as the body. */
-  put<Parser extends AnswerParser>(
+  put<Parser extends AnswerParser, Type extends ResponseType>(
     path: string,
     data: unknown,
-    options: HttpCallOptions & ParseOption<Parser>,
-  ): Promise<ParsedAnswer<Parser>>;
+    options: HttpCallOptions & ReadOption<Parser, Type>,
+  ): Promise<ReadAnswer<Parser, Type>>;
   put<T = unknown>(path: string, data?: unknown, options?: HttpCallOptions): Promise<T>;
   put(path: string, data?: unknown, options?: HttpCallOptions): Promise<unknown> {
     return this.#call('PUT', path, options, data);
   }
 
   /** PATCH with `data` as the body. */
-  patch<Parser extends AnswerParser>(
+  patch<Parser extends AnswerParser, Type extends ResponseType>(
     path: string,
     data: unknown,
-    options: HttpCallOptions & ParseOption<Parser>,
-  ): Promise<ParsedAnswer<Parser>>;
+    options: HttpCallOptions & ReadOption<Parser, Type>,
+  ): Promise<ReadAnswer<Parser, Type>>;
   patch<T = unknown>(path: string, data?: unknown, options?: HttpCallOptions): Promise<T>;
   patch(path: string, data?: unknown, options?: HttpCallOptions): Promise<unknown> {
     return this.#call('PATCH', path, options, data);
@@ -171,7 +166,7 @@ export class ServiceHttpService {
       return resultOf(answer, answer.data);
     }
     const { parse, ...request } = options;
-    checkParser(parse);
+    checkReading(parse, request);
     const answer: ServiceResponse = await this.axiosRef.request<unknown>(request);
     // After the host's interceptors, which may change the body: the caller gets what parse returns.
     const data = await parseAnswer(answer.data, parse, () => factsOf(answer, options), options.signal);

@@ -2,6 +2,7 @@ import 'reflect-metadata';
 
 export {
   type DoubledMethod,
+  type DoubledMethods,
   type RecordedCall,
   type ServiceDoubles,
   type ServiceStubOptions,

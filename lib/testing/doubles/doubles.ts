@@ -11,13 +11,13 @@ export type DoubledMethod<Method> = Method extends (...args: infer Args) => infe
   : never;
 
 /** A function in place of each method of a class. */
-type Doubles<Service> = {
+export type DoubledMethods<Service> = {
   [
     Name in keyof Service as Service[Name] extends (...args: never[]) => unknown ? Name : never
   ]?: DoubledMethod<Service[Name]>;
 };
 
-type ResourceDoubles = { [Name in keyof Resources]?: Doubles<Resources[Name]> };
+type ResourceDoubles = { [Name in keyof Resources]?: DoubledMethods<Resources[Name]> };
 
 /** A call of ServiceHttpService as its double sees it. */
 export interface StubbedRequest {
@@ -37,14 +37,14 @@ export type StubbedResponse = Partial<Pick<HttpResponse, 'data' | 'status' | 'he
  * input has been checked. What is left out has an answer of its own in the form of docs/service.md.
  */
 export interface ServiceDoubles extends ResourceDoubles {
-  auth?: Doubles<ServiceAuthService> & {
+  auth?: DoubledMethods<ServiceAuthService> & {
     /** Default: none. */
     certificate?: CertificateSummary;
     /** Default: healthy, with `certificate`. */
     identityStatus?: IdentityStatus;
   };
-  sdk?: Doubles<LinkSdkService>;
-  http?: Doubles<Pick<ServiceHttpService, 'get' | 'delete' | 'post' | 'put' | 'patch'>> & {
+  sdk?: DoubledMethods<LinkSdkService>;
+  http?: DoubledMethods<Pick<ServiceHttpService, 'get' | 'delete' | 'post' | 'put' | 'patch'>> & {
     /** `request()`, calls on `axiosRef` and `httpService`, and the methods above that are left out; path with query. */
     request?: (path: string, request: StubbedRequest) => unknown;
     /** `response()`, which `request` answers if this is left out. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { checkCallOptions, checkRetries } from '../../../lib/http/call-options.js';
+import { checkCallOptions, checkWhole } from '../../../lib/http/call-options.js';
 
 describe('The options of a call', () => {
   it.each<[object, string]>([
@@ -30,8 +30,10 @@ describe('The options of a call', () => {
 });
 
 describe('retries', () => {
-  it.each([0, 10, undefined])('%s', (retries) => expect(checkRetries(retries)).toBe(retries));
+  it.each([0, 10, undefined])('%s', (retries) => expect(checkWhole('retries', retries, 0, 10)).toBe(retries));
   it.each([-1, 11, 1.5, '2', NaN])('not %s', (retries) => {
-    expect(() => checkRetries(retries)).toThrow('retries must be a whole number from 0 to 10');
+    expect(() => checkWhole('retries', retries, 0, 10)).toThrow(
+      'retries must be a whole number from 0 to 10',
+    );
   });
 });

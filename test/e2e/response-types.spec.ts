@@ -1,0 +1,117 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { Test } from '@nestjs/testing';
+import { type IncomingHttpHeaders } from 'node:http';
+import {
+  ServiceApiError,
+  ServiceConnectionError,
+  ServiceHttpService,
+  ServiceRequestError,
+} from 'nestjs-service';
+import { ServiceTestingModule } from 'nestjs-service/testing';
+import { httpServer } from '../helpers/loopback.js';
+import { rejection, startModule, type StartedModule } from '../helpers/start-module.js';
+
+/** Not UTF-8, and not JSON. */
+const PDF = Uint8Array.from([0x25, 0x50, 0x44, 0x46, 0x00, 0xff, 0xfe, 0xc3, 0x28]);
+const CSV = 'date;sum\n2026-11-24;1,5\n';
+const FAILURE = { status: 'GONE', message: 'No such statement' };
+
+describe('responseType', () => {
+  let server: Awaited<ReturnType<typeof httpServer>>;
+  let api: StartedModule;
+  const asked: IncomingHttpHeaders[] = [];
+
+  beforeAll(async () => {
+    server = await httpServer((request, response) => {
+      asked.push(request.headers);
+      if (request.url === '/csv') return response.end(CSV);
+      if (request.url === '/json') return response.end('{"a":1}');
+      if (request.url === '/none') return response.writeHead(204).end();
+      if (request.url === '/gone') return response.writeHead(404).end(JSON.stringify(FAILURE));
+      return response.end(PDF);
+    });
+    api = await startModule({
+      environment: 'sandbox',
+      authentication: 'app-token',
+      urls: { sandboxUrl: server.url },
+      appToken: 'a-1',
+      http: { maxResponseBytes: 23 },
+    });
+  });
+  afterAll(async () => {
+    await api.module.close();
+    await server.close();
+  });
+
+  it('bytes: a Uint8Array of its own memory, as the service sent it', async () => {
+    const bytes = await api.http.get('/pdf', { responseType: 'bytes' });
+    expect(bytes).toStrictEqual(PDF);
+    expect(bytes.buffer.byteLength).toBe(PDF.length);
+    expect(asked.at(-1)?.accept).toBe('*/*');
+    const { data, status } = await api.http.response('/pdf', { method: 'POST', responseType: 'bytes' });
+    expect([data, status]).toStrictEqual([PDF, 200]);
+    expect(await api.http.delete('/none', { responseType: 'bytes' })).toStrictEqual(new Uint8Array());
+  });
+
+  it('text: a string, also of JSON, for a parser too', async () => {
+    const options = { responseType: 'text', maxResponseBytes: 100 } as const;
+    expect(await api.http.get('/csv', options)).toBe(CSV);
+    expect(await api.http.post('/json', {}, options)).toBe('{"a":1}');
+    const lines = await api.http.get('/csv', { ...options, parse: (body) => String(body).split('\n') });
+    expect(lines[1]).toBe('2026-11-24;1,5');
+    expect(await api.http.put('/none', {}, options)).toBe('');
+  });
+
+  it("reads an error's body as JSON all the same", async () => {
+    for (const responseType of ['text', 'bytes'] as const) {
+      const error = await rejection(api.http.get('/gone', { responseType, maxResponseBytes: 100 }));
+      expect(error).toBeInstanceOf(ServiceApiError);
+      expect(error).toMatchObject({ status: 404, message: FAILURE.message, body: FAILURE });
+    }
+  });
+
+  it('ends an answer that is larger than maxResponseBytes, of the module or of the call', async () => {
+    for (const options of [{}, { maxResponseBytes: 22 }]) {
+      const error = await rejection(api.http.get('/csv', { ...options, responseType: 'text' }));
+      expect(error).toBeInstanceOf(ServiceConnectionError);
+      expect(error).toMatchObject({
+        kind: 'too_large',
+        message: expect.stringContaining(
+          'larger than http.maxResponseBytes, or maxResponseBytes of the call',
+        ),
+      });
+    }
+    expect(await api.http.get('/csv', { maxResponseBytes: 24, responseType: 'text' })).toBe(CSV);
+  });
+
+  it.each<[string, object, string]>([
+    ['a parser of bytes', { responseType: 'bytes', parse: Number }, 'parse reads JSON or text: leave it out'],
+    [
+      'a stream',
+      { responseType: 'stream' },
+      "responseType cannot be 'stream': use 'bytes' with ServiceHttpService",
+    ],
+    ['a type that there is not', { responseType: 'blob' }, "responseType must be 'json', 'text' or 'bytes'"],
+    [
+      'a limit that is none',
+      { maxResponseBytes: 0 },
+      'maxResponseBytes must be a whole number from 1 to 1073741824',
+    ],
+  ])('refuses %s before anything is sent', async (_, options, message) => {
+    const before = asked.length;
+    const error = await rejection(api.http.get('/pdf', options));
+    expect(error).toBeInstanceOf(ServiceRequestError);
+    expect((error as Error).message).toContain(message);
+    expect(asked).toHaveLength(before);
+  });
+
+  it('doubles pass bytes unchanged', async () => {
+    const module = await Test.createTestingModule({
+      imports: [ServiceTestingModule.forRoot({ http: { get: () => PDF, request: () => CSV } })],
+    }).compile();
+    const http = module.get(ServiceHttpService);
+    expect(await http.get('/pdf', { responseType: 'bytes' })).toStrictEqual(PDF);
+    expect(await http.post('/csv', {}, { responseType: 'text' })).toBe(CSV);
+    await module.close();
+  });
+});
