@@ -15,8 +15,8 @@ import {
   type ServiceCallEvent,
 } from 'nestjs-service';
 import { Subject } from 'rxjs';
-import { faultChoices, injectFault } from './faults.js';
 import { Arrivals, describeCredentials } from './arrivals.js';
+import { faultChoices, injectFault } from './faults.js';
 import { MODES } from './modes.js';
 import { Simulators } from './simulators.js';
 import {
@@ -31,7 +31,6 @@ import {
 export class Playground implements PageServices, OnApplicationShutdown {
   mode = MODES[0];
   readonly switched = new Subject<void>();
-
   readonly #arrivals = new Arrivals();
 
   constructor(
@@ -40,13 +39,13 @@ export class Playground implements PageServices, OnApplicationShutdown {
   ) {}
 
   get current(): ServicesInUse {
-    const { name, environment, authentication } = this.mode;
+    const { name, environment, authentication, address, oauth } = this.mode;
     const get = <T>(type: Type<T>): T => this.modules.get<T>(getServiceToken(type, name), { strict: false });
     return {
       environment,
       authentication,
-      baseUrl: this.simulators.of(this.mode).urls[this.mode.address],
-      simulator: `simulator of an application with${this.mode.oauth === 'disabled' ? 'out OAuth' : ' OAuth enabled'}`,
+      baseUrl: this.simulators.of(this.mode).urls[address],
+      simulator: `simulator of an application ${oauth === 'disabled' ? 'without OAuth' : 'with OAuth enabled'}`,
       auth: get(ServiceAuthService),
       banks: get(BanksService),
       customers: get(CustomersService),

@@ -266,6 +266,10 @@ describe('the sample', () => {
         for (const secret of [simulator.clientSecret, simulator.appToken]) {
           expect(sample.output()).not.toContain(secret);
         }
+        // The page shows the calls of a real service too, without what arrived there.
+        const call = await firstCallShown(`http://127.0.0.1:${port}/page/events`);
+        expect(call).toMatchObject({ mode: 'sandbox, oauth', path: '/oauth2/token', status: '200' });
+        expect(call).not.toHaveProperty('credentials');
         // From the terminal, and again from npm and the Nest CLI, which both pass it on.
         for (let times = 0; times < 3; times++) sample.signal('SIGINT', 'group');
         await sample.exited;
@@ -349,6 +353,18 @@ async function post(
   const [cookie = ''] = answer.headers.get('set-cookie')?.split(';') ?? [];
   const cacheControl = answer.headers.get('cache-control');
   return { status: answer.status, body: await answer.json(), cacheControl, cookie };
+}
+
+/** The first event of a call. */
+async function firstCallShown(url: string): Promise<unknown> {
+  const events = await fetch(url);
+  let text = '';
+  for await (const chunk of events.body ?? []) {
+    text += new TextDecoder().decode(chunk as Uint8Array);
+    const [, data] = /event: call\n(?:id: \d+\n)?data: (.*)\n/.exec(text) ?? [];
+    if (data !== undefined) return JSON.parse(data);
+  }
+  return undefined;
 }
 
 async function openConnection(port: number): Promise<Socket> {

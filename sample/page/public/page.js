@@ -73,11 +73,14 @@
     showOutcome('none', '');
   }
 
+  const NO_CUSTOMER = byId('customer').textContent;
+
   /** What was said is of the mode before, and so is the customer. */
   function useMode(name) {
-    if (name === mode) return;
+    const before = mode;
     mode = name;
-    useCustomer(undefined, 'The service gives each of your users a customer id.');
+    if (before === undefined || before === name) return;
+    useCustomer(undefined, NO_CUSTOMER);
     show('fault-outcome', '');
   }
 
@@ -175,7 +178,7 @@
 
   function offerModes({ modes, mode: used }) {
     useMode(used ?? '');
-    byId('mode-choice').hidden = modes.length === 0;
+    byId('mode-choice').hidden = byId('calls-hint').hidden = modes.length === 0;
     byId('mode').replaceChildren(
       ...modes.map(({ name, title }) => new Option(title, name, false, name === used)),
     );
