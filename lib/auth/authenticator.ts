@@ -1,5 +1,6 @@
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { ServiceTokenError } from '../errors/index.js';
+import { type Log } from '../exchange/io.js';
 import { type AccessToken } from './access-token.js';
 import { type TokenCache } from './cache/token-cache.js';
 import { type WaitOptions } from './cache/waiting-callers.js';
@@ -21,17 +22,16 @@ export interface RenewedCredentials {
 export class Authenticator {
   readonly #options: ResolvedOptions;
   readonly #tokens: TokenCache | undefined;
-  /** The app token's header; empty if no app token is set. */
-  readonly #appToken: Credentials;
+  /** The newest app token's header; empty if no app token is set. */
+  #appToken: Credentials = Object.freeze({});
   /** The credentials of the last token, which calls use for minutes. */
   #last: { token: AccessToken; alone: Credentials; withAppToken: Credentials } | undefined;
 
   /** @param tokens absent if no OAuth credentials are configured */
   constructor(options: ResolvedOptions, tokens: TokenCache | undefined) {
-    const { appToken, appTokenHeader } = options;
     this.#options = options;
     this.#tokens = tokens;
-    this.#appToken = Object.freeze(appToken ? { [appTokenHeader]: appToken.reveal() } : {});
+    this.#takeAppToken();
   }
 
   /**
@@ -71,6 +71,30 @@ export class Authenticator {
   }
 
   /**
+   * For a call that was answered 401 or 403: the same credentials with the newest app token.
+   * @param refused those of the call
+   * @returns undefined if they have none, or that one
+   */
+  withNewestAppToken(refused: Credentials): Credentials | undefined {
+    const { appToken, appTokenHeader } = this.#options;
+    const sent = refused[appTokenHeader];
+    if (!appToken || sent === undefined || sent === appToken.reveal()) return undefined;
+    return Object.freeze({ ...refused, [appTokenHeader]: appToken.reveal() });
+  }
+
+  /**
+   * The same after the app token was read again, which happens once in 10 s for all calls. A reading that fails is logged.
+   * @returns undefined if there is no other one
+   */
+  async rereadAppToken(refused: Credentials, log: Log): Promise<Credentials | undefined> {
+    const { appToken, appTokenHeader } = this.#options;
+    if (!appToken || refused[appTokenHeader] === undefined) return undefined;
+    await appToken.readAgain(log);
+    this.#takeAppToken();
+    return this.withNewestAppToken(refused);
+  }
+
+  /**
    * The token of a scope, which the caller has checked: the cached object itself.
    * @throws ServiceTokenError (`oauth_not_configured` without OAuth credentials), ServiceConnectionError;
    * `signal.reason` if the caller aborts
@@ -78,6 +102,13 @@ export class Authenticator {
   async token(scope: string, wait?: WaitOptions): Promise<AccessToken> {
     if (!this.#tokens) throw notConfigured(this.#options, scope);
     return this.#tokens.get(scope, wait);
+  }
+
+  #takeAppToken(): void {
+    const { appToken, appTokenHeader } = this.#options;
+    if (!appToken || this.#appToken[appTokenHeader] === appToken.reveal()) return;
+    this.#appToken = Object.freeze({ [appTokenHeader]: appToken.reveal() });
+    this.#last = undefined;
   }
 
   #withBearer(token: AccessToken, origin: string): Credentials {

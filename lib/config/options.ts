@@ -2,7 +2,7 @@ import { ValidateIf } from 'class-validator';
 import { ServiceHttpOptions } from './http.options.js';
 import { ServiceLinkSdkOptions, ServiceOAuthOptions } from './oauth.options.js';
 import { optionsOf, Section, sectionsOf, setEntries, type OptionEntry } from './option.js';
-import { Flag, IsHeaderName, IsSource, IsTokenStore, OneOf } from './rules.js';
+import { Flag, IsHeaderName, IsSourceOrFunction, IsTokenStore, OneOf } from './rules.js';
 import { type SecretValue } from './secret.js';
 import { ServiceTlsOptions, type TlsIdentitySource } from './tls.options.js';
 import { ServiceTokenCacheOptions, type TokenStore } from './token-cache.options.js';
@@ -34,9 +34,12 @@ export class ServiceModuleOptions {
   @Section(ServiceUrls)
   urls?: ServiceUrls | undefined;
 
-  /** Sent in the app-token header; needed for `mtls` and `app-token`. SERVICE_APP_TOKEN(_FILE) */
-  @IsSource('APP_TOKEN')
-  appToken?: SecretValue | undefined;
+  /**
+   * Sent in the app-token header; needed for `mtls` and `app-token`. A file, or a function that returns it (vault, KMS), is
+   * read at the start, and again when the service answers 401 or 403. SERVICE_APP_TOKEN(_FILE)
+   */
+  @IsSourceOrFunction('APP_TOKEN')
+  appToken?: SecretValue | (() => string | Promise<string>) | undefined;
 
   /** Default `service-app-token`. SERVICE_APP_TOKEN_HEADER */
   @IsHeaderName('APP_TOKEN_HEADER')

@@ -1,6 +1,7 @@
 import { describeLocation, type ConfigurationFault, type OptionLocation } from '../errors/index.js';
 import { ofModule } from '../telemetry/call-event.js';
 import { within } from '../time/timers.js';
+import { AppToken } from './app-token.js';
 import { missingAppToken } from './app-token-origins.js';
 import { chooseAddresses } from './choose-addresses.js';
 import { systemClock } from '../time/clock.js';
@@ -27,7 +28,7 @@ import {
   type TlsSettings,
 } from './resolved-options.js';
 import { namesIn } from './rules.js';
-import { hasControlsAtEnd, oddityOf, Secret, type SecretValue } from './secret.js';
+import { hasControlsAtEnd, isFile, oddityOf, Secret, type SecretValue } from './secret.js';
 import { type TokenStore } from './token-cache.options.js';
 import { FILL_IN, isPlaceholder, validateOptions } from './validate-options.js';
 import { variableOf } from './variables.js';
@@ -94,7 +95,7 @@ export async function resolveOptions(
     describeOption: describe,
     authentication: mode.authentication,
     addresses: chosen.addresses,
-    appToken: appToken.secret,
+    appToken: appToken.secret && new AppToken(appToken.secret, rereadable(options.appToken)),
     oauth: oauthSettings(options),
     tls,
     http: httpSettings(options.http, name),
@@ -102,19 +103,35 @@ export async function resolveOptions(
   return { tls, faults, warnings, options: resolved };
 }
 
-/** Reads a secret at start-up. A file that cannot be read, is empty or contains a placeholder is a fault. */
+type AppTokenSource = FilledOptions['appToken'];
+
+/** Reads the app token again as at start-up. Undefined for one that cannot change. */
+function rereadable(value: AppTokenSource): (() => Promise<Secret>) | undefined {
+  if (typeof value === 'string') return undefined;
+  return async () => {
+    const { secret, faults } = await checkedSecret(value, 'appToken');
+    if (!secret) throw new Error(faults.map(({ message }) => message).join(' '));
+    return secret;
+  };
+}
+
+/**
+ * Reads a secret at start-up. A file that cannot be read, is empty or contains a placeholder is a fault. The function of a
+ * client secret is not called before a token is needed.
+ */
 async function checkedSecret(
-  value: SecretValue | (() => unknown) | undefined,
-  option: string,
+  value: SecretValue | (() => string | Promise<string>) | undefined,
+  option: 'appToken' | 'oauth.clientSecret',
 ): Promise<{ secret?: Secret; faults: ConfigurationFault[]; warnings?: ConfigurationFault[] }> {
-  if (value === undefined || typeof value === 'function') return { faults: [] };
-  const path = typeof value === 'string' ? '' : value.file;
+  if (value === undefined || (typeof value === 'function' && option !== 'appToken')) return { faults: [] };
+  const source = isFile(value) ? `the file ${value.file}` : 'its function';
   const fault = (message: string) => ({ faults: [{ option, message }] });
   try {
-    const secret = await readSecret(value);
+    const secret = typeof value === 'function' ? await secretOf(value) : await readSecret(value);
     const text = secret.reveal();
-    if (text.trim() === '') return fault(`the file ${path} is empty.`);
-    if (isPlaceholder(text)) return fault(`the file ${path} still contains a placeholder; ${FILL_IN}`);
+    if (text.trim() === '')
+      return fault(`${source} ${isFile(value) ? 'is empty' : 'returned an empty text'}.`);
+    if (isPlaceholder(text)) return fault(`${source} still contains a placeholder; ${FILL_IN}`);
     if (option === 'appToken') return PRINTABLE_ASCII.test(text) ? { secret, faults: [] } : fault(UNSENDABLE);
     const oddity = oddityOf(text);
     if (hasControlsAtEnd(text)) return fault(`${oddity}, which would be sent as a part of it: remove that.`);
@@ -123,6 +140,15 @@ async function checkedSecret(
   } catch (error) {
     return fault((error as Error).message);
   }
+}
+
+/** An error of a vault's client may quote the secret, so it is left out. */
+async function secretOf(source: () => string | Promise<string>): Promise<Secret> {
+  const message = `its function threw, returned no text, or took longer than ${SOURCE_MS / 1000} s. Its own error is left out because it may quote the value.`;
+  const limit = { clock: systemClock, timeoutMs: SOURCE_MS, expired: () => new Error() };
+  const value: unknown = await within(limit, async () => source()).catch(() => undefined);
+  if (typeof value !== 'string') throw new Error(message);
+  return new Secret(value);
 }
 
 /** Warns of limits that look like seconds. */
@@ -146,6 +172,8 @@ function proxyIgnored({ http }: FilledOptions, addresses?: Addresses): Configura
 }
 
 const STORE_CHECK_MS = 10_000;
+/** Milliseconds for a vault to answer. */
+const SOURCE_MS = 8_000;
 
 /** The store's own complaints about its settings. An error that it throws may quote them, so it is not shown. */
 async function storeFaults(store: TokenStore | undefined): Promise<ConfigurationFault[]> {

@@ -1,4 +1,5 @@
 import { type DescribeOption, type OptionLocation } from '../errors/index.js';
+import { type AppToken } from './app-token.js';
 import { type FilledOptions, type ServiceAuthentication } from './options.js';
 import { type ProxyFor } from './proxy.js';
 import { type Secret } from './secret.js';
@@ -12,7 +13,7 @@ export interface ResolvedOptions extends Omit<FilledOptions, 'urls' | 'appToken'
   describeOption: DescribeOption;
   authentication: ServiceAuthentication;
   addresses: Addresses;
-  appToken?: Secret;
+  appToken?: AppToken;
   oauth?: OAuthSettings;
   tls: TlsSettings;
   http: HttpSettings;

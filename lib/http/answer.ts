@@ -126,8 +126,8 @@ export function answeredId(
 
 /** Secrets that an answer might echo: also the app token, even if the call was sent without it. */
 function secretsOf({ secrets }: Call, { options }: ErrorClient): readonly string[] {
-  const appToken = options.appToken?.reveal() ?? '';
-  return secrets.includes(appToken) ? secrets : [...secrets, appToken];
+  const appTokens = options.appToken?.revealAll() ?? [];
+  return appTokens.every((appToken) => secrets.includes(appToken)) ? secrets : [...secrets, ...appTokens];
 }
 
 function readErrorBody(json: unknown, secrets: readonly string[]): ApiErrorBody | undefined {

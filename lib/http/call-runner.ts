@@ -13,6 +13,7 @@ import { askedDelay, retryDelay } from '../time/back-off.js';
 import { nextTurn } from '../time/immediate.js';
 import { sleep, within } from '../time/timers.js';
 import { isTruncated } from './answer.js';
+import { type Credentials } from '../auth/authenticator.js';
 import { type Call } from './call.js';
 import { type CallObserver } from './call-observer.js';
 import { type CallAuthenticator, type ClientContext } from './client-context.js';
@@ -160,22 +161,56 @@ export class CallRunner {
     return isRenewed && isRepeatable(call);
   }
 
-  /** Token and certificate once each; the token again only if the new one came from the shared store. */
+  /**
+   * App token, bearer and certificate. An app token that is not the newest comes first: a rotated one must not cost good
+   * bearers. It is read again last, as a 401 is mostly the bearer's, and a 403 mostly of neither.
+   */
   async #renew(call: Call, outcome: Outcome): Promise<boolean> {
-    if (outcome.response?.status === 401 && call.mayReplay) {
-      call.replays += 1;
-      const wait = { signal: call.signal, timeoutMs: call.leftMs };
-      const renewed = await this.#authenticator.renew(call.credentials, call.url.origin, wait);
-      // An endpoint that revokes all tokens revokes those in the shared store too. The last replay has a new token.
-      call.mayReplay = renewed?.isFromStore === true && call.replays < MAX_REPLAYS;
-      if (renewed) {
-        call.authenticate(renewed.credentials);
+    const status = outcome.response?.status;
+    if (status === 401 || status === 403) {
+      const credentials =
+        this.#authenticator.withNewestAppToken(call.credentials) ??
+        (status === 401 ? await this.#renewToken(call) : undefined) ??
+        (await this.#rereadAppToken(call));
+      if (credentials) {
+        call.authenticate(credentials);
         return true;
       }
     }
     if (call.reloaded || certificateRefusal(outcome) === undefined) return false;
     call.reloaded = await this.#reload(call);
     return call.reloaded;
+  }
+
+  /** Once; again only if the new one came from the shared store. */
+  async #renewToken(call: Call): Promise<Credentials | undefined> {
+    if (!call.mayReplay) return undefined;
+    call.replays += 1;
+    const wait = { signal: call.signal, timeoutMs: call.leftMs };
+    const renewed = await this.#authenticator.renew(call.credentials, call.url.origin, wait);
+    // An endpoint that revokes all tokens revokes those in the shared store too. The last replay has a new token.
+    call.mayReplay = renewed?.isFromStore === true && call.replays < MAX_REPLAYS;
+    return renewed?.credentials;
+  }
+
+  /** Once, for as long as the call may take: then the refusal is its answer. */
+  async #rereadAppToken(call: Call): Promise<Credentials | undefined> {
+    if (!call.mayRereadAppToken) return undefined;
+    call.mayRereadAppToken = false;
+    const { io, calls } = this.#client;
+    const tooLate = new Error();
+    const limit = {
+      clock: systemClock,
+      timeoutMs: call.leftMs,
+      expired: () => tooLate,
+      signals: [call.signal, calls.closed],
+    };
+    try {
+      return await within(limit, () => this.#authenticator.rereadAppToken(call.credentials, io.log));
+    } catch (error) {
+      if (error === tooLate) return undefined;
+      throw error;
+    }
   }
 
   /** Reads the identity again, for as long as the call may take. */

@@ -61,6 +61,7 @@ export class Call {
   /** Attempts with other credentials. */
   replays = 0;
   mayReplay = true;
+  mayRereadAppToken = true;
   /** Our certificate was read again for it. */
   reloaded = false;
   /** How often a kept-alive connection was closed already. */

@@ -15,7 +15,10 @@ export interface ClientContext {
 }
 
 /** The source of calls' credentials. */
-export type CallAuthenticator = Pick<Authenticator, 'use' | 'get' | 'renew'>;
+export type CallAuthenticator = Pick<
+  Authenticator,
+  'use' | 'get' | 'renew' | 'withNewestAppToken' | 'rereadAppToken'
+>;
 
 /** What errors need to know of a client. */
 export type ErrorClient = Pick<ClientContext, 'options'> & {

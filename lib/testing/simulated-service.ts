@@ -23,7 +23,7 @@ export class SimulatedService {
   readonly revoked = new Set<string>();
   readonly refusals: CertificateRefusal[] = [];
   readonly clientId: string;
-  readonly appToken: string;
+  appToken: string;
   readonly appTokenHeader: string;
   readonly oauthEnabled: boolean;
   readonly customers: SimulatedCustomer[] = [];
@@ -37,11 +37,16 @@ export class SimulatedService {
     this.log = new RequestLog(options.maxRequests ?? 50_000);
     this.faults = new FaultBook(options.random ?? Math.random);
     this.clientId = options.clientId ?? randomUUID();
-    this.appToken = options.appToken ?? `app-${randomBytes(18).toString('base64url')}`;
+    this.appToken = options.appToken ?? makeAppToken();
     this.appTokenHeader = options.appTokenHeader ?? 'service-app-token';
     this.oauthEnabled = options.oauth?.enabled ?? true;
     this.tokenLifetime = options.tokenLifetime ?? 3600;
     this.clientSecret = options.clientSecret ?? makeSecret();
+  }
+
+  rotateAppToken(appToken = makeAppToken()): string {
+    this.appToken = appToken;
+    return appToken;
   }
 
   /** The old secret is refused at once (docs/service.md#oauth). */
@@ -49,6 +54,10 @@ export class SimulatedService {
     this.clientSecret = secret;
     return secret;
   }
+}
+
+function makeAppToken(): string {
+  return `app-${randomBytes(18).toString('base64url')}`;
 }
 
 /** Ends in characters that arrive changed if a client does not form-encode them. */

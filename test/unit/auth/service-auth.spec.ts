@@ -6,6 +6,7 @@ import { ServiceAuthService, type IdentityView } from '../../../lib/auth/service
 import { CallsInFlight } from '../../../lib/http/calls-in-flight.js';
 import { type TokenRefresh } from '../../../lib/config/oauth.options.js';
 import { type ResolvedOptions } from '../../../lib/config/resolved-options.js';
+import { AppToken } from '../../../lib/config/app-token.js';
 import { Secret } from '../../../lib/config/secret.js';
 import { ServiceConnectionError, ServiceRequestError, ServiceTokenError } from '../../../lib/errors/index.js';
 import { FakeClock, settle } from '../../helpers/fake-clock.js';
@@ -15,7 +16,7 @@ import { describeOption } from '../../helpers/describe-option.js';
 const OPTIONS = {
   environment: 'sandbox',
   authentication: 'oauth',
-  appToken: new Secret('app-secret'),
+  appToken: new AppToken(new Secret('app-secret')),
   appTokenHeader: 'service-app-token',
   addresses: { baseUrl: 'https://api.example', appTokenOrigins: new Set(['https://mutual.example']) },
   http: { timeout: 30_000 },

@@ -429,7 +429,7 @@ describe('resolveOptions', () => {
   });
 
   it.each([
-    ['appToken', { ...sandbox, appToken: 5 as never }, ''],
+    ['appToken', { ...sandbox, appToken: 5 as never }, ' or a function'],
     ['tls.certificate', { ...sandbox, tls: { certificate: 5 as never } }, ''],
     ['oauth.clientSecret', { ...sandbox, oauth: { ...oauth, clientSecret: 5 as never } }, ' or a function'],
   ])('says what %s takes', async (option, options, orFunction) => {
