@@ -5,6 +5,7 @@ import { type SimulatorAddress } from '../testing/simulator.options.js';
 import { UsageError } from './command.js';
 import { FAULT_FORM, FAULT_WORDS, type PlacedFault, readFault } from './simulator-faults.js';
 import { folderFault } from './simulator-files.js';
+import { readRoutes, type Routes } from './simulator-routes.js';
 
 export interface SimulatorCommandOptions {
   /** Undefined: free ones. */
@@ -16,6 +17,8 @@ export interface SimulatorCommandOptions {
   /** Whether certificates and credentials are others than those of the last start. */
   isNew: boolean;
   tokenLifetime?: number;
+  /** Answers at other paths. */
+  routes: Routes;
   faults: PlacedFault[];
 }
 
@@ -45,6 +48,8 @@ Options:
   --name <name>               writes the variables of the module with this name: SERVICE_<NAME>_*
   --new                       makes new certificates and credentials, in place of those of the last start
   --token-lifetime <seconds>  how long access tokens live. Default 3600
+  --routes <file>             answers other paths as this file says: JSON, or a module whose default export it is:
+                              { "GET /accounts/v1/:id": { "status": 200, "json": { "id": "a-1" }, "headers": {} } }
   --fail <where>=<fault>[:<times>]
                               makes calls fail, for example '/banks/v1=503:3', '/oauth2/token=2000ms' or 'base=unknown_ca'.
                               <where> is a path, or a server: ${FACES.join(', ')}.
@@ -75,6 +80,7 @@ export async function readSimulatorOptions(
       name: { type: 'string' },
       new: { type: 'boolean', default: false },
       'token-lifetime': { type: 'string' },
+      routes: { type: 'string' },
       fail: { type: 'string', multiple: true },
       help: { type: 'boolean', short: 'h' },
     },
@@ -94,6 +100,7 @@ export async function readSimulatorOptions(
     name,
     isNew: values.new,
     tokenLifetime: lifetime === undefined ? undefined : wholeNumber('--token-lifetime', lifetime, 1, 2 ** 31),
+    routes: values.routes === undefined ? {} : await readRoutes(cwd, values.routes),
     faults: (values.fail ?? []).map(readFailOption),
   };
 }

@@ -6,6 +6,7 @@ import { exposureTo } from './git-ignores.js';
 import { checkFolder, ForeignFileError, KEPT_FILE, writeFiles } from './simulator-files.js';
 import { readKept, textToKeep } from './simulator-kept.js';
 import { FAULT_FORM, PlacedFaults, readFault } from './simulator-faults.js';
+import { addRoutes } from './simulator-routes.js';
 import { readSimulatorOptions, SIMULATOR_HELP, type SimulatorCommandOptions } from './simulator-options.js';
 import { describeLine, describeRefusal, describeRequest, describeSimulator } from './simulator-report.js';
 
@@ -28,7 +29,7 @@ export async function run(args: string[], io: CommandIo): Promise<number> {
 }
 
 async function serve(
-  { ports, folder, name, isNew, tokenLifetime, faults }: SimulatorCommandOptions,
+  { ports, folder, name, isNew, tokenLifetime, routes, faults }: SimulatorCommandOptions,
   io: CommandIo,
 ): Promise<void> {
   io.keepRunningUnread();
@@ -50,6 +51,7 @@ async function serve(
     onRefusal: (refusal) => io.out(describeRefusal(refusal)),
   });
   try {
+    addRoutes(simulator, routes);
     const placed = new PlacedFaults(simulator);
     for (const fault of faults) placed.add(fault);
     const kept = exposure === undefined ? await textToKeep(simulator) : undefined;

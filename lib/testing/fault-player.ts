@@ -18,7 +18,7 @@ interface FaultScene {
   /** The connection below TLS. */
   raw: Socket;
   /** The usual answer. */
-  answer: () => SimulatedAnswer;
+  answer: () => Promise<SimulatedAnswer>;
 }
 
 /** Plays a fault in place of the usual answer. */
@@ -28,7 +28,7 @@ export async function playFault(fault: AnswerFault, scene: FaultScene): Promise<
   if ('gzipBombBytes' in fault) return sendBomb(scene, fault.gzipBombBytes);
   if ('delayMs' in fault) {
     await pause(response, fault.delayMs);
-    return send(response, record, scene.answer());
+    return send(response, record, await scene.answer());
   }
   if ('trickleMs' in fault) return trickle(scene, fault.trickleMs);
   if ('redirect' in fault) {
@@ -38,7 +38,9 @@ export async function playFault(fault: AnswerFault, scene: FaultScene): Promise<
     const headers = { 'content-type': fault.contentType ?? 'application/json' };
     return send(response, record, { status: fault.status ?? 200, headers, body: fault.raw });
   }
-  if ('tokenResponse' in fault) return send(response, record, override(scene.answer(), fault.tokenResponse));
+  if ('tokenResponse' in fault) {
+    return send(response, record, override(await scene.answer(), fault.tokenResponse));
+  }
   return send(response, record, fault);
 }
 

@@ -1,4 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
+import { AnswerBook } from './answer-book.js';
 import { FaultBook } from './faults.js';
 import { RequestLog } from './request-log.js';
 import { type CertificateRefusal, type SimulatorOptions } from './simulator.options.js';
@@ -19,6 +20,7 @@ export class SimulatedService {
   readonly issuer = new TokenIssuer();
   readonly log: RequestLog;
   readonly faults: FaultBook;
+  readonly answers = new AnswerBook();
   /** SHA-256 fingerprints of client certificates. */
   readonly revoked = new Set<string>();
   readonly refusals: CertificateRefusal[] = [];

@@ -1,3 +1,4 @@
+import { type SimulatorAnswerer } from './answer-book.js';
 import { CertificateAuthority, type IssuedCertificate } from './certificate-authority.js';
 import { type FaultHandle, type FaultRule } from './faults.js';
 import {
@@ -196,6 +197,20 @@ export class ServiceSimulator {
   /** Ends all faults. */
   clearFaults(): void {
     this.#service.faults.clear();
+  }
+
+  /**
+   * Answers calls of another path of the service, after their credentials were checked. Of several answers at a path, the
+   * last counts.
+   *
+   * @param path a segment that begins with a colon stands for any one, decoded
+   * @throws TypeError for a path that no call can have, and for an answer with other keys
+   * @example
+   * simulator.answer('GET', '/accounts/v1/:id', ({ params }) => ({ json: { id: params.id } }));
+   * simulator.answer('DELETE', '/accounts/v1/:id', { status: 204 });
+   */
+  answer(method: string, path: string, answer: SimulatorAnswerer): void {
+    this.#service.answers.add(method, path, answer);
   }
 
   /** Sets another client secret and returns it. The old one is refused at once; its tokens stay valid. */

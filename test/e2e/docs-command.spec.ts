@@ -71,7 +71,7 @@ describe('docs/command.md', () => {
     const options = [
       ...SIMULATOR_HELP.matchAll(/^ {2}(--(?!help)[a-z-]+(?: <[^\n]*?>\S*)?)(?: {2}|$)/gm),
     ].map(([, option = '']) => option);
-    expect(options).toHaveLength(6);
+    expect(options).toHaveLength(7);
     const faults = [...SIMULATOR_HELP.matchAll(/ one of:\n\s+([^.]+)\./g)].flatMap(([, words = '']) =>
       words.split(/,\s+/),
     );

@@ -21,14 +21,18 @@ export function answerApiCall(
   request: RecordedRequest,
   path: string,
   service: SimulatedService,
-): SimulatedAnswer {
+): SimulatedAnswer | Promise<SimulatedAnswer> {
   const { pathname, searchParams } = new URL(path, 'https://service');
   const resource = pathname.replace(/\/$/, '');
+  const own = service.answers.find(request, resource, searchParams);
+  if (own) return own;
   const name = RESOURCE_NAMES.find((each) => RESOURCES[each] === resource);
   if (name !== undefined) return answerResource(ANSWERS[name], request, service);
   if (resource === '/echo/v1' || resource.startsWith('/echo/v1/')) {
     return echo(request, pathname, searchParams, service);
   }
+  const methods = service.answers.methodsAt(resource);
+  if (methods.length > 0) return wrongMethod(methods);
   return failure(404, 'NOT_FOUND', `There is nothing at ${request.method} ${pathname}`);
 }
 
@@ -38,7 +42,12 @@ function answerResource(
   service: SimulatedService,
 ): SimulatedAnswer {
   if (request.method === method) return answer(service, request);
-  return failure(405, 'METHOD_NOT_ALLOWED', `This resource takes ${method}`, { allow: method });
+  return wrongMethod([method]);
+}
+
+function wrongMethod(allowed: readonly string[]): SimulatedAnswer {
+  const allow = allowed.join(', ');
+  return failure(405, 'METHOD_NOT_ALLOWED', `This resource takes ${allow}`, { allow });
 }
 
 function createCustomer({ customers }: SimulatedService, request: RecordedRequest): SimulatedAnswer {

@@ -6,7 +6,7 @@ export interface SimulatedAnswer {
   status: number;
   headers?: Record<string, string>;
   json?: unknown;
-  body?: string;
+  body?: string | Uint8Array;
 }
 
 /** An error answer: docs/service.md#errors. */
@@ -34,7 +34,8 @@ export function send(response: ServerResponse, record: RecordedRequest, answer: 
   if (response.destroyed) return;
   record.status = answer.status;
   const hasJson = answer.json !== undefined;
-  const body = Buffer.from(hasJson ? JSON.stringify(answer.json) : (answer.body ?? ''));
+  const content = hasJson ? JSON.stringify(answer.json) : (answer.body ?? '');
+  const body = typeof content === 'string' ? Buffer.from(content) : content;
   const empty = answer.status === 204 || answer.status === 304;
   response.writeHead(answer.status, {
     ...(hasJson ? { 'content-type': 'application/json; charset=utf-8' } : {}),

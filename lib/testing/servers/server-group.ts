@@ -88,7 +88,11 @@ function basePathOf({ options: { basePath = '' } }: SimulatedService): string {
 }
 
 /** What a server answers where nothing fails. */
-function answer(request: RecordedRequest, basePath: string, service: SimulatedService): SimulatedAnswer {
+function answer(
+  request: RecordedRequest,
+  basePath: string,
+  service: SimulatedService,
+): SimulatedAnswer | Promise<SimulatedAnswer> {
   if (!request.path.startsWith(`${basePath}/`)) {
     return failure(404, 'NOT_FOUND', `There is nothing at ${request.method} ${request.path}`);
   }

@@ -30,7 +30,7 @@ export interface ServerPlan {
   clientCertificate: 'none' | 'requested' | 'required';
 }
 
-type Respond = (request: RecordedRequest) => SimulatedAnswer;
+type Respond = (request: RecordedRequest) => SimulatedAnswer | Promise<SimulatedAnswer>;
 
 interface Connection {
   number: number;
@@ -192,7 +192,7 @@ export class TlsServer {
       runCallback('onRequest', () => options.onRequest?.(record, performance.now() - readAt));
     });
     log.add(record);
-    const answer = () =>
+    const answer = async () =>
       body.tooLarge
         ? failure(413, 'PAYLOAD_TOO_LARGE', 'The body is over 1 MiB')
         : (this.#refuseCertificate(verdict) ?? this.#respond(record));
@@ -203,7 +203,7 @@ export class TlsServer {
       if (delay > 0) await pause(response, delay);
       const fault = faults.forRequest(record);
       if (fault !== undefined) await playFault(fault, { record, response, raw, answer });
-      else send(response, record, answer());
+      else send(response, record, await answer());
     } catch (error) {
       // For example an error in the test's own `when`: the test should see it.
       const message = error instanceof Error ? error.message : 'not an Error';

@@ -1,0 +1,105 @@
+import { type SimulatedAnswer } from './servers/answer.js';
+import { type RecordedRequest } from './request-log.js';
+
+/** A request, as a function for `simulator.answer()` gets it. */
+export interface SimulatedRequest extends RecordedRequest {
+  /** By the names in the path, decoded: `{ id: 'a-1' }` for `/accounts/v1/:id`. */
+  readonly params: Readonly<Record<string, string>>;
+  readonly query: URLSearchParams;
+}
+
+/** An answer to a call. */
+export interface SimulatorAnswer {
+  /** Default 200. */
+  status?: number;
+  /** Is serialised. */
+  json?: unknown;
+  /** Is sent as it is. */
+  body?: string | Uint8Array;
+  headers?: Record<string, string>;
+}
+
+/** An answer, or a function that makes one for each call. */
+export type SimulatorAnswerer =
+  SimulatorAnswer | ((request: SimulatedRequest) => SimulatorAnswer | Promise<SimulatorAnswer>);
+
+interface Route {
+  method: string;
+  segments: readonly string[];
+  answer: SimulatorAnswerer;
+}
+
+const KEYS = ['status', 'json', 'body', 'headers'];
+
+/** The answers of a test's own, by method and path. The last one that was added counts first. */
+export class AnswerBook {
+  readonly #routes: Route[] = [];
+
+  /** @throws TypeError for a path that no call can have, and for an answer with other keys */
+  add(method: string, path: string, answer: SimulatorAnswerer): void {
+    if (!/^[A-Za-z]+$/.test(method))
+      throw new TypeError(`simulator.answer(): there is no method '${method}'.`);
+    if (!/^(\/[^/:?#]+|\/:[A-Za-z]\w*)+$/.test(path)) {
+      throw new TypeError(
+        `simulator.answer(): a path is as '/accounts/v1/:id', without a slash at its end, and not '${path}'.`,
+      );
+    }
+    if (typeof answer !== 'function') checkAnswer(answer);
+    this.#routes.unshift({ method: method.toUpperCase(), segments: path.split('/'), answer });
+  }
+
+  /** @param path without query and without a slash at its end */
+  find(request: RecordedRequest, path: string, query: URLSearchParams): Promise<SimulatedAnswer> | undefined {
+    for (const { method, segments, answer } of this.#routes) {
+      const params = method === request.method ? match(segments, path) : undefined;
+      if (params) return perform(answer, { ...request, params, query });
+    }
+    return undefined;
+  }
+
+  /** The methods that have an answer at this path. */
+  methodsAt(path: string): string[] {
+    const there = this.#routes.filter(({ segments }) => match(segments, path));
+    return [...new Set(there.map(({ method }) => method))];
+  }
+}
+
+async function perform(answer: SimulatorAnswerer, request: SimulatedRequest): Promise<SimulatedAnswer> {
+  const made = typeof answer === 'function' ? await answer(request) : answer;
+  checkAnswer(made);
+  return { ...made, status: made.status ?? 200 };
+}
+
+function checkAnswer(answer: SimulatorAnswer): void {
+  const isObject = typeof answer === 'object' && answer !== null;
+  const unknown = isObject ? Object.keys(answer).find((key) => !KEYS.includes(key)) : String(answer);
+  if (unknown === undefined) return;
+  throw new TypeError(
+    `simulator.answer(): an answer is an object with ${KEYS.join(', ')}, and not with '${unknown}'. The content of a JSON answer stands in json.`,
+  );
+}
+
+/** What stands in place of the names; undefined for another path. */
+function match(segments: readonly string[], path: string): Record<string, string> | undefined {
+  const actual = path.split('/');
+  if (actual.length !== segments.length) return undefined;
+  const params: Record<string, string> = Object.create(null) as Record<string, string>;
+  for (const [index, segment] of segments.entries()) {
+    const found = decode(actual[index]);
+    if (!segment.startsWith(':')) {
+      if (found !== segment) return undefined;
+    } else {
+      if (!found) return undefined;
+      params[segment.slice(1)] = found;
+    }
+  }
+  return params;
+}
+
+function decode(segment: string): string | undefined {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,98 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { ServiceSimulator } from '../../../lib/testing/simulator.js';
+import { call, type CallOptions } from './plain-client.js';
+
+describe('the answers of simulator.answer()', () => {
+  let simulator: ServiceSimulator;
+  beforeAll(async () => {
+    simulator = await ServiceSimulator.start({ basePath: '/api' });
+  });
+  afterAll(() => simulator.stop());
+
+  const send = (method: string, path: string, options: CallOptions = {}) =>
+    call(simulator, simulator.urls.sandboxUrl + path, {
+      method,
+      headers: { 'service-app-token': simulator.appToken, 'content-type': 'application/json' },
+      ...options,
+    });
+
+  it('have what stands in the path, the query and the body', async () => {
+    simulator.answer('put', '/accounts/v1/:id/notes/:note', async ({ params, query, json }) => ({
+      status: 202,
+      headers: { 'x-page': query.get('page') ?? '' },
+      json: { ...params, json },
+    }));
+    const reply = await send('PUT', '/accounts/v1/a%2Fb%20c/notes/%C3%BC/?page=2', { body: '{"text":"x"}' });
+    expect(reply).toMatchObject({ status: 202, headers: { 'x-page': '2' } });
+    expect(reply.json).toEqual({ id: 'a/b c', note: 'ü', json: { text: 'x' } });
+    expect(simulator.requests.at(-1)).toMatchObject({ status: 202 });
+  });
+
+  it('come after the check of the credentials', async () => {
+    const asked: string[] = [];
+    simulator.answer('GET', '/secret/v1', ({ path }) => ({ json: asked.push(path) }));
+    expect((await send('GET', '/secret/v1', { headers: {} })).status).toBe(401);
+    expect(asked).toEqual([]);
+    expect((await send('GET', '/secret/v1')).status).toBe(200);
+  });
+
+  it('are bytes or nothing too', async () => {
+    const headers = { 'content-type': 'application/pdf' };
+    simulator.answer('GET', '/statements/v1/:id', { body: Uint8Array.from([37, 80, 68, 70]), headers });
+    simulator.answer('DELETE', '/statements/v1/:id', { status: 204 });
+    expect(await send('GET', '/statements/v1/1')).toMatchObject({ status: 200, body: '%PDF', headers });
+    expect(await send('DELETE', '/statements/v1/1')).toMatchObject({ status: 204, body: '' });
+    expect(await send('POST', '/statements/v1/1')).toMatchObject({
+      status: 405,
+      headers: { allow: 'DELETE, GET' },
+    });
+    expect((await send('GET', '/statements/v1')).status).toBe(404);
+    expect((await send('GET', '/statements/v1/%E0')).status).toBe(404);
+  });
+
+  it('take the place of earlier ones and of those of the simulator, method by method', async () => {
+    simulator.answer('GET', '/banks/v1', { json: ['One'] });
+    simulator.answer('GET', '/banks/v1', { json: ['Two'] });
+    simulator.answer('GET', '/customers/v1', { json: [] });
+    expect((await send('GET', '/banks/v1/')).json).toEqual(['Two']);
+    expect((await send('GET', '/customers/v1')).json).toEqual([]);
+    expect((await send('POST', '/customers/v1', { body: '{"app_user_id":"u"}' })).status).toBe(201);
+  });
+
+  it('fail as others do', async () => {
+    simulator.answer('GET', '/late/v1', { json: 'late' });
+    simulator.fail({ path: '/api/late/v1', fault: { delayMs: 1 } });
+    expect((await send('GET', '/late/v1')).json).toBe('late');
+    simulator.fail({ path: '/api/late/v1', fault: { status: 503 } });
+    expect((await send('GET', '/late/v1')).status).toBe(503);
+  });
+
+  it('show a mistake in a function to the test', async () => {
+    const mistakes: [string, () => object][] = [
+      ['of the test', () => Promise.reject(new Error('of the test'))],
+      ["and not with 'id'", () => ({ id: 1 })],
+      ["and not with 'undefined'", () => undefined as unknown as object],
+    ];
+    for (const [message, mistake] of mistakes) {
+      simulator.answer('GET', '/wrong/v1', mistake);
+      expect(await send('GET', '/wrong/v1')).toMatchObject({
+        status: 500,
+        json: { status: 'SIMULATOR_FAULT', message: expect.stringContaining(message) },
+      });
+    }
+  });
+
+  it.each<[string, string, object, string]>([
+    ['GET', 'accounts/v1', {}, "a path is as '/accounts/v1/:id'"],
+    ['GET', '/accounts/v1/', {}, 'a path is as'],
+    ['GET', '/accounts/v1?a=1', {}, 'a path is as'],
+    ['GET', '/accounts/:', {}, 'a path is as'],
+    ['GET /x', '/x', {}, "there is no method 'GET /x'"],
+    ['GET', '/x', { jsn: 1 }, "and not with 'jsn'"],
+  ])('refuse %s %s %j', (method, path, answer, message) => {
+    const add = () => simulator.answer(method, path, answer);
+    expect(add).toThrow(TypeError);
+    expect(add).toThrow(`simulator.answer(): `);
+    expect(add).toThrow(message);
+  });
+});
