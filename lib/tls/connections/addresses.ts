@@ -1,6 +1,5 @@
 import dns, { type LookupAddress } from 'node:dns';
 import {
-  getDefaultAutoSelectFamily,
   getDefaultAutoSelectFamilyAttemptTimeout,
   type LookupFunction,
   type Socket,
@@ -11,12 +10,9 @@ import { nextTick } from 'node:process';
 import { codedError } from '../../errors/coded-error.js';
 import { ownOptions } from '../../exchange/own-properties.js';
 
-interface ConnectOptions extends Partial<
+type ConnectOptions = Partial<
   Pick<TcpNetConnectOpts, 'lookup' | 'autoSelectFamily' | 'autoSelectFamilyAttemptTimeout'>
-> {
-  /** The request's own. */
-  connectTimeoutMs?: number;
-}
+>;
 
 const MAX_ADDRESSES = 4;
 const MIN_ATTEMPT_MS = 250;
@@ -35,12 +31,13 @@ const NODE_ATTEMPT_MS = [250, 500];
 export function connectInTurn<S extends Socket, O extends ConnectOptions>(
   connect: (options: O) => S,
   options: O,
-  limitMs: number | undefined,
+  connectTimeoutMs: number | undefined,
 ): S {
-  const { lookup = dns.lookup, connectTimeoutMs = limitMs } = options;
+  const { lookup = dns.lookup } = options;
   if (connectTimeoutMs === undefined || !isLeftToUs(options)) return connect(options);
   const lookUp: LookupFunction = (host, how, found) => {
     const onFound: typeof found = (error, addresses, family) => {
+      // A text if Node was asked for one address: by `family`, or by the defaults of the process.
       if (error || typeof addresses === 'string') return found(error, addresses, family);
       // Node would throw.
       if (!Array.isArray(addresses) || addresses.length === 0) return found(notFound(host), []);
@@ -71,7 +68,6 @@ function isLeftToUs({ autoSelectFamily, autoSelectFamilyAttemptTimeout }: Connec
     autoSelectFamily === undefined &&
     autoSelectFamilyAttemptTimeout === undefined &&
     !('bun' in process.versions || 'deno' in process.versions) &&
-    getDefaultAutoSelectFamily() &&
     NODE_ATTEMPT_MS.includes(getDefaultAutoSelectFamilyAttemptTimeout())
   );
 }

@@ -52,7 +52,6 @@ export class IdentityAgent extends Agent {
 
   /** New calls use this identity, and so do calls that wait for a connection. Calls in flight finish with the old one. */
   use(context: SecureContext): void {
-    if (this.#isClosed) return;
     const before = this.#connections;
     this.#connections = new IdentityConnections(context, this.#settings);
     before.retire();

@@ -88,7 +88,6 @@ export class IdleConnections {
 
   /** Closes it, and takes it out of the agent at once, not only when it is closed. */
   #drop(socket: Duplex): void {
-    this.#until.delete(socket);
     socket.destroy();
     socket.emit('agentRemove');
   }

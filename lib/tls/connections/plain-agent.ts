@@ -35,10 +35,11 @@ export class PlainAgent extends Agent {
     });
   }
 
-  override createConnection(options: ClientRequestArgs): Duplex {
+  override createConnection(options: ClientRequestArgs & { connectTimeoutMs?: number }): Duplex {
+    const { connectTimeoutMs = this.#connectTimeoutMs } = options;
     const connect = (given: ClientRequestArgs) => super.createConnection(given) as Socket;
     // The agent's time limit is for what is idle.
-    const socket = connectInTurn(connect, { ...options, timeout: undefined }, this.#connectTimeoutMs);
+    const socket = connectInTurn(connect, { ...options, timeout: undefined }, connectTimeoutMs);
     this.#idle.watch(socket);
     return socket;
   }

@@ -15,7 +15,6 @@ interface Waiting {
 
 /** A destination: usually host and port. */
 interface Place {
-  name: string;
   running: number;
   waiting: Waiting[];
 }
@@ -38,7 +37,7 @@ export class RequestGate {
   /** Calls `start` now or at the request's turn, in the current async context. The request counts until it closes. */
   enter(name: string, request: ClientRequest, start: () => void): void {
     let place = this.#places.get(name);
-    if (!place) this.#places.set(name, (place = { name, running: 0, waiting: [] }));
+    if (!place) this.#places.set(name, (place = { running: 0, waiting: [] }));
     const mayRun = place.running < this.#maxRunning();
     if (mayRun && place.waiting.length === 0) return this.#run(place, request, start);
     place.waiting.push({ request, start: inContext(start) });
@@ -48,17 +47,17 @@ export class RequestGate {
 
   /** From now on, running requests do not count, and waiting ones may start. */
   renew(): void {
-    const places = this.#places.values();
+    const places = this.#places;
     this.#places = new Map();
-    for (const { name, waiting } of places)
+    for (const [name, { waiting }] of places)
       for (const { request, start } of waiting.splice(0)) this.enter(name, request, start);
   }
 
   /** The waiting requests, by place. */
   get waiting(): Record<string, ClientRequest[]> {
-    const places = [...this.#places.values()].filter(({ waiting }) => waiting.length > 0);
+    const places = [...this.#places].filter(([, { waiting }]) => waiting.length > 0);
     return Object.fromEntries(
-      places.map(({ name, waiting }) => [name, waiting.map(({ request }) => request)]),
+      places.map(([name, { waiting }]) => [name, waiting.map(({ request }) => request)]),
     );
   }
 
@@ -93,7 +92,7 @@ export class RequestGate {
     place.running -= 1;
     this.#running -= 1;
     if (place.waiting.length > 0) this.#startSoon(place);
-    else this.#forget(place);
+    else this.#tellIfEmpty();
   }
 
   /** Node frees a connection right after its request closed. Requests that start in one turn of the event loop go out together. */
@@ -107,12 +106,6 @@ export class RequestGate {
       if (request.destroyed) failRequest(request);
       else this.#run(place, request, start);
     }
-    this.#forget(place);
-  }
-
-  #forget(place: Place): void {
-    const isUnused = place.running === 0 && place.waiting.length === 0;
-    if (isUnused && this.#places.get(place.name) === place) this.#places.delete(place.name);
     this.#tellIfEmpty();
   }
 

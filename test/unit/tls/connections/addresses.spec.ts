@@ -61,6 +61,7 @@ async function listen(host = '127.0.0.1'): Promise<number> {
 }
 
 const limits = { timeoutMs: 10_000, maxResponseBytes: 1_000 };
+const asked = (port: number) => ({ host: 'localhost', port });
 const faultOf = (asked: Promise<unknown>): Promise<ExchangeFault> =>
   asked.then(
     () => Promise.reject(new Error('It was answered')),
@@ -118,12 +119,31 @@ describe('A name with several addresses', () => {
     },
   );
 
-  it('is tried at four of them, IPv4 and IPv6 by turns', async () => {
-    resolveTo('127.0.0.2', '127.0.0.3', '127.0.0.4', '127.0.0.5', '::1', '127.0.0.6');
+  it.each([
+    [
+      ['127.0.0.2', '127.0.0.3', '127.0.0.4', '127.0.0.5', '::1', '127.0.0.6'],
+      ['127.0.0.2:1', '::1:1', '127.0.0.3:1', '127.0.0.4:1'],
+    ],
+    [
+      ['::1', '127.0.0.2', '127.0.0.3', '127.0.0.4'],
+      ['::1:1', '127.0.0.2:1', '127.0.0.3:1', '127.0.0.4:1'],
+    ],
+  ])('is tried at four of them, IPv4 and IPv6 by turns: %j', async (found, tried) => {
+    resolveTo(...found);
     const used = await agent();
     const asked = { url: new URL('https://localhost:1'), method: 'GET', headers: {}, agent: used, ...limits };
     const { addresses, kind } = await faultOf(exchange(asked));
-    expect([kind, addresses]).toEqual(['refused', ['127.0.0.2:1', '::1:1', '127.0.0.3:1', '127.0.0.4:1']]);
+    expect([kind, addresses]).toEqual(['refused', tried]);
+  });
+
+  it('is not connected with once its connection was given up while the name was looked up', async () => {
+    const looked = resolveTo('127.0.0.2', '127.0.0.3');
+    const connecting = jest.spyOn(net.Socket.prototype, 'connect');
+    const socket = connectInTurn((given: net.TcpNetConnectOpts) => net.connect(given), asked(1), 5_000);
+    socket.destroy();
+    await looked.mock.results[0]?.value;
+    for (let turn = 0; turn < 3; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+    expect([looked.mock.calls.length, connecting.mock.calls.length]).toEqual([1, 1]);
   });
 
   it.each([
@@ -150,6 +170,18 @@ describe('The time for each address is the same for', () => {
       (port) => get(`http://localhost:${port}`, new PlainAgent({ maxSockets: 1, connectTimeoutMs: 5_000 })),
     ],
     [
+      'a sidecar, of a call that has less time than its agent',
+      async (port) =>
+        exchange({
+          url: new URL(`http://localhost:${port}`),
+          method: 'GET',
+          headers: {},
+          ...limits,
+          agent: new PlainAgent({ maxSockets: 1, connectTimeoutMs: 20_000 }),
+          connectTimeoutMs: 5_000,
+        }),
+    ],
+    [
       'a proxy',
       (port) => once(new ProxyTunnel(new Secret(`http://localhost:${port}`), 'a:443', 5_000), 'error'),
     ],
@@ -173,21 +205,28 @@ describe('The time for each address is the same for', () => {
 
 describe('What a host has chosen counts', () => {
   /** The times that Node was asked to connect. */
-  async function connects(options: Partial<net.TcpNetConnectOpts>): Promise<number> {
+  async function connects(
+    options: Partial<net.TcpNetConnectOpts>,
+    connectTimeoutMs?: number,
+  ): Promise<number> {
     const port = await listen();
     resolveTo('127.0.0.1', '127.0.0.2');
     const connecting = jest.spyOn(net.Socket.prototype, 'connect');
     const connect = (given: net.TcpNetConnectOpts) => net.connect(given);
-    const socket = connectInTurn(connect, { host: 'localhost', port, ...options }, 5_000);
+    const socket = connectInTurn(connect, { ...asked(port), ...options }, connectTimeoutMs);
     await once(socket, 'connect');
     socket.destroy();
     return connecting.mock.calls.length;
   }
 
-  it.each([{ autoSelectFamily: true }, { autoSelectFamily: false }, { autoSelectFamilyAttemptTimeout: 300 }])(
-    'for its request: %j',
-    async (options) => expect(await connects(options)).toBe(1),
-  );
+  it.each([
+    { autoSelectFamily: true },
+    { autoSelectFamily: false },
+    { autoSelectFamilyAttemptTimeout: 300 },
+    { family: 4 },
+  ])('for its request: %j', async (options) => expect(await connects(options, 5_000)).toBe(1));
+
+  it('no time to connect: there is none to share', async () => expect(await connects({})).toBe(1));
 
   it.each<[string, () => void]>([
     ['no automatic choice', () => net.setDefaultAutoSelectFamily(false)],
@@ -202,7 +241,7 @@ describe('What a host has chosen counts', () => {
       net.setDefaultAutoSelectFamilyAttemptTimeout(before[1]);
     });
     choose();
-    expect(await connects({})).toBe(1);
+    expect(await connects({}, 5_000)).toBe(1);
   });
 
   it('its own look-up is asked, once', async () => {
@@ -240,13 +279,15 @@ describe('What a host has chosen counts', () => {
   it("a look-up that fails, or finds one address, is Node's to answer", async () => {
     const connect = (given: net.TcpNetConnectOpts) => net.connect(given);
     const failing: net.LookupFunction = (_host, _how, callback) =>
-      callback(Object.assign(new Error(), { code: 'ENOTFOUND' }), []);
+      callback(Object.assign(new Error(), { code: 'EAI_AGAIN' }), []);
     const failed = connectInTurn(connect, { host: 'no.host', port: 1, lookup: failing }, 5_000);
-    expect(await once(failed, 'error')).toMatchObject([{ code: 'ENOTFOUND' }]);
+    expect(await once(failed, 'error')).toMatchObject([{ code: 'EAI_AGAIN' }]);
     const port = await listen();
     resolveTo('127.0.0.1');
-    const socket = connectInTurn(connect, { host: 'localhost', port }, 5_000);
+    const connecting = jest.spyOn(net.Socket.prototype, 'connect');
+    const socket = connectInTurn(connect, asked(port), 5_000);
     await once(socket, 'connect');
     socket.destroy();
+    expect(connecting.mock.calls).toHaveLength(1);
   });
 });

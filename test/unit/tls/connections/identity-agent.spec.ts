@@ -227,6 +227,15 @@ describe('Connections', () => {
     expect(live.handshakes).toBe(1);
   });
 
+  it('keeps connections alive also where a host has taken the limit away', async () => {
+    const live = await server();
+    const used = await agent();
+    used.maxSockets = Infinity;
+    await call(live.url, used);
+    await until(() => Object.keys(used.freeSockets).length > 0);
+    expect((await call(live.url, used)).reused).toBe(true);
+  });
+
   it('serves axios with its own adapter', async () => {
     const live = await server();
     const used = await agent();
@@ -463,12 +472,16 @@ describe('Closing', () => {
     const waiting: ServerResponse[] = [];
     const live = await server({ onRequest: (_request, response) => void waiting.push(response) });
     const used = await agent();
-    const inFlight = call(live.url, used);
-    await until(() => waiting.length === 1);
+    const [quick, inFlight] = [call(live.url, used), call(live.url, used)];
+    await until(() => waiting.length === 2);
+    waiting[0].end('{}');
+    await Promise.race([quick, inFlight]);
+    await until(() => Object.keys(used.freeSockets).length > 0);
     const closed = used.close(60_000);
     await expect(call(live.url, used)).rejects.toMatchObject({ code: 'ERR_AGENT_CLOSED' });
-    waiting[0].end('{}');
-    expect((await inFlight).status).toBe(200);
+    await until(() => live.sockets.size === 1);
+    waiting[1].end('{}');
+    expect((await Promise.all([quick, inFlight])).map(({ status }) => status)).toEqual([200, 200]);
     await closed;
     await until(() => live.sockets.size === 0);
   });
@@ -478,9 +491,11 @@ describe('Closing', () => {
     const used = await agent();
     const outcome = call(live.url, used).catch((error: NodeJS.ErrnoException) => error.code);
     await until(() => live.subjects.length === 1);
+    const [[socket]] = Object.values(used.sockets) as [[Socket]];
     const first = used.close(60_000);
-    await used.close(0);
-    await first;
+    const second = used.close(0);
+    expect(socket.destroyed).toBe(true);
+    await Promise.all([first, second]);
     expect(await outcome).toBe('ECONNRESET');
   });
 
@@ -526,16 +541,18 @@ describe('Closing', () => {
     const used = await agent();
     const calls = [call(live.url, used)];
     await until(() => waiting.length === 1);
-    used.use(await contextOf(second));
-    calls.push(call(live.url, used));
-    await until(() => waiting.length === 2);
+    for (const [rotation, next] of [second, first].entries()) {
+      used.use(await contextOf(next));
+      calls.push(call(live.url, used));
+      await until(() => waiting.length === rotation + 2);
+    }
     used.destroy();
     const outcomes = await Promise.allSettled(calls);
-    expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+    expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected']);
     await until(() => live.sockets.size === 0);
     const again = call(live.url, used);
-    await until(() => waiting.length === 3);
-    waiting[2].end('{}');
+    await until(() => waiting.length === 4);
+    waiting[3].end('{}');
     expect((await again).status).toBe(200);
   });
 

@@ -8,6 +8,7 @@ import axios from 'axios';
 import { systemClock } from '../../../../lib/time/clock.js';
 import { Secret } from '../../../../lib/config/secret.js';
 import { exchange } from '../../../../lib/exchange/exchange.js';
+import { IdleConnections } from '../../../../lib/tls/connections/idle-connections.js';
 import { PlainAgent } from '../../../../lib/tls/connections/plain-agent.js';
 import { IdentityAgent } from '../../../../lib/tls/connections/identity-agent.js';
 import { FakeClock } from '../../../helpers/fake-clock.js';
@@ -193,6 +194,37 @@ describe.each(WAYS)('A connection over %s', (way) => {
     expect(connections()).toBe(2);
   });
 
+  it.each<[string, (clock: FakeClock) => void]>([
+    ['a sleep of the machine', (clock) => clock.jump(4_001)],
+    ['a standstill of the process', (clock) => standStillAndSetBack(clock, 4_001)],
+  ])(
+    'is not used again after %s that ended its idle time, but not that of a younger one',
+    async (_, passTime) => {
+      const clock = new FakeClock();
+      const held: (() => void)[] = [];
+      const { agent, call, connections } = await setUp(
+        way,
+        (socket, own, request) => {
+          const hint = request === 1 ? 'keep-alive: timeout=5\r\n' : '';
+          const hinted = own.toString().replace('\r\n', `\r\n${hint}`);
+          if (request > 2) socket.write(own);
+          else held.push(() => socket.write(hinted));
+        },
+        { clock },
+      );
+      const answers = [call('/a'), call('/a')];
+      await until(() => held.length === 2);
+      for (const [at, send] of held.entries()) {
+        send();
+        await until(() => Object.values(agent.freeSockets).flat().length === at + 1);
+      }
+      await Promise.all(answers);
+      passTime(clock);
+      expect(await Promise.all([call('/b', 'POST'), call('/c', 'POST')])).toEqual(['POST /b', 'POST /c']);
+      expect(connections()).toBe(3);
+    },
+  );
+
   it('is not ended while it has a call, however long, and is after that', async () => {
     const answering: Answering = (socket, own, request) => {
       if (request === 1) return void socket.write(own);
@@ -285,6 +317,15 @@ describe("A host's own call, then ours", () => {
     expect(connections()).toBe(2);
   });
 
+  it('is read when its host reads it, also later', async () => {
+    const { agent, url } = await setUp('TLSv1.3', (socket, own) => socket.write(own));
+    const [response] = (await once(https.get(new URL('/later', url), { agent }), 'response')) as [
+      http.IncomingMessage,
+    ];
+    for (let turn = 0; turn < 3; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+    expect(Buffer.concat((await response.toArray()) as Buffer[]).toString()).toBe('GET /later');
+  });
+
   it('axios gives its connection back clean too', async () => {
     const none = 'HTTP/1.1 204 None\r\ntransfer-encoding: chunked\r\n\r\n';
     const { agent, url, call } = await setUp('TLSv1.3', withLateBody(none));
@@ -301,6 +342,22 @@ describe("A host's own call, then ours", () => {
   });
 });
 
+it('IdleConnections: a connection without a time limit stays, and one that has closed is forgotten', async () => {
+  const clock = new FakeClock();
+  const idle = new IdleConnections(clock);
+  const socket = new net.Socket();
+  let removed = 0;
+  socket.on('agentRemove', () => (removed += 1));
+  idle.watch(socket);
+  idle.add(socket);
+  clock.jump(60_000);
+  idle.dropOverdue();
+  expect(socket.destroyed).toBe(false);
+  await once(socket.destroy(), 'close');
+  idle.dropAll();
+  expect(removed).toBe(0);
+});
+
 /** The first answer, whose body is on its way while the next request comes. */
 function withLateBody(first: string): Answering {
   let late: net.Socket | undefined;
@@ -312,7 +369,7 @@ function withLateBody(first: string): Answering {
 }
 
 /** Neither clock moves back for the other. */
-function standStillAndSetBack(clock: FakeClock): void {
+function standStillAndSetBack(clock: FakeClock, ms = 30_001): void {
   clock.jump(-3_600_000);
-  jest.spyOn(clock, 'monotonic').mockReturnValue(clock.monotonic() + 30_001);
+  jest.spyOn(clock, 'monotonic').mockReturnValue(clock.monotonic() + ms);
 }

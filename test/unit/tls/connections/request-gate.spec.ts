@@ -150,4 +150,20 @@ describe('RequestGate', () => {
     first?.emit('close');
     expect(told).toEqual(['at once', 'one', 'two']);
   });
+
+  it('is not empty while one waits for its turn, and is once all that waited are gone', async () => {
+    const { gate, started, enter } = setUp();
+    const [first, second, third] = ['1', '2', '3'].map((name) => enter(name));
+    first?.emit('close');
+    const told: string[] = [];
+    gate.whenEmpty(() => told.push('empty'));
+    expect(told).toEqual([]);
+    await settle();
+    expect(started).toEqual(['1', '2']);
+    if (third) third.destroyed = true;
+    second?.emit('close');
+    expect(told).toEqual([]);
+    await settle();
+    expect(told).toEqual(['empty']);
+  });
 });
