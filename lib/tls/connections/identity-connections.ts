@@ -54,7 +54,7 @@ export class IdentityConnections extends Agent {
   constructor(context: SecureContext, settings: IdentityPoolSettings) {
     const { idleTimeoutMs = IDLE_TIMEOUT_MS, clock = systemClock } = settings;
     // Without a `timeout` Node ignores the server's keep-alive hint.
-    super({ keepAlive: true, scheduling: 'lifo', maxSockets: Infinity, timeout: idleTimeoutMs });
+    super({ keepAlive: true, timeout: idleTimeoutMs });
     this.#context = context;
     this.#settings = settings;
     this.#idle = new IdleConnections(clock);

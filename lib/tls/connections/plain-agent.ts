@@ -21,7 +21,7 @@ export class PlainAgent extends Agent {
 
   constructor(settings: PoolSettings) {
     const { maxSockets, idleTimeoutMs = IDLE_TIMEOUT_MS, connectTimeoutMs, clock = systemClock } = settings;
-    super({ keepAlive: true, scheduling: 'lifo', maxSockets, timeout: idleTimeoutMs });
+    super({ keepAlive: true, maxSockets, timeout: idleTimeoutMs });
     this.#idle = new IdleConnections(clock);
     this.#connectTimeoutMs = connectTimeoutMs;
   }

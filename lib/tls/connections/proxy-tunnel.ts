@@ -29,9 +29,9 @@ export class ProxyTunnel extends Duplex {
   /**
    * @param proxy its URL, `http:` or `https:`, perhaps with `user:password@`; checked by the configuration
    * @param authority host and port of the target
-   * @param timeout milliseconds for the proxy to connect and to answer CONNECT; 0 for no limit
+   * @param timeout milliseconds for the proxy to connect and to answer CONNECT. Default: no limit
    */
-  constructor(proxy: Secret, authority: string, timeout = 0) {
+  constructor(proxy: Secret, authority: string, timeout?: number) {
     // TLS decides what the end of the connection means.
     super({ allowHalfOpen: true });
     this.#connect = connectRequest(proxy, authority, timeout);
@@ -84,13 +84,10 @@ export class ProxyTunnel extends Duplex {
         this.#attach(socket, head);
         return;
       }
-      socket.destroy();
       this.destroy(refused(statusCode));
     });
-    const expire = (): void => {
-      if (!this.#socket) connect.destroy(codedError('The proxy did not answer in time.', 'TIMEOUT'));
-    };
-    // What has arrived is read first, as in an exchange.
+    // An answer that has arrived is read first, as in an exchange: the request is over then.
+    const expire = () => connect.destroy(codedError('The proxy did not answer in time.', 'TIMEOUT'));
     connect.once('timeout', () => setImmediate(expire));
     connect.on('error', ({ code = 'UNKNOWN' }: NodeJS.ErrnoException) => {
       const own = `ERR_PROXY_${code.replace(/^ERR_/, '')}`;
@@ -121,7 +118,7 @@ export function authorityOf({ host, port }: { host?: string | null; port?: numbe
   return `${host?.includes(':') ? `[${host}]` : host}:${port ?? 443}`;
 }
 
-function connectRequest(target: Secret, authority: string, timeout: number): http.ClientRequest {
+function connectRequest(target: Secret, authority: string, timeout?: number): http.ClientRequest {
   const proxy = new URL(target.reveal());
   const headers: http.OutgoingHttpHeaders = { host: authority };
   if (proxy.username || proxy.password) headers['proxy-authorization'] = basic(proxy);
@@ -144,9 +141,9 @@ function connectRequest(target: Secret, authority: string, timeout: number): htt
 }
 
 /** An agent for one connection. */
-function ofItsOwn(agent: http.Agent, connectTimeoutMs: number): http.Agent {
+function ofItsOwn(agent: http.Agent, connectTimeoutMs?: number): http.Agent {
   const connect = agent.createConnection.bind(agent) as (options: http.ClientRequestArgs) => Socket;
-  agent.createConnection = (options) => connectInTurn(connect, options, connectTimeoutMs || undefined);
+  agent.createConnection = (options) => connectInTurn(connect, options, connectTimeoutMs);
   return agent;
 }
 

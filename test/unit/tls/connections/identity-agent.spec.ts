@@ -4,9 +4,12 @@ import * as https from 'node:https';
 import { Socket } from 'node:net';
 import * as tls from 'node:tls';
 import { inspect } from 'node:util';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import axios from 'axios';
 import { IdentityAgent } from '../../../../lib/tls/connections/identity-agent.js';
 import { createAuthority, type Authority, type Issued } from '../../../helpers/certificates.js';
+import { FakeClock } from '../../../helpers/fake-clock.js';
 import { standStill } from '../../../helpers/stand-still.js';
 import { call, mtlsServer, until, type MtlsServer, type MtlsServerOptions } from '../mtls-server.js';
 import { loadIdentity, tlsSettings } from '../tls-settings.js';
@@ -444,6 +447,23 @@ describe('A new identity', () => {
     await until(() => live.sockets.size === 1);
   });
 
+  it('is let go once its last call has ended and another one is in use', async () => {
+    const used = await agent();
+    const rotate = async (): Promise<WeakRef<tls.SecureContext>> => {
+      const context = await contextOf(second);
+      used.use(context);
+      return new WeakRef(context);
+    };
+    const gone = await rotate();
+    await rotate();
+    setFlagsFromString('--expose-gc');
+    const collect = runInNewContext('gc') as () => void;
+    await until(() => {
+      collect();
+      return gone.deref() === undefined;
+    });
+  });
+
   it('loses no call under load, four times over', async () => {
     const live = await server();
     const used = await agent();
@@ -471,7 +491,8 @@ describe('Closing', () => {
   it('closes idle connections at once, waits for calls in flight, takes no more', async () => {
     const waiting: ServerResponse[] = [];
     const live = await server({ onRequest: (_request, response) => void waiting.push(response) });
-    const used = await agent();
+    const clock = new FakeClock();
+    const used = await agent(first, { clock });
     const [quick, inFlight] = [call(live.url, used), call(live.url, used)];
     await until(() => waiting.length === 2);
     waiting[0].end('{}');
@@ -480,9 +501,11 @@ describe('Closing', () => {
     const closed = used.close(60_000);
     await expect(call(live.url, used)).rejects.toMatchObject({ code: 'ERR_AGENT_CLOSED' });
     await until(() => live.sockets.size === 1);
+    expect(clock.timers).toBe(1);
     waiting[1].end('{}');
     expect((await Promise.all([quick, inFlight])).map(({ status }) => status)).toEqual([200, 200]);
     await closed;
+    expect(clock.timers).toBe(0);
     await until(() => live.sockets.size === 0);
   });
 

@@ -12,6 +12,7 @@ import { exchange } from '../../../../lib/exchange/exchange.js';
 import { IdentityAgent } from '../../../../lib/tls/connections/identity-agent.js';
 import { ProxyTunnel } from '../../../../lib/tls/connections/proxy-tunnel.js';
 import { createAuthority, issue, type Authority, type Issued } from '../../../helpers/certificates.js';
+import { standStill } from '../../../helpers/stand-still.js';
 import { call, mtlsServer, until, type MtlsServer, type MtlsServerOptions } from '../mtls-server.js';
 import { loadIdentity, tlsSettings } from '../tls-settings.js';
 
@@ -181,14 +182,36 @@ describe('Through a proxy', () => {
     expect(echoed).toBe(body.length);
   });
 
-  it('verifies a proxy that speaks TLS itself', async () => {
-    const live = await target();
-    const proxy = await proxyServer(undefined, { cert: authority.serverChain, key: authority.server.key });
-    const agent = await agentThrough(`https://127.0.0.1:${proxy.port}`);
-    await expect(call(live.url, agent)).rejects.toMatchObject({
-      code: expect.stringMatching(/^ERR_PROXY_(SELF_SIGNED|UNABLE_TO)/),
+  it.each(['1', '0'])(
+    'verifies a proxy that speaks TLS itself, NODE_TLS_REJECT_UNAUTHORIZED=%s',
+    async (value) => {
+      const { NODE_TLS_REJECT_UNAUTHORIZED: before } = process.env;
+      open.push(async () => {
+        if (before === undefined) delete process.env.NODE_TLS_REJECT_UNAUTHORIZED;
+        else process.env.NODE_TLS_REJECT_UNAUTHORIZED = before;
+      });
+      process.env.NODE_TLS_REJECT_UNAUTHORIZED = value;
+      const live = await target();
+      const proxy = await proxyServer(undefined, { cert: authority.serverChain, key: authority.server.key });
+      const agent = await agentThrough(`https://127.0.0.1:${proxy.port}`);
+      await expect(call(live.url, agent)).rejects.toMatchObject({
+        code: expect.stringMatching(/^ERR_PROXY_(SELF_SIGNED|UNABLE_TO)/),
+      });
+      expect(proxy.heads).toEqual([]);
+    },
+  );
+
+  it('speaks TLS 1.2 at least with such a proxy, whatever the defaults of the process are', async () => {
+    const { DEFAULT_MIN_VERSION, DEFAULT_CIPHERS } = tls;
+    open.push(async () => void Object.assign(tls, { DEFAULT_MIN_VERSION, DEFAULT_CIPHERS }));
+    const old = { minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'ALL:@SECLEVEL=0' } as const;
+    const pair = { cert: authority.serverChain, key: authority.server.key };
+    const { port } = await proxyServer(undefined, { ...pair, ...old });
+    Object.assign(tls, { DEFAULT_MIN_VERSION: old.minVersion, DEFAULT_CIPHERS: old.ciphers });
+    const failing = call('https://127.0.0.1:1', await agentThrough(`https://127.0.0.1:${port}`));
+    await expect(failing).rejects.toMatchObject({
+      code: expect.stringMatching(/^ERR_PROXY_(EPROTO$|SSL_)/),
     });
-    expect(proxy.heads).toEqual([]);
   });
 
   it("verifies such a proxy against the proxy's own name, not the target's", async () => {
@@ -354,6 +377,43 @@ describe('Through a proxy', () => {
     const place = limits.mock.calls.findIndex(([ms]) => ms === 12_000);
     (limits.mock.contexts[place] as net.Socket).emit('timeout');
     await expect(failing).rejects.toMatchObject({ code: 'ERR_PROXY_TIMEOUT' });
+  });
+
+  it('one whose answer came while this process stood still is not', async () => {
+    const proxy = await proxyServer((socket) => {
+      socket.write('HTTP/1.1 200 OK\r\n\r\n');
+      standStill(350);
+    });
+    const tunnel = new ProxyTunnel(new Secret(`http://127.0.0.1:${proxy.port}`), 'target:443', 300);
+    open.push(async () => void tunnel.destroy());
+    const written = once(tunnel, 'drain');
+    tunnel.write(Buffer.alloc(tunnel.writableHighWaterMark));
+    await written;
+  });
+
+  it('closes its connection to a proxy that refuses', async () => {
+    const ended: Promise<unknown>[] = [];
+    const refusing = await proxyServer((socket) => {
+      ended.push(once(socket.resume(), 'end'));
+      socket.write('HTTP/1.1 100 Continue\r\n\r\n');
+    });
+    const failing = call('https://127.0.0.1:1', await agentThrough(`http://127.0.0.1:${refusing.port}`));
+    await expect(failing).rejects.toMatchObject({ code: 'ERR_PROXY_TUNNEL_100' });
+    await Promise.all(ended);
+    expect(ended).toHaveLength(1);
+  });
+
+  it('a connection to the proxy that is only closed ends the call too', async () => {
+    const live = await target({ onRequest: (_request, response) => void response.write('half of it') });
+    const proxy = await proxyServer();
+    const limits = jest.spyOn(net.Socket.prototype, 'setTimeout');
+    open.push(async () => limits.mockRestore());
+    const agent = await agentThrough(`http://127.0.0.1:${proxy.port}`, { connectTimeoutMs: 12_000 });
+    const [answer] = (await once(https.get(live.url, { agent }), 'response')) as [http.IncomingMessage];
+    const failed = once(answer, 'error');
+    answer.resume();
+    (limits.mock.contexts[limits.mock.calls.findIndex(([ms]) => ms === 12_000)] as net.Socket).destroy();
+    expect((await failed)[0]).toMatchObject({ code: 'ECONNRESET' });
   });
 
   it('the time limit of CONNECT does not count for calls through the tunnel', async () => {
