@@ -35,6 +35,7 @@ export { type ServiceUrls } from './config/urls.options.js';
 export {
   type ApiErrorBody,
   type ApiErrorDetails,
+  type ApiErrorResponse,
   type CertificateSummary,
   type ConfigurationFault,
   type ConnectionErrorDetails,

@@ -6,6 +6,15 @@ export interface ApiErrorBody {
   message?: string;
 }
 
+/** What the service answered. The credentials of this module are not shown in it; it may hold personal data. */
+export interface ApiErrorResponse {
+  readonly status: number;
+  /** In lower case. Without `set-cookie`, `authorization` and the header of the app token. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** The JSON of the body. Undefined if it is not JSON, or has more than 64 KiB. */
+  readonly data?: unknown;
+}
+
 /** What a {@link ServiceApiError} is made of. Default `code`: `api_error`. */
 export interface ApiErrorDetails
   extends
@@ -22,12 +31,18 @@ export interface ApiErrorDetails
         | 'outcomeUnknown'
         | 'idempotencyKey'
       >
-    > {}
+    > {
+  /** Makes {@link ServiceApiError.response}, each time that it is read. */
+  response?: () => ApiErrorResponse;
+}
+
+const RESPONSE = Symbol('response');
 
 /** The service answered with an error status, or with a body that cannot be used (docs/service.md#errors). */
 export class ServiceApiError extends ServiceError {
   static {
     recognizeCopies(this, 'ServiceApiError');
+    hideResponse(this.prototype);
   }
 
   /** `api_error`: an error status. `invalid_response`: a body that is not JSON, or that `parse` refused. */
@@ -57,6 +72,11 @@ export class ServiceApiError extends ServiceError {
    * it. For programs: do not show it to callers.
    */
   readonly idempotencyKey?: string;
+  /**
+   * The whole answer, for programs. No log, JSON or printed form of the error shows it. Undefined for a body that `parse`
+   * refused.
+   */
+  declare readonly response?: ApiErrorResponse;
 
   constructor(details: ApiErrorDetails) {
     super(details.message, details);
@@ -70,5 +90,19 @@ export class ServiceApiError extends ServiceError {
     this.credentialFault = details.credentialFault ?? false;
     this.outcomeUnknown = details.outcomeUnknown ?? false;
     this.idempotencyKey = details.idempotencyKey;
+    if (details.response) Object.defineProperty(this, RESPONSE, { value: details.response });
   }
+}
+
+/**
+ * Defines `response` where nothing shows it that prints or copies an error. util.inspect({ showHidden, getters }) reads the
+ * getters of classes too, but looks at no prototype from one on whose constructor is a built-in.
+ */
+function hideResponse(prototype: ServiceApiError): void {
+  const get = function (this: { [RESPONSE]?: () => ApiErrorResponse }): ApiErrorResponse | undefined {
+    return this[RESPONSE]?.();
+  };
+  const above = Object.getPrototypeOf(prototype) as object;
+  const properties = { constructor: { value: Error }, response: { get } };
+  Object.setPrototypeOf(prototype, Object.create(above, properties) as object);
 }

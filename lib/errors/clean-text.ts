@@ -24,27 +24,37 @@ const ENTITIES: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>',
  * is one with a JWT or a PEM block.
  */
 export function cleanText(text: string, secrets: readonly string[], maxLength: number): string {
-  const cleaned = text
-    .slice(0, maxLength + MAX_READ)
-    .replace(/\p{Cf}+/gu, '')
-    .replace(/[\p{Cc}\s]+/gu, ' ')
-    .trim();
-  if (holdsSecret(cleaned.slice(0, maxLength + MARGIN), secrets)) return NOT_SHOWN;
+  const cleaned = inOneLine(text.slice(0, maxLength + MAX_READ));
+  if (secretFinder(secrets)(cleaned.slice(0, maxLength + MARGIN))) return NOT_SHOWN;
   return cleaned.length > maxLength ? `${cleaned.slice(0, maxLength)}…` : cleaned;
 }
 
-function holdsSecret(text: string, secrets: readonly string[]): boolean {
+/** For texts that are not to be changed otherwise, however long: only those that hold a secret are not shown. */
+export function secretCutter(secrets: readonly string[]): (text: string) => string {
+  const holdsSecret = secretFinder(secrets);
+  return (text) => (holdsSecret(inOneLine(text)) ? NOT_SHOWN : text);
+}
+
+function inOneLine(text: string): string {
+  return text
+    .replace(/\p{Cf}+/gu, '')
+    .replace(/[\p{Cc}\s]+/gu, ' ')
+    .trim();
+}
+
+function secretFinder(secrets: readonly string[]): (text: string) => boolean {
   // A secret may itself look encoded: it is undone like the text.
   const wanted = secrets.flatMap((secret) =>
     ODD.test(secret) ? undone(secret).map(folded) : secret.toLowerCase(),
   );
   const short = wanted.filter((secret) => secret !== '' && secret.length < PART);
   const all = wanted.join('\n');
-  return (ODD.test(text) ? undone(text) : [text]).some((reading) => {
-    if (JWT.test(reading) || PEM.test(reading)) return true;
-    const found = folded(reading);
-    return short.some((secret) => found.includes(secret)) || sharesPart(found, all);
-  });
+  return (text) =>
+    (ODD.test(text) ? undone(text) : [text]).some((reading) => {
+      if (JWT.test(reading) || PEM.test(reading)) return true;
+      const found = folded(reading);
+      return short.some((secret) => found.includes(secret)) || sharesPart(found, all);
+    });
 }
 
 /** Any part of 8 characters has a piece of 4 in it that begins at a multiple of 5: most texts share none of those. */
@@ -70,8 +80,8 @@ function unescaped(text: string): string {
     )
     .replace(/&(amp|lt|gt|quot|apos);?/gi, (_, name: string) => ENTITIES[name.toLowerCase()])
     .replace(/(?:%[\da-f]{2})+/gi, (run) => Buffer.from(run.replaceAll('%', ''), 'hex').toString())
-    .replace(/\\+u([\da-f]{4})/gi, (_, hex: string) => String.fromCharCode(parseInt(hex, 16)))
-    .replace(/\\+[nrt]/g, ' ');
+    .replace(/(?<!\\)\\+u([\da-f]{4})/gi, (_, hex: string) => String.fromCharCode(parseInt(hex, 16)))
+    .replace(/(?<!\\)\\+[nrt]/g, ' ');
 }
 
 /** Without what an encoding or a line break adds: a plus is the space of a form, a backslash is of JSON. */

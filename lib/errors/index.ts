@@ -1,5 +1,5 @@
 export { type ConnectionErrorKind, type ServiceErrorCode, type TokenErrorCode } from './error-codes.js';
-export { cleanText } from './clean-text.js';
+export { cleanText, secretCutter } from './clean-text.js';
 export {
   describeError,
   explain,
@@ -19,6 +19,11 @@ export {
   type OptionLocation,
 } from './configuration.error.js';
 export { ServiceTokenError, type TokenErrorDetails } from './token.error.js';
-export { ServiceApiError, type ApiErrorBody, type ApiErrorDetails } from './api.error.js';
+export {
+  ServiceApiError,
+  type ApiErrorBody,
+  type ApiErrorDetails,
+  type ApiErrorResponse,
+} from './api.error.js';
 export { CLIENT_CLOSED, ServiceConnectionError, type ConnectionErrorDetails } from './connection.error.js';
 export { ServiceRequestError, type RequestFault } from './request.error.js';

@@ -6,6 +6,7 @@ import { type ExchangeResponse } from '../exchange/exchange.types.js';
 import { parseRetryAfter } from '../exchange/retry-after.js';
 import { sentId, type Call } from './call.js';
 import { type ErrorClient } from './client-context.js';
+import { errorResponse } from './error-response.js';
 import { explainAnswer, isCredentialFault } from './explain-answer.js';
 import { carriedOut, doubtOf, isSafe } from './retry-policy.js';
 
@@ -32,10 +33,11 @@ export function readBody(response: ExchangeResponse, call: Call, client: ErrorCl
         ? 'an empty body'
         : 'a body that is not JSON';
   const facts = answerFacts(response, call, client);
-  const { describeOption, addresses } = client.options;
+  const { describeOption, addresses, appTokenHeader } = client.options;
   const { baseOption } = addresses;
   throw new ServiceApiError({
     ...facts,
+    response: errorResponse(response, undefined, secretsOf(call, client), appTokenHeader),
     code: 'invalid_response',
     message: `${statusOf(response, call)}, with ${what}.${carriedOut(facts)}`,
     hint: isPart
@@ -72,11 +74,14 @@ export function answerError(
 ): ServiceApiError | ServiceConnectionError {
   if (REDIRECTS.has(response.status)) return redirectError(response, call, client);
   const { message: what, hint, options } = explainAnswer(response, call, client);
-  const body = readErrorBody(parseJson(response.body.toString('utf8')), secretsOf(call, client));
+  const json = parseJson(response.body.toString('utf8'));
+  const secrets = secretsOf(call, client);
+  const body = readErrorBody(json, secrets);
   const meaning = body?.message && what ? `${sentence(what)} ` : '';
   return new ServiceApiError({
     ...answerFacts(response, call, client),
     body,
+    response: errorResponse(response, json, secrets, client.options.appTokenHeader),
     credentialFault: isCredentialFault(response),
     message: body?.message || `${statusOf(response, call)}${what}.`,
     hint: hint && meaning + hint,

@@ -1,4 +1,5 @@
 import { AxiosHeaders, type AxiosAdapter, type AxiosResponse, type InternalAxiosRequestConfig } from 'axios';
+import { ServiceApiError } from '../errors/index.js';
 import { type ExchangeResponse } from '../exchange/exchange.types.js';
 import { answerError, answerFacts, readBody, type AnswerFacts } from './answer.js';
 import { type AuthHeadersInterceptor } from './auth-headers.interceptor.js';
@@ -40,12 +41,21 @@ export function serviceAdapter(
         throw error;
       }
     } catch (error) {
-      throw call.ending(calls.ending(error));
+      const ended = call.ending(calls.ending(error));
+      throw ended instanceof ServiceApiError ? new FailedAnswer(ended) : ended;
     } finally {
       call.release();
       calls.leave();
     }
   };
+}
+
+/**
+ * An error with a response, on its way past axios, which would run the host's `transformResponse` on it and change it. The
+ * host's interceptors get the error itself.
+ */
+export class FailedAnswer {
+  constructor(readonly reason: ServiceApiError) {}
 }
 
 /** An answer of this module: with the service's correlation id, or the one that was sent. */

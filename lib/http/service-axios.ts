@@ -14,7 +14,7 @@ import { CallObserver } from './call-observer.js';
 import { CallRunner } from './call-runner.js';
 import { type CallAuthenticator, type ClientContext } from './client-context.js';
 import { RetryBudget } from './retry-policy.js';
-import { serviceAdapter } from './service-adapter.js';
+import { FailedAnswer, serviceAdapter } from './service-adapter.js';
 
 /**
  * Makes the module's own axios instance, with everything behind it; the host's is not touched. It has none of axios's
@@ -35,6 +35,9 @@ export function createServiceAxios(
   const made = new Axios({ adapter, transitional, headers: lazyHeaders(), ...NAMED });
   // The adapter too: another one would not know the call.
   made.interceptors.request.use((given) => authHeaders.attach(Object.assign(ownConfig(given), { adapter })));
+  made.interceptors.response.use(undefined, (error: unknown) => {
+    throw error instanceof FailedAnswer ? error.reason : error;
+  });
   return asInstance(made);
 }
 
@@ -109,7 +112,8 @@ function asOurs(made: Axios, method: Method): Method {
     try {
       return await method.apply(made, given);
     } catch (error) {
-      if (error instanceof Aborted) throw error.reason;
+      // The second if the host has removed all interceptors.
+      if (error instanceof Aborted || error instanceof FailedAnswer) throw error.reason;
       throw error instanceof RangeError || isAxiosError(error) ? refusalOf(given, error) : error;
     }
   };

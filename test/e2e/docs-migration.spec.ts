@@ -78,6 +78,16 @@ describe('docs/migration.md', () => {
     const { status, headers } = await http.response('/banks/v1');
     expect([status, headers['content-type']]).toEqual([200, expect.stringContaining('json')]);
 
+    const json = { error_code: 'LIMIT', errors: [{ field: 'page' }] };
+    simulator.fail({
+      path: '/banks/v1',
+      times: 2,
+      fault: { status: 422, json, headers: { 'x-limit': '5' } },
+    });
+    const response = { status: 422, data: json, headers: { 'x-limit': '5' } };
+    await expect(old.client.banks()).rejects.toMatchObject({ response });
+    await expect(migrated.client.banks()).rejects.toMatchObject({ response });
+
     simulator.fail({ path: '/banks/v1', times: 1, fault: { status: 503 } });
     await expect(old.client.banks()).rejects.toMatchObject({ response: { status: 503 } });
     simulator.fail({ path: '/banks/v1', times: 1, fault: { status: 503 } });

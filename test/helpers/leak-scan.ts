@@ -1,5 +1,5 @@
 import { expect } from '@jest/globals';
-import { type ServiceModuleOptions } from 'nestjs-service';
+import { ServiceApiError, type ServiceModuleOptions } from 'nestjs-service';
 import {
   type FaultRule,
   ServiceSimulator,
@@ -55,6 +55,7 @@ const oddBodies = (echo: string): string[] => [
   echo,
   `<html><title>${echo}</title></html>`,
   `{"message":${JSON.stringify(echo.repeat(2_000))}}`,
+  `{"errors":[{"field":${JSON.stringify(echo)},${JSON.stringify(echo)}:1}],"n":1}`,
   `{"status":${JSON.stringify([echo])},"message":{"text":${JSON.stringify(echo)}}}`,
   `[${JSON.stringify(echo)}]`,
   JSON.stringify(echo),
@@ -154,7 +155,9 @@ export async function scanForLeaks(mode: keyof typeof MODES, extent: Extent): Pr
   await simulator.stop();
 
   expect(errors.length).toBeGreaterThan(faults);
-  const forms = errors.map((error) => everyForm(error));
+  const responses = errors.flatMap((error) => (error instanceof ServiceApiError ? [error.response] : []));
+  expect(responses.filter((response) => response?.data !== undefined).length).toBeGreaterThan(20);
+  const forms = [...errors, ...responses].map((error) => everyForm(error));
   for (const form of [...forms, ...logger.lines.map((line) => everyForm(line))]) {
     expect(secretsIn(form, secrets)).toEqual([]);
   }
