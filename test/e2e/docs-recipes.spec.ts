@@ -4,13 +4,15 @@ import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { Test } from '@nestjs/testing';
 import { EventEmitter, once } from 'node:events';
-import { BanksService, ServiceModule, type ServiceCallEvent } from 'nestjs-service';
+import { type Observable, Subject } from 'rxjs';
+import { BanksService, type ServiceCallEvent, type ServiceHttpService, ServiceModule } from 'nestjs-service';
 import { ServiceSimulator } from 'nestjs-service/testing';
+import { startModule } from '../helpers/start-module.js';
 import { CollectingLogger } from '../helpers/secret-scan.js';
 import { readDocument, writeSnippets } from '../helpers/readme.js';
 
 // Those that need other packages are run by test/consumers.
-const OWN = new Set(['caller-gone.ts']);
+const OWN = new Set(['caller-gone.ts', 'bank-search.ts']);
 
 describe('docs/recipes.md', () => {
   const written = readDocument('docs/recipes.md').then(({ fences }) =>
@@ -63,5 +65,55 @@ describe('docs/recipes.md', () => {
     await app.close();
     expect(logger.lines.filter((line) => /error|gone/i.test(JSON.stringify(line)))).toEqual([]);
     await simulator.stop();
+  });
+
+  it('has Observables that try again, pass to the next value and end their call', async () => {
+    const { BankSearch } = (await import((await written).path('bank-search.ts'))) as {
+      BankSearch: new (http: ServiceHttpService) => {
+        banks(countries: Observable<string>): Observable<unknown>;
+      };
+    };
+    const events = new EventEmitter();
+    const onCall = (event: ServiceCallEvent) => void events.emit('call', event.error);
+    await using simulator = await ServiceSimulator.start();
+    const { module, http } = await startModule({
+      ...simulator.moduleOptions(),
+      http: { onCall, retries: 0 },
+    });
+    const asked = () => simulator.apiRequests.map(({ path }) => path.replace(/.*=/, ''));
+    const arrival = (country: string) =>
+      simulator.waitForRequest(({ path }) => path.endsWith(country), 10_000);
+    const hang = {
+      when: ({ path }: { path: string }) => /slow/.test(path),
+      fault: 'hang',
+      times: 9,
+    } as const;
+    simulator.fail(hang);
+
+    const countries = new Subject<string>();
+    const answers: unknown[] = [];
+    const search = new BankSearch(http).banks(countries).subscribe((banks) => {
+      answers.push(banks);
+      events.emit('answer');
+    });
+    countries.next('slow-1');
+    await arrival('slow-1');
+
+    const headers = { 'retry-after': '0' };
+    simulator.fail({ when: ({ path }) => /AE/.test(path), fault: { status: 503, headers } });
+    const [ended, answer] = [once(events, 'call'), once(events, 'answer')];
+    countries.next('AE');
+    expect(await ended).toEqual(['connection_closed']);
+    await answer;
+    expect(asked()).toEqual(['slow-1', 'AE', 'AE']);
+    expect(answers[0]).toHaveLength(10);
+
+    countries.next('slow-2');
+    await arrival('slow-2');
+    const unsubscribed = once(events, 'call');
+    search.unsubscribe();
+    expect(await unsubscribed).toEqual(['connection_closed']);
+    expect(answers).toHaveLength(1);
+    await module.close();
   });
 });
