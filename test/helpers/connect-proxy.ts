@@ -6,7 +6,9 @@ export interface ConnectProxy {
   url: string;
   /** Host and port of each CONNECT. */
   targets: string[];
-  /** The `Proxy-Authorization` of each, where there is one. */
+  /** The headers of each. */
+  headers: http.IncomingHttpHeaders[];
+  /** The `Proxy-Authorization` of each; empty without one. */
   credentials: string[];
   stop(): Promise<void>;
 }
@@ -20,9 +22,11 @@ export async function startConnectProxy(): Promise<ConnectProxy> {
     return socket.on('error', () => socket.destroy()).on('close', () => sockets.delete(socket));
   };
   const targets: string[] = [];
+  const received: http.IncomingHttpHeaders[] = [];
   const credentials: string[] = [];
   server.on('connect', ({ url = '', headers }: http.IncomingMessage, socket: net.Socket) => {
     targets.push(url);
+    received.push(headers);
     credentials.push(headers['proxy-authorization'] ?? '');
     track(socket);
     const { hostname, port } = new URL(`http://${url}`);
@@ -39,6 +43,7 @@ export async function startConnectProxy(): Promise<ConnectProxy> {
   return {
     url: `http://127.0.0.1:${(server.address() as net.AddressInfo).port}`,
     targets,
+    headers: received,
     credentials,
     stop: async () => {
       for (const socket of sockets) socket.destroy();

@@ -13,12 +13,18 @@ const PROGRAM = `
   const service = new Worker(
     \`import { parentPort } from 'node:worker_threads';
      const { ServiceSimulator } = await import(\${JSON.stringify(lib + '/testing/index.ts')});
+     const { startConnectProxy } = await import(\${JSON.stringify(lib + '/../test/helpers/connect-proxy.ts')});
      const simulator = await ServiceSimulator.start();
-     parentPort.postMessage(simulator.moduleOptions({ environment: 'sandbox', authentication: 'oauth' }));
-     parentPort.on('message', () => parentPort.postMessage(simulator.requests.map(({ headers, path }) => ({ headers, path }))));\`,
+     const proxy = await startConnectProxy();
+     const options = simulator.moduleOptions({ environment: 'sandbox', authentication: 'oauth' });
+     parentPort.postMessage([options, { ...options, http: { ...options.http, proxy: proxy.url } }]);
+     parentPort.on('message', () => parentPort.postMessage([
+       ...simulator.requests.map(({ headers, path }) => ({ headers, path })),
+       ...proxy.headers.map((headers) => ({ headers, path: 'CONNECT' })),
+     ]));\`,
     { eval: true, execArgv: ['--input-type=module', '--import', ${JSON.stringify(REGISTER)}] },
   );
-  const [options] = await once(service, 'message');
+  const [ways] = await once(service, 'message');
   const foreign = {
     auth: 'their:password',
     setHost: false,
@@ -33,7 +39,8 @@ const PROGRAM = `
     scope: 'theirs',
     encoding: 'utf8',
   };
-  for (const [name, value] of Object.entries(foreign)) {
+  const foreigners = ways.flatMap((options) => Object.entries(foreign).map((each) => [options, ...each]));
+  for (const [options, name, value] of foreigners) {
     const host = await NestFactory.createApplicationContext(ServiceModule.forRoot(options), { logger: false });
     Object.prototype[name] = value;
     const calls = [host.get(BanksService).list(), host.get(CustomersService).create({ app_user_id: 'u' })];
@@ -71,6 +78,7 @@ it('sends and reads nothing that somebody put into Object.prototype', async () =
   ]);
   // Node's own sockets would bring text instead of bytes.
   expected.push(...Array<string>(2).fill('encoding: ServiceConnectionError'));
-  expect(output.trim().split('\n')).toEqual(expected);
+  // Without a proxy, and through one.
+  expect(output.trim().split('\n')).toEqual([...expected, ...expected]);
   expect(code).toBe(0);
 }, 60_000);

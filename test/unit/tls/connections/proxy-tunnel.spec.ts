@@ -453,17 +453,6 @@ describe('Through a proxy', () => {
     expect(headers['proxy-authorization']).toBe(`Basic ${Buffer.from(expected).toString('base64')}`);
   });
 
-  it('is asked for nothing that somebody put into Object.prototype', async () => {
-    const proxy = await proxyServer(() => undefined);
-    const everything = Object.prototype as { auth?: string };
-    everything.auth = 'user:password';
-    const tunnel = new ProxyTunnel(new Secret(`http://127.0.0.1:${proxy.port}`), 'target:443');
-    delete everything.auth;
-    open.push(async () => void tunnel.destroy());
-    await until(() => proxy.heads.length === 1);
-    expect(proxy.heads[0]).not.toContain('authorization');
-  });
-
   it('what comes right behind the answer to CONNECT belongs to the tunnel', async () => {
     const banner = await proxyServer(
       (socket) => void socket.write('HTTP/1.1 299 OK\r\n\r\n220 no TLS here\r\n'),
