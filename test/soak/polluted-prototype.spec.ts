@@ -11,13 +11,25 @@ const PROGRAM = `
   ]);
   // A thread has an Object.prototype of its own: the service keeps a good one.
   const service = new Worker(
-    \`import { parentPort } from 'node:worker_threads';
+    \`import { once } from 'node:events';
+     import http from 'node:http';
+     import { parentPort } from 'node:worker_threads';
      const { ServiceSimulator } = await import(\${JSON.stringify(lib + '/testing/index.ts')});
      const { startConnectProxy } = await import(\${JSON.stringify(lib + '/../test/helpers/connect-proxy.ts')});
      const simulator = await ServiceSimulator.start();
      const proxy = await startConnectProxy();
      const options = simulator.moduleOptions({ environment: 'sandbox', authentication: 'oauth' });
-     parentPort.postMessage([options, { ...options, http: { ...options.http, proxy: proxy.url } }]);
+     const sidecar = http.createServer((request, response) => {
+       response.setHeader('content-type', 'application/json');
+       response.end(request.method === 'GET' ? '[]' : '{"customer_id":"c"}');
+     });
+     await once(sidecar.listen(0), 'listening');
+     const sandboxUrl = 'http://localhost:' + sidecar.address().port;
+     parentPort.postMessage([
+       options,
+       { ...options, http: { ...options.http, proxy: proxy.url } },
+       { environment: 'sandbox', authentication: 'app-token', appToken: 'token', urls: { sandboxUrl } },
+     ]);
      parentPort.on('message', () => parentPort.postMessage([
        ...simulator.requests.map(({ headers, path }) => ({ headers, path })),
        ...proxy.headers.map((headers) => ({ headers, path: 'CONNECT' })),
@@ -34,6 +46,9 @@ const PROGRAM = `
     createConnection: () => undefined,
     lookup: () => undefined,
     defaultPort: 1,
+    fd: 99,
+    session: 'theirs',
+    localAddress: 'theirs',
     parse: () => 'theirs',
     error: 'theirs',
     scope: 'theirs',
@@ -71,6 +86,9 @@ it('sends and reads nothing that somebody put into Object.prototype', async () =
     'createConnection',
     'lookup',
     'defaultPort',
+    'fd',
+    'session',
+    'localAddress',
   ];
   const expected = [...names, 'parse', 'error', 'scope'].flatMap((name) => [
     `${name}: banks`,
@@ -78,7 +96,7 @@ it('sends and reads nothing that somebody put into Object.prototype', async () =
   ]);
   // Node's own sockets would bring text instead of bytes.
   expected.push(...Array<string>(2).fill('encoding: ServiceConnectionError'));
-  // Without a proxy, and through one.
-  expect(output.trim().split('\n')).toEqual([...expected, ...expected]);
+  // Without a proxy, through one, and to a sidecar.
+  expect(output.trim().split('\n')).toEqual([...expected, ...expected, ...expected]);
   expect(code).toBe(0);
 }, 60_000);

@@ -8,7 +8,6 @@ import {
 // Node's own: fake timers of a host's tests would hold the answer back.
 import { nextTick } from 'node:process';
 import { codedError } from '../../errors/coded-error.js';
-import { ownOptions } from '../../exchange/own-properties.js';
 
 type ConnectOptions = Partial<
   Pick<TcpNetConnectOpts, 'lookup' | 'autoSelectFamily' | 'autoSelectFamilyAttemptTimeout'>
@@ -27,6 +26,7 @@ const NODE_ATTEMPT_MS = [250, 500];
  * options of its request, or the defaults of its process. Bun and Deno connect in their own way.
  *
  * Node takes this time before it knows how many addresses there are, so the look-up connects once more when it knows.
+ * @param options without properties of Object.prototype: `ownOptions`
  */
 export function connectInTurn<S extends Socket, O extends ConnectOptions>(
   connect: (options: O) => S,
@@ -43,18 +43,16 @@ export function connectInTurn<S extends Socket, O extends ConnectOptions>(
       if (!Array.isArray(addresses) || addresses.length === 0) return found(notFound(host), []);
       if (addresses.length === 1 || !socket.connecting) return found(null, addresses);
       const tried = inTurn(addresses).slice(0, MAX_ADDRESSES);
-      socket.connect(
-        ownOptions({
-          ...(options as O & TcpNetConnectOpts),
-          lookup: (_host, _how, known) => known(null, tried),
-          autoSelectFamilyAttemptTimeout: attemptTimeout(connectTimeoutMs, tried.length),
-        }),
-      );
+      socket.connect({
+        ...(options as O & TcpNetConnectOpts),
+        lookup: (_host, _how, known) => known(null, tried),
+        autoSelectFamilyAttemptTimeout: attemptTimeout(connectTimeoutMs, tried.length),
+      });
     };
     // A host's look-up may answer at once.
     lookup(host, how, (...result) => nextTick(onFound, ...result));
   };
-  const socket = connect(ownOptions({ ...options, lookup: lookUp }));
+  const socket = connect({ ...options, lookup: lookUp });
   return socket;
 }
 
