@@ -19,6 +19,7 @@ export interface ExceptionAnswer {
   retryAfter?: number;
 }
 
+/** Of {@link answerOf}, {@link toHttpException} and `ServiceExceptionFilter`. */
 export interface ExceptionAnswerOptions {
   /** The status for input that was refused before anything was sent (`invalid_request`). Default: 400. */
   invalidRequestStatus?: number;
