@@ -31,7 +31,7 @@ export class IdentityAgent extends Agent {
     show('requests', () => this.#gate.waiting);
   }
 
-  override getName(options?: RequestOptions): string {
+  override getName(options: RequestOptions): string {
     return nameOf(options);
   }
 

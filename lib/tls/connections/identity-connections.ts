@@ -66,7 +66,7 @@ export class IdentityConnections extends Agent {
   }
 
   /** Node's own joins all PEMs on every call. */
-  override getName(options?: RequestOptions): string {
+  override getName(options: RequestOptions): string {
     return nameOf(options);
   }
 
@@ -97,7 +97,7 @@ export class IdentityConnections extends Agent {
     const { onUnasked } = this.#settings;
     if (!onUnasked) return;
     socket.once('data', () => {
-      if (hasAsked(socket) === false) onUnasked(`https://${authorityOf(options).replace(/:443$/, '')}`);
+      if (hasAsked(socket) === false) onUnasked(new URL(`https://${authorityOf(options)}`).origin);
     });
   }
 
@@ -128,6 +128,6 @@ export class IdentityConnections extends Agent {
 }
 
 /** The name of a place, by which Node keeps connections and TLS sessions. */
-export function nameOf({ host, port, localAddress, family, servername }: RequestOptions = {}): string {
+export function nameOf({ host, port, localAddress, family, servername }: RequestOptions): string {
   return `${host}:${port}:${localAddress ?? ''}:${family ?? ''}:${servername ?? ''}`;
 }

@@ -250,6 +250,8 @@ describe('Connections', () => {
     const used = await agent();
     const pems = { ca: authority.chain, cert: first.certificate, key: first.key };
     expect(used.getName({ host: 'api', port: 443, ...pems })).toBe('api:443:::');
+    const from = { localAddress: '127.0.0.2', family: 4 };
+    expect(used.getName({ host: 'api', port: 443, ...from })).toBe('api:443:127.0.0.2:4:');
     expect(used.getName({ host: 'api', port: 443, servername: 'a', ...pems })).not.toMatch('BEGIN');
   });
 
