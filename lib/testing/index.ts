@@ -17,8 +17,7 @@ export {
   type TokenErrorOptions,
 } from './doubles/service-errors.js';
 export { ServiceStub } from './doubles/service-stub.js';
-export { ServiceTestingModule } from './doubles/service-testing.module.js';
-export { type ProviderOverrides, stubService } from './doubles/stub-service.js';
+export { type ProviderOverrides, ServiceTestingModule, stubService } from './doubles/stub-service.js';
 export { type SimulatedRequest, type SimulatorAnswer, type SimulatorAnswerer } from './answer-book.js';
 export { ServiceSimulator } from './simulator.js';
 export {

@@ -1,8 +1,9 @@
-import { type FactoryProvider } from '@nestjs/common';
+import { type DynamicModule, type FactoryProvider, Module } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
 import { SERVICE } from '../../module/definition.js';
 import { MODULE_NAME, namesOf, type ModuleName } from '../../module/namesakes.js';
 import { ServiceClients } from '../../module/service-clients.js';
+import { ServiceModule } from '../../service.module.js';
 import { type ServiceStubOptions } from './doubles.js';
 import { ServiceStub } from './service-stub.js';
 import { stubbedClient } from './stubbed-client.js';
@@ -10,10 +11,9 @@ import { stubbedClient } from './stubbed-client.js';
 /** The part of `TestingModuleBuilder` of @nestjs/testing that is used. */
 export interface ProviderOverrides {
   overrideProvider(token: unknown): {
-    useFactory(options: {
-      factory: FactoryProvider['useFactory'];
-      inject?: FactoryProvider['inject'];
-    }): unknown;
+    useFactory(
+      options: Pick<FactoryProvider, 'inject'> & { factory: FactoryProvider['useFactory'] },
+    ): unknown;
   };
 }
 
@@ -42,8 +42,39 @@ export function stubService(builder: ProviderOverrides, doubles?: ServiceStubOpt
   return stub;
 }
 
+/** The services of ServiceModule as doubles, for tests of providers that inject them. See {@link stubService}. */
+@Module({})
+export class ServiceTestingModule {
+  /**
+   * The five services, injectable everywhere in the test; for each name in `named` those of a named module too.
+   * `module.get(ServiceStub)` has their calls.
+   *
+   * @example
+   * const module = await Test.createTestingModule({
+   *   imports: [ServiceTestingModule.forRoot({ banks: { list: () => [] } })],
+   *   providers: [PaymentsService],
+   * }).compile();
+   * @throws TypeError for a service or method that there is not
+   */
+  static forRoot(doubles: ServiceStubOptions = {}): DynamicModule {
+    const stub = new ServiceStub(doubles);
+    const modules = [undefined, ...Object.keys(doubles.named ?? {})].map((name) => {
+      const real = ServiceModule.forRoot({ name, isGlobal: true });
+      // The last provider of a token is the one that Nest takes.
+      return { ...real, providers: [...(real.providers ?? []), ...stubProviders(stub)] };
+    });
+    return {
+      module: ServiceTestingModule,
+      global: true,
+      imports: modules,
+      providers: [{ provide: ServiceStub, useFactory: () => stub }],
+      exports: [ServiceStub],
+    };
+  }
+}
+
 /** What takes the place of a module's client. Nobody asks for its options then, so a host's factory is not called. */
-export function stubProviders(stub: ServiceStub): FactoryProvider[] {
+function stubProviders(stub: ServiceStub): FactoryProvider[] {
   return [
     {
       provide: SERVICE,
