@@ -58,17 +58,17 @@ export class ServiceApiError extends ServiceError {
   /** Seconds, from the Retry-After of the answer. */
   readonly retryAfter?: number;
   /**
-   * True where the service refused our credentials or client certificate: 401, 403, and a proxy's page about the client
+   * True if the service refused our credentials or client certificate: 401, 403, and a proxy's page about the client
    * certificate (400). A caller of the host cannot correct that.
    */
   readonly credentialFault: boolean;
   /**
-   * True where a POST, PUT, PATCH or DELETE may have been carried out all the same: a status of 500 or more, a body that
-   * cannot be used, or an earlier attempt without an answer.
+   * True if a POST, PUT, PATCH or DELETE may still have been carried out: a status of 500 or more, a body that cannot be
+   * used, or an earlier attempt without an answer.
    */
   readonly outcomeUnknown: boolean;
   /**
-   * The key of the call (`http.idempotencyHeader`), where `outcomeUnknown` is true. The same call can be sent again with
+   * The key of the call (`http.idempotencyHeader`), if `outcomeUnknown` is true. The same call can be sent again with
    * it. For programs: do not show it to callers.
    */
   readonly idempotencyKey?: string;

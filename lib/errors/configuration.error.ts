@@ -4,7 +4,7 @@ import { recognizeCopies, ServiceError, type Remedy } from './service.error.js';
 export interface OptionLocation {
   /** The option's path, as in `ServiceModuleOptions`: `oauth.clientId`. */
   option: string;
-  /** The option's environment variable: `SERVICE_CLIENT_ID`. Absent where it has none. */
+  /** The option's environment variable: `SERVICE_CLIENT_ID`. Absent if it has none. */
   variable?: string;
   /** In place of a variable, its key in the namespace of ConfigModule that the application uses: `service.oauth.clientId`. */
   key?: string;
@@ -76,7 +76,7 @@ export class ServiceCertificateError extends ServiceConfigurationError {
   }
 
   override readonly code: 'invalid_certificate' | 'certificate_refused';
-  /** The client certificate, where it could be read. */
+  /** The client certificate, if it could be read. */
   readonly certificate?: CertificateSummary;
 
   constructor(

@@ -27,16 +27,16 @@ export class ServiceConnectionError extends ServiceError {
    */
   readonly reason?: string;
   /**
-   * True where the service may have carried out the call (POST, PUT, PATCH or DELETE). Find out what happened before
-   * you send it again. False where the service did nothing, and for calls that change nothing (GET, HEAD, OPTIONS).
+   * True if the service may have carried out the call (POST, PUT, PATCH or DELETE). Find out what happened before you send
+   * it again. False if the service did nothing, and for calls that change nothing (GET, HEAD, OPTIONS).
    */
   readonly outcomeUnknown: boolean;
   /**
-   * Where the outcome is unknown, the key of the call (`http.idempotencyHeader`): the same call can be sent again with it.
+   * The key of the call (`http.idempotencyHeader`) if the outcome is unknown: the same call can be sent again with it.
    * For programs: do not show it to callers.
    */
   readonly idempotencyKey?: string;
-  /** The correlation id that was sent with the call, where there was one (`http.requestId`). */
+  /** The correlation id that was sent with the call, if any (`http.requestId`). */
   readonly correlationId?: string;
   /** The origin that a redirect leads to. */
   readonly location?: string;

@@ -13,9 +13,9 @@ export interface AddressOption {
 }
 
 /**
- * Fills the texts of a table in. In braces stand the values; in a hint also the paths of options, and `{address}` and
- * `{api}` for those with the addresses. Each is named with its variable where it comes first. They are the options that
- * the hint is about, in its order unless the row says another.
+ * Fills in the texts of a table. Values are in braces; in a hint also paths of options, and `{address}` and `{api}` for the
+ * options with the addresses. The first mention of an option names its variable too. These options become those of the
+ * error, in the order of the hint, unless the row has its own.
  */
 export function explain(
   message: string,

@@ -39,7 +39,7 @@ export abstract class ServiceError extends Error {
 
   /** A stable code for programs. Each class documents its codes. */
   abstract readonly code: ServiceErrorCode;
-  /** What to do, where that is known. For those who run the application; do not show it to callers. */
+  /** What to do, if known. For those who run the application; do not show it to callers. */
   declare readonly hint?: string;
   /** The paths of the options that the hint is about, the most to blame first. */
   declare readonly options?: readonly string[];

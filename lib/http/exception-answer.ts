@@ -11,11 +11,11 @@ import {
 
 /** What a caller of the application may know of an error. */
 export interface ExceptionAnswer {
-  /** Of HTTP. */
+  /** The HTTP status. */
   status: number;
   message: string;
   code: ServiceErrorCode;
-  /** Seconds, where the call can be sent again then. */
+  /** Seconds, if the call can be sent again then. */
   retryAfter?: number;
 }
 

@@ -31,7 +31,7 @@ export function commandsOf(client: NodeRedisClient | IoredisClient) {
     return {
       get: (key: string) => entryOf(client.getrange(key, ...range)),
       set: (key: string, value: string, ttlMs: number) => client.set(key, value, 'PX', ttlMs),
-      /** Null where the key was there. */
+      /** Null if the key was there. */
       setIfAbsent: (key: string, value: string, ttlMs: number) => client.set(key, value, 'PX', ttlMs, 'NX'),
       delete: (key: string) => client.del(key),
       deleteIf: (key: string, value: string) => client.eval(DELETE_IF, 1, key, value),

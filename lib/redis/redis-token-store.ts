@@ -22,7 +22,7 @@ export interface RedisTokenStoreOptions {
   client?: NodeRedisClient | IoredisClient | undefined;
   /**
    * `redis://` or, with TLS and a certificate that Node trusts, `rediss://`: with user, password and number of the
-   * database where needed. The store connects by itself with `@redis/client` or `redis`, when the application has
+   * database if needed. The store connects by itself with `@redis/client` or `redis`, when the application has
    * started, and closes the connection with the application.
    */
   url?: string | undefined;

@@ -107,9 +107,9 @@ export class UrlConnection {
 }
 
 /**
- * Of the two the first, where the host has both. Each import is in a `try`, as a bundler then only warns of a package that
- * is not installed.
- * @returns undefined where neither `@redis/client` nor `redis` is installed
+ * The first of the two that the host has. Each import is in a `try`: a bundler then only warns of a package that is not
+ * installed.
+ * @returns undefined if neither `@redis/client` nor `redis` is installed
  */
 export async function importClientLibrary(): Promise<
   { createClient(options: object): OwnClient } | undefined

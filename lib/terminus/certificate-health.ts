@@ -1,6 +1,6 @@
 import { type IdentityStatus } from '../tls/client-identity.js';
 
-/** Why the client certificate is not good enough; undefined where it is. */
+/** Why the client certificate is not good enough; undefined if it is. */
 export function certificateFault(
   { healthy, daysLeft = Infinity }: IdentityStatus,
   minDays: number,

@@ -11,10 +11,10 @@ const PASSING = /^(connection_(timeout|reset|refused|dns|proxy|network)|client_s
 /** Not the time of the probe that began it: a probe in a hurry would decide for all others. */
 const REQUEST_MS = 10_000;
 
-/** What a check brought; nothing in it is secret. */
+/** The outcome of a check, without secrets. */
 export interface CheckOutcome {
   ok: boolean;
-  /** ISO 8601, UTC. Absent where nothing had to be asked for. */
+  /** ISO 8601, UTC. Absent if nothing had to be requested. */
   checkedAt?: string;
   /** Why not: the code of the error, with the status of an answer. */
   code?: string;
@@ -24,7 +24,7 @@ interface Check {
   request: (timeoutMs: number) => Promise<unknown>;
   /** Called once a minute at most for the same failure. */
   onFailure: (error: unknown) => void;
-  /** The client certificate that is in use. Another one may be accepted where this one is refused. */
+  /** The client certificate in use. If it is refused, another one may be accepted. */
   certificate: () => string | undefined;
 }
 

@@ -11,14 +11,14 @@ import { certificateFault, describeCertificate } from './certificate-health.js';
 import { type CheckOutcome, LimitedCheck } from './limited-check.js';
 
 const TIMEOUT_MS = 3_000;
-/** Of the error where there are no OAuth credentials: calls need no token then. */
+/** The error's code without OAuth credentials: calls need no token then. */
 const NOT_CONFIGURED = 'oauth_not_configured';
 
 /** What `isHealthy()` checks. */
 export interface ServiceHealthOptions {
   /** Calls the banks path too, at most once a minute. Default false. */
   ping?: boolean;
-  /** Unhealthy where the client certificate expires in fewer days. Default 0: only once it has expired. */
+  /** Unhealthy if the client certificate expires in fewer days. Default 0: only once it has expired. */
   minCertificateDays?: number;
   /** Milliseconds that this check may take. Default 3,000. */
   timeout?: number;
@@ -26,7 +26,7 @@ export interface ServiceHealthOptions {
 
 /**
  * The health of one ServiceModule for @nestjs/terminus 11 or 12: the dates of the client certificate, whether a token
- * can be had (where there are OAuth credentials), and with `ping` whether the service answers. A provider like any other;
+ * can be obtained (with OAuth credentials), and with `ping` whether the service answers. A provider like any other;
  * that of a named module is {@link ServiceHealthIndicator.forModule}.
  *
  * Probes may come as often as they like: a token is taken from the cache, and while there is none, the token endpoint
@@ -86,11 +86,11 @@ export class ServiceHealthIndicator implements BeforeApplicationShutdown {
   }
 
   /**
-   * `down` where the certificate has expired or expires too soon, no token can be had, the ping fails, or the
+   * `down` if the certificate has expired or expires too soon, no token can be obtained, the ping fails, or the
    * application is shutting down; `message` says which. A new certificate that cannot be used is reported, and no
    * reason for `down` as long as the one in use is good.
    *
-   * Throws ServiceRequestError for options that are none.
+   * Throws ServiceRequestError for options that are not valid.
    */
   async isHealthy<const Key extends string>(
     key: Key,

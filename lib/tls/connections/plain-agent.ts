@@ -38,8 +38,7 @@ export class PlainAgent extends Agent {
   override createConnection(options: ClientRequestArgs & { connectTimeoutMs?: number }): Duplex {
     const { connectTimeoutMs = this.#connectTimeoutMs } = options;
     const connect = (given: ClientRequestArgs) => super.createConnection(given) as Socket;
-    // The agent's time limit is for what is idle.
-    const socket = connectInTurn(connect, { ...options, timeout: undefined }, connectTimeoutMs);
+    const socket = connectInTurn(connect, options, connectTimeoutMs);
     this.#idle.watch(socket);
     return socket;
   }
