@@ -1,47 +1,165 @@
-import { afterAll, afterEach, beforeAll, expect, it, jest } from '@jest/globals';
-import { LinkSdkService } from 'nestjs-service';
+import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import {
+  type DynamicModule,
+  type INestApplicationContext,
+  Inject,
+  Injectable,
+  Module,
+  type Type,
+} from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { BanksService, LinkSdkService, ServiceModule, type ServiceModuleOptions } from 'nestjs-service';
 import { ServiceSimulator } from 'nestjs-service/testing';
-import { startModule, type StartedModule } from '../helpers/start-module.js';
+import { type StartedModule, startModule } from '../helpers/start-module.js';
 
-let simulator: ServiceSimulator;
-let started: StartedModule;
+describe('a host that changes globals', () => {
+  let simulator: ServiceSimulator;
+  let started: StartedModule;
 
-beforeAll(async () => {
-  simulator = await ServiceSimulator.start();
-  started = await startModule(simulator.moduleOptions({ authentication: 'oauth' }));
+  beforeAll(async () => {
+    simulator = await ServiceSimulator.start();
+    started = await startModule(simulator.moduleOptions({ authentication: 'oauth' }));
+  });
+  afterEach(() => void jest.useRealTimers());
+  afterAll(async () => {
+    await started.module.close();
+    await simulator.stop();
+  });
+
+  /** All that jest fakes by default: Date, performance, timers, nextTick and queueMicrotask. */
+  it('calls and tokens need no timer: a host that fakes all of them gets its answers', async () => {
+    jest.useFakeTimers();
+    const { auth, banks, customers, module } = started;
+    const id = 'user+1=a@example';
+    expect(await banks.list()).toBeInstanceOf(Array);
+    expect(await customers.create({ app_user_id: 'u-1' })).toMatchObject({ app_user_id: 'u-1' });
+    expect((await auth.getCustomerToken(id)).scope).toBe(`customer.${id}`);
+    const request = { customer_id: id, permissions: ['identity'] };
+    expect(await module.get(LinkSdkService).connectParameters(request)).toHaveProperty('access_token');
+  });
+
+  /** test/soak/polluted-prototype.spec.ts has all that Node's own code reads too. */
+  it('sends nothing that somebody put into Object.prototype', async () => {
+    const { banks, customers } = started;
+    simulator.clearRequests();
+    const prototype = Object.prototype as Record<string, unknown>;
+    const foreign = { auth: 'their:password', host: '127.0.0.2', socketPath: '/their.sock', scope: 'theirs' };
+    for (const [name, value] of Object.entries(foreign)) {
+      prototype[name] = value;
+      const calls = Promise.all([banks.list(), customers.create({ app_user_id: 'u-1' })]);
+      await calls.finally(() => delete prototype[name]);
+    }
+    expect(simulator.apiRequests).toHaveLength(8);
+    for (const { headers } of simulator.apiRequests) {
+      expect(headers.authorization).toMatch(/^Bearer /);
+      expect(JSON.stringify(headers)).not.toContain('their');
+    }
+  });
 });
-afterEach(() => void jest.useRealTimers());
-afterAll(async () => {
-  await started.module.close();
-  await simulator.stop();
-});
 
-/** All that jest fakes by default: Date, performance, timers, nextTick and queueMicrotask. */
-it('calls and tokens need no timer: a host that fakes all of them gets its answers', async () => {
-  jest.useFakeTimers();
-  const { auth, banks, customers, module } = started;
-  const id = 'user+1=a@example';
-  expect(await banks.list()).toBeInstanceOf(Array);
-  expect(await customers.create({ app_user_id: 'u-1' })).toMatchObject({ app_user_id: 'u-1' });
-  expect((await auth.getCustomerToken(id)).scope).toBe(`customer.${id}`);
-  const request = { customer_id: id, permissions: ['identity'] };
-  expect(await module.get(LinkSdkService).connectParameters(request)).toHaveProperty('access_token');
-});
-
-/** test/soak/polluted-prototype.spec.ts has all that Node's own code reads too. */
-it('sends nothing that somebody put into Object.prototype', async () => {
-  const { banks, customers } = started;
-  simulator.clearRequests();
-  const prototype = Object.prototype as Record<string, unknown>;
-  const foreign = { auth: 'their:password', host: '127.0.0.2', socketPath: '/their.sock', scope: 'theirs' };
-  for (const [name, value] of Object.entries(foreign)) {
-    prototype[name] = value;
-    const calls = Promise.all([banks.list(), customers.create({ app_user_id: 'u-1' })]);
-    await calls.finally(() => delete prototype[name]);
+/** What a feature of a host looks like: its own ServiceModule, its own service. */
+function feature(serviceModule: DynamicModule): { module: Type; service: Type<{ banks: BanksService }> } {
+  @Injectable()
+  class FeatureService {
+    constructor(@Inject(BanksService) readonly banks: BanksService) {}
   }
-  expect(simulator.apiRequests).toHaveLength(8);
-  for (const { headers } of simulator.apiRequests) {
-    expect(headers.authorization).toMatch(/^Bearer /);
-    expect(JSON.stringify(headers)).not.toContain('their');
+  @Module({ imports: [serviceModule], providers: [FeatureService], exports: [FeatureService] })
+  class FeatureModule {}
+  return { module: FeatureModule, service: FeatureService };
+}
+
+describe('two calls of forRoot or forRootAsync', () => {
+  let simulators: ServiceSimulator[];
+  const open: INestApplicationContext[] = [];
+
+  beforeAll(async () => {
+    simulators = await Promise.all([
+      ServiceSimulator.start({ appToken: 'token-of-a' }),
+      ServiceSimulator.start({ appToken: 'token-of-b' }),
+    ]);
+  });
+  afterEach(async () => {
+    for (const app of open.splice(0)) await app.close();
+    for (const simulator of simulators) simulator.clearRequests();
+  });
+  afterAll(async () => {
+    await Promise.all(simulators.map((simulator) => simulator.stop()));
+  });
+
+  async function start(
+    imports: (Type | DynamicModule)[],
+    options: Parameters<typeof NestFactory.createApplicationContext>[1] = {},
+  ): Promise<INestApplicationContext> {
+    @Module({ imports })
+    class AppModule {}
+    const app = await NestFactory.createApplicationContext(AppModule, {
+      logger: false,
+      abortOnError: false,
+      ...options,
+    });
+    open.push(app);
+    return app;
   }
+
+  const ways: [string, (options: ServiceModuleOptions) => DynamicModule][] = [
+    ['forRoot', (options) => ServiceModule.forRoot(options)],
+    ['forRootAsync', (options) => ServiceModule.forRootAsync({ useFactory: () => options })],
+  ];
+  for (const [way, make] of ways) {
+    for (const settings of [
+      { moduleIdGeneratorAlgorithm: 'deep-hash' },
+      { moduleIdGeneratorAlgorithm: 'reference' },
+      { snapshot: true },
+    ] as const) {
+      it(`are two modules: ${way}, ${JSON.stringify(settings)}`, async () => {
+        const features = simulators.map((simulator) =>
+          feature(make(simulator.moduleOptions({ environment: 'sandbox' }))),
+        );
+        const app = await start(
+          features.map(({ module }) => module),
+          settings,
+        );
+        for (const { service } of features) await app.get(service, { strict: false }).banks.list();
+        expect(simulators.map(({ requests }) => requests.length)).toEqual([1, 1]);
+        expect(simulators.map(({ requests }) => requests[0]?.headers['service-app-token'])).toEqual([
+          'token-of-a',
+          'token-of-b',
+        ]);
+      });
+    }
+  }
+
+  it('are one module where the result of one call is imported twice', async () => {
+    for (const moduleIdGeneratorAlgorithm of ['deep-hash', 'reference'] as const) {
+      const shared = ServiceModule.forRoot(simulators[0].moduleOptions({ environment: 'sandbox' }));
+      const features = [feature(shared), feature(shared)];
+      const app = await start(
+        features.map(({ module }) => module),
+        { moduleIdGeneratorAlgorithm },
+      );
+      const [a, b] = features.map(({ service }) => app.get(service, { strict: false }).banks);
+      expect(a).toBe(b);
+    }
+  });
+
+  it('show no option, store or value of extraProviders to a host that serialises modules', () => {
+    const store: Record<string, unknown> = {
+      toJSON: () => {
+        throw new Error('serialised');
+      },
+    };
+    const options = {
+      ...simulators[0].moduleOptions({ environment: 'sandbox' }),
+      tokenStore: store as never,
+    };
+    for (const definition of [
+      ServiceModule.forRoot(options),
+      ServiceModule.forRootAsync({
+        extraProviders: [{ provide: 'STORE', useValue: store }],
+        useFactory: () => options,
+      }),
+    ]) {
+      expect(JSON.stringify(definition)).not.toContain('token-of-a');
+    }
+  });
 });

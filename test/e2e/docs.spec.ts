@@ -1,15 +1,17 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { type DynamicModule, type INestApplicationContext, type Type } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
+import { BanksService, ServiceAuthService, ServiceModule } from 'nestjs-service';
+import { type IssuedCertificate, ServiceSimulator } from 'nestjs-service/testing';
+import { execFile } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { BanksService, ServiceAuthService, ServiceModule } from 'nestjs-service';
-import { ServiceSimulator, type IssuedCertificate } from 'nestjs-service/testing';
+import { promisify } from 'node:util';
 import { readVariables } from '../../lib/config/variables.js';
 import { findPeer, itWith, requirePeer } from '../helpers/optional-peers.js';
+import { type Fence, readDocument, type Snippets, writeSnippets } from '../helpers/readme.js';
 import { startRedis } from '../helpers/redis.js';
-import { readDocument, writeSnippets, type Fence, type Snippets } from '../helpers/readme.js';
 
 describe('docs/fleet.md', () => {
   const program = findPeer('redis-server');
@@ -141,5 +143,47 @@ describe('docs/certificates.md', () => {
     readVariables((variable) => void asked.add(variable));
     const named = document.text.match(/SERVICE_[A-Z_]+[A-Z]/g) ?? [];
     expect(named.filter((name) => !asked.has(name))).toEqual([]);
+  });
+});
+
+describe('docs/service.md', () => {
+  let simulator: ServiceSimulator;
+  let folder: string;
+
+  beforeAll(async () => {
+    [simulator, folder] = await Promise.all([
+      ServiceSimulator.start(),
+      mkdtemp(join(tmpdir(), 'docs-service-')),
+    ]);
+  });
+  afterAll(() => Promise.all([simulator.stop(), rm(folder, { recursive: true })]));
+
+  it('has a command that tests mutual TLS, and creates no customer', async () => {
+    const { fences } = await readDocument('docs/service.md');
+    const command = fences.find(({ language }) => language === 'sh')?.text ?? '';
+    const { certificate, privateKey } = simulator.application;
+    const files = {
+      'application.crt': certificate,
+      'private-key.pem': privateKey,
+      'service-chain.pem': simulator.chain,
+    };
+    for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text);
+    const { SERVICE_APP_TOKEN, SERVICE_BASE_URL } = simulator.env();
+    const { stdout } = await promisify(execFile)('sh', ['-c', command], {
+      cwd: folder,
+      env: { PATH: process.env.PATH, SERVICE_APP_TOKEN, SERVICE_BASE_URL },
+      timeout: 20_000,
+    });
+    expect(JSON.parse(stdout)).toEqual({ status: expect.anything(), message: expect.any(String) });
+    expect(simulator.apiRequests).toMatchObject([
+      {
+        face: 'base',
+        method: 'POST',
+        path: '/customers/v1',
+        status: 400,
+        certificateSubject: simulator.application.subject,
+      },
+    ]);
+    expect(simulator.customers).toEqual([]);
   });
 });

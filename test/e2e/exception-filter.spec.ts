@@ -1,8 +1,11 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import { ServiceModule } from 'nestjs-service';
-import { ServiceSimulator, type FaultRule } from 'nestjs-service/testing';
+import { Controller, type INestApplication, Module, Post, Req } from '@nestjs/common';
+import { Test } from '@nestjs/testing';
+import { ServiceExceptionFilter, ServiceHttpService, ServiceModule } from 'nestjs-service';
+import { type FaultRule, ServiceSimulator } from 'nestjs-service/testing';
+import { Agent, type IncomingMessage, request as httpRequest } from 'node:http';
 import { CollectingLogger } from '../helpers/secret-scan.js';
-import { startHost, type Host, type Platform } from '../helpers/start-host.js';
+import { type Host, type Platform, startHost } from '../helpers/start-host.js';
 
 const DOUBT = ' The request may have been carried out all the same.';
 const UNAVAILABLE = 'The service cannot be reached at the moment.';
@@ -121,4 +124,67 @@ describe.each<Platform>(['express', 'fastify'])('ServiceExceptionFilter on %s', 
     expect(status).toBe(400);
     expect(JSON.stringify(body)).toMatch(/customer_id/);
   });
+});
+
+describe('an inbound request that is passed on', () => {
+  @Controller()
+  class UploadController {
+    constructor(private readonly http: ServiceHttpService) {}
+
+    @Post('upload')
+    upload(@Req() inbound: IncomingMessage): Promise<unknown> {
+      return this.http.post('/documents/v1', inbound, { headers: { 'content-type': 'application/pdf' } });
+    }
+
+    @Post('upload-by-axios')
+    async uploadByAxios(@Req() inbound: IncomingMessage): Promise<unknown> {
+      return (await this.http.axiosRef.post<unknown>('/documents/v1', inbound)).data;
+    }
+  }
+
+  let simulator: ServiceSimulator;
+  let app: INestApplication;
+  beforeAll(async () => {
+    simulator = await ServiceSimulator.start();
+    @Module({
+      imports: [ServiceModule.forRoot(simulator.moduleOptions({ authentication: 'mtls' }))],
+      controllers: [UploadController],
+    })
+    class Host {}
+    const testing = await Test.createTestingModule({ imports: [Host] }).compile();
+    app = testing.createNestApplication({ logger: false });
+    app.useGlobalFilters(new ServiceExceptionFilter());
+    await app.listen(0, '127.0.0.1');
+  });
+  afterAll(async () => {
+    await app.close();
+    await simulator.stop();
+  });
+
+  it.each(['upload', 'upload-by-axios'])(
+    'a controller that forwards its inbound request (%s): the client gets a 400, over a connection that goes on',
+    async (path) => {
+      const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+      const url = `${await app.getUrl()}/${path}`;
+      const upload = () =>
+        new Promise<{ status?: number; body: string; reused: boolean; port?: number }>((resolve, reject) => {
+          const headers = { 'content-type': 'application/pdf' };
+          const outgoing = httpRequest(url, { method: 'POST', agent, headers }, (response) => {
+            const port = response.socket.localPort;
+            let body = '';
+            response.setEncoding('utf8').on('data', (text: string) => (body += text));
+            response.on('end', () =>
+              resolve({ status: response.statusCode, body, reused: outgoing.reusedSocket, port }),
+            );
+            response.on('error', reject);
+          });
+          outgoing.on('error', reject).end(Buffer.alloc(200_000, 'x'));
+        });
+      const first = await upload();
+      expect(first).toMatchObject({ status: 400, body: expect.stringContaining('invalid_request') });
+      expect(await upload()).toMatchObject({ status: 400, reused: true, port: first.port });
+      expect(simulator.apiRequests).toHaveLength(0);
+      agent.destroy();
+    },
+  );
 });

@@ -17,7 +17,12 @@ export function partOf<T>(rows: readonly T[], every: number): T[] {
   return IS_SOAK ? [...rows] : rows.filter((_, index) => index % every === 0);
 }
 
+/** So many in the soak run, else a tenth of them. */
+export function scaled(count: number): number {
+  return IS_SOAK ? count : count / 10;
+}
+
 /** So many random draws in the soak run, else a tenth of them. */
 export function draws(count: number): { numRuns: number } {
-  return { numRuns: IS_SOAK ? count : count / 10 };
+  return { numRuns: scaled(count) };
 }

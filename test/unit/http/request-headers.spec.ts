@@ -1,0 +1,127 @@
+import { describe, expect, it } from '@jest/globals';
+import { type RequestListener } from 'node:http';
+import { gzipSync } from 'node:zlib';
+import { RequestIds } from '../../../lib/http/request-ids.js';
+import { FakeClock } from '../../helpers/fake-clock.js';
+import { errorOf, setUp } from './setup.js';
+
+function idsOf(make: () => unknown) {
+  const clock = new FakeClock();
+  const warnings: string[] = [];
+  const ids = new RequestIds(make, 'x-correlation-id', { warn: (line) => warnings.push(line) }, clock);
+  const next = (given: Record<string, string> = {}) => {
+    const headers = { ...given };
+    ids.addTo(headers);
+    return headers;
+  };
+  return { clock, warnings, next };
+}
+
+describe('http.requestId', () => {
+  it('is the header of each call, made once for each', () => {
+    let made = 0;
+    const { next, warnings } = idsOf(() => `r-${(made += 1)}`);
+    expect([next(), next()]).toEqual([{ 'x-correlation-id': 'r-1' }, { 'x-correlation-id': 'r-2' }]);
+    expect(next({ 'x-correlation-id': 'of the caller' })).toEqual({ 'x-correlation-id': 'of the caller' });
+    expect([made, warnings]).toEqual([2, []]);
+  });
+
+  it.each<[string, unknown]>([
+    ['line breaks', 'a\r\nx-evil: 1'],
+    ['a space', 'a b'],
+    ['other letters', 'ü'],
+    ['nothing', ''],
+    ['too much', 'x'.repeat(129)],
+    ['null', null],
+    ['a number', 7],
+    ['an object', { toString: () => 'private' }],
+  ])('is left out where it is %s, with a warning that does not quote it', (_, value) => {
+    const { next, warnings } = idsOf(() => value);
+    expect(next()).toEqual({});
+    expect(warnings).toEqual([
+      'http.requestId did not return 1 to 128 visible ASCII characters: calls are sent without a request id.',
+    ]);
+  });
+
+  it('is left out where it throws or promises, and a rejection does not end the process', async () => {
+    const throwing = idsOf(() => {
+      throw new Error('private');
+    });
+    const promising = idsOf(() => Promise.reject(new Error('private')));
+    expect([throwing.next(), promising.next()]).toEqual([{}, {}]);
+    // Node reports an unhandled rejection after this turn; jest fails then.
+    await new Promise((resolve) => setImmediate(resolve));
+    expect([...throwing.warnings, ...promising.warnings]).toEqual([
+      'http.requestId threw an error: calls are sent without a request id.',
+      'http.requestId returned a promise: calls are sent without a request id.',
+    ]);
+  });
+
+  it('is none, without a warning, where it is undefined: outside of a request', () => {
+    const { next, warnings } = idsOf(() => undefined);
+    expect([next(), warnings]).toEqual([{}, []]);
+  });
+
+  it('takes 128 characters', () => {
+    expect(idsOf(() => 'x'.repeat(128)).next()).toEqual({ 'x-correlation-id': 'x'.repeat(128) });
+  });
+
+  it('warns once a minute at most', async () => {
+    const { next, warnings, clock } = idsOf(() => '');
+    next();
+    await clock.advance(59_999);
+    next();
+    expect(warnings).toHaveLength(1);
+    await clock.advance(1);
+    next();
+    expect(warnings).toHaveLength(2);
+  });
+});
+
+/** What a host got from its own caller, and passes on. */
+const PASSED_ON = { 'Accept-Encoding': 'zstd', Range: 'bytes=0-4' };
+
+/** A server of files: in parts, and compressed as it may. */
+const files: RequestListener = ({ headers }, response) => {
+  const whole = Buffer.from('{"iban":"x"}');
+  const part = /^bytes=0-(\d+)$/.exec(headers.range ?? '');
+  const body = part ? whole.subarray(0, Number(part[1]) + 1) : whole;
+  const accepted = headers['accept-encoding'] ?? '';
+  const coding = accepted.includes('gzip') ? 'gzip' : accepted.includes('zstd') ? 'zstd' : undefined;
+  response.writeHead(part ? 206 : 200, coding ? { 'content-encoding': coding } : {});
+  response.end(coding === 'gzip' ? gzipSync(body) : body);
+};
+
+it.each(['get', 'post'] as const)('JSON comes whole, and encoded as we can read it: %s', async (method) => {
+  const { axios, arrived } = await setUp({ listener: files });
+  const { data } = await axios.request<unknown>({ url: '/a', method, headers: PASSED_ON });
+  expect(data).toEqual({ iban: 'x' });
+  const { range, 'accept-encoding': accepted } = arrived[0]?.headers ?? {};
+  expect([range, accepted]).toEqual([undefined, 'gzip, deflate, br']);
+});
+
+it('of bytes a part can be asked for, and is not compressed then', async () => {
+  const { axios } = await setUp({ listener: files });
+  const { status, data } = await axios.get<Buffer>('/a', { headers: PASSED_ON, responseType: 'arraybuffer' });
+  expect([status, data.toString()]).toEqual([206, '{"iba']);
+});
+
+it.each([
+  ['GET', '{"a":1}', false],
+  ['POST', '{"a":1}', true],
+  ['POST', '', true],
+])('a part that nobody asked for is no answer: %s %j', async (method, body, outcomeUnknown) => {
+  const { axios } = await setUp({ listener: (_, response) => response.writeHead(206).end(body) });
+  const error = await errorOf(axios.request({ url: '/a', method }));
+  expect(error).toMatchObject({ code: 'invalid_response', status: 206, outcomeUnknown });
+  const carriedOut = outcomeUnknown ? ' By its status the call was carried out.' : '';
+  const message = `${method} /a: HTTP 206, with a part of a body, which was not asked for.${carriedOut}`;
+  expect((error as Error).message).toBe(message);
+  expect(error).toMatchObject({ hint: expect.stringContaining('cache or proxy'), options: [] });
+});
+
+it('304: says which headers asked for it', async () => {
+  const { axios } = await setUp({ listener: (_, response) => response.writeHead(304).end() });
+  const error = await errorOf(axios.get('/a', { headers: { 'If-None-Match': '"1"' } }));
+  expect(error).toMatchObject({ status: 304, hint: expect.stringContaining('if-none-match') });
+});
