@@ -37,7 +37,11 @@ const basics = {
 };
 // With the root itself, so that its first import, reflect-metadata, is the first one of the chunk.
 const core = { name: 'core', test: (id) => isShared(id) || id === '\0rolldown/runtime.js', priority: 1 };
-const commands = { name: 'commands', test: (id) => id.startsWith(join(dist, 'cli')), minShareCount: 2 };
+/** What reads a host's configuration loads Nest, which the simulator does not need. */
+const HOST = /cli[/\\](?:env-file|host-configuration)\.js$/;
+const isOfCommands = (id) => id.startsWith(join(dist, 'cli')) && !HOST.test(id);
+const commands = { name: 'commands', test: isOfCommands, minShareCount: 2, priority: 1 };
+const host = { name: 'host', test: HOST };
 
 /** Rolldown reads no source maps by itself. */
 const compilerMaps = {
@@ -107,7 +111,7 @@ const built = await Promise.all([
     comments: false,
     // Only bundlers read it, and the command runs it. Names stay.
     minify: { compress: false, mangle: false, codegen: { removeWhitespace: true } },
-    codeSplitting: { groups: [basics, core, commands] },
+    codeSplitting: { groups: [basics, core, commands, host] },
   }),
   bundle({
     names: PUBLIC,

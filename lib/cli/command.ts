@@ -5,7 +5,7 @@ export interface CommandIo {
   /** Not to be changed: what it names is the host's. */
   env: Readonly<Record<string, string | undefined>>;
   /** Standard output: results. */
-  out(text: string): void;
+  out(text: string | Uint8Array): void;
   /** Standard error: progress, and why a command cannot do what it was asked to. */
   err(text: string): void;
   outIsTerminal: boolean;

@@ -41,7 +41,7 @@ export async function run(args: string[], io: CommandIo, limits = LIMITS): Promi
     return EXIT.ok;
   }
   const { name, customer, json = false, offline = false } = values;
-  refuse('--name', name === undefined ? undefined : nameFault(name));
+  checkName(name);
   refuse(
     '--customer',
     customer === undefined || isCustomerId(customer) ? undefined : `takes ${CUSTOMER_ID_RULE}`,
@@ -52,6 +52,11 @@ export async function run(args: string[], io: CommandIo, limits = LIMITS): Promi
   if (json) io.out(jsonOutput(examined));
   else table.end(examined);
   return examined.checks.some(({ status }) => status === 'failed') ? EXIT.failed : EXIT.ok;
+}
+
+/** @throws UsageError for a name that no module can have */
+export function checkName(name: string | undefined): void {
+  refuse('--name', name === undefined ? undefined : nameFault(name));
 }
 
 function refuse(option: string, fault: string | undefined): void {

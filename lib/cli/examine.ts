@@ -1,14 +1,12 @@
 import 'reflect-metadata';
 import { systemClock } from '../time/clock.js';
-import { NO_PROXY_VARIABLES, PROXY_VARIABLES } from '../config/proxy.js';
 import { modeOf } from '../config/mode.js';
 import { type Check } from './doctor/check.js';
 import { checkConfiguration } from './doctor/configuration-checks.js';
 import { diagnose, type DiagnosisParts } from './doctor/diagnose.js';
 import { type StepLimits } from './doctor/run-steps.js';
-import { readConfiguration } from '../module/read-configuration.js';
-import { SILENT } from '../exchange/io.js';
 import { type Variables } from './env-file.js';
+import { readHostConfiguration } from './host-configuration.js';
 
 export interface Examination {
   name?: string;
@@ -36,19 +34,7 @@ export interface Examined {
 /** Checks the configuration that the variables make, then the way to the service. */
 export async function examine(examination: Examination, listener: Listener): Promise<Examined> {
   const { name, variables, offline } = examination;
-  // ConfigModule sets them for the process too, where only an env file has them.
-  for (const variable of [...PROXY_VARIABLES, ...NO_PROXY_VARIABLES]) {
-    const value = variables.get(variable);
-    if (value !== undefined) process.env[variable] ??= value;
-  }
-  const configuration = {
-    name,
-    given: {},
-    readVariable: variables.get,
-    variablesSet: variables.set,
-    variablesInFiles: variables.inFiles,
-  };
-  const read = await readConfiguration(configuration, SILENT);
+  const read = await readHostConfiguration(variables, name);
   const { merged, identity, faults, certificateFaults } = read;
   const all = [...faults, ...certificateFaults];
   const options = all.length === 0 ? read.options : undefined;

@@ -12,6 +12,10 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     what: 'say what is wrong with a configuration, and what to do',
     load: () => import('./doctor.js'),
   },
+  call: {
+    what: 'make one call with the configuration of the application',
+    load: () => import('./call.js'),
+  },
   simulator: {
     what: 'run the simulated service, for applications in any language',
     load: () => import('./simulator.js'),

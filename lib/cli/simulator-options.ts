@@ -91,7 +91,8 @@ export async function readSimulatorOptions(
   const fault = folderFault(folder);
   if (fault !== undefined) throw new UsageError(`--dir: ${fault} Choose another folder.`);
   const { name } = values;
-  if (name !== undefined) await checkName(name);
+  // With the table of options, which a simulator without a name does not need.
+  if (name !== undefined) (await import('./doctor.js')).checkName(name);
   const lifetime = values['token-lifetime'];
   const port = wholeNumber('--port', values.port, 0, MAX_PORT - ADDRESSES.length + 1);
   return {
@@ -114,13 +115,6 @@ function wholeNumber(option: string, text: string, min: number, max: number): nu
   const value = /^\d+$/.test(text) ? Number(text) : NaN;
   if (value >= min && value <= max) return value;
   throw new UsageError(`${option} needs a whole number from ${min} to ${max}, and got '${text}'.`);
-}
-
-/** Loads the table of options, and with it class-validator, which a simulator without a name does not need. */
-async function checkName(name: string): Promise<void> {
-  const { nameFault } = await import('../config/variables.js');
-  const fault = nameFault(name);
-  if (fault !== undefined) throw new UsageError(`--name: ${fault}`);
 }
 
 function readFailOption(text: string): PlacedFault {

@@ -13,7 +13,7 @@ const DIST = [
   /^cjs\/chunks\/[a-z-]+\.js\.map$/,
   /^cjs\/testing\/link-sdk\.js$/,
   /^cjs\/(?:package\.json|peers\.js)$/,
-  /^cli\/(?:main|doctor|simulator)\.js$/,
+  /^cli\/(?:main|call|doctor|simulator)\.js$/,
   /^schematics\/(?:nest-add\.js|collection\.json)$/,
 ];
 

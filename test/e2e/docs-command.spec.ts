@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { parseArgs } from 'node:util';
+import { CALL_OPTIONS } from '../../lib/cli/call.js';
 import { type Examined } from '../../lib/cli/examine.js';
 import { OPTIONS as DOCTOR_OPTIONS, run } from '../../lib/cli/doctor.js';
 import { SIMULATOR_HELP } from '../../lib/cli/simulator-options.js';
@@ -26,6 +27,18 @@ describe('docs/command.md', () => {
   it('names each option of the doctor, and no other', () => {
     const named = rowsBelow(/^\| option +\| what it does/).map((cell) => /^`--([\w-]+)/.exec(cell)?.[1]);
     expect(named).toEqual(Object.keys(DOCTOR_OPTIONS).filter((name) => name !== 'help'));
+  });
+
+  it('names each option of a call, and has calls that it takes', () => {
+    const section = document.text.split('\n## Call\n')[1]?.split('\n## ')[0] ?? '';
+    const named = [...section.matchAll(/^\| `--([\w-]+)/gm)].map(([, name]) => name);
+    expect(named).toEqual(Object.keys(CALL_OPTIONS).filter((name) => name !== 'help'));
+    const lines = [...section.matchAll(/^npx nestjs-service call (\w+) (\S+)(?: --data '(.*)')?$/gm)];
+    expect(lines.map(([, method, path]) => `${method} ${path}`)).toEqual([
+      'GET /banks/v1',
+      'POST /customers/v1',
+    ]);
+    expect(JSON.parse(lines[1]?.[3] ?? '')).toEqual({ app_user_id: 'u-1' });
   });
 
   it('has commands that the doctor takes', () => {

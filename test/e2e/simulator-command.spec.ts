@@ -62,7 +62,7 @@ describe('nestjs-service simulator', () => {
     const { out } = io;
     io.out = (text) => {
       out(text);
-      if (text.endsWith(READY)) events.emit('ready');
+      if (String(text).endsWith(READY)) events.emit('ready');
     };
     io.endSignal = async () => void (await once(events, 'signal'));
     const ready = once(events, 'ready');

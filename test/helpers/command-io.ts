@@ -10,7 +10,7 @@ export function commandIo(
   env: Record<string, string> = {},
   { isTerminal = false, cwd = process.cwd() } = {},
 ): TestIo {
-  const out: string[] = [];
+  const out: (string | Uint8Array)[] = [];
   const err: string[] = [];
   return {
     env,
@@ -22,7 +22,7 @@ export function commandIo(
     keepRunningUnread: () => undefined,
     onLine: () => undefined,
     endSignal: () => Promise.resolve(),
-    printed: () => out.join(''),
+    printed: () => out.map((each) => Buffer.from(each as string).toString()).join(''),
     complained: () => err.join(''),
   };
 }

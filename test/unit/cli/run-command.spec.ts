@@ -14,7 +14,7 @@ describe('nestjs-service', () => {
       const io = commandIo();
       expect(await runCommand([argument], io)).toBe(0);
       expect(io.printed()).toMatch(
-        /^Usage: nestjs-service <command>[^]*\n {2}doctor {5}say .*\n {2}simulator {2}run /,
+        /^Usage: nestjs-service <command>[^]*\n {2}doctor {5}say .*\n {2}call {7}make .*\n {2}simulator {2}run /,
       );
     }
     for (const argument of ['--version', '-v']) {

@@ -1,0 +1,75 @@
+import { cleanText } from '../errors/index.js';
+import { type Exchange, type ExchangeResponse } from '../exchange/exchange.types.js';
+import { type CommandIo } from './command.js';
+
+const MAX_HEADER = 1_000;
+const NOT_SHOWN = '[not shown]';
+
+/** Performs exchanges, and keeps the last answer of the API with the credentials that were sent for it. */
+export class SeenAnswer {
+  readonly #exchange: Exchange;
+  readonly #appTokenHeader: string;
+  response?: ExchangeResponse;
+  secrets: string[] = [];
+
+  constructor(exchange: Exchange, appTokenHeader: string) {
+    this.#exchange = exchange;
+    this.#appTokenHeader = appTokenHeader.toLowerCase();
+  }
+
+  readonly exchange: Exchange = async (request) => {
+    const carriers = ['authorization', this.#appTokenHeader];
+    const secrets = Object.entries(request.headers).flatMap(([name, value]) =>
+      carriers.includes(name.toLowerCase()) ? [value.replace(/^Bearer /, '')] : [],
+    );
+    // A token request has its credentials in the body.
+    if (secrets.length === 0) return this.#exchange(request);
+    this.response = undefined;
+    this.response = await this.#exchange(request);
+    this.secrets = [...new Set([...this.secrets, ...secrets])];
+    return this.response;
+  };
+}
+
+/** Status and headers, as lines. A cookie is a credential of the session. */
+export function describeAnswer({ status, headers }: ExchangeResponse, secrets: readonly string[]): string {
+  const lines = Object.entries(headers).flatMap(([name, value]) =>
+    [value ?? []]
+      .flat()
+      .map(
+        (each) => `${name}: ${name === 'set-cookie' ? NOT_SHOWN : cleanText(each, secrets, MAX_HEADER)}\n`,
+      ),
+  );
+  return `HTTP ${status}\n${lines.join('')}\n`;
+}
+
+/** The body as it is, but for credentials that come back in it. On a terminal it cannot be more than text. */
+export function writeBody(body: Buffer, secrets: readonly string[], io: CommandIo): void {
+  const shown = withoutSecrets(body, secrets);
+  if (shown.length === 0) return;
+  if (!io.outIsTerminal) return io.out(shown);
+  const text = asText(shown);
+  if (text === undefined) io.err(`${shown.length} bytes that are no text. Send them to a file: > <file>\n`);
+  else io.out(text.endsWith('\n') ? text : `${text}\n`);
+}
+
+function withoutSecrets(body: Buffer, secrets: readonly string[]): Buffer {
+  const found = secrets.filter((secret) => secret !== '' && body.includes(secret));
+  // Each byte is a character of latin1.
+  const text = (content: Buffer): string => content.toString('latin1');
+  const cut = found.reduce((rest, secret) => rest.replaceAll(secret, NOT_SHOWN), text(body));
+  return found.length === 0 ? body : Buffer.from(cut, 'latin1');
+}
+
+/** With escapes in place of what a terminal would take for a command, or would turn around. Undefined for other bytes. */
+function asText(body: Buffer): string | undefined {
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(body);
+    if (text.includes('\0')) return undefined;
+    return text.replace(/[\p{Cc}\p{Cf}]/gu, (found) =>
+      found === '\n' || found === '\t' ? found : `\\u{${found.codePointAt(0)?.toString(16)}}`,
+    );
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,21 @@
+import { NO_PROXY_VARIABLES, PROXY_VARIABLES } from '../config/proxy.js';
+import { SILENT } from '../exchange/io.js';
+import { readConfiguration } from '../module/read-configuration.js';
+import { type Variables } from './env-file.js';
+
+/** Reads and checks the configuration that the variables make, as an application does. Reports all faults, throws none. */
+export function readHostConfiguration(variables: Variables, name: string | undefined) {
+  // ConfigModule sets them for the process too, where only an env file has them.
+  for (const variable of [...PROXY_VARIABLES, ...NO_PROXY_VARIABLES]) {
+    const value = variables.get(variable);
+    if (value !== undefined) process.env[variable] ??= value;
+  }
+  const configuration = {
+    name,
+    given: {},
+    readVariable: variables.get,
+    variablesSet: variables.set,
+    variablesInFiles: variables.inFiles,
+  };
+  return readConfiguration(configuration, SILENT);
+}

@@ -1,0 +1,200 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { ServiceSimulator } from 'nestjs-service/testing';
+import { CALL_HELP } from '../../lib/cli/call.js';
+import { runCommand } from '../../lib/cli/run-command.js';
+import { commandIo } from '../helpers/command-io.js';
+import { MODES } from '../helpers/leak-scan.js';
+import { deadPort } from '../helpers/loopback.js';
+import { secretsIn } from '../helpers/secret-scan.js';
+
+const SANDBOX = { environment: 'sandbox', authentication: 'app-token' } as const;
+
+describe('nestjs-service call', () => {
+  let simulator: ServiceSimulator;
+  let folder: string;
+
+  beforeAll(async () => {
+    [simulator, folder] = await Promise.all([
+      ServiceSimulator.start(),
+      mkdtemp(join(tmpdir(), 'call-command-')),
+    ]);
+  });
+  afterEach(() => {
+    simulator.clearFaults();
+    simulator.clearRequests();
+  });
+  afterAll(() => Promise.all([simulator.stop(), rm(folder, { recursive: true })]));
+
+  /** Runs it with an environment for production with mutual TLS, or another. */
+  async function call(args: string[], { env = simulator.env(), isTerminal = false } = {}) {
+    const io = commandIo(env, { isTerminal, cwd: folder });
+    const written: Uint8Array[] = [];
+    const { out } = io;
+    io.out = (text) => {
+      if (typeof text !== 'string') written.push(text);
+      out(text);
+    };
+    const code = await runCommand(['call', ...args], io);
+    const [printed, complained] = [io.printed(), io.complained()];
+    const secrets = {
+      appToken: simulator.appToken,
+      clientSecret: simulator.clientSecret,
+      privateKey: simulator.application.privateKey,
+      tokens: 'eyJ',
+    };
+    expect(secretsIn(printed + complained, secrets)).toEqual([]);
+    return { code, printed, complained, bytes: Buffer.concat(written) };
+  }
+
+  it.each(Object.entries(MODES))('prints what the service answers: %s', async (_, mode) => {
+    const env = simulator.env(mode);
+    const { code, printed, complained } = await call(['get', '/banks/v1?page=2'], { env });
+    expect(code).toBe(0);
+    expect(JSON.parse(printed)).toHaveLength(10);
+    const { environment, authentication } = mode;
+    expect(complained).toMatch(
+      new RegExp(
+        `^${environment}, ${authentication}, at https://127\\.0\\.0\\.1:\\d+: GET "/banks/v1\\?page=2"\n` +
+          'HTTP 200\ncontent-type: application/json; charset=utf-8\n[^]*\n\n$',
+      ),
+    );
+    expect(simulator.apiRequests.map(({ path }) => path)).toEqual(['/banks/v1?page=2']);
+  });
+
+  it('prints a refusal with what to do, ends with 1, and repeats nothing', async () => {
+    simulator.fail({ path: '/banks/v1', times: 9, fault: { status: 503, json: { message: 'down' } } });
+    const { code, printed, complained } = await call(['GET', '/banks/v1']);
+    expect({ code, printed }).toEqual({ code: 1, printed: '{"message":"down"}' });
+    expect(complained).toMatch(/HTTP 503 \("down"\)/);
+    expect(complained).toMatch(/\nHTTP 503\n/);
+    expect(simulator.apiRequests).toHaveLength(1);
+  });
+
+  it('gets another token where the first is refused, as the application does', async () => {
+    simulator.fail({ path: '/banks/v1', fault: { status: 401 } });
+    const env = simulator.env({ authentication: 'oauth' });
+    expect(await call(['GET', '/banks/v1'], { env })).toMatchObject({ code: 0 });
+  });
+
+  it('has no body of HEAD', async () => {
+    simulator.answer('HEAD', '/statements/v1', { headers: { 'x-pages': '3' } });
+    const { code, printed, complained } = await call(['HEAD', '/statements/v1']);
+    expect({ code, printed }).toEqual({ code: 0, printed: '' });
+    expect(complained).toContain('\nx-pages: 3\n');
+  });
+
+  it('sends what --data holds, byte for byte, in production with --yes alone', async () => {
+    const body = '{ "app_user_id":  "ü" }';
+    await writeFile(join(folder, 'customer.json'), body);
+    for (const data of [body, '@customer.json']) {
+      const refused = await call(['POST', '/customers/v1', '--data', data]);
+      expect(refused).toMatchObject({ code: 2, printed: '' });
+      expect(refused.complained).toContain('POST in production needs --yes.');
+      expect(simulator.requests).toEqual([]);
+      expect(await call(['POST', '/customers/v1', '--data', data, '--yes'])).toMatchObject({ code: 0 });
+      expect(simulator.apiRequests).toMatchObject([
+        { body, headers: { 'content-type': 'application/json' }, status: 201 },
+      ]);
+      simulator.clearRequests();
+    }
+    const env = simulator.env(SANDBOX);
+    expect(await call(['POST', '/customers/v1', '--data', body], { env })).toMatchObject({ code: 0 });
+  });
+
+  it('deletes with --yes alone, in the sandbox too', async () => {
+    simulator.answer('DELETE', '/accounts/v1/:id', { status: 204 });
+    const env = simulator.env(SANDBOX);
+    const refused = await call(['DELETE', '/accounts/v1/1'], { env });
+    expect(refused).toMatchObject({ code: 2, complained: expect.stringContaining('DELETE needs --yes.') });
+    expect(simulator.requests).toEqual([]);
+    expect(await call(['DELETE', '/accounts/v1/1', '--yes'], { env })).toMatchObject({
+      code: 0,
+      printed: '',
+    });
+  });
+
+  it('shows no cookie, and no credential that comes back', async () => {
+    const sent = ({ headers }: { headers: Readonly<Record<string, string>> }) =>
+      `${headers.authorization ?? ''} ${headers['service-app-token'] ?? ''}`;
+    simulator.answer('GET', '/mirror/v1', (request) => ({
+      headers: { 'set-cookie': 'session=s3cret; Secure', 'x-seen': sent(request), 'x-other': 'shown' },
+      body: `of ${sent(request)} \xff`,
+    }));
+    for (const env of [simulator.env(), simulator.env({ authentication: 'oauth' })]) {
+      const { printed, complained } = await call(['GET', '/mirror/v1'], { env });
+      expect(complained).toContain('set-cookie: [not shown]\n');
+      expect(complained).not.toContain('s3cret');
+      expect(complained).toContain('x-other: shown\n');
+      expect(printed).toMatch(/^of .*\[not shown\] ÿ$/);
+    }
+  });
+
+  it('writes bytes as they are, and on a terminal text alone, with escapes', async () => {
+    const pdf = Uint8Array.from([37, 80, 68, 70, 0, 255, 128]);
+    simulator.answer('GET', '/statements/v1/:id', { body: pdf });
+    expect((await call(['GET', '/statements/v1/1'])).bytes).toEqual(Buffer.from(pdf));
+    const shown = await call(['GET', '/statements/v1/1'], { isTerminal: true });
+    expect(shown).toMatchObject({ code: 0, printed: '' });
+    expect(shown.complained).toContain('7 bytes that are no text.');
+
+    simulator.answer('GET', '/text/v1', {
+      body: 'a\u001b[2J\tb\r\u202e\nü',
+      headers: { 'x-title': '\u009b1m' },
+    });
+    const { printed, complained } = await call(['GET', '/text/v1'], { isTerminal: true });
+    expect(printed).toBe('a\\u{1b}[2J\tb\\u{d}\\u{202e}\nü\n');
+    expect(complained).not.toMatch(/[^\n\x20-\x7e]/);
+  });
+
+  it('says why there is no answer', async () => {
+    const env = { ...simulator.env(), SERVICE_BASE_URL: `https://127.0.0.1:${await deadPort()}` };
+    const { code, printed, complained } = await call(['GET', '/banks/v1'], { env });
+    expect({ code, printed }).toEqual({ code: 1, printed: '' });
+    expect(complained).toMatch(/refused \(ECONNREFUSED\)[^]*\n-> Check host and port of urls\.baseUrl/);
+    expect(complained).not.toContain('HTTP ');
+  });
+
+  it('says what is wrong with the configuration, and sends nothing', async () => {
+    const { SERVICE_APP_TOKEN: _, ...env } = simulator.env();
+    const { code, complained } = await call(['GET', '/banks/v1'], { env });
+    expect(code).toBe(1);
+    expect(complained).toMatch(/Nothing was sent\. Read from the environment[^]*SERVICE_APP_TOKEN/);
+    expect(simulator.requests).toEqual([]);
+  });
+
+  it('reads an env file, for a module with a name too', async () => {
+    const lines = Object.entries(simulator.env({ name: 'ksa' })).map(([name, value]) => `${name}="${value}"`);
+    await writeFile(join(folder, 'ksa.env'), lines.join('\n'));
+    const args = ['GET', '/banks/v1', '--env-file', 'ksa.env', '--name', 'ksa'];
+    expect(await call(args, { env: {} })).toMatchObject({ code: 0 });
+  });
+
+  it.each([
+    [[], 'A call needs a method'],
+    [['GET'], 'A call needs a method'],
+    [['TRACE', '/banks/v1'], 'A call needs a method'],
+    [['GET', '/banks/v1', 'more'], 'A call needs a method'],
+    [['GET', '/banks/v1', '--data', '{}'], 'GET takes no --data.'],
+    [['PATCH', '/banks/v1'], 'PATCH needs --data.'],
+    [['POST', '/banks/v1', '--data', '{ s3cret'], 'file with it (no JSON).'],
+    [['POST', '/banks/v1', '--data', '@none.json'], 'file with it (ENOENT).'],
+    [['GET', '/banks/v1', '--name', 'k s a'], '--name: must begin'],
+    [['GET', 'https://elsewhere.example/banks/v1'], 'https://elsewhere.example'],
+    [['GET', '//elsewhere.example/'], 'must not begin with //'],
+    [['GET', '/banks/../x'], 'segments'],
+    [['GET', '/banks/v1', '--retries', '3'], "Unknown option '--retries'"],
+  ])('refuses %j', async (args, message) => {
+    const { code, printed, complained } = await call(args);
+    expect({ code, printed }).toEqual({ code: 2, printed: '' });
+    expect(complained).toContain(message);
+    expect(complained).not.toContain('s3cret');
+    expect(simulator.requests).toEqual([]);
+  });
+
+  it('has a help', async () => {
+    expect(await call(['--help'])).toMatchObject({ code: 0, printed: CALL_HELP });
+  });
+});
