@@ -31,8 +31,8 @@ describe('docs/command.md', () => {
 
   it('names each option of a call, and has calls that it takes', () => {
     const section = document.text.split('\n## Call\n')[1]?.split('\n## ')[0] ?? '';
-    const named = [...section.matchAll(/^\| `--([\w-]+)/gm)].map(([, name]) => name);
-    expect(named).toEqual(Object.keys(CALL_OPTIONS).filter((name) => name !== 'help'));
+    const unnamed = Object.keys(CALL_OPTIONS).filter((name) => !section.includes(`\`--${name}\``));
+    expect(unnamed).toEqual(['help']);
     const lines = [...section.matchAll(/^npx nestjs-service call (\w+) (\S+)(?: --data '(.*)')?$/gm)];
     expect(lines.map(([, method, path]) => `${method} ${path}`)).toEqual([
       'GET /banks/v1',
@@ -85,10 +85,8 @@ describe('docs/command.md', () => {
       ...SIMULATOR_HELP.matchAll(/^ {2}(--(?!help)[a-z-]+(?: <[^\n]*?>\S*)?)(?: {2}|$)/gm),
     ].map(([, option = '']) => option);
     expect(options).toHaveLength(7);
-    const faults = [...SIMULATOR_HELP.matchAll(/ one of:\n\s+([^.]+)\./g)].flatMap(([, words = '']) =>
-      words.split(/,\s+/),
-    );
-    expect(faults).toHaveLength(17);
+    const faults = /or one of:\n\s+([^.]+)\./.exec(SIMULATOR_HELP)?.[1]?.split(', ') ?? [];
+    expect(faults).toHaveLength(7);
     const section = document.text.split('\n## Simulator\n')[1] ?? '';
     expect([...options, ...faults].filter((each) => !section.includes(`\`${each}\``))).toEqual([]);
   });
