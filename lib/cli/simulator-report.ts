@@ -56,12 +56,13 @@ export function describeSimulator(
 
 /** One line, without the query: that may hold what is nobody's business. */
 export function describeRequest(
-  { receivedAt, method, path, status, face }: RecordedRequest,
+  { receivedAt, method, path, status, face, error }: RecordedRequest,
   milliseconds: number,
 ): string {
   const [pathname = ''] = path.split('?');
   const answered = status === undefined ? 'no answer' : String(status);
-  return `${time(receivedAt)} ${method} ${printable(pathname)} ${answered} ${Math.round(milliseconds)} ms (${face})\n`;
+  const reason = error === undefined ? '' : `: ${printable(error)}`;
+  return `${time(receivedAt)} ${method} ${printable(pathname)} ${answered} ${Math.round(milliseconds)} ms (${face})${reason}\n`;
 }
 
 export function describeRefusal({ face, alert, certificateSubject }: CertificateRefusal): string {

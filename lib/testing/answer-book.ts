@@ -1,4 +1,7 @@
+import { METHODS } from 'node:http';
+import { inspect } from 'node:util';
 import { type SimulatedAnswer } from './servers/answer.js';
+import { matchPath } from './path-pattern.js';
 import { type RecordedRequest } from './request-log.js';
 
 /** A request, as a function for `simulator.answer()` gets it. */
@@ -10,7 +13,7 @@ export interface SimulatedRequest extends RecordedRequest {
 
 /** An answer to a call. */
 export interface SimulatorAnswer {
-  /** Default 200. */
+  /** From 200 to 599. Default 200. */
   status?: number;
   /** Is serialised. */
   json?: unknown;
@@ -25,7 +28,7 @@ export type SimulatorAnswerer =
 
 interface Route {
   method: string;
-  segments: readonly string[];
+  path: string;
   answer: SimulatorAnswerer;
 }
 
@@ -35,9 +38,9 @@ const KEYS = ['status', 'json', 'body', 'headers'];
 export class AnswerBook {
   readonly #routes: Route[] = [];
 
-  /** @throws TypeError for a path that no call can have, and for an answer with other keys */
+  /** @throws TypeError for a method, path or status that no call can have, and for an answer with other keys */
   add(method: string, path: string, answer: SimulatorAnswerer): void {
-    if (!/^[A-Za-z]+$/.test(method))
+    if (!METHODS.includes(method.toUpperCase()))
       throw new TypeError(`simulator.answer(): there is no method '${method}'.`);
     if (!/^(\/[^/:?#]+|\/:[A-Za-z]\w*)+$/.test(path)) {
       throw new TypeError(
@@ -45,13 +48,13 @@ export class AnswerBook {
       );
     }
     if (typeof answer !== 'function') checkAnswer(answer);
-    this.#routes.unshift({ method: method.toUpperCase(), segments: path.split('/'), answer });
+    this.#routes.unshift({ method: method.toUpperCase(), path, answer });
   }
 
   /** @param path without query and without a slash at its end */
   find(request: RecordedRequest, path: string, query: URLSearchParams): Promise<SimulatedAnswer> | undefined {
-    for (const { method, segments, answer } of this.#routes) {
-      const params = method === request.method ? match(segments, path) : undefined;
+    for (const { method, path: pattern, answer } of this.#routes) {
+      const params = method === request.method ? matchPath(pattern, path) : undefined;
       if (params) return perform(answer, { ...request, params, query });
     }
     return undefined;
@@ -59,7 +62,7 @@ export class AnswerBook {
 
   /** The methods that have an answer at this path. */
   methodsAt(path: string): string[] {
-    const there = this.#routes.filter(({ segments }) => match(segments, path));
+    const there = this.#routes.filter((route) => matchPath(route.path, path));
     return [...new Set(there.map(({ method }) => method))];
   }
 }
@@ -73,33 +76,14 @@ async function perform(answer: SimulatorAnswerer, request: SimulatedRequest): Pr
 function checkAnswer(answer: SimulatorAnswer): void {
   const isObject = typeof answer === 'object' && answer !== null;
   const unknown = isObject ? Object.keys(answer).find((key) => !KEYS.includes(key)) : String(answer);
-  if (unknown === undefined) return;
+  if (unknown !== undefined) {
+    throw new TypeError(
+      `simulator.answer(): an answer is an object with ${KEYS.join(', ')}, and not with '${unknown}'. The content of a JSON answer stands in json.`,
+    );
+  }
+  const { status = 200 } = answer;
+  if (Number.isInteger(status) && status >= 200 && status <= 599) return;
   throw new TypeError(
-    `simulator.answer(): an answer is an object with ${KEYS.join(', ')}, and not with '${unknown}'. The content of a JSON answer stands in json.`,
+    `simulator.answer(): a status is a whole number from 200 to 599, and not ${inspect(status)}.`,
   );
-}
-
-/** What stands in place of the names; undefined for another path. */
-function match(segments: readonly string[], path: string): Record<string, string> | undefined {
-  const actual = path.split('/');
-  if (actual.length !== segments.length) return undefined;
-  const params: Record<string, string> = Object.create(null) as Record<string, string>;
-  for (const [index, segment] of segments.entries()) {
-    const found = decode(actual[index]);
-    if (!segment.startsWith(':')) {
-      if (found !== segment) return undefined;
-    } else {
-      if (!found) return undefined;
-      params[segment.slice(1)] = found;
-    }
-  }
-  return params;
-}
-
-function decode(segment: string): string | undefined {
-  try {
-    return decodeURIComponent(segment);
-  } catch {
-    return undefined;
-  }
 }

@@ -1,4 +1,5 @@
 import { inspect } from 'node:util';
+import { matchPath } from './path-pattern.js';
 import { FACES, type SimulatorFace, type RecordedRequest } from './request-log.js';
 import { runCallback } from './run-callback.js';
 import { type TlsAlert, TLS_ALERTS } from './tls-alert.js';
@@ -73,8 +74,8 @@ export interface FaultRule {
   /** Not for connection faults. */
   method?: string;
   /**
-   * A text begins with a slash, and is compared with the path without its query and without a trailing slash. Not for
-   * connection faults.
+   * A text begins with a slash, and is compared with the path without its query and without a trailing slash; in it,
+   * `:id` stands for any segment. Not for connection faults.
    */
   path?: string | RegExp;
   /** Not for connection faults. */
@@ -201,7 +202,8 @@ function matchesRequest(rule: FaultRule, request: RecordedRequest): boolean {
 
 function matchesPath(expected: string | RegExp, path: string): boolean {
   if (typeof expected !== 'string') return path.search(expected) !== -1;
-  return withoutTrailingSlash(path.split('?')[0]) === withoutTrailingSlash(expected);
+  const [wanted, actual] = [expected, path.split('?')[0]].map(withoutTrailingSlash);
+  return wanted === actual || matchPath(wanted, actual) !== undefined;
 }
 
 function withoutTrailingSlash(path: string): string {

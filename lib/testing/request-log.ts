@@ -33,6 +33,8 @@ export interface RecordedRequest {
   readonly connection: number;
   /** The HTTP status of the answer; absent while there is none. */
   status?: number;
+  /** What a function of the test threw, if the answer is `SIMULATOR_FAULT` for that. */
+  error?: string;
 }
 
 interface Waiter {

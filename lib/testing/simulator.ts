@@ -204,7 +204,7 @@ export class ServiceSimulator {
    * last counts.
    *
    * @param path a segment that begins with a colon stands for any one, decoded
-   * @throws TypeError for a path that no call can have, and for an answer with other keys
+   * @throws TypeError for a method, path or status that no call can have, and for an answer with other keys
    * @example
    * simulator.answer('GET', '/accounts/v1/:id', ({ params }) => ({ json: { id: params.id } }));
    * simulator.answer('DELETE', '/accounts/v1/:id', { status: 204 });

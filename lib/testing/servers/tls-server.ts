@@ -207,6 +207,7 @@ export class TlsServer {
     } catch (error) {
       // For example an error in the test's own `when`: the test should see it.
       const message = error instanceof Error ? error.message : 'not an Error';
+      record.error = message;
       if (!response.headersSent) send(response, record, failure(500, 'SIMULATOR_FAULT', message));
       else raw.destroy();
     }

@@ -8,7 +8,7 @@ import { FAULT_WORDS, readFault } from '../../../lib/cli/simulator-faults.js';
 import { checkFolder, ForeignFileError, writeFiles } from '../../../lib/cli/simulator-files.js';
 import { readKept, textToKeep } from '../../../lib/cli/simulator-kept.js';
 import { readSimulatorOptions } from '../../../lib/cli/simulator-options.js';
-import { describeRefusal } from '../../../lib/cli/simulator-report.js';
+import { describeRefusal, describeRequest } from '../../../lib/cli/simulator-report.js';
 import { ServiceSimulator } from '../../../lib/testing/simulator.js';
 import { type SimulatorOptions } from '../../../lib/testing/simulator.options.js';
 
@@ -206,4 +206,13 @@ it('shows nothing of a client that a terminal would take for a command', () => {
     certificateSubject: 'CN=\u001b[2Jü',
   } as never);
   expect(line).toContain('CN=?[2J?');
+});
+
+it('shows why a route of the file failed', () => {
+  const request = { receivedAt: 0, method: 'GET', path: '/x?a=1', status: 500, face: 'base' };
+  const line = (error?: string) => describeRequest({ ...request, error } as never, 3).replace(/^\S+ /, '');
+  expect(line("Cannot read properties\nof undefined (reading 'id')")).toBe(
+    "GET /x 500 3 ms (base): Cannot read properties?of undefined (reading 'id')\n",
+  );
+  expect(line()).toBe('GET /x 500 3 ms (base)\n');
 });

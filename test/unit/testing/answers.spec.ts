@@ -72,6 +72,7 @@ describe('the answers of simulator.answer()', () => {
       ['of the test', () => Promise.reject(new Error('of the test'))],
       ["and not with 'id'", () => ({ id: 1 })],
       ["and not with 'undefined'", () => undefined as unknown as object],
+      ["from 200 to 599, and not '201'", () => ({ status: '201' })],
     ];
     for (const [message, mistake] of mistakes) {
       simulator.answer('GET', '/wrong/v1', mistake);
@@ -79,6 +80,7 @@ describe('the answers of simulator.answer()', () => {
         status: 500,
         json: { status: 'SIMULATOR_FAULT', message: expect.stringContaining(message) },
       });
+      expect(simulator.requests.at(-1)?.error).toContain(message);
     }
   });
 
@@ -88,7 +90,11 @@ describe('the answers of simulator.answer()', () => {
     ['GET', '/accounts/v1?a=1', {}, 'a path is as'],
     ['GET', '/accounts/:', {}, 'a path is as'],
     ['GET /x', '/x', {}, "there is no method 'GET /x'"],
+    ['FETCH', '/x', {}, "there is no method 'FETCH'"],
     ['GET', '/x', { jsn: 1 }, "and not with 'jsn'"],
+    ['GET', '/x', { status: 42 }, 'a status is a whole number from 200 to 599, and not 42'],
+    ['GET', '/x', { status: 200.5 }, 'and not 200.5'],
+    ['GET', '/x', { status: '201' }, "and not '201'"],
   ])('refuse %s %s %j', (method, path, answer, message) => {
     const add = () => simulator.answer(method, path, answer);
     expect(add).toThrow(TypeError);

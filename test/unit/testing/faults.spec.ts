@@ -221,6 +221,17 @@ describe('the faults of ServiceSimulator', () => {
     expect(handle.hits).toBe(1);
   });
 
+  it('occur at each path that a pattern stands for', async () => {
+    const handle = simulator.fail({ path: '/banks/v1/:id', times: Infinity, fault: { status: 503 } });
+    const statuses: number[] = [];
+    for (const path of ['/banks/v1/7?page=2', '/banks/v1/%C3%BC/', '/banks/v1', '/banks/v1/7/notes']) {
+      const headers = { 'service-app-token': simulator.appToken };
+      statuses.push((await call(simulator, simulator.urls.sandboxUrl + path, { headers })).status);
+    }
+    handle.stop();
+    expect(statuses).toEqual([503, 503, 200, 404]);
+  });
+
   it.each<[string, object, string]>([
     ['a fault', { fault: 'rest' }, "there is no fault 'rest'. A fault is reset, "],
     ['an answer', { fault: { stauts: 503 } }, 'there is no fault { stauts: 503 }'],
