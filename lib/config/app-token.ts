@@ -52,7 +52,7 @@ export class AppToken extends Secret {
       this.#values = [value, ...this.#values].slice(0, KEPT);
       log.log('The app token was refused and read again: another one is in use now.');
     } catch (error) {
-      log.warn(`The app token was refused, and cannot be read again: appToken ${(error as Error).message}`);
+      log.warn(`The app token was refused, and reading it again failed: ${(error as Error).message}`);
     }
   }
 }

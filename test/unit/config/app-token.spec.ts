@@ -41,7 +41,7 @@ it('stays as it is, with a warning, if it cannot be read', async () => {
   source.value = '';
   await readAgain();
   expect(appToken.reveal()).toBe('first');
-  expect(lines).toEqual(['The app token was refused, and cannot be read again: appToken its function threw']);
+  expect(lines).toEqual(['The app token was refused, and reading it again failed: its function threw']);
 });
 
 it('knows the last three, and shows none', async () => {

@@ -117,7 +117,7 @@ describe('A rotated app token', () => {
     state.source = undefined;
     await expect(service.banks.list()).rejects.toMatchObject({ status: 403 });
     expect(lines.join('\n')).toMatch(
-      /The app token was refused, and cannot be read again: appToken its function threw/,
+      /The app token was refused, and reading it again failed: its function threw/,
     );
     expect(lines.join('\n')).not.toContain('vault');
     await service.close();
