@@ -1,6 +1,6 @@
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { ServiceTokenError } from '../errors/index.js';
-import { type Log } from '../exchange/io.js';
+import { type Log, SILENT } from '../exchange/io.js';
 import { type AccessToken } from './access-token.js';
 import { type TokenCache } from './cache/token-cache.js';
 import { type WaitOptions } from './cache/waiting-callers.js';
@@ -22,13 +22,15 @@ export interface RenewedCredentials {
 export class Authenticator {
   readonly #options: ResolvedOptions;
   readonly #tokens: TokenCache | undefined;
-  /** The newest app token's header; empty if no app token is set. */
+  readonly #log: Log;
+  /** The header of the app token in use; empty if no app token is set. */
   #appToken: Credentials = Object.freeze({});
   /** The credentials of the last token, which calls use for minutes. */
   #last: { token: AccessToken; alone: Credentials; withAppToken: Credentials } | undefined;
 
   /** @param tokens absent if no OAuth credentials are configured */
-  constructor(options: ResolvedOptions, tokens: TokenCache | undefined) {
+  constructor(options: ResolvedOptions, tokens: TokenCache | undefined, log: Log = SILENT) {
+    this.#log = log;
     this.#options = options;
     this.#tokens = tokens;
     this.#takeAppToken();
@@ -71,27 +73,38 @@ export class Authenticator {
   }
 
   /**
-   * For a call that was answered 401 or 403: the same credentials with the newest app token.
+   * For a call that was answered 401 or 403: the same credentials with another app token, which is to be judged then.
    * @param refused those of the call
-   * @returns undefined if they have none, or that one
+   * @returns undefined if they have none, or no other is known
    */
-  withNewestAppToken(refused: Credentials): Credentials | undefined {
+  withOtherAppToken(refused: Credentials): Credentials | undefined {
     const { appToken, appTokenHeader } = this.#options;
     const sent = refused[appTokenHeader];
-    if (!appToken || sent === undefined || sent === appToken.reveal()) return undefined;
-    return Object.freeze({ ...refused, [appTokenHeader]: appToken.reveal() });
+    const other = sent === undefined ? undefined : appToken?.toTry(sent);
+    return other === undefined ? undefined : Object.freeze({ ...refused, [appTokenHeader]: other });
+  }
+
+  /** All calls use this app token from now on. */
+  acceptAppToken(tried: Credentials): void {
+    const { appToken, appTokenHeader } = this.#options;
+    appToken?.accepted(tried[appTokenHeader], this.#log);
+    this.#takeAppToken();
+  }
+
+  /** The service refused a call with this one, perhaps for another reason. */
+  doubtAppToken(tried: Credentials): void {
+    const { appToken, appTokenHeader } = this.#options;
+    appToken?.doubted(tried[appTokenHeader]);
   }
 
   /**
    * The same after the app token was read again, which happens once in 10 s for all calls. A reading that fails is logged.
-   * @returns undefined if there is no other one
    */
-  async rereadAppToken(refused: Credentials, log: Log): Promise<Credentials | undefined> {
+  async rereadAppToken(refused: Credentials): Promise<Credentials | undefined> {
     const { appToken, appTokenHeader } = this.#options;
-    if (!appToken || refused[appTokenHeader] === undefined) return undefined;
-    await appToken.readAgain(log);
-    this.#takeAppToken();
-    return this.withNewestAppToken(refused);
+    if (refused[appTokenHeader] === undefined) return undefined;
+    await appToken?.readAgain(this.#log);
+    return this.withOtherAppToken(refused);
   }
 
   /**

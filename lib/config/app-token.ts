@@ -1,58 +1,110 @@
 import { type Log } from '../exchange/io.js';
-import { systemClock, type Clock } from '../time/clock.js';
+import { systemClock, watching, type Clock } from '../time/clock.js';
+import { within } from '../time/timers.js';
 import { Secret } from './secret.js';
 
 /** Milliseconds between two readings: a 403 is an everyday answer. */
 const INTERVAL_MS = 10_000;
-/** Values that texts must not show: an answer may echo the one before. */
-const KEPT = 3;
+/** Milliseconds for one, also of a file: a mount may hang. */
+const READING_MS = 8_000;
+/** Milliseconds for which a value that was refused is not tried again. */
+const DOUBT_MS = 1_000;
+/** Values that texts must not show: an answer may echo one that was in use before. */
+const KEPT = 4;
 
-/** The app token in use. The one of a file or a function is read again when the service refuses it. */
+/**
+ * The app token of all calls. The one of a file or a function is read again when the service refuses a call. What is read
+ * may be a file that is half written, or the answer of a vault that lags: it is tried by calls that were refused, and all
+ * calls use it only once the service has taken it.
+ */
 export class AppToken extends Secret {
+  #inUse: string;
+  /** Read last. */
+  #newest: string;
   /** The newest first. */
   #values: readonly string[];
   readonly #read: (() => Promise<Secret>) | undefined;
   readonly #clock: Clock;
   #reading: Promise<void> | undefined;
-  /** Monotonic milliseconds at which the latest reading began. */
+  // Monotonic milliseconds.
   #readAt = -Infinity;
+  #repeatedAt = -Infinity;
+  #doubtedUntil = -Infinity;
 
   /** @param read rejects with an error whose message may be logged; absent for a value that cannot change */
   constructor(value: Secret, read?: () => Promise<Secret>, clock: Clock = systemClock) {
-    super(value.reveal());
-    this.#values = [value.reveal()];
+    super('');
+    this.#inUse = this.#newest = value.reveal();
+    this.#values = [this.#newest];
     this.#read = read;
-    this.#clock = clock;
+    this.#clock = watching(clock);
   }
 
-  /** The newest. */
+  /** The one in use. */
   override reveal(): string {
-    return this.#values[0];
+    return this.#inUse;
   }
 
-  /** Each that was in use lately, the newest first. */
+  /** Each that was read lately, the newest first. */
   revealAll(): readonly string[] {
     return this.#values;
   }
 
-  /** Reads it again, once in 10 s for all callers. Does not reject: if it cannot be read, it stays. */
-  async readAgain(log: Pick<Log, 'log' | 'warn'>): Promise<void> {
-    const now = this.#clock.monotonic();
-    if (!this.#reading && this.#read && now - this.#readAt >= INTERVAL_MS) {
-      this.#readAt = now;
-      this.#reading = this.#readWith(this.#read, log).finally(() => (this.#reading = undefined));
-    }
+  /** Another one than was refused, to be tried. */
+  toTry(refused: string): string | undefined {
+    if (refused === this.#newest) return undefined;
+    if (refused !== this.#inUse) return this.#inUse;
+    return this.#now >= this.#doubtedUntil ? this.#newest : undefined;
+  }
+
+  /** The service took it: from now on all calls use it. */
+  accepted(value: string, log: Pick<Log, 'log'>): void {
+    if (value !== this.#newest || value === this.#inUse) return;
+    this.#inUse = value;
+    log.log('The app token has changed: calls use the new one.');
+  }
+
+  /** The service refused a call with it, perhaps for another reason. */
+  doubted(value: string): void {
+    if (value === this.#newest && value !== this.#inUse) this.#doubtedUntil = this.#now + DOUBT_MS;
+  }
+
+  /**
+   * Reads it again: once in 10 s for all callers, and once more for those who joined a reading that may have begun before
+   * the rotation. Does not reject: if it cannot be read, it stays.
+   */
+  async readAgain(log: Pick<Log, 'warn'>): Promise<void> {
+    const underWay = this.#reading;
+    const before = this.#newest;
+    if (!underWay) return this.#now - this.#readAt >= INTERVAL_MS ? this.#begin(log) : undefined;
+    await underWay;
+    if (this.#newest !== before) return undefined;
+    if (this.#reading) return this.#reading;
+    if (this.#now - this.#repeatedAt < INTERVAL_MS) return undefined;
+    this.#repeatedAt = this.#now;
+    return this.#begin(log);
+  }
+
+  get #now(): number {
+    return this.#clock.monotonic();
+  }
+
+  async #begin(log: Pick<Log, 'warn'>): Promise<void> {
+    const read = this.#read;
+    if (!read) return;
+    this.#readAt = this.#now;
+    this.#reading = this.#take(read, log).finally(() => (this.#reading = undefined));
     await this.#reading;
   }
 
-  async #readWith(read: () => Promise<Secret>, log: Pick<Log, 'log' | 'warn'>): Promise<void> {
+  async #take(read: () => Promise<Secret>, log: Pick<Log, 'warn'>): Promise<void> {
+    const expired = () => new Error(`there was no answer within ${READING_MS / 1000} s`);
     try {
-      const value = (await read()).reveal();
-      if (value === this.reveal()) return;
-      this.#values = [value, ...this.#values].slice(0, KEPT);
-      log.log('The app token was refused and read again: another one is in use now.');
+      const value = await within({ clock: this.#clock, timeoutMs: READING_MS, expired }, () => read());
+      this.#newest = value.reveal();
+      this.#values = [...new Set([this.#newest, this.#inUse, ...this.#values])].slice(0, KEPT);
     } catch (error) {
-      log.warn(`The app token was refused, and reading it again failed: ${(error as Error).message}`);
+      log.warn(`A call was refused, and reading the app token again failed: ${(error as Error).message}`);
     }
   }
 }

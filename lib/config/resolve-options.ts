@@ -4,7 +4,7 @@ import { within } from '../time/timers.js';
 import { AppToken } from './app-token.js';
 import { missingAppToken } from './app-token-origins.js';
 import { chooseAddresses } from './choose-addresses.js';
-import { systemClock } from '../time/clock.js';
+import { type Clock, systemClock, watching } from '../time/clock.js';
 import { setEntries } from './option.js';
 import { modeOf } from './mode.js';
 import {
@@ -109,7 +109,7 @@ type AppTokenSource = FilledOptions['appToken'];
 function rereadable(value: AppTokenSource): (() => Promise<Secret>) | undefined {
   if (typeof value === 'string') return undefined;
   return async () => {
-    const { secret, faults } = await checkedSecret(value, 'appToken');
+    const { secret, faults } = await checkedSecret(value, 'appToken', watching(systemClock));
     if (!secret) throw new Error(faults.map(({ message }) => message).join(' '));
     return secret;
   };
@@ -122,12 +122,13 @@ function rereadable(value: AppTokenSource): (() => Promise<Secret>) | undefined 
 async function checkedSecret(
   value: SecretValue | (() => string | Promise<string>) | undefined,
   option: 'appToken' | 'oauth.clientSecret',
+  clock = systemClock,
 ): Promise<{ secret?: Secret; faults: ConfigurationFault[]; warnings?: ConfigurationFault[] }> {
   if (value === undefined || (typeof value === 'function' && option !== 'appToken')) return { faults: [] };
   const source = isFile(value) ? `the file ${value.file}` : 'its function';
   const fault = (message: string) => ({ faults: [{ option, message }] });
   try {
-    const secret = typeof value === 'function' ? await secretOf(value) : await readSecret(value);
+    const secret = typeof value === 'function' ? await secretOf(value, clock) : await readSecret(value);
     const text = secret.reveal();
     if (text.trim() === '')
       return fault(`${source} ${isFile(value) ? 'is empty' : 'returned an empty text'}.`);
@@ -143,9 +144,9 @@ async function checkedSecret(
 }
 
 /** An error of a vault's client may quote the secret, so it is left out. */
-async function secretOf(source: () => string | Promise<string>): Promise<Secret> {
+async function secretOf(source: () => string | Promise<string>, clock: Clock): Promise<Secret> {
   const message = `its function threw, returned no text, or took longer than ${SOURCE_MS / 1000} s. Its own error is left out because it may quote the value.`;
-  const limit = { clock: systemClock, timeoutMs: SOURCE_MS, expired: () => new Error() };
+  const limit = { clock, timeoutMs: SOURCE_MS, expired: () => new Error() };
   const value: unknown = await within(limit, async () => source()).catch(() => undefined);
   if (typeof value !== 'string') throw new Error(message);
   return new Secret(value);

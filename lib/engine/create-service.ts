@@ -56,7 +56,7 @@ export function createService(options: ResolvedOptions, identity: Identity, worl
   const client: ClientContext = { options, identity, io, telemetry, calls };
 
   const tokens = createTokenCache(client, world.refusedSecrets);
-  const authenticator = new Authenticator(options, tokens);
+  const authenticator = new Authenticator(options, tokens, io.log);
   const auth = new ServiceAuthService(options, authenticator, identity, tokens, calls);
   const axios = createServiceAxios(client, authenticator);
   const http = new ServiceHttpService(new HttpService(axios), options.http.trailingSlash);

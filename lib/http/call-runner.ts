@@ -35,6 +35,11 @@ const MAX_CLOSED_CONNECTIONS = 3;
 
 const MAX_REPLAYS = 3;
 
+/** Answers to an app token that is not valid, or is none at all. */
+const APP_TOKEN_REFUSALS = new Set([400, 401, 403, 431]);
+/** Milliseconds for which a call that was refused waits for the app token to be read. */
+const APP_TOKEN_WAIT_MS = 3_000;
+
 type ExchangeLimits = Pick<ExchangeRequest, 'timeoutMs' | 'attemptTimeoutMs' | 'connectTimeoutMs'>;
 
 /** What follows an attempt: nothing, another at once (new credentials, certificate or connection), or another after a pause. */
@@ -80,6 +85,7 @@ export class CallRunner {
         const afterMs = decision.kind === 'again' ? decision.afterMs : 0;
         if (afterMs > 0) await sleep(systemClock, afterMs, call.signal, closed);
         outcome = await this.#attempt(call);
+        if (call.triesAppToken && outcome.response) this.#judgeAppToken(call, outcome.response.status);
       } catch (error) {
         const isOfCaller = error !== closed.reason && !(error instanceof CallCancelled);
         if (!call.inDoubt || isOfCaller) throw error;
@@ -158,7 +164,10 @@ export class CallRunner {
     const isRenewed = await this.#renew(call, outcome).catch(() => false);
     const { signal } = call;
     if (signal?.aborted && !(signal.reason instanceof CallCancelled)) throw signal.reason;
-    return isRenewed && isRepeatable(call);
+    if (!isRenewed || isRepeatable(call)) return isRenewed;
+    // It cannot try what it has found: the next call does, without a refusal before.
+    if (call.triesAppToken) this.#authenticator.acceptAppToken(call.credentials);
+    return false;
   }
 
   /**
@@ -169,9 +178,9 @@ export class CallRunner {
     const status = outcome.response?.status;
     if (status === 401 || status === 403) {
       const credentials =
-        this.#authenticator.withNewestAppToken(call.credentials) ??
+        this.#tryAppToken(call, this.#authenticator.withOtherAppToken(call.credentials)) ??
         (status === 401 ? await this.#renewToken(call) : undefined) ??
-        (await this.#rereadAppToken(call));
+        this.#tryAppToken(call, await this.#rereadAppToken(call));
       if (credentials) {
         call.authenticate(credentials);
         return true;
@@ -193,22 +202,32 @@ export class CallRunner {
     return renewed?.credentials;
   }
 
-  /** Once, for as long as the call may take: then the refusal is its answer. */
+  #judgeAppToken({ credentials }: Call, status: number): void {
+    if (status < 400) this.#authenticator.acceptAppToken(credentials);
+    else if (APP_TOKEN_REFUSALS.has(status)) this.#authenticator.doubtAppToken(credentials);
+  }
+
+  #tryAppToken(call: Call, credentials: Credentials | undefined): Credentials | undefined {
+    call.triesAppToken ||= credentials !== undefined;
+    return credentials;
+  }
+
+  /** Once, and not for long: a 403 is an everyday answer, and it is the call's if the reading takes longer. */
   async #rereadAppToken(call: Call): Promise<Credentials | undefined> {
     if (!call.mayRereadAppToken) return undefined;
     call.mayRereadAppToken = false;
-    const { io, calls } = this.#client;
+    const { calls } = this.#client;
     const tooLate = new Error();
     const limit = {
       clock: systemClock,
-      timeoutMs: call.leftMs,
+      timeoutMs: Math.min(call.leftMs, APP_TOKEN_WAIT_MS),
       expired: () => tooLate,
       signals: [call.signal, calls.closed],
     };
     try {
-      return await within(limit, () => this.#authenticator.rereadAppToken(call.credentials, io.log));
+      return await within(limit, () => this.#authenticator.rereadAppToken(call.credentials));
     } catch (error) {
-      if (error === tooLate) return undefined;
+      if (error === tooLate || error === calls.closed.reason) return undefined;
       throw error;
     }
   }

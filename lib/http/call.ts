@@ -62,6 +62,8 @@ export class Call {
   replays = 0;
   mayReplay = true;
   mayRereadAppToken = true;
+  /** Its app token is not the one in use. */
+  triesAppToken = false;
   /** Our certificate was read again for it. */
   reloaded = false;
   /** How often a kept-alive connection was closed already. */

@@ -17,7 +17,7 @@ export interface ClientContext {
 /** The source of calls' credentials. */
 export type CallAuthenticator = Pick<
   Authenticator,
-  'use' | 'get' | 'renew' | 'withNewestAppToken' | 'rereadAppToken'
+  'use' | 'get' | 'renew' | 'withOtherAppToken' | 'rereadAppToken' | 'acceptAppToken' | 'doubtAppToken'
 >;
 
 /** What errors need to know of a client. */

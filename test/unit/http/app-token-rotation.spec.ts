@@ -16,12 +16,20 @@ interface Given {
 
 /** A client whose app token comes from a function, and a service that takes one value of it. */
 async function setUp({ options, refusal = { status: 403, data: {} }, answer }: Given = {}) {
-  const state = { valid: 'app-token-1', source: 'app-token-1' as string | undefined, asked: 0, tokens: 0 };
+  const state = {
+    valid: 'app-token-1',
+    source: 'app-token-1' as string | undefined,
+    reading: undefined as Promise<void> | undefined,
+    asked: 0,
+    tokens: 0,
+  };
   const sent: [string, string | undefined, string | undefined][] = [];
   const appToken = async () => {
     state.asked += 1;
-    if (state.source === undefined) throw new Error('the vault says app-token-1');
-    return state.source;
+    const value = state.source;
+    await state.reading;
+    if (value === undefined) throw new Error('the vault says app-token-1');
+    return value;
   };
   const exchange = exchangeDouble((request): GivenAnswer | Promise<GivenAnswer> => {
     const { method, url, headers } = request;
@@ -111,13 +119,68 @@ describe('A rotated app token', () => {
     await service.close();
   });
 
+  it.each([
+    ['half', 400],
+    ['{"errors":["permission denied"]}', 400],
+    ['x'.repeat(100_000), 431],
+    ['another', 401],
+  ])(
+    'is used by all calls only once the service has taken it: %.40s costs only the refused call',
+    async (junk, status) => {
+      const { service, state, sent } = await setUp({
+        answer: ({ url, headers }) => {
+          if (headers[HEADER] === junk) return { status, data: {} };
+          return url.pathname === '/forbidden' ? { status: 403, data: {} } : undefined;
+        },
+      });
+      state.source = junk;
+      for (let call = 0; call < 5; call += 1) {
+        await expect(service.http.get('/forbidden')).rejects.toThrow();
+        await service.banks.list();
+      }
+      // Once a second at most.
+      expect(sent.filter(([, appToken]) => appToken === junk)).toHaveLength(1);
+      await service.close();
+    },
+  );
+
+  it('that changes within a reading is read once more by those who joined it', async () => {
+    let release = (): void => undefined;
+    const { service, state, sent } = await setUp();
+    await service.banks.list();
+    state.reading = new Promise((resolve) => (release = resolve));
+    state.valid = 'app-token-2';
+    const first = service.banks.list().catch(() => 'refused');
+    const joined = service.banks.list();
+    while (sent.length < 3) await new Promise(setImmediate);
+    await new Promise(setImmediate);
+    release();
+    state.reading = undefined;
+    // What the first reading began with.
+    state.source = 'app-token-2';
+    await joined;
+    await first;
+    expect(state.asked).toBeLessThanOrEqual(3);
+    await service.close();
+  });
+
+  it('does not hold up a refused call, or a shutdown, where its source hangs', async () => {
+    const { service, state } = await setUp();
+    state.reading = new Promise(() => undefined);
+    state.valid = 'app-token-2';
+    const refused = service.banks.list().catch((error: { status: number }) => error.status);
+    await new Promise(setImmediate);
+    await service.close();
+    expect(await refused).toBe(403);
+  });
+
   it('that cannot be read: the caller gets the refusal, and the log no word of the vault', async () => {
     const { service, state, lines } = await setUp();
     state.valid = 'app-token-2';
     state.source = undefined;
     await expect(service.banks.list()).rejects.toMatchObject({ status: 403 });
     expect(lines.join('\n')).toMatch(
-      /The app token was refused, and reading it again failed: its function threw/,
+      /A call was refused, and reading the app token again failed: its function threw/,
     );
     expect(lines.join('\n')).not.toContain('vault');
     await service.close();

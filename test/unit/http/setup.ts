@@ -114,7 +114,9 @@ export async function setUp(setup: Setup = {}) {
       await setup.cold?.(wait ?? {});
       return credentials;
     },
-    withNewestAppToken: () => undefined,
+    withOtherAppToken: () => undefined,
+    acceptAppToken: () => undefined,
+    doubtAppToken: () => undefined,
     rereadAppToken: async () => undefined,
     renew: async (refused) => {
       renewals.push({ ...refused });
