@@ -8,6 +8,7 @@ import {
 import { FACES, type SimulatorFace } from '../testing/request-log.js';
 import { type ServiceSimulator } from '../testing/simulator.js';
 import { TLS_ALERTS, type TlsAlert } from '../testing/tls-alert.js';
+import { UsageError } from './command.js';
 
 /** The words of faults, of which some are for the connections of a server, and not for a path. */
 export const FAULT_WORDS = {
@@ -15,10 +16,12 @@ export const FAULT_WORDS = {
   connection: ['reset-handshake', ...Object.keys(TLS_ALERTS)],
 } as const;
 
-export const FAULT_FORM =
-  `<where>=<fault>[:<times>], for example '/banks/v1=503:3'. <where> is a path, or a server: ${FACES.join(', ')}. ` +
+const FORM = "<where>=<fault>[:<times>], for example '/banks/v1=503:3'";
+
+export const FAULT_HELP =
+  `A line is ${FORM}. <where> is a path, or a server: ${FACES.join(', ')}. ` +
   `<fault> is a status from 400 to 599, a delay such as 2000ms, ${FAULT_WORDS.named.join(', ')}, or ok; ` +
-  `for a server also ${FAULT_WORDS.connection.join(', ')}`;
+  `for a server also ${FAULT_WORDS.connection.join(', ')}.`;
 
 /** What happens at a path or a server; without a rule, nothing any more. */
 export interface PlacedFault {
@@ -26,26 +29,41 @@ export interface PlacedFault {
   rule?: FaultRule;
 }
 
-/** Reads `/banks/v1=503:3`; undefined for a text of another form. */
-export function readFault(text: string): PlacedFault | undefined {
-  const [, where = '', word = '', count] = /^([^=?#]+)=([\w-]+)(?::([1-9]\d*))?$/.exec(text.trim()) ?? [];
+/**
+ * Reads `/banks/v1=503:3`.
+ *
+ * @throws UsageError that begins with the text, and says what is wrong with it
+ */
+export function readFault(text: string): PlacedFault {
+  const refused = (reason: string) => new UsageError(`'${text.trim()}': ${reason}`);
+  const parts = /^([^=]+)=([^:]*)(?::(.*))?$/.exec(text.trim());
+  if (!parts) throw refused(`it is not of the form ${FORM}.`);
+  const [, where = '', word = '', count] = parts;
   const face = FACES.find((each) => each === where);
-  if (face === undefined && !where.startsWith('/')) return undefined;
-  if (word === 'ok' && count === undefined) return { where };
-  const fault = toFault(word, face);
+  if (face === undefined && !/^\/[^?#]*$/.test(where)) throw refused(`'${where}' is no path, and no server.`);
+  if (word === 'ok') {
+    if (count !== undefined) throw refused("'ok' takes no number of times.");
+    return { where };
+  }
+  const fault = toFault(word);
+  if (!fault) throw refused(`'${word}' is no fault.`);
+  if (face === undefined && isConnectionFault(fault)) {
+    throw refused(`'${word}' is a fault of a server, and not of a path.`);
+  }
+  if (count !== undefined && !/^[1-9]\d*$/.test(count)) throw refused(`'${count}' is no number of times.`);
   const times = count === undefined ? Infinity : Number(count);
-  return fault && { where, rule: { ...(face ? { face } : { path: where }), times, fault } };
+  return { where, rule: { ...(face ? { face } : { path: where }), times, fault } };
 }
 
-function toFault(word: string, face: SimulatorFace | undefined): SimulatorFault | undefined {
+function toFault(word: string): SimulatorFault | undefined {
   if (/^[45]\d\d$/.test(word)) {
     const json = { status: `SIMULATED_${word}`, message: 'This failure was asked for' };
     return { status: Number(word), json };
   }
   const delay = /^(\d{1,9})ms$/.exec(word)?.[1];
   if (delay !== undefined) return { delayMs: Number(delay) };
-  if (face !== undefined && word === 'reset-handshake') return word;
-  if (face !== undefined && Object.hasOwn(TLS_ALERTS, word)) return { tlsAlert: word as TlsAlert };
+  if (word === 'reset-handshake') return word;
+  if (Object.hasOwn(TLS_ALERTS, word)) return { tlsAlert: word as TlsAlert };
   return NAMED_FAULTS.find((name) => name === word);
 }
 

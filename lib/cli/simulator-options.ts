@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util';
 import { FACES } from '../testing/request-log.js';
 import { type SimulatorAddress } from '../testing/simulator.options.js';
 import { UsageError } from './command.js';
-import { FAULT_FORM, FAULT_WORDS, type PlacedFault, readFault } from './simulator-faults.js';
+import { FAULT_WORDS, type PlacedFault, readFault } from './simulator-faults.js';
 import { folderFault } from './simulator-files.js';
 import { readRoutes, type Routes } from './simulator-routes.js';
 
@@ -62,9 +62,9 @@ Options:
   --help                      this text
 
 While it runs, a line on its standard input in the words of --fail takes the place of the faults of that path or server;
-'/banks/v1=ok' ends them.
+'/banks/v1=ok' ends them, and 'help' lists all.
 
-Exit code: 0 after SIGINT or SIGTERM, 1 where it cannot start, 2 for options that it does not have.
+Exit code: 0 after SIGINT or SIGTERM, 1 if it cannot start, 2 for wrong options.
 `;
 
 /** Rejects with a UsageError, and what `parseArgs` throws. */
@@ -118,7 +118,9 @@ function wholeNumber(option: string, text: string, min: number, max: number): nu
 }
 
 function readFailOption(text: string): PlacedFault {
-  const fault = readFault(text);
-  if (fault) return fault;
-  throw new UsageError(`--fail needs ${FAULT_FORM}. It got '${text}'.`);
+  try {
+    return readFault(text);
+  } catch (error) {
+    throw new UsageError(`--fail ${(error as Error).message}`);
+  }
 }

@@ -1,11 +1,11 @@
 import { type SimulatorOptions } from '../testing/simulator.options.js';
 import { ServiceSimulator } from '../testing/simulator.js';
-import { EXIT, type CommandIo } from './command.js';
+import { EXIT, type CommandIo, UsageError } from './command.js';
 import { endWithNpm } from './end-with-npm.js';
 import { exposureTo } from './git-ignores.js';
 import { checkFolder, ForeignFileError, KEPT_FILE, writeFiles } from './simulator-files.js';
 import { readKept, textToKeep } from './simulator-kept.js';
-import { FAULT_FORM, PlacedFaults, readFault } from './simulator-faults.js';
+import { FAULT_HELP, PlacedFaults, readFault } from './simulator-faults.js';
 import { addRoutes } from './simulator-routes.js';
 import { readSimulatorOptions, SIMULATOR_HELP, type SimulatorCommandOptions } from './simulator-options.js';
 import { describeLine, describeRefusal, describeRequest, describeSimulator } from './simulator-report.js';
@@ -60,17 +60,23 @@ async function serve(
     const ended = io.endSignal();
     io.out(describeSimulator(simulator, files, { name, kept: describeKept(found !== undefined, exposure) }));
     io.onLine((line) => {
-      const fault = readFault(line);
-      if (fault) {
-        placed.replace(fault);
-        io.out(describeLine(line));
-      } else if (line.trim() !== '') {
-        io.err(`A line needs ${FAULT_FORM}.\n`);
-      }
+      if (line.trim() !== '') obey(line, placed, io);
     });
     await ended;
   } finally {
     await simulator.stop();
+  }
+}
+
+/** Does what a line of the input says. */
+function obey(line: string, placed: PlacedFaults, io: CommandIo): void {
+  if (line.trim() === 'help') return io.out(`${FAULT_HELP}\n`);
+  try {
+    placed.replace(readFault(line));
+    io.out(describeLine(line));
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    io.err(`${error.message} The line help lists all.\n`);
   }
 }
 

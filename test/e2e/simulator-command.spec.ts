@@ -423,13 +423,19 @@ describe('nestjs-service simulator', () => {
     await write('/banks/v1=ok');
     expect((await banks()).stdout).toMatch(/ 200$/);
     child.write('\n/banks/v1=unknown_ca\n');
-    await child.printed('A line needs <where>=<fault>[:<times>], for example ');
+    await child.printed(
+      "'/banks/v1=unknown_ca': 'unknown_ca' is a fault of a server, and not of a path. The line help lists all.\n",
+    );
+    child.write('help\n');
+    await child.printed(
+      "A line is <where>=<fault>[:<times>], for example '/banks/v1=503:3'. <where> is a path, or",
+    );
     await write('base=unknown_ca:1');
     await expect(banks()).rejects.toThrow(/alert unknown ca/);
     await write('/banks/v1=1ms');
     child.endInput();
     expect((await banks()).stdout).toMatch(/ 200$/);
-    expect(child.output().match(/A line needs/g)).toHaveLength(1);
+    expect(child.output().match(/The line help/g)).toHaveLength(1);
     child.signal('SIGINT');
     expect(await child.exited).toEqual({ code: 0, signal: null });
   });
@@ -446,9 +452,14 @@ describe('nestjs-service simulator', () => {
     [['--port', 'x'], "--port needs a whole number from 0 to 65530, and got 'x'."],
     [['--port', '65531'], '--port needs a whole number from 0 to 65530'],
     [['--token-lifetime', '0'], "--token-lifetime needs a whole number from 1 to 2147483648, and got '0'."],
-    [['--fail', '/banks/v1'], "--fail needs <where>=<fault>[:<times>], for example '/banks/v1=503:3'"],
-    [['--fail', '/banks/v1=200'], '<fault> is a status from 400 to 599, a delay such as 2000ms, reset, '],
-    [['--fail', '/banks/v1=503:0'], "It got '/banks/v1=503:0'."],
+    [
+      ['--fail', '/banks/v1'],
+      "--fail '/banks/v1': it is not of the form <where>=<fault>[:<times>], for example ",
+    ],
+    [
+      ['--fail', '/banks/v1=200'],
+      "--fail '/banks/v1=200': '200' is no fault.\nSee: nestjs-service simulator --help",
+    ],
     [['--name', '1a'], '--name: must begin with a letter and contain only letters, digits, - and _.'],
     [
       ['--name', 'oauth'],

@@ -4,6 +4,7 @@ import { mkdir, mkdtemp, readFile, rm, stat, symlink, writeFile } from 'node:fs/
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseEnv } from 'node:util';
+import { UsageError } from '../../../lib/cli/command.js';
 import { FAULT_WORDS, readFault } from '../../../lib/cli/simulator-faults.js';
 import { checkFolder, ForeignFileError, writeFiles } from '../../../lib/cli/simulator-files.js';
 import { readKept, textToKeep } from '../../../lib/cli/simulator-kept.js';
@@ -29,8 +30,8 @@ describe('a fault in words', () => {
   });
 
   it('has each word that the help names', () => {
-    for (const word of FAULT_WORDS.named) expect(readFault(`/x=${word}`)?.rule?.fault).toBe(word);
-    for (const word of FAULT_WORDS.connection) expect(readFault(`base=${word}`)?.rule?.fault).toBeDefined();
+    for (const word of FAULT_WORDS.named) expect(readFault(`/x=${word}`).rule?.fault).toBe(word);
+    for (const word of FAULT_WORDS.connection) expect(readFault(`base=${word}`).rule?.fault).toBeDefined();
   });
 
   it('has a word that ends others', () => {
@@ -38,21 +39,26 @@ describe('a fault in words', () => {
   });
 
   it.each([
-    '',
-    '/banks/v1',
-    'banks/v1=503',
-    'bse=503',
-    '/banks/v1?a=503',
-    '/banks/v1=200',
-    '/banks/v1=503:0',
-    '/banks/v1=rest',
-    '/banks/v1=toString',
-    '/banks/v1=unknown_ca',
-    '/banks/v1=reset-handshake',
-    'base=constructor',
-    '/banks/v1=ok:1',
-    '/banks/v1=9999999999ms',
-  ])('is refused: %j', (text) => expect(readFault(text)).toBeUndefined());
+    ['', "it is not of the form <where>=<fault>[:<times>], for example '/banks/v1=503:3'."],
+    ['/banks/v1', 'it is not of the form'],
+    ['/banks/v1=503:0', "'0' is no number of times."],
+    ['/banks/v1=503:3:4', "'3:4' is no number of times."],
+    ['banks/v1=503', "'banks/v1' is no path, and no server."],
+    ['bse=503', "'bse' is no path, and no server."],
+    ['/banks/v1?a=503', "'/banks/v1?a' is no path, and no server."],
+    ['/banks/v1=', "'' is no fault."],
+    ['/banks/v1=200', "'200' is no fault."],
+    ['/banks/v1=rest', "'rest' is no fault."],
+    ['/banks/v1=toString', "'toString' is no fault."],
+    ['base=constructor', "'constructor' is no fault."],
+    ['/banks/v1=9999999999ms', "'9999999999ms' is no fault."],
+    ['/banks/v1=unknown_ca', "'unknown_ca' is a fault of a server, and not of a path."],
+    ['/banks/v1=reset-handshake', "'reset-handshake' is a fault of a server, and not of a path."],
+    ['/banks/v1=ok:1', "'ok' takes no number of times."],
+  ])('is refused: %j', (text, reason) => {
+    expect(() => readFault(text)).toThrow(UsageError);
+    expect(() => readFault(` ${text}`)).toThrow(`'${text}': ${reason}`);
+  });
 });
 
 describe('the folder of the simulator command', () => {
