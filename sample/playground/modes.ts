@@ -62,7 +62,7 @@ export const MODES: readonly [PlaygroundMode, ...PlaygroundMode[]] = [
   },
   {
     name: 'sandbox-oauth-missing',
-    title: 'Sandbox, app token, OAuth not set up',
+    title: 'Sandbox, app token, no secret',
     environment: 'sandbox',
     authentication: 'app-token',
     address: 'sandboxUrl',

@@ -179,6 +179,7 @@ describe('the page of the sample', () => {
     const customerId = await createCustomer(page, 'user 42');
     await connect(page).click();
     await dialog(page).getByText('Any bank').waitFor();
+    expect(await page.locator('#outcome').textContent()).toBe('');
     await dialog(page).getByRole('button', { name: 'Allow' }).click();
     await expectOutcome(page, CONNECTED);
 
@@ -406,6 +407,22 @@ describe('the page of the sample', () => {
   });
 
   inSoak(() => {
+    browserIt('shows the name of each mode whole', async () => {
+      const page = await open({ viewport: { width: 390, height: 844 } });
+      const cut = await page.evaluate<string[]>(`(() => {
+        const select = document.getElementById('mode');
+        const width = select.clientWidth;
+        const measured = select.cloneNode();
+        select.after(measured);
+        measured.style.width = 'max-content';
+        return [...select.options].map(({ text }) => text).filter((text) => {
+          measured.replaceChildren(new Option(text));
+          return measured.clientWidth > width;
+        });
+      })()`);
+      expect(cut).toEqual([]);
+    });
+
     browserIt('numbers its steps, the mode first, and has no empty band', async () => {
       const page = await open({ viewport: { width: 390, height: 844 } });
       const { tops, numbered, empty } = await page.evaluate<Layout>(`(() => {

@@ -108,6 +108,8 @@
       await showParameters(parameters);
       if (globalThis.Service === undefined)
         throw new Error('The LinkSDK of the service is not on this page.');
+      // From here on the dialog of the LinkSDK says it.
+      showOutcome('none', '');
       const { status, reason } = await new Promise((resolve) => Service.connect(parameters, resolve));
       showOutcome(status, { connected: 'Connected.', cancelled: 'Cancelled.' }[status] ?? reason);
     } catch (error) {
