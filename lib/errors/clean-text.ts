@@ -75,7 +75,7 @@ function undone(text: string, depth = MAX_DEPTH): string[] {
 
 function unescaped(text: string): string {
   return text
-    .replace(/&#(?:x([\da-f]{1,4})|(\d{1,5}));?/gi, (_, hex?: string, decimal?: string) =>
+    .replace(/&#(?:x([\da-f]{1,8})|(\d{1,8}));?/gi, (_, hex?: string, decimal?: string) =>
       String.fromCharCode(hex === undefined ? Number(decimal) : parseInt(hex, 16)),
     )
     .replace(/&(amp|lt|gt|quot|apos);?/gi, (_, name: string) => ENTITIES[name.toLowerCase()])

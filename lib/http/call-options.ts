@@ -55,6 +55,7 @@ const NAMES = [
   'paramsSerializer',
   'transformRequest',
   'transformResponse',
+  'validateStatus',
 ];
 const KNOWN = new Set(NAMES);
 /** A shorter word has too many neighbours that mean something else. */
@@ -68,7 +69,6 @@ const OF_ADAPTERS: Partial<Record<string, string>> = {
   maxRedirects: 'redirects are never followed',
   maxContentLength: 'set `maxResponseBytes`',
   maxBodyLength: 'there is no limit',
-  validateStatus: 'a status of 400 or more is a ServiceApiError, which has it as `status`',
   auth: 'calls are authenticated by the module',
   adapter: 'calls are made by the module',
   decompress: 'answers are always decompressed',
@@ -79,8 +79,14 @@ const OF_ADAPTERS: Partial<Record<string, string>> = {
   lookup: 'calls go to the addresses of the module',
   beforeRedirect: 'redirects are never followed',
 };
-/** What changes nothing. */
-const HARMLESS: Partial<Record<string, unknown>> = { maxRedirects: 0, decompress: true };
+/** Values, beside false, that ask for what is done anyway; some are axios's defaults. */
+const HARMLESS: Partial<Record<string, readonly unknown[]>> = {
+  maxRedirects: [0],
+  decompress: [true],
+  maxContentLength: [-1],
+  maxBodyLength: [-1, Infinity],
+  responseEncoding: ['utf8', 'utf-8'],
+};
 
 /**
  * @throws ServiceRequestError for an option that would be ignored: one of axios's adapters, or a misspelt one. With
@@ -90,7 +96,8 @@ export function checkCallOptions(options: object): void {
   for (const [name, value] of setEntries(options)) {
     if (KNOWN.has(name)) continue;
     const instead = Object.hasOwn(OF_ADAPTERS, name) ? OF_ADAPTERS[name] : undefined;
-    if (instead !== undefined && value !== (HARMLESS[name] ?? false)) {
+    const isHarmless = HARMLESS[name]?.includes(value) ?? value === false;
+    if (instead !== undefined && !isHarmless) {
       throw ServiceRequestError.of(name, `has no effect here: ${instead}`);
     }
     const meant = instead === undefined && NAMES.find((known) => isMisspelt(name, known));

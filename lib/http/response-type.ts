@@ -39,7 +39,8 @@ export function checkResponseType(type: unknown): void {
 /** A parser reads JSON or text. Throws ServiceRequestError. */
 export function checkReading(parse: unknown, request: object): void {
   checkParser(parse);
-  const { responseType } = request as { responseType?: unknown };
+  // Own: one in Object.prototype would refuse every `parse`.
+  const { responseType } = { __proto__: null, ...request } as { responseType?: unknown };
   if (responseType !== 'bytes' && responseType !== 'arraybuffer') return;
   throw ServiceRequestError.of('parse', 'reads JSON or text: leave it out to get bytes');
 }

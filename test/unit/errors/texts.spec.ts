@@ -64,7 +64,14 @@ describe('cleanText shows nothing of a text', () => {
   it('with 8 characters of a secret, or with a shorter one', () => {
     expect(cleanText('no k4Xq9-Zt here', ['9hk4Xq9-Ztab'], 200)).toBe(NOT_SHOWN);
     const entities = { '&amp;': '&', '&lt;': '<', '&gt;': '>', '&quot;': '"', '&apos;': "'" };
-    const numbers = { '&#x2F;': '/', '&#47;': '/', '%2F': '/', '\\u002F': '/' };
+    const numbers = {
+      '&#x2F;': '/',
+      '&#47;': '/',
+      '&#x0002f;': '/',
+      '&#0000047;': '/',
+      '%2F': '/',
+      '\\u002F': '/',
+    };
     for (const [encoded, sign] of Object.entries({ ...entities, ...numbers })) {
       expect(cleanText(`no a${encoded}b here`, [`a${sign}b`], 200)).toBe(NOT_SHOWN);
     }

@@ -12,6 +12,7 @@ describe('The options of a call', () => {
     [{ httpsAgent: {} }, 'httpsAgent has no effect here: the client certificate'],
     [{ maxRedirects: 5 }, 'maxRedirects has no effect here: redirects are never followed'],
     [{ decompress: false }, 'decompress has no effect here: answers are always decompressed'],
+    [{ maxContentLength: 5 }, 'maxContentLength has no effect here: set `http.maxResponseBytes`'],
     [{ proxy: { host: 'proxy' } }, 'proxy has no effect here: set `http.proxy`'],
   ])('%j is refused', (options, message) => {
     expect(() => checkCallOptions(options)).toThrow(message);
@@ -21,7 +22,8 @@ describe('The options of a call', () => {
     {},
     { url: '/', method: 'GET', data: 1, route: '/', parse: Number, responseType: 'text', cancelToken: {} },
     { decompress: undefined, socketPath: null, Retries: undefined },
-    { maxRedirects: 0, proxy: false, httpsAgent: undefined, validateStatus: null, decompress: true },
+    { maxRedirects: 0, proxy: false, httpsAgent: undefined, decompress: true, responseEncoding: 'utf8' },
+    { maxContentLength: -1, maxBodyLength: Infinity, validateStatus: () => true },
     // Of a host: too short or too far to be meant for one of ours.
     { rute: '/', dat: 1, retry: true, tenant: 't-1', metadata: {}, toString: 1, constructor: 1 },
   ])('%j passes', (options) => {
