@@ -80,13 +80,13 @@ const OF_ADAPTERS: Partial<Record<string, string>> = {
   beforeRedirect: 'redirects are never followed',
 };
 /** Values, beside false, that ask for what is done anyway; some are axios's defaults. */
-const HARMLESS: Partial<Record<string, readonly unknown[]>> = {
-  maxRedirects: [0],
-  decompress: [true],
-  maxContentLength: [-1],
-  maxBodyLength: [-1, Infinity],
-  responseEncoding: ['utf8', 'utf-8'],
-};
+const HARMLESS = new Map<string, readonly unknown[]>([
+  ['maxRedirects', [0]],
+  ['decompress', [true]],
+  ['maxContentLength', [-1]],
+  ['maxBodyLength', [-1, Infinity]],
+  ['responseEncoding', ['utf8', 'utf-8']],
+]);
 
 /**
  * @throws ServiceRequestError for an option that would be ignored: one of axios's adapters, or a misspelt one. With
@@ -96,7 +96,7 @@ export function checkCallOptions(options: object): void {
   for (const [name, value] of setEntries(options)) {
     if (KNOWN.has(name)) continue;
     const instead = Object.hasOwn(OF_ADAPTERS, name) ? OF_ADAPTERS[name] : undefined;
-    const isHarmless = HARMLESS[name]?.includes(value) ?? value === false;
+    const isHarmless = HARMLESS.get(name)?.includes(value) ?? value === false;
     if (instead !== undefined && !isHarmless) {
       throw ServiceRequestError.of(name, `has no effect here: ${instead}`);
     }

@@ -12,7 +12,7 @@ describe('The options of a call', () => {
     [{ httpsAgent: {} }, 'httpsAgent has no effect here: the client certificate'],
     [{ maxRedirects: 5 }, 'maxRedirects has no effect here: redirects are never followed'],
     [{ decompress: false }, 'decompress has no effect here: answers are always decompressed'],
-    [{ maxContentLength: 5 }, 'maxContentLength has no effect here: set `http.maxResponseBytes`'],
+    [{ maxContentLength: 5 }, 'maxContentLength has no effect here: '],
     [{ proxy: { host: 'proxy' } }, 'proxy has no effect here: set `http.proxy`'],
   ])('%j is refused', (options, message) => {
     expect(() => checkCallOptions(options)).toThrow(message);
