@@ -1,5 +1,6 @@
-// To begin an application of your own with this one, copy the folder as its src/, install the packages that it imports,
-// and @peculiar/x509 for the simulator, and add "assets": ["page/public/**/*"] to the compilerOptions of nest-cli.json.
+// To begin a NestJS 12 application (ES modules) with this one, copy the folder as its src/, add
+// "assets": ["page/public/**/*"] to the compilerOptions of nest-cli.json, and install what it imports:
+//   npm i nestjs-service @nestjs/axios@12 @nestjs/config@12 @nestjs/swagger@12 @nestjs/terminus@12 @peculiar/x509@2 axios@1 class-transformer@0.5 class-validator@0.15
 import { describeFailure } from './start/failure.js';
 import { readEnvironment } from './start/environment.js';
 import { checkPort, readPort } from './start/port.js';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { cp } from 'node:fs/promises';
+import { cp, readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { freePort } from './ports.mjs';
 import { runBounded, runUntil } from './run-bounded.mjs';
@@ -7,7 +7,10 @@ import { runBounded, runUntil } from './run-bounded.mjs';
 const ROOT = join(import.meta.dirname, '../..');
 const INSTALL = ['install', '--prefer-offline', '--no-audit', '--no-fund', '--no-package-lock'];
 
-/** The sample as the sources of an application of its own, with the package from its tarball. As checks to run in order. */
+/**
+ * The sample as the sources of a new NestJS 12 application, with the packages that the head of its main.ts has installed,
+ * this one from its tarball. As checks to run in order.
+ */
 export async function sampleChecks({ template, folder, nodes }) {
   await cp(template, folder, { recursive: true });
   await cp(join(ROOT, 'sample'), join(folder, 'src'), { recursive: true });
@@ -15,11 +18,18 @@ export async function sampleChecks({ template, folder, nodes }) {
   return {
     name: basename(template),
     checks: [
-      { name: 'install', run: () => run(['npm', ...INSTALL], 180_000) },
+      { name: 'install', run: async () => run(['npm', ...INSTALL, ...(await packages())], 180_000) },
       { name: 'types, and build', run: () => run(['npx', 'nest', 'build'], 120_000) },
       ...nodes.map(({ version, path }) => ({ name: 'start', node: version, run: () => start(path, folder) })),
     ],
   };
+}
+
+async function packages() {
+  const text = await readFile(join(ROOT, 'sample/main.ts'), 'utf8');
+  const [, named] = /^\/\/ +npm i nestjs-service (.+)$/m.exec(text) ?? [];
+  assert.ok(named, 'sample/main.ts says what to install');
+  return ['../nestjs-service.tgz', ...named.split(' ')];
 }
 
 async function start(node, folder) {
