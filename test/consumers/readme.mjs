@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 const ROOT = join(import.meta.dirname, '../..');
 const GETTING_STARTED = 'docs/getting-started.md';
 const TESTING = 'docs/testing.md';
+const CALLS = 'docs/calls.md';
 const RECIPES = 'docs/recipes.md';
 const OPERATION = 'docs/operation.md';
 /** What `nest new` makes, and the guides' application imports. */
@@ -17,6 +18,7 @@ const FILES = {
     'src/customers/customers.controller.ts',
   ],
   [TESTING]: ['host.module.ts', 'host.module.spec.ts', 'spies.spec.ts', 'app.e2e-spec.ts'],
+  [CALLS]: ['problem.filter.ts'],
 };
 
 async function readText(document) {
@@ -94,6 +96,11 @@ export async function followTesting(folder) {
     .replace("{ jest } from '@jest/globals'", "{ vi } from 'vitest'")
     .replace('jest.spyOn', 'vi.spyOn');
   await writeFile(join(target, 'spies.spec.ts'), changed);
+}
+
+/** Puts the filter of docs/calls.md into src/. */
+export async function followCalls(folder) {
+  await writeFiles(join(folder, 'src'), CALLS, false);
 }
 
 /** Puts the files of docs/recipes.md into src/, and its scripts beside it. */
