@@ -3,6 +3,7 @@ import { recognizeCopies, type Explanation, ServiceError } from './service.error
 /** The body of an error answer, as the service sends it (docs/service.md#errors). */
 export interface ApiErrorBody {
   status?: string | number;
+  /** A list is joined by `; `. Without it: `detail` or `title` of problem details (RFC 9457). */
   message?: string;
 }
 

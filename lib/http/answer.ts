@@ -25,26 +25,36 @@ export function readBody(response: ExchangeResponse, call: Call, client: ErrorCl
   if (json !== undefined) return json;
   const isEmpty = text.trim() === '';
   if (isEmpty && !isPart && !isSafe(call.method)) return undefined;
-  const what = isPart
-    ? 'a part of a body, which was not asked for'
-    : isPage(response)
-      ? "a page (HTML): it is not the service's API that answers, but for example a website, a login page or a proxy"
-      : isEmpty
-        ? 'an empty body'
-        : 'a body that is not JSON';
-  const facts = answerFacts(response, call, client);
   const { describeOption, addresses, appTokenHeader } = client.options;
   const { baseOption } = addresses;
+  const address = `${describeOption(baseOption)}, with its path if it has one.`;
+  const { what, hint } = explainBody(response, address);
+  const facts = answerFacts(response, call, client);
   throw new ServiceApiError({
     ...facts,
     response: errorResponse(response, undefined, secretsOf(call, client), appTokenHeader),
     code: 'invalid_response',
     message: `${statusOf(response, call)}, with ${what}.${carriedOut(facts)}`,
-    hint: isPart
-      ? 'Ask who runs a cache or proxy before the service, which may answer from a part that it keeps.'
-      : `Check ${describeOption(baseOption)}, with its path if it has one.`,
+    hint,
     options: isPart ? [] : [baseOption],
   });
+}
+
+function explainBody(response: ExchangeResponse, address: string): { what: string; hint: string } {
+  if (response.status === 206) {
+    const hint =
+      'Ask who runs a cache or proxy before the service, which may answer from a part that it keeps.';
+    return { what: 'a part of a body, which was not asked for', hint };
+  }
+  const hint = `Check ${address}`;
+  if (isPage(response)) {
+    const others =
+      "it is not the service's API that answers, but for example a website, a login page or a proxy";
+    return { what: `a page (HTML): ${others}`, hint };
+  }
+  if (response.body.toString('utf8').trim() === '') return { what: 'an empty body', hint };
+  const reading = "If it is not meant to be JSON, set responseType 'text' or 'bytes' in ServiceHttpService.";
+  return { what: 'a body that is not JSON', hint: `${reading} If it is, check ${address}` };
 }
 
 /**
@@ -66,7 +76,7 @@ function hasNoBody({ status }: ExchangeResponse, { method }: Call): boolean {
   return status === 204 || status === 205 || method === 'HEAD';
 }
 
-/** The error for an answer that is no success. It has `status` and `message` of the body, but the HTTP status decides. */
+/** The error for an answer that is no success. The HTTP status decides, not that of the body. */
 export function answerError(
   response: ExchangeResponse,
   call: Call,
@@ -137,12 +147,21 @@ function secretsOf({ secrets }: Call, { options }: ErrorClient): readonly string
 
 function readErrorBody(json: unknown, secrets: readonly string[]): ApiErrorBody | undefined {
   if (typeof json !== 'object' || json === null) return undefined;
-  const { status, message } = json as Record<string, unknown>;
+  const { status, message, detail, title } = json as Record<string, unknown>;
+  const said = [message, detail, title].map(textOf).find((text) => text.trim() !== '');
   const body: ApiErrorBody = {};
   if (typeof status === 'string') body.status = cleanText(status, secrets, MAX_MESSAGE);
   if (typeof status === 'number') body.status = status;
-  if (typeof message === 'string') body.message = cleanText(message, secrets, MAX_MESSAGE);
+  if (said !== undefined) body.message = cleanText(said, secrets, MAX_MESSAGE);
   return body.status === undefined && body.message === undefined ? undefined : body;
+}
+
+/** A text, or the texts of a list. */
+function textOf(value: unknown): string {
+  return [value]
+    .flat()
+    .filter((each) => typeof each === 'string')
+    .join('; ');
 }
 
 function redirectError(response: ExchangeResponse, call: Call, client: ErrorClient): ServiceConnectionError {

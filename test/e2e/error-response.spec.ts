@@ -34,7 +34,7 @@ describe('the response of a ServiceApiError', () => {
   it('keeps what the service said, and the error shows it nowhere', async () => {
     const json = {
       error_code: 'VALIDATION_FAILED',
-      message: ['app_user_id is taken', 'by Jane Roe'],
+      message: 'It is taken',
       errors: [{ field: 'app_user_id', reason: 'taken', by: 'Jane Roe' }],
     };
     const fault = { status: 422, json, headers: { 'X-Trace': 'Jane Roe', 'Set-Cookie': 'session=Jane Roe' } };

@@ -25,6 +25,7 @@ describe('responseType', () => {
     server = await httpServer((request, response) => {
       asked.push(request.headers);
       if (request.url === '/csv') return response.end(CSV);
+      if (request.url === '/page') return response.end('<!doctype html>');
       if (request.url === '/json') return response.end('{"a":1}');
       if (request.url === '/none') return response.writeHead(204).end();
       if (request.url === '/gone') return response.writeHead(404).end(JSON.stringify(FAILURE));
@@ -60,6 +61,14 @@ describe('responseType', () => {
     const lines = await api.http.get('/csv', { ...options, parse: (body) => String(body).split('\n') });
     expect(lines[1]).toBe('2026-11-24;1,5');
     expect(await api.http.put('/none', {}, options)).toBe('');
+  });
+
+  it('is named where the answer is neither JSON nor a page', async () => {
+    const error = (await rejection(api.http.get('/csv', { maxResponseBytes: 100 }))) as ServiceApiError;
+    expect(error.code).toBe('invalid_response');
+    expect(error.hint).toMatch(/responseType 'text' or 'bytes'.*SERVICE_SANDBOX_URL/);
+    const page = (await rejection(api.http.get('/page', { maxResponseBytes: 100 }))) as ServiceApiError;
+    expect(page.hint).toMatch(/^Check .*SERVICE_SANDBOX_URL.*has one\.$/);
   });
 
   it("reads an error's body as JSON all the same", async () => {

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { type AxiosHeaders } from 'axios';
 import { type RequestListener } from 'node:http';
 import { inspect } from 'node:util';
-import { ServiceApiError } from '../../../lib/errors/index.js';
+import { type ApiErrorBody, ServiceApiError } from '../../../lib/errors/index.js';
 import { describePlaces } from '../../../lib/http/answer-places.js';
 import { answerError } from '../../../lib/http/answer.js';
 import { Call } from '../../../lib/http/call.js';
@@ -104,16 +104,23 @@ describe('answers of the service', () => {
   });
 
   it.each([
-    [{ message: 'no such user' }, 'no such user'],
-    [{ status: 'INVALID' }, 'GET /a: HTTP 422.'],
-    [{ status: 7 }, 'GET /a: HTTP 422.'],
-  ])('passes on what there is of the two: %j', async (body, message) => {
+    [{ message: 'no such user' }, { message: 'no such user' }],
+    [{ status: 'INVALID' }, { status: 'INVALID' }],
+    [{ status: 7 }, { status: 7 }],
+    [{ message: ['name is long', 7, 'sum is missing'] }, { message: 'name is long; sum is missing' }],
+    [
+      { title: 'Out of credit', status: 422, detail: 'The balance is 30' },
+      { status: 422, message: 'The balance is 30' },
+    ],
+    [{ title: 'Out of credit', detail: '', message: [] }, { message: 'Out of credit' }],
+    [{ title: 'x', detail: 'y', message: 'no such user' }, { message: 'no such user' }],
+  ])('passes on status, and message, detail or title: %j', async (answered, body: ApiErrorBody) => {
     const { axios } = await setUp({
-      listener: (_, response) => response.writeHead(422).end(JSON.stringify(body)),
+      listener: (_, response) => response.writeHead(422).end(JSON.stringify(answered)),
     });
-    const error = await errorOf(axios.get('/a'));
-    const { message: said, body: found } = error as ServiceApiError;
-    expect([said, found]).toEqual([message, body]);
+    const error = (await errorOf(axios.get('/a'))) as ServiceApiError;
+    expect(error.body).toEqual(body);
+    expect(error.message).toBe(body.message ?? 'GET /a: HTTP 422.');
   });
 
   it.each([
