@@ -20,7 +20,10 @@ import { faultToError } from '../../http/fault-to-error.js';
 import { certificateRefusedError } from '../../tls/certificate-error.js';
 import { type GivenAnswer, toResponse } from './exchange-double.js';
 
-/** The call that an error is about. Left out: that of the double which throws it, and GET /banks/v1 before that. */
+/**
+ * The call that an error is about. Left out: that of the double which throws it; before that GET /banks/v1, and of a 404
+ * GET /banks/v1/1, since a collection that is missing is a wrong address.
+ */
 export interface FailingCall {
   method?: string;
   path?: string;
@@ -151,7 +154,8 @@ export function answerOf(error: unknown): GivenAnswer {
 
 /** The error of a call that is answered so; without a call of its own, that of the double which throws it. */
 function errorOf(answer: GivenAnswer, { method, path, idempotencyKey }: FailingCall): Error {
-  const url = new URL(path ?? '/banks/v1', CLIENT.options.addresses.baseUrl);
+  const isMissing = 'status' in answer && answer.status === 404;
+  const url = new URL(path ?? (isMissing ? '/banks/v1/1' : '/banks/v1'), CLIENT.options.addresses.baseUrl);
   const call = new Call((method ?? 'GET').toUpperCase(), url, 0);
   call.idempotencyKey = idempotencyKey;
   const error = errorFor(answer, call);

@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { Test, type TestingModule } from '@nestjs/testing';
 import {
+  answerOf,
   BanksService,
   CustomersService,
   ServiceAuthService,
@@ -162,8 +163,13 @@ describe('serviceErrors', () => {
     expect(inspect(error)).toBe(before);
   });
 
-  it('are about GET /banks/v1 until a double throws them', () => {
-    expect(serviceErrors.api(404)).toMatchObject({ method: 'GET', path: '/banks/v1' });
+  it('are about GET /banks/v1 until a double throws them, a 404 about what may not exist', async () => {
+    expect(serviceErrors.api(409)).toMatchObject({ method: 'GET', path: '/banks/v1' });
+    const missing = serviceErrors.api(404);
+    expect(answerOf(missing)).toMatchObject({ status: 404, message: 'Not Found' });
+    stub.use({ banks: { list: () => Promise.reject(missing) } });
+    const thrown = await rejection(module.get(BanksService).list());
+    expect(answerOf(thrown)).toMatchObject({ status: 502 });
   });
 
   it.each([
