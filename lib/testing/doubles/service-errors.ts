@@ -1,5 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 import { tokenRefusal } from '../../auth/endpoint/token-errors.js';
+import { DEFAULTS } from '../../config/options.js';
 import { variableOf } from '../../config/variables.js';
 import {
   type CertificateSummary,
@@ -36,6 +37,8 @@ export interface ApiErrorOptions extends FailingCall {
   message?: string;
   /** `status` of the body. Default: the status in capitals, for example `NOT_FOUND`. */
   status?: string | number;
+  /** The JSON of the body, for `response.data`. Default: `status` and `message`. */
+  data?: unknown;
   correlationId?: string;
   /** Seconds. */
   retryAfter?: number;
@@ -65,11 +68,12 @@ export const serviceErrors = {
     }
     const words = STATUS_CODES[status] ?? `Status ${status}`;
     const { status: name = words.toUpperCase().replace(/\W+/g, '_'), message = words } = options;
+    const { data = { status: name, message } } = options;
     const headers = {
       'x-correlation-id': options.correlationId,
       'retry-after': options.retryAfter?.toString(),
     };
-    return errorOf({ status, data: { status: name, message }, headers }, options) as ServiceApiError;
+    return errorOf({ status, data, headers }, options) as ServiceApiError;
   },
 
   /** The service answered 2xx with what is not JSON: code `invalid_response`. */
@@ -136,6 +140,7 @@ const describeOption = (option: string): string => describeLocation({ option, va
 const CLIENT = {
   options: {
     authentication: 'oauth',
+    appTokenHeader: DEFAULTS.appTokenHeader,
     addresses: { baseUrl: 'https://service.invalid', baseOption: BASE_OPTION },
     http: { correlationIdHeader: 'x-correlation-id' },
     describeOption,

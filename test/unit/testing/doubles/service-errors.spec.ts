@@ -4,6 +4,7 @@ import {
   answerOf,
   BanksService,
   CustomersService,
+  type ServiceApiError,
   ServiceAuthService,
   ServiceCertificateError,
   ServiceError,
@@ -161,6 +162,15 @@ describe('serviceErrors', () => {
       { method: 'PUT', path: '/payments/v1', outcomeUnknown: true },
     ]);
     expect(inspect(error)).toBe(before);
+  });
+
+  it('have a body of their own, which a double answers too', async () => {
+    const data = { status: 'INVALID', message: 'Not valid', errors: [{ field: 'app_user_id' }] };
+    const made = serviceErrors.api(422, { data });
+    expect([made.body, made.response?.data]).toEqual([{ status: 'INVALID', message: 'Not valid' }, data]);
+    stub.use({ banks: { list: () => Promise.reject(made) } });
+    const thrown = await rejection(module.get(BanksService).list());
+    expect((thrown as ServiceApiError).response).toMatchObject({ status: 422, data });
   });
 
   it('are about GET /banks/v1 until a double throws them, a 404 about what may not exist', async () => {
