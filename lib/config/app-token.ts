@@ -3,8 +3,10 @@ import { systemClock, watching, type Clock } from '../time/clock.js';
 import { within } from '../time/timers.js';
 import { Secret } from './secret.js';
 
-/** Milliseconds between two readings: a 403 is an everyday answer. */
+/** Milliseconds between two readings, and two warnings: a 403 is an everyday answer, and a vault counts its readers. */
 const INTERVAL_MS = 10_000;
+/** Of a file, which costs nobody anything. */
+export const FILE_INTERVAL_MS = 1_000;
 /** Milliseconds for one, also of a file: a mount may hang. */
 const READING_MS = 8_000;
 /** Milliseconds for which a value that was refused is not tried again. */
@@ -25,19 +27,27 @@ export class AppToken extends Secret {
   #values: readonly string[];
   readonly #read: (() => Promise<Secret>) | undefined;
   readonly #clock: Clock;
+  readonly #intervalMs: number;
   #reading: Promise<void> | undefined;
   // Monotonic milliseconds.
   #readAt = -Infinity;
   #repeatedAt = -Infinity;
   #doubtedUntil = -Infinity;
+  #warnedAt = -Infinity;
 
   /** @param read rejects with an error whose message may be logged; absent for a value that cannot change */
-  constructor(value: Secret, read?: () => Promise<Secret>, clock: Clock = systemClock) {
+  constructor(
+    value: Secret,
+    read?: () => Promise<Secret>,
+    intervalMs = INTERVAL_MS,
+    clock: Clock = systemClock,
+  ) {
     super('');
     this.#inUse = this.#newest = value.reveal();
     this.#values = [this.#newest];
     this.#read = read;
     this.#clock = watching(clock);
+    this.#intervalMs = intervalMs;
   }
 
   /** The one in use. */
@@ -70,13 +80,13 @@ export class AppToken extends Secret {
   }
 
   /**
-   * Reads it again: once in 10 s for all callers, and once more for those who joined a reading that may have begun before
-   * the rotation. Does not reject: if it cannot be read, it stays.
+   * Reads it again: once in 10 s for all callers (a file: 1 s), and once more for those who joined a reading that may have
+   * begun before the rotation. Does not reject: if it cannot be read, it stays.
    */
   async readAgain(log: Pick<Log, 'warn'>): Promise<void> {
     const underWay = this.#reading;
     const before = this.#newest;
-    if (!underWay) return this.#now - this.#readAt >= INTERVAL_MS ? this.#begin(log) : undefined;
+    if (!underWay) return this.#now - this.#readAt >= this.#intervalMs ? this.#begin(log) : undefined;
     await underWay;
     if (this.#newest !== before) return undefined;
     if (this.#reading) return this.#reading;
@@ -104,6 +114,8 @@ export class AppToken extends Secret {
       this.#newest = value.reveal();
       this.#values = [...new Set([this.#newest, this.#inUse, ...this.#values])].slice(0, KEPT);
     } catch (error) {
+      if (this.#now - this.#warnedAt < INTERVAL_MS) return;
+      this.#warnedAt = this.#now;
       log.warn(`A call was refused, and reading the app token again failed: ${(error as Error).message}`);
     }
   }

@@ -1,7 +1,7 @@
 import { describeLocation, type ConfigurationFault, type OptionLocation } from '../errors/index.js';
 import { ofModule } from '../telemetry/call-event.js';
 import { within } from '../time/timers.js';
-import { AppToken } from './app-token.js';
+import { AppToken, FILE_INTERVAL_MS } from './app-token.js';
 import { missingAppToken } from './app-token-origins.js';
 import { chooseAddresses } from './choose-addresses.js';
 import { type Clock, systemClock, watching } from '../time/clock.js';
@@ -95,7 +95,7 @@ export async function resolveOptions(
     describeOption: describe,
     authentication: mode.authentication,
     addresses: chosen.addresses,
-    appToken: appToken.secret && new AppToken(appToken.secret, rereadable(options.appToken)),
+    appToken: appToken.secret && toAppToken(appToken.secret, options.appToken),
     oauth: oauthSettings(options),
     tls,
     http: httpSettings(options.http, name),
@@ -103,16 +103,15 @@ export async function resolveOptions(
   return { tls, faults, warnings, options: resolved };
 }
 
-type AppTokenSource = FilledOptions['appToken'];
-
-/** Reads the app token again as at start-up. Undefined for one that cannot change. */
-function rereadable(value: AppTokenSource): (() => Promise<Secret>) | undefined {
-  if (typeof value === 'string') return undefined;
-  return async () => {
-    const { secret, faults } = await checkedSecret(value, 'appToken', watching(systemClock));
+/** Reads it again as at start-up, unless it is a text, which cannot change. */
+function toAppToken(first: Secret, source: FilledOptions['appToken']): AppToken {
+  if (typeof source === 'string') return new AppToken(first);
+  const read = async (): Promise<Secret> => {
+    const { secret, faults } = await checkedSecret(source, 'appToken', watching(systemClock));
     if (!secret) throw new Error(faults.map(({ message }) => message).join(' '));
     return secret;
   };
+  return new AppToken(first, read, isFile(source) ? FILE_INTERVAL_MS : undefined);
 }
 
 /**

@@ -1,10 +1,10 @@
 import { expect, it } from '@jest/globals';
 import { inspect } from 'node:util';
-import { AppToken } from '../../../lib/config/app-token.js';
+import { AppToken, FILE_INTERVAL_MS } from '../../../lib/config/app-token.js';
 import { Secret } from '../../../lib/config/secret.js';
 import { FakeClock } from '../../helpers/fake-clock.js';
 
-function setUp() {
+function setUp(intervalMs?: number) {
   const clock = new FakeClock();
   const lines: string[] = [];
   const log = { log: (line: string) => lines.push(line), warn: (line: string) => lines.push(line) };
@@ -18,6 +18,7 @@ function setUp() {
       if (value === '') throw new Error('its function threw');
       return value === 'never' ? new Promise(() => undefined) : new Secret(value);
     },
+    intervalMs,
     clock,
   );
   return { appToken, clock, lines, log, source, readAgain: () => appToken.readAgain(log) };
@@ -53,6 +54,15 @@ it('is read once more for those who joined a reading, which may have begun befor
   expect([appToken.toTry('first'), source.asked]).toEqual(['second', 2]);
   await Promise.all([readAgain(), readAgain()]);
   expect(source.asked).toBe(2);
+});
+
+it('of a file is read once in a second', async () => {
+  const { clock, source, readAgain } = setUp(FILE_INTERVAL_MS);
+  for (let call = 0; call < 20; call += 1) {
+    await readAgain();
+    await clock.advance(500);
+  }
+  expect(source.asked).toBe(10);
 });
 
 it('one that was refused is tried again after a second', async () => {
