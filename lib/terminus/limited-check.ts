@@ -83,6 +83,7 @@ export class LimitedCheck {
 
 function mayPass(error: unknown): boolean {
   if (error instanceof ServiceTokenError && isCredentialRefusal(error)) return true;
+  if (error instanceof ServiceApiError && error.credentialFault) return true;
   return error instanceof ServiceError && PASSING.test(error.code);
 }
 

@@ -76,6 +76,16 @@ describe('LimitedCheck', () => {
     [new ServiceConnectionError({ kind: 'refused', message: 'secret' }), 'connection_refused'],
     // The token endpoint gets it again only with another secret.
     [new ServiceTokenError({ code: 'token_refused', status: 401, message: 'secret' }), 'token_refused'],
+    [
+      new ServiceApiError({
+        status: 401,
+        credentialFault: true,
+        message: 'secret',
+        method: 'GET',
+        path: '/',
+      }),
+      'api_error 401',
+    ],
   ])('asks 5 s after what may have passed, and tells it once a minute: %s', async (error, code) => {
     const outcome = check.outcome(3_000);
     await settle();
