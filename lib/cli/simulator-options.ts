@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { FACES } from '../testing/request-log.js';
@@ -10,6 +11,10 @@ import { readRoutes, type Routes } from './simulator-routes.js';
 export interface SimulatorCommandOptions {
   /** Undefined: free ones. */
   ports?: Record<SimulatorAddress, number>;
+  /** An IP address to listen on, if not 127.0.0.1. */
+  host?: string;
+  /** Further names in the server certificate. */
+  serverNames: string[];
   /** An absolute path. */
   folder: string;
   /** Of the module that the variables are for. */
@@ -38,12 +43,15 @@ const MAX_PORT = 65_535;
 
 export const SIMULATOR_HELP = `Usage: nestjs-service simulator [options]
 
-Runs the simulated service on 127.0.0.1 over real TLS, until SIGINT (Ctrl+C) or SIGTERM.
+Runs the simulated service over real TLS, on 127.0.0.1 unless --host says another address, until SIGINT (Ctrl+C) or SIGTERM.
 
 Options:
   --port <number>             base port; the six addresses use it and the next five, in this order: base, OAuth base,
                               sandbox, sandbox with mTLS, token endpoint, sandbox token endpoint. 0: free ports.
                               Default ${DEFAULT_PORT}
+  --host <address>            the IP address to listen on, for other hosts and containers: 0.0.0.0 for all. Default 127.0.0.1
+  --san <name>                by which others reach it, for example the service in compose: a further name in the server
+                              certificate. The first is the host in .env. May be given several times
   --dir <folder>              where the certificates and a ready .env are written. Default ${DEFAULT_DIR}
   --name <name>               writes the variables of the module with this name: SERVICE_<NAME>_*
   --new                       makes new certificates and credentials, in place of those of the last start
@@ -76,6 +84,8 @@ export async function readSimulatorOptions(
     args,
     options: {
       port: { type: 'string', default: String(DEFAULT_PORT) },
+      host: { type: 'string' },
+      san: { type: 'string', multiple: true, default: [] },
       dir: { type: 'string', default: DEFAULT_DIR },
       name: { type: 'string' },
       new: { type: 'boolean', default: false },
@@ -86,6 +96,12 @@ export async function readSimulatorOptions(
     },
   });
   if (values.help) return 'help';
+  const { host, san: serverNames } = values;
+  if (host !== undefined && isIP(host) === 0) {
+    throw new UsageError(`--host needs an IP address, for example 0.0.0.0, and got '${host}'.`);
+  }
+  const wrong = serverNames.find((each) => !isHost(each));
+  if (wrong !== undefined) throw new UsageError(`--san needs the name of a host, and got '${wrong}'.`);
   if (values.dir === '') throw new UsageError('--dir needs the name of a folder.');
   const folder = resolve(cwd, values.dir);
   const fault = folderFault(folder);
@@ -97,6 +113,8 @@ export async function readSimulatorOptions(
   const port = wholeNumber('--port', values.port, 0, MAX_PORT - ADDRESSES.length + 1);
   return {
     ports: port === 0 ? undefined : portsFrom(port),
+    host,
+    serverNames,
     folder,
     name,
     isNew: values.new,
@@ -104,6 +122,12 @@ export async function readSimulatorOptions(
     routes: values.routes === undefined ? {} : await readRoutes(cwd, values.routes),
     faults: (values.fail ?? []).map(readFailOption),
   };
+}
+
+/** Whether an address can have it as its host. */
+function isHost(name: string): boolean {
+  const address = `https://${name}`;
+  return isIP(name) > 0 || (URL.canParse(address) && new URL(address).hostname === name.toLowerCase());
 }
 
 function portsFrom(base: number): Record<SimulatorAddress, number> {

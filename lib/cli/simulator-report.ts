@@ -65,6 +65,11 @@ export function describeRequest(
   return `${time(receivedAt)} ${method} ${printable(pathname)} ${answered} ${Math.round(milliseconds)} ms (${face})${reason}\n`;
 }
 
+/** A warning. */
+export function describeReach(host: string): string {
+  return `Warning: it listens on ${host}, where every host of the network can call it. It is for tests, in networks that you trust.\n`;
+}
+
 export function describeRefusal({ face, alert, certificateSubject }: CertificateRefusal): string {
   const whose =
     certificateSubject === undefined ? 'no client certificate' : `"${printable(certificateSubject)}"`;

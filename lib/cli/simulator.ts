@@ -1,3 +1,4 @@
+import { isLoopback } from '../config/address.js';
 import { type SimulatorOptions } from '../testing/simulator.options.js';
 import { ServiceSimulator } from '../testing/simulator.js';
 import { EXIT, type CommandIo, UsageError } from './command.js';
@@ -8,7 +9,13 @@ import { readKept, textToKeep } from './simulator-kept.js';
 import { FAULT_HELP, PlacedFaults, readFault } from './simulator-faults.js';
 import { addRoutes } from './simulator-routes.js';
 import { readSimulatorOptions, SIMULATOR_HELP, type SimulatorCommandOptions } from './simulator-options.js';
-import { describeLine, describeRefusal, describeRequest, describeSimulator } from './simulator-report.js';
+import {
+  describeLine,
+  describeReach,
+  describeRefusal,
+  describeRequest,
+  describeSimulator,
+} from './simulator-report.js';
 
 /** Runs the simulator until SIGINT or SIGTERM. */
 export async function run(args: string[], io: CommandIo): Promise<number> {
@@ -29,7 +36,7 @@ export async function run(args: string[], io: CommandIo): Promise<number> {
 }
 
 async function serve(
-  { ports, folder, name, isNew, tokenLifetime, routes, faults }: SimulatorCommandOptions,
+  { ports, host, serverNames, folder, name, isNew, tokenLifetime, routes, faults }: SimulatorCommandOptions,
   io: CommandIo,
 ): Promise<void> {
   io.keepRunningUnread();
@@ -45,6 +52,8 @@ async function serve(
   const simulator = await start({
     ...found?.credentials,
     ports,
+    host,
+    serverNames,
     tokenLifetime,
     maxRequests: 1,
     onRequest: (request, milliseconds) => io.out(describeRequest(request, milliseconds)),
@@ -58,6 +67,7 @@ async function serve(
     const files = await writeFiles(folder, simulator, { name, kept });
     // Not earlier: until then a signal ends the process as usual, whatever it waits for.
     const ended = io.endSignal();
+    if (isReachable(host)) io.err(describeReach(host));
     io.out(describeSimulator(simulator, files, { name, kept: describeKept(found !== undefined, exposure) }));
     io.onLine((line) => {
       if (line.trim() !== '') obey(line, placed, io);
@@ -66,6 +76,11 @@ async function serve(
   } finally {
     await simulator.stop();
   }
+}
+
+/** Whether other hosts may reach this address. */
+function isReachable(host: string | undefined): host is string {
+  return host !== undefined && host !== '::1' && !isLoopback(host);
 }
 
 /** Does what a line of the input says. */

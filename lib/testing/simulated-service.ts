@@ -5,6 +5,10 @@ import { RequestLog } from './request-log.js';
 import { type CertificateRefusal, type SimulatorOptions } from './simulator.options.js';
 import { TokenIssuer } from './token-issuer.js';
 
+/** Where a simulator listens by default. */
+export const LOOPBACK = '127.0.0.1';
+const ANY_ADDRESS = ['0.0.0.0', '::'];
+
 /** A customer created on the simulator. */
 export interface SimulatedCustomer {
   customer_id: string;
@@ -15,6 +19,8 @@ export interface SimulatedCustomer {
 /** What the servers answer from, and what they record: the application, its customers and its tokens. */
 export class SimulatedService {
   readonly options: SimulatorOptions;
+  /** Of the server certificate. The first is the host of all addresses. */
+  readonly serverNames: readonly string[];
   /** The issuers of client certificates, PEM: the service's public chain. */
   readonly chain: string;
   readonly issuer = new TokenIssuer();
@@ -35,6 +41,7 @@ export class SimulatedService {
 
   constructor(options: SimulatorOptions, chain: string) {
     this.options = options;
+    this.serverNames = serverNamesOf(options);
     this.chain = chain;
     this.log = new RequestLog(options.maxRequests ?? 50_000);
     this.faults = new FaultBook(options.random ?? Math.random);
@@ -56,6 +63,12 @@ export class SimulatedService {
     this.clientSecret = secret;
     return secret;
   }
+}
+
+function serverNamesOf({ host = LOOPBACK, serverNames = [] }: SimulatorOptions): string[] {
+  // An address to listen on, to which nobody can connect from elsewhere.
+  const own = ANY_ADDRESS.includes(host) ? [] : [host];
+  return [...new Set([...serverNames, ...own, LOOPBACK, 'localhost', '::1'])];
 }
 
 function makeAppToken(): string {

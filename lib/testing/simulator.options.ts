@@ -11,6 +11,13 @@ export type SimulatorAddress = keyof ServiceUrls;
 export interface SimulatorOptions {
   /** Fixed ports, by address. Default: free ones. */
   ports?: Partial<Record<SimulatorAddress, number>>;
+  /** The IP address to listen on. Default 127.0.0.1. On another one, every host that reaches it can call. */
+  host?: string;
+  /**
+   * Further names and IP addresses in the server certificate, for callers from other hosts. The first is the host of all
+   * addresses in place of `host`.
+   */
+  serverNames?: readonly string[];
   /** A path that every address ends in, for example `/api`. Default: none. */
   basePath?: string;
   /** Seconds that access tokens live. Default 3600. */
@@ -78,7 +85,7 @@ export interface ServerCertificateRequest {
   foreign?: boolean;
   notBefore?: Date;
   notAfter?: Date;
-  /** DNS names and addresses. Default: localhost, 127.0.0.1, ::1. */
+  /** DNS names and IP addresses. Default: those of the start. */
   names?: readonly string[];
 }
 

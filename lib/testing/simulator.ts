@@ -21,8 +21,6 @@ import {
   type SimulatorOptions,
 } from './simulator.options.js';
 
-const SERVER_NAMES = ['localhost', '127.0.0.1', '::1'];
-
 /**
  * Simulates the service on loopback, over real TLS: its API addresses, its token endpoints and its refusals
  * (docs/service.md#calls). Each simulator makes its own certificates.
@@ -67,9 +65,9 @@ export class ServiceSimulator {
   }
 
   /**
-   * Makes the certificates and starts all servers on 127.0.0.1.
+   * Makes the certificates and starts all servers, on 127.0.0.1 unless `host` says another address.
    *
-   * @throws Error where an optional peer is not installed, or a given port is taken
+   * @throws Error if an optional peer is not installed, or a given port or address cannot be had
    */
   static async start(options: SimulatorOptions = {}): Promise<ServiceSimulator> {
     return ServiceSimulator.startWith(options, await CertificateAuthority.create('Simulated Service'));
@@ -90,14 +88,17 @@ export class ServiceSimulator {
     const subject = { commonName: service.clientId, organization: 'Simulated Application' };
     const [application, server] = await Promise.all([
       kept ?? authority.issue({ client: true }, { ...subject, notAfter: after(applicationLifetime) }),
-      authority.issue({ server: SERVER_NAMES }, { commonName: 'localhost', notAfter: after(serverLifetime) }),
+      authority.issue(
+        { server: service.serverNames },
+        { commonName: 'localhost', notAfter: after(serverLifetime) },
+      ),
     ]);
     const identity = serverIdentity(server, authority);
     const servers = await ServerGroup.start(service, identity);
     return new ServiceSimulator(service, authority, application, identity, servers);
   }
 
-  /** The six addresses: `https://127.0.0.1:<port>`, and `basePath` where set. */
+  /** The six addresses: `https://127.0.0.1:<port>`, with the first of `serverNames` if given, and `basePath` if set. */
   get urls(): Record<SimulatorAddress, string> {
     return this.#servers.urls;
   }
@@ -265,7 +266,7 @@ export class ServiceSimulator {
    */
   async useServerCertificate(request?: ServerCertificateRequest): Promise<void> {
     const authority = request?.foreign ? await this.#foreign() : this.authority;
-    const { names = SERVER_NAMES, notBefore, notAfter } = request ?? {};
+    const { names = this.#service.serverNames, notBefore, notAfter } = request ?? {};
     const identity = request
       ? serverIdentity(
           await authority.issue({ server: names }, { commonName: names[0], notBefore, notAfter }),

@@ -8,6 +8,7 @@ import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { connect } from 'node:tls';
 import { promisify, parseEnv } from 'node:util';
 import { BanksService, getServiceToken, LinkSdkService, ServiceModule } from 'nestjs-service';
 import { readEnvironment } from '../../lib/cli/env-file.js';
@@ -440,6 +441,29 @@ describe('nestjs-service simulator', () => {
     expect(await child.exited).toEqual({ code: 0, signal: null });
   });
 
+  it('is reached by another name at another address, with a warning', async () => {
+    const args = ['--port', '0', '--host', '0.0.0.0', '--san', 'localhost', '--san', 'simulator'];
+    const { complained } = await start(...args, '--dir', 'reached');
+    expect(complained()).toMatch(
+      /^Warning: it listens on 0\.0\.0\.0, where every host of the network can call it\./,
+    );
+    const variables = await written('reached');
+    expect(variables.SERVICE_BASE_URL).toMatch(/^https:\/\/localhost:/);
+    await withHost(variables, async (context) => {
+      expect(await context.get(BanksService, { strict: false }).list()).toHaveLength(10);
+    });
+    const [{ port = '' } = {}] = [new URL(variables.SERVICE_BASE_URL ?? '')];
+    const chain = await readFile(variables.SERVICE_TLS_CHAIN_FILE ?? '', 'utf8');
+    const socket = connect({ port: Number(port), host: '127.0.0.2', servername: 'simulator', ca: chain });
+    await once(socket, 'secureConnect');
+    socket.destroy();
+  });
+
+  it.each(['127.0.0.1', '127.0.0.2'])('warns of nothing on %s', async (host) => {
+    const { complained } = await start('--port', '0', '--host', host, '--dir', 'loopback');
+    expect(complained()).toBe('');
+  });
+
   it('loads no more than it needs', async () => {
     const [node = '', ...args] = commandLine(['simulator', '--help']);
     const { stdout, stderr } = await run(node, args, { env: { ...process.env, NODE_DEBUG: 'esm' } });
@@ -470,6 +494,10 @@ describe('nestjs-service simulator', () => {
     [['--dir', "it's `touch x`"], "--dir: the path of the folder has a '"],
     [['--dir', 'a\nb'], '--dir: the path of the folder has a line break or another control character.'],
     [['--dir', '\u001b[31m'], 'Choose another folder.'],
+    [['--host', 'localhost'], "--host needs an IP address, for example 0.0.0.0, and got 'localhost'."],
+    [['--san', 'simulator', '--san', 'a/b'], "--san needs the name of a host, and got 'a/b'."],
+    [['--san', 'a:8443'], "--san needs the name of a host, and got 'a:8443'."],
+    [['--san', ''], "--san needs the name of a host, and got ''."],
     [['--ports', '1'], "Unknown option '--ports'"],
     [['more'], 'Unexpected argument'],
   ])('refuses %j', async (args, message) => {

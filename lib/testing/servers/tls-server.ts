@@ -1,20 +1,21 @@
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:https';
 import { type IncomingMessage, type ServerResponse } from 'node:http';
-import { type AddressInfo, type Socket } from 'node:net';
+import { type AddressInfo, isIPv6, type Socket } from 'node:net';
 import { type TlsOptions, type TLSSocket } from 'node:tls';
 import { type ServiceEnvironment } from '../../config/options.js';
 import { playFault } from '../fault-player.js';
 import { type SimulatorFace, type RecordedRequest } from '../request-log.js';
 import { runCallback } from '../run-callback.js';
-import { type SimulatedService } from '../simulated-service.js';
+import { LOOPBACK, type SimulatedService } from '../simulated-service.js';
 import { type HandshakeCount } from '../simulator.options.js';
 import { sendTlsAlert, type TlsAlert } from '../tls-alert.js';
 import { failure, nginxRefusal, pause, send, type SimulatedAnswer } from './answer.js';
 import { type CertificateVerdict, checkClientCertificate } from './client-certificate.js';
 import { readBody, recordRequest } from './record-request.js';
 
-const HOST = '127.0.0.1';
+/** Anybody can be refused, as often as they like. */
+const MAX_REFUSALS = 10_000;
 
 /** A server's certificate and key, PEM. The certificate may be followed by its intermediate. */
 export interface ServerIdentity {
@@ -41,7 +42,7 @@ interface Connection {
 
 /** One HTTPS server of the simulator. It checks client certificates, records requests, simulates faults and answers. */
 export class TlsServer {
-  /** `https://127.0.0.1:<port>`, also after the server is closed. */
+  /** With the first name of the certificate, also after the server is closed. */
   origin = '';
   readonly handshakes: HandshakeCount = { total: 0, resumed: 0, refused: 0 };
   readonly face: SimulatorFace;
@@ -49,7 +50,7 @@ export class TlsServer {
   readonly #service: SimulatedService;
   readonly #respond: Respond;
   readonly #server: Server;
-  readonly #sockets = new Map<number, Socket>();
+  readonly #sockets = new Map<string, Socket>();
   readonly #trafficSecrets = new WeakMap<TLSSocket, Buffer>();
   readonly #connections = new WeakMap<object, Connection>();
 
@@ -81,7 +82,7 @@ export class TlsServer {
   }
 
   /**
-   * Listens on 127.0.0.1. Rejects where the port is taken.
+   * Rejects if the port is taken.
    * @param respond the usual answer
    */
   static async listen(
@@ -92,9 +93,11 @@ export class TlsServer {
     respond: Respond,
   ): Promise<TlsServer> {
     const started = new TlsServer(plan, identity, service, respond);
-    const server = started.#server.listen(port, HOST);
+    const server = started.#server.listen(port, service.options.host ?? LOOPBACK);
     await once(server, 'listening');
-    started.origin = `https://${HOST}:${(server.address() as AddressInfo).port}`;
+    const [name = ''] = service.serverNames;
+    const host = isIPv6(name) ? `[${name}]` : name;
+    started.origin = `https://${host}:${(server.address() as AddressInfo).port}`;
     return started;
   }
 
@@ -132,10 +135,10 @@ export class TlsServer {
   }
 
   #accept(socket: Socket): void {
-    const port = socket.remotePort ?? 0;
-    this.#sockets.set(port, socket);
+    const ends = endsOf(socket);
+    this.#sockets.set(ends, socket);
     socket.on('error', () => undefined);
-    socket.once('close', () => this.#sockets.delete(port));
+    socket.once('close', () => this.#sockets.delete(ends));
     if (this.#service.faults.forConnection(this.face, 'accepted')) socket.resetAndDestroy();
   }
 
@@ -145,7 +148,7 @@ export class TlsServer {
   }
 
   #checkCertificate(socket: TLSSocket): void {
-    const raw = this.#sockets.get(socket.remotePort ?? 0);
+    const raw = this.#sockets.get(endsOf(socket));
     if (raw === undefined) return void socket.destroy();
     this.handshakes.total += 1;
     if (socket.isSessionReused()) this.handshakes.resumed += 1;
@@ -174,7 +177,9 @@ export class TlsServer {
       certificateSubject: verdict.subject,
       certificateFingerprint256: verdict.fingerprint256,
     };
-    this.#service.refusals.push(refused);
+    const { refusals } = this.#service;
+    refusals.push(refused);
+    if (refusals.length > MAX_REFUSALS) refusals.shift();
     runCallback('onRefusal', () => this.#service.options.onRefusal?.(refused));
     return verdict.alert;
   }
@@ -223,4 +228,9 @@ export class TlsServer {
     }
     return undefined;
   }
+}
+
+/** Of both a raw socket and the TLS socket on it. Clients of two hosts may have the same port. */
+function endsOf({ localAddress, remoteAddress, remotePort }: Socket): string {
+  return `${localAddress} ${remoteAddress} ${remotePort}`;
 }

@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
-import { createServer } from 'node:net';
+import { createServer, type LookupFunction } from 'node:net';
+import { networkInterfaces } from 'node:os';
 import { inspect } from 'node:util';
 import { ServiceSimulator } from '../../../lib/testing/simulator.js';
 import { freePort } from '../../helpers/loopback.js';
@@ -71,6 +72,52 @@ describe('starting and stopping ServiceSimulator', () => {
     expect(simulator.urls.sandboxUrl).toBe(`https://127.0.0.1:${port}`);
     expect(simulator).toMatchObject(given);
     await simulator.stop();
+  });
+
+  it('start() listens where other hosts reach it, by the names of its certificate', async () => {
+    simulator = await ServiceSimulator.start({ host: '0.0.0.0', serverNames: ['service.test', '10.9.8.7'] });
+    const { sandboxUrl } = simulator.urls;
+    expect(sandboxUrl).toMatch(/^https:\/\/service\.test:\d+$/);
+    expect(simulator.env().SERVICE_SANDBOX_URL).toBe(sandboxUrl);
+    const lookup = ((_name, _options, found) =>
+      found(null, [{ address: '127.0.0.2', family: 4 }])) as LookupFunction;
+    expect((await call(simulator, sandboxUrl, { lookup })).status).toBe(401);
+    for (const name of ['127.0.0.1', 'localhost']) {
+      expect((await call(simulator, sandboxUrl.replace('service.test', name))).status).toBe(401);
+    }
+    const other = call(simulator, sandboxUrl, { lookup, servername: 'other.test' });
+    expect(await failCode(other)).toBe('ERR_TLS_CERT_ALTNAME_INVALID');
+    await simulator.useServerCertificate({ notAfter: new Date(Date.now() + 1e6) });
+    expect((await call(simulator, sandboxUrl, { lookup })).status).toBe(401);
+  });
+
+  const hasIPv6 = Object.values(networkInterfaces())
+    .flat()
+    .some((each) => each?.address === '::1');
+  it.each([
+    ['127.0.0.2', '127.0.0.2'],
+    ...(hasIPv6 ? [['::1', '[::1]'] as const, ['::', '127.0.0.1'] as const] : []),
+  ])('start() with host %s has addresses that can be called', async (host, inAddresses) => {
+    simulator = await ServiceSimulator.start({ host });
+    const { sandboxUrl } = simulator.urls;
+    expect(sandboxUrl).toMatch(`https://${inAddresses}:`);
+    expect((await call(simulator, sandboxUrl)).status).toBe(401);
+    const elsewhere = failCode(call(simulator, sandboxUrl.replace(/\/\/.*:/, '//127.0.0.3:')));
+    expect(await elsewhere).toBe(host === '::' ? 'ERR_TLS_CERT_ALTNAME_INVALID' : 'ECONNREFUSED');
+  });
+
+  it('clients of two hosts may have the same port', async () => {
+    simulator = await ServiceSimulator.start();
+    const agents = [keptAliveAgent(simulator), keptAliveAgent(simulator)];
+    const localPort = await freePort();
+    for (const [index, localAddress] of ['127.0.0.1', '127.0.0.2'].entries()) {
+      const options = { agent: agents[index], localAddress, localPort };
+      expect((await call(simulator, simulator.urls.sandboxUrl, options)).status).toBe(401);
+    }
+    expect(simulator.openConnections).toBe(2);
+    agents[0]?.destroy();
+    await simulator.stop();
+    agents[1]?.destroy();
   });
 
   it('two simulators share nothing', async () => {
