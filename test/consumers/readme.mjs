@@ -7,6 +7,7 @@ const TESTING = 'docs/testing.md';
 const CALLS = 'docs/calls.md';
 const RECIPES = 'docs/recipes.md';
 const OPERATION = 'docs/operation.md';
+const COMMAND = 'docs/command.md';
 /** What `nest new` makes, and the guides' application imports. */
 const SCAFFOLD = join(ROOT, 'node_modules/@nestjs/schematics/dist/lib/application/files/ts-esm/src');
 /** Of each guide, the tests and the application that they test. */
@@ -122,6 +123,11 @@ export async function readRecipe(language, part) {
 export async function readDeployment() {
   const text = (await readBlocks(OPERATION))('yaml', 'kind: Deployment');
   return [...text.matchAll(/name: (SERVICE_\w+), value: '?([^' ]+)'? \}/g)].map(([, ...pair]) => pair);
+}
+
+/** The compose file of docs/command.md. */
+export async function readCompose() {
+  return (await readBlocks(COMMAND))('yaml', '# compose.yaml\n');
 }
 
 async function writeFiles(target, document, isCommonJs, files = FILES[document]) {

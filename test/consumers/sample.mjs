@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { cp, readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
+import { composeCheck } from './compose.mjs';
 import { freePort } from './ports.mjs';
 import { runBounded, runUntil } from './run-bounded.mjs';
 
@@ -21,6 +22,7 @@ export async function sampleChecks({ template, folder, nodes }) {
       { name: 'install', run: async () => run(['npm', ...INSTALL, ...(await packages())], 180_000) },
       { name: 'types, and build', run: () => run(['npx', 'nest', 'build'], 120_000) },
       ...nodes.map(({ version, path }) => ({ name: 'start', node: version, run: () => start(path, folder) })),
+      await composeCheck(folder),
     ],
   };
 }

@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util';
 import { CALL_OPTIONS } from '../../lib/cli/call.js';
 import { type Examined } from '../../lib/cli/examine.js';
 import { OPTIONS as DOCTOR_OPTIONS, run } from '../../lib/cli/doctor.js';
-import { SIMULATOR_HELP } from '../../lib/cli/simulator-options.js';
+import { readSimulatorOptions, SIMULATOR_HELP } from '../../lib/cli/simulator-options.js';
 import { commandIo } from '../helpers/command-io.js';
 import { readDocument } from '../helpers/readme.js';
 import { simulatorsOfBlock } from '../helpers/simulators.js';
@@ -84,10 +84,20 @@ describe('docs/command.md', () => {
     const options = [
       ...SIMULATOR_HELP.matchAll(/^ {2}(--(?!help)[a-z-]+(?: <[^\n]*?>\S*)?)(?: {2}|$)/gm),
     ].map(([, option = '']) => option);
-    expect(options).toHaveLength(7);
+    expect(options).toHaveLength(9);
     const faults = /or one of:\n\s+([^.]+)\./.exec(SIMULATOR_HELP)?.[1]?.split(', ') ?? [];
     expect(faults).toHaveLength(7);
     const section = document.text.split('\n## Simulator\n')[1] ?? '';
     expect([...options, ...faults].filter((each) => !section.includes(`\`${each}\``))).toEqual([]);
+  });
+
+  it('has a compose file, which test/consumers runs if it can, with a command that the simulator takes', async () => {
+    const [, args = ''] = /main\.js simulator (.+)$/m.exec(document.text) ?? [];
+    expect(await readSimulatorOptions(args.split(' '), '/app')).toMatchObject({
+      host: '0.0.0.0',
+      serverNames: ['simulator'],
+      folder: '/simulator',
+      ports: { baseUrl: 8443 },
+    });
   });
 });
