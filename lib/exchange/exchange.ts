@@ -29,6 +29,9 @@ export function exchange(request: ExchangeRequest): Promise<ExchangeResponse> {
   return new Promise((resolve, reject) => new RunningExchange(request, resolve, reject).start());
 }
 
+/** Up to here, an error's body is kept. */
+const MIN_ERROR_BYTES = 65_536;
+
 interface Limit {
   limitMs: number;
   /** On the monotonic clock. */
@@ -143,7 +146,7 @@ class RunningExchange {
     this.#incoming = incoming;
     const body = new BodyBytes();
     incoming.on('data', (chunk: Buffer) => {
-      if (body.length + chunk.length > this.#request.maxResponseBytes) this.#fail({ kind: 'too_large' });
+      if (body.length + chunk.length > this.#maxBytes(incoming)) this.#fail({ kind: 'too_large' });
       else body.add(chunk);
     });
     incoming.on('error', (error) => this.#fail(classify(error)));
@@ -153,11 +156,17 @@ class RunningExchange {
     });
   }
 
+  /** The answer of a call with a small limit may be an error, which is to be read. */
+  #maxBytes({ statusCode = 0 }: IncomingMessage): number {
+    const { maxResponseBytes } = this.#request;
+    return statusCode < 400 ? maxResponseBytes : Math.max(maxResponseBytes, MIN_ERROR_BYTES);
+  }
+
   #onBody(incoming: IncomingMessage, body: Buffer): void {
     const encoding = incoming.headers['content-encoding'];
     if (!encoding || encoding.toLowerCase() === 'identity' || body.length === 0)
       return this.#finish(incoming, body);
-    decode(body, encoding, this.#request.maxResponseBytes).then(
+    decode(body, encoding, this.#maxBytes(incoming)).then(
       (decoded) => this.#finish(incoming, decoded),
       (error: NodeJS.ErrnoException) => {
         if (error.code === 'ERR_BUFFER_TOO_LARGE')

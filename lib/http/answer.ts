@@ -19,42 +19,68 @@ const REDIRECTS = new Set([300, 301, 302, 303, 305, 306, 307, 308]);
  */
 export function readBody(response: ExchangeResponse, call: Call, client: ErrorClient): unknown {
   if (hasNoBody(response, call)) return undefined;
-  const isPart = response.status === 206;
   const text = response.body.toString('utf8');
-  const json = isPart ? undefined : parseJson(text);
+  const json = parseJson(text);
   if (json !== undefined) return json;
   const isEmpty = text.trim() === '';
-  if (isEmpty && !isPart && !isSafe(call.method)) return undefined;
-  const { describeOption, addresses, appTokenHeader } = client.options;
+  if (isEmpty && !isSafe(call.method)) return undefined;
+  const { describeOption, addresses } = client.options;
   const { baseOption } = addresses;
   const address = `${describeOption(baseOption)}, with its path if it has one.`;
-  const { what, hint } = explainBody(response, address);
-  const facts = answerFacts(response, call, client);
-  throw new ServiceApiError({
-    ...facts,
-    response: errorResponse(response, undefined, secretsOf(call, client), appTokenHeader),
-    code: 'invalid_response',
-    message: `${statusOf(response, call)}, with ${what}.${carriedOut(facts)}`,
-    hint,
-    options: isPart ? [] : [baseOption],
+  throw invalidResponse(response, call, client, {
+    ...explainBody(response, isEmpty, address),
+    options: [baseOption],
   });
 }
 
-function explainBody(response: ExchangeResponse, address: string): { what: string; hint: string } {
-  if (response.status === 206) {
-    const hint =
-      'Ask who runs a cache or proxy before the service, which may answer from a part that it keeps.';
-    return { what: 'a part of a body, which was not asked for', hint };
-  }
+/** Throws ServiceApiError `invalid_response` for a part of a body (206) that the call did not ask for. */
+export function refusePart(response: ExchangeResponse, call: Call, client: ErrorClient): void {
+  if (response.status !== 206 || call.headers.range !== undefined || hasNoBody(response, call)) return;
+  throw invalidResponse(response, call, client, {
+    what: 'a part of a body, which was not asked for',
+    hint: 'Ask who runs a cache or proxy before the service, which may answer from a part that it keeps.',
+    options: [],
+  });
+}
+
+function explainBody(
+  response: ExchangeResponse,
+  isEmpty: boolean,
+  address: string,
+): Pick<Explained, 'what' | 'hint'> {
   const hint = `Check ${address}`;
   if (isPage(response)) {
     const others =
       "it is not the service's API that answers, but for example a website, a login page or a proxy";
     return { what: `a page (HTML): ${others}`, hint };
   }
-  if (response.body.toString('utf8').trim() === '') return { what: 'an empty body', hint };
+  if (isEmpty) return { what: 'an empty body', hint };
   const reading = "If it is not meant to be JSON, set responseType 'text' or 'bytes' in ServiceHttpService.";
   return { what: 'a body that is not JSON', hint: `${reading} If it is, check ${address}` };
+}
+
+interface Explained {
+  what: string;
+  hint: string;
+  options: readonly string[];
+}
+
+function invalidResponse(
+  response: ExchangeResponse,
+  call: Call,
+  client: ErrorClient,
+  { what, hint, options }: Explained,
+): ServiceApiError {
+  const facts = answerFacts(response, call, client);
+  const { appTokenHeader } = client.options;
+  return new ServiceApiError({
+    ...facts,
+    response: errorResponse(response, undefined, secretsOf(call, client), appTokenHeader),
+    code: 'invalid_response',
+    message: `${statusOf(response, call)}, with ${what}.${carriedOut(facts)}`,
+    hint,
+    options,
+  });
 }
 
 /**

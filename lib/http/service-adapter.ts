@@ -1,7 +1,7 @@
 import { AxiosHeaders, type AxiosAdapter, type AxiosResponse, type InternalAxiosRequestConfig } from 'axios';
 import { ServiceApiError } from '../errors/index.js';
 import { type ExchangeResponse } from '../exchange/exchange.types.js';
-import { answerError, answerFacts, readBody, type AnswerFacts } from './answer.js';
+import { answerError, answerFacts, readBody, refusePart, type AnswerFacts } from './answer.js';
 import { type AuthHeadersInterceptor } from './auth-headers.interceptor.js';
 import { encodeBody } from './body.js';
 import { sentId, type Call } from './call.js';
@@ -79,6 +79,7 @@ function toAxiosResponse(
   const isSuccess = status >= 200 && status < 300;
   const accepted = validateStatus ? validateStatus(status) : isSuccess;
   if (!accepted) throw answerError(response, call, client);
+  if (isSuccess) refusePart(response, call, client);
   const isJson = isSuccess && call.readsJson;
   const data = isJson ? readBody(response, call, client) : rawBody(body, responseType);
   const facts = answerFacts(response, call, client);

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Test } from '@nestjs/testing';
 import { type IncomingHttpHeaders } from 'node:http';
+import { gzipSync } from 'node:zlib';
 import {
   ServiceApiError,
   ServiceConnectionError,
@@ -29,6 +30,11 @@ describe('responseType', () => {
       if (request.url === '/json') return response.end('{"a":1}');
       if (request.url === '/none') return response.writeHead(204).end();
       if (request.url === '/gone') return response.writeHead(404).end(JSON.stringify(FAILURE));
+      if (request.url === '/gone-gzip') {
+        response.writeHead(404, { 'content-encoding': 'gzip' });
+        return response.end(gzipSync(JSON.stringify(FAILURE)));
+      }
+      if (request.url === '/gone-long') return response.writeHead(404).end(' '.repeat(65_537));
       return response.end(PDF);
     });
     api = await startModule({
@@ -91,6 +97,15 @@ describe('responseType', () => {
       });
     }
     expect(await api.http.get('/csv', { maxResponseBytes: 24, responseType: 'text' })).toBe(CSV);
+  });
+
+  it('reads an error that is larger, up to 64 KiB, also after decompression', async () => {
+    for (const path of ['/gone', '/gone-gzip']) {
+      const error = await rejection(api.http.get(path, { maxResponseBytes: 5 }));
+      expect(error).toMatchObject({ status: 404, body: FAILURE });
+    }
+    const error = await rejection(api.http.get('/gone-long', { maxResponseBytes: 5 }));
+    expect(error).toMatchObject({ kind: 'too_large' });
   });
 
   it.each<[string, object, string]>([
