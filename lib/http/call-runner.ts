@@ -1,4 +1,4 @@
-import { systemClock } from '../time/clock.js';
+import { type Credentials } from '../auth/authenticator.js';
 import { partOf } from '../exchange/call-limits.js';
 import { certificateRefusal, reloadRefused } from '../exchange/certificate-refusal.js';
 import {
@@ -10,10 +10,10 @@ import {
 } from '../exchange/exchange.types.js';
 import { parseRetryAfter } from '../exchange/retry-after.js';
 import { askedDelay, retryDelay } from '../time/back-off.js';
+import { systemClock } from '../time/clock.js';
 import { nextTurn } from '../time/immediate.js';
 import { sleep, within } from '../time/timers.js';
 import { isTruncated } from './answer.js';
-import { type Credentials } from '../auth/authenticator.js';
 import { type Call } from './call.js';
 import { type CallObserver } from './call-observer.js';
 import { type CallAuthenticator, type ClientContext } from './client-context.js';
@@ -216,32 +216,32 @@ export class CallRunner {
   async #rereadAppToken(call: Call): Promise<Credentials | undefined> {
     if (!call.mayRereadAppToken) return undefined;
     call.mayRereadAppToken = false;
-    const { calls } = this.#client;
     const tooLate = new Error();
-    const limit = {
-      clock: systemClock,
-      timeoutMs: Math.min(call.leftMs, APP_TOKEN_WAIT_MS),
-      expired: () => tooLate,
-      signals: [call.signal, calls.closed],
-    };
+    const limit = { timeoutMs: Math.min(call.leftMs, APP_TOKEN_WAIT_MS), expired: () => tooLate };
     try {
-      return await within(limit, () => this.#authenticator.rereadAppToken(call.credentials));
+      return await this.#within(limit, call, () => this.#authenticator.rereadAppToken(call.credentials));
     } catch (error) {
-      if (error === tooLate || error === calls.closed.reason) return undefined;
+      if (error === tooLate || error === this.#client.calls.closed.reason) return undefined;
       throw error;
     }
   }
 
   /** Reads the identity again, for as long as the call may take. */
   async #reload(call: Call): Promise<boolean> {
-    const { identity, calls } = this.#client;
-    const limit = {
-      clock: systemClock,
-      timeoutMs: call.leftMs,
-      expired: () => faultToError(outOfTime(), call, this.#client),
-      signals: [call.signal, calls.closed],
-    };
-    return within(limit, (stop) => reloadRefused(identity, call.certificate, stop));
+    const expired = (): Error => faultToError(outOfTime(), call, this.#client);
+    const { identity } = this.#client;
+    return this.#within({ timeoutMs: call.leftMs, expired }, call, (stop) =>
+      reloadRefused(identity, call.certificate, stop),
+    );
+  }
+
+  #within<T>(
+    limit: { timeoutMs: number; expired: () => Error },
+    { signal }: Call,
+    work: (stop: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    const signals = [signal, this.#client.calls.closed];
+    return within({ ...limit, clock: systemClock, signals }, work);
   }
 
   #mayRetry({ retries, maxRetries = this.#client.options.http.retries }: Call): boolean {

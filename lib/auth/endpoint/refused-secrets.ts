@@ -3,7 +3,6 @@ import { type Secret } from '../../config/secret.js';
 import { ServiceTokenError } from '../../errors/index.js';
 import { type Clock } from '../../time/clock.js';
 import { untilAborted } from '../../time/timers.js';
-import { type TokenRequestContext } from '../access-token.js';
 
 const REMEMBERED_MS = 10_000;
 /** A thousand replicas whose health is checked send 17 wrong passwords a second. */
@@ -48,7 +47,7 @@ export class RefusedSecrets {
   async guard<T>(
     sent: CredentialsKey,
     scope: string,
-    { signal, isProbe }: Pick<TokenRequestContext, 'signal' | 'isProbe'>,
+    { signal, isProbe }: { signal: AbortSignal; isProbe?: boolean },
     request: () => Promise<T>,
   ): Promise<T> {
     const first = this.#accepted.has(sent) ? undefined : this.#first.get(sent + scope);
