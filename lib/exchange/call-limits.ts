@@ -11,7 +11,7 @@ const MIN_PART_MS = 1_000;
 export function checkTimeout(timeout: unknown, option = 'timeout'): number | undefined {
   if (timeout === undefined || timeout === null || timeout === 0) return undefined;
   if (typeof timeout === 'number' && timeout > 0 && timeout <= DAY_MS) return timeout;
-  throw ServiceRequestError.of(option, `must be milliseconds from 1 to ${DAY_MS}`);
+  throw ServiceRequestError.ofCode(option, `must be milliseconds from 1 to ${DAY_MS}`);
 }
 
 /** The part of the remaining time for an attempt that may be followed by another: half of it, but at least 1 s. */
@@ -33,7 +33,7 @@ const NOT_RELEASED = (): void => undefined;
  */
 export function followSignal(given: AbortSignal | null | undefined): FollowedSignal {
   if (given === undefined || given === null) return { signal: undefined, release: NOT_RELEASED };
-  if (!isAbortSignal(given)) throw ServiceRequestError.of('signal', 'must be an AbortSignal');
+  if (!isAbortSignal(given)) throw ServiceRequestError.ofCode('signal', 'must be an AbortSignal');
   const isOfNode: boolean = given instanceof AbortSignal;
   if (isOfNode) {
     allowListeners(given);

@@ -51,7 +51,7 @@ export interface ParseOption<Parser extends AnswerParser = AnswerParser> {
 /** Throws ServiceRequestError if it is not a parser. To be called before anything is sent. */
 export function checkParser(parse: unknown): void {
   if (typeof parse === 'function' || typeof standardOf(parse)?.validate === 'function') return;
-  throw ServiceRequestError.of(
+  throw ServiceRequestError.ofCode(
     'parse',
     'must be a function or a Standard Schema (zod from 3.24 on, valibot, arktype)',
   );

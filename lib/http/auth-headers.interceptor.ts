@@ -106,10 +106,10 @@ export class AuthHeadersInterceptor {
    */
   detach(config: Config): Call {
     const call = config[CALL];
-    if (!call || !this.#urls.isOwn(call.url)) throw ServiceRequestError.of('call', NOT_ATTACHED);
+    if (!call || !this.#urls.isOwn(call.url)) throw ServiceRequestError.ofCode('call', NOT_ATTACHED);
     delete config[CALL];
     if (config.url !== call.url.href || config.baseURL || config.params)
-      throw ServiceRequestError.of('url', CHANGED);
+      throw ServiceRequestError.ofCode('url', CHANGED);
     if (isLast(config)) config.headers = this.#withoutCredentials(config.headers);
     return call;
   }
@@ -134,7 +134,7 @@ function isLast({ transitional, transformRequest }: Config): boolean {
 function routeOf({ route }: { route?: unknown }): string | undefined {
   if (route === undefined || route === null) return undefined;
   if (typeof route === 'string' && ROUTE.test(route)) return route;
-  throw ServiceRequestError.of('route', 'must be the template of a path, such as /orders/v1/{id}');
+  throw ServiceRequestError.ofCode('route', 'must be the template of a path, such as /orders/v1/{id}');
 }
 
 /** The address that axios would call. */

@@ -1,5 +1,4 @@
 import { editsBetween } from '../config/misspelling.js';
-import { setEntries } from '../config/option.js';
 import { ServiceRequestError } from '../errors/index.js';
 
 /** Options of every call. */
@@ -93,15 +92,17 @@ const HARMLESS = new Map<string, readonly unknown[]>([
  * `Retries: 0`, a POST would be sent again
  */
 export function checkCallOptions(options: object): void {
-  for (const [name, value] of setEntries(options)) {
+  for (const name of Object.keys(options)) {
     if (KNOWN.has(name)) continue;
+    const value = (options as Record<string, unknown>)[name];
+    if (value === undefined || value === null) continue;
     const instead = Object.hasOwn(OF_ADAPTERS, name) ? OF_ADAPTERS[name] : undefined;
     const isHarmless = HARMLESS.get(name)?.includes(value) ?? value === false;
     if (instead !== undefined && !isHarmless) {
-      throw ServiceRequestError.of(name, `has no effect here: ${instead}`);
+      throw ServiceRequestError.ofCode(name, `has no effect here: ${instead}`);
     }
     const meant = instead === undefined && NAMES.find((known) => isMisspelt(name, known));
-    if (meant) throw ServiceRequestError.of(name, `is not an option: did you mean ${meant}?`);
+    if (meant) throw ServiceRequestError.ofCode(name, `is not an option: did you mean ${meant}?`);
   }
 }
 
@@ -119,5 +120,5 @@ export function checkWhole(
 ): number | undefined {
   if (value === undefined || value === null) return undefined;
   if (Number.isInteger(value) && (value as number) >= min && (value as number) <= max) return value as number;
-  throw ServiceRequestError.of(option, `must be a whole number from ${min} to ${max}`);
+  throw ServiceRequestError.ofCode(option, `must be a whole number from ${min} to ${max}`);
 }

@@ -62,7 +62,7 @@ export function toHttpException(error: unknown, options?: ExceptionAnswerOptions
 type Mapped = Omit<ExceptionAnswer, 'code'>;
 
 function toAnswer(error: ServiceError, { invalidRequestStatus = 400 }: ExceptionAnswerOptions = {}): Mapped {
-  if (error instanceof ServiceRequestError) {
+  if (error instanceof ServiceRequestError && error.hint === undefined) {
     // Those of another copy of the package may lack what ours have.
     const { faults = [], message } = error as Partial<ServiceRequestError> & ServiceError;
     const said = faults.map((fault) => `${fault.property} ${fault.message}`).join('; ');

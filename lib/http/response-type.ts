@@ -30,7 +30,7 @@ const STREAM =
 /** Throws ServiceRequestError for a `responseType` that there is not. */
 export function checkResponseType(type: unknown): void {
   if (type === undefined || type === null || TYPES.includes(type)) return;
-  throw ServiceRequestError.of(
+  throw ServiceRequestError.ofCode(
     'responseType',
     type === 'stream' ? STREAM : "must be 'json', 'text' or 'bytes'",
   );
@@ -40,7 +40,7 @@ export function checkResponseType(type: unknown): void {
 export function checkReading(parse: unknown, request: object): void {
   checkParser(parse);
   // Own: one in Object.prototype would refuse every `parse`.
-  const { responseType } = { __proto__: null, ...request } as { responseType?: unknown };
+  const responseType = Object.getOwnPropertyDescriptor(request, 'responseType')?.value as unknown;
   if (responseType !== 'bytes' && responseType !== 'arraybuffer') return;
-  throw ServiceRequestError.of('parse', 'reads JSON or text: leave it out to get bytes');
+  throw ServiceRequestError.ofCode('parse', 'reads JSON or text: leave it out to get bytes');
 }

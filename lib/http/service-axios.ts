@@ -76,7 +76,7 @@ function lazyHeaders(): object {
 /** Axios's own config has no prototype, and belongs to this call alone. An interceptor may return another, or freeze it. */
 function ownConfig(given: InternalAxiosRequestConfig): InternalAxiosRequestConfig {
   if (typeof given !== 'object' || (given as unknown) === null) {
-    throw ServiceRequestError.of('call', 'has no config: an interceptor returned none');
+    throw ServiceRequestError.ofCode('call', 'has no config: an interceptor returned none');
   }
   const isOwn = Object.getPrototypeOf(given) === null && Object.isExtensible(given);
   return isOwn ? given : ({ __proto__: null, ...given } as never);

@@ -40,7 +40,8 @@ const OPEN = 1;
 const DAY_S = 86_400;
 
 /**
- * Maps the module's errors to answers of the host: input that was refused before it was sent to 400; the service's 400,
+ * Maps the module's errors to answers of the host: input that was refused before it was sent to 400, or, if the application's
+ * own code is at fault, such as an option of the call, to 500; the service's 400,
  * 404, 409 and 422 as they are; refused credentials and certificates (401, 403, a proxy's page about the certificate)
  * and 5xx to 502; 429 to 503 with Retry-After; time-outs to 504; other connection, token and certificate errors to 503.
  * Where a change may have been carried out (`outcomeUnknown`), 502 or 504 says so, whatever the last answer was.
@@ -57,6 +58,10 @@ export class ServiceExceptionFilter implements ExceptionFilter<ServiceError> {
   readonly #options: ExceptionAnswerOptions | undefined;
 
   constructor(@Optional() options?: ExceptionAnswerOptions) {
+    const { invalidRequestStatus: status = 400 } = options ?? {};
+    if (!Number.isInteger(status) || status < 400 || status > 499) {
+      throw new RangeError('invalidRequestStatus must be a status from 400 to 499');
+    }
     this.#options = options;
   }
 

@@ -30,8 +30,8 @@ export interface ServiceHealthOptions {
  * that of a named module is {@link ServiceHealthIndicator.forModule}.
  *
  * Probes may come as often as they like: a token is taken from the cache, and while there is none, the token endpoint
- * gets one request a minute, and so does the banks path; after 5 s if no connection was found, or with another client
- * secret or certificate than a refused one. In between the last outcome is reported. Anybody may see what it reports.
+ * gets one request a minute, and so does the banks path; after 5 s if no connection was found or credentials were refused
+ * (the same ones once a minute). In between the last outcome is reported. Anybody may see what it reports.
  *
  * @example
  * check() {
@@ -138,5 +138,5 @@ function isNotConfigured(error: unknown): boolean {
 
 function checkDays(days: unknown): void {
   if (typeof days === 'number' && days >= 0) return;
-  throw ServiceRequestError.of('minCertificateDays', 'must be a number of days from 0');
+  throw ServiceRequestError.ofCode('minCertificateDays', 'must be a number of days from 0');
 }

@@ -1,5 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
+import { describeError, ServiceRequestError } from '../../../lib/errors/index.js';
 import { checkCallOptions, checkWhole } from '../../../lib/http/call-options.js';
+import { answerOf } from '../../../lib/http/exception-answer.js';
 
 describe('The options of a call', () => {
   it.each<[object, string]>([
@@ -16,6 +18,23 @@ describe('The options of a call', () => {
     [{ proxy: { host: 'proxy' } }, 'proxy has no effect here: set `http.proxy`'],
   ])('%j is refused', (options, message) => {
     expect(() => checkCallOptions(options)).toThrow(message);
+  });
+
+  it('is a mistake of the application, whose callers learn nothing of it', () => {
+    const refused = (): void => checkCallOptions({ httpsAgent: {} });
+    expect(refused).toThrow(ServiceRequestError);
+    try {
+      refused();
+    } catch (error) {
+      expect(answerOf(error)).toEqual({
+        status: 500,
+        message: 'Internal server error',
+        code: 'invalid_request',
+      });
+      expect(describeError(error as ServiceRequestError)).toMatch(
+        /httpsAgent has no effect.*Correct it in the application's code/,
+      );
+    }
   });
 
   it.each<object>([

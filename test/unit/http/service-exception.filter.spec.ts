@@ -198,6 +198,13 @@ describe('the exception filter over HTTP', () => {
     expect(answered(limited, {}, {}, new ServiceExceptionFilter(options))).toEqual(['Retry-After: 2', 503]);
   });
 
+  it.each([399, 500, NaN, '422'])('refuses the status %p for such input', (invalidRequestStatus) => {
+    const options = { invalidRequestStatus } as { invalidRequestStatus: number };
+    expect(() => new ServiceExceptionFilter(options)).toThrow(
+      'invalidRequestStatus must be a status from 400 to 499',
+    );
+  });
+
   it.each(['headersSent', 'sent'])('only ends an answer that has begun: %s', (begun) => {
     const end = jest.fn();
     expect(answered(closed, {}, { [begun]: true, end })).toEqual([]);
