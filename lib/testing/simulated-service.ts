@@ -24,6 +24,8 @@ export class SimulatedService {
   /** The issuers of client certificates, PEM: the service's public chain. */
   readonly chain: string;
   readonly issuer = new TokenIssuer();
+  /** How many requests, and refusals, are kept. */
+  readonly maxRequests: number;
   readonly log: RequestLog;
   readonly faults: FaultBook;
   readonly answers = new AnswerBook();
@@ -43,7 +45,8 @@ export class SimulatedService {
     this.options = options;
     this.serverNames = serverNamesOf(options);
     this.chain = chain;
-    this.log = new RequestLog(options.maxRequests ?? 50_000);
+    this.maxRequests = options.maxRequests ?? 50_000;
+    this.log = new RequestLog(this.maxRequests);
     this.faults = new FaultBook(options.random ?? Math.random);
     this.clientId = options.clientId ?? randomUUID();
     this.appToken = options.appToken ?? makeAppToken();

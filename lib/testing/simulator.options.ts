@@ -58,7 +58,7 @@ export interface SimulatorOptions {
   certificates?: { applicationLifetime?: number; serverLifetime?: number };
   /** What GET /banks/v1 answers. Default: a list of ten. */
   banks?: unknown;
-  /** How many requests to record. The oldest are removed first. Default 50,000. */
+  /** How many requests, and refusals of certificates, to record. The oldest are removed first. Default 50,000. */
   maxRequests?: number;
   /**
    * Called when a request has been answered, or its connection has ended; with the milliseconds since it was read. What a

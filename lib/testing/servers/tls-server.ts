@@ -14,9 +14,6 @@ import { failure, nginxRefusal, pause, send, type SimulatedAnswer } from './answ
 import { type CertificateVerdict, checkClientCertificate } from './client-certificate.js';
 import { readBody, recordRequest } from './record-request.js';
 
-/** Anybody can be refused, as often as they like. */
-const MAX_REFUSALS = 10_000;
-
 /** A server's certificate and key, PEM. The certificate may be followed by its intermediate. */
 export interface ServerIdentity {
   certificate: string;
@@ -177,9 +174,9 @@ export class TlsServer {
       certificateSubject: verdict.subject,
       certificateFingerprint256: verdict.fingerprint256,
     };
-    const { refusals } = this.#service;
+    const { refusals, maxRequests } = this.#service;
     refusals.push(refused);
-    if (refusals.length > MAX_REFUSALS) refusals.shift();
+    if (refusals.length > maxRequests) refusals.shift();
     runCallback('onRefusal', () => this.#service.options.onRefusal?.(refused));
     return verdict.alert;
   }

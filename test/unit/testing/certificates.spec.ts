@@ -196,6 +196,14 @@ describe('client certificates on ServiceSimulator', () => {
     },
   );
 
+  it('are listed if refused, the newest of them', async () => {
+    const { base, sandboxMtls, headers } = await start({ maxRequests: 2 });
+    const certificate = await simulator.issueCertificate({ foreign: true });
+    for (const url of [base, sandboxMtls, sandboxMtls])
+      await failCode(call(simulator, url, { certificate, headers }));
+    expect(simulator.refusals.map(({ face }) => face)).toEqual(['sandbox-mtls', 'sandbox-mtls']);
+  });
+
   it('are required in the handshake on {sandbox_mtls_url}', async () => {
     const { sandboxMtls, headers } = await start();
     const code = await failCode(call(simulator, sandboxMtls, { headers }));
