@@ -1,10 +1,9 @@
 import { describeLocation, type ConfigurationFault, type OptionLocation } from '../errors/index.js';
 import { ofModule } from '../telemetry/call-event.js';
+import { systemClock } from '../time/clock.js';
 import { within } from '../time/timers.js';
-import { AppToken, FILE_INTERVAL_MS } from './app-token.js';
 import { missingAppToken } from './app-token-origins.js';
 import { chooseAddresses } from './choose-addresses.js';
-import { type Clock, systemClock, watching } from '../time/clock.js';
 import { setEntries } from './option.js';
 import { modeOf } from './mode.js';
 import {
@@ -18,6 +17,7 @@ import {
 } from './options.js';
 import { ENVIRONMENT, ignoredProxyChoice, NONE, proxyChoice, proxyVariable } from './proxy.js';
 import { readSecret } from './read-file.js';
+import { checkedSecret, toAppToken } from './read-secrets.js';
 import { unmetRequirements } from './requirements.js';
 import {
   type Addresses,
@@ -28,15 +28,11 @@ import {
   type TlsSettings,
 } from './resolved-options.js';
 import { namesIn } from './rules.js';
-import { hasControlsAtEnd, isFile, oddityOf, Secret, type SecretValue } from './secret.js';
+import { Secret } from './secret.js';
 import { type TokenStore } from './token-cache.options.js';
-import { FILL_IN, isPlaceholder, validateOptions } from './validate-options.js';
+import { validateOptions } from './validate-options.js';
 import { variableOf } from './variables.js';
 import { VERSION } from '../version.js';
-
-const PRINTABLE_ASCII = /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/;
-const UNSENDABLE =
-  'cannot be sent in a header: it begins or ends with a space, has a line break or another control character, or is not ASCII.';
 
 interface Resolution {
   /** Absent if there are faults. */
@@ -103,54 +99,6 @@ export async function resolveOptions(
   return { tls, faults, warnings, options: resolved };
 }
 
-/** Reads it again as at start-up, unless it is a text, which cannot change. */
-function toAppToken(first: Secret, source: FilledOptions['appToken']): AppToken {
-  if (typeof source === 'string') return new AppToken(first);
-  const read = async (): Promise<Secret> => {
-    const { secret, faults } = await checkedSecret(source, 'appToken', watching(systemClock));
-    if (!secret) throw new Error(faults.map(({ message }) => message).join(' '));
-    return secret;
-  };
-  return new AppToken(first, read, isFile(source) ? FILE_INTERVAL_MS : undefined);
-}
-
-/**
- * Reads a secret at start-up. A file that cannot be read, is empty or contains a placeholder is a fault. The function of a
- * client secret is not called before a token is needed.
- */
-async function checkedSecret(
-  value: SecretValue | (() => string | Promise<string>) | undefined,
-  option: 'appToken' | 'oauth.clientSecret',
-  clock = systemClock,
-): Promise<{ secret?: Secret; faults: ConfigurationFault[]; warnings?: ConfigurationFault[] }> {
-  if (value === undefined || (typeof value === 'function' && option !== 'appToken')) return { faults: [] };
-  const source = isFile(value) ? `the file ${value.file}` : 'its function';
-  const fault = (message: string) => ({ faults: [{ option, message }] });
-  try {
-    const secret = typeof value === 'function' ? await secretOf(value, clock) : await readSecret(value);
-    const text = secret.reveal();
-    if (text.trim() === '')
-      return fault(`${source} ${isFile(value) ? 'is empty' : 'returned an empty text'}.`);
-    if (isPlaceholder(text)) return fault(`${source} still contains a placeholder; ${FILL_IN}`);
-    if (option === 'appToken') return PRINTABLE_ASCII.test(text) ? { secret, faults: [] } : fault(UNSENDABLE);
-    const oddity = oddityOf(text);
-    if (hasControlsAtEnd(text)) return fault(`${oddity}, which would be sent as a part of it: remove that.`);
-    const message = `${oddity}, and is sent as it is. Check whether that belongs to it.`;
-    return { secret, faults: [], warnings: oddity ? [{ option, message }] : [] };
-  } catch (error) {
-    return fault((error as Error).message);
-  }
-}
-
-/** An error of a vault's client may quote the secret, so it is left out. */
-async function secretOf(source: () => string | Promise<string>, clock: Clock): Promise<Secret> {
-  const message = `its function threw, returned no text, or took longer than ${SOURCE_MS / 1000} s. Its own error is left out because it may quote the value.`;
-  const limit = { clock, timeoutMs: SOURCE_MS, expired: () => new Error() };
-  const value: unknown = await within(limit, async () => source()).catch(() => undefined);
-  if (typeof value !== 'string') throw new Error(message);
-  return new Secret(value);
-}
-
 /** Warns of limits that look like seconds. */
 function shortLimits({ http }: FilledOptions): ConfigurationFault[] {
   return (['timeout', 'attemptTimeout', 'connectTimeout'] as const).flatMap((key) => {
@@ -172,8 +120,6 @@ function proxyIgnored({ http }: FilledOptions, addresses?: Addresses): Configura
 }
 
 const STORE_CHECK_MS = 10_000;
-/** Milliseconds for a vault to answer. */
-const SOURCE_MS = 8_000;
 
 /** The store's own complaints about its settings. An error that it throws may quote them, so it is not shown. */
 async function storeFaults(store: TokenStore | undefined): Promise<ConfigurationFault[]> {
