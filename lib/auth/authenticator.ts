@@ -91,12 +91,6 @@ export class Authenticator {
     this.#takeAppToken();
   }
 
-  /** The service refused a call with this one, perhaps for another reason. */
-  doubtAppToken(tried: Credentials): void {
-    const { appToken, appTokenHeader } = this.#options;
-    appToken?.doubted(tried[appTokenHeader]);
-  }
-
   /**
    * The same after the app token was read again, which happens once in 10 s for all calls. A reading that fails is logged.
    */

@@ -6,11 +6,9 @@ import { Secret } from './secret.js';
 /** Milliseconds between two readings, and two warnings: a 403 is an everyday answer, and a vault counts its readers. */
 const INTERVAL_MS = 10_000;
 /** Of a file, which costs nobody anything. */
-export const FILE_INTERVAL_MS = 1_000;
+export const FILE_INTERVAL_MS = 100;
 /** Milliseconds for one, also of a file: a mount may hang. */
 const READING_MS = 8_000;
-/** Milliseconds for which a value that was refused is not tried again. */
-const DOUBT_MS = 1_000;
 /** Values that texts must not show: an answer may echo one that was in use before. */
 const KEPT = 4;
 
@@ -32,7 +30,6 @@ export class AppToken extends Secret {
   // Monotonic milliseconds.
   #readAt = -Infinity;
   #repeatedAt = -Infinity;
-  #doubtedUntil = -Infinity;
   #warnedAt = -Infinity;
 
   /** @param read rejects with an error whose message may be logged; absent for a value that cannot change */
@@ -60,11 +57,10 @@ export class AppToken extends Secret {
     return this.#values;
   }
 
-  /** Another one than was refused, to be tried. */
+  /** Another one than was refused, to be tried. A new one each time: nothing says when the service begins to take it. */
   toTry(refused: string): string | undefined {
     if (refused === this.#newest) return undefined;
-    if (refused !== this.#inUse) return this.#inUse;
-    return this.#now >= this.#doubtedUntil ? this.#newest : undefined;
+    return refused === this.#inUse ? this.#newest : this.#inUse;
   }
 
   /** The service took it: from now on all calls use it. */
@@ -74,13 +70,8 @@ export class AppToken extends Secret {
     log.log('The app token has changed: calls use the new one.');
   }
 
-  /** The service refused a call with it, perhaps for another reason. */
-  doubted(value: string): void {
-    if (value === this.#newest && value !== this.#inUse) this.#doubtedUntil = this.#now + DOUBT_MS;
-  }
-
   /**
-   * Reads it again: once in 10 s for all callers (a file: 1 s), and once more for those who joined a reading that may have
+   * Reads it again: once in 10 s for all callers (a file: 0.1 s), and once more for those who joined a reading that may have
    * begun before the rotation. Does not reject: if it cannot be read, it stays.
    */
   async readAgain(log: Pick<Log, 'warn'>): Promise<void> {

@@ -35,8 +35,6 @@ const MAX_CLOSED_CONNECTIONS = 3;
 
 const MAX_REPLAYS = 3;
 
-/** Answers to an app token that is not valid, or is none at all. */
-const APP_TOKEN_REFUSALS = new Set([400, 401, 403, 431]);
 /** Milliseconds for which a call that was refused waits for the app token to be read. */
 const APP_TOKEN_WAIT_MS = 3_000;
 
@@ -77,6 +75,7 @@ export class CallRunner {
     let outcome = await this.#attempt(call);
     for (;;) {
       const isSuccess = outcome.response !== undefined && outcome.response.status < 400;
+      if (isSuccess && call.triesAppToken) this.#authenticator.acceptAppToken(call.credentials);
       const decision = isSuccess || closed.aborted ? END : await this.#decide(call, outcome);
       if (decision.kind === 'end') return this.#conclude(call, outcome);
       call.inDoubt = mayHaveActed(call, outcome);
@@ -85,7 +84,6 @@ export class CallRunner {
         const afterMs = decision.kind === 'again' ? decision.afterMs : 0;
         if (afterMs > 0) await sleep(systemClock, afterMs, call.signal, closed);
         outcome = await this.#attempt(call);
-        if (call.triesAppToken && outcome.response) this.#judgeAppToken(call, outcome.response.status);
       } catch (error) {
         const isOfCaller = error !== closed.reason && !(error instanceof CallCancelled);
         if (!call.inDoubt || isOfCaller) throw error;
@@ -200,11 +198,6 @@ export class CallRunner {
     // An endpoint that revokes all tokens revokes those in the shared store too. The last replay has a new token.
     call.mayReplay = renewed?.isFromStore === true && call.replays < MAX_REPLAYS;
     return renewed?.credentials;
-  }
-
-  #judgeAppToken({ credentials }: Call, status: number): void {
-    if (status < 400) this.#authenticator.acceptAppToken(credentials);
-    else if (APP_TOKEN_REFUSALS.has(status)) this.#authenticator.doubtAppToken(credentials);
   }
 
   #tryAppToken(call: Call, credentials: Credentials | undefined): Credentials | undefined {

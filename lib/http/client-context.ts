@@ -17,7 +17,7 @@ export interface ClientContext {
 /** The source of calls' credentials. */
 export type CallAuthenticator = Pick<
   Authenticator,
-  'use' | 'get' | 'renew' | 'withOtherAppToken' | 'rereadAppToken' | 'acceptAppToken' | 'doubtAppToken'
+  'use' | 'get' | 'renew' | 'withOtherAppToken' | 'rereadAppToken' | 'acceptAppToken'
 >;
 
 /** What errors need to know of a client. */

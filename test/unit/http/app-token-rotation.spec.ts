@@ -125,7 +125,7 @@ describe('A rotated app token', () => {
     ['x'.repeat(100_000), 431],
     ['another', 401],
   ])(
-    'is used by all calls only once the service has taken it: %.40s costs only the refused call',
+    'is used by all calls only once the service has taken it: %.40s costs only refused calls',
     async (junk, status) => {
       const { service, state, sent } = await setUp({
         answer: ({ url, headers }) => {
@@ -138,11 +138,22 @@ describe('A rotated app token', () => {
         await expect(service.http.get('/forbidden')).rejects.toThrow();
         await service.banks.list();
       }
-      // Once a second at most.
-      expect(sent.filter(([, appToken]) => appToken === junk)).toHaveLength(1);
+      expect(sent.filter(([, appToken]) => appToken === junk)).toHaveLength(5);
       await service.close();
     },
   );
+
+  it('that was read too early costs no call once the service takes it', async () => {
+    const { service, state, sent } = await setUp({
+      answer: ({ url }) => (url.pathname === '/forbidden' ? { status: 403, data: {} } : undefined),
+    });
+    state.source = 'app-token-2';
+    await expect(service.http.get('/forbidden')).rejects.toMatchObject({ status: 403 });
+    expect(sent.map(([, appToken]) => appToken)).toEqual(['app-token-1', 'app-token-2']);
+    state.valid = 'app-token-2';
+    await expect(service.banks.list()).resolves.toEqual([]);
+    await service.close();
+  });
 
   it('that changes within a reading is read once more by those who joined it', async () => {
     let release = (): void => undefined;

@@ -116,7 +116,6 @@ export async function setUp(setup: Setup = {}) {
     },
     withOtherAppToken: () => undefined,
     acceptAppToken: () => undefined,
-    doubtAppToken: () => undefined,
     rereadAppToken: async () => undefined,
     renew: async (refused) => {
       renewals.push({ ...refused });
