@@ -1,7 +1,7 @@
-import { isIP } from 'node:net';
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { FACES } from '../testing/request-log.js';
+import { serverNamesOf } from '../testing/server-names.js';
 import { type SimulatorAddress } from '../testing/simulator.options.js';
 import { UsageError } from './command.js';
 import { FAULT_WORDS, type PlacedFault, readFault } from './simulator-faults.js';
@@ -97,11 +97,7 @@ export async function readSimulatorOptions(
   });
   if (values.help) return 'help';
   const { host, san: serverNames } = values;
-  if (host !== undefined && isIP(host) === 0) {
-    throw new UsageError(`--host needs an IP address, for example 0.0.0.0, and got '${host}'.`);
-  }
-  const wrong = serverNames.find((each) => !isHost(each));
-  if (wrong !== undefined) throw new UsageError(`--san needs the name of a host, and got '${wrong}'.`);
+  usable(() => serverNamesOf({ host, serverNames }));
   if (values.dir === '') throw new UsageError('--dir needs the name of a folder.');
   const folder = resolve(cwd, values.dir);
   const fault = folderFault(folder);
@@ -120,14 +116,8 @@ export async function readSimulatorOptions(
     isNew: values.new,
     tokenLifetime: lifetime === undefined ? undefined : wholeNumber('--token-lifetime', lifetime, 1, 2 ** 31),
     routes: values.routes === undefined ? {} : await readRoutes(cwd, values.routes),
-    faults: (values.fail ?? []).map(readFailOption),
+    faults: (values.fail ?? []).map((text) => usable(() => readFault(text), '--fail ')),
   };
-}
-
-/** Whether an address can have it as its host. */
-function isHost(name: string): boolean {
-  const address = `https://${name}`;
-  return isIP(name) > 0 || (URL.canParse(address) && new URL(address).hostname === name.toLowerCase());
 }
 
 function portsFrom(base: number): Record<SimulatorAddress, number> {
@@ -141,10 +131,11 @@ function wholeNumber(option: string, text: string, min: number, max: number): nu
   throw new UsageError(`${option} needs a whole number from ${min} to ${max}, and got '${text}'.`);
 }
 
-function readFailOption(text: string): PlacedFault {
+/** What it returns; what it throws is wrong use. */
+function usable<T>(read: () => T, option = ''): T {
   try {
-    return readFault(text);
+    return read();
   } catch (error) {
-    throw new UsageError(`--fail ${(error as Error).message}`);
+    throw new UsageError(option + (error as Error).message);
   }
 }

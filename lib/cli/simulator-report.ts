@@ -1,5 +1,7 @@
+import { isLoopback } from '../config/address.js';
 import { variablePrefix } from '../config/module-name.js';
 import { type RecordedRequest } from '../testing/request-log.js';
+import { listensOnAll, LOOPBACK } from '../testing/server-names.js';
 import { type CertificateRefusal, type SimulatorAddress } from '../testing/simulator.options.js';
 import { type ServiceSimulator } from '../testing/simulator.js';
 import { type SimulatorFiles } from './simulator-files.js';
@@ -65,9 +67,17 @@ export function describeRequest(
   return `${time(receivedAt)} ${method} ${printable(pathname)} ${answered} ${Math.round(milliseconds)} ms (${face})${reason}\n`;
 }
 
-/** A warning. */
-export function describeReach(host: string): string {
-  return `Warning: it listens on ${host}, where every host of the network can call it. It is for tests, in networks that you trust.\n`;
+/** Warnings about who can reach it, and by which name. */
+export function describeReach(host = LOOPBACK, [name]: readonly string[]): string {
+  if (host === '::1' || isLoopback(host)) {
+    const isForOthers = name !== undefined && !isLoopback(name);
+    return isForOthers
+      ? `Warning: it listens on ${host} only. Others reach ${name} with --host 0.0.0.0.\n`
+      : '';
+  }
+  const isNamed = name !== undefined || !listensOnAll(host);
+  const hint = isNamed ? '' : ` They need --san with its name: .env and its certificate say ${LOOPBACK}.`;
+  return `Warning: it listens on ${host}, where every host of the network can call it. It is for tests, in networks that you trust.${hint}\n`;
 }
 
 export function describeRefusal({ face, alert, certificateSubject }: CertificateRefusal): string {

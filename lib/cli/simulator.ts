@@ -1,4 +1,3 @@
-import { isLoopback } from '../config/address.js';
 import { type SimulatorOptions } from '../testing/simulator.options.js';
 import { ServiceSimulator } from '../testing/simulator.js';
 import { EXIT, type CommandIo, UsageError } from './command.js';
@@ -67,7 +66,7 @@ async function serve(
     const files = await writeFiles(folder, simulator, { name, kept });
     // Not earlier: until then a signal ends the process as usual, whatever it waits for.
     const ended = io.endSignal();
-    if (isReachable(host)) io.err(describeReach(host));
+    io.err(describeReach(host, serverNames));
     io.out(describeSimulator(simulator, files, { name, kept: describeKept(found !== undefined, exposure) }));
     io.onLine((line) => {
       if (line.trim() !== '') obey(line, placed, io);
@@ -76,11 +75,6 @@ async function serve(
   } finally {
     await simulator.stop();
   }
-}
-
-/** Whether other hosts may reach this address. */
-function isReachable(host: string | undefined): host is string {
-  return host !== undefined && host !== '::1' && !isLoopback(host);
 }
 
 /** Does what a line of the input says. */
@@ -105,12 +99,18 @@ function describeKept(isFound: boolean, exposure: string | undefined): string {
     : 'They are new, and stay for the next start.';
 }
 
+/** A volume of Docker, for example, belongs to root. */
+function describeNoAccess(folder: string): string {
+  return `This user may not use ${folder}. Choose another folder with --dir, or run as the user who owns it.`;
+}
+
 /** Why it did not start, in one line; undefined for what is a fault of this package. */
-function describeFailure(error: unknown, { ports }: SimulatorCommandOptions): string | undefined {
-  const { code, message, port, syscall } = error as NodeJS.ErrnoException & { port?: number };
+function describeFailure(error: unknown, { ports, folder }: SimulatorCommandOptions): string | undefined {
+  const { code, message, port, syscall, path } = error as NodeJS.ErrnoException & { port?: number };
   const used = Object.values(ports ?? {});
   const range = used.length > 0 ? ` (the simulator uses ${used[0]} to ${used.at(-1)})` : '';
   if (code === 'EADDRINUSE') return `Port ${port} is taken${range}. Choose others with --port.`;
+  if (code === 'EACCES' && path?.startsWith(folder)) return describeNoAccess(folder);
   // A port that this user may not have, a folder that cannot be written, a package that is not installed.
   const isOfMachine = error instanceof ForeignFileError || syscall !== undefined || /npm i /.test(message);
   return isOfMachine ? message : undefined;

@@ -2,12 +2,9 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { AnswerBook } from './answer-book.js';
 import { FaultBook } from './faults.js';
 import { RequestLog } from './request-log.js';
+import { serverNamesOf } from './server-names.js';
 import { type CertificateRefusal, type SimulatorOptions } from './simulator.options.js';
 import { TokenIssuer } from './token-issuer.js';
-
-/** Where a simulator listens by default. */
-export const LOOPBACK = '127.0.0.1';
-const ANY_ADDRESS = ['0.0.0.0', '::'];
 
 /** A customer created on the simulator. */
 export interface SimulatedCustomer {
@@ -66,12 +63,6 @@ export class SimulatedService {
     this.clientSecret = secret;
     return secret;
   }
-}
-
-function serverNamesOf({ host = LOOPBACK, serverNames = [] }: SimulatorOptions): string[] {
-  // An address to listen on, to which nobody can connect from elsewhere.
-  const own = ANY_ADDRESS.includes(host) ? [] : [host];
-  return [...new Set([...serverNames, ...own, LOOPBACK, 'localhost', '::1'])];
 }
 
 function makeAppToken(): string {

@@ -4,7 +4,7 @@ import { NestFactory } from '@nestjs/core';
 import { execFile, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { EventEmitter, once } from 'node:events';
-import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -459,9 +459,34 @@ describe('nestjs-service simulator', () => {
     socket.destroy();
   });
 
-  it.each(['127.0.0.1', '127.0.0.2'])('warns of nothing on %s', async (host) => {
-    const { complained } = await start('--port', '0', '--host', host, '--dir', 'loopback');
-    expect(complained()).toBe('');
+  it.each([
+    [['127.0.0.1', '--san', 'localhost'], /^$/],
+    [['127.0.0.2'], /^$/],
+    [
+      ['127.0.0.1', '--san', 'simulator'],
+      /listens on 127\.0\.0\.1 only\. Others reach simulator with --host/,
+    ],
+    [['0.0.0.0'], /They need --san with its name: \.env and its certificate say 127\.0\.0\.1\.\n$/],
+  ])('warns of names and addresses that do not fit: --host %j', async (args, warning) => {
+    const { complained } = await start('--port', '0', '--dir', 'loopback', '--host', ...args);
+    expect(complained()).toMatch(warning);
+  });
+
+  it('says whose folder it is, if this user may not write there', async () => {
+    await start('--port', '0', '--dir', 'locked');
+    await endAll();
+    await chmod(join(folder, 'locked'), 0);
+    const isRoot = process.getuid?.() === 0;
+    // Root may write everywhere.
+    if (isRoot) process.seteuid?.(65_534);
+    try {
+      const { complained, ended } = await start('--port', '0', '--dir', 'locked');
+      expect(await ended).toBe(1);
+      expect(complained()).toMatch(/^This user may not use .*locked\. Choose another folder with --dir/);
+    } finally {
+      if (isRoot) process.seteuid?.(0);
+      await chmod(join(folder, 'locked'), 0o700);
+    }
   });
 
   it('loads no more than it needs', async () => {
@@ -494,10 +519,15 @@ describe('nestjs-service simulator', () => {
     [['--dir', "it's `touch x`"], "--dir: the path of the folder has a '"],
     [['--dir', 'a\nb'], '--dir: the path of the folder has a line break or another control character.'],
     [['--dir', '\u001b[31m'], 'Choose another folder.'],
-    [['--host', 'localhost'], "--host needs an IP address, for example 0.0.0.0, and got 'localhost'."],
-    [['--san', 'simulator', '--san', 'a/b'], "--san needs the name of a host, and got 'a/b'."],
-    [['--san', 'a:8443'], "--san needs the name of a host, and got 'a:8443'."],
-    [['--san', ''], "--san needs the name of a host, and got ''."],
+    [
+      ['--host', 'localhost'],
+      "A simulator listens on an IP address, for example 0.0.0.0, not on 'localhost'.",
+    ],
+    [['--san', 'simulator', '--san', 'a/b'], "needs the name of a host, for example simulator, not 'a/b'."],
+    [['--san', 'a:8443'], "not 'a:8443'."],
+    [['--san', 'one,two'], "not 'one,two'."],
+    [['--san', '*.example'], "not '*.example'."],
+    [['--san', ''], "not ''."],
     [['--ports', '1'], "Unknown option '--ports'"],
     [['more'], 'Unexpected argument'],
   ])('refuses %j', async (args, message) => {

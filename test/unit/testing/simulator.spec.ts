@@ -106,6 +106,13 @@ describe('starting and stopping ServiceSimulator', () => {
     expect(await elsewhere).toBe(host === '::' ? 'ERR_TLS_CERT_ALTNAME_INVALID' : 'ECONNREFUSED');
   });
 
+  it.each([{ host: 'localhost' }, { serverNames: ['a', 'one,two'] }])(
+    'start() refuses %j',
+    async (options) => {
+      await expect(ServiceSimulator.start(options)).rejects.toThrow(/, not (on )?'(localhost|one,two)'\.$/);
+    },
+  );
+
   it('clients of two hosts may have the same port', async () => {
     simulator = await ServiceSimulator.start();
     const agents = [keptAliveAgent(simulator), keptAliveAgent(simulator)];
