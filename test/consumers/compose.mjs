@@ -7,6 +7,7 @@ import { runBounded } from './run-bounded.mjs';
 /** What the image of docs/command.md has of use here. */
 const IMAGE = 'node:24-slim';
 const STARTED = 'banks.list ';
+const SHELL = '/bin/sh';
 
 /**
  * The compose file of docs/command.md, in a folder with a built application: its simulator and its application in
@@ -38,9 +39,9 @@ async function tryCompose([program, ...first], folder) {
   const image = `${id}-node`;
   const run = (command, args, timeoutMs = 60_000) => runBounded(command, args, { cwd: folder, timeoutMs });
   const compose = (...args) => run(program, [...first, '-p', id, ...args]);
-  const text = await readCompose();
-  assert.equal(text.split(`image: ${IMAGE}\n`).length, 3);
-  await writeFile(join(folder, 'compose.yaml'), text.replaceAll(IMAGE, image));
+  const { file, fault } = await readCompose();
+  assert.equal(file.split(`image: ${IMAGE}\n`).length, 3);
+  await writeFile(join(folder, 'compose.yaml'), file.replaceAll(IMAGE, image));
   await makeImage(image, run);
   try {
     await compose('up', '-d');
@@ -49,6 +50,8 @@ async function tryCompose([program, ...first], folder) {
     assert.match(log, /SERVICE_BASE_URL +https:\/\/simulator:8443 /);
     assert.match(log, /Warning: it listens on 0\.0\.0\.0/);
     assert.match(log, /GET \/banks\/v1 200 \d+ ms \(base\)/);
+    await run('sh', ['-c', fault.replace('docker compose', [program, ...first, '-p', id].join(' '))]);
+    await logWith(compose, 'From now on: /banks/v1=503:3');
     await compose('restart', 'simulator');
     await compose('restart', 'app');
     const later = await logWith(compose, STARTED, 2);
@@ -70,12 +73,12 @@ async function logWith(compose, text, times = 1) {
   }
 }
 
-/** The Node that runs this, with the libraries that it loads. */
+/** The Node that runs this, and a shell, with the libraries that they load. */
 async function makeImage(image, run) {
-  const libraries = await run('ldd', [process.execPath]);
-  const files = [process.execPath, ...libraries.match(/\/\S+/g)];
+  const libraries = await run('ldd', [process.execPath, SHELL]);
+  const files = new Set([process.execPath, SHELL, ...libraries.match(/\/[^\s:]+(?=\s)/g)]);
   await run('tar', ['-chf', 'image.tar', ...files]);
-  const path = `ENV PATH=${dirname(process.execPath)}`;
+  const path = `ENV PATH=${dirname(process.execPath)}:${dirname(SHELL)}`;
   await run('docker', ['import', '--change', path, 'image.tar', image]);
   await run('rm', ['image.tar']);
 }

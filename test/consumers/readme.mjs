@@ -127,7 +127,8 @@ export async function readDeployment() {
 
 /** The compose file of docs/command.md. */
 export async function readCompose() {
-  return (await readBlocks(COMMAND))('yaml', '# compose.yaml\n');
+  const block = await readBlocks(COMMAND);
+  return { file: block('yaml', '# compose.yaml\n'), fault: block('sh', 'docker compose exec ').trim() };
 }
 
 async function writeFiles(target, document, isCommonJs, files = FILES[document]) {
