@@ -81,7 +81,7 @@ export class AppToken extends Secret {
     await underWay;
     if (this.#newest !== before) return undefined;
     if (this.#reading) return this.#reading;
-    if (this.#now - this.#repeatedAt < INTERVAL_MS) return undefined;
+    if (this.#now - this.#repeatedAt < this.#intervalMs) return undefined;
     this.#repeatedAt = this.#now;
     return this.#begin(log);
   }
