@@ -6,9 +6,10 @@ import { runCommand } from './run-command.js';
 let endsUnread = true;
 let lines: Interface | undefined;
 process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => {
-  // A reader that has seen enough (`| head`) is no failure.
-  if (endsUnread) process.exit(code === 'EPIPE' ? 0 : 1);
+  // A reader that has seen enough (`| head`) is no failure: what the command found counts, if it has ended.
+  if (endsUnread) process.exit(code === 'EPIPE' ? undefined : 1);
 });
+process.stderr.on('error', () => undefined);
 
 const { env, stdout, stderr } = process;
 process.exitCode = await runCommand(process.argv.slice(2), {
@@ -21,7 +22,6 @@ process.exitCode = await runCommand(process.argv.slice(2), {
   errIsTerminal: stderr.isTTY === true,
   keepRunningUnread: () => {
     endsUnread = false;
-    stderr.on('error', () => undefined);
   },
   onLine: (listener) => {
     const { stdin } = process;
@@ -36,5 +36,7 @@ process.exitCode = await runCommand(process.argv.slice(2), {
     }),
 });
 lines?.close();
-// Only where something that a command used still holds the process, for example a name that is being resolved.
+// A pipe has taken this only once it has taken all before it.
+for (const stream of [stdout, stderr]) await new Promise((done) => stream.write('', done));
+// Only if something that a command used still holds the process, for example a name that is being resolved.
 setTimeout(() => process.exit(), 1_000).unref();

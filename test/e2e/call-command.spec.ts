@@ -1,7 +1,11 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { setTimeout as delay } from 'node:timers/promises';
 import { ServiceSimulator } from 'nestjs-service/testing';
 import { CALL_HELP } from '../../lib/cli/call.js';
 import { runCommand } from '../../lib/cli/run-command.js';
@@ -9,6 +13,7 @@ import { commandIo } from '../helpers/command-io.js';
 import { MODES } from '../helpers/leak-scan.js';
 import { deadPort } from '../helpers/loopback.js';
 import { secretsIn } from '../helpers/secret-scan.js';
+import { commandLine } from '../helpers/source-process.js';
 
 const SANDBOX = { environment: 'sandbox', authentication: 'app-token' } as const;
 
@@ -147,6 +152,48 @@ describe('nestjs-service call', () => {
     const { printed, complained } = await call(['GET', '/text/v1'], { isTerminal: true });
     expect(printed).toBe('a\\u{1b}[2J\tb\\u{d}\\u{202e}\nü\n');
     expect(complained).not.toMatch(/[^\n\x20-\x7e]/);
+  });
+
+  describe('as a process, with a body of 4 MiB', () => {
+    const BYTES = 4 * 1024 * 1024;
+    beforeAll(() => simulator.answer('GET', '/big/v1', { body: 'x'.repeat(BYTES) }));
+
+    const start = () => {
+      const [node = '', ...args] = commandLine(['call', 'GET', '/big/v1']);
+      const env = { ...process.env, ...simulator.env() };
+      return spawn(node, args, { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'] });
+    };
+
+    it('ends once a slow reader has all of it', async () => {
+      const child = start();
+      const ended = once(child, 'exit');
+      child.stderr.resume();
+      let bytes = 0;
+      for await (const chunk of child.stdout as AsyncIterable<Buffer>) {
+        bytes += chunk.length;
+        await delay(30);
+      }
+      expect(bytes).toBe(BYTES);
+      expect(await ended).toEqual([0, null]);
+    });
+
+    it('ends quietly when its reader is gone', async () => {
+      const child = start();
+      const ended = once(child, 'exit');
+      const complained = text(child.stderr);
+      await once(child.stdout, 'data');
+      child.stdout.destroy();
+      expect(await ended).toEqual([0, null]);
+      expect(await complained).toMatch(/keep-alive: .*\n\n$/);
+    });
+
+    it('goes on for the reader of the body when nobody reads the rest', async () => {
+      const child = start();
+      const ended = once(child, 'exit');
+      child.stderr.destroy();
+      expect(await text(child.stdout)).toHaveLength(BYTES);
+      expect(await ended).toEqual([0, null]);
+    });
   });
 
   it('says why there is no answer', async () => {
