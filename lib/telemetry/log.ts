@@ -24,8 +24,7 @@ export class SafeLogger extends Logger implements Log {
 }
 
 function writesJson(logger: unknown): boolean {
-  return (
-    logger instanceof ConsoleLogger &&
-    (logger as unknown as { options: { json?: boolean } }).options.json === true
-  );
+  // A class of the host's may have `options` of its own.
+  const read = (): unknown => (logger as { options: { json?: unknown } }).options.json;
+  return logger instanceof ConsoleLogger && harmless(read) === true;
 }

@@ -190,6 +190,31 @@ describe('the exception filter over HTTP', () => {
     );
   });
 
+  it.each<[string, PropertyDescriptor]>([
+    ['undefined', { value: undefined }],
+    ['null', { value: null }],
+    [
+      'unreadable',
+      {
+        get: () => {
+          throw new Error('of the host');
+        },
+      },
+    ],
+  ])('logs and answers with a ConsoleLogger of the host whose options are %s', (_, options) => {
+    const written: unknown[] = [];
+    class HostLogger extends ConsoleLogger {
+      override error(...line: unknown[]): void {
+        written.push(...line.filter(Boolean));
+      }
+    }
+    const before = (Logger as unknown as { staticInstanceRef: never }).staticInstanceRef;
+    Logger.overrideLogger(Object.defineProperty(new HostLogger(), 'options', options));
+    expect(answered(limited, { httpVersionMajor: 1 })).toEqual(['Retry-After: 2', 503]);
+    Logger.overrideLogger(before);
+    expect(written).toEqual(['503: token_rate_limited: later', 'ServiceExceptionFilter']);
+  });
+
   it('answers input that was refused with the status that it is told to', () => {
     const options = { invalidRequestStatus: 422 };
     expect(answerOf(error, options)).toMatchObject({ status: 422, message: 'path must be a string' });
