@@ -28,6 +28,14 @@ interface Check {
   certificate: () => string | undefined;
 }
 
+/** Times are monotonic milliseconds. */
+interface Run {
+  certificate: string | undefined;
+  begun: number;
+  /** Until then its outcome counts. */
+  until: number;
+}
+
 /**
  * A check that makes a request, whose outcome is that of all who ask within a minute; within 5 s if no connection was found
  * or credentials were refused (the token endpoint gets the same ones once a minute). With another certificate it asks at once.
@@ -35,10 +43,7 @@ interface Check {
 export class LimitedCheck {
   readonly #clock: Clock;
   readonly #check: Check;
-  #outcome?: Promise<CheckOutcome>;
-  #certificate?: string;
-  /** Monotonic milliseconds until which that outcome counts. */
-  #until = -Infinity;
+  #last?: Run & { outcome: Promise<CheckOutcome> };
   #told?: { code: string; until: number };
 
   constructor(clock: Clock, check: Check) {
@@ -50,24 +55,24 @@ export class LimitedCheck {
   async outcome(timeoutMs: number): Promise<CheckOutcome> {
     const now = this.#clock.monotonic();
     const certificate = this.#check.certificate();
-    if (!this.#outcome || now >= this.#until || certificate !== this.#certificate) {
-      this.#certificate = certificate;
-      this.#until = now + INTERVAL_MS;
-      this.#outcome = this.#run(now);
+    if (!this.#last || now >= this.#last.until || certificate !== this.#last.certificate) {
+      const run = { certificate, begun: now, until: now + INTERVAL_MS };
+      this.#last = Object.assign(run, { outcome: this.#request(run) });
     }
-    const outcome = this.#outcome;
+    const { outcome } = this.#last;
     const limit = { clock: this.#clock, timeoutMs, expired: () => new Error('no outcome in time') };
     return within(limit, () => outcome).catch(() => ({ ok: false, code: 'connection_timeout' }));
   }
 
-  async #run(begun: number): Promise<CheckOutcome> {
+  async #request(run: Run): Promise<CheckOutcome> {
     const checkedAt = new Date(this.#clock.now()).toISOString();
     try {
       await this.#check.request(REQUEST_MS);
       return { ok: true, checkedAt };
     } catch (error) {
       const code = codeOf(error);
-      if (mayPass(error)) this.#until = begun + PASSING_MS;
+      // Of this run alone: the next one may have begun, with another certificate.
+      if (mayPass(error)) run.until = run.begun + PASSING_MS;
       this.#tell(code, error);
       return { ok: false, checkedAt, code };
     }

@@ -133,6 +133,23 @@ describe('LimitedCheck', () => {
     expect(requests).toHaveLength(2);
   });
 
+  it('keeps the outcome with another certificate for its minute, however late the one before fails', async () => {
+    const before = check.outcome(3_000);
+    await settle();
+    certificate = 'AA:02';
+    const next = check.outcome(3_000);
+    await settle();
+    requests[1].resolve();
+    expect(await next).toMatchObject({ ok: true });
+    requests[0].reject(new ServiceConnectionError({ kind: 'reset', message: 'secret' }));
+    expect(await before).toMatchObject({ ok: false });
+    await clock.advance(59_999);
+    const later = check.outcome(3_000);
+    await settle();
+    expect(requests).toHaveLength(2);
+    expect(await later).toMatchObject({ ok: true });
+  });
+
   it('keeps nobody waiting for longer than they want, and the request goes on for the others', async () => {
     const hasty = check.outcome(100);
     const patient = check.outcome(3_000);
