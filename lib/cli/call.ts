@@ -3,7 +3,6 @@ import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { type ResolvedOptions } from '../config/resolved-options.js';
-import { nameFault } from '../config/variables.js';
 import { createService, systemIo } from '../engine/create-service.js';
 import {
   ServiceConfigurationError,
@@ -16,7 +15,7 @@ import { type ClientIdentity } from '../tls/client-identity.js';
 import { describeAnswer, SeenAnswer, writeBody } from './call-output.js';
 import { EXIT, UsageError, type CommandIo } from './command.js';
 import { readEnvironment } from './env-file.js';
-import { readHostConfiguration } from './host-configuration.js';
+import { checkName, readHostConfiguration } from './host-configuration.js';
 
 export const CALL_HELP = `Usage: nestjs-service call <method> <path> [options]
 
@@ -61,8 +60,7 @@ export async function run(args: string[], io: CommandIo): Promise<number> {
     return EXIT.ok;
   }
   const { name, yes = false } = values;
-  const fault = name === undefined ? undefined : nameFault(name);
-  if (fault !== undefined) throw new UsageError(`--name: ${fault}`);
+  checkName(name);
   const request = await readRequest(positionals, values.data, io);
   if (request.method === 'DELETE' && !yes) throw new UsageError('DELETE needs --yes.');
   const variables = await readEnvironment(io, values['env-file']);

@@ -1,9 +1,9 @@
 import { parseArgs } from 'node:util';
 import { CUSTOMER_ID_RULE, isCustomerId } from '../auth/scope.js';
-import { nameFault } from '../config/variables.js';
 import { EXIT, UsageError, type CommandIo } from './command.js';
 import { readEnvironment } from './env-file.js';
 import { examine } from './examine.js';
+import { checkName } from './host-configuration.js';
 import { jsonOutput, Table } from './doctor-output.js';
 
 const HELP = `Usage: nestjs-service doctor [options]
@@ -42,23 +42,13 @@ export async function run(args: string[], io: CommandIo, limits = LIMITS): Promi
   }
   const { name, customer, json = false, offline = false } = values;
   checkName(name);
-  refuse(
-    '--customer',
-    customer === undefined || isCustomerId(customer) ? undefined : `takes ${CUSTOMER_ID_RULE}`,
-  );
+  if (customer !== undefined && !isCustomerId(customer)) {
+    throw new UsageError(`--customer: takes ${CUSTOMER_ID_RULE}`);
+  }
   const variables = await readEnvironment(io, values['env-file']);
   const table = new Table(io, json);
   const examined = await examine({ name, variables, offline, customer, limits }, table);
   if (json) io.out(jsonOutput(examined));
   else table.end(examined);
   return examined.checks.some(({ status }) => status === 'failed') ? EXIT.failed : EXIT.ok;
-}
-
-/** @throws UsageError for a name that no module can have */
-export function checkName(name: string | undefined): void {
-  refuse('--name', name === undefined ? undefined : nameFault(name));
-}
-
-function refuse(option: string, fault: string | undefined): void {
-  if (fault !== undefined) throw new UsageError(`${option}: ${fault}`);
 }

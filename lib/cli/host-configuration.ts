@@ -1,7 +1,15 @@
 import { NO_PROXY_VARIABLES, PROXY_VARIABLES } from '../config/proxy.js';
+import { nameFault } from '../config/variables.js';
 import { SILENT } from '../exchange/io.js';
 import { readConfiguration } from '../module/read-configuration.js';
+import { UsageError } from './command.js';
 import { type Variables } from './env-file.js';
+
+/** @throws UsageError for a `--name` that no module can have */
+export function checkName(name: string | undefined): void {
+  const fault = name === undefined ? undefined : nameFault(name);
+  if (fault !== undefined) throw new UsageError(`--name: ${fault}`);
+}
 
 /** Reads and checks the configuration that the variables make, as an application does. Reports all faults, throws none. */
 export function readHostConfiguration(variables: Variables, name: string | undefined) {

@@ -104,7 +104,7 @@ export async function readSimulatorOptions(
   if (fault !== undefined) throw new UsageError(`--dir: ${fault} Choose another folder.`);
   const { name } = values;
   // With the table of options, which a simulator without a name does not need.
-  if (name !== undefined) (await import('./doctor.js')).checkName(name);
+  if (name !== undefined) (await import('./host-configuration.js')).checkName(name);
   const lifetime = values['token-lifetime'];
   const port = wholeNumber('--port', values.port, 0, MAX_PORT - ADDRESSES.length + 1);
   return {
