@@ -1,5 +1,4 @@
-import { ServiceApiError } from './api.error.js';
-import { ServiceConnectionError } from './connection.error.js';
+import { fieldsOf } from './error-fields.js';
 import { type ServiceError, type Explanation, type Remedy } from './service.error.js';
 
 /** How messages name an option, with the variable that sets it: `oauth.clientSecret (SERVICE_CLIENT_SECRET_FILE)`. */
@@ -38,19 +37,17 @@ export function explain(
 
 /** What happened, as a sentence: that of an API error with its call and status, which the service's own text leaves out. */
 export function whatHappened(error: ServiceError): string {
-  if (!(error instanceof ServiceApiError) || error.body?.message !== error.message) return error.message;
-  return `${error.method} ${error.path}: HTTP ${error.status} ("${error.message}").`;
+  const { message, bodyMessage, method, path, status } = fieldsOf(error);
+  if (bodyMessage !== message || path === undefined) return message;
+  return `${method} ${path}: HTTP ${status} ("${message}").`;
 }
 
 /** For the log, what an operator needs: what happened, how the service's support finds it, and what to do. */
 export function describeError(error: ServiceError): string {
-  const { code, hint } = error;
+  const { code, hint, method, path, correlationId, outcomeUnknown } = fieldsOf(error);
   const message = whatHappened(error).replace(/\.$/, '');
-  const isOfCall = error instanceof ServiceApiError || error instanceof ServiceConnectionError;
-  const { method, path, correlationId } = isOfCall ? error : {};
   const call = path === undefined || message.includes(path) ? '' : `${method} ${path}: `;
-  const doubt =
-    isOfCall && error.outcomeUnknown && !message.includes('carried out') && 'it may have been carried out';
+  const doubt = outcomeUnknown && !message.includes('carried out') && 'it may have been carried out';
   const id = correlationId && `correlation id ${correlationId}`;
   const said = [`${code}: ${call}${message}`, doubt, id].filter(Boolean).join('; ');
   return hint ? `${said}. ${hint}` : said;

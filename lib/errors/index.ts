@@ -1,4 +1,5 @@
 export { type ConnectionErrorKind, type ServiceErrorCode, type TokenErrorCode } from './error-codes.js';
+export { fieldsOf, type ErrorFields } from './error-fields.js';
 export { cleanText, secretCutter } from './clean-text.js';
 export {
   describeError,

@@ -1,6 +1,6 @@
 import { Catch, Optional, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
 import { throwError, type Observable } from 'rxjs';
-import { describeError, ServiceApiError, ServiceConnectionError, ServiceError } from '../errors/index.js';
+import { describeError, fieldsOf, ServiceError } from '../errors/index.js';
 import { SafeLogger } from '../telemetry/log.js';
 import {
   answerOf,
@@ -71,9 +71,8 @@ export class ServiceExceptionFilter implements ExceptionFilter<ServiceError> {
     if (!KINDS.has(kind)) throw error;
     const answer = answerOf(error, this.#options);
     const { status, message, code } = answer;
-    if (status >= 500 && !isOrderlyEnd(error)) {
-      const isOfCall = error instanceof ServiceApiError || error instanceof ServiceConnectionError;
-      const fields = { code, status, correlationId: isOfCall ? error.correlationId : undefined };
+    if (status >= 500 && !isOrderlyEnd(answer)) {
+      const fields = { code, status, correlationId: fieldsOf(error).correlationId };
       this.#logger.errorWith(`${status}: ${describeError(error)}`, fields);
     }
     if (kind === 'http') return replyHttp(answer, host);
@@ -93,8 +92,8 @@ export class ServiceExceptionFilter implements ExceptionFilter<ServiceError> {
 }
 
 /** Cut at shutdown: said once for all of them, by the module. */
-function isOrderlyEnd(error: ServiceError): boolean {
-  return error instanceof ServiceConnectionError && error.kind === 'closed' && !error.outcomeUnknown;
+function isOrderlyEnd({ code, status }: ExceptionAnswer): boolean {
+  return code === 'connection_closed' && status === 503;
 }
 
 function replyHttp({ status, message, code, retryAfter }: ExceptionAnswer, host: ArgumentsHost): void {
