@@ -67,6 +67,13 @@ describe('whether git might take a file', () => {
     expect(await exposure()).toBe(unknown);
   });
 
+  it('might where git gives no answer in time', async () => {
+    git('init');
+    await writeFile(join(root, 'git'), '#!/bin/sh\nexec sleep 60\n', { mode: 0o755 });
+    const unknown = `git cannot be asked whether it ignores ${join(folder, KEY)}`;
+    expect(await exposureTo(folder, KEY, { PATH: `${root}:${PATH}` }, 100)).toBe(unknown);
+  }, 10_000);
+
   it('is of the repository in which the folder is, by whatever name, and no other', async () => {
     git('init');
     await writeFile(join(root, '.gitignore'), KEY);
