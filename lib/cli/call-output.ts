@@ -1,4 +1,4 @@
-import { cleanText } from '../errors/index.js';
+import { cleanText, type ServiceError, whatHappened } from '../errors/index.js';
 import { type Exchange, type ExchangeResponse } from '../exchange/exchange.types.js';
 import { type CommandIo } from './command.js';
 
@@ -31,16 +31,32 @@ export class SeenAnswer {
   };
 }
 
-/** Status and headers, as lines. A cookie is a credential of the session. */
-export function describeAnswer({ status, headers }: ExchangeResponse, secrets: readonly string[]): string {
-  const lines = Object.entries(headers).flatMap(([name, value]) =>
+/** What happened, the status and the headers of the answer, if there is one, and what to do: a line each. */
+export function describeEnd(
+  failure: ServiceError | undefined,
+  response: ExchangeResponse | undefined,
+  secrets: readonly string[],
+): string {
+  const happened = failure ? whatHappened(failure) : '';
+  const status = response ? `HTTP ${response.status}` : '';
+  const lines = [
+    happened,
+    // What happened says it too, unless it happened after the answer, to a token.
+    happened.includes(`: ${status}`) ? '' : status,
+    ...(response ? describeHeaders(response, secrets) : []),
+    failure?.hint ? `-> ${failure.hint}` : '',
+  ];
+  const said = lines.filter((line) => line !== '').map((line) => `${line}\n`);
+  return `${said.join('')}${response ? '\n' : ''}`;
+}
+
+/** A cookie is a credential of the session. */
+function describeHeaders({ headers }: ExchangeResponse, secrets: readonly string[]): string[] {
+  return Object.entries(headers).flatMap(([name, value]) =>
     [value ?? []]
       .flat()
-      .map(
-        (each) => `${name}: ${name === 'set-cookie' ? NOT_SHOWN : cleanText(each, secrets, MAX_HEADER)}\n`,
-      ),
+      .map((each) => `${name}: ${name === 'set-cookie' ? NOT_SHOWN : cleanText(each, secrets, MAX_HEADER)}`),
   );
-  return `HTTP ${status}\n${lines.join('')}\n`;
 }
 
 /** The body as it is, but for credentials that come back in it. On a terminal it cannot be more than text. */

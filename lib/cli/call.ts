@@ -4,15 +4,10 @@ import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { createService, systemIo } from '../engine/create-service.js';
-import {
-  ServiceConfigurationError,
-  ServiceError,
-  ServiceRequestError,
-  whatHappened,
-} from '../errors/index.js';
+import { ServiceConfigurationError, ServiceError, ServiceRequestError } from '../errors/index.js';
 import { SILENT } from '../exchange/io.js';
 import { type ClientIdentity } from '../tls/client-identity.js';
-import { describeAnswer, SeenAnswer, writeBody } from './call-output.js';
+import { describeEnd, SeenAnswer, writeBody } from './call-output.js';
 import { EXIT, UsageError, type CommandIo } from './command.js';
 import { readEnvironment } from './env-file.js';
 import { checkName, readHostConfiguration } from './host-configuration.js';
@@ -118,19 +113,20 @@ async function call(
   const seen = new SeenAnswer(world.exchange, options.appTokenHeader);
   const service = createService(once, identity, { ...world, exchange: seen.exchange });
   io.err(`${environment}, ${authentication}, at ${addresses.baseUrl}: ${method} ${JSON.stringify(path)}\n`);
+  let failure: ServiceError | undefined;
   try {
     const body = data === undefined ? {} : { data, headers: { 'content-type': 'application/json' } };
     await service.http.request(path, { method, responseType: 'bytes', ...body });
   } catch (error) {
     if (error instanceof ServiceRequestError) throw new UsageError(error.message);
     if (!(error instanceof ServiceError)) throw error;
-    io.err(`${[whatHappened(error), ...(error.hint ? [`-> ${error.hint}`] : [])].join('\n')}\n`);
+    failure = error;
   } finally {
     await service.close();
   }
   const { response, secrets } = seen;
+  io.err(describeEnd(failure, response, secrets));
   if (!response) return EXIT.failed;
-  io.err(describeAnswer(response, secrets));
   writeBody(response.body, secrets, io);
   return response.status < 400 ? EXIT.ok : EXIT.failed;
 }

@@ -73,8 +73,10 @@ describe('nestjs-service call', () => {
     simulator.fail({ path: '/banks/v1', times: 9, fault: { status: 503, json: { message: 'down' } } });
     const { code, printed, complained } = await call(['GET', '/banks/v1']);
     expect({ code, printed }).toEqual({ code: 1, printed: '{"message":"down"}' });
-    expect(complained).toMatch(/HTTP 503 \("down"\)/);
-    expect(complained).toMatch(/\nHTTP 503\n/);
+    expect(complained).toMatch(
+      /: GET "\/banks\/v1"\nGET \/banks\/v1: HTTP 503 \("down"\)\.\ncontent-type: .*\n[^]*\n-> The service is .*\n\n$/,
+    );
+    expect(complained.match(/503/g)).toHaveLength(1);
     expect(simulator.apiRequests).toHaveLength(1);
   });
 
@@ -82,6 +84,16 @@ describe('nestjs-service call', () => {
     simulator.fail({ path: '/banks/v1', fault: { status: 401 } });
     const env = simulator.env({ authentication: 'oauth' });
     expect(await call(['GET', '/banks/v1'], { env })).toMatchObject({ code: 0 });
+  });
+
+  it('has the status of the answer where the next token is refused', async () => {
+    simulator.fail({ path: '/banks/v1', fault: { status: 401 } });
+    const ofSecond = { when: () => simulator.tokenRequests.length > 1, times: 9 };
+    simulator.fail({ face: 'token', ...ofSecond, fault: { status: 401, json: { error: 'invalid_client' } } });
+    const env = simulator.env({ authentication: 'oauth' });
+    const { code, complained } = await call(['GET', '/banks/v1'], { env });
+    expect(code).toBe(1);
+    expect(complained).toMatch(/\nThe token endpoint refuses .*HTTP 401, .*\nHTTP 401\n[^]*\n-> .*\n\n$/);
   });
 
   it('has no body of HEAD', async () => {
