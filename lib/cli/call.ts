@@ -27,7 +27,8 @@ Options:
   --name <name>      call with the module of this name: SERVICE_<NAME>_*
   --help             this text
 
-A call is not repeated. Exit codes: 0 for a status below 400, 1 for another or no answer, 2 wrong usage
+A call is sent again only if its credentials were refused and there are others, as a new access token after a 401.
+Exit codes: 0 for a status below 400, 1 for another or no answer, 2 wrong usage
 `;
 
 export const CALL_OPTIONS = {

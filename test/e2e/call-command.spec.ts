@@ -84,6 +84,8 @@ describe('nestjs-service call', () => {
     simulator.fail({ path: '/banks/v1', fault: { status: 401 } });
     const env = simulator.env({ authentication: 'oauth' });
     expect(await call(['GET', '/banks/v1'], { env })).toMatchObject({ code: 0 });
+    expect(simulator.apiRequests.map(({ status }) => status)).toEqual([401, 200]);
+    expect(CALL_HELP).toContain('sent again only if its credentials were refused');
   });
 
   it('has the status of the answer where the next token is refused', async () => {
