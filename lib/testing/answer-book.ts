@@ -1,5 +1,6 @@
 import { METHODS } from 'node:http';
 import { inspect } from 'node:util';
+import { isNativeError } from 'node:util/types';
 import { type SimulatedAnswer } from './servers/answer.js';
 import { matchPath } from './path-pattern.js';
 import { type RecordedRequest } from './request-log.js';
@@ -55,7 +56,7 @@ export class AnswerBook {
   find(request: RecordedRequest, path: string, query: URLSearchParams): Promise<SimulatedAnswer> | undefined {
     for (const { method, path: pattern, answer } of this.#routes) {
       const params = method === request.method ? matchPath(pattern, path) : undefined;
-      if (params) return perform(answer, { ...request, params, query });
+      if (params) return perform(`${method} ${pattern}`, answer, { ...request, params, query });
     }
     return undefined;
   }
@@ -67,10 +68,20 @@ export class AnswerBook {
   }
 }
 
-async function perform(answer: SimulatorAnswerer, request: SimulatedRequest): Promise<SimulatedAnswer> {
-  const made = typeof answer === 'function' ? await answer(request) : answer;
-  checkAnswer(made);
-  return { ...made, status: made.status ?? 200 };
+/** @throws Error that names the route: its caller would look for a fault of the service */
+async function perform(
+  route: string,
+  answer: SimulatorAnswerer,
+  request: SimulatedRequest,
+): Promise<SimulatedAnswer> {
+  try {
+    const made = typeof answer === 'function' ? await answer(request) : answer;
+    checkAnswer(made);
+    return { ...made, status: made.status ?? 200 };
+  } catch (error) {
+    const reason = isNativeError(error) ? error.message : inspect(error);
+    throw new Error(`The simulator's route ${route} failed: ${reason}`, { cause: error });
+  }
 }
 
 function checkAnswer(answer: SimulatorAnswer): void {

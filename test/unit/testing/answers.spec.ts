@@ -70,6 +70,7 @@ describe('the answers of simulator.answer()', () => {
   it('show a mistake in a function to the test', async () => {
     const mistakes: [string, () => object][] = [
       ['of the test', () => Promise.reject(new Error('of the test'))],
+      ["no 'Error'", () => Promise.reject("no 'Error'")],
       ["and not with 'id'", () => ({ id: 1 })],
       ["and not with 'undefined'", () => undefined as unknown as object],
       ["from 200 to 599, and not '201'", () => ({ status: '201' })],
@@ -80,7 +81,9 @@ describe('the answers of simulator.answer()', () => {
         status: 500,
         json: { status: 'SIMULATOR_FAULT', message: expect.stringContaining(message) },
       });
-      expect(simulator.requests.at(-1)?.error).toContain(message);
+      const { error } = simulator.requests.at(-1) ?? {};
+      expect(error).toContain(message);
+      expect(error).toMatch(/^The simulator's route GET \/wrong\/v1 failed: /);
     }
   });
 
