@@ -39,7 +39,7 @@ const KEYS = ['status', 'json', 'body', 'headers'];
 export class AnswerBook {
   readonly #routes: Route[] = [];
 
-  /** @throws TypeError for a method, path or status that no call can have, and for an answer with other keys */
+  /** @throws TypeError for a method, path or status that no call can have, and for an answer with other keys, or both contents */
   add(method: string, path: string, answer: SimulatorAnswerer): void {
     if (!METHODS.includes(method.toUpperCase()))
       throw new TypeError(`simulator.answer(): there is no method '${method}'.`);
@@ -92,7 +92,10 @@ function checkAnswer(answer: SimulatorAnswer): void {
       `simulator.answer(): an answer is an object with ${KEYS.join(', ')}, and not with '${unknown}'. The content of a JSON answer stands in json.`,
     );
   }
-  const { status = 200 } = answer;
+  const { status = 200, json, body } = answer;
+  if (json !== undefined && body !== undefined) {
+    throw new TypeError('simulator.answer(): an answer has json or body, and not both.');
+  }
   if (Number.isInteger(status) && status >= 200 && status <= 599) return;
   throw new TypeError(
     `simulator.answer(): a status is a whole number from 200 to 599, and not ${inspect(status)}.`,

@@ -205,7 +205,8 @@ export class ServiceSimulator {
    * last counts.
    *
    * @param path a segment that begins with a colon stands for any one, decoded
-   * @throws TypeError for a method, path or status that no call can have, and for an answer with other keys
+   * @throws TypeError for a method, path or status that no call can have, and for an answer with other keys, or with `json`
+   * and `body`
    * @example
    * simulator.answer('GET', '/accounts/v1/:id', ({ params }) => ({ json: { id: params.id } }));
    * simulator.answer('DELETE', '/accounts/v1/:id', { status: 204 });

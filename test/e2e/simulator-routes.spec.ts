@@ -79,6 +79,11 @@ describe('nestjs-service simulator --routes', () => {
     ['path.json', '{ "GET accounts": {} }', "'GET accounts': a path is as '/accounts/v1/:id'"],
     ['more.json', '{ "GET /accounts now": {} }', "'GET /accounts now': has more than a method and a path."],
     ['answer.json', '{ "GET /accounts/v1": { "id": 1 } }', "and not with 'id'. The content of a JSON answer"],
+    [
+      'both.json',
+      '{ "GET /accounts/v1": { "json": 1, "body": "" } }',
+      "'GET /accounts/v1': an answer has json or body",
+    ],
   ])('refuses %s', async (name, text, message) => {
     if (text !== undefined) await file(name, text);
     const io = commandIo({}, { cwd: folder });

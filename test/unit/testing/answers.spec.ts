@@ -70,7 +70,7 @@ describe('the answers of simulator.answer()', () => {
   it('show a mistake in a function to the test', async () => {
     const mistakes: [string, () => object][] = [
       ['of the test', () => Promise.reject(new Error('of the test'))],
-      ["no 'Error'", () => Promise.reject("no 'Error'")],
+      ["'no Error'", () => ({ json: AbortSignal.abort('no Error').throwIfAborted() })],
       ["and not with 'id'", () => ({ id: 1 })],
       ["and not with 'undefined'", () => undefined as unknown as object],
       ["from 200 to 599, and not '201'", () => ({ status: '201' })],
@@ -95,6 +95,7 @@ describe('the answers of simulator.answer()', () => {
     ['GET /x', '/x', {}, "there is no method 'GET /x'"],
     ['FETCH', '/x', {}, "there is no method 'FETCH'"],
     ['GET', '/x', { jsn: 1 }, "and not with 'jsn'"],
+    ['GET', '/x', { json: null, body: '' }, 'an answer has json or body, and not both'],
     ['GET', '/x', { status: 42 }, 'a status is a whole number from 200 to 599, and not 42'],
     ['GET', '/x', { status: 200.5 }, 'and not 200.5'],
     ['GET', '/x', { status: '201' }, "and not '201'"],
