@@ -202,7 +202,7 @@ export class ServiceSimulator {
 
   /**
    * Answers calls of another path of the service, after their credentials were checked. Of several answers at a path, the
-   * last counts.
+   * last counts. HEAD gets the answer of GET, without the body, if it has none of its own.
    *
    * @param path a segment that begins with a colon stands for any one, decoded
    * @throws TypeError for a method, path or status that no call can have, and for an answer with other keys, or with `json`

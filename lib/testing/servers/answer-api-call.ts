@@ -26,6 +26,8 @@ export function answerApiCall(
   const resource = pathname.replace(/\/$/, '');
   const own = service.answers.find(request, resource, searchParams);
   if (own) return own;
+  // Without its body, which node:http leaves out.
+  if (request.method === 'HEAD') return answerApiCall({ ...request, method: 'GET' }, path, service);
   const name = RESOURCE_NAMES.find((each) => RESOURCES[each] === resource);
   if (name !== undefined) return answerResource(ANSWERS[name], request, service);
   if (resource === '/echo/v1' || resource.startsWith('/echo/v1/')) {

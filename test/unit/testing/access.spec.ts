@@ -184,6 +184,22 @@ describe('the API of ServiceSimulator', () => {
     expect([head.status, head.body]).toEqual([200, '']);
   });
 
+  it('answers HEAD as GET', async () => {
+    for (const [path, status] of [
+      ['/banks/v1', 200],
+      ['/customers/v1', 405],
+      ['/none/v1', 404],
+    ] as const) {
+      const head = await call(simulator, `${sandbox}${path}`, { method: 'HEAD', headers: appToken });
+      expect([head.status, head.body]).toEqual([status, '']);
+    }
+    expect(simulator.requests).toMatchObject([
+      { method: 'HEAD', status: 200 },
+      { status: 405 },
+      { status: 404 },
+    ]);
+  });
+
   it('echoes with the status asked for', async () => {
     const echo = (status: string) =>
       call(simulator, `${sandbox}/echo/v1?status=${status}`, { headers: appToken });

@@ -59,6 +59,15 @@ describe('the answers of simulator.answer()', () => {
     expect((await send('POST', '/customers/v1', { body: '{"app_user_id":"u"}' })).status).toBe(201);
   });
 
+  it('are those of GET to HEAD too, without the body', async () => {
+    simulator.answer('GET', '/pages/v1', { json: ['One'], headers: { 'x-pages': '1' } });
+    const head = { status: 200, body: '', headers: { 'content-length': '7', 'x-pages': '1' } };
+    expect(await send('HEAD', '/pages/v1')).toMatchObject(head);
+    simulator.answer('HEAD', '/pages/v1', { status: 204 });
+    expect((await send('HEAD', '/pages/v1')).status).toBe(204);
+    expect(simulator.requests.at(-1)).toMatchObject({ method: 'HEAD', status: 204 });
+  });
+
   it('fail as others do', async () => {
     simulator.answer('GET', '/late/v1', { json: 'late' });
     simulator.fail({ path: '/api/late/v1', fault: { delayMs: 1 } });
