@@ -160,9 +160,9 @@ export class CertificateAuthority {
   }
 }
 
-/** The subject on one line: `CN=billing, O=Example`. */
-export function describeSubject(certificate: X509Certificate): string {
-  return certificate.subject.split('\n').join(', ');
+/** The subject on one line: `CN=billing, O=Example`. Empty without one, which Node has as undefined. */
+export function describeSubject({ subject }: { readonly subject?: string }): string {
+  return (subject ?? '').split('\n').join(', ');
 }
 
 function generateKeys(): Promise<webcrypto.CryptoKeyPair> {

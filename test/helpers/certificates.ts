@@ -28,8 +28,9 @@ export interface IssueOptions {
   algorithm?: webcrypto.RsaHashedKeyGenParams;
 }
 
-/** Issues a certificate with a key of its own; without an issuer it signs itself. */
-export async function issue(subject: string, options: IssueOptions = {}): Promise<Issued> {
+/** Issues a certificate with a key of its own; without an issuer it signs itself. The subject may be empty. */
+export async function issue(commonName: string, options: IssueOptions = {}): Promise<Issued> {
+  const subject = commonName === '' ? '' : `CN=${commonName}`;
   const keys = await webcrypto.subtle.generateKey(options.algorithm ?? ALGORITHM, true, ['sign', 'verify']);
   const extensions: x509.Extension[] = [
     new x509.BasicConstraintsExtension(options.ca ?? false, undefined, true),
@@ -43,8 +44,8 @@ export async function issue(subject: string, options: IssueOptions = {}): Promis
   }
   const certificate = await x509.X509CertificateGenerator.create({
     serialNumber: (serial++).toString(16).padStart(4, '0'),
-    subject: `CN=${subject}`,
-    issuer: options.issuer?.x509.subject ?? `CN=${subject}`,
+    subject,
+    issuer: options.issuer?.x509.subject ?? subject,
     notBefore: options.notBefore ?? new Date(Date.now() - DAY_MS),
     notAfter: options.notAfter ?? new Date(Date.now() + 365 * DAY_MS),
     publicKey: keys.publicKey,

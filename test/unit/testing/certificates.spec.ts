@@ -4,6 +4,7 @@ import { connect } from 'node:tls';
 import { explainAbsence } from '../../../lib/testing/optional-peers.js';
 import { ServiceSimulator } from '../../../lib/testing/simulator.js';
 import { type SimulatorOptions } from '../../../lib/testing/simulator.options.js';
+import { issue } from '../../helpers/certificates.js';
 import { simulatorsOfBlock } from '../../helpers/simulators.js';
 import { call, failCode, keptAliveAgent } from './plain-client.js';
 
@@ -195,6 +196,15 @@ describe('client certificates on ServiceSimulator', () => {
       expect(code).toBe('ERR_SSL_TLSV1_ALERT_UNKNOWN_CA');
     },
   );
+
+  it('are refused without a subject too, and the simulator goes on', async () => {
+    const { base, headers } = await start();
+    const { certificate: cert, key } = await issue('');
+    expect(await failCode(call(simulator, base, { cert, key, headers }))).toBe(
+      'ERR_SSL_TLSV1_ALERT_UNKNOWN_CA',
+    );
+    expect(simulator.refusals).toMatchObject([{ certificateSubject: '', alert: 'unknown_ca' }]);
+  });
 
   it('are listed if refused, the newest of them', async () => {
     const { base, sandboxMtls, headers } = await start({ maxRequests: 2 });
