@@ -70,11 +70,21 @@ export function writeBody(body: Buffer, secrets: readonly string[], io: CommandI
 }
 
 function withoutSecrets(body: Buffer, secrets: readonly string[]): Buffer {
-  const found = secrets.filter((secret) => secret !== '' && body.includes(secret));
   // Each byte is a character of latin1.
-  const text = (content: Buffer): string => content.toString('latin1');
-  const cut = found.reduce((rest, secret) => rest.replaceAll(secret, NOT_SHOWN), text(body));
-  return found.length === 0 ? body : Buffer.from(cut, 'latin1');
+  const text = body.toString('latin1');
+  const cut = secrets.reduce((rest, secret) => rest.replace(inEachForm(secret), NOT_SHOWN), text);
+  return cut === text ? body : Buffer.from(cut, 'latin1');
+}
+
+/** JSON, an address or a page may write each character in another way: `/` as `\/`, `\u002f`, `%2F`, `%252F` or `&#47;`. */
+function inEachForm(secret: string): RegExp {
+  const forms = Array.from(secret, (character) => {
+    const code = character.charCodeAt(0);
+    const hex = code.toString(16).padStart(2, '0');
+    const plain = character.replace(/\W/, '\\$&');
+    return `(?:\\\\?${plain}|\\\\u00${hex}|%(?:25)?${hex}|&#0?${code};|&#x${hex};)`;
+  });
+  return new RegExp(forms.join(''), 'gi');
 }
 
 /** With escapes in place of what a terminal would take for a command, or would turn around. Undefined for other bytes. */

@@ -151,6 +151,21 @@ describe('nestjs-service call', () => {
     }
   });
 
+  it.each([
+    ['plain', (text: string) => text],
+    ['JSON', (text: string) => JSON.stringify(text).slice(1, -1).replaceAll('/', '\\/')],
+    ['JSON, all escaped', (text: string) => text.replace(/\W/g, (found) => `\\u00${hexOf(found)}`)],
+    ['an address', encodeURIComponent],
+    ['an address in another', (text: string) => encodeURIComponent(encodeURIComponent(text))],
+    ['a page', (text: string) => text.replace(/\W/g, (found) => `&#${found.charCodeAt(0)};`)],
+    ['a page, in hexadecimal', (text: string) => text.replace(/\W/g, (found) => `&#x${hexOf(found)};`)],
+  ])('shows no app token that comes back as it stands in %s', async (_, written) => {
+    const appToken = simulator.rotateAppToken('app/token+of=some.length"$\\1');
+    simulator.answer('GET', '/mirror/v1', { body: `<${written(appToken)}> and ${written('app/tok')}` });
+    const { printed } = await call(['GET', '/mirror/v1']);
+    expect(printed).toBe(`<[not shown]> and ${written('app/tok')}`);
+  });
+
   it('writes bytes as they are, and on a terminal text alone, with escapes', async () => {
     const pdf = Uint8Array.from([37, 80, 68, 70, 0, 255, 128]);
     simulator.answer('GET', '/statements/v1/:id', { body: pdf });
@@ -259,3 +274,7 @@ describe('nestjs-service call', () => {
     expect(await call(['--help'])).toMatchObject({ code: 0, printed: CALL_HELP });
   });
 });
+
+function hexOf(character: string): string {
+  return character.charCodeAt(0).toString(16).padStart(2, '0');
+}
