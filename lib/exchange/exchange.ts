@@ -29,7 +29,7 @@ export function exchange(request: ExchangeRequest): Promise<ExchangeResponse> {
   return new Promise((resolve, reject) => new RunningExchange(request, resolve, reject).start());
 }
 
-/** Up to here, an error's body is kept. */
+/** Up to here, the body of an answer that is no success is kept. */
 const MIN_ERROR_BYTES = 65_536;
 
 interface Limit {
@@ -156,10 +156,10 @@ class RunningExchange {
     });
   }
 
-  /** The answer of a call with a small limit may be an error, which is to be read. */
-  #maxBytes({ statusCode = 0 }: IncomingMessage): number {
+  /** The answer of a call with a small limit may be an error or a redirect, which is to be read. */
+  #maxBytes(incoming: IncomingMessage): number {
     const { maxResponseBytes } = this.#request;
-    return statusCode < 400 ? maxResponseBytes : Math.max(maxResponseBytes, MIN_ERROR_BYTES);
+    return isSuccess(incoming) ? maxResponseBytes : Math.max(maxResponseBytes, MIN_ERROR_BYTES);
   }
 
   #onBody(incoming: IncomingMessage, body: Buffer): void {
@@ -171,6 +171,8 @@ class RunningExchange {
       (error: NodeJS.ErrnoException) => {
         if (error.code === 'ERR_BUFFER_TOO_LARGE')
           return this.#fail({ kind: 'too_large', reason: error.code });
+        // Its status says what happened, and a proxy's own page may have kept the coding of another answer.
+        if (!isSuccess(incoming)) return this.#finish(incoming, body);
         const isCut = error.code === 'Z_BUF_ERROR' && isUntilClose(incoming);
         this.#fail({ kind: isCut ? 'reset' : 'protocol', reason: error.code });
       },
@@ -217,6 +219,10 @@ class RunningExchange {
     this.#request.signal?.removeEventListener('abort', this.#onAbort);
     outcome();
   }
+}
+
+function isSuccess({ statusCode = 0 }: IncomingMessage): boolean {
+  return statusCode >= 200 && statusCode < 300;
 }
 
 /** Chunks end a body only if `chunked` is the last coding (RFC 9112, 6.3). Node passes on other codings as they come. */

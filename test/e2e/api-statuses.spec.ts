@@ -63,6 +63,11 @@ describe('what the service answers', () => {
     ['null', { status: 422, json: null }, { status: 422 }],
     ['a page', { status: 404, body: '<html>secret page</html>' }, { status: 404 }],
     ['no body', { status: 400, body: '' }, { status: 400 }],
+    [
+      'a body that is not compressed, though its headers say so',
+      { status: 409, json: { message: 'taken' }, headers: { 'content-encoding': 'gzip' } },
+      { status: 409, message: 'taken' },
+    ],
     ['text of another kind', { status: 409, json: { message: { deep: 1 } } }, { status: 409 }],
   ])('%s', async (_, fault, expected) => {
     fail(fault);

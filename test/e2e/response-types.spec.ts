@@ -35,6 +35,9 @@ describe('responseType', () => {
         return response.end(gzipSync(JSON.stringify(FAILURE)));
       }
       if (request.url === '/gone-long') return response.writeHead(404).end(' '.repeat(65_537));
+      if (request.url === '/moved') {
+        return response.writeHead(302, { location: 'https://elsewhere.example/' }).end(CSV);
+      }
       return response.end(PDF);
     });
     api = await startModule({
@@ -106,6 +109,11 @@ describe('responseType', () => {
     }
     const error = await rejection(api.http.get('/gone-long', { maxResponseBytes: 5 }));
     expect(error).toMatchObject({ kind: 'too_large' });
+  });
+
+  it('names a redirect whose page is larger', async () => {
+    const error = await rejection(api.http.get('/moved', { maxResponseBytes: 5 }));
+    expect(error).toMatchObject({ kind: 'redirect', location: 'https://elsewhere.example' });
   });
 
   it.each<[string, object, string]>([
