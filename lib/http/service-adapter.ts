@@ -98,7 +98,9 @@ function toAxiosResponse(
 function rawBody(body: Buffer, responseType: string | undefined): Uint8Array | string {
   if (responseType === 'arraybuffer') return body;
   // A copy: a small Buffer shares its memory with others, which `bytes.buffer` would show.
-  return responseType === 'bytes' ? new Uint8Array(body) : body.toString('utf8');
+  if (responseType === 'bytes') return new Uint8Array(body);
+  // Without a byte order mark, as fetch and axios read text: it would be a part of the first column's name of a CSV.
+  return body.toString('utf8').replace(/^\ufeff/, '');
 }
 
 /** Leaves out headers with the name of a method of AxiosHeaders, such as `normalize`: axios would call them. */

@@ -26,6 +26,7 @@ describe('responseType', () => {
     server = await httpServer((request, response) => {
       asked.push(request.headers);
       if (request.url === '/csv') return response.end(CSV);
+      if (request.url === '/csv-of-windows') return response.end(`\ufeff${CSV}`);
       if (request.url === '/page') return response.end('<!doctype html>');
       if (request.url === '/json') return response.end('{"a":1}');
       if (request.url === '/none') return response.writeHead(204).end();
@@ -70,6 +71,7 @@ describe('responseType', () => {
     const lines = await api.http.get('/csv', { ...options, parse: (body) => String(body).split('\n') });
     expect(lines[1]).toBe('2026-11-24;1,5');
     expect(await api.http.put('/none', {}, options)).toBe('');
+    expect(await api.http.get('/csv-of-windows', options)).toBe(CSV);
   });
 
   it('is named where the answer is neither JSON nor a page', async () => {
