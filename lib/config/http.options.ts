@@ -1,3 +1,4 @@
+import { MAX_RESPONSE_BYTES } from '../exchange/call-limits.js';
 import { type ServiceCallEvent } from '../telemetry/call-event.js';
 import { DAY_MS } from '../time/clock.js';
 import {
@@ -33,7 +34,7 @@ export class ServiceHttpOptions {
   retries?: number | undefined;
 
   /** Bytes, decompressed. Default 10 MiB. SERVICE_HTTP_MAX_RESPONSE_BYTES */
-  @WholeNumber('HTTP_MAX_RESPONSE_BYTES', 1, 2 ** 30, 'bytes')
+  @WholeNumber('HTTP_MAX_RESPONSE_BYTES', 1, MAX_RESPONSE_BYTES, 'bytes')
   maxResponseBytes?: number | undefined;
 
   /** Connections to one origin. Default 50. SERVICE_HTTP_MAX_SOCKETS */

@@ -3,6 +3,8 @@ import { DAY_MS } from '../time/clock.js';
 import { ServiceRequestError } from '../errors/index.js';
 
 const MIN_PART_MS = 1_000;
+/** Of an answer. A string cannot be as long as 512 MiB. */
+export const MAX_RESPONSE_BYTES = 500 * 1024 * 1024;
 
 /**
  * A call's own time limit; undefined without one (0, null, undefined).

@@ -1,6 +1,6 @@
 import { Axios, AxiosHeaders, type AxiosHeaderValue, type InternalAxiosRequestConfig } from 'axios';
 import { ServiceRequestError } from '../errors/index.js';
-import { checkTimeout } from '../exchange/call-limits.js';
+import { checkTimeout, MAX_RESPONSE_BYTES } from '../exchange/call-limits.js';
 import { AllowedUrls } from './allowed-urls.js';
 import { notEncoded, prepareBody } from './body.js';
 import { Call, toMethod } from './call.js';
@@ -63,7 +63,7 @@ export class AuthHeadersInterceptor {
     const { signal, cancelToken } = config;
     const call = new Call(toMethod(config.method), url, timeoutMs, routeOf(config), { signal, cancelToken });
     call.maxRetries = checkWhole('retries', config.retries, 0, 10);
-    call.maxResponseBytes = checkWhole('maxResponseBytes', config.maxResponseBytes, 1, 2 ** 30);
+    call.maxResponseBytes = checkWhole('maxResponseBytes', config.maxResponseBytes, 1, MAX_RESPONSE_BYTES);
     call.attemptTimeoutMs = checkTimeout(config.attemptTimeout, 'attemptTimeout');
     config.url = url.href;
     for (const key of USED_OPTIONS) delete config[key];

@@ -129,7 +129,7 @@ describe('responseType', () => {
     [
       'a limit that is none',
       { maxResponseBytes: 0 },
-      'maxResponseBytes must be a whole number from 1 to 1073741824',
+      'maxResponseBytes must be a whole number from 1 to 524288000',
     ],
   ])('refuses %s before anything is sent', async (_, options, message) => {
     const before = asked.length;

@@ -716,7 +716,7 @@ describe('resolveOptions', () => {
     ['http.attemptTimeout', 1, 86_400_000, 'milliseconds'],
     ['http.connectTimeout', 1, 86_400_000, 'milliseconds'],
     ['http.retries', 0, 10, 'attempts'],
-    ['http.maxResponseBytes', 1, 1_073_741_824, 'bytes'],
+    ['http.maxResponseBytes', 1, 524_288_000, 'bytes'],
     ['http.maxSockets', 1, 65_535, 'connections'],
     ['http.shutdownTimeout', 0, 86_400_000, 'milliseconds'],
     ['linkSdk.minTokenLife', 0, 86_400, 'seconds'],
