@@ -95,9 +95,10 @@ async function readRequest(
     JSON.parse(data);
     return { method, path, data };
   } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code !== undefined) throw new UsageError(`--data: the file cannot be read (${code}).`);
     // The text of the error would quote what may be private.
-    const reason = (error as NodeJS.ErrnoException).code ?? 'no JSON';
-    throw new UsageError(`--data needs JSON, or @ and the path of a file with it (${reason}).`);
+    throw new UsageError('--data is not valid JSON; for JSON in a file, give @ and its path.');
   }
 }
 

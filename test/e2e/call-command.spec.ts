@@ -255,8 +255,11 @@ describe('nestjs-service call', () => {
     [['GET', '/banks/v1', 'more'], 'A call needs a method'],
     [['GET', '/banks/v1', '--data', '{}'], 'GET takes no --data.'],
     [['PATCH', '/banks/v1'], 'PATCH needs --data.'],
-    [['POST', '/banks/v1', '--data', '{ s3cret'], 'file with it (no JSON).'],
-    [['POST', '/banks/v1', '--data', '@none.json'], 'file with it (ENOENT).'],
+    [
+      ['POST', '/banks/v1', '--data', '{ s3cret'],
+      '--data is not valid JSON; for JSON in a file, give @ and its path.',
+    ],
+    [['POST', '/banks/v1', '--data', '@none.json'], '--data: the file cannot be read (ENOENT).'],
     [['GET', '/banks/v1', '--name', 'k s a'], '--name: must begin'],
     [['GET', 'https://elsewhere.example/banks/v1'], 'https://elsewhere.example'],
     [['GET', '//elsewhere.example/'], 'must not begin with //'],
