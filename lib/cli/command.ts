@@ -22,7 +22,7 @@ export interface CommandIo {
 export interface Command {
   /**
    * @param args what comes after the command's name
-   * @returns the exit code: 0, 1 where it found something wrong, 2 where it was not used as it should be
+   * @returns the exit code: 0, 1 if it found something wrong, 2 if it was not used as it should be
    * @throws UsageError, and what `parseArgs` of node:util throws: both are reported with exit code 2
    */
   run(args: string[], io: CommandIo): Promise<number>;

@@ -9,7 +9,7 @@ import { jsonOutput, Table } from './doctor-output.js';
 const HELP = `Usage: nestjs-service doctor [options]
 
 Says what is wrong with the configuration of ServiceModule and with the way to the service, and what to do.
-It reads the SERVICE_* variables of the environment, and of .env where there is one. Its output holds no secret.
+It reads the SERVICE_* variables of the environment, and of .env if there is one. Its output holds no secret.
 
 Options:
   --env-file <path>  read this file in place of .env; may be given several times, the first counts first

@@ -19,13 +19,13 @@ export interface Variables {
   inFiles: string[];
   /** All places that were looked at. */
   sources: string;
-  /** The file of the simulator command, where it is there and was not read. */
+  /** The file of the simulator command, if it is there and was not read. */
   simulatorFile?: string;
 }
 
 /**
  * Reads variables as ConfigModule.forRoot() does: those of the process count before those of the files, the first file
- * before the others. Without names of files, `.env` where there is one. Nothing of the process is changed.
+ * before the others. Without names of files, `.env` if there is one. Nothing of the process is changed.
  * @throws UsageError for a file that was named and cannot be read
  */
 export async function readEnvironment(

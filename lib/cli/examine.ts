@@ -25,7 +25,7 @@ export interface Listener {
 
 export interface Examined {
   ok: boolean;
-  /** Null where the variable holds something else. */
+  /** Null if the variable holds something else. */
   environment: string | null;
   authentication: string | null;
   checks: Check[];

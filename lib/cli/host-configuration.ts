@@ -13,7 +13,7 @@ export function checkName(name: string | undefined): void {
 
 /** Reads and checks the configuration that the variables make, as an application does. Reports all faults, throws none. */
 export function readHostConfiguration(variables: Variables, name: string | undefined) {
-  // ConfigModule sets them for the process too, where only an env file has them.
+  // ConfigModule sets them for the process too, if only an env file has them.
   for (const variable of [...PROXY_VARIABLES, ...NO_PROXY_VARIABLES]) {
     const value = variables.get(variable);
     if (value !== undefined) process.env[variable] ??= value;

@@ -17,7 +17,7 @@ process.exitCode = await runCommand(process.argv.slice(2), {
   env,
   out: (text) => void stdout.write(text),
   err: (text) => void stderr.write(text),
-  // `isTTY` is undefined where it is no terminal.
+  // `isTTY` is undefined if it is no terminal.
   outIsTerminal: stdout.isTTY === true,
   errIsTerminal: stderr.isTTY === true,
   keepRunningUnread: () => {
@@ -27,7 +27,7 @@ process.exitCode = await runCommand(process.argv.slice(2), {
     const { stdin } = process;
     if (stdin.isTTY && !isInForeground()) return;
     lines = createInterface({ input: stdin, terminal: false });
-    // An error of the input, as where its terminal is gone, is its end.
+    // An error of the input, as when its terminal is gone, is its end.
     lines.on('line', listener).on('error', () => undefined);
   },
   endSignal: () =>

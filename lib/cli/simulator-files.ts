@@ -38,7 +38,7 @@ export async function checkFolder(folder: string): Promise<void> {
 }
 
 /**
- * What this command wrote to a file; undefined where there is none.
+ * What this command wrote to a file; undefined if there is none.
  * @throws ForeignFileError, and the system's errors
  */
 export async function readOwn(path: string): Promise<string | undefined> {
@@ -101,7 +101,7 @@ async function makeFolder(folder: string): Promise<boolean> {
 
 /**
  * Why files of this folder cannot be named in a .env that dotenv, Node's --env-file and a shell read in the same way;
- * undefined where they can.
+ * undefined if they can.
  */
 export function folderFault(folder: string): string | undefined {
   if (/\p{Cc}/u.test(folder)) return 'the path of the folder has a line break or another control character.';

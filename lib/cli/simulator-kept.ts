@@ -33,10 +33,10 @@ export async function textToKeep(
 }
 
 /**
- * What an earlier start left; undefined where there is nothing, or nothing of use: of another version of the command, or
+ * What an earlier start left; undefined if there is nothing, or nothing of use: of another version of the command, or
  * with a certificate that is not valid long enough.
  *
- * @throws ForeignFileError where the file was changed, and the system's errors
+ * @throws ForeignFileError if the file was changed, and the system's errors
  */
 export async function readKept(folder: string): Promise<Kept<CertificateAuthority> | undefined> {
   const text = await readOwn(join(folder, KEPT_FILE));

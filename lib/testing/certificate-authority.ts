@@ -72,7 +72,7 @@ export class CertificateAuthority {
     return `${this.intermediate}\n${this.root}\n`;
   }
 
-  /** With new keys. Rejects where @peculiar/x509 is not installed. */
+  /** With new keys. Rejects if @peculiar/x509 is not installed. */
   static async create(name: string): Promise<CertificateAuthority> {
     const x509 = await importX509();
     const [rootKeys, issuerKeys] = await Promise.all([generateKeys(), generateKeys()]);

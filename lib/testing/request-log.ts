@@ -20,7 +20,7 @@ export interface RecordedRequest {
   /** Names and values alternate, as on the wire. */
   readonly rawHeaders: readonly string[];
   readonly body: string;
-  /** The body, parsed, where its content type is JSON and it parses. */
+  /** The body, parsed, if its content type is JSON and it parses. */
   readonly json?: unknown;
   /** The fields of a form-encoded body. */
   readonly form?: Readonly<Record<string, string>>;

@@ -48,7 +48,7 @@ export interface SimulatorOptions {
    */
   requireClientCertificate?: boolean;
   /**
-   * How a client certificate that is foreign, expired or revoked is refused, and a missing one where the handshake
+   * How a client certificate that is foreign, expired or revoked is refused, and a missing one if the handshake
    * requires it: with a TLS alert (default), or with an HTML 400 as nginx does.
    */
   clientCertificateRefusal?: 'tls-alert' | 'http-400';

@@ -43,7 +43,7 @@ const CIPHERS = {
  * Ends a connection with a fatal alert, as other TLS servers do when they refuse a client certificate. Node's server
  * only closes the socket, and has no way to send an alert. So the record is made here (RFC 8446, 5.2 and 7.3) and
  * written to the socket below TLS. It must be the first record under its key, before any session ticket: call this in
- * the `secureConnection` event itself. On TLS 1.2, and where the secret is unknown, the connection is only closed.
+ * the `secureConnection` event itself. On TLS 1.2, and if the secret is unknown, the connection is only closed.
  *
  * @param trafficSecret SERVER_TRAFFIC_SECRET_0 of the connection, from the server's `keylog` event
  */

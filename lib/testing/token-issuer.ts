@@ -107,7 +107,7 @@ function signToken(claims: object, key: KeyObject): string {
   return `${signed}.${sign('sha256', Buffer.from(signed), ieee(key)).toString('base64url')}`;
 }
 
-/** The claims; undefined where the token is none of those that `signToken` makes with this pair. Dates are not checked. */
+/** The claims; undefined if the token is none of those that `signToken` makes with this pair. Dates are not checked. */
 function readToken(token: string, key: KeyObject): Record<string, unknown> | undefined {
   const [header, payload, signature, ...rest] = token.split('.');
   if (header !== encode(HEADER) || !payload || !signature || rest.length > 0) return undefined;

@@ -47,7 +47,7 @@ export function callSteps(
       } catch (error) {
         if (customer !== undefined || !isUnknownCustomer(error)) throw error;
         return skipped(
-          `The endpoint gives no token for a customer id that is made up (HTTP ${error.status}${error.error ? `, ${error.error}` : ''}). That is as it should be where it knows its customers; it shows nothing about yours.`,
+          `The endpoint gives no token for a customer id that is made up (HTTP ${error.status}${error.error ? `, ${error.error}` : ''}). That is as it should be if it knows its customers; it shows nothing about yours.`,
           'Name a customer that there is: --customer <customer_id>.',
         );
       }

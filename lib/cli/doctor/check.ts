@@ -6,7 +6,7 @@ export interface Check {
   name: string;
   status: CheckStatus;
   message: string;
-  /** What to do. Always there where the status is `failed`. */
+  /** What to do. Always there if the status is `failed`. */
   remedy?: string;
 }
 

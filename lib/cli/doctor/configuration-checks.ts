@@ -23,7 +23,7 @@ import { type Variables } from '../env-file.js';
 import { capital, type Check, failed, type Finding, ok, skipped, warning } from './check.js';
 import { name as nameOf } from './judge-server.js';
 
-/** A configuration that was read and checked, as a person has it before them. `options` only where there are no faults. */
+/** A configuration that was read and checked, as a person has it before them. `options` only if there are no faults. */
 type ConfigurationReading = Awaited<ReturnType<typeof readConfiguration>> &
   Variables & { name?: string; certificates?: LoadedIdentity; now: number };
 

@@ -24,11 +24,11 @@ export interface HandshakeTarget extends Transport {
 export interface HandshakeFacts {
   /** The handshake came to its end, whatever came then. */
   established: boolean;
-  /** Why the connection ended; `timeout` where nothing came. */
+  /** Why the connection ended; `timeout` if nothing came. */
   fault?: Classified;
   /** `TLSv1.3`. */
   version?: string;
-  /** The reason of OpenSSL or of Node's check of the host name; undefined where the server is who it should be. */
+  /** The reason of OpenSSL or of Node's check of the host name; undefined if the server is who it should be. */
   notVerified?: string;
   /** The server's certificate and those that issued it, as far as they are known. */
   certificates: X509Certificate[];

@@ -8,11 +8,11 @@ import { explained, type Place } from './reachable.js';
 export interface ClientJudgement {
   place: Place;
   facts: HandshakeFacts;
-  /** Ours, as it was offered; undefined where none was. */
+  /** Ours, as it was offered; undefined if none was. */
   certificate?: CertificateSummary;
 }
 
-/** Whether the handshake came to its end; the client certificate aside. Undefined where there is nothing against it. */
+/** Whether the handshake came to its end; the client certificate aside. Undefined if there is nothing against it. */
 export function judgeEnd({ place, facts }: ClientJudgement): Finding | undefined {
   const { established, fault } = facts;
   if (established || isAboutCertificate(facts)) return undefined;

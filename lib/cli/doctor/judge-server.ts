@@ -8,7 +8,7 @@ import { explained, type Place } from './reachable.js';
 export interface ServerJudgement {
   place: Place;
   facts: HandshakeFacts;
-  /** The service's chain as configured; empty where there is none. */
+  /** The service's chain as configured; empty if there is none. */
   chain: readonly X509Certificate[];
   now: number;
   /** Whether Node's public roots alone would verify the server. */

@@ -24,7 +24,7 @@ export function explained(place: Place, fault: ExplainedFault): Finding {
   return failed(message, hint);
 }
 
-/** A connection, through the proxy where there is one. Its errors come as events. */
+/** A connection, through the proxy if there is one. Its errors come as events. */
 export function openTransport({ host, port, proxy }: Transport, timeoutMs: number): Duplex {
   if (proxy) return new ProxyTunnel(proxy, authorityOf({ host, port }), timeoutMs);
   return connectInTurn((options: TcpNetConnectOpts) => connect(options), { host, port }, timeoutMs);

@@ -29,7 +29,7 @@ export function exchangeDouble(
 
 /**
  * As the service would send it: a Date becomes text, and nothing is shared with the test. Bytes are the body itself.
- * @param accept a text is the body itself too where this is not JSON
+ * @param accept a text is the body itself too if this is not JSON
  */
 export function toResponse(given: StubbedResponse, accept = 'application/json'): ExchangeResponse {
   const { data, status = data === undefined ? 204 : 200, headers = {} } = given;

@@ -28,7 +28,7 @@ import { type GivenAnswer, toResponse } from './exchange-double.js';
 export interface FailingCall {
   method?: string;
   path?: string;
-  /** Its key (`http.idempotencyHeader`): the error has it where the call may have been carried out. */
+  /** Its key (`http.idempotencyHeader`): the error has it if the call may have been carried out. */
   idempotencyKey?: string;
 }
 

@@ -11,7 +11,7 @@ const SESSIONS = '/link-sdk/sessions';
 /** A page of any origin may use the SDK; no cookie is needed. */
 const CORS = { 'access-control-allow-origin': '*', 'access-control-allow-headers': 'content-type' };
 
-/** What the browser asks the service for; undefined where the path is not of the SDK. */
+/** What the browser asks the service for; undefined if the path is not of the SDK. */
 export function answerLinkSdk(
   { method, environment, json }: RecordedRequest,
   path: string,

@@ -40,7 +40,7 @@ export function checkClientCertificate(socket: TLSSocket, revoked: ReadonlySet<s
   return { state: 'refused', alert: ALERTS[code] ?? 'certificate_unknown', ...known };
 }
 
-/** The `x5t#S256` of the request's client certificate (RFC 8705, 3.1), where it has one. */
+/** The `x5t#S256` of the request's client certificate (RFC 8705, 3.1), if it has one. */
 export function thumbprintOf(request: RecordedRequest): string | undefined {
   const fingerprint = request.certificateFingerprint256;
   return fingerprint && Buffer.from(fingerprint.replaceAll(':', ''), 'hex').toString('base64url');

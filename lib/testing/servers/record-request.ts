@@ -46,7 +46,7 @@ function parseBody(body: string, contentType: string): Pick<RecordedRequest, 'js
 }
 
 interface RequestBody {
-  /** Empty where the body was over 1 MiB. */
+  /** Empty if the body was over 1 MiB. */
   text: string;
   tooLarge: boolean;
 }

@@ -87,7 +87,7 @@ function basePathOf({ options: { basePath = '' } }: SimulatedService): string {
   return trimmed === '' ? '' : `/${trimmed}`;
 }
 
-/** What a server answers where nothing fails. */
+/** What a server answers if nothing fails. */
 function answer(
   request: RecordedRequest,
   basePath: string,
