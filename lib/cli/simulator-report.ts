@@ -17,11 +17,11 @@ const USES: Readonly<Record<SimulatorAddress, readonly [suffix: string, takes: s
   sandboxAuthUrl: ['SANDBOX_AUTH_URL', 'POST /oauth2/token'],
 };
 
-/** What there is, and how to begin. `kept`: a line about certificates and credentials. */
+/** What there is, and how to begin. `kept`: a line about certificates and credentials; `routes`: those of --routes. */
 export function describeSimulator(
   simulator: ServiceSimulator,
   files: SimulatorFiles,
-  { name, kept }: { name?: string; kept: string },
+  { name, kept, routes }: { name?: string; kept: string; routes: readonly string[] },
 ): string {
   const { urls, appToken } = simulator;
   const table = ADDRESSES.map((address) => {
@@ -41,6 +41,7 @@ export function describeSimulator(
     'The simulated service listens. Ctrl+C ends it.',
     '',
     ...table,
+    ...routes.map((route) => `  Also answers ${printable(route)}`),
     '',
     `Certificates and variables: ${files.folder}`,
     `  ${files.names.join(', ')}`,
@@ -76,7 +77,9 @@ export function describeReach(host = LOOPBACK, [name]: readonly string[]): strin
       : '';
   }
   const isNamed = name !== undefined || !listensOnAll(host);
-  const hint = isNamed ? '' : ` They need --san with its name: .env and its certificate say ${LOOPBACK}.`;
+  const hint = isNamed
+    ? ''
+    : ` Others cannot use ${LOOPBACK}, which .env and the certificate name: add --san <the name by which they call it>.`;
   return `Warning: it listens on ${host}, where every host of the network can call it. It is for tests, in networks that you trust.${hint}\n`;
 }
 

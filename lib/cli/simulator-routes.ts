@@ -23,7 +23,7 @@ export async function readRoutes(cwd: string, file: string): Promise<Routes> {
   } catch (error) {
     throw new UsageError(`--routes: ${file} cannot be read: ${(error as Error).message}`);
   }
-  throw new UsageError(`--routes: ${file} holds no object. ${FORM}`);
+  throw new UsageError(`--routes: ${file} has no object, in a module as its default export. ${FORM}`);
 }
 
 /** @throws UsageError for a route that can answer nothing */
@@ -31,7 +31,7 @@ export function addRoutes(simulator: ServiceSimulator, routes: Routes): void {
   for (const [route, answer] of Object.entries(routes)) {
     const [method = '', path = '', ...more] = route.trim().split(/ +/);
     try {
-      if (more.length > 0) throw new Error('has more than a method and a path.');
+      if (path === '' || more.length > 0) throw new Error('it is not a method, a space and a path.');
       simulator.answer(method, path, answer);
     } catch (error) {
       const reason = (error as Error).message.replace(/^.*\(\): /, '');

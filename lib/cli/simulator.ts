@@ -67,7 +67,8 @@ async function serve(
     // Not earlier: until then a signal ends the process as usual, whatever it waits for.
     const ended = io.endSignal();
     io.err(describeReach(host, serverNames));
-    io.out(describeSimulator(simulator, files, { name, kept: describeKept(found !== undefined, exposure) }));
+    const said = { name, kept: describeKept(found !== undefined, exposure), routes: Object.keys(routes) };
+    io.out(describeSimulator(simulator, files, said));
     io.onLine((line) => {
       if (line.trim() !== '') obey(line, placed, io);
     });
@@ -92,7 +93,7 @@ function obey(line: string, placed: PlacedFaults, io: CommandIo): void {
 /** What becomes of the certificates and credentials, in one line. */
 function describeKept(isFound: boolean, exposure: string | undefined): string {
   if (exposure !== undefined) {
-    return `They are new at each start, as ${exposure}: add it to .gitignore, and they stay.`;
+    return `They are new at each start, as ${exposure}: with a .gitignore in the folder that has the line *, they stay.`;
   }
   return isFound
     ? 'They are those of the last start; --new makes others.'
@@ -101,16 +102,22 @@ function describeKept(isFound: boolean, exposure: string | undefined): string {
 
 /** A volume of Docker, for example, belongs to root. */
 function describeNoAccess(folder: string): string {
-  return `This user may not use ${folder}. Choose another folder with --dir, or run as the user who owns it.`;
+  return `This user may not make or use ${folder}. Choose another folder with --dir, or run as its owner.`;
 }
 
 /** Why it did not start, in one line; undefined for what is a fault of this package. */
-function describeFailure(error: unknown, { ports, folder }: SimulatorCommandOptions): string | undefined {
+function describeFailure(
+  error: unknown,
+  { ports, host, folder }: SimulatorCommandOptions,
+): string | undefined {
   const { code, message, port, syscall, path } = error as NodeJS.ErrnoException & { port?: number };
   const used = Object.values(ports ?? {});
   const range = used.length > 0 ? ` (the simulator uses ${used[0]} to ${used.at(-1)})` : '';
   if (code === 'EADDRINUSE') return `Port ${port} is taken${range}. Choose others with --port.`;
   if (code === 'EACCES' && path?.startsWith(folder)) return describeNoAccess(folder);
+  if (code === 'ENOTDIR') return `${folder} is in or at a file. Choose another folder with --dir.`;
+  if (code === 'EADDRNOTAVAIL')
+    return `This machine has no address ${host}. 0.0.0.0 stands for all that it has.`;
   // A port that this user may not have, a folder that cannot be written, a package that is not installed.
   const isOfMachine = error instanceof ForeignFileError || syscall !== undefined || /npm i /.test(message);
   return isOfMachine ? message : undefined;

@@ -1,6 +1,6 @@
-import { METHODS } from 'node:http';
+import { METHODS, validateHeaderName, validateHeaderValue } from 'node:http';
 import { inspect } from 'node:util';
-import { isNativeError } from 'node:util/types';
+import { isNativeError, isUint8Array } from 'node:util/types';
 import { type SimulatedAnswer } from './servers/answer.js';
 import { matchPath } from './path-pattern.js';
 import { type RecordedRequest } from './request-log.js';
@@ -43,9 +43,9 @@ export class AnswerBook {
   add(method: string, path: string, answer: SimulatorAnswerer): void {
     if (!METHODS.includes(method.toUpperCase()))
       throw new TypeError(`simulator.answer(): there is no method '${method}'.`);
-    if (!/^(\/[^/:?#]+|\/:[A-Za-z]\w*)+$/.test(path)) {
+    if (!/^(\/[^/:?#*{}]+|\/:[A-Za-z]\w*)+$/.test(path)) {
       throw new TypeError(
-        `simulator.answer(): a path is as '/accounts/v1/:id', without a slash at its end, and not '${path}'.`,
+        `simulator.answer(): a path is as '/accounts/v1/:id', where :id stands for any segment, without query and slash at its end, and not '${path}'.`,
       );
     }
     if (typeof answer !== 'function') checkAnswer(answer);
@@ -92,9 +92,18 @@ function checkAnswer(answer: SimulatorAnswer): void {
       `simulator.answer(): an answer is an object with ${KEYS.join(', ')}, and not with '${unknown}'. The content of a JSON answer stands in json.`,
     );
   }
-  const { status = 200, json, body } = answer;
+  const { status = 200, json, body, headers = {} } = answer;
   if (json !== undefined && body !== undefined) {
     throw new TypeError('simulator.answer(): an answer has json or body, and not both.');
+  }
+  if (body !== undefined && typeof body !== 'string' && !isUint8Array(body)) {
+    throw new TypeError(
+      'simulator.answer(): body is text or bytes. What is to be sent as JSON stands in json.',
+    );
+  }
+  for (const [name, value] of Object.entries(headers)) {
+    validateHeaderName(name);
+    validateHeaderValue(name, value);
   }
   if (Number.isInteger(status) && status >= 200 && status <= 599) return;
   throw new TypeError(

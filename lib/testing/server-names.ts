@@ -12,12 +12,15 @@ type Reach = Pick<SimulatorOptions, 'host' | 'serverNames'>;
  * @throws Error for a name that no address can have
  */
 export function serverNamesOf({ host = LOOPBACK, serverNames = [] }: Reach): string[] {
-  if (isIP(host) === 0)
-    throw new Error(`A simulator listens on an IP address, for example 0.0.0.0, not on '${host}'.`);
+  if (isIP(host) === 0) {
+    throw new Error(
+      `host takes an IP address, for example 0.0.0.0, not '${host}'. A name belongs in serverNames, or --san.`,
+    );
+  }
   const wrong = serverNames.find((name) => !isHost(name));
   if (wrong !== undefined) {
     throw new Error(
-      `The certificate of a simulator needs the name of a host, for example simulator, not '${wrong}'.`,
+      `serverNames, or --san, takes names of hosts without https://, port or comma, not '${wrong}'.`,
     );
   }
   // An address to listen on, to which nobody can connect from elsewhere.

@@ -280,7 +280,7 @@ describe('nestjs-service simulator', () => {
       else {
         await expect(stat(kept)).rejects.toThrow('ENOENT');
         expect(printed()).toContain(
-          `  They are new at each start, as git does not ignore ${kept}: add it to .gitignore, and they stay.\n`,
+          `  They are new at each start, as git does not ignore ${kept}: with a .gitignore in the folder that has the line *, they stay.\n`,
         );
       }
     }
@@ -320,6 +320,18 @@ describe('nestjs-service simulator', () => {
     await expect(stat(join(dir, '.gitignore'))).rejects.toThrow('ENOENT');
   });
 
+  it.each([
+    [['--host', '192.0.2.1'], 'This machine has no address 192.0.2.1. 0.0.0.0 stands for all that it has.\n'],
+    [['--dir', 'a-file'], /a-file is in or at a file\. Choose another folder with --dir\.\n$/],
+    [['--dir', 'a-file/below'], /a-file.below is in or at a file\. /],
+    ...(process.platform === 'linux' ? [[['--dir', '/proc/nope/below'], /^ENOENT: .*\n$/] as const] : []),
+  ])('says in one line why it cannot start with %j', async (args, message) => {
+    await writeFile(join(folder, 'a-file'), '');
+    const { ended, complained } = await start('--port', '0', ...args);
+    expect(await ended).toBe(1);
+    expect(complained()).toMatch(message);
+  });
+
   it('says in one line which port is taken, and writes nothing', async () => {
     const port = await freePort(6);
     const other = createServer().listen(port + 2, '127.0.0.1');
@@ -331,18 +343,6 @@ describe('nestjs-service simulator', () => {
       `Port ${port + 2} is taken (the simulator uses ${port} to ${port + 5}). Choose others with --port.\n`,
     );
     await expect(stat(join(folder, 'taken'))).rejects.toThrow('ENOENT');
-  });
-
-  it('ends where the folder cannot be made', async () => {
-    await writeFile(join(folder, 'file'), '');
-    for (const [dir, code] of [
-      ['file/below', 'ENOTDIR'],
-      ...(process.platform === 'linux' ? [['/proc/nope/below', 'ENOENT']] : []),
-    ]) {
-      const { ended, complained } = await start('--port', '0', '--dir', dir);
-      expect(await ended).toBe(1);
-      expect(complained()).toMatch(new RegExp(`^${code}: .*\\n$`));
-    }
   });
 
   soakIt('ends when only npx gets the signal, whatever its shell does', async () => {
@@ -466,7 +466,7 @@ describe('nestjs-service simulator', () => {
       ['127.0.0.1', '--san', 'simulator'],
       /listens on 127\.0\.0\.1 only\. Others reach simulator with --host/,
     ],
-    [['0.0.0.0'], /They need --san with its name: \.env and its certificate say 127\.0\.0\.1\.\n$/],
+    [['0.0.0.0'], /Others cannot use 127\.0\.0\.1, which \.env and the certificate name: add --san </],
   ])('warns of names and addresses that do not fit: --host %j', async (args, warning) => {
     const { complained } = await start('--port', '0', '--dir', 'loopback', '--host', ...args);
     expect(complained()).toMatch(warning);
@@ -482,7 +482,9 @@ describe('nestjs-service simulator', () => {
     try {
       const { complained, ended } = await start('--port', '0', '--dir', 'locked');
       expect(await ended).toBe(1);
-      expect(complained()).toMatch(/^This user may not use .*locked\. Choose another folder with --dir/);
+      expect(complained()).toMatch(
+        /^This user may not make or use .*locked\. Choose another folder with --dir/,
+      );
     } finally {
       if (isRoot) process.seteuid?.(0);
       await chmod(join(folder, 'locked'), 0o700);
@@ -521,9 +523,12 @@ describe('nestjs-service simulator', () => {
     [['--dir', '\u001b[31m'], 'Choose another folder.'],
     [
       ['--host', 'localhost'],
-      "A simulator listens on an IP address, for example 0.0.0.0, not on 'localhost'.",
+      "host takes an IP address, for example 0.0.0.0, not 'localhost'. A name belongs in",
     ],
-    [['--san', 'simulator', '--san', 'a/b'], "needs the name of a host, for example simulator, not 'a/b'."],
+    [
+      ['--san', 'simulator', '--san', 'a/b'],
+      "takes names of hosts without https://, port or comma, not 'a/b'.",
+    ],
     [['--san', 'a:8443'], "not 'a:8443'."],
     [['--san', 'one,two'], "not 'one,two'."],
     [['--san', '*.example'], "not '*.example'."],

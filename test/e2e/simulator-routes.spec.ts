@@ -34,6 +34,7 @@ describe('nestjs-service simulator --routes', () => {
     const done = run(['--port', '0', '--dir', 'simulator', '--routes', routes], io);
     try {
       await Promise.race([isReady, done]);
+      expect(io.printed()).toContain('\n  Also answers GET /accounts/v1/:id\n');
       const variables = parseEnv(await readFile(join(folder, 'simulator/.env'), 'utf8')) as Record<
         string,
         string
@@ -74,10 +75,19 @@ describe('nestjs-service simulator --routes', () => {
     ['none.json', undefined, 'cannot be read: ENOENT'],
     ['half.json', '{ "GET', 'cannot be read: '],
     ['throws.mjs', 'throw new Error("of the module")', 'cannot be read: of the module'],
-    ['list.json', '[]', 'holds no object. It has answers by method and path, for example {'],
-    ['nothing.mjs', 'export const routes = {}', 'holds no object.'],
+    [
+      'list.json',
+      '[]',
+      'has no object, in a module as its default export. It has answers by method and path, for example {',
+    ],
+    ['nothing.mjs', 'export const routes = {}', 'has no object, in a module as its default export.'],
     ['path.json', '{ "GET accounts": {} }', "'GET accounts': a path is as '/accounts/v1/:id'"],
-    ['more.json', '{ "GET /accounts now": {} }', "'GET /accounts now': has more than a method and a path."],
+    ['path-only.json', '{ "/accounts/v1": {} }', "'/accounts/v1': it is not a method, a space and a path."],
+    [
+      'more.json',
+      '{ "GET /accounts now": {} }',
+      "'GET /accounts now': it is not a method, a space and a path.",
+    ],
     ['answer.json', '{ "GET /accounts/v1": { "id": 1 } }', "and not with 'id'. The content of a JSON answer"],
     [
       'both.json',

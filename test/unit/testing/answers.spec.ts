@@ -105,6 +105,9 @@ describe('the answers of simulator.answer()', () => {
     ['FETCH', '/x', {}, "there is no method 'FETCH'"],
     ['GET', '/x', { jsn: 1 }, "and not with 'jsn'"],
     ['GET', '/x', { json: null, body: '' }, 'an answer has json or body, and not both'],
+    ['GET', '/x', { body: { a: 1 } }, 'body is text or bytes. What is to be sent as JSON stands in json'],
+    ['GET', '/x/*', {}, 'where :id stands for any segment'],
+    ['GET', '/x/{id}', {}, 'where :id stands for any segment'],
     ['GET', '/x', { status: 42 }, 'a status is a whole number from 200 to 599, and not 42'],
     ['GET', '/x', { status: 200.5 }, 'and not 200.5'],
     ['GET', '/x', { status: '201' }, "and not '201'"],
@@ -114,4 +117,13 @@ describe('the answers of simulator.answer()', () => {
     expect(add).toThrow(`simulator.answer(): `);
     expect(add).toThrow(message);
   });
+
+  it.each<Record<string, string>>([{ 'x a': '1' }, { 'x-a': 'one\ntwo' }])(
+    'refuse the headers %j',
+    (headers) => {
+      expect(() => simulator.answer('GET', '/x', { headers })).toThrow(
+        /^(Header name must|Invalid character in header)/,
+      );
+    },
+  );
 });

@@ -109,7 +109,9 @@ describe('starting and stopping ServiceSimulator', () => {
   it.each([{ host: 'localhost' }, { serverNames: ['a', 'one,two'] }])(
     'start() refuses %j',
     async (options) => {
-      await expect(ServiceSimulator.start(options)).rejects.toThrow(/, not (on )?'(localhost|one,two)'\.$/);
+      await expect(ServiceSimulator.start(options)).rejects.toThrow(
+        /^(host|serverNames).* not '(localhost|one,two)'\./,
+      );
     },
   );
 
