@@ -39,7 +39,7 @@ async function tryCompose([program, ...first], folder) {
   const image = `${id}-node`;
   const run = (command, args, timeoutMs = 60_000) => runBounded(command, args, { cwd: folder, timeoutMs });
   const compose = (...args) => run(program, [...first, '-p', id, ...args]);
-  const { file, fault } = await readCompose();
+  const { file, commands } = await readCompose();
   assert.equal(file.split(`image: ${IMAGE}\n`).length, 3);
   await writeFile(join(folder, 'compose.yaml'), file.replaceAll(IMAGE, image));
   await makeImage(image, run);
@@ -50,7 +50,9 @@ async function tryCompose([program, ...first], folder) {
     assert.match(log, /SERVICE_BASE_URL +https:\/\/simulator:8443 /);
     assert.match(log, /Warning: it listens on 0\.0\.0\.0/);
     assert.match(log, /GET \/banks\/v1 200 \d+ ms \(base\)/);
-    await run('sh', ['-c', fault.replace('docker compose', [program, ...first, '-p', id].join(' '))]);
+    const own = [program, ...first, '-p', id].join(' ');
+    const tried = await run('sh', ['-e', '-c', commands.replaceAll('docker compose', own)]);
+    assert.match(tried, /HTTP 200\n[^]*"bank_identifier"/);
     await logWith(compose, 'From now on: /banks/v1=503:3');
     await compose('restart', 'simulator');
     await compose('restart', 'app');

@@ -128,7 +128,7 @@ export async function readDeployment() {
 /** The compose file of docs/command.md. */
 export async function readCompose() {
   const block = await readBlocks(COMMAND);
-  return { file: block('yaml', '# compose.yaml\n'), fault: block('sh', 'docker compose exec ').trim() };
+  return { file: block('yaml', '# compose.yaml\n'), commands: block('sh', 'docker compose exec ') };
 }
 
 async function writeFiles(target, document, isCommonJs, files = FILES[document]) {
