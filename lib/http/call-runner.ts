@@ -1,6 +1,6 @@
 import { type Credentials } from '../auth/authenticator.js';
 import { partOf } from '../exchange/call-limits.js';
-import { certificateRefusal, reloadRefused } from '../exchange/certificate-refusal.js';
+import { certificateRefusal, isPage, reloadRefused } from '../exchange/certificate-refusal.js';
 import {
   CallCancelled,
   ExchangeFault,
@@ -74,8 +74,10 @@ export class CallRunner {
     const { closed } = this.#client.calls;
     let outcome = await this.#attempt(call);
     for (;;) {
-      const isSuccess = outcome.response !== undefined && outcome.response.status < 400;
-      if (isSuccess && call.triesAppToken) this.#authenticator.acceptAppToken(call.credentials);
+      const { response } = outcome;
+      const isSuccess = response !== undefined && response.status < 400;
+      if (isSuccess && call.triesAppToken && isTaken(response))
+        this.#authenticator.acceptAppToken(call.credentials);
       const decision = isSuccess || closed.aborted ? END : await this.#decide(call, outcome);
       if (decision.kind === 'end') return this.#conclude(call, outcome);
       call.inDoubt = mayHaveActed(call, outcome);
@@ -285,6 +287,11 @@ function outOfTime(lateMs?: number): ExchangeFault {
 
 function asClosed({ phase, reusedSocket, refusedInHandshake }: ExchangeFault): ExchangeFault {
   return new ExchangeFault({ kind: 'closed', phase, reusedSocket, refusedInHandshake });
+}
+
+/** Whether an answer shows that the app token is valid: some gateways have a redirect or a page to log in for any other. */
+function isTaken(response: ExchangeResponse): boolean {
+  return response.status < 300 && !isPage(response);
 }
 
 /** An answer that may be truncated counts as a reset. */

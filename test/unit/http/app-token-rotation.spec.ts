@@ -119,17 +119,19 @@ describe('A rotated app token', () => {
     await service.close();
   });
 
-  it.each([
-    ['half', 400],
-    ['{"errors":["permission denied"]}', 400],
-    ['x'.repeat(100_000), 431],
-    ['another', 401],
+  it.each<[string, GivenAnswer]>([
+    ['half', { status: 400, data: {} }],
+    ['{"errors":["permission denied"]}', { status: 400, data: {} }],
+    ['x'.repeat(100_000), { status: 431, data: {} }],
+    ['another', { status: 401, data: {} }],
+    ['sent to log in', { status: 302, data: {}, headers: { location: 'https://login.example/' } }],
+    ['shown a page', { status: 200, data: Buffer.from('<!doctype html>') }],
   ])(
     'is used by all calls only once the service has taken it: %.40s costs only refused calls',
-    async (junk, status) => {
+    async (junk, refusal) => {
       const { service, state, sent } = await setUp({
         answer: ({ url, headers }) => {
-          if (headers[HEADER] === junk) return { status, data: {} };
+          if (headers[HEADER] === junk) return refusal;
           return url.pathname === '/forbidden' ? { status: 403, data: {} } : undefined;
         },
       });
