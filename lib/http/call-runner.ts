@@ -75,9 +75,8 @@ export class CallRunner {
     let outcome = await this.#attempt(call);
     for (;;) {
       const { response } = outcome;
-      const isSuccess = response !== undefined && response.status < 400;
-      if (isSuccess && call.triesAppToken && isTaken(response))
-        this.#authenticator.acceptAppToken(call.credentials);
+      const isSuccess = response !== undefined && response.status < 400 && !isUntaken(call, outcome);
+      if (isSuccess && call.triesAppToken) this.#authenticator.acceptAppToken(call.credentials);
       const decision = isSuccess || closed.aborted ? END : await this.#decide(call, outcome);
       if (decision.kind === 'end') return this.#conclude(call, outcome);
       call.inDoubt = mayHaveActed(call, outcome);
@@ -176,7 +175,7 @@ export class CallRunner {
    */
   async #renew(call: Call, outcome: Outcome): Promise<boolean> {
     const status = outcome.response?.status;
-    if (status === 401 || status === 403) {
+    if (status === 401 || status === 403 || isUntaken(call, outcome)) {
       const credentials =
         this.#tryAppToken(call, this.#authenticator.withOtherAppToken(call.credentials)) ??
         (status === 401 ? await this.#renewToken(call) : undefined) ??
@@ -289,9 +288,13 @@ function asClosed({ phase, reusedSocket, refusedInHandshake }: ExchangeFault): E
   return new ExchangeFault({ kind: 'closed', phase, reusedSocket, refusedInHandshake });
 }
 
-/** Whether an answer shows that the app token is valid: some gateways have a redirect or a page to log in for any other. */
-function isTaken(response: ExchangeResponse): boolean {
-  return response.status < 300 && !isPage(response);
+/**
+ * Whether the app token that a call tries may be at fault, whatever the answer: to what is no app token, services say 400,
+ * 431 or 500, or end the connection, and a gateway has a redirect or a page to log in.
+ */
+function isUntaken({ triesAppToken }: Call, { response }: Outcome): boolean {
+  const isTaken = response !== undefined && response.status < 300 && !isPage(response);
+  return triesAppToken && !isTaken;
 }
 
 /** An answer that may be truncated counts as a reset. */

@@ -1,7 +1,7 @@
-import { describe, expect, it } from '@jest/globals';
+import { describe, expect, it, jest } from '@jest/globals';
 import { inspect } from 'node:util';
 import { type ServiceModuleOptions } from '../../../lib/config/options.js';
-import { type ExchangeRequest } from '../../../lib/exchange/exchange.types.js';
+import { ExchangeFault, type ExchangeRequest } from '../../../lib/exchange/exchange.types.js';
 import { exchangeDouble, type GivenAnswer } from '../../../lib/testing/doubles/exchange-double.js';
 import { makeClient } from '../../helpers/make-client.js';
 
@@ -119,17 +119,23 @@ describe('A rotated app token', () => {
     await service.close();
   });
 
-  it.each<[string, GivenAnswer]>([
+  /** What is no app token, and what a service or a gateway before it answers to it. */
+  const JUNK: [string, GivenAnswer][] = [
     ['half', { status: 400, data: {} }],
     ['{"errors":["permission denied"]}', { status: 400, data: {} }],
     ['x'.repeat(100_000), { status: 431, data: {} }],
     ['another', { status: 401, data: {} }],
+    ['not understood', { status: 500, data: {} }],
+    ['cut off', new ExchangeFault({ kind: 'reset', phase: 'sent' })],
     ['sent to log in', { status: 302, data: {}, headers: { location: 'https://login.example/' } }],
     ['shown a page', { status: 200, data: Buffer.from('<!doctype html>') }],
-  ])(
+  ];
+
+  it.each(JUNK)(
     'is used by all calls only once the service has taken it: %.40s costs only refused calls',
     async (junk, refusal) => {
       const { service, state, sent } = await setUp({
+        options: { http: { retries: 0 } },
         answer: ({ url, headers }) => {
           if (headers[HEADER] === junk) return refusal;
           return url.pathname === '/forbidden' ? { status: 403, data: {} } : undefined;
@@ -144,6 +150,26 @@ describe('A rotated app token', () => {
       await service.close();
     },
   );
+
+  it.each(JUNK)('is found after what is none was read: %.40s', async (junk, refusal) => {
+    const { service, state } = await setUp({
+      answer: ({ url, headers }) => {
+        if (headers[HEADER] === junk) return refusal;
+        return url.pathname === '/forbidden' ? { status: 403, data: {} } : undefined;
+      },
+    });
+    state.source = junk;
+    await expect(service.http.get('/forbidden')).rejects.toThrow();
+    state.valid = state.source = 'app-token-2';
+    const now = performance.now.bind(performance);
+    const clock = jest.spyOn(performance, 'now').mockImplementation(() => now() + 10_000);
+    try {
+      await expect(service.banks.list()).resolves.toEqual([]);
+    } finally {
+      clock.mockRestore();
+    }
+    await service.close();
+  });
 
   it('that was read too early costs no call once the service takes it', async () => {
     const { service, state, sent } = await setUp({
