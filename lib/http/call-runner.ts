@@ -293,8 +293,7 @@ function asClosed({ phase, reusedSocket, refusedInHandshake }: ExchangeFault): E
  * 431 or 500, or end the connection, and a gateway has a redirect or a page to log in.
  */
 function isUntaken({ triesAppToken }: Call, { response }: Outcome): boolean {
-  const isTaken = response !== undefined && response.status < 300 && !isPage(response);
-  return triesAppToken && !isTaken;
+  return triesAppToken && (response === undefined || response.status >= 300 || isPage(response));
 }
 
 /** An answer that may be truncated counts as a reset. */
