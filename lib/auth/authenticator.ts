@@ -75,12 +75,12 @@ export class Authenticator {
   /**
    * For a call that was answered 401 or 403: the same credentials with another app token, which is to be judged then.
    * @param refused those of the call
+   * @param tried all secrets that it was sent with
    * @returns undefined if they have none, or no other is known
    */
-  withOtherAppToken(refused: Credentials): Credentials | undefined {
+  withOtherAppToken(refused: Credentials, tried: readonly string[]): Credentials | undefined {
     const { appToken, appTokenHeader } = this.#options;
-    const sent = refused[appTokenHeader];
-    const other = sent === undefined ? undefined : appToken?.toTry(sent);
+    const other = refused[appTokenHeader] === undefined ? undefined : appToken?.toTry(tried);
     return other === undefined ? undefined : Object.freeze({ ...refused, [appTokenHeader]: other });
   }
 
@@ -91,14 +91,28 @@ export class Authenticator {
     this.#takeAppToken();
   }
 
+  /** The next calls try this app token. */
+  offerAppToken(found: Credentials): void {
+    const { appTokenHeader } = this.#options;
+    this.#appToken = Object.freeze({ [appTokenHeader]: found[appTokenHeader] });
+    this.#last = undefined;
+  }
+
+  /** Whether the service has not taken their app token yet. */
+  isNewAppToken(credentials: Credentials): boolean {
+    const { appToken, appTokenHeader } = this.#options;
+    const sent = credentials[appTokenHeader];
+    return sent !== undefined && sent !== appToken?.reveal();
+  }
+
   /**
    * The same after the app token was read again, which happens once in 10 s for all calls. A reading that fails is logged.
    */
-  async rereadAppToken(refused: Credentials): Promise<Credentials | undefined> {
+  async rereadAppToken(refused: Credentials, tried: readonly string[]): Promise<Credentials | undefined> {
     const { appToken, appTokenHeader } = this.#options;
     if (refused[appTokenHeader] === undefined) return undefined;
     await appToken?.readAgain(this.#log);
-    return this.withOtherAppToken(refused);
+    return this.withOtherAppToken(refused, tried);
   }
 
   /**

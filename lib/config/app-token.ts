@@ -57,10 +57,9 @@ export class AppToken extends Secret {
     return this.#values;
   }
 
-  /** Another one than was refused, to be tried. A new one each time: nothing says when the service begins to take it. */
-  toTry(refused: string): string | undefined {
-    if (refused === this.#newest) return undefined;
-    return refused === this.#inUse ? this.#newest : this.#inUse;
+  /** One that a call has not tried yet. A new one each time: nothing says when the service begins to take it. */
+  toTry(tried: readonly string[]): string | undefined {
+    return [this.#inUse, this.#newest].find((value) => !tried.includes(value));
   }
 
   /** The service took it: from now on all calls use it. */

@@ -72,6 +72,7 @@ export class CallRunner {
 
   async run(call: Call): Promise<ExchangeResponse> {
     const { closed } = this.#client.calls;
+    call.triesAppToken = this.#authenticator.isNewAppToken(call.credentials);
     let outcome = await this.#attempt(call);
     for (;;) {
       const { response } = outcome;
@@ -165,7 +166,7 @@ export class CallRunner {
     if (signal?.aborted && !(signal.reason instanceof CallCancelled)) throw signal.reason;
     if (!isRenewed || isRepeatable(call)) return isRenewed;
     // It cannot try what it has found: the next call does, without a refusal before.
-    if (call.triesAppToken) this.#authenticator.acceptAppToken(call.credentials);
+    if (call.triesAppToken) this.#authenticator.offerAppToken(call.credentials);
     return false;
   }
 
@@ -177,7 +178,7 @@ export class CallRunner {
     const status = outcome.response?.status;
     if (status === 401 || status === 403 || isUntaken(call, outcome)) {
       const credentials =
-        this.#tryAppToken(call, this.#authenticator.withOtherAppToken(call.credentials)) ??
+        this.#tryAppToken(call, this.#authenticator.withOtherAppToken(call.credentials, call.secrets)) ??
         (status === 401 ? await this.#renewToken(call) : undefined) ??
         this.#tryAppToken(call, await this.#rereadAppToken(call));
       if (credentials) {
@@ -213,7 +214,9 @@ export class CallRunner {
     const tooLate = new Error();
     const limit = { timeoutMs: Math.min(call.leftMs, APP_TOKEN_WAIT_MS), expired: () => tooLate };
     try {
-      return await this.#within(limit, call, () => this.#authenticator.rereadAppToken(call.credentials));
+      return await this.#within(limit, call, () =>
+        this.#authenticator.rereadAppToken(call.credentials, call.secrets),
+      );
     } catch (error) {
       if (error === tooLate || error === this.#client.calls.closed.reason) return undefined;
       throw error;

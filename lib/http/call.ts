@@ -153,7 +153,7 @@ export class Call {
     for (const name of Object.keys(credentials)) {
       const value = credentials[name];
       this.#headers[name.toLowerCase()] = value;
-      this.#secrets.push(value.replace(BEARER, ''));
+      this.#secrets.push(name === 'Authorization' ? value.replace(BEARER, '') : value);
     }
   }
 

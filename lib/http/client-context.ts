@@ -17,7 +17,14 @@ export interface ClientContext {
 /** The source of calls' credentials. */
 export type CallAuthenticator = Pick<
   Authenticator,
-  'use' | 'get' | 'renew' | 'withOtherAppToken' | 'rereadAppToken' | 'acceptAppToken'
+  | 'use'
+  | 'get'
+  | 'renew'
+  | 'withOtherAppToken'
+  | 'rereadAppToken'
+  | 'acceptAppToken'
+  | 'offerAppToken'
+  | 'isNewAppToken'
 >;
 
 /** What errors need to know of a client. */

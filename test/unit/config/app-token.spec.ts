@@ -29,9 +29,9 @@ it('is read again once in 10 s, for all who ask, and is in use once the service 
   source.value = 'second';
   await readAgain();
   await readAgain();
-  expect([appToken.reveal(), appToken.toTry('first'), source.asked]).toEqual(['first', 'second', 1]);
+  expect([appToken.reveal(), appToken.toTry(['first']), source.asked]).toEqual(['first', 'second', 1]);
   appToken.accepted('second', log);
-  expect([appToken.reveal(), appToken.toTry('first'), appToken.toTry('second')]).toEqual([
+  expect([appToken.reveal(), appToken.toTry(['first']), appToken.toTry(['second'])]).toEqual([
     'second',
     'second',
     undefined,
@@ -42,7 +42,7 @@ it('is read again once in 10 s, for all who ask, and is in use once the service 
   expect(source.asked).toBe(1);
   await clock.advance(1);
   await readAgain();
-  expect([appToken.toTry('second'), source.asked]).toEqual(['third', 2]);
+  expect([appToken.toTry(['second']), source.asked]).toEqual(['third', 2]);
   expect(lines).toEqual(['The app token has changed: calls use the new one.']);
 });
 
@@ -51,7 +51,7 @@ it('is read once more for those who joined a reading, which may have begun befor
   const all = [readAgain(), readAgain(), readAgain()];
   source.value = 'second';
   await Promise.all(all);
-  expect([appToken.toTry('first'), source.asked]).toEqual(['second', 2]);
+  expect([appToken.toTry(['first']), source.asked]).toEqual(['second', 2]);
   await Promise.all([readAgain(), readAgain()]);
   expect(source.asked).toBe(2);
 });

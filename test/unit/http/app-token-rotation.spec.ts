@@ -171,6 +171,54 @@ describe('A rotated app token', () => {
     await service.close();
   });
 
+  it.each(JUNK)(
+    'a POST in doubt leaves what it found to be tried, and not to be used: %.40s',
+    async (junk, refusal) => {
+      const { service, state, sent } = await setUp({
+        options: { http: { retries: 0 } },
+        answer: ({ url, headers }) => {
+          if (url.pathname === '/filtered') return { status: 403, data: Buffer.from('<html>denied') };
+          return headers[HEADER] === junk ? refusal : undefined;
+        },
+      });
+      state.source = junk;
+      await expect(service.http.post('/filtered', {})).rejects.toMatchObject({ status: 403 });
+      await expect(service.banks.list()).resolves.toEqual([]);
+      await expect(service.banks.list()).resolves.toEqual([]);
+      expect(sent.slice(1).map(([, appToken]) => appToken)).toEqual([junk, 'app-token-1', 'app-token-1']);
+      await service.close();
+    },
+  );
+
+  it('that a POST in doubt has found is used once the service has taken it', async () => {
+    const { service, state, sent } = await setUp({
+      answer: ({ url }) => {
+        if (url.pathname === '/filtered') return { status: 403, data: Buffer.from('<html>denied') };
+        return undefined;
+      },
+    });
+    // Written before the service takes it.
+    state.source = 'app-token-2';
+    await expect(service.http.post('/filtered', {})).rejects.toMatchObject({ status: 403 });
+    await expect(service.banks.list()).resolves.toEqual([]);
+    await expect(service.banks.list()).resolves.toEqual([]);
+    state.valid = 'app-token-2';
+    await expect(service.http.post('/customers/v1', {})).resolves.toEqual([]);
+    await expect(service.banks.list()).resolves.toEqual([]);
+    const values = sent.slice(1).map(([, appToken]) => Number(appToken?.slice(-1)));
+    expect(values).toEqual([2, 1, 1, 1, 2, 2]);
+    await service.close();
+  });
+
+  it('that begins as a bearer does is tried once too', async () => {
+    const { service, state, sent } = await setUp();
+    state.source = 'Bearer app-token-2';
+    state.valid = 'app-token-3';
+    await expect(service.banks.list()).rejects.toMatchObject({ status: 403 });
+    expect(sent.map(([, appToken]) => appToken)).toEqual(['app-token-1', 'Bearer app-token-2']);
+    await service.close();
+  });
+
   it('that was read too early costs no call once the service takes it', async () => {
     const { service, state, sent } = await setUp({
       answer: ({ url }) => (url.pathname === '/forbidden' ? { status: 403, data: {} } : undefined),

@@ -116,6 +116,8 @@ export async function setUp(setup: Setup = {}) {
     },
     withOtherAppToken: () => undefined,
     acceptAppToken: () => undefined,
+    offerAppToken: () => undefined,
+    isNewAppToken: () => false,
     rereadAppToken: async () => undefined,
     renew: async (refused) => {
       renewals.push({ ...refused });
