@@ -1,5 +1,6 @@
 import type * as X509 from '@peculiar/x509';
 import { createPrivateKey, createPublicKey, webcrypto, X509Certificate } from 'node:crypto';
+import { summarize } from '../tls/certificate-summary.js';
 import { importX509 } from './optional-peers.js';
 
 const KEY_ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
@@ -148,21 +149,16 @@ export class CertificateAuthority {
       ],
     });
     const pem = certificate.toString('pem');
-    const parsed = new X509Certificate(pem);
+    const { subject, fingerprint256 } = summarize(new X509Certificate(pem));
     return {
       certificate: `${pem}\n`,
       privateKey: await exportKey(keys.privateKey, request.passphrase),
       chain: this.chain,
-      subject: describeSubject(parsed),
-      fingerprint256: parsed.fingerprint256,
+      subject,
+      fingerprint256,
       ...(request.passphrase === undefined ? {} : { passphrase: request.passphrase }),
     };
   }
-}
-
-/** The subject on one line: `CN=billing, O=Example`. Empty without one, which Node has as undefined. */
-export function describeSubject({ subject }: { readonly subject?: string }): string {
-  return (subject ?? '').split('\n').join(', ');
 }
 
 function generateKeys(): Promise<webcrypto.CryptoKeyPair> {

@@ -1,5 +1,5 @@
 import { type TLSSocket } from 'node:tls';
-import { describeSubject } from '../certificate-authority.js';
+import { summarize } from '../../tls/certificate-summary.js';
 import { type RecordedRequest } from '../request-log.js';
 import { type TlsAlert } from '../tls-alert.js';
 
@@ -28,11 +28,11 @@ export function checkClientCertificate(socket: TLSSocket, revoked: ReadonlySet<s
   const certificate = socket.getPeerX509Certificate();
   // Checked first: for Node, a resumed TLS 1.3 session without a certificate is authorized.
   if (certificate === undefined) return { state: 'absent', alert: 'certificate_required' };
-  const { fingerprint256 } = certificate;
-  const known = { subject: describeSubject(certificate), fingerprint256 };
+  const { subject, fingerprint256, validTo } = summarize(certificate);
+  const known = { subject, fingerprint256 };
   if (revoked.has(fingerprint256)) return { state: 'refused', alert: 'certificate_revoked', ...known };
   // Node does not check the dates again when a session is resumed.
-  if (Date.parse(certificate.validTo) < Date.now()) {
+  if (validTo.getTime() < Date.now()) {
     return { state: 'refused', alert: 'certificate_expired', ...known };
   }
   if (socket.authorized) return { state: 'trusted', alert: 'certificate_unknown', ...known };
