@@ -13,7 +13,8 @@ const DIST = [
   /^cjs\/chunks\/[a-z-]+\.js\.map$/,
   /^cjs\/testing\/link-sdk\.js$/,
   /^cjs\/(?:package\.json|peers\.js)$/,
-  /^cli\/(?:main|call|doctor|simulator)\.js$/,
+  // The last is what the simulator imports only for --name.
+  /^cli\/(?:main|call|doctor|simulator|host-configuration)\.js$/,
   /^schematics\/(?:nest-add\.js|collection\.json)$/,
 ];
 
