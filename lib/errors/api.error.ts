@@ -1,4 +1,4 @@
-import { recognizeCopies, type Explanation, ServiceError } from './service.error.js';
+import { type Explanation, ServiceError } from './service.error.js';
 
 /** The body of an error answer, as the service sends it (docs/service.md#errors). */
 export interface ApiErrorBody {
@@ -42,7 +42,6 @@ const RESPONSE = Symbol('response');
 /** The service answered with an error status, or with a body that cannot be used (docs/service.md#errors). */
 export class ServiceApiError extends ServiceError {
   static {
-    recognizeCopies(this, 'ServiceApiError');
     hideResponse(this.prototype);
   }
 

@@ -1,4 +1,4 @@
-import { recognizeCopies, ServiceError, type Remedy } from './service.error.js';
+import { ServiceError, type Remedy } from './service.error.js';
 
 /** Where an option is set. */
 export interface OptionLocation {
@@ -20,10 +20,6 @@ export interface ConfigurationFault extends OptionLocation {
 
 /** Thrown at start-up, with all faults at once. Code: `invalid_configuration`. */
 export class ServiceConfigurationError extends ServiceError {
-  static {
-    recognizeCopies(this, 'ServiceConfigurationError');
-  }
-
   readonly code:
     'invalid_configuration' | 'invalid_certificate' | 'certificate_refused' | 'startup_check_failed' =
     'invalid_configuration';
@@ -71,10 +67,6 @@ export interface CertificateSummary {
  * reload. Code `certificate_refused`: the server refused our certificate in a call.
  */
 export class ServiceCertificateError extends ServiceConfigurationError {
-  static {
-    recognizeCopies(this, 'ServiceCertificateError');
-  }
-
   override readonly code: 'invalid_certificate' | 'certificate_refused';
   /** The client certificate, if it could be read. */
   readonly certificate?: CertificateSummary;
@@ -100,10 +92,6 @@ export class ServiceCertificateError extends ServiceConfigurationError {
  * has one entry: the cause, which may also be the network or the service itself, and what to do.
  */
 export class ServiceStartupError extends ServiceConfigurationError {
-  static {
-    recognizeCopies(this, 'ServiceStartupError');
-  }
-
   override readonly code = 'startup_check_failed';
 
   /** @param check the call that failed, by its name in `nestjs-service doctor`: `token.api` or `api.banks` */

@@ -1,5 +1,5 @@
 import { type ConnectionErrorKind } from './error-codes.js';
-import { recognizeCopies, type Explanation, ServiceError } from './service.error.js';
+import { type Explanation, ServiceError } from './service.error.js';
 
 /** What a {@link ServiceConnectionError} is made of. */
 export interface ConnectionErrorDetails
@@ -12,10 +12,6 @@ export const CLIENT_CLOSED = 'the client is closed, or its application is shutti
 
 /** There is no complete answer. Code: `connection_` and the kind, for example `connection_timeout`. */
 export class ServiceConnectionError extends ServiceError {
-  static {
-    recognizeCopies(this, 'ServiceConnectionError');
-  }
-
   readonly code: `connection_${ConnectionErrorKind}`;
   readonly kind: ConnectionErrorKind;
   readonly method?: string;

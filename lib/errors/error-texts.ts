@@ -1,4 +1,4 @@
-import { fieldsOf } from './error-fields.js';
+import { type ServiceApiError } from './api.error.js';
 import { type ServiceError, type Explanation, type Remedy } from './service.error.js';
 
 /** How messages name an option, with the variable that sets it: `oauth.clientSecret (SERVICE_CLIENT_SECRET_FILE)`. */
@@ -35,16 +35,20 @@ export function explain(
   return { ...told, hint: fill(hint, nameOf), options: options ?? [...named] };
 }
 
+/** Errors of calls have all or some of these. */
+type Described = ServiceError &
+  Partial<Pick<ServiceApiError, 'method' | 'path' | 'status' | 'body' | 'correlationId' | 'outcomeUnknown'>>;
+
 /** What happened, as a sentence: that of an API error with its call and status, which the service's own text leaves out. */
 export function whatHappened(error: ServiceError): string {
-  const { message, bodyMessage, method, path, status } = fieldsOf(error);
-  if (bodyMessage !== message || path === undefined) return message;
+  const { message, body, method, path, status }: Described = error;
+  if (body?.message !== message || path === undefined) return message;
   return `${method} ${path}: HTTP ${status} ("${message}").`;
 }
 
 /** For the log, what an operator needs: what happened, how the service's support finds it, and what to do. */
 export function describeError(error: ServiceError): string {
-  const { code, hint, method, path, correlationId, outcomeUnknown } = fieldsOf(error);
+  const { code, hint, method, path, correlationId, outcomeUnknown }: Described = error;
   const message = whatHappened(error).replace(/\.$/, '');
   const call = path === undefined || message.includes(path) ? '' : `${method} ${path}: `;
   const doubt = outcomeUnknown && !message.includes('carried out') && 'it may have been carried out';

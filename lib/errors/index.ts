@@ -1,5 +1,4 @@
 export { type ConnectionErrorKind, type ServiceErrorCode, type TokenErrorCode } from './error-codes.js';
-export { fieldsOf, type ErrorFields } from './error-fields.js';
 export { cleanText, secretCutter } from './clean-text.js';
 export {
   describeError,

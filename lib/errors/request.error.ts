@@ -1,4 +1,4 @@
-import { recognizeCopies, type Remedy, ServiceError } from './service.error.js';
+import { type Remedy, ServiceError } from './service.error.js';
 
 const IN_CODE = "Correct it in the application's code: no caller of the application can.";
 
@@ -14,10 +14,6 @@ export interface RequestFault {
  * application's own code, such as an option of the call, and not of what its callers sent.
  */
 export class ServiceRequestError extends ServiceError {
-  static {
-    recognizeCopies(this, 'ServiceRequestError');
-  }
-
   readonly code = 'invalid_request';
   readonly faults: readonly RequestFault[];
 

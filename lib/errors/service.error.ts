@@ -12,31 +12,11 @@ export interface Explanation extends Remedy {
   message: string;
 }
 
-const isInstance = Function.prototype[Symbol.hasInstance];
-
-/**
- * Has `instanceof` a class of ours hold for the errors of another copy of the package too, which a monorepo may bring:
- * they have the same registered symbol on the way of their prototypes. Classes that a host derives are as all classes.
- */
-export function recognizeCopies(Class: { readonly prototype: ServiceError }, name: string): void {
-  const brand = Symbol.for(`nestjs-service.${name}`);
-  Object.defineProperty(Class.prototype, brand, { value: true });
-  const value = function (this: unknown, thing: unknown): boolean {
-    if (isInstance.call(this, thing)) return true;
-    return this === Class && typeof thing === 'object' && thing !== null && brand in thing;
-  };
-  Object.defineProperty(Class, Symbol.hasInstance, { value });
-}
-
 /**
  * The base class of all errors of this module. An error has only plain values from an allow-list. It has no request,
  * response, agent or foreign error, not even as `cause`, so that printing it never prints a key or a token.
  */
 export abstract class ServiceError extends Error {
-  static {
-    recognizeCopies(this, 'ServiceError');
-  }
-
   /** A stable code for programs. Each class documents its codes. */
   abstract readonly code: ServiceErrorCode;
   /** What to do, if known. For those who run the application; do not show it to callers. */
@@ -72,10 +52,7 @@ export function copyOf(error: Error): Error {
   return Object.defineProperties(copy, { ...Object.getOwnPropertyDescriptors(error), stack });
 }
 
-/**
- * Whether it is an error of this module, also of another copy of the package in the same process. The same as
- * `error instanceof ServiceError`.
- */
+/** The same as `error instanceof ServiceError`. */
 export function isServiceError(error: unknown): error is ServiceError {
   return error instanceof ServiceError;
 }

@@ -1,5 +1,5 @@
 import { type TokenErrorCode } from './error-codes.js';
-import { recognizeCopies, type Explanation, ServiceError } from './service.error.js';
+import { type Explanation, ServiceError } from './service.error.js';
 
 /** What a {@link ServiceTokenError} is made of. */
 export interface TokenErrorDetails
@@ -10,10 +10,6 @@ export interface TokenErrorDetails
 
 /** No token could be obtained. Codes: {@link TokenErrorCode}. */
 export class ServiceTokenError extends ServiceError {
-  static {
-    recognizeCopies(this, 'ServiceTokenError');
-  }
-
   readonly code: TokenErrorCode;
   /** `error` of RFC 6749, 5.2, for example `invalid_client`. */
   readonly error?: string;

@@ -1,7 +1,5 @@
 import { HttpException } from '@nestjs/common';
 import {
-  type ErrorFields,
-  fieldsOf,
   ServiceApiError,
   ServiceCertificateError,
   ServiceConnectionError,
@@ -42,8 +40,7 @@ export function answerOf(error: ServiceError, options?: ExceptionAnswerOptions):
 export function answerOf(error: unknown, options?: ExceptionAnswerOptions): ExceptionAnswer | undefined;
 export function answerOf(error: unknown, options?: ExceptionAnswerOptions): ExceptionAnswer | undefined {
   if (!(error instanceof ServiceError)) return undefined;
-  const fields = fieldsOf(error);
-  return { ...toAnswer(error, fields, options), code: fields.code };
+  return { ...toAnswer(error, options), code: error.code };
 }
 
 /**
@@ -65,38 +62,32 @@ export function toHttpException(error: unknown, options?: ExceptionAnswerOptions
 
 type Mapped = Omit<ExceptionAnswer, 'code'>;
 
-function toAnswer(
-  error: ServiceError,
-  fields: ErrorFields,
-  { invalidRequestStatus = 400 }: ExceptionAnswerOptions = {},
-): Mapped {
-  const { message, hint, faults, retryAfter } = fields;
-  if (error instanceof ServiceRequestError && hint === undefined) {
-    const said = faults.map((fault) => `${fault.property} ${fault.message}`).join('; ');
-    return { status: invalidRequestStatus, message: said || message };
+function toAnswer(error: ServiceError, { invalidRequestStatus = 400 }: ExceptionAnswerOptions = {}): Mapped {
+  if (error instanceof ServiceRequestError && error.hint === undefined) {
+    const message = error.faults.map((fault) => `${fault.property} ${fault.message}`).join('; ');
+    return { status: invalidRequestStatus, message };
   }
-  if (error instanceof ServiceApiError || error instanceof ServiceConnectionError) {
-    return fromCall(fields, error instanceof ServiceApiError);
-  }
-  if (error instanceof ServiceTokenError) return { status: 503, message: UNAVAILABLE, retryAfter };
+  if (error instanceof ServiceApiError || error instanceof ServiceConnectionError) return fromCall(error);
+  if (error instanceof ServiceTokenError)
+    return { status: 503, message: UNAVAILABLE, retryAfter: error.retryAfter };
   if (error instanceof ServiceCertificateError) return { status: 503, message: UNAVAILABLE };
   return { status: 500, message: 'Internal server error' };
 }
 
-function fromCall(fields: ErrorFields, isAnswered: boolean): Mapped {
-  const doubt = fields.outcomeUnknown ? DOUBT : '';
-  if (fields.code === 'connection_timeout') return { status: 504, message: LATE + doubt };
+function fromCall(error: ServiceApiError | ServiceConnectionError): Mapped {
+  const doubt = error.outcomeUnknown ? DOUBT : '';
+  if (error.code === 'connection_timeout') return { status: 504, message: LATE + doubt };
   // Before all that would have the caller send it again: a 409 or 429 answers the last attempt, not one that was lost.
   if (doubt) return { status: 502, message: FAILED + doubt };
-  return isAnswered ? fromApi(fields) : { status: 503, message: UNAVAILABLE };
+  return error instanceof ServiceApiError ? fromApi(error) : { status: 503, message: UNAVAILABLE };
 }
 
-function fromApi({ code, status = 0, bodyMessage, credentialFault, hint, retryAfter }: ErrorFields): Mapped {
+function fromApi({ code, status, body, credentialFault, hint, retryAfter }: ServiceApiError): Mapped {
   // A path that is nowhere, or a page: the address is wrong, and no caller can correct that.
   const isOurs = credentialFault || (status === 404 && hint !== undefined);
   if (code === 'api_error' && PASSED_ON.has(status) && !isOurs) {
     // Not the error's own message, which may say what to check.
-    return { status, message: bodyMessage || `The service answered ${status}.` };
+    return { status, message: body?.message || `The service answered ${status}.` };
   }
   if (status === 429) return { status: 503, message: 'The service is busy at the moment.', retryAfter };
   return { status: 502, message: FAILED };

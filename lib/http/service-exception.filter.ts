@@ -1,6 +1,6 @@
 import { Catch, Optional, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
 import { throwError, type Observable } from 'rxjs';
-import { describeError, fieldsOf, ServiceError } from '../errors/index.js';
+import { describeError, type ServiceApiError, ServiceError } from '../errors/index.js';
 import { SafeLogger } from '../telemetry/log.js';
 import {
   answerOf,
@@ -72,7 +72,8 @@ export class ServiceExceptionFilter implements ExceptionFilter<ServiceError> {
     const answer = answerOf(error, this.#options);
     const { status, message, code } = answer;
     if (status >= 500 && !isOrderlyEnd(answer)) {
-      const fields = { code, status, correlationId: fieldsOf(error).correlationId };
+      const { correlationId } = error as Partial<ServiceApiError>;
+      const fields = { code, status, correlationId };
       this.#logger.errorWith(`${status}: ${describeError(error)}`, fields);
     }
     if (kind === 'http') return replyHttp(answer, host);

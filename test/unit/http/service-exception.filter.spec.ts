@@ -215,58 +215,6 @@ describe('the exception filter over HTTP', () => {
     expect(written).toEqual(['503: token_rate_limited: later', 'ServiceExceptionFilter']);
   });
 
-  describe('an error of another copy, or one that a host made up', () => {
-    const FIELDS_THROW = Object.fromEntries(
-      ['code', 'message', 'hint', 'status', 'kind', 'body', 'response', 'retryAfter', 'outcomeUnknown'].map(
-        (name) => [name, 'throws'],
-      ),
-    );
-    /** Known by the registered symbols alone. */
-    function forged(name: string, fields: Record<string, unknown>): ServiceError {
-      const error = Object.create(null) as ServiceError;
-      for (const each of ['ServiceError', name]) {
-        Object.defineProperty(error, Symbol.for(`nestjs-service.${each}`), { value: true });
-      }
-      for (const [field, value] of Object.entries(fields)) {
-        const get = (): unknown => {
-          if (value === 'throws') throw new Error('of the host');
-          return value;
-        };
-        Object.defineProperty(error, field, { get, enumerable: true });
-      }
-      return error;
-    }
-    const odd = Object.create(null) as object;
-    const failed = 'The service failed to answer this call.';
-    const none = 'The service cannot be reached at the moment.';
-    const sent = (status: number, retryAfter?: number): unknown[] =>
-      retryAfter === undefined ? [status] : [`Retry-After: ${retryAfter}`, status];
-
-    it.each<[string, Record<string, unknown>, object]>([
-      ['ServiceApiError', {}, { status: 502, message: failed, code: 'api_error' }],
-      ['ServiceApiError', FIELDS_THROW, { status: 502, message: failed, code: 'api_error' }],
-      ['ServiceApiError', { status: NaN, code: 'api_error', message: odd }, { status: 502 }],
-      ['ServiceApiError', { status: '404', code: 'api_error', path: 7 }, { status: 502 }],
-      ['ServiceApiError', { status: 999, code: 'api_error', correlationId: odd }, { status: 502 }],
-      ['ServiceApiError', { status: 409, body: { message: odd } }, { message: 'The service answered 409.' }],
-      ['ServiceApiError', { status: 429, retryAfter: -5 }, { status: 503, retryAfter: undefined }],
-      ['ServiceApiError', { status: 429, retryAfter: Infinity }, { status: 503, retryAfter: undefined }],
-      ['ServiceTokenError', { retryAfter: '5', code: odd }, { code: 'token_unavailable', message: none }],
-      ['ServiceConnectionError', { message: Symbol('a') }, { code: 'connection_network', message: none }],
-      ['ServiceRequestError', { faults: 7, message: 7 }, { status: 400, message: 'The call failed.' }],
-      ['ServiceRequestError', { faults: [null, odd] }, { code: 'invalid_request', status: 400 }],
-      ['ServiceCertificateError', { faults: odd, hint: 7 }, { status: 503, message: none }],
-    ])('is answered: %s, case %#', (name, fields, expected) => {
-      const error = forged(name, fields);
-      const found = answerOf(error);
-      const sound = { status: expect.any(Number), message: expect.any(String), code: expect.any(String) };
-      expect(found).toMatchObject({ ...sound, ...expected });
-      expect(toHttpException(error).getStatus()).toBe(found.status);
-      expect(answered(error, { httpVersionMajor: 1 })).toEqual(sent(found.status, found.retryAfter));
-      expect(thrownIn('graphql', error)).toMatchObject({ extensions: { statusCode: found.status } });
-    });
-  });
-
   it('answers input that was refused with the status that it is told to', () => {
     const options = { invalidRequestStatus: 422 };
     expect(answerOf(error, options)).toMatchObject({ status: 422, message: 'path must be a string' });
