@@ -18,7 +18,7 @@ const LAYERS = [
   ['module'],
 ];
 // Subpaths of the package. A host may not use them, so no layer imports from them.
-const SUBPATHS = ['testing', 'terminus', 'redis', 'swagger', 'cli', 'schematics'];
+const SUBPATHS = ['testing', 'terminus', 'redis', 'cli', 'schematics'];
 
 const folders = readdirSync(`${import.meta.dirname}/lib`, { withFileTypes: true })
   .filter((entry) => entry.isDirectory())

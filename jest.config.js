@@ -23,7 +23,6 @@ export default {
     '^class-validator$': '<rootDir>/node_modules/class-validator/bundles/class-validator.umd.js',
     '^nestjs-service$': '<rootDir>/lib/index.ts',
     '^nestjs-service/redis$': '<rootDir>/lib/redis/index.ts',
-    '^nestjs-service/swagger$': '<rootDir>/lib/swagger/index.ts',
     '^nestjs-service/terminus$': '<rootDir>/lib/terminus/index.ts',
     '^nestjs-service/testing$': '<rootDir>/lib/testing/index.ts',
   },

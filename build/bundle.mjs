@@ -13,14 +13,14 @@ import { thinModules } from './thin-modules.mjs';
 
 const root = join(import.meta.dirname, '..');
 const dist = resolve(root, process.argv[2] ?? 'dist');
-const PUBLIC = ['index', 'redis/index', 'swagger/index', 'terminus/index', 'testing/index'];
+const PUBLIC = ['index', 'redis/index', 'terminus/index', 'testing/index'];
 const COMMANDS = ['cli/main', 'schematics/nest-add'];
 const ASSETS = ['schematics/collection.json'];
 /** Read at run time, from beside the code that serves it. */
 const SCRIPT = { file: 'testing/link-sdk/link-sdk.js', user: 'answer-link-sdk.js' };
 
 /** Rooms that are entries of their own. */
-const DOOR = /^(?:cli|redis|schematics|swagger|terminus|testing)[/\\]/;
+const DOOR = /^(?:cli|redis|schematics|terminus|testing)[/\\]/;
 const isShared = (id) => id.startsWith(dist) && !DOOR.test(id.slice(dist.length + 1));
 
 /** What the simulator needs, which loads neither Nest nor axios. */

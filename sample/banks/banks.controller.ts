@@ -1,7 +1,7 @@
 import { Controller, Get } from '@nestjs/common';
 import { ApiOkResponse, ApiOperation, ApiTags } from '@nestjs/swagger';
 import { BanksService } from 'nestjs-service';
-import { ApiServiceErrors } from 'nestjs-service/swagger';
+import { ApiServiceErrors } from '../errors/api-service-errors.js';
 
 @ApiTags('service')
 @ApiServiceErrors()

@@ -1,8 +1,8 @@
 import { Body, Controller, Post, Res } from '@nestjs/common';
 import { ApiCreatedResponse, ApiOperation, ApiTags } from '@nestjs/swagger';
 import { CreateCustomerDto, CustomersService, type Customer } from 'nestjs-service';
-import { ApiServiceErrors } from 'nestjs-service/swagger';
 import { type ServerResponse } from 'node:http';
+import { ApiServiceErrors } from '../errors/api-service-errors.js';
 import { CustomerSessions } from '../session/customer-session.js';
 
 /** A real host takes app_user_id from its signed-in user. Here, whoever creates a customer gets its session. */

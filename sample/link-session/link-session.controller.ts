@@ -1,7 +1,7 @@
 import { Body, Controller, Header, Post, Req, UseGuards } from '@nestjs/common';
 import { ApiCreatedResponse, ApiOperation, ApiTags } from '@nestjs/swagger';
 import { LinkSdkService, LinkSessionDto, type ConnectParameters } from 'nestjs-service';
-import { ApiServiceErrors } from 'nestjs-service/swagger';
+import { ApiServiceErrors } from '../errors/api-service-errors.js';
 import { CustomerGuard, type CustomerRequest } from '../session/customer-session.js';
 
 /** The customer is that of the visitor's session. The caller cannot name another one. */

@@ -60,10 +60,7 @@ export const withoutOptionalPeers = (type) =>
       }
       const { ServiceModule } = ${load}('nestjs-service');
       assert.ok(ServiceModule);
-      for (const subpath of ['swagger', 'terminus']) {
-        const loading = async () => ${load}('nestjs-service/' + subpath);
-        await assert.rejects(loading, new RegExp('Cannot find (package|module) .@nestjs/' + subpath));
-      }
+      await assert.rejects(async () => ${load}('nestjs-service/terminus'), /Cannot find (package|module) .@nestjs\\/terminus/);
       const { RedisTokenStore } = ${load}('nestjs-service/redis');
       const [fault] = await new RedisTokenStore({ url: 'redis://127.0.0.1:1' }).check();
       assert.match(fault, /npm i @redis\\/client/);

@@ -6,9 +6,9 @@ const TOP_LEVEL = ['LICENSE', 'README.md', 'dist', 'package.json'];
 
 /** What hosts import, run or read, and what these files share: nothing else belongs into dist/. */
 const DIST = [
-  /^(?:cjs\/)?(?:(?:redis|swagger|terminus|testing)\/)?index\.(?:js|d\.ts)$/,
-  /^cjs\/(?:(?:redis|swagger|terminus|testing)\/)?index\.js\.map$/,
-  /^node\/(?:(?:redis|swagger|terminus|testing)\/)?index\.js$/,
+  /^(?:cjs\/)?(?:(?:redis|terminus|testing)\/)?index\.(?:js|d\.ts)$/,
+  /^cjs\/(?:(?:redis|terminus|testing)\/)?index\.js\.map$/,
+  /^node\/(?:(?:redis|terminus|testing)\/)?index\.js$/,
   /^(?:cjs\/)?chunks\/[a-z-]+\.(?:js|d\.ts)$/,
   /^cjs\/chunks\/[a-z-]+\.js\.map$/,
   /^cjs\/testing\/link-sdk\.js$/,

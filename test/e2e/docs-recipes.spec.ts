@@ -1,18 +1,28 @@
 import { afterAll, describe, expect, it } from '@jest/globals';
-import { Controller, Get } from '@nestjs/common';
+import { Body, Controller, Get, Post } from '@nestjs/common';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { ExpressAdapter } from '@nestjs/platform-express';
+import { ApiNotFoundResponse, ApiProperty, DocumentBuilder, PickType, SwaggerModule } from '@nestjs/swagger';
 import { Test } from '@nestjs/testing';
 import { EventEmitter, once } from 'node:events';
 import { type Observable, Subject } from 'rxjs';
-import { BanksService, type ServiceCallEvent, type ServiceHttpService, ServiceModule } from 'nestjs-service';
-import { ServiceSimulator } from 'nestjs-service/testing';
+import {
+  BanksService,
+  ConnectDto,
+  CreateCustomerDto,
+  LinkSessionDto,
+  type ServiceCallEvent,
+  ServiceExceptionFilter,
+  type ServiceHttpService,
+  ServiceModule,
+} from 'nestjs-service';
+import { serviceErrors, ServiceSimulator } from 'nestjs-service/testing';
 import { startModule } from '../helpers/start-module.js';
 import { CollectingLogger } from '../helpers/secret-scan.js';
 import { readDocument, writeSnippets } from '../helpers/readme.js';
 
 // Those that need other packages are run by test/consumers.
-const OWN = new Set(['caller-gone.ts', 'bank-search.ts']);
+const OWN = new Set(['caller-gone.ts', 'bank-search.ts', 'api-service-errors.ts']);
 
 describe('docs/recipes.md', () => {
   const written = readDocument('docs/recipes.md').then(({ fences }) =>
@@ -115,5 +125,79 @@ describe('docs/recipes.md', () => {
     expect(await unsubscribed).toEqual(['connection_closed']);
     expect(answers).toHaveLength(1);
     await module.close();
+  });
+
+  it('has the answers of the filter in a Swagger document, beside the DTOs with their types and limits', async () => {
+    const { ApiServiceErrors } = (await import((await written).path('api-service-errors.ts'))) as {
+      ApiServiceErrors: () => ClassDecorator;
+    };
+    class OwnWords extends ConnectDto {
+      @ApiProperty({ description: 'In the words of the host' })
+      declare customer_id: string;
+    }
+    class OneField extends PickType(ConnectDto, ['permissions']) {}
+    const failures = [
+      ...[400, 403, 409, 422, 429, 500].map((status) => serviceErrors.api(status)),
+      serviceErrors.api(404, { path: '/customers/v1/c-1' }),
+      serviceErrors.connection('timeout'),
+      serviceErrors.connection('reset'),
+      serviceErrors.token(),
+    ];
+    @ApiServiceErrors()
+    @Controller()
+    class HostController {
+      @Post('customers')
+      create(@Body() _: CreateCustomerDto) {}
+      @Post('connect')
+      connect(@Body() _: ConnectDto) {}
+      @Post('session')
+      session(@Body() _: LinkSessionDto) {}
+      @Post('own')
+      own(@Body() _: OwnWords) {}
+      @Post('one')
+      one(@Body() _: OneField) {}
+      @Get('failure')
+      @ApiNotFoundResponse({ description: 'No such bank' })
+      fail() {
+        throw failures.shift()!;
+      }
+    }
+    const module = await Test.createTestingModule({ controllers: [HostController] }).compile();
+    const app = module.createNestApplication({ logger: false });
+    app.useGlobalFilters(new ServiceExceptionFilter());
+    await app.listen(0, '127.0.0.1');
+    const { components, paths } = SwaggerModule.createDocument(app, new DocumentBuilder().build());
+    const schemas = components?.schemas as Record<string, { required: string[]; properties: object }>;
+
+    const form = { 'application/json': { schema: { $ref: '#/components/schemas/ServiceErrorAnswer' } } };
+    const { 200: _, ...described } = paths['/failure']?.get?.responses ?? {};
+    const answers = new Set<string>();
+    while (failures.length > 0) {
+      const answer = await fetch(`${await app.getUrl()}/failure`);
+      answers.add(String(answer.status));
+      expect(Object.keys((await answer.json()) as object)).toEqual(
+        expect.arrayContaining(schemas.ServiceErrorAnswer.required),
+      );
+    }
+    expect(Object.keys(described)).toEqual([...answers].sort());
+    expect(described['404']).toEqual({ description: 'No such bank' });
+    expect(described['503']).toEqual({ description: 'Service Unavailable', content: form });
+    expect(schemas.ServiceErrorAnswer?.required).toEqual(['statusCode', 'message', 'code']);
+
+    const optional = { bank_identifier: { type: 'string', maxLength: 256 } };
+    const permissions = { type: 'array', items: { type: 'string' }, minItems: 1 };
+    expect(schemas).toMatchObject({
+      CreateCustomerDto: { required: ['app_user_id'], properties: { app_user_id: { type: 'string' } } },
+      ConnectDto: {
+        required: ['customer_id', 'permissions'],
+        properties: { customer_id: { type: 'string', maxLength: 128 }, permissions, ...optional },
+      },
+      LinkSessionDto: { required: ['permissions'], properties: { permissions, ...optional } },
+      OneField: { required: ['permissions'], properties: { permissions } },
+      OwnWords: { properties: { customer_id: { description: 'In the words of the host' }, permissions } },
+    });
+    expect(Object.keys(schemas.OneField.properties)).toEqual(['permissions']);
+    expect(Object.keys(schemas.LinkSessionDto.properties).sort()).toEqual(['bank_identifier', 'permissions']);
+    await app.close();
   });
 });

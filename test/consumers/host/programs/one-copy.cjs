@@ -2,7 +2,7 @@
 const { NestFactory } = require('@nestjs/core');
 const assert = require('node:assert/strict');
 
-const SUBPATHS = ['', '/redis', '/swagger', '/terminus', '/testing'];
+const SUBPATHS = ['', '/redis', '/terminus', '/testing'];
 
 (async () => {
   const { BanksService } = require('nestjs-service');

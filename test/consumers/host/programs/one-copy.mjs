@@ -8,7 +8,7 @@ import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
 
 const require = createRequire(import.meta.url);
-const SUBPATHS = ['', '/redis', '/swagger', '/terminus', '/testing'];
+const SUBPATHS = ['', '/redis', '/terminus', '/testing'];
 
 class CommonJsFeature {
   constructor(banks) {

@@ -9,7 +9,6 @@ import {
   type TokenStore,
 } from 'nestjs-service';
 import { RedisTokenStore, type RedisTokenStoreOptions } from 'nestjs-service/redis';
-import { ApiServiceErrors, ServiceErrorAnswer } from 'nestjs-service/swagger';
 import { ServiceHealthIndicator, type ServiceHealthOptions } from 'nestjs-service/terminus';
 import {
   serviceErrors,
@@ -26,8 +25,6 @@ type IsAny<T> = 0 extends 1 & T ? true : false;
 export const found: Record<string, false> = {
   module: false satisfies IsAny<typeof ServiceModule>,
   redis: false satisfies IsAny<typeof RedisTokenStore>,
-  swagger: false satisfies IsAny<typeof ApiServiceErrors>,
-  answer: false satisfies IsAny<ServiceErrorAnswer>,
   terminus: false satisfies IsAny<ServiceHealthIndicator>,
   simulator: false satisfies IsAny<ServiceSimulator>,
   stub: false satisfies IsAny<typeof stubService>,
@@ -38,7 +35,6 @@ const tokenStore: TokenStore = new RedisTokenStore(redis);
 const options: ServiceModuleOptions = { environment: 'sandbox', tokenStore };
 const ping: ServiceHealthOptions = { ping: true };
 
-@ApiServiceErrors()
 @Controller()
 export class SubpathsController {
   constructor(

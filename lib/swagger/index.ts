@@ -1,2 +1,0 @@
-export { ApiServiceErrors, type ApiServiceErrorsOptions } from './api-service-errors.js';
-export { ServiceErrorAnswer } from './service-error-answer.js';
