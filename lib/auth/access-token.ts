@@ -5,7 +5,7 @@ import { type TokenCredentials } from './endpoint/refused-secrets.js';
 
 /** A token for the host (docs/service.md#tokens). Printing this plain object prints the token: do not log it. */
 export interface AccessToken {
-  /** The bearer token itself, an encoded JSON Web Token. */
+  /** The bearer token itself. Its claims, if it has any, are the service's own. */
   accessToken: string;
   tokenType: 'bearer';
   /** `api` or `customer.<customer_id>`. */
@@ -29,7 +29,7 @@ export interface TokenStatus {
 export interface TokenGrant {
   accessToken: string;
   scope: string;
-  /** Whole seconds; 0 if neither the endpoint nor the token itself gives a lifetime. */
+  /** Whole seconds; 0 if the endpoint gives no lifetime. */
   expiresIn: number;
   /** Its age in milliseconds, if it comes from a shared store. Default 0. */
   ageMs?: number;
@@ -81,8 +81,8 @@ export const MAX_LIFETIME_S = 2_147_483;
 export const LIFELESS_MS = 1_000;
 
 /**
- * How long before its end a token counts as expired: a tenth of the lifetime, at least 1 s (an `exp` of whole seconds
- * ends up to a second early), at most 30 s, and never over half the lifetime. Milliseconds.
+ * How long before its end a token counts as expired: a tenth of the lifetime, at least 1 s, at
+ * most 30 s, and never over half the lifetime. Milliseconds.
  */
 export function expiryMargin(lifetime: number): number {
   return Math.min(Math.max(lifetime / 10, 1_000), 30_000, lifetime / 2);

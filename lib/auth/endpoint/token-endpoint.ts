@@ -16,10 +16,10 @@ import { codeOf, type OnCall, tellCall } from '../../telemetry/call-event.js';
 import { parseRetryAfter } from '../../exchange/retry-after.js';
 import { certificateRefusedError } from '../../tls/certificate-error.js';
 import { type TokenGrant, type TokenRequestContext, type TokenSource } from '../access-token.js';
-import { readTokenResponse } from '../check-token.js';
 import { type ClientSecret } from './client-secret.js';
 import { keyOf, RefusedSecrets, type TokenCredentials } from './refused-secrets.js';
 import { isCredentialRefusal, tokenConnectionError, type TokenPlace, tokenRefusal } from './token-errors.js';
+import { readTokenResponse } from './token-response.js';
 
 const MAX_RESPONSE_BYTES = 1024 * 1024;
 /** A longer one counts as this. */
@@ -198,7 +198,7 @@ export class TokenEndpoint implements TokenSource {
     const json = isJsonObject(parsed) ? ({ __proto__: null, ...parsed } as Record<string, unknown>) : parsed;
     const succeeded = status >= 200 && status < 300;
     if (succeeded && !page && !(isJsonObject(json) && typeof json.error === 'string')) {
-      return readTokenResponse(json, scope, status, place, clock.now());
+      return readTokenResponse(json, scope, status, place);
     }
     if (status >= 300 && status < 400) {
       throw tokenConnectionError(place, { kind: 'redirect', reason: `HTTP_${status}` });

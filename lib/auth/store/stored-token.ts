@@ -1,6 +1,5 @@
-import { isJsonObject, parseJson } from '../../exchange/decode.js';
-import { expiryMargin, LIFELESS_MS, MAX_LIFETIME_S, type TokenGrant } from '../access-token.js';
-import { checkToken } from '../check-token.js';
+import { parseJson } from '../../exchange/decode.js';
+import { expiryMargin, LIFELESS_MS, type TokenGrant } from '../access-token.js';
 import { type TokenCredentials } from '../endpoint/refused-secrets.js';
 import { type StoreCipher } from './store-cipher.js';
 
@@ -41,7 +40,7 @@ export class StoredToken {
   /** @param issuedAt by the wall clock, in milliseconds */
   write(grant: TokenGrant, issuedAt: number): { value: string; ttlMs: number } {
     const { scope, accessToken, expiresIn: lifetimeS } = grant;
-    const contents = { scope, accessToken, issuedAt, lifetimeS };
+    const contents: Contents = { scope, accessToken, issuedAt, lifetimeS };
     return {
       value: this.#cipher.seal(JSON.stringify(contents), this.key),
       ttlMs: Math.floor(lifetimeS * 1000 - expiryMargin(lifetimeS * 1000)) || LIFELESS_MS,
@@ -49,29 +48,27 @@ export class StoredToken {
   }
 
   /**
-   * Checks an entry as an answer of the endpoint is checked. Its token lives no longer than the token itself says.
    * @param now the wall clock, in milliseconds
-   * @returns undefined if it does not open, is corrupt, has expired, is from the future, or is of another scope
+   * @returns undefined if it does not open, has expired, or is of another scope
    */
   read(value: unknown, now: number): TokenGrant | undefined {
     const text = this.#cipher.open(value, this.key);
-    const contents = text === undefined ? undefined : parseJson(text);
-    const scope = this.#scope;
-    if (!isJsonObject(contents) || contents.scope !== scope) return undefined;
-    const checked = checkToken(contents.accessToken, scope);
-    const { issuedAt, lifetimeS } = contents;
-    if (checked.fault !== undefined || typeof issuedAt !== 'number' || typeof lifetimeS !== 'number')
-      return undefined;
-    const { accessToken, endsAt } = checked;
-    if (!Number.isInteger(lifetimeS) || lifetimeS > MAX_LIFETIME_S) return undefined;
+    const contents = text === undefined ? undefined : (parseJson(text) as Contents | undefined);
+    if (contents?.scope !== this.#scope) return undefined;
+    const { scope, accessToken, issuedAt, lifetimeS } = contents;
     const ageMs = Math.max(0, now - issuedAt);
-    // It is still in the store, so its second is not over; the clocks of two machines differ by more than that.
-    if (lifetimeS === 0) return endsAt > now ? { accessToken, scope, expiresIn: 0, ageMs } : undefined;
-    if (!(issuedAt <= now + CLOCK_TOLERANCE_MS)) return undefined;
-    // Rounded up, because an `exp` of whole seconds ends early: else readers would renew a token before its writer does.
-    const seconds = Math.min(lifetimeS, Math.ceil((endsAt - issuedAt) / 1000));
-    return endsAt > now && seconds * 1000 > ageMs
-      ? { accessToken, scope, expiresIn: seconds, ageMs }
-      : undefined;
+    // One without a life is still in the store, so its second is not over.
+    if (lifetimeS > 0 && lifetimeS * 1000 <= ageMs) return undefined;
+    return { accessToken, scope, expiresIn: lifetimeS, ageMs };
   }
+}
+
+/** What an entry holds. Only a process with the client secret could have written it. */
+interface Contents {
+  scope: string;
+  accessToken: string;
+  /** By the wall clock of the writer, in milliseconds. */
+  issuedAt: number;
+  /** Seconds; 0: without a life. */
+  lifetimeS: number;
 }

@@ -80,9 +80,3 @@ export class FakeSource implements TokenSource {
     return this.requests[this.requests.length - 1];
   }
 }
-
-/** A JSON Web Token with these claims; its signature is none. */
-export function jwt(claims: unknown): string {
-  const part = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url');
-  return `${part({ alg: 'RS256' })}.${part(claims)}.c2ln`;
-}

@@ -3,7 +3,6 @@ import { StoreCipher } from '../../../../lib/auth/store/store-cipher.js';
 import { StoredToken } from '../../../../lib/auth/store/stored-token.js';
 import { Secret } from '../../../../lib/config/secret.js';
 import { settle } from '../../../helpers/fake-clock.js';
-import { jwt } from '../fakes.js';
 import { OWNER, setUp } from './set-up.js';
 
 const NOW = Date.UTC(2030, 0, 1);
@@ -24,6 +23,10 @@ describe('an entry', () => {
     const { value, ttlMs } = entry().write(grant, NOW) ?? {};
     expect(ttlMs).toBe(570_000);
     expect(entry().read(value, NOW + 60_000)).toEqual({ ...grant, ageMs: 60_000 });
+  });
+
+  it('is as old as it is by the clock of its writer; a reader whose clock is behind takes it as new', () => {
+    expect(entry().read(written(), NOW - 60_000)).toEqual({ ...grant, ageMs: 0 });
   });
 
   it('shows no token, scope or client, in any encoding, and is another one each time', () => {
@@ -92,11 +95,6 @@ describe('an entry that is not to be trusted is ignored:', () => {
     expect(entry().read(written(), NOW + 600_000)).toBeUndefined();
   });
 
-  it('from the future, beyond what clocks differ by', () => {
-    expect(entry().read(forged({ issuedAt: NOW + 1_000 }), NOW)).toMatchObject({ ageMs: 0 });
-    expect(entry().read(forged({ issuedAt: NOW + 1_001 }), NOW)).toBeUndefined();
-  });
-
   it.each<[string, unknown]>([
     ['nothing', undefined],
     ['no text', 1],
@@ -107,43 +105,8 @@ describe('an entry that is not to be trusted is ignored:', () => {
     ['null inside', cipher.seal('null', entry().key)],
     ['too long to be one', `v1.${'A'.repeat(70_000)}`],
     ['of another scope', forged({ scope: 'api' })],
-    ['with a line break in the token', forged({ accessToken: 'a\r\nb' })],
-    ['without a lifetime', forged({ lifetimeS: undefined })],
-    ['with an endless lifetime', forged({ lifetimeS: 1e12 })],
-    ['without a time', forged({ issuedAt: '2030' })],
   ])('%s', (_name, value) => {
     expect(entry().read(value, NOW)).toBeUndefined();
-  });
-
-  const customer = (claims: object): string => jwt({ customer_id: 'b', scope: 'customer.b', ...claims });
-
-  it.each<[string, string]>([
-    ["another customer's", customer({ customer_id: 'a', scope: 'customer.a' })],
-    ["another customer's, which names no scope", jwt({ customer_id: 'a' })],
-    ['the api token', jwt({ scope: 'api' })],
-    ['one of both scopes', jwt({ scope: ['api', 'customer.b'] })],
-    ['one that has ended by its own exp', customer({ exp: NOW / 1000 })],
-  ])("whose token is %s, as the endpoint's answers are", (_name, accessToken) => {
-    expect(entry().read(forged({ accessToken: customer({}) }), NOW)).toBeDefined();
-    expect(entry().read(forged({ accessToken }), NOW)).toBeUndefined();
-  });
-
-  it('a token with an exp of whole seconds has the same life for its readers as for its writer', () => {
-    const accessToken = customer({ exp: NOW / 1000 + 3 });
-    const issuedAt = NOW + 700;
-    const value = forged({ accessToken, issuedAt, lifetimeS: 3 });
-    expect(entry().read(value, issuedAt)).toMatchObject({ expiresIn: 3, ageMs: 0 });
-    expect(entry().read(value, NOW + 2_999)).toBeDefined();
-    expect(entry().read(value, NOW + 3_000)).toBeUndefined();
-  });
-
-  it('and a token lives no longer than it says itself, whatever the entry says', () => {
-    const accessToken = customer({ exp: NOW / 1000 + 100 });
-    expect(entry().read(forged({ accessToken }), NOW + 40_000)).toMatchObject({
-      accessToken,
-      expiresIn: 100,
-      ageMs: 40_000,
-    });
   });
 });
 
