@@ -1,6 +1,5 @@
 import { type DescribeOption } from '../errors/index.js';
 import { type ServiceIo } from '../exchange/io.js';
-import { type Telemetry } from '../telemetry/telemetry.js';
 import { type TokenCredentials } from './endpoint/refused-secrets.js';
 
 /** A token for the host (docs/service.md#tokens). Printing this plain object prints the token: do not log it. */
@@ -70,7 +69,6 @@ export interface TokenSource {
 
 /** The outside world, for the cache and the shared store. */
 export interface TokenIo extends Pick<ServiceIo, 'clock' | 'random' | 'log'> {
-  telemetry: Telemetry;
   describeOption: DescribeOption;
 }
 

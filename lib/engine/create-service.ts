@@ -10,14 +10,12 @@ import { systemClock } from '../time/clock.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { exchange } from '../exchange/exchange.js';
 import { type ServiceIo } from '../exchange/io.js';
-import { type Exchange } from '../exchange/exchange.types.js';
 import { CallsInFlight } from '../http/calls-in-flight.js';
 import { type ClientContext } from '../http/client-context.js';
 import { createServiceAxios } from '../http/service-axios.js';
 import { ServiceHttpService } from '../http/service-http.service.js';
 import { LinkSdkService } from '../link-sdk/link-sdk.service.js';
 import { type Log } from '../exchange/io.js';
-import { Telemetry } from '../telemetry/telemetry.js';
 import { type Identity } from '../tls/client-identity.js';
 import { ServiceLifecycle } from './lifecycle.js';
 import { createResources, type Resources } from './resources.js';
@@ -45,17 +43,11 @@ export function systemIo(log: Log): ServiceIo {
  * Puts a client together, from checked options, the client identity and the outside world. Nothing runs before `start()`
  * or the first call, and nothing after `close()`.
  */
-export function createService(options: ResolvedOptions, identity: Identity, world: World): Service {
-  const telemetry = new Telemetry(options.name);
-  const { onQueued } = telemetry;
-  const exchange: Exchange = onQueued
-    ? (request) => world.exchange({ ...request, onQueued })
-    : world.exchange;
-  const io = { ...world, exchange };
+export function createService(options: ResolvedOptions, identity: Identity, io: World): Service {
   const calls = new CallsInFlight();
-  const client: ClientContext = { options, identity, io, telemetry, calls };
+  const client: ClientContext = { options, identity, io, calls };
 
-  const tokens = createTokenCache(client, world.refusedSecrets);
+  const tokens = createTokenCache(client, io.refusedSecrets);
   const authenticator = new Authenticator(options, tokens, io.log);
   const auth = new ServiceAuthService(options, authenticator, identity, tokens, calls);
   const axios = createServiceAxios(client, authenticator);
@@ -72,7 +64,7 @@ export function createService(options: ResolvedOptions, identity: Identity, worl
 
 /** Endpoint, shared store and cache; undefined if no OAuth credentials are configured. */
 function createTokenCache(
-  { options, identity, telemetry, io }: ClientContext,
+  { options, identity, io }: ClientContext,
   refusedSecrets: RefusedSecrets | undefined,
 ): TokenCache | undefined {
   const { oauth, tokenStore, tokenCache, linkSdk, http, describeOption } = options;
@@ -107,7 +99,7 @@ function createTokenCache(
   });
   const fingerprint256 = () => bound?.certificate?.fingerprint256;
   const owner = () => ({ tokenUrl: place.url.href, clientId, fingerprint256: fingerprint256() });
-  const tokenIo = { ...io, telemetry, describeOption };
+  const tokenIo = { ...io, describeOption };
   const source = tokenStore ? new SharedStore(endpoint, tokenStore, owner, clientSecret, tokenIo) : endpoint;
   const settings = {
     refresh: oauth.refresh,

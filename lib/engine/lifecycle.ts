@@ -25,7 +25,6 @@ export interface ServiceParts extends ClientContext {
  */
 export class ServiceLifecycle {
   readonly #parts: ServiceParts;
-  #stopObserving?: () => void;
   /** When the shutdown must be done, on the monotonic clock. */
   #endsAt?: number;
   #cancelEnd?: () => void;
@@ -43,7 +42,7 @@ export class ServiceLifecycle {
    */
   async start(): Promise<void> {
     if (this.#closing) return;
-    const { options, io, telemetry, identity, tokens, auth, banks, calls } = this.#parts;
+    const { options, io, identity, tokens, auth, banks, calls } = this.#parts;
     calls.onFirst = undefined;
     this.#cancelWarning?.();
     reportStart(options, identity, io);
@@ -59,7 +58,6 @@ export class ServiceLifecycle {
     }
     if (this.#closing) return;
     identity.follow();
-    this.#stopObserving = telemetry.observeCertificate(() => identity.status.daysLeft);
   }
 
   /** Calls that are left after `http.shutdownTimeout` end as `closed`. */
@@ -81,7 +79,6 @@ export class ServiceLifecycle {
     await calls.drain();
     this.#cancelEnd?.();
     this.#cancelWarning?.();
-    this.#stopObserving?.();
     calls.close();
     tokens?.close();
     await tokens?.closeSource();

@@ -214,8 +214,6 @@ class RunningExchange {
     if (this.#settled) return;
     this.#settled = true;
     this.#stopTimer?.();
-    const { onQueued, url } = this.#request;
-    onQueued?.((this.#progress.socketAt ?? performance.now()) - this.#startedAt, url);
     this.#request.signal?.removeEventListener('abort', this.#onAbort);
     outcome();
   }

@@ -18,8 +18,6 @@ export interface ExchangeRequest {
   maxResponseBytes: number;
   /** The caller's signal: on abort, rejects with `signal.reason`. */
   signal?: AbortSignal;
-  /** Called once with the milliseconds of the wait for a free connection, even if it got none. Must not throw. */
-  onQueued?: (waitedMs: number, url: ExchangeRequest['url']) => void;
 }
 
 export interface ExchangeResponse {

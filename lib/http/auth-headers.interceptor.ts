@@ -93,7 +93,7 @@ export class AuthHeadersInterceptor {
         await calls.run(() => this.#authenticator.get(call.url.origin, wait)),
       );
     } catch (error) {
-      this.#observer.failed(call, this.#observer.begin(call), error);
+      this.#observer.failed(call, error);
       throw call.ending(error);
     } finally {
       call.release();

@@ -1,18 +1,13 @@
-import { type Attributes } from '@opentelemetry/api';
 import { withoutSlashes } from '../config/address.js';
 import { ServiceApiError } from '../errors/index.js';
 import { certificateRefusal } from '../exchange/certificate-refusal.js';
-import { type Outcome } from '../exchange/exchange.types.js';
-import { codeOf, tellCall, type OnCall } from '../telemetry/call-event.js';
-import { CallSpan } from '../telemetry/call-span.js';
+import { type ExchangeResponse, type Outcome } from '../exchange/exchange.types.js';
+import { codeOf, tellCall } from '../telemetry/call-event.js';
 import { answeredId } from './answer.js';
 import { sentId, type Call } from './call.js';
 import { type ClientContext } from './client-context.js';
 
-/**
- * Makes calls visible: a span and a duration for each (OpenTelemetry's HTTP client conventions), log lines, and an event
- * for `http.onCall`.
- */
+/** Makes calls visible: log lines, and an event for `http.onCall`. */
 export class CallObserver {
   readonly #client: ClientContext;
   /** The path of the service's address, without a slash at its end. */
@@ -23,56 +18,43 @@ export class CallObserver {
     this.#basePath = withoutSlashes(new URL(client.options.addresses.baseUrl).pathname);
   }
 
-  /** The span of a call that begins; undefined if no spans are recorded. */
-  begin(call: Call): CallSpan | undefined {
-    const { tracer } = this.#client.telemetry;
-    const { method } = call;
-    return tracer && new CallSpan(tracer, `${method} ${this.#templateOf(call)}`, this.#attributesOf(call));
-  }
-
-  succeeded(call: Call, span: CallSpan | undefined, status: number): void {
-    this.#end(call, span, { 'http.response.status_code': status });
+  succeeded(call: Call, status: number): void {
+    this.#tell(call);
     if (this.#client.options.http.logCalls) this.#log(call, String(status));
   }
 
-  failed(call: Call, span: CallSpan | undefined, error: unknown): void {
+  failed(call: Call, error: unknown): void {
     const code = codeOf(error, call.signal);
     const isAnswer = error instanceof ServiceApiError && error.code === 'api_error';
-    const type = isAnswer ? String(error.status) : code;
-    const status = isAnswer && { 'http.response.status_code': error.status };
-    this.#end(call, span, { ...status, 'error.type': type }, code);
-    this.#log(call, type);
+    this.#tell(call, code);
+    this.#log(call, isAnswer ? String(error.status) : code);
   }
 
   /** Another attempt follows this one. */
   again(call: Call, outcome: Outcome): void {
-    const { telemetry, io } = this.#client;
-    const reason = outcome.fault?.kind ?? String(outcome.response?.status);
-    telemetry.retries.add(1, { ...this.#attributesOf(call), 'error.type': reason });
-    const id = (outcome.response && answeredId(outcome.response, call, this.#client)) ?? sentId(call);
-    const why = [reason, REFUSALS[certificateRefusal(outcome) ?? ''], id && `correlation id ${id}`];
-    io.log.warn(`${this.#nameOf(call)}: ${why.filter(Boolean).join(', ')}; another attempt follows`);
+    const { response, fault } = outcome;
+    const reason = fault?.kind ?? String(response?.status);
+    const why = [reason, REFUSALS[certificateRefusal(outcome) ?? '']].filter(Boolean).join(', ');
+    this.#client.io.log.warn(
+      `${this.#nameOf(call)}: ${why}${this.#idOf(call, response)}; another attempt follows`,
+    );
   }
 
-  #end(call: Call, span: CallSpan | undefined, result: Attributes, error?: string): void {
-    const { telemetry, options } = this.#client;
-    const { callDuration } = telemetry;
-    const { onCall } = options.http;
-    const durationMs = performance.now() - call.startedAt;
-    if (span || callDuration) {
-      const attributes = { ...this.#attributesOf(call), ...result };
-      callDuration?.record(durationMs / 1000, attributes);
-      span?.end(this.#spanAttributes(attributes, call));
-    }
-    if (onCall) this.#tell(onCall, call, durationMs, error);
-  }
-
-  #tell(onCall: OnCall, call: Call, durationMs: number, error?: string): void {
+  #tell(call: Call, error?: string): void {
+    const { onCall } = this.#client.options.http;
+    if (!onCall) return;
     const { method, attempts, response } = call;
-    const correlationId = response && answeredId(response, call, this.#client);
-    const about = { kind: 'api', method, path: this.#shown(call), attempts, durationMs } as const;
-    const status = response?.status;
-    tellCall(onCall, { ...about, status, correlationId, requestId: sentId(call), error });
+    tellCall(onCall, {
+      kind: 'api',
+      method,
+      path: this.#shown(call),
+      attempts,
+      durationMs: performance.now() - call.startedAt,
+      status: response?.status,
+      correlationId: response && answeredId(response, call, this.#client),
+      requestId: sentId(call),
+      error,
+    });
   }
 
   #log(call: Call, what: string): void {
@@ -84,9 +66,13 @@ export class CallObserver {
 
   #detailsOf(call: Call): string {
     const { attempts, response } = call;
-    const id = (response && answeredId(response, call, this.#client)) ?? sentId(call);
     const tried = `${attempts} attempt${attempts === 1 ? '' : 's'}`;
-    return [`, ${tried}, ${describeCredentials(call)}`, id ?? []].flat().join(', correlation id ');
+    return `, ${tried}, ${describeCredentials(call)}${this.#idOf(call, response)}`;
+  }
+
+  #idOf(call: Call, response: ExchangeResponse | undefined): string {
+    const id = (response && answeredId(response, call, this.#client)) ?? sentId(call);
+    return id ? `, correlation id ${id}` : '';
   }
 
   #nameOf(call: Call): string {
@@ -97,41 +83,12 @@ export class CallObserver {
     return this.#client.options.http.fullPaths ? call.url.pathname : this.#templateOf(call);
   }
 
-  #attributesOf(call: Call): Attributes {
-    const attributes = this.#client.telemetry.attributesOf(call.url);
-    attributes['http.request.method'] = call.method;
-    attributes['url.template'] = this.#templateOf(call);
-    return attributes;
-  }
-
-  #spanAttributes(attributes: Attributes, { url, attempts }: Call): Attributes {
-    const { origin, pathname } = url;
-    const below = this.#client.options.http.fullPaths ? pathname.length : this.#endOfShown(pathname);
-    const slash = below === pathname.length - 1 && pathname.endsWith('/') ? '/' : '';
-    return {
-      ...attributes,
-      'url.full': origin + pathname.slice(0, below) + slash,
-      ...(attempts > 1 && { 'http.request.resend_count': attempts - 1 }),
-    };
-  }
-
-  /** The path below the base path, which is the same in all environments. */
+  /** Below the base path, which is the same in all environments: the resource and its version, as the rest may hold an id. */
   #templateOf({ route, url: { pathname } }: Call): string {
-    return route ?? (pathname.slice(this.#endOfBase(pathname), this.#endOfShown(pathname)) || '/');
-  }
-
-  /** Shows the resource and its version, below the base path: the rest may hold the id of a customer. */
-  #endOfShown(pathname: string): number {
-    const base = this.#endOfBase(pathname);
-    const [shown = ''] = /^\/[\w.-]+(\/v\d+(?=\/|$))?/.exec(pathname.slice(base)) ?? [];
-    return base + shown.length;
-  }
-
-  #endOfBase(pathname: string): number {
+    if (route !== undefined) return route;
     const base = this.#basePath;
-    const isBelow =
-      pathname.startsWith(base) && (pathname.length === base.length || pathname[base.length] === '/');
-    return isBelow ? base.length : 0;
+    const isBelow = pathname === base || pathname.startsWith(`${base}/`);
+    return /^\/[\w.-]+(\/v\d+(?=\/|$))?/.exec(isBelow ? pathname.slice(base.length) : pathname)?.[0] ?? '/';
   }
 }
 

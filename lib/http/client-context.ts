@@ -1,7 +1,6 @@
 import { type Authenticator } from '../auth/authenticator.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { type ServiceIo } from '../exchange/io.js';
-import { type Telemetry } from '../telemetry/telemetry.js';
 import { type Identity } from '../tls/client-identity.js';
 import { type CallsInFlight } from './calls-in-flight.js';
 
@@ -10,7 +9,6 @@ export interface ClientContext {
   options: ResolvedOptions;
   identity: Identity;
   io: ServiceIo;
-  telemetry: Telemetry;
   calls: CallsInFlight;
 }
 

@@ -30,14 +30,13 @@ export function serviceAdapter(
       call.follow();
       const body = encodeBody(config);
       call.complete(config, body instanceof Promise ? await body : body, options, requestIds);
-      const span = observer.begin(call);
       try {
-        const response = await (span ? span.run(call.headers, () => runner.run(call)) : runner.run(call));
+        const response = await runner.run(call);
         const answer = toAxiosResponse(response, config, call, client);
-        observer.succeeded(call, span, answer.status);
+        observer.succeeded(call, answer.status);
         return answer;
       } catch (error) {
-        observer.failed(call, span, error);
+        observer.failed(call, error);
         throw error;
       }
     } catch (error) {

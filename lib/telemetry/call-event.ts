@@ -1,6 +1,6 @@
 import { ServiceError } from '../errors/index.js';
 import { defined } from '../exchange/own-properties.js';
-import { harmless } from './telemetry.js';
+import { harmless } from './harmless.js';
 
 /** What became of a call, for `http.onCall`. It has no query, no body, no header's value but the two ids, no token. */
 export interface ServiceCallEvent {
@@ -15,6 +15,7 @@ export interface ServiceCallEvent {
   status?: number;
   /** 0 if nothing was sent, because there was no token. */
   attempts: number;
+  startedAt: Date;
   /** How long the caller waited: for a token, a connection and retries too. */
   durationMs: number;
   /** The service's own id of the call, if the answer has one. */
@@ -39,7 +40,8 @@ export function codeOf(error: unknown, signal: AbortSignal | undefined): string 
   return signal?.aborted ? 'aborted' : 'host_error';
 }
 
-/** Tells the host of a call that has ended. Whatever the listener does, the call is over. */
-export function tellCall(onCall: OnCall, ended: ServiceCallEvent): void {
-  void harmless(() => onCall(defined(ended) as ServiceCallEvent));
+/** Tells the host of a call that has just ended. Whatever the listener does, the call is over. */
+export function tellCall(onCall: OnCall, ended: Omit<ServiceCallEvent, 'startedAt'>): void {
+  const startedAt = new Date(Date.now() - ended.durationMs);
+  void harmless(() => onCall(defined({ ...ended, startedAt }) as ServiceCallEvent));
 }

@@ -1,6 +1,6 @@
 import { ConsoleLogger, Logger, type LoggerService } from '@nestjs/common';
 import { type Log } from '../exchange/io.js';
-import { harmless } from './telemetry.js';
+import { harmless } from './harmless.js';
 
 type Level = keyof Log;
 type Write = (message: unknown, ...more: unknown[]) => void;

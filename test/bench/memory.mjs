@@ -10,7 +10,6 @@ const PARTS = 10;
 const { TokenCache } = await built('auth/cache/token-cache.js');
 const { systemClock } = await built('time/clock.js');
 const { SILENT } = await built('exchange/io.js');
-const { Telemetry } = await built('telemetry/telemetry.js');
 
 let issued = 0;
 const source = {
@@ -32,7 +31,6 @@ const io = {
   clock: systemClock,
   random: Math.random,
   log: SILENT,
-  telemetry: new Telemetry(),
   describeOption: String,
 };
 const cache = new TokenCache(source, settings, io);

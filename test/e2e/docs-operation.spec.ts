@@ -1,9 +1,24 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { Controller, Get, type Type } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
-import { BanksService, ServiceModule } from 'nestjs-service';
+import { context, metrics, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
+import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
+import { hrTimeToMilliseconds } from '@opentelemetry/core';
+import {
+  AggregationTemporality,
+  InMemoryMetricExporter,
+  MeterProvider,
+  PeriodicExportingMetricReader,
+} from '@opentelemetry/sdk-metrics';
+import {
+  BasicTracerProvider,
+  InMemorySpanExporter,
+  SimpleSpanProcessor,
+} from '@opentelemetry/sdk-trace-base';
+import { BanksService, ServiceModule, type ServiceCallEvent } from 'nestjs-service';
 import { ServiceSimulator } from 'nestjs-service/testing';
 import { OPTIONS } from '../../lib/config/options.js';
+import { rejection, startModule } from '../helpers/start-module.js';
 import { readDocument, writeSnippets, type Fence, type Snippets } from '../helpers/readme.js';
 
 const before = { ...process.env };
@@ -82,20 +97,57 @@ describe('docs/operation.md', () => {
     expect(named.filter((name) => !known.has(name))).toEqual([]);
   });
 
-  it('names every metric that there is, with its unit', async () => {
-    const source = await readDocument('lib/telemetry/telemetry.ts');
-    const made = [
-      ...source.text.matchAll(/(?:counter|duration)\(\s*'([\w.]+)'(?:, '(\w+)', '[A-Z]|,\s*'(\w+)',)?/g),
-    ];
-    const named = made.map(([, name, one, other]) => [
-      `nestjs_service.${name}`,
-      (one ?? other) ? `counter, \`{${one ?? other}}\`` : 'histogram, `s`',
-    ]);
-    named.push(['nestjs_service.certificate.days_left', 'gauge, `d`']);
-    const [, table = ''] = text.split('## OpenTelemetry');
-    const rows = [...table.matchAll(/^\| `(nestjs_service\.[\w.]+)` +\| (.*?) +\|/gm)].map(
-      ([, ...cells]) => cells,
+  it('makes a metric and a span of each call and token request, below the active span, without a secret', async () => {
+    const spans = new InMemorySpanExporter();
+    const points = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);
+    const reader = new PeriodicExportingMetricReader({ exporter: points, exportIntervalMillis: 3_600_000 });
+    context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
+    trace.setGlobalTracerProvider(
+      new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(spans)] }),
     );
-    expect(rows.sort()).toEqual(named.sort());
+    metrics.setGlobalMeterProvider(new MeterProvider({ readers: [reader] }));
+    const { onCall } = (await import(snippets.path('call-telemetry.ts'))) as {
+      onCall: (event: ServiceCallEvent) => void;
+    };
+    const simulator = await ServiceSimulator.start();
+    const options = simulator.moduleOptions({ authentication: 'oauth' });
+    const api = await startModule({ ...options, http: { ...options.http, onCall } });
+    const parent = trace.getTracer('host').startSpan('host');
+    const begunAt = Date.now();
+    await context.with(trace.setSpan(context.active(), parent), async () => {
+      await api.banks.list({ params: { q: 'private' } });
+      simulator.fail({ path: /orders/, fault: { status: 404 } });
+      await rejection(api.http.get('/orders/v1/private'));
+    });
+    const made = spans.getFinishedSpans();
+    const { spanId } = parent.spanContext();
+    expect(made.map(({ name, status, parentSpanContext }) => [name, status.code, parentSpanContext])).toEqual(
+      [
+        ['POST /oauth2/token', SpanStatusCode.UNSET],
+        ['GET /banks/v1', SpanStatusCode.UNSET],
+        ['GET /orders/v1', SpanStatusCode.ERROR],
+      ].map((each) => [...each, expect.objectContaining({ spanId })]),
+    );
+    for (const { startTime, duration, kind } of made) {
+      expect(kind).toBe(SpanKind.CLIENT);
+      expect(hrTimeToMilliseconds(startTime)).toBeGreaterThanOrEqual(begunAt - 1);
+      expect(hrTimeToMilliseconds(duration)).toBeGreaterThan(0);
+      expect(hrTimeToMilliseconds(startTime) + hrTimeToMilliseconds(duration)).toBeLessThan(Date.now() + 1);
+    }
+    await reader.forceFlush();
+    const [{ scopeMetrics }] = points.getMetrics();
+    const counted = scopeMetrics[0].metrics[0].dataPoints.map(({ attributes }) => attributes);
+    expect(counted).toEqual([
+      { path: '/oauth2/token', status: 200, error: undefined },
+      { path: '/banks/v1', status: 200, error: undefined },
+      { path: '/orders/v1', status: 404, error: 'api_error' },
+    ]);
+    const told = JSON.stringify(made.map(({ name, attributes }) => ({ name, attributes })));
+    for (const secret of [simulator.clientSecret, (await api.auth.getApiToken()).accessToken, 'private'])
+      expect(told).not.toContain(secret);
+    for (const each of [context, trace, metrics]) each.disable();
+    await reader.shutdown();
+    await api.module.close();
+    await simulator.stop();
   });
 });

@@ -49,8 +49,16 @@ describe('http.onCall', () => {
     return { ...api, events };
   };
   const ms = expect.any(Number);
-  const banks = { kind: 'api', method: 'GET', path: '/banks/v1', durationMs: ms };
-  const token = { kind: 'token', method: 'POST', path: '/oauth2/token', attempts: 1, durationMs: ms };
+  const startedAt = expect.any(Date);
+  const banks = { kind: 'api', method: 'GET', path: '/banks/v1', startedAt, durationMs: ms };
+  const token = {
+    kind: 'token',
+    method: 'POST',
+    path: '/oauth2/token',
+    attempts: 1,
+    startedAt,
+    durationMs: ms,
+  };
 
   it('is told of each call once it has ended, and of each request for a token', async () => {
     const { banks: service, customers, events } = await start('oauth', { http: { requestId: () => 'r-1' } });
@@ -68,6 +76,16 @@ describe('http.onCall', () => {
         status: 201,
       },
     ]);
+  });
+
+  it('names the beginning, as the wall clock was', async () => {
+    const { http, events } = await start();
+    simulator.fail({ path: /banks/, fault: 'hang' });
+    const before = Date.now();
+    await rejection(http.get('/banks/v1', { timeout: 300, retries: 0 }));
+    const [event] = events;
+    expect(event.durationMs).toBeGreaterThan(290);
+    expect(Math.abs(event.startedAt.getTime() - before)).toBeLessThan(event.durationMs / 2);
   });
 
   it('names the module in each, and the client of ServiceClients', async () => {
@@ -226,6 +244,7 @@ describe('http.onCall', () => {
         kind: 'api',
         method: 'DELETE',
         path: '/orders/v1/{id}',
+        startedAt,
         durationMs: ms,
         attempts: 0,
         error: 'token_refused',

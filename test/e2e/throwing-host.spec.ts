@@ -1,20 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { type ArgumentsHost, type LoggerService } from '@nestjs/common';
 import { HealthIndicatorService } from '@nestjs/terminus';
-import {
-  context,
-  createNoopMeter,
-  metrics,
-  propagation,
-  ProxyTracerProvider,
-  ROOT_CONTEXT,
-  trace,
-  type ContextManager,
-  type MeterProvider,
-  type Span,
-  type TextMapPropagator,
-  type TracerProvider,
-} from '@opentelemetry/api';
 import { EventEmitter } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -72,7 +58,6 @@ describe('what a host brings along harms nothing where it throws:', () => {
   });
   afterEach(async () => {
     for (const { module } of modules) await module.close();
-    for (const api of [context, trace, metrics, propagation]) api.disable();
     simulator.clearFaults();
     simulator.clearRequests();
     await rm(folder, { recursive: true });
@@ -174,111 +159,6 @@ describe('what a host brings along harms nothing where it throws:', () => {
         await banks.list();
         expect(failed.at(-1)).toMatch(/^http\.requestId (threw|returned a promise)/);
       }
-    });
-  });
-
-  describe('OpenTelemetry:', () => {
-    const span = (broken: Partial<Record<keyof Span, unknown>>): TracerProvider => ({
-      getTracer: () => ({
-        startSpan: () =>
-          ({
-            spanContext: () => ({ traceId: '1'.repeat(32), spanId: '2'.repeat(16), traceFlags: 1 }),
-            setAttributes: () => undefined,
-            setAttribute: () => undefined,
-            setStatus: () => undefined,
-            end: () => undefined,
-            ...broken,
-          }) as unknown as Span,
-        startActiveSpan: fail,
-      }),
-    });
-    const brokenTracer: TracerProvider = { getTracer: () => ({ startSpan: fail, startActiveSpan: fail }) };
-    const ofMeter = (broken: object): MeterProvider => ({
-      getMeter: () => Object.assign(Object.create(createNoopMeter()) as object, broken) as never,
-    });
-    const instrument = { add: fail, record: fail, addCallback: fail, removeCallback: fail };
-    const brokenManager = (run: ContextManager['with']): ContextManager => ({
-      active: () => ROOT_CONTEXT,
-      with: run,
-      bind: (_, target) => target,
-      enable: () => brokenManager(run),
-      disable: () => brokenManager(run),
-    });
-    const propagator: TextMapPropagator = { inject: fail, extract: fail, fields: fail };
-
-    const setUps: [string, () => void][] = [
-      ['a provider of tracers', () => void trace.setGlobalTracerProvider({ getTracer: fail })],
-      [
-        'a provider of tracers behind a proxy',
-        () => {
-          const provider = new ProxyTracerProvider();
-          provider.setDelegate({ getTracer: fail });
-          trace.setGlobalTracerProvider(provider);
-        },
-      ],
-      ['a tracer', () => void trace.setGlobalTracerProvider(brokenTracer)],
-      ...(['spanContext', 'setAttributes', 'setAttribute', 'setStatus', 'end'] as const).map(
-        (method): [string, () => void] => [
-          `a span's ${method}`,
-          () => void trace.setGlobalTracerProvider(span({ [method]: fail })),
-        ],
-      ),
-      ['a provider of meters', () => void metrics.setGlobalMeterProvider({ getMeter: fail })],
-      [
-        'a meter',
-        () =>
-          void metrics.setGlobalMeterProvider(
-            ofMeter({ createCounter: fail, createHistogram: fail, createObservableGauge: fail }),
-          ),
-      ],
-      [
-        'the instruments of a meter',
-        () =>
-          void metrics.setGlobalMeterProvider(
-            ofMeter({
-              createCounter: () => instrument,
-              createHistogram: () => instrument,
-              createObservableGauge: () => instrument,
-            }),
-          ),
-      ],
-      [
-        'a propagator',
-        () => {
-          trace.setGlobalTracerProvider(span({}));
-          propagation.setGlobalPropagator(propagator);
-        },
-      ],
-      [
-        'a context manager',
-        () => {
-          trace.setGlobalTracerProvider(span({}));
-          context.setGlobalContextManager(brokenManager(fail));
-        },
-      ],
-      [
-        'a context manager after the call began',
-        () => {
-          trace.setGlobalTracerProvider(span({}));
-          context.setGlobalContextManager(
-            brokenManager((_, run, thisArg, ...rest) => {
-              void run.call(thisArg as never, ...rest);
-              return fail();
-            }),
-          );
-        },
-      ],
-    ];
-
-    it.each(setUps)('%s', async (_, setUp) => {
-      setUp();
-      const { banks, http, module } = await start(simulator.moduleOptions({ authentication: 'oauth' }));
-      simulator.fail({ path: /banks/, fault: { status: 503 } });
-      await banks.list();
-      simulator.fail({ path: /odd/, fault: { status: 409 } });
-      await expect(http.get('/odd/v1')).rejects.toMatchObject({ status: 409 });
-      expect(simulator.apiRequests.map(({ status }) => status)).toEqual([503, 200, 409]);
-      await module.close();
     });
   });
 });

@@ -100,8 +100,6 @@ export class ScopeToken {
     const { need } = this.#known;
     if (need === 'token') return undefined;
     if (need !== 'nothing' && this.#settings.refresh !== 'on-expiry') this.#renewInBackground();
-    const { telemetry } = this.#tools.io;
-    telemetry.tokenCacheHits.add(1, telemetry.attributes);
     return this.#known.cached?.token;
   }
 
@@ -242,7 +240,7 @@ export class ScopeToken {
   /** One attempt. @returns why it failed; undefined if the request has ended or is held back */
   async #ask(request: Request): Promise<Error | undefined> {
     const { source, io, gate, closed } = this.#tools;
-    const { clock, telemetry } = io;
+    const { clock } = io;
     if (this.#request !== request) return undefined;
     // All callers may have left, and the endpoint may have asked for no requests, while it stood in the lane.
     if (request.for !== 'renewal' && request.callers.size === 0) return void this.#end();
@@ -271,8 +269,6 @@ export class ScopeToken {
     }
     if (closed.aborted) return undefined;
     gate.succeeded();
-    // One from a shared store is no request to the endpoint.
-    if (grant.ageMs === undefined) telemetry.tokenRequests.add(1, telemetry.attributes);
     return void this.#arrived(request, { requestedAt, ...grant });
   }
 
@@ -369,13 +365,9 @@ export class ScopeToken {
     }
   }
 
-  /** Counts a failure, and logs it if no caller gets it. */
+  /** Logs a failure that no caller gets. */
   #report({ callers }: Request, error: unknown): void {
-    const { telemetry, log } = this.#tools.io;
-    const isOurs = error instanceof ServiceError;
-    const code = isOurs ? error.code : 'unknown';
-    telemetry.tokenRequests.add(1, { ...telemetry.attributes, 'error.type': code });
-    if (callers.size > 0 || !isOurs) return;
-    log.warn(`A token request that no caller waits for failed: ${describeError(error)}`);
+    if (callers.size > 0 || !(error instanceof ServiceError)) return;
+    this.#tools.io.log.warn(`A token request that no caller waits for failed: ${describeError(error)}`);
   }
 }

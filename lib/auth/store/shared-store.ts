@@ -98,7 +98,6 @@ export class SharedStore implements TokenSource {
     try {
       const { told, lease } = await this.#awaitLease(entry, during);
       if (told) return told;
-      if (this.#store.works) this.#observer.count('storeMisses');
       const timeoutMs = deadline - clock.monotonic();
       return await Promise.race([
         this.#askAndTell(scope, lease, { ...during, timeoutMs }),
@@ -117,8 +116,7 @@ export class SharedStore implements TokenSource {
     const { clock, random } = this.#io;
     const { signal, isAwaited } = context;
     const lease = new Lease(this.#store, entry, context, this.#io);
-    for (let isFirst = true; !(await lease.take()); isFirst = false) {
-      if (isFirst && this.#store.works) this.#observer.count('storeLockWaits');
+    while (!(await lease.take())) {
       const until = clock.monotonic() + RENEWAL_POLL_MS * (0.5 + random());
       // In the meantime, a caller may begin to wait.
       do await this.#pause(signal);
@@ -193,7 +191,6 @@ export class SharedStore implements TokenSource {
     const grant = entry.read(await this.#store.get(entry.key), clock.now());
     // The age is as of now. Counted from before a wait for the lock, the token would be renewed too early.
     if (!grant || !accepts(grant)) return undefined;
-    this.#observer.count('storeHits');
     return { ...grant, requestedAt: clock.monotonic() };
   }
 

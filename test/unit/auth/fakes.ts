@@ -8,14 +8,12 @@ import { type Clock } from '../../../lib/time/clock.js';
 import { type DescribeOption } from '../../../lib/errors/index.js';
 import { SILENT } from '../../../lib/exchange/io.js';
 import { type Log } from '../../../lib/exchange/io.js';
-import { Telemetry } from '../../../lib/telemetry/telemetry.js';
 
 interface CacheSetUp extends Partial<TokenCacheSettings> {
   source: TokenSource;
   clock: Clock;
   random?: () => number;
   log?: Log;
-  telemetry?: Telemetry;
   describeOption?: DescribeOption;
 }
 
@@ -24,7 +22,6 @@ export function makeCache({
   clock,
   random = Math.random,
   log = SILENT,
-  telemetry = new Telemetry(),
   describeOption = (option) => option,
   ...settings
 }: CacheSetUp): TokenCache {
@@ -38,7 +35,7 @@ export function makeCache({
       timeoutMs: 30_000,
       ...settings,
     },
-    { clock, random, log, telemetry, describeOption },
+    { clock, random, log, describeOption },
   );
 }
 

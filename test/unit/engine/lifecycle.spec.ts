@@ -40,12 +40,6 @@ describe('Start and end', () => {
         status: { daysLeft: 5 },
         close: async (graceMs?: number) => void events.push(`agents close ${graceMs}`),
       },
-      telemetry: {
-        observeCertificate: (daysLeft: () => number) => {
-          events.push(`observe ${daysLeft()}`);
-          return note('observe no more');
-        },
-      },
       banks: { list: () => (events.push('check'), list()) },
     };
     return { calls, events, service: new ServiceLifecycle(parts as unknown as ServiceParts) };
@@ -54,7 +48,7 @@ describe('Start and end', () => {
   it('follows the identity once the check has passed', async () => {
     const { service, events } = lifecycle();
     await service.start();
-    expect(events).toEqual(['tokens open', 'check', 'follow', 'observe 5']);
+    expect(events).toEqual(['tokens open', 'check', 'follow']);
   });
 
   it('follows nothing where it was closed while the check ran', async () => {
@@ -90,7 +84,7 @@ describe('Start and end', () => {
     expect(events).toEqual([]);
     answer();
     await Promise.all([call, ended]);
-    expect(events).toEqual(['observe no more', 'tokens close', 'source closed', 'agents close 3000']);
+    expect(events).toEqual(['tokens close', 'source closed', 'agents close 3000']);
     expect(jest.getTimerCount()).toBe(0);
   });
 

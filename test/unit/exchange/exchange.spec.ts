@@ -61,37 +61,6 @@ const faultOf = (promise: Promise<unknown>): Promise<ExchangeFault> =>
   );
 
 describe('exchange', () => {
-  it('tells once how long it waited for a free connection, also where it got none', async () => {
-    const release: (() => void)[] = [];
-    let arrived = (): void => undefined;
-    const first = new Promise<void>((resolve) => (arrived = resolve));
-    const server = await serve((_, response) => {
-      release.push(() => response.end('{}'));
-      if (release.length > 1) response.end('{}');
-      arrived();
-    });
-    const one = new Agent({ keepAlive: true, maxSockets: 1 });
-    closing.push(() => one.destroy());
-    const told: [string, number, string][] = [];
-    const send = (name: string, signal?: AbortSignal) => {
-      const onQueued = (ms: number, { port }: ExchangeRequest['url']) => void told.push([name, ms, port]);
-      return ask(server.url, { agent: one, onQueued, signal }).catch((error: unknown) => error);
-    };
-    const controller = new AbortController();
-    const begunAt = performance.now();
-    const asked = [send('first'), send('aborted', controller.signal), send('queued')];
-    const sentAt = performance.now();
-    await first;
-    controller.abort();
-    const freeAt = performance.now();
-    release[0]?.();
-    await Promise.all(asked);
-    const port = String(server.port);
-    expect(told).toEqual(['aborted', 'first', 'queued'].map((name) => [name, expect.any(Number), port]));
-    expect(told[2]?.[1]).toBeGreaterThanOrEqual(freeAt - sentAt);
-    expect(told[2]?.[1]).toBeLessThanOrEqual(performance.now() - begunAt);
-  });
-
   it('closes a connection whose server answered and does not read the rest of the request', async () => {
     const server = await rawServer((socket) =>
       socket.once('data', () => {

@@ -1,16 +1,14 @@
 import { describe, expect, it } from '@jest/globals';
-import { SpanKind, SpanStatusCode, type SpanOptions } from '@opentelemetry/api';
 import {
   ServiceApiError,
   ServiceConnectionError,
   ServiceError,
   ServiceRequestError,
 } from '../../../lib/errors/index.js';
-import { type ExchangeResponse, type Outcome } from '../../../lib/exchange/exchange.types.js';
+import { type ExchangeResponse } from '../../../lib/exchange/exchange.types.js';
 import { Call } from '../../../lib/http/call.js';
 import { CallObserver } from '../../../lib/http/call-observer.js';
 import { SILENT } from '../../../lib/exchange/io.js';
-import { Telemetry } from '../../../lib/telemetry/telemetry.js';
 import { ServiceHttpService } from '../../../lib/http/service-http.service.js';
 import { APP_TOKEN, BEARER, clientOf, errorOf, setUp } from './setup.js';
 
@@ -167,127 +165,34 @@ describe('the authenticated call', () => {
   });
 });
 
-describe('what is told of a call', () => {
-  const status = (httpStatus: number) =>
-    new ServiceApiError({ message: 'ours', status: httpStatus, method: 'GET', path: '/a' });
-
-  async function told(
-    href: string,
-    run: (again: (outcome: Outcome) => void) => unknown,
-    signal?: AbortSignal,
-  ) {
-    const durations: unknown[] = [];
-    const retries: unknown[] = [];
-    const lines: string[] = [];
-    const recorded: Record<string, unknown> = {};
-    let code: unknown;
-    const telemetry = Object.assign(Object.create(new Telemetry('ksa')) as Telemetry, {
-      retries: { add: (count: number, attributes: object) => void retries.push([count, attributes]) },
-      callDuration: { record: (_: number, attributes: object) => void durations.push({ ...attributes }) },
-    });
-    Object.defineProperty(telemetry, 'tracer', {
-      value: {
-        startSpan: (name: string, { kind, attributes }: SpanOptions) => {
-          Object.assign(recorded, { name, kind }, attributes);
-          return {
-            spanContext: () => ({ traceId: '1'.repeat(32), spanId: '2'.repeat(16), traceFlags: 0 }),
-            isRecording: () => true,
-            setAttributes: (more: object) => void Object.assign(recorded, more),
-            setAttribute: (key: string, value: unknown) => void Object.assign(recorded, { [key]: value }),
-            setStatus: (given: { code: unknown }) => void (code = given.code),
-            end: () => void (recorded.ended = true),
-          };
-        },
-      },
-    });
-    const log = {
-      debug: (line: string) => void lines.push(`debug: ${line.replace(/\d+ ms/, 'n ms')}`),
-      warn: (line: string) => void lines.push(`warn: ${line}`),
-    };
-    const observer = new CallObserver(
-      clientOf(
-        { addresses: { baseUrl: new URL(href).origin } },
-        { telemetry, io: { log: { ...SILENT, ...log } } },
-      ),
-    );
-    const call = new Call('GET', new URL(href), 1_000, undefined, { signal });
-    call.follow();
-    const span = observer.begin(call);
-    const made = async (): Promise<{ status: number }> => {
-      call.attempts = 1;
-      return run((tried) => {
-        call.attempts += 1;
-        observer.again(call, tried);
-      }) as { status: number };
-    };
-    const outcome = await span?.run(call.headers, made).then(
-      (answer) => {
-        observer.succeeded(call, span, answer.status);
-        return answer;
-      },
-      (error: unknown) => {
-        observer.failed(call, span, error);
-        return error;
-      },
-    );
-    return { outcome, span: recorded, code, durations, retries, lines };
-  }
-
-  const place = {
-    'nestjs_service.module': 'ksa',
-    'http.request.method': 'GET',
-    'server.address': 'api.example',
-    'server.port': 443,
-    'url.template': '/a',
+describe('the line of the log about a call', () => {
+  const lines: string[] = [];
+  const log = {
+    debug: (line: string) => void lines.push(line.replace(/\d+ ms/, 'n ms')),
+    warn: (line: string) => void lines.push(line),
+  };
+  const observer = new CallObserver(clientOf({}, { io: { log: { ...SILENT, ...log } } }));
+  const call = (signal?: AbortSignal) => {
+    lines.length = 0;
+    const made = new Call('GET', new URL('https://api.example/a?q=secret'), 1_000, undefined, { signal });
+    made.follow();
+    return made;
   };
 
-  it('is a span, a duration, and each retry', async () => {
-    const answer = { status: 200 };
-    const { outcome, ...seen } = await told('https://api.example/a?q=secret', (again) => {
-      again({ response: { status: 503, headers: {} } as ExchangeResponse });
-      return answer;
-    });
-    expect(outcome).toBe(answer);
-    const all = { ...place, 'http.response.status_code': 200 };
-    expect(seen).toEqual({
-      span: {
-        ...all,
-        name: 'GET /a',
-        kind: SpanKind.CLIENT,
-        'url.full': 'https://api.example/a',
-        'http.request.resend_count': 1,
-        ended: true,
-      },
-      code: undefined,
-      durations: [all],
-      retries: [[1, { ...place, 'error.type': '503' }]],
-      lines: ['warn: GET /a: 503; another attempt follows'],
-    });
+  it('warns of each retry, and says nothing of a success', () => {
+    const made = call();
+    observer.again(made, { response: { status: 503, headers: {} } as ExchangeResponse });
+    observer.succeeded(made, 200);
+    expect(lines).toEqual(['GET /a: 503; another attempt follows']);
   });
 
-  it.each<[string, Error, object]>([
-    ['404', status(404), { 'error.type': '404', 'http.response.status_code': 404 }],
-    [
-      'connection_dns',
-      new ServiceConnectionError({ kind: 'dns', message: 'm' }),
-      { 'error.type': 'connection_dns' },
-    ],
-    ['aborted', new Error('of the caller'), { 'error.type': 'aborted' }],
-    ['host_error', new Error('of the host'), { 'error.type': 'host_error' }],
-  ])('is a failure: %s', async (type, error, attributes) => {
-    const signal = type === 'aborted' ? AbortSignal.abort() : undefined;
-    const { outcome, span, code, durations, lines } = await told(
-      'http://api.example/a',
-      () => {
-        throw error;
-      },
-      signal,
-    );
-    expect(outcome).toBe(error);
-    expect(span).toMatchObject({ ...attributes, ended: true });
-    expect(span).not.toHaveProperty(['http.request.resend_count']);
-    expect(code).toBe(SpanStatusCode.ERROR);
-    expect(durations).toEqual([{ ...place, 'server.port': 80, ...attributes }]);
-    expect(lines).toEqual([`debug: GET /a: ${type} after n ms`]);
+  it.each<[string, Error]>([
+    ['404', new ServiceApiError({ message: 'ours', status: 404, method: 'GET', path: '/a' })],
+    ['connection_dns', new ServiceConnectionError({ kind: 'dns', message: 'm' })],
+    ['aborted', new Error('of the caller')],
+    ['host_error', new Error('of the host')],
+  ])('says of a failure: %s', (type, error) => {
+    observer.failed(call(type === 'aborted' ? AbortSignal.abort() : undefined), error);
+    expect(lines).toEqual([`GET /a: ${type} after n ms`]);
   });
 });

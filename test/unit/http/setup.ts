@@ -15,7 +15,6 @@ import { createServiceAxios } from '../../../lib/http/service-axios.js';
 import { SILENT } from '../../../lib/exchange/io.js';
 import { exchangeDouble, type GivenAnswer } from '../../../lib/testing/doubles/exchange-double.js';
 import { systemClock } from '../../../lib/time/clock.js';
-import { Telemetry } from '../../../lib/telemetry/telemetry.js';
 import { httpServer } from '../../helpers/loopback.js';
 
 export const APP_TOKEN = 'app-token-planted';
@@ -67,7 +66,6 @@ export function clientOf(
 ): ClientContext {
   const baseUrl = 'https://api.example';
   return {
-    telemetry: new Telemetry(),
     calls: new CallsInFlight(),
     identity: {},
     ...parts,

@@ -1,4 +1,4 @@
-// OpenTelemetry's own HTTP instrumentation in the host: its spans lie under the module's, and the service gets them.
+// OpenTelemetry's own HTTP instrumentation in the host: it makes a span of each attempt, and the service gets its id.
 import assert from 'node:assert/strict';
 import { register } from 'node:module';
 import { SpanKind } from '@opentelemetry/api';
@@ -21,15 +21,9 @@ await app.get(BanksService).list();
 await app.close();
 
 const clients = exporter.getFinishedSpans().filter(({ kind }) => kind === SpanKind.CLIENT);
-const of = (scope, path) =>
-  clients.find(
-    ({ instrumentationScope, attributes }) =>
-      instrumentationScope.name === scope && String(attributes['url.full']).endsWith(path),
-  );
-const call = of('nestjs-service', '/banks/v1');
-const exchange = of('@opentelemetry/instrumentation-http', '/banks/v1');
-assert.ok(call && exchange && of('@opentelemetry/instrumentation-http', '/oauth2/token'));
-assert.equal(exchange.parentSpanContext.spanId, call.spanContext().spanId);
+const of = (path) => clients.find(({ attributes }) => String(attributes['url.full']).endsWith(path));
+const exchange = of('/banks/v1');
+assert.ok(exchange && of('/oauth2/token'));
 
 const { traceId, spanId } = exchange.spanContext();
 const [{ headers }] = simulator.apiRequests;

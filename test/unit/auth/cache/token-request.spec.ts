@@ -3,7 +3,6 @@ import { types } from 'node:util';
 import { WaitingCallers } from '../../../../lib/auth/cache/waiting-callers.js';
 import { ServiceTokenError } from '../../../../lib/errors/index.js';
 import { SILENT } from '../../../../lib/exchange/io.js';
-import { type Telemetry } from '../../../../lib/telemetry/telemetry.js';
 import { systemClock } from '../../../../lib/time/clock.js';
 import { FakeClock, settle } from '../../../helpers/fake-clock.js';
 import { setUp } from './set-up.js';
@@ -68,35 +67,6 @@ it('a caller that joins a renewal at its end has all the time of a request', asy
   expect(source.requests).toHaveLength(3);
   source.last.grant(60, 'late');
   expect((await waiting).accessToken).toBe('late');
-});
-
-it("counts requests, failures by their code, and hits, with the module's attributes", async () => {
-  const counted: unknown[] = [];
-  const counter = (name: string) => ({
-    add: (value: number, attributes: unknown) => counted.push([name, value, attributes]),
-  });
-  const attributes = { 'nestjs_service.module': 'ksa' };
-  const telemetry = { attributes, tokenRequests: counter('requests'), tokenCacheHits: counter('hits') };
-  const { cache, source, filled } = setUp({ telemetry: telemetry as unknown as Telemetry });
-  await filled();
-  for (const reason of [error, new Error('other')]) {
-    const waiting = cache.get('customer.c1');
-    await settle();
-    source.last.fail(reason);
-    await expect(waiting).rejects.toThrow(reason.message);
-  }
-  cache.use('api');
-  // A token of another process is no request to the endpoint.
-  const shared = cache.get('customer.c1');
-  await settle();
-  source.last.grant(3600, 'token', 0);
-  await shared;
-  expect(counted).toEqual([
-    ['requests', 1, attributes],
-    ['requests', 1, { ...attributes, 'error.type': 'token_refused' }],
-    ['requests', 1, { ...attributes, 'error.type': 'unknown' }],
-    ['hits', 1, attributes],
-  ]);
 });
 
 /** Timers that keep the process alive. */

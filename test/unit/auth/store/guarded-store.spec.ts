@@ -4,7 +4,6 @@ import { StoreObserver } from '../../../../lib/auth/store/store-observer.js';
 import { type Clock, systemClock } from '../../../../lib/time/clock.js';
 import { type TokenStore } from '../../../../lib/config/token-cache.options.js';
 import { SILENT } from '../../../../lib/exchange/io.js';
-import { Telemetry } from '../../../../lib/telemetry/telemetry.js';
 import { FakeClock, settle } from '../../../helpers/fake-clock.js';
 
 const HANG = (): Promise<never> => new Promise(() => undefined);
@@ -52,7 +51,7 @@ function setUp(change: (store: SetStore) => void = () => undefined) {
   const lines: string[] = [];
   const note = (level: string) => (line: string) => void lines.push(`${level} ${line}`);
   const log = { ...SILENT, warn: note('warn'), log: note('log') };
-  const observer = new StoreObserver({ telemetry: new Telemetry(), log, clock });
+  const observer = new StoreObserver({ log, clock });
   const guarded = new GuardedStore(store, clock, observer);
   /** What comes of a call that does not have to wait; else undefined. */
   const atOnce = async <T>(call: Promise<T>): Promise<T | undefined> => {
@@ -355,7 +354,7 @@ describe('the time for an answer', () => {
     let answer = (_text: string): void => undefined;
     const store = new SetStore();
     store.reads = () => new Promise<string>((resolve) => (answer = resolve));
-    const observer = new StoreObserver({ telemetry: new Telemetry(), log: SILENT, clock });
+    const observer = new StoreObserver({ log: SILENT, clock });
     const waiting = new GuardedStore(store, clock, observer).get('a');
     await settle();
     // However late each of its timers is.

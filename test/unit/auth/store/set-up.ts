@@ -9,7 +9,6 @@ import { Secret } from '../../../../lib/config/secret.js';
 import { type TokenStore } from '../../../../lib/config/token-cache.options.js';
 import { SILENT } from '../../../../lib/exchange/io.js';
 import { type Log } from '../../../../lib/exchange/io.js';
-import { Telemetry } from '../../../../lib/telemetry/telemetry.js';
 import { FakeClock, settle } from '../../../helpers/fake-clock.js';
 import { FakeSource } from '../fakes.js';
 
@@ -60,7 +59,6 @@ interface StoreSetUp {
   tokenUrl?: string;
   clientId?: string;
   certificateThumbprint?: () => string | undefined;
-  telemetry?: Telemetry;
   log?: Partial<Log>;
 }
 
@@ -77,8 +75,7 @@ export function makeStore({ source, store, clock, ...more }: StoreSetUp): Shared
     },
   };
   const log = { ...SILENT, ...more.log };
-  const telemetry = more.telemetry ?? new Telemetry();
-  const io = { clock, random: more.random ?? (() => 0), log, telemetry, describeOption: String };
+  const io = { clock, random: more.random ?? (() => 0), log, describeOption: String };
   return new SharedStore(endpoint, store, owner, secrets, io);
 }
 

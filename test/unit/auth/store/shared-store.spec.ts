@@ -2,7 +2,6 @@ import { describe, expect, it } from '@jest/globals';
 import { type TokenGrant, type TokenRequestContext } from '../../../../lib/auth/access-token.js';
 import { sleep } from '../../../../lib/time/timers.js';
 import { type TokenStore } from '../../../../lib/config/token-cache.options.js';
-import { type Telemetry } from '../../../../lib/telemetry/telemetry.js';
 import { FakeClock, settle } from '../../../helpers/fake-clock.js';
 import { makeCache } from '../fakes.js';
 import { clientSecret, makeStore, MemoryStore, setUp } from './set-up.js';
@@ -673,43 +672,6 @@ describe('at the end', () => {
     written();
     await closed;
     expect(order).toEqual(['set', 'close, 0 locks']);
-  });
-});
-
-describe('what it counts', () => {
-  it('is hits, misses, waits and faults', async () => {
-    const { clock, store, process } = setUp();
-    const counts: Record<string, number> = {};
-    const told: unknown[] = [];
-    const counter = (name: string) => ({
-      add: (value: number, attributes: object) => {
-        counts[name] = (counts[name] ?? 0) + value;
-        told.push(attributes);
-      },
-    });
-    const attributes = { 'nestjs_service.module': 'ksa' };
-    const telemetry = {
-      attributes,
-      storeHits: counter('hits'),
-      storeMisses: counter('misses'),
-      storeFaults: counter('faults'),
-      storeLockWaits: counter('waits'),
-    } as unknown as Telemetry;
-    const [one, two] = [process({ telemetry }), process({ telemetry })];
-    const waiting = [one.request(), two.request()];
-    await settle();
-    one.source.last.grant(600);
-    await clock.advance(200);
-    await Promise.all(waiting);
-    expect(counts).toEqual({ hits: 1, misses: 1, waits: 1 });
-    await two.request();
-    expect(counts).toEqual({ hits: 2, misses: 1, waits: 1 });
-    store.get = () => Promise.reject(new Error('down'));
-    void two.request();
-    await settle();
-    expect(counts).toEqual({ hits: 2, misses: 1, waits: 1, faults: 1 });
-    expect(told.slice(0, 4)).toEqual(Array(4).fill(attributes));
-    expect(told[4]).toEqual({ ...attributes, 'error.type': 'error' });
   });
 });
 
