@@ -84,7 +84,12 @@ export {
 } from './http/response-type.js';
 export { ServiceExceptionFilter } from './http/service-exception.filter.js';
 export { type HttpResponse, ServiceHttpService } from './http/service-http.service.js';
-export { ConnectDto, type ConnectParameters, LinkSessionDto } from './link-sdk/connect.dto.js';
+export {
+  ConnectDto,
+  type ConnectParameters,
+  LinkSessionDto,
+  type SessionParameters,
+} from './link-sdk/connect.dto.js';
 export { LinkSdkService } from './link-sdk/link-sdk.service.js';
 export { type ServiceCallEvent } from './telemetry/call-event.js';
 export { ServiceClients, type ServiceClient, type ServiceClientOptions } from './module/service-clients.js';

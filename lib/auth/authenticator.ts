@@ -8,7 +8,7 @@ import { API_SCOPE } from './scope.js';
 
 const BEARER = 'Bearer ';
 
-/** The secret headers of a call: the app token, the bearer, or both. One frozen object for one token and kind of origin. */
+/** The secret headers of a call: the app token, the bearer, or both (`sendAppTokenWithBearer`). One frozen object for one token. */
 export type Credentials = Readonly<Record<string, string>>;
 
 /** The credentials that follow a 401. */
@@ -26,7 +26,7 @@ export class Authenticator {
   /** The header of the app token in use; empty if no app token is set. */
   #appToken: Credentials = Object.freeze({});
   /** The credentials of the last token, which calls use for minutes. */
-  #last: { token: AccessToken; alone: Credentials; withAppToken: Credentials } | undefined;
+  #last: { token: AccessToken; credentials: Credentials } | undefined;
 
   /** @param tokens absent if no OAuth credentials are configured */
   constructor(options: ResolvedOptions, tokens: TokenCache | undefined, log: Log = SILENT) {
@@ -39,20 +39,19 @@ export class Authenticator {
   /**
    * The credentials, without a promise; undefined if a call has to wait for a token. Begins the renewal of a token that is
    * due.
-   * @param origin where the call goes
    */
-  use(origin: string): Credentials | undefined {
+  use(): Credentials | undefined {
     if (this.#options.authentication !== 'oauth') return this.#appToken;
     const token = this.#tokens?.use(API_SCOPE);
-    return token && this.#withBearer(token, origin);
+    return token && this.#withBearer(token);
   }
 
   /**
    * The same, but waits for a token.
    * @throws as {@link token}
    */
-  async get(origin: string, wait?: WaitOptions): Promise<Credentials> {
-    return this.use(origin) ?? this.#withBearer(await this.token(API_SCOPE, wait), origin);
+  async get(wait?: WaitOptions): Promise<Credentials> {
+    return this.use() ?? this.#withBearer(await this.token(API_SCOPE, wait));
   }
 
   /**
@@ -63,13 +62,12 @@ export class Authenticator {
    */
   async renew(
     { Authorization: refused }: Credentials,
-    origin: string,
     wait?: WaitOptions,
   ): Promise<RenewedCredentials | undefined> {
     if (this.#options.authentication !== 'oauth' || !refused?.startsWith(BEARER)) return undefined;
     const renewed = await this.#tokens?.renew(API_SCOPE, refused.slice(BEARER.length), wait);
     if (!renewed) return undefined;
-    return { credentials: this.#withBearer(renewed.token, origin), isFromStore: renewed.isFromStore };
+    return { credentials: this.#withBearer(renewed.token), isFromStore: renewed.isFromStore };
   }
 
   /**
@@ -132,12 +130,13 @@ export class Authenticator {
     this.#last = undefined;
   }
 
-  #withBearer(token: AccessToken, origin: string): Credentials {
+  #withBearer(token: AccessToken): Credentials {
     if (this.#last?.token !== token) {
-      const alone = Object.freeze({ Authorization: BEARER + token.accessToken });
-      this.#last = { token, alone, withAppToken: Object.freeze({ ...this.#appToken, ...alone }) };
+      const beside = this.#options.sendAppTokenWithBearer ? this.#appToken : {};
+      const credentials = Object.freeze({ ...beside, Authorization: BEARER + token.accessToken });
+      this.#last = { token, credentials };
     }
-    return this.#options.addresses.appTokenOrigins.has(origin) ? this.#last.withAppToken : this.#last.alone;
+    return this.#last.credentials;
   }
 }
 

@@ -1,6 +1,5 @@
 import { type Agent } from 'node:https';
 import { Injectable } from '@nestjs/common';
-import { type ResolvedOptions } from '../config/resolved-options.js';
 import { type CertificateSummary } from '../errors/index.js';
 import { followSignal } from '../exchange/call-limits.js';
 import { untilAborted } from '../time/timers.js';
@@ -28,15 +27,12 @@ export class ServiceAuthService {
   readonly #identity: IdentityView;
   readonly #tokens: TokenCache | undefined;
   readonly #calls: CallCount;
-  /** The origin of the API's configured address. */
-  readonly #origin: string;
 
   /**
    * @param tokens absent if no OAuth credentials are configured
    * @internal
    */
   constructor(
-    { addresses }: Pick<ResolvedOptions, 'addresses'>,
     authenticator: Authenticator,
     identity: IdentityView,
     tokens: TokenCache | undefined,
@@ -46,7 +42,6 @@ export class ServiceAuthService {
     this.#identity = identity;
     this.#tokens = tokens;
     this.#calls = calls;
-    this.#origin = new URL(addresses.baseUrl).origin;
   }
 
   /**
@@ -71,12 +66,12 @@ export class ServiceAuthService {
   }
 
   /**
-   * The headers that authenticate a call of the API at its configured address: the app token for `mtls` and `app-token`,
-   * the bearer for `oauth`, with the app token if calls to that address carry both (docs/service.md#authentication).
+   * The headers that authenticate a call of the API: the app token for `mtls` and `app-token`, the bearer for `oauth`, with
+   * the app token if `sendAppTokenWithBearer` is set (docs/service.md#authentication).
    * @throws as {@link getToken}
    */
   async authorizationHeaders(options?: TokenOptions): Promise<Record<string, string>> {
-    const get = (wait: WaitOptions) => this.#authenticator.get(this.#origin, wait);
+    const get = (wait: WaitOptions) => this.#authenticator.get(wait);
     return { ...(await this.#counted(options, get)) };
   }
 

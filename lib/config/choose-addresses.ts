@@ -1,6 +1,5 @@
 import { type ConfigurationFault } from '../errors/index.js';
 import { addressFault, originOf, parseUrl, withoutSlashes } from './address.js';
-import { appTokenOrigins } from './app-token-origins.js';
 import { nameOf, type Mode } from './mode.js';
 import { type Addresses, type ChainNeed } from './resolved-options.js';
 import { collectionAtEnd } from './resources.js';
@@ -51,10 +50,10 @@ export function chooseAddresses(mode: Mode): Choice {
   const baseUrl = apiKey && normalized(urls[apiKey]);
   if (baseUrl === undefined || faults.length > 0) return { faults, warnings, certificateFor, needsChain };
   const token = tokenKey && normalized(urls[tokenKey]);
-  const chosen = { baseUrl, origins, baseOption: `urls.${apiKey}` };
   const addresses: Addresses = {
-    ...chosen,
-    appTokenOrigins: appTokenOrigins(mode, chosen),
+    baseUrl,
+    origins,
+    baseOption: `urls.${apiKey}`,
     tokenUrl: token && `${token}/oauth2/token`,
     tokenOption: tokenKey && `urls.${tokenKey}`,
     certificateFor,

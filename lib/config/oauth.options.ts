@@ -39,7 +39,10 @@ export class ServiceLinkSdkOptions {
   @WholeNumber('LINK_SDK_MIN_TOKEN_LIFE', 0, 86_400, 'seconds')
   minTokenLife?: number | undefined;
 
-  /** Put app_token into the connect parameters with OAuth too. Default false. SERVICE_LINK_SDK_INCLUDE_APP_TOKEN */
+  /**
+   * `app_token` among the SDK's parameters. False leaves it out if there are OAuth credentials; true makes `appToken`
+   * required. Default true, if one is set. SERVICE_LINK_SDK_INCLUDE_APP_TOKEN
+   */
   @Flag('LINK_SDK_INCLUDE_APP_TOKEN')
   includeAppToken?: boolean | undefined;
 

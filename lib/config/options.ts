@@ -35,7 +35,7 @@ export class ServiceModuleOptions {
   urls?: ServiceUrls | undefined;
 
   /**
-   * Sent in the app-token header; needed for `mtls` and `app-token`. A file, or a function that returns it (vault, KMS), is
+   * Mostly the application id; it is public. Sent with `mtls` and `app-token`, and part of the SDK's parameters. A file, or a function that returns it (vault, KMS), is
    * read at the start, and again when the service answers 401 or 403. SERVICE_APP_TOKEN(_FILE)
    */
   @IsSourceOrFunction('APP_TOKEN')
@@ -46,8 +46,8 @@ export class ServiceModuleOptions {
   appTokenHeader?: string | undefined;
 
   /**
-   * Whether calls with a bearer carry the app token too. Default: those to {base_url} and {sandbox_mtls_url} with a client
-   * certificate do (specification, 5.2.5), others do not. SERVICE_SEND_APP_TOKEN_WITH_BEARER
+   * Send the app token beside the bearer too, to every address. Default false, as the service refuses both on most paths
+   * (docs/service.md#both-in-one-call). SERVICE_SEND_APP_TOKEN_WITH_BEARER
    */
   @Flag('SEND_APP_TOKEN_WITH_BEARER')
   sendAppTokenWithBearer?: boolean | undefined;
@@ -94,9 +94,10 @@ export interface ServiceOptionsFactory {
 export const DEFAULTS = {
   environment: 'sandbox',
   appTokenHeader: 'service-app-token',
+  sendAppTokenWithBearer: false,
   oauth: { refresh: 'ahead', mtls: false },
   tls: { publicRoots: false, reload: true },
-  linkSdk: { minTokenLife: 600, includeAppToken: false, requireOAuth: false },
+  linkSdk: { minTokenLife: 600, includeAppToken: true, requireOAuth: false },
   tokenCache: { maxEntries: 10_000 },
   http: {
     timeout: 30_000,

@@ -61,6 +61,16 @@ export function unmetRequirements(
   );
 }
 
+/** The warning if the SDK's sessions have no app token. Where calls need it too, its lack is a fault. */
+export function sdkWithoutAppToken({ authentication, given }: Mode): ConfigurationFault[] {
+  const { appToken, linkSdk, sendAppTokenWithBearer } = given;
+  if (authentication !== 'oauth' || appToken !== undefined || sendAppTokenWithBearer) return [];
+  if (linkSdk?.includeAppToken !== undefined) return [];
+  const message =
+    'is not set, and the LinkSDK needs it in each session. It is public, and mostly the application id. Without LinkSDK sessions, set linkSdk.includeAppToken to false.';
+  return [{ option: 'appToken', message }];
+}
+
 /** Whether another value would take the place of the idempotency key. */
 function isHeaderInUse(options: ServiceModuleOptions): boolean {
   const { appTokenHeader, http } = withDefaults(options);

@@ -2,7 +2,6 @@ import { describeLocation, type ConfigurationFault, type OptionLocation } from '
 import { ofModule } from '../telemetry/call-event.js';
 import { systemClock } from '../time/clock.js';
 import { within } from '../time/timers.js';
-import { missingAppToken } from './app-token-origins.js';
 import { chooseAddresses } from './choose-addresses.js';
 import { setEntries } from './option.js';
 import { modeOf } from './mode.js';
@@ -18,7 +17,7 @@ import {
 import { ENVIRONMENT, ignoredProxyChoice, NONE, proxyChoice, proxyVariable } from './proxy.js';
 import { readSecret } from './read-file.js';
 import { checkedSecret, toAppToken } from './read-secrets.js';
-import { unmetRequirements } from './requirements.js';
+import { sdkWithoutAppToken, unmetRequirements } from './requirements.js';
 import {
   type Addresses,
   type HttpSettings,
@@ -78,7 +77,7 @@ export async function resolveOptions(
   const faults = located([...malformed, ...unmet, ...appToken.faults, ...clientSecret.faults, ...store]);
   const warnings = located([
     ...chosen.warnings,
-    ...(chosen.addresses ? missingAppToken(mode, chosen.addresses, describe) : []),
+    ...sdkWithoutAppToken(mode),
     ...shortLimits(options),
     ...proxyIgnored(options, chosen.addresses),
     ...(clientSecret.warnings ?? []),

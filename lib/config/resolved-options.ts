@@ -24,8 +24,6 @@ export interface Addresses {
   baseUrl: string;
   /** Calls may go to these origins only. */
   origins: ReadonlySet<string>;
-  /** Of these, the origins whose calls carry the app token, if one is set; with `oauth`, beside the bearer. */
-  appTokenOrigins: ReadonlySet<string>;
   /** {auth_url}/oauth2/token of the environment. */
   tokenUrl?: string;
   /** The options that set them: `urls.baseUrl`, `urls.authUrl`. */

@@ -49,11 +49,11 @@ export function createService(options: ResolvedOptions, identity: Identity, io: 
 
   const tokens = createTokenCache(client, io.refusedSecrets);
   const authenticator = new Authenticator(options, tokens, io.log);
-  const auth = new ServiceAuthService(options, authenticator, identity, tokens, calls);
+  const auth = new ServiceAuthService(authenticator, identity, tokens, calls);
   const axios = createServiceAxios(client, authenticator);
   const http = new ServiceHttpService(new HttpService(axios), options.http.trailingSlash);
   const resources = createResources(http);
-  const sdk = new LinkSdkService(options, auth, io);
+  const sdk = new LinkSdkService(options, auth);
 
   const lifecycle = new ServiceLifecycle({ ...client, tokens, auth, banks: resources.banks });
   const start = () => lifecycle.start();

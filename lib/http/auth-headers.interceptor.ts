@@ -68,7 +68,7 @@ export class AuthHeadersInterceptor {
     config.url = url.href;
     for (const key of USED_OPTIONS) delete config[key];
     config[CALL] = call;
-    const credentials = this.#authenticator.use(url.origin);
+    const credentials = this.#authenticator.use();
     return credentials ? this.#attach(config, call, credentials) : this.#attachLater(config, call);
   };
 
@@ -87,11 +87,7 @@ export class AuthHeadersInterceptor {
     call.follow();
     try {
       const wait = { signal: call.signal, timeoutMs: call.timeoutMs };
-      return this.#attach(
-        config,
-        call,
-        await calls.run(() => this.#authenticator.get(call.url.origin, wait)),
-      );
+      return this.#attach(config, call, await calls.run(() => this.#authenticator.get(wait)));
     } catch (error) {
       this.#observer.failed(call, error);
       throw call.ending(error);

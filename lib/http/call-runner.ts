@@ -196,7 +196,7 @@ export class CallRunner {
     if (!call.mayReplay) return undefined;
     call.replays += 1;
     const wait = { signal: call.signal, timeoutMs: call.leftMs };
-    const renewed = await this.#authenticator.renew(call.credentials, call.url.origin, wait);
+    const renewed = await this.#authenticator.renew(call.credentials, wait);
     // An endpoint that revokes all tokens revokes those in the shared store too. The last replay has a new token.
     call.mayReplay = renewed?.isFromStore === true && call.replays < MAX_REPLAYS;
     return renewed?.credentials;

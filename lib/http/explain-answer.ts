@@ -140,6 +140,6 @@ const ROWS: readonly Row[] = [
   {
     when: has(400),
     both: true,
-    hint: 'If nothing in the call itself is wrong, the service may refuse an app token beside a bearer: set {sendAppTokenWithBearer} to false.',
+    hint: 'The app token was sent beside the bearer, which the service refuses on most paths: leave {sendAppTokenWithBearer} out. If not that, something in the call itself is wrong.',
   },
 ];

@@ -12,6 +12,18 @@ import { CUSTOMER_ID_RULE, isCustomerId } from '../auth/scope.js';
 const NOT_BLANK = /\S/;
 const NO_CONTROL_CHARACTERS = /^\P{Cc}*$/u;
 
+const IsCustomerId = (): PropertyDecorator =>
+  ValidateBy(
+    { name: 'isCustomerId', validator: { validate: isCustomerId } },
+    { message: `customer_id must be ${CUSTOMER_ID_RULE}` },
+  );
+
+/** The input of `sessionParameters()`. */
+export class SessionDto {
+  @IsCustomerId()
+  customer_id!: string;
+}
+
 /**
  * What a browser may ask for: `ConnectDto` without the customer, which only the host's own session knows
  * (docs/service.md#linksdk-parameters).
@@ -58,10 +70,7 @@ export class LinkSessionDto {
 /** The input of `connectParameters()`: a request for an SDK session. */
 export class ConnectDto extends LinkSessionDto {
   /** 1 to 128 letters, digits and `. _ ~ : @ + = -`, not only dots: others could widen the scope. */
-  @ValidateBy(
-    { name: 'isCustomerId', validator: { validate: isCustomerId } },
-    { message: `customer_id must be ${CUSTOMER_ID_RULE}` },
-  )
+  @IsCustomerId()
   customer_id!: string;
 
   /** @internal */
@@ -78,13 +87,17 @@ export class ConnectDto extends LinkSessionDto {
   }
 }
 
-/** The parameters of `Service.connect()` (docs/service.md#linksdk-parameters). A browser may see all of them. */
-export interface ConnectParameters {
-  /** The app token: without OAuth credentials, or with `linkSdk.includeAppToken`. */
+/** What every method of the SDK takes (docs/service.md#linksdk-parameters). A browser may see all of it. */
+export interface SessionParameters {
+  /** If one is set; absent with OAuth credentials and `linkSdk.includeAppToken: false`. */
   app_token?: string;
   /** The customer-scoped token: with OAuth credentials. */
   access_token?: string;
   customer_id: string;
+}
+
+/** The parameters of `Service.connect()`. */
+export interface ConnectParameters extends SessionParameters {
   permissions: string[];
   bank_identifier?: string;
 }

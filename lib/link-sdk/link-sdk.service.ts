@@ -4,9 +4,10 @@ import { type AppToken } from '../config/app-token.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { validateInput } from '../http/validate-input.js';
 import { checkTimeout } from '../exchange/call-limits.js';
-import { type ServiceIo, warnOnce } from '../exchange/io.js';
 import { type CallOptions } from '../http/call-options.js';
-import { ConnectDto, type ConnectParameters } from './connect.dto.js';
+import { ConnectDto, SessionDto, type ConnectParameters, type SessionParameters } from './connect.dto.js';
+
+const ADD_IT = 'add it to what the method returns: { ...parameters, name: value }';
 
 /** Sessions of the LinkSDK in the browser (docs/service.md#linksdk-parameters). */
 @Injectable()
@@ -15,60 +16,52 @@ export class LinkSdkService {
   readonly #getToken: ServiceAuthService['getCustomerToken'] | undefined;
   /** Set if it is one of the parameters. */
   readonly #appToken: AppToken | undefined;
-  /** Called before the first app token goes out. */
-  #warn: (() => void) | undefined;
 
   /** @internal */
-  constructor(
-    options: ResolvedOptions,
-    auth: Pick<ServiceAuthService, 'getCustomerToken'>,
-    io: Pick<ServiceIo, 'log' | 'warned'>,
-  ) {
+  constructor(options: ResolvedOptions, auth: Pick<ServiceAuthService, 'getCustomerToken'>) {
     const hasOAuth = options.oauth !== undefined;
     // As it is: what a test puts in the place of `auth.getCustomerToken` answers for that alone.
     this.#getToken = hasOAuth ? auth.getCustomerToken.bind(auth) : undefined;
     this.#appToken = hasOAuth && !options.linkSdk.includeAppToken ? undefined : options.appToken;
-    const warning = this.#appToken && exposureWarning(options);
-    this.#warn = warning ? () => warnOnce(io, warning) : undefined;
   }
 
   /**
-   * The parameters of `Service.connect()` for one customer. With OAuth credentials: a customer-scoped access_token that
-   * is still valid for `linkSdk.minTokenLife`. Without them: the app_token.
-   *
-   * Throws ServiceRequestError if the request is not valid, and ServiceTokenError or ServiceConnectionError if no
-   * token can be obtained.
+   * What every method of the SDK takes for one customer: the app_token, if one is set, and with OAuth credentials a
+   * customer-scoped access_token that is still valid for `linkSdk.minTokenLife`. A method's own parameters are added to it.
+   * @throws ServiceRequestError if the request is not valid; ServiceTokenError or ServiceConnectionError if no token can be
+   * obtained; `signal.reason`
+   * @example { ...(await sdk.sessionParameters({ customer_id })), payment_intent_id }
    */
-  async connectParameters(
-    request: ConnectDto,
+  async sessionParameters(
+    request: Pick<ConnectDto, 'customer_id'>,
+    options?: CallOptions,
+  ): Promise<SessionParameters> {
+    return this.#parametersFor(validateInput(SessionDto, request, ADD_IT).customer_id, options);
+  }
+
+  /**
+   * The parameters of `Service.connect()`: {@link sessionParameters} with the permissions, each once, and the bank.
+   * @throws as {@link sessionParameters}
+   */
+  async connectParameters(request: ConnectDto, options?: CallOptions): Promise<ConnectParameters> {
+    const { customer_id, permissions, bank_identifier } = validateInput(ConnectDto, request, ADD_IT);
+    return {
+      ...(await this.#parametersFor(customer_id, options)),
+      permissions: [...new Set(permissions)],
+      ...(bank_identifier && { bank_identifier }),
+    };
+  }
+
+  async #parametersFor(
+    customer_id: string,
     { signal, timeout }: CallOptions = {},
-  ): Promise<ConnectParameters> {
-    const { customer_id, permissions, bank_identifier } = validateInput(ConnectDto, request);
+  ): Promise<SessionParameters> {
     checkTimeout(timeout);
-    this.#warn?.();
-    this.#warn = undefined;
     const token = await this.#getToken?.(customer_id, { signal, timeout });
     return {
       ...(this.#appToken && { app_token: this.#appToken.reveal() }),
       ...(token && { access_token: token.accessToken }),
       customer_id,
-      permissions: [...new Set(permissions)],
-      ...(bank_identifier && { bank_identifier }),
     };
   }
-}
-
-/** In production an app token belongs to the backend, unless the host says that it is meant for browsers. */
-function exposureWarning({
-  environment,
-  oauth,
-  linkSdk,
-  describeOption,
-}: ResolvedOptions): string | undefined {
-  if (environment !== 'production' || oauth || linkSdk.includeAppToken) return undefined;
-  return (
-    'connectParameters() sends the app token to browsers, because there are no OAuth credentials: set ' +
-    `${describeOption('oauth.clientId')} and ${describeOption('oauth.clientSecret')}, or ${describeOption('linkSdk.includeAppToken')} to true ` +
-    'if that is intended.'
-  );
 }

@@ -17,7 +17,7 @@ export class LinkSessionController {
   @ApiOperation({
     summary: 'The parameters of Service.connect() in the browser, for the customer of the session',
   })
-  @ApiCreatedResponse({ description: 'access_token or app_token, customer_id, permissions, bank_identifier' })
+  @ApiCreatedResponse({ description: 'app_token, access_token, customer_id, permissions, bank_identifier' })
   create(
     @Body() { permissions, bank_identifier }: LinkSessionDto,
     @Req() { customerId }: CustomerRequest,

@@ -135,15 +135,15 @@ describe('nestjs-service doctor', () => {
       expect(plain.printed()).not.toContain('\u001b');
     });
 
-    it('has a row for an app token that a bearer over mutual TLS is to have beside it', async () => {
+    it('has a row for an app token that the LinkSDK lacks', async () => {
       const simulator = await startSimulator();
       const { SERVICE_APP_TOKEN: _, ...variables } = simulator.env({ authentication: 'oauth' });
       const io = commandIo(variables);
       expect(await run(['--offline'], io, LIMITS)).toBe(0);
       expect(io.printed()).toMatch(
-        /^warning +SERVICE_APP_TOKEN +Is not set, .*5\.2\.5.*\n +-> Set SERVICE_APP_TOKEN or/m,
+        /^warning +SERVICE_APP_TOKEN +Is not set, .*LinkSDK needs it.*\n +-> Set SERVICE_APP_TOKEN or/m,
       );
-      const answered = commandIo({ ...variables, SERVICE_SEND_APP_TOKEN_WITH_BEARER: 'false' });
+      const answered = commandIo({ ...variables, SERVICE_LINK_SDK_INCLUDE_APP_TOKEN: 'false' });
       expect(await run(['--offline'], answered, LIMITS)).toBe(0);
       expect(answered.printed()).not.toMatch(/SERVICE_APP_TOKEN /);
       const asked = commandIo({ ...variables, SERVICE_SEND_APP_TOKEN_WITH_BEARER: 'true' });

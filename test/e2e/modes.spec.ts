@@ -1,5 +1,4 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import { decodeJwt } from 'jose';
 import { ServiceModule, type ServiceAuthentication, type ServiceEnvironment } from 'nestjs-service';
 import { ServiceSimulator, type SimulatorFace } from 'nestjs-service/testing';
 import { partOf, scaled } from '../helpers/in-soak.js';
@@ -39,7 +38,7 @@ const modes: Mode[] = [
     authentication: 'oauth',
     more: { clientCertificate: true },
     face: 'sandbox-mtls',
-    sends: { appToken: true, bearer: true, certificate: true },
+    sends: { appToken: false, bearer: true, certificate: true },
   },
   {
     environment: 'production',
@@ -59,7 +58,7 @@ const modes: Mode[] = [
     authentication: 'oauth',
     more: { clientCertificate: true, oauthBaseUrl: false },
     face: 'base',
-    sends: { appToken: true, bearer: true, certificate: true },
+    sends: { appToken: false, bearer: true, certificate: true },
   },
   {
     environment: 'production',
@@ -155,48 +154,42 @@ describe('the modes', () => {
     },
   );
 
-  it('attaches the app token beside the bearer by the origin of each call, also after a 401', async () => {
-    const { http, module } = await startModule(
-      simulator.moduleOptions({ authentication: 'oauth', clientCertificate: true }),
-    );
-    const { baseUrl } = simulator.urls;
+  it('sends both with each call to an own address where sendAppTokenWithBearer says so, also after a 401', async () => {
+    const lenient = await ServiceSimulator.start({ refuseBoth: false });
+    const options = lenient.moduleOptions({ authentication: 'oauth', clientCertificate: true });
+    const { http, module } = await startModule({ ...options, sendAppTokenWithBearer: true });
     await http.get('/echo/v1/configured');
-    await http.get(`${baseUrl}/echo/v1/mutual`);
-    simulator.revokeTokens();
-    await http.get(`${baseUrl}/echo/v1/replayed`);
-    const sent = simulator.apiRequests.map(({ path, status, headers }) => [
-      path.slice('/echo/v1/'.length),
-      status,
-      headers['service-app-token'],
-      headers.authorization?.startsWith('Bearer '),
-    ]);
-    const { appToken } = simulator;
-    expect(sent).toEqual([
-      ['configured', 200, undefined, true],
-      ['mutual', 200, appToken, true],
-      ['replayed', 401, appToken, true],
-      ['replayed', 200, appToken, true],
+    lenient.revokeTokens();
+    await http.get(`${lenient.urls.baseUrl}/echo/v1/other`);
+    const { appToken } = lenient;
+    expect(
+      lenient.apiRequests.map(({ status, headers }) => [
+        status,
+        headers['service-app-token'],
+        headers.authorization?.startsWith('Bearer '),
+      ]),
+    ).toEqual([
+      [200, appToken, true],
+      [401, appToken, true],
+      [200, appToken, true],
     ]);
     await module.close();
+    await lenient.stop();
   });
 
-  it('says in the hint of a 400 to both that sendAppTokenWithBearer can be false, which sends the bearer alone', async () => {
+  it('names sendAppTokenWithBearer in the hint of a 400 to both', async () => {
     const strict = await ServiceSimulator.start({ refuseBoth: true });
-    const mode = { authentication: 'oauth', clientCertificate: true, oauthBaseUrl: false } as const;
-    const both = await startModule(strict.moduleOptions(mode));
-    await expect(both.banks.list()).rejects.toMatchObject({
+    const options = strict.moduleOptions({ authentication: 'oauth' });
+    const { banks, module } = await startModule({ ...options, sendAppTokenWithBearer: true });
+    await expect(banks.list()).rejects.toMatchObject({
       status: 400,
-      hint: expect.stringContaining('sendAppTokenWithBearer (SERVICE_SEND_APP_TOKEN_WITH_BEARER) to false'),
+      hint: expect.stringContaining('sendAppTokenWithBearer (SERVICE_SEND_APP_TOKEN_WITH_BEARER) out'),
     });
-    await both.module.close();
-    const alone = await startModule({ ...strict.moduleOptions(mode), sendAppTokenWithBearer: false });
-    await alone.banks.list();
-    expect(strict.apiRequests.at(-1)?.headers['service-app-token']).toBeUndefined();
-    await alone.module.close();
+    await module.close();
     await strict.stop();
   });
 
-  it('gives the browser a token of the customer, and nothing else, with OAuth credentials', async () => {
+  it('gives the browser the app token and a token of the customer with OAuth credentials', async () => {
     host = await startHost(
       ServiceModule.forRoot(
         simulator.moduleOptions({ environment: 'production', authentication: 'mtls', oauth: true }),
@@ -211,15 +204,16 @@ describe('the modes', () => {
     expect(status).toBe(201);
     const { access_token, ...rest } = body as { access_token: string };
     expect(rest).toEqual({
+      app_token: simulator.appToken,
       customer_id: 'c-1',
       permissions: ['identity', 'accounts'],
       bank_identifier: 'b-1',
     });
-    expect(decodeJwt(access_token)).toMatchObject({ scope: 'customer.c-1' });
+    expect(access_token).toEqual(expect.any(String));
     expect(simulator.tokenRequests[0]?.form).toMatchObject({ scope: 'customer.c-1' });
   });
 
-  it('gives the browser the app token without OAuth, or where the option says so', async () => {
+  it('gives the browser the app token alone without OAuth, and the customer token alone where the option says so', async () => {
     host = await startHost(ServiceModule.forRoot(simulator.moduleOptions({ environment: 'sandbox' })));
     const request = { customer_id: 'c-1', permissions: ['identity'] };
     expect((await host.request('POST', '/link-session', request)).body).toEqual({
@@ -229,9 +223,8 @@ describe('the modes', () => {
     });
     await host.close();
     const options = simulator.moduleOptions({ environment: 'sandbox', authentication: 'oauth' });
-    host = await startHost(ServiceModule.forRoot({ ...options, linkSdk: { includeAppToken: true } }));
+    host = await startHost(ServiceModule.forRoot({ ...options, linkSdk: { includeAppToken: false } }));
     expect((await host.request('POST', '/link-session', request)).body).toEqual({
-      app_token: simulator.appToken,
       access_token: expect.any(String),
       customer_id: 'c-1',
       permissions: ['identity'],

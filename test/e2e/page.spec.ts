@@ -198,6 +198,7 @@ describe('the page of the sample', () => {
     const answer = await parameters;
     expect(answer.headers()['cache-control']).toBe('no-store');
     expect(await answer.json()).toEqual({
+      app_token: expect.any(String),
       access_token: expect.any(String),
       customer_id: customerId,
       permissions: ['identity', 'accounts', 'balances'],
@@ -205,6 +206,7 @@ describe('the page of the sample', () => {
     });
     await expectOutcome(page, CONNECTED);
     expect(await shownParameters(page)).toEqual({
+      app_token: expect.stringContaining('the same for all customers'),
       access_token: expect.stringMatching(/^\d+ characters, for this customer, until [\d:]+/),
       customer_id: customerId,
       permissions: 'identity, accounts, balances',

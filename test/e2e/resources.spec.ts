@@ -127,6 +127,11 @@ describe('the resources', () => {
   it.each([undefined, null])('connectParameters takes %j for no bank', async (bank) => {
     const session = { customer_id: 'c-2', permissions: ['identity'], bank_identifier: bank as undefined };
     const parameters = await api.module.get(LinkSdkService).connectParameters(session);
-    expect(Object.keys(parameters).sort()).toEqual(['access_token', 'customer_id', 'permissions']);
+    expect(Object.keys(parameters).sort()).toEqual([
+      'access_token',
+      'app_token',
+      'customer_id',
+      'permissions',
+    ]);
   });
 });

@@ -37,6 +37,7 @@ const AUTH_HOST = 'auth.service.invalid';
 const OPTIONS: ServiceModuleOptions = {
   environment: 'sandbox',
   authentication: 'oauth',
+  appToken: 'stub-app-token',
   urls: { sandboxUrl: 'https://service.invalid', sandboxAuthUrl: `https://${AUTH_HOST}` },
   oauth: { clientId: '5f0c3a52-9d1e-4b7a-8c46-2f7d0e9b1a35', clientSecret: 'not-used' },
   // The function of a test is called once for each call.

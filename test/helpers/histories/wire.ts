@@ -92,8 +92,8 @@ function wrongTokenRequest(world: World, service: ServiceName, record: RecordedR
 function wrongSession(world: World, call: PlayedCall, { json, environment }: RecordedRequest): string[] {
   const { customer_id, access_token, app_token } = json as Record<string, unknown>;
   const { client_id, scope, iss } = claimsOf(access_token);
-  const { clientId } = world.services[clientOf(call.client).service];
-  const own = [call.customer, `customer.${call.customer}`, clientId, undefined];
+  const { clientId, appToken } = world.services[clientOf(call.client).service];
+  const own = [call.customer, `customer.${call.customer}`, clientId, appToken];
   const isOwn = String([customer_id, scope, client_id, app_token]) === String(own);
   return isOwn && String(iss).endsWith(`/${environment}`)
     ? []

@@ -18,7 +18,7 @@ const OPTIONS = {
   authentication: 'oauth',
   appToken: new AppToken(new Secret('app-secret')),
   appTokenHeader: 'service-app-token',
-  addresses: { baseUrl: 'https://api.example', appTokenOrigins: new Set(['https://mutual.example']) },
+  addresses: { baseUrl: 'https://api.example' },
   http: { timeout: 30_000 },
   describeOption: describeOption('ksa'),
 } as unknown as ResolvedOptions;
@@ -49,7 +49,7 @@ function setUp(
   const calls = new CallsInFlight();
   const options = { ...OPTIONS, ...changed };
   const authenticator = new Authenticator(options, cache);
-  const auth = new ServiceAuthService(options, authenticator, identity, cache, calls);
+  const auth = new ServiceAuthService(authenticator, identity, cache, calls);
   cleanUp.push(() => cache.close());
   const answered = async <T>(promise: Promise<T>, expiresIn = 600): Promise<T> => {
     await settle();
@@ -61,7 +61,7 @@ function setUp(
 
 function withoutTokens(options: ResolvedOptions): ServiceAuthService {
   const calls = new CallsInFlight();
-  return new ServiceAuthService(options, new Authenticator(options, undefined), IDENTITY, undefined, calls);
+  return new ServiceAuthService(new Authenticator(options, undefined), IDENTITY, undefined, calls);
 }
 
 describe('apiTokenStatus', () => {
@@ -216,53 +216,44 @@ describe('tokens', () => {
   });
 });
 
-const ORIGIN = 'https://api.example';
-
 describe('credentials', () => {
   it.each(['mtls', 'app-token'] as const)('of %s are the app token', async (authentication) => {
     const { auth, authenticator, source } = setUp({ authentication });
     const appToken = { 'service-app-token': 'app-secret' };
-    expect(authenticator.use(ORIGIN)).toEqual(appToken);
+    expect(authenticator.use()).toEqual(appToken);
     expect(await auth.authorizationHeaders()).toEqual(appToken);
-    expect(await authenticator.renew(appToken, ORIGIN)).toBeUndefined();
+    expect(await authenticator.renew(appToken)).toBeUndefined();
     expect(source.requests).toHaveLength(0);
   });
 
   it('of oauth are the bearer alone, the same frozen object while the token lives', async () => {
     const { auth, authenticator, answered } = setUp();
-    expect(authenticator.use(ORIGIN)).toBeUndefined();
+    expect(authenticator.use()).toBeUndefined();
     expect(await answered(auth.authorizationHeaders())).toEqual({ Authorization: 'Bearer token-1' });
-    expect(authenticator.use(ORIGIN)).toBe(await authenticator.get(ORIGIN));
-    expect(Object.isFrozen(authenticator.use(ORIGIN))).toBe(true);
-    expect(await auth.authorizationHeaders()).not.toBe(authenticator.use(ORIGIN));
+    expect(authenticator.use()).toBe(await authenticator.get());
+    expect(Object.isFrozen(authenticator.use())).toBe(true);
+    expect(await auth.authorizationHeaders()).not.toBe(authenticator.use());
   });
 
-  it('of oauth go with the app token to the origins that take both', async () => {
-    const { authenticator, answered } = setUp();
-    const [mutual, other] = ['https://mutual.example', 'https://other.example'];
-    const both = await answered(authenticator.get(mutual));
+  it('of oauth have the app token too if sendAppTokenWithBearer says so', async () => {
+    const { auth, authenticator, answered } = setUp({ sendAppTokenWithBearer: true });
+    const both = await answered(authenticator.get());
     expect(both).toEqual(BOTH);
-    expect(authenticator.use(mutual)).toBe(both);
-    expect(authenticator.use(other)).toEqual({ Authorization: 'Bearer token-1' });
-    const renewed = await answered(authenticator.renew(both, mutual));
+    expect(authenticator.use()).toBe(both);
+    expect(await auth.authorizationHeaders()).toEqual(BOTH);
+    const renewed = await answered(authenticator.renew(both));
     expect(renewed?.credentials).toEqual({ ...BOTH, Authorization: 'Bearer token-2' });
-  });
-
-  it('of oauth have the app token for a host too, by the configured address', async () => {
-    const baseUrl = 'https://mutual.example/api';
-    const { auth, answered } = setUp({ addresses: { ...OPTIONS.addresses, baseUrl } });
-    expect(await answered(auth.authorizationHeaders())).toEqual(BOTH);
   });
 
   it('after a 401 come with another token, once for all', async () => {
     const { authenticator, source, answered } = setUp();
-    const refused = await answered(authenticator.get(ORIGIN));
-    const both = Promise.all([authenticator.renew(refused, ORIGIN), authenticator.renew(refused, ORIGIN)]);
+    const refused = await answered(authenticator.get());
+    const both = Promise.all([authenticator.renew(refused), authenticator.renew(refused)]);
     expect(await answered(both)).toEqual(
       Array(2).fill({ credentials: { Authorization: 'Bearer token-2' }, isFromStore: false }),
     );
-    expect((await authenticator.renew(refused, ORIGIN))?.credentials).toBe(authenticator.use(ORIGIN));
-    expect(await authenticator.renew({ Authorization: 'Basic abc' }, ORIGIN)).toBeUndefined();
+    expect((await authenticator.renew(refused))?.credentials).toBe(authenticator.use());
+    expect(await authenticator.renew({ Authorization: 'Basic abc' })).toBeUndefined();
     expect(source.requests).toHaveLength(2);
   });
 });

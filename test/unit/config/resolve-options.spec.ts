@@ -43,7 +43,7 @@ describe('resolveOptions', () => {
       environment: 'sandbox',
       authentication: 'app-token',
       appTokenHeader: 'service-app-token',
-      linkSdk: { minTokenLife: 600, includeAppToken: false, requireOAuth: false },
+      linkSdk: { minTokenLife: 600, includeAppToken: true, requireOAuth: false },
       tokenCache: { maxEntries: 10_000 },
       http: {
         timeout: 30_000,
@@ -57,7 +57,7 @@ describe('resolveOptions', () => {
     });
     expect([options.oauth, options.sendAppTokenWithBearer, options.http.attemptTimeout]).toEqual([
       undefined,
-      undefined,
+      false,
       undefined,
     ]);
   });

@@ -39,7 +39,7 @@ describe('explainAnswer', () => {
   });
 
   it.each([
-    [400, /set sendAppTokenWithBearer to false\.$/, 'sendAppTokenWithBearer'],
+    [400, /leave sendAppTokenWithBearer out/, 'sendAppTokenWithBearer'],
     [401, /OAuth is enabled.*app token was sent too: check appToken/, 'urls.baseUrl'],
     [403, /what the application may do.*app token was sent too: check appToken/, 'urls.baseUrl'],
     [422, undefined, undefined],

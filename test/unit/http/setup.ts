@@ -108,7 +108,7 @@ export async function setUp(setup: Setup = {}) {
   const credentials = setup.credentials ?? both;
   const authenticator: CallAuthenticator = {
     use: () => (setup.cold ? undefined : credentials),
-    get: async (_, wait) => {
+    get: async (wait) => {
       await setup.cold?.(wait ?? {});
       return credentials;
     },

@@ -2,7 +2,6 @@ import { describe, expect, it } from '@jest/globals';
 import { validateSync } from 'class-validator';
 import { type ServiceModuleOptions } from '../../../lib/config/options.js';
 import { resolveOptions } from '../../../lib/config/resolve-options.js';
-import { SILENT } from '../../../lib/exchange/io.js';
 import { validateInput } from '../../../lib/http/validate-input.js';
 import { ConnectDto, LinkSessionDto } from '../../../lib/link-sdk/connect.dto.js';
 import { LinkSdkService } from '../../../lib/link-sdk/link-sdk.service.js';
@@ -16,53 +15,52 @@ const production: ServiceModuleOptions = {
 };
 const oauth = { clientId: '6f2d6f0e-5a1b-4a44-9c6e-0d6f6c1f3a52', clientSecret: 'client-secret' };
 const session = { customer_id: 'c-1', permissions: ['identity'] };
-const EXPOSED =
-  /app token to browsers.*SERVICE_CLIENT_ID.*SERVICE_CLIENT_SECRET.*SERVICE_LINK_SDK_INCLUDE_APP_TOKEN/;
 
-async function sdkOf(given: ServiceModuleOptions, warned?: Set<string>) {
+async function sdkOf(given: ServiceModuleOptions) {
   const { options } = await resolveOptions(given);
   if (!options) throw new Error('no options');
-  const warnings: string[] = [];
   const getCustomerToken = () =>
     Promise.resolve({ accessToken: 'jwt', tokenType: 'bearer' as const, scope: 'x', expiresAt: new Date() });
-  const log = { ...SILENT, warn: (text: string) => void warnings.push(text) };
-  return { sdk: new LinkSdkService(options, { getCustomerToken }, { log, warned }), warnings };
+  return new LinkSdkService(options, { getCustomerToken });
 }
 
-describe('An app token that goes to browsers in production', () => {
-  it('is warned of at the first session, once', async () => {
-    const { sdk, warnings } = await sdkOf(production);
-    expect(warnings).toEqual([]);
-    await expect(sdk.connectParameters({ ...session, permissions: [] })).rejects.toThrow('Nothing was sent');
-    expect(warnings).toEqual([]);
-    await sdk.connectParameters(session);
-    await sdk.connectParameters(session);
-    expect(warnings).toEqual([expect.stringMatching(EXPOSED)]);
+describe('The parameters of a session', () => {
+  const withOAuth: ServiceModuleOptions = { ...production, authentication: 'oauth', oauth };
+  const [app_token, access_token] = ['app-token', 'jwt'];
+  it.each<[string, ServiceModuleOptions, object]>([
+    ['mtls', production, { app_token }],
+    ['mtls with OAuth credentials', { ...production, oauth }, { app_token, access_token }],
+    ['oauth', withOAuth, { app_token, access_token }],
+    ['oauth without an app token', { ...withOAuth, appToken: undefined }, { access_token }],
+    ['oauth, includeAppToken false', { ...withOAuth, linkSdk: { includeAppToken: false } }, { access_token }],
+    ['mtls, includeAppToken false', { ...production, linkSdk: { includeAppToken: false } }, { app_token }],
+  ])('%s', async (_, given, credentials) => {
+    const sdk = await sdkOf(given);
+    expect(await sdk.sessionParameters({ customer_id: 'c-1' })).toEqual({
+      ...credentials,
+      customer_id: 'c-1',
+    });
+    expect(await sdk.connectParameters(session)).toEqual({ ...credentials, ...session });
   });
 
-  it.each([
-    { ...production, linkSdk: { includeAppToken: true } },
-    { ...production, oauth },
-    { ...production, environment: 'sandbox' as const, urls: { sandboxMtlsUrl: 'https://sandbox.example' } },
-  ])('is not warned of where it is meant, or not sent, or of the sandbox', async (given) => {
-    const { sdk, warnings } = await sdkOf({ authentication: 'mtls', ...given });
-    await sdk.connectParameters(session);
-    expect(warnings).toEqual([]);
-  });
-
-  it('is warned of once where several clients share what was told', async () => {
-    const warned = new Set<string>();
-    for (const count of [1, 0]) {
-      const { sdk, warnings } = await sdkOf(production, warned);
-      await sdk.connectParameters(session);
-      expect(warnings).toHaveLength(count);
+  it('refuse a field that they do not know, and say what to do with it', async () => {
+    const sdk = await sdkOf(production);
+    const extra = { sandbox: true } as never as object;
+    for (const refused of [
+      sdk.sessionParameters({ customer_id: 'c-1', ...extra }),
+      sdk.connectParameters({ ...session, ...extra }),
+    ]) {
+      await expect(refused).rejects.toThrow(
+        /sandbox is not a known field; add it to what the method returns/,
+      );
     }
+    await expect(sdk.sessionParameters({ customer_id: 'a b' })).rejects.toThrow(
+      'customer_id must be 1 to 128',
+    );
   });
 });
 
 describe('ConnectDto', () => {
-  const session = { customer_id: 'c-1', permissions: ['identity'] };
-
   it('takes what its Swagger schema allows, and nothing beyond', () => {
     const { taken, refused } = inputsBySchema({
       ...LinkSessionDto._OPENAPI_METADATA_FACTORY(),

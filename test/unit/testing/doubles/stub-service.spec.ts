@@ -102,6 +102,7 @@ describe('stubService', () => {
       expect(await customers.create({ app_user_id: 'u-2' })).toMatchObject({ customer_id: 'customer-2' });
       const session = { customer_id: 'c-1', permissions: ['identity', 'identity'] };
       expect(await module.get(LinkSdkService).connectParameters(session)).toEqual({
+        app_token: 'stub-app-token',
         access_token: 'stub-token.customer.c-1',
         customer_id: 'c-1',
         permissions: ['identity'],
