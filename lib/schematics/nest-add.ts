@@ -1,16 +1,9 @@
 import { isUtf8 } from 'node:buffer';
-import { posix } from 'node:path';
+import { createRequire } from 'node:module';
+import { join, posix } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { GUIDES } from '../version.js';
-import { addVariables, isOtherExample } from './env-example.js';
-import {
-  addPeers,
-  isNamed,
-  nestVersionIn,
-  type PackageManager,
-  packageManagerOf,
-  projectsOf,
-} from './manifest.js';
-import { addModules, addStub, addToMain, rootModuleOf, SERVICE_MODULE } from './scaffold.js';
+import { addPeers, lockedManager, type Manager } from './manifest.js';
 
 /** What this needs of the Tree of @angular-devkit/schematics. */
 export interface HostFiles {
@@ -18,145 +11,136 @@ export interface HostFiles {
   read(path: string): Buffer | null;
   create(path: string, content: string): void;
   overwrite(path: string, content: string): void;
-  root: { subfiles: readonly string[] };
 }
 
 /** What this needs of its SchematicContext. */
 export interface Context {
-  logger: { info(text: string): void; warn(text: string): void };
+  logger: { info(text: string): void };
   addTask(task: { toConfiguration(): { name: string; options: object } }): unknown;
 }
 
-interface NestAddOptions {
-  /** The folder of main.ts; `src` by default. */
-  sourceRoot?: string;
+/** The part of @nestjs/schematics that `nest generate` inserts modules with. */
+interface NestSchematics {
+  ModuleMetadataDeclarator: new () => {
+    declare(content: string, options: { metadata: string; symbol: string }): string;
+  };
 }
 
-/** What the root module lacks. */
-function moduleLines(hasConfig: boolean): string {
-  const modules = hasConfig ? SERVICE_MODULE : `ConfigModule.forRoot(), ${SERVICE_MODULE}`;
-  return `${hasConfig ? '' : "    import { ConfigModule } from '@nestjs/config';\n"}    import { ServiceModule } from 'nestjs-service';
-    imports: [${modules}],`;
-}
+const EXAMPLE = `# nestjs-service. Copy to .env. The other modes: ${GUIDES}/getting-started.md#the-five-modes
+# All variables: ${GUIDES}/configuration.md
+# In production, a client certificate needs the chain of the developer portal: SERVICE_TLS_CHAIN_FILE.
+# Then: npx nestjs-service doctor
+SERVICE_ENVIRONMENT=sandbox
+SERVICE_AUTHENTICATION=app-token
+SERVICE_SANDBOX_URL=
+SERVICE_APP_TOKEN=
+`;
 
-/** What main.ts lacks. A context answers nobody, and takes no filters. */
-function mainLines(main = ''): string {
-  const app = /\b(?:const|let)\s+(\w+)[^=;]*=\s*await\s+NestFactory\b/.exec(main)?.[1] ?? 'app';
-  const hooks = main.includes('.enableShutdownHooks(') ? [] : [`    ${app}.enableShutdownHooks();`];
-  if (/\bNestFactory\.createApplicationContext\b/.test(main)) return hooks.join('');
-  const importLine = "    import { ServiceExceptionFilter } from 'nestjs-service';";
-  return [importLine, ...hooks, `    ${app}.useGlobalFilters(new ServiceExceptionFilter());`].join('\n');
-}
+// No ValidationPipe: with `whitelist` it would empty the bodies of the routes that an application has already.
+const MAIN_LINES = `    import { ServiceExceptionFilter } from 'nestjs-service';
 
-const next = ({ addDev, run }: PackageManager, example: string) =>
-  `Next, with an account: fill in .env (see ${example}), then ${run} nestjs-service doctor
-Without an account: ${addDev} @peculiar/x509, then ${run} nestjs-service simulator
-Step by step: ${GUIDES}/getting-started.md`;
+    app.enableShutdownHooks();
+    app.useGlobalFilters(new ServiceExceptionFilter());`;
 
 const TEST_LINES = `    import { stubService } from 'nestjs-service/testing';
+
     const builder = Test.createTestingModule({ imports: [AppModule] });
     stubService(builder);`;
 
 /**
- * `nest add nestjs-service`: adds the peers, the modules, the lines of main.ts, .env.example, and doubles in the
- * test of the whole application, where they are missing.
- * A file that is not as `nest new` writes it stays as it is, and its lines are printed.
+ * `nest add nestjs-service`: adds the peers, the module and .env.example, where they are missing, and prints the lines for
+ * main.ts and for the test of the whole application.
+ *
+ * @param options.sourceRoot the folder of main.ts; `src` by default
  */
-export function nestAdd(options: NestAddOptions = {}) {
-  return (files: HostFiles, context: Context): void => {
-    const sourceRoot = options.sourceRoot ?? 'src';
-    const { isLibrary, application } = projectsOf(read(files, 'nest-cli.json') ?? '{}', sourceRoot);
-    if (isLibrary) {
-      return context.logger.warn(
-        `${sourceRoot} is a library. ServiceModule goes into the application that uses it, once: nest add nestjs-service --project ${application}`,
-      );
+export function nestAdd({ sourceRoot = 'src' }: { sourceRoot?: string } = {}) {
+  return async (files: HostFiles, context: Context): Promise<void> => {
+    const write = (path: string, text: string): void =>
+      files.exists(path) ? files.overwrite(path, text) : files.create(path, text);
+    const print = (path: string, lines: string): void => context.logger.info(`Add to ${path}:\n\n${lines}\n`);
+
+    const manager = lockedManager((file) => files.exists(file));
+    const manifest = read(files, 'package.json') ?? '{}';
+    const peers = addPeers(manifest, read(files, 'node_modules/@nestjs/core/package.json'));
+    if (peers === undefined) {
+      context.logger.info(`Install: ${manager.add} @nestjs/config @nestjs/axios axios class-validator`);
+    } else if (peers !== manifest) {
+      write('package.json', peers);
+      installWith(manager, context);
     }
-    const manager = packageManagerOf(files);
-    const hadConfig = isNamed('@nestjs/config', read(files, 'package.json') ?? '{}');
-    addToManifest(files, context, manager);
-    const example = addExample(files, context);
+
+    const example = read(files, '.env.example') ?? '';
+    if (!/^[#\s]*SERVICE_/m.test(example)) write('.env.example', example + (example && '\n') + EXAMPLE);
+
     const main = posix.join(sourceRoot, 'main.ts');
-    const mainText = read(files, main);
-    const root = `${posix.join(sourceRoot, rootModuleOf(mainText ?? '') ?? './app.module')}.ts`;
-    const hasConfig = hadConfig || /\bConfigModule\b/.test(read(files, root) ?? '');
-    edit(
-      files,
-      context,
-      root,
-      moduleLines(hasConfig),
-      ifThere((text) => addModules(text, hasConfig)),
-    );
-    edit(files, context, main, mainLines(mainText), ifThere(addToMain));
-    // Made by `nest new` and `nest generate app`: it starts the whole application.
+    const mainText = read(files, main) ?? '';
+    const root = `${posix.join(sourceRoot, rootModuleOf(mainText) ?? 'app.module')}.ts`;
+    const rootText = read(files, root) ?? '';
+    if (!/\bServiceModule\b/.test(rootText)) {
+      // A second ConfigModule would read .env past the settings of the first.
+      const hasConfig = /\bConfigModule\b/.test(rootText) || manifest.includes('"@nestjs/config"');
+      const [imports, modules] = moduleLines(hasConfig);
+      const text = await insert(rootText, modules);
+      if (text === rootText) print(root, `    ${imports.join('\n    ')}\n\n    imports: [${modules}],`);
+      else write(root, addImports(text, imports));
+    }
+    if (!mainText.includes('ServiceExceptionFilter')) print(main, MAIN_LINES);
     const test = posix.join(posix.dirname(sourceRoot), 'test/app.e2e-spec.ts');
-    edit(files, context, test, TEST_LINES, ifThere(addStub));
-    context.logger.info(next(manager, example));
+    if (read(files, test)?.includes('stubService') === false) print(test, TEST_LINES);
+    context.logger.info(
+      `Next, with an account: fill in .env (see .env.example), then npx nestjs-service doctor
+Without an account: ${manager.add} -D @peculiar/x509, then npx nestjs-service simulator
+Step by step: ${GUIDES}/getting-started.md`,
+    );
   };
 }
 
-/**
- * Not beside an example of another name: an application needs one.
- * @returns its name
- */
-function addExample(files: HostFiles, context: Context): string {
-  const other = files.exists('.env.example') ? undefined : files.root.subfiles.find(isOtherExample);
-  if (other === undefined) {
-    edit(files, context, '.env.example', addVariables(), (text) =>
-      text === undefined && files.exists('.env.example') ? undefined : addVariables(text),
-    );
-    return '.env.example';
+/** Where main.ts has its root module from, without the ending; undefined if that is no file beside it. */
+function rootModuleOf(main: string): string | undefined {
+  const name = /\bNestFactory\.create\w*(?:<\w+>)?\(\s*(\w+)/.exec(main)?.[1];
+  const imported = new RegExp(String.raw`^import \{[^}]*\b${name}\b[^}]*\} from ['"](\.[^'"\n]+)['"]`, 'm');
+  return imported.exec(main)?.[1]?.replace(/\.[jt]s$/, '');
+}
+
+/** Global, so that the application's other modules need no import, and no second client. */
+function moduleLines(hasConfig: boolean): [imports: string[], modules: string] {
+  const service = "import { ServiceModule } from 'nestjs-service';";
+  const module = 'ServiceModule.forRoot({ isGlobal: true })';
+  if (hasConfig) return [[service], module];
+  return [["import { ConfigModule } from '@nestjs/config';", service], `ConfigModule.forRoot(), ${module}`];
+}
+
+/** The root module with the modules at the end of its imports; unchanged if they cannot be inserted. */
+async function insert(text: string, symbol: string): Promise<string> {
+  const { resolve } = createRequire(join(process.cwd(), 'package.json'));
+  try {
+    const path = pathToFileURL(resolve('@nestjs/schematics')).href;
+    const { ModuleMetadataDeclarator } = (await import(path)) as NestSchematics;
+    return new ModuleMetadataDeclarator().declare(text, { metadata: 'imports', symbol });
+  } catch {
+    return text;
   }
-  const text = read(files, other) ?? '';
-  if (addVariables(text) !== text)
-    context.logger.warn(`${other} is left to you, because of its name. Add:\n\n${addVariables()}\n`);
-  return other;
 }
 
-type Edit = (text: string | undefined) => string | undefined;
-
-function ifThere(how: (text: string) => string | undefined): Edit {
-  return (text) => (text === undefined ? undefined : how(text));
+/** After the last import, in its style. */
+function addImports(text: string, lines: readonly string[]): string {
+  const last = [...text.matchAll(/^import\s[^;]*?['"][^'"\n]+['"];?/gm)].at(-1);
+  const [style = ';', end = 0] = last ? [last[0], last.index + last[0].length] : [];
+  const eol = text.includes('\r\n') ? '\r\n' : '\n';
+  const added = lines
+    .map((line) => (style.includes('"') ? line.replaceAll("'", '"') : line))
+    .map((line) => (style.endsWith(';') ? line : line.slice(0, -1)));
+  return last ? [text.slice(0, end), ...added].join(eol) + text.slice(end) : [...added, text].join(eol);
 }
 
-function edit(files: HostFiles, context: Context, path: string, lines: string, how: Edit): void {
-  const text = how(read(files, path));
-  if (text !== undefined) return write(files, path, text);
-  if (lines === '') return;
-  const why = files.exists(path)
-    ? 'is not changed, because its form is not one that this command knows. Add:'
-    : 'is not there. Where your application has this code, add:';
-  context.logger.warn(`${path} ${why}\n\n${lines}\n`);
+function installWith({ name }: Manager, context: Context): void {
+  const options = { command: 'install', quiet: true, hideOutput: true, packageManager: name };
+  context.addTask({ toConfiguration: () => ({ name: 'node-package', options }) });
 }
 
-function addToManifest(files: HostFiles, context: Context, manager: PackageManager): void {
-  const text = read(files, 'package.json');
-  const installed = read(files, 'node_modules/@nestjs/core/package.json');
-  if (!files.exists('package.json')) return;
-  const nest = installed
-    ? Number.parseInt((JSON.parse(installed) as { version: string }).version, 10)
-    : text && nestVersionIn(text);
-  if (!text || !nest) {
-    return context.logger.warn(
-      `The version of NestJS is not known. Install the peer dependencies: ${manager.add} @nestjs/config @nestjs/axios axios class-validator`,
-    );
-  }
-  const changed = addPeers(text, nest);
-  if (changed === text) return;
-  files.overwrite('package.json', changed);
-  const task = {
-    name: 'node-package',
-    options: { command: 'install', quiet: true, hideOutput: true, packageManager: manager.name },
-  };
-  context.addTask({ toConfiguration: () => task });
-}
-
-function write(files: HostFiles, path: string, text: string): void {
-  if (!files.exists(path)) files.create(path, text);
-  else if (read(files, path) !== text) files.overwrite(path, text);
-}
-
-/** Undefined also for a file that is not UTF-8: written again, it would lose characters. */
+/** Written again, a file that is not UTF-8 would lose characters. Nothing is changed after an error. */
 function read(files: HostFiles, path: string): string | undefined {
   const bytes = files.read(path);
-  return bytes && isUtf8(bytes) ? bytes.toString('utf8') : undefined;
+  if (bytes && !isUtf8(bytes)) throw new Error(`${path} is not UTF-8. Save it as that, and try again.`);
+  return bytes?.toString('utf8');
 }
