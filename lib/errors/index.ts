@@ -1,5 +1,5 @@
 export { type ConnectionErrorKind, type ServiceErrorCode, type TokenErrorCode } from './error-codes.js';
-export { cleanText, secretCutter } from './clean-text.js';
+export { cleanText, holdsSecret } from './clean-text.js';
 export {
   describeError,
   explain,

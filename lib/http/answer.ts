@@ -75,7 +75,7 @@ function invalidResponse(
   const { appTokenHeader } = client.options;
   return new ServiceApiError({
     ...facts,
-    response: errorResponse(response, undefined, secretsOf(call, client), appTokenHeader),
+    response: errorResponse(response, undefined, bearersOf(call, client), appTokenHeader),
     code: 'invalid_response',
     message: `${statusOf(response, call)}, with ${what}.${carriedOut(facts)}`,
     hint,
@@ -117,7 +117,7 @@ export function answerError(
   return new ServiceApiError({
     ...answerFacts(response, call, client),
     body,
-    response: errorResponse(response, json, secrets, client.options.appTokenHeader),
+    response: errorResponse(response, json, bearersOf(call, client), client.options.appTokenHeader),
     credentialFault: isCredentialFault(response),
     message: body?.message || `${statusOf(response, call)}${what}.`,
     hint: hint && meaning + hint,
@@ -169,6 +169,12 @@ export function answeredId(
 function secretsOf({ secrets }: Call, { options }: ErrorClient): readonly string[] {
   const appTokens = options.appToken?.revealAll() ?? [];
   return appTokens.every((appToken) => secrets.includes(appToken)) ? secrets : [...secrets, ...appTokens];
+}
+
+/** The app token is the application's id, which an answer may name. */
+function bearersOf({ secrets }: Call, { options }: ErrorClient): readonly string[] {
+  const appTokens = options.appToken?.revealAll() ?? [];
+  return secrets.filter((secret) => !appTokens.includes(secret));
 }
 
 function readErrorBody(json: unknown, secrets: readonly string[]): ApiErrorBody | undefined {

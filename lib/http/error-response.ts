@@ -1,14 +1,13 @@
-import { secretCutter, type ApiErrorResponse } from '../errors/index.js';
+import { holdsSecret, type ApiErrorResponse } from '../errors/index.js';
 import { type ExchangeResponse } from '../exchange/exchange.types.js';
 
 const MAX_BYTES = 65_536;
-/** JSON.parse reads any depth; what a host does with it may not. */
-const MAX_DEPTH = 100;
 
 /**
- * What the service answered, for its error: each header, text and key that holds a secret is not shown. Made when it is
- * first read, as that takes long for a long body.
+ * What the service answered, for its error, without credentials. Made when it is first read, as that takes long for a
+ * long body.
  * @param json of the body; undefined if it is none
+ * @param secrets the app token is none: it is the application's id, which an answer may name
  */
 export function errorResponse(
   { status, headers, body }: ExchangeResponse,
@@ -16,34 +15,22 @@ export function errorResponse(
   secrets: readonly string[],
   appTokenHeader: string,
 ): () => ApiErrorResponse {
-  const kept = body.length > MAX_BYTES ? undefined : json;
-  let made: ApiErrorResponse | undefined;
+  const hidden = ['set-cookie', 'authorization', appTokenHeader.toLowerCase()];
   const make = (): ApiErrorResponse => {
-    const cut = secretCutter(secrets);
-    const hidden = ['set-cookie', 'authorization', appTokenHeader.toLowerCase()];
-    const shown = Object.entries(headers).filter(([name]) => !hidden.includes(name));
-    const texts = shown.map(([name, value = '']) => [cut(name), cut(String(value))]);
-    return {
-      status,
-      headers: Object.fromEntries(texts) as Record<string, string>,
-      data: withoutSecrets(kept, cut),
-    };
+    const texts = Object.entries(headers).map(([name, value = '']) => [name, String(value)]);
+    const shown = texts.filter(([name, value]) => !hidden.includes(name) && !holdsSecret(value, secrets));
+    const data = body.length <= MAX_BYTES && isClean(json, secrets) ? json : undefined;
+    return { status, headers: Object.fromEntries(shown) as Record<string, string>, data };
   };
+  let made: ApiErrorResponse | undefined;
   return () => (made ??= make());
 }
 
-function withoutSecrets(value: unknown, cut: (text: string) => string, depth = 0): unknown {
-  if (typeof value === 'string') return cut(value);
-  if (typeof value === 'number') {
-    const text = String(value);
-    const shown = cut(text);
-    return shown === text ? value : shown;
+function isClean(json: unknown, secrets: readonly string[]): boolean {
+  try {
+    return !holdsSecret(JSON.stringify(json) ?? '', secrets);
+  } catch {
+    // Nested too deep to be written, or searched.
+    return false;
   }
-  if (typeof value !== 'object' || value === null) return value;
-  if (depth === MAX_DEPTH) return undefined;
-  if (Array.isArray(value)) return value.map((each) => withoutSecrets(each, cut, depth + 1));
-  // Not by assignment: `__proto__` is a key like any other.
-  return Object.fromEntries(
-    Object.entries(value).map(([key, each]) => [cut(key), withoutSecrets(each, cut, depth + 1)]),
-  );
 }
