@@ -1,6 +1,5 @@
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { ServiceTokenError } from '../errors/index.js';
-import { type Log, SILENT } from '../exchange/io.js';
 import { type AccessToken } from './access-token.js';
 import { type TokenCache } from './cache/token-cache.js';
 import { type WaitOptions } from './cache/waiting-callers.js';
@@ -22,18 +21,17 @@ export interface RenewedCredentials {
 export class Authenticator {
   readonly #options: ResolvedOptions;
   readonly #tokens: TokenCache | undefined;
-  readonly #log: Log;
-  /** The header of the app token in use; empty if no app token is set. */
-  #appToken: Credentials = Object.freeze({});
+  /** Empty if no app token is set. */
+  readonly #appToken: Credentials;
   /** The credentials of the last token, which calls use for minutes. */
   #last: { token: AccessToken; credentials: Credentials } | undefined;
 
   /** @param tokens absent if no OAuth credentials are configured */
-  constructor(options: ResolvedOptions, tokens: TokenCache | undefined, log: Log = SILENT) {
-    this.#log = log;
+  constructor(options: ResolvedOptions, tokens: TokenCache | undefined) {
+    const { appToken, appTokenHeader } = options;
     this.#options = options;
     this.#tokens = tokens;
-    this.#takeAppToken();
+    this.#appToken = Object.freeze(appToken ? { [appTokenHeader]: appToken.reveal() } : {});
   }
 
   /**
@@ -64,53 +62,9 @@ export class Authenticator {
     { Authorization: refused }: Credentials,
     wait?: WaitOptions,
   ): Promise<RenewedCredentials | undefined> {
-    if (this.#options.authentication !== 'oauth' || !refused?.startsWith(BEARER)) return undefined;
+    if (!refused?.startsWith(BEARER)) return undefined;
     const renewed = await this.#tokens?.renew(API_SCOPE, refused.slice(BEARER.length), wait);
-    if (!renewed) return undefined;
-    return { credentials: this.#withBearer(renewed.token), isFromStore: renewed.isFromStore };
-  }
-
-  /**
-   * For a call that was answered 401 or 403: the same credentials with another app token, which is to be judged then.
-   * @param refused those of the call
-   * @param tried all secrets that it was sent with
-   * @returns undefined if they have none, or no other is known
-   */
-  withOtherAppToken(refused: Credentials, tried: readonly string[]): Credentials | undefined {
-    const { appToken, appTokenHeader } = this.#options;
-    const other = refused[appTokenHeader] === undefined ? undefined : appToken?.toTry(tried);
-    return other === undefined ? undefined : Object.freeze({ ...refused, [appTokenHeader]: other });
-  }
-
-  /** All calls use this app token from now on. */
-  acceptAppToken(tried: Credentials): void {
-    const { appToken, appTokenHeader } = this.#options;
-    appToken?.accepted(tried[appTokenHeader], this.#log);
-    this.#takeAppToken();
-  }
-
-  /** The next calls try this app token. */
-  offerAppToken(found: Credentials): void {
-    const { appTokenHeader } = this.#options;
-    this.#appToken = Object.freeze({ [appTokenHeader]: found[appTokenHeader] });
-    this.#last = undefined;
-  }
-
-  /** Whether the service has not taken their app token yet. */
-  isNewAppToken(credentials: Credentials): boolean {
-    const { appToken, appTokenHeader } = this.#options;
-    const sent = credentials[appTokenHeader];
-    return sent !== undefined && sent !== appToken?.reveal();
-  }
-
-  /**
-   * The same after the app token was read again, which happens once in 10 s for all calls. A reading that fails is logged.
-   */
-  async rereadAppToken(refused: Credentials, tried: readonly string[]): Promise<Credentials | undefined> {
-    const { appToken, appTokenHeader } = this.#options;
-    if (refused[appTokenHeader] === undefined) return undefined;
-    await appToken?.readAgain(this.#log);
-    return this.withOtherAppToken(refused, tried);
+    return renewed && { credentials: this.#withBearer(renewed.token), isFromStore: renewed.isFromStore };
   }
 
   /**
@@ -121,13 +75,6 @@ export class Authenticator {
   async token(scope: string, wait?: WaitOptions): Promise<AccessToken> {
     if (!this.#tokens) throw notConfigured(this.#options, scope);
     return this.#tokens.get(scope, wait);
-  }
-
-  #takeAppToken(): void {
-    const { appToken, appTokenHeader } = this.#options;
-    if (!appToken || this.#appToken[appTokenHeader] === appToken.reveal()) return;
-    this.#appToken = Object.freeze({ [appTokenHeader]: appToken.reveal() });
-    this.#last = undefined;
   }
 
   #withBearer(token: AccessToken): Credentials {

@@ -35,8 +35,8 @@ export class ServiceModuleOptions {
   urls?: ServiceUrls | undefined;
 
   /**
-   * Mostly the application id; it is public. Sent with `mtls` and `app-token`, and part of the SDK's parameters. A file, or a function that returns it (vault, KMS), is
-   * read at the start, and again when the service answers 401 or 403. SERVICE_APP_TOKEN(_FILE)
+   * Mostly the application id; it is public. Sent with `mtls` and `app-token`, and part of the SDK's parameters. A file, or a
+   * function that returns it (vault, KMS), is read once at the start. SERVICE_APP_TOKEN(_FILE)
    */
   @IsSourceOrFunction('APP_TOKEN')
   appToken?: SecretValue | (() => string | Promise<string>) | undefined;

@@ -1,8 +1,6 @@
 import { type ConfigurationFault } from '../errors/index.js';
-import { type Clock, systemClock, watching } from '../time/clock.js';
+import { systemClock } from '../time/clock.js';
 import { within } from '../time/timers.js';
-import { AppToken, FILE_INTERVAL_MS } from './app-token.js';
-import { type FilledOptions } from './options.js';
 import { readSecret } from './read-file.js';
 import { hasControlsAtEnd, isFile, oddityOf, Secret, type SecretValue } from './secret.js';
 import { FILL_IN, isPlaceholder } from './validate-options.js';
@@ -13,17 +11,6 @@ const UNSENDABLE =
 /** Milliseconds for a vault to answer. */
 const SOURCE_MS = 8_000;
 
-/** Reads it again as at start-up, unless it is a text, which cannot change. */
-export function toAppToken(first: Secret, source: FilledOptions['appToken']): AppToken {
-  if (typeof source === 'string') return new AppToken(first);
-  const read = async (): Promise<Secret> => {
-    const { secret, faults } = await checkedSecret(source, 'appToken', watching(systemClock));
-    if (!secret) throw new Error(faults.map(({ message }) => message).join(' '));
-    return secret;
-  };
-  return new AppToken(first, read, isFile(source) ? FILE_INTERVAL_MS : undefined);
-}
-
 /**
  * Reads a secret at start-up. A file that cannot be read, is empty or contains a placeholder is a fault. The function of a
  * client secret is not called before a token is needed.
@@ -31,13 +18,12 @@ export function toAppToken(first: Secret, source: FilledOptions['appToken']): Ap
 export async function checkedSecret(
   value: SecretValue | (() => string | Promise<string>) | undefined,
   option: 'appToken' | 'oauth.clientSecret',
-  clock = systemClock,
 ): Promise<{ secret?: Secret; faults: ConfigurationFault[]; warnings?: ConfigurationFault[] }> {
   if (value === undefined || (typeof value === 'function' && option !== 'appToken')) return { faults: [] };
   const source = isFile(value) ? `the file ${value.file}` : 'its function';
   const fault = (message: string) => ({ faults: [{ option, message }] });
   try {
-    const secret = typeof value === 'function' ? await secretOf(value, clock) : await readSecret(value);
+    const secret = typeof value === 'function' ? await secretOf(value) : await readSecret(value);
     const text = secret.reveal();
     if (text.trim() === '')
       return fault(`${source} ${isFile(value) ? 'is empty' : 'returned an empty text'}.`);
@@ -53,9 +39,9 @@ export async function checkedSecret(
 }
 
 /** An error of a vault's client may quote the secret, so it is left out. */
-async function secretOf(source: () => string | Promise<string>, clock: Clock): Promise<Secret> {
+async function secretOf(source: () => string | Promise<string>): Promise<Secret> {
   const message = `its function threw, returned no text, or took longer than ${SOURCE_MS / 1000} s. Its own error is left out because it may quote the value.`;
-  const limit = { clock, timeoutMs: SOURCE_MS, expired: () => new Error() };
+  const limit = { clock: systemClock, timeoutMs: SOURCE_MS, expired: () => new Error() };
   const value: unknown = await within(limit, async () => source()).catch(() => undefined);
   if (typeof value !== 'string') throw new Error(message);
   return new Secret(value);

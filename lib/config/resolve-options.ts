@@ -16,7 +16,7 @@ import {
 } from './options.js';
 import { ENVIRONMENT, ignoredProxyChoice, NONE, proxyChoice, proxyVariable } from './proxy.js';
 import { readSecret } from './read-file.js';
-import { checkedSecret, toAppToken } from './read-secrets.js';
+import { checkedSecret } from './read-secrets.js';
 import { sdkWithoutAppToken, unmetRequirements } from './requirements.js';
 import {
   type Addresses,
@@ -90,7 +90,7 @@ export async function resolveOptions(
     describeOption: describe,
     authentication: mode.authentication,
     addresses: chosen.addresses,
-    appToken: appToken.secret && toAppToken(appToken.secret, options.appToken),
+    appToken: appToken.secret,
     oauth: oauthSettings(options),
     tls,
     http: httpSettings(options.http, name),

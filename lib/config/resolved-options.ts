@@ -1,5 +1,4 @@
 import { type DescribeOption, type OptionLocation } from '../errors/index.js';
-import { type AppToken } from './app-token.js';
 import { type FilledOptions, type ServiceAuthentication } from './options.js';
 import { type ProxyFor } from './proxy.js';
 import { type Secret } from './secret.js';
@@ -13,7 +12,7 @@ export interface ResolvedOptions extends Omit<FilledOptions, 'urls' | 'appToken'
   describeOption: DescribeOption;
   authentication: ServiceAuthentication;
   addresses: Addresses;
-  appToken?: AppToken;
+  appToken?: Secret;
   oauth?: OAuthSettings;
   tls: TlsSettings;
   http: HttpSettings;

@@ -48,7 +48,7 @@ export function createService(options: ResolvedOptions, identity: Identity, io: 
   const client: ClientContext = { options, identity, io, calls };
 
   const tokens = createTokenCache(client, io.refusedSecrets);
-  const authenticator = new Authenticator(options, tokens, io.log);
+  const authenticator = new Authenticator(options, tokens);
   const auth = new ServiceAuthService(authenticator, identity, tokens, calls);
   const axios = createServiceAxios(client, authenticator);
   const http = new ServiceHttpService(new HttpService(axios), options.http.trailingSlash);

@@ -167,14 +167,14 @@ export function answeredId(
 
 /** Secrets that an answer might echo: also the app token, even if the call was sent without it. */
 function secretsOf({ secrets }: Call, { options }: ErrorClient): readonly string[] {
-  const appTokens = options.appToken?.revealAll() ?? [];
-  return appTokens.every((appToken) => secrets.includes(appToken)) ? secrets : [...secrets, ...appTokens];
+  const appToken = options.appToken?.reveal();
+  return appToken === undefined || secrets.includes(appToken) ? secrets : [...secrets, appToken];
 }
 
 /** The app token is the application's id, which an answer may name. */
 function bearersOf({ secrets }: Call, { options }: ErrorClient): readonly string[] {
-  const appTokens = options.appToken?.revealAll() ?? [];
-  return secrets.filter((secret) => !appTokens.includes(secret));
+  const appToken = options.appToken?.reveal();
+  return secrets.filter((secret) => secret !== appToken);
 }
 
 function readErrorBody(json: unknown, secrets: readonly string[]): ApiErrorBody | undefined {

@@ -1,6 +1,6 @@
 import { type Credentials } from '../auth/authenticator.js';
 import { partOf } from '../exchange/call-limits.js';
-import { certificateRefusal, isPage, reloadRefused } from '../exchange/certificate-refusal.js';
+import { certificateRefusal, reloadRefused } from '../exchange/certificate-refusal.js';
 import {
   CallCancelled,
   ExchangeFault,
@@ -34,9 +34,6 @@ const MIN_ATTEMPT_MS = 10;
 const MAX_CLOSED_CONNECTIONS = 3;
 
 const MAX_REPLAYS = 3;
-
-/** Milliseconds for which a call that was refused waits for the app token to be read. */
-const APP_TOKEN_WAIT_MS = 3_000;
 
 type ExchangeLimits = Pick<ExchangeRequest, 'timeoutMs' | 'attemptTimeoutMs' | 'connectTimeoutMs'>;
 
@@ -72,12 +69,10 @@ export class CallRunner {
 
   async run(call: Call): Promise<ExchangeResponse> {
     const { closed } = this.#client.calls;
-    call.triesAppToken = this.#authenticator.isNewAppToken(call.credentials);
     let outcome = await this.#attempt(call);
     for (;;) {
       const { response } = outcome;
-      const isSuccess = response !== undefined && response.status < 400 && !isUntaken(call, outcome);
-      if (isSuccess && call.triesAppToken) this.#authenticator.acceptAppToken(call.credentials);
+      const isSuccess = response !== undefined && response.status < 400;
       const decision = isSuccess || closed.aborted ? END : await this.#decide(call, outcome);
       if (decision.kind === 'end') return this.#conclude(call, outcome);
       call.inDoubt = mayHaveActed(call, outcome);
@@ -164,27 +159,15 @@ export class CallRunner {
     const isRenewed = await this.#renew(call, outcome).catch(() => false);
     const { signal } = call;
     if (signal?.aborted && !(signal.reason instanceof CallCancelled)) throw signal.reason;
-    if (!isRenewed || isRepeatable(call)) return isRenewed;
-    // It cannot try what it has found: the next call does, without a refusal before.
-    if (call.triesAppToken) this.#authenticator.offerAppToken(call.credentials);
-    return false;
+    return isRenewed && isRepeatable(call);
   }
 
-  /**
-   * App token, bearer and certificate. An app token that is not the newest comes first: a rotated one must not cost good
-   * bearers. It is read again last, as a 401 is mostly the bearer's, and a 403 mostly of neither.
-   */
+  /** Bearer or certificate. */
   async #renew(call: Call, outcome: Outcome): Promise<boolean> {
-    const status = outcome.response?.status;
-    if (status === 401 || status === 403 || isUntaken(call, outcome)) {
-      const credentials =
-        this.#tryAppToken(call, this.#authenticator.withOtherAppToken(call.credentials, call.secrets)) ??
-        (status === 401 ? await this.#renewToken(call) : undefined) ??
-        this.#tryAppToken(call, await this.#rereadAppToken(call));
-      if (credentials) {
-        call.authenticate(credentials);
-        return true;
-      }
+    const credentials = outcome.response?.status === 401 ? await this.#renewToken(call) : undefined;
+    if (credentials) {
+      call.authenticate(credentials);
+      return true;
     }
     if (call.reloaded || certificateRefusal(outcome) === undefined) return false;
     call.reloaded = await this.#reload(call);
@@ -202,43 +185,17 @@ export class CallRunner {
     return renewed?.credentials;
   }
 
-  #tryAppToken(call: Call, credentials: Credentials | undefined): Credentials | undefined {
-    call.triesAppToken ||= credentials !== undefined;
-    return credentials;
-  }
-
-  /** Once, and not for long: a 403 is an everyday answer, and it is the call's if the reading takes longer. */
-  async #rereadAppToken(call: Call): Promise<Credentials | undefined> {
-    if (!call.mayRereadAppToken) return undefined;
-    call.mayRereadAppToken = false;
-    const tooLate = new Error();
-    const limit = { timeoutMs: Math.min(call.leftMs, APP_TOKEN_WAIT_MS), expired: () => tooLate };
-    try {
-      return await this.#within(limit, call, () =>
-        this.#authenticator.rereadAppToken(call.credentials, call.secrets),
-      );
-    } catch (error) {
-      if (error === tooLate || error === this.#client.calls.closed.reason) return undefined;
-      throw error;
-    }
-  }
-
   /** Reads the identity again, for as long as the call may take. */
   async #reload(call: Call): Promise<boolean> {
     const expired = (): Error => faultToError(outOfTime(), call, this.#client);
-    const { identity } = this.#client;
-    return this.#within({ timeoutMs: call.leftMs, expired }, call, (stop) =>
-      reloadRefused(identity, call.certificate, stop),
-    );
-  }
-
-  #within<T>(
-    limit: { timeoutMs: number; expired: () => Error },
-    { signal }: Call,
-    work: (stop: AbortSignal) => Promise<T>,
-  ): Promise<T> {
-    const signals = [signal, this.#client.calls.closed];
-    return within({ ...limit, clock: systemClock, signals }, work);
+    const { identity, calls } = this.#client;
+    const limit = {
+      clock: systemClock,
+      timeoutMs: call.leftMs,
+      expired,
+      signals: [call.signal, calls.closed],
+    };
+    return within(limit, (stop) => reloadRefused(identity, call.certificate, stop));
   }
 
   #mayRetry({ retries, maxRetries = this.#client.options.http.retries }: Call): boolean {
@@ -289,14 +246,6 @@ function outOfTime(lateMs?: number): ExchangeFault {
 
 function asClosed({ phase, reusedSocket, refusedInHandshake }: ExchangeFault): ExchangeFault {
   return new ExchangeFault({ kind: 'closed', phase, reusedSocket, refusedInHandshake });
-}
-
-/**
- * Whether the app token that a call tries may be at fault, whatever the answer: to what is no app token, services say 400,
- * 431 or 500, or end the connection, and a gateway has a redirect or a page to log in.
- */
-function isUntaken({ triesAppToken }: Call, { response }: Outcome): boolean {
-  return triesAppToken && (response === undefined || response.status >= 300 || isPage(response));
 }
 
 /** An answer that may be truncated counts as a reset. */

@@ -61,9 +61,6 @@ export class Call {
   /** Attempts with other credentials. */
   replays = 0;
   mayReplay = true;
-  mayRereadAppToken = true;
-  /** Its app token is not the one in use. */
-  triesAppToken = false;
   /** Our certificate was read again for it. */
   reloaded = false;
   /** How often a kept-alive connection was closed already. */

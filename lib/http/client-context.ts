@@ -13,17 +13,7 @@ export interface ClientContext {
 }
 
 /** The source of calls' credentials. */
-export type CallAuthenticator = Pick<
-  Authenticator,
-  | 'use'
-  | 'get'
-  | 'renew'
-  | 'withOtherAppToken'
-  | 'rereadAppToken'
-  | 'acceptAppToken'
-  | 'offerAppToken'
-  | 'isNewAppToken'
->;
+export type CallAuthenticator = Pick<Authenticator, 'use' | 'get' | 'renew'>;
 
 /** What errors need to know of a client. */
 export type ErrorClient = Pick<ClientContext, 'options'> & {

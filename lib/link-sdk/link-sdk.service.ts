@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { type ServiceAuthService } from '../auth/service-auth.service.js';
-import { type AppToken } from '../config/app-token.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
+import { type Secret } from '../config/secret.js';
 import { validateInput } from '../http/validate-input.js';
 import { checkTimeout } from '../exchange/call-limits.js';
 import { type CallOptions } from '../http/call-options.js';
@@ -15,7 +15,7 @@ export class LinkSdkService {
   /** Absent without OAuth credentials. */
   readonly #getToken: ServiceAuthService['getCustomerToken'] | undefined;
   /** Set if it is one of the parameters. */
-  readonly #appToken: AppToken | undefined;
+  readonly #appToken: Secret | undefined;
 
   /** @internal */
   constructor(options: ResolvedOptions, auth: Pick<ServiceAuthService, 'getCustomerToken'>) {

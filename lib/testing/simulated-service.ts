@@ -46,16 +46,11 @@ export class SimulatedService {
     this.log = new RequestLog(this.maxRequests);
     this.faults = new FaultBook(options.random ?? Math.random);
     this.clientId = options.clientId ?? randomUUID();
-    this.appToken = options.appToken ?? makeAppToken();
+    this.appToken = options.appToken ?? `app-${randomBytes(18).toString('base64url')}`;
     this.appTokenHeader = options.appTokenHeader ?? 'service-app-token';
     this.oauthEnabled = options.oauth?.enabled ?? true;
     this.tokenLifetime = options.tokenLifetime ?? 3600;
     this.clientSecret = options.clientSecret ?? makeSecret();
-  }
-
-  rotateAppToken(appToken = makeAppToken()): string {
-    this.appToken = appToken;
-    return appToken;
   }
 
   /** The old secret is refused at once (docs/service.md#oauth). */
@@ -63,10 +58,6 @@ export class SimulatedService {
     this.clientSecret = secret;
     return secret;
   }
-}
-
-function makeAppToken(): string {
-  return `app-${randomBytes(18).toString('base64url')}`;
 }
 
 /** Ends in characters that arrive changed if a client does not form-encode them. */

@@ -220,11 +220,6 @@ export class ServiceSimulator {
     return this.#service.rotateClientSecret(newSecret);
   }
 
-  /** Sets another app token and returns it. The old one is refused at once. */
-  rotateAppToken(newAppToken?: string): string {
-    return this.#service.rotateAppToken(newAppToken);
-  }
-
   /** From now on, every token issued until now is answered with 401. */
   revokeTokens(): void {
     this.#service.issuer.revokeAll();

@@ -177,6 +177,18 @@ describe('the modes', () => {
     await lenient.stop();
   });
 
+  it('reads an app token of a function once, at the start, and sends no refused call again', async () => {
+    let asked = 0;
+    const appToken = (): string => `wrong-${(asked += 1)}`;
+    const { banks, module } = await startModule({ ...simulator.moduleOptions(), appToken });
+    for (const _ of [1, 2]) await expect(banks.list()).rejects.toMatchObject({ status: 403 });
+    expect(simulator.apiRequests.map(({ headers }) => headers['service-app-token'])).toEqual(
+      Array(2).fill('wrong-1'),
+    );
+    expect(asked).toBe(1);
+    await module.close();
+  });
+
   it('names sendAppTokenWithBearer in the hint of a 400 to both', async () => {
     const strict = await ServiceSimulator.start({ refuseBoth: true });
     const options = strict.moduleOptions({ authentication: 'oauth' });

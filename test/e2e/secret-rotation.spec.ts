@@ -7,39 +7,6 @@ import { ServiceSimulator } from 'nestjs-service/testing';
 import { rotateSecret } from '../helpers/rotate-secret.js';
 import { rejection, startModule } from '../helpers/start-module.js';
 
-describe('rotation of the app token', () => {
-  it.each([
-    ['a function', 'mtls'],
-    ['a file', 'mtls'],
-    ['a file', 'oauth'],
-  ] as const)(
-    'as %s, with %s: no call fails, and no token is requested for it',
-    async (source, authentication) => {
-      const simulator = await ServiceSimulator.start();
-      const folder = await mkdtemp(join(tmpdir(), 'app-token-'));
-      const file = join(folder, 'app-token');
-      await writeFile(file, simulator.appToken);
-      const { module, banks, customers } = await startModule({
-        ...simulator.moduleOptions({ authentication }),
-        appToken: source === 'a file' ? { file } : () => simulator.appToken,
-        sendAppTokenWithBearer: true,
-      });
-      await banks.list();
-      const tokens = simulator.tokenRequests.length;
-      await writeFile(file, simulator.rotateAppToken());
-      await Promise.all([
-        ...Array.from({ length: 20 }, () => banks.list()),
-        customers.create({ app_user_id: 'u-1' }),
-      ]);
-      expect(simulator.apiRequests.at(-1)?.headers['service-app-token']).toBe(simulator.appToken);
-      expect(simulator.tokenRequests).toHaveLength(tokens);
-      await module.close();
-      await rm(folder, { recursive: true });
-      await simulator.stop();
-    },
-  );
-});
-
 describe('rotation of the client secret', () => {
   // test/soak does the same for longer.
   it.each(['a function', 'a file'] as const)('as %s: no call fails', (source) =>

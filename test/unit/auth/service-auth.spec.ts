@@ -6,7 +6,6 @@ import { ServiceAuthService, type IdentityView } from '../../../lib/auth/service
 import { CallsInFlight } from '../../../lib/http/calls-in-flight.js';
 import { type TokenRefresh } from '../../../lib/config/oauth.options.js';
 import { type ResolvedOptions } from '../../../lib/config/resolved-options.js';
-import { AppToken } from '../../../lib/config/app-token.js';
 import { Secret } from '../../../lib/config/secret.js';
 import { ServiceConnectionError, ServiceRequestError, ServiceTokenError } from '../../../lib/errors/index.js';
 import { FakeClock, settle } from '../../helpers/fake-clock.js';
@@ -16,7 +15,7 @@ import { describeOption } from '../../helpers/describe-option.js';
 const OPTIONS = {
   environment: 'sandbox',
   authentication: 'oauth',
-  appToken: new AppToken(new Secret('app-secret')),
+  appToken: new Secret('app-secret'),
   appTokenHeader: 'service-app-token',
   addresses: { baseUrl: 'https://api.example' },
   http: { timeout: 30_000 },

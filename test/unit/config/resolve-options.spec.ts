@@ -181,6 +181,30 @@ describe('resolveOptions', () => {
     ['no URL', { ...sandbox, urls: { sandboxUrl: 'a.example' } }, 'urls.sandboxUrl', /absolute URL/],
     ['an app token with a line break', { ...sandbox, appToken: 'a\r\nx: y' }, 'appToken', /header/],
     ['an app token that is not ASCII', { ...sandbox, appToken: 'tök' }, 'appToken', /ASCII/],
+    [
+      'a function of the app token that throws',
+      { ...sandbox, appToken: () => Promise.reject(new Error('the vault says s3cret')) },
+      'appToken',
+      /^its function threw, returned no text(?!.*s3cret)/,
+    ],
+    [
+      'one that returns no text',
+      { ...sandbox, appToken: () => undefined as never },
+      'appToken',
+      /its function threw, returned no text/,
+    ],
+    [
+      'one that returns an empty text',
+      { ...sandbox, appToken: () => ' ' },
+      'appToken',
+      /its function returned an empty text/,
+    ],
+    [
+      'one that returns what no header can hold',
+      { ...sandbox, appToken: () => 'a\nb' },
+      'appToken',
+      /cannot be sent in a header/,
+    ],
     ['an empty app token', { ...sandbox, appToken: '' }, 'appToken', /empty/],
     ['a header name with a line break', { ...sandbox, appTokenHeader: 'x\r\ny' }, 'appTokenHeader', /name/],
     [

@@ -2,7 +2,6 @@ import { afterEach } from '@jest/globals';
 import { Agent, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
 import { inspect } from 'node:util';
 import { type WaitOptions } from '../../../lib/auth/cache/waiting-callers.js';
-import { AppToken } from '../../../lib/config/app-token.js';
 import { Secret } from '../../../lib/config/secret.js';
 import { type ReloadableIdentity } from '../../../lib/exchange/certificate-refusal.js';
 import { exchange } from '../../../lib/exchange/exchange.js';
@@ -112,11 +111,6 @@ export async function setUp(setup: Setup = {}) {
       await setup.cold?.(wait ?? {});
       return credentials;
     },
-    withOtherAppToken: () => undefined,
-    acceptAppToken: () => undefined,
-    offerAppToken: () => undefined,
-    isNewAppToken: () => false,
-    rereadAppToken: async () => undefined,
     renew: async (refused) => {
       renewals.push({ ...refused });
       if (setup.renewed instanceof Error) throw setup.renewed;
@@ -127,7 +121,7 @@ export async function setUp(setup: Setup = {}) {
     clientOf(
       {
         addresses: { baseUrl, baseOption: 'urls.baseUrl', origins: new Set([new URL(baseUrl).origin]) },
-        appToken: new AppToken(new Secret(APP_TOKEN)),
+        appToken: new Secret(APP_TOKEN),
         http: {
           timeout: setup.timeoutMs ?? 20_000,
           retries: setup.retries ?? 2,
