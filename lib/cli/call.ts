@@ -2,12 +2,17 @@ import 'reflect-metadata';
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { type ResolvedOptions } from '../config/resolved-options.js';
 import { createService, systemIo } from '../engine/create-service.js';
-import { ServiceConfigurationError, ServiceError, ServiceRequestError } from '../errors/index.js';
+import {
+  cleanText,
+  holdsSecret,
+  ServiceConfigurationError,
+  ServiceError,
+  ServiceRequestError,
+  whatHappened,
+} from '../errors/index.js';
+import { type Exchange, type ExchangeResponse } from '../exchange/exchange.types.js';
 import { SILENT } from '../exchange/io.js';
-import { type ClientIdentity } from '../tls/client-identity.js';
-import { describeEnd, SeenAnswer, writeBody } from './call-output.js';
 import { EXIT, UsageError, type CommandIo } from './command.js';
 import { readEnvironment } from './env-file.js';
 import { checkName, readHostConfiguration } from './host-configuration.js';
@@ -15,7 +20,8 @@ import { checkName, readHostConfiguration } from './host-configuration.js';
 export const CALL_HELP = `Usage: nestjs-service call <method> <path> [options]
 
 Makes one call as the application would: with the client certificate, app token or access token of its configuration, to
-its addresses only. Prints the body to standard output; status and headers to standard error, without credentials.
+its addresses only. Prints the body to standard output; status and headers to standard error. Nothing that holds a
+credential is printed.
 
   nestjs-service call GET /banks/v1
   nestjs-service call POST /customers/v1 --data '{ "app_user_id": "u-1" }'
@@ -41,13 +47,7 @@ export const CALL_OPTIONS = {
 
 const READING = ['GET', 'HEAD'];
 const WRITING = ['POST', 'PUT', 'PATCH'];
-
-interface Request {
-  method: string;
-  path: string;
-  /** JSON. */
-  data?: string;
-}
+const MAX_HEADER = 1_000;
 
 export async function run(args: string[], io: CommandIo): Promise<number> {
   const { values, positionals } = parseArgs({ args, options: CALL_OPTIONS, allowPositionals: true });
@@ -55,10 +55,17 @@ export async function run(args: string[], io: CommandIo): Promise<number> {
     io.out(CALL_HELP);
     return EXIT.ok;
   }
-  const { name, yes = false } = values;
+  const { name, data, yes } = values;
   checkName(name);
-  const request = await readRequest(positionals, values.data, io);
-  if (request.method === 'DELETE' && !yes) throw new UsageError('DELETE needs --yes.');
+  const [given = '', path = '', ...more] = positionals;
+  const method = given.toUpperCase();
+  if (path === '' || more.length > 0 || ![...READING, ...WRITING, 'DELETE'].includes(method))
+    throw new UsageError('A call needs a method (GET, HEAD, POST, PUT, PATCH or DELETE) and a path.');
+  if (READING.includes(method) && data !== undefined) throw new UsageError(`${method} takes no --data.`);
+  if (WRITING.includes(method) && data === undefined) throw new UsageError(`${method} needs --data.`);
+  if (method === 'DELETE' && !yes) throw new UsageError('DELETE needs --yes.');
+  const body = data === undefined ? {} : await readBody(data, io.cwd);
+
   const variables = await readEnvironment(io, values['env-file']);
   const { options, identity, faults, certificateFaults } = await readHostConfiguration(variables, name);
   try {
@@ -68,32 +75,29 @@ export async function run(args: string[], io: CommandIo): Promise<number> {
       io.err(`${error.message}\nnpx nestjs-service doctor --offline says more.\n`);
       return EXIT.failed;
     }
-    if (options.environment === 'production' && !READING.includes(request.method) && !yes) {
-      throw new UsageError(`${request.method} in production needs --yes.`);
-    }
-    return await call(request, options, identity, io);
+    const { environment, authentication, addresses, http } = options;
+    if (environment === 'production' && !READING.includes(method) && !yes)
+      throw new UsageError(`${method} in production needs --yes.`);
+    const world = systemIo(SILENT);
+    const seen = new SeenAnswer(world.exchange, options.appTokenHeader);
+    const once = { ...options, http: { ...http, retries: 0, shutdownTimeout: 0 } };
+    const service = createService(once, identity, { ...world, exchange: seen.exchange });
+    io.err(`${environment}, ${authentication}, at ${addresses.baseUrl}: ${method} ${JSON.stringify(path)}\n`);
+    const failure = await service.http
+      .request(path, { method, responseType: 'bytes', ...body })
+      .then(() => undefined, toServiceError)
+      .finally(() => service.close());
+    return print(failure, seen, io);
   } finally {
     await identity?.close();
   }
 }
 
-async function readRequest(
-  [given = '', path = '', ...more]: string[],
-  text: string | undefined,
-  { cwd }: CommandIo,
-): Promise<Request> {
-  const method = given.toUpperCase();
-  if (path === '' || more.length > 0 || ![...READING, ...WRITING, 'DELETE'].includes(method)) {
-    throw new UsageError('A call needs a method (GET, HEAD, POST, PUT, PATCH or DELETE) and a path.');
-  }
-  if (READING.includes(method) && text !== undefined) throw new UsageError(`${method} takes no --data.`);
-  if (WRITING.includes(method) && text === undefined) throw new UsageError(`${method} needs --data.`);
-  if (text === undefined) return { method, path };
-  const file = text.startsWith('@') ? resolve(cwd, text.slice(1)) : undefined;
+async function readBody(text: string, cwd: string) {
   try {
-    const data = file === undefined ? text : await readFile(file, 'utf8');
+    const data = text.startsWith('@') ? await readFile(resolve(cwd, text.slice(1)), 'utf8') : text;
     JSON.parse(data);
-    return { method, path, data };
+    return { data, headers: { 'content-type': 'application/json' } };
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code !== undefined) throw new UsageError(`--data: the file cannot be read (${code}).`);
@@ -103,32 +107,64 @@ async function readRequest(
 }
 
 /** @throws UsageError for a path that leads elsewhere */
-async function call(
-  { method, path, data }: Request,
-  options: ResolvedOptions,
-  identity: ClientIdentity,
-  io: CommandIo,
-): Promise<number> {
-  const { environment, authentication, addresses, http } = options;
-  const once = { ...options, http: { ...http, retries: 0, shutdownTimeout: 0 } };
-  const world = systemIo(SILENT);
-  const seen = new SeenAnswer(world.exchange, options.appTokenHeader);
-  const service = createService(once, identity, { ...world, exchange: seen.exchange });
-  io.err(`${environment}, ${authentication}, at ${addresses.baseUrl}: ${method} ${JSON.stringify(path)}\n`);
-  let failure: ServiceError | undefined;
-  try {
-    const body = data === undefined ? {} : { data, headers: { 'content-type': 'application/json' } };
-    await service.http.request(path, { method, responseType: 'bytes', ...body });
-  } catch (error) {
-    if (error instanceof ServiceRequestError) throw new UsageError(error.message);
-    if (!(error instanceof ServiceError)) throw error;
-    failure = error;
-  } finally {
-    await service.close();
-  }
-  const { response, secrets } = seen;
-  io.err(describeEnd(failure, response, secrets));
+function toServiceError(error: unknown): ServiceError {
+  if (error instanceof ServiceRequestError) throw new UsageError(error.message);
+  if (error instanceof ServiceError) return error;
+  throw error;
+}
+
+/** Performs exchanges, and keeps the last answer of the API with the credentials that were sent for it. */
+class SeenAnswer {
+  response?: ExchangeResponse;
+  secrets: string[] = [];
+
+  constructor(
+    private readonly perform: Exchange,
+    private readonly appTokenHeader: string,
+  ) {}
+
+  readonly exchange: Exchange = async (request) => {
+    const carriers = ['authorization', this.appTokenHeader.toLowerCase()];
+    const sent = Object.entries(request.headers).filter(([name]) => carriers.includes(name.toLowerCase()));
+    // A token request has its credentials in the body.
+    if (sent.length === 0) return this.perform(request);
+    this.secrets.push(...sent.map(([, value]) => value.replace(/^Bearer /, '')));
+    this.response = undefined;
+    this.response = await this.perform(request);
+    return this.response;
+  };
+}
+
+/** What happened, the status and the headers of the answer, if there is one, and what to do: a line each; then the body. */
+function print(failure: ServiceError | undefined, { response, secrets }: SeenAnswer, io: CommandIo): number {
+  const happened = failure ? whatHappened(failure) : '';
+  const status = response ? `HTTP ${response.status}` : '';
+  // What happened says it too, unless it happened after the answer, to a token.
+  const lines = [happened, happened.includes(`: ${status}`) ? '' : status];
+  for (const [name, values = []] of Object.entries(response?.headers ?? {}))
+    for (const value of [values].flat())
+      // A cookie is a credential of the session.
+      lines.push(`${name}: ${name === 'set-cookie' ? '[not shown]' : cleanText(value, secrets, MAX_HEADER)}`);
+  if (failure?.hint) lines.push(`-> ${failure.hint}`);
+  io.err(`${lines.filter((line) => line !== '').join('\n')}\n${response ? '\n' : ''}`);
   if (!response) return EXIT.failed;
-  writeBody(response.body, secrets, io);
+  const { body } = response;
+  const text = asText(body);
+  // Each byte is a character of latin1.
+  if (holdsSecret(body.toString('latin1'), secrets))
+    io.err('The body holds a credential, and is not shown.\n');
+  else if (!io.outIsTerminal) io.out(body);
+  else if (text === undefined)
+    io.err(`${body.length} bytes that are no text. Send them to a file: > <file>\n`);
+  else if (text !== '') io.out(text.endsWith('\n') ? text : `${text}\n`);
   return response.status < 400 ? EXIT.ok : EXIT.failed;
+}
+
+/** With escapes in place of what a terminal would take for a command, or would turn around. Undefined for other bytes. */
+function asText(body: Buffer): string | undefined {
+  const text = body.toString('utf8');
+  if (/[\0\ufffd]/.test(text)) return undefined;
+  return text.replace(/[\p{Cc}\p{Cf}]/gu, (found) =>
+    '\n\t'.includes(found) ? found : `\\u{${found.codePointAt(0)?.toString(16)}}`,
+  );
 }
