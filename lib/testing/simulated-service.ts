@@ -20,7 +20,7 @@ export class SimulatedService {
   readonly serverNames: readonly string[];
   /** The issuers of client certificates, PEM: the service's public chain. */
   readonly chain: string;
-  readonly issuer = new TokenIssuer();
+  readonly issuer: TokenIssuer;
   /** How many requests, and refusals, are kept. */
   readonly maxRequests: number;
   readonly log: RequestLog;
@@ -34,12 +34,15 @@ export class SimulatedService {
   readonly appTokenHeader: string;
   readonly oauthEnabled: boolean;
   readonly customers: SimulatedCustomer[] = [];
+  /** The environment and `app_user_id` of each customer. */
+  readonly users = new Set<string>();
   /** Seconds, of the tokens issued from now on. */
   tokenLifetime: number;
   clientSecret: string;
 
   constructor(options: SimulatorOptions, chain: string) {
     this.options = options;
+    this.issuer = new TokenIssuer(options.tokenClaims);
     this.serverNames = serverNamesOf(options);
     this.chain = chain;
     this.maxRequests = options.maxRequests ?? 50_000;

@@ -3,6 +3,7 @@ import { type ServiceUrls } from '../config/urls.options.js';
 import { type CertificateRequest } from './certificate-authority.js';
 import { type RecordedRequest, type SimulatorFace } from './request-log.js';
 import { type TlsAlert } from './tls-alert.js';
+import { type TokenClaims } from './token-issuer.js';
 
 /** The keys of the six addresses, as in `ServiceModuleOptions.urls`. */
 export type SimulatorAddress = keyof ServiceUrls;
@@ -36,8 +37,10 @@ export interface SimulatorOptions {
   keepAliveTimeoutMs?: number;
   /** Default true. When false, no tokens are issued and bearers are refused (docs/service.md#oauth). */
   oauth?: { enabled: boolean };
-  /** Answer 400 to an app token and a bearer in one call. Default false: both are checked. */
+  /** Answer 400 to an app token and a bearer in one call, as the service does. Default true. False: both are checked. */
   refuseBoth?: boolean;
+  /** Makes the whole payload of each token. Default: claims as the service's. Nobody but a test reads them. */
+  tokenClaims?: TokenClaims;
   /**
    * Tokens that are requested with a client certificate only work together with it (RFC 8705, 3). Default false.
    */
@@ -97,7 +100,7 @@ export interface AccessTokenRequest {
   environment?: ServiceEnvironment;
   /** Seconds. Negative for an expired token. Default: the simulator's `tokenLifetime`. */
   lifetime?: number;
-  /** Signed with a key that the service does not know. */
+  /** One that the service has not issued. */
   foreign?: boolean;
 }
 

@@ -20,6 +20,7 @@ import {
   type SimulatorAddress,
   type SimulatorOptions,
 } from './simulator.options.js';
+import { type TokenSubject } from './token-issuer.js';
 
 /**
  * Simulates the service on loopback, over real TLS: its API addresses, its token endpoints and its refusals
@@ -240,6 +241,11 @@ export class ServiceSimulator {
       foreign: request.foreign,
     });
     return Promise.resolve(token);
+  }
+
+  /** What a token is for, also after its end; undefined if this simulator has not issued it (or 50,000 after it). */
+  issuedFor(accessToken: string): TokenSubject | undefined {
+    return this.#service.issuer.subjectOf(accessToken);
   }
 
   /** Another client certificate, with its key. */

@@ -1,126 +1,114 @@
-import { generateKeyPairSync, type KeyObject, randomUUID, sign, verify } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { type ServiceEnvironment } from '../config/options.js';
 
-const SIGNED_LIMIT = 10_000;
-const ISSUER = 'https://service.simulated';
-const HEADER = { alg: 'ES256', typ: 'at+jwt' };
+/** How many tokens are remembered, ended ones too. After that the oldest is refused, as if it had ended. */
+const LIMIT = 50_000;
+const HEADER = { alg: 'RS256', kid: 'simulator' };
+const CUSTOMER_SCOPE = 'customer.';
+/** What the claims say, which is not the scope of the answer. */
+const SCOPES = [
+  'customer.read',
+  'customer.write',
+  'bank.read',
+  'account.read',
+  'identity.read',
+  'payment.read',
+  'payment.write',
+];
 
-/** The contents of a token to issue. */
-interface TokenGrant {
-  environment: ServiceEnvironment;
-  clientId: string;
+/** What a token is for. */
+export interface TokenSubject {
   /** `api` or `customer.<customer_id>`. */
   scope: string;
+  environment: ServiceEnvironment;
+  clientId: string;
+}
+
+/** Makes the whole payload of a token; or `opaque`, for a token that is no JWT. */
+export type TokenClaims = (subject: TokenSubject) => object | 'opaque';
+
+/** The contents of a token to issue. */
+interface TokenGrant extends TokenSubject {
   /** Seconds. */
   lifetime: number;
   /** Binds the token to a client certificate: the `x5t#S256` of RFC 8705, 3.1. */
   certificateThumbprint?: string;
-  /** Signed with a key that the service does not know. */
+  /** One that this service has not issued. */
   foreign?: boolean;
 }
 
-/** A token that was accepted. */
-interface TokenClaims {
-  scope: string;
+interface IssuedToken extends TokenSubject {
   certificateThumbprint?: string;
-}
-
-interface SignedToken extends TokenClaims {
-  environment: ServiceEnvironment;
-  sequence: number;
-  /** Milliseconds since the epoch. */
+  /** Milliseconds since the epoch; 0 once it is revoked. */
   expiresAt: number;
 }
 
-/** Issues and checks access tokens: JWTs of RFC 9068, ES256, of one environment each. */
+/** Issues access tokens, and remembers what each is for. It reads no token: the claims are for others. */
 export class TokenIssuer {
-  readonly #keys = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-  readonly #foreignKeys = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-  /** Those whose signature was checked. */
-  readonly #signed = new Map<string, SignedToken>();
-  readonly #revoked = new Set<string>();
-  #issued = 0;
-  #revokedUpTo = 0;
+  readonly #issued = new Map<string, IssuedToken>();
+  readonly #claims?: TokenClaims;
+
+  constructor(claims?: TokenClaims) {
+    this.#claims = claims;
+  }
 
   issue(grant: TokenGrant): string {
-    this.#issued += 1;
-    const issuedAt = Math.floor(Date.now() / 1000);
-    const customerId = /^customer\.(.*)$/.exec(grant.scope)?.[1];
-    const thumbprint = grant.certificateThumbprint;
-    const claims = {
-      client_id: grant.clientId,
-      scope: grant.scope,
-      customer_id: customerId,
-      cnf: thumbprint && { 'x5t#S256': thumbprint },
-      iss: issuerOf(grant.environment),
-      sub: customerId ?? grant.clientId,
-      aud: ISSUER,
-      iat: issuedAt,
-      exp: issuedAt + Math.floor(grant.lifetime),
-      jti: `${this.#issued}.${randomUUID()}`,
-    };
-    return signToken(claims, (grant.foreign ? this.#foreignKeys : this.#keys).privateKey);
+    const { scope, environment, clientId, lifetime, certificateThumbprint } = grant;
+    const subject = { scope, environment, clientId };
+    const payload = this.#claims ? this.#claims(subject) : usualClaims(subject, lifetime);
+    const token = payload === 'opaque' ? randomBytes(32).toString('base64url') : jwtOf(payload);
+    if (grant.foreign) return token;
+    const [oldest] = this.#issued.size < LIMIT ? [] : this.#issued.keys();
+    if (oldest !== undefined) this.#issued.delete(oldest);
+    const expiresAt = Date.now() + lifetime * 1000;
+    this.#issued.set(token, { ...subject, certificateThumbprint, expiresAt });
+    return token;
   }
 
   /** Refuses every token issued until now. */
   revokeAll(): void {
-    this.#revokedUpTo = this.#issued;
+    for (const issued of this.#issued.values()) issued.expiresAt = 0;
   }
 
   /** Refuses this token from now on. */
   revoke(token: string): void {
-    this.#revoked.add(token);
+    const issued = this.#issued.get(token);
+    if (issued) issued.expiresAt = 0;
   }
 
-  /** The token's claims, or why it is refused; `invalid`: foreign, revoked or of the other environment. */
-  verify(token: string, environment: ServiceEnvironment): TokenClaims | 'invalid' | 'expired' {
-    const signed = this.#signed.get(token) ?? this.#checkSignature(token);
-    if (signed === undefined || signed.environment !== environment) return 'invalid';
-    if (signed.sequence <= this.#revokedUpTo || this.#revoked.has(token)) return 'invalid';
-    return signed.expiresAt <= Date.now() ? 'expired' : signed;
+  /** What the token is for, though it has ended; undefined if it is none of the last 50,000. */
+  subjectOf(token: string): TokenSubject | undefined {
+    const issued = this.#issued.get(token);
+    return issued && { scope: issued.scope, environment: issued.environment, clientId: issued.clientId };
   }
 
-  #checkSignature(token: string): SignedToken | undefined {
-    const claims = readToken(token, this.#keys.publicKey);
-    if (claims === undefined) return undefined;
-    const confirmation = claims.cnf as { 'x5t#S256'?: string } | undefined;
-    const signed: SignedToken = {
-      scope: String(claims.scope),
-      environment: claims.iss === issuerOf('production') ? 'production' : 'sandbox',
-      sequence: Number.parseInt(String(claims.jti), 10),
-      expiresAt: Number(claims.exp) * 1000,
-      certificateThumbprint: confirmation?.['x5t#S256'],
-    };
-    if (this.#signed.size >= SIGNED_LIMIT) this.#signed.clear();
-    this.#signed.set(token, signed);
-    return signed;
+  /** What the token is for; undefined if it is foreign, revoked, ended, or of the other environment. */
+  verify(token: string, environment: ServiceEnvironment): IssuedToken | undefined {
+    const issued = this.#issued.get(token);
+    return issued?.environment === environment && issued.expiresAt > Date.now() ? issued : undefined;
   }
 }
 
-function issuerOf(environment: ServiceEnvironment): string {
-  return `${ISSUER}/${environment}`;
+/** As the service was seen to make them. */
+function usualClaims({ scope, environment, clientId }: TokenSubject, lifetime: number): object {
+  const customerId = scope.startsWith(CUSTOMER_SCOPE) ? scope.slice(CUSTOMER_SCOPE.length) : undefined;
+  const issuedAt = Math.floor(Date.now() / 1000);
+  return {
+    sub: clientId,
+    aud: clientId,
+    iss: `https://service.simulated/${environment}`,
+    scope: SCOPES,
+    applications: [{ id: clientId }],
+    ...(customerId !== undefined && { customers: [{ id: customerId }] }),
+    nbf: issuedAt,
+    iat: issuedAt,
+    exp: issuedAt + Math.floor(lifetime),
+    jti: randomUUID(),
+  };
 }
 
-/** An access token of RFC 9068, signed with ES256 (RFC 7518, 3.4). */
-function signToken(claims: object, key: KeyObject): string {
-  const signed = `${encode(HEADER)}.${encode(claims)}`;
-  return `${signed}.${sign('sha256', Buffer.from(signed), ieee(key)).toString('base64url')}`;
-}
-
-/** The claims; undefined if the token is none of those that `signToken` makes with this pair. Dates are not checked. */
-function readToken(token: string, key: KeyObject): Record<string, unknown> | undefined {
-  const [header, payload, signature, ...rest] = token.split('.');
-  if (header !== encode(HEADER) || !payload || !signature || rest.length > 0) return undefined;
-  const signed = Buffer.from(`${header}.${payload}`);
-  if (!verify('sha256', signed, ieee(key), Buffer.from(signature, 'base64url'))) return undefined;
-  return JSON.parse(Buffer.from(payload, 'base64url').toString()) as Record<string, unknown>;
-}
-
-/** JSON Web Tokens have the two numbers of the signature one after the other, not in DER. */
-function ieee(key: KeyObject) {
-  return { key, dsaEncoding: 'ieee-p1363' } as const;
-}
-
-function encode(part: object): string {
-  return Buffer.from(JSON.stringify(part)).toString('base64url');
+/** Nobody has a key to check the signature with. */
+function jwtOf(payload: object): string {
+  const encode = (part: object) => Buffer.from(JSON.stringify(part)).toString('base64url');
+  return `${encode(HEADER)}.${encode(payload)}.${randomBytes(256).toString('base64url')}`;
 }

@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
 import { ServiceApiError, ServiceCertificateError, ServiceConnectionError } from 'nestjs-service';
 import { ServiceSimulator, type SimulatorFault } from 'nestjs-service/testing';
 import { deadPort } from '../helpers/loopback.js';
@@ -29,7 +30,7 @@ describe('faults of the API', () => {
     await simulator.stop();
   });
 
-  const create = ({ customers }: StartedModule) => customers.create({ app_user_id: 'u-1' });
+  const create = ({ customers }: StartedModule) => customers.create({ app_user_id: randomUUID() });
   const arrived = () => simulator.apiRequests.length;
   const failBanks = (fault: SimulatorFault, times = 1) => simulator.fail({ path: '/banks/v1', times, fault });
   const failCustomers = (fault: SimulatorFault, times = 1) =>

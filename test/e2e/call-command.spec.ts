@@ -107,15 +107,19 @@ describe('nestjs-service call', () => {
 
   it('sends what --data holds, byte for byte, in production with --yes alone', async () => {
     const body = '{ "app_user_id":  "ü" }';
-    await writeFile(join(folder, 'customer.json'), body);
-    for (const data of [body, '@customer.json']) {
+    const inFile = '{ "app_user_id":  "ö" }';
+    await writeFile(join(folder, 'customer.json'), inFile);
+    for (const [data, sent] of [
+      [body, body],
+      ['@customer.json', inFile],
+    ]) {
       const refused = await call(['POST', '/customers/v1', '--data', data]);
       expect(refused).toMatchObject({ code: 2, printed: '' });
       expect(refused.complained).toContain('POST in production needs --yes.');
       expect(simulator.requests).toEqual([]);
       expect(await call(['POST', '/customers/v1', '--data', data, '--yes'])).toMatchObject({ code: 0 });
       expect(simulator.apiRequests).toMatchObject([
-        { body, headers: { 'content-type': 'application/json' }, status: 201 },
+        { body: sent, headers: { 'content-type': 'application/json' }, status: 201 },
       ]);
       simulator.clearRequests();
     }
@@ -137,7 +141,7 @@ describe('nestjs-service call', () => {
 
   it('shows no cookie, and no credential that comes back', async () => {
     const sent = ({ headers }: { headers: Readonly<Record<string, string>> }) =>
-      `${headers.authorization ?? ''} ${headers['service-app-token'] ?? ''}`;
+      headers.authorization ?? headers['service-app-token'];
     simulator.answer('GET', '/mirror/v1', (request) => ({
       headers: { 'set-cookie': 'session=s3cret; Secure', 'x-seen': sent(request), 'x-other': 'shown' },
       body: `of ${sent(request)} \xff`,

@@ -46,7 +46,7 @@ describe('a host that changes globals', () => {
     const foreign = { auth: 'their:password', host: '127.0.0.2', socketPath: '/their.sock', scope: 'theirs' };
     for (const [name, value] of Object.entries(foreign)) {
       prototype[name] = value;
-      const calls = Promise.all([banks.list(), customers.create({ app_user_id: 'u-1' })]);
+      const calls = Promise.all([banks.list(), customers.create({ app_user_id: name })]);
       await calls.finally(() => delete prototype[name]);
     }
     expect(simulator.apiRequests).toHaveLength(8);

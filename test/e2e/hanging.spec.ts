@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
 import { type ServiceHttpOptions, ServiceModule, type ServiceModuleOptions } from 'nestjs-service';
 import { ServiceSimulator, type SimulatorFault, type SimulatorModuleOptions } from 'nestjs-service/testing';
 import { hangingRelay, type HangingRelay } from '../helpers/hanging-relay.js';
@@ -41,7 +42,7 @@ describe('an attempt that hangs', () => {
   }
 
   const mtls = (http: ServiceHttpOptions) => start(simulator.moduleOptions({ authentication: 'mtls' }), http);
-  const create = ({ customers }: StartedModule) => customers.create({ app_user_id: 'u-1' });
+  const create = ({ customers }: StartedModule) => customers.create({ app_user_id: randomUUID() });
   const fail = (fault: SimulatorFault, times = 1) =>
     simulator.fail({ path: /^\/(banks|customers)/, times, fault });
 

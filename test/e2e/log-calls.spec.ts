@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
 import { type ServiceModuleOptions } from 'nestjs-service';
 import { ServiceSimulator } from 'nestjs-service/testing';
 import { CollectingLogger, secretsIn } from '../helpers/secret-scan.js';
@@ -20,7 +21,7 @@ describe('http.logCalls', () => {
     const api = await startModule({ ...options, http: { ...options.http, ...http } }, logger);
     simulator.fail({ path: /banks/, times: 1, fault: { status: 503 } });
     await api.banks.list({ headers: { 'x-correlation-id': 'own-1' } });
-    await api.customers.create({ app_user_id: 'u-1' });
+    await api.customers.create({ app_user_id: randomUUID() });
     await rejection(api.http.get('/orders/v1/o-42'));
     await api.module.close();
     const { appToken, clientSecret } = simulator;

@@ -1,6 +1,14 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import { ServiceModule, type ServiceAuthentication, type ServiceEnvironment } from 'nestjs-service';
+import { randomUUID } from 'node:crypto';
+import {
+  ServiceModule,
+  type ServiceAuthentication,
+  type ServiceEnvironment,
+  LinkSdkService,
+  type TokenStore,
+} from 'nestjs-service';
 import { ServiceSimulator, type SimulatorFace } from 'nestjs-service/testing';
+import { call } from '../helpers/plain-client.js';
 import { partOf, scaled } from '../helpers/in-soak.js';
 import { startModule } from '../helpers/start-module.js';
 import { startHost, type Host, type Platform } from '../helpers/start-host.js';
@@ -104,8 +112,9 @@ describe('the modes', () => {
     );
     const banks = await host.request('GET', '/banks');
     expect(banks).toMatchObject({ status: 200, body: expect.anything() });
-    const customer = await host.request('POST', '/customers', { app_user_id: 'u-1' });
-    expect(customer).toMatchObject({ status: 201, body: { app_user_id: 'u-1' } });
+    const app_user_id = randomUUID();
+    const customer = await host.request('POST', '/customers', { app_user_id });
+    expect(customer).toMatchObject({ status: 201, body: { app_user_id } });
 
     const arrived = simulator.apiRequests;
     expect(arrived.map(({ method, path }) => `${method} ${path}`)).toEqual([
@@ -113,7 +122,7 @@ describe('the modes', () => {
       'POST /customers/v1',
     ]);
     expect(arrived[1]).toMatchObject({
-      body: '{"app_user_id":"u-1"}',
+      body: `{"app_user_id":"${app_user_id}"}`,
       headers: { 'content-type': 'application/json' },
     });
     for (const request of arrived) {
@@ -124,6 +133,47 @@ describe('the modes', () => {
         sends.certificate ? simulator.application.subject : undefined,
       );
     }
+  });
+
+  it.each([
+    ["of the service's own claims", undefined],
+    ['that is opaque', () => 'opaque' as const],
+    ['with nothing but jti', () => ({ jti: randomUUID() })],
+  ])('works in every mode with a token %s: API, session, replay, another replica', async (_, tokenClaims) => {
+    const service = await ServiceSimulator.start({ tokenClaims });
+    for (const { environment, authentication, more } of modes) {
+      const options = service.moduleOptions({ environment, authentication, oauth: true, ...more });
+      const entries = new Map<string, string>();
+      const tokenStore: TokenStore = {
+        get: (key) => Promise.resolve(entries.get(key)),
+        set: (key, value) => Promise.resolve(void entries.set(key, value)),
+        delete: (key) => Promise.resolve(void entries.delete(key)),
+      };
+      const start = () => startModule({ ...options, tokenStore });
+      const [api, replica] = [await start(), await start()];
+      const calls = async () => {
+        await api.banks.list();
+        await api.customers.create({ app_user_id: randomUUID() });
+        await api.http.get('/echo/v1');
+      };
+      await calls();
+      service.revokeTokens();
+      await calls();
+
+      const request = { customer_id: 'c-1', permissions: ['identity'] };
+      const session = await api.module.get(LinkSdkService).connectParameters(request);
+      const { baseUrl, sandboxUrl } = service.urls;
+      const url = `${environment === 'sandbox' ? sandboxUrl : baseUrl}/link-sdk/sessions`;
+      const headers = { 'content-type': 'application/json' };
+      const begun = await call(service, url, { method: 'POST', headers, body: JSON.stringify(session) });
+      expect(begun.status).toBe(201);
+      service.clearRequests();
+      await replica.banks.list();
+      expect(await replica.module.get(LinkSdkService).connectParameters(request)).toEqual(session);
+      expect(service.tokenRequests).toEqual([]);
+      await Promise.all([api.module.close(), replica.module.close()]);
+    }
+    await service.stop();
   });
 
   it.each(modes)(
@@ -221,7 +271,7 @@ describe('the modes', () => {
       permissions: ['identity', 'accounts'],
       bank_identifier: 'b-1',
     });
-    expect(access_token).toEqual(expect.any(String));
+    expect(simulator.issuedFor(access_token)).toMatchObject({ scope: 'customer.c-1' });
     expect(simulator.tokenRequests[0]?.form).toMatchObject({ scope: 'customer.c-1' });
   });
 
@@ -247,7 +297,7 @@ describe('the modes', () => {
     const options = simulator.moduleOptions({ environment: 'sandbox' });
     host = await startHost(ServiceModule.forRoot({ ...options, http: { trailingSlash: true } }));
     await host.request('GET', '/banks');
-    await host.request('POST', '/customers', { app_user_id: 'u-2' });
+    await host.request('POST', '/customers', { app_user_id: randomUUID() });
     expect(simulator.apiRequests.map(({ path }) => path)).toEqual(['/banks/v1/', '/customers/v1/']);
   });
 
@@ -266,7 +316,7 @@ describe('the modes', () => {
       host = await startHost(ServiceModule.forRoot({ ...options, http: { trailingSlash } }));
       simulator.clearRequests();
       await host.request('GET', '/banks');
-      await host.request('POST', '/customers', { app_user_id: 'u-2' });
+      await host.request('POST', '/customers', { app_user_id: randomUUID() });
       paths.push(simulator.apiRequests.map(({ path }) => path).join(' '));
       await host.close();
     }

@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
 import { type INestApplication } from '@nestjs/common';
 import { type NestExpressApplication } from '@nestjs/platform-express';
 import { Test } from '@nestjs/testing';
@@ -135,7 +136,11 @@ describe('the page of the sample', () => {
   const calls = (page: Page) => page.getByRole('list', { name: /^Last calls/ }).locator('> li');
   const dialog = (page: Page) => page.getByRole('dialog', { name: 'Connect your bank' });
 
-  async function createCustomer(page: Page, userId = 'u-1', service = simulator): Promise<string> {
+  async function createCustomer(
+    page: Page,
+    userId: string = randomUUID(),
+    service = simulator,
+  ): Promise<string> {
     await page.getByLabel('Your user id').fill(userId);
     await page.getByRole('button', { name: 'Create customer' }).click();
     await page.getByText(/^Customer [\da-f-]+ was created/).waitFor();
@@ -227,7 +232,7 @@ describe('the page of the sample', () => {
         ['sandbox-oauth-missing', simulators.withOAuth, /^OAuth is enabled for this application/],
       ] as const) {
         await useMode(page, mode);
-        const customer_id = await createCustomer(page, 'u-1', service);
+        const customer_id = await createCustomer(page, undefined, service);
         await connect(page).click();
         if (expected === CONNECTED) await dialog(page).getByRole('button', { name: 'Allow' }).click();
         await expectOutcome(page, expected);
@@ -628,7 +633,7 @@ describe('the page of the sample', () => {
         body: JSON.stringify(body),
       });
     const connects = async () => {
-      const created = await post('/customers', { app_user_id: 'u-1' });
+      const created = await post('/customers', { app_user_id: randomUUID() });
       const [cookie] = created.headers.getSetCookie();
       const session = await post('/link-session', { permissions: ['identity'] }, cookie);
       expect([created.status, session.status]).toEqual([201, 201]);

@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
 import { ServiceConfigurationError, ServiceModule, type ServiceModuleOptions } from 'nestjs-service';
 import { ServiceSimulator } from 'nestjs-service/testing';
 import { AsyncLocalStorage } from 'node:async_hooks';
@@ -157,7 +158,7 @@ describe('http.requestId', () => {
     simulator.fail({ path: /banks/, fault: { status: 503 } });
     simulator.fail({ path: /banks/, fault: { status: 401 } });
     await api.banks.list();
-    await api.customers.create({ app_user_id: 'u-1' });
+    await api.customers.create({ app_user_id: randomUUID() });
     expect(idsAt()).toEqual(['r-1', 'r-1', 'r-1', 'r-2']);
     expect(simulator.tokenRequests.every(({ headers }) => !('x-correlation-id' in headers))).toBe(true);
     await api.module.close();
@@ -208,7 +209,7 @@ describe('http.requestId', () => {
     const http = { requestId: () => 'made-2' };
     const host = await startHost(ServiceModule.forRoot({ ...options, http }), 'express', logger);
     simulator.fail({ path: /customers/, fault: 'reset' });
-    await host.request('POST', '/customers', { app_user_id: 'u-1' });
+    await host.request('POST', '/customers', { app_user_id: randomUUID() });
     const line = /^502: connection_reset: .*; it may have been carried out; correlation id made-2$/;
     expect(logger.lines).toContainEqual(expect.stringMatching(line));
     await host.close();
@@ -238,7 +239,7 @@ describe('http.requestId', () => {
       throw new Error('private');
     };
     const api = await start(failing, {}, logger);
-    await Promise.all([api.banks.list(), api.customers.create({ app_user_id: 'u-1' })]);
+    await Promise.all([api.banks.list(), api.customers.create({ app_user_id: randomUUID() })]);
     expect(idsAt()).toEqual([undefined, undefined]);
     const warnings = logger.lines.filter((line) => String(line).includes('requestId'));
     expect(warnings).toEqual(['http.requestId threw an error: calls are sent without a request id.']);

@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { type OpenAPIObject } from '@nestjs/swagger';
 import { execFile } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { rename, writeFile } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
@@ -107,17 +108,18 @@ describe('the sample', () => {
     });
 
     it('gives a LinkSDK session to the customer of the visitor, whomever the request names', async () => {
-      const { body, cookie } = await post(`${url}/customers`, { app_user_id: 'u-1' });
+      const { body, cookie } = await post(`${url}/customers`, { app_user_id: 'u-2' });
       const { customer_id } = body as { customer_id: string };
       const wish = { permissions: ['identity'], bank_identifier: 'b-1' };
       const answer = await post(`${url}/link-session`, { ...wish, customer_id: 'c-1' }, { cookie });
       expect(answer).toMatchObject({ status: 201, cacheControl: 'no-store' });
-      expect(answer.body).toEqual({
-        ...wish,
-        customer_id,
-        access_token: expect.any(String),
-        app_token: expect.any(String),
-      });
+      const { access_token, ...rest } = answer.body as { access_token: string };
+      expect(access_token).toEqual(expect.any(String));
+      expect(rest).toEqual({ ...wish, customer_id, app_token: expect.any(String) });
+      const sessions = `${url}/link-sdk/sessions`;
+      expect(await post(sessions, answer.body)).toMatchObject({ status: 201 });
+      const ofAnother = { ...rest, access_token, customer_id: 'c-1' };
+      expect(await post(sessions, ofAnother)).toMatchObject({ status: 403 });
 
       for (const headers of [{}, { cookie: 'sample_session=guessed' }]) {
         expect(await post(`${url}/link-session`, wish, headers)).toMatchObject({ status: 401 });
@@ -132,7 +134,7 @@ describe('the sample', () => {
       ['that a proxy passed on', { 'x-forwarded-for': '192.0.2.1' }],
       ['that another proxy passed on', { via: '1.1 proxy' }],
     ])('refuses a request %s, also with the cookie of a session', async (_name, headers) => {
-      const { cookie } = await post(`${url}/customers`, { app_user_id: 'u-1' });
+      const { cookie } = await post(`${url}/customers`, { app_user_id: randomUUID() });
       const answer = await post(`${url}/link-session`, { permissions: ['identity'] }, { cookie, ...headers });
       expect(answer).toMatchObject({ status: 403, body: { statusCode: 403 } });
     });
@@ -145,7 +147,7 @@ describe('the sample', () => {
 
     it('refuses a body that is not as described', async () => {
       expect(await post(`${url}/customers`, {})).toMatchObject({ status: 400, body: { statusCode: 400 } });
-      const { cookie } = await post(`${url}/customers`, { app_user_id: 'u-1' });
+      const { cookie } = await post(`${url}/customers`, { app_user_id: randomUUID() });
       expect(await post(`${url}/link-session`, { permissions: [] }, { cookie })).toMatchObject({
         status: 400,
         body: { message: [expect.stringContaining('permissions')] },

@@ -37,7 +37,7 @@ export interface ApiErrorOptions extends FailingCall {
   message?: string;
   /** `status` of the body. Default: the status in capitals, for example `NOT_FOUND`. */
   status?: string | number;
-  /** The JSON of the body, for `response.data`. Default: `status` and `message`. */
+  /** The JSON of the body, for `response.data`. Default: `timestamp`, `status`, `message` and `metadata`. */
   data?: unknown;
   correlationId?: string;
   /** Seconds. */
@@ -68,7 +68,7 @@ export const serviceErrors = {
     }
     const words = STATUS_CODES[status] ?? `Status ${status}`;
     const { status: name = words.toUpperCase().replace(/\W+/g, '_'), message = words } = options;
-    const { data = { status: name, message } } = options;
+    const { data = { timestamp: new Date().toISOString(), status: name, message, metadata: null } } = options;
     const headers = {
       'x-correlation-id': options.correlationId,
       'retry-after': options.retryAfter?.toString(),

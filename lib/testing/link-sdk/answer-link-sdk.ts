@@ -77,13 +77,12 @@ function credentialRefusal(
   if (access_token === undefined) return app_token === undefined ? 'app_token is missing.' : undefined;
   if (!oauthEnabled) return 'OAuth is not enabled for this application.';
   if (!isText(access_token)) return 'access_token must be a text.';
-  const claims = issuer.verify(access_token, environment);
-  if (claims === 'expired') return 'The access token has expired.';
-  if (typeof claims === 'string') return 'The access token is not valid.';
-  if (claims.scope === 'api') {
+  const issued = issuer.verify(access_token, environment);
+  if (!issued) return 'The access token is not valid, or has expired.';
+  if (issued.scope === 'api') {
     return 'The access token is for the API. A session needs a customer token, which the backend requests for one customer.';
   }
-  return claims.scope === `customer.${customerId}` ? undefined : 'The access token is for another customer.';
+  return issued.scope === `customer.${customerId}` ? undefined : 'The access token is for another customer.';
 }
 
 function isText(value: unknown): value is string {

@@ -18,8 +18,9 @@ export function checkAccess(
     return checkAppToken(appToken, service);
   }
   if (appToken === undefined) return checkBearer(request, authorization, service);
-  if (service.options.refuseBoth) {
-    return failure(400, 'BAD_REQUEST', `Send either ${service.appTokenHeader} or Authorization, not both`);
+  if (service.options.refuseBoth ?? true) {
+    const words = `Do not supply a '${service.appTokenHeader}' header when providing an 'Authorization' header`;
+    return failure(400, 'INVALID_PARAMETERS', words);
   }
   return checkBearer(request, authorization, service) ?? checkAppToken(appToken, service);
 }
@@ -44,13 +45,13 @@ function checkBearer(
   const token = /^Bearer ([A-Za-z0-9._~+/-]+=*)$/i.exec(authorization)?.[1];
   if (token === undefined) return unauthorized('The Authorization header must be a bearer token');
   if (!service.oauthEnabled) return unauthorized('OAuth is not enabled for this application');
-  const claims = service.issuer.verify(token, request.environment);
-  if (typeof claims === 'string') return unauthorized('The access token is not valid');
-  const { certificateThumbprint } = claims;
+  const issued = service.issuer.verify(token, request.environment);
+  if (!issued) return unauthorized('The access token is not valid');
+  const { scope, certificateThumbprint } = issued;
   if (certificateThumbprint !== undefined && certificateThumbprint !== thumbprintOf(request)) {
     return unauthorized('The access token is bound to another client certificate');
   }
-  if (claims.scope !== 'api') {
+  if (scope !== 'api') {
     const challenge = { 'www-authenticate': 'Bearer error="insufficient_scope", scope="api"' };
     return failure(403, 'FORBIDDEN', 'The access token is not for the API', challenge);
   }

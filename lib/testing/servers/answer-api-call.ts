@@ -52,12 +52,18 @@ function wrongMethod(allowed: readonly string[]): SimulatedAnswer {
   return failure(405, 'METHOD_NOT_ALLOWED', `This resource takes ${allow}`, { allow });
 }
 
-function createCustomer({ customers }: SimulatedService, request: RecordedRequest): SimulatedAnswer {
-  if (!isJsonObject(request.json)) return failure(400, 'BAD_REQUEST', 'The body must be a JSON object');
+function createCustomer({ customers, users }: SimulatedService, request: RecordedRequest): SimulatedAnswer {
+  if (!isJsonObject(request.json))
+    return failure(400, 'INVALID_PARAMETERS', 'The body must be a JSON object');
   const appUserId = request.json.app_user_id;
   if (typeof appUserId !== 'string' || appUserId === '') {
-    return failure(400, 'BAD_REQUEST', 'app_user_id is missing');
+    return failure(400, 'INVALID_PARAMETERS', 'app_user_id is missing');
   }
+  const user = `${request.environment} ${appUserId}`;
+  if (users.has(user)) {
+    return failure(409, 'CUSTOMER_ALREADY_EXISTS', 'There is a customer with this app_user_id');
+  }
+  users.add(user);
   const customer = {
     customer_id: randomUUID(),
     app_user_id: appUserId,
@@ -75,7 +81,7 @@ function echo(
 ): SimulatedAnswer {
   const status = Number(query.get('status') ?? 200);
   if (!Number.isInteger(status) || status < 200 || status > 599) {
-    return failure(400, 'BAD_REQUEST', 'status must be an HTTP status from 200 to 599');
+    return failure(400, 'INVALID_PARAMETERS', 'status must be an HTTP status from 200 to 599');
   }
   if (status >= 400) return failure(status, `ECHO_${status}`, `Status ${status} was asked for`);
   const { method, body, json, form, face, environment, certificateSubject } = request;

@@ -16,7 +16,8 @@ export function failure(
   message: string,
   headers?: Record<string, string>,
 ): SimulatedAnswer {
-  return { status, json: { status: name, message }, headers };
+  const json = { timestamp: new Date().toISOString(), status: name, message, metadata: null };
+  return { status, json, headers };
 }
 
 /** The page with which nginx refuses a client certificate. */

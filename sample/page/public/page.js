@@ -84,6 +84,9 @@
     show('fault-outcome', '');
   }
 
+  // The service takes each id once.
+  document.getElementById('user-id').value = `user-${crypto.randomUUID().slice(0, 8)}`;
+
   onSubmit('customer-form', async (form) => {
     try {
       const { customer_id } = await request('POST', '/page/customers', {

@@ -10,7 +10,7 @@ import { everyForm } from '../secret-scan.js';
 import { clientOf } from './clients.js';
 import { SECRET } from './faults.js';
 import { type PlayedCall } from './played-call.js';
-import { claimsOf, wrongHeaders } from './wire.js';
+import { subjectOf, wrongHeaders } from './wire.js';
 import { type World } from './world.js';
 
 /** All that a call with valid input may reject with, by docs/errors-and-retries.md. */
@@ -64,7 +64,7 @@ function wrongValue(world: World, call: PlayedCall, value: unknown): string[] {
     case 'headers':
       return wrongHeaders(world, client, Object.entries(value as Record<string, string>));
     case 'session':
-      return claimsOf(answer?.access_token).scope === `customer.${customer}`
+      return subjectOf(world, service, answer?.access_token).startsWith(`customer.${customer} `)
         ? []
         : ['got the token of another'];
   }
@@ -89,6 +89,8 @@ function wrongEffect(
   const { error } = outcome;
   if (signal?.aborted && error === signal.reason) return [];
   const { outcomeUnknown = false, idempotencyKey } = error as Partial<ServiceConnectionError>;
+  // The answer to a second attempt: the service takes no key for customers.
+  if (isKeyed && done === 1 && error instanceof ServiceApiError && error.status === 409) return [];
   if (done > 0 && !outcomeUnknown) return [`was carried out, but rejected with ${String(error)}`];
   const isOwnKey = arrived.length === 0 ? idempotencyKey !== undefined : keys.has(idempotencyKey);
   return isKeyed && outcomeUnknown && !isOwnKey ? ['rejected without its key'] : [];

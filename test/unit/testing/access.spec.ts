@@ -1,8 +1,15 @@
 import { afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import { decodeJwt } from 'jose';
 import { type ServiceSimulator } from '../../../lib/testing/simulator.js';
 import { simulatorsOfBlock } from '../../helpers/simulators.js';
-import { call, requestToken } from './plain-client.js';
+import { call, requestToken } from '../../helpers/plain-client.js';
+
+/** The body of an error answer, as the service's. */
+const FAILURE = {
+  timestamp: expect.any(String),
+  status: expect.any(String),
+  message: expect.any(String),
+  metadata: null,
+};
 
 describe('the API of ServiceSimulator', () => {
   let simulator: ServiceSimulator;
@@ -49,11 +56,6 @@ describe('the API of ServiceSimulator', () => {
       ]);
     });
 
-    it('an app token and a bearer together', async () => {
-      const headers = { ...appToken, ...(await bearer()) };
-      expect((await call(simulator, `${base}/banks/v1`, { headers })).status).toBe(200);
-    });
-
     it('a token of the token endpoint', async () => {
       const { json } = await requestToken(simulator);
       const headers = { authorization: `bearer ${json.access_token}` };
@@ -71,7 +73,7 @@ describe('the API of ServiceSimulator', () => {
     ])('%s', async (_, headers, status) => {
       const refused = await call(simulator, `${sandbox}/banks/v1`, { headers });
       expect(refused.status).toBe(status);
-      expect(refused.json).toEqual({ status: expect.any(String), message: expect.any(String) });
+      expect(refused.json).toEqual(FAILURE);
       expect(simulator.requests).toMatchObject([{ status }]);
     });
 
@@ -82,20 +84,31 @@ describe('the API of ServiceSimulator', () => {
       ['a customer token', { scope: 'customer.c-1' }, 403],
     ] as const)('%s', async (_, request, status) => {
       const refused = await call(simulator, `${base}/banks/v1`, { headers: await bearer(request) });
-      expect([refused.status, refused.json]).toEqual([
-        status,
-        { status: expect.any(String), message: expect.any(String) },
-      ]);
+      expect([refused.status, refused.json]).toEqual([status, FAILURE]);
       expect(refused.headers['www-authenticate']).toMatch(/^Bearer error=/);
     });
 
-    it.each([
-      ['a right app token beside a wrong bearer', { 'service-app-token': '' }, { foreign: true }, 401],
-      ['a wrong app token beside a right bearer', { 'service-app-token': 'wrong' }, {}, 403],
-    ] as const)('%s', async (_, given, request, status) => {
-      const token = given['service-app-token'] || simulator.appToken;
-      const headers = { 'service-app-token': token, ...(await bearer(request)) };
-      expect((await call(simulator, `${base}/banks/v1`, { headers })).status).toBe(status);
+    it('an app token beside a bearer, on every address, and names its header', async () => {
+      const { appToken: token, urls } = simulator;
+      for (const [url, environment] of [
+        [base, 'production'],
+        [urls.oauthBaseUrl, 'production'],
+        [sandbox, 'sandbox'],
+        [urls.sandboxMtlsUrl, 'sandbox'],
+      ] as const) {
+        const headers = { 'service-app-token': token, ...(await bearer({ environment })) };
+        const certificate = simulator.application;
+        const refused = await call(simulator, `${url}/banks/v1`, { headers, certificate });
+        expect([refused.status, refused.json]).toEqual([
+          400,
+          {
+            timestamp: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
+            status: 'INVALID_PARAMETERS',
+            message: "Do not supply a 'service-app-token' header when providing an 'Authorization' header",
+            metadata: null,
+          },
+        ]);
+      }
     });
 
     it('an app token on {oauth_base_url}', async () => {
@@ -126,8 +139,8 @@ describe('the API of ServiceSimulator', () => {
 
   it('refuses a token when its life is over, though it was accepted before', async () => {
     const token = await simulator.issueToken({ lifetime: 1 });
+    const end = Date.now() + 1_000;
     const headers = { authorization: `Bearer ${token}` };
-    const end = Number(decodeJwt(token).exp) * 1000;
     const before = await call(simulator, `${base}/banks/v1`, { headers });
     if (simulator.requests[0].receivedAt < end - 50) expect(before.status).toBe(200);
     await new Promise((resolve) => setTimeout(resolve, end - Date.now() + 1));
@@ -150,6 +163,23 @@ describe('the API of ServiceSimulator', () => {
     }
     expect((await create('{"app_user_id":"u-1"}', 'text/plain')).status).toBe(400);
     expect(simulator.customers).toHaveLength(1);
+  });
+
+  it('refuses a second customer of one app_user_id in an environment', async () => {
+    const create = (url: string, headers: Record<string, string>) =>
+      call(simulator, `${url}/customers/v1`, {
+        method: 'POST',
+        headers: { ...headers, 'content-type': 'application/json' },
+        body: '{"app_user_id":"u-twice"}',
+      });
+    const known = simulator.customers.length;
+    expect((await create(sandbox, appToken)).status).toBe(201);
+    expect(await create(sandbox, appToken)).toMatchObject({
+      status: 409,
+      json: { ...FAILURE, status: 'CUSTOMER_ALREADY_EXISTS' },
+    });
+    expect((await create(base, await bearer())).status).toBe(201);
+    expect(simulator.customers).toHaveLength(known + 2);
   });
 
   it('lists banks, under both spellings of the path', async () => {
@@ -214,14 +244,18 @@ describe('the API of ServiceSimulator', () => {
     expect((await call(simulator, `${sandbox}/echo/v1`, options)).status).toBe(413);
   });
 
-  it('refuses both credentials where told to', async () => {
-    const other = await start({ refuseBoth: true });
-    const headers = {
-      'service-app-token': other.appToken,
-      authorization: `Bearer ${await other.issueToken()}`,
+  it('checks both credentials where told to take both', async () => {
+    const other = await start({ refuseBoth: false });
+    const status = async (token: string, request = {}) => {
+      const headers = {
+        'service-app-token': token,
+        authorization: `Bearer ${await other.issueToken(request)}`,
+      };
+      return (await call(other, `${other.urls.baseUrl}/banks/v1`, { headers })).status;
     };
-    const refused = await call(other, `${other.urls.baseUrl}/banks/v1`, { headers });
-    expect([refused.status, refused.json.status]).toEqual([400, 'BAD_REQUEST']);
+    expect(await status(other.appToken)).toBe(200);
+    expect(await status(other.appToken, { foreign: true })).toBe(401);
+    expect(await status('wrong')).toBe(403);
   });
 
   it('takes another header, a base path and banks of the test where told to', async () => {
@@ -230,9 +264,10 @@ describe('the API of ServiceSimulator', () => {
       basePath: '/api/',
       banks: false,
     });
-    const headers = { 'x-app': other.appToken, authorization: `Bearer ${await other.issueToken()}` };
+    const headers = { 'x-app': other.appToken };
     expect(other.urls.baseUrl).toMatch(/^https:\/\/127\.0\.0\.1:\d+\/api$/);
-    const reply = await call(other, `${other.urls.baseUrl}/banks/v1`, { headers });
+    const certificate = other.application;
+    const reply = await call(other, `${other.urls.baseUrl}/banks/v1`, { headers, certificate });
     expect([reply.status, reply.json]).toEqual([200, false]);
     expect((await call(other, `${new URL(other.urls.baseUrl).origin}/banks/v1`, { headers })).status).toBe(
       404,

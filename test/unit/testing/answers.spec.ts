@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { ServiceSimulator } from '../../../lib/testing/simulator.js';
-import { call, type CallOptions } from './plain-client.js';
+import { call, type CallOptions } from '../../helpers/plain-client.js';
 
 describe('the answers of simulator.answer()', () => {
   let simulator: ServiceSimulator;

@@ -6,7 +6,7 @@ import { ServiceSimulator } from '../../../lib/testing/simulator.js';
 import { type SimulatorOptions } from '../../../lib/testing/simulator.options.js';
 import { issue } from '../../helpers/certificates.js';
 import { simulatorsOfBlock } from '../../helpers/simulators.js';
-import { call, failCode, keptAliveAgent } from './plain-client.js';
+import { call, failCode, keptAliveAgent } from '../../helpers/plain-client.js';
 
 describe('the certificates of ServiceSimulator', () => {
   let simulator: ServiceSimulator;

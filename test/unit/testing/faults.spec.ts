@@ -4,7 +4,7 @@ import { gunzipSync } from 'node:zlib';
 import { type AnswerFault, type FaultRule } from '../../../lib/testing/faults.js';
 import { ServiceSimulator } from '../../../lib/testing/simulator.js';
 import { type TlsAlert } from '../../../lib/testing/tls-alert.js';
-import { call, failCode, requestToken } from './plain-client.js';
+import { call, failCode, requestToken } from '../../helpers/plain-client.js';
 
 describe('the faults of ServiceSimulator', () => {
   let simulator: ServiceSimulator;

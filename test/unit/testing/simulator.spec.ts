@@ -5,7 +5,7 @@ import { inspect } from 'node:util';
 import { ServiceSimulator } from '../../../lib/testing/simulator.js';
 import { freePort } from '../../helpers/loopback.js';
 import { TimerCount } from '../../helpers/timer-count.js';
-import { call, failCode, keptAliveAgent } from './plain-client.js';
+import { call, failCode, keptAliveAgent } from '../../helpers/plain-client.js';
 
 describe('starting and stopping ServiceSimulator', () => {
   let simulator: ServiceSimulator;

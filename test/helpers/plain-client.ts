@@ -1,7 +1,7 @@
 import { type IncomingHttpHeaders } from 'node:http';
 import { Agent, request, type RequestOptions } from 'node:https';
-import { type IssuedCertificate } from '../../../lib/testing/certificate-authority.js';
-import { type ServiceSimulator } from '../../../lib/testing/simulator.js';
+import { type IssuedCertificate } from '../../lib/testing/certificate-authority.js';
+import { type ServiceSimulator } from '../../lib/testing/simulator.js';
 
 export interface CallOptions extends RequestOptions {
   body?: string;
