@@ -91,8 +91,8 @@ export class ServiceAuthService {
   }
 
   /**
-   * For health checks: `healthy` (false once the certificate has expired), `daysLeft` until then, and
-   * `lastReloadFault` while the newest files, or the function's newest answer, cannot be used.
+   * For health checks: the `certificate` that ends first among those in `tls.certificate`, `daysLeft` until then, `healthy`
+   * (false afterwards), and `lastReloadFault` while the newest files, or the function's newest answer, cannot be used.
    */
   get identityStatus(): IdentityStatus {
     return this.#identity.status;

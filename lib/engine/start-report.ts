@@ -1,18 +1,18 @@
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { type ServiceIo, warnOnce } from '../exchange/io.js';
-import { type Identity, type IdentityStatus } from '../tls/client-identity.js';
+import { type Identity } from '../tls/client-identity.js';
 
 /** Logs one line about the client when the application has started, without secrets, and warns of probable mistakes. */
 export function reportStart(
   options: ResolvedOptions,
-  identity: Pick<Identity, 'status' | 'lacksChain'>,
+  identity: Pick<Identity, 'certificate' | 'status' | 'lacksChain'>,
   io: Pick<ServiceIo, 'log' | 'warned'>,
   versions: Partial<NodeJS.ProcessVersions> = process.versions,
 ): void {
   const { environment, authentication, addresses, describeOption } = options;
   const hint = environment === 'sandbox' && !options.http.logCalls;
   io.log.log(
-    `${environment}, ${authentication}: calls go to ${addresses.baseUrl}${describeProxy(options, addresses.baseUrl)}; ${describeIdentity(identity.status)}; ${describeTokens(options)}` +
+    `${environment}, ${authentication}: calls go to ${addresses.baseUrl}${describeProxy(options, addresses.baseUrl)}; ${describeIdentity(identity)}; ${describeTokens(options)}` +
       (hint ? `. To see each call in the log, set ${describeOption('http.logCalls')} to true.` : ''),
   );
   const warn = (text: string): void => warnOnce(io, text);
@@ -41,8 +41,9 @@ function unsupportedRuntime({ deno, bun = '1.4' }: Partial<NodeJS.ProcessVersion
   return `Bun ${bun} is not supported: it ignores tls.chain, so that calls fail. Use Bun 1.4 or later, or Node.`;
 }
 
-function describeIdentity({ certificate, daysLeft = 0 }: IdentityStatus): string {
+function describeIdentity({ certificate, status }: Pick<Identity, 'certificate' | 'status'>): string {
   if (!certificate) return 'no client certificate';
+  const { daysLeft = 0 } = status;
   const left = daysLeft < 0 ? 'expired' : `${daysLeft} day${daysLeft === 1 ? '' : 's'} left`;
   return `client certificate "${certificate.subject}", ${left}`;
 }

@@ -7,16 +7,12 @@ import { type ServiceIo, warnOnce } from '../exchange/io.js';
 import { SafeLogger } from '../telemetry/log.js';
 import { GUIDES } from '../version.js';
 import { type ClientIdentity } from '../tls/client-identity.js';
-import { type Polling } from '../tls/reload/polling.js';
 import { type HostConfig } from './host-config.js';
 import { explainEnvFile } from './env-file.js';
 import { readConfiguration } from './read-configuration.js';
 
 /** Shared by the clients of one ServiceClients. */
-export interface Shared extends Pick<World, 'warned' | 'refusedSecrets'> {
-  /** One timer to follow all their files. */
-  polling: Polling;
-}
+export type Shared = Pick<World, 'warned' | 'refusedSecrets'>;
 
 /** Makes a client. Without `config`, only the given options count, and no variable is read or named. */
 export async function openService(
@@ -40,7 +36,7 @@ export async function loadConfiguration(
   given: ServiceModuleOptions,
   name: string | undefined,
   config: HostConfig | undefined,
-  io: Pick<ServiceIo, 'log' | 'warned'> & { polling?: Polling },
+  io: Pick<ServiceIo, 'log' | 'warned'>,
 ): Promise<{ options: ResolvedOptions; identity: ClientIdentity }> {
   const namespaceKey = namespaceName(name);
   const namespace = namespaceOf(config?.get(namespaceKey));
@@ -51,11 +47,7 @@ export async function loadConfiguration(
     readVariable: config?.get,
     variablesSet: config ? Object.keys(process.env).filter((variable) => process.env[variable]) : [],
   };
-  const { options, identity, warnings, misspelt, unused, ...read } = await readConfiguration(
-    sources,
-    io.log,
-    io.polling,
-  );
+  const { options, identity, warnings, misspelt, unused, ...read } = await readConfiguration(sources, io.log);
   for (const [variable, remedy] of unused) io.log.warn(`${variable} is set, and nothing reads it. ${remedy}`);
   for (const warning of warnings) warnOnce(io, describeFault(warning));
   if (read.faults.length + read.certificateFaults.length === 0 && options && identity) {

@@ -8,7 +8,6 @@ import { readVariables } from '../config/variables.js';
 import { type ConfigurationFault } from '../errors/index.js';
 import { type Log } from '../exchange/io.js';
 import { ClientIdentity } from '../tls/client-identity.js';
-import { type Polling } from '../tls/reload/polling.js';
 import { axiosFaults } from './axios-version.js';
 
 /** The sources of a module's options, in their order. */
@@ -31,7 +30,6 @@ interface ConfigurationSources {
 export async function readConfiguration(
   { name, given, namespace, readVariable, variablesSet, variablesInFiles }: ConfigurationSources,
   log: Log,
-  polling?: Polling,
 ) {
   const variables = readVariables(readVariable ?? (() => undefined), name);
   const merged = mergeOptions(given, namespace, variables.options);
@@ -49,8 +47,6 @@ export async function readConfiguration(
     proxyFor: options?.http.proxyFor,
     connectTimeoutMs: options?.http.connectTimeout,
     offerToTokenEndpoint: options?.oauth?.mtls ?? false,
-    isMutual: options?.authentication === 'mtls',
-    polling,
     clock: systemClock,
     log,
   });

@@ -9,7 +9,6 @@ import { ServiceConfigurationError, ServiceConnectionError } from '../errors/ind
 import { type ServiceHttpService } from '../http/service-http.service.js';
 import { type LinkSdkService } from '../link-sdk/link-sdk.service.js';
 import { systemClock } from '../time/clock.js';
-import { Polling } from '../tls/reload/polling.js';
 import { openService, type Shared } from './load-configuration.js';
 
 /** The options of one client of {@link ServiceClients}. */
@@ -57,7 +56,6 @@ export class ServiceClients {
   readonly #shared: Shared = {
     warned: new Set(),
     refusedSecrets: new RefusedSecrets(systemClock),
-    polling: new Polling(systemClock),
   };
   #isEnding = false;
 

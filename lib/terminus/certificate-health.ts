@@ -1,13 +1,13 @@
 import { type IdentityStatus } from '../tls/client-identity.js';
 
-/** Why the client certificate is not good enough; undefined if it is. */
+/** Why the certificates that are sent are not good enough; undefined if they are. */
 export function certificateFault(
   { healthy, daysLeft = Infinity }: IdentityStatus,
   minDays: number,
 ): string | undefined {
-  if (!healthy) return 'The client certificate has expired.';
+  if (!healthy) return 'The client certificate, or one that is sent with it, has expired.';
   if (daysLeft >= minDays) return undefined;
-  return `The client certificate expires in ${daysLeft} days, and there should be ${minDays} left.`;
+  return `The client certificate, or one that is sent with it, expires in ${daysLeft} days, and there should be ${minDays} left.`;
 }
 
 /** Without subject, paths and messages: who asks for a health may be anybody. */

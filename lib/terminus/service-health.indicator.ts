@@ -55,7 +55,7 @@ export class ServiceHealthIndicator implements BeforeApplicationShutdown {
       this.#logger.warn(`${what}: ${error instanceof ServiceError ? describeError(error) : String(error)}`);
     };
     const logTokenFailure = log('No token could be had');
-    const certificate = (): string | undefined => auth.identityStatus.certificate?.fingerprint256;
+    const certificate = (): string | undefined => auth.certificate?.fingerprint256;
     this.#token = new LimitedCheck(systemClock, {
       request: (timeout) => auth.getApiToken({ timeout, once: true }),
       onFailure: (error) => isNotConfigured(error) || logTokenFailure(error),

@@ -2,8 +2,8 @@ import { type X509Certificate } from 'node:crypto';
 import { DAY_MS } from '../time/clock.js';
 import { type CertificateSummary } from '../errors/index.js';
 
-/** Days before the expiry of a certificate at which there is a warning. */
-export const WARNING_DAYS = [30, 7, 1] as const;
+/** In so many last days of a certificate there are warnings. */
+export const WARNING_DAYS = 30;
 
 /** Whole days left; negative once it has expired. */
 export function daysLeft({ validTo }: Pick<CertificateSummary, 'validTo'>, now: number): number {

@@ -1,5 +1,5 @@
 import { type Agent } from 'node:http';
-import { type Clock, watching } from '../time/clock.js';
+import { type Clock } from '../time/clock.js';
 import { type TlsSettings } from '../config/resolved-options.js';
 import { type CertificateSummary, type ConfigurationFault } from '../errors/index.js';
 import { type Log } from '../exchange/io.js';
@@ -8,12 +8,10 @@ import { IdentityAgent } from './connections/identity-agent.js';
 import { type IdentityPoolSettings } from './connections/identity-connections.js';
 import { PlainAgent } from './connections/plain-agent.js';
 import { checkIdentity, type LoadedIdentity } from './material/check-identity.js';
-import { filesOf, readIdentity, type IdentitySnapshot } from './material/read-identity.js';
+import { isFromFiles, readIdentity, type IdentitySnapshot } from './material/read-identity.js';
 import { SecureContexts } from './material/secure-contexts.js';
-import { ExpiryWatch } from './reload/expiry-watch.js';
-import { FileMarks } from './reload/file-marks.js';
+import { watchExpiry } from './reload/expiry-watch.js';
 import { IdentityWatch } from './reload/identity-watch.js';
-import { Polling } from './reload/polling.js';
 
 /** `maxSockets` is for each of the agents. */
 export interface ClientIdentitySettings extends Pick<
@@ -23,27 +21,23 @@ export interface ClientIdentitySettings extends Pick<
   tls: TlsSettings;
   /** `oauth.mtls`: the token endpoint gets the client certificate too (RFC 8705). */
   offerToTokenEndpoint: boolean;
-  /** The authentication is `mtls`: warn if a server asks for no client certificate. */
-  isMutual?: boolean;
-  /** The timer that several clients share to follow their files. */
-  polling?: Polling;
   clock: Clock;
   log: Log;
 }
 
-/** The state of the client certificate. */
+/** The state of the certificates in `tls.certificate`: a server may refuse ours because of one that we send after it. */
 export interface IdentityStatus {
-  /** False once the certificate has expired. */
+  /** False once one of them has expired. */
   healthy: boolean;
+  /** The one that ends first. */
   certificate?: CertificateSummary;
-  /** Whole days until the certificate expires; negative after that. */
+  /** Whole days until it ends; negative after that. */
   daysLeft?: number;
   /** Why the newest files (or the function's newest answer) are not in use; absent once good ones are. */
   lastReloadFault?: { at: Date; faults: ConfigurationFault[] };
 }
 
-/** A change must last so long, because files are written one after the other. */
-const QUIET_MS = 1_000;
+const FILES_PERIOD_MS = 2_000;
 const FUNCTION_PERIOD_MS = 60_000;
 /** Many calls are refused at the same moment, for the same reason: one reading in this time is enough. */
 const REFUSAL_MEMORY_MS = 10_000;
@@ -65,14 +59,15 @@ export class ClientIdentity {
 
   readonly #settings: ClientIdentitySettings;
   readonly #contexts: SecureContexts;
-  readonly #expiry: ExpiryWatch;
   readonly #watch: IdentityWatch;
   /** Whether the inputs are read again by themselves. */
   readonly #isFollowed: boolean;
   readonly #listeners = new Set<() => void>();
   #inUse: LoadedIdentity;
-  #reloadFault?: IdentityStatus['lastReloadFault'];
-  #state: 'opened' | 'following' | 'closed' = 'opened';
+  /** What was read last, and cannot be used. */
+  #refused?: Required<IdentityStatus>['lastReloadFault'] & { digest: string };
+  #isClosed = false;
+  #stopExpiry?: () => void;
   #refusedAt = -Infinity;
   #reloadedAfterRefusal?: Promise<boolean>;
 
@@ -83,57 +78,36 @@ export class ClientIdentity {
   static async open(
     settings: ClientIdentitySettings,
   ): Promise<{ identity?: ClientIdentity; faults: ConfigurationFault[]; certificate?: CertificateSummary }> {
-    const { tls, clock, offerToTokenEndpoint, log } = settings;
+    const { tls, clock, offerToTokenEndpoint } = settings;
     const snapshot = await readIdentity(tls, clock);
     const contexts = new SecureContexts(offerToTokenEndpoint);
-    const { identity, faults, warnings, certificate } = checkIdentity(snapshot, clock.now(), contexts);
-    if (!identity) return { faults, certificate };
-    for (const warning of warnings) log.warn(warning);
-    return { identity: new ClientIdentity(settings, contexts, identity), faults: [], certificate };
+    const { identity, faults, certificate } = checkIdentity(snapshot, clock.now(), contexts);
+    return { identity: identity && new ClientIdentity(settings, contexts, identity), faults, certificate };
   }
 
   private constructor(settings: ClientIdentitySettings, contexts: SecureContexts, loaded: LoadedIdentity) {
-    const { tls, clock, maxSockets, proxyFor, connectTimeoutMs, offerToTokenEndpoint, isMutual, log } =
-      settings;
+    const { tls, clock, maxSockets, proxyFor, connectTimeoutMs } = settings;
     this.#settings = settings;
     this.#contexts = contexts;
     this.#inUse = loaded;
     const pool = { maxSockets, proxyFor, connectTimeoutMs, clock };
-    const warned = new Set<string>();
-    const onUnasked = (origin: string): void => {
-      if (!this.certificate || warned.has(origin)) return;
-      warned.add(origin);
-      log.warn(
-        `${origin} did not ask for the client certificate, so it does not know this application by it: the TLS connection ` +
-          'is not mutual. Check that this is the address for mutual TLS, and whether a proxy between ends TLS.',
-      );
-    };
     // One more: requests for customer tokens may use `maxSockets`, and the one for the api token must not wait for them.
     const tokenPool = { ...pool, maxSockets: maxSockets + 1 };
-    this.httpsAgent = new IdentityAgent(loaded.apiContext, {
-      ...pool,
-      onUnasked: isMutual ? onUnasked : undefined,
-    });
-    this.tokenAgent = new IdentityAgent(loaded.tokenContext, {
-      ...tokenPool,
-      onUnasked: offerToTokenEndpoint ? onUnasked : undefined,
-    });
+    this.httpsAgent = new IdentityAgent(loaded.apiContext, pool);
+    this.tokenAgent = new IdentityAgent(loaded.tokenContext, tokenPool);
     this.#plainAgent = new PlainAgent(pool);
     this.#plainTokenAgent = new PlainAgent(tokenPool);
-    this.#expiry = new ExpiryWatch(clock, log);
-    const files = filesOf(tls);
     const isFunction = typeof tls.source === 'function';
-    this.#isFollowed = tls.reload && (isFunction || files.length > 0);
-    const polling = isFunction
-      ? new Polling(clock, FUNCTION_PERIOD_MS)
-      : (settings.polling ?? new Polling(clock));
-    // A function returns whole values. One that issues a certificate at each call would never be quiet.
-    const quietMs = isFunction ? 0 : QUIET_MS;
-    const marks = new FileMarks(files);
-    const read = (stopped: AbortSignal, isNeeded: boolean) =>
-      readIdentity(tls, watching(clock), stopped, isNeeded ? undefined : () => marks.areUnchanged());
-    const apply = (snapshot: IdentitySnapshot, isNew: boolean) => this.#apply(snapshot, isNew);
-    this.#watch = new IdentityWatch({ polling, quietMs, clock, read, apply }, loaded.digest);
+    this.#isFollowed = tls.reload && (isFunction || isFromFiles(tls));
+    const watch = {
+      clock,
+      periodMs: isFunction ? FUNCTION_PERIOD_MS : FILES_PERIOD_MS,
+      // A function returns whole values, and one that issues a certificate at each call never the same.
+      twice: !isFunction,
+      read: (timers: Clock, stopped: AbortSignal) => readIdentity(tls, timers, stopped),
+      apply: (snapshot: IdentitySnapshot) => this.#apply(snapshot),
+    };
+    this.#watch = new IdentityWatch(watch, loaded.digest);
   }
 
   /**
@@ -141,9 +115,8 @@ export class ClientIdentity {
    * fails elsewhere, nobody would stop it.
    */
   follow(): void {
-    if (this.#state !== 'opened') return;
-    this.#state = 'following';
-    this.#expiry.watch(this.#inUse.certificate);
+    if (this.#isClosed || this.#stopExpiry) return;
+    this.#stopExpiry = watchExpiry(() => this.#inUse, this.#settings.clock, this.#settings.log);
     if (this.#isFollowed) this.#watch.start();
   }
 
@@ -177,12 +150,12 @@ export class ClientIdentity {
 
   get status(): IdentityStatus {
     const now = this.#settings.clock.now();
-    const { certificate } = this.#inUse;
-    const lastReloadFault = this.#reloadFault;
+    const { firstToEnd: certificate } = this.#inUse;
+    const { at, faults } = this.#refused ?? {};
     return {
       healthy: !certificate || now < certificate.validTo.getTime(),
       ...(certificate && { certificate, daysLeft: daysLeft(certificate, now) }),
-      ...(lastReloadFault && { lastReloadFault }),
+      ...(at && faults && { lastReloadFault: { at, faults } }),
     };
   }
 
@@ -219,45 +192,39 @@ export class ClientIdentity {
    * over `auth.httpsAgent`. Resolves when no connection is left.
    */
   async close(graceMs = 0): Promise<void> {
-    this.#state = 'closed';
+    this.#isClosed = true;
     this.#watch.stop();
-    this.#expiry.stop();
+    this.#stopExpiry?.();
     this.#listeners.clear();
     for (const agent of [this.#plainAgent, this.#plainTokenAgent]) agent.close();
     await Promise.all([this.httpsAgent.close(graceMs), this.tokenAgent.close(graceMs)]);
   }
 
-  /** Returns whether the snapshot is in use now. `isNew`: it differs from the one that was applied last. */
-  #apply(snapshot: IdentitySnapshot, isNew: boolean): boolean {
-    if (snapshot.digest === this.#inUse.digest) {
-      this.#reloadFault = undefined;
-      return true;
-    }
+  #apply(snapshot: IdentitySnapshot): void {
+    const { digest } = snapshot;
     const { clock, log } = this.#settings;
-    const now = clock.now();
-    const { identity, faults, warnings } = checkIdentity(snapshot, now, this.#contexts, this.#inUse);
-    if (identity) {
-      this.#use(identity, warnings);
-      return true;
+    if (digest === this.#inUse.digest) {
+      this.#refused = undefined;
+      return;
     }
-    if (isNew) {
+    const now = clock.now();
+    // Also what was refused before: a certificate may become valid.
+    const { identity, faults } = checkIdentity(snapshot, now, this.#contexts, this.#inUse);
+    if (identity) return this.#use(identity);
+    if (digest !== this.#refused?.digest) {
       const list = faults.map(({ option, message }) => `\n  - ${option}: ${message}`).join('');
       log.error(`The new client identity is not usable; the one before stays in use:${list}`);
     }
-    this.#reloadFault = { at: new Date(now), faults };
-    return false;
+    this.#refused = { at: new Date(now), faults, digest };
   }
 
-  #use(loaded: LoadedIdentity, warnings: readonly string[]): void {
-    const { log } = this.#settings;
+  #use(loaded: LoadedIdentity): void {
     const before = this.#inUse;
     this.#inUse = loaded;
-    this.#reloadFault = undefined;
+    this.#refused = undefined;
     this.httpsAgent.use(loaded.apiContext);
     this.tokenAgent.use(loaded.tokenContext);
-    for (const warning of warnings) log.warn(warning);
-    log.log(describeChange(before, loaded));
-    if (this.#state === 'following') this.#expiry.watch(loaded.certificate);
+    this.#settings.log.log(describeChange(before, loaded));
     if (!isOtherCertificate(before.certificate, loaded.certificate)) return;
     for (const listener of this.#listeners) listener();
   }

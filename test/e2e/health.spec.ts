@@ -221,7 +221,8 @@ describe('ServiceHealthIndicator', () => {
       {
         status: 'down',
         certificate: { validTo, daysLeft: 9 },
-        message: 'The client certificate expires in 9 days, and there should be 10 left.',
+        message:
+          'The client certificate, or one that is sent with it, expires in 9 days, and there should be 10 left.',
       },
     ],
     ['one that ends today', { healthy: true, certificate, daysLeft: 0 }, {}, { status: 'up' }],
@@ -229,7 +230,7 @@ describe('ServiceHealthIndicator', () => {
       'one that has expired',
       { healthy: false, certificate, daysLeft: -1 },
       {},
-      { status: 'down', message: 'The client certificate has expired.' },
+      { status: 'down', message: 'The client certificate, or one that is sent with it, has expired.' },
     ],
     [
       'a new one that cannot be used',

@@ -166,7 +166,7 @@ export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
   },
   'certificate and key swapped': {
     cause: 'SERVICE_TLS_CERTIFICATE',
-    words: /are swapped/,
+    words: /holds a private key.*only certificates belong there/,
     break: ({ SERVICE_TLS_CERTIFICATE, SERVICE_TLS_PRIVATE_KEY }) => ({
       SERVICE_TLS_CERTIFICATE: SERVICE_TLS_PRIVATE_KEY,
       SERVICE_TLS_PRIVATE_KEY: SERVICE_TLS_CERTIFICATE,

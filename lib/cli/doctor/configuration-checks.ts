@@ -160,7 +160,7 @@ function describeFile(path: string): string {
 function describePem(reading: ConfigurationReading, option: string): Finding | undefined {
   if (!reading.certificates) return undefined;
   const { now, certificates } = reading;
-  const { certificate, sent, chain } = certificates;
+  const { certificate, firstToEnd = certificate, sent, chain } = certificates;
   if (option === 'tls.certificate' && certificate) {
     const left = daysLeft(certificate, now);
     const others = sent.slice(1).map(nameOf).join(', ');
@@ -174,9 +174,9 @@ function describePem(reading: ConfigurationReading, option: string): Finding | u
         `Put the certificates into ${variable} in this order: the application's, then the one that issued it, and so on.`,
       );
     }
-    if (left < WARNING_DAYS[0]) {
+    if (firstToEnd && daysLeft(firstToEnd, now) < WARNING_DAYS) {
       return warning(
-        message,
+        `${message} ${describeCertificate(firstToEnd)} ends on ${formatDate(firstToEnd.validTo)}.`,
         `Generate a new certificate in the developer portal, and put it and its key into ${variable}.`,
       );
     }
@@ -189,7 +189,7 @@ function describePem(reading: ConfigurationReading, option: string): Finding | u
 
 function describeChain(chain: readonly X509Certificate[], now: number): Finding {
   const message = `The only trust anchor of the API: ${chain.map((each) => `${nameOf(each)} to ${formatDate(each.validTo)}`).join(', ')}.`;
-  const ending = chain.find((each) => daysLeft(summarize(each), now) < WARNING_DAYS[0]);
+  const ending = chain.find((each) => daysLeft(summarize(each), now) < WARNING_DAYS);
   return ending
     ? warning(
         `${message} ${nameOf(ending)} has expired or will soon.`,

@@ -1,21 +1,10 @@
 import { type KeyObject, type X509Certificate } from 'node:crypto';
 import { type CertificateSummary, type ConfigurationFault, describeLocation } from '../../errors/index.js';
-import { daysLeft, describeCertificate, formatDate, WARNING_DAYS } from '../certificate-summary.js';
-import { type ParsedCertificate, PemContents } from './pem-contents.js';
+import { describeCertificate, formatDate, summarize } from '../certificate-summary.js';
+import { PemContents } from './pem-contents.js';
 import { readPrivateKey } from './private-key.js';
 import { type IdentitySnapshot } from './read-identity.js';
 import { type Contexts, type SecureContexts } from './secure-contexts.js';
-
-type Locate = IdentitySnapshot['locate'];
-
-const RENEW_CHAIN = 'Download the chain anew from the developer portal.';
-
-/** The contents of the inputs that are given. */
-interface Contents {
-  certificate?: PemContents;
-  privateKey?: PemContents;
-  chain?: PemContents;
-}
 
 /** A checked identity. Its private key is only inside the contexts, where JavaScript cannot read it. */
 export interface LoadedIdentity extends Contexts {
@@ -23,6 +12,8 @@ export interface LoadedIdentity extends Contexts {
   certificate?: CertificateSummary;
   /** The application certificate, and the certificates after it. */
   sent: readonly X509Certificate[];
+  /** Of those that are sent. */
+  firstToEnd?: CertificateSummary;
   /** The service's chain; empty if Node's public roots are the anchor. */
   chain: readonly X509Certificate[];
   /** The service is verified against Node's public roots, but `tls.publicRoots` is not set. */
@@ -35,15 +26,13 @@ interface LoadResult {
   /** Absent if there are faults. */
   identity?: LoadedIdentity;
   faults: ConfigurationFault[];
-  /** About the service's chain. {@link ExpiryWatch} warns about the application certificate. */
-  warnings: string[];
   /** The application certificate, if one could be read, faults or not. */
   certificate?: CertificateSummary;
 }
 
 /**
- * Checks an identity that was read (docs/service.md#mutual-tls) and is to replace the one `inUse`. Reports all faults at
- * once and never throws. `now` in milliseconds since the epoch.
+ * Checks an identity that was read (docs/service.md#mutual-tls) and is to replace the one `inUse`. Reports the faults of
+ * all options at once and never throws. `now` in milliseconds since the epoch.
  */
 export function checkIdentity(
   snapshot: IdentitySnapshot,
@@ -51,176 +40,136 @@ export function checkIdentity(
   contexts: SecureContexts,
   inUse?: LoadedIdentity,
 ): LoadResult {
-  if (snapshot.fault) return { faults: [snapshot.fault], warnings: [] };
-  const { locate, publicRoots, needsChain } = snapshot;
-  const contents: Contents = {
-    certificate: snapshot.certificate && new PemContents(snapshot.certificate, 'certificate'),
-    privateKey: snapshot.privateKey && new PemContents(snapshot.privateKey, 'key'),
-    chain: snapshot.chain && new PemContents(snapshot.chain, 'chain'),
-  };
-  const { certificate, privateKey, chain } = contents;
-  if (certificate && privateKey && areSwapped(certificate, privateKey)) {
-    const other = describeLocation(privateKey.input.location);
-    certificate.refuse(
-      `holds the private key, and ${other} holds the certificate: the two are swapped. Exchange them.`,
-    );
-  } else {
-    certificate?.checkCertificates();
-    privateKey?.checkKey();
-  }
-  chain?.checkCertificates();
+  if (snapshot.fault) return { faults: [snapshot.fault] };
+  const contentsOf = (option: 'certificate' | 'privateKey' | 'chain') =>
+    snapshot[option] && new PemContents(snapshot[option]);
+  const [certificate, privateKey, chain] = [
+    contentsOf('certificate'),
+    contentsOf('privateKey'),
+    contentsOf('chain'),
+  ];
+  // Both in one file, as Vault Agent and HAProxy have them.
+  const isShared = snapshot.certificate?.text?.reveal() === snapshot.privateKey?.text?.reveal();
+  certificate?.expectCertificates(isShared);
+  privateKey?.expectKey();
+  chain?.expectCertificates(false);
+  const { key, fault } = privateKey ? readPrivateKey(privateKey, snapshot) : {};
+  if (certificate && privateKey && key) checkPair(certificate, privateKey, key);
   if (certificate) checkDates(certificate, now);
-  const warnings = chain ? checkChainDates(chain, now) : [];
-  const key = privateKey && readPrivateKey(privateKey, snapshot.passphrase, locate);
-  if (key) checkPair(contents, key);
+  if (chain) checkChainDates(chain, now);
 
-  const summary = certificate?.certificates[0]?.summary;
-  const faults = [certificate, privateKey, chain].flatMap((each) => each?.faults ?? []);
-  if (snapshot.passphrase?.fault) faults.push(snapshot.passphrase.fault);
-  const missing = missingCounterpart(contents, locate);
-  if (missing) faults.push(missing);
-  if (inUse?.certificate && !certificate && !missing) faults.push(lost('tls.certificate'));
-  const lacksChain = needsChain !== undefined && certificate !== undefined && !chain && !publicRoots;
-  if (inUse?.chain.length && !chain && !publicRoots) faults.push(lost('tls.chain'));
-  else if (lacksChain && needsChain === 'required') faults.push(missingChain(locate));
-  if (chain && publicRoots) faults.push(twoAnchors(locate));
-  const unusable = { faults, warnings: [], certificate: summary };
-  if (faults.length > 0) return unusable;
+  const [own] = certificate?.certificates ?? [];
+  const summary = own && summarize(own);
+  const found = [certificate?.fault, privateKey?.fault, chain?.fault, fault ?? snapshot.passphrase?.fault];
+  const faults = [...found, ...missing(snapshot, inUse)].filter((each) => each !== undefined);
+  if (faults.length > 0) return { faults, certificate: summary };
 
-  const chainPems = chain?.certificates.map(({ pem }) => pem);
-  const client = {
-    cert: certificate?.certificates.map(({ pem }) => pem).join(''),
+  const [sent, anchors] = [certificate?.certificates ?? [], chain?.certificates ?? []];
+  // join() gives PEM.
+  const client = certificate && {
+    cert: sent.join(''),
     key: key?.export({ type: 'pkcs8', format: 'pem' }).toString(),
   };
   try {
     const identity: LoadedIdentity = {
-      ...contexts.create(client, chainPems),
+      ...contexts.create(client ?? {}, chain && anchors.map(String)),
       certificate: summary,
-      sent: x509Of(certificate),
-      chain: x509Of(chain),
-      lacksChain,
+      sent,
+      firstToEnd: sent.map(summarize).sort((one, other) => Number(one.validTo) - Number(other.validTo))[0],
+      chain: anchors,
+      lacksChain: lacksChain(snapshot),
       digest: snapshot.digest,
     };
-    return { identity, faults: [], warnings, certificate: summary };
+    return { identity, faults: [], certificate: summary };
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code ?? 'unknown reason';
     const message = `OpenSSL does not accept the certificate and key (${code}): a key or signature too weak for its security level, perhaps. Generate new ones in the developer portal.`;
-    return { ...unusable, faults: [{ ...locate(certificate ? 'tls.certificate' : 'tls.chain'), message }] };
+    const option = certificate ? 'tls.certificate' : 'tls.chain';
+    return { faults: [{ ...snapshot.locate(option), message }], certificate: summary };
   }
 }
 
-function areSwapped(certificate: PemContents, privateKey: PemContents): boolean {
-  const holdsKeyOnly = certificate.keys.length > 0 && certificate.certificates.length === 0;
-  return holdsKeyOnly && privateKey.certificates.length > 0 && privateKey.keys.length === 0;
-}
-
-/** The fault if only one of certificate and key is set: that of the missing option. */
-function missingCounterpart(
-  { certificate, privateKey }: Contents,
-  locate: Locate,
-): ConfigurationFault | undefined {
-  if (!certificate === !privateKey) return undefined;
-  const [present, absent, what] = certificate
-    ? ['tls.certificate', 'tls.privateKey', 'key']
-    : ['tls.privateKey', 'tls.certificate', 'certificate'];
-  const message = `is missing: ${present} is set, and one is of no use without the other. Set the ${what}, or leave out both.`;
-  return { ...locate(absent), message };
-}
-
-/** Specification, 5.2.4: the client must verify the server against the chain. */
-function missingChain(locate: Locate): ConfigurationFault {
-  const location = locate('tls.chain');
-  const publicRoots = describeLocation(locate('tls.publicRoots'));
-  const isNamed = location.variable !== undefined || location.key !== undefined;
-  const inAnswer = isNamed ? '' : ' (a tls function returns it: publicRoots: true)';
-  const message = `is missing: in production, a service that gets the client certificate is verified against its own chain (specification, 5.2.4). Download it from the developer portal (authentication section, "certificate chain"). Only if the service has a certificate of a public authority, set ${publicRoots} to true instead${inAnswer}.`;
-  return { ...location, message };
-}
-
-function twoAnchors(locate: Locate): ConfigurationFault {
-  const message = `is true, and tls.chain is set too, which trusts no public root. Leave out tls.publicRoots to trust the chain alone, or ${describeLocation(locate('tls.chain'))} to trust Node's public roots.`;
-  return { ...locate('tls.publicRoots'), message };
-}
-
-function x509Of(contents: PemContents | undefined): X509Certificate[] {
-  return (contents?.certificates ?? []).map(({ x509 }) => x509);
-}
-
-/**
- * A vault that returns less than before must not take away the certificate, nor change the trust anchor from the
- * service's chain to Node's public roots.
- */
-function lost(option: string): ConfigurationFault {
-  const message =
+/** What is not there, but should be. */
+function missing(snapshot: IdentitySnapshot, inUse: LoadedIdentity | undefined): ConfigurationFault[] {
+  const { certificate, privateKey, chain, publicRoots, needsChain, locate } = snapshot;
+  const faults: ConfigurationFault[] = [];
+  const add = (option: string, message: string): void => void faults.push({ ...locate(option), message });
+  // A vault that returns less than before must not take away the certificate, nor change the trust anchor from the
+  // service's chain to Node's public roots.
+  const lost =
     'is missing: the tls function returned none, and there was one before. Look at its vault or store.';
-  return { option, message };
+  if (certificate && !privateKey) {
+    add('tls.privateKey', 'is missing: tls.certificate is set. Set the key, or leave out both.');
+  } else if (privateKey && !certificate) {
+    add('tls.certificate', 'is missing: tls.privateKey is set. Set the certificate, or leave out both.');
+  } else if (!certificate && inUse?.certificate) add('tls.certificate', lost);
+  if (chain && publicRoots) {
+    add(
+      'tls.publicRoots',
+      `is true, and tls.chain is set too, which trusts no public root. Leave out tls.publicRoots to trust the chain alone, or ${describeLocation(locate('tls.chain'))} to trust Node's public roots.`,
+    );
+  } else if (!chain && !publicRoots && inUse?.chain.length) add('tls.chain', lost);
+  else if (needsChain === 'required' && lacksChain(snapshot)) {
+    add(
+      'tls.chain',
+      `is missing: in production, a service that gets the client certificate is verified against its own chain (specification, 5.2.4). Download it from the developer portal (authentication section, "certificate chain"). Only if the service has a certificate of a public authority, set ${describeLocation(locate('tls.publicRoots'))} to true instead.`,
+    );
+  }
+  return faults;
+}
+
+function lacksChain({ certificate, chain, publicRoots, needsChain }: IdentitySnapshot): boolean {
+  return needsChain !== undefined && certificate !== undefined && !chain && !publicRoots;
 }
 
 function checkDates(contents: PemContents, now: number): void {
-  const summary = contents.certificates[0]?.summary;
-  if (!summary) return;
-  const name = `the certificate ${describeCertificate(summary)}${contents.input.inFile}`;
+  const [own] = contents.certificates;
+  if (!own) return;
+  const summary = summarize(own);
+  const clock = `and this machine's clock says ${formatDate(now)}`;
+  const name = `holds the certificate ${describeCertificate(summary)}, which`;
   if (now >= summary.validTo.getTime()) {
-    contents.fail(
-      `${name} expired on ${formatDate(summary.validTo)}, and this machine's clock says ${formatDate(now)}. Generate a new one in the developer portal and put it there with its new key.`,
+    contents.refuse(
+      `${name} expired on ${formatDate(summary.validTo)}, ${clock}. Generate a new one in the developer portal and put it there with its new key.`,
     );
   } else if (now < summary.validFrom.getTime()) {
-    contents.fail(
-      `${name} is not valid before ${formatDate(summary.validFrom)}, and this machine's clock says ${formatDate(now)}. Check the clock, or wait.`,
+    contents.refuse(
+      `${name} is not valid before ${formatDate(summary.validFrom)}, ${clock}. Check the clock, or wait.`,
     );
   }
 }
 
-/** Without a valid trust anchor, no server can be verified. Returns warnings about certificates that expire soon. */
-function checkChainDates(contents: PemContents, now: number): string[] {
-  const { input } = contents;
-  const chain = contents.certificates.map(({ summary }) => summary);
-  const isExpired = ({ validTo }: CertificateSummary) => now >= validTo.getTime();
+/** Without a valid trust anchor, no server can be verified. */
+function checkChainDates(contents: PemContents, now: number): void {
+  const chain = contents.certificates.map(summarize);
   const [first] = chain;
-  if (first && chain.every((each) => isExpired(each) || now < each.validFrom.getTime())) {
-    const why = isExpired(first)
-      ? `expired on ${formatDate(first.validTo)}`
-      : `is not valid before ${formatDate(first.validFrom)}`;
-    contents.fail(
-      `no certificate of the service's chain${input.inFile} is valid now: ${describeCertificate(first)} ${why}. ${RENEW_CHAIN}`,
-    );
-  }
-  const ending = chain.filter((each) => daysLeft(each, now) < WARNING_DAYS[0]);
-  return ending.map((each) => {
-    const verb = isExpired(each) ? 'expired' : 'expires';
-    return `tls.chain: ${describeCertificate(each)} of the service's chain ${verb} on ${formatDate(each.validTo)}. ${RENEW_CHAIN}`;
-  });
+  const isValid = ({ validFrom, validTo }: CertificateSummary) =>
+    validFrom.getTime() <= now && now < validTo.getTime();
+  if (!first || chain.some(isValid)) return;
+  const [from, to] = [formatDate(first.validFrom), formatDate(first.validTo)];
+  contents.refuse(
+    `holds no certificate that is valid now: ${describeCertificate(first)} is valid from ${from} to ${to}. Download the chain anew from the developer portal.`,
+  );
 }
 
 /** Checks that the key belongs to the first certificate. If it does not, says which of the usual mistakes was made. */
-function checkPair({ certificate, privateKey, chain }: Contents, key: KeyObject): void {
-  if (!certificate || certificate.certificates.length === 0) return;
-  const name = ({ summary }: ParsedCertificate) => describeCertificate(summary);
-  const fits = ({ x509 }: ParsedCertificate) => x509.checkPrivateKey(key);
-  const [first, ...rest] = certificate.certificates;
-  const inChain = chain?.certificates.find(fits);
-  const place = rest.findIndex(fits);
-  if (fits(first)) {
-    if (inChain)
-      chain?.refuse(
-        `holds the application certificate itself, ${name(inChain)}: whoever has its key could pose as the service. Put the service's public chain from the developer portal there, and nothing else.`,
-      );
-  } else if (place >= 0) {
+function checkPair(certificate: PemContents, privateKey: PemContents, key: KeyObject): void {
+  const [first] = certificate.certificates;
+  const place = certificate.certificates.findIndex((each) => each.checkPrivateKey(key));
+  if (!first || place === 0) return;
+  const name = describeCertificate(summarize(first));
+  if (place > 0) {
+    const own = describeCertificate(summarize(certificate.certificates[place]));
     certificate.refuse(
-      `begins with a certificate of the chain, ${name(first)}; the application certificate, ${name(rest[place])}, comes at place ${place + 2}. Put the application certificate first.`,
+      `begins with a certificate of the chain, ${name}; the application certificate, ${own}, comes at place ${place + 1}. Put the application certificate first.`,
     );
-  } else if (chain && inChain) {
-    const { path } = chain.input;
+  } else if (first.ca) {
     certificate.refuse(
-      `holds another certificate than that of the private key, which stands in tls.chain${path ? ` (${path})` : ''}: application certificate and chain are swapped. Exchange the two.`,
-    );
-  } else if (first.x509.ca) {
-    certificate.refuse(
-      `begins with a certificate authority's certificate, ${name(first)}, and has none that fits the private key. Put the application certificate (CRT) there, first; the service's chain belongs in tls.chain.`,
+      `begins with a certificate authority's certificate, ${name}, and has none that fits the private key. Put the application certificate (CRT) there, first; the service's chain belongs in tls.chain.`,
     );
   } else {
-    privateKey?.refuse(
-      `holds the key of another certificate, not of ${name(first)}. Take key and certificate from the same download of the developer portal.`,
+    privateKey.refuse(
+      `holds the key of another certificate, not of ${name}. Take key and certificate from the same download of the developer portal.`,
     );
   }
 }

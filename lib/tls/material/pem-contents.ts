@@ -1,130 +1,116 @@
 import { X509Certificate } from 'node:crypto';
-import { type CertificateSummary, type ConfigurationFault } from '../../errors/index.js';
-import { summarize } from '../certificate-summary.js';
-import { MAX_BLOCKS, readPemText, type PemBlock } from './pem-text.js';
-import { type ReadInput } from './read-identity.js';
-import {
-  type Purpose,
-  unsupportedBlock,
-  unsupportedBytes,
-  type UnsupportedFormat,
-} from './unsupported-format.js';
+import { isPlainPath } from '../../config/read-file.js';
+import { type ConfigurationFault } from '../../errors/index.js';
+import { GUIDES } from '../../version.js';
+import { type Input, nameOf } from './read-identity.js';
 
-const CERTIFICATE_LABEL = /^(X509 )?CERTIFICATE$/;
-/** `openssl ecparam -genkey` writes them before the key, which contains them too. */
-const KEY_PARAMETERS = 'EC PARAMETERS';
-const KEY_LABEL = /^((RSA|EC|DSA|ENCRYPTED) )?PRIVATE KEY$/;
-
-const EXPECTED: Readonly<Record<Purpose, string>> = {
-  certificate: 'the application certificate',
-  key: 'the private key',
-  chain: "the service's public chain",
-};
-
-export interface ParsedCertificate {
+/** One PEM block (RFC 7468), with real newlines. */
+export interface PemBlock {
+  label: string;
   pem: string;
-  x509: X509Certificate;
-  summary: CertificateSummary;
 }
 
-/** The contents of an input, with all faults. */
+// Also finds labels that RFC 7468, 3 does not allow: no block may be skipped in silence.
+const BOUNDARY = /-----(BEGIN|END) ([^-\n]+)-----/g;
+/** A boundary, or a part of one. Both patterns read the text once, as a file may have 1 MiB. */
+const REMNANT = /---(BEGIN|END)\b/gi;
+
+const CERTIFICATE = /^(X509 )?CERTIFICATE$/;
+const KEY = /^((RSA|EC|DSA|ENCRYPTED) )?PRIVATE KEY$/;
+const KINDS: readonly [RegExp, string][] = [
+  [CERTIFICATE, 'a certificate'],
+  [KEY, 'a private key'],
+  [/^OPENSSH PRIVATE KEY$/, 'a private key in OpenSSH format (ssh-keygen -p -m PEM converts it)'],
+  [/CERTIFICATE REQUEST$/, 'a certificate request (CSR) in place of the certificate that was issued for it'],
+];
+
+/** The certificates and keys of an input, and what is wrong with it. */
 export class PemContents {
-  readonly input: ReadInput;
-  readonly certificates: ParsedCertificate[] = [];
+  readonly input: Input;
+  readonly certificates: X509Certificate[] = [];
   readonly keys: PemBlock[] = [];
-  readonly faults: ConfigurationFault[] = [];
-  readonly #purpose: Purpose;
-  /** By their description. */
-  readonly #unsupported = new Map<string, UnsupportedFormat>();
+  /** The first; what is wrong after it mostly follows from it. */
+  fault?: ConfigurationFault;
+  #blocks: PemBlock[] = [];
 
-  constructor(input: ReadInput, purpose: Purpose) {
+  constructor(input: Input) {
     this.input = input;
-    this.#purpose = purpose;
-    if (input.fault) this.faults.push(input.fault);
-    if (input.bytes) this.#read(input.bytes);
+    this.fault = input.fault;
+    if (input.text) this.#read(input.text.reveal());
   }
 
-  /** Notes a fault. @param says goes on after "the file /run/secrets/key.pem" or "the value" */
+  /** @param says goes on after "the file /run/secrets/key.pem" or "the value" */
   refuse(says: string): void {
-    this.fail(`${this.input.name} ${says}`);
+    this.fault ??= { ...this.input.location, message: `${nameOf(this.input)} ${says}` };
   }
 
-  fail(message: string): void {
-    this.faults.push(this.input.faultOf(message));
-  }
-
-  /** Checks that it holds certificates, and nothing else. */
-  checkCertificates(): void {
-    const [unsupported] = this.#unsupported.values();
-    const secret = [...this.#unsupported.values()].some((format) => format.secret);
-    if (this.keys.length === 0 && !secret) return this.#refuseUnsupported(this.certificates.length > 0);
-    this.refuse(
-      this.certificates.length > 0
-        ? 'holds a private key beside certificates. Take it out: the key belongs in tls.privateKey alone, and nowhere else.'
-        : `holds ${unsupported?.what ?? 'a private key'} where ${EXPECTED[this.#purpose]} is expected.`,
-    );
-  }
-
-  /** Checks that it holds one private key, and nothing else. */
-  checkKey(): void {
-    const { certificates, keys, faults } = this;
-    if (faults.length > 0) return;
-    if (keys.length > 1) {
-      this.refuse(`holds ${keys.length} private keys. Leave only that of the application certificate.`);
-    } else if (keys.length === 1 || this.#unsupported.size > 0) {
-      this.#refuseUnsupported(keys.length > 0);
-    } else {
+  /** Checks that it holds certificates, and nothing else; with `isShared`, the key too. */
+  expectCertificates(isShared: boolean): void {
+    const isKnown = ({ label }: PemBlock) =>
+      CERTIFICATE.test(label) || (isShared && /^(?!OPENSSH).*(PRIVATE KEY|PARAMETERS)$/.test(label));
+    const other = this.#blocks.find((block) => !isKnown(block));
+    if (other)
       this.refuse(
-        certificates.length > 0
-          ? 'holds a certificate where the private key is expected.'
-          : 'holds PEM blocks, but no private key (-----BEGIN PRIVATE KEY-----).',
+        `holds ${kindOf(other)}. Only certificates belong there (-----BEGIN CERTIFICATE-----): take the rest out.`,
       );
-    }
+    else if (this.certificates.length === 0) this.refuse('holds no certificate.');
   }
 
-  /** One fault for each kind of block that does not belong there. */
-  #refuseUnsupported(isBeside: boolean): void {
-    const expected = EXPECTED[this.#purpose];
-    const rest = isBeside ? ` beside ${expected}` : `, not ${expected} as PEM`;
-    for (const { what, remedy } of this.#unsupported.values()) this.refuse(`holds ${what}${rest}. ${remedy}`);
-  }
-
-  #read(bytes: Buffer): void {
-    const { blocks, truncated, tooMany, binary } = readPemText(bytes);
-    if (truncated) this.refuse(truncation(this.input));
-    if (tooMany) {
+  /** Checks that it holds one private key. */
+  expectKey(): void {
+    const { length } = this.keys;
+    if (length > 1) this.refuse(`holds ${length} private keys. Leave that of the application certificate.`);
+    else if (length === 0 && this.#blocks.length > 0)
       this.refuse(
-        `holds more than ${MAX_BLOCKS} PEM blocks: that is not what belongs there. Check the path.`,
+        `holds ${kindOf(this.#blocks[0])}, and no private key (-----BEGIN PRIVATE KEY-----), which belongs there.`,
       );
-    }
-    if (binary) {
-      const format = unsupportedBytes(binary, this.#purpose, this.input.argument);
-      if (format) this.#unsupported.set(format.what, format);
-      else this.refuse(notPem(this.input, this.#purpose, binary));
-    }
-    for (const [index, block] of blocks.entries()) this.#add(block, index + 1);
   }
 
-  #add(block: PemBlock, place: number): void {
-    const { label, pem } = block;
-    if (KEY_LABEL.test(label)) this.keys.push(block);
-    else if (CERTIFICATE_LABEL.test(label)) {
+  #read(text: string): void {
+    const blocks = blocksOf(text);
+    if (!blocks) return this.refuse(truncation(this.input));
+    if (blocks.length === 0) return this.refuse(noPem(this.input, text));
+    this.#blocks = blocks;
+    for (const [index, block] of blocks.entries()) {
+      if (KEY.test(block.label)) this.keys.push(block);
+      if (!CERTIFICATE.test(block.label)) continue;
       try {
-        const x509 = new X509Certificate(pem);
-        this.certificates.push({ pem, x509, summary: summarize(x509) });
+        this.certificates.push(new X509Certificate(block.pem));
       } catch {
-        this.fail(
-          `block ${place} of ${this.input.name} is no readable certificate: it is damaged or cut. Download it anew from the developer portal.`,
-        );
+        const place = `holds no readable certificate in its PEM block ${index + 1}`;
+        return this.refuse(`${place}: it is damaged or cut. Download it anew from the developer portal.`);
       }
-    } else if (this.#purpose !== 'key' || label !== KEY_PARAMETERS) {
-      const format = unsupportedBlock(label, this.#purpose, this.input.argument);
-      this.#unsupported.set(format.what, format);
     }
   }
 }
 
-function truncation({ path }: ReadInput): string {
+/**
+ * The blocks of a PEM text with real or `\n`-escaped newlines and anything around them, or of the base64 of that. None if
+ * it is no PEM; undefined if a block has no beginning or no end.
+ */
+function blocksOf(text: string): PemBlock[] | undefined {
+  const isPem = /-----(BEGIN|END)/.test(text);
+  const decoded = isPem ? text : Buffer.from(text, 'base64').toString();
+  if (!isPem && !decoded.includes('-----BEGIN')) return [];
+  const lines = decoded.replace(/\\r\\n|\\[rn]|\r\n?/g, '\n').replace(/^[ \t]+/gm, '');
+  const blocks: PemBlock[] = [];
+  let open: { label: string; from: number } | undefined;
+  for (const { 0: line, 1: edge, 2: label, index } of lines.matchAll(BOUNDARY)) {
+    if (edge === 'END' && open?.label === label) {
+      blocks.push({ label, pem: `${lines.slice(open.from, index + line.length)}\n` });
+    }
+    open = edge === 'BEGIN' ? { label, from: index } : undefined;
+  }
+  const isWhole = lines.match(REMNANT)?.length === 2 * blocks.length;
+  return isWhole && blocks.length > 0 ? blocks : undefined;
+}
+
+/** Nothing of the block, not even its label. */
+function kindOf({ label }: PemBlock): string {
+  return KINDS.find(([pattern]) => pattern.test(label))?.[1] ?? 'a PEM block of another kind';
+}
+
+function truncation({ path }: Input): string {
   const says =
     'is truncated: a PEM block in it has no beginning or no end. Copy all of it, from -----BEGIN to -----END.';
   return path === undefined
@@ -132,18 +118,10 @@ function truncation({ path }: ReadInput): string {
     : says;
 }
 
-function notPem({ location, path }: ReadInput, purpose: Purpose, bytes: Buffer): string {
-  const begins = purpose === 'key' ? '-----BEGIN PRIVATE KEY-----' : '-----BEGIN CERTIFICATE-----';
-  const says = `holds no PEM (text that begins with ${begins}), nor the base64 of one.`;
-  if (path !== undefined || !looksLikePath(bytes)) return says;
-  const { option, variable } = location;
-  const byVariable = variable && !variable.endsWith('_FILE') ? `, or set ${variable}_FILE` : '';
-  return `${says} It looks like a path: give a file as ${option}: { file: '...' }${byVariable}.`;
-}
-
-function looksLikePath(bytes: Buffer): boolean {
-  return (
-    bytes.length < 300 &&
-    /^\s*[\w.~:/\\ -]*(\/|\\|\.(pem|crt|cer|key|der))[\w.~:/\\ -]*\s*$/.test(bytes.toString('utf8'))
-  );
+function noPem({ location: { option, variable }, path }: Input, text: string): string {
+  if (path === undefined && isPlainPath(text.trim())) {
+    const byVariable = variable ? `, or set ${variable}_FILE` : '';
+    return `is no PEM. It looks like a path: give a file as ${option}: { file: '...' }${byVariable}.`;
+  }
+  return `is no PEM (text with -----BEGIN in it), nor the base64 of one: convert it (${GUIDES}/certificates.md#other-formats).`;
 }

@@ -1,118 +1,74 @@
-import { type Clock } from '../../time/clock.js';
+import { type Clock, watching } from '../../time/clock.js';
 import { type IdentitySnapshot } from '../material/read-identity.js';
-import { type Polling } from './polling.js';
 
 export interface WatchSettings {
-  polling: Polling;
-  /** Milliseconds for which a change must stay the same before it is applied; 0: it is applied at once. */
-  quietMs: number;
   clock: Clock;
-  /**
-   * Reads the inputs. Unless `isNeeded`, it may resolve with `undefined` if nothing has changed. Does not keep the process
-   * running.
-   */
-  read: (stopped: AbortSignal, isNeeded: boolean) => Promise<IdentitySnapshot | undefined>;
-  /**
-   * Uses the content, or notes why it cannot be used. Returns whether it is in use. `isNew`: it differs from the content
-   * that was applied last.
-   */
-  apply: (content: IdentitySnapshot, isNew: boolean) => boolean;
+  periodMs: number;
+  /** Use only what was read twice, because files are written one after the other. */
+  twice: boolean;
+  /** Never rejects. Its timers are those of the clock. */
+  read: (clock: Clock, stopped: AbortSignal) => Promise<IdentitySnapshot>;
+  /** Uses the content, unless it is in use already, or notes why it cannot be used. */
+  apply: (content: IdentitySnapshot) => void;
 }
-
-/** How long a caller that waits keeps the process running: two readings, of 30 s at most. */
-const MAX_WAIT_MS = 60_000;
-/** When content that cannot be used is tried again: a certificate may become valid. Less than the minute of `tls` functions. */
-const RETRY_MS = 55_000;
 
 /**
  * Reads the inputs of an identity again, from time to time and on request, one reading at a time. It compares their
  * content: events of the file system differ between a rename, a write in place and a new symlink (Kubernetes,
- * cert-manager), and between file systems. Its timers do not keep the process alive.
+ * cert-manager), and between file systems. Its timers do not keep the process running.
  */
 export class IdentityWatch {
   readonly #settings: WatchSettings;
-  #reading = Promise.resolve();
-  #nextReading?: Promise<void>;
-  /** Digest of the content that was applied last. */
-  #applied: string;
-  /** Digest of the content that was read last. */
-  #last: string;
-  #retryAt = Infinity;
-  #requested = false;
   readonly #stop = new AbortController();
-  #endFollowing?: () => void;
-  /** Of the reading that follows a change. */
-  #cancelQuiet?: () => void;
+  #reading = Promise.resolve();
+  #requested?: Promise<void>;
+  /** Of the content that was read last. */
+  #digest: string;
+  #cancel?: () => void;
 
   /** @param digest of the content in use */
   constructor(settings: WatchSettings, digest: string) {
     this.#settings = settings;
-    this.#applied = digest;
-    this.#last = digest;
+    this.#digest = digest;
   }
 
+  /** Each reading plans the next, so that all run in the async context of this call. */
   start(): void {
-    this.#endFollowing = this.#settings.polling.follow(() => {
-      // A second reading before its time would take a change for a lasting one.
-      if (!this.#cancelQuiet) void this.#requestReading();
-    });
+    const { clock, periodMs } = this.#settings;
+    const look = async (): Promise<void> => {
+      await this.#enqueue(() => this.#read(watching(clock), this.#settings.twice));
+      if (!this.#stop.signal.aborted) this.start();
+    };
+    this.#cancel = clock.watch(() => void look(), periodMs);
   }
 
-  /** Reads and applies at once. Resolves after a reading that began after this call. */
-  async readNow(): Promise<void> {
-    this.#requested = true;
-    // The reading before it does not keep the process running.
-    const cancel = this.#settings.clock.schedule(() => undefined, MAX_WAIT_MS);
-    try {
-      await this.#requestReading();
-    } finally {
-      cancel();
-    }
+  /** Reads and applies at once. Resolves after a reading that began after this call; all who wait share it. */
+  readNow(): Promise<void> {
+    this.#requested ??= this.#enqueue(() => {
+      this.#requested = undefined;
+      return this.#read(this.#settings.clock, false);
+    });
+    return this.#requested;
   }
 
   /** Also ends a reading under way. */
   stop(): void {
     this.#stop.abort();
-    this.#endFollowing?.();
-    this.#cancelQuiet?.();
+    this.#cancel?.();
   }
 
-  /** All requests during a reading share the next one: the current reading may have begun before the change. */
-  #requestReading(): Promise<void> {
-    this.#nextReading ??= this.#reading.then(() => {
-      this.#nextReading = undefined;
-      this.#reading = this.#read();
-      return this.#reading;
-    });
-    return this.#nextReading;
+  #enqueue(read: () => Promise<void>): Promise<void> {
+    // What was not foreseen must end neither the following nor the process.
+    this.#reading = this.#reading.then(read).catch(() => undefined);
+    return this.#reading;
   }
 
-  async #read(): Promise<void> {
-    const requested = this.#requested;
-    this.#requested = false;
-    this.#cancelQuiet?.();
-    this.#cancelQuiet = undefined;
-    const { signal } = this.#stop;
-    const isUnsettled = this.#last !== this.#applied || this.#retryAt !== Infinity;
-    try {
-      const content = await this.#settings.read(signal, requested || isUnsettled);
-      if (content && !signal.aborted) this.#consider(content, requested);
-    } catch {
-      // Unforeseen. The next reading follows in any case.
-    }
-  }
-
-  #consider(content: IdentitySnapshot, requested: boolean): void {
-    const { quietMs, clock, apply } = this.#settings;
-    const { digest } = content;
-    const isNew = digest !== this.#applied;
-    const isQuiet = digest === this.#last || quietMs === 0;
-    this.#last = digest;
-    if (isNew && !isQuiet && !requested) {
-      this.#cancelQuiet = clock.watch(() => void this.#requestReading(), quietMs);
-    } else if (isNew || requested || clock.monotonic() >= this.#retryAt) {
-      this.#applied = digest;
-      this.#retryAt = apply(content, isNew) ? Infinity : clock.monotonic() + RETRY_MS;
-    }
+  async #read(clock: Clock, twice: boolean): Promise<void> {
+    const { read, apply } = this.#settings;
+    const content = await read(clock, this.#stop.signal);
+    if (this.#stop.signal.aborted) return;
+    const isSettled = !twice || content.digest === this.#digest;
+    this.#digest = content.digest;
+    if (isSettled) apply(content);
   }
 }

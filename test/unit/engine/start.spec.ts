@@ -3,7 +3,7 @@ import { type ServiceModuleOptions } from '../../../lib/config/options.js';
 import { resolveOptions } from '../../../lib/config/resolve-options.js';
 import { reportStart } from '../../../lib/engine/start-report.js';
 import { checkStart } from '../../../lib/engine/startup-check.js';
-import { ServiceConnectionError } from '../../../lib/errors/index.js';
+import { type CertificateSummary, ServiceConnectionError } from '../../../lib/errors/index.js';
 import { makeClient } from '../../helpers/make-client.js';
 
 const certificate = {
@@ -39,7 +39,11 @@ async function reported(
   };
   reportStart(
     options,
-    { lacksChain: lacksChain as boolean, status: { healthy: true, ...status } },
+    {
+      lacksChain: lacksChain as boolean,
+      certificate: status.certificate as CertificateSummary | undefined,
+      status: { healthy: true, ...status },
+    },
     {
       log: {
         debug: unexpected,

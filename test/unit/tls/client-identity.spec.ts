@@ -2,7 +2,6 @@ import { afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/gl
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createHook } from 'node:async_hooks';
 import { inspect } from 'node:util';
 import { createPrivateKey } from 'node:crypto';
 import { type TlsIdentityPems } from '../../../lib/config/tls.options.js';
@@ -144,26 +143,10 @@ describe('Files replaced while calls run', () => {
     20_000,
   );
 
-  it('files that stay as they are, are looked at and not read; a change is in use after 2 s', async () => {
-    await by(inPlace)(clients[0]);
-    const identity = await start(tlsSettings(paths()));
-    await clock.advance(2_000);
-    let opened = 0;
-    // createReadStream opens its file with a callback; stat() of node:fs/promises has none.
-    const hook = createHook({ init: (_, type) => void (type === 'FSREQCALLBACK' && opened++) }).enable();
-    await clock.advance(60_000);
-    expect(opened).toBe(0);
-    hook.disable();
-    await by(byRename)(clients[1]);
-    await clock.advance(2_000);
-    expect(identity.certificate?.subject).toBe('CN=app-1');
-  });
-
   it('half-written and mismatched for a while: the last good one stays; taken when it fits; no noise', async () => {
     const live = await server();
     await by(inPlace)(clients[0]);
     const identity = await start(tlsSettings({ ...paths(), chain: authority.chain }));
-    // Changes that come within the quiet second are not even looked at.
     await writeFile(paths().certificate.file, clients[1].certificate.slice(0, 100));
     await clock.advance(1_500);
     await by(inPlace)(clients[1]);
@@ -278,7 +261,7 @@ describe('Without a chain, a client certificate', () => {
     const returned = await opened({ source, reload: true, locate, needsChain });
     expect(returned.faults.map(({ option }) => option)).toEqual(expected);
     for (const { message } of returned.faults)
-      expect(message).toMatch(/a tls function returns it: publicRoots: true/);
+      expect(message).toMatch(/set tls\.publicRoots to true instead/);
   });
 
   it('is needed in no mode where there is no certificate', async () => {
@@ -310,26 +293,6 @@ describe('Without a chain, a client certificate', () => {
 });
 
 describe('A function as the source', () => {
-  it('may fail with an error that cannot be read, and is asked again all the same', async () => {
-    let answer: () => TlsIdentityPems = () => pemsOf(clients[0]);
-    const identity = await start({ source: async () => answer(), reload: true, locate });
-    const unreadable = Object.defineProperty(new Error(), 'message', {
-      get: () => {
-        throw new Error('no');
-      },
-    });
-    answer = () => {
-      throw unreadable;
-    };
-    await clock.advance(61_000);
-    expect(identity.status.lastReloadFault?.faults).toMatchObject([
-      { message: 'the function failed (unknown reason). Look at its vault or store.' },
-    ]);
-    answer = () => pemsOf(clients[1]);
-    await clock.advance(60_000);
-    expect(identity.certificate?.subject).toBe('CN=app-1');
-  });
-
   it('is asked each minute, and when told to; its failure keeps the last good one', async () => {
     let answer: () => TlsIdentityPems = () => pemsOf(clients[0]);
     let asked = 0;
@@ -422,24 +385,6 @@ describe('A function as the source', () => {
     ]);
   });
 
-  it('is warned of certificates of the chain that have expired, at start and when it is read anew', async () => {
-    const dates = { notBefore: new Date(0), notAfter: new Date(DAY_MS) };
-    const old = await Promise.all(['Old', 'Older'].map((name) => issue(name, { ca: true, ...dates })));
-    const withOld = ({ certificate }: Issued) => ({
-      ...pemsOf(clients[0]),
-      chain: authority.chain + certificate,
-    });
-    let current = withOld(old[0]);
-    const identity = await start({ source: () => current, reload: true, locate });
-    expect(lines).toEqual([expect.stringMatching(/^warn: tls\.chain: "CN=Old".* expired on 1970-01-02/)]);
-    current = withOld(old[1]);
-    expect(await identity.reload()).toBe(true);
-    expect(lines.slice(1)).toEqual([
-      expect.stringMatching(/^warn: tls\.chain: "CN=Older".* expired on 1970-01-02/),
-      "log: The service's chain was renewed.",
-    ]);
-  });
-
   it('that does not answer fails after 30 s', async () => {
     const opening = ClientIdentity.open({
       tls: { source: () => new Promise(() => undefined), reload: true, locate },
@@ -508,29 +453,73 @@ describe('When the server refuses the certificate', () => {
 });
 
 describe('Expiry', () => {
-  it('warns once each at 30, 7 and 1 day(s), says when it is over, and is then not healthy', async () => {
-    const ending = await authority.client('ending', {
-      notAfter: new Date(Math.floor(clock.now() / 1000) * 1000 + 40 * DAY_MS),
-    });
+  const inDays = (days: number) => new Date(Math.floor(clock.now() / 1000) * 1000 + days * DAY_MS);
+  const ends = () =>
+    lines.map((line) =>
+      /^(\w+: \S+: "[^"]+").*?( ends in \d+ days?,| expired)/.exec(line)?.slice(1).join(''),
+    );
+
+  it('of ours is warned of each day in the last 30, and it is not healthy afterwards', async () => {
+    const ending = await authority.client('ending', { notAfter: inDays(32.5) });
     const identity = await start(tlsSettings(pemsOf(ending)));
     expect(lines).toEqual([]);
-    expect(identity.status).toMatchObject({ healthy: true, daysLeft: 39 });
-    const timers = clock.timers;
-    await clock.advance(41 * DAY_MS);
-    expect(lines.map((line) => /^(\w+): .*(within \d+ days?|expired on)/.exec(line)?.slice(1))).toEqual([
-      ['warn', 'within 30 days'],
-      ['warn', 'within 7 days'],
-      ['warn', 'within 1 day'],
-      ['error', 'expired on'],
+    expect(identity.status).toMatchObject({ healthy: true, daysLeft: 32 });
+    await clock.advance(2 * DAY_MS);
+    expect(lines).toEqual([]);
+    await clock.advance(DAY_MS);
+    expect(lines).toEqual([
+      expect.stringMatching(
+        /^warn: tls\.certificate: "CN=ending" .* ends in 29 days, on \d{4}-.*Generate a new one/,
+      ),
     ]);
-    expect(identity.status).toMatchObject({ healthy: false, daysLeft: -2 });
-    expect(clock.timers).toBe(timers - 1);
+    await clock.advance(28 * DAY_MS);
+    expect(ends().at(-1)).toBe('warn: tls.certificate: "CN=ending" ends in 1 day,');
+    await clock.advance(2 * DAY_MS);
+    expect(ends().at(-1)).toBe('error: tls.certificate: "CN=ending" expired');
+    expect(lines).toHaveLength(31);
+    expect(identity.status).toMatchObject({ healthy: false, daysLeft: -1 });
+    await identity.close();
+    expect(clock.timers).toBe(0);
   });
 
-  it('says only the nearest at start-up', async () => {
-    const ending = await authority.client('ending', { notAfter: new Date(clock.now() + 5 * DAY_MS) });
-    await start(tlsSettings(pemsOf(ending)));
-    expect(lines).toEqual([expect.stringMatching(/^warn: .*"CN=ending".*within 7 days/)]);
+  it('of what is sent after ours, and of the chain: each is named, the first that we send is the status', async () => {
+    const old = { notBefore: new Date(0), notAfter: new Date(DAY_MS) };
+    const [ca, other, root] = await Promise.all([
+      issue('Issuing', { ca: true, notAfter: inDays(9.5) }),
+      issue('Old', { ca: true, ...old }),
+      issue('Root', { ca: true, notAfter: inDays(30.5) }),
+    ]);
+    const ours = await authority.client('ours', { notAfter: inDays(20.5) });
+    const pems = { ...pemsOf(ours), certificate: ours.certificate + ca.certificate };
+    pems.chain += other.certificate + root.certificate;
+    const identity = await start(tlsSettings(pems));
+    expect(ends()).toEqual([
+      'warn: tls.certificate: "CN=ours" ends in 20 days,',
+      'warn: tls.certificate: "CN=Issuing" ends in 9 days,',
+      'error: tls.chain: "CN=Old" expired',
+    ]);
+    expect(identity.certificate?.subject).toBe('CN=ours');
+    expect(identity.status).toMatchObject({
+      healthy: true,
+      certificate: { subject: 'CN=Issuing' },
+      daysLeft: 9,
+    });
+    await clock.advance(10 * DAY_MS);
+    expect(identity.status).toMatchObject({
+      healthy: false,
+      certificate: { subject: 'CN=Issuing' },
+      daysLeft: -1,
+    });
+  });
+
+  it('is looked for in the identity that is in use', async () => {
+    let current = await authority.client('first', { notAfter: inDays(5.5) });
+    const identity = await start({ source: () => pemsOf(current), reload: true, locate });
+    current = clients[1];
+    await identity.reload();
+    lines.length = 0;
+    await clock.advance(DAY_MS);
+    expect(ends()).toEqual([]);
   });
 });
 

@@ -1,13 +1,6 @@
 import { beforeAll, afterAll, describe, expect, it } from '@jest/globals';
-import { execFileSync, spawnSync } from 'node:child_process';
-import {
-  createCipheriv,
-  createHash,
-  createPrivateKey,
-  createPublicKey,
-  pbkdf2Sync,
-  X509Certificate,
-} from 'node:crypto';
+import { execFileSync } from 'node:child_process';
+import { createCipheriv, createHash, createPrivateKey, pbkdf2Sync, X509Certificate } from 'node:crypto';
 import { chmod, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -80,21 +73,11 @@ describe('Forms that are accepted', () => {
     ['plain text', (text) => text],
     ['escaped newlines', (text) => text.replaceAll('\n', '\\n')],
     ['escaped CRLF', (text) => text.replaceAll('\n', '\\r\\n')],
-    ['twice escaped newlines', (text) => text.replaceAll('\n', '\\\\n')],
-    ['twice escaped CRLF', (text) => text.replaceAll('\n', '\\\\r\\\\n')],
-    [
-      'base64 with twice escaped newlines',
-      (text) =>
-        Buffer.from(text)
-          .toString('base64')
-          .replace(/(.{76})/g, '$1\\\\n'),
-    ],
     ['CRLF', (text) => text.replaceAll('\n', '\r\n')],
     ['a byte order mark', (text) => `\uFEFF${text}`],
-    ['UTF-16 with a byte order mark', (text) => Buffer.from(`\uFEFF${text}`, 'utf16le')],
     ['text around the blocks', (text) => `subject=CN = app\nissuer=x\n${text}\nthe end\n`],
     ['text in Latin-1 before it', (text) => Buffer.from(`ÿ\n${text}`, 'latin1')],
-    ['newlines lost to spaces', (text) => text.replaceAll('\n', ' ')],
+    ['indented', (text) => text.replaceAll(/^/gm, '    ')],
     ['quotes around it', (text) => `"${text.replaceAll('\n', '\\n')}"`],
     ['base64', (text) => Buffer.from(text).toString('base64')],
     ['base64 in quotes', (text) => `'${Buffer.from(text).toString('base64')}'`],
@@ -131,6 +114,27 @@ describe('Forms that are accepted', () => {
     expect(identity).toBeDefined();
     expect(certificate?.subject).toBe('CN=app');
     expect(certificate?.fingerprint256).toBe(new X509Certificate(app.certificate).fingerprint256);
+  });
+
+  it('accepts certificate, chain and key in one file that both options name, in any order', async () => {
+    const sec1 = createPrivateKey(app.key).export({ type: 'sec1', format: 'pem' }).toString();
+    const parameters = pem('EC PARAMETERS', Buffer.from('06082a8648ce3d030107', 'hex'));
+    for (const text of [
+      app.certificate + authority.chain + app.key,
+      app.key + app.certificate + authority.chain,
+      parameters + sec1 + app.certificate + authority.chain,
+    ]) {
+      const both = await file('both.pem', text);
+      for (const each of [text, both]) {
+        const { identity, faults } = await load({ ...good(), certificate: each, privateKey: each });
+        expect(faults).toEqual([]);
+        expect(identity?.sent.map(({ subject }) => subject)).toEqual([
+          'CN=app',
+          'CN=Service Intermediate',
+          'CN=Service Root',
+        ]);
+      }
+    }
   });
 
   it('accepts an EC key with its parameters before it, in SEC1 form', async () => {
@@ -250,88 +254,51 @@ describe('Files', () => {
   });
 });
 
-describe('Foreign formats are named, with the command that converts them', () => {
+describe('What belongs elsewhere', () => {
+  const pkcs8 = (format: object) => createPrivateKey(app.key).export({ type: 'pkcs8', ...format } as never);
+  const NO_PEM = /is no PEM .*convert it \(https:\S+\/certificates\.md#other-formats\)\.$/;
+  const CSR = /holds a certificate request \(CSR\) in place of the certificate that was issued for it/;
   const cases: [string, keyof TlsIdentityPems, () => string | Buffer | Promise<string>, RegExp][] = [
-    [
-      'DER certificate',
-      'certificate',
-      () => der(app.certificate),
-      /certificate in DER.*openssl x509 -inform DER -in \S+foreign -out certificate\.pem/,
-    ],
-    ['DER chain', 'chain', () => der(authority.root.certificate), /certificate in DER.*-out chain\.pem/],
-    [
-      'DER key',
-      'privateKey',
-      () => createPrivateKey(app.key).export({ type: 'pkcs8', format: 'der' }),
-      /private key in DER.*openssl pkey -inform DER/,
-    ],
-    [
-      'DER key, SEC1',
-      'privateKey',
-      () => createPrivateKey(app.key).export({ type: 'sec1', format: 'der' }),
-      /private key in DER/,
-    ],
-    [
-      'encrypted DER key',
-      'privateKey',
-      () =>
-        createPrivateKey(app.key).export({
-          type: 'pkcs8',
-          format: 'der',
-          cipher: 'aes-256-cbc',
-          passphrase: 'x',
-        }),
-      /encrypted private key in DER.*openssl pkcs8 -inform DER/,
-    ],
     [
       'OpenSSH key',
       'privateKey',
       () => pem('OPENSSH PRIVATE KEY', Buffer.alloc(120)),
-      /OpenSSH format.*ssh-keygen -p -m PEM.*openssl pkey/,
+      /OpenSSH format \(ssh-/,
     ],
+    ['certificate request', 'certificate', () => request('app', app.keys), CSR],
+    ['certificate request as key', 'privateKey', () => request('app', app.keys), CSR],
     [
-      'certificate request',
+      'certificate request of an old label',
       'certificate',
-      () => request('app', app.keys),
-      /certificate request.*openssl req -in/,
-    ],
-    [
-      'certificate request in DER',
-      'certificate',
-      async () =>
-        Buffer.from(
-          (await request('app', app.keys)).replace(/-----[^-]+-----|\s/g, ''),
-          'base64',
-        ) as unknown as string,
-      /certificate request.*openssl req -inform DER/,
+      async () => (await request('app', app.keys)).replaceAll('CERTIFICATE', 'NEW CERTIFICATE'),
+      CSR,
     ],
     [
       'public key',
       'privateKey',
       () => pem('PUBLIC KEY', Buffer.alloc(80)),
-      /public key, not the private key.*openssl pkey -pubin/,
+      /PEM block of another kind, and no private/,
     ],
     [
-      'public key in DER',
-      'privateKey',
-      () => createPublicKey(app.key).export({ type: 'spki', format: 'der' }),
-      /public key.*openssl pkey -pubin -inform DER -in/,
-    ],
-    [
-      'PKCS#7 in DER',
+      'PKCS#7',
       'chain',
-      () => Buffer.concat([Buffer.from('308203e806092a864886f70d010702', 'hex'), Buffer.alloc(989)]),
-      /PKCS#7.*openssl pkcs7 -inform DER -print_certs -in \S+ -out chain\.pem/,
+      () => pem('PKCS7', Buffer.alloc(80)),
+      /PEM block of another kind\. Only certificates/,
     ],
-    ['CMS', 'chain', () => pem('CMS', Buffer.alloc(80)), /PKCS#7.*openssl pkcs7 -print_certs -in/],
+    ['DER certificate', 'certificate', () => der(app.certificate), NO_PEM],
+    ['DER chain in base64', 'chain', () => der(authority.root.certificate).toString('base64'), NO_PEM],
+    ['DER key', 'privateKey', () => pkcs8({ format: 'der' }), NO_PEM],
+    ['UTF-16', 'chain', () => Buffer.from(`\uFEFF${authority.chain}`, 'utf16le'), NO_PEM],
     [
-      'certificate request of an old label',
+      'PKCS#12',
       'certificate',
-      async () => (await request('app', app.keys)).replaceAll('CERTIFICATE', 'NEW CERTIFICATE'),
-      /certificate request.*openssl req -in/,
+      () =>
+        Buffer.concat([
+          Buffer.from('308203e8020103308203ae06092a864886f70d010701', 'hex'),
+          Buffer.alloc(978),
+        ]),
+      NO_PEM,
     ],
-    ['RSA public key', 'privateKey', () => pem('RSA PUBLIC KEY', Buffer.alloc(80)), /public key, not/],
-    ['PKCS#7', 'chain', () => pem('PKCS7', Buffer.alloc(80)), /PKCS#7.*openssl pkcs7 -print_certs/],
   ];
   it.each(cases)('%s', async (_name, key, content, expected) => {
     const { option, message } = await onlyFault({ ...good(), [key]: await file('foreign', await content()) });
@@ -339,36 +306,30 @@ describe('Foreign formats are named, with the command that converts them', () =>
     expect(message).toMatch(expected);
   });
 
-  it('PKCS#12, also as base64 in a variable', async () => {
-    // PFX ::= SEQUENCE { version INTEGER 3, authSafe SEQUENCE { 1.2.840.113549.1.7.1, ... (RFC 7292, 4)
-    const bytes = Buffer.concat([
-      Buffer.from('308203e8020103308203ae06092a864886f70d010701', 'hex'),
-      Buffer.alloc(978),
-    ]);
-    const value = bytes.toString('base64');
-    const faults = await faultsOf({
-      certificate: await file('app.p12', bytes),
-      privateKey: value,
-      chain: value,
-    });
-    expect(faults.map(({ message }) => message)).toEqual([
-      expect.stringMatching(/PKCS#12.*openssl pkcs12 -in \S+app\.p12 -clcerts -nokeys -out certificate\.pem/),
-      expect.stringMatching(/PKCS#12.*openssl pkcs12 -in <file> -nocerts -nodes -out private-key\.pem/),
-      expect.stringMatching(/PKCS#12.*-cacerts -nokeys -out chain\.pem/),
-    ]);
-  });
-
-  const ifOpenssl = spawnSync('openssl', ['version']).status === 0 ? it : it.skip;
-  ifOpenssl('the converting command brings what is accepted', async () => {
-    const { file: input } = await file('app.der', der(app.certificate));
-    const output = join(folder, 'converted.pem');
-    const { message } = await onlyFault({ ...good(), certificate: { file: input } });
-    const command = /Convert it: openssl (.*)$/
-      .exec(message)?.[1]
-      .replace('certificate.pem', output)
-      .split(' ');
-    execFileSync('openssl', command ?? []);
-    expect((await load({ ...good(), certificate: { file: output } })).faults).toEqual([]);
+  it('nothing of any of it is shown, whatever is swapped', async () => {
+    const texts = [
+      app.certificate,
+      app.key,
+      encrypted('open-sesame'),
+      authority.chain,
+      pem('OPENSSH PRIVATE KEY', Buffer.alloc(120, 7)),
+      app.key.replaceAll('\n', ' '),
+      app.key.replaceAll('\n', '').replace('PRIVATE KEY-----', 'PRIVATE KEY '),
+      app.key.slice(30, -30),
+      Buffer.from(app.key).toString('base64'),
+      'open-sesame',
+    ];
+    const secrets = texts.flatMap((text) => text.match(/[\w+/=-]{24,}|open-sesame/g) ?? []);
+    const keys = ['certificate', 'privateKey', 'chain', 'passphrase'] as const;
+    const asFiles = await Promise.all(texts.map((text, index) => file(`swapped-${index}`, text)));
+    for (const values of [texts, asFiles, texts.map((text) => ({ file: text }))]) {
+      for (const key of keys)
+        for (const value of values) {
+          const { faults } = await load({ ...good(), [key]: value });
+          const shown = JSON.stringify(faults);
+          for (const secret of secrets) expect(shown).not.toContain(secret);
+        }
+    }
   });
 });
 
@@ -391,49 +352,32 @@ describe('Pairs', () => {
   });
 
   it('certificate and key swapped', async () => {
-    const { message } = await onlyFault({ ...good(), certificate: app.key, privateKey: app.certificate });
-    expect(message).toMatch(
-      /holds the private key, and tls\.privateKey \(SERVICE_TLS_PRIVATE_KEY\) holds the certificate: the two are swapped/,
+    const faults = await faultsOf({ ...good(), certificate: app.key, privateKey: app.certificate });
+    expect(faults).toMatchObject([
+      {
+        option: 'tls.certificate',
+        message: expect.stringMatching(/holds a private key\. Only certificates/),
+      },
+      { option: 'tls.privateKey', message: expect.stringMatching(/holds a certificate, and no private key/) },
+    ]);
+  });
+
+  it.each([
+    ['swapped', () => app.certificate],
+    ['in both places', () => authority.chain],
+  ])('the chain in place of the certificate, %s', async (_, chain) => {
+    const given = { ...good(), certificate: authority.chain, chain: chain() };
+    expect((await onlyFault(given)).message).toMatch(
+      /certificate authority's certificate, "CN=Service Intermediate".*chain belongs in tls\.chain/,
     );
   });
 
-  it('certificate and chain swapped', async () => {
-    const { message } = await onlyFault({ ...good(), certificate: authority.chain, chain: app.certificate });
-    expect(message).toMatch(/stands in tls\.chain: application certificate and chain are swapped/);
-    const chain = await file('swapped.pem', app.certificate);
-    const inFile = await onlyFault({ ...good(), certificate: authority.chain, chain });
-    expect(inFile.message).toContain(`stands in tls.chain (${chain.file}): application certificate`);
-  });
-
-  it('the chain in place of the certificate', async () => {
-    expect((await onlyFault({ ...good(), certificate: authority.chain })).message).toMatch(
-      /certificate authority's certificate, "CN=Service Intermediate"/,
-    );
-  });
-
-  it('the application certificate in the chain too', async () => {
-    const { option, message } = await onlyFault({ ...good(), chain: authority.chain + app.certificate });
-    expect(option).toBe('tls.chain');
-    expect(message).toMatch(/holds the application certificate itself, "CN=app"/);
-  });
-
-  it('the same file given for both', async () => {
+  it('the same text for both, which has only one of the two', async () => {
     const withKey = await onlyFault({ ...good(), certificate: app.key });
-    expect(withKey.message).toMatch(/holds a private key where the application certificate is expected/);
-    const key = createPrivateKey(app.key);
-    for (const [name, content] of [
-      ['a private key in DER (binary) form', key.export({ type: 'pkcs8', format: 'der' })],
-      [
-        'an encrypted private key in DER (binary) form',
-        key.export({ type: 'pkcs8', format: 'der', cipher: 'aes-256-cbc', passphrase: 'x' }),
-      ],
-      ['a private key in OpenSSH format', pem('OPENSSH PRIVATE KEY', Buffer.alloc(120))],
-    ] as const) {
-      const { message } = await onlyFault({ ...good(), certificate: await file('foreign', content) });
-      expect(message).toContain(` holds ${name} where the application certificate is expected.`);
-    }
+    expect([withKey.option, withKey.message]).toEqual(['tls.certificate', 'the value holds no certificate.']);
     const withCertificate = await onlyFault({ ...good(), privateKey: app.certificate });
-    expect(withCertificate.message).toMatch(/holds a certificate where the private key is expected/);
+    expect(withCertificate.option).toBe('tls.privateKey');
+    expect(withCertificate.message).toMatch(/holds a certificate, and no private key/);
   });
 
   it('certificate without key, key without certificate: at the option that is missing', async () => {
@@ -457,11 +401,19 @@ describe('Pairs', () => {
     });
     expect(faults.map(({ option }) => option)).toEqual(['tls.certificate', 'tls.chain']);
     for (const { message } of faults)
-      expect(message).toMatch(/holds a private key beside certificates. Take it out/);
+      expect(message).toMatch(/holds a private key\. Only certificates belong there .*: take the rest out/);
+    const both = app.certificate + app.key;
+    const shared = await onlyFault({ certificate: both, privateKey: both, chain: both });
+    expect(shared.option).toBe('tls.chain');
     const openssh = pem('OPENSSH PRIVATE KEY', Buffer.alloc(120));
-    expect((await onlyFault({ ...good(), chain: authority.chain + openssh })).message).toMatch(
-      /private key beside/,
-    );
+    for (const [certificate, privateKey] of [
+      [app.certificate + openssh, app.key],
+      [both + openssh, both + openssh],
+    ]) {
+      const { option, message } = await onlyFault({ ...good(), certificate, privateKey });
+      expect(option).toBe('tls.certificate');
+      expect(message).toMatch(/holds a private key in OpenSSH format/);
+    }
   });
 
   it('several private keys', async () => {
@@ -476,7 +428,7 @@ describe('Encrypted keys', () => {
     const { option, message } = await onlyFault({ ...good(), privateKey: encrypted('x') });
     expect(option).toBe('tls.privateKey');
     expect(message).toMatch(
-      /encrypted key and there is no passphrase. Set tls\.passphrase \(SERVICE_TLS_PASSPHRASE\), or decrypt the key: openssl pkey/,
+      /encrypted key and there is no passphrase\. Set tls\.passphrase \(SERVICE_TLS_PASSPHRASE\), or decrypt the key/,
     );
   });
 
@@ -491,21 +443,6 @@ describe('Encrypted keys', () => {
     expect(message).not.toMatch('wrong one');
   });
 
-  it('with a cipher that OpenSSL reads no longer', async () => {
-    // RFC 8018: pbeWithMD5AndDES-CBC, 8 bytes of salt, 2,048 rounds.
-    const algorithm = Buffer.from('301b06092a864886f70d010503300e04080102030405060708' + '02020800', 'hex');
-    const inner = Buffer.concat([algorithm, Buffer.from('0440', 'hex'), Buffer.alloc(64, 9)]);
-    const old = pem('ENCRYPTED PRIVATE KEY', Buffer.concat([Buffer.from([0x30, inner.length]), inner]));
-    const privateKey = await file("it's old.pem", old);
-    const { option, message } = await onlyFault({ ...good(), privateKey, passphrase: 'x' });
-    expect(option).toBe('tls.privateKey');
-    expect(message).toMatch(/encrypted with a cipher that this OpenSSL no longer reads/);
-    expect(message).toContain(
-      `openssl pkcs8 -topk8 -v2 aes-256-cbc -provider legacy -provider default -in '`,
-    );
-    expect(message).toContain(`it'\\''s old.pem' -out private-key.pem`);
-  });
-
   it('the passphrase of a file loses one newline at its end, that of an option none', async () => {
     const privateKey = encrypted('x\n');
     expect((await load({ ...good(), privateKey, passphrase: 'x\n' })).faults).toEqual([]);
@@ -514,28 +451,29 @@ describe('Encrypted keys', () => {
     expect((await onlyFault({ ...good(), privateKey, passphrase: 'x' })).option).toBe('tls.passphrase');
   });
 
-  it.each([
-    ['AES-256-CBC', 'tls.passphrase', /does not open the private key/],
-    ['DES-EDE3-CBC', 'tls.passphrase', /does not open the private key/],
-    ['DES-CBC', 'tls.privateKey', /cipher that this OpenSSL no longer reads/],
-  ])('in traditional form, with %s, that holds nonsense', async (algorithm, option, expected) => {
-    // As OpenSSL derives it: MD5 over the passphrase and the first 8 bytes of the IV, again and again.
-    const iv = Buffer.alloc(algorithm.startsWith('AES') ? 16 : 8, 3);
-    const hash = (before: Buffer) =>
-      createHash('md5')
-        .update(Buffer.concat([before, Buffer.from('x'), iv.subarray(0, 8)]))
-        .digest();
-    const first = hash(Buffer.alloc(0));
-    const key = Buffer.concat([first, hash(first)]).subarray(0, algorithm.startsWith('AES') ? 32 : 24);
-    // OpenSSL 3 has DES-CBC in its legacy provider only.
-    const cipher = createCipheriv(algorithm === 'DES-CBC' ? 'DES-EDE3-CBC' : algorithm, key, iv);
-    const body = Buffer.concat([cipher.update(Buffer.alloc(100, 7)), cipher.final()]);
-    const headers = `Proc-Type: 4,ENCRYPTED\nDEK-Info: ${algorithm},${iv.toString('hex').toUpperCase()}\n\n`;
-    const privateKey = pem('EC PRIVATE KEY', body).replace('-----\n', `-----\n${headers}`);
-    const fault = await onlyFault({ ...good(), privateKey, passphrase: 'x' });
-    expect(fault.option).toBe(option);
-    expect(fault.message).toMatch(expected);
-  });
+  it.each([['AES-256-CBC'], ['DES-CBC']])(
+    'in traditional form, with %s, that holds nonsense',
+    async (algorithm) => {
+      // As OpenSSL derives it: MD5 over the passphrase and the first 8 bytes of the IV, again and again.
+      const iv = Buffer.alloc(algorithm.startsWith('AES') ? 16 : 8, 3);
+      const hash = (before: Buffer) =>
+        createHash('md5')
+          .update(Buffer.concat([before, Buffer.from('x'), iv.subarray(0, 8)]))
+          .digest();
+      const first = hash(Buffer.alloc(0));
+      const key = Buffer.concat([first, hash(first)]).subarray(0, algorithm.startsWith('AES') ? 32 : 24);
+      // OpenSSL 3 has DES-CBC in its legacy provider only.
+      const cipher = createCipheriv(algorithm === 'DES-CBC' ? 'DES-EDE3-CBC' : algorithm, key, iv);
+      const body = Buffer.concat([cipher.update(Buffer.alloc(100, 7)), cipher.final()]);
+      const headers = `Proc-Type: 4,ENCRYPTED\nDEK-Info: ${algorithm},${iv.toString('hex').toUpperCase()}\n\n`;
+      const privateKey = pem('EC PRIVATE KEY', body).replace('-----\n', `-----\n${headers}`);
+      const fault = await onlyFault({ ...good(), privateKey, passphrase: 'x' });
+      expect(fault.option).toBe('tls.passphrase');
+      expect(fault.message).toMatch(
+        /does not open the private key: .*no longer reads its cipher .*openssl pkcs8/,
+      );
+    },
+  );
 
   it('of a function: the option is named alone', async () => {
     const source = () => ({ ...good(), privateKey: encrypted('x') });
@@ -560,7 +498,7 @@ describe('Encrypted keys', () => {
       passphrase: 'x',
     });
     expect(fault.option).toBe('tls.passphrase');
-    expect(fault.message).toMatch(/does not open the private key.*wrong, or the key is damaged/);
+    expect(fault.message).toMatch(/does not open the private key: it is wrong, the key is damaged/);
   });
 });
 
@@ -574,11 +512,11 @@ describe('A part that would be lost', () => {
     [
       'a misspelt label',
       () => relabelled(other.certificate, 'CERTFICATE'),
-      /holds a block labelled "CERTFICATE" .*It should begin with -----BEGIN CERTIFICATE-----/,
+      /holds a PEM block of another kind\. Only certificates belong there \(-----BEGIN CERTIFICATE-----\)/,
     ],
-    ['a label in mixed case', () => relabelled(other.certificate, 'Certificate'), /labelled "Certificate"/],
-    ['a certificate request', () => request('app', app.keys), /certificate request \(CSR\) beside/],
-    ['a revocation list', () => pem('X509 CRL', Buffer.alloc(80)), /labelled "X509 CRL"/],
+    ['a label in mixed case', () => relabelled(other.certificate, 'Certificate'), /block of another kind/],
+    ['a certificate request', () => request('app', app.keys), /certificate request \(CSR\)/],
+    ['a revocation list', () => pem('X509 CRL', Buffer.alloc(80)), /block of another kind/],
   ];
   it.each(rows)('%s, behind or before a good certificate', async (_name, part, expected) => {
     const lost = await part();
@@ -590,9 +528,7 @@ describe('A part that would be lost', () => {
     expect(await onlyFault({ ...good(), certificate })).toMatchObject({ option: 'tls.certificate', message });
   });
 
-  it('beside a key; but not its parameters, nor the attributes that openssl pkcs12 writes', async () => {
-    const privateKey = pem('PRIVATE KYE', Buffer.alloc(80)) + app.key;
-    expect((await onlyFault({ ...good(), privateKey })).message).toMatch(/labelled "PRIVATE KYE"/);
+  it('but not the attributes that openssl pkcs12 writes', async () => {
     const attributes = 'Bag Attributes\n    localKeyID: 01 02\nKey Attributes: <No Attributes>\n';
     expect((await load({ ...good(), privateKey: attributes + app.key })).faults).toEqual([]);
     const chain = `# --- the chain ---\n${attributes}subject=CN = x\n${authority.chain}`;
@@ -613,21 +549,21 @@ describe('A part that would be lost', () => {
 describe('Garbage', () => {
   const cut = (text: string) => text.slice(0, text.length - 60);
   const rows: [string, () => string, RegExp][] = [
-    ['garbage', () => 'this is no chain', /holds no PEM/],
+    ['garbage', () => 'this is no chain', /is no PEM/],
     ['truncated', () => cut(authority.chain), /is truncated/],
     ['begun too late', () => authority.chain.slice(40), /is truncated/],
     ['empty', () => '', /is empty/],
     [
       'a certificate of nonsense',
       () => pem('CERTIFICATE', Buffer.alloc(100, 7)),
-      /block 1 of the value is no readable certificate/,
+      /holds no readable certificate in its PEM block 1: it is damaged or cut/,
     ],
     [
       'a second certificate of nonsense',
       () => authority.root.certificate + pem('CERTIFICATE', Buffer.alloc(9)),
-      /block 2 of/,
+      /PEM block 2/,
     ],
-    ['no certificate', () => pem('DH PARAMETERS', Buffer.alloc(20)), /no certificate/],
+    ['no certificate', () => pem('DH PARAMETERS', Buffer.alloc(20)), /PEM block of another kind/],
   ];
   it.each(rows)('%s: chain and certificate', async (_name, content, expected) => {
     for (const key of ['chain', 'certificate'] as const) {
@@ -636,18 +572,12 @@ describe('Garbage', () => {
     }
   });
 
-  it.each(['3003020105', '30053003020105'])('DER that is nothing known: %s', async (hex) => {
-    const certificate = await file('unknown.der', Buffer.from(hex, 'hex'));
-    const { message } = await onlyFault({ ...good(), certificate });
-    expect(message).toMatch(/holds no PEM/);
-  });
-
   it.each([
     ['a word', 'nonsense'],
-    ['a path that is too long', `/${'a'.repeat(300)}.pem`],
+    ['a path that is too long', `/${'a'.repeat(600)}.pem`],
   ])('%s is not taken for a path', async (_, certificate) => {
     const { message } = await onlyFault({ ...good(), certificate });
-    expect(message).toMatch(/ holds no PEM .*, nor the base64 of one\.$/);
+    expect(message).toMatch(/ is no PEM .*, nor the base64 of one: convert it/);
   });
 
   it('a path from a function: no variable is named', async () => {
@@ -663,7 +593,7 @@ describe('Garbage', () => {
     const { option, message } = await onlyFault({ ...good(), privateKey });
     expect([option, message]).toEqual([
       'tls.privateKey',
-      expect.stringMatching(/PEM blocks, but no private key/),
+      expect.stringMatching(/holds a PEM block of another kind, and no private key/),
     ]);
   });
 
@@ -671,7 +601,7 @@ describe('Garbage', () => {
     const fault = await onlyFault({ ...good(), privateKey: pem('PRIVATE KEY', Buffer.alloc(100, 7)) });
     expect(fault.message).toMatch(/private key that cannot be read/);
     expect((await onlyFault({ ...good(), privateKey: cut(app.key) })).message).toMatch(/is truncated/);
-    expect((await onlyFault({ ...good(), privateKey: 'nonsense' })).message).toMatch(/BEGIN PRIVATE KEY/);
+    expect((await onlyFault({ ...good(), privateKey: 'nonsense' })).message).toMatch(/is no PEM/);
   });
 
   it('a function that fails or returns nonsense', async () => {
@@ -726,18 +656,6 @@ describe('Garbage', () => {
     },
   );
 
-  it('a key where the certificate belongs, and nothing of use for the key, are not swapped', async () => {
-    const faults = await faultsOf({
-      ...good(),
-      certificate: app.key,
-      privateKey: pem('DH PARAMETERS', Buffer.alloc(20)),
-    });
-    expect(faults.map(({ message }) => message)).toEqual([
-      'the value holds a private key where the application certificate is expected.',
-      expect.stringMatching(/block labelled "DH PARAMETERS" .*not the private key as PEM/),
-    ]);
-  });
-
   it('a key too weak for OpenSSL is named, not thrown', async () => {
     const weak = await issue('weak', { algorithm: WEAK });
     const fault = await onlyFault({ certificate: weak.certificate, privateKey: weak.key });
@@ -757,23 +675,6 @@ describe('Dates', () => {
     expect((await onlyFault({ certificate: early.certificate, privateKey: early.key })).message).toMatch(
       /is not valid before/,
     );
-  });
-
-  it('a chain none of which is valid: error; one of several expired, or ending soon: warning', async () => {
-    const expired = await issue('Old Root', { ca: true, notBefore: at(-20), notAfter: at(-2) });
-    const soon = await issue('Root ending', { ca: true, notAfter: at(20) });
-    expect((await onlyFault({ ...good(), chain: expired.certificate })).message).toMatch(
-      /no certificate of the service's chain is valid now/,
-    );
-    const { identity, warnings } = await load({
-      ...good(),
-      chain: expired.certificate + soon.certificate + authority.chain,
-    });
-    expect(identity).toBeDefined();
-    expect(warnings).toEqual([
-      expect.stringMatching(/"CN=Old Root".*expired on/),
-      expect.stringMatching(/"CN=Root ending".*expires on/),
-    ]);
   });
 
   it('reports all faults of an identity at once', async () => {
