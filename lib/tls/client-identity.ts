@@ -134,6 +134,17 @@ export class ClientIdentity {
     return this.#inUse.certificate;
   }
 
+  /**
+   * Who issued the last certificate that we send, for hints: its certificate may be missing there. Undefined if the last
+   * one signed itself.
+   */
+  get lastIssuer(): string | undefined {
+    const { issuer, subject } = this.#inUse.sent.at(-1) ?? {};
+    return issuer === subject
+      ? undefined
+      : (/^CN=(.*)$/m.exec(issuer ?? '')?.[1] ?? issuer?.replaceAll('\n', ', '));
+  }
+
   /** Whether the service is verified against `tls.chain`; else against Node's public roots. */
   get hasChain(): boolean {
     return this.#inUse.chain.length > 0;

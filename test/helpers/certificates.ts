@@ -28,9 +28,9 @@ export interface IssueOptions {
   algorithm?: webcrypto.RsaHashedKeyGenParams;
 }
 
-/** Issues a certificate with a key of its own; without an issuer it signs itself. The subject may be empty. */
+/** Issues a certificate with a key of its own; without an issuer it signs itself. The subject may be empty, or a whole name. */
 export async function issue(commonName: string, options: IssueOptions = {}): Promise<Issued> {
-  const subject = commonName === '' ? '' : `CN=${commonName}`;
+  const subject = commonName === '' || commonName.includes('=') ? commonName : `CN=${commonName}`;
   const keys = await webcrypto.subtle.generateKey(options.algorithm ?? ALGORITHM, true, ['sign', 'verify']);
   const extensions: x509.Extension[] = [
     new x509.BasicConstraintsExtension(options.ca ?? false, undefined, true),

@@ -220,14 +220,15 @@ describe('ServiceHealthIndicator', () => {
       {
         status: 'down',
         certificate: { validTo: '2030-01-01T00:00:00.000Z', daysLeft: 6 },
-        message: 'The client certificate expires in 6 days, and there should be 7 left.',
+        message:
+          'The client certificate, or one that is sent with it, expires in 6 days, and there should be 7 left.',
       },
     ],
     [
       'one that has expired',
       { status: { healthy: false, daysLeft: -1 } },
       {},
-      { status: 'down', message: 'The client certificate has expired.' },
+      { status: 'down', message: 'The client certificate, or one that is sent with it, has expired.' },
     ],
     [
       'a new one that cannot be used',

@@ -570,6 +570,23 @@ describe('The two agents', () => {
   });
 });
 
+it('names the issuer of the last certificate that is sent, unless that one signed itself', async () => {
+  const [nameless, alone] = await Promise.all([issue('C=SA, O=Bank', { ca: true }), issue('alone')]);
+  const named = await issue('app', { issuer: nameless });
+  const { intermediate, root } = authority;
+  for (const [certificate, key, expected] of [
+    [clients[0].certificate, clients[0].key, 'Service Intermediate'],
+    [clients[0].certificate + intermediate.certificate, clients[0].key, 'Service Root'],
+    [clients[0].certificate + intermediate.certificate + root.certificate, clients[0].key, undefined],
+    [named.certificate, named.key, 'C=SA, O=Bank'],
+    [alone.certificate, alone.key, undefined],
+  ] as const) {
+    const identity = await start(tlsSettings({ certificate, privateKey: key, chain: authority.chain }));
+    expect(identity.lastIssuer).toBe(expected);
+  }
+  expect((await start(tlsSettings({}))).lastIssuer).toBeUndefined();
+});
+
 it('reports every fault of what it was given', async () => {
   const { identity, faults, certificate } = await ClientIdentity.open({
     tls: tlsSettings({ certificate: clients[0].certificate, privateKey: clients[1].key, chain: '' }),
