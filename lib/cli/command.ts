@@ -12,8 +12,6 @@ export interface CommandIo {
   errIsTerminal: boolean;
   /** Has the process go on when nobody reads its output any more; it ends then by default. */
   keepRunningUnread(): void;
-  /** Hands over each line of standard input from now on, whose end ends nothing. */
-  onLine(listener: (line: string) => void): void;
   /** Resolves at the first SIGINT or SIGTERM from now on; a second one of its kind ends the process as usual. */
   endSignal(): Promise<void>;
 }

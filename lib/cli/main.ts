@@ -1,10 +1,7 @@
 #!/usr/bin/env node
-import { createInterface, type Interface } from 'node:readline';
-import { isInForeground } from './foreground.js';
 import { runCommand } from './run-command.js';
 
 let endsUnread = true;
-let lines: Interface | undefined;
 process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => {
   // A reader that has seen enough (`| head`) is no failure: what the command found counts, if it has ended.
   if (endsUnread) process.exit(code === 'EPIPE' ? undefined : 1);
@@ -23,19 +20,11 @@ process.exitCode = await runCommand(process.argv.slice(2), {
   keepRunningUnread: () => {
     endsUnread = false;
   },
-  onLine: (listener) => {
-    const { stdin } = process;
-    if (stdin.isTTY && !isInForeground()) return;
-    lines = createInterface({ input: stdin, terminal: false });
-    // An error of the input, as when its terminal is gone, is its end.
-    lines.on('line', listener).on('error', () => undefined);
-  },
   endSignal: () =>
     new Promise((end) => {
       for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => end());
     }),
 });
-lines?.close();
 // A pipe has taken this only once it has taken all before it.
 for (const stream of [stdout, stderr]) await new Promise((done) => stream.write('', done));
 // Only if something that a command used still holds the process, for example a name that is being resolved.

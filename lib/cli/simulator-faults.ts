@@ -1,12 +1,5 @@
-import {
-  type FaultHandle,
-  type FaultRule,
-  isConnectionFault,
-  NAMED_FAULTS,
-  type SimulatorFault,
-} from '../testing/faults.js';
-import { FACES, type SimulatorFace } from '../testing/request-log.js';
-import { type ServiceSimulator } from '../testing/simulator.js';
+import { type FaultRule, isConnectionFault, NAMED_FAULTS, type SimulatorFault } from '../testing/faults.js';
+import { FACES } from '../testing/request-log.js';
 import { TLS_ALERTS, type TlsAlert } from '../testing/tls-alert.js';
 import { UsageError } from './command.js';
 
@@ -16,43 +9,26 @@ export const FAULT_WORDS = {
   connection: ['reset-handshake', ...Object.keys(TLS_ALERTS)],
 } as const;
 
-const FORM = "<where>=<fault>[:<times>], for example '/banks/v1=503:3'";
-
-export const FAULT_HELP =
-  `A line is ${FORM}. <where> is a path, or a server: ${FACES.join(', ')}. ` +
-  `<fault> is a status from 400 to 599, a delay such as 2000ms, ${FAULT_WORDS.named.join(', ')}, or ok; ` +
-  `for a server also ${FAULT_WORDS.connection.join(', ')}.`;
-
-/** What happens at a path or a server; without a rule, nothing any more. */
-export interface PlacedFault {
-  where: string;
-  rule?: FaultRule;
-}
-
 /**
  * Reads `/banks/v1=503:3`.
  *
- * @throws UsageError that begins with the text, and says what is wrong with it
+ * @throws UsageError that says what is wrong with it
  */
-export function readFault(text: string): PlacedFault {
-  const refused = (reason: string) => new UsageError(`'${text.trim()}': ${reason}`);
-  const parts = /^([^=]+)=([^:]*)(?::(.*))?$/.exec(text.trim());
-  if (!parts) throw refused(`it is not of the form ${FORM}.`);
-  const [, where = '', word = '', count] = parts;
+export function readFault(text: string): FaultRule {
+  const refused = (reason: string) => new UsageError(`--fail '${text}': ${reason}`);
+  const parts = /^([^=]+)=([^:]*)(?::([1-9]\d*))?$/.exec(text);
+  if (!parts)
+    throw refused("it is not of the form <where>=<fault>[:<times>], for example '/banks/v1=503:3'.");
+  const [, where, word, count] = parts;
   const face = FACES.find((each) => each === where);
   if (face === undefined && !/^\/[^?#]*$/.test(where)) throw refused(`'${where}' is no path, and no server.`);
-  if (word === 'ok') {
-    if (count !== undefined) throw refused("'ok' takes no number of times.");
-    return { where };
-  }
   const fault = toFault(word);
   if (!fault) throw refused(`'${word}' is no fault.`);
   if (face === undefined && isConnectionFault(fault)) {
     throw refused(`'${word}' is a fault of a server, and not of a path.`);
   }
-  if (count !== undefined && !/^[1-9]\d*$/.test(count)) throw refused(`'${count}' is no number of times.`);
   const times = count === undefined ? Infinity : Number(count);
-  return { where, rule: { ...(face ? { face } : { path: where }), times, fault } };
+  return { ...(face ? { face } : { path: where }), times, fault };
 }
 
 function toFault(word: string): SimulatorFault | undefined {
@@ -65,30 +41,4 @@ function toFault(word: string): SimulatorFault | undefined {
   if (word === 'reset-handshake') return word;
   if (Object.hasOwn(TLS_ALERTS, word)) return { tlsAlert: word as TlsAlert };
   return NAMED_FAULTS.find((name) => name === word);
-}
-
-/** The faults that were asked for in words, by their place. */
-export class PlacedFaults {
-  readonly #simulator: ServiceSimulator;
-  readonly #handles = new Map<string, FaultHandle[]>();
-
-  constructor(simulator: ServiceSimulator) {
-    this.#simulator = simulator;
-  }
-
-  /** After those that are there. */
-  add({ where, rule }: PlacedFault): void {
-    if (!rule) return;
-    const handles = this.#handles.get(where) ?? [];
-    this.#handles.set(where, [...handles, this.#simulator.fail(rule)]);
-    // A connection that stands would not notice.
-    if (isConnectionFault(rule.fault)) this.#simulator.dropConnections(where as SimulatorFace);
-  }
-
-  /** In place of those that are there. */
-  replace(placed: PlacedFault): void {
-    for (const handle of this.#handles.get(placed.where) ?? []) handle.stop();
-    this.#handles.delete(placed.where);
-    this.add(placed);
-  }
 }

@@ -1,12 +1,14 @@
-import { X509Certificate } from 'node:crypto';
-import { join } from 'node:path';
+import { createHash, X509Certificate } from 'node:crypto';
+import { mkdir, readFile } from 'node:fs/promises';
+import { isAbsolute, join } from 'node:path';
 import {
   CertificateAuthority,
   type IssuedCertificate,
   type KeptAuthority,
 } from '../testing/certificate-authority.js';
 import { type ServiceSimulator } from '../testing/simulator.js';
-import { KEPT_FILE, readOwn } from './simulator-files.js';
+import { type CommandIo } from './command.js';
+import { PRIVATE, replace } from './simulator-files.js';
 
 /** As long as a client warns that its certificate expires soon. */
 const RENEWED_BEFORE_MS = 30 * 24 * 3_600_000;
@@ -18,44 +20,44 @@ interface Kept<Authority> {
   authority: Authority;
 }
 
-/** The certificates and credentials of a simulator, for a later start. */
-export async function textToKeep(
-  simulator: Kept<CertificateAuthority>['credentials'] & Pick<ServiceSimulator, 'application' | 'authority'>,
-): Promise<string> {
-  const { clientId, clientSecret, appToken, application } = simulator;
-  const authority = await simulator.authority.toText();
-  const kept: Kept<KeptAuthority> = {
-    credentials: { clientId, clientSecret, appToken },
-    application,
-    authority,
-  };
-  return `${JSON.stringify(kept, undefined, 2)}\n`;
+/** Where the certificates and credentials for a `--dir` are kept, in the user's own folder; undefined if there is none. */
+export function keptPath(env: CommandIo['env'], dir: string, platform = process.platform) {
+  const { XDG_DATA_HOME = '', LOCALAPPDATA, APPDATA, HOME } = env;
+  const ofHome = platform === 'darwin' ? ['Library', 'Application Support'] : ['.local', 'share'];
+  const ofSystem = platform === 'win32' ? LOCALAPPDATA || APPDATA : HOME && join(HOME, ...ofHome);
+  // The specification of XDG has relative ones ignored.
+  const data = isAbsolute(XDG_DATA_HOME) ? XDG_DATA_HOME : ofSystem;
+  const id = createHash('sha256').update(dir).digest('hex').slice(0, 16);
+  return data ? join(data, 'nestjs-service', `simulator-${id}.json`) : undefined;
 }
 
-/**
- * What an earlier start left; undefined if there is nothing, or nothing of use: of another version of the command, or
- * with a certificate that is not valid long enough.
- *
- * @throws ForeignFileError if the file was changed, and the system's errors
- */
-export async function readKept(folder: string): Promise<Kept<CertificateAuthority> | undefined> {
-  const text = await readOwn(join(folder, KEPT_FILE));
-  if (text === undefined) return undefined;
+/** What an earlier start left; undefined if there is nothing of use, or a certificate that is not valid long enough. */
+export async function readKept(path: string): Promise<Kept<CertificateAuthority> | undefined> {
   try {
-    const { credentials, application, authority } = JSON.parse(text) as Kept<KeptAuthority>;
-    const { clientId, clientSecret, appToken } = credentials;
-    if (!isCurrent(new X509Certificate(application.certificate))) return undefined;
-    return {
-      credentials: { clientId, clientSecret, appToken },
-      application,
-      authority: await CertificateAuthority.restore(authority),
-    };
+    const { credentials, application, authority } = JSON.parse(
+      await readFile(path, 'utf8'),
+    ) as Kept<KeptAuthority>;
+    const { validTo } = new X509Certificate(application.certificate);
+    if (Date.now() + RENEWED_BEFORE_MS > Date.parse(validTo)) return undefined;
+    return { credentials, application, authority: await CertificateAuthority.restore(authority) };
   } catch {
     return undefined;
   }
 }
 
-function isCurrent({ validFrom, validTo }: X509Certificate): boolean {
-  const now = Date.now();
-  return Date.parse(validFrom) <= now && now + RENEWED_BEFORE_MS < Date.parse(validTo);
+/** @returns whether it could be written */
+export async function keep(path: string, simulator: ServiceSimulator): Promise<boolean> {
+  const { clientId, clientSecret, appToken, application } = simulator;
+  const kept: Kept<KeptAuthority> = {
+    credentials: { clientId, clientSecret, appToken },
+    application,
+    authority: await simulator.authority.toText(),
+  };
+  try {
+    await mkdir(join(path, '..'), { recursive: true, mode: 0o700 });
+    await replace(path, JSON.stringify(kept), PRIVATE);
+    return true;
+  } catch {
+    return false;
+  }
 }

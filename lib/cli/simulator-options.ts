@@ -1,10 +1,11 @@
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { type FaultRule } from '../testing/faults.js';
 import { FACES } from '../testing/request-log.js';
 import { serverNamesOf } from '../testing/server-names.js';
 import { type SimulatorAddress } from '../testing/simulator.options.js';
 import { UsageError } from './command.js';
-import { FAULT_WORDS, type PlacedFault, readFault } from './simulator-faults.js';
+import { FAULT_WORDS, readFault } from './simulator-faults.js';
 import { folderFault } from './simulator-files.js';
 import { readRoutes, type Routes } from './simulator-routes.js';
 
@@ -24,7 +25,7 @@ export interface SimulatorCommandOptions {
   tokenLifetime?: number;
   /** Answers at other paths. */
   routes: Routes;
-  faults: PlacedFault[];
+  faults: FaultRule[];
 }
 
 /** The addresses in the order of their ports, from the base port on. */
@@ -69,9 +70,6 @@ Options:
                               Without <times>, all of them. May be given several times
   --help                      this text
 
-While it runs, a line on its standard input in the words of --fail takes the place of the faults of that path or server;
-'/banks/v1=ok' ends them, and 'help' lists all.
-
 Exit code: 0 after SIGINT or SIGTERM, 1 if it cannot start, 2 for wrong options.
 `;
 
@@ -97,7 +95,11 @@ export async function readSimulatorOptions(
   });
   if (values.help) return 'help';
   const { host, san: serverNames } = values;
-  usable(() => serverNamesOf({ host, serverNames }));
+  try {
+    serverNamesOf({ host, serverNames });
+  } catch (error) {
+    throw new UsageError((error as Error).message);
+  }
   if (values.dir === '') throw new UsageError('--dir needs the name of a folder.');
   const folder = resolve(cwd, values.dir);
   const fault = folderFault(folder);
@@ -116,7 +118,7 @@ export async function readSimulatorOptions(
     isNew: values.new,
     tokenLifetime: lifetime === undefined ? undefined : wholeNumber('--token-lifetime', lifetime, 1, 2 ** 31),
     routes: values.routes === undefined ? {} : await readRoutes(cwd, values.routes),
-    faults: (values.fail ?? []).map((text) => usable(() => readFault(text), '--fail ')),
+    faults: (values.fail ?? []).map(readFault),
   };
 }
 
@@ -129,13 +131,4 @@ function wholeNumber(option: string, text: string, min: number, max: number): nu
   const value = /^\d+$/.test(text) ? Number(text) : NaN;
   if (value >= min && value <= max) return value;
   throw new UsageError(`${option} needs a whole number from ${min} to ${max}, and got '${text}'.`);
-}
-
-/** What it returns; what it throws is wrong use. */
-function usable<T>(read: () => T, option = ''): T {
-  try {
-    return read();
-  } catch (error) {
-    throw new UsageError(option + (error as Error).message);
-  }
 }

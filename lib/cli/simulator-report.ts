@@ -44,7 +44,6 @@ export function describeSimulator(
     ...routes.map((route) => `  Also answers ${printable(route)}`),
     '',
     `Certificates and variables: ${files.folder}`,
-    `  ${files.names.join(', ')}`,
     `  ${kept}`,
     '',
     name === undefined
@@ -87,11 +86,6 @@ export function describeRefusal({ face, alert, certificateSubject }: Certificate
   const whose =
     certificateSubject === undefined ? 'no client certificate' : `"${printable(certificateSubject)}"`;
   return `${time(Date.now())} TLS connection refused: ${alert}, ${whose} (${face})\n`;
-}
-
-/** A line of the input that was understood. */
-export function describeLine(line: string): string {
-  return `${time(Date.now())} From now on: ${printable(line.trim())}\n`;
 }
 
 function time(at: number): string {

@@ -1,20 +1,12 @@
 import { type SimulatorOptions } from '../testing/simulator.options.js';
 import { ServiceSimulator } from '../testing/simulator.js';
-import { EXIT, type CommandIo, UsageError } from './command.js';
+import { EXIT, type CommandIo } from './command.js';
 import { endWithNpm } from './end-with-npm.js';
-import { exposureTo } from './git-ignores.js';
-import { checkFolder, ForeignFileError, KEPT_FILE, writeFiles } from './simulator-files.js';
-import { readKept, textToKeep } from './simulator-kept.js';
-import { FAULT_HELP, PlacedFaults, readFault } from './simulator-faults.js';
+import { checkFolder, ForeignFileError, writeFiles } from './simulator-files.js';
+import { keep, keptPath, readKept } from './simulator-kept.js';
 import { addRoutes } from './simulator-routes.js';
 import { readSimulatorOptions, SIMULATOR_HELP, type SimulatorCommandOptions } from './simulator-options.js';
-import {
-  describeLine,
-  describeReach,
-  describeRefusal,
-  describeRequest,
-  describeSimulator,
-} from './simulator-report.js';
+import { describeReach, describeRefusal, describeRequest, describeSimulator } from './simulator-report.js';
 
 /** Runs the simulator until SIGINT or SIGTERM. */
 export async function run(args: string[], io: CommandIo): Promise<number> {
@@ -42,13 +34,9 @@ async function serve(
   // Not for a script of package.json, which may start it with & and end.
   if (io.env.npm_lifecycle_event === 'npx') endWithNpm();
   await checkFolder(folder);
-  const exposure = await exposureTo(folder, KEPT_FILE, io.env);
-  const found = isNew || exposure !== undefined ? undefined : await readKept(folder);
-  const start = (options: SimulatorOptions) =>
-    found
-      ? ServiceSimulator.startWith(options, found.authority, found.application)
-      : ServiceSimulator.start(options);
-  const simulator = await start({
+  const path = keptPath(io.env, folder);
+  const found = isNew || path === undefined ? undefined : await readKept(path);
+  const options: SimulatorOptions = {
     ...found?.credentials,
     ports,
     host,
@@ -57,52 +45,31 @@ async function serve(
     maxRequests: 1,
     onRequest: (request, milliseconds) => io.out(describeRequest(request, milliseconds)),
     onRefusal: (refusal) => io.out(describeRefusal(refusal)),
-  });
+  };
+  const simulator = found
+    ? await ServiceSimulator.startWith(options, found.authority, found.application)
+    : await ServiceSimulator.start(options);
   try {
     addRoutes(simulator, routes);
-    const placed = new PlacedFaults(simulator);
-    for (const fault of faults) placed.add(fault);
-    const kept = exposure === undefined ? await textToKeep(simulator) : undefined;
-    const files = await writeFiles(folder, simulator, { name, kept });
+    for (const fault of faults) simulator.fail(fault);
+    const isKept = path !== undefined && (await keep(path, simulator));
+    const files = await writeFiles(folder, simulator, name);
     // Not earlier: until then a signal ends the process as usual, whatever it waits for.
     const ended = io.endSignal();
     io.err(describeReach(host, serverNames));
-    const said = { name, kept: describeKept(found !== undefined, exposure), routes: Object.keys(routes) };
-    io.out(describeSimulator(simulator, files, said));
-    io.onLine((line) => {
-      if (line.trim() !== '') obey(line, placed, io);
-    });
+    const kept = describeKept(found !== undefined, isKept);
+    io.out(describeSimulator(simulator, files, { name, kept, routes: Object.keys(routes) }));
     await ended;
   } finally {
     await simulator.stop();
   }
 }
 
-/** Does what a line of the input says. */
-function obey(line: string, placed: PlacedFaults, io: CommandIo): void {
-  if (line.trim() === 'help') return io.out(`${FAULT_HELP}\n`);
-  try {
-    placed.replace(readFault(line));
-    io.out(describeLine(line));
-  } catch (error) {
-    if (!(error instanceof UsageError)) throw error;
-    io.err(`${error.message} The line help lists all.\n`);
-  }
-}
-
 /** What becomes of the certificates and credentials, in one line. */
-function describeKept(isFound: boolean, exposure: string | undefined): string {
-  if (exposure !== undefined) {
-    return `They are new at each start, as ${exposure}: with a .gitignore in the folder that has the line *, they stay.`;
-  }
-  return isFound
-    ? 'They are those of the last start; --new makes others.'
-    : 'They are new, and stay for the next start.';
-}
-
-/** A volume of Docker, for example, belongs to root. */
-function describeNoAccess(folder: string): string {
-  return `This user may not make or use ${folder}. Choose another folder with --dir, or run as its owner.`;
+function describeKept(isFound: boolean, isKept: boolean): string {
+  if (isFound) return 'They are those of the last start; --new makes others.';
+  if (isKept) return 'They are new, and stay for the next start.';
+  return 'They are new at each start, as this user has no folder for data. HOME or XDG_DATA_HOME can name one.';
 }
 
 /** Why it did not start, in one line; undefined for what is a fault of this package. */
@@ -114,11 +81,10 @@ function describeFailure(
   const used = Object.values(ports ?? {});
   const range = used.length > 0 ? ` (the simulator uses ${used[0]} to ${used.at(-1)})` : '';
   if (code === 'EADDRINUSE') return `Port ${port} is taken${range}. Choose others with --port.`;
-  if (code === 'EACCES' && path?.startsWith(folder)) return describeNoAccess(folder);
-  if (code === 'ENOTDIR') return `${folder} is in or at a file. Choose another folder with --dir.`;
   if (code === 'EADDRNOTAVAIL')
     return `This machine has no address ${host}. 0.0.0.0 stands for all that it has.`;
-  // A port that this user may not have, a folder that cannot be written, a package that is not installed.
+  if (path?.startsWith(folder)) return `${message}. Choose another folder with --dir.`;
+  // A port that this user may not have, a package that is not installed.
   const isOfMachine = error instanceof ForeignFileError || syscall !== undefined || /npm i /.test(message);
   return isOfMachine ? message : undefined;
 }

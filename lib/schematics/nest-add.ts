@@ -45,7 +45,8 @@ const MAIN_LINES = `    import { ServiceExceptionFilter } from 'nestjs-service';
 const TEST_LINES = `    import { stubService } from 'nestjs-service/testing';
 
     const builder = Test.createTestingModule({ imports: [AppModule] });
-    stubService(builder);`;
+    stubService(builder);
+    const moduleFixture = await builder.compile();`;
 
 /**
  * `nest add nestjs-service`: adds the peers, the module and .env.example, where they are missing, and prints the lines for

@@ -53,7 +53,6 @@ async function tryCompose([program, ...first], folder) {
     const own = [program, ...first, '-p', id].join(' ');
     const tried = await run('sh', ['-e', '-c', commands.replaceAll('docker compose', own)]);
     assert.match(tried, /HTTP 200\n[^]*"bank_identifier"/);
-    await logWith(compose, 'From now on: /banks/v1=503:3');
     await compose('restart', 'simulator');
     await compose('restart', 'app');
     const later = await logWith(compose, STARTED, 2);

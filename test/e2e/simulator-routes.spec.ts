@@ -30,7 +30,13 @@ describe('nestjs-service simulator --routes', () => {
     let end = (): void => undefined;
     const isEnded = new Promise<void>((resolve) => (end = resolve));
     io.endSignal = () => isEnded;
-    const isReady = new Promise<void>((resolve) => (io.onLine = () => resolve()));
+    const { out } = io;
+    const isReady = new Promise<void>((resolve) => {
+      io.out = (text) => {
+        out(text);
+        if (String(text).endsWith('Requests:\n')) resolve();
+      };
+    });
     const done = run(['--port', '0', '--dir', 'simulator', '--routes', routes], io);
     try {
       await Promise.race([isReady, done]);

@@ -20,7 +20,6 @@ export function commandIo(
     outIsTerminal: isTerminal,
     errIsTerminal: isTerminal,
     keepRunningUnread: () => undefined,
-    onLine: () => undefined,
     endSignal: () => Promise.resolve(),
     printed: () => out.map((each) => Buffer.from(each as string).toString()).join(''),
     complained: () => err.join(''),

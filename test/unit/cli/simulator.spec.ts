@@ -1,13 +1,13 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { execFileSync } from 'node:child_process';
-import { mkdir, mkdtemp, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseEnv } from 'node:util';
 import { UsageError } from '../../../lib/cli/command.js';
 import { FAULT_WORDS, readFault } from '../../../lib/cli/simulator-faults.js';
 import { checkFolder, ForeignFileError, writeFiles } from '../../../lib/cli/simulator-files.js';
-import { readKept, textToKeep } from '../../../lib/cli/simulator-kept.js';
+import { keep, keptPath, readKept } from '../../../lib/cli/simulator-kept.js';
 import { readSimulatorOptions } from '../../../lib/cli/simulator-options.js';
 import { describeRefusal, describeRequest } from '../../../lib/cli/simulator-report.js';
 import { ServiceSimulator } from '../../../lib/testing/simulator.js';
@@ -21,28 +21,24 @@ it('uses the six ports from 8443 on, where no other is named', async () => {
 describe('a fault in words', () => {
   it.each([
     ['/banks/v1=503', { path: '/banks/v1', times: Infinity, fault: { status: 503 } }],
-    [' /banks/v1=2000ms:3 ', { path: '/banks/v1', times: 3, fault: { delayMs: 2000 } }],
+    ['/banks/v1=2000ms:3', { path: '/banks/v1', times: 3, fault: { delayMs: 2000 } }],
     ['token=reset', { face: 'token', times: Infinity, fault: 'reset' }],
     ['base=certificate_unknown:1', { face: 'base', times: 1, fault: { tlsAlert: 'certificate_unknown' } }],
     ['sandbox-mtls=reset-handshake', { face: 'sandbox-mtls', fault: 'reset-handshake' }],
   ])('is read: %s', (text, rule) => {
-    expect(readFault(text)).toMatchObject({ where: text.trim().split('=')[0], rule });
+    expect(readFault(text)).toMatchObject(rule);
   });
 
   it('has each word that the help names', () => {
-    for (const word of FAULT_WORDS.named) expect(readFault(`/x=${word}`).rule?.fault).toBe(word);
-    for (const word of FAULT_WORDS.connection) expect(readFault(`base=${word}`).rule?.fault).toBeDefined();
-  });
-
-  it('has a word that ends others', () => {
-    expect(readFault('/banks/v1=ok')).toEqual({ where: '/banks/v1' });
+    for (const word of FAULT_WORDS.named) expect(readFault(`/x=${word}`).fault).toBe(word);
+    for (const word of FAULT_WORDS.connection) expect(readFault(`base=${word}`).fault).toBeDefined();
   });
 
   it.each([
     ['', "it is not of the form <where>=<fault>[:<times>], for example '/banks/v1=503:3'."],
     ['/banks/v1', 'it is not of the form'],
-    ['/banks/v1=503:0', "'0' is no number of times."],
-    ['/banks/v1=503:3:4', "'3:4' is no number of times."],
+    ['/banks/v1=503:0', 'it is not of the form'],
+    ['/banks/v1=503:3:4', 'it is not of the form'],
     ['banks/v1=503', "'banks/v1' is no path, and no server."],
     ['bse=503', "'bse' is no path, and no server."],
     ['/banks/v1?a=503', "'/banks/v1?a' is no path, and no server."],
@@ -54,10 +50,10 @@ describe('a fault in words', () => {
     ['/banks/v1=9999999999ms', "'9999999999ms' is no fault."],
     ['/banks/v1=unknown_ca', "'unknown_ca' is a fault of a server, and not of a path."],
     ['/banks/v1=reset-handshake', "'reset-handshake' is a fault of a server, and not of a path."],
-    ['/banks/v1=ok:1', "'ok' takes no number of times."],
+    ['/banks/v1=ok', "'ok' is no fault."],
   ])('is refused: %j', (text, reason) => {
     expect(() => readFault(text)).toThrow(UsageError);
-    expect(() => readFault(` ${text}`)).toThrow(`'${text}': ${reason}`);
+    expect(() => readFault(text)).toThrow(`--fail '${text}': ${reason}`);
   });
 });
 
@@ -107,7 +103,7 @@ describe('the folder of the simulator command', () => {
     'has a .env with what env() has in each mode, for the module %s',
     async (name) => {
       const simulator = await ServiceSimulator.start();
-      const { env } = await writeFiles(folder, simulator, { name });
+      const { env } = await writeFiles(folder, simulator, name);
       const prefix = name === undefined ? 'SERVICE_' : 'SERVICE_KSA_';
       const read = Object.entries(parseEnv(await readFile(env, 'utf8')) as Record<string, string>).map(
         async ([variable, value]) => {
@@ -137,71 +133,71 @@ const DAY = 24 * 3_600;
 
 describe('what the simulator command keeps', () => {
   let folder: string;
+  let path: string;
 
   beforeEach(async () => {
     folder = await mkdtemp(join(tmpdir(), 'simulator-kept-'));
+    path = keptPath({ XDG_DATA_HOME: folder }, '/work/service-simulator') ?? '';
   });
   afterEach(() => rm(folder, { recursive: true }));
 
-  /** The simulator whose certificates and credentials are in the folder. */
-  async function keep(options?: SimulatorOptions): Promise<ServiceSimulator> {
+  it.each<[NodeJS.Platform, Record<string, string>, string | undefined]>([
+    ['linux', { HOME: '/home/a' }, '/home/a/.local/share/nestjs-service/'],
+    ['linux', { HOME: '/home/a', XDG_DATA_HOME: '/data' }, '/data/nestjs-service/'],
+    ['linux', { HOME: '/home/a', XDG_DATA_HOME: 'data' }, '/home/a/.local/share/nestjs-service/'],
+    ['linux', { HOME: '' }, undefined],
+    ['darwin', { HOME: '/Users/a' }, '/Users/a/Library/Application Support/nestjs-service/'],
+    ['win32', { LOCALAPPDATA: '/Local', APPDATA: '/Roaming', HOME: '/a' }, '/Local/nestjs-service/'],
+    ['win32', { APPDATA: '/Roaming' }, '/Roaming/nestjs-service/'],
+    ['win32', {}, undefined],
+  ])('is in the folder for data of the user: %s, %j', (platform, env, expected) => {
+    const [one, other] = ['/one', '/other'].map((dir) => keptPath(env, dir, platform));
+    if (expected === undefined) return expect(one).toBeUndefined();
+    expect(one?.startsWith(expected)).toBe(true);
+    // Each --dir has its own.
+    expect(other).not.toBe(one);
+  });
+
+  /** The simulator whose certificates and credentials are kept. */
+  async function kept(options?: SimulatorOptions): Promise<ServiceSimulator> {
     const simulator = await ServiceSimulator.start(options);
     await simulator.stop();
-    await writeFiles(folder, simulator, { kept: await textToKeep(simulator) });
+    expect(await keep(path, simulator)).toBe(true);
     return simulator;
   }
 
-  it('is nothing where there is no file', async () => {
-    expect(await readKept(folder)).toBeUndefined();
+  it('is nothing if there is no file, or one of another form', async () => {
+    expect(await readKept(path)).toBeUndefined();
+    await kept();
+    for (const other of ['{}', '{"credentials":{}}', 'no JSON']) {
+      await writeFile(path, other);
+      expect(await readKept(path)).toBeUndefined();
+    }
   });
 
   it('is what the simulator had, for the user alone', async () => {
-    const { clientId, clientSecret, appToken, application, chain } = await keep();
-    const found = await readKept(folder);
+    const { clientId, clientSecret, appToken, application, chain } = await kept();
+    const found = await readKept(path);
     expect(found).toMatchObject({ credentials: { clientId, clientSecret, appToken }, application });
     expect(found?.authority.chain).toBe(chain);
-    expect((await stat(join(folder, 'simulator.kept'))).mode & 0o777).toBe(0o600);
+    expect((await stat(path)).mode & 0o777).toBe(0o600);
+    expect((await stat(join(path, '..'))).mode & 0o077).toBe(0);
+    expect(await readdir(join(path, '..'))).toHaveLength(1);
   });
 
   it.each([
     ['has expired', -1],
     ['expires in less than 30 days', 29 * DAY],
-  ])('is nothing where the certificate %s', async (_, applicationLifetime) => {
-    await keep({ certificates: { applicationLifetime } });
-    expect(await readKept(folder)).toBeUndefined();
+  ])('is nothing if the certificate %s', async (_, applicationLifetime) => {
+    await kept({ certificates: { applicationLifetime } });
+    expect(await readKept(path)).toBeUndefined();
   });
 
-  it('is nothing where the certificate is not valid yet', async () => {
-    const simulator = await keep();
-    const { clientId, clientSecret, appToken, authority } = simulator;
-    const application = await simulator.issueCertificate({ notBefore: new Date(Date.now() + DAY * 1_000) });
-    const kept = await textToKeep({ clientId, clientSecret, appToken, authority, application });
-    await writeFiles(folder, simulator, { kept });
-    expect(await readKept(folder)).toBeUndefined();
-  });
-
-  it('is nothing where another version of the command wrote it', async () => {
-    const simulator = await keep();
-    for (const other of ['{}', '{"credentials":{}}', 'no JSON']) {
-      await writeFiles(folder, simulator, { kept: other });
-      expect(await readKept(folder)).toBeUndefined();
-    }
-  });
-
-  it('is refused where the file was changed, and stays as it is', async () => {
-    const path = join(folder, 'simulator.kept');
-    await keep();
-    const whole = await readFile(path, 'utf8');
-    for (const damaged of ['', whole.slice(0, 500), whole.replace('"clientId"', '"clientid"'), '{}\n']) {
-      await writeFile(path, damaged);
-      for (const check of [readKept, checkFolder]) {
-        await expect(check(folder)).rejects.toThrow(ForeignFileError);
-        await expect(check(folder)).rejects.toThrow(
-          `${path} was not written by this command, or was changed`,
-        );
-      }
-      expect(await readFile(path, 'utf8')).toBe(damaged);
-    }
+  it('is not written if the folder cannot be made', async () => {
+    const simulator = await ServiceSimulator.start();
+    await simulator.stop();
+    await writeFile(join(folder, 'file'), '');
+    expect(await keep(join(folder, 'file/below/x.json'), simulator)).toBe(false);
   });
 });
 
