@@ -133,7 +133,10 @@ export async function scanForLeaks(mode: keyof typeof MODES, extent: Extent): Pr
     const handshake = fault === 'reset-handshake' || (typeof fault === 'object' && 'tlsAlert' in fault);
     if (handshake) simulator.dropConnections();
     simulator.fail({ ...(handshake ? {} : { path: /v1/ }), times: 4, fault });
-    await Promise.all([collect(api.banks.list()), collect(api.customers.create({ app_user_id: 'u-1' }))]);
+    await Promise.all([
+      collect(api.banks.list()),
+      collect(api.customers.create({ app_user_id: `u-${faults}` })),
+    ]);
     await collect(api.http.axiosRef.get('/banks/v1', { signal: AbortSignal.timeout(1) }));
     simulator.clearFaults();
   }

@@ -58,7 +58,7 @@ const PROGRAM = `
   for (const [options, name, value] of foreigners) {
     const host = await NestFactory.createApplicationContext(ServiceModule.forRoot(options), { logger: false });
     Object.prototype[name] = value;
-    const calls = [host.get(BanksService).list(), host.get(CustomersService).create({ app_user_id: 'u' })];
+    const calls = [host.get(BanksService).list(), host.get(CustomersService).create({ app_user_id: crypto.randomUUID() })];
     const outcomes = await Promise.allSettled(calls);
     delete Object.prototype[name];
     for (const { value, reason } of outcomes) {

@@ -2,6 +2,7 @@
 // ends the connections. Prints what a cold start takes.
 import assert from 'node:assert/strict';
 import { fork } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { cp, mkdtemp, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -40,7 +41,7 @@ if (process.argv[2] === 'platform') {
     const began = performance.now();
     const instance = start(file);
     await once(instance, 'message');
-    const cpu = await call(instance, 'u-1');
+    const cpu = await call(instance, randomUUID());
     const took = performance.now() - began;
     instance.kill();
     await once(instance, 'exit');
