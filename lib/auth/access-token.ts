@@ -61,10 +61,6 @@ export interface TokenSource {
   ): Promise<TokenGrant | undefined>;
   /** Called when a token does not work. Does not throw. */
   dropped?(scope: string, accessToken: string): void;
-  /** Called when the application has started. Does not throw. */
-  open?(): void;
-  /** Called once, when no request begins any more. Does not reject. */
-  close?(): Promise<void>;
 }
 
 /** The outside world, for the cache and the shared store. */

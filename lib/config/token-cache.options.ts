@@ -10,30 +10,24 @@ export class ServiceTokenCacheOptions {
 /** The most characters of a value in a {@link TokenStore}. The longest token that is accepted makes 22,000. */
 export const MAX_ENTRY_LENGTH = 65_536;
 
-/** The address of a store of this package. A symbol: a text property of a host's own store could hold a password. */
-export const STORE_ADDRESS = Symbol('nestjs-service:store-address');
-
 /**
- * Tokens shared between processes. A method may fail or be slow: the process then uses its own tokens. Keys are hashes and
- * values are encrypted; the keys for both come from the client secret.
+ * Tokens shared between processes. A method may fail or be slow: the process then uses its own tokens for 5 s. Keys are
+ * hashes and values are encrypted; the keys for both come from the client secret.
  */
 export interface TokenStore {
-  /** Milliseconds for one call. Default 250. A store that took longer is not asked again for a while. */
+  /** Milliseconds for one call. Default 250. */
   readonly timeout?: number | undefined;
-  /** @internal */
-  readonly [STORE_ADDRESS]?: string | undefined;
   /** A value of more than 65,536 characters is not ours, and need not be read. */
   get(key: string): Promise<string | undefined>;
   /** The entry must be deleted after `ttlMs` milliseconds. */
   set(key: string, value: string, ttlMs: number): Promise<void>;
-  /** With `ifValue`, deletes the entry only if it still has that value. */
+  /** With `ifValue`, deletes the entry only if it still has that value, in one step. */
   delete(key: string, ifValue?: string): Promise<void>;
-  /** Resolves with a release function; undefined if another process has the lock. The lock ends after `ttlMs`. */
+  /**
+   * Resolves with a function that gives the lock back; undefined if another process has the lock. It must end after `ttlMs`
+   * milliseconds. Only its holder gives a lock back, and never after its time: it may be another's by then.
+   */
   lock?(key: string, ttlMs: number): Promise<(() => Promise<void>) | undefined>;
   /** Called at start-up: returns faults of the store's own settings, in words without secrets. Must not connect. */
   check?(): readonly string[] | Promise<readonly string[]>;
-  /** Called once by each module, at the start or before the first call. Resolves when the store can be asked. */
-  open?(): Promise<void>;
-  /** Called once by each module that called `open`, at its end. */
-  close?(): Promise<void>;
 }

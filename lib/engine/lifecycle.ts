@@ -37,7 +37,7 @@ export class ServiceLifecycle {
   }
 
   /**
-   * Begins all that runs by itself: the token store's connection, scheduled tokens, the watch on certificate files.
+   * Begins all that runs by itself: scheduled tokens, the watch on certificate files.
    * @throws ServiceStartupError if `startupCheck` is `fail` and the check fails; everything is closed then
    */
   async start(): Promise<void> {
@@ -46,7 +46,6 @@ export class ServiceLifecycle {
     calls.onFirst = undefined;
     this.#cancelWarning?.();
     reportStart(options, identity, io);
-    tokens?.open();
     if (options.authentication === 'oauth') tokens?.start();
     try {
       await checkStart(options, auth, banks, io.log);
@@ -81,7 +80,6 @@ export class ServiceLifecycle {
     this.#cancelWarning?.();
     calls.close();
     tokens?.close();
-    await tokens?.closeSource();
     // The host's own requests over `auth.httpsAgent` get the rest of the time.
     await identity.close(Math.max(0, (this.#endsAt ?? 0) - io.clock.monotonic()));
   }

@@ -57,7 +57,7 @@ export function isRedisClient(value: unknown): value is NodeRedisClient | Ioredi
 
 /** Only ioredis defines commands on a client. */
 function isIoredis(client: NodeRedisClient | IoredisClient): client is IoredisClient {
-  return 'defineCommand' in client;
+  return 'defineCommand' in Object(client);
 }
 
 /** Somebody else's list or hash under this key is no entry; the next token replaces it. A range of nothing is empty. */

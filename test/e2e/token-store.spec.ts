@@ -3,7 +3,7 @@ import { type RedisClientType } from '@redis/client';
 import { LinkSdkService, type ServiceModuleOptions, type TokenStore } from 'nestjs-service';
 import { RedisTokenStore } from 'nestjs-service/redis';
 import { ServiceSimulator } from 'nestjs-service/testing';
-import { StoreCipher } from '../../lib/auth/store/store-cipher.js';
+import { StoredToken, StoreKeys } from '../../lib/auth/store/stored-token.js';
 import { Secret } from '../../lib/config/secret.js';
 import { findPeer, itWith, requirePeer } from '../helpers/optional-peers.js';
 import { type RedisServer, startRedis } from '../helpers/redis.js';
@@ -236,10 +236,15 @@ describe('connectParameters with a shared store', () => {
 
   it('nor one whose own scope is another, even if who wrote it knows the client secret', async () => {
     const b = await connect('b', await start());
-    const cipher = new StoreCipher(new Secret(simulator.clientSecret));
-    const [[key, value]] = store.entries;
-    const entry = JSON.parse(cipher.open(value, key) ?? '') as { scope: string };
-    store.entries.set(key, cipher.seal(JSON.stringify({ ...entry, scope: 'customer.a' }), key));
+    const { clientId, clientSecret } = simulator;
+    const tokenUrl = `${simulator.moduleOptions({ authentication: 'oauth' }).urls.authUrl}/oauth2/token`;
+    const entry = new StoredToken(new StoreKeys(new Secret(clientSecret)), 'customer.b', {
+      tokenUrl,
+      clientId,
+    });
+    expect([...store.entries.keys()]).toEqual([entry.key]);
+    const { value } = entry.write({ accessToken: b, expiresIn: 600, scope: 'customer.a' }, Date.now());
+    store.entries.set(entry.key, value);
     expect(await connect('b', await start())).not.toBe(b);
     expect(scopes()).toEqual(['customer.b', 'customer.b']);
   });

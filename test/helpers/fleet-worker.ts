@@ -1,5 +1,6 @@
 import { type LoggerService } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
+import { createClient } from '@redis/client';
 import { BanksService, ServiceAuthService, ServiceError, ServiceModule } from 'nestjs-service';
 import { RedisTokenStore } from 'nestjs-service/redis';
 import { type FleetOrder, type LoadReport } from './fleet.js';
@@ -12,20 +13,16 @@ const logger: LoggerService = { log: () => undefined, error: take, warn: take };
 
 class Host {}
 
-let hasLocks = true;
-class FleetStore extends RedisTokenStore {
-  override async lock(...args: Parameters<RedisTokenStore['lock']>): ReturnType<RedisTokenStore['lock']> {
-    return hasLocks ? super.lock(...args) : undefined;
-  }
-}
-
 const url = process.env.FLEET_REDIS_URL;
+const client = url === undefined ? undefined : createClient({ url, disableOfflineQueue: true });
+client?.on('error', () => undefined);
+await client?.connect();
 const app = await NestFactory.createApplicationContext(
   {
     module: Host,
     imports: [
       ServiceModule.forRootAsync({
-        useFactory: () => (url === undefined ? {} : { tokenStore: new FleetStore({ url }) }),
+        useFactory: () => (client ? { tokenStore: new RedisTokenStore({ client }) } : {}),
       }),
     ],
   },
@@ -62,12 +59,9 @@ async function obey({ order, customer = '', perSecond = 0 }: FleetOrder): Promis
       const report: LoadReport = { calls: sorted.length, failures, lines, median: at(0.5), p99: at(0.99) };
       return report;
     }
-    case 'no-locks':
-    case 'locks':
-      hasLocks = order === 'locks';
-      return undefined;
     case 'end':
       await app.close();
+      client?.destroy();
       setImmediate(() => process.disconnect());
   }
 }

@@ -6,8 +6,7 @@ import { REGISTER } from './source-process.js';
 
 export interface FleetOrder {
   id: number;
-  /** `no-locks`: its lock() says `taken` from now on; `locks`: no longer. */
-  order: 'call' | 'customer' | 'load' | 'report' | 'no-locks' | 'locks' | 'end';
+  order: 'call' | 'customer' | 'load' | 'report' | 'end';
   customer?: string;
   perSecond?: number;
 }

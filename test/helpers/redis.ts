@@ -29,14 +29,9 @@ export async function startRedis(program: string, ...options: string[]): Promise
   const file = join(folder, 'redis.conf');
   await writeFile(file, '');
   const port = await freePort();
-  const isTls = options.includes('--tls-port');
-  const args = isTls
-    ? ['--port', '0', ...options.map((text) => (text === 'PORT' ? String(port) : text))]
-    : options;
-  const first = isTls ? [] : ['--port', String(port)];
   const start = async (): Promise<ChildProcess> => {
     const common = ['--bind', '127.0.0.1', '--save', '', '--dir', folder];
-    const server = spawn(program, [file, ...first, ...common, ...args], {
+    const server = spawn(program, [file, '--port', String(port), ...common, ...options], {
       stdio: ['ignore', 'pipe', 'ignore'],
     });
     for await (const line of server.stdout.setEncoding('utf8').iterator({ destroyOnReturn: false })) {
@@ -52,7 +47,7 @@ export async function startRedis(program: string, ...options: string[]): Promise
     server.kill('SIGKILL');
     await ended;
   };
-  const url = `${isTls ? 'rediss' : 'redis'}://127.0.0.1:${port}`;
+  const url = `redis://127.0.0.1:${port}`;
   return {
     port,
     url,

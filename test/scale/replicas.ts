@@ -1,5 +1,6 @@
 import { type INestApplicationContext, type LoggerService } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
+import { createClient } from '@redis/client';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { BanksService, ServiceAuthService, ServiceError, ServiceModule } from 'nestjs-service';
 import { RedisTokenStore } from 'nestjs-service/redis';
@@ -30,6 +31,7 @@ export interface ReplicaReport {
 
 interface Replica {
   app: INestApplicationContext;
+  redis: { destroy(): void };
   load: SteadyLoad;
 }
 
@@ -79,12 +81,15 @@ class Host {}
 
 async function startReplica(): Promise<Replica> {
   const { options, secretFile, redisUrl, customers } = setUp;
+  const redis = createClient({ url: redisUrl, disableOfflineQueue: true });
+  redis.on('error', () => undefined);
+  await redis.connect();
   const module = ServiceModule.forRoot({
     ...options,
     oauth: { ...options.oauth, clientSecret: { file: secretFile } },
     // Customer tokens are then renewed as often as the api token.
     linkSdk: { minTokenLife: 1 },
-    tokenStore: new RedisTokenStore({ url: redisUrl }),
+    tokenStore: new RedisTokenStore({ client: redis }),
   });
   const host = { module: Host, imports: [module] };
   const app = await NestFactory.createApplicationContext(host, { logger, abortOnError: false });
@@ -101,12 +106,13 @@ async function startReplica(): Promise<Replica> {
     }
     if (Math.random() < CALLS_IN_A_ROUND) await listBanks();
   };
-  return { app, load: steadyLoad(round, { perSecond: ROUNDS_PER_SECOND, concurrency: 1 }) };
+  return { app, redis, load: steadyLoad(round, { perSecond: ROUNDS_PER_SECOND, concurrency: 1 }) };
 }
 
-async function stopReplica({ app, load }: Replica): Promise<void> {
+async function stopReplica({ app, redis, load }: Replica): Promise<void> {
   await load.stop();
   await app.close();
+  redis.destroy();
 }
 
 const megabytes = (bytes: number): number => bytes / 1024 / 1024;

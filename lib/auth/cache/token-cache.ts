@@ -98,21 +98,11 @@ export class TokenCache {
     if (this.#settings.refresh === 'scheduled') this.#api.schedule();
   }
 
-  /** Opens the source, if it has to connect. */
-  open(): void {
-    this.#tools.source.open?.();
-  }
-
   /** Ends all requests and rejects their callers; no timer is left. */
   close(): void {
     this.#stop.abort(ServiceConnectionError.closed());
     for (const token of this.#all()) token.close();
     this.#requests.clear();
-  }
-
-  /** Closes the source. To be called after {@link close}. */
-  async closeSource(): Promise<void> {
-    await this.#tools.source.close?.();
   }
 
   #known(scope: string): ScopeToken | undefined {

@@ -1,66 +1,44 @@
+import {
+  createCipheriv,
+  createDecipheriv,
+  createHmac,
+  createSecretKey,
+  hkdfSync,
+  type KeyObject,
+  randomBytes,
+} from 'node:crypto';
+import { type Secret } from '../../config/secret.js';
 import { parseJson } from '../../exchange/decode.js';
 import { expiryMargin, LIFELESS_MS, type TokenGrant } from '../access-token.js';
 import { type TokenCredentials } from '../endpoint/refused-secrets.js';
-import { type StoreCipher } from './store-cipher.js';
 
-/** By how much the clocks of two machines may differ, in milliseconds. */
-const CLOCK_TOLERANCE_MS = 1_000;
+/** The format of keys and values. Entries of another format are not found, or do not open. */
+const FORMAT = 'v1';
+const CIPHER = 'aes-256-gcm';
+const KEY_BYTES = 32;
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
 
 /** Whose tokens these are; part of an entry's name. The certificate, as tokens may be bound to it (RFC 8705). */
 export type TokenOwner = Omit<TokenCredentials, 'secret'>;
 
-/** The entry of one scope in a shared store. */
-export class StoredToken {
-  readonly key: string;
-  readonly lockKey: string;
-  /** The key of the entry that says when a process last worked on a request for the token. */
-  readonly signKey: string;
-  readonly #scope: string;
-  readonly #cipher: StoreCipher;
+/**
+ * The keys for names and values, from the client secret (HKDF-SHA-256, RFC 5869). After a rotation the entries have other
+ * names: replicas that still have the old secret do not overwrite those of replicas that have the new one.
+ */
+export class StoreKeys {
+  readonly names: KeyObject;
+  readonly values: KeyObject;
 
-  constructor(cipher: StoreCipher, scope: string, { tokenUrl, clientId, fingerprint256 }: TokenOwner) {
-    this.#cipher = cipher;
-    this.#scope = scope;
-    this.key = cipher.nameOf(tokenUrl, clientId, scope, fingerprint256 ?? null);
-    this.lockKey = `${this.key}:lock`;
-    this.signKey = `${this.key}:sign`;
+  constructor(readonly secret: Secret) {
+    this.names = derive(secret, 'names');
+    this.values = derive(secret, 'values');
   }
+}
 
-  /** @param now the wall clock, in milliseconds */
-  writeSign(now: number): string {
-    return this.#cipher.seal(String(now), this.signKey);
-  }
-
-  /** @returns milliseconds since then; Infinity if it does not open or is from the future */
-  readSign(value: unknown, now: number): number {
-    const ageMs = now - Number(this.#cipher.open(value, this.signKey) ?? -Infinity);
-    return ageMs >= -CLOCK_TOLERANCE_MS ? Math.max(0, ageMs) : Infinity;
-  }
-
-  /** @param issuedAt by the wall clock, in milliseconds */
-  write(grant: TokenGrant, issuedAt: number): { value: string; ttlMs: number } {
-    const { scope, accessToken, expiresIn: lifetimeS } = grant;
-    const contents: Contents = { scope, accessToken, issuedAt, lifetimeS };
-    return {
-      value: this.#cipher.seal(JSON.stringify(contents), this.key),
-      ttlMs: Math.floor(lifetimeS * 1000 - expiryMargin(lifetimeS * 1000)) || LIFELESS_MS,
-    };
-  }
-
-  /**
-   * @param now the wall clock, in milliseconds
-   * @returns undefined if it does not open, has expired, or is of another scope
-   */
-  read(value: unknown, now: number): TokenGrant | undefined {
-    const text = this.#cipher.open(value, this.key);
-    const contents = text === undefined ? undefined : (parseJson(text) as Contents | undefined);
-    if (contents?.scope !== this.#scope) return undefined;
-    const { scope, accessToken, issuedAt, lifetimeS } = contents;
-    const ageMs = Math.max(0, now - issuedAt);
-    // One without a life is still in the store, so its second is not over.
-    if (lifetimeS > 0 && lifetimeS * 1000 <= ageMs) return undefined;
-    return { accessToken, scope, expiresIn: lifetimeS, ageMs };
-  }
+function derive(secret: Secret, purpose: string): KeyObject {
+  const info = `nestjs-service token store ${FORMAT} ${purpose}`;
+  return createSecretKey(Buffer.from(hkdfSync('sha256', secret.reveal(), '', info, KEY_BYTES)));
 }
 
 /** What an entry holds. Only a process with the client secret could have written it. */
@@ -71,4 +49,65 @@ interface Contents {
   issuedAt: number;
   /** Seconds; 0: without a life. */
   lifetimeS: number;
+}
+
+/** The entry of one scope in a shared store, for processes with the same client secret. Its value is bound to its key. */
+export class StoredToken {
+  readonly key: string;
+  readonly lockKey: string;
+  readonly #keys: StoreKeys;
+  readonly #scope: string;
+
+  constructor(keys: StoreKeys, scope: string, { tokenUrl, clientId, fingerprint256 }: TokenOwner) {
+    this.#keys = keys;
+    this.#scope = scope;
+    const parts = JSON.stringify([tokenUrl, clientId, scope, fingerprint256 ?? null]);
+    // In braces: Redis Cluster keeps all keys with this hash together.
+    this.key = `token:${FORMAT}:{${createHmac('sha256', keys.names).update(parts).digest('base64url')}}`;
+    this.lockKey = `${this.key}:lock`;
+  }
+
+  /** @param issuedAt by the wall clock, in milliseconds */
+  write({ scope, accessToken, expiresIn: lifetimeS }: TokenGrant, issuedAt: number) {
+    const contents: Contents = { scope, accessToken, issuedAt, lifetimeS };
+    const nonce = randomBytes(NONCE_BYTES);
+    const cipher = createCipheriv(CIPHER, this.#keys.values, nonce).setAAD(Buffer.from(this.key));
+    const text = cipher.update(JSON.stringify(contents), 'utf8');
+    const sealed = Buffer.concat([nonce, text, cipher.final(), cipher.getAuthTag()]);
+    return {
+      value: `${FORMAT}.${sealed.toString('base64url')}`,
+      ttlMs: Math.floor(lifetimeS * 1000 - expiryMargin(lifetimeS * 1000)) || LIFELESS_MS,
+    };
+  }
+
+  /**
+   * @param now the wall clock, in milliseconds
+   * @returns undefined if it does not open, has expired, or is of another scope
+   */
+  read(value: string | undefined, now: number): TokenGrant | undefined {
+    const contents = this.#open(value);
+    if (contents?.scope !== this.#scope) return undefined;
+    const { scope, accessToken, issuedAt, lifetimeS } = contents;
+    const ageMs = Math.max(0, now - issuedAt);
+    // One without a life is still in the store, so its second is not over.
+    if (lifetimeS > 0 && lifetimeS * 1000 <= ageMs) return undefined;
+    return { accessToken, scope, expiresIn: lifetimeS, ageMs };
+  }
+
+  /** @returns undefined if it was changed, moved from another key, or sealed with another secret */
+  #open(value: unknown): Contents | undefined {
+    if (typeof value !== 'string' || !value.startsWith(`${FORMAT}.`)) return undefined;
+    const sealed = Buffer.from(value.slice(FORMAT.length + 1), 'base64url');
+    if (sealed.length < NONCE_BYTES + TAG_BYTES) return undefined;
+    const decipher = createDecipheriv(CIPHER, this.#keys.values, sealed.subarray(0, NONCE_BYTES), {
+      authTagLength: TAG_BYTES,
+    });
+    decipher.setAAD(Buffer.from(this.key)).setAuthTag(sealed.subarray(-TAG_BYTES));
+    try {
+      const text = decipher.update(sealed.subarray(NONCE_BYTES, -TAG_BYTES));
+      return parseJson(Buffer.concat([text, decipher.final()]).toString('utf8')) as Contents | undefined;
+    } catch {
+      return undefined;
+    }
+  }
 }

@@ -7,18 +7,8 @@ export type StoreMode = 'store works' | 'store fails' | 'store hangs' | 'store i
 export class FleetStore implements TokenStore {
   readonly timeout = 100;
   mode: StoreMode = 'store works';
-  /** Modules that have opened it and not closed it. */
-  users = 0;
   readonly #entries = new Map<string, { value: string; until: number }>();
   readonly #locks = new Map<string, number>();
-
-  async open(): Promise<void> {
-    this.users += 1;
-  }
-
-  async close(): Promise<void> {
-    this.users -= 1;
-  }
 
   async get(key: string): Promise<string | undefined> {
     await this.#trouble();

@@ -92,7 +92,6 @@ export class World {
 
   async end(): Promise<void> {
     await Promise.all([...this.#open].map((replica) => this.#end(replica)));
-    if (this.store.users !== 0) this.problems.push(`${this.store.users} modules have not closed the store`);
     for (const agent of Object.values(this.browsers)) agent.destroy();
     const services = Object.values(this.services);
     const isClosed = () => services.every(({ openConnections }) => openConnections === 0);

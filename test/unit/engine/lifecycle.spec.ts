@@ -5,7 +5,6 @@ import { ServiceLifecycle, type ServiceParts } from '../../../lib/engine/lifecyc
 import { ServiceConnectionError } from '../../../lib/errors/index.js';
 import { CallsInFlight } from '../../../lib/http/calls-in-flight.js';
 import { systemClock } from '../../../lib/time/clock.js';
-import { settle } from '../../helpers/fake-clock.js';
 import { makeClient } from '../../helpers/make-client.js';
 import { afterwards, APP_TOKEN, errorOf, failing, setUp } from '../http/setup.js';
 
@@ -31,9 +30,7 @@ describe('Start and end', () => {
       },
       calls,
       tokens: {
-        open: note('tokens open'),
         close: note('tokens close'),
-        closeSource: () => settle().then(note('source closed')),
       },
       identity: {
         follow: note('follow'),
@@ -48,7 +45,7 @@ describe('Start and end', () => {
   it('follows the identity once the check has passed', async () => {
     const { service, events } = lifecycle();
     await service.start();
-    expect(events).toEqual(['tokens open', 'check', 'follow']);
+    expect(events).toEqual(['check', 'follow']);
   });
 
   it('follows nothing where it was closed while the check ran', async () => {
@@ -58,14 +55,14 @@ describe('Start and end', () => {
     await service.close();
     answer([]);
     await started;
-    expect(events).toEqual(['tokens open', 'check', 'tokens close', 'source closed', 'agents close 5000']);
+    expect(events).toEqual(['check', 'tokens close', 'agents close 5000']);
   });
 
   it('closes everything where the application must not start', async () => {
     const refused = new ServiceConnectionError({ kind: 'refused', message: 'not reached' });
     const { service, events, calls } = lifecycle(() => Promise.reject(refused));
     await expect(service.start()).rejects.toThrow('not reached');
-    expect(events).toEqual(['tokens open', 'check', 'tokens close', 'source closed', 'agents close 0']);
+    expect(events).toEqual(['check', 'tokens close', 'agents close 0']);
     expect(() => calls.admit()).toThrow('The client is closed');
   });
 
@@ -84,7 +81,7 @@ describe('Start and end', () => {
     expect(events).toEqual([]);
     answer();
     await Promise.all([call, ended]);
-    expect(events).toEqual(['tokens close', 'source closed', 'agents close 3000']);
+    expect(events).toEqual(['tokens close', 'agents close 3000']);
     expect(jest.getTimerCount()).toBe(0);
   });
 

@@ -8,7 +8,7 @@ import {
   type ServiceModuleOptions,
   type TokenStore,
 } from 'nestjs-service';
-import { RedisTokenStore, type RedisTokenStoreOptions } from 'nestjs-service/redis';
+import { type NodeRedisClient, RedisTokenStore, type RedisTokenStoreOptions } from 'nestjs-service/redis';
 import { ServiceHealthIndicator, type ServiceHealthOptions } from 'nestjs-service/terminus';
 import {
   serviceErrors,
@@ -30,7 +30,8 @@ export const found: Record<string, false> = {
   stub: false satisfies IsAny<typeof stubService>,
 };
 
-const redis: RedisTokenStoreOptions = { url: 'redis://127.0.0.1', timeout: 100 };
+declare const client: NodeRedisClient;
+const redis: RedisTokenStoreOptions = { client, timeout: 100 };
 const tokenStore: TokenStore = new RedisTokenStore(redis);
 const options: ServiceModuleOptions = { environment: 'sandbox', tokenStore };
 const ping: ServiceHealthOptions = { ping: true };

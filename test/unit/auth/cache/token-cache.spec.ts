@@ -931,21 +931,4 @@ describe('close', () => {
     await settle();
     expect(source.requests).toHaveLength(1);
   });
-
-  it('opens where tokens come from, and waits until it has closed', async () => {
-    const { source, cache } = setUp();
-    const asked: string[] = [];
-    let closed = (): void => undefined;
-    Object.assign(source, {
-      open: () => asked.push('open'),
-      close: () => new Promise<void>((resolve) => (closed = resolve)).then(() => asked.push('closed')),
-    });
-    cache.open();
-    const end = cache.closeSource().then(() => asked.push('end'));
-    await settle();
-    expect(asked).toEqual(['open']);
-    closed();
-    await end;
-    expect(asked).toEqual(['open', 'closed', 'end']);
-  });
 });
