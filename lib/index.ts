@@ -59,8 +59,6 @@ export {
 export {
   type AnswerParser,
   type AnswerSchema,
-  type ParsedAnswer,
-  type ParseOption,
   type SchemaIssue,
   type SchemaResult,
 } from './http/answer-parser.js';
@@ -75,13 +73,8 @@ export {
   type HeaderOptions,
   type HttpCallOptions,
   type HttpRequestOptions,
-} from './http/call-options.js';
-export {
-  type ReadAnswer,
-  type ReadOption,
   type ResponseType,
-  type ResponseTypeOption,
-} from './http/response-type.js';
+} from './http/call-options.js';
 export { ServiceExceptionFilter } from './http/service-exception.filter.js';
 export { type HttpResponse, ServiceHttpService } from './http/service-http.service.js';
 export {

@@ -1,5 +1,4 @@
 import { Injectable } from '@nestjs/common';
-import { type AnswerParser, type ParsedAnswer, type ParseOption } from '../http/answer-parser.js';
 import { type HttpCallOptions } from '../http/call-options.js';
 import { type ServiceHttpService } from '../http/service-http.service.js';
 
@@ -18,13 +17,8 @@ export class BanksService {
     this.#path = http.pathOf('banks');
   }
 
-  /** GET /banks/v1: the JSON body as `parse` returns it. Throws what {@link ServiceHttpService} throws. */
-  list<Parser extends AnswerParser>(
-    options: HttpCallOptions & ParseOption<Parser>,
-  ): Promise<ParsedAnswer<Parser>>;
-  /** GET /banks/v1: the JSON body, unchanged. Throws what {@link ServiceHttpService} throws. */
-  list<T = BanksBody>(options?: HttpCallOptions): Promise<T>;
-  list(options?: HttpCallOptions): Promise<unknown> {
+  /** GET /banks/v1: the JSON body, unchanged, or what `parse` returns. Throws what {@link ServiceHttpService} throws. */
+  list<T = BanksBody>(options?: HttpCallOptions<T>): Promise<T> {
     return this.#http.get(this.#path, options);
   }
 }

@@ -1,5 +1,4 @@
 import { Injectable } from '@nestjs/common';
-import { type AnswerParser, type ParsedAnswer, type ParseOption } from '../http/answer-parser.js';
 import { validateInput } from '../http/validate-input.js';
 import { type HeaderOptions } from '../http/call-options.js';
 import { type ServiceHttpService } from '../http/service-http.service.js';
@@ -20,20 +19,18 @@ export class CustomersService {
     this.#path = http.pathOf('customers');
   }
 
-  /** The JSON body as `parse` returns it. After a ServiceApiError `invalid_response` the customer exists. */
-  create<Parser extends AnswerParser>(
-    customer: CreateCustomerDto,
-    options: HeaderOptions & ParseOption<Parser>,
-  ): Promise<ParsedAnswer<Parser>>;
   /**
-   * POST /customers/v1: the JSON body, unchanged; `undefined` without one, which the service may answer.
+   * POST /customers/v1: the JSON body, unchanged; `undefined` without one, which the service may answer; or what
+   * `parse` returns.
    *
    * Throws ServiceRequestError if the payload is not valid or has another field than {@link CreateCustomerDto} (the service
    * shows no other; {@link ServiceHttpService.post} sends any), and what {@link ServiceHttpService} throws. After a
-   * ServiceConnectionError with `outcomeUnknown`, or a status of 500 or more, the customer may exist.
+   * ServiceConnectionError with `outcomeUnknown`, a status of 500 or more, or `invalid_response`, the customer may exist.
    */
-  create<T = Customer | undefined>(customer: CreateCustomerDto, options?: HeaderOptions): Promise<T>;
-  async create(customer: CreateCustomerDto, options?: HeaderOptions): Promise<unknown> {
+  async create<T = Customer | undefined>(
+    customer: CreateCustomerDto,
+    options?: HeaderOptions<T>,
+  ): Promise<T> {
     const instead = `ServiceHttpService sends any: http.post('${this.#path}', data)`;
     const { app_user_id } = validateInput(CreateCustomerDto, customer, instead);
     return this.#http.post(this.#path, { app_user_id }, options);

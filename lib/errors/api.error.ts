@@ -7,12 +7,12 @@ export interface ApiErrorBody {
   message?: string;
 }
 
-/** What the service answered. The credentials of this module are not shown in it; it may hold personal data. */
+/** What the service answered, without credentials of this module; it may hold personal data. */
 export interface ApiErrorResponse {
   readonly status: number;
   /** In lower case. Without `set-cookie`, `authorization` and the header of the app token. */
   readonly headers: Readonly<Record<string, string>>;
-  /** The JSON of the body. Undefined if it is not JSON, or has more than 64 KiB. */
+  /** The JSON of the body. Undefined if it is not JSON, has more than 64 KiB, or holds a credential. */
   readonly data?: unknown;
 }
 
@@ -73,8 +73,7 @@ export class ServiceApiError extends ServiceError {
    */
   readonly idempotencyKey?: string;
   /**
-   * The whole answer, for programs. No log, JSON or printed form of the error shows it. Undefined for a body that `parse`
-   * refused.
+   * The whole answer, for programs; also the body that `parse` refused. No log, JSON or printed form of the error shows it.
    */
   declare readonly response?: ApiErrorResponse;
 

@@ -43,6 +43,25 @@ export function refusePart(response: ExchangeResponse, call: Call, client: Error
   });
 }
 
+/** The error for the body of a success that `parse` refused, which it keeps. */
+export function refusedAnswer(
+  response: ExchangeResponse,
+  call: Call,
+  client: ErrorClient,
+  body: unknown,
+  where: string,
+): ServiceApiError {
+  const facts = answerFacts(response, call, client);
+  const data = body instanceof Uint8Array ? undefined : body;
+  const answered = `The service answered ${facts.status} ${body === undefined ? 'without' : 'with'} a body`;
+  return new ServiceApiError({
+    ...facts,
+    response: errorResponse(response, data, bearersOf(call, client), client.options.appTokenHeader),
+    code: 'invalid_response',
+    message: `${answered} that parse refused${where}.${carriedOut(facts)}`,
+  });
+}
+
 function explainBody(
   response: ExchangeResponse,
   isEmpty: boolean,
@@ -137,12 +156,12 @@ function statusOf({ status }: ExchangeResponse, { method, url }: Call): string {
 }
 
 /** The fields that all errors about an answer have. */
-export type AnswerFacts = Pick<
+type AnswerFacts = Pick<
   ServiceApiError,
   'status' | 'method' | 'path' | 'correlationId' | 'retryAfter' | 'outcomeUnknown' | 'idempotencyKey'
 >;
 
-export function answerFacts(response: ExchangeResponse, call: Call, client: ErrorClient): AnswerFacts {
+function answerFacts(response: ExchangeResponse, call: Call, client: ErrorClient): AnswerFacts {
   const { outcomeUnknown, idempotencyKey } = doubtOf(call, { response });
   return {
     status: response.status,

@@ -1,5 +1,5 @@
-import { editsBetween } from '../config/misspelling.js';
 import { ServiceRequestError } from '../errors/index.js';
+import { type AnswerParser } from './answer-parser.js';
 
 /** Options of every call. */
 export interface CallOptions {
@@ -9,7 +9,14 @@ export interface CallOptions {
   timeout?: number | undefined;
 }
 
-export interface HeaderOptions extends CallOptions {
+export interface HeaderOptions<T = unknown> extends CallOptions {
+  /**
+   * Checks the body of the answer; the call resolves with what it returns. It also gets the `undefined` of an answer
+   * without a body. If the body does not fit, the call rejects with a ServiceApiError `invalid_response` that keeps it in
+   * `response.data`; the message names the places in it and no value, and nothing of what a parser throws. It runs once,
+   * when the call is over: no retry follows, and neither `timeout` nor `signal` ends an asynchronous one.
+   */
+  parse?: AnswerParser<T> | undefined;
   /** Further headers, such as an idempotency key or a correlation id; the authenticating ones are the module's. */
   headers?: Record<string, string> | undefined;
   /** Attempts after the first, 0 to 10, in place of `http.retries`. */
@@ -18,97 +25,27 @@ export interface HeaderOptions extends CallOptions {
   attemptTimeout?: number | undefined;
 }
 
-export interface HttpCallOptions extends HeaderOptions {
+export interface HttpCallOptions<T = unknown> extends HeaderOptions<T> {
   /** Query parameters. */
   params?: Record<string, unknown> | URLSearchParams | undefined;
   /** The path with names for its ids, `/orders/v1/{id}`: for traces, metrics and `http.onCall`. Default: its first part. */
   route?: string | undefined;
   /** Bytes of the answer, decompressed, in place of `http.maxResponseBytes`. */
   maxResponseBytes?: number | undefined;
+  /**
+   * What the body of a success is read as, if not as JSON. `text`: a string; `bytes`: a Uint8Array, both for `parse` too.
+   * An error's body is JSON all the same.
+   */
+  responseType?: ResponseType | undefined;
 }
 
-export interface HttpRequestOptions extends HttpCallOptions {
+export type ResponseType = 'text' | 'bytes';
+
+export interface HttpRequestOptions<T = unknown> extends HttpCallOptions<T> {
   /** Default GET. */
   method?: string | undefined;
   /** An object is sent as JSON; a string, Buffer, typed array, URLSearchParams, FormData or Blob as it is. */
   data?: unknown;
-}
-
-/** Of a call, and of axios: those that have an effect. Whatever else a host adds is for its own interceptors. */
-const NAMES = [
-  'url',
-  'method',
-  'params',
-  'data',
-  'headers',
-  'signal',
-  'timeout',
-  'retries',
-  'attemptTimeout',
-  'route',
-  'maxResponseBytes',
-  'parse',
-  'responseType',
-  'baseURL',
-  'cancelToken',
-  'paramsSerializer',
-  'transformRequest',
-  'transformResponse',
-  'validateStatus',
-];
-const KNOWN = new Set(NAMES);
-/** A shorter word has too many neighbours that mean something else. */
-const MIN_LENGTH = 6;
-
-/** Options of axios's adapters: what has that effect here. */
-const OF_ADAPTERS: Partial<Record<string, string>> = {
-  httpAgent: 'the connections are those of the module',
-  httpsAgent: 'the client certificate and the chain are the options `tls` of the module',
-  proxy: 'set `http.proxy` of the module',
-  maxRedirects: 'redirects are never followed',
-  maxContentLength: 'set `maxResponseBytes`',
-  maxBodyLength: 'there is no limit',
-  auth: 'calls are authenticated by the module',
-  adapter: 'calls are made by the module',
-  decompress: 'answers are always decompressed',
-  responseEncoding: 'text is read as UTF-8',
-  onUploadProgress: 'bodies are sent at once',
-  onDownloadProgress: 'answers are read at once',
-  socketPath: 'calls go to the addresses of the module',
-  lookup: 'calls go to the addresses of the module',
-  beforeRedirect: 'redirects are never followed',
-};
-/** Values, beside false, that ask for what is done anyway; some are axios's defaults. */
-const HARMLESS = new Map<string, readonly unknown[]>([
-  ['maxRedirects', [0]],
-  ['decompress', [true]],
-  ['maxContentLength', [-1]],
-  ['maxBodyLength', [-1, Infinity]],
-  ['responseEncoding', ['utf8', 'utf-8']],
-]);
-
-/**
- * @throws ServiceRequestError for an option that would be ignored: one of axios's adapters, or a misspelt one. With
- * `Retries: 0`, a POST would be sent again
- */
-export function checkCallOptions(options: object): void {
-  for (const name of Object.keys(options)) {
-    if (KNOWN.has(name)) continue;
-    const value = (options as Record<string, unknown>)[name];
-    if (value === undefined || value === null) continue;
-    const instead = Object.hasOwn(OF_ADAPTERS, name) ? OF_ADAPTERS[name] : undefined;
-    const isHarmless = HARMLESS.get(name)?.includes(value) ?? value === false;
-    if (instead !== undefined && !isHarmless) {
-      throw ServiceRequestError.ofCode(name, `has no effect here: ${instead}`);
-    }
-    const meant = instead === undefined && NAMES.find((known) => isMisspelt(name, known));
-    if (meant) throw ServiceRequestError.ofCode(name, `is not an option: did you mean ${meant}?`);
-  }
-}
-
-function isMisspelt(name: string, known: string): boolean {
-  if (name.toLowerCase() === known.toLowerCase()) return true;
-  return known.length >= MIN_LENGTH && editsBetween(name, known, 1) === 1;
 }
 
 /** Undefined if the call brings none. Throws ServiceRequestError. */
@@ -121,4 +58,16 @@ export function checkWhole(
   if (value === undefined || value === null) return undefined;
   if (Number.isInteger(value) && (value as number) >= min && (value as number) <= max) return value as number;
   throw ServiceRequestError.ofCode(option, `must be a whole number from ${min} to ${max}`);
+}
+
+/** `arraybuffer` is axios's name of a Buffer. */
+const TYPES: readonly unknown[] = ['json', 'text', 'bytes', 'arraybuffer'];
+
+/** Axios knows more types: of a stream, a caller would get text. Throws ServiceRequestError. */
+export function checkResponseType(type: unknown): void {
+  if (type === undefined || type === null || TYPES.includes(type)) return;
+  throw ServiceRequestError.ofCode(
+    'responseType',
+    "must be 'json', 'text' or 'bytes'; to stream, use a client of your own with auth.httpsAgent",
+  );
 }

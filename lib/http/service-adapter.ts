@@ -1,7 +1,7 @@
 import { AxiosHeaders, type AxiosAdapter, type AxiosResponse, type InternalAxiosRequestConfig } from 'axios';
 import { ServiceApiError } from '../errors/index.js';
 import { type ExchangeResponse } from '../exchange/exchange.types.js';
-import { answerError, answerFacts, readBody, refusePart, type AnswerFacts } from './answer.js';
+import { answeredId, answerError, readBody, refusedAnswer, refusePart } from './answer.js';
 import { type AuthHeadersInterceptor } from './auth-headers.interceptor.js';
 import { encodeBody } from './body.js';
 import { sentId, type Call } from './call.js';
@@ -62,8 +62,8 @@ export interface ServiceResponse extends AxiosResponse {
   correlationId?: string;
   /** The id that was sent. */
   requestId?: string;
-  /** For an error about it. */
-  facts?: AnswerFacts;
+  /** Makes the error for a body that `parse` refused. */
+  refused?: (body: unknown, where: string) => ServiceApiError;
 }
 
 /** All own properties: a host's interceptor may copy it. */
@@ -81,16 +81,16 @@ function toAxiosResponse(
   if (isSuccess) refusePart(response, call, client);
   const isJson = isSuccess && call.readsJson;
   const data = isJson ? readBody(response, call, client) : rawBody(body, responseType);
-  const facts = answerFacts(response, call, client);
+  const requestId = sentId(call);
   return {
     data,
     status,
     statusText,
     headers: toAxiosHeaders(response.headers),
     config,
-    correlationId: facts.correlationId,
-    requestId: sentId(call),
-    facts,
+    correlationId: answeredId(response, call, client) ?? requestId,
+    requestId,
+    refused: (refusedBody, where) => refusedAnswer(response, call, client, refusedBody, where),
   };
 }
 

@@ -2,12 +2,11 @@ import { type HttpService } from '@nestjs/axios';
 import { Injectable } from '@nestjs/common';
 import { RESOURCES, type ResourceName } from '../config/resources.js';
 import { type HttpSettings } from '../config/resolved-options.js';
-import { type AxiosInstance } from 'axios';
-import { parseAnswer, type AnswerParser } from './answer-parser.js';
-import { checkCallOptions, type HttpCallOptions, type HttpRequestOptions } from './call-options.js';
-import { checkReading, type ReadAnswer, type ReadOption, type ResponseType } from './response-type.js';
+import { type AxiosInstance, type AxiosRequestConfig } from 'axios';
+import { ServiceApiError } from '../errors/index.js';
+import { parseAnswer } from './answer-parser.js';
+import { type HttpCallOptions, type HttpRequestOptions } from './call-options.js';
 import { type ServiceResponse } from './service-adapter.js';
-import { type AnswerFacts } from './answer.js';
 
 /** A success, with its status, headers and ids. */
 export interface HttpResponse<T = unknown> {
@@ -67,16 +66,9 @@ export class ServiceHttpService {
   }
 
   /** A call with the method and body of `options`, to a path or to `options.url`. */
-  request<Parser extends AnswerParser, Type extends ResponseType>(
-    path: string,
-    options: HttpRequestOptions & ReadOption<Parser, Type>,
-  ): Promise<ReadAnswer<Parser, Type>>;
-  request<Parser extends AnswerParser, Type extends ResponseType>(
-    options: HttpRequestOptions & ReadOption<Parser, Type> & { url: string },
-  ): Promise<ReadAnswer<Parser, Type>>;
-  request<T = unknown>(path: string, options?: HttpRequestOptions): Promise<T>;
-  request<T = unknown>(options: HttpRequestOptions & { url: string }): Promise<T>;
-  async request(target: string | RequestConfig, options?: HttpRequestOptions): Promise<unknown> {
+  request<T = unknown>(path: string, options?: HttpRequestOptions<T>): Promise<T>;
+  request<T = unknown>(options: RequestConfig<T>): Promise<T>;
+  async request<T>(target: string | RequestConfig<T>, options?: HttpRequestOptions<T>): Promise<T> {
     return this.#send(configOf(target, options));
   }
 
@@ -84,102 +76,67 @@ export class ServiceHttpService {
    * Like {@link request}, but resolves with status, headers and ids of the answer too. Also for resources, by their paths
    * (`response('/banks/v1')`).
    */
-  response<Parser extends AnswerParser, Type extends ResponseType>(
-    path: string,
-    options: HttpRequestOptions & ReadOption<Parser, Type>,
-  ): Promise<HttpResponse<ReadAnswer<Parser, Type>>>;
-  response<Parser extends AnswerParser, Type extends ResponseType>(
-    options: HttpRequestOptions & ReadOption<Parser, Type> & { url: string },
-  ): Promise<HttpResponse<ReadAnswer<Parser, Type>>>;
-  response<T = unknown>(path: string, options?: HttpRequestOptions): Promise<HttpResponse<T>>;
-  response<T = unknown>(options: HttpRequestOptions & { url: string }): Promise<HttpResponse<T>>;
-  async response(target: string | RequestConfig, options?: HttpRequestOptions): Promise<HttpResponse> {
-    return this.#send(configOf(target, options), toResponse);
+  response<T = unknown>(path: string, options?: HttpRequestOptions<T>): Promise<HttpResponse<T>>;
+  response<T = unknown>(options: RequestConfig<T>): Promise<HttpResponse<T>>;
+  async response<T>(
+    target: string | RequestConfig<T>,
+    options?: HttpRequestOptions<T>,
+  ): Promise<HttpResponse<T>> {
+    return this.#send(configOf(target, options), toResponse) as Promise<HttpResponse<T>>;
   }
 
   /** GET. Sent again, at most `retries` times (`http.retries`), after a failure that may pass. */
-  get<Parser extends AnswerParser, Type extends ResponseType>(
-    path: string,
-    options: HttpCallOptions & ReadOption<Parser, Type>,
-  ): Promise<ReadAnswer<Parser, Type>>;
-  get<T = unknown>(path: string, options?: HttpCallOptions): Promise<T>;
-  get(path: string, options?: HttpCallOptions): Promise<unknown> {
+  get<T = unknown>(path: string, options?: HttpCallOptions<T>): Promise<T> {
     return this.#call('GET', path, options);
   }
 
   /** DELETE, with `options.data` as its body, if set. */
-  delete<Parser extends AnswerParser, Type extends ResponseType>(
-    path: string,
-    options: HttpRequestOptions & ReadOption<Parser, Type>,
-  ): Promise<ReadAnswer<Parser, Type>>;
-  delete<T = unknown>(path: string, options?: HttpRequestOptions): Promise<T>;
-  delete(path: string, options?: HttpRequestOptions): Promise<unknown> {
+  delete<T = unknown>(path: string, options?: HttpRequestOptions<T>): Promise<T> {
     return this.#call('DELETE', path, options);
   }
 
   /** POST with `data` as the body. */
-  post<Parser extends AnswerParser, Type extends ResponseType>(
-    path: string,
-    data: unknown,
-    options: HttpCallOptions & ReadOption<Parser, Type>,
-  ): Promise<ReadAnswer<Parser, Type>>;
-  post<T = unknown>(path: string, data?: unknown, options?: HttpCallOptions): Promise<T>;
-  post(path: string, data?: unknown, options?: HttpCallOptions): Promise<unknown> {
+  post<T = unknown>(path: string, data?: unknown, options?: HttpCallOptions<T>): Promise<T> {
     return this.#call('POST', path, options, data);
   }
 
   /** PUT with `data` as the body. */
-  put<Parser extends AnswerParser, Type extends ResponseType>(
-    path: string,
-    data: unknown,
-    options: HttpCallOptions & ReadOption<Parser, Type>,
-  ): Promise<ReadAnswer<Parser, Type>>;
-  put<T = unknown>(path: string, data?: unknown, options?: HttpCallOptions): Promise<T>;
-  put(path: string, data?: unknown, options?: HttpCallOptions): Promise<unknown> {
+  put<T = unknown>(path: string, data?: unknown, options?: HttpCallOptions<T>): Promise<T> {
     return this.#call('PUT', path, options, data);
   }
 
   /** PATCH with `data` as the body. */
-  patch<Parser extends AnswerParser, Type extends ResponseType>(
-    path: string,
-    data: unknown,
-    options: HttpCallOptions & ReadOption<Parser, Type>,
-  ): Promise<ReadAnswer<Parser, Type>>;
-  patch<T = unknown>(path: string, data?: unknown, options?: HttpCallOptions): Promise<T>;
-  patch(path: string, data?: unknown, options?: HttpCallOptions): Promise<unknown> {
+  patch<T = unknown>(path: string, data?: unknown, options?: HttpCallOptions<T>): Promise<T> {
     return this.#call('PATCH', path, options, data);
   }
 
-  #call(method: string, url: string, options?: HttpRequestOptions, data = options?.data): Promise<unknown> {
+  #call<T>(method: string, url: string, options?: HttpRequestOptions<T>, data = options?.data): Promise<T> {
     // Not by a spread: V8 would make each object a hidden class of its own.
     return this.#send(Object.assign({ url, method, data }, options, { url, method, data }));
   }
 
-  async #send<T = unknown>(
-    options: RequestConfig & { parse?: AnswerParser },
+  async #send<T>(
+    options: RequestConfig,
     resultOf: (answer: ServiceResponse, data: unknown) => T = dataAlone,
   ): Promise<T> {
-    checkCallOptions(options);
-    // Own: a `parse` in Object.prototype would read all answers.
-    if (!Object.hasOwn(options, 'parse') || options.parse === undefined || options.parse === null) {
-      const answer: ServiceResponse = await this.axiosRef.request<unknown>(options);
+    if (!options.parse) {
+      const answer: ServiceResponse = await this.axiosRef.request(options as AxiosRequestConfig);
       return resultOf(answer, answer.data);
     }
+    // Axios would copy a schema.
     const { parse, ...request } = options;
-    checkReading(parse, request);
-    const answer: ServiceResponse = await this.axiosRef.request<unknown>(request);
+    const answer: ServiceResponse = await this.axiosRef.request(request as AxiosRequestConfig);
     // After the host's interceptors, which may change the body: the caller gets what parse returns.
-    const data = await parseAnswer(answer.data, parse, () => factsOf(answer, options), options.signal);
-    return resultOf(answer, data);
+    const { data } = answer as { data: unknown };
+    const parsed = await parseAnswer(data, parse, (where) => refusal(answer, request, data, where));
+    return resultOf(answer, parsed);
   }
 }
 
-type RequestConfig = HttpRequestOptions & { url: string };
+type RequestConfig<T = unknown> = HttpRequestOptions<T> & { url: string };
 
-function configOf(target: string | RequestConfig, options?: HttpRequestOptions): RequestConfig {
-  const isConfig = typeof target === 'object' && target !== null && options === undefined;
-  // Anything else counts as a path, and is refused as one.
-  return isConfig ? target : { ...options, url: target as string };
+function configOf<T>(target: string | RequestConfig<T>, options?: HttpRequestOptions<T>): RequestConfig<T> {
+  return typeof target === 'string' ? { ...options, url: target } : target;
 }
 
 function dataAlone<T>(_: ServiceResponse, data: unknown): T {
@@ -196,11 +153,20 @@ function toResponse(answer: ServiceResponse, data: unknown): HttpResponse {
 }
 
 /** Of an answer that an interceptor of the host may have replaced. */
-function factsOf(answer: Partial<ServiceResponse>, { method = 'GET', url }: RequestConfig): AnswerFacts {
-  const { status = 200, facts, config } = answer;
-  const [path] = (config?.url && URL.canParse(config.url) ? new URL(config.url).pathname : url).split(
-    /[?#]/,
-    1,
-  );
-  return { outcomeUnknown: false, ...facts, status, method: method.toUpperCase(), path };
+function refusal(
+  { refused, status = 200 }: Partial<ServiceResponse>,
+  { method = 'GET', url }: RequestConfig,
+  data: unknown,
+  where: string,
+): ServiceApiError {
+  if (refused) return refused(data, where);
+  const [path] = url.split(/[?#]/, 1);
+  const message = `The service answered ${status} with a body that parse refused${where}.`;
+  return new ServiceApiError({
+    code: 'invalid_response',
+    status,
+    method: method.toUpperCase(),
+    path,
+    message,
+  });
 }

@@ -126,10 +126,21 @@ describe('the response of a ServiceApiError', () => {
     expect((await errorOf({ status: 409, json })).response?.data).toEqual(json);
   });
 
-  it('is undefined where parse refused the body', async () => {
-    const refused = () => api.banks.list({ parse: () => JSON.parse('{') as unknown });
-    const error = await errorOf({ status: 200, json: { id: 1 } }, refused);
+  it('keeps the body that parse refused, and shows it nowhere', async () => {
+    const json = { status: 'PENDING', results_id: 'Jane Roe' };
+    const refused = (more: object) => () =>
+      api.http.get('/orders/v1', { parse: () => JSON.parse('{') as unknown, ...more });
+    const error = await errorOf({ status: 200, json }, refused({}));
     expect(error).toMatchObject({ code: 'invalid_response', status: 200 });
-    expect(error.response).toBeUndefined();
+    expect(error.response).toMatchObject({ status: 200, headers: { date: expect.any(String) }, data: json });
+    expect(everyForm(error) + everyForm(logger.lines)).not.toMatch(/Jane|PENDING/);
+    const text = await errorOf({ status: 200, json }, refused({ responseType: 'text' }));
+    expect(text.response?.data).toBe(JSON.stringify(json));
+    const bytes = await errorOf({ status: 200, json }, refused({ responseType: 'bytes' }));
+    expect(bytes.response?.data).toBeUndefined();
+    const { accessToken } = await api.auth.getApiToken();
+    const echo = await errorOf({ status: 200, json: { ...json, accessToken } }, refused({}));
+    expect(echo.response).toMatchObject({ status: 200 });
+    expect(echo.response?.data).toBeUndefined();
   });
 });

@@ -55,7 +55,7 @@ describe('responseType', () => {
   });
 
   it('bytes: a Uint8Array of its own memory, as the service sent it', async () => {
-    const bytes = await api.http.get('/pdf', { responseType: 'bytes' });
+    const bytes = await api.http.get<Uint8Array>('/pdf', { responseType: 'bytes' });
     expect(bytes).toStrictEqual(PDF);
     expect(bytes.buffer.byteLength).toBe(PDF.length);
     expect(asked.at(-1)?.accept).toBe('*/*');
@@ -119,11 +119,10 @@ describe('responseType', () => {
   });
 
   it.each<[string, object, string]>([
-    ['a parser of bytes', { responseType: 'bytes', parse: Number }, 'parse reads JSON or text: leave it out'],
     [
       'a stream',
       { responseType: 'stream' },
-      "responseType cannot be 'stream': use 'bytes' with ServiceHttpService",
+      "responseType must be 'json', 'text' or 'bytes'; to stream, use a client of your own",
     ],
     ['a type that there is not', { responseType: 'blob' }, "responseType must be 'json', 'text' or 'bytes'"],
     [

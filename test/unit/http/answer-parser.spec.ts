@@ -1,5 +1,4 @@
-import { describe, expect, it, jest } from '@jest/globals';
-import { EventEmitter, getEventListeners, once } from 'node:events';
+import { describe, expect, it } from '@jest/globals';
 import { type RequestListener } from 'node:http';
 import { inspect } from 'node:util';
 import { z } from 'zod';
@@ -44,80 +43,12 @@ describe('parse', () => {
     expect(await http.get('/a', { parse: later })).toBe(2);
   });
 
-  const asFunction = (parse: (body: unknown) => unknown): AnswerParser => parse;
-  const asSchema = (parse: (body: unknown) => unknown): AnswerParser =>
-    ({ '~standard': { version: 1, validate: parse } }) as AnswerParser;
-
-  it.each([
-    ['a function', asFunction],
-    ['a schema', asSchema],
-  ])(
-    "the caller's abort ends the wait for %s, whatever becomes of it, and leaves no listener",
-    async (_, as) => {
-      const { http } = await start('1');
-      for (const settles of [true, false]) {
-        const controller = new AbortController();
-        const { signal } = controller;
-        const reason = new Error('mine');
-        const events = new EventEmitter();
-        const called = once(events, 'called');
-        const pending = once(events, settles ? 'resolve' : 'reject');
-        const parse = async (): Promise<unknown> => {
-          events.emit('called');
-          await pending;
-          if (!settles) throw new Error('later');
-          return { value: 'later' };
-        };
-        const call = errorOf(http.get('/a', { signal, parse: as(parse) }));
-        await called;
-        controller.abort(reason);
-        // Settled after the abort: a call that went on waiting would be settled by it.
-        setImmediate(() => events.emit(settles ? 'resolve' : 'reject'));
-        expect(await call).toBe(reason);
-        await pending;
-        expect(getEventListeners(signal, 'abort')).toHaveLength(0);
-      }
-    },
-  );
-
-  it('listens to a signal only while it waits for an asynchronous parser', async () => {
-    const { http } = await start('{"n":1}');
-    const { signal } = new AbortController();
-    const seen: number[] = [];
-    const whileWaiting = async (): Promise<void> => {
-      await new Promise(setImmediate);
-      seen.push(getEventListeners(signal, 'abort').length);
-    };
-    const listen = jest.spyOn(signal, 'addEventListener');
-    await http.get('/a', { signal });
-    const perCall = listen.mock.calls.length;
-    await http.get('/a', { signal, parse: (body) => body });
-    expect(listen).toHaveBeenCalledTimes(2 * perCall);
-    await http.get('/a', { signal, parse: whileWaiting });
-    await errorOf(
-      http.get('/a', { signal, parse: () => whileWaiting().then(() => Promise.reject(new Error())) }),
-    );
-    expect(seen).toEqual([1, 1]);
-    expect(getEventListeners(signal, 'abort')).toHaveLength(0);
-  });
-
   it('takes a schema that is a function too (arktype) as a schema', async () => {
     const schema = Object.assign(() => 'not called', {
       '~standard': { version: 1 as const, vendor: 'x', validate: (value: unknown) => ({ value: [value] }) },
     });
     const { http } = await start('1');
     expect(await http.get('/a', { parse: schema })).toEqual([1]);
-  });
-
-  it('refuses what is no parser before anything is sent', async () => {
-    const { http, arrived } = await start('{}');
-    for (const parse of ['x', 7, true, {}, [], { '~standard': {} }, { '~standard': null }]) {
-      const error = await errorOf(http.post('/a', {}, { parse } as never));
-      expect(error).toBeInstanceOf(ServiceRequestError);
-      expect(error).toMatchObject({ faults: [{ property: 'parse' }] });
-    }
-    expect(arrived).toHaveLength(0);
-    expect(await http.get('/a', { parse: undefined } as object)).toEqual({});
   });
 
   it('names the places that do not fit, the call and its correlation id, and no value', async () => {

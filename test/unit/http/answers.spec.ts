@@ -285,23 +285,10 @@ describe('the places of issues', () => {
 
   it('are bounded in number, depth and time, and each is there once', () => {
     const issues = Array.from({ length: 12 }, (_, index) => ({ path: [index, 'name'] }));
-    expect(describePlaces([...issues, ...issues])).toBe(
-      ': [0].name, [1].name, [2].name, [3].name, [4].name and 7 more',
-    );
-    expect(at(...Array<string>(20).fill('a'))).toBe(`: ${Array(16).fill('a').join('.')}…`);
+    expect(describePlaces(issues)).toBe(': [0].name, [1].name, [2].name, [3].name, [4].name');
+    expect(describePlaces([issues[0], issues[0]])).toBe(': [0].name');
+    expect(at(...Array<string>(20).fill('a'))).toBe(`: ${Array(16).fill('a').join('.')}`);
     expect(at(`1a2b3${'x'.repeat(10_000_000)}`)).toBe(': […]');
-  });
-
-  it('only the first 500 issues are looked at', () => {
-    const issues: unknown[] = Array.from({ length: 500 }, (_, index) => ({ path: ['a', index % 2] }));
-    expect(describePlaces(issues)).toBe(': a[0], a[1]');
-    Object.defineProperty(issues, 500, {
-      get: () => {
-        throw new Error('looked at');
-      },
-    });
-    expect(describePlaces(issues)).toBe(': a[0], a[1] and more');
-    expect(describePlaces(Array(501).fill({ path: [] }))).toBe('');
   });
 
   it('no method of a foreign array is called', () => {
@@ -312,6 +299,6 @@ describe('the places of issues', () => {
     }
     const issues = Foreign.from([{ path: Foreign.from(['a', 3]) }]);
     expect(describePlaces(issues)).toBe(': a[3]');
-    expect(describePlaces([{ path: Foreign.from(Array(17).fill('b')) }])).toMatch(/^: b(\.b){15}…$/);
+    expect(describePlaces([{ path: Foreign.from(Array(17).fill('b')) }])).toMatch(/^: b(\.b){15}$/);
   });
 });
