@@ -29,6 +29,14 @@ export class ServiceHttpOptions {
   @WholeNumber('HTTP_CONNECT_TIMEOUT', 1, DAY_MS, 'milliseconds')
   connectTimeout?: number | undefined;
 
+  /**
+   * Milliseconds for which an idle connection is used again if the server does not say for how long it keeps it. If it
+   * does (`Keep-Alive: timeout=n`), n - 1 seconds, at most 60. 0: no connection is used again. Also for calls of the
+   * application's own over `auth.httpsAgent`. Default 4,000. SERVICE_HTTP_IDLE_TIMEOUT
+   */
+  @WholeNumber('HTTP_IDLE_TIMEOUT', 0, DAY_MS, 'milliseconds')
+  idleTimeout?: number | undefined;
+
   /** Attempts after the first. Default 2. SERVICE_HTTP_RETRIES */
   @WholeNumber('HTTP_RETRIES', 0, 10, 'attempts')
   retries?: number | undefined;

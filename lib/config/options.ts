@@ -102,6 +102,7 @@ export const DEFAULTS = {
   http: {
     timeout: 30_000,
     connectTimeout: 5_000,
+    idleTimeout: 4_000,
     retries: 2,
     maxResponseBytes: 10 * 1024 * 1024,
     maxSockets: 50,

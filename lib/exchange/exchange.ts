@@ -125,8 +125,8 @@ class RunningExchange {
   }
 
   #options(): RequestOptions {
-    const { url, method, headers, body, agent, connectTimeoutMs, timeoutMs } = this.#request;
-    return ownOptions<RequestOptions & Pick<ExchangeRequest, 'connectTimeoutMs'>>({
+    const { url, method, headers, body, agent } = this.#request;
+    return ownOptions<RequestOptions>({
       protocol: url.protocol,
       hostname: url.hostname.startsWith('[') ? url.hostname.slice(1, -1) : url.hostname,
       port: url.port,
@@ -137,7 +137,6 @@ class RunningExchange {
       headers:
         body === undefined ? headers : { 'content-length': String(Buffer.byteLength(body)), ...headers },
       agent,
-      connectTimeoutMs: connectTimeoutMs && Math.min(connectTimeoutMs, timeoutMs),
     });
   }
 

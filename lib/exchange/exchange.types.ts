@@ -12,7 +12,7 @@ export interface ExchangeRequest {
   timeoutMs: number;
   /** The same without the wait for a free connection. Default: no other limit. */
   attemptTimeoutMs?: number;
-  /** Milliseconds to connect: name, TCP, proxy and TLS handshake. The agent gets it too. Default: no other limit. */
+  /** Milliseconds to connect: name, TCP, proxy and TLS handshake. Default: no other limit. */
   connectTimeoutMs?: number;
   /** Bytes of the answer's body after decompression. */
   maxResponseBytes: number;

@@ -46,6 +46,7 @@ export async function readConfiguration(
     maxSockets: options?.http.maxSockets ?? 1,
     proxyFor: options?.http.proxyFor,
     connectTimeoutMs: options?.http.connectTimeout,
+    idleTimeoutMs: options?.http.idleTimeout,
     offerToTokenEndpoint: options?.oauth?.mtls ?? false,
     clock: systemClock,
     log,

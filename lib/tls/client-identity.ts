@@ -4,9 +4,8 @@ import { type TlsSettings } from '../config/resolved-options.js';
 import { type CertificateSummary, type ConfigurationFault } from '../errors/index.js';
 import { type Log } from '../exchange/io.js';
 import { daysLeft, describeCertificate, formatDate, isOtherCertificate } from './certificate-summary.js';
-import { IdentityAgent } from './connections/identity-agent.js';
-import { type IdentityPoolSettings } from './connections/identity-connections.js';
-import { PlainAgent } from './connections/plain-agent.js';
+import { Connections, connectPlain } from './connections/connections.js';
+import { IdentityAgent, type IdentityPoolSettings } from './connections/identity-agent.js';
 import { checkIdentity, type LoadedIdentity } from './material/check-identity.js';
 import { isFromFiles, readIdentity, type IdentitySnapshot } from './material/read-identity.js';
 import { SecureContexts } from './material/secure-contexts.js';
@@ -16,7 +15,7 @@ import { IdentityWatch } from './reload/identity-watch.js';
 /** `maxSockets` is for each of the agents. */
 export interface ClientIdentitySettings extends Pick<
   IdentityPoolSettings,
-  'maxSockets' | 'proxyFor' | 'connectTimeoutMs'
+  'maxSockets' | 'proxyFor' | 'connectTimeoutMs' | 'idleTimeoutMs'
 > {
   tls: TlsSettings;
   /** `oauth.mtls`: the token endpoint gets the client certificate too (RFC 8705). */
@@ -54,8 +53,8 @@ export class ClientIdentity {
   readonly httpsAgent: IdentityAgent;
   /** For the token endpoint: servers are verified against the public roots and `tls.chain`. */
   readonly tokenAgent: IdentityAgent;
-  readonly #plainAgent: PlainAgent;
-  readonly #plainTokenAgent: PlainAgent;
+  readonly #plainAgent: Connections;
+  readonly #plainTokenAgent: Connections;
 
   readonly #settings: ClientIdentitySettings;
   readonly #contexts: SecureContexts;
@@ -86,17 +85,16 @@ export class ClientIdentity {
   }
 
   private constructor(settings: ClientIdentitySettings, contexts: SecureContexts, loaded: LoadedIdentity) {
-    const { tls, clock, maxSockets, proxyFor, connectTimeoutMs } = settings;
+    const { tls, clock, maxSockets } = settings;
     this.#settings = settings;
     this.#contexts = contexts;
     this.#inUse = loaded;
-    const pool = { maxSockets, proxyFor, connectTimeoutMs, clock };
     // One more: requests for customer tokens may use `maxSockets`, and the one for the api token must not wait for them.
-    const tokenPool = { ...pool, maxSockets: maxSockets + 1 };
-    this.httpsAgent = new IdentityAgent(loaded.apiContext, pool);
-    this.tokenAgent = new IdentityAgent(loaded.tokenContext, tokenPool);
-    this.#plainAgent = new PlainAgent(pool);
-    this.#plainTokenAgent = new PlainAgent(tokenPool);
+    const forTokens = { ...settings, maxSockets: maxSockets + 1 };
+    this.httpsAgent = new IdentityAgent(() => loaded.apiContext, settings);
+    this.tokenAgent = new IdentityAgent(() => loaded.tokenContext, forTokens);
+    this.#plainAgent = new Connections(connectPlain(settings), settings);
+    this.#plainTokenAgent = new Connections(connectPlain(settings), forTokens);
     const isFunction = typeof tls.source === 'function';
     this.#isFollowed = tls.reload && (isFunction || isFromFiles(tls));
     const watch = {
@@ -233,8 +231,8 @@ export class ClientIdentity {
     const before = this.#inUse;
     this.#inUse = loaded;
     this.#refused = undefined;
-    this.httpsAgent.use(loaded.apiContext);
-    this.tokenAgent.use(loaded.tokenContext);
+    this.httpsAgent.use(() => loaded.apiContext);
+    this.tokenAgent.use(() => loaded.tokenContext);
     this.#settings.log.log(describeChange(before, loaded));
     if (!isOtherCertificate(before.certificate, loaded.certificate)) return;
     for (const listener of this.#listeners) listener();

@@ -1,5 +1,8 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { type IncomingMessage } from 'node:http';
+import { get } from 'node:https';
 import { type ServiceHttpOptions, ServiceModule, type ServiceModuleOptions } from 'nestjs-service';
 import { ServiceSimulator, type SimulatorFault, type SimulatorModuleOptions } from 'nestjs-service/testing';
 import { hangingRelay, type HangingRelay } from '../helpers/hanging-relay.js';
@@ -151,6 +154,18 @@ describe('an attempt that hangs', () => {
     fail({ delayMs: 800 });
     await create(api);
     expect(api.relay.connections).toBe(1);
+  });
+
+  it("with http.idleTimeout: 0 each call connects, also the application's own", async () => {
+    const api = await through('baseUrl', { idleTimeout: 0 });
+    await create(api);
+    await create(api);
+    expect(api.relay.connections).toBe(2);
+    const own = get(`https://127.0.0.1:${api.relay.port}`, { agent: api.auth.httpsAgent });
+    const [answer] = (await once(own, 'response')) as [IncomingMessage];
+    await once(answer.resume(), 'end');
+    await create(api);
+    expect(api.relay.connections).toBe(4);
   });
 
   it('the token request: another connection follows one that says nothing; an answer may take longer', async () => {

@@ -8,8 +8,8 @@ import {
   type TLSSocket,
 } from 'node:tls';
 import { classify, type Classified } from '../../exchange/classify.js';
-import { connectInTurn } from '../../tls/connections/addresses.js';
-import { hasAsked } from '../../tls/connections/certificate-request.js';
+import { timeForEachAddress } from '../../tls/connections/connecting.js';
+import { minVersion } from '../../tls/material/secure-contexts.js';
 import { openTransport, type Transport } from './reachable.js';
 
 /** Milliseconds that a server gets after the handshake to refuse our certificate: in TLS 1.3 it does so after its end. */
@@ -32,7 +32,7 @@ export interface HandshakeFacts {
   notVerified?: string;
   /** The server's certificate and those that issued it, as far as they are known. */
   certificates: X509Certificate[];
-  /** Undefined if that cannot be known. */
+  /** Undefined if there was no handshake. */
   askedForCertificate?: boolean;
 }
 
@@ -46,13 +46,13 @@ export function shakeHands(target: HandshakeTarget, timeoutMs: number): Promise<
         ...to,
         servername: isIP(host) ? '' : host,
         secureContext: context,
-        minVersion: 'TLSv1.2',
+        minVersion: minVersion(),
         // What it is refused for has to be seen; and nothing is sent.
         rejectUnauthorized: false,
       });
     const socket = proxy
       ? secure({ host, socket: openTransport(target, timeoutMs) })
-      : connectInTurn(secure, { host, port }, timeoutMs);
+      : secure({ host, port, ...timeForEachAddress(timeoutMs) });
     let verdict: NodeJS.Timeout | undefined;
     const end = (fault?: Classified): void => {
       clearTimeout(limit);
@@ -67,7 +67,8 @@ export function shakeHands(target: HandshakeTarget, timeoutMs: number): Promise<
     const late: Classified = { kind: 'timeout', reason: 'HANDSHAKE_TIMEOUT', certificateRefused: false };
     const limit = setTimeout(() => end(late), timeoutMs);
     // The last of them comes after all that the server sends in the handshake, and before it can refuse anything.
-    socket.on('keylog', () => (facts.askedForCertificate = hasAsked(socket)));
+    // OpenSSL fills the list when it reads a CertificateRequest, whose algorithms it must have (RFC 8446, 4.3.2).
+    socket.on('keylog', () => (facts.askedForCertificate = socket.getSharedSigalgs()?.length !== 0));
     socket.once('secureConnect', () => {
       facts.established = true;
       facts.version = socket.getProtocol() ?? undefined;

@@ -1,10 +1,10 @@
-import { connect, isIP, Socket, type TcpNetConnectOpts } from 'node:net';
+import { connect, isIP, Socket } from 'node:net';
 import { type Duplex } from 'node:stream';
 import { type Secret } from '../../config/secret.js';
 import { classify } from '../../exchange/classify.js';
 import { explainFault, type ExplainedFault, type FaultPlace } from '../../exchange/explain-fault.js';
-import { connectInTurn } from '../../tls/connections/addresses.js';
-import { authorityOf, ProxyTunnel } from '../../tls/connections/proxy-tunnel.js';
+import { authorityOf, timeForEachAddress } from '../../tls/connections/connecting.js';
+import { ProxyTunnel } from '../../tls/connections/proxy-tunnel.js';
 import { failed, ok, type Finding } from './check.js';
 
 /** Where a connection goes. */
@@ -27,7 +27,7 @@ export function explained(place: Place, fault: ExplainedFault): Finding {
 /** A connection, through the proxy if there is one. Its errors come as events. */
 export function openTransport({ host, port, proxy }: Transport, timeoutMs: number): Duplex {
   if (proxy) return new ProxyTunnel(proxy, authorityOf({ host, port }), timeoutMs);
-  return connectInTurn((options: TcpNetConnectOpts) => connect(options), { host, port }, timeoutMs);
+  return connect({ host, port, ...timeForEachAddress(timeoutMs) });
 }
 
 /** Whether something takes connections there; with a proxy, whether that opens a tunnel to it. */

@@ -1,34 +1,54 @@
 import { type ClientRequest } from 'node:http';
 import { Agent, type RequestOptions } from 'node:https';
 import { type Duplex } from 'node:stream';
-import { type SecureContext } from 'node:tls';
+import tls, { type SecureContext } from 'node:tls';
+import { type ProxyFor } from '../../config/proxy.js';
 import { systemClock } from '../../time/clock.js';
-import { IdentityConnections, nameOf, type IdentityPoolSettings } from './identity-connections.js';
-import { endAfterUnreadBody } from './idle-connections.js';
-import { closedError, failRequest, RequestGate } from './request-gate.js';
+import { authorityOf, timeForEachAddress } from './connecting.js';
+import { Connections, failing, nameOf, type Connect, type PoolSettings } from './connections.js';
+import { ProxyTunnel } from './proxy-tunnel.js';
+
+export interface IdentityPoolSettings extends PoolSettings {
+  /** The proxy for an address, if any. */
+  proxyFor?: ProxyFor;
+}
+
+/** The options of a request that count for its connection. Of TLS, only the server's name. */
+const CONNECTION_OPTIONS = new Set([
+  'host',
+  'port',
+  'servername',
+  'family',
+  'hints',
+  'lookup',
+  'localAddress',
+  'localPort',
+  'autoSelectFamily',
+  'autoSelectFamilyAttemptTimeout',
+  'noDelay',
+  'keepAlive',
+  'keepAliveInitialDelay',
+]);
+const MAX_SESSIONS = 100;
 
 /**
  * One https.Agent for the module and for host code (axios, got, node:https), whatever identity is in use. Behind it, each
  * identity has its own connections: calls in flight end on the ones they began on, all others use the newest.
  */
 export class IdentityAgent extends Agent {
-  readonly #gate = new RequestGate(() => this.maxSockets);
   readonly #settings: IdentityPoolSettings;
-  #connections: IdentityConnections;
+  #connections: Connections;
   /** Connections of earlier identities, on which calls may be in flight. */
-  #retired: IdentityConnections[] = [];
+  #retired: Connections[] = [];
   #isClosed = false;
 
-  constructor(context: SecureContext, settings: IdentityPoolSettings) {
+  constructor(context: () => SecureContext, settings: IdentityPoolSettings) {
     super({ keepAlive: true, maxSockets: settings.maxSockets });
     this.#settings = settings;
-    this.#connections = new IdentityConnections(context, settings);
+    this.#connections = new Connections(connectAs(context, settings), settings);
     // Like those of any agent, but not enumerable: JSON would contain sockets.
-    const show = (pool: string, get: () => unknown) =>
-      Object.defineProperty(this, pool, { get, enumerable: false });
-    show('sockets', () => this.#connections.sockets);
-    show('freeSockets', () => this.#connections.freeSockets);
-    show('requests', () => this.#gate.waiting);
+    for (const pool of ['sockets', 'freeSockets', 'requests'] as const)
+      Object.defineProperty(this, pool, { get: () => this.#connections[pool], enumerable: false });
   }
 
   override getName(options: RequestOptions): string {
@@ -37,26 +57,16 @@ export class IdentityAgent extends Agent {
 
   /** node:http calls this for each request. */
   addRequest(request: ClientRequest, options: RequestOptions): void {
-    if (this.#isClosed) return failRequest(request, closedError());
-    endAfterUnreadBody(request);
-    const { timeout } = options;
-    // The request's own. Node leaves it out if it equals the idle time.
-    if (timeout !== undefined) request.once('socket', (socket) => socket.setTimeout(timeout));
-    this.#gate.enter(nameOf(options), request, () => this.#connections.addRequest(request, options));
+    this.#connections.addRequest(request, options);
   }
 
   override createConnection(options: RequestOptions): Duplex {
-    if (this.#isClosed) throw closedError();
     return this.#connections.createConnection(options);
   }
 
-  /** New calls use this identity, and so do calls that wait for a connection. Calls in flight finish with the old one. */
-  use(context: SecureContext): void {
-    const before = this.#connections;
-    this.#connections = new IdentityConnections(context, this.#settings);
-    before.retire();
-    this.#retired = [...this.#retired, before].filter(({ isEmpty }) => !isEmpty);
-    this.#gate.renew();
+  /** New calls use this identity. Calls in flight finish with the old one, and so do calls that wait for a connection. */
+  use(context: () => SecureContext): void {
+    if (!this.#isClosed) this.#replace(connectAs(context, this.#settings));
   }
 
   /**
@@ -64,11 +74,10 @@ export class IdentityAgent extends Agent {
    * are cut. Resolves as soon as no call is left.
    */
   async close(graceMs: number): Promise<void> {
+    if (!this.#isClosed) this.#replace(failing);
     this.#isClosed = true;
-    this.#connections.retire();
     if (graceMs > 0) await this.#emptied(graceMs);
-    this.#gate.endWaiting(closedError());
-    this.destroy();
+    for (const connections of this.#retired) connections.close();
   }
 
   /** Closes all connections. Calls that wait for one go on over new ones. */
@@ -76,14 +85,46 @@ export class IdentityAgent extends Agent {
     for (const connections of [...this.#retired, this.#connections]) connections.destroy();
   }
 
+  #replace(connect: Connect): void {
+    this.#connections.retire();
+    this.#retired = [...this.#retired, this.#connections].filter(({ isEmpty }) => !isEmpty);
+    this.#connections = new Connections(connect, this.#settings);
+  }
+
   #emptied(graceMs: number): Promise<void> {
     const { clock = systemClock } = this.#settings;
     return new Promise((resolve) => {
       const cancel = clock.schedule(resolve, graceMs);
-      this.#gate.whenEmpty(() => {
+      void Promise.all(this.#retired.map((connections) => connections.whenEmpty())).then(() => {
         cancel();
         resolve();
       });
     });
   }
+}
+
+/**
+ * Connects with one SecureContext, and keeps its TLS sessions. The server is always verified, whatever a request's options
+ * or NODE_TLS_REJECT_UNAUTHORIZED say.
+ */
+function connectAs(context: () => SecureContext, settings: IdentityPoolSettings): Connect {
+  const { proxyFor, connectTimeoutMs } = settings;
+  const sessions = new Map<string, Buffer>();
+  return (options) => {
+    const name = nameOf(options);
+    const given: Record<string, unknown> = timeForEachAddress(connectTimeoutMs);
+    for (const [key, value] of Object.entries(options)) if (CONNECTION_OPTIONS.has(key)) given[key] = value;
+    const authority = authorityOf(options);
+    const proxy = proxyFor?.(`https://${authority}`);
+    if (proxy) given.socket = new ProxyTunnel(proxy, authority, connectTimeoutMs);
+    const session = sessions.get(name);
+    const socket = tls.connect({ ...given, session, secureContext: context(), rejectUnauthorized: true });
+    // Node tells of a session only after it has verified the server.
+    socket.on('session', (made) => {
+      if (sessions.size >= MAX_SESSIONS) sessions.clear();
+      sessions.set(name, made);
+    });
+    socket.once('close', (hadError: boolean) => hadError && sessions.delete(name));
+    return socket;
+  };
 }

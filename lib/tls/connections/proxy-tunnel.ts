@@ -5,9 +5,9 @@ import { Duplex } from 'node:stream';
 import { urlToHttpOptions } from 'node:url';
 import { codedError } from '../../errors/coded-error.js';
 import { type Secret } from '../../config/secret.js';
-import { ownOptions } from '../../exchange/own-properties.js';
 import { setImmediate } from '../../time/immediate.js';
-import { connectInTurn } from './addresses.js';
+import { minVersion } from '../material/secure-contexts.js';
+import { timeForEachAddress } from './connecting.js';
 
 /**
  * A tunnel through the proxy (RFC 9110, 9.3.6), as a transport for TLS. Writes wait until the tunnel is open. The proxy
@@ -15,14 +15,12 @@ import { connectInTurn } from './addresses.js';
  * agent, as hpagent is, which opened 40 tunnels for 5 sockets: here the agent counts its connections.
  *
  * Until the tunnel is open, all error codes begin with ERR_PROXY_: for example ERR_PROXY_ECONNREFUSED if the proxy cannot be
- * reached, ERR_PROXY_TIMEOUT if it does not answer, ERR_PROXY_TUNNEL_407 if it refuses. Later, ERR_PROXY_TUNNEL_ENDED is
- * the end of an idle tunnel. With any of them, nothing of a request has passed.
+ * reached, ERR_PROXY_TIMEOUT if it does not answer, ERR_PROXY_TUNNEL_407 if it refuses. With any of them, nothing of a
+ * request has passed.
  */
 export class ProxyTunnel extends Duplex {
   readonly #connect: http.ClientRequest;
   #socket?: Socket;
-  /** Nothing has been sent since the connection was last free. */
-  #isUntouched = false;
   /** The write or end that waits for the tunnel. Duplex makes one at a time. */
   #waiting?: () => void;
 
@@ -38,16 +36,6 @@ export class ProxyTunnel extends Duplex {
     this.#await(this.#connect);
   }
 
-  ref(): void {
-    this.#socket?.ref();
-  }
-
-  /** To be called when its connection is free: it then does not keep the process running. */
-  rest(): void {
-    this.#isUntouched = true;
-    this.#socket?.unref();
-  }
-
   override _read(): void {
     this.#socket?.resume();
   }
@@ -57,7 +45,6 @@ export class ProxyTunnel extends Duplex {
     // not been read yet.
     this.#whenOpen((socket) => {
       if (socket.readableEnded) return callback();
-      this.#isUntouched = false;
       socket.write(chunk, callback);
     });
   }
@@ -102,8 +89,8 @@ export class ProxyTunnel extends Duplex {
     socket.on('data', (chunk: Buffer) => {
       if (!this.push(chunk)) socket.pause();
     });
-    socket.once('end', () => (this.#isUntouched ? this.destroy(ended()) : this.push(null)));
-    socket.once('error', (error) => this.destroy(this.#isUntouched ? ended() : error));
+    socket.once('end', () => this.push(null));
+    socket.once('error', (error) => this.destroy(error));
     socket.once('close', () => {
       // After the end, received data may still wait to be read. The stream then closes by itself.
       if (!socket.readableEnded) this.destroy();
@@ -113,11 +100,6 @@ export class ProxyTunnel extends Duplex {
   }
 }
 
-/** Host and port of a target, as in an address. */
-export function authorityOf({ host, port }: { host?: string | null; port?: number | string | null }): string {
-  return `${host?.includes(':') ? `[${host}]` : host}:${port ?? 443}`;
-}
-
 function connectRequest(target: Secret, authority: string, timeout?: number): http.ClientRequest {
   const proxy = new URL(target.reveal());
   const headers: http.OutgoingHttpHeaders = { host: authority };
@@ -125,26 +107,20 @@ function connectRequest(target: Secret, authority: string, timeout?: number): ht
   // Node would decode them too, and throw for a single `%`.
   proxy.username = proxy.password = '';
   const { protocol, hostname, port } = urlToHttpOptions(proxy);
-  const options = ownOptions<http.RequestOptions>({
+  const options = {
     hostname,
     port,
     headers,
     method: 'CONNECT',
     path: authority,
     timeout,
-  });
-  if (protocol !== 'https:') return http.request({ ...options, agent: ofItsOwn(new http.Agent(), timeout) });
+    agent: false,
+    ...timeForEachAddress(timeout),
+  } as const;
+  if (protocol !== 'https:') return http.request(options);
   // By default Node verifies the proxy against the name in the Host header, which is the target's.
   const servername = hostname && !isIP(hostname) ? hostname : '';
-  const agent = ofItsOwn(new https.Agent(), timeout);
-  return https.request({ ...options, agent, servername, rejectUnauthorized: true, minVersion: 'TLSv1.2' });
-}
-
-/** An agent for one connection. */
-function ofItsOwn(agent: http.Agent, connectTimeoutMs?: number): http.Agent {
-  const connect = agent.createConnection.bind(agent) as (options: http.ClientRequestArgs) => Socket;
-  agent.createConnection = (options) => connectInTurn(connect, options, connectTimeoutMs);
-  return agent;
+  return https.request({ ...options, servername, rejectUnauthorized: true, minVersion: minVersion() });
 }
 
 function basic({ username, password }: URL): string {
@@ -158,12 +134,6 @@ function decode(text: string): string {
   } catch {
     return text;
   }
-}
-
-/** Only the tunnel knows that the server cannot have got a request that was given to this connection in the meantime. */
-function ended(): Error {
-  const message = 'The proxy ended the tunnel while it was idle; nothing of a request has passed it since.';
-  return codedError(message, 'ERR_PROXY_TUNNEL_ENDED');
 }
 
 function refused(status: number): Error {

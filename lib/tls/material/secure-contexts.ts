@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs';
-import * as tls from 'node:tls';
-import { type SecureContext } from 'node:tls';
+import tls, { type SecureContext } from 'node:tls';
 
 /** The settings of an identity's connections. */
 export interface Contexts {
@@ -65,9 +64,14 @@ export class SecureContexts {
   }
 }
 
+/** At least TLS 1.2, and at least what the process says (`--tls-min-v1.3`). */
+export function minVersion(): tls.SecureVersion {
+  return tls.DEFAULT_MIN_VERSION === 'TLSv1.3' ? 'TLSv1.3' : 'TLSv1.2';
+}
+
 function trusting(ca: string[] | undefined): tls.SecureContextOptions {
   // The chain may end in an intermediate certificate: it is a trust anchor too (X509_V_FLAG_PARTIAL_CHAIN).
-  return { ca, allowPartialTrustChain: ca !== undefined, minVersion: 'TLSv1.2' };
+  return { ca, allowPartialTrustChain: ca !== undefined, minVersion: minVersion() };
 }
 
 function readExtraRoots(): string | undefined {

@@ -739,6 +739,7 @@ describe('resolveOptions', () => {
     ['http.timeout', 1, 86_400_000, 'milliseconds'],
     ['http.attemptTimeout', 1, 86_400_000, 'milliseconds'],
     ['http.connectTimeout', 1, 86_400_000, 'milliseconds'],
+    ['http.idleTimeout', 0, 86_400_000, 'milliseconds'],
     ['http.retries', 0, 10, 'attempts'],
     ['http.maxResponseBytes', 1, 524_288_000, 'bytes'],
     ['http.maxSockets', 1, 65_535, 'connections'],

@@ -89,7 +89,6 @@ describe('the agents of an identity', () => {
     expect(sockets.size).toBe(1);
     const { maxSockets } = identity.tokenAgentFor(url);
     expect([identity.agentFor(url).maxSockets, maxSockets]).toEqual([1, 2]);
-    expect(identity.agentFor(url)).toMatchObject({ options: { timeout: 30_000 } });
     expect(held).toEqual([]);
   });
 

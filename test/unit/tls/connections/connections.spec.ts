@@ -1,15 +1,13 @@
-import { afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { once } from 'node:events';
 import * as http from 'node:http';
 import * as https from 'node:https';
 import * as net from 'node:net';
 import * as tls from 'node:tls';
 import axios from 'axios';
-import { systemClock } from '../../../../lib/time/clock.js';
 import { Secret } from '../../../../lib/config/secret.js';
 import { exchange } from '../../../../lib/exchange/exchange.js';
-import { IdleConnections } from '../../../../lib/tls/connections/idle-connections.js';
-import { PlainAgent } from '../../../../lib/tls/connections/plain-agent.js';
+import { Connections, connectPlain, type PoolSettings } from '../../../../lib/tls/connections/connections.js';
 import { IdentityAgent } from '../../../../lib/tls/connections/identity-agent.js';
 import { FakeClock } from '../../../helpers/fake-clock.js';
 import { createAuthority, type Authority } from '../../../helpers/certificates.js';
@@ -38,7 +36,7 @@ const FOREIGN = answer('foreign');
 async function setUp(
   way: Way,
   answering: Answering,
-  { maxSockets = 5, greeting = '', clock = systemClock, idleTimeoutMs = 30_000 } = {},
+  { maxSockets = 5, greeting = '', clock, idleTimeoutMs }: Partial<PoolSettings & { greeting: string }> = {},
 ) {
   const sockets = new Set<net.Socket>();
   let connections = 0;
@@ -64,8 +62,8 @@ async function setUp(
   const proxy = way === 'a proxy' ? new Secret(`http://127.0.0.1:${await startProxy()}`) : undefined;
   const { identity } = await loadIdentity(tlsSettings({ chain }));
   const agent = isPlain
-    ? new PlainAgent({ maxSockets, clock, idleTimeoutMs })
-    : new IdentityAgent((identity as { apiContext: tls.SecureContext }).apiContext, {
+    ? new Connections(connectPlain({ maxSockets }), { maxSockets, clock, idleTimeoutMs })
+    : new IdentityAgent(() => (identity as { apiContext: tls.SecureContext }).apiContext, {
         maxSockets,
         clock,
         idleTimeoutMs,
@@ -133,17 +131,32 @@ describe.each(WAYS)('A connection over %s', (way) => {
   });
 
   it('is not used again where an answer that nobody asked for comes with the answer', async () => {
-    for (const maxSockets of [1, 5]) {
-      const { call, connections } = await setUp(
-        way,
-        (socket, own, request) => socket.write(request === 1 ? Buffer.concat([own, FOREIGN]) : own),
-        { maxSockets },
-      );
-      // The second one waits for the connection where there may be one only.
-      const answers = maxSockets === 1 ? Promise.all([call('/a'), call('/b')]) : undefined;
-      expect((await answers) ?? [await call('/a'), await call('/b')]).toEqual(['GET /a', 'GET /b']);
-      expect(connections()).toBe(2);
-    }
+    const { call, connections } = await setUp(way, (socket, own, request) =>
+      socket.write(request === 1 ? Buffer.concat([own, FOREIGN]) : own),
+    );
+    expect([await call('/a'), await call('/b')]).toEqual(['GET /a', 'GET /b']);
+    expect(connections()).toBe(2);
+  });
+
+  it.each<[string, (socket: net.Socket, own: Buffer) => void]>([
+    ['with the answer', (socket, own) => socket.write(Buffer.concat([own, FOREIGN]))],
+    [
+      'right behind it, in one segment',
+      (socket, own) => {
+        socket.cork();
+        socket.write(own);
+        socket.write(FOREIGN);
+        socket.uncork();
+      },
+    ],
+  ])('is not used by a call that waits where such an answer comes %s', async (_, both) => {
+    const { call, connections } = await setUp(
+      way,
+      (socket, own, request) => (request === 1 ? both(socket, own) : socket.write(own)),
+      { maxSockets: 1 },
+    );
+    expect(await Promise.all([call('/a'), call('/b')])).toEqual(['GET /a', 'GET /b']);
+    expect(connections()).toBe(2);
   });
 
   it('is closed where an answer comes while it is idle', async () => {
@@ -179,7 +192,7 @@ describe.each(WAYS)('A connection over %s', (way) => {
         if (request > 2) socket.write(hinted);
         else held.push(() => socket.write(hinted));
       },
-      { clock },
+      { clock, idleTimeoutMs: 30_000 },
     );
     const answers = [call('/a'), call('/a')];
     await until(() => held.length === 2);
@@ -194,36 +207,30 @@ describe.each(WAYS)('A connection over %s', (way) => {
     expect(connections()).toBe(2);
   });
 
-  it.each<[string, (clock: FakeClock) => void]>([
-    ['a sleep of the machine', (clock) => clock.jump(4_001)],
-    ['a standstill of the process', (clock) => standStillAndSetBack(clock, 4_001)],
-  ])(
-    'is not used again after %s that ended its idle time, but not that of a younger one',
-    async (_, passTime) => {
-      const clock = new FakeClock();
-      const held: (() => void)[] = [];
-      const { agent, call, connections } = await setUp(
-        way,
-        (socket, own, request) => {
-          const hint = request === 1 ? 'keep-alive: timeout=5\r\n' : '';
-          const hinted = own.toString().replace('\r\n', `\r\n${hint}`);
-          if (request > 2) socket.write(own);
-          else held.push(() => socket.write(hinted));
-        },
-        { clock },
-      );
-      const answers = [call('/a'), call('/a')];
-      await until(() => held.length === 2);
-      for (const [at, send] of held.entries()) {
-        send();
-        await until(() => Object.values(agent.freeSockets).flat().length === at + 1);
-      }
-      await Promise.all(answers);
-      passTime(clock);
-      expect(await Promise.all([call('/b', 'POST'), call('/c', 'POST')])).toEqual(['POST /b', 'POST /c']);
-      expect(connections()).toBe(3);
-    },
-  );
+  it('is not used again after a sleep of the machine that ended its idle time, but not that of a younger one', async () => {
+    const clock = new FakeClock();
+    const held: (() => void)[] = [];
+    const { agent, call, connections } = await setUp(
+      way,
+      (socket, own, request) => {
+        const hint = request === 1 ? 'keep-alive: timeout=5\r\n' : '';
+        const hinted = own.toString().replace('\r\n', `\r\n${hint}`);
+        if (request > 2) socket.write(own);
+        else held.push(() => socket.write(hinted));
+      },
+      { clock, idleTimeoutMs: 30_000 },
+    );
+    const answers = [call('/a'), call('/a')];
+    await until(() => held.length === 2);
+    for (const [at, send] of held.entries()) {
+      send();
+      await until(() => Object.values(agent.freeSockets).flat().length === at + 1);
+    }
+    await Promise.all(answers);
+    clock.jump(4_001);
+    expect(await Promise.all([call('/b', 'POST'), call('/c', 'POST')])).toEqual(['POST /b', 'POST /c']);
+    expect(connections()).toBe(3);
+  });
 
   it('is not ended while it has a call, however long, and is after that', async () => {
     const answering: Answering = (socket, own, request) => {
@@ -256,38 +263,42 @@ describe.each(WAYS)('A connection over %s', (way) => {
     });
   });
 
-  it.each<[string, (clock: FakeClock) => void]>([
-    ['a sleep of the machine, in which the monotonic clock stands still', (clock) => clock.jump(30_001)],
-    ['a standstill of the process, after which the wall clock was set back', standStillAndSetBack],
-  ])('is not used again after %s that was longer than its idle time', async (_, passTime) => {
+  it.each([
+    ['4 s where neither the option nor the server says anything', '', undefined, 4_000],
+    ['http.idleTimeout where the server says nothing', '', 7_000, 7_000],
+    ['as long as the server says, less a second', 'timeout=5', 30_000, 4_000],
+    ['so long also if that is longer than the option', 'max=100, timeout=20', 4_000, 19_000],
+    ['60 s at most', 'timeout=300', 4_000, 60_000],
+  ])('is used for %s', async (_, hint, idleTimeoutMs, expectedMs) => {
     const clock = new FakeClock();
-    const { agent, call, connections } = await setUp(way, (socket, own) => socket.write(own), { clock });
-    await call('/a');
-    await until(() => Object.keys(agent.freeSockets).length > 0);
-    clock.jump(29_999);
-    expect(await call('/b', 'POST')).toBe('POST /b');
-    await until(() => Object.keys(agent.freeSockets).length > 0);
-    expect(connections()).toBe(1);
-    passTime(clock);
-    expect(await call('/c', 'POST')).toBe('POST /c');
-    expect(connections()).toBe(2);
-  });
-
-  it('keeps it for as long as the server says, less a second', async () => {
-    const clock = new FakeClock();
-    const hinted = Buffer.from('HTTP/1.1 200 OK\r\nkeep-alive: timeout=5\r\ncontent-length: 0\r\n\r\n');
-    const { agent, call, connections } = await setUp(way, (socket) => socket.write(hinted), { clock });
+    const head = `HTTP/1.1 200 OK\r\n${hint && `Keep-Alive: ${hint}\r\n`}content-length: 0\r\n\r\n`;
+    const used = await setUp(way, (socket) => socket.write(head), { clock, idleTimeoutMs });
     for (const [waited, expected] of [
       [0, 1],
-      [3_999, 1],
-      [4_001, 2],
+      [expectedMs, 1],
+      [expectedMs + 1, 2],
     ]) {
       clock.jump(waited);
-      await call('/a');
-      expect(connections()).toBe(expected);
-      await until(() => Object.keys(agent.freeSockets).length > 0);
+      await used.call('/a', 'POST');
+      expect(used.connections()).toBe(expected);
+      await until(() => Object.keys(used.agent.freeSockets).length > 0);
     }
   });
+
+  it.each(['', 'Keep-Alive: timeout=60\r\n'])(
+    'is never used again with http.idleTimeout: 0, by a call that waits neither (%j)',
+    async (hint) => {
+      const { agent, call, connections, sockets } = await setUp(
+        way,
+        (socket, own) => socket.write(own.toString().replace('\r\n', `\r\n${hint}`)),
+        { maxSockets: 1, idleTimeoutMs: 0 },
+      );
+      expect(await Promise.all([call('/a'), call('/b')])).toEqual(['GET /a', 'GET /b']);
+      expect(connections()).toBe(2);
+      await until(() => sockets.size === 0);
+      expect(Object.keys(agent.freeSockets)).toEqual([]);
+    },
+  );
 });
 
 it('A connection is not used again whose server spoke first', async () => {
@@ -342,22 +353,6 @@ describe("A host's own call, then ours", () => {
   });
 });
 
-it('IdleConnections: a connection without a time limit stays, and one that has closed is forgotten', async () => {
-  const clock = new FakeClock();
-  const idle = new IdleConnections(clock);
-  const socket = new net.Socket();
-  let removed = 0;
-  socket.on('agentRemove', () => (removed += 1));
-  idle.watch(socket);
-  idle.add(socket);
-  clock.jump(60_000);
-  idle.dropOverdue();
-  expect(socket.destroyed).toBe(false);
-  await once(socket.destroy(), 'close');
-  idle.dropAll();
-  expect(removed).toBe(0);
-});
-
 /** The first answer, whose body is on its way while the next request comes. */
 function withLateBody(first: string): Answering {
   let late: net.Socket | undefined;
@@ -366,10 +361,4 @@ function withLateBody(first: string): Answering {
     late = socket;
     socket.write(first);
   };
-}
-
-/** Neither clock moves back for the other. */
-function standStillAndSetBack(clock: FakeClock, ms = 30_001): void {
-  clock.jump(-3_600_000);
-  jest.spyOn(clock, 'monotonic').mockReturnValue(clock.monotonic() + ms);
 }

@@ -1,0 +1,9 @@
+/** Host and port of a target, as in an address. */
+export function authorityOf({ host, port }: { host?: string | null; port?: number | string | null }): string {
+  return `${host?.includes(':') ? `[${host}]` : host}:${port ?? 443}`;
+}
+
+/** Options of net.connect. Node gives each address but the last 250 ms, and takes a distant server for dead. */
+export function timeForEachAddress(connectTimeoutMs?: number): { autoSelectFamilyAttemptTimeout?: number } {
+  return connectTimeoutMs ? { autoSelectFamilyAttemptTimeout: Math.ceil(connectTimeoutMs / 4) } : {};
+}
