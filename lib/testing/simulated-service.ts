@@ -30,7 +30,7 @@ export class SimulatedService {
   readonly revoked = new Set<string>();
   readonly refusals: CertificateRefusal[] = [];
   readonly clientId: string;
-  appToken: string;
+  readonly appToken: string;
   readonly appTokenHeader: string;
   readonly oauthEnabled: boolean;
   readonly customers: SimulatedCustomer[] = [];
@@ -49,7 +49,7 @@ export class SimulatedService {
     this.log = new RequestLog(this.maxRequests);
     this.faults = new FaultBook(options.random ?? Math.random);
     this.clientId = options.clientId ?? randomUUID();
-    this.appToken = options.appToken ?? `app-${randomBytes(18).toString('base64url')}`;
+    this.appToken = options.appToken ?? this.clientId;
     this.appTokenHeader = options.appTokenHeader ?? 'service-app-token';
     this.oauthEnabled = options.oauth?.enabled ?? true;
     this.tokenLifetime = options.tokenLifetime ?? 3600;

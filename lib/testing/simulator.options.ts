@@ -27,7 +27,7 @@ export interface SimulatorOptions {
   clientId?: string;
   /** Default: random, with characters that a client must form-encode. */
   clientSecret?: string;
-  /** Default: random. */
+  /** Default: the application id, as mostly at the service. */
   appToken?: string;
   /** Default `service-app-token`. */
   appTokenHeader?: string;

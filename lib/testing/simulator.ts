@@ -86,7 +86,7 @@ export class ServiceSimulator {
   ): Promise<ServiceSimulator> {
     const service = new SimulatedService(options, authority.chain);
     const { applicationLifetime, serverLifetime } = options.certificates ?? {};
-    const subject = { commonName: service.clientId, organization: 'Simulated Application' };
+    const subject = { commonName: 'application', organization: 'Simulated Application' };
     const [application, server] = await Promise.all([
       kept ?? authority.issue({ client: true }, { ...subject, notAfter: after(applicationLifetime) }),
       authority.issue(

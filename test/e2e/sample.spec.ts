@@ -59,7 +59,7 @@ describe('the sample', () => {
       expect(report).toMatch(/environment +production/);
       expect(report).toMatch(/authentication +mtls, with OAuth for customer tokens/);
       expect(report).toMatch(/baseUrl +https:\/\/127\.0\.0\.1:\d+/);
-      expect(report).toMatch(/certificate +CN=[\da-f-]{36}.*valid until \d{4}-\d\d-\d\d \(36\d days\)/);
+      expect(report).toMatch(/certificate +CN=application, O=.*valid until \d{4}-\d\d-\d\d \(36\d days\)/);
       expect(report).toMatch(/banks\.list +ok: 10 banks/);
       expect(report).toMatch(/customers\.create +ok: customer [\da-f-]{36}/);
       expect(report).toMatch(

@@ -26,7 +26,7 @@ describe('the certificates of ServiceSimulator', () => {
     expect(root.verify(root.publicKey)).toBe(true);
     expect([application.ca, intermediate.ca, root.ca]).toEqual([false, true, true]);
     expect(application.checkPrivateKey(createPrivateKey(simulator.application.privateKey))).toBe(true);
-    expect(simulator.application.subject).toBe(`CN=${simulator.clientId}, O=Simulated Application`);
+    expect(simulator.application.subject).toBe('CN=application, O=Simulated Application');
   });
 
   it('serve a server certificate for 127.0.0.1 and localhost, with the intermediate, that verifies', async () => {
