@@ -66,12 +66,10 @@ export class ProxyTunnel extends Duplex {
   }
 
   #await(connect: http.ClientRequest): void {
-    connect.once('connect', ({ statusCode = 0 }, socket: Socket, head: Buffer) => {
-      if (statusCode >= 200 && statusCode <= 299) {
-        this.#attach(socket, head);
-        return;
-      }
-      this.destroy(refused(statusCode));
+    connect.once('connect', (answer, socket: Socket, head: Buffer) => {
+      const { statusCode = 0 } = answer;
+      if (statusCode >= 200 && statusCode <= 299) this.#attach(socket, head);
+      else this.destroy(refused(answer));
     });
     // An answer that has arrived is read first, as in an exchange: the request is over then.
     const expire = () => connect.destroy(codedError('The proxy did not answer in time.', 'TIMEOUT'));
@@ -136,7 +134,12 @@ function decode(text: string): string {
   }
 }
 
-function refused(status: number): Error {
-  const hint = status === 407 ? ': check the user and password in http.proxy' : '';
-  return codedError(`The proxy answered CONNECT with status ${status}${hint}.`, `ERR_PROXY_TUNNEL_${status}`);
+/** A proxy may answer 407 and take other schemes than Basic alone (NTLM, Negotiate; RFC 9110, 11.7.1). */
+function refused({ statusCode, headers }: http.IncomingMessage): Error {
+  const said = `The proxy answered CONNECT with status ${statusCode}`;
+  const schemes = headers['proxy-authenticate'];
+  if (statusCode === 407 && schemes && !/(^|,)\s*basic\b/i.test(schemes))
+    return codedError(`${said}, and takes no Basic authentication.`, 'ERR_PROXY_AUTH_SCHEME');
+  const hint = statusCode === 407 ? ': check the user and password in http.proxy' : '';
+  return codedError(`${said}${hint}.`, `ERR_PROXY_TUNNEL_${statusCode}`);
 }

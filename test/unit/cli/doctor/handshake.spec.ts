@@ -1,6 +1,6 @@
 import { afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { X509Certificate } from 'node:crypto';
-import { createSecureContext, type SecureContext, type SecureContextOptions } from 'node:tls';
+import tls, { createSecureContext, type SecureContext, type SecureContextOptions } from 'node:tls';
 import { shakeHands } from '../../../../lib/cli/doctor/handshake.js';
 import { judgeClientCertificate, judgeEnd } from '../../../../lib/cli/doctor/judge-handshake.js';
 import { Secret } from '../../../../lib/config/secret.js';
@@ -100,6 +100,23 @@ describe('a handshake shows whether the server asks for a client certificate', (
       }
     });
   });
+});
+
+it.each([
+  ['TLS 1.2', 'TLSv1', 'TLSv1.1'],
+  ['what the process says', 'TLSv1.3', 'TLSv1.2'],
+] as const)('speaks at least %s, without a context too', async (_, least, maxVersion) => {
+  const { DEFAULT_MIN_VERSION, DEFAULT_CIPHERS } = tls;
+  const old = { minVersion: 'TLSv1', maxVersion, ciphers: 'ALL:@SECLEVEL=0' } as const;
+  const live = await mtlsServer(await createAuthority(), { ...old, demandCertificate: false });
+  Object.assign(tls, { DEFAULT_MIN_VERSION: least, DEFAULT_CIPHERS: old.ciphers });
+  try {
+    const facts = await shakeHands({ host: '127.0.0.1', port: live.port }, 5_000);
+    expect(facts).toMatchObject({ established: false, fault: { kind: 'tls' } });
+  } finally {
+    Object.assign(tls, { DEFAULT_MIN_VERSION, DEFAULT_CIPHERS });
+    await live.close();
+  }
 });
 
 it('says that there is nothing to do where a client certificate is asked for and not needed', () => {

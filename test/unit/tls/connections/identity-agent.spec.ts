@@ -342,6 +342,18 @@ describe('The server is always verified', () => {
   });
 });
 
+it('speaks at least what the process says, also where that is TLS 1.3', async () => {
+  const { DEFAULT_MIN_VERSION } = tls;
+  const live = await server({ maxVersion: 'TLSv1.2' });
+  tls.DEFAULT_MIN_VERSION = 'TLSv1.3';
+  try {
+    await expect(call(live.url, await agent())).rejects.toThrow(/alert protocol version/);
+  } finally {
+    tls.DEFAULT_MIN_VERSION = DEFAULT_MIN_VERSION;
+  }
+  expect((await call(live.url, await agent())).status).toBe(200);
+});
+
 describe('A new identity', () => {
   it.each(['TLSv1.2', 'TLSv1.3'] as const)(
     'serves new calls at once while those in flight finish on the old; then the old connections close, %s',

@@ -190,13 +190,16 @@ describe('Through a proxy', () => {
     expect(proxy.heads).toEqual([]);
   });
 
-  it('speaks TLS 1.2 at least with such a proxy, whatever the defaults of the process are', async () => {
+  it.each([
+    ['TLSv1.2', 'TLSv1', 'TLSv1.1'],
+    ['what the process says', 'TLSv1.3', 'TLSv1.2'],
+  ] as const)('speaks at least %s with such a proxy', async (_, DEFAULT_MIN, maxVersion) => {
     const { DEFAULT_MIN_VERSION, DEFAULT_CIPHERS } = tls;
     open.push(async () => void Object.assign(tls, { DEFAULT_MIN_VERSION, DEFAULT_CIPHERS }));
-    const old = { minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'ALL:@SECLEVEL=0' } as const;
+    const old = { minVersion: 'TLSv1', maxVersion, ciphers: 'ALL:@SECLEVEL=0' } as const;
     const pair = { cert: authority.serverChain, key: authority.server.key };
     const { port } = await proxyServer(undefined, { ...pair, ...old });
-    Object.assign(tls, { DEFAULT_MIN_VERSION: old.minVersion, DEFAULT_CIPHERS: old.ciphers });
+    Object.assign(tls, { DEFAULT_MIN_VERSION: DEFAULT_MIN, DEFAULT_CIPHERS: old.ciphers });
     const failing = call('https://127.0.0.1:1', await agentThrough(`https://127.0.0.1:${port}`));
     await expect(failing).rejects.toMatchObject({
       code: expect.stringMatching(/^ERR_PROXY_(EPROTO$|SSL_)/),
@@ -424,6 +427,20 @@ describe('Through a proxy', () => {
     await expect(call('https://127.0.0.1:1', agent)).rejects.toMatchObject({ code: 'ERR_PROXY_TUNNEL_407' });
     const [, , headers] = JSON.parse(refusing.heads[0]) as [string, string, http.IncomingHttpHeaders];
     expect(headers['proxy-authorization']).toBe(`Basic ${Buffer.from(expected).toString('base64')}`);
+  });
+
+  it.each([
+    ['Proxy-Authenticate: Negotiate\r\nProxy-Authenticate: NTLM', 'ERR_PROXY_AUTH_SCHEME'],
+    ['Proxy-Authenticate: Digest realm="no basic here", nonce="a"', 'ERR_PROXY_AUTH_SCHEME'],
+    ['Proxy-Authenticate: Negotiate\r\nProxy-Authenticate: Basic realm="proxy"', 'ERR_PROXY_TUNNEL_407'],
+    ['Proxy-Authenticate: basic', 'ERR_PROXY_TUNNEL_407'],
+    ['Date: today', 'ERR_PROXY_TUNNEL_407'],
+  ])('a 407 with %s is %s', async (header, code) => {
+    const refusing = await proxyServer((socket) => socket.end(`HTTP/1.1 407 No\r\n${header}\r\n\r\n`));
+    const agent = await agentThrough(`http://user:secret@127.0.0.1:${refusing.port}`);
+    const failing = await call('https://127.0.0.1:1', agent).catch((error: Error) => error);
+    expect(failing).toMatchObject({ code });
+    expect(/password/.test((failing as Error).message)).toBe(code === 'ERR_PROXY_TUNNEL_407');
   });
 
   it('what comes right behind the answer to CONNECT belongs to the tunnel', async () => {
