@@ -1,4 +1,4 @@
-/** The version of the package. In the code, as a bundle has no package.json; `npm run release` sets both. */
+/** The version of the package. In the code, as a bundle has no package.json; `npm version` sets both. */
 export const VERSION = '0.1.0';
 
 /** Where the guides of this version stand: the package has none in it. */

@@ -6,10 +6,7 @@ import https from 'node:https';
 import { createSecureContext } from 'node:tls';
 import { firstValueFrom } from 'rxjs';
 import { Agent, Pool } from 'undici';
-import { banksOver } from './banks-over.mjs';
-import { built } from './harness.mjs';
 import { APP_TOKEN, mtlsOptions, oauthOptions, startModule } from './service.mjs';
-import { undiciExchange } from './undici-exchange.mjs';
 
 const PATH = '/banks/v1';
 const HEADERS = { 'service-app-token': APP_TOKEN };
@@ -20,23 +17,6 @@ const CONNECTIONS = 50;
 async function banksService(options, lib) {
   const { banks, close } = await startModule(options, lib);
   return { call: () => banks.list(), close };
-}
-
-/** A call with a body, and with options of its own. */
-async function post(api) {
-  const { http, close } = await startModule(mtlsOptions(api));
-  const options = { params: { page: 1 }, headers: { 'idempotency-key': '1' }, timeout: 10_000 };
-  return { call: () => http.post(PATH, { name: 'Bank' }, options), close };
-}
-
-/** The module's path over another exchange. */
-async function listOverHttps(api) {
-  const { exchange } = await built('exchange/exchange.js');
-  return banksOver(exchange, api);
-}
-
-function listOverUndici(api) {
-  return banksOver(undiciExchange(api), api);
 }
 
 const token = Promise.resolve(APP_TOKEN);
@@ -129,15 +109,6 @@ function axiosOverHttps({ origin, pems }) {
   return { ...axiosOver(origin, exchange), close: () => agent.destroy() };
 }
 
-function axiosOverUndici({ origin, pems }) {
-  const pool = new Pool(origin, { connect: pems, connections: CONNECTIONS });
-  const exchange = async ({ url, headers }) => {
-    const { body } = await pool.request({ path: url, method: 'GET', headers: headers.toJSON() });
-    return body.text();
-  };
-  return { ...axiosOver(origin, exchange), close: () => pool.close() };
-}
-
 function axiosOver(baseURL, exchange) {
   const adapter = async (config) => {
     const data = await exchange(config);
@@ -151,7 +122,6 @@ function axiosOver(baseURL, exchange) {
 export const CALL_CONTENDERS = {
   'BanksService.list()': (api, lib) => banksService(mtlsOptions(api), lib),
   'BanksService.list(), OAuth': (api, lib) => banksService(oauthOptions(api), lib),
-  'ServiceHttpService.post()': post,
   '@nestjs/axios recipe': nestAxiosRecipe,
   'axios, maxRedirects 0': axiosWithoutRedirects,
   got: gotClient,
@@ -159,8 +129,5 @@ export const CALL_CONTENDERS = {
   'bare node:https': bareHttps,
   'undici Pool': undiciPool,
   'axios over an adapter that does nothing': axiosOverNothing,
-  'list() over node:https': listOverHttps,
-  'list() over undici': listOverUndici,
   'axios over a thin node:https adapter': axiosOverHttps,
-  'axios over a thin undici adapter': axiosOverUndici,
 };

@@ -85,17 +85,6 @@ export function inRounds(samples, rounds) {
   return new Map([...samples].map(([name, values]) => [name, rounds.map((round) => values[round])]));
 }
 
-/** Microseconds of CPU of one synchronous `step`: the median of several runs. */
-export function microsecondsOf(step, { iterations = 100_000, runs = 9 } = {}) {
-  const run = () => {
-    const before = process.cpuUsage();
-    for (let i = 0; i < iterations; i += 1) step(i);
-    return cpuSince(before) / iterations;
-  };
-  run();
-  return median(Array.from({ length: runs }, run));
-}
-
 /** Microseconds of CPU, user and system, of this process. */
 export function cpuSince(before) {
   const { user, system } = process.cpuUsage(before);

@@ -1,6 +1,6 @@
 // Builds the package into a folder of the bench, installs the peers on first use, runs the parts one after another.
 //
-//   npm run bench [-- tokens memory connections boot calls headers transports allocations]
+//   npm run bench [-- tokens memory boot calls]
 //   npm run bench -- compare [commit] [--delay <ms>]
 //
 // Prints tables of medians and ratios. A run of all parts writes the figures of README.md too. Never fails for a figure; exits
@@ -16,7 +16,7 @@ import { barChart, withFigures } from './report.mjs';
 const here = import.meta.dirname;
 const repository = join(here, '..', '..');
 const build = join(here, '.build');
-const PARTS = ['tokens', 'memory', 'connections', 'boot', 'calls', 'headers', 'transports', 'allocations'];
+const PARTS = ['tokens', 'memory', 'boot', 'calls'];
 const PART_TIMEOUT_MS = 900_000;
 
 /** Rejects unless the command succeeds within its time. `onMessage` is for a program of ours. */

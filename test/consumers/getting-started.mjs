@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { freePort, untilListening } from './ports.mjs';
-import { asCommonJs, firstCall } from './readme.mjs';
+import { firstCall } from './readme.mjs';
 import { startRegistry } from './registry.mjs';
 import { runBounded, runUntil } from './run-bounded.mjs';
 
@@ -14,7 +14,7 @@ const FILES = ['package.json', 'package-lock.json', '.env.example', 'src/app.mod
  * Does what docs/getting-started.md says under "The first call", from an empty folder, with the commands as they are
  * written there. As checks to run in order, each needed by the next; `end()` ends what still runs.
  */
-export async function gettingStartedChecks({ nest, folder, tarball }) {
+export async function gettingStartedChecks({ folder, tarball }) {
   const steps = await firstCall();
   const processes = [];
   let registry;
@@ -51,19 +51,18 @@ export async function gettingStartedChecks({ nest, folder, tarball }) {
   }
 
   async function follow(command) {
-    const typed = command.replace('@nestjs/cli@12', `@nestjs/cli@${nest}`);
     for (const [form, run] of forms) {
-      const match = form.exec(typed);
-      if (match) return run(typed, ...match.slice(1));
+      const match = form.exec(command);
+      if (match) return run(command, ...match.slice(1));
     }
-    return shell(typed, runBounded);
+    return shell(command, runBounded);
   }
 
   async function checkAdded() {
     const before = await read();
     const [manifest, , , module] = before;
     const { dependencies } = JSON.parse(manifest);
-    assert.match(dependencies['@nestjs/config'], nest >= 12 ? /^\^12/ : /^\^4/);
+    assert.match(dependencies['@nestjs/config'], /^\^12/);
     assert.match(module, /ConfigModule\.forRoot\(\), ServiceModule\.forRoot\(\{ isGlobal: true \}\)\]/);
     const output = await shell('npx nest add nestjs-service', runBounded);
     assert.deepEqual(await read(), before);
@@ -73,7 +72,7 @@ export async function gettingStartedChecks({ nest, folder, tarball }) {
   /** As a person does it. */
   async function addPrinted(output) {
     const linesFor = (file) =>
-      new RegExp(`Add to ${file}:\\n\\n +(import .*)\\n\\n([^]*?)\\n\\n`).exec(output);
+      new RegExp(`Add to ${file}:\\n *\\n +(import .*)\\n *\\n([^]*?)\\n *\\n`).exec(output);
     const edit = async (file, place, change) => {
       const [, line, lines] = linesFor(file);
       const text = await readFile(join(cwd, file), 'utf8');
@@ -94,7 +93,7 @@ export async function gettingStartedChecks({ nest, folder, tarball }) {
       : async () => {
           // It is there already, except where the guide makes a new one.
           await readFile(join(cwd, file));
-          await writeFile(join(cwd, file), nest >= 12 ? text : asCommonJs(text));
+          await writeFile(join(cwd, file), text);
         },
   });
 

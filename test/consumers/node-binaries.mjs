@@ -2,15 +2,15 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { runBounded } from './run-bounded.mjs';
 
-/** The first version of each line that package.json's `engines` names, or the newest of it. */
-const LINES = ['20.19', '22', '24'];
+/** The oldest that package.json's `engines` names, and the newest line. */
+const LINES = ['20.19', '24'];
 
 /** The Node that runs this. */
 export function currentNode() {
   return [{ version: process.versions.node, path: process.execPath }];
 }
 
-/** One Node of every supported line, from npm packages that hold the binary, installed into `folder`. */
+/** The oldest and the newest Node, from npm packages that hold the binary, installed into `folder`. */
 export async function supportedNodes(folder) {
   const packageName = `node-${process.platform}-${process.arch}`;
   const binaries = LINES.map((line) => [`node-${line.split('.')[0]}`, `npm:${packageName}@${line}`]);

@@ -7,7 +7,6 @@ const TESTING = 'docs/testing.md';
 const CALLS = 'docs/calls.md';
 const RECIPES = 'docs/recipes.md';
 const OPERATION = 'docs/operation.md';
-const COMMAND = 'docs/command.md';
 /** What `nest new` makes, and the guides' application imports. */
 const SCAFFOLD = join(ROOT, 'node_modules/@nestjs/schematics/dist/lib/application/files/ts-esm/src');
 /** Of each guide, the tests and the application that they test. */
@@ -125,12 +124,6 @@ export async function readDeployment() {
   return [...text.matchAll(/name: (SERVICE_\w+), value: '?([^' ]+)'? \}/g)].map(([, ...pair]) => pair);
 }
 
-/** The compose file of docs/command.md. */
-export async function readCompose() {
-  const block = await readBlocks(COMMAND);
-  return { file: block('yaml', '# compose.yaml\n'), commands: block('sh', 'docker compose exec ') };
-}
-
 async function writeFiles(target, document, isCommonJs, files = FILES[document]) {
   const block = await readBlocks(document);
   await mkdir(target, { recursive: true });
@@ -149,6 +142,6 @@ async function writeFiles(target, document, isCommonJs, files = FILES[document])
 }
 
 /** As for a CommonJS project: imports of its own files without the `.js`. */
-export function asCommonJs(text) {
+function asCommonJs(text) {
   return text.replace(/( from '\.\.?\/.*)\.js';/g, "$1';");
 }

@@ -32,8 +32,13 @@ export async function rehearseRelease({ repository, workspace }) {
   await writeFile(join(folder, 'CHANGELOG.md'), news);
   await run('git', 'commit', '--quiet', '--all', '--message', 'News');
   const version = '999.0.0';
-  await run('node', 'build/release.mjs', version);
+  await run('npm', 'version', version);
   assert.equal((await run('git', 'describe', '--exact-match')).trim(), `v${version}`);
+  assert.equal(await run('git', 'status', '--porcelain'), '');
+  assert.match(
+    await readFile(join(folder, 'lib', 'version.ts'), 'utf8'),
+    /'999\.0\.0'[^]*\/blob\/v999\.0\.0\/docs'/,
+  );
   await run('npm', 'pack', '--silent');
   const tarball = `nestjs-service-${version}.tgz`;
   await run('tar', '-xzf', tarball);
@@ -52,11 +57,13 @@ export async function rehearseRelease({ repository, workspace }) {
   );
   assert.match(
     await readFile(join(folder, 'CHANGELOG.md'), 'utf8'),
-    new RegExp(`^## \\[${version}\\] - \\d`, 'm'),
+    new RegExp(`^## \\[Unreleased\\]\n\n## \\[${version}\\] - \\d{4}-\\d\\d-\\d\\d\n\n- Rehearsed`, 'm'),
   );
   const command = join('package', manifest.bin['nestjs-service']);
   assert.equal((await run('node', command, '--version')).trim(), version);
   await run('node', join('node_modules', '@arethetypeswrong', 'cli', 'dist', 'index.js'), tarball);
   // All that npm checks before it asks for credentials.
   await run('npm', 'publish', tarball, '--dry-run', '--provenance', '--access', 'public');
+  // The changelog has nothing new now.
+  await assert.rejects(run('npm', 'version', '999.0.1'), /has nothing below/);
 }

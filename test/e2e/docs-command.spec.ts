@@ -91,7 +91,7 @@ describe('docs/command.md', () => {
     expect([...options, ...faults].filter((each) => !section.includes(`\`${each}\``))).toEqual([]);
   });
 
-  it('has a compose file, which test/consumers runs if it can, with a command that the simulator takes', async () => {
+  it('has a compose file with a command that the simulator takes', async () => {
     const [, args = ''] = /main\.js simulator (.+)$/m.exec(document.text) ?? [];
     expect(await readSimulatorOptions(args.split(' '), '/app')).toMatchObject({
       host: '0.0.0.0',

@@ -1,4 +1,4 @@
-// The host that runs on each runtime. Configured by SERVICE_* and SERVICE_KSA_* variables, told what to do over HTTP.
+// A host. Configured by SERVICE_* and SERVICE_KSA_* variables, told what to do over HTTP.
 import { Controller, Get, Module, Param } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import {
@@ -43,8 +43,7 @@ Module({
 })(HostModule);
 
 app = await NestFactory.create(HostModule, { logger: ['log', 'warn', 'error'] });
-// Without a list Nest listens to SIGILL too, which Deno refuses.
-app.enableShutdownHooks(['SIGTERM']);
+app.enableShutdownHooks();
 app.useGlobalFilters(new ServiceExceptionFilter());
 await app.listen(0, '127.0.0.1');
 console.log(`listening at ${await app.getUrl()} `);
