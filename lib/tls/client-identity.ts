@@ -92,7 +92,7 @@ export class ClientIdentity {
     // One more: requests for customer tokens may use `maxSockets`, and the one for the api token must not wait for them.
     const forTokens = { ...settings, maxSockets: maxSockets + 1 };
     this.httpsAgent = new IdentityAgent(() => loaded.apiContext, settings);
-    this.tokenAgent = new IdentityAgent(() => loaded.tokenContext, forTokens);
+    this.tokenAgent = new IdentityAgent(loaded.tokenContext, forTokens);
     this.#plainAgent = new Connections(connectPlain(settings), settings);
     this.#plainTokenAgent = new Connections(connectPlain(settings), forTokens);
     const isFunction = typeof tls.source === 'function';
@@ -232,7 +232,7 @@ export class ClientIdentity {
     this.#inUse = loaded;
     this.#refused = undefined;
     this.httpsAgent.use(() => loaded.apiContext);
-    this.tokenAgent.use(() => loaded.tokenContext);
+    this.tokenAgent.use(loaded.tokenContext);
     this.#settings.log.log(describeChange(before, loaded));
     if (!isOtherCertificate(before.certificate, loaded.certificate)) return;
     for (const listener of this.#listeners) listener();

@@ -3,7 +3,7 @@ import { type DynamicModule, type INestApplicationContext, type Type } from '@ne
 import { NestFactory } from '@nestjs/core';
 import { BanksService, ServiceAuthService, ServiceModule } from 'nestjs-service';
 import { type IssuedCertificate, ServiceSimulator } from 'nestjs-service/testing';
-import { execFile } from 'node:child_process';
+import { exec, execFile } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -48,6 +48,7 @@ describe('docs/fleet.md', () => {
 });
 
 describe('docs/certificates.md', () => {
+  const openssl = findPeer('openssl');
   let simulator: ServiceSimulator;
   let document: { text: string; fences: Fence[] };
   let snippets: Snippets;
@@ -111,6 +112,40 @@ describe('docs/certificates.md', () => {
     await app.get(BanksService, { strict: false }).list();
     expect(subjects()).toEqual([simulator.application.subject, next.subject]);
   });
+
+  itWith(openssl, 'the conversion of a .p12')(
+    'has commands that convert a .p12, and with -legacy one of old',
+    async () => {
+      const run = (command: string) =>
+        promisify(exec)(command.replaceAll('openssl', requirePeer(openssl)), { cwd: folder });
+      const commands =
+        document.fences
+          .find(({ text }) => text.includes('app.p12'))
+          ?.text.trim()
+          .split('\n') ?? [];
+      expect(commands).toHaveLength(2);
+      const convert = async (option: string) => {
+        for (const command of commands) await run(`${command} ${option} -passin pass:old`);
+      };
+      await writeFile(join(folder, 'both.pem'), next.certificate + next.privateKey);
+      const archive = 'openssl pkcs12 -export -in both.pem -out app.p12 -passout pass:old';
+      for (const option of ['', '-legacy']) {
+        await run(`${archive} ${option}`);
+        if (option) await expect(convert('')).rejects.toThrow(/unsupported/);
+        await convert(option);
+        setVariables();
+        const tls = {
+          certificate: { file: join(folder, 'tls.crt') },
+          privateKey: { file: join(folder, 'tls.key') },
+          chain: simulator.chain,
+        };
+        const app = await start(ServiceModule.forRoot({ tls }));
+        await app.get(BanksService).list();
+        expect(subjects().at(-1)).toBe(next.subject);
+        await app.close();
+      }
+    },
+  );
 
   it('has variables with files, for an agent, that work; and so has the Deployment of docs/operation.md', async () => {
     const operation = await readDocument('docs/operation.md');

@@ -19,6 +19,10 @@ const PROGRAMS = {
     names: ['nginx'],
     install: 'apt-get install nginx',
   },
+  openssl: {
+    names: ['openssl'],
+    install: 'apt-get install openssl',
+  },
   'redis-server': {
     names: ['redis-server'],
     install: 'apt-get install redis-server',

@@ -43,7 +43,7 @@ function handshakeSteps(
     name: `${server}.tls`,
     needs: [`${server}.connection`],
     run: async (timeoutMs) => {
-      facts = await shake(isApi ? apiContext : tokenContext, timeoutMs);
+      facts = await shake(isApi ? apiContext : tokenContext(), timeoutMs);
       const ended = judgeEnd({ place, facts });
       if (ended) return ended;
       if (!facts.established) {

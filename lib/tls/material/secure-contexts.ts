@@ -4,7 +4,8 @@ import tls, { type SecureContext } from 'node:tls';
 /** The settings of an identity's connections. */
 export interface Contexts {
   apiContext: SecureContext;
-  tokenContext: SecureContext;
+  /** Made when it is first needed: with a chain it costs 25 ms and 500 kB, and `mtls` without OAuth never needs it. */
+  tokenContext: () => SecureContext;
 }
 
 /** Undocumented: Node's createSecureContext calls these for each certificate of its `ca` option. */
@@ -38,7 +39,9 @@ export class SecureContexts {
    */
   create(client: { cert?: string; key?: string }, chain: string[] | undefined): Contexts {
     const apiContext = tls.createSecureContext({ ...trusting(chain), ...client });
-    return { apiContext, tokenContext: this.#forTokens(this.#offerToTokenEndpoint ? client : {}, chain) };
+    const offered = this.#offerToTokenEndpoint ? client : {};
+    let made: SecureContext | undefined;
+    return { apiContext, tokenContext: () => (made ??= this.#forTokens(offered, chain)) };
   }
 
   #forTokens(client: { cert?: string; key?: string }, chain: string[] | undefined): SecureContext {

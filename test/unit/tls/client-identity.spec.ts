@@ -1,7 +1,8 @@
-import { afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createSecureContext } from 'node:tls';
 import { inspect } from 'node:util';
 import { createPrivateKey } from 'node:crypto';
 import { type TlsIdentityPems } from '../../../lib/config/tls.options.js';
@@ -532,6 +533,30 @@ describe('The two agents', () => {
       await call(live.url, identity.httpsAgent);
     }
     expect(live.subjects).toEqual(['', 'app-0', 'app-0', 'app-0']);
+  });
+
+  it('the context of the token endpoint is made when it is first needed, also after a rotation', async () => {
+    // Only contexts with the public roots call it, and they are what costs.
+    const roots = jest.spyOn(
+      Object.getPrototypeOf(createSecureContext().context) as { addRootCerts(): void },
+      'addRootCerts',
+    );
+    const live = await server({ demandCertificate: false });
+    let current = clients[0];
+    const identity = await start({ source: () => pemsOf(current), reload: true, locate });
+    for (const next of [clients[1], clients[2]]) {
+      roots.mockClear();
+      await call(live.url, identity.httpsAgent);
+      expect(roots).not.toHaveBeenCalled();
+      for (let count = 0; count < 2; count++) {
+        await call(live.url, identity.tokenAgent, { headers: { connection: 'close' } });
+        expect(roots).toHaveBeenCalledTimes(1);
+      }
+      current = next;
+      expect(await identity.reload()).toBe(true);
+      expect(roots).toHaveBeenCalledTimes(1);
+    }
+    roots.mockRestore();
   });
 
   it('have maxSockets connections, and one more for tokens', async () => {

@@ -30,7 +30,7 @@ const outcome = (secureContext, port) => new Promise((resolve) => {
 const seen = [];
 const contexts = new SecureContexts(false);
 for (let round = 0; round < 2; round += 1) {
-  const context = contexts.create({}, [CHAIN]).tokenContext;
+  const context = contexts.create({}, [CHAIN]).tokenContext();
   for (const port of JSON.parse(PORTS)) seen.push(await outcome(context, port));
   // Node reads it as it starts; OpenSSL looks into its own files whenever it needs them.
   if (process.env.NODE_EXTRA_CA_CERTS) rmSync(ROOTS, { force: true });
