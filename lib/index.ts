@@ -85,5 +85,6 @@ export {
 } from './link-sdk/connect.dto.js';
 export { LinkSdkService } from './link-sdk/link-sdk.service.js';
 export { type ServiceCallEvent } from './telemetry/call-event.js';
-export { ServiceClients, type ServiceClient, type ServiceClientOptions } from './module/service-clients.js';
+export { type ServiceClient } from './engine/create-service.js';
+export { createServiceClient } from './engine/create-service-client.js';
 export { type IdentityStatus } from './tls/client-identity.js';

@@ -13,8 +13,6 @@ export interface Variables {
   get: (variable: string) => string | undefined;
   /** `./.env`, or `the environment`. */
   sourceOf: (variable: string) => string | undefined;
-  /** The names of all that are set. */
-  set: string[];
   /** The names of those in the files. */
   inFiles: string[];
   /** All places that were looked at. */
@@ -51,7 +49,6 @@ export async function readEnvironment(
   return {
     get: (variable) => found.get(variable)?.value,
     sourceOf: (variable) => found.get(variable)?.source,
-    set: [...found].flatMap(([variable, { value }]) => (value ? [variable] : [])),
     inFiles,
     sources: [...places, 'the environment'].join(' or '),
     simulatorFile: isUnread ? SIMULATOR_ENV_FILE : undefined,

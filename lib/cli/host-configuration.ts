@@ -1,7 +1,7 @@
 import { NO_PROXY_VARIABLES, PROXY_VARIABLES } from '../config/proxy.js';
 import { nameFault } from '../config/variables.js';
 import { SILENT } from '../exchange/io.js';
-import { readConfiguration } from '../module/read-configuration.js';
+import { readConfiguration } from '../engine/read-configuration.js';
 import { UsageError } from './command.js';
 import { type Variables } from './env-file.js';
 
@@ -18,12 +18,5 @@ export function readHostConfiguration(variables: Variables, name: string | undef
     const value = variables.get(variable);
     if (value !== undefined) process.env[variable] ??= value;
   }
-  const configuration = {
-    name,
-    given: {},
-    readVariable: variables.get,
-    variablesSet: variables.set,
-    variablesInFiles: variables.inFiles,
-  };
-  return readConfiguration(configuration, SILENT);
+  return readConfiguration({ name, given: {}, readVariable: variables.get }, SILENT);
 }

@@ -48,13 +48,10 @@ export async function resolveOptions(
   merged: ServiceModuleOptions,
   name?: string,
   hasVariables = true,
-  keyOf: (option: string) => string | undefined = () => undefined,
 ): Promise<Resolution> {
   const locate = (option: string): OptionLocation => {
     const value = valueOf(merged, option);
     if (option === 'http.proxy' && value === ENVIRONMENT) return { option, variable: proxyVariable() };
-    const key = keyOf(option);
-    if (key !== undefined) return { option, key };
     return { option, variable: hasVariables ? variableOf(option, name, value) : undefined };
   };
   const describe = (option: string): string => describeLocation(locate(option));

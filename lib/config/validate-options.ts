@@ -1,6 +1,5 @@
 import { validateSync, type ValidationError } from 'class-validator';
 import { cleanText, type ConfigurationFault } from '../errors/index.js';
-import { nearest } from './misspelling.js';
 import { instanceOf, type OptionKind } from './option.js';
 import { entryOf, OPTIONS, ServiceModuleOptions, valueOf } from './options.js';
 
@@ -60,16 +59,11 @@ function againstRules(options: ServiceModuleOptions): BrokenOption[] {
 }
 
 function unknownOption(option: string): BrokenOption {
-  const meant = nearest(
-    option,
-    OPTIONS.flatMap((entry) => [entry.option, entry.option.split('.')[0]]),
-  );
-  if (['name', 'isGlobal', 'extraProviders'].includes(option)) {
-    const message = `is of the module itself, not of its options: forRoot({ ${option}: ... }) or forRootAsync({ ${option}: ..., useFactory }) take it.`;
-    return { option, message };
-  }
-  const hint = meant ? `a misspelling of ${meant}?` : 'check its spelling.';
-  return { option, meant, message: `is not an option of ServiceModule; ${hint}` };
+  const isExtra = ['name', 'isGlobal', 'extraProviders'].includes(option);
+  const hint = isExtra
+    ? `it belongs beside the options: forRoot({ ${option}: ... }), or forRootAsync({ ${option}: ..., useFactory }).`
+    : 'check its spelling.';
+  return { option, message: `is not an option of ServiceModule; ${hint}` };
 }
 
 /** The value for a message: short and on one line. Empty if it may be a secret. */

@@ -27,15 +27,10 @@ export function variablesOf(name?: string): string[] {
   return VARIABLE_SUFFIXES.map((suffix) => variablePrefix(name) + suffix);
 }
 
-/** A variable that modules of these two names would both read, for different options. */
-export function sharedVariable(name: string | undefined, other: string | undefined): string | undefined {
-  const read = new Set(variablesOf(other));
-  return variablesOf(name).find((variable) => read.has(variable));
-}
-
 /** Why a module cannot have this name; undefined if it can. */
 export function nameFault(name: string): string | undefined {
-  const shared = sharedVariable(name, undefined);
+  const read = new Set(variablesOf());
+  const shared = variablesOf(name).find((variable) => read.has(variable));
   return (
     spellingFault(name) ??
     (shared &&

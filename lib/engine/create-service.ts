@@ -2,7 +2,6 @@ import { HttpService } from '@nestjs/axios';
 import { Authenticator } from '../auth/authenticator.js';
 import { TokenCache } from '../auth/cache/token-cache.js';
 import { ClientSecret } from '../auth/endpoint/client-secret.js';
-import { type RefusedSecrets } from '../auth/endpoint/refused-secrets.js';
 import { TokenEndpoint } from '../auth/endpoint/token-endpoint.js';
 import { ServiceAuthService } from '../auth/service-auth.service.js';
 import { SharedStore } from '../auth/store/shared-store.js';
@@ -20,19 +19,17 @@ import { type Identity } from '../tls/client-identity.js';
 import { ServiceLifecycle } from './lifecycle.js';
 import { createResources, type Resources } from './resources.js';
 
-/** One client of the service: its public services, its start and its end. It knows nothing of Nest's modules. */
-export interface Service extends Resources, Pick<ServiceLifecycle, 'start' | 'beginShutdown' | 'close'> {
-  auth: ServiceAuthService;
-  http: ServiceHttpService;
-  sdk: LinkSdkService;
-  log: Log;
+/** One client of the service, as `createServiceClient()` returns it. */
+export interface ServiceClient extends Resources {
+  readonly auth: ServiceAuthService;
+  readonly http: ServiceHttpService;
+  readonly sdk: LinkSdkService;
+  /** Ends it: its calls get `http.shutdownTimeout`, later ones are refused. Resolves when nothing of it is left. */
+  readonly close: () => Promise<void>;
 }
 
-/** The outside world of a client, with what it shares with other clients of the host. */
-export interface World extends ServiceIo {
-  /** Default: its own. */
-  refusedSecrets?: RefusedSecrets;
-}
+/** The same with its start and the beginning of its end. It knows nothing of Nest's modules. */
+export interface Service extends ServiceClient, Pick<ServiceLifecycle, 'start' | 'beginShutdown'> {}
 
 /** The real outside world. */
 export function systemIo(log: Log): ServiceIo {
@@ -43,11 +40,11 @@ export function systemIo(log: Log): ServiceIo {
  * Puts a client together, from checked options, the client identity and the outside world. Nothing runs before `start()`
  * or the first call, and nothing after `close()`.
  */
-export function createService(options: ResolvedOptions, identity: Identity, io: World): Service {
+export function createService(options: ResolvedOptions, identity: Identity, io: ServiceIo): Service {
   const calls = new CallsInFlight();
   const client: ClientContext = { options, identity, io, calls };
 
-  const tokens = createTokenCache(client, io.refusedSecrets);
+  const tokens = createTokenCache(client);
   const authenticator = new Authenticator(options, tokens);
   const auth = new ServiceAuthService(authenticator, identity, tokens, calls);
   const axios = createServiceAxios(client, authenticator);
@@ -59,14 +56,11 @@ export function createService(options: ResolvedOptions, identity: Identity, io: 
   const start = () => lifecycle.start();
   const beginShutdown = () => lifecycle.beginShutdown();
   const close = () => lifecycle.close();
-  return { auth, http, ...resources, sdk, log: io.log, start, beginShutdown, close };
+  return { auth, http, ...resources, sdk, start, beginShutdown, close };
 }
 
 /** Endpoint, shared store and cache; undefined if no OAuth credentials are configured. */
-function createTokenCache(
-  { options, identity, io }: ClientContext,
-  refusedSecrets: RefusedSecrets | undefined,
-): TokenCache | undefined {
+function createTokenCache({ options, identity, io }: ClientContext): TokenCache | undefined {
   const { oauth, tokenStore, tokenCache, linkSdk, http, describeOption } = options;
   const { tokenUrl, tokenOption = 'urls.authUrl', baseOption } = options.addresses;
   if (!oauth || tokenUrl === undefined) return undefined;
@@ -95,7 +89,6 @@ function createTokenCache(
     userAgent: http.userAgent,
     connectTimeoutMs: http.connectTimeout,
     onCall: http.onCall,
-    refusedSecrets,
   });
   const fingerprint256 = () => bound?.certificate?.fingerprint256;
   const owner = () => ({ tokenUrl: place.url.href, clientId, fingerprint256: fingerprint256() });

@@ -5,13 +5,6 @@ import { type ClientContext } from '../http/client-context.js';
 import { reportStart } from './start-report.js';
 import { checkStart } from './startup-check.js';
 
-/** Milliseconds from a first call, which may come while the application starts, until the start. */
-const UNSTARTED_MS = 60_000;
-const NEVER_STARTED =
-  'A minute after its first call, this client has not been started: Nest calls no hooks of a module that is loaded lazily. ' +
-  'There was no start-up check, no token is requested by schedule, and nothing ends its connections with the application. ' +
-  'Import the ServiceModule where the application starts, or make a client with ServiceClients.';
-
 /** The parts of a client that begin and end. */
 export interface ServiceParts extends ClientContext {
   tokens: TokenCache | undefined;
@@ -28,12 +21,12 @@ export class ServiceLifecycle {
   /** When the shutdown must be done, on the monotonic clock. */
   #endsAt?: number;
   #cancelEnd?: () => void;
-  #cancelWarning?: () => void;
   #closing?: Promise<void>;
 
   constructor(parts: ServiceParts) {
     this.#parts = parts;
-    parts.calls.onFirst = () => this.#usedBeforeStart();
+    // Nest calls no hooks of a module that is loaded lazily: its certificate is followed from its first call on.
+    parts.calls.onFirst = () => parts.identity.follow();
   }
 
   /**
@@ -44,8 +37,7 @@ export class ServiceLifecycle {
     if (this.#closing) return;
     const { options, io, identity, tokens, auth, banks, calls } = this.#parts;
     calls.onFirst = undefined;
-    this.#cancelWarning?.();
-    reportStart(options, identity, io);
+    reportStart(options, identity, io.log);
     if (options.authentication === 'oauth') tokens?.start();
     try {
       await checkStart(options, auth, banks, io.log);
@@ -77,18 +69,10 @@ export class ServiceLifecycle {
     const { calls, tokens, identity, io } = this.#parts;
     await calls.drain();
     this.#cancelEnd?.();
-    this.#cancelWarning?.();
     calls.close();
     tokens?.close();
     // The host's own requests over `auth.httpsAgent` get the rest of the time.
     await identity.close(Math.max(0, (this.#endsAt ?? 0) - io.clock.monotonic()));
-  }
-
-  /** Follows its certificate anyway: a lazily loaded module may run for long. */
-  #usedBeforeStart(): void {
-    const { identity, io } = this.#parts;
-    identity.follow();
-    this.#cancelWarning = io.clock.watch(() => io.log.warn(NEVER_STARTED), UNSTARTED_MS);
   }
 
   #cut(): void {

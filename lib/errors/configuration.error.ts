@@ -6,8 +6,6 @@ export interface OptionLocation {
   option: string;
   /** The option's environment variable: `SERVICE_CLIENT_ID`. Absent if it has none. */
   variable?: string;
-  /** In place of a variable, its key in the namespace of ConfigModule that the application uses: `service.oauth.clientId`. */
-  key?: string;
 }
 
 /** One fault of the configuration, and where to correct it. */
@@ -33,12 +31,7 @@ export class ServiceConfigurationError extends ServiceError {
   ) {
     const lines = faults.map((fault) => `\n  - ${describeFault(fault)}`);
     super(explanation.message ?? `${heading}:${lines.join('')}`, explanation);
-    const value = faults.map(({ option, variable, key, message }) => ({
-      option,
-      variable,
-      ...(key === undefined ? {} : { key }),
-      message,
-    }));
+    const value = faults.map(({ option, variable, message }) => ({ option, variable, message }));
     // Not enumerable: what prints the error prints its message, which has them all.
     Object.defineProperty(this, 'faults', { value, configurable: true, writable: true });
   }
@@ -101,9 +94,8 @@ export class ServiceStartupError extends ServiceConfigurationError {
 }
 
 /** "oauth.clientId (SERVICE_CLIENT_ID)": how a message names an option. */
-export function describeLocation({ option, variable, key }: OptionLocation): string {
-  const where = key ?? variable;
-  return where ? `${option} (${where})` : option;
+export function describeLocation({ option, variable }: OptionLocation): string {
+  return variable ? `${option} (${variable})` : option;
 }
 
 /** "oauth.clientId (SERVICE_CLIENT_ID): is missing ..." */

@@ -12,14 +12,6 @@ export interface ServiceIo {
   /** In [0, 1). */
   random: () => number;
   log: Log;
-  /** Warnings that are not to be repeated: shared by the clients of one ServiceClients. */
-  warned?: Set<string>;
-}
-
-/** Warns once, for all clients that share `warned`. */
-export function warnOnce({ log, warned }: Pick<ServiceIo, 'log' | 'warned'>, text: string): void {
-  if (!warned?.has(text)) log.warn(text);
-  warned?.add(text);
 }
 
 const silently = (): void => undefined;

@@ -7,8 +7,6 @@ import { ServiceHttpService } from '../http/service-http.service.js';
 import { LinkSdkService } from '../link-sdk/link-sdk.service.js';
 import { getServiceOptionsToken, getServiceToken } from '../service-token.js';
 import { hideOptions, hideValue } from './given-options.js';
-import { MODULE_NAME, type ModuleName } from './namesakes.js';
-import { ServiceClients } from './service-clients.js';
 
 /** Options of the Nest module itself. */
 export interface ServiceModuleExtras {
@@ -22,6 +20,13 @@ export interface ServiceModuleExtras {
   /** Providers that the options factory can inject. */
   extraProviders?: Provider[] | undefined;
 }
+
+/** The name of a ServiceModule, as one of its own providers. */
+export interface ModuleName {
+  name?: string;
+}
+
+export const MODULE_NAME = Symbol('nestjs-service:name');
 
 const OPTIONS_TOKEN = Symbol('nestjs-service:options');
 
@@ -62,12 +67,9 @@ const builder = new ConfigurableModuleBuilder<ServiceModuleOptions>({
           inject: [SERVICE],
           useFactory: (service: Service) => service[key],
         })),
-        ...(extras.name === undefined
-          ? []
-          : [{ provide: getServiceToken(ServiceClients, extras.name), useExisting: ServiceClients }]),
       ],
       // A named module exports only named tokens, so that no two modules export the same class.
-      exports: [...PUBLIC.keys(), ServiceClients].map((type) => getServiceToken(type, extras.name)),
+      exports: [...PUBLIC.keys()].map((type) => getServiceToken(type, extras.name)),
     }),
   );
 

@@ -4,7 +4,7 @@ import { harmless } from './harmless.js';
 
 /** What became of a call, for `http.onCall`. It has no query, no body, no header's value but the two ids, no token. */
 export interface ServiceCallEvent {
-  /** The `name` of the module, or of the client of ServiceClients; absent without a name. */
+  /** The `name` of the module; absent without one. */
   module?: string;
   /** A call of the API, or a request to the token endpoint. */
   kind: 'api' | 'token';

@@ -2,22 +2,13 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/glob
 import { type INestApplication, Module, type Type, ValidationPipe } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import {
-  type ServiceClient,
-  ServiceClients,
+  ServiceConfigurationError,
   ServiceExceptionFilter,
   ServiceModule,
   type ServiceModuleOptions,
-  ServiceStartupError,
 } from 'nestjs-service';
 import { ServiceSimulator } from 'nestjs-service/testing';
 import { readDocument, type Snippets, writeSnippets } from '../helpers/readme.js';
-import { CollectingLogger } from '../helpers/secret-scan.js';
-import { rejection } from '../helpers/start-module.js';
-
-interface Tenants {
-  client(tenant: string): Promise<ServiceClient>;
-  end(tenant: string): Promise<void>;
-}
 
 describe('docs/tokens.md', () => {
   let simulator: ServiceSimulator;
@@ -79,53 +70,12 @@ describe('docs/tokens.md', () => {
     );
   });
 
-  it('has a client for each tenant, which is made once and can be ended', async () => {
-    const { Tenants, TenantTable } = (await import(snippets.path('tenants.ts'))) as Record<string, Type>;
-    const tokens: Record<string, string> = { acme: simulator.appToken, bolt: 'wrong' };
-    const asked: string[] = [];
-    // The simulator, under the address that the guide allows.
-    const { urls: _, ...options } = simulator.moduleOptions({ environment: 'sandbox' });
-    const optionsOf = (tenant: string) => {
-      asked.push(tenant);
-      return Promise.resolve({ ...options, appToken: tokens[tenant], startupCheck: 'fail' });
+  it('has a client without Nest', async () => {
+    const { banksOf } = (await import(snippets.path('without-nest.ts'))) as {
+      banksOf(options: ServiceModuleOptions): Promise<unknown>;
     };
-    const ServiceClientsHere = {
-      create: (row: ServiceModuleOptions & { name: string }) =>
-        clients.create({ ...row, urls: { sandboxUrl: simulator.urls.sandboxUrl } }),
-    };
-    const host = await Test.createTestingModule({ providers: [ServiceClients] })
-      .setLogger(new CollectingLogger())
-      .compile();
-    const clients = host.get(ServiceClients);
-    const module = await Test.createTestingModule({
-      providers: [
-        Tenants,
-        { provide: ServiceClients, useValue: ServiceClientsHere },
-        { provide: TenantTable, useValue: { optionsOf } },
-      ],
-    }).compile();
-    const tenants = module.get<Tenants>(Tenants);
-    const [first, again] = await Promise.all([tenants.client('acme'), tenants.client('acme')]);
-    expect(again).toBe(first);
-    expect(await rejection(tenants.client('bolt'))).toBeInstanceOf(ServiceStartupError);
-    tokens.bolt = simulator.appToken;
-    await (await tenants.client('bolt')).banks.list();
-    expect(asked).toEqual(['acme', 'bolt', 'bolt']);
-    await tenants.end('acme');
-    await expect(first.banks.list()).rejects.toMatchObject({ kind: 'closed' });
-    await (await tenants.client('acme')).banks.list();
-    await Promise.all([module.close(), host.close()]);
-  });
-
-  it('has a check of the addresses in a row', async () => {
-    const { checkAddresses } = (await import(snippets.path('tenants.ts'))) as {
-      checkAddresses(options: ServiceModuleOptions): void;
-    };
-    const urls = { baseUrl: 'https://api.service.example', authUrl: 'https://auth.service.example' };
-    checkAddresses({ urls });
-    checkAddresses({});
-    const own = { ...urls, authUrl: 'https://tenant.example' };
-    expect(() => checkAddresses({ urls: own })).toThrow('https://tenant.example is no address');
-    expect(() => checkAddresses({ urls, http: { proxy: 'http://tenant.example' } })).toThrow('proxy');
+    expect(await banksOf(simulator.moduleOptions({ environment: 'sandbox' }))).toHaveLength(10);
+    await expect(banksOf({})).rejects.toBeInstanceOf(ServiceConfigurationError);
+    while (simulator.openConnections > 0) await new Promise((resolve) => setImmediate(resolve));
   });
 });

@@ -149,32 +149,6 @@ describe('an application with a broken .env', () => {
     ]);
   });
 
-  it('is told of variables whose names are close to ours', async () => {
-    const { error, warnings } = await start([
-      'SERVICE_SANDBOX_URL=https://sandbox.service.example',
-      'SERVICE_APP_TOKN=a1',
-      'SERVICE_HTTP_TIMOUT=100',
-      'SERVICE_TLS_CA_FILE=/etc/ca.crt',
-      'SERVICE_HOST=10.0.0.1',
-      'SERVICE_KSA_APP_TOKEN=b1',
-    ]);
-    expect(error.faults).toEqual([
-      {
-        option: 'appToken',
-        variable: 'SERVICE_APP_TOKEN',
-        message: expect.stringMatching(/is missing.*SERVICE_APP_TOKN is set: a misspelling\?$/),
-      },
-    ]);
-    expect(warnings).toEqual([
-      'SERVICE_APP_TOKN is set, and nothing reads it. If SERVICE_APP_TOKEN is meant, correct its name.',
-      'SERVICE_HTTP_TIMOUT is set, and nothing reads it. If SERVICE_HTTP_TIMEOUT is meant, correct its name.',
-      'SERVICE_TLS_CA_FILE is set, and nothing reads it. Remove it or correct its name, unless something else reads it.',
-      expect.stringMatching(
-        /^urls\.sandboxUrl \(SERVICE_SANDBOX_URL\): sandbox\.service\.example is a name for/,
-      ),
-    ]);
-  });
-
   it('starts with a warning where only an address is a reserved one', async () => {
     const { error, warnings } = await start([
       'SERVICE_SANDBOX_URL=https://sandbox.service.test',

@@ -14,7 +14,7 @@ export default {
   globals: { SOAK: true },
   testMatch: [
     '<rootDir>/test/soak/**/*.spec.ts',
-    '<rootDir>/test/e2e/{doctor,load,modes,page,redis-token-store,rotation,sample,service-clients,simulator-command}.spec.ts',
+    '<rootDir>/test/e2e/{doctor,load,modes,page,redis-token-store,rotation,sample,simulator-command}.spec.ts',
     '<rootDir>/test/unit/{auth/store/fleet-requests,config/placeholder,http/allowed-urls}.spec.ts',
   ],
 };

@@ -18,20 +18,20 @@ import {
   WARNING_DAYS,
 } from '../../tls/certificate-summary.js';
 import { type LoadedIdentity } from '../../tls/material/check-identity.js';
-import { type readConfiguration } from '../../module/read-configuration.js';
+import { type Configuration } from '../../engine/read-configuration.js';
 import { type Variables } from '../env-file.js';
 import { capital, type Check, failed, type Finding, ok, skipped, warning } from './check.js';
 import { name as nameOf } from './judge-server.js';
 
 /** A configuration that was read and checked, as a person has it before them. `options` only if there are no faults. */
-type ConfigurationReading = Awaited<ReturnType<typeof readConfiguration>> &
+type ConfigurationReading = Configuration &
   Variables & { name?: string; certificates?: LoadedIdentity; now: number };
 
 /** What there is to say of each variable, without a connection. Values that are no secret are shown. */
 export function* checkConfiguration(reading: ConfigurationReading): Generator<Check> {
-  const { name, merged, faults, misspelt, unused, options, sources } = reading;
-  const isEmpty = Object.keys(merged).length === 0 && misspelt.size === 0;
-  yield { name: 'versions', ...describeVersions(faults) };
+  const { name, merged, faults, options, sources } = reading;
+  const isEmpty = Object.keys(merged).length === 0;
+  yield { name: 'versions', ...describeVersions() };
   if (isEmpty) {
     const message = `There is no ${variablePrefix(name)}* variable in ${sources}.`;
     yield { name: 'variables', ...failed(message, whereToFindVariables(reading)) };
@@ -49,22 +49,18 @@ export function* checkConfiguration(reading: ConfigurationReading): Generator<Ch
       yield { name: rowName(reading, option), ...describe(reading, option) };
     else yield* unsetRows(reading, option);
   }
-  const known = new Set(['axios', ...OPTIONS.map(({ option }) => option)]);
+  const known = new Set(OPTIONS.map(({ option }) => option));
   yield* faults.filter(({ option }) => !known.has(option)).map((fault) => fromFault(fault, isEmpty, reading));
-  for (const [name, remedy] of unused) {
-    yield { name, ...warning(`It is set (${reading.sourceOf(name)}), and nothing reads it.`, remedy) };
-  }
 }
 
 /** What a report of a fault needs first. */
-function describeVersions(faults: readonly ConfigurationFault[]): Finding {
+function describeVersions(): Finding {
   const { version: nest } = createRequire(import.meta.url)('@nestjs/core/package.json') as {
     version: string;
   };
-  const versions = `Node ${process.versions.node}, NestJS ${nest}, axios ${axios.VERSION}, nestjs-service ${VERSION}.`;
-  const fault = faults.find(({ option }) => option === 'axios');
-  if (!fault) return ok(versions);
-  return failed(`${versions} Of axios, ${fault.message}`, 'Install a newer one: npm i axios@1.');
+  return ok(
+    `Node ${process.versions.node}, NestJS ${nest}, axios ${axios.VERSION}, nestjs-service ${VERSION}.`,
+  );
 }
 
 function whereToFindVariables({ name, simulatorFile }: ConfigurationReading): string {

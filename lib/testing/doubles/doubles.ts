@@ -55,8 +55,6 @@ export interface ServiceDoubles extends ResourceDoubles {
 export interface ServiceStubOptions extends ServiceDoubles {
   /** The answers of named modules, by name. They share none with the module without a name. */
   named?: Readonly<Record<string, ServiceDoubles>>;
-  /** The answers of clients that ServiceClients makes, by their names. */
-  clients?: Readonly<Record<string, ServiceDoubles>>;
 }
 
 /** One call of a double. */
@@ -65,7 +63,7 @@ export interface RecordedCall {
   method: string;
   /** What it was called with. */
   args: readonly unknown[];
-  /** The name of its module or client; absent for the module without a name. */
+  /** The name of its module; absent for the module without a name. */
   module?: string;
 }
 
@@ -96,7 +94,7 @@ function methodsOf(prototype: object): string[] {
 const VALUES = ['certificate', 'identityStatus'];
 
 /** @throws TypeError for a misspelt service or method, which would never be called, and for a double that is no function */
-export function checkDoubles({ named, clients, ...doubles }: ServiceStubOptions): void {
+export function checkDoubles({ named, ...doubles }: ServiceStubOptions): void {
   for (const [service, given] of Object.entries(doubles)) {
     checkKey(service, Object.keys(DOUBLED), 'service');
     const values = service === 'auth' ? VALUES : [];
@@ -108,7 +106,7 @@ export function checkDoubles({ named, clients, ...doubles }: ServiceStubOptions)
       );
     }
   }
-  for (const each of [named, clients].flatMap((all) => Object.values(all ?? {}))) checkDoubles(each);
+  for (const each of Object.values(named ?? {})) checkDoubles(each);
 }
 
 export function checkKey(key: string, known: readonly string[], what: string): void {

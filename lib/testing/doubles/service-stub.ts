@@ -19,7 +19,7 @@ export class ServiceStub {
     return [...this.#calls];
   }
 
-  /** The arguments of the calls of one method, for example `banks.list`; of a named module or client with `module`. */
+  /** The arguments of the calls of one method, for example `banks.list`; of a named module with `module`. */
   callsOf(method: string, module?: string): (readonly unknown[])[] {
     return this.#calls
       .filter((call) => call.method === method && call.module === module)
@@ -40,11 +40,11 @@ export class ServiceStub {
   }
 
   /**
-   * For a module, or for a client of ServiceClients.
+   * For a module.
    * @internal
    */
-  of(kind: 'named' | 'clients', name: string | undefined): ClientStub {
-    const given = () => this.#given.map((each) => (name === undefined ? each : each[kind]?.[name]));
+  of(name: string | undefined): ClientStub {
+    const given = () => this.#given.map((each) => (name === undefined ? each : each.named?.[name]));
     return {
       doubles: (service) => Object.assign({}, ...given().map((each) => each?.[service])) as never,
       record: (method, args) => {

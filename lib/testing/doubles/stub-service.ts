@@ -1,8 +1,6 @@
 import { type DynamicModule, type FactoryProvider, Module } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
-import { SERVICE } from '../../module/definition.js';
-import { MODULE_NAME, namesOf, type ModuleName } from '../../module/namesakes.js';
-import { ServiceClients } from '../../module/service-clients.js';
+import { MODULE_NAME, SERVICE, type ModuleName } from '../../module/definition.js';
 import { ServiceModule } from '../../service.module.js';
 import { type ServiceStubOptions } from './doubles.js';
 import { ServiceStub } from './service-stub.js';
@@ -20,7 +18,7 @@ export interface ProviderOverrides {
 /**
  * Makes a host's own modules start in a test without a configuration, network or timers: the services of each
  * ServiceModule, named ones too, are doubles from then on. They check their input as the real ones do. A factory of
- * `forRootAsync` is not called, and no `SERVICE_*` variable is read. ServiceClients make doubles too.
+ * `forRootAsync` is not called, and no `SERVICE_*` variable is read.
  *
  * @example
  * const builder = Test.createTestingModule({ imports: [AppModule] });
@@ -80,13 +78,17 @@ function stubProviders(stub: ServiceStub): FactoryProvider[] {
       provide: SERVICE,
       inject: [MODULE_NAME, ModulesContainer],
       useFactory: ({ name }: ModuleName, modules: ModulesContainer) => {
-        stub.checkNames(namesOf(modules).flatMap((each) => each.name ?? []));
-        return stubbedClient(stub.of('named', name), name);
+        stub.checkNames(namesOf(modules));
+        return stubbedClient(stub.of(name), name);
       },
     },
-    {
-      provide: ServiceClients,
-      useFactory: () => new ServiceClients((_given, name) => stubbedClient(stub.of('clients', name), name)),
-    },
   ];
+}
+
+/** The names of the application's ServiceModules. */
+function namesOf(modules: ModulesContainer): string[] {
+  return [...modules.values()].flatMap(
+    // None in a bare `imports: [ServiceModule]`, which fails the start.
+    ({ providers }) => (providers.get(MODULE_NAME)?.instance as ModuleName | null | undefined)?.name ?? [],
+  );
 }

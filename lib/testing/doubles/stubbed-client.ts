@@ -1,11 +1,12 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { ServiceAuthService } from '../../auth/service-auth.service.js';
 import { type ServiceModuleOptions } from '../../config/options.js';
-import { createService, type Service, systemIo } from '../../engine/create-service.js';
+import { type Service, systemIo } from '../../engine/create-service.js';
+import { openClient } from '../../engine/open-client.js';
+import { readConfiguration } from '../../engine/read-configuration.js';
 import { parseJson } from '../../exchange/decode.js';
 import { type ExchangeRequest } from '../../exchange/exchange.types.js';
 import { SILENT } from '../../exchange/io.js';
-import { loadConfiguration } from '../../module/load-configuration.js';
 import { type IdentityStatus } from '../../tls/client-identity.js';
 import { daysLeft } from '../../tls/certificate-summary.js';
 import { defaultAnswer } from './default-answers.js';
@@ -59,9 +60,9 @@ export async function stubbedClient(stub: ClientStub, name: string | undefined):
     }
   });
   // Errors name variables, and none is read.
-  const config = { get: () => undefined };
-  const { options, identity } = await loadConfiguration(OPTIONS, name, config, { log: SILENT });
-  const client = createService(options, identity, { ...systemIo(SILENT), exchange });
+  const sources = { name, given: OPTIONS, readVariable: () => undefined };
+  const read = await readConfiguration(sources, SILENT);
+  const client = openClient(read, { ...systemIo(SILENT), exchange }, 'Doubles');
   for (const [service, names] of Object.entries(DOUBLED) as [Doubled, readonly string[]][]) {
     const methods = client[service] as unknown as Record<string, Method>;
     for (const method of names) methods[method] = doubled(service, method, methods[method].bind(methods));

@@ -2,10 +2,9 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { misspeltVariables, nearest, unusedVariables } from '../../../lib/config/misspelling.js';
 import { mergeOptions } from '../../../lib/config/options.js';
 import { readRegularFile, whyUnreadable } from '../../../lib/config/read-file.js';
-import { nameFault, readVariables, sharedVariable, variableOf } from '../../../lib/config/variables.js';
+import { nameFault, readVariables, variableOf } from '../../../lib/config/variables.js';
 
 const read = (variables: Record<string, unknown>, name?: string) =>
   readVariables((key) => variables[key], name);
@@ -99,96 +98,6 @@ describe('readVariables', () => {
   });
 });
 
-describe('unusedVariables', () => {
-  it("are those of our groups that no option has; not other tools', nor those of a named module", () => {
-    const set = [
-      'SERVICE_TLS_CA_FILE',
-      'SERVICE_TLS_CHAIN',
-      'SERVICE_PORT',
-      'SERVICE_HTTP_APP_TOKEN',
-      'SERVICE_KSA_TLS_CA',
-    ];
-    const unused = (...more: [name?: string, inFiles?: string[]]) => [
-      ...unusedVariables(set, new Map(), ...more).keys(),
-    ];
-    expect(unused()).toEqual(['SERVICE_TLS_CA_FILE']);
-    expect(unused('ksa')).toEqual(['SERVICE_KSA_TLS_CA']);
-    expect(unused(undefined, set)).toEqual(['SERVICE_TLS_CA_FILE', 'SERVICE_PORT', 'SERVICE_KSA_TLS_CA']);
-  });
-});
-
-describe('misspeltVariables', () => {
-  const misspelt = (...variables: string[]) => Object.fromEntries(misspeltVariables(variables));
-
-  it('finds variables whose name is close to one of ours', () => {
-    expect(
-      misspelt(
-        'SERVICE_HTTP_TIMOUT',
-        'SERVICE_CLIENTID',
-        'SERVICE_HTP_RETRS',
-        'SERVICE_HTP_RETRES',
-        'SERVICE_SANDBXO_URL',
-        'SERVICE_APP_TOKN_FILE',
-      ),
-    ).toEqual({
-      SERVICE_HTTP_TIMOUT: 'SERVICE_HTTP_TIMEOUT',
-      SERVICE_CLIENTID: 'SERVICE_CLIENT_ID',
-      SERVICE_HTP_RETRES: 'SERVICE_HTTP_RETRIES',
-      SERVICE_SANDBXO_URL: 'SERVICE_SANDBOX_URL',
-      SERVICE_APP_TOKN_FILE: 'SERVICE_APP_TOKEN_FILE',
-    });
-  });
-
-  it.each([
-    ['variables of ours', ['SERVICE_APP_TOKEN', 'SERVICE_APP_TOKEN_FILE', 'SERVICE_HTTP_RETRIES']],
-    [
-      'service links of Kubernetes',
-      [
-        'SERVICE_HOST',
-        'SERVICE_PORT',
-        'SERVICE_PORT_443_TCP',
-        'SERVICE_PORT_443_TCP_PROTO',
-        'SERVICE_SERVICE_HOST',
-        'SERVICE_SERVICE_PORT_HTTPS',
-      ],
-    ],
-    [
-      "what can be a named module's",
-      ['SERVICE_KSA_APP_TOKEN', 'SERVICE_X_APP_TOKEN', 'SERVICE_OATH_BASE_URL'],
-    ],
-    ['those of others', ['SERVICE_NAME', 'SERVICE_URL', 'SERVICE_ACCOUNT', 'APP_TOKN', 'SERVICES_APP_TOKN']],
-  ])('leaves %s alone', (_, variables) => {
-    expect(misspelt(...variables)).toEqual({});
-  });
-
-  it.each([
-    ['rulss', 'urls'],
-    ['tsl.chian', 'tls.chain'],
-    ['appToken', 'appToken'],
-    ['pa', undefined],
-    ['app', undefined],
-    ['xrluz', undefined],
-  ])('takes %s for a misspelling of %s', (word, meant) => {
-    expect(nearest(word, ['tls.chain', 'appToken', 'urls'])).toBe(meant);
-  });
-
-  it('takes the candidate with the fewest changes', () => {
-    expect(nearest('abcd', ['abcdef', 'abcde', 'abxy'])).toBe('abcde');
-    expect(nearest('abcd', ['abcde', 'xabcd'])).toBe('abcde');
-    expect(nearest('abcd', ['xbcdy', 'abdc'])).toBe('abdc');
-    expect(nearest('abcd', ['abcdx', 'bacd'])).toBe('abcdx');
-    expect(nearest('abcdef', ['badcfe'])).toBeUndefined();
-    expect(nearest('abab', ['baba'])).toBe('baba');
-  });
-
-  it('finds only variables of its own name', () => {
-    const variables = ['SERVICE_KSA_HTTP_TIMOUT', 'SERVICE_HTTP_TIMOUT'];
-    expect(misspeltVariables(variables, 'ksa')).toEqual(
-      new Map([['SERVICE_KSA_HTTP_TIMOUT', 'SERVICE_KSA_HTTP_TIMEOUT']]),
-    );
-  });
-});
-
 describe('the name of a module', () => {
   it.each(['sandbox', 'Sandbox', 'oauth', 'link-sdk-include'])('cannot be %j', (name) => {
     expect(nameFault(name)).toEqual(expect.any(String));
@@ -201,12 +110,6 @@ describe('the name of a module', () => {
 
   it.each(['ksa', 'my-bank', 'http', 'production', 'eu1', 'tls', 'app'])('can be %j', (name) => {
     expect(nameFault(name)).toBeUndefined();
-  });
-
-  it('shares variables with a name that has the same prefix, or begins with it', () => {
-    expect(sharedVariable('a-b', 'A_B')).toBe('SERVICE_A_B_ENVIRONMENT');
-    expect(sharedVariable('ksa', 'ksa-sandbox')).toBe('SERVICE_KSA_SANDBOX_AUTH_URL');
-    expect(sharedVariable('ksa', 'uae')).toBeUndefined();
   });
 });
 

@@ -104,40 +104,11 @@ describe('Start and end', () => {
     expect(events.at(-1)).toBe('agents close 0');
   });
 
-  describe('follows the identity from a first call on that comes before the start, and warns', () => {
-    const called = async () => {
-      const { service, events, calls } = lifecycle();
-      await calls.run(async () => undefined);
-      await calls.run(async () => undefined);
-      expect(events).toEqual(['follow']);
-      await jest.advanceTimersByTimeAsync(59_999);
-      return { service, events };
-    };
-
-    it('once, if no start comes within a minute', async () => {
-      const { events } = await called();
-      await jest.advanceTimersByTimeAsync(120_000);
-      expect(events.slice(1)).toEqual([
-        expect.stringMatching(/Nest calls no hooks of a module that is loaded lazily/),
-      ]);
-    });
-
-    it.each(['start', 'close'] as const)('not after %s', async (method) => {
-      const { service, events } = await called();
-      await service[method]();
-      await jest.advanceTimersByTimeAsync(60_000);
-      expect(events.join()).not.toContain('lazily');
-      expect(jest.getTimerCount()).toBe(0);
-    });
-
-    it('not if the call comes after it', async () => {
-      const { service, events, calls } = lifecycle();
-      await service.start();
-      events.length = 0;
-      await calls.run(async () => undefined);
-      expect(events).toEqual([]);
-      expect(jest.getTimerCount()).toBe(0);
-    });
+  it('follows the identity from a first call on that comes before the start', async () => {
+    const { events, calls } = lifecycle();
+    await calls.run(async () => undefined);
+    await calls.run(async () => undefined);
+    expect(events).toEqual(['follow']);
   });
 });
 

@@ -28,7 +28,7 @@ const sandbox: ServiceModuleOptions = {
 /** What the report logs: its line, and its warnings. */
 async function reported(
   given: ServiceModuleOptions,
-  { name, lacksChain = false, versions, warned, ...status }: Record<string, unknown> = {},
+  { name, lacksChain = false, ...status }: Record<string, unknown> = {},
 ): Promise<{ lines: string[]; warnings: string[] }> {
   const { options } = await resolveOptions(given, name as string | undefined);
   if (!options) throw new Error('no options');
@@ -45,15 +45,11 @@ async function reported(
       status: { healthy: true, ...status },
     },
     {
-      log: {
-        debug: unexpected,
-        error: unexpected,
-        log: (message) => lines.push(message),
-        warn: (message) => warnings.push(message),
-      },
-      warned: warned as Set<string> | undefined,
+      debug: unexpected,
+      error: unexpected,
+      log: (message) => lines.push(message),
+      warn: (message) => warnings.push(message),
     },
-    versions as NodeJS.ProcessVersions | undefined,
   );
   return { lines, warnings };
 }
@@ -65,7 +61,7 @@ describe('The line at start', () => {
     [
       sandbox,
       {},
-      'sandbox, app-token: calls go to https://sandbox.example; no client certificate; no OAuth tokens. To see each call in the log, set http.logCalls (SERVICE_HTTP_LOG_CALLS) to true.',
+      'sandbox, app-token: calls go to https://sandbox.example; no client certificate; no OAuth tokens',
     ],
     [
       { ...production, oauth },
@@ -85,7 +81,7 @@ describe('The line at start', () => {
     [
       { ...sandbox, http: { proxy: 'http://user:password@proxy.bank:3128' } },
       {},
-      'sandbox, app-token: calls go to https://sandbox.example through the proxy proxy.bank:3128; no client certificate; no OAuth tokens. To see each call in the log, set http.logCalls (SERVICE_HTTP_LOG_CALLS) to true.',
+      'sandbox, app-token: calls go to https://sandbox.example through the proxy proxy.bank:3128; no client certificate; no OAuth tokens',
     ],
     [
       production,
@@ -115,31 +111,6 @@ describe('Warnings at start', () => {
         /tls\.chain \(SERVICE_KSA_TLS_CHAIN\).*against Node's public roots, not against.*production does not start so.*SERVICE_KSA_TLS_PUBLIC_ROOTS/,
       ),
     ]);
-  });
-
-  it('are told once where several clients share what was told', async () => {
-    const warned = new Set<string>();
-    expect(await warningsOf(production, { warned, lacksChain: true })).toHaveLength(1);
-    expect(await warningsOf(production, { warned, lacksChain: true })).toEqual([]);
-    expect(await warningsOf(production, { warned, versions: { deno: '2.9.6' } })).toHaveLength(1);
-  });
-});
-
-describe('The runtime', () => {
-  it.each([
-    [{ node: '20.19.0' }],
-    [{ node: '24.0.0', bun: '1.4.0' }],
-    [{ node: '24.0.0', bun: '1.10.2' }],
-    [{ node: '24.0.0', bun: '2.0.1' }],
-  ])('is supported: %j', async (versions) => {
-    expect(await warningsOf(sandbox, { versions })).toEqual([]);
-  });
-
-  it.each([
-    [{ deno: '2.9.6' }, /^Deno 2\.9\.6 is not supported: .*POST.* sent twice/],
-    [{ bun: '1.3.14' }, /^Bun 1\.3\.14 is not supported: .*tls\.chain.*Bun 1\.4/],
-  ])('is named where it is not supported: %j', async (versions, warning) => {
-    expect(await warningsOf(sandbox, { versions })).toEqual([expect.stringMatching(warning)]);
   });
 });
 

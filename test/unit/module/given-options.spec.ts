@@ -8,8 +8,6 @@ import { join } from 'node:path';
 import { inspect } from 'node:util';
 import { type ServiceModuleOptions } from '../../../lib/config/options.js';
 import { ServiceCertificateError, type ServiceConfigurationError } from '../../../lib/errors/index.js';
-import { SafeLogger } from '../../../lib/telemetry/log.js';
-import { moduleLabel } from '../../../lib/config/module-name.js';
 import {
   givenOptions,
   hideOptions,
@@ -17,7 +15,7 @@ import {
   type GivenOptions,
 } from '../../../lib/module/given-options.js';
 import { HOST_CONFIG, readHostConfig } from '../../../lib/module/host-config.js';
-import { loadConfiguration } from '../../../lib/module/load-configuration.js';
+import { openService } from '../../../lib/module/open-service.js';
 
 afterEach(() => void jest.useRealTimers());
 
@@ -164,7 +162,7 @@ describe('The configuration of a module', () => {
   const note = (level: string) => (message: string, label: string) =>
     void lines.push(`${level} ${label}: ${message}`);
 
-  /** The outcome of loading it; its identity is closed. */
+  /** The client, closed. */
   async function load(
     given: ServiceModuleOptions,
     {
@@ -178,11 +176,9 @@ describe('The configuration of a module', () => {
     const service = imported ? new ConfigService() : undefined;
     const config = { service, get: (key: string) => variables[key] };
     try {
-      const { options, identity } = await loadConfiguration(given, name, config, {
-        log: new SafeLogger(moduleLabel(name)),
-      });
-      await identity.close();
-      return options;
+      const client = await openService(given, name, config);
+      await client.close();
+      return client;
     } finally {
       Logger.overrideLogger(false);
     }
@@ -196,19 +192,19 @@ describe('The configuration of a module', () => {
 
   it('takes options, then the namespace, then the variables', async () => {
     const variables = {
-      service: { appToken: 'of the namespace', http: { retries: 1 } },
+      service: { http: { trailingSlash: 'banks' } },
       SERVICE_APP_TOKEN: 'of the environment',
-      SERVICE_HTTP_RETRIES: '5',
-      SERVICE_HTTP_TIMEOUT: '7',
+      SERVICE_HTTP_TRAILING_SLASH: 'customers',
+      SERVICE_HTTP_USER_AGENT: 'bank/1',
     };
-    const { appToken, http } = await load(sandbox, { variables });
-    expect([appToken?.reveal(), http.retries, http.timeout]).toEqual(['app-1', 1, 7]);
-    const named = { ...variables, SERVICE_KSA_HTTP_TIMEOUT: '8' };
-    expect((await load(sandbox, { name: 'ksa', variables: named })).http).toMatchObject({
-      retries: 2,
-      timeout: 8,
-    });
-    expect((await load(sandbox, { variables: { service: 'text' } })).http.retries).toBe(2);
+    const { auth, http } = await load(sandbox, { variables });
+    expect(await auth.authorizationHeaders().catch(String)).toMatch(/closed/);
+    expect([http.pathOf('banks'), http.pathOf('customers')]).toEqual(['/banks/v1/', '/customers/v1']);
+    const named = { ...variables, SERVICE_KSA_HTTP_TRAILING_SLASH: 'customers' };
+    const ksa = await load(sandbox, { name: 'ksa', variables: named });
+    expect([ksa.http.pathOf('banks'), ksa.http.pathOf('customers')]).toEqual(['/banks/v1', '/customers/v1/']);
+    const text = await load(sandbox, { variables: { service: 'text' } });
+    expect(text.http.pathOf('banks')).toBe('/banks/v1');
     expect(lines).toEqual([]);
   });
 
@@ -259,32 +255,6 @@ describe('The configuration of a module', () => {
     }
   });
 
-  it('warns of misspelt variables, of reserved hosts and of the address that will go', async () => {
-    process.env.SERVICE_KSA_CLIENT_SECRT = 'x';
-    try {
-      const oauth = { clientId: '6f2d6f0e-5a1b-4a44-9c6e-0d6f6c1f3a52' };
-      const urls = {
-        baseUrl: 'https://a.bank',
-        oauthBaseUrl: 'https://b.example',
-        authUrl: 'https://c.bank',
-      };
-      const given: ServiceModuleOptions = { environment: 'production', authentication: 'oauth', urls };
-      await load({ ...given, oauth: { ...oauth, clientSecret: 's' } }, { name: 'ksa' });
-      expect(lines).toEqual([
-        'warn ServiceModule:ksa: SERVICE_KSA_CLIENT_SECRT is set, and nothing reads it. If SERVICE_KSA_CLIENT_SECRET is meant, correct its name.',
-        expect.stringMatching(/^warn ServiceModule:ksa: urls\.oauthBaseUrl \(SERVICE_KSA_OAUTH_BASE_URL\):/),
-        expect.stringMatching(/^log ServiceModule:ksa: Calls go to urls\.oauthBaseUrl .*deprecated/),
-      ]);
-      const { faults, message } = await errorOf(load({ ...given, oauth }, { name: 'ksa', imported: false }));
-      expect(faults).toHaveLength(1);
-      expect(faults[0]?.message).toMatch(/^is missing.* SERVICE_KSA_CLIENT_SECRT is set: a misspelling\?$/);
-      expect(message).toMatch(/does not import ConfigModule/);
-      expect(await titleOf(load({}, { name: 'ksa' }))).toMatch(/is not usable$/);
-    } finally {
-      delete process.env.SERVICE_KSA_CLIENT_SECRT;
-    }
-  });
-
   it('names faults of certificates beside the others, each option once', async () => {
     const urls = { sandboxMtlsUrl: 'https://m.bank' };
     const tls = { certificate: 'nonsense', privateKey: '<key>' };
@@ -324,8 +294,6 @@ describe('The configuration of a module', () => {
         },
       ]);
     }
-    expect(await load({ authentication: 'oauth', oauth, urls, tls })).toMatchObject({
-      authentication: 'oauth',
-    });
+    await load({ authentication: 'oauth', oauth, urls, tls });
   });
 });
