@@ -30,9 +30,6 @@ import {
 /** With less time left than this, an attempt cannot succeed and only loads the service. */
 const MIN_ATTEMPT_MS = 10;
 
-/** A server that restarts closes all idle connections at once: the client may use another one before it knows. */
-const MAX_CLOSED_CONNECTIONS = 3;
-
 const MAX_REPLAYS = 3;
 
 type ExchangeLimits = Pick<ExchangeRequest, 'timeoutMs' | 'attemptTimeoutMs' | 'connectTimeoutMs'>;
@@ -42,6 +39,7 @@ type Decision = { kind: 'end' } | { kind: 'replay' } | { kind: 'again'; afterMs:
 
 const END: Decision = { kind: 'end' };
 const REPLAY: Decision = { kind: 'replay' };
+const RECONNECT: Decision = { kind: 'replay' };
 
 /**
  * Runs a call from first attempt to last: retries within deadline and budget if that is safe, one replay with other
@@ -76,7 +74,7 @@ export class CallRunner {
       const decision = isSuccess || closed.aborted ? END : await this.#decide(call, outcome);
       if (decision.kind === 'end') return this.#conclude(call, outcome);
       call.inDoubt = mayHaveActed(call, outcome);
-      this.#observer.again(call, outcome);
+      if (decision !== RECONNECT) this.#observer.again(call, outcome);
       try {
         const afterMs = decision.kind === 'again' ? decision.afterMs : 0;
         if (afterMs > 0) await sleep(systemClock, afterMs, call.signal, closed);
@@ -144,10 +142,10 @@ export class CallRunner {
   }
 
   async #decide(call: Call, outcome: Outcome): Promise<Decision> {
-    // Not the server's fault, so it does not count as a retry.
-    if (isClosedIdleConnection(call, outcome.fault) && call.closedConnections < MAX_CLOSED_CONNECTIONS) {
-      call.closedConnections += 1;
-      return REPLAY;
+    // An everyday race, and nobody's fault: neither a retry nor worth a line in the log.
+    if (!call.reconnected && isClosedIdleConnection(call, outcome.fault)) {
+      call.reconnected = true;
+      return RECONNECT;
     }
     return (await this.#isRenewed(call, outcome)) ? REPLAY : this.#retry(call, outcome);
   }

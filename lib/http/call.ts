@@ -63,8 +63,8 @@ export class Call {
   mayReplay = true;
   /** Our certificate was read again for it. */
   reloaded = false;
-  /** How often a kept-alive connection was closed already. */
-  closedConnections = 0;
+  /** The server had closed the kept connection that it took first. */
+  reconnected = false;
   /** An attempt may have been carried out. */
   inDoubt = false;
   /** Our certificate in the last attempt. */

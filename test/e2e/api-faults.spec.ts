@@ -3,7 +3,9 @@ import { randomUUID } from 'node:crypto';
 import { ServiceApiError, ServiceCertificateError, ServiceConnectionError } from 'nestjs-service';
 import { ServiceSimulator, type SimulatorFault } from 'nestjs-service/testing';
 import { deadPort } from '../helpers/loopback.js';
+
 import { warningsDuring } from '../helpers/node-process.js';
+import { CollectingLogger } from '../helpers/secret-scan.js';
 import { rejection, startModule, type StartedModule } from '../helpers/start-module.js';
 
 /** The faults of the API over real TLS. The server counts the requests. */
@@ -110,13 +112,19 @@ describe('faults of the API', () => {
     },
   );
 
-  it('a kept-alive connection that the server had closed: a GET does not notice', async () => {
-    await Promise.all([mtls.banks.list(), mtls.banks.list(), mtls.banks.list()]);
+  it('a kept-alive connection that the server had closed: a GET does not notice, without retries and a line in the log', async () => {
+    const logger = new CollectingLogger();
+    const options = simulator.moduleOptions({ authentication: 'mtls' });
+    const api = await startModule({ ...options, http: { retries: 0 } }, logger);
+    const three = () => Promise.all([api.banks.list(), api.banks.list(), api.banks.list()]);
+    await three();
     simulator.clearRequests();
     // Closed by the server, and used before the client has noticed.
     simulator.dropConnections();
-    await Promise.all([mtls.banks.list(), mtls.banks.list(), mtls.banks.list()]);
+    await three();
     expect(arrived()).toBe(3);
+    expect(logger.lines.filter((line) => /another attempt/.test(String(line)))).toEqual([]);
+    await api.module.close();
   });
 
   it('a fault before the handshake ended: any method is tried again', async () => {
