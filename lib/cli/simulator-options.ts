@@ -58,7 +58,7 @@ Options:
   --new                       makes new certificates and credentials, in place of those of the last start
   --token-lifetime <seconds>  how long access tokens live. Default 3600
   --routes <file>             answers other paths as this file says: JSON, or a module whose default export it is:
-                              { "GET /accounts/v1/:id": { "status": 200, "json": { "id": "a-1" }, "headers": {} } }
+                              { "GET /accounts/v1/{id}": { "status": 200, "json": { "id": "a-1" }, "headers": {} } }
   --fail <where>=<fault>[:<times>]
                               makes calls fail, for example '/banks/v1=503:3', '/oauth2/token=2000ms' or 'base=unknown_ca'.
                               <where> is a path, or a server: ${FACES.join(', ')}.

@@ -5,7 +5,7 @@ import { type SimulatorAnswerer } from '../testing/answer-book.js';
 import { type ServiceSimulator } from '../testing/simulator.js';
 import { UsageError } from './command.js';
 
-/** Answers by method and path: `{ 'GET /accounts/v1/:id': { json: { ... } } }`. */
+/** Answers by method and path: `{ 'GET /accounts/v1/{id}': { json: { ... } } }`. */
 export type Routes = Readonly<Record<string, SimulatorAnswerer>>;
 
 /**
@@ -40,4 +40,4 @@ export function addRoutes(simulator: ServiceSimulator, routes: Routes): void {
   }
 }
 
-const FORM = `It has answers by method and path, for example { "GET /accounts/v1/:id": { "json": { "id": "a-1" } } }.`;
+const FORM = `It has answers by method and path, for example { "GET /accounts/v1/{id}": { "json": { "id": "a-1" } } }.`;

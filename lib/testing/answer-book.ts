@@ -1,15 +1,18 @@
-import { METHODS, validateHeaderName, validateHeaderValue } from 'node:http';
+import { validateHeaderName, validateHeaderValue } from 'node:http';
 import { inspect } from 'node:util';
 import { isNativeError, isUint8Array } from 'node:util/types';
 import { type SimulatedAnswer } from './servers/answer.js';
-import { matchPath } from './path-pattern.js';
 import { type RecordedRequest } from './request-log.js';
+import { type Query, RouteTable } from './route-table.js';
 
 /** A request, as a function for `simulator.answer()` gets it. */
 export interface SimulatedRequest extends RecordedRequest {
-  /** By the names in the path, decoded: `{ id: 'a-1' }` for `/accounts/v1/:id`. */
-  readonly params: Readonly<Record<string, string>>;
-  readonly query: URLSearchParams;
+  /** By the names in the path, decoded: `{ id: 'a-1' }` for `/accounts/v1/{id}`. */
+  readonly pathParams: Readonly<Record<string, string>>;
+  /** The query; a list for a name that is repeated. */
+  readonly params: Query;
+  /** The body; parsed if it is JSON, undefined if there is none. */
+  readonly data: unknown;
 }
 
 /** An answer to a call. */
@@ -27,44 +30,38 @@ export interface SimulatorAnswer {
 export type SimulatorAnswerer =
   SimulatorAnswer | ((request: SimulatedRequest) => SimulatorAnswer | Promise<SimulatorAnswer>);
 
-interface Route {
-  method: string;
-  path: string;
-  answer: SimulatorAnswerer;
-}
-
 const KEYS = ['status', 'json', 'body', 'headers'];
 
-/** The answers of a test's own, by method and path. The last one that was added counts first. */
+/** The answers of a test's own, by method and path. */
 export class AnswerBook {
-  readonly #routes: Route[] = [];
+  readonly #table = new RouteTable<SimulatorAnswerer>();
 
   /** @throws TypeError for a method, path or status that no call can have, and for an answer with other keys, or both contents */
   add(method: string, path: string, answer: SimulatorAnswerer): void {
-    if (!METHODS.includes(method.toUpperCase()))
-      throw new TypeError(`simulator.answer(): there is no method '${method}'.`);
-    if (!/^(\/[^/:?#*{}]+|\/:[A-Za-z]\w*)+$/.test(path)) {
-      throw new TypeError(
-        `simulator.answer(): a path is as '/accounts/v1/:id', where :id stands for any segment, without query and slash at its end, and not '${path}'.`,
-      );
+    try {
+      if (typeof answer !== 'function') checkAnswer(answer);
+      this.#table.add(method, path, answer);
+    } catch (error) {
+      throw new TypeError(`simulator.answer(): ${(error as Error).message}`, { cause: error });
     }
-    if (typeof answer !== 'function') checkAnswer(answer);
-    this.#routes.unshift({ method: method.toUpperCase(), path, answer });
   }
 
-  /** @param path without query and without a slash at its end */
-  find(request: RecordedRequest, path: string, query: URLSearchParams): Promise<SimulatedAnswer> | undefined {
-    for (const { method, path: pattern, answer } of this.#routes) {
-      const params = method === request.method ? matchPath(pattern, path) : undefined;
-      if (params) return perform(`${method} ${pattern}`, answer, { ...request, params, query });
-    }
-    return undefined;
+  /** @param path as on the wire, without query */
+  find(request: RecordedRequest, path: string, params: Query): Promise<SimulatedAnswer> | undefined {
+    const found = this.#table.find(request.method, path);
+    if (!found) return undefined;
+    const { route, value, pathParams } = found;
+    return perform(route, value, {
+      ...request,
+      pathParams,
+      params,
+      data: request.json ?? (request.body || undefined),
+    });
   }
 
   /** The methods that have an answer at this path. */
   methodsAt(path: string): string[] {
-    const there = this.#routes.filter((route) => matchPath(route.path, path));
-    return [...new Set(there.map(({ method }) => method))];
+    return this.#table.methodsAt(path);
   }
 }
 
@@ -89,24 +86,20 @@ function checkAnswer(answer: SimulatorAnswer): void {
   const unknown = isObject ? Object.keys(answer).find((key) => !KEYS.includes(key)) : String(answer);
   if (unknown !== undefined) {
     throw new TypeError(
-      `simulator.answer(): an answer is an object with ${KEYS.join(', ')}, and not with '${unknown}'. The content of a JSON answer stands in json.`,
+      `an answer is an object with ${KEYS.join(', ')}, and not with '${unknown}'. The content of a JSON answer stands in json.`,
     );
   }
   const { status = 200, json, body, headers = {} } = answer;
-  if (json !== undefined && body !== undefined) {
-    throw new TypeError('simulator.answer(): an answer has json or body, and not both.');
-  }
+  if (json !== undefined && body !== undefined)
+    throw new TypeError('an answer has json or body, and not both.');
   if (body !== undefined && typeof body !== 'string' && !isUint8Array(body)) {
-    throw new TypeError(
-      'simulator.answer(): body is text or bytes. What is to be sent as JSON stands in json.',
-    );
+    throw new TypeError('body is text or bytes. What is to be sent as JSON stands in json.');
+  }
+  if (!Number.isInteger(status) || status < 200 || status > 599) {
+    throw new TypeError(`a status is a whole number from 200 to 599, and not ${inspect(status)}.`);
   }
   for (const [name, value] of Object.entries(headers)) {
     validateHeaderName(name);
     validateHeaderValue(name, value);
   }
-  if (Number.isInteger(status) && status >= 200 && status <= 599) return;
-  throw new TypeError(
-    `simulator.answer(): a status is a whole number from 200 to 599, and not ${inspect(status)}.`,
-  );
 }

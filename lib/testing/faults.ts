@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
-import { matchPath } from './path-pattern.js';
 import { FACES, type SimulatorFace, type RecordedRequest } from './request-log.js';
+import { matchesTemplate } from './route-table.js';
 import { runCallback } from './run-callback.js';
 import { type TlsAlert, TLS_ALERTS } from './tls-alert.js';
 
@@ -75,7 +75,7 @@ export interface FaultRule {
   method?: string;
   /**
    * A text begins with a slash, and is compared with the path without its query and without a trailing slash; in it,
-   * `:id` stands for any segment. Not for connection faults.
+   * `{id}` stands for any text. Not for connection faults.
    */
   path?: string | RegExp;
   /** Not for connection faults. */
@@ -202,10 +202,6 @@ function matchesRequest(rule: FaultRule, request: RecordedRequest): boolean {
 
 function matchesPath(expected: string | RegExp, path: string): boolean {
   if (typeof expected !== 'string') return path.search(expected) !== -1;
-  const [wanted, actual] = [expected, path.split('?')[0]].map(withoutTrailingSlash);
-  return wanted === actual || matchPath(wanted, actual) !== undefined;
-}
-
-function withoutTrailingSlash(path: string): string {
-  return path.replace(/(?<=.)\/$/, '');
+  const [actual] = path.split('?');
+  return expected === actual || matchesTemplate(expected, actual);
 }

@@ -202,15 +202,16 @@ export class ServiceSimulator {
   }
 
   /**
-   * Answers calls of another path of the service, after their credentials were checked. Of several answers at a path, the
-   * last counts. HEAD gets the answer of GET, without the body, if it has none of its own.
+   * Answers calls of another path of the service, after their credentials were checked. Of several answers at a path, one
+   * with a literal segment comes before one with a name, and the last counts. HEAD gets the answer of GET, without the
+   * body, if it has none of its own.
    *
-   * @param path a segment that begins with a colon stands for any one, decoded
+   * @param path `{id}` stands for any text in a segment, decoded
    * @throws TypeError for a method, path or status that no call can have, and for an answer with other keys, or with `json`
    * and `body`
    * @example
-   * simulator.answer('GET', '/accounts/v1/:id', ({ params }) => ({ json: { id: params.id } }));
-   * simulator.answer('DELETE', '/accounts/v1/:id', { status: 204 });
+   * simulator.answer('GET', '/accounts/v1/{id}', ({ pathParams }) => ({ json: pathParams }));
+   * simulator.answer('DELETE', '/accounts/v1/{id}', { status: 204 });
    */
   answer(method: string, path: string, answer: SimulatorAnswerer): void {
     this.#service.answers.add(method, path, answer);

@@ -128,7 +128,7 @@ describe('nestjs-service call', () => {
   });
 
   it('deletes with --yes alone, in the sandbox too', async () => {
-    simulator.answer('DELETE', '/accounts/v1/:id', { status: 204 });
+    simulator.answer('DELETE', '/accounts/v1/{id}', { status: 204 });
     const env = simulator.env(SANDBOX);
     const refused = await call(['DELETE', '/accounts/v1/1'], { env });
     expect(refused).toMatchObject({ code: 2, complained: expect.stringContaining('DELETE needs --yes.') });
@@ -176,7 +176,7 @@ describe('nestjs-service call', () => {
 
   it('writes bytes as they are, and on a terminal text alone, with escapes', async () => {
     const pdf = Uint8Array.from([37, 80, 68, 70, 0, 255, 128]);
-    simulator.answer('GET', '/statements/v1/:id', { body: pdf });
+    simulator.answer('GET', '/statements/v1/{id}', { body: pdf });
     expect((await call(['GET', '/statements/v1/1'])).bytes).toEqual(Buffer.from(pdf));
     const shown = await call(['GET', '/statements/v1/1'], { isTerminal: true });
     expect(shown).toMatchObject({ code: 0, printed: '' });

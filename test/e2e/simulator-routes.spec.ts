@@ -40,7 +40,7 @@ describe('nestjs-service simulator --routes', () => {
     const done = run(['--port', '0', '--dir', 'simulator', '--routes', routes], io);
     try {
       await Promise.race([isReady, done]);
-      expect(io.printed()).toContain('\n  Also answers GET /accounts/v1/:id\n');
+      expect(io.printed()).toContain('\n  Also answers GET /accounts/v1/{id}\n');
       const variables = parseEnv(await readFile(join(folder, 'simulator/.env'), 'utf8')) as Record<
         string,
         string
@@ -87,7 +87,7 @@ describe('nestjs-service simulator --routes', () => {
       'has no object, in a module as its default export. It has answers by method and path, for example {',
     ],
     ['nothing.mjs', 'export const routes = {}', 'has no object, in a module as its default export.'],
-    ['path.json', '{ "GET accounts": {} }', "'GET accounts': a path is as '/accounts/v1/:id'"],
+    ['path.json', '{ "GET accounts": {} }', "'GET accounts': a path is as '/accounts/v1/{id}'"],
     ['path-only.json', '{ "/accounts/v1": {} }', "'/accounts/v1': it is not a method, a space and a path."],
     [
       'more.json',

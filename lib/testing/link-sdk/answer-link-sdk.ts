@@ -17,7 +17,7 @@ export function answerLinkSdk(
   path: string,
   service: SimulatedService,
 ): SimulatedAnswer | undefined {
-  const { pathname } = new URL(path, 'https://service');
+  const [pathname] = path.split('?');
   if (pathname === SCRIPT && method === 'GET') {
     const headers = { ...CORS, 'content-type': 'text/javascript; charset=utf-8' };
     return { status: 200, headers, body: readFileSync(new URL('./link-sdk.js', import.meta.url), 'utf8') };

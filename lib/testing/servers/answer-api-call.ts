@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { RESOURCE_NAMES, RESOURCES, type ResourceName } from '../../config/resources.js';
 import { isJsonObject } from '../../exchange/decode.js';
 import { type RecordedRequest } from '../request-log.js';
+import { type Query, readQuery } from '../route-table.js';
 import { type SimulatedService } from '../simulated-service.js';
 import { failure, type SimulatedAnswer } from './answer.js';
 
@@ -22,18 +23,20 @@ export function answerApiCall(
   path: string,
   service: SimulatedService,
 ): SimulatedAnswer | Promise<SimulatedAnswer> {
-  const { pathname, searchParams } = new URL(path, 'https://service');
+  // As it came: //elsewhere/banks/v1 and /x/../banks/v1 are not /banks/v1.
+  const [, pathname = '', query = ''] = /^([^?]*)\??(.*)$/s.exec(path) ?? [];
+  const params = readQuery(query);
   const resource = pathname.replace(/\/$/, '');
-  const own = service.answers.find(request, resource, searchParams);
+  const own = service.answers.find(request, pathname, params);
   if (own) return own;
   // Without its body, which node:http leaves out.
   if (request.method === 'HEAD') return answerApiCall({ ...request, method: 'GET' }, path, service);
   const name = RESOURCE_NAMES.find((each) => RESOURCES[each] === resource);
   if (name !== undefined) return answerResource(ANSWERS[name], request, service);
   if (resource === '/echo/v1' || resource.startsWith('/echo/v1/')) {
-    return echo(request, pathname, searchParams, service);
+    return echo(request, pathname, params, service);
   }
-  const methods = service.answers.methodsAt(resource);
+  const methods = service.answers.methodsAt(pathname);
   if (methods.length > 0) return wrongMethod(methods);
   return failure(404, 'NOT_FOUND', `There is nothing at ${request.method} ${pathname}`);
 }
@@ -76,10 +79,10 @@ function createCustomer({ customers, users }: SimulatedService, request: Recorde
 function echo(
   request: RecordedRequest,
   pathname: string,
-  query: URLSearchParams,
+  query: Query,
   service: SimulatedService,
 ): SimulatedAnswer {
-  const status = Number(query.get('status') ?? 200);
+  const status = Number(query.status ?? 200);
   if (!Number.isInteger(status) || status < 200 || status > 599) {
     return failure(400, 'INVALID_PARAMETERS', 'status must be an HTTP status from 200 to 599');
   }
@@ -90,7 +93,7 @@ function echo(
   const echoed = {
     method,
     path: pathname,
-    query: Object.fromEntries(query),
+    query,
     headers: Object.fromEntries(shown),
   };
   return { status, json: { ...echoed, body, json, form, face, environment, certificateSubject } };

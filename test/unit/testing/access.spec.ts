@@ -123,6 +123,17 @@ describe('the API of ServiceSimulator', () => {
       const wrong = await call(simulator, `${sandbox}/banks/v1`, { headers: appToken, method: 'DELETE' });
       expect([wrong.status, wrong.headers.allow]).toEqual([405, 'GET']);
     });
+
+    it.each(['//elsewhere/banks/v1', '/x/../banks/v1', '/x/%2e%2e/banks/v1', '/./banks/v1', '//banks/v1'])(
+      'the path %s, which is no /banks/v1: it is taken as it came',
+      async (path) => {
+        const certificate = simulator.application;
+        const { hostname, port } = new URL(base);
+        const options = { path, hostname, port, headers: appToken, certificate };
+        expect((await call(simulator, base, options)).status).toBe(404);
+        expect(simulator.requests).toMatchObject([{ path }]);
+      },
+    );
   });
 
   it('refuses a token with a part more, and tokens once revoked, one or all, and takes later ones', async () => {

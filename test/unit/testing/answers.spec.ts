@@ -17,14 +17,16 @@ describe('the answers of simulator.answer()', () => {
     });
 
   it('have what stands in the path, the query and the body', async () => {
-    simulator.answer('put', '/accounts/v1/:id/notes/:note', async ({ params, query, json }) => ({
+    simulator.answer('put', '/accounts/v1/{id}/notes/{note}', async ({ pathParams, params, data }) => ({
       status: 202,
-      headers: { 'x-page': query.get('page') ?? '' },
-      json: { ...params, json },
+      headers: { 'x-page': String(params.page) },
+      json: { ...pathParams, ids: params.id, data },
     }));
-    const reply = await send('PUT', '/accounts/v1/a%2Fb%20c/notes/%C3%BC/?page=2', { body: '{"text":"x"}' });
+    const reply = await send('PUT', '/accounts/v1/a%2Fb%20c/notes/%C3%BC/?page=2&id=1&id=2', {
+      body: '{"text":"x"}',
+    });
     expect(reply).toMatchObject({ status: 202, headers: { 'x-page': '2' } });
-    expect(reply.json).toEqual({ id: 'a/b c', note: 'ü', json: { text: 'x' } });
+    expect(reply.json).toEqual({ id: 'a/b c', note: 'ü', ids: ['1', '2'], data: { text: 'x' } });
     expect(simulator.requests.at(-1)).toMatchObject({ status: 202 });
   });
 
@@ -38,8 +40,8 @@ describe('the answers of simulator.answer()', () => {
 
   it('are bytes or nothing too', async () => {
     const headers = { 'content-type': 'application/pdf' };
-    simulator.answer('GET', '/statements/v1/:id', { body: Uint8Array.from([37, 80, 68, 70]), headers });
-    simulator.answer('DELETE', '/statements/v1/:id', { status: 204 });
+    simulator.answer('GET', '/statements/v1/{id}', { body: Uint8Array.from([37, 80, 68, 70]), headers });
+    simulator.answer('DELETE', '/statements/v1/{id}', { status: 204 });
     expect(await send('GET', '/statements/v1/1')).toMatchObject({ status: 200, body: '%PDF', headers });
     expect(await send('DELETE', '/statements/v1/1')).toMatchObject({ status: 204, body: '' });
     expect(await send('POST', '/statements/v1/1')).toMatchObject({
@@ -54,8 +56,14 @@ describe('the answers of simulator.answer()', () => {
     simulator.answer('GET', '/banks/v1', { json: ['One'] });
     simulator.answer('GET', '/banks/v1', { json: ['Two'] });
     simulator.answer('GET', '/customers/v1', { json: [] });
+    simulator.answer('GET', '/customers/v1/me', { json: 'me' });
+    simulator.answer('GET', '/customers/v1/{id}', ({ pathParams }) => ({ json: pathParams }));
+    simulator.answer('GET', '/{any}/v1/{thing}.pdf', ({ pathParams }) => ({ json: pathParams }));
     expect((await send('GET', '/banks/v1/')).json).toEqual(['Two']);
     expect((await send('GET', '/customers/v1')).json).toEqual([]);
+    expect((await send('GET', '/customers/v1/me/')).json).toBe('me');
+    expect((await send('GET', '/customers/v1/you')).json).toEqual({ id: 'you' });
+    expect((await send('GET', '/files/v1/a.pdf')).json).toEqual({ any: 'files', thing: 'a' });
     expect((await send('POST', '/customers/v1', { body: '{"app_user_id":"u"}' })).status).toBe(201);
   });
 
@@ -97,17 +105,16 @@ describe('the answers of simulator.answer()', () => {
   });
 
   it.each<[string, string, object, string]>([
-    ['GET', 'accounts/v1', {}, "a path is as '/accounts/v1/:id'"],
-    ['GET', '/accounts/v1/', {}, 'a path is as'],
+    ['GET', 'accounts/v1', {}, "a path is as '/accounts/v1/{id}'"],
     ['GET', '/accounts/v1?a=1', {}, 'a path is as'],
-    ['GET', '/accounts/:', {}, 'a path is as'],
+    ['GET', '/accounts/:id', {}, 'a path is as'],
+    ['GET', '/accounts/{}', {}, 'a path is as'],
     ['GET /x', '/x', {}, "there is no method 'GET /x'"],
     ['FETCH', '/x', {}, "there is no method 'FETCH'"],
     ['GET', '/x', { jsn: 1 }, "and not with 'jsn'"],
     ['GET', '/x', { json: null, body: '' }, 'an answer has json or body, and not both'],
     ['GET', '/x', { body: { a: 1 } }, 'body is text or bytes. What is to be sent as JSON stands in json'],
-    ['GET', '/x/*', {}, 'where :id stands for any segment'],
-    ['GET', '/x/{id}', {}, 'where :id stands for any segment'],
+    ['GET', '/x/*', {}, 'where {id} stands for any text'],
     ['GET', '/x', { status: 42 }, 'a status is a whole number from 200 to 599, and not 42'],
     ['GET', '/x', { status: 200.5 }, 'and not 200.5'],
     ['GET', '/x', { status: '201' }, "and not '201'"],
@@ -122,7 +129,7 @@ describe('the answers of simulator.answer()', () => {
     'refuse the headers %j',
     (headers) => {
       expect(() => simulator.answer('GET', '/x', { headers })).toThrow(
-        /^(Header name must|Invalid character in header)/,
+        /: (Header name must|Invalid character in header)/,
       );
     },
   );

@@ -222,7 +222,7 @@ describe('the faults of ServiceSimulator', () => {
   });
 
   it('occur at each path that a pattern stands for', async () => {
-    const handle = simulator.fail({ path: '/banks/v1/:id', times: Infinity, fault: { status: 503 } });
+    const handle = simulator.fail({ path: '/banks/v1/{id}', times: Infinity, fault: { status: 503 } });
     const statuses: number[] = [];
     for (const path of ['/banks/v1/7?page=2', '/banks/v1/%C3%BC/', '/banks/v1', '/banks/v1/7/notes']) {
       const headers = { 'service-app-token': simulator.appToken };
