@@ -239,12 +239,8 @@ export class ClientIdentity {
   }
 }
 
-function describeChange(before: LoadedIdentity, { certificate, chain }: LoadedIdentity): string {
-  if (certificate && isOtherCertificate(before.certificate, certificate)) {
-    return `A new application certificate is in use: ${describeCertificate(certificate)}, valid until ${formatDate(certificate.validTo)}.`;
-  }
-  // join() gives PEM.
-  return before.chain.join() === chain.join()
-    ? 'The identity was read anew; its certificates are the same.'
-    : "The service's chain was renewed.";
+function describeChange({ certificate: before }: LoadedIdentity, { certificate }: LoadedIdentity): string {
+  return certificate && isOtherCertificate(before, certificate)
+    ? `A new application certificate is in use: ${describeCertificate(certificate)}, valid until ${formatDate(certificate.validTo)}.`
+    : 'The client identity was read anew; the application certificate is the same.';
 }

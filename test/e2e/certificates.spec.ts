@@ -204,7 +204,7 @@ describe('A bad certificate, key or chain ends the start of an application', () 
   it('a path where PEM text belongs (variable)', async () => {
     const { application } = await startWith({ ...good(), privateKey: '/run/secrets/key.pem' }, 'variable');
     await expect(application).rejects.toThrow(
-      /tls\.privateKey \(SERVICE_TLS_PRIVATE_KEY\): .*It looks like a path.*set SERVICE_TLS_PRIVATE_KEY_FILE/,
+      /tls\.privateKey \(SERVICE_TLS_PRIVATE_KEY\): .*It looks like a path.*whose name ends in _FILE/,
     );
   });
 

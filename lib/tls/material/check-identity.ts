@@ -6,6 +6,8 @@ import { readPrivateKey } from './private-key.js';
 import { type IdentitySnapshot } from './read-identity.js';
 import { type Contexts, type SecureContexts } from './secure-contexts.js';
 
+const RENEW = 'Check the clock, or put what the developer portal has now in its place.';
+
 /** A checked identity. Its private key is only inside the contexts, where JavaScript cannot read it. */
 export interface LoadedIdentity extends Contexts {
   /** The application certificate; absent without one (`app-token`, `oauth`). */
@@ -41,13 +43,9 @@ export function checkIdentity(
   inUse?: LoadedIdentity,
 ): LoadResult {
   if (snapshot.fault) return { faults: [snapshot.fault] };
-  const contentsOf = (option: 'certificate' | 'privateKey' | 'chain') =>
-    snapshot[option] && new PemContents(snapshot[option]);
-  const [certificate, privateKey, chain] = [
-    contentsOf('certificate'),
-    contentsOf('privateKey'),
-    contentsOf('chain'),
-  ];
+  const [certificate, privateKey, chain] = (['certificate', 'privateKey', 'chain'] as const).map(
+    (key) => snapshot[key] && new PemContents(snapshot[key]),
+  );
   // Both in one file, as Vault Agent and HAProxy have them.
   const isShared = snapshot.certificate?.text?.reveal() === snapshot.privateKey?.text?.reveal();
   certificate?.expectCertificates(isShared);
@@ -55,16 +53,20 @@ export function checkIdentity(
   chain?.expectCertificates(false);
   const { key, fault } = privateKey ? readPrivateKey(privateKey, snapshot) : {};
   if (certificate && privateKey && key) checkPair(certificate, privateKey, key);
-  if (certificate) checkDates(certificate, now);
-  if (chain) checkChainDates(chain, now);
+  const [sent, anchors] = [certificate?.certificates ?? [], chain?.certificates ?? []];
+  const [own] = sent;
+  const untimelyOwn = own && untimely(own, now);
+  if (untimelyOwn) certificate?.refuse(`holds the certificate ${untimelyOwn} ${RENEW}`);
+  // Without a valid trust anchor, no server can be verified.
+  const untimelyChain = anchors.map((each) => untimely(each, now));
+  if (untimelyChain[0] && !untimelyChain.includes(undefined))
+    chain?.refuse(`holds no certificate that is valid now: ${untimelyChain[0]} ${RENEW}`);
 
-  const [own] = certificate?.certificates ?? [];
   const summary = own && summarize(own);
   const found = [certificate?.fault, privateKey?.fault, chain?.fault, fault ?? snapshot.passphrase?.fault];
   const faults = [...found, ...missing(snapshot, inUse)].filter((each) => each !== undefined);
   if (faults.length > 0) return { faults, certificate: summary };
 
-  const [sent, anchors] = [certificate?.certificates ?? [], chain?.certificates ?? []];
   // join() gives PEM.
   const client = certificate && {
     cert: sent.join(''),
@@ -122,34 +124,13 @@ function lacksChain({ certificate, chain, publicRoots, needsChain }: IdentitySna
   return needsChain !== undefined && certificate !== undefined && !chain && !publicRoots;
 }
 
-function checkDates(contents: PemContents, now: number): void {
-  const [own] = contents.certificates;
-  if (!own) return;
-  const summary = summarize(own);
-  const clock = `and this machine's clock says ${formatDate(now)}`;
-  const name = `holds the certificate ${describeCertificate(summary)}, which`;
-  if (now >= summary.validTo.getTime()) {
-    contents.refuse(
-      `${name} expired on ${formatDate(summary.validTo)}, ${clock}. Generate a new one in the developer portal and put it there with its new key.`,
-    );
-  } else if (now < summary.validFrom.getTime()) {
-    contents.refuse(
-      `${name} is not valid before ${formatDate(summary.validFrom)}, ${clock}. Check the clock, or wait.`,
-    );
-  }
-}
-
-/** Without a valid trust anchor, no server can be verified. */
-function checkChainDates(contents: PemContents, now: number): void {
-  const chain = contents.certificates.map(summarize);
-  const [first] = chain;
-  const isValid = ({ validFrom, validTo }: CertificateSummary) =>
-    validFrom.getTime() <= now && now < validTo.getTime();
-  if (!first || chain.some(isValid)) return;
-  const [from, to] = [formatDate(first.validFrom), formatDate(first.validTo)];
-  contents.refuse(
-    `holds no certificate that is valid now: ${describeCertificate(first)} is valid from ${from} to ${to}. Download the chain anew from the developer portal.`,
-  );
+/** Why a certificate cannot be used now; undefined if it can. */
+function untimely(certificate: X509Certificate, now: number): string | undefined {
+  const summary = summarize(certificate);
+  const [from, to] = [summary.validFrom.getTime(), summary.validTo.getTime()];
+  if (from <= now && now < to) return undefined;
+  const why = now < from ? `is not valid before ${formatDate(from)}` : `expired on ${formatDate(to)}`;
+  return `${describeCertificate(summary)}, which ${why}; this machine's clock says ${formatDate(now)}.`;
 }
 
 /** Checks that the key belongs to the first certificate. If it does not, says which of the usual mistakes was made. */

@@ -24,6 +24,10 @@ const KINDS: readonly [RegExp, string][] = [
   [/CERTIFICATE REQUEST$/, 'a certificate request (CSR) in place of the certificate that was issued for it'],
 ];
 
+const TRUNCATED =
+  'is truncated: a PEM block in it has no beginning or no end. Copy all of it, from -----BEGIN to -----END. In a .env file, ' +
+  'put it in quotes or write \\n for the line breaks.';
+
 /** The certificates and keys of an input, and what is wrong with it. */
 export class PemContents {
   readonly input: Input;
@@ -68,7 +72,7 @@ export class PemContents {
 
   #read(text: string): void {
     const blocks = blocksOf(text);
-    if (!blocks) return this.refuse(truncation(this.input));
+    if (!blocks) return this.refuse(TRUNCATED);
     if (blocks.length === 0) return this.refuse(noPem(this.input, text));
     this.#blocks = blocks;
     for (const [index, block] of blocks.entries()) {
@@ -110,18 +114,8 @@ function kindOf({ label }: PemBlock): string {
   return KINDS.find(([pattern]) => pattern.test(label))?.[1] ?? 'a PEM block of another kind';
 }
 
-function truncation({ path }: Input): string {
-  const says =
-    'is truncated: a PEM block in it has no beginning or no end. Copy all of it, from -----BEGIN to -----END.';
-  return path === undefined
-    ? `${says} In a .env file, put it in quotes or write \\n for the line breaks.`
-    : says;
-}
-
-function noPem({ location: { option, variable }, path }: Input, text: string): string {
-  if (path === undefined && isPlainPath(text.trim())) {
-    const byVariable = variable ? `, or set ${variable}_FILE` : '';
-    return `is no PEM. It looks like a path: give a file as ${option}: { file: '...' }${byVariable}.`;
-  }
-  return `is no PEM (text with -----BEGIN in it), nor the base64 of one: convert it (${GUIDES}/certificates.md#other-formats).`;
+function noPem({ location: { option }, path }: Input, text: string): string {
+  return path === undefined && isPlainPath(text.trim())
+    ? `is no PEM. It looks like a path: give a file as ${option}: { file: '...' }, or in a variable whose name ends in _FILE.`
+    : `is no PEM (text with -----BEGIN in it), nor the base64 of one: convert it (${GUIDES}/certificates.md#other-formats).`;
 }

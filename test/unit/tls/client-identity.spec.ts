@@ -380,8 +380,8 @@ describe('A function as the source', () => {
     Object.assign(current, pemsOf(clients[1]));
     expect(await identity.reload()).toBe(true);
     expect(lines).toEqual([
-      "log: The service's chain was renewed.",
-      'log: The identity was read anew; its certificates are the same.',
+      'log: The client identity was read anew; the application certificate is the same.',
+      'log: The client identity was read anew; the application certificate is the same.',
       expect.stringMatching(/^log: A new application certificate is in use: "CN=app-1"/),
     ]);
   });
