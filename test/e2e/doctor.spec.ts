@@ -100,6 +100,31 @@ describe('nestjs-service doctor', () => {
       expect([simulator.handshakes.base.total, simulator.requests]).toEqual([0, []]);
     });
 
+    it('prints nothing of a private key, whatever is swapped', async () => {
+      const simulator = await startSimulator();
+      const env = simulator.env({ environment: 'production', authentication: 'mtls' });
+      const { privateKey } = simulator.application;
+      const texts = [privateKey, privateKey.replaceAll('\n', '\\n'), privateKey.replaceAll('\n', '')];
+      texts.push(Buffer.from(privateKey).toString('base64'), privateKey.slice(40, 100));
+      const options = ['TLS_CERTIFICATE', 'TLS_PRIVATE_KEY', 'TLS_PASSPHRASE', 'TLS_CHAIN', 'APP_TOKEN'];
+      const inBase64 = Buffer.from(privateKey).toString('base64').slice(40, 100);
+      for (const name of options.map((option) => `SERVICE_${option}`)) {
+        for (const text of texts) {
+          const { [name]: _, ...others } = env;
+          for (const given of [
+            { ...env, [name]: text },
+            { ...others, [`${name}_FILE`]: text },
+          ]) {
+            const io = commandIo(given);
+            await run(['--offline'], io, LIMITS);
+            const printed = io.printed() + io.complained();
+            expect(printed).toMatch(/ok, \d+ warnings?,/);
+            expect(secretsIn(printed, { privateKey, inBase64 })).toEqual([]);
+          }
+        }
+      }
+    });
+
     it('asks for a token of the customer that is named', async () => {
       const simulator = await startSimulator();
       const io = commandIo(simulator.env({ authentication: 'oauth' }));

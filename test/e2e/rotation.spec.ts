@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import axios from 'axios';
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -122,6 +123,23 @@ describe('Certificate and key are replaced while calls run', () => {
       expect(statuses()).toEqual(new Set([200]));
     },
   );
+});
+
+it('files are followed in the async context of the start, whoever calls meanwhile', async () => {
+  await simulate();
+  const context = new AsyncLocalStorage<string>();
+  const told: [string, string | undefined][] = [];
+  const logger = { ...SILENT, log: (line: string) => void told.push([line, context.getStore()]) };
+  const [first, second, third] = await Promise.all([issue('first'), issue('second'), issue('third')]);
+  await byRename(folder, first);
+  const { banks, auth } = await context.run('start', () => start(filesIn(folder), {}, logger));
+  await context.run('call', () => Promise.all([banks.list(), auth.reloadCertificate()]));
+  const contextOf = (subject: string) => told.find(([line]) => line.includes(`in use: "${subject}"`))?.[1];
+  for (const next of [second, third]) {
+    await byRename(folder, next);
+    await until(() => contextOf(next.subject) !== undefined);
+    expect(contextOf(next.subject)).toBe('start');
+  }
 });
 
 describe('A function as the source', () => {
