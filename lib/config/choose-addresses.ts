@@ -1,8 +1,7 @@
 import { type ConfigurationFault } from '../errors/index.js';
-import { addressFault, originOf, parseUrl, withoutSlashes } from './address.js';
+import { addressFault, originOf, withoutSlashes } from './address.js';
 import { nameOf, type Mode } from './mode.js';
 import { type Addresses, type ChainNeed } from './resolved-options.js';
-import { collectionAtEnd } from './resources.js';
 import { type ServiceUrls } from './urls.options.js';
 
 type UrlKey = keyof ServiceUrls;
@@ -11,11 +10,7 @@ interface Choice extends Pick<Addresses, 'certificateFor'> {
   addresses?: Addresses;
   needsChain?: ChainNeed;
   faults: ConfigurationFault[];
-  warnings: ConfigurationFault[];
 }
-
-const SIDECAR =
-  'is plain http, so this process shows no client certificate there and does not verify the service: what listens at that address (a sidecar) must do both.';
 
 /**
  * Chooses the addresses that a mode uses: docs/service.md#addresses. Without `addresses`, one is missing or not valid, or
@@ -26,16 +21,10 @@ export function chooseAddresses(mode: Mode): Choice {
   const apiKey = apiAddress(mode, urls);
   const tokenKey = mode.wantsOAuth ? tokenAddress(mode) : undefined;
   const needed = [apiKey, tokenKey].filter((key) => key !== undefined);
-  const all = (messagesOf: (key: UrlKey) => Iterable<string>): ConfigurationFault[] =>
-    needed.flatMap((key) => [...messagesOf(key)].map((message) => ({ option: `urls.${key}`, message })));
-  const faults = all((key) => (urls[key] ? [] : [missing(mode, key === tokenKey)])).map((fault) => ({
-    ...fault,
-    isMissing: true,
-  }));
+  const faults = needed.flatMap((key) =>
+    urls[key] ? [] : [{ option: `urls.${key}`, message: missing(mode, key === tokenKey), isMissing: true }],
+  );
   const isPlain = (key?: UrlKey) => key !== undefined && normalized(urls[key])?.startsWith('http:') === true;
-  const isSidecar = (key: UrlKey) =>
-    isPlain(key) && (key === tokenKey ? mode.bindsTokens : mode.authentication === 'mtls');
-  const warnings = all((key) => [...doubtsAbout(key, urls, mode), ...(isSidecar(key) ? [SIDECAR] : [])]);
   const certificateFor =
     mode.authentication === 'mtls' && !isPlain(apiKey)
       ? 'mtls'
@@ -48,7 +37,7 @@ export function chooseAddresses(mode: Mode): Choice {
     [...origins].some((origin) => origin.startsWith('https:')) || (mode.bindsTokens && !isPlain(tokenKey));
   const needsChain = isShown ? (mode.environment === 'production' ? 'required' : 'advised') : undefined;
   const baseUrl = apiKey && normalized(urls[apiKey]);
-  if (baseUrl === undefined || faults.length > 0) return { faults, warnings, certificateFor, needsChain };
+  if (baseUrl === undefined || faults.length > 0) return { faults, certificateFor, needsChain };
   const token = tokenKey && normalized(urls[tokenKey]);
   const addresses: Addresses = {
     baseUrl,
@@ -58,7 +47,7 @@ export function chooseAddresses(mode: Mode): Choice {
     tokenOption: tokenKey && `urls.${tokenKey}`,
     certificateFor,
   };
-  return { faults, warnings, certificateFor, needsChain, addresses };
+  return { faults, certificateFor, needsChain, addresses };
 }
 
 function apiAddress(
@@ -95,30 +84,4 @@ function normalized(address: unknown): string | undefined {
   if (addressFault(address) !== undefined) return undefined;
   const url = new URL(address as string);
   return url.origin + withoutSlashes(url.pathname);
-}
-
-const RESERVED_NAME = /(^|\.)(example(\.(com|net|org))?|invalid|test)$/;
-const SANDBOX_NAME = /(^|[.-])(sandbox|sbx|staging|uat)([.-]|$)/;
-
-/** Reasons why an address is probably wrong. */
-function* doubtsAbout(key: UrlKey, urls: ServiceUrls, { environment }: Mode): Generator<string> {
-  const own = parseUrl(urls[key]);
-  if (!own) return;
-  const { hostname, href } = own;
-  if (RESERVED_NAME.test(hostname)) {
-    yield `${hostname} is a name for examples and tests (RFC 2606, RFC 6761). Outside of a test, put the real address here.`;
-  }
-  // A gateway may have such a path, so it is no fault.
-  const path = collectionAtEnd(href);
-  if (path) yield `ends in ${path}. Each call appends its own path: probably ${path} does not belong there.`;
-  const isProduction = environment === 'production';
-  if (isProduction && SANDBOX_NAME.test(hostname)) {
-    yield `${hostname} looks like an address of the sandbox, and environment is 'production'.`;
-    return;
-  }
-  // The other environment has other credentials and certificates.
-  const other = (Object.keys(urls) as UrlKey[]).find(
-    (each) => each.startsWith('sandbox') === isProduction && parseUrl(urls[each])?.href === href,
-  );
-  if (other) yield `is the same address as urls.${other}, which is of the other environment.`;
 }

@@ -58,8 +58,8 @@ export class ServiceHttpOptions {
 
   /**
    * URL of a proxy (`http://proxy:3128`) for all https addresses; or `environment`, for that of HTTPS_PROXY or ALL_PROXY,
-   * which NO_PROXY keeps from some; or `none`. Left out, those variables are ignored too, with a warning at the start.
-   * SERVICE_HTTP_PROXY
+   * which NO_PROXY keeps from some; or `none`. Left out, those variables are ignored too, and the hint of a connection that
+   * fails says so. SERVICE_HTTP_PROXY
    */
   @IsProxy('HTTP_PROXY')
   proxy?: string | undefined;

@@ -4,7 +4,7 @@ import { Secret } from './secret.js';
 
 /** A value of `http.proxy`: the proxies that the variables of the process name. */
 export const ENVIRONMENT = 'environment';
-/** A value of `http.proxy`: no proxy, and no warning if the variables of the process name one. */
+/** A value of `http.proxy`: no proxy, whatever the variables of the process name. */
 export const NONE = 'none';
 
 /** The proxy for connections to an https address; undefined if they are direct. */

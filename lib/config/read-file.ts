@@ -1,46 +1,25 @@
-import { createReadStream } from 'node:fs';
-import { stat } from 'node:fs/promises';
-import { isAbsolute, resolve } from 'node:path';
+import { readFile, stat } from 'node:fs/promises';
+import { resolve } from 'node:path';
 import { codedError } from '../errors/coded-error.js';
 import { Secret, type SecretValue } from './secret.js';
 
 /** A secret has some hundred bytes, a PEM file some thousand, a file of all public root certificates about 200,000. */
 const MAX_BYTES = 1024 * 1024;
 
-const UNREADABLE: Readonly<Record<string, string>> = {
-  ENOENT: 'does not exist (ENOENT). Check the path, and that the file is mounted into this process.',
-  EACCES: 'cannot be read (EACCES). Give the user this process runs as the right to read it.',
-  EPERM: 'cannot be read (EPERM). Give the user this process runs as the right to read it.',
-  EISDIR: 'is a directory. Name the file inside it.',
-  ENOTDIR: 'does not exist (ENOTDIR): a part of its path is a file, not a directory.',
-  ELOOP: 'cannot be read (ELOOP): its symbolic links form a loop.',
-  ERR_NOT_A_FILE: 'is a pipe or a device. Name a regular file.',
-  ERR_FILE_TOO_LARGE: 'is larger than 1 MiB, so it is no secret and no certificate. Check the path.',
-};
-
 /** Reads a file of at most 1 MiB. Throws the system's error, or one for a pipe, whose reading may never end. */
 export async function readRegularFile(path: string): Promise<Buffer> {
   const found = await stat(path);
-  if (found.isDirectory()) throw codedError('a directory', 'EISDIR');
-  if (!found.isFile()) throw codedError('no regular file', 'ERR_NOT_A_FILE');
-  const chunks: Buffer[] = [];
-  for await (const chunk of createReadStream(path, { end: MAX_BYTES })) chunks.push(chunk as Buffer);
-  const bytes = Buffer.concat(chunks);
-  if (bytes.length > MAX_BYTES) throw codedError('too large', 'ERR_FILE_TOO_LARGE');
-  return bytes;
+  if (!found.isFile()) throw codedError('', 'not a regular file');
+  if (found.size > MAX_BYTES) throw codedError('', 'larger than 1 MiB');
+  return readFile(path);
 }
 
-/** Why {@link readRegularFile} failed, and what to do: "the file /run/secrets/x does not exist (ENOENT). ...". */
+/** Why {@link readRegularFile} failed: "the file /run/secrets/x cannot be read (ENOENT)". */
 export function whyUnreadable(path: string, error: unknown): string {
-  if (!isPlainPath(path)) {
-    return (
-      `names a file that does not exist (working directory: ${process.cwd()}). The path is not shown, because it may be ` +
-      'the secret itself. Give the path of a file, or give the value without _FILE; in code, as text in place of { file }.'
-    );
-  }
-  const code = (error as NodeJS.ErrnoException).code ?? 'unknown reason';
-  const why = UNREADABLE[code] ?? `cannot be read (${code}).`;
-  return `the file ${path} ${why}${code === 'ENOENT' ? whereSought(path) : ''}`;
+  const { code = 'unknown reason' } = error as NodeJS.ErrnoException;
+  return isPlainPath(path)
+    ? `the file ${resolve(path)} cannot be read (${code}).`
+    : `names a file that cannot be read (${code}). Its path is not shown, as it may be the secret itself: to give the value, leave out _FILE, or { file } in code.`;
 }
 
 /** Its message may be shown: {@link whyUnreadable}. */
@@ -68,9 +47,4 @@ export function isPlainPath(path: string): boolean {
     /\.(pem|crt|cer|key|der|p12|pfx|txt|env|secret|token|json)$/i.test(path) ||
     (isRooted && /.[/\\]/.test(path))
   );
-}
-
-function whereSought(path: string): string {
-  if (path.startsWith('~')) return ' ~ is not expanded here: write the home directory out.';
-  return isAbsolute(path) ? '' : ` It was looked for at ${resolve(path)}.`;
 }

@@ -2,37 +2,33 @@ import { type ConfigurationFault } from '../errors/index.js';
 import { systemClock } from '../time/clock.js';
 import { within } from '../time/timers.js';
 import { readSecret } from './read-file.js';
-import { hasControlsAtEnd, isFile, oddityOf, Secret, type SecretValue } from './secret.js';
-import { FILL_IN, isPlaceholder } from './validate-options.js';
+import { isFile, Secret, type SecretValue } from './secret.js';
 
 const PRINTABLE_ASCII = /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/;
 const UNSENDABLE =
   'cannot be sent in a header: it begins or ends with a space, has a line break or another control character, or is not ASCII.';
+const BROKEN = 'begins or ends with a line break or a tab, which would be sent as a part of it: remove it.';
 /** Milliseconds for a vault to answer. */
 const SOURCE_MS = 8_000;
 
-/**
- * Reads a secret at start-up. A file that cannot be read, is empty or contains a placeholder is a fault. The function of a
- * client secret is not called before a token is needed.
- */
+/** Reads a secret at start-up. The function of a client secret is not called before a token is needed. */
 export async function checkedSecret(
   value: SecretValue | (() => string | Promise<string>) | undefined,
   option: 'appToken' | 'oauth.clientSecret',
-): Promise<{ secret?: Secret; faults: ConfigurationFault[]; warnings?: ConfigurationFault[] }> {
+): Promise<{ secret?: Secret; faults: ConfigurationFault[] }> {
   if (value === undefined || (typeof value === 'function' && option !== 'appToken')) return { faults: [] };
-  const source = isFile(value) ? `the file ${value.file}` : 'its function';
   const fault = (message: string) => ({ faults: [{ option, message }] });
   try {
     const secret = typeof value === 'function' ? await secretOf(value) : await readSecret(value);
     const text = secret.reveal();
-    if (text.trim() === '')
-      return fault(`${source} ${isFile(value) ? 'is empty' : 'returned an empty text'}.`);
-    if (isPlaceholder(text)) return fault(`${source} still contains a placeholder; ${FILL_IN}`);
-    if (option === 'appToken') return PRINTABLE_ASCII.test(text) ? { secret, faults: [] } : fault(UNSENDABLE);
-    const oddity = oddityOf(text);
-    if (hasControlsAtEnd(text)) return fault(`${oddity}, which would be sent as a part of it: remove that.`);
-    const message = `${oddity}, and is sent as it is. Check whether that belongs to it.`;
-    return { secret, faults: [], warnings: oddity ? [{ option, message }] : [] };
+    if (text.trim() === '') {
+      return fault(
+        isFile(value) ? `the file ${value.file} is empty.` : 'its function returned an empty text.',
+      );
+    }
+    // As `echo secret | base64` in a Secret of Kubernetes leaves it.
+    if (option !== 'appToken' && /^[\r\n\t]|[\r\n\t]$/.test(text)) return fault(BROKEN);
+    return option === 'appToken' && !PRINTABLE_ASCII.test(text) ? fault(UNSENDABLE) : { secret, faults: [] };
   } catch (error) {
     return fault((error as Error).message);
   }

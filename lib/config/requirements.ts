@@ -1,6 +1,5 @@
 import { type ConfigurationFault, type DescribeOption } from '../errors/index.js';
 import { type Mode, nameOf } from './mode.js';
-import { type ServiceModuleOptions, withDefaults } from './options.js';
 import { ENVIRONMENT, environmentProxy, isProxyUrl, proxyVariable } from './proxy.js';
 import { type Addresses } from './resolved-options.js';
 import { PROXY_MESSAGE } from './rules.js';
@@ -47,9 +46,6 @@ export function unmetRequirements(
       linkSdk?.requireOAuth === true &&
       !wantsOAuth &&
       'needs OAuth credentials: set oauth.clientId and oauth.clientSecret. If OAuth is enabled for the application, a LinkSDK session without a customer token fails.',
-    'http.idempotencyHeader':
-      isHeaderInUse(options) &&
-      'must be a header of its own, and not that of appTokenHeader, http.correlationIdHeader or a trace.',
     'http.proxy':
       http?.proxy === ENVIRONMENT &&
       proxyVariable() !== undefined &&
@@ -69,12 +65,4 @@ export function sdkWithoutAppToken({ authentication, given }: Mode): Configurati
   const message =
     'is not set, and the LinkSDK needs it in each session. It is public, and mostly the application id. Without LinkSDK sessions, set linkSdk.includeAppToken to false.';
   return [{ option: 'appToken', message }];
-}
-
-/** Whether another value would take the place of the idempotency key. */
-function isHeaderInUse(options: ServiceModuleOptions): boolean {
-  const { appTokenHeader, http } = withDefaults(options);
-  const others = [appTokenHeader, http.correlationIdHeader, 'traceparent', 'tracestate'];
-  const header = String(http.idempotencyHeader).toLowerCase();
-  return others.some((other) => String(other).toLowerCase() === header);
 }

@@ -1,7 +1,5 @@
 import { describeLocation, type ConfigurationFault, type OptionLocation } from '../errors/index.js';
 import { ofModule } from '../telemetry/call-event.js';
-import { systemClock } from '../time/clock.js';
-import { within } from '../time/timers.js';
 import { chooseAddresses } from './choose-addresses.js';
 import { setEntries } from './option.js';
 import { modeOf } from './mode.js';
@@ -14,12 +12,11 @@ import {
   valueOf,
   withDefaults,
 } from './options.js';
-import { ENVIRONMENT, ignoredProxyChoice, NONE, proxyChoice, proxyVariable } from './proxy.js';
+import { ENVIRONMENT, ignoredProxyChoice, proxyChoice, proxyVariable } from './proxy.js';
 import { readSecret } from './read-file.js';
 import { checkedSecret } from './read-secrets.js';
 import { sdkWithoutAppToken, unmetRequirements } from './requirements.js';
 import {
-  type Addresses,
   type HttpSettings,
   type OAuthSettings,
   type ResolvedOptions,
@@ -72,13 +69,7 @@ export async function resolveOptions(
   const store = await storeFaults(options.tokenStore);
   const tls = { ...tlsSettings(options, locate), needsChain: chosen.needsChain };
   const faults = located([...malformed, ...unmet, ...appToken.faults, ...clientSecret.faults, ...store]);
-  const warnings = located([
-    ...chosen.warnings,
-    ...sdkWithoutAppToken(mode),
-    ...shortLimits(options),
-    ...proxyIgnored(options, chosen.addresses),
-    ...(clientSecret.warnings ?? []),
-  ]);
+  const warnings = located(sdkWithoutAppToken(mode));
   if (faults.length > 0 || !chosen.addresses || !mode.authentication) return { tls, faults, warnings };
   const resolved: ResolvedOptions = {
     ...options,
@@ -95,38 +86,11 @@ export async function resolveOptions(
   return { tls, faults, warnings, options: resolved };
 }
 
-/** Warns of limits that look like seconds. */
-function shortLimits({ http }: FilledOptions): ConfigurationFault[] {
-  return (['timeout', 'attemptTimeout', 'connectTimeout'] as const).flatMap((key) => {
-    const value = http[key];
-    const message = `is ${value} milliseconds, in which almost no call can succeed. For seconds, multiply by 1,000.`;
-    return value !== undefined && value < 100 ? [{ option: `http.${key}`, message }] : [];
-  });
-}
-
-/** Warns of a proxy that other clients of this process use, and ours do not. */
-function proxyIgnored({ http }: FilledOptions, addresses?: Addresses): ConfigurationFault[] {
-  const ignoredFor = ignoredProxyChoice(http.proxy);
-  const used = [addresses?.baseUrl ?? [], addresses?.tokenUrl ?? []].flat();
-  const direct = used.filter((address) => ignoredFor?.(address));
-  if (direct.length === 0) return [];
-  const hosts = [...new Set(direct.map((address) => new URL(address).host))].join(' and ');
-  const message = `is not set, so ${ignoredFor?.(direct[0])} is ignored: connections to ${hosts} go without a proxy. Set it to ${ENVIRONMENT} to go through that proxy, or to ${NONE} if none is meant.`;
-  return [{ option: 'http.proxy', message }];
-}
-
-const STORE_CHECK_MS = 10_000;
-
 /** The store's own complaints about its settings. An error that it throws may quote them, so it is not shown. */
 async function storeFaults(store: TokenStore | undefined): Promise<ConfigurationFault[]> {
-  try {
-    const limit = { clock: systemClock, timeoutMs: STORE_CHECK_MS, expired: () => new Error() };
-    const messages = await within(limit, async () => store?.check?.());
-    return (messages ?? []).map((message) => ({ option: 'tokenStore', message }));
-  } catch {
-    const message = `its method check() failed, or took longer than ${STORE_CHECK_MS / 1000} s.`;
-    return [{ option: 'tokenStore', message }];
-  }
+  const check = async () => store?.check?.();
+  const messages = await check().catch(() => ['its method check() failed.']);
+  return (messages ?? []).map((message) => ({ option: 'tokenStore', message }));
 }
 
 /** Undefined without OAuth: after the checks, there are both credentials or neither. */

@@ -5,15 +5,6 @@ import { type OptionKind } from './option.js';
 import { entryOf, OPTIONS, setValue, type ServiceModuleOptions } from './options.js';
 import { namesIn } from './rules.js';
 
-const QUOTED = /^\s*(["'])(.*)\1\s*$/s;
-const IN_QUOTES =
-  'is in quotes, which are a part of the value: remove them. An .env file may have them, but docker run --env-file, Kubernetes and systemd do not take them away.';
-
-/** The names of all variables without their prefix; those of secrets with `_FILE` too. */
-export const VARIABLE_SUFFIXES: readonly string[] = OPTIONS.flatMap(({ suffix, kind }) =>
-  suffix === undefined ? [] : kind === 'secret' ? [suffix, `${suffix}_FILE`] : [suffix],
-);
-
 /** The variable of an option: `oauth.clientId` -> `SERVICE_CLIENT_ID`. With `_FILE` if the value is a file. */
 export function variableOf(option: string, name?: string, value?: unknown): string | undefined {
   const { suffix, kind } = entryOf(option) ?? {};
@@ -22,9 +13,13 @@ export function variableOf(option: string, name?: string, value?: unknown): stri
   return `${variablePrefix(name)}${suffix}${isFile ? '_FILE' : ''}`;
 }
 
-/** Every variable that the module of this name reads. */
+/** Every variable that the module of this name reads; those of secrets with `_FILE` too. */
 export function variablesOf(name?: string): string[] {
-  return VARIABLE_SUFFIXES.map((suffix) => variablePrefix(name) + suffix);
+  return OPTIONS.flatMap(({ suffix, kind }) => {
+    if (suffix === undefined) return [];
+    const variable = variablePrefix(name) + suffix;
+    return kind === 'secret' ? [variable, `${variable}_FILE`] : [variable];
+  });
 }
 
 /** Why a module cannot have this name; undefined if it can. */
@@ -51,16 +46,8 @@ export function readVariables(
   for (const { option, suffix, kind } of OPTIONS) {
     if (suffix === undefined) continue;
     const variable = variablePrefix(name) + suffix;
-    const unquoted = (from: string): unknown => {
-      const raw = read(from);
-      const inner = typeof raw === 'string' ? QUOTED.exec(raw)?.[2] : undefined;
-      if (inner === undefined) return raw;
-      faults.push({ option, variable: from, message: IN_QUOTES });
-      // Checked without them, so that nothing else is reported for their sake.
-      return inner;
-    };
-    const value = parseValue(unquoted(variable), kind);
-    const file = kind === 'secret' ? parseValue(unquoted(`${variable}_FILE`), 'text') : undefined;
+    const value = parseValue(read(variable), kind);
+    const file = kind === 'secret' ? parseValue(read(`${variable}_FILE`), 'text') : undefined;
     if (value !== undefined && file !== undefined) {
       const message = `${variable} and ${variable}_FILE are both set; keep one of them.`;
       faults.push({ option, variable, message });

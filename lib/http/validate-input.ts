@@ -1,6 +1,8 @@
 import { validateSync } from 'class-validator';
-import { DANGEROUS_KEYS } from '../config/validate-options.js';
 import { cleanText, ServiceRequestError, type RequestFault } from '../errors/index.js';
+
+/** Names of properties that would change the object that is checked. */
+const DANGEROUS_KEYS = ['__proto__', 'constructor', 'prototype'];
 
 /**
  * Checks a caller's input against its DTO class and returns it as an instance. Properties that the DTO does not have

@@ -91,7 +91,7 @@ const ROWS: Row[] = [
     fault: 'missing file',
     given: () => ({ certificate: { path: join(folder, 'nowhere.crt') } }),
     at: 'certificate',
-    says: /does not exist/,
+    says: /cannot be read/,
     remedy: /Check the path, and that the file is mounted/,
   },
   {

@@ -13,7 +13,6 @@ import { commandIo } from '../helpers/command-io.js';
 import { startConnectProxy, type ConnectProxy } from '../helpers/connect-proxy.js';
 import { rawServer } from '../helpers/loopback.js';
 import { readDocument } from '../helpers/readme.js';
-import { CollectingLogger } from '../helpers/secret-scan.js';
 import { modulesOfBlock, rejection, startModule } from '../helpers/start-module.js';
 
 const NAMES = ['https_proxy', 'http_proxy', 'all_proxy', 'no_proxy'].flatMap((name) => [
@@ -183,38 +182,6 @@ describe("http.proxy: 'environment'", () => {
       environment: 'production' as const,
       urls: { baseUrl: `${FAR}/v`, authUrl: simulator.urls.authUrl },
     });
-    const IGNORED =
-      /^http\.proxy \(SERVICE_HTTP_PROXY\): is not set, so HTTPS_PROXY is ignored: connections to no-such-host\.invalid go without a proxy\. Set it to environment .* or to none/;
-
-    async function linesOf(http: object, variables: Record<string, string>): Promise<string[]> {
-      setVariables(variables);
-      const logger = new CollectingLogger();
-      const { module } = await startModule(far(http), logger);
-      await module.close();
-      return logger.linesOf('ServiceModule').filter((line) => line.includes('prox'));
-    }
-
-    it('has a warning at start where the variables name a proxy for an address in use', async () => {
-      const HTTPS_PROXY = 'http://user:s3cret@127.0.0.1:1';
-      expect(await linesOf({}, { HTTPS_PROXY })).toEqual([expect.stringMatching(IGNORED)]);
-      expect((await linesOf({}, { HTTPS_PROXY })).join()).not.toContain('s3cret');
-    });
-
-    it.each([
-      ['none', { proxy: 'none' }, { HTTPS_PROXY: 'http://127.0.0.1:1' }],
-      ['NO_PROXY', {}, { HTTPS_PROXY: 'http://127.0.0.1:1', NO_PROXY: '.invalid' }],
-      ['no variable', {}, {}],
-      ['a variable for http addresses', {}, { HTTP_PROXY: 'http://127.0.0.1:1' }],
-    ])('has none with %s', async (_, http, variables) => {
-      expect(await linesOf(http, variables)).toEqual([]);
-    });
-
-    it('has none for addresses on loopback', async () => {
-      setVariables({ HTTPS_PROXY: 'http://127.0.0.1:1' });
-      const { warnings } = await resolveOptions(options({}));
-      expect(warnings.filter(({ option }) => option === 'http.proxy')).toEqual([]);
-    });
-
     it('is told in the hint where an address cannot be reached, and not where it answers', async () => {
       setVariables({ HTTPS_PROXY: 'http://127.0.0.1:1' });
       const { module, banks } = await startModule({ ...far(), ...mutual() });
@@ -307,7 +274,7 @@ describe("http.proxy: 'environment'", () => {
     it('says where a proxy is ignored, and that none is meant', async () => {
       const far = { SERVICE_BASE_URL: 'https://no-such-host.invalid', HTTPS_PROXY: 'http://127.0.0.1:1' };
       expect(await doctor({ ...far, SERVICE_HTTP_PROXY: '' })).toMatch(
-        /^warning +SERVICE_HTTP_PROXY +Is not set, so HTTPS_PROXY is ignored: connections to no-such-host\.invalid go without a proxy\./m,
+        /^failed +api\.connection +[^]*HTTPS_PROXY is set, but ignored: to go through that proxy, set http\.proxy/m,
       );
       expect(await doctor({ ...far, SERVICE_HTTP_PROXY: 'none' })).toMatch(
         /^ok +SERVICE_HTTP_PROXY +none: connections go without a proxy\.$/m,

@@ -47,7 +47,7 @@ describe('rotation of the client secret', () => {
     const error = await rejection(auth.getCustomerToken('c-1'));
     expect(error).toMatchObject({
       code: 'client_secret_unavailable',
-      message: expect.stringContaining(`oauth.clientSecret: the file ${file} does not exist (ENOENT).`),
+      message: expect.stringContaining(`oauth.clientSecret: the file ${file} cannot be read (ENOENT).`),
     });
     await module.close();
     await simulator.stop();

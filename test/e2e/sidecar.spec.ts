@@ -68,27 +68,23 @@ describe('docs/certificates.md: a sidecar has the key', () => {
     http: { retries: 0 },
   });
 
-  nginxIt(
-    'calls the service with the certificate of nginx and our app token, and warns at start',
-    async () => {
-      const warnings: string[] = [];
-      const other = (): void => undefined;
-      const logger = { log: other, error: other, warn: (line: string) => void warnings.push(line) };
-      const { module, banks, customers } = await startModule(options(sidecar), logger);
-      await banks.list();
-      await customers.create({ app_user_id: 'u-1' });
-      expect(simulator.apiRequests.splice(0)).toMatchObject(
-        ['GET', 'POST'].map((method) => ({
-          method,
-          certificateSubject: simulator.application.subject,
-          headers: { 'service-app-token': simulator.appToken },
-        })),
-      );
-      expect(warnings[0]).toMatch(/^urls\.baseUrl \(SERVICE_BASE_URL\).+\(a sidecar\) must do both\./);
-      expect(warnings.join()).not.toMatch(/tls\./);
-      await module.close();
-    },
-  );
+  nginxIt('calls the service with the certificate of nginx and our app token', async () => {
+    const warnings: string[] = [];
+    const other = (): void => undefined;
+    const logger = { log: other, error: other, warn: (line: string) => void warnings.push(line) };
+    const { module, banks, customers } = await startModule(options(sidecar), logger);
+    await banks.list();
+    await customers.create({ app_user_id: 'u-1' });
+    expect(simulator.apiRequests.splice(0)).toMatchObject(
+      ['GET', 'POST'].map((method) => ({
+        method,
+        certificateSubject: simulator.application.subject,
+        headers: { 'service-app-token': simulator.appToken },
+      })),
+    );
+    expect(warnings).toEqual([]);
+    await module.close();
+  });
 
   it('needs no certificate of a tls function either', async () => {
     const tls = () => ({});
@@ -129,7 +125,7 @@ describe('docs/certificates.md: a sidecar has the key', () => {
     await module.close();
   });
 
-  nginxIt('the doctor checks what it can, and warns of the sidecar', async () => {
+  nginxIt('the doctor checks what it can', async () => {
     const { clientId, clientSecret, appToken } = simulator;
     const io = commandIo({
       SERVICE_ENVIRONMENT: 'production',
@@ -148,8 +144,6 @@ describe('docs/certificates.md: a sidecar has the key', () => {
       ]),
     );
     expect(rows).toMatchObject({
-      SERVICE_BASE_URL: expect.stringMatching(/^warning: .+sidecar/),
-      SERVICE_AUTH_URL: expect.stringMatching(/^warning: .+sidecar/),
       'api.connection': expect.stringMatching(/^ok: /),
       'token.api': expect.stringMatching(/^ok: /),
       'api.banks': expect.stringMatching(/^ok: GET \/banks\/v1: HTTP 200/),

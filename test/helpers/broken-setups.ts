@@ -102,11 +102,6 @@ export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
     words: /is missing.*SERVICE_APP_TOKN is set/i,
     break: () => ({ SERVICE_APP_TOKEN: undefined, SERVICE_APP_TOKN: 'a1' }),
   },
-  'a placeholder left in': {
-    cause: 'SERVICE_BASE_URL',
-    words: /placeholder/,
-    break: () => ({ SERVICE_BASE_URL: 'https://...' }),
-  },
   'an environment that there is not': {
     cause: 'SERVICE_ENVIRONMENT',
     words: /one of: production, sandbox; it is 'prod'/,
@@ -151,7 +146,7 @@ export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
   },
   'a key file that is not there': {
     cause: 'SERVICE_TLS_PRIVATE_KEY_FILE',
-    words: /does not exist \(ENOENT\)/,
+    words: /cannot be read \(ENOENT\)/,
     break: (_, { folder }) => ({
       SERVICE_TLS_PRIVATE_KEY: undefined,
       SERVICE_TLS_PRIVATE_KEY_FILE: join(folder, 'private-key.pem'),

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { inspect } from 'node:util';
 import { type ServiceModuleOptions } from '../../../lib/config/options.js';
 import { resolveOptions } from '../../../lib/config/resolve-options.js';
@@ -84,28 +84,6 @@ describe('resolveOptions', () => {
     ]);
   });
 
-  it.each([
-    ['https://gate.bank/api/banks/v1', '/banks/v1'],
-    ['https://gate.bank/customers/v1/', '/customers/v1'],
-    ['https://gate.bank/banks/v1/more', undefined],
-  ])('warns of an address with the path of a resource: %s', async (sandboxUrl, path) => {
-    const { warnings } = await resolveOptions({ ...sandbox, urls: { sandboxUrl } });
-    const message = expect.stringContaining(`ends in ${path}. Each call appends its own path`);
-    const expected = path ? [{ option: 'urls.sandboxUrl', variable: 'SERVICE_SANDBOX_URL', message }] : [];
-    expect(warnings).toEqual(expected);
-  });
-
-  it('warns of limits in milliseconds that are probably meant in seconds', async () => {
-    const { warnings } = await resolveOptions({ ...sandbox, http: { timeout: 5, connectTimeout: 100 } });
-    expect(warnings.slice(1)).toEqual([
-      {
-        option: 'http.timeout',
-        variable: 'SERVICE_HTTP_TIMEOUT',
-        message: expect.stringMatching(/^is 5 milliseconds, .*multiply by 1,000/),
-      },
-    ]);
-  });
-
   it('names the variables of a named module', async () => {
     const [fault] = await faultsOf({ ...sandbox, appToken: undefined }, 'ksa');
     expect(fault?.variable).toBe('SERVICE_KSA_APP_TOKEN');
@@ -145,7 +123,7 @@ describe('resolveOptions', () => {
       'another protocol',
       { ...sandbox, urls: { sandboxUrl: 'ftp://localhost' } },
       'urls.sandboxUrl',
-      /must begin with https:\/\/; it is 'ftp:/,
+      /must begin with https:\/\/$/,
     ],
     [
       'a token store that is text',
@@ -252,7 +230,7 @@ describe('resolveOptions', () => {
       'a store that cannot check them',
       { ...sandbox, tokenStore: storeWith({ check: () => Promise.reject(new Error('of s3cret')) }) },
       'tokenStore',
-      /^its method check\(\) failed, or took longer than 10 s\.$/,
+      /^its method check\(\) failed\.$/,
     ],
     [
       'oauth.mtls without certificate',
@@ -354,13 +332,11 @@ describe('resolveOptions', () => {
     ['http.timeout', { http: { timeout: '30s' as never } }, "it is '30s'"],
     ['http.retries', { http: { retries: 50 } }, 'it is 50'],
     ['oauth.mtls', { oauth: { mtls: 'maybe' as never } }, "it is 'maybe'"],
-    ['urls.sandboxUrl', { urls: { sandboxUrl: 'http://sandbox.bank' } }, "it is 'http://sandbox.bank'"],
     [
       'http.trailingSlash',
       { http: { trailingSlash: ['bank', 'customers'] as never } },
       "(banks, customers); it is 'bank, customers'",
     ],
-    ['tls.reload', { tls: { reload: 'a\r\nb' as never } }, "it is 'a b'"],
   ])('quotes the value of %s', async (option, options, told) => {
     const fault = (await faultsOf(options)).find((each) => each.option === option);
     expect(fault?.message).toContain(told);
@@ -391,7 +367,7 @@ describe('resolveOptions', () => {
       { ...sandbox, oauth: { clientSecret: { file } } },
     ]) {
       const fault = (await faultsOf(options)).find(({ message }) =>
-        message.includes('names a file that does not exist'),
+        message.includes('names a file that cannot be read'),
       );
       expect(fault?.variable).toMatch(/_FILE$/);
       expect(JSON.stringify(await faultsOf(options))).not.toContain(file.slice(0, 12));
@@ -402,11 +378,11 @@ describe('resolveOptions', () => {
     'shows the path %s',
     async (file) => {
       const [fault] = await faultsOf({ ...sandbox, appToken: { file } });
-      expect(fault?.message).toContain(file);
+      expect(fault?.message).toContain(resolve(file));
     },
   );
 
-  it('refuses an address or placeholder of any length at once', async () => {
+  it('refuses an address of any length at once', async () => {
     const long = `https://a${'/'.repeat(200_000)}x`;
     const [fault] = await faultsOf({ ...sandbox, urls: { sandboxUrl: long } });
     expect(fault?.message).toMatch(/longer than 2048 characters/);
@@ -415,35 +391,6 @@ describe('resolveOptions', () => {
       urls: { ...sandbox.urls, sandboxAuthUrl: `${long}/oauth2/token//` },
     });
     expect(other?.option).toBe('urls.sandboxAuthUrl');
-  });
-
-  it('explains the error code of a file that cannot be read', async () => {
-    const [fault] = await faultsOf({ ...sandbox, appToken: { file: './no/such/file' } });
-    expect(fault.message).toMatch(
-      /no\/such\/file does not exist \(ENOENT\)\. Check the path.*looked for at \//,
-    );
-  });
-
-  it('refuses a placeholder, and one in a file', async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'options-'));
-    const file = join(folder, 'secret');
-    await writeFile(file, '<your-client-secret>\n');
-    const faults = await faultsOf({
-      ...production,
-      appToken: 'your-app-token',
-      urls: { baseUrl: 'https://...', authUrl: '{auth_url}' },
-      oauth: { clientId: '00000000-0000-4000-8000-000000000000', clientSecret: { file } },
-      tls: { certificate: '<certificate>', privateKey: 'PEM', passphrase: 'changeme' },
-    });
-    await rm(folder, { recursive: true });
-    expect(faults.map(({ option, message }) => `${option}: ${message}`)).toEqual([
-      "urls.baseUrl: still contains a placeholder 'https://...'; put the real value in its place.",
-      'urls.authUrl: still contains a placeholder; put the real value in its place.',
-      'appToken: still contains a placeholder; put the real value in its place.',
-      'oauth.clientId: still contains a placeholder; put the real value in its place.',
-      'tls.certificate: still contains a placeholder; put the real value in its place.',
-      `oauth.clientSecret: the file ${file} still contains a placeholder; put the real value in its place.`,
-    ]);
   });
 
   it.each([
@@ -463,71 +410,6 @@ describe('resolveOptions', () => {
     await rm(folder, { recursive: true });
     expect(faults.map(({ message }) => message)).toEqual([`the file ${file} is empty.`]);
   });
-
-  it('warns of a used address whose host is reserved', async () => {
-    const { warnings, options } = await resolveOptions({
-      ...production,
-      authentication: 'oauth',
-      oauth,
-      urls: {
-        baseUrl: 'https://api.service.example',
-        authUrl: 'https://auth.service.test:444/x',
-        sandboxUrl: 'https://a.invalid',
-      },
-    });
-    expect(options).toBeDefined();
-    expect(warnings.map(({ variable, message }) => `${variable}: ${message.split(' ')[0]}`)).toEqual([
-      'SERVICE_BASE_URL: api.service.example',
-      'SERVICE_AUTH_URL: auth.service.test',
-    ]);
-    for (const host of ['localhost:1', 'example.bank', 'www.latest', 'test.bank']) {
-      const resolution = await resolveOptions({ ...sandbox, urls: { sandboxUrl: `https://${host}` } });
-      expect([host, resolution.warnings]).toEqual([host, []]);
-    }
-  });
-
-  it.each([
-    ['urls.baseUrl', { baseUrl: 'https://api.sandbox.bank' }, /^api\.sandbox\.bank looks like.*sandbox/],
-    ['urls.baseUrl', { baseUrl: 'https://uat-api.bank' }, /^uat-api\.bank looks like/],
-    [
-      'urls.baseUrl',
-      { baseUrl: 'https://b.bank', sandboxUrl: 'https://b.bank' },
-      /^is the same.*urls\.sandbox/,
-    ],
-    ['', { baseUrl: 'https://sandboxes.bank', sandboxUrl: 'https://b.bank' }, /^$/],
-  ])('warns of an address of the other environment: %s %j', async (option, urls, message) => {
-    const tls = { certificate: 'PEM', privateKey: 'PEM' };
-    const { warnings } = await resolveOptions({ ...production, tls, urls });
-    const expected = { option, message: expect.stringMatching(message) };
-    expect(warnings).toEqual(option ? [expect.objectContaining(expected)] : []);
-  });
-
-  it.each(['baseUrl', 'oauthBaseUrl', 'sandboxUrl', 'sandboxMtlsUrl', 'authUrl', 'sandboxAuthUrl'])(
-    'quotes urls.%s, and nothing of it that may be a secret',
-    async (key) => {
-      const quoted = async (value: string) => {
-        const faults = await faultsOf({ ...sandbox, urls: { ...sandbox.urls, [key]: value } });
-        return faults.find(({ option }) => option === `urls.${key}`)?.message;
-      };
-      expect(await quoted('http://a.bank/b')).toMatch(
-        /^must begin with https.*; it is 'http:\/\/a\.bank\/b'$/,
-      );
-      expect(await quoted('https://u:p@a.bank')).toBe('must not contain a user name or password');
-      // A token may look like a word, a number, hex, or a host without https://.
-      for (const token of [
-        'hunter',
-        '12345678',
-        12345678,
-        true,
-        'deadbeef01',
-        'k4X.9Zt',
-        'k4X:9Zt',
-        'k4X/9Zt',
-      ]) {
-        expect(await quoted(token as string)).not.toContain(String(token));
-      }
-    },
-  );
 
   it('quotes no value in a fault', async () => {
     const planted = 'planted-s3cret';
@@ -631,23 +513,17 @@ describe('resolveOptions', () => {
     const [api, tokens] = ['https://api.bank', 'https://auth.bank'];
 
     it.each([
-      [apiSidecar, tokenSidecar, [], ['urls.baseUrl', 'urls.authUrl']],
-      [apiSidecar, tokens, ['oauth.mtls'], ['urls.baseUrl']],
-      [api, tokenSidecar, ['tls.certificate'], ['urls.authUrl']],
-      [api, tokens, ['tls.certificate'], []],
-      ['http://10.0.0.1:8080', tokenSidecar, ['urls.baseUrl', 'tls.certificate'], ['urls.authUrl']],
-    ])('calls to %s, tokens from %s: a certificate is needed by %j', async (base, auth, needed, warned) => {
-      const { faults, warnings } = await at(base, auth);
-      expect(faults.map(({ option }) => option)).toEqual(needed);
-      expect(warnings.map(({ option }) => option)).toEqual(warned);
-      for (const { message } of warnings)
-        expect(message).toMatch(/what listens at that address \(a sidecar\)/);
+      [apiSidecar, tokenSidecar, []],
+      [apiSidecar, tokens, ['oauth.mtls']],
+      [api, tokenSidecar, ['tls.certificate']],
+      [api, tokens, ['tls.certificate']],
+      ['http://10.0.0.1:8080', tokenSidecar, ['urls.baseUrl', 'tls.certificate']],
+    ])('calls to %s, tokens from %s: a certificate is needed by %j', async (base, auth, needed) => {
+      expect((await at(base, auth)).faults.map(({ option }) => option)).toEqual(needed);
     });
 
-    it('needs no certificate for calls, and warns of nothing where tokens are not bound', async () => {
-      const { faults, warnings } = await at(apiSidecar, tokenSidecar, false);
-      expect(faults).toEqual([]);
-      expect(warnings.map(({ option }) => option)).toEqual(['urls.baseUrl']);
+    it('needs no certificate for calls where tokens are not bound', async () => {
+      expect((await at(apiSidecar, tokenSidecar, false)).faults).toEqual([]);
     });
   });
 
@@ -688,34 +564,18 @@ describe('resolveOptions', () => {
     await rm(folder, { recursive: true });
   });
 
-  it.each([
-    ['s3cret\n', 'fault'],
-    ['\rs3cret', 'fault'],
-    ['\ts3cret', 'fault'],
-    ['s3cret\n ', 'fault'],
-    ['s3cret ', 'warning'],
-    [' s3cret', 'warning'],
-    ['"s3cret"', 'warning'],
-    ["'s3cret'", 'warning'],
-    ['s3\ncret', undefined],
-    [`s3cret'`, undefined],
-  ])('the client secret %j: a %s', async (clientSecret, kind) => {
-    const folder = await mkdtemp(join(tmpdir(), 'options-'));
-    const file = join(folder, 'secret');
-    await writeFile(file, `${clientSecret}\n`);
-    for (const given of [clientSecret, { file }]) {
-      const found = await resolveOptions({ ...production, oauth: { ...oauth, clientSecret: given } });
-      const variable = given === clientSecret ? 'SERVICE_CLIENT_SECRET' : 'SERVICE_CLIENT_SECRET_FILE';
-      const expected = [
-        { option: 'oauth.clientSecret', variable, message: expect.stringMatching(/^(begins|is in quotes)/) },
-      ];
-      expect(found.faults).toEqual(kind === 'fault' ? expected : []);
-      const about = found.warnings.filter(({ option }) => option === 'oauth.clientSecret');
-      expect(about).toEqual(kind === 'warning' ? expected : []);
-      if (kind !== 'fault') expect((await found.options?.oauth?.clientSecret())?.reveal()).toBe(clientSecret);
-    }
-    await rm(folder, { recursive: true });
-  });
+  it.each(['s3cret\n', '\rs3cret', '\ts3cret', 's3cret\n'])(
+    'refuses the client secret %j, whose line break or tab would be sent too',
+    async (clientSecret) => {
+      expect(await faultsOf({ ...production, oauth: { ...oauth, clientSecret } })).toEqual([
+        {
+          option: 'oauth.clientSecret',
+          variable: 'SERVICE_CLIENT_SECRET',
+          message: expect.stringMatching(/^begins or ends with a line break/),
+        },
+      ]);
+    },
+  );
 
   it('has the client secret of a text, and asks a function each time', async () => {
     const text = (await resolved({ ...production, oauth })).oauth;
@@ -849,16 +709,6 @@ describe('resolveOptions', () => {
   ])('needs a chain in production where an address of the API is https: %s', async (_, urls, needsChain) => {
     const { tls } = await resolved({ ...production, authentication: 'mtls', tls: () => ({}), urls });
     expect(tls.needsChain).toBe(needsChain);
-  });
-
-  it.each([
-    ['{"__proto__": {}}', '__proto__'],
-    ['{"constructor": 1}', 'constructor'],
-    ['{"http": {"__proto__": {}}}', '__proto__'],
-    ['{"tls": {"prototype": 1}}', 'prototype'],
-  ])('refuses names that change the prototype: %s', async (json, option) => {
-    const message = 'is not an option of ServiceModule';
-    expect(await faultsOf(JSON.parse(json) as object)).toContainEqual({ option, message });
   });
 
   it('describes each option with its variable', async () => {

@@ -259,9 +259,13 @@ describe('The configuration of a module', () => {
     const urls = { sandboxMtlsUrl: 'https://m.bank' };
     const tls = { certificate: 'nonsense', privateKey: '<key>' };
     const given = { ...sandbox, authentication: 'mtls', urls, tls } as const;
-    const both = await errorOf(load(given));
+    const both = await errorOf(load({ ...given, appToken: ' ' }));
     expect(both).not.toBeInstanceOf(ServiceCertificateError);
-    expect(both.faults.map(({ option }) => option)).toEqual(['tls.privateKey', 'tls.certificate']);
+    expect(both.faults.map(({ option }) => option)).toEqual([
+      'appToken',
+      'tls.certificate',
+      'tls.privateKey',
+    ]);
     const onlyThose = await errorOf(load({ ...given, tls: () => ({ ...tls, privateKey: 'nonsense' }) }));
     expect(onlyThose).toBeInstanceOf(ServiceCertificateError);
     expect(onlyThose.faults.map(({ option }) => option)).toEqual(['tls.certificate', 'tls.privateKey']);

@@ -174,12 +174,12 @@ describe('Files', () => {
       {
         option: 'tls.certificate',
         variable: 'SERVICE_TLS_CERTIFICATE_FILE',
-        message: expect.stringMatching(`${missing} does not exist \\(ENOENT\\)\\. Check the path`),
+        message: expect.stringMatching(`${missing} cannot be read \\(ENOENT\\)`),
       },
       {
         option: 'tls.privateKey',
         variable: 'SERVICE_TLS_PRIVATE_KEY_FILE',
-        message: expect.stringMatching(`${directory} is a directory`),
+        message: expect.stringMatching(`${directory} cannot be read \\(not a regular file\\)`),
       },
       {
         option: 'tls.chain',
@@ -193,19 +193,12 @@ describe('Files', () => {
     const loop = join(folder, 'loop');
     await symlink(loop, loop);
     expect((await onlyFault({ ...good(), chain: { file: loop } })).message).toMatch(
-      /loop cannot be read.*form a loop/,
+      /loop cannot be read \(ELOOP\)/,
     );
     if (process.getuid?.() === 0) return;
     const locked = await file('locked.pem', app.key);
     await chmod(locked.file, 0o000);
     expect((await onlyFault({ ...good(), privateKey: locked })).message).toMatch(/cannot be read \(EACCES\)/);
-  });
-
-  it('says of a path from the shell or from elsewhere where it was looked for', async () => {
-    const home = await onlyFault({ ...good(), chain: { file: '~/chain.pem' } });
-    expect(home.message).toMatch(/~\/chain\.pem does not exist.*~ is not expanded here/);
-    const relative = await onlyFault({ ...good(), chain: { file: 'nowhere/chain.pem' } });
-    expect(relative.message).toContain(`It was looked for at ${join(process.cwd(), 'nowhere/chain.pem')}.`);
   });
 
   const ifPosix = process.platform === 'win32' ? it.skip : it;
@@ -214,10 +207,10 @@ describe('Files', () => {
     execFileSync('mkfifo', [pipe]);
     for (const path of [pipe, '/dev/zero']) {
       const { message } = await onlyFault({ ...good(), privateKey: { file: path } });
-      expect(message).toMatch(/is a pipe or a device\. Name a regular file/);
+      expect(message).toMatch(/cannot be read \(not a regular file\)/);
     }
     const large = await file('large.pem', authority.chain + ' '.repeat(1024 * 1024));
-    expect((await onlyFault({ ...good(), chain: large })).message).toMatch(/is larger than 1 MiB/);
+    expect((await onlyFault({ ...good(), chain: large })).message).toMatch(/larger than 1 MiB/);
   });
 
   it('takes bytes from plain JavaScript for no file', async () => {
@@ -229,7 +222,7 @@ describe('Files', () => {
     const passphrase = { file: join(folder, 'no-passphrase') };
     expect((await onlyFault({ ...good(), passphrase })).option).toBe('tls.passphrase');
     expect((await onlyFault({ ...good(), privateKey: encrypted('x'), passphrase })).message).toMatch(
-      /does not exist/,
+      /cannot be read/,
     );
   });
 
