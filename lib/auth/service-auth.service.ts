@@ -1,7 +1,7 @@
 import { type Agent } from 'node:https';
 import { Injectable } from '@nestjs/common';
 import { type CertificateSummary } from '../errors/index.js';
-import { followSignal } from '../exchange/call-limits.js';
+import { checkSignal } from '../exchange/call-limits.js';
 import { untilAborted } from '../time/timers.js';
 import { type Identity, type IdentityStatus } from '../tls/client-identity.js';
 import { type AccessToken, type TokenStatus } from './access-token.js';
@@ -114,8 +114,8 @@ export class ServiceAuthService {
   /** Runs the host's request as a call in flight that it can abort. */
   async #counted<T>(options: TokenOptions | undefined, work: (wait: WaitOptions) => Promise<T>): Promise<T> {
     const wait = checkedWait(options);
-    const { signal, release } = followSignal(wait.signal);
-    return this.#calls.run(() => work({ ...wait, signal })).finally(release);
+    checkSignal(wait.signal);
+    return this.#calls.run(() => work(wait));
   }
 
   /** A copy: the host may change it, and the next caller gets the cached object. */

@@ -4,7 +4,7 @@ const NOT_SHOWN = '[not shown: it contains a secret or a part of one]';
 const JWT = /(?<![\w-])eyJ(?:(?=[\w.-]{20})[\w-]*(?:\.[\w-]*){0,4}|[\w-]+\.[\w-]+\.[\w-]*)/;
 const PEM = '-----BEGIN';
 /** Of an address or a form, of HTML, of JSON. */
-const ESCAPE = '(?:%[\\da-f]{2}|&#?\\w{1,8};|\\\\u[\\da-f]{4})';
+const ESCAPE = '(?:%(?:25)*[\\da-f]{2}|&#?\\w{1,8};|\\\\u[\\da-f]{4})';
 const ESCAPES = new RegExp(ESCAPE, 'gi');
 /** A text of which each character is escaped may hold anything. */
 const MANY_ESCAPES = new RegExp(`${ESCAPE}{8}`, 'i');

@@ -21,37 +21,12 @@ export function partOf(leftMs: number): number {
   return Math.min(leftMs, Math.max(leftMs / 2, MIN_PART_MS));
 }
 
-/** A signal to listen to, and the function to call when that ends. */
-export interface FollowedSignal {
-  signal?: AbortSignal;
-  release: () => void;
-}
-
-const NOT_RELEASED = (): void => undefined;
-
-/**
- * Returns the caller's signal, or a signal of Node's own that follows it, if it is a polyfill or of another realm.
- * @throws ServiceRequestError if it is not an AbortSignal
- */
-export function followSignal(given: AbortSignal | null | undefined): FollowedSignal {
-  if (given === undefined || given === null) return { signal: undefined, release: NOT_RELEASED };
-  if (!isAbortSignal(given)) throw ServiceRequestError.ofCode('signal', 'must be an AbortSignal');
-  const isOfNode: boolean = given instanceof AbortSignal;
-  if (isOfNode) {
-    allowListeners(given);
-    return { signal: given, release: NOT_RELEASED };
-  }
-  const controller = new AbortController();
-  const abort = (): void => controller.abort(given.reason);
-  given.addEventListener('abort', abort);
-  if (given.aborted) abort();
-  return { signal: controller.signal, release: () => given.removeEventListener('abort', abort) };
-}
-
-function isAbortSignal(given: unknown): boolean {
-  const signal = Object(given) as Partial<AbortSignal>;
-  const methods = [signal.addEventListener, signal.removeEventListener, signal.throwIfAborted];
-  return typeof signal.aborted === 'boolean' && methods.every((method) => typeof method === 'function');
+/** A caller's signal. Throws ServiceRequestError if it is none. */
+export function checkSignal(given: unknown): AbortSignal | undefined {
+  if (given === undefined || given === null) return undefined;
+  if (!(given instanceof AbortSignal)) throw ServiceRequestError.ofCode('signal', 'must be an AbortSignal');
+  allowListeners(given);
+  return given;
 }
 
 /**

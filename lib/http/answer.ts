@@ -14,6 +14,43 @@ const MAX_MESSAGE = 500;
 const REDIRECTS = new Set([300, 301, 302, 303, 305, 306, 307, 308]);
 
 /**
+ * What a caller gets of an answer that counts as a success. Throws ServiceApiError `invalid_response`.
+ * @param type axios's: `arraybuffer` is its name of a Buffer
+ */
+export function readAnswer(
+  response: ExchangeResponse,
+  call: Call,
+  client: ErrorClient,
+  type: string | undefined,
+): unknown {
+  const { status, body } = response;
+  const isSuccess = status >= 200 && status < 300;
+  if (isSuccess) refusePart(response, call, client);
+  if (type === 'arraybuffer') return body;
+  // A copy: a small Buffer shares its memory with others, which `bytes.buffer` would show.
+  if (type === 'bytes') return new Uint8Array(body);
+  if (type === 'text') return readText(response, call, client);
+  if (isSuccess) return readBody(response, call, client);
+  const text = body.toString('utf8');
+  return parseJson(text) ?? text;
+}
+
+/** In the charset of the content type, without a byte order mark, which would be a part of a CSV's first name. */
+function readText(response: ExchangeResponse, call: Call, client: ErrorClient): string {
+  const { body, headers } = response;
+  const [, charset = 'utf-8'] = /;\s*charset="?([^\s;"]+)/i.exec(headers['content-type'] ?? '') ?? [];
+  try {
+    return new TextDecoder(charset).decode(body);
+  } catch {
+    throw invalidResponse(response, call, client, {
+      what: 'text in a charset that is not known',
+      hint: "Set responseType 'bytes', and decode them yourself.",
+      options: [],
+    });
+  }
+}
+
+/**
  * The JSON body of a success; undefined for 204, 205 and HEAD, and if a method that changes something is answered without a
  * body (the service does not document one). Throws ServiceApiError `invalid_response`.
  */
@@ -34,7 +71,7 @@ export function readBody(response: ExchangeResponse, call: Call, client: ErrorCl
 }
 
 /** Throws ServiceApiError `invalid_response` for a part of a body (206) that the call did not ask for. */
-export function refusePart(response: ExchangeResponse, call: Call, client: ErrorClient): void {
+function refusePart(response: ExchangeResponse, call: Call, client: ErrorClient): void {
   if (response.status !== 206 || call.headers.range !== undefined || hasNoBody(response, call)) return;
   throw invalidResponse(response, call, client, {
     what: 'a part of a body, which was not asked for',

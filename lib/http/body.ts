@@ -7,8 +7,7 @@ export interface EncodedBody {
   contentType?: string;
 }
 
-// Both written out: a missing property would be looked up in Object.prototype.
-const NO_BODY: EncodedBody = { body: undefined, contentType: undefined };
+const NO_BODY: EncodedBody = {};
 const INSTEAD =
   'send a string, Buffer, FormData or Blob; to stream, use a client of your own with auth.httpsAgent and auth.authorizationHeaders()';
 
@@ -33,14 +32,8 @@ export function refuseStream(data: unknown): void {
 /** The error for data or params that cannot be encoded. */
 export function notEncoded(property: string, error: unknown): ServiceRequestError {
   if (error instanceof ServiceRequestError) return error;
-  // Thrown for deep nesting: the stack is not deep enough.
-  if (error instanceof RangeError) return nestedTooDeep(property);
   const { message } = Object(error) as Partial<Error>;
   return ServiceRequestError.of(property, cleanText(`could not be encoded (${String(message)})`, [], 200));
-}
-
-export function nestedTooDeep(property: string): ServiceRequestError {
-  return ServiceRequestError.of(property, 'contains itself, or is nested too deep');
 }
 
 const FORM = 'application/x-www-form-urlencoded;charset=utf-8';
@@ -82,12 +75,11 @@ export function encodeBody({
   const isJson = contentType.includes('application/json');
   if (data === null && !isJson) return NO_BODY;
   refuseStream(data);
-  if (typeof data === 'string')
-    return { ...NO_BODY, body: isJson && !transformRequest ? jsonOfText(data) : data };
-  if (ArrayBuffer.isView(data)) return { ...NO_BODY, body: bytesOf(data) };
-  if (data instanceof ArrayBuffer) return { ...NO_BODY, body: Buffer.from(data) };
+  if (typeof data === 'string') return { body: isJson && !transformRequest ? jsonOfText(data) : data };
+  if (ArrayBuffer.isView(data)) return { body: bytesOf(data) };
+  if (data instanceof ArrayBuffer) return { body: Buffer.from(data) };
   const kind = kindOf(data);
-  if (kind === 'URLSearchParams') return { ...NO_BODY, body: (data as URLSearchParams).toString() };
+  if (kind === 'URLSearchParams') return { body: (data as URLSearchParams).toString() };
   if (data instanceof FormData || data instanceof Blob) return encodeForm(data);
   const isValue = ['number', 'boolean', 'bigint'].includes(typeof data) && isJson;
   if (SENT_AS_IS.has(kind) || (typeof data !== 'object' && !isValue)) {

@@ -30,8 +30,6 @@ import {
 /** With less time left than this, an attempt cannot succeed and only loads the service. */
 const MIN_ATTEMPT_MS = 10;
 
-const MAX_REPLAYS = 3;
-
 type ExchangeLimits = Pick<ExchangeRequest, 'timeoutMs' | 'attemptTimeoutMs' | 'connectTimeoutMs'>;
 
 /** What follows an attempt: nothing, another at once (new credentials, certificate or connection), or another after a pause. */
@@ -172,15 +170,11 @@ export class CallRunner {
     return call.reloaded;
   }
 
-  /** Once; again only if the new one came from the shared store. */
   async #renewToken(call: Call): Promise<Credentials | undefined> {
-    if (!call.mayReplay) return undefined;
-    call.replays += 1;
+    if (call.replayed) return undefined;
+    call.replayed = true;
     const wait = { signal: call.signal, timeoutMs: call.leftMs };
-    const renewed = await this.#authenticator.renew(call.credentials, wait);
-    // An endpoint that revokes all tokens revokes those in the shared store too. The last replay has a new token.
-    call.mayReplay = renewed?.isFromStore === true && call.replays < MAX_REPLAYS;
-    return renewed?.credentials;
+    return (await this.#authenticator.renew(call.credentials, wait))?.credentials;
   }
 
   /** Reads the identity again, for as long as the call may take. */

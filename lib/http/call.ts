@@ -2,14 +2,13 @@ import { randomUUID } from 'node:crypto';
 import { type AxiosHeaderValue, type AxiosRequestHeaders, type InternalAxiosRequestConfig } from 'axios';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { cleanText, ServiceRequestError, type CertificateSummary } from '../errors/index.js';
-import { followSignal } from '../exchange/call-limits.js';
+import { checkSignal } from '../exchange/call-limits.js';
 import { ACCEPTED_ENCODINGS } from '../exchange/decode.js';
 import { emptyHeaders } from '../exchange/own-properties.js';
 import { CallCancelled, EXCHANGE_HEADERS, type ExchangeResponse } from '../exchange/exchange.types.js';
 import { type CallUrl } from './allowed-urls.js';
 import { type EncodedBody } from './body.js';
 import { type Credentials } from '../auth/authenticator.js';
-import { type RequestIds } from './request-ids.js';
 
 /** How its caller may end a call: by signal, or by axios's older cancel token, which HttpService's Observables use. */
 export type CallerSignals = Pick<InternalAxiosRequestConfig, 'signal' | 'cancelToken'>;
@@ -24,7 +23,8 @@ export class Aborted {
 
 const BEARER = /^Bearer /i;
 const NO_CREDENTIALS: Credentials = {};
-const NOT_FOLLOWED = (): void => undefined;
+/** Visible ASCII, as it goes into a header and log lines. */
+const USABLE_ID = /^[\x21-\x7e]{1,128}$/;
 
 /**
  * One call, from the interceptor to its answer or error, however many attempts it takes. The interceptor makes it, and the
@@ -58,9 +58,8 @@ export class Call {
   retries = 0;
   /** How much the last retry took from the budget. */
   budgetTaken: number | undefined = undefined;
-  /** Attempts with other credentials. */
-  replays = 0;
-  mayReplay = true;
+  /** It was sent again with another token. */
+  replayed = false;
   /** Our certificate was read again for it. */
   reloaded = false;
   /** The server had closed the kept connection that it took first. */
@@ -73,7 +72,7 @@ export class Call {
   response: ExchangeResponse | undefined = undefined;
 
   readonly #caller: CallerSignals;
-  #release = NOT_FOLLOWED;
+  #release: (() => void) | undefined = undefined;
   // Private: code of the host may look at this object.
   readonly #headers = emptyHeaders<Record<string, string>>();
   #credentials = NO_CREDENTIALS;
@@ -98,15 +97,12 @@ export class Call {
   /** Follows the caller's signal until release(). Throws ServiceRequestError if it is not a signal. */
   follow(): void {
     const { signal, cancelToken } = this.#caller;
-    const followed = followSignal(signal as AbortSignal | null | undefined);
-    this.signal = followed.signal;
-    this.#release = followed.release;
+    this.signal = checkSignal(signal);
     if (cancelToken?.subscribe) this.#followToken(cancelToken);
   }
 
   #followToken(token: NonNullable<CallerSignals['cancelToken']>): void {
     const { signal: given } = this;
-    const release = this.#release;
     const controller = new AbortController();
     const cancel = (): void => controller.abort(new CallCancelled());
     const abort = (): void => controller.abort(given?.reason);
@@ -116,13 +112,12 @@ export class Call {
     this.signal = controller.signal;
     this.#release = () => {
       given?.removeEventListener('abort', abort);
-      release();
       token.unsubscribe?.(cancel);
     };
   }
 
   release(): void {
-    this.#release();
+    this.#release?.();
   }
 
   /** The error that it ends with, as axios is to pass it on. */
@@ -162,7 +157,6 @@ export class Call {
     { headers, responseType }: InternalAxiosRequestConfig,
     { body, contentType }: EncodedBody,
     { appTokenHeader, http }: ResolvedOptions,
-    requestIds: RequestIds | undefined,
   ): void {
     const { correlationIdHeader, idempotencyHeader } = http;
     this.body = body;
@@ -173,11 +167,21 @@ export class Call {
     if (contentType) sent['content-type'] = contentType;
     // Axios gives any POST the type of a form.
     if (body === undefined) delete sent['content-type'];
-    requestIds?.addTo(sent);
-    this.correlationId = sent[correlationIdHeader];
+    this.correlationId = sent[correlationIdHeader] ?? (http.requestId && madeId(http.requestId));
+    if (this.correlationId !== undefined) sent[correlationIdHeader] = this.correlationId;
     if (idempotencyHeader !== undefined && (this.method === 'POST' || this.method === 'PATCH')) {
       this.idempotencyKey = sent[idempotencyHeader] = sent[idempotencyHeader]?.trim() || randomUUID();
     }
+  }
+}
+
+/** The host's own id of a call; undefined if there is none, or none that can be sent. */
+function madeId(make: () => unknown): string | undefined {
+  try {
+    const id = make();
+    return typeof id === 'string' && USABLE_ID.test(id) ? id : undefined;
+  } catch {
+    return undefined;
   }
 }
 
@@ -222,9 +226,4 @@ function takeHeaders(
 /** The correlation id of a call, for an error. It may be the caller's own. */
 export function sentId({ correlationId, secrets }: Call): string | undefined {
   return correlationId === undefined ? undefined : cleanText(correlationId, secrets, 128);
-}
-
-/** The key of a call, for an error: as it was sent, but undefined if the caller's own key holds a credential. */
-export function sentKey({ idempotencyKey: key, secrets }: Call): string | undefined {
-  return secrets.some((secret) => secret !== '' && key?.includes(secret)) ? undefined : key;
 }

@@ -2,7 +2,7 @@ import { type ConnectionErrorKind, type ServiceConnectionError } from '../errors
 import { certificateVerdict, isHandshakeVerdict } from '../exchange/certificate-refusal.js';
 import { type ExchangeFault, type ExchangeResponse, type Outcome } from '../exchange/exchange.types.js';
 import { isProxyRefusal } from '../exchange/classify.js';
-import { sentKey, type Call } from './call.js';
+import { type Call } from './call.js';
 
 // RFC 9110, 9.2.1: methods that change nothing on the server.
 const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS']);
@@ -67,7 +67,7 @@ export function doubtOf(
   outcome: Outcome,
 ): Pick<ServiceConnectionError, 'outcomeUnknown' | 'idempotencyKey'> {
   const outcomeUnknown = mayHaveActed(call, outcome);
-  return { outcomeUnknown, idempotencyKey: outcomeUnknown ? sentKey(call) : undefined };
+  return { outcomeUnknown, idempotencyKey: outcomeUnknown ? call.idempotencyKey : undefined };
 }
 
 /** Whether the same call may be sent again after a fault. */

@@ -1,36 +1,38 @@
 import { AxiosHeaders, type AxiosAdapter, type AxiosResponse, type InternalAxiosRequestConfig } from 'axios';
 import { ServiceApiError } from '../errors/index.js';
 import { type ExchangeResponse } from '../exchange/exchange.types.js';
-import { answeredId, answerError, readBody, refusedAnswer, refusePart } from './answer.js';
-import { type AuthHeadersInterceptor } from './auth-headers.interceptor.js';
+import { answeredId, answerError, readAnswer, refusedAnswer } from './answer.js';
 import { encodeBody } from './body.js';
 import { sentId, type Call } from './call.js';
 import { type CallObserver } from './call-observer.js';
 import { type CallRunner } from './call-runner.js';
-import { type ClientContext } from './client-context.js';
-import { RequestIds } from './request-ids.js';
+import { type CallAuthenticator, type ClientContext } from './client-context.js';
+import { preparedCall } from './prepare-call.js';
 
 /**
  * Axios's adapter for calls that the interceptor has prepared: takes a config, and returns an answer or throws one of our
- * errors. The config that goes back with the answer has no credentials. No layer below knows axios.
+ * errors. Code of the host never sees the credentials: they go into the Call here, after all of it. No layer below knows
+ * axios.
  */
 export function serviceAdapter(
   client: ClientContext,
-  authHeaders: AuthHeadersInterceptor,
+  authenticator: CallAuthenticator,
   runner: CallRunner,
   observer: CallObserver,
 ): AxiosAdapter {
-  const { options, io, calls } = client;
-  const { requestId, correlationIdHeader } = options.http;
-  const requestIds = requestId && new RequestIds(requestId, correlationIdHeader, io.log, io.clock);
+  const { options, calls } = client;
   return async (config) => {
-    const call = authHeaders.detach(config);
+    const call = preparedCall(config);
     calls.enter();
     try {
       call.follow();
       const body = encodeBody(config);
-      call.complete(config, body instanceof Promise ? await body : body, options, requestIds);
+      call.complete(config, body instanceof Promise ? await body : body, options);
       try {
+        call.authenticate(
+          authenticator.use() ??
+            (await authenticator.get({ signal: call.signal, timeoutMs: call.timeoutMs })),
+        );
         const response = await runner.run(call);
         const answer = toAxiosResponse(response, config, call, client);
         observer.succeeded(call, answer.status);
@@ -73,17 +75,15 @@ function toAxiosResponse(
   call: Call,
   client: ClientContext,
 ): ServiceResponse {
-  const { status, statusText, body } = response;
-  const { validateStatus, responseType } = config;
+  const { status, statusText } = response;
+  const { validateStatus } = config;
   const isSuccess = status >= 200 && status < 300;
-  const accepted = validateStatus ? validateStatus(status) : isSuccess;
+  // As in axios, null accepts every status.
+  const accepted = validateStatus ? validateStatus(status) : isSuccess || validateStatus === null;
   if (!accepted) throw answerError(response, call, client);
-  if (isSuccess) refusePart(response, call, client);
-  const isJson = isSuccess && call.readsJson;
-  const data = isJson ? readBody(response, call, client) : rawBody(body, responseType);
   const requestId = sentId(call);
   return {
-    data,
+    data: readAnswer(response, call, client, config.responseType),
     status,
     statusText,
     headers: toAxiosHeaders(response.headers),
@@ -92,14 +92,6 @@ function toAxiosResponse(
     requestId,
     refused: (refusedBody, where) => refusedAnswer(response, call, client, refusedBody, where),
   };
-}
-
-function rawBody(body: Buffer, responseType: string | undefined): Uint8Array | string {
-  if (responseType === 'arraybuffer') return body;
-  // A copy: a small Buffer shares its memory with others, which `bytes.buffer` would show.
-  if (responseType === 'bytes') return new Uint8Array(body);
-  // Without a byte order mark, as fetch and axios read text: it would be a part of the first column's name of a CSV.
-  return body.toString('utf8').replace(/^\ufeff/, '');
 }
 
 /** Leaves out headers with the name of a method of AxiosHeaders, such as `normalize`: axios would call them. */

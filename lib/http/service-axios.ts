@@ -1,18 +1,9 @@
-import axios, {
-  Axios,
-  isAxiosError,
-  mergeConfig,
-  type AxiosInstance,
-  type CreateAxiosDefaults,
-  type InternalAxiosRequestConfig,
-} from 'axios';
-import { ServiceRequestError } from '../errors/index.js';
-import { AuthHeadersInterceptor } from './auth-headers.interceptor.js';
-import { nestedTooDeep, refuseStream } from './body.js';
+import axios, { Axios, type AxiosInstance, type CreateAxiosDefaults } from 'axios';
 import { Aborted } from './call.js';
 import { CallObserver } from './call-observer.js';
 import { CallRunner } from './call-runner.js';
 import { type CallAuthenticator, type ClientContext } from './client-context.js';
+import { callPreparer } from './prepare-call.js';
 import { RetryBudget } from './retry-policy.js';
 import { FailedAnswer, serviceAdapter } from './service-adapter.js';
 
@@ -28,13 +19,11 @@ export function createServiceAxios(
 ): AxiosInstance {
   const observer = new CallObserver(client);
   const runner = new CallRunner(client, authenticator, budget, observer);
-  const authHeaders = new AuthHeadersInterceptor(client, authenticator, observer);
-  const adapter = serviceAdapter(client, authHeaders, runner, observer);
+  const adapter = serviceAdapter(client, authenticator, runner, observer);
   // Ours runs last. A host may have changed that for all of its instances.
   const transitional = { legacyInterceptorReqResOrdering: true };
-  const made = new Axios({ adapter, transitional, headers: lazyHeaders(), ...NAMED });
-  // The adapter too: another one would not know the call.
-  made.interceptors.request.use((given) => authHeaders.attach(Object.assign(ownConfig(given), { adapter })));
+  const made = new Axios({ adapter, transitional, headers: headersByMethod(), ...NAMED });
+  made.interceptors.request.use(callPreparer(client, adapter), undefined, { synchronous: true });
   made.interceptors.response.use(undefined, (error: unknown) => {
     throw error instanceof FailedAnswer ? error.reason : error;
   });
@@ -55,31 +44,10 @@ const NAMED = {
   route: undefined,
 };
 
-/** Axios copies the headers of each method at each call, so they are made only if a host uses them. */
-function lazyHeaders(): object {
-  const headers = {};
-  for (const name of ['common', 'delete', 'get', 'head', 'post', 'put', 'patch']) {
-    const set = (value: object): object =>
-      Object.defineProperty(headers, name, {
-        __proto__: null,
-        value,
-        enumerable: true,
-        writable: true,
-        configurable: true,
-      } as object);
-    const get = (): object => (set({}) as Record<string, object>)[name];
-    Object.defineProperty(headers, name, { __proto__: null, get, set, configurable: true } as object);
-  }
-  return headers;
-}
-
-/** Axios's own config has no prototype, and belongs to this call alone. An interceptor may return another, or freeze it. */
-function ownConfig(given: InternalAxiosRequestConfig): InternalAxiosRequestConfig {
-  if (typeof given !== 'object' || (given as unknown) === null) {
-    throw ServiceRequestError.ofCode('call', 'has no config: an interceptor returned none');
-  }
-  const isOwn = Object.getPrototypeOf(given) === null && Object.isExtensible(given);
-  return isOwn ? given : ({ __proto__: null, ...given } as never);
+/** For a host's own default headers. */
+function headersByMethod(): object {
+  const methods = ['common', 'delete', 'get', 'head', 'post', 'put', 'patch'];
+  return Object.fromEntries(methods.map((name) => [name, {}]));
 }
 
 type Method = (...given: unknown[]) => Promise<unknown>;
@@ -87,52 +55,21 @@ type Method = (...given: unknown[]) => Promise<unknown>;
 /** Like axios.create(): a function that also has the methods. */
 function asInstance(made: Axios): AxiosInstance {
   const { defaults, interceptors } = made;
-  const methods = made as unknown as Record<string, Method>;
-  const getUri = made.getUri.bind(made);
-  const create = (config?: CreateAxiosDefaults): AxiosInstance =>
-    axios.create({ ...(defaults as CreateAxiosDefaults), ...config });
-  const names = Object.getOwnPropertyNames(Axios.prototype).filter((name) => name !== 'constructor');
-  const ours = names.map((name) => [name, asOurs(made, methods[name])]);
-  const instance = asOurs(made, methods.request);
-  return Object.assign(instance, Object.fromEntries(ours), {
-    defaults,
-    interceptors,
-    getUri,
-    create,
-  }) as never;
-}
-
-/** Axios copies plain objects: it would lose what makes one a stream, and fail if one contains itself. */
-function asOurs(made: Axios, method: Method): Method {
-  return async (...given) => {
-    for (const each of given) {
-      refuseStream(each);
-      refuseStream((Object(each) as { data?: unknown }).data);
-    }
+  const send = made.request.bind(made) as Method;
+  // The methods call it too.
+  const request: Method = async (...given) => {
     try {
-      return await method.apply(made, given);
+      return await send(...given);
     } catch (error) {
       // The second if the host has removed all interceptors.
-      if (error instanceof Aborted || error instanceof FailedAnswer) throw error.reason;
-      throw error instanceof RangeError || isAxiosError(error) ? refusalOf(given, error) : error;
+      throw error instanceof Aborted || error instanceof FailedAnswer ? error.reason : error;
     }
   };
-}
-
-/** The error for what axios could not copy; else the error itself, which is the host's. */
-function refusalOf(given: unknown[], error: Error): Error {
-  const isCopied = (name: string, value: unknown): boolean => {
-    try {
-      mergeConfig({}, { [name]: value });
-      return true;
-    } catch {
-      return false;
-    }
-  };
-  for (const each of given) {
-    const { params, data } = Object(each) as { params?: unknown; data?: unknown };
-    if (!isCopied('params', params)) return nestedTooDeep('params');
-    if (!isCopied('data', data) || !isCopied('data', each)) return nestedTooDeep('data');
-  }
-  return error;
+  made.request = request as never;
+  const names = Object.getOwnPropertyNames(Axios.prototype).filter((name) => name !== 'constructor');
+  const methods = names.map((name) => [name, (made[name as 'request'] as Method).bind(made)]);
+  const create = (config?: CreateAxiosDefaults): AxiosInstance =>
+    axios.create({ ...(defaults as CreateAxiosDefaults), ...config });
+  const instance = (...given: unknown[]): Promise<unknown> => request(...given);
+  return Object.assign(instance, Object.fromEntries(methods), { defaults, interceptors, create }) as never;
 }

@@ -136,7 +136,10 @@ export class ServiceHttpService {
 type RequestConfig<T = unknown> = HttpRequestOptions<T> & { url: string };
 
 function configOf<T>(target: string | RequestConfig<T>, options?: HttpRequestOptions<T>): RequestConfig<T> {
-  return typeof target === 'string' ? { ...options, url: target } : target;
+  // Anything else counts as a path, and is refused as one.
+  return typeof target === 'object' && (target as unknown) !== null
+    ? target
+    : { ...options, url: target as string };
 }
 
 function dataAlone<T>(_: ServiceResponse, data: unknown): T {

@@ -233,16 +233,22 @@ describe('http.requestId', () => {
     await api.module.close();
   });
 
-  it('a function that fails stops no call, and is warned of once', async () => {
-    const logger = new CollectingLogger();
-    const failing = (): string => {
-      throw new Error('private');
-    };
-    const api = await start(failing, {}, logger);
+  it.each<[string, () => unknown]>([
+    [
+      'an error that it throws',
+      () => {
+        throw new Error('private');
+      },
+    ],
+    ['a line break', () => 'a\r\nx-evil: 1'],
+    ['an empty text', () => ''],
+    ['too much', () => 'x'.repeat(129)],
+    ['a number', () => 7],
+    ['nothing, outside of a request', () => undefined],
+  ])('with %s, the call is sent without an id', async (_, requestId) => {
+    const api = await start(requestId as () => string);
     await Promise.all([api.banks.list(), api.customers.create({ app_user_id: randomUUID() })]);
     expect(idsAt()).toEqual([undefined, undefined]);
-    const warnings = logger.lines.filter((line) => String(line).includes('requestId'));
-    expect(warnings).toEqual(['http.requestId threw an error: calls are sent without a request id.']);
     await api.module.close();
   });
 

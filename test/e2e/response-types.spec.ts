@@ -27,6 +27,11 @@ describe('responseType', () => {
       asked.push(request.headers);
       if (request.url === '/csv') return response.end(CSV);
       if (request.url === '/csv-of-windows') return response.end(`\ufeff${CSV}`);
+      if (request.url?.startsWith('/letters')) {
+        const charset = new URL(request.url, 'http://x').searchParams.get('charset');
+        response.writeHead(200, { 'content-type': `text/csv; header=present; charset=${charset}` });
+        return response.end(Uint8Array.from([0xe3, 0xcd]));
+      }
       if (request.url === '/page') return response.end('<!doctype html>');
       if (request.url === '/json') return response.end('{"a":1}');
       if (request.url === '/none') return response.writeHead(204).end();
@@ -80,6 +85,23 @@ describe('responseType', () => {
     expect(error.hint).toMatch(/responseType 'text' or 'bytes'.*SERVICE_SANDBOX_URL/);
     const page = (await rejection(api.http.get('/page', { maxResponseBytes: 100 }))) as ServiceApiError;
     expect(page.hint).toMatch(/^Check .*SERVICE_SANDBOX_URL.*has one\.$/);
+  });
+
+  it.each([
+    ['ISO-8859-1', 'ãÍ'],
+    ['"windows-1256"', 'مح'],
+  ])('text in %s, as the content type says', async (charset, text) => {
+    expect(await api.http.get('/letters', { params: { charset }, responseType: 'text' })).toBe(text);
+  });
+
+  it('text in a charset that is not known names bytes', async () => {
+    const error = await rejection(
+      api.http.get('/letters', { params: { charset: 'x-own' }, responseType: 'text' }),
+    );
+    expect(error).toMatchObject({
+      code: 'invalid_response',
+      hint: expect.stringContaining("responseType 'bytes'"),
+    });
   });
 
   it("reads an error's body as JSON all the same", async () => {

@@ -227,6 +227,20 @@ describe('answers of the service', () => {
     expect((await axios.get<unknown>('/a')).data).toBeUndefined();
   });
 
+  it('accepts every status by validateStatus: null, as axios does, and parses the JSON of a failure', async () => {
+    const answering = (status: number, body: string): RequestListener => {
+      return (_, response) => void response.writeHead(status).end(body);
+    };
+    const { axios } = await setUp({ listener: answering(404, '{"status":"NOT_FOUND"}') });
+    const answer = await axios.get<unknown>('/a', { validateStatus: null });
+    expect([answer.status, answer.data]).toEqual([404, { status: 'NOT_FOUND' }]);
+    const text = await axios.get<unknown>('/a', { validateStatus: null, responseType: 'text' });
+    expect(text.data).toBe('{"status":"NOT_FOUND"}');
+    const page = await setUp({ listener: answering(302, '<html>') });
+    const moved = await page.axios.get<unknown>('/a', { validateStatus: null });
+    expect([moved.status, moved.data]).toEqual([302, '<html>']);
+  });
+
   it("honours a call's own validateStatus and responseType", async () => {
     const { axios } = await setUp({ listener: failing(404) });
     expect(await axios.get('/a', { validateStatus: () => true })).toMatchObject({ status: 404 });

@@ -260,27 +260,6 @@ describe('while the identity is read again', () => {
     }
   });
 
-  it("ends with a polyfill's signal too", async () => {
-    class Polyfill extends EventTarget {
-      aborted = false;
-      readonly reason = new Error('mine');
-      throwIfAborted = (): void => {
-        if (this.aborted) throw this.reason;
-      };
-      abort(): void {
-        this.aborted = true;
-        this.dispatchEvent(new Event('abort'));
-      }
-    }
-    const polyfill = new Polyfill();
-    const { axios } = await setUp({
-      listener: refusesAll(NGINX),
-      identity: hanging(() => polyfill.abort()),
-    });
-    const signal = polyfill as unknown as AbortSignal;
-    expect(await errorOf(axios.get('/a', { signal, timeout: 3_000 }))).toBe(polyfill.reason);
-  });
-
   it('a call that the shutdown cuts ends as closed', async () => {
     const events = new EventEmitter();
     const begun = once(events, 'begun');

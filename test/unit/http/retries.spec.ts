@@ -124,14 +124,6 @@ describe('attempts of one call', () => {
     });
     expect(await errorOf(replayed.axios.get('/a'))).toMatchObject({ status: 401 });
     expect(replayed.arrived).toHaveLength(2);
-    // Tokens of a shared store may have been revoked with ours.
-    const shared = await setUp({
-      listener: failing(...Array<number>(5).fill(401)),
-      renewed: { Authorization: 'Bearer of the store' },
-      isFromStore: true,
-    });
-    expect(await errorOf(shared.axios.get('/a'))).toMatchObject({ status: 401 });
-    expect(shared.arrived).toHaveLength(4);
     const bound = await setUp({ listener: failing(401, 401) });
     expect(await errorOf(bound.axios.get('/a'))).toMatchObject({ status: 401 });
     expect(bound.arrived).toHaveLength(1);

@@ -38,8 +38,6 @@ export interface Setup {
   listener?: RequestListener;
   baseUrl?: string;
   renewed?: Record<string, string> | Error;
-  /** Whether the token of `renewed` is one of a shared store. */
-  isFromStore?: boolean;
   retries?: number;
   idempotencyHeader?: string;
   timeoutMs?: number;
@@ -114,7 +112,7 @@ export async function setUp(setup: Setup = {}) {
     renew: async (refused) => {
       renewals.push({ ...refused });
       if (setup.renewed instanceof Error) throw setup.renewed;
-      return setup.renewed && { credentials: setup.renewed, isFromStore: setup.isFromStore ?? false };
+      return setup.renewed && { credentials: setup.renewed, isFromStore: false };
     },
   };
   const axios = createServiceAxios(

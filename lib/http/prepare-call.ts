@@ -1,0 +1,78 @@
+import { Axios, AxiosHeaders, type AxiosAdapter, type InternalAxiosRequestConfig } from 'axios';
+import { ServiceRequestError } from '../errors/index.js';
+import { checkTimeout, MAX_RESPONSE_BYTES } from '../exchange/call-limits.js';
+import { AllowedUrls } from './allowed-urls.js';
+import { notEncoded, prepareBody } from './body.js';
+import { Call, toMethod } from './call.js';
+import { checkResponseType, checkWhole, type HttpCallOptions } from './call-options.js';
+import { type ClientContext } from './client-context.js';
+
+/** The property of a config that has its call, from the interceptor to the adapter. */
+const CALL = Symbol('call');
+
+/** Axios passes on what it does not know. */
+type Config = InternalAxiosRequestConfig &
+  Pick<HttpCallOptions, 'route' | 'retries' | 'attemptTimeout' | 'maxResponseBytes'> & { [CALL]?: Call };
+
+const ROUTE = /^\/[^\s?#\p{Cc}]{0,255}$/u;
+
+const OTHER_ADAPTER =
+  "is not the module's, which alone has the certificate and the credentials: in tests use stubService, or nock";
+const NOT_PREPARED =
+  "came without this module's interceptor: use axiosRef itself, not axiosRef.create(), interceptors.request.clear() or eject()";
+
+/**
+ * Axios's interceptor: checks a call and makes its {@link Call}. Axios runs the interceptor that was registered first as
+ * the last, after those of the host. Throws ServiceRequestError for a call that leads elsewhere or cannot be sent.
+ */
+export function callPreparer(
+  { calls, options }: ClientContext,
+  adapter: AxiosAdapter,
+): (config: Config) => Config {
+  const urls = new AllowedUrls(options.addresses);
+  return (config) => {
+    calls.admit();
+    // A mock or a cache of the host, which would never hear of a call.
+    if (config.adapter !== adapter) throw ServiceRequestError.ofCode('adapter', OTHER_ADAPTER);
+    checkResponseType(config.responseType);
+    config.headers = AxiosHeaders.from(config.headers);
+    prepareBody(config);
+    const url = urls.resolve(addressOf(config));
+    const timeoutMs = checkTimeout(config.timeout) ?? options.http.timeout;
+    const { signal, cancelToken } = config;
+    const call = new Call(toMethod(config.method), url, timeoutMs, routeOf(config), { signal, cancelToken });
+    call.maxRetries = checkWhole('retries', config.retries, 0, 10);
+    call.maxResponseBytes = checkWhole('maxResponseBytes', config.maxResponseBytes, 1, MAX_RESPONSE_BYTES);
+    call.attemptTimeoutMs = checkTimeout(config.attemptTimeout, 'attemptTimeout');
+    // Axios would end the call with an error of its own.
+    config.signal = config.cancelToken = undefined;
+    config[CALL] = call;
+    return config;
+  };
+}
+
+/** Takes the call out of a config, which goes back to the host. Throws ServiceRequestError if there is none. */
+export function preparedCall(config: Config): Call {
+  const call = config[CALL];
+  if (!call) throw ServiceRequestError.ofCode('call', NOT_PREPARED);
+  config[CALL] = undefined;
+  return call;
+}
+
+function routeOf({ route }: { route?: unknown }): string | undefined {
+  if (route === undefined || route === null) return undefined;
+  if (typeof route === 'string' && ROUTE.test(route)) return route;
+  throw ServiceRequestError.ofCode('route', 'must be the template of a path, such as /orders/v1/{id}');
+}
+
+/** The address that axios would call. */
+function addressOf({ url, baseURL, params, paramsSerializer }: Config): unknown {
+  if (!baseURL && !params) return url;
+  try {
+    // Not by the call's own instance: it would add defaults again that an interceptor has removed.
+    return new Axios({}).getUri({ url, baseURL, params: params as unknown, paramsSerializer });
+  } catch (error) {
+    // An error of a host's own serializer is the host's.
+    throw paramsSerializer ? error : notEncoded('params', error);
+  }
+}
