@@ -15,7 +15,7 @@ Options:
   --env-file <path>  read this file in place of .env; may be given several times, the first counts first
   --name <name>      check the module with this name: SERVICE_<NAME>_*
   --offline          connect to nothing
-  --customer <id>    ask for a token of this customer, in place of one that is made up
+  --customer <id>    ask for a token of this customer too
   --json             print { ok, environment, authentication, checks } in place of the table
   --help             this text
 

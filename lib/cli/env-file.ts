@@ -1,24 +1,15 @@
-import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { resolve } from 'node:path';
 import { readRegularFile } from '../config/read-file.js';
 import { UsageError, type CommandIo } from './command.js';
-import { DEFAULT_DIR } from './simulator-options.js';
-
-/** What the simulator command writes, in the folder it is run in. */
-const SIMULATOR_ENV_FILE = `${DEFAULT_DIR}/.env`;
 
 /** Variables of files and of the process, and where each comes from. */
 export interface Variables {
   get: (variable: string) => string | undefined;
   /** `./.env`, or `the environment`. */
   sourceOf: (variable: string) => string | undefined;
-  /** The names of those in the files. */
-  inFiles: string[];
   /** All places that were looked at. */
   sources: string;
-  /** The file of the simulator command, if it is there and was not read. */
-  simulatorFile?: string;
 }
 
 /**
@@ -34,24 +25,19 @@ export async function readEnvironment(
   for (const [variable, value] of Object.entries(env)) {
     if (value !== undefined) found.set(variable, { value, source: 'the environment' });
   }
-  const inFiles: string[] = [];
   const read = await Promise.all(
     (files ?? ['.env']).map((file) => readEnvFile(cwd, file, files !== undefined)),
   );
-  const isUnread = !files?.includes(SIMULATOR_ENV_FILE) && existsSync(resolve(cwd, SIMULATOR_ENV_FILE));
   const places = read.flatMap((each) => (each ? [each.file] : []));
   for (const { file, values } of read.flatMap((each) => each ?? [])) {
     for (const [variable, value] of Object.entries(values)) {
-      inFiles.push(variable);
       if (!found.has(variable)) found.set(variable, { value, source: file });
     }
   }
   return {
     get: (variable) => found.get(variable)?.value,
     sourceOf: (variable) => found.get(variable)?.source,
-    inFiles,
     sources: [...places, 'the environment'].join(' or '),
-    simulatorFile: isUnread ? SIMULATOR_ENV_FILE : undefined,
   };
 }
 

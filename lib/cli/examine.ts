@@ -1,10 +1,11 @@
 import 'reflect-metadata';
-import { systemClock } from '../time/clock.js';
-import { modeOf } from '../config/mode.js';
-import { type Check } from './doctor/check.js';
+import { createService, systemIo } from '../engine/create-service.js';
+import { SILENT } from '../exchange/io.js';
+import { type Check, skipped } from './doctor/check.js';
+import { ClockCheck } from './doctor/clock.js';
 import { checkConfiguration } from './doctor/configuration-checks.js';
-import { diagnose, type DiagnosisParts } from './doctor/diagnose.js';
-import { type StepLimits } from './doctor/run-steps.js';
+import { runSteps, type StepLimits } from './doctor/run-steps.js';
+import { steps } from './doctor/steps.js';
 import { type Variables } from './env-file.js';
 import { readHostConfiguration } from './host-configuration.js';
 
@@ -14,7 +15,7 @@ export interface Examination {
   offline: boolean;
   /** Of which a token is asked for. */
   customer?: string;
-  limits: Pick<StepLimits, 'stepMs' | 'totalMs'>;
+  limits: StepLimits;
 }
 
 /** Hears of each check when it begins and when it is done. */
@@ -25,19 +26,21 @@ export interface Listener {
 
 export interface Examined {
   ok: boolean;
-  /** Null if the variable holds something else. */
+  /** Null if the configuration is at fault. */
   environment: string | null;
   authentication: string | null;
   checks: Check[];
 }
 
 /** Checks the configuration that the variables make, then the way to the service. */
-export async function examine(examination: Examination, listener: Listener): Promise<Examined> {
-  const { name, variables, offline } = examination;
+export async function examine(
+  { name, variables, offline, customer, limits }: Examination,
+  listener: Listener,
+): Promise<Examined> {
   const read = await readHostConfiguration(variables, name);
-  const { merged, identity, faults, certificateFaults } = read;
-  const all = [...faults, ...certificateFaults];
-  const options = all.length === 0 ? read.options : undefined;
+  const { identity } = read;
+  const faults = [...read.faults, ...read.certificateFaults];
+  const options = faults.length === 0 ? read.options : undefined;
   const checks: Check[] = [];
   const tell = ({ name, status, message, remedy }: Check): void => {
     const check = { name, status, message, ...(remedy === undefined ? {} : { remedy }) };
@@ -46,41 +49,25 @@ export async function examine(examination: Examination, listener: Listener): Pro
   };
   try {
     const certificates = options && identity?.loaded;
-    const reading = { ...read, ...variables, name, faults: all, options, certificates };
-    for (const check of checkConfiguration({ ...reading, now: systemClock.now() })) tell(check);
-    const usable = options && identity && { options, identity };
-    if (!offline && usable) await checkOnline(examination, usable, listener, tell);
-    if (!offline && !usable) skipOnline(checks, tell);
+    const reading = { ...read, ...variables, name, faults, options, certificates, now: Date.now() };
+    for (const check of checkConfiguration(reading)) tell(check);
+    if (!offline && options && identity) {
+      const { exchange, ...world } = systemIo(SILENT);
+      const clock = new ClockCheck(exchange);
+      const http = { ...options.http, retries: 0, shutdownTimeout: 0 };
+      const once = { ...options, tokenStore: undefined, http };
+      const service = createService(once, identity, { ...world, exchange: clock.exchange });
+      const all = steps(options, identity, service, customer);
+      try {
+        for await (const check of runSteps(all, limits, (name) => listener.begin(name))) tell(check);
+        tell({ name: 'clock', ...clock.judge() });
+      } finally {
+        await service.close();
+      }
+    } else if (!offline) tell({ name: 'api', ...skipped('The configuration comes first.') });
   } finally {
     await identity?.close();
   }
-  const mode = modeOf(merged, new Set());
-  return {
-    ok: checks.every(({ status }) => status !== 'failed'),
-    environment: oneOf(['production', 'sandbox'], mode.environment),
-    authentication: oneOf(['mtls', 'oauth', 'app-token'], mode.authentication),
-    checks,
-  };
-}
-
-async function checkOnline(
-  { customer, limits }: Examination,
-  usable: Pick<DiagnosisParts, 'options' | 'identity'>,
-  listener: Listener,
-  tell: (check: Check) => void,
-): Promise<void> {
-  const onBegin = (name: string): void => listener.begin(name);
-  const parts = { ...usable, clock: systemClock, customer, ...limits, onBegin };
-  for await (const check of diagnose(parts)) tell(check);
-}
-
-function skipOnline(checks: readonly Check[], tell: (check: Check) => void): void {
-  const cause = checks.find(({ status }) => status === 'failed')?.name ?? 'the configuration';
-  for (const name of ['api', 'token', 'clock']) {
-    tell({ name, status: 'skipped', message: `Follows from ${cause}.` });
-  }
-}
-
-function oneOf(values: readonly string[], value: unknown): string | null {
-  return typeof value === 'string' && values.includes(value) ? value : null;
+  const { environment = null, authentication = null } = options ?? {};
+  return { ok: checks.every(({ status }) => status !== 'failed'), environment, authentication, checks };
 }

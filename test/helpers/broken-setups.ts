@@ -208,7 +208,7 @@ export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
     break: async () => ({ SERVICE_AUTH_URL: `https://127.0.0.1:${await deadPort()}` }),
   },
   'a proxy that is not there': {
-    cause: 'proxy.connection',
+    cause: 'api.connection',
     words: /refused \(ECONNREFUSED\)/,
     break: async () => ({
       SERVICE_HTTP_PROXY: `http://user:s3cret-of-the-proxy@127.0.0.1:${await deadPort()}`,
@@ -225,7 +225,7 @@ export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
     break: async (_, context) => ({ SERVICE_HTTP_PROXY: await proxyAnswering('403 No', context) }),
   },
   'a port of plain HTTP': {
-    cause: 'api.tls',
+    cause: 'api.connection',
     words: /plain HTTP/,
     break: async (_, { later }) => {
       const server = await httpServer((_request, response) => response.end());
@@ -234,14 +234,14 @@ export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
     },
   },
   'a port of something else': {
-    cause: 'api.tls',
+    cause: 'api.connection',
     words: /something that is not TLS/,
     break: async (_, context) => ({
       SERVICE_BASE_URL: await bareServer((socket) => socket.write('SSH-2.0-OpenSSH_9.6\r\n'), context),
     }),
   },
   'a firewall that resets': {
-    cause: 'api.tls',
+    cause: 'api.connection',
     words: /without a reason.*firewall/,
     break: async (_, context) => ({
       SERVICE_BASE_URL: await bareServer(
@@ -256,7 +256,7 @@ export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
     break: ({ SERVICE_BASE_URL = '' }) => ({ SERVICE_BASE_URL: SERVICE_BASE_URL.replace('https', 'http') }),
   },
   'a server that says nothing': {
-    cause: 'api.tls',
+    cause: 'api.connection',
     words: /did not answer the TLS handshake in time/,
     stepMs: 500,
     break: async (_, context) => ({ SERVICE_BASE_URL: await bareServer(() => undefined, context) }),
@@ -265,7 +265,7 @@ export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
   // The server's certificate.
   "the server's certificate expired": {
     spoils: true,
-    cause: 'api.tls',
+    cause: 'api.connection',
     words: /server's certificate has expired/,
     break: (_, { simulator }) =>
       simulator.useServerCertificate({
@@ -275,26 +275,26 @@ export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
   },
   "the server's certificate not valid yet": {
     spoils: true,
-    cause: 'api.tls',
+    cause: 'api.connection',
     words: /not valid yet.*clock says/,
     break: (_, { simulator }) => simulator.useServerCertificate({ notBefore: new Date(Date.now() + DAY_MS) }),
   },
   "the server's certificate for another host": {
     spoils: true,
-    cause: 'api.tls',
+    cause: 'api.connection',
     words: /another host name: it is for other\.bank, not for 127/,
     wordsAtStart: /certificate is for another host name, not for 127.* npx nestjs-service doctor/,
     break: (_, { simulator }) => simulator.useServerCertificate({ names: ['other.bank'] }),
   },
   'a proxy that opens TLS': {
     spoils: true,
-    cause: 'api.tls',
+    cause: 'api.connection',
     wordsAtStart: UNTRUSTED,
     words: /: tls\.chain, .* issued by "CN=Unknown Issuing CA"; the chain holds /,
     break: (_, { simulator }) => simulator.useServerCertificate({ foreign: true }),
   },
   'the chain of another environment': {
-    cause: 'api.tls',
+    cause: 'api.connection',
     words: /the same name, but another key/,
     wordsAtStart: UNTRUSTED,
     break: async (_, { later }) => {
@@ -304,7 +304,7 @@ export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
     },
   },
   'no chain, and a server of no public authority': {
-    cause: 'api.tls',
+    cause: 'api.connection',
     wordsAtStart:
       /not signed by what it is verified against: Node's public roots \(.*SERVICE_TLS_CHAIN.*in place of tls\.publicRoots \(SERVICE_TLS_PUBLIC_ROOTS\)/,
     words: /against: Node's public roots\. The server shows "CN=localhost", issued by /,
@@ -316,7 +316,7 @@ export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
     break: () => ({ SERVICE_TLS_CHAIN: undefined }),
   },
   'a server that leaves the intermediate out': {
-    cause: 'api.tls',
+    cause: 'api.connection',
     words: /issued by "CN=.*; the chain holds "CN=/,
     wordsAtStart: UNTRUSTED,
     mode: APP_TOKEN,
@@ -430,32 +430,6 @@ export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
         times: 9,
         fault: { status: 503, json: { status: 503, message: 'down' } },
       }),
-  },
-  'a clock by which the certificate has ended': {
-    cause: 'clock',
-    words: /ahead of that of.*is not valid/,
-    starts: true,
-    break: async (_, context) => {
-      const authority = await createAuthority();
-      const client = await authority.client('app');
-      const options = {
-        cert: authority.serverChain,
-        key: authority.server.key,
-        requestCert: true,
-        rejectUnauthorized: false,
-      };
-      const date = new Date(Date.now() - 10 * DAY_MS).toUTCString();
-      return {
-        SERVICE_BASE_URL: await secureServer(
-          options,
-          (_request, response) => response.setHeader('date', date).end('[]'),
-          context,
-        ),
-        SERVICE_TLS_CHAIN: oneLine(authority.chain),
-        SERVICE_TLS_CERTIFICATE: oneLine(client.certificate),
-        SERVICE_TLS_PRIVATE_KEY: oneLine(client.key),
-      };
-    },
   },
 };
 

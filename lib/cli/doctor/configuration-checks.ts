@@ -2,7 +2,7 @@ import axios from 'axios';
 import { type X509Certificate } from 'node:crypto';
 import { createRequire } from 'node:module';
 import { OPTIONS, valueOf } from '../../config/options.js';
-import { ENVIRONMENT, NONE, PROXY_VARIABLES, proxyVariable } from '../../config/proxy.js';
+import { ENVIRONMENT, NONE } from '../../config/proxy.js';
 import { isPlainPath } from '../../config/read-file.js';
 import { type ResolvedOptions } from '../../config/resolved-options.js';
 import { isFile } from '../../config/secret.js';
@@ -20,8 +20,9 @@ import {
 import { type LoadedIdentity } from '../../tls/material/check-identity.js';
 import { type Configuration } from '../../engine/read-configuration.js';
 import { type Variables } from '../env-file.js';
+import { DEFAULT_DIR } from '../simulator-options.js';
 import { capital, type Check, failed, type Finding, ok, skipped, warning } from './check.js';
-import { name as nameOf } from './judge-server.js';
+import { nameOf } from './judge.js';
 
 /** A configuration that was read and checked, as a person has it before them. `options` only if there are no faults. */
 type ConfigurationReading = Configuration &
@@ -35,11 +36,6 @@ export function* checkConfiguration(reading: ConfigurationReading): Generator<Ch
   if (isEmpty) {
     const message = `There is no ${variablePrefix(name)}* variable in ${sources}.`;
     yield { name: 'variables', ...failed(message, whereToFindVariables(reading)) };
-  }
-  const file = reading.inFiles.find((variable) => variable.startsWith(variablePrefix(name)));
-  if (file !== undefined) {
-    const message = `Read from ${sources} by the doctor itself. An application gets what its ConfigModule passes on: one with a \`validate\` only what that returns.`;
-    yield { name: 'variables', ...ok(message) };
   }
   if (options) yield { name: 'mode', ...describeMode(options) };
   for (const { option } of OPTIONS) {
@@ -63,14 +59,9 @@ function describeVersions(): Finding {
   );
 }
 
-function whereToFindVariables({ name, simulatorFile }: ConfigurationReading): string {
-  const simulated = name === undefined ? simulatorFile : undefined;
-  if (simulated !== undefined) {
-    return `For the simulator, name its file: --env-file ${simulated}. The application takes the same option: npx nest start --env-file ${simulated}. For the service itself, put its variables into .env; ${GUIDES}/getting-started.md#the-five-modes shows which each mode needs.`;
-  }
-  const withoutAccount =
-    ' Without an account: npx nestjs-service simulator writes service-simulator/.env, and the doctor and the application then take --env-file service-simulator/.env.';
-  return `Run this in the folder of the application, or name its file: --env-file <path>. ${GUIDES}/getting-started.md#the-five-modes shows which variables each mode needs.${name === undefined ? withoutAccount : ''}`;
+function whereToFindVariables({ name }: ConfigurationReading): string {
+  const simulated = `Without an account: npx nestjs-service simulator writes ${DEFAULT_DIR}/.env, and the doctor and the application then take --env-file ${DEFAULT_DIR}/.env.`;
+  return `Run this in the folder of the application, or name its file: --env-file <path>. ${GUIDES}/getting-started.md#the-five-modes shows which variables each mode needs.${name === undefined ? ` ${simulated}` : ''}`;
 }
 
 function fromFault(fault: ConfigurationFault, isEmpty: boolean, reading: ConfigurationReading): Check {
@@ -118,35 +109,18 @@ function describe(reading: ConfigurationReading, option: string): Finding {
   const source = reading.sourceOf(variable);
   const found = warnings.find((fault) => fault.option === option);
   if (found) return warning(capital(found.message), `Check ${variable}${source ? ` in ${source}` : ''}.`);
-  const special = describePem(reading, option) ?? describeProxies(reading, option);
-  if (special) return special;
+  const pem = describePem(reading, option);
+  if (pem) return pem;
   const value = valueOf(merged, option);
   const kind = kindOf(option);
-  const isPlain = kind !== 'secret' && kind !== 'text' && (options !== undefined || kind !== 'address');
+  // A proxy's URL may have a password.
+  const isWord = option === 'http.proxy' && (value === ENVIRONMENT || value === NONE);
+  const isPlain =
+    isWord || (kind !== 'secret' && kind !== 'text' && (options !== undefined || kind !== 'address'));
   const shown = isPlain ? String(value) : isFile(value) ? describeFile(value.file) : 'set; not shown here';
   const isCalled = !options || [options.addresses.baseOption, options.addresses.tokenOption].includes(option);
   const use = kind === 'address' && !isCalled ? '; not called in this mode' : '';
   return ok(`${shown}${source ? ` (${source}${use})` : ''}`);
-}
-
-/** Where `http.proxy` is `environment`: which proxy is for which address, and why. */
-function describeProxies({ merged, options }: ConfigurationReading, option: string): Finding | undefined {
-  const setting = valueOf(merged, option);
-  if (option === 'http.proxy' && setting === NONE) return ok(`${NONE}: connections go without a proxy.`);
-  if (option !== 'http.proxy' || !options || setting !== ENVIRONMENT) return undefined;
-  const { addresses, http } = options;
-  const variable = proxyVariable();
-  const ways = [addresses.baseUrl, addresses.tokenUrl ?? []].flat().map((address) => {
-    const proxy = http.proxyFor?.(address);
-    const { host, protocol } = new URL(address);
-    if (proxy) return `${host} through ${new URL(proxy.reveal()).host} (${variable})`;
-    const exempt = protocol === 'http:' ? 'plain http' : process.env.no_proxy ? 'no_proxy' : 'NO_PROXY';
-    return `${host} without a proxy (${variable ? exempt : 'neither HTTPS_PROXY nor ALL_PROXY is set'})`;
-  });
-  const message = `${ENVIRONMENT}: ${ways.join('; ')}.`;
-  const other = variable ? undefined : PROXY_VARIABLES.find((name) => process.env[name]);
-  if (!other) return ok(message);
-  return warning(message, `${other} is for http addresses only: for these, set HTTPS_PROXY.`);
 }
 
 function describeFile(path: string): string {

@@ -1,30 +1,25 @@
 import { X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
 import {
-  connect as connectTls,
+  connect,
   type ConnectionOptions,
   type DetailedPeerCertificate,
   type SecureContext,
   type TLSSocket,
 } from 'node:tls';
 import { classify, type Classified } from '../../exchange/classify.js';
-import { timeForEachAddress } from '../../tls/connections/connecting.js';
-import { minVersion } from '../../tls/material/secure-contexts.js';
-import { openTransport, type Transport } from './reachable.js';
+import { authorityOf, timeForEachAddress } from '../../tls/connections/connecting.js';
+import { ProxyTunnel } from '../../tls/connections/proxy-tunnel.js';
+import { type Place } from './place.js';
 
 /** Milliseconds that a server gets after the handshake to refuse our certificate: in TLS 1.3 it does so after its end. */
 const VERDICT_MS = 1_500;
-
-export interface HandshakeTarget extends Transport {
-  /** Our certificate and trust anchors; without it Node's public roots, and no certificate. */
-  context?: SecureContext;
-}
 
 /** What a handshake showed. The server's certificate is judged by others. */
 export interface HandshakeFacts {
   /** The handshake came to its end, whatever came then. */
   established: boolean;
-  /** Why the connection ended; `timeout` if nothing came. */
+  /** Why the connection ended. */
   fault?: Classified;
   /** `TLSv1.3`. */
   version?: string;
@@ -36,23 +31,28 @@ export interface HandshakeFacts {
   askedForCertificate?: boolean;
 }
 
-/** Connects, shakes hands, and closes. Nothing is sent over the connection. Never rejects. */
-export function shakeHands(target: HandshakeTarget, timeoutMs: number): Promise<HandshakeFacts> {
+/**
+ * Connects, shakes hands, and closes. Nothing is sent over the connection. Never rejects.
+ *
+ * @param secureContext our certificate and trust anchors
+ */
+export function shakeHands(
+  { host, port, proxy }: Pick<Place, 'host' | 'port' | 'proxy'>,
+  secureContext: SecureContext,
+  timeoutMs: number,
+): Promise<HandshakeFacts> {
   return new Promise((resolve) => {
     const facts: HandshakeFacts = { established: false, certificates: [] };
-    const { host, port, proxy, context } = target;
-    const secure = (to: ConnectionOptions): TLSSocket =>
-      connectTls({
-        ...to,
-        servername: isIP(host) ? '' : host,
-        secureContext: context,
-        minVersion: minVersion(),
-        // What it is refused for has to be seen; and nothing is sent.
-        rejectUnauthorized: false,
-      });
-    const socket = proxy
-      ? secure({ host, socket: openTransport(target, timeoutMs) })
-      : secure({ host, port, ...timeForEachAddress(timeoutMs) });
+    const to: ConnectionOptions = proxy
+      ? { host, socket: new ProxyTunnel(proxy, authorityOf({ host, port }), timeoutMs) }
+      : { host, port, ...timeForEachAddress(timeoutMs) };
+    const socket = connect({
+      ...to,
+      servername: isIP(host) ? '' : host,
+      secureContext,
+      // What it is refused for has to be seen; and nothing is sent.
+      rejectUnauthorized: false,
+    });
     let verdict: NodeJS.Timeout | undefined;
     const end = (fault?: Classified): void => {
       clearTimeout(limit);
@@ -64,8 +64,12 @@ export function shakeHands(target: HandshakeTarget, timeoutMs: number): Promise<
         .destroy();
       resolve(facts);
     };
-    const late: Classified = { kind: 'timeout', reason: 'HANDSHAKE_TIMEOUT', certificateRefused: false };
-    const limit = setTimeout(() => end(late), timeoutMs);
+    let late: Pick<Classified, 'kind' | 'reason'> = { kind: 'dns', reason: 'no answer in time' };
+    if (proxy) late = { kind: 'proxy', reason: 'ERR_PROXY_TIMEOUT' };
+    else if (isIP(host) > 0) late = { kind: 'timeout', reason: 'ETIMEDOUT' };
+    const limit = setTimeout(() => end({ ...late, certificateRefused: false }), timeoutMs);
+    socket.once('lookup', () => (late = { kind: 'timeout', reason: 'ETIMEDOUT' }));
+    socket.once('connect', () => (late = { kind: 'timeout', reason: 'HANDSHAKE_TIMEOUT' }));
     // The last of them comes after all that the server sends in the handshake, and before it can refuse anything.
     // OpenSSL fills the list when it reads a CertificateRequest, whose algorithms it must have (RFC 8446, 4.3.2).
     socket.on('keylog', () => (facts.askedForCertificate = socket.getSharedSigalgs()?.length !== 0));

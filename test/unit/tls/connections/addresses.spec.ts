@@ -3,8 +3,8 @@ import dns, { type LookupAddress } from 'node:dns';
 import { once } from 'node:events';
 import * as http from 'node:http';
 import * as net from 'node:net';
-import type * as tls from 'node:tls';
-import { openTransport } from '../../../../lib/cli/doctor/reachable.js';
+import * as tls from 'node:tls';
+import { shakeHands } from '../../../../lib/cli/doctor/handshake.js';
 import { Secret } from '../../../../lib/config/secret.js';
 import { exchange } from '../../../../lib/exchange/exchange.js';
 import { type ExchangeFault } from '../../../../lib/exchange/exchange.types.js';
@@ -102,8 +102,6 @@ describe('A name with several addresses', () => {
 describe('Each address of a name gets a quarter of the time to connect', () => {
   const get = (url: string, used: http.Agent) =>
     exchange({ url: new URL(url), method: 'GET', headers: {}, agent: used, ...limits });
-  const written = (transport: NodeJS.WritableStream) =>
-    new Promise<void>((resolve) => transport.write('', () => resolve()));
 
   const pool = { maxSockets: 1, connectTimeoutMs: 5_000 };
 
@@ -118,7 +116,7 @@ describe('Each address of a name gets a quarter of the time to connect', () => {
       'a proxy that speaks TLS',
       (port) => once(new ProxyTunnel(new Secret(`https://localhost:${port}`), 'a:443', 5_000), 'error'),
     ],
-    ['the doctor', (port) => written(openTransport({ host: 'localhost', port }, 5_000))],
+    ['the doctor', (port) => shakeHands({ host: 'localhost', port }, tls.createSecureContext(), 5_000)],
   ])('%s', async (_, connect) => {
     const port = await listen('127.0.0.3');
     resolveTo('127.0.0.2', '127.0.0.3');

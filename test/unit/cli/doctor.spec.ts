@@ -1,14 +1,17 @@
 import { afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { X509Certificate } from 'node:crypto';
-import tls, { createSecureContext, type SecureContext, type SecureContextOptions } from 'node:tls';
-import { shakeHands } from '../../../../lib/cli/doctor/handshake.js';
-import { judgeClientCertificate, judgeEnd } from '../../../../lib/cli/doctor/judge-handshake.js';
-import { Secret } from '../../../../lib/config/secret.js';
-import { summarize } from '../../../../lib/tls/certificate-summary.js';
-import { createAuthority, type Authority, type Issued } from '../../../helpers/certificates.js';
-import { startConnectProxy } from '../../../helpers/connect-proxy.js';
-import { mtlsServer, type MtlsServerOptions } from '../../tls/mtls-server.js';
+import { createSecureContext, type SecureContext, type SecureContextOptions } from 'node:tls';
+import { ClockCheck } from '../../../lib/cli/doctor/clock.js';
+import { shakeHands } from '../../../lib/cli/doctor/handshake.js';
+import { judgeClientCertificate, judgeServer } from '../../../lib/cli/doctor/judge.js';
+import { Secret } from '../../../lib/config/secret.js';
+import { summarize } from '../../../lib/tls/certificate-summary.js';
+import { type ExchangeRequest, type ExchangeResponse } from '../../../lib/exchange/exchange.types.js';
+import { createAuthority, issue, type Authority, type Issued } from '../../helpers/certificates.js';
+import { startConnectProxy } from '../../helpers/connect-proxy.js';
+import { mtlsServer, type MtlsServerOptions } from '../tls/mtls-server.js';
 
+const DAY_MS = 86_400_000;
 const place = {
   host: 'api.bank',
   port: 443,
@@ -48,8 +51,8 @@ describe('a handshake shows whether the server asks for a client certificate', (
     return createSecureContext({ ca: authority.chain, ...pair });
   };
   const shake = async (url: string, issued?: Issued, proxy?: Secret) => {
-    const target = { host: '127.0.0.1', port: Number(new URL(url).port), context: offering(issued), proxy };
-    return shakeHands(target, 5_000);
+    const target = { host: '127.0.0.1', port: Number(new URL(url).port), proxy };
+    return shakeHands(target, offering(issued), 5_000);
   };
   const server = async (options: MtlsServerOptions) => {
     const live = await mtlsServer(authority, options);
@@ -84,7 +87,7 @@ describe('a handshake shows whether the server asks for a client certificate', (
         const facts = await shake(url, offered);
         expect(facts.askedForCertificate).toBe(true);
         const certificate = offered && summarize(new X509Certificate(offered.certificate));
-        expect(judgeClientCertificate({ place, facts, certificate })).toMatchObject({
+        expect(judgeClientCertificate(place, facts, certificate)).toMatchObject({
           status: 'failed',
           message: expect.stringMatching(message),
         });
@@ -102,35 +105,19 @@ describe('a handshake shows whether the server asks for a client certificate', (
   });
 });
 
-it.each([
-  ['TLS 1.2', 'TLSv1', 'TLSv1.1'],
-  ['what the process says', 'TLSv1.3', 'TLSv1.2'],
-] as const)('speaks at least %s, without a context too', async (_, least, maxVersion) => {
-  const { DEFAULT_MIN_VERSION, DEFAULT_CIPHERS } = tls;
-  const old = { minVersion: 'TLSv1', maxVersion, ciphers: 'ALL:@SECLEVEL=0' } as const;
-  const live = await mtlsServer(await createAuthority(), { ...old, demandCertificate: false });
-  Object.assign(tls, { DEFAULT_MIN_VERSION: least, DEFAULT_CIPHERS: old.ciphers });
-  try {
-    const facts = await shakeHands({ host: '127.0.0.1', port: live.port }, 5_000);
-    expect(facts).toMatchObject({ established: false, fault: { kind: 'tls' } });
-  } finally {
-    Object.assign(tls, { DEFAULT_MIN_VERSION, DEFAULT_CIPHERS });
-    await live.close();
-  }
-});
-
 it('says that there is nothing to do where a client certificate is asked for and not needed', () => {
   const facts = { established: true, certificates: [], askedForCertificate: true };
-  const { status, message } = judgeClientCertificate({ place, facts });
+  const { status, message } = judgeClientCertificate(place, facts, undefined);
   expect(status).toBe('skipped');
   expect(message).toMatch(/ may be optional, .* There is nothing to do here: /);
 });
 
 it('says that it is not known whether a server asks, as on Bun', () => {
-  const { status, message } = judgeClientCertificate({
+  const { status, message } = judgeClientCertificate(
     place,
-    facts: { established: true, certificates: [] },
-  });
+    { established: true, certificates: [] },
+    undefined,
+  );
   expect(status).toBe('skipped');
   expect(message).toMatch(/is not known/);
 });
@@ -145,10 +132,83 @@ describe('the end of a handshake', () => {
     ['ERR_SSL_TLSV1_ALERT_INTERNAL_ERROR', /the server ended the TLS handshake/],
   ])('%s', (reason, words) => {
     const fault = { kind: 'tls' as const, reason, certificateRefused: false };
-    const finding = judgeEnd({
-      place,
-      facts: { established: false, fault, certificates: [] },
-    });
-    expect(finding?.message).toMatch(words);
+    const { message } = judgeServer(place, { established: false, fault, certificates: [] }, [], Date.now());
+    expect(message).toMatch(words);
   });
 });
+
+describe('the judgement of a server', () => {
+  const now = Date.now();
+  const over = { notBefore: new Date(now - 90 * DAY_MS), notAfter: new Date(now - 9 * DAY_MS) };
+  let root: Issued;
+  let oldRoot: Issued;
+  let namesake: Issued;
+  let leaf: Issued;
+
+  beforeAll(async () => {
+    root = await issue('Root', { ca: true });
+    oldRoot = await issue('Old Root', { ca: true, ...over });
+    namesake = await issue('Root', { ca: true });
+    leaf = await issue('api', { issuer: root, names: ['api.bank'] });
+  });
+
+  const judge = (shown: Issued[], notVerified: string, chain: Issued[]) =>
+    judgeServer(
+      place,
+      { established: true, notVerified, certificates: shown.map(parsed), askedForCertificate: false },
+      chain.map(parsed),
+      now,
+    );
+
+  it('does not blame an old root that is sent beside the chain', () => {
+    const shown = () => [leaf, root, oldRoot];
+    const otherName = judge(shown(), 'ERR_TLS_CERT_ALTNAME_INVALID', [root]);
+    expect(otherName.message).toMatch(/for another host name/);
+    const otherChain = judge(shown(), 'UNABLE_TO_GET_ISSUER_CERT_LOCALLY', [oldRoot]);
+    expect(otherChain.message).not.toMatch(/has expired/);
+    expect(otherChain.remedy).toContain('tls.chain');
+  });
+
+  it('blames it if the date is what is wrong', () => {
+    const { message } = judge([leaf, root, oldRoot], 'CERT_HAS_EXPIRED', [root]);
+    expect(message).toMatch(/has expired: "CN=Old Root" ended/);
+  });
+
+  it('blames an expired certificate of the server, whatever else is wrong', async () => {
+    const ended = await issue('api', { issuer: root, ...over });
+    const { message } = judge([ended], 'UNABLE_TO_VERIFY_LEAF_SIGNATURE', [namesake]);
+    expect(message).toMatch(/has expired: "CN=api" ended/);
+  });
+
+  it('sees the same name with another key, also if Node adds the one of the chain', () => {
+    const { message } = judge([leaf, namesake], 'CERT_SIGNATURE_FAILURE', [namesake]);
+    expect(message).toMatch(/the same name, but another key/);
+  });
+});
+
+async function clockBy(date: string) {
+  const response = { status: 200, headers: { date } } as ExchangeResponse;
+  const check = new ClockCheck(
+    () => Promise.resolve(response),
+    () => Date.UTC(2030, 5, 1),
+  );
+  await check.exchange({} as ExchangeRequest);
+  return check.judge();
+}
+
+describe('the clock by the Date of answers', () => {
+  it.each([
+    ['Sat, 01 Jun 2030 00:00:00 GMT', 'ok'],
+    ['Sat, 01 Jun 2030 00:05:00 GMT', 'warning'],
+    ['Sat, 01 Jun 2031 00:00:00 GMT', 'warning'],
+    // The last moment that a Date can hold, and what no clock shows.
+    ['Sat, 13 Sep 275760 00:00:00 GMT', 'skipped'],
+    ['\u001b[31m', 'skipped'],
+  ])('%j: %s', async (date, status) => {
+    expect(await clockBy(date)).toMatchObject({ status });
+  });
+});
+
+function parsed({ certificate }: Issued): X509Certificate {
+  return new X509Certificate(certificate);
+}
