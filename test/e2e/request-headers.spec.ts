@@ -110,8 +110,6 @@ describe('User-Agent', () => {
   it.each([
     'acme/2.1\r\nX-Injected: 1',
     'acme/2.1\n',
-    'acme (open',
-    'acme close)',
     'acme, Inc.',
     '(only a comment)',
     'acme/2/1',

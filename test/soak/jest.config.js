@@ -15,6 +15,6 @@ export default {
   testMatch: [
     '<rootDir>/test/soak/**/*.spec.ts',
     '<rootDir>/test/e2e/{doctor,load,modes,page,redis-token-store,rotation,sample,simulator-command}.spec.ts',
-    '<rootDir>/test/unit/{auth/store/fleet-requests,config/placeholder,http/allowed-urls}.spec.ts',
+    '<rootDir>/test/unit/{auth/store/fleet-requests,http/allowed-urls}.spec.ts',
   ],
 };
