@@ -1,4 +1,5 @@
 import { type Agent } from 'node:https';
+import { type SecureContext } from 'node:tls';
 import { Injectable } from '@nestjs/common';
 import { type CertificateSummary } from '../errors/index.js';
 import { checkSignal } from '../exchange/call-limits.js';
@@ -11,7 +12,10 @@ import { type TokenCache } from './cache/token-cache.js';
 import { checkedWait, type TokenOptions, type WaitOptions } from './cache/waiting-callers.js';
 
 /** The parts of the client identity that this class uses. */
-export type IdentityView = Pick<Identity, 'httpsAgent' | 'certificate' | 'status' | 'reload'>;
+export type IdentityView = Pick<
+  Identity,
+  'httpsAgent' | 'secureContext' | 'certificate' | 'status' | 'reload'
+>;
 
 /** Runs calls so that a shutdown waits for them. `run` rejects once the module has ended. */
 interface CallCount {
@@ -83,6 +87,14 @@ export class ServiceAuthService {
   /** The module's https.Agent with the client certificate. It stays the same object when the certificate is reloaded. */
   get httpsAgent(): Agent {
     return this.#identity.httpsAgent;
+  }
+
+  /**
+   * The current client certificate, its key and `tls.chain`, for clients that take no https.Agent, such as fetch
+   * (docs/recipes.md). Another one after a reload: take it for each connection, with `rejectUnauthorized: true`.
+   */
+  get secureContext(): SecureContext {
+    return this.#identity.secureContext;
   }
 
   /** The client certificate in use; undefined without one. */

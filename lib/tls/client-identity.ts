@@ -1,4 +1,5 @@
 import { type Agent } from 'node:http';
+import { type SecureContext } from 'node:tls';
 import { type Clock } from '../time/clock.js';
 import { type TlsSettings } from '../config/resolved-options.js';
 import { type CertificateSummary, type ConfigurationFault } from '../errors/index.js';
@@ -141,6 +142,11 @@ export class ClientIdentity {
     return issuer === subject
       ? undefined
       : (/^CN=(.*)$/m.exec(issuer ?? '')?.[1] ?? issuer?.replaceAll('\n', ', '));
+  }
+
+  /** Of the API's connections. */
+  get secureContext(): SecureContext {
+    return this.#inUse.apiContext;
   }
 
   /** Whether the service is verified against `tls.chain`; else against Node's public roots. */

@@ -11,6 +11,7 @@ import {
   ConnectDto,
   CreateCustomerDto,
   LinkSessionDto,
+  type ServiceAuthService,
   type ServiceCallEvent,
   ServiceExceptionFilter,
   type ServiceHttpService,
@@ -22,7 +23,7 @@ import { CollectingLogger } from '../helpers/secret-scan.js';
 import { readDocument, writeSnippets } from '../helpers/readme.js';
 
 // Those that need other packages are run by test/consumers.
-const OWN = new Set(['caller-gone.ts', 'bank-search.ts', 'api-service-errors.ts']);
+const OWN = new Set(['caller-gone.ts', 'service-fetch.ts', 'bank-search.ts', 'api-service-errors.ts']);
 
 describe('docs/recipes.md', () => {
   const written = readDocument('docs/recipes.md').then(({ fences }) =>
@@ -74,6 +75,50 @@ describe('docs/recipes.md', () => {
     app.getHttpServer().closeAllConnections();
     await app.close();
     expect(logger.lines.filter((line) => /error|gone/i.test(JSON.stringify(line)))).toEqual([]);
+    await simulator.stop();
+  });
+
+  it('fetches with the certificate of the moment, for which open connections are not exchanged, and verifies', async () => {
+    const { ServiceFetch } = (await import((await written).path('service-fetch.ts'))) as {
+      ServiceFetch: new (auth: ServiceAuthService) => {
+        fetch(url: string, init?: object): Promise<Response>;
+        onModuleDestroy(): Promise<void>;
+      };
+    };
+    const simulator = await ServiceSimulator.start();
+    let current = simulator.application;
+    const pems = () => ({
+      certificate: current.certificate,
+      privateKey: current.privateKey,
+      chain: simulator.chain,
+    });
+    const { auth, module } = await startModule({
+      ...simulator.moduleOptions({ authentication: 'mtls' }),
+      tls: async () => pems(),
+    });
+    const client = new ServiceFetch(auth);
+    const url = `${simulator.urls.baseUrl}/banks/v1`;
+    const list = async () => expect(await (await client.fetch(url)).json()).toHaveLength(10);
+    await list();
+    current = await simulator.issueCertificate({ commonName: 'next' });
+    await auth.reloadCertificate();
+    await list();
+    simulator.dropConnections();
+    await list();
+    const subjects = simulator.apiRequests.map(({ certificateSubject }) => certificateSubject);
+    const { subject } = simulator.application;
+    expect(subjects).toEqual([subject, subject, current.subject]);
+    process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0';
+    try {
+      simulator.dropConnections();
+      await simulator.useServerCertificate({ foreign: true });
+      await expect(client.fetch(url)).rejects.toThrow();
+    } finally {
+      delete process.env.NODE_TLS_REJECT_UNAUTHORIZED;
+    }
+    expect(simulator.apiRequests).toHaveLength(3);
+    await client.onModuleDestroy();
+    await module.close();
     await simulator.stop();
   });
 

@@ -1,4 +1,5 @@
 import { Agent } from 'node:https';
+import { createSecureContext } from 'node:tls';
 import { inspect } from 'node:util';
 import { afterEach, describe, expect, it, jest } from '@jest/globals';
 import { Authenticator } from '../../../lib/auth/authenticator.js';
@@ -26,6 +27,7 @@ const BOTH = { 'service-app-token': 'app-secret', Authorization: 'Bearer token-1
 
 const IDENTITY: IdentityView = {
   httpsAgent: new Agent() as IdentityView['httpsAgent'],
+  secureContext: createSecureContext(),
   certificate: undefined,
   status: { healthy: true },
   reload: async () => false,
@@ -262,7 +264,7 @@ describe('the identity', () => {
     const httpsAgent = new Agent() as IdentityView['httpsAgent'];
     const certificate = { subject: 'CN=app' } as NonNullable<IdentityView['certificate']>;
     const { auth } = setUp({}, { ...IDENTITY, httpsAgent, certificate, reload: async () => true });
-    expect(auth.httpsAgent).toBe(httpsAgent);
+    expect([auth.httpsAgent, auth.secureContext]).toEqual([httpsAgent, IDENTITY.secureContext]);
     expect(auth.certificate).toBe(certificate);
     expect(await auth.reloadCertificate()).toBe(true);
   });
