@@ -3,6 +3,8 @@ import 'reflect-metadata';
 export {
   type DoubledMethod,
   type DoubledMethods,
+  type RoutedRequest,
+  type RouteDoubles,
   type RecordedCall,
   type ServiceDoubles,
   type ServiceStubOptions,
@@ -17,7 +19,7 @@ export {
   type TokenErrorOptions,
 } from './doubles/service-errors.js';
 export { ServiceStub } from './doubles/service-stub.js';
-export { type ProviderOverrides, ServiceTestingModule, stubService } from './doubles/stub-service.js';
+export { type ProviderOverrides, stubService } from './doubles/stub-service.js';
 export { type SimulatedRequest, type SimulatorAnswer, type SimulatorAnswerer } from './answer-book.js';
 export { ServiceSimulator } from './simulator.js';
 export {

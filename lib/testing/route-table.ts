@@ -45,6 +45,11 @@ export class RouteTable<Value> {
     return undefined;
   }
 
+  /** All routes, for example `GET /accounts/{id}`. */
+  get known(): string[] {
+    return this.#routes.map(({ method, path }) => `${method} ${path}`);
+  }
+
   /** The methods that have a value at this path. */
   methodsAt(path: string): string[] {
     const there = this.#routes.filter(({ segments }) => match(segments, path));

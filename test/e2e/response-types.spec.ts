@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { Test } from '@nestjs/testing';
 import { type IncomingHttpHeaders } from 'node:http';
 import { gzipSync } from 'node:zlib';
 import {
@@ -8,9 +7,8 @@ import {
   ServiceHttpService,
   ServiceRequestError,
 } from 'nestjs-service';
-import { ServiceTestingModule } from 'nestjs-service/testing';
 import { httpServer } from '../helpers/loopback.js';
-import { rejection, startModule, type StartedModule } from '../helpers/start-module.js';
+import { rejection, startModule, type StartedModule, startStubbed } from '../helpers/start-module.js';
 
 /** Not UTF-8, and not JSON. */
 const PDF = Uint8Array.from([0x25, 0x50, 0x44, 0x46, 0x00, 0xff, 0xfe, 0xc3, 0x28]);
@@ -161,9 +159,7 @@ describe('responseType', () => {
   });
 
   it('doubles pass bytes unchanged', async () => {
-    const module = await Test.createTestingModule({
-      imports: [ServiceTestingModule.forRoot({ http: { get: () => PDF, request: () => CSV } })],
-    }).compile();
+    const { module } = await startStubbed({ http: { get: () => PDF, request: () => CSV } });
     const http = module.get(ServiceHttpService);
     expect(await http.get('/pdf', { responseType: 'bytes' })).toStrictEqual(PDF);
     expect(await http.post('/csv', {}, { responseType: 'text' })).toBe(CSV);

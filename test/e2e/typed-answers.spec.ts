@@ -1,5 +1,4 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import { Test } from '@nestjs/testing';
 import * as v from 'valibot';
 import { z } from 'zod';
 import {
@@ -14,9 +13,9 @@ import {
   ServiceApiError,
   type ServiceHttpService,
 } from 'nestjs-service';
-import { ServiceSimulator, ServiceTestingModule } from 'nestjs-service/testing';
+import { ServiceSimulator } from 'nestjs-service/testing';
 import { everyForm } from '../helpers/secret-scan.js';
-import { rejection, startModule, type StartedModule } from '../helpers/start-module.js';
+import { rejection, startModule, type StartedModule, startStubbed } from '../helpers/start-module.js';
 
 interface Bank {
   bank_identifier: string;
@@ -155,14 +154,10 @@ describe('typed answers', () => {
   });
 
   it("a double's answer is parsed as the service's would be", async () => {
-    const module = await Test.createTestingModule({
-      imports: [
-        ServiceTestingModule.forRoot({
-          banks: { list: () => [{ bank_identifier: 7, name: 'private' }] },
-          customers: { create: () => undefined },
-        }),
-      ],
-    }).compile();
+    const { module } = await startStubbed({
+      banks: { list: () => [{ bank_identifier: 7, name: 'private' }] },
+      customers: { create: () => undefined },
+    });
     const banks = module.get(BanksService);
     expect(await banks.list({ parse: (body) => Array.isArray(body) })).toBe(true);
     const error = await rejection(banks.list({ parse: zodBanks }));

@@ -9,6 +9,7 @@ import {
   ServiceModule,
   type ServiceModuleOptions,
 } from 'nestjs-service';
+import { type ServiceStub, type ServiceStubOptions, stubService } from 'nestjs-service/testing';
 
 export interface StartedModule {
   module: TestingModule;
@@ -34,6 +35,15 @@ export async function startModule(
     http: module.get(ServiceHttpService),
     auth: module.get(ServiceAuthService),
   };
+}
+
+/** A module of doubles, as a host's test has it. */
+export async function startStubbed(
+  doubles?: ServiceStubOptions,
+): Promise<{ module: TestingModule; service: ServiceStub }> {
+  const builder = Test.createTestingModule({ imports: [ServiceModule.forRoot()] });
+  const service = stubService(builder, doubles);
+  return { service, module: await builder.compile() };
 }
 
 /** Nest modules of a `describe` block's tests; each is closed, and each variable unset, after its test. */

@@ -149,19 +149,19 @@ describe('CONTRIBUTING.md', () => {
   });
 
   it('has steps after which a test of a host can have a double of the resource', async () => {
-    const { UmbrellasService } = (await import(join(folder, 'lib/index.ts'))) as {
+    const { ServiceModule, UmbrellasService } = (await import(join(folder, 'lib/index.ts'))) as {
+      ServiceModule: typeof Package.ServiceModule;
       UmbrellasService: Type<UmbrellasService>;
     };
-    const { ServiceStub, ServiceTestingModule } = (await import(
-      join(folder, 'lib/testing/index.ts')
-    )) as typeof Testing;
+    const { stubService } = (await import(join(folder, 'lib/testing/index.ts'))) as typeof Testing;
     const answers: unknown[] = [];
     const doubles: object[] = [{}, { umbrellas: { create: () => ({ umbrella_id: 'mine' }) } }];
     for (const each of doubles) {
-      const imports = [ServiceTestingModule.forRoot(each)];
-      const module = await Test.createTestingModule({ imports }).compile();
+      const builder = Test.createTestingModule({ imports: [ServiceModule.forRoot()] });
+      const service = stubService(builder, each);
+      const module = await builder.compile();
       answers.push(await module.get(UmbrellasService).create({ customer_id: 'c-1' }));
-      expect(module.get(ServiceStub).calls.map(({ method }) => method)).toEqual(['umbrellas.create']);
+      expect(service.calls.map(({ method }) => method)).toEqual(['umbrellas.create']);
       await module.close();
     }
     expect(answers).toEqual([{}, { umbrella_id: 'mine' }]);

@@ -4,6 +4,7 @@ import { type CertificateSummary } from '../../errors/index.js';
 import { type HttpResponse, ServiceHttpService } from '../../http/service-http.service.js';
 import { LinkSdkService } from '../../link-sdk/link-sdk.service.js';
 import { type IdentityStatus } from '../../tls/client-identity.js';
+import { type Query, RouteTable } from '../route-table.js';
 
 /** A function in place of a method: it gets the arguments of the call, and returns the answer or a promise. */
 export type DoubledMethod<Method> = Method extends (...args: infer Args) => infer Answer
@@ -24,9 +25,27 @@ export interface StubbedRequest {
   method: string;
   /** In lower case, without those that authenticate. */
   headers: Readonly<Record<string, string>>;
-  /** The body; parsed if it is JSON. */
+  /** The body; parsed if it is JSON, undefined if there is none. */
   data: unknown;
 }
+
+/** A call as a double by route sees it: what {@link SimulatedRequest} has, by the same names. */
+export interface RoutedRequest extends StubbedRequest {
+  /** With query. */
+  path: string;
+  /** By the names in the route, decoded: `{ account_id: 'a-1' }` for `GET /accounts/{account_id}`. */
+  pathParams: Readonly<Record<string, string>>;
+  /** The query; a list for a name that is repeated. */
+  params: Query;
+}
+
+/** Doubles by method and path, for example `GET /accounts/{account_id}`. Each returns the body, or throws. */
+export type RouteDoubles = Readonly<
+  Record<
+    `${'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'HEAD'} /${string}`,
+    (request: RoutedRequest) => unknown
+  >
+>;
 
 /** What `http.response` answers in a test. Default: status 200, or 204 without `data`, and the headers of JSON. */
 export type StubbedResponse = Partial<Pick<HttpResponse, 'data' | 'status' | 'headers'>>;
@@ -44,12 +63,18 @@ export interface ServiceDoubles extends ResourceDoubles {
     identityStatus?: IdentityStatus;
   };
   sdk?: DoubledMethods<LinkSdkService>;
-  http?: DoubledMethods<Pick<ServiceHttpService, 'get' | 'delete' | 'post' | 'put' | 'patch'>> & {
-    /** `request()`, calls on `axiosRef` and `httpService`, and the methods above that are left out; path with query. */
-    request?: (path: string, request: StubbedRequest) => unknown;
-    /** `response()`, which `request` answers if this is left out. */
-    response?: (path: string, request: StubbedRequest) => StubbedResponse | PromiseLike<StubbedResponse>;
-  };
+  /**
+   * A route, `GET /accounts/{account_id}`, goes before the function of a verb, and a literal segment before a name. It
+   * answers all calls of its path but those of the resources (`banks`, `customers`). If there is one, a call that has no
+   * double fails.
+   */
+  http?: Partial<RouteDoubles> &
+    DoubledMethods<Pick<ServiceHttpService, 'get' | 'delete' | 'post' | 'put' | 'patch'>> & {
+      /** `request()`, calls on `axiosRef` and `httpService`, and the methods above that are left out; path with query. */
+      request?: (path: string, request: StubbedRequest) => unknown;
+      /** `response()`, which `request` answers if this is left out. */
+      response?: (path: string, request: StubbedRequest) => StubbedResponse | PromiseLike<StubbedResponse>;
+    };
 }
 
 export interface ServiceStubOptions extends ServiceDoubles {
@@ -99,14 +124,31 @@ export function checkDoubles({ named, ...doubles }: ServiceStubOptions): void {
     checkKey(service, Object.keys(DOUBLED), 'service');
     const values = service === 'auth' ? VALUES : [];
     for (const [method, double] of Object.entries((given ?? {}) as Record<string, unknown>)) {
-      checkKey(method, [...DOUBLED[service], ...values], `member of ${service}`);
+      const isRoute = service === 'http' && method.includes(' ');
+      if (!isRoute) checkKey(method, [...DOUBLED[service], ...values], `member of ${service}`);
       if (double === undefined || typeof double === 'function' || values.includes(method)) continue;
       throw new TypeError(
         `The double ${service}.${method} must be a function that returns the answer: ${method}: () => answer.`,
       );
     }
   }
+  routesOf(doubles.http ?? {});
   for (const each of Object.values(named ?? {})) checkDoubles(each);
+}
+
+/** The doubles of `http` that are for a route. @throws TypeError for a method or path that no call can have */
+export function routesOf(http: object): RouteTable<(request: RoutedRequest) => unknown> {
+  const table = new RouteTable<(request: RoutedRequest) => unknown>();
+  for (const [key, double] of Object.entries(http) as [string, () => unknown][]) {
+    const [method, path] = key.split(/ +(.*)/s);
+    if (path === undefined || double === undefined) continue;
+    try {
+      table.add(method, path, double);
+    } catch (error) {
+      throw new TypeError(`The double http['${key}']: ${(error as Error).message}`, { cause: error });
+    }
+  }
+  return table;
 }
 
 export function checkKey(key: string, known: readonly string[], what: string): void {

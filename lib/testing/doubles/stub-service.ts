@@ -1,7 +1,6 @@
-import { type DynamicModule, type FactoryProvider, Module } from '@nestjs/common';
+import { type FactoryProvider } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
 import { MODULE_NAME, SERVICE, type ModuleName } from '../../module/definition.js';
-import { ServiceModule } from '../../service.module.js';
 import { type ServiceStubOptions } from './doubles.js';
 import { ServiceStub } from './service-stub.js';
 import { stubbedClient } from './stubbed-client.js';
@@ -34,55 +33,15 @@ export function stubService(builder: ProviderOverrides, doubles?: ServiceStubOpt
     );
   }
   const stub = new ServiceStub(doubles);
-  for (const { provide, useFactory, inject } of stubProviders(stub)) {
-    builder.overrideProvider(provide).useFactory({ factory: useFactory, inject });
-  }
-  return stub;
-}
-
-/** The services of ServiceModule as doubles, for tests of providers that inject them. See {@link stubService}. */
-@Module({})
-export class ServiceTestingModule {
-  /**
-   * The five services, injectable everywhere in the test; for each name in `named` those of a named module too.
-   * `module.get(ServiceStub)` has their calls.
-   *
-   * @example
-   * const module = await Test.createTestingModule({
-   *   imports: [ServiceTestingModule.forRoot({ banks: { list: () => [] } })],
-   *   providers: [PaymentsService],
-   * }).compile();
-   * @throws TypeError for a service or method that there is not
-   */
-  static forRoot(doubles: ServiceStubOptions = {}): DynamicModule {
-    const stub = new ServiceStub(doubles);
-    const modules = [undefined, ...Object.keys(doubles.named ?? {})].map((name) => {
-      const real = ServiceModule.forRoot({ name, isGlobal: true });
-      // The last provider of a token is the one that Nest takes.
-      return { ...real, providers: [...(real.providers ?? []), ...stubProviders(stub)] };
-    });
-    return {
-      module: ServiceTestingModule,
-      global: true,
-      imports: modules,
-      providers: [{ provide: ServiceStub, useFactory: () => stub }],
-      exports: [ServiceStub],
-    };
-  }
-}
-
-/** What takes the place of a module's client. Nobody asks for its options then, so a host's factory is not called. */
-function stubProviders(stub: ServiceStub): FactoryProvider[] {
-  return [
-    {
-      provide: SERVICE,
-      inject: [MODULE_NAME, ModulesContainer],
-      useFactory: ({ name }: ModuleName, modules: ModulesContainer) => {
-        stub.checkNames(namesOf(modules));
-        return stubbedClient(stub.of(name), name);
-      },
+  // Nobody asks for a module's options then, so a host's factory is not called.
+  builder.overrideProvider(SERVICE).useFactory({
+    inject: [MODULE_NAME, ModulesContainer],
+    factory: ({ name }: ModuleName, modules: ModulesContainer) => {
+      stub.checkNames(namesOf(modules));
+      return stubbedClient(stub.of(name), name);
     },
-  ];
+  });
+  return stub;
 }
 
 /** The names of the application's ServiceModules. */

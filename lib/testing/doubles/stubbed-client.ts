@@ -9,8 +9,9 @@ import { type ExchangeRequest } from '../../exchange/exchange.types.js';
 import { SILENT } from '../../exchange/io.js';
 import { type IdentityStatus } from '../../tls/client-identity.js';
 import { daysLeft } from '../../tls/certificate-summary.js';
+import { readQuery } from '../route-table.js';
 import { defaultAnswer } from './default-answers.js';
-import { DOUBLED, type Doubled, type ServiceDoubles } from './doubles.js';
+import { DOUBLED, type Doubled, routesOf, type ServiceDoubles } from './doubles.js';
 import { exchangeDouble, type GivenAnswer } from './exchange-double.js';
 import { answerOf } from './service-errors.js';
 
@@ -95,7 +96,6 @@ async function answerTo(
   call: RunningCall | undefined,
   stub: ClientStub,
 ): Promise<GivenAnswer> {
-  if (call?.answer) return { data: await call.answer() };
   const path = url.pathname + url.search;
   const { authorization: _, 'user-agent': __, ...shown } = headers;
   const data = typeof body === 'string' ? (parseJson(body) ?? body) : body;
@@ -103,8 +103,19 @@ async function answerTo(
   // Called on axiosRef or httpService.
   if (!call) stub.record('http.request', [path, request]);
   const given = call && call.service !== 'http' ? {} : stub.doubles('http');
+  const routes = routesOf(given);
+  const found = routes.find(method, url.pathname);
+  if (found) {
+    const { value, pathParams } = found;
+    return { data: await value({ ...request, path, pathParams, params: readQuery(url.search) }) };
+  }
+  if (call?.answer) return { data: await call.answer() };
   if (given.response && call?.method === 'response') return given.response(path, request);
   if (given.request) return { data: await given.request(path, request) };
+  const { known } = routes;
+  if (known.length > 0) {
+    throw new TypeError(`There is no double for ${method} ${url.pathname}. There are: ${known.join(', ')}.`);
+  }
   return { data: defaultAnswer(url.pathname, request, stub.nextCustomer) };
 }
 

@@ -3,7 +3,7 @@ import { Inject, Module, type ModuleMetadata } from '@nestjs/common';
 import { ConfigModule } from '@nestjs/config';
 import { Test } from '@nestjs/testing';
 import { BanksService, ServiceConfigurationError, ServiceModule } from 'nestjs-service';
-import { ServiceTestingModule, stubService } from 'nestjs-service/testing';
+import { stubService } from 'nestjs-service/testing';
 import { readFileSync } from 'node:fs';
 import { rejection } from '../../helpers/start-module.js';
 
@@ -59,13 +59,6 @@ describe('imports: [ServiceModule], without forRoot()', () => {
     stubService(builder, { banks: { list: () => ['Alpha Bank'] } });
     const module = await builder.compile();
     expect(await module.get(BankNames).banks.list()).toEqual(['Alpha Bank']);
-    await module.close();
-  });
-
-  it('is not refused where only ServiceTestingModule is imported', async () => {
-    const imports = [ServiceTestingModule.forRoot({ named: { ksa: {} } })];
-    const module = await Test.createTestingModule({ imports }).compile();
-    expect(await module.get(BanksService).list()).toHaveLength(2);
     await module.close();
   });
 });

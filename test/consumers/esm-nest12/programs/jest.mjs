@@ -10,11 +10,13 @@ mkdirSync(folder, { recursive: true });
 writeFileSync(
   join(folder, 'banks.test.js'),
   `import { Test } from '@nestjs/testing';
-  import { BanksService } from 'nestjs-service';
-  import { ServiceTestingModule } from 'nestjs-service/testing';
+  import { BanksService, ServiceModule } from 'nestjs-service';
+  import { stubService } from 'nestjs-service/testing';
 
   it('lists banks', async () => {
-    const module = await Test.createTestingModule({ imports: [ServiceTestingModule.forRoot()] }).compile();
+    const builder = Test.createTestingModule({ imports: [ServiceModule.forRoot()] });
+    stubService(builder);
+    const module = await builder.compile();
     expect(await module.get(BanksService).list()).toHaveLength(2);
     await module.close();
   });`,

@@ -9,7 +9,7 @@ const {
   ServiceApiError,
   ServiceModule,
 } = require('nestjs-service');
-const { serviceErrors, ServiceTestingModule, stubService } = require('nestjs-service/testing');
+const { serviceErrors, stubService } = require('nestjs-service/testing');
 const assert = require('node:assert/strict');
 const { test } = require('node:test');
 
@@ -34,11 +34,5 @@ test('stubService', async () => {
     service.calls.map(({ method }) => method),
     ['banks.list', 'banks.list', 'customers.create'],
   );
-  await module.close();
-});
-
-test('ServiceTestingModule', async () => {
-  const module = await Test.createTestingModule({ imports: [ServiceTestingModule.forRoot()] }).compile();
-  assert.equal((await module.get(BanksService).list()).length, 2);
   await module.close();
 });

@@ -9,7 +9,7 @@ import {
   ServiceApiError,
   ServiceModule,
 } from 'nestjs-service';
-import { serviceErrors, ServiceTestingModule, stubService } from 'nestjs-service/testing';
+import { serviceErrors, stubService } from 'nestjs-service/testing';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
@@ -34,11 +34,5 @@ test('stubService', async () => {
     service.calls.map(({ method }) => method),
     ['banks.list', 'banks.list', 'customers.create'],
   );
-  await module.close();
-});
-
-test('ServiceTestingModule', async () => {
-  const module = await Test.createTestingModule({ imports: [ServiceTestingModule.forRoot()] }).compile();
-  assert.equal((await module.get(BanksService).list()).length, 2);
   await module.close();
 });

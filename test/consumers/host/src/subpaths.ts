@@ -10,13 +10,7 @@ import {
 } from 'nestjs-service';
 import { type NodeRedisClient, RedisTokenStore, type RedisTokenStoreOptions } from 'nestjs-service/redis';
 import { ServiceHealthIndicator, type ServiceHealthOptions } from 'nestjs-service/terminus';
-import {
-  serviceErrors,
-  ServiceSimulator,
-  ServiceTestingModule,
-  stubService,
-  type FaultRule,
-} from 'nestjs-service/testing';
+import { serviceErrors, ServiceSimulator, stubService, type FaultRule } from 'nestjs-service/testing';
 
 // Compiled only, by every compiler and resolution that hosts use: what each subpath gives has its types.
 
@@ -71,4 +65,3 @@ export async function simulated(rule: FaultRule): Promise<ServiceModuleOptions> 
 }
 
 export const refused: Error = serviceErrors.api(404);
-export const testing = ServiceTestingModule.forRoot();

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import { Test, type TestingModule } from '@nestjs/testing';
+import { type TestingModule } from '@nestjs/testing';
 import {
   answerOf,
   BanksService,
@@ -15,12 +15,11 @@ import { inspect } from 'node:util';
 import {
   serviceErrors,
   ServiceSimulator,
-  ServiceStub,
-  ServiceTestingModule,
+  type ServiceStub,
   type SimulatorFault,
 } from 'nestjs-service/testing';
 import { deadPort } from '../../../helpers/loopback.js';
-import { rejection, startModule, type StartedModule } from '../../../helpers/start-module.js';
+import { rejection, startModule, type StartedModule, startStubbed } from '../../../helpers/start-module.js';
 
 /** An error as it is read by a host; the address of the service and the time limit are others in a test. */
 function read(error: unknown): object {
@@ -41,8 +40,7 @@ describe('serviceErrors', () => {
     simulator = await ServiceSimulator.start();
     const options = simulator.moduleOptions({ environment: 'sandbox', authentication: 'oauth' });
     real = await startModule({ ...options, http: { retries: 0, timeout: 2_000 } });
-    module = await Test.createTestingModule({ imports: [ServiceTestingModule.forRoot()] }).compile();
-    stub = module.get(ServiceStub);
+    ({ module, service: stub } = await startStubbed());
   });
   afterEach(() => {
     stub.reset();

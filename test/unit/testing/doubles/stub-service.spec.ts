@@ -5,6 +5,7 @@ import { APP_FILTER, REQUEST } from '@nestjs/core';
 import { Test, type TestingModule } from '@nestjs/testing';
 import { type AddressInfo } from 'node:net';
 import { type Server } from 'node:http';
+import { lastValueFrom } from 'rxjs';
 import {
   BanksService,
   CustomersService,
@@ -20,7 +21,7 @@ import {
 import {
   serviceErrors,
   ServiceStub,
-  ServiceTestingModule,
+  type RoutedRequest,
   stubService,
   type ServiceStubOptions,
 } from 'nestjs-service/testing';
@@ -207,6 +208,81 @@ describe('stubService', () => {
     expect(await ksa.list()).toEqual(['Ksa']);
   });
 
+  describe('by route', () => {
+    const asked: unknown[] = [];
+    const routes = {
+      'GET /data/v2/accounts/{account_id}/balances': (request: RoutedRequest) => {
+        asked.push(request);
+        return { of: request.pathParams.account_id };
+      },
+      'GET /data/v2/accounts/{account_id}': () => 'one',
+      'GET /data/v2/accounts/all': () => 'all',
+      'POST /payments/v1': ({ data }: RoutedRequest) => ({ paid: data }),
+      'GET /banks/v1': () => 'by http',
+      get: () => 'by its verb',
+    };
+
+    it('answers calls of their path, however it is called, but not those of the resources', async () => {
+      await start({ http: routes });
+      const http = module.get(ServiceHttpService);
+      const headers = { 'x-own': 'yes' };
+      const params = { entity_id: 'e 1', page: [1, 2] };
+      expect(await http.get('/data/v2/accounts/a%2F1/balances/', { params, headers })).toEqual({ of: 'a/1' });
+      expect(asked).toEqual([
+        {
+          method: 'GET',
+          path: '/data/v2/accounts/a%2F1/balances/?entity_id=e+1&page%5B%5D=1&page%5B%5D=2',
+          pathParams: { account_id: 'a/1' },
+          params: { entity_id: 'e 1', 'page[]': ['1', '2'] },
+          headers: expect.objectContaining(headers),
+          data: undefined,
+        },
+      ]);
+      expect(await http.get('/data/v2/accounts/all')).toBe('all');
+      expect(await http.get('/data/v2/accounts/a-1')).toBe('one');
+      expect(await http.post('/payments/v1', { amount: 1 })).toEqual({ paid: { amount: 1 } });
+      expect((await http.axiosRef.post('/payments/v1', [1])).data).toEqual({ paid: [1] });
+      expect(await lastValueFrom(http.httpService.post('/payments/v1', 'x'))).toMatchObject({
+        data: { paid: 'x' },
+      });
+      expect(await http.response('/banks/v1')).toMatchObject({ status: 200, data: 'by http' });
+      expect(await module.get(BanksService).list()).toHaveLength(2);
+      expect(await http.get('/other/v1')).toBe('by its verb');
+    });
+
+    it('throws the errors of its call, and fails for a call without a double', async () => {
+      await start({
+        http: {
+          'GET /accounts/{id}': () => {
+            throw serviceErrors.api(403, { status: 'CONSENT_EXPIRED' });
+          },
+        },
+      });
+      const http = module.get(ServiceHttpService);
+      await expect(http.get('/accounts/1')).rejects.toMatchObject({
+        status: 403,
+        path: '/accounts/1',
+        body: { status: 'CONSENT_EXPIRED' },
+      });
+      for (const call of [() => http.delete('/accounts/1'), () => http.axiosRef.delete('/accounts/1')]) {
+        await expect(call()).rejects.toThrow(
+          'There is no double for DELETE /accounts/1. There are: GET /accounts/{id}.',
+        );
+      }
+      service.use({ http: { 'DELETE /accounts/{id}': () => undefined } });
+      expect(await http.delete('/accounts/1')).toBeUndefined();
+    });
+
+    it.each([
+      [{ 'GET accounts': () => 1 }, "The double http['GET accounts']: a path is as '/accounts/v1/{id}'"],
+      [{ 'GET /a/:id': () => 1 }, 'a path is as'],
+      [{ 'FETCH /a': () => 1 }, "there is no method 'FETCH'"],
+      [{ 'GET /a': [] }, 'The double http.GET /a must be a function'],
+    ])('refuses %j', (http, message) => {
+      expect(() => stubService(Test.createTestingModule({}), { http } as object)).toThrow(message);
+    });
+  });
+
   it('answers http.response() with status and headers, or as http.request', async () => {
     await start({
       http: {
@@ -296,6 +372,17 @@ describe('stubService', () => {
     expect(timers()).toBe(before);
   });
 
+  it('needs no timer of the test', async () => {
+    await start();
+    jest.useFakeTimers();
+    try {
+      expect(await module.get(BanksService).list()).toHaveLength(2);
+      expect(jest.getTimerCount()).toBe(0);
+    } finally {
+      jest.useRealTimers();
+    }
+  });
+
   it('gives a text that is the answer as that text', async () => {
     await start({ banks: { list: () => 'closed' } });
     expect(await module.get(BanksService).list()).toBe('closed');
@@ -379,6 +466,15 @@ describe('stubService', () => {
     expect(await module.get(BanksService).list()).toHaveLength(2);
   });
 
+  it('is what replaces a ServiceModule: for overrideModule() of Nest there is none', async () => {
+    class Nothing {}
+    const builder = Test.createTestingModule({ imports: [AppModule] });
+    await expect(builder.overrideModule(ServiceModule).useModule(Nothing).compile()).rejects.toThrow();
+    stubService(builder);
+    open.push(await builder.compile());
+    expect(open[0].get(BanksService, { strict: false })).toBeInstanceOf(BanksService);
+  });
+
   it('keeps the exception filter of the host at work', async () => {
     await start({
       banks: {
@@ -397,40 +493,6 @@ describe('stubService', () => {
       expect((await fetch(`http://127.0.0.1:${port}/ksa`)).status).toBe(200);
     } finally {
       await app.close();
-    }
-  });
-});
-
-describe('ServiceTestingModule', () => {
-  @Injectable()
-  class PaymentsService {
-    constructor(
-      readonly banks: BanksService,
-      @InjectService(BanksService, 'ksa') readonly ksaBanks: BanksService,
-    ) {}
-  }
-
-  @Module({ providers: [PaymentsService] })
-  class PaymentsModule {}
-
-  it('provides the services everywhere, of named modules too, with nothing to time', async () => {
-    const module = await Test.createTestingModule({
-      imports: [
-        ServiceTestingModule.forRoot({ named: { ksa: { banks: { list: () => ['Ksa'] } } } }),
-        PaymentsModule,
-      ],
-    }).compile();
-    await module.init();
-    jest.useFakeTimers();
-    try {
-      const { banks, ksaBanks } = module.get(PaymentsService, { strict: false });
-      expect(await banks.list()).toHaveLength(2);
-      expect(await ksaBanks.list()).toEqual(['Ksa']);
-      expect(module.get(ServiceStub).calls).toHaveLength(2);
-      await module.close();
-      expect(jest.getTimerCount()).toBe(0);
-    } finally {
-      jest.useRealTimers();
     }
   });
 });
