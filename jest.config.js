@@ -7,7 +7,8 @@ delete process.env.NODE_EXTRA_CA_CERTS;
 
 /** @type {import('jest').Config} */
 export default {
-  testEnvironment: '<rootDir>/test/helpers/node-environment.mjs',
+  // Not by <rootDir>, which Stryker does not know.
+  testEnvironment: `${import.meta.dirname}/test/helpers/node-environment.mjs`,
   // Tests wait more than they compute: two workers for each core.
   maxWorkers: 2 * availableParallelism(),
   // Generous, for machines that are busy with other things: no test waits for it.

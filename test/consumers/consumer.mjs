@@ -8,8 +8,8 @@ import { typesChecks } from './types.mjs';
 
 const ROOT = join(import.meta.dirname, '../..');
 const OPTIONAL_PEERS = ['@peculiar/x509'];
-/** Programs of the host besides its main one. Of the variants of a consumer, one runs them. */
-const HOST_PROGRAMS = ['shutdown', 'closed-twice', 'standalone'];
+/** Programs of the host besides its main one. */
+const HOST_PROGRAMS = ['shutdown', 'standalone'];
 /** Folder of the programs that do not depend on the version of Node: the oldest runs them. */
 const ONCE = 'once';
 const INSTALL = ['install', '--prefer-offline', '--no-audit', '--no-fund', '--no-package-lock'];
@@ -40,8 +40,7 @@ export async function vitestChecks({ template, folder, nodes }) {
 
 /**
  * One consumer, copied to `folder` with the sources that all consumers share, as a list of checks to run in order:
- * `{ name, node, run }`. A tsconfig.<variant>.json is compiled into dist-<variant>, and what it made is run too; so is
- * each of its programs/. One with a test/jest-e2e.json is what `nest new` makes: it is changed as docs/getting-started.md says, gets the tests of docs/testing.md, and its
+ * `{ name, node, run }`. One with a test/jest-e2e.json is what `nest new` makes: it is changed as docs/getting-started.md says, gets the tests of docs/testing.md, and its
  * own `npm test` and `npm run test:e2e` are run.
  */
 export async function consumerChecks({ template, host, folder, nodes }) {
@@ -54,13 +53,10 @@ export async function consumerChecks({ template, host, folder, nodes }) {
   const jest = join(folder, 'node_modules', 'jest', 'bin', 'jest.js');
   const isScaffold = entries.includes('test');
   const main = isScaffold ? 'tsconfig.build.json' : 'tsconfig.json';
-  const variants = entries
-    .map((entry) => (entry === main ? [entry] : /^tsconfig\.(?!build)(\w+)\.json$/.exec(entry)))
-    .filter((match) => match !== null)
-    .map(([project, variant]) => ({ project, variant, output: variant ? `dist-${variant}` : 'dist' }));
 
   /** Of src/, by their names after compilation, and of programs/. */
   const once = [
+    join('dist', 'closed-twice.js'),
     ...(await readdir(join(host, 'src', ONCE))).map((file) =>
       join('dist', ONCE, `${basename(file, '.ts')}.js`),
     ),
@@ -105,10 +101,7 @@ export async function consumerChecks({ template, host, folder, nodes }) {
       name: 'package contents',
       run: () => checkPackageContents(join(folder, 'node_modules', 'nestjs-service')),
     },
-    ...variants.map(({ project, variant }) => ({
-      name: label('types', variant),
-      run: () => node(process.execPath, [tsc, '-p', project], 120_000),
-    })),
+    { name: 'types', run: () => node(process.execPath, [tsc, '-p', main], 120_000) },
     ...typesChecks({
       folder,
       isCommonJs: type !== 'module',
@@ -124,11 +117,7 @@ export async function consumerChecks({ template, host, folder, nodes }) {
         run: () => evaluate(path, bundledRight(type), '--enable-source-maps'),
       },
       { name: 'doctor', node: version, run: () => doctor(path) },
-      ...variants.map(({ variant, output }) => ({
-        name: label('run', variant),
-        node: version,
-        run: () => node(path, [join(output, 'main.js')], 30_000),
-      })),
+      { name: 'run', node: version, run: () => node(path, [join('dist', 'main.js')], 30_000) },
       ...[...programs, ...(index === 0 ? once : [])].map((program) => ({
         name: parse(program).name,
         node: version,
@@ -156,8 +145,4 @@ export async function consumerChecks({ template, host, folder, nodes }) {
     },
   });
   return { name: basename(template), checks };
-}
-
-function label(name, variant) {
-  return variant === undefined ? name : `${name} (${variant})`;
 }
