@@ -23,23 +23,6 @@ export function certificateVerdict(answer: ExchangeResponse): 'refused' | 'perha
   return status === 400 ? undefined : 'perhaps';
 }
 
-// ngx_http_special_response.c: the pages as nginx makes them, for a certificate that is missing or does not verify.
-const NGINX_PAGE =
-  /^<html>\s*(<head>)?\s*<title>400 (No required SSL certificate was sent|The SSL certificate error)<\/title>/;
-
-/**
- * Whether an answer proves that a proxy refused the handshake and not the call: nginx's own statuses and pages, on the
- * first request of a connection. On a connection that was used before, the certificate cannot be the reason. Any other
- * page may come from a filter that looks at answers, after the service acted.
- */
-export function isHandshakeVerdict(answer: ExchangeResponse): boolean {
-  const { status, headers, reusedSocket } = answer;
-  if (reusedSocket) return false;
-  if (status === 495 || status === 496) return true;
-  const isHtml = /^text\/html\b/i.test(headers['content-type'] ?? '');
-  return status === 400 && isHtml && NGINX_PAGE.test(beginning(answer));
-}
-
 function beginning({ body }: Pick<ExchangeResponse, 'body'>): string {
   return body.subarray(0, MAX_PAGE_BYTES).toString('latin1');
 }
@@ -47,6 +30,7 @@ function beginning({ body }: Pick<ExchangeResponse, 'body'>): string {
 /** The parts of the client identity that count once its certificate was refused. */
 export interface ReloadableIdentity {
   readonly certificate?: CertificateSummary;
+  readonly lastIssuer?: string;
   /** Reads it again. Resolves with true if another certificate than the refused one is in use then. */
   reloadAfterRefusal(refused: CertificateSummary | undefined): Promise<boolean>;
 }

@@ -14,9 +14,6 @@ const CERTIFICATE_ALERT_CODE =
 const VERIFICATION_CODE =
   /^(CERT_|CRL_|UNABLE_TO_|SELF_SIGNED_CERT|DEPTH_ZERO_SELF_SIGNED_CERT|INVALID_(CA|PURPOSE)|PATH_LENGTH_EXCEEDED|HOSTNAME_MISMATCH|ERROR_IN_CERT|UNSPECIFIED|ERR_TLS_)/;
 
-/** OpenSSL's words for an answer that is no TLS record. */
-const NOT_TLS = /wrong version number|packet length too long|unknown protocol|http request/i;
-
 const KINDS: Readonly<Record<string, ConnectionErrorKind>> = {
   ECONNREFUSED: 'refused',
   ENOTFOUND: 'dns',
@@ -32,18 +29,27 @@ const KINDS: Readonly<Record<string, ConnectionErrorKind>> = {
   ERR_AGENT_CLOSED: 'closed',
 };
 
-/** OpenSSL's versions spell this alert differently (RFC 8446, 6.2: handshake_failure). */
-export const HANDSHAKE_FAILURE = 'TLS_ALERT_40';
+/** RFC 8446, 6.2. OpenSSL's versions spell what comes before differently. */
+export const HANDSHAKE_FAILURE = /_ALERT_HANDSHAKE_FAILURE$/;
 
 /** Sorts an error of Node, OpenSSL or the system into one of our kinds. Keeps only its code, never its text. */
 export function classify(error: unknown): Classified {
   const { code, message } = describe(error);
-  // OpenSSL's versions spell the code differently, and some give only EPROTO; the alert's number is the same in all.
+  const reason = code === 'EPROTO' ? opensslCode(message) : code;
   const alert = Number(/SSL alert number (\d+)/.exec(message)?.[1]);
-  const isCertificateAlert = CERTIFICATE_ALERTS.has(alert) || CERTIFICATE_ALERT_CODE.test(code ?? '');
+  const isCertificateAlert = CERTIFICATE_ALERTS.has(alert) || CERTIFICATE_ALERT_CODE.test(reason ?? '');
   // A proxy's complaint about a certificate is not about the one that we show to the service.
   const certificateRefused = isCertificateAlert && !code?.startsWith('ERR_PROXY_');
-  return { kind: kindOf(code, message), reason: reasonOf(code, message, alert), certificateRefused };
+  return { kind: kindOf(code, message), reason, certificateRefused };
+}
+
+/**
+ * EPROTO has OpenSSL's reason in its text: `error:0A000152:SSL routines::unsafe legacy renegotiation disabled:`. It is from a
+ * list of OpenSSL's own, and becomes the code that Node makes of it elsewhere. What follows may be the other side's words.
+ */
+function opensslCode(message: string): string {
+  const reason = /error:[\dA-F]{8}:[^:]*:[^:]*:([\w/ -]{3,60})(?=:|$)/i.exec(message)?.[1];
+  return reason === undefined ? 'EPROTO' : `ERR_SSL_${reason.toUpperCase().replace(/\W+/g, '_')}`;
 }
 
 function kindOf(code: string | undefined, message: string): ConnectionErrorKind {
@@ -52,14 +58,6 @@ function kindOf(code: string | undefined, message: string): ConnectionErrorKind 
   if (code.startsWith('ERR_PROXY_')) return 'proxy';
   if (VERIFICATION_CODE.test(code) || code.startsWith('ERR_SSL_')) return 'tls';
   return code.startsWith('HPE_') || code.startsWith('ERR_HTTP_') ? 'protocol' : 'network';
-}
-
-/** EPROTO hides which TLS alert it was, and that the other side talks something else. */
-function reasonOf(code: string | undefined, message: string, alert: number): string | undefined {
-  if (code?.endsWith('_ALERT_HANDSHAKE_FAILURE')) return HANDSHAKE_FAILURE;
-  if (code !== 'EPROTO') return code;
-  if (NOT_TLS.test(message)) return 'ERR_SSL_WRONG_VERSION_NUMBER';
-  return Number.isNaN(alert) ? code : `TLS_ALERT_${alert}`;
 }
 
 // By its form, not its class: an error may come from another realm (a vm context, a worker).
@@ -73,12 +71,11 @@ function describe(error: unknown): { code?: string; message: string } {
 
 /**
  * Whether the proxy of `http.proxy` would refuse again: a 4xx would come back, a wrong password may lock the account, and
- * its certificate stays the same. A proxy that cannot be reached or answers 5xx may recover, and the end of an idle tunnel
- * is no refusal.
+ * its certificate stays the same. A proxy that cannot be reached or answers 5xx may recover.
  */
 export function isProxyRefusal({ kind, reason = '' }: { kind: string; reason?: string }): boolean {
   return (
     kind === 'proxy' &&
-    !/_(5\d\d|ENDED|TIMEOUT|ECONN\w+|ETIMEDOUT|EPIPE|ENOTFOUND|EAI_\w+|E\w+UNREACH)$/.test(reason)
+    !/_(5\d\d|TIMEOUT|ECONN\w+|ETIMEDOUT|EPIPE|ENOTFOUND|EAI_\w+|E\w+UNREACH)$/.test(reason)
   );
 }

@@ -1,5 +1,5 @@
 import { promisify } from 'node:util';
-import { brotliDecompress, gunzip, inflate, inflateRaw, type InputType, type ZlibOptions } from 'node:zlib';
+import { brotliDecompress, gunzip, inflate, type InputType, type ZlibOptions } from 'node:zlib';
 import { codedError } from '../errors/coded-error.js';
 
 /** For `Accept-Encoding`: the codings that {@link decode} understands. */
@@ -14,12 +14,9 @@ const DECODERS = new Map([
 
 /** Undoes the content coding of a body. Rejects with `ERR_BUFFER_TOO_LARGE` as soon as it exceeds the cap. */
 export async function decode(body: Buffer, encoding: string, maxOutputLength: number): Promise<Buffer> {
-  const name = encoding.trim().toLowerCase();
-  const decoder = DECODERS.get(name);
+  const decoder = DECODERS.get(encoding.trim().toLowerCase());
   if (!decoder) throw codedError('unknown content coding', 'ERR_HTTP_CONTENT_CODING');
-  // Some servers send `deflate` without the zlib header (RFC 9110, 8.4.1.2); its low nibble is always 8.
-  const isRaw = name === 'deflate' && body.length > 0 && (body[0] & 0x0f) !== 8;
-  return promisify<InputType, ZlibOptions, Buffer>(isRaw ? inflateRaw : decoder)(body, { maxOutputLength });
+  return promisify<InputType, ZlibOptions, Buffer>(decoder)(body, { maxOutputLength });
 }
 
 /** The value of a JSON text; undefined for any other text. A byte order mark is ignored (RFC 8259, 8.1). */

@@ -2,11 +2,11 @@ import { type ClientRequest } from 'node:http';
 import { type Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { type Classified } from './classify.js';
-import { type ExchangeFaultDetails, type ExchangePhase } from './exchange.types.js';
+import { type ExchangeFaultDetails, type ExchangePhase, isUnsent } from './exchange.types.js';
 
 /** Follows how far a request gets, which decides whether the server can have acted on it. */
 export class ExchangeProgress {
-  phase: ExchangePhase = 'connecting';
+  phase: ExchangePhase = 'queued';
   reusedSocket = false;
   /** When the wait for a free connection ended, on the monotonic clock. */
   socketAt: number | undefined = undefined;
@@ -17,6 +17,7 @@ export class ExchangeProgress {
   follow(request: ClientRequest): void {
     request.on('socket', (socket: Socket | TLSSocket) => {
       this.socketAt = performance.now();
+      this.phase = 'connecting';
       this.#socket = socket;
       // Node does not set its flag for a request that waited in the agent's queue.
       this.reusedSocket = request.reusedSocket || socket.bytesRead > 0;
@@ -54,7 +55,7 @@ export class ExchangeProgress {
    * had accepted the handshake.
    */
   get isHandshakePending(): boolean {
-    if (this.phase === 'connecting') return true;
+    if (isUnsent(this)) return true;
     if (this.phase !== 'sent' || !this.#isTls13 || this.#isAccepted) return false;
     return !this.reusedSocket && this.#socket?.bytesRead === 0;
   }

@@ -1,9 +1,4 @@
-import http, {
-  type ClientRequest,
-  type IncomingHttpHeaders,
-  type IncomingMessage,
-  type RequestOptions,
-} from 'node:http';
+import http, { type ClientRequest, type IncomingMessage, type RequestOptions } from 'node:http';
 import https from 'node:https';
 import { systemClock } from '../time/clock.js';
 import { setImmediate } from '../time/immediate.js';
@@ -18,8 +13,8 @@ import {
   type ExchangeFaultDetails,
   type ExchangeRequest,
   type ExchangeResponse,
+  isUnsent,
 } from './exchange.types.js';
-import { emptyHeaders, ownOptions } from './own-properties.js';
 
 /**
  * One exchange over node:http or node:https. Judges neither status nor redirect.
@@ -102,9 +97,9 @@ class RunningExchange {
 
   #onTime(): void {
     const { limitMs, endsAt, reason } = this.#nextLimit();
-    const lateMs = performance.now() - endsAt;
-    if (lateMs < 0) this.#setTimer(-lateMs);
-    else this.#fail({ kind: 'timeout', reason, limitMs, lateMs });
+    const leftMs = endsAt - performance.now();
+    if (leftMs > 0) this.#setTimer(leftMs);
+    else this.#fail({ kind: 'timeout', reason, limitMs });
   }
 
   /** The first to end of the limits that apply now: while it waits for a connection, only the whole limit does. */
@@ -115,7 +110,7 @@ class RunningExchange {
       { limitMs: timeoutMs, endsAt: this.#startedAt + timeoutMs },
       { limitMs: attemptTimeoutMs, endsAt: socketAt + attemptTimeoutMs },
     ];
-    if (phase === 'connecting')
+    if (isUnsent({ phase }))
       limits.push({
         limitMs: connectTimeoutMs,
         endsAt: socketAt + connectTimeoutMs,
@@ -126,7 +121,7 @@ class RunningExchange {
 
   #options(): RequestOptions {
     const { url, method, headers, body, agent } = this.#request;
-    return ownOptions<RequestOptions>({
+    return {
       protocol: url.protocol,
       hostname: url.hostname.startsWith('[') ? url.hostname.slice(1, -1) : url.hostname,
       port: url.port,
@@ -137,11 +132,11 @@ class RunningExchange {
       headers:
         body === undefined ? headers : { 'content-length': String(Buffer.byteLength(body)), ...headers },
       agent,
-    });
+    };
   }
 
   #onResponse(incoming: IncomingMessage): void {
-    this.#progress.phase = 'answering';
+    this.#progress.phase = 'reading';
     this.#incoming = incoming;
     const body = new BodyBytes();
     incoming.on('data', (chunk: Buffer) => {
@@ -172,8 +167,7 @@ class RunningExchange {
           return this.#fail({ kind: 'too_large', reason: error.code });
         // Its status says what happened, and a proxy's own page may have kept the coding of another answer.
         if (!isSuccess(incoming)) return this.#finish(incoming, body);
-        const isCut = error.code === 'Z_BUF_ERROR' && isUntilClose(incoming);
-        this.#fail({ kind: isCut ? 'reset' : 'protocol', reason: error.code });
+        this.#fail({ kind: 'protocol', reason: error.code });
       },
     );
   }
@@ -185,8 +179,7 @@ class RunningExchange {
   }
 
   #conclude(incoming: IncomingMessage, body: Buffer): void {
-    const { statusCode: status = 0, statusMessage: statusText = '' } = incoming;
-    const headers = Object.assign(emptyHeaders<IncomingHttpHeaders>(), incoming.headers);
+    const { statusCode: status = 0, statusMessage: statusText = '', headers } = incoming;
     const { reusedSocket } = this.#progress;
     const untilClose = isUntilClose(incoming);
     this.#settle(() => this.#resolve({ status, statusText, headers, body, reusedSocket, untilClose }));
@@ -201,9 +194,7 @@ class RunningExchange {
     this.#outgoing?.destroy();
   };
 
-  #fail(
-    fault: Pick<ExchangeFaultDetails, 'kind' | 'reason' | 'limitMs' | 'lateMs' | 'certificateRefused'>,
-  ): void {
+  #fail(fault: Pick<ExchangeFaultDetails, 'kind' | 'reason' | 'limitMs' | 'certificateRefused'>): void {
     const details = { ...fault, ...this.#progress.at(fault) };
     this.#settle(() => this.#reject(new ExchangeFault(details)));
     this.#outgoing?.destroy();

@@ -31,8 +31,16 @@ export interface ExchangeResponse {
   untilClose: boolean;
 }
 
-/** How far an exchange got, which decides whether the server can have acted. */
-export type ExchangePhase = 'connecting' | 'sent' | 'answering';
+/**
+ * How far an exchange got, which decides whether the server can have acted: it waits for a free connection, it connects, the
+ * request is sent, the answer is read.
+ */
+export type ExchangePhase = 'queued' | 'connecting' | 'sent' | 'reading';
+
+/** Whether nothing of the request was sent. */
+export function isUnsent({ phase = 'connecting' }: { phase?: ExchangePhase }): boolean {
+  return phase === 'queued' || phase === 'connecting';
+}
 
 /** Headers that only the HTTP client may set: with them, a caller could change the connection or name another host. */
 export const EXCHANGE_HEADERS: ReadonlySet<string> = new Set([
@@ -60,8 +68,6 @@ export class ExchangeFault extends Error {
   readonly reason?: string;
   /** The time limit that was exceeded, in milliseconds. */
   readonly limitMs?: number;
-  /** Milliseconds until that was noticed: more than a few if the process did not run in the meantime. */
-  readonly lateMs?: number;
   /** The addresses that were tried, with their ports, if the name has several. */
   readonly addresses?: readonly string[];
   /** A kept-alive connection was used again. */

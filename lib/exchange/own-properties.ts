@@ -1,8 +1,3 @@
-import { codedError } from '../errors/coded-error.js';
-
-/** Without a prototype: a `get` that somebody put into Object.prototype would make it invalid. */
-const UNDEFINED = { __proto__: null, value: undefined, writable: true, enumerable: true, configurable: true };
-
 function Bare(): void {
   // Only its prototype matters.
 }
@@ -14,20 +9,6 @@ Bare.prototype = Object.create(null) as object;
  */
 export function emptyHeaders<T extends object>(): T {
   return new (Bare as unknown as new () => T)();
-}
-
-/**
- * Options for Node, which looks for those that are missing in Object.prototype too: what somebody put there (`auth`,
- * `setHost`, `path`) becomes undefined in them. An object without a prototype would not do: Node 20 copies it into one
- * that has a prototype. Throws for `encoding`, which every socket of Node takes from there: text in the place of bytes
- * would end the process.
- */
-export function ownOptions<T extends object>(options: T): T {
-  for (const name in Object.prototype) {
-    if (name === 'encoding') throw codedError('Object.prototype has an encoding', 'ERR_OBJECT_PROTOTYPE');
-    if (!Object.hasOwn(options, name)) Object.defineProperty(options, name, UNDEFINED as PropertyDescriptor);
-  }
-  return options;
 }
 
 /** A copy without what is undefined. */

@@ -58,7 +58,9 @@ export function readBody(response: ExchangeResponse, call: Call, client: ErrorCl
   if (hasNoBody(response, call)) return undefined;
   const text = response.body.toString('utf8');
   const json = parseJson(text);
-  if (json !== undefined) return json;
+  // A number that ends with its connection may be the beginning of a longer one: Node does not tell whether the server
+  // announced the end (close_notify; RFC 9112, 9.8).
+  if (json !== undefined && !(response.untilClose && typeof json === 'number')) return json;
   const isEmpty = text.trim() === '';
   if (isEmpty && !isSafe(call.method)) return undefined;
   const { describeOption, addresses } = client.options;
@@ -137,21 +139,6 @@ function invalidResponse(
     hint,
     options,
   });
-}
-
-/**
- * Whether a success may be truncated: its body ends with the connection, and is not JSON, or a number, which may be the
- * beginning of a longer one. Over TLS too: Node does not tell whether the server announced the end (close_notify;
- * RFC 9112, 9.8). An empty body is a complete answer to a method that changes something.
- */
-export function isTruncated(response: ExchangeResponse, call: Call): boolean {
-  const { status, body, untilClose } = response;
-  if (!untilClose || !call.readsJson || status < 200 || status >= 300 || hasNoBody(response, call))
-    return false;
-  const text = body.toString('utf8');
-  if (text.trim() === '') return isSafe(call.method);
-  const json = parseJson(text);
-  return json === undefined || typeof json === 'number';
 }
 
 function hasNoBody({ status }: ExchangeResponse, { method }: Call): boolean {

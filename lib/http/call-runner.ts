@@ -13,7 +13,6 @@ import { askedDelay, retryDelay } from '../time/back-off.js';
 import { systemClock } from '../time/clock.js';
 import { nextTurn } from '../time/immediate.js';
 import { sleep, within } from '../time/timers.js';
-import { isTruncated } from './answer.js';
 import { type Call } from './call.js';
 import { type CallObserver } from './call-observer.js';
 import { type CallAuthenticator, type ClientContext } from './client-context.js';
@@ -95,7 +94,7 @@ export class CallRunner {
     this.#running += 1;
     try {
       if (!isAlone) await nextTurn();
-      return wholeOf(await this.#exchange(call), call);
+      return { response: await this.#exchange(call) };
     } catch (error) {
       if (error instanceof ExchangeFault) return { fault: error };
       throw error;
@@ -109,7 +108,7 @@ export class CallRunner {
     call.signal?.throwIfAborted();
     calls.closed.throwIfAborted();
     const { timeoutMs, attemptTimeoutMs, connectTimeoutMs } = this.#limitsOf(call);
-    if (timeoutMs <= 0) throw outOfTime(-timeoutMs);
+    if (timeoutMs <= 0) throw outOfTime();
     call.attempts += 1;
     call.certificate = identity.certificate;
     return io.exchange({
@@ -232,17 +231,10 @@ function withKnownLimit(fault: ExchangeFault, { timeoutMs, endsAt }: Call): Exch
 }
 
 /** For a call of which nothing was sent, or had an effect. `reusedSocket`, because no connection is at fault. */
-function outOfTime(lateMs?: number): ExchangeFault {
-  return new ExchangeFault({ kind: 'timeout', phase: 'connecting', reusedSocket: true, lateMs });
+function outOfTime(): ExchangeFault {
+  return new ExchangeFault({ kind: 'timeout', phase: 'connecting', reusedSocket: true });
 }
 
 function asClosed({ phase, reusedSocket, refusedInHandshake }: ExchangeFault): ExchangeFault {
   return new ExchangeFault({ kind: 'closed', phase, reusedSocket, refusedInHandshake });
-}
-
-/** An answer that may be truncated counts as a reset. */
-function wholeOf(response: ExchangeResponse, call: Call): Outcome {
-  if (!isTruncated(response, call)) return { response };
-  const { reusedSocket } = response;
-  return { fault: new ExchangeFault({ kind: 'reset', phase: 'answering', reusedSocket }) };
 }

@@ -17,5 +17,5 @@ export type CallAuthenticator = Pick<Authenticator, 'use' | 'get' | 'renew'>;
 
 /** What errors need to know of a client. */
 export type ErrorClient = Pick<ClientContext, 'options'> & {
-  identity: Pick<Identity, 'certificate' | 'hasChain'>;
+  identity: Pick<Identity, 'certificate' | 'hasChain' | 'lastIssuer'>;
 };

@@ -2,13 +2,14 @@ import { collectionAtEnd } from '../config/resources.js';
 import { explain, type Explanation } from '../errors/index.js';
 import { certificateVerdict, isPage } from '../exchange/certificate-refusal.js';
 import { type ExchangeResponse } from '../exchange/exchange.types.js';
+import { ofIssuer } from '../tls/certificate-error.js';
 import { describeCertificate } from '../tls/certificate-summary.js';
 import { type Call } from './call.js';
 import { type ErrorClient } from './client-context.js';
 
-/** The meaning of an answer. */
+/** The meaning of an answer. Options in braces are named, and `{certificate}` says what to check of ours. */
 interface Row {
-  when: (answer: ExchangeResponse, pathname: string) => boolean;
+  if: (answer: ExchangeResponse, pathname: string) => boolean;
   authentication?: 'oauth' | 'mtls';
   /** The app token and a bearer were sent. */
   both?: true;
@@ -34,77 +35,51 @@ export function explainAnswer(
     (each) =>
       (each.authentication === undefined || each.authentication === authentication) &&
       (!each.both || both) &&
-      each.when(response, url.pathname),
+      each.if(response, url.pathname),
   );
+  const { certificate, lastIssuer } = identity;
+  const inUse = certificate ? `in use is ${describeCertificate(certificate)}` : 'none is set';
   // `http:` is for loopback alone: what listens there does TLS.
   const isSidecar = addresses.baseUrl.startsWith('http:');
   const hint = row?.hint.replace('{certificate}', isSidecar ? OF_SIDECAR : CERTIFICATE);
-  const inUse = identity.certificate
-    ? `in use is ${describeCertificate(identity.certificate)}`
-    : 'none is set';
+  const issuer = lastIssuer && certificateVerdict(response) === 'refused' ? ` ${ofIssuer(lastIssuer)}` : '';
   const { baseOption: option } = addresses;
-  return explain(row?.what ?? '', { hint }, { inUse }, { option, describeOption });
+  return explain(row?.what ?? '', { hint: hint && hint + issuer }, { inUse }, { option, describeOption });
 }
 
 const CERTIFICATE =
   'check {tls.certificate} and {tls.privateKey}, that they are of this application and this environment; {inUse}.';
 const OF_SIDECAR =
   'check what the sidecar at {address} shows, that it is of this application and this environment.';
-const APP_TOKEN = 'Check {appToken}, that it is of this application and this environment.';
-const OAUTH = `check that OAuth is enabled for the application, and that the addresses of the API, in {address}, and of the token endpoint are of the same environment.`;
-const APP_TOKEN_TOO = 'The app token was sent too: check {appToken}, that it is of this application.';
+const APP_TOKEN =
+  'Check {appToken}, that it is of this application and this environment. A value with # in a .env file needs quotes, and docker run --env-file keeps quotes as a part of it.';
 const MAY = 'check in the developer portal what the application may do';
+const OAUTH =
+  'check that OAuth is enabled for the application, and that the addresses of the API, in {address}, and of the token endpoint are of the same environment.';
 const has =
-  (...statuses: number[]) =>
-  ({ status }: ExchangeResponse): boolean =>
-    statuses.includes(status);
-const unauthorized = { when: has(401), what: ': the service refused the credentials' };
+  (status: number) =>
+  (answer: ExchangeResponse): boolean =>
+    answer.status === status;
+const unauthorized = { if: has(401), what: ': the service refused the credentials' };
 /** Nothing tells a wrong app token from a forbidden call, and the option is checked sooner than the portal. */
-const forbidden = { when: has(403), what: ': the service does not allow this call' };
+const forbidden = { if: has(403), what: ': the service does not allow this call' };
 
-/** The first that fits counts. `{certificate}` (what to check of our certificate), `{address}` and options are filled in. */
+/** The first that fits counts. */
 const ROWS: readonly Row[] = [
   {
-    when: (answer) => certificateVerdict(answer) === 'refused' && isPage(answer),
-    what: ', with a page (HTML) of a proxy before the service: it misses or rejects the client certificate',
-    hint: `A proxy before the service looks at the client certificate: {certificate}`,
-  },
-  {
-    when: (answer) => certificateVerdict(answer) === 'refused',
+    if: (answer) => certificateVerdict(answer) === 'refused',
     what: ': a proxy before the service misses or rejects the client certificate',
-    hint: `A proxy before the service looks at the client certificate: {certificate}`,
+    hint: 'The proxy looks at the client certificate: {certificate}',
   },
   {
-    when: (answer) => certificateVerdict(answer) === 'perhaps',
+    if: (answer) => certificateVerdict(answer) === 'perhaps',
     what: ', with a page, not of the service itself: a proxy or firewall before it refused the call',
-    hint: `Check {address}. A firewall may refuse the address of this machine, or something in the call: ask who runs it. If a proxy looks at client certificates: {certificate}`,
+    hint: 'Check {address}. A firewall may refuse the address of this machine, or something in the call: ask who runs it. If a proxy looks at client certificates: {certificate}',
   },
-  {
-    ...unauthorized,
-    both: true,
-    hint: `C${OAUTH.slice(1)} ${APP_TOKEN_TOO}`,
-  },
-  {
-    ...unauthorized,
-    authentication: 'oauth',
-    hint: `C${OAUTH.slice(1)}`,
-  },
-  {
-    ...unauthorized,
-    authentication: 'mtls',
-    hint: `${APP_TOKEN} Also {certificate}`,
-  },
+  { ...unauthorized, authentication: 'oauth', hint: `C${OAUTH.slice(1)}` },
+  { ...unauthorized, authentication: 'mtls', hint: `${APP_TOKEN} Also {certificate}` },
   { ...unauthorized, hint: APP_TOKEN },
-  {
-    ...forbidden,
-    both: true,
-    hint: `C${MAY.slice(1)}; ${OAUTH} ${APP_TOKEN_TOO}`,
-  },
-  {
-    ...forbidden,
-    authentication: 'oauth',
-    hint: `C${MAY.slice(1)}; ${OAUTH}`,
-  },
+  { ...forbidden, authentication: 'oauth', hint: `C${MAY.slice(1)}; ${OAUTH}` },
   {
     ...forbidden,
     authentication: 'mtls',
@@ -112,33 +87,23 @@ const ROWS: readonly Row[] = [
   },
   { ...forbidden, hint: `${APP_TOKEN} If it is right, ${MAY}.` },
   {
-    when: isPage,
+    if: isPage,
     what: ", with a page (HTML), not JSON: a proxy, firewall or website answers in the service's place",
-    hint: `Check {address}, with its path if it has one. If it is right, ask who runs the network or the service.`,
+    hint: 'Check {address}, with its path if it has one. If it is right, ask who runs the network or the service.',
   },
   {
     // The API's collections exist even if they are empty.
-    when: ({ status }, pathname) => status === 404 && collectionAtEnd(pathname) !== undefined,
+    if: ({ status }, pathname) => status === 404 && collectionAtEnd(pathname) !== undefined,
     what: ': there is no such path at this address',
-    hint: `Check the path in {address}: that of the call is appended to it. Some services want a slash at the end: {http.trailingSlash}.`,
+    hint: 'Check the path in {address}: that of the call is appended to it. Some services want a slash at the end: {http.trailingSlash}.',
   },
   {
-    when: has(304),
-    what: ': nothing has changed since what the call named',
-    hint: 'If the call names what its caller has already (if-none-match, if-modified-since), leave these headers out, or accept 304 by validateStatus. If it does not, ask who runs a cache or proxy before the service.',
-  },
-  {
-    when: has(429),
-    what: ': the service is asked too often for the moment',
-    hint: "Try again later. If it stays so, ask the service's operator how often the application may call.",
-  },
-  {
-    when: ({ status }) => status >= 500,
-    what: ': the service is out of order',
+    if: ({ status }) => status === 429 || status >= 500,
+    what: ': the service is busy or out of order',
     hint: "Nothing here to correct. Try again later; if it stays so, tell the service's operator.",
   },
   {
-    when: has(400),
+    if: has(400),
     both: true,
     hint: 'The app token was sent beside the bearer, which the service refuses on most paths: leave {sendAppTokenWithBearer} out. If not that, something in the call itself is wrong.',
   },

@@ -16,7 +16,8 @@ export function faultToError(
   const { kind, reason, certificateRefused } = fault;
   const doubt = doubtOf(call, { fault });
   const { describeOption } = options;
-  const refusal = certificateRefused && certificateRefusedError(certificate, reason, describeOption);
+  const refusal =
+    certificateRefused && certificateRefusedError(certificate, reason, describeOption, identity.lastIssuer);
   if (refusal && !doubt.outcomeUnknown) return refusal;
   const where = `${method} ${url.pathname} at ${url.host}`;
   const place = {

@@ -1,6 +1,11 @@
 import { type ConnectionErrorKind, type ServiceConnectionError } from '../errors/index.js';
-import { certificateVerdict, isHandshakeVerdict } from '../exchange/certificate-refusal.js';
-import { type ExchangeFault, type ExchangeResponse, type Outcome } from '../exchange/exchange.types.js';
+import { certificateVerdict } from '../exchange/certificate-refusal.js';
+import {
+  type ExchangeFault,
+  type ExchangeResponse,
+  isUnsent,
+  type Outcome,
+} from '../exchange/exchange.types.js';
 import { isProxyRefusal } from '../exchange/classify.js';
 import { type Call } from './call.js';
 
@@ -35,16 +40,15 @@ export function isRetryableStatus(call: Repeated, status: number): boolean {
 
 /** The server cannot have acted: there was no connection yet, or it refused us in the handshake. */
 function cannotHaveActed(fault: ExchangeFault): boolean {
-  return fault.phase === 'connecting' || fault.refusedInHandshake;
+  return isUnsent(fault) || fault.refusedInHandshake;
 }
 
 /**
  * Whether an answer that refuses our credentials or certificate came before the service could act. A page may come from a
- * firewall that looks at answers after the application acted, whatever the page says; only a verdict on the handshake
- * proves something. A challenge (RFC 6750, 3) asks for another token, so it comes first.
+ * firewall that looks at answers after the application acted, whatever the page says. A challenge (RFC 6750, 3) asks for another token, so it comes first.
  */
 function isRefusedBefore(response: ExchangeResponse): boolean {
-  if (certificateVerdict(response) === undefined || isHandshakeVerdict(response)) return true;
+  if (certificateVerdict(response) === undefined) return true;
   return response.status === 401 && /^bearer\b/i.test(response.headers['www-authenticate'] ?? '');
 }
 

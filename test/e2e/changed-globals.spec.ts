@@ -37,24 +37,6 @@ describe('a host that changes globals', () => {
     const request = { customer_id: id, permissions: ['identity'] };
     expect(await module.get(LinkSdkService).connectParameters(request)).toHaveProperty('access_token');
   });
-
-  /** test/soak/polluted-prototype.spec.ts has all that Node's own code reads too. */
-  it('sends nothing that somebody put into Object.prototype', async () => {
-    const { banks, customers } = started;
-    simulator.clearRequests();
-    const prototype = Object.prototype as Record<string, unknown>;
-    const foreign = { auth: 'their:password', host: '127.0.0.2', socketPath: '/their.sock', scope: 'theirs' };
-    for (const [name, value] of Object.entries(foreign)) {
-      prototype[name] = value;
-      const calls = Promise.all([banks.list(), customers.create({ app_user_id: name })]);
-      await calls.finally(() => delete prototype[name]);
-    }
-    expect(simulator.apiRequests).toHaveLength(8);
-    for (const { headers } of simulator.apiRequests) {
-      expect(headers.authorization).toMatch(/^Bearer /);
-      expect(JSON.stringify(headers)).not.toContain('their');
-    }
-  });
 });
 
 /** What a feature of a host looks like: its own ServiceModule, its own service. */

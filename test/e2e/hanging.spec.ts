@@ -120,7 +120,7 @@ describe('an attempt that hangs', () => {
       kind: 'timeout',
       reason: 'ERR_CONNECT_TIMEOUT',
       outcomeUnknown: false,
-      message: expect.stringContaining('http.connectTimeout'),
+      hint: expect.stringContaining('http.connectTimeout'),
     });
     expect(api.relay.connections).toBe(3);
   });

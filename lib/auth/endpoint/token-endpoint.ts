@@ -161,7 +161,12 @@ export class TokenEndpoint implements TokenSource {
       if (isOther) return this.#post(body, asked, seen);
       if (verdict === 'refused') {
         const reason = fault ? fault.reason : `HTTP ${response.status}`;
-        throw certificateRefusedError(certificate, reason, this.#options.place.describeOption);
+        throw certificateRefusedError(
+          certificate,
+          reason,
+          this.#options.place.describeOption,
+          identity.lastIssuer,
+        );
       }
     }
     if (fault) throw tokenConnectionError(this.#options.place, fault);

@@ -96,7 +96,9 @@ function isAboutCertificate({ fault, askedForCertificate }: HandshakeFacts): boo
   if (!fault) return false;
   if (fault.certificateRefused) return true;
   // In TLS 1.2 a server may refuse with no more than the end of the connection, or with handshake_failure.
-  return askedForCertificate === true && (fault.reason === HANDSHAKE_FAILURE || fault.kind === 'reset');
+  return (
+    askedForCertificate === true && (HANDSHAKE_FAILURE.test(fault.reason ?? '') || fault.kind === 'reset')
+  );
 }
 
 /** The server refused our certificate; or it wants one, and none is offered. */

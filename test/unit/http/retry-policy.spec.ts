@@ -33,18 +33,18 @@ describe('the retry policy', () => {
 
   it.each<[string, Partial<ExchangeFaultDetails>, boolean]>([
     ['GET', { kind: 'reset' }, true],
-    ['GET', { kind: 'timeout', phase: 'answering' }, true],
+    ['GET', { kind: 'timeout', phase: 'reading' }, true],
     ['GET', { kind: 'tls', phase: 'connecting' }, false],
-    ['GET', { kind: 'too_large', phase: 'answering' }, false],
-    ['GET', { kind: 'protocol', phase: 'answering' }, false],
+    ['GET', { kind: 'too_large', phase: 'reading' }, false],
+    ['GET', { kind: 'protocol', phase: 'reading' }, false],
     ['GET', { kind: 'closed', phase: 'connecting' }, false],
     ['GET', { kind: 'proxy', phase: 'connecting', reason: 'ERR_PROXY_TUNNEL_407' }, false],
     ['GET', { kind: 'proxy', phase: 'connecting', reason: 'ERR_PROXY_SELF_SIGNED_CERT_IN_CHAIN' }, false],
     ['POST', { kind: 'proxy', phase: 'connecting', reason: 'ERR_PROXY_TUNNEL_502' }, true],
-    ['POST', { kind: 'proxy', phase: 'connecting', reason: 'ERR_PROXY_TUNNEL_ENDED' }, true],
+    ['POST', { kind: 'proxy', phase: 'connecting', reason: 'ERR_PROXY_TUNNEL_503' }, true],
     ['POST', { kind: 'proxy', phase: 'connecting', reason: 'ERR_PROXY_ECONNREFUSED' }, true],
     ['POST', { kind: 'reset', phase: 'sent' }, false],
-    ['POST', { kind: 'reset', phase: 'answering' }, false],
+    ['POST', { kind: 'reset', phase: 'reading' }, false],
     ['POST', { kind: 'refused', phase: 'connecting' }, true],
     ['POST', { kind: 'dns', phase: 'connecting' }, true],
     ['POST', { kind: 'reset', phase: 'connecting' }, true],
@@ -73,10 +73,10 @@ describe('a POST with a key', () => {
 
   it.each<[Partial<ExchangeFaultDetails>, boolean]>([
     [{ kind: 'reset' }, true],
-    [{ kind: 'timeout', phase: 'answering' }, true],
+    [{ kind: 'timeout', phase: 'reading' }, true],
     [{ kind: 'network' }, true],
-    [{ kind: 'too_large', phase: 'answering' }, false],
-    [{ kind: 'protocol', phase: 'answering' }, false],
+    [{ kind: 'too_large', phase: 'reading' }, false],
+    [{ kind: 'protocol', phase: 'reading' }, false],
     [{ kind: 'closed' }, false],
     [{ kind: 'tls', certificateRefused: true }, false],
   ])('after %j: %s', (details, again) => {
@@ -106,8 +106,9 @@ describe('mayHaveActed', () => {
     [answered(401), false],
     [answered(409), false],
     [answered(429), false],
-    [answered(495), false],
+    [answered(495), true],
     [{ fault: fault({ phase: 'sent' }) }, true],
+    [{ fault: fault({ phase: 'queued' }) }, false],
     [{ fault: fault({ phase: 'connecting' }) }, false],
     [{ fault: fault({ refusedInHandshake: true }) }, false],
   ])('%j: %s for a POST, and for one that was in doubt before in any case', (outcome, acted) => {

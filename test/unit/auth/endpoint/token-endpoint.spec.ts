@@ -216,9 +216,7 @@ describe('what an error says', () => {
     expect(refused).toMatch(/at 127\.0\.0\.1:1: .*refused \(ECONNREFUSED\)/);
     expect(refused).toMatch(expected);
     const unknown = await textOf('http://auth.invalid/oauth2/token');
-    expect(unknown).toMatch(
-      /at auth\.invalid: .* (no host with the name auth\.invalid|could not be looked up) /,
-    );
+    expect(unknown).toMatch(/at auth\.invalid: the name auth\.invalid could not be looked up /);
     expect(unknown).toMatch(expected);
   });
 
@@ -226,8 +224,7 @@ describe('what an error says', () => {
     const authority = await createAuthority();
     const live = await mtlsServer(authority, { demandCertificate: false });
     cleanUp.push(() => live.close());
-    const expected =
-      /verified against: Node's public roots \(.* put it into tls\.chain, in place of tls\.publicRoots/;
+    const expected = /verified against: Node's public roots \(.* put it into tls\.chain/;
     expect(await textOf(live.url, new https.Agent())).toMatch(expected);
     const named = new https.Agent({ ca: authority.chain, servername: 'elsewhere.example' });
     const message = await textOf(live.url, named);
@@ -244,15 +241,17 @@ describe('what an error says', () => {
       cleanUp.push(() => live.close());
       const agent = new https.Agent({ ca: authority.chain });
       expect(await textOf(live.url, agent)).toMatch(
-        /(asks for|demand) a client certificate.*set oauth\.mtls/i,
+        /(ask for|asks for) a client certificate.*set oauth\.mtls/i,
       );
     },
   );
 
   it('a proxy that fails: names http.proxy', async () => {
     const agent = new Agent();
-    agent.createConnection = () => {
-      throw Object.assign(new Error('407'), { code: 'ERR_PROXY_TUNNEL_407' });
+    agent.createConnection = (_, callback) => {
+      const error = Object.assign(new Error('407'), { code: 'ERR_PROXY_TUNNEL_407' });
+      setImmediate(() => callback?.(error, undefined as never));
+      return undefined;
     };
     const message = await textOf('http://127.0.0.1:1/oauth2/token', agent);
     expect(message).toMatch(/ERR_PROXY_TUNNEL_407.*Check http\.proxy/);
