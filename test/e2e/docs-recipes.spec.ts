@@ -1,9 +1,11 @@
 import { afterAll, describe, expect, it } from '@jest/globals';
-import { Body, Controller, Get, Post } from '@nestjs/common';
+import { Body, Controller, Get, Post, type Type } from '@nestjs/common';
+import { ConfigService } from '@nestjs/config';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { ApiNotFoundResponse, ApiProperty, DocumentBuilder, PickType, SwaggerModule } from '@nestjs/swagger';
 import { Test } from '@nestjs/testing';
+import { createHmac } from 'node:crypto';
 import { EventEmitter, once } from 'node:events';
 import { type Observable, Subject } from 'rxjs';
 import {
@@ -23,7 +25,14 @@ import { CollectingLogger } from '../helpers/secret-scan.js';
 import { readDocument, writeSnippets } from '../helpers/readme.js';
 
 // Those that need other packages are run by test/consumers.
-const OWN = new Set(['caller-gone.ts', 'service-fetch.ts', 'bank-search.ts', 'api-service-errors.ts']);
+const OWN = new Set([
+  'caller-gone.ts',
+  'service-fetch.ts',
+  'bank-search.ts',
+  'api-service-errors.ts',
+  'countries.module.ts',
+  'webhook.controller.ts',
+]);
 
 describe('docs/recipes.md', () => {
   const written = readDocument('docs/recipes.md').then(({ fences }) =>
@@ -169,6 +178,85 @@ describe('docs/recipes.md', () => {
     search.unsubscribe();
     expect(await unsubscribed).toEqual(['connection_closed']);
     expect(answers).toHaveLength(1);
+    await module.close();
+  });
+
+  it('has two countries, each with its variables and hosts', async () => {
+    const { Countries, CountriesModule } = (await import((await written).path('countries.module.ts'))) as {
+      Countries: Type<{ banks(country: 'uae' | 'ksa'): Promise<unknown> }>;
+      CountriesModule: Type;
+    };
+    await using uae = await ServiceSimulator.start();
+    await using ksa = await ServiceSimulator.start();
+    const values = {
+      ...uae.env({ authentication: 'oauth', oauthBaseUrl: true, name: 'uae' }),
+      ...ksa.env({ authentication: 'mtls', name: 'ksa' }),
+    };
+    const { fences } = await readDocument('docs/recipes.md');
+    const block = fences.find(({ language }) => language === 'dotenv')?.text ?? '';
+    const names = [...block.matchAll(/^(SERVICE_\w+?)(_FILE)?=/gm)].map(([, name]) => name);
+    const before = { ...process.env };
+    for (const name of names) process.env[name] = values[name];
+    try {
+      const module = await Test.createTestingModule({ imports: [CountriesModule] }).compile();
+      const countries = module.get<{ banks(country: string): Promise<unknown> }>(Countries);
+      expect(await countries.banks('uae')).toHaveLength(10);
+      expect(await countries.banks('ksa')).toHaveLength(10);
+      expect([uae, ksa].map(({ apiRequests }) => apiRequests.map(({ face }) => face))).toEqual([
+        ['oauth-base'],
+        ['base'],
+      ]);
+      await module.close();
+    } finally {
+      process.env = before;
+    }
+  });
+
+  it.each([
+    ['Express', () => new ExpressAdapter()],
+    ['Fastify', () => new FastifyAdapter()],
+  ])('takes a signed webhook as it came alone, on %s', async (_, adapter) => {
+    const { WebhookController } = (await import((await written).path('webhook.controller.ts'))) as {
+      WebhookController: Type;
+    };
+    const module = await Test.createTestingModule({
+      controllers: [WebhookController],
+      providers: [{ provide: ConfigService, useValue: new ConfigService({ WEBHOOK_SECRET: 's3cret' }) }],
+    }).compile();
+    const app = module.createNestApplication(adapter(), { logger: false, rawBody: true });
+    await app.listen(0, '127.0.0.1');
+    const body = '{ "event":  "consent.expired" }';
+    const signature = `sha256=${createHmac('sha256', 's3cret').update(body).digest('hex')}`;
+    const send = async (sent: string, headers: Record<string, string>) => {
+      const content = { 'content-type': 'application/json', connection: 'close' };
+      const url = `${await app.getUrl()}/webhook`;
+      return (await fetch(url, { method: 'POST', body: sent, headers: { ...content, ...headers } })).status;
+    };
+    expect(await send(body, { 'x-signature': signature })).toBe(204);
+    expect(await send(JSON.stringify(JSON.parse(body)), { 'x-signature': signature })).toBe(401);
+    expect(await send(body, { 'x-signature': `${signature.slice(0, -1)}g` })).toBe(401);
+    expect(await send(body, { 'x-signature': 'short' })).toBe(401);
+    expect(await send(body, {})).toBe(401);
+    await app.close();
+  });
+
+  it('reads large integers, sends lists, and is called by a generated client, as its rows say', async () => {
+    await using simulator = await ServiceSimulator.start();
+    const { module, http } = await startModule(simulator.moduleOptions());
+    simulator.answer('GET', '/accounts/v1', { body: '{"balance":9007199254740993}' });
+    const parse = (text: unknown) => BigInt(/\d+/.exec(String(text))?.[0] ?? 0);
+    expect(await http.get('/accounts/v1', { responseType: 'text', parse })).toBe(9007199254740993n);
+    const params = { id: ['a', 'b'] };
+    await http.get('/accounts/v1', { params });
+    await http.axiosRef.get('/accounts/v1', { params, paramsSerializer: { indexes: null } });
+    // As the template typescript-axios makes it.
+    const basePath = '';
+    await http.axiosRef.request({ url: `${basePath}/accounts/v1`, method: 'GET' });
+    expect(simulator.apiRequests.slice(1).map(({ path }) => decodeURIComponent(path))).toEqual([
+      '/accounts/v1?id[]=a&id[]=b',
+      '/accounts/v1?id=a&id=b',
+      '/accounts/v1',
+    ]);
     await module.close();
   });
 
