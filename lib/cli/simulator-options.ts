@@ -1,32 +1,14 @@
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { type FaultRule } from '../testing/faults.js';
 import { FACES } from '../testing/request-log.js';
 import { serverNamesOf } from '../testing/server-names.js';
 import { type SimulatorAddress } from '../testing/simulator.options.js';
 import { UsageError } from './command.js';
 import { FAULT_WORDS, readFault } from './simulator-faults.js';
 import { folderFault } from './simulator-files.js';
-import { readRoutes, type Routes } from './simulator-routes.js';
+import { readRoutes } from './simulator-routes.js';
 
-export interface SimulatorCommandOptions {
-  /** Undefined: free ones. */
-  ports?: Record<SimulatorAddress, number>;
-  /** An IP address to listen on, if not 127.0.0.1. */
-  host?: string;
-  /** Further names in the server certificate. */
-  serverNames: string[];
-  /** An absolute path. */
-  folder: string;
-  /** Of the module that the variables are for. */
-  name?: string;
-  /** Whether certificates and credentials are others than those of the last start. */
-  isNew: boolean;
-  tokenLifetime?: number;
-  /** Answers at other paths. */
-  routes: Routes;
-  faults: FaultRule[];
-}
+export type SimulatorCommandOptions = Exclude<Awaited<ReturnType<typeof readSimulatorOptions>>, 'help'>;
 
 /** The addresses in the order of their ports, from the base port on. */
 export const ADDRESSES: readonly SimulatorAddress[] = [
@@ -74,10 +56,7 @@ Exit code: 0 after SIGINT or SIGTERM, 1 if it cannot start, 2 for wrong options.
 `;
 
 /** Rejects with a UsageError, and what `parseArgs` throws. */
-export async function readSimulatorOptions(
-  args: string[],
-  cwd: string,
-): Promise<SimulatorCommandOptions | 'help'> {
+export async function readSimulatorOptions(args: string[], cwd: string) {
   const { values } = parseArgs({
     args,
     options: {
@@ -93,7 +72,7 @@ export async function readSimulatorOptions(
       help: { type: 'boolean', short: 'h' },
     },
   });
-  if (values.help) return 'help';
+  if (values.help) return 'help' as const;
   const { host, san: serverNames } = values;
   try {
     serverNamesOf({ host, serverNames });

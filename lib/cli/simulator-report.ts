@@ -1,7 +1,7 @@
 import { isLoopback } from '../config/address.js';
 import { variablePrefix } from '../config/module-name.js';
 import { type RecordedRequest } from '../testing/request-log.js';
-import { listensOnAll, LOOPBACK } from '../testing/server-names.js';
+import { listensOnAll } from '../testing/server-names.js';
 import { type CertificateRefusal, type SimulatorAddress } from '../testing/simulator.options.js';
 import { type ServiceSimulator } from '../testing/simulator.js';
 import { type SimulatorFiles } from './simulator-files.js';
@@ -67,18 +67,11 @@ export function describeRequest(
   return `${time(receivedAt)} ${method} ${printable(pathname)} ${answered} ${Math.round(milliseconds)} ms (${face})${reason}\n`;
 }
 
-/** Warnings about who can reach it, and by which name. */
-export function describeReach(host = LOOPBACK, [name]: readonly string[]): string {
-  if (host === '::1' || isLoopback(host)) {
-    const isForOthers = name !== undefined && !isLoopback(name);
-    return isForOthers
-      ? `Warning: it listens on ${host} only. Others reach ${name} with --host 0.0.0.0.\n`
-      : '';
-  }
-  const isNamed = name !== undefined || !listensOnAll(host);
-  const hint = isNamed
-    ? ''
-    : ` Others cannot use ${LOOPBACK}, which .env and the certificate name: add --san <the name by which they call it>.`;
+/** A warning about who can reach it, and by which name. */
+export function describeReach(host: string | undefined, names: readonly string[]): string {
+  if (host === undefined || host === '::1' || isLoopback(host)) return '';
+  const isNamed = names.length > 0 || !listensOnAll(host);
+  const hint = isNamed ? '' : ' Others need a name in .env and the certificate: add --san <name>.';
   return `Warning: it listens on ${host}, where every host of the network can call it. It is for tests, in networks that you trust.${hint}\n`;
 }
 

@@ -21,7 +21,7 @@ import { type LoadedIdentity } from '../../tls/material/check-identity.js';
 import { type Configuration } from '../../engine/read-configuration.js';
 import { type Variables } from '../env-file.js';
 import { DEFAULT_DIR } from '../simulator-options.js';
-import { capital, type Check, failed, type Finding, ok, skipped, warning } from './check.js';
+import { capital, type Check, failed, type Finding, ok, warning } from './check.js';
 import { nameOf } from './judge.js';
 
 /** A configuration that was read and checked, as a person has it before them. `options` only if there are no faults. */
@@ -31,22 +31,22 @@ type ConfigurationReading = Configuration &
 /** What there is to say of each variable, without a connection. Values that are no secret are shown. */
 export function* checkConfiguration(reading: ConfigurationReading): Generator<Check> {
   const { name, merged, faults, options, sources } = reading;
-  const isEmpty = Object.keys(merged).length === 0;
   yield { name: 'versions', ...describeVersions() };
-  if (isEmpty) {
+  if (Object.keys(merged).length === 0) {
     const message = `There is no ${variablePrefix(name)}* variable in ${sources}.`;
-    yield { name: 'variables', ...failed(message, whereToFindVariables(reading)) };
+    yield { name: 'variables', ...failed(message, whereToFindVariables(name)) };
+    return;
   }
   if (options) yield { name: 'mode', ...describeMode(options) };
   for (const { option } of OPTIONS) {
     const own = faults.filter((fault) => fault.option === option);
-    if (own.length > 0) yield* own.map((fault) => fromFault(fault, isEmpty, reading));
+    if (own.length > 0) yield* own.map((fault) => fromFault(fault, reading));
     else if (valueOf(merged, option) !== undefined)
       yield { name: rowName(reading, option), ...describe(reading, option) };
     else yield* unsetRows(reading, option);
   }
   const known = new Set(OPTIONS.map(({ option }) => option));
-  yield* faults.filter(({ option }) => !known.has(option)).map((fault) => fromFault(fault, isEmpty, reading));
+  yield* faults.filter(({ option }) => !known.has(option)).map((fault) => fromFault(fault, reading));
 }
 
 /** What a report of a fault needs first. */
@@ -59,15 +59,13 @@ function describeVersions(): Finding {
   );
 }
 
-function whereToFindVariables({ name }: ConfigurationReading): string {
+function whereToFindVariables(name: string | undefined): string {
   const simulated = `Without an account: npx nestjs-service simulator writes ${DEFAULT_DIR}/.env, and the doctor and the application then take --env-file ${DEFAULT_DIR}/.env.`;
   return `Run this in the folder of the application, or name its file: --env-file <path>. ${GUIDES}/getting-started.md#the-five-modes shows which variables each mode needs.${name === undefined ? ` ${simulated}` : ''}`;
 }
 
-function fromFault(fault: ConfigurationFault, isEmpty: boolean, reading: ConfigurationReading): Check {
-  const { option, variable, message } = fault;
+function fromFault({ option, variable, message }: ConfigurationFault, reading: ConfigurationReading): Check {
   const name = variable ?? option;
-  if (isEmpty) return { name, ...skipped('Follows from variables.') };
   const source = variable && reading.sourceOf(variable);
   const remedy = source
     ? `Correct ${variable.endsWith('_FILE') ? `the file, or ${variable}` : variable} in ${source}.`
@@ -118,9 +116,7 @@ function describe(reading: ConfigurationReading, option: string): Finding {
   const isPlain =
     isWord || (kind !== 'secret' && kind !== 'text' && (options !== undefined || kind !== 'address'));
   const shown = isPlain ? String(value) : isFile(value) ? describeFile(value.file) : 'set; not shown here';
-  const isCalled = !options || [options.addresses.baseOption, options.addresses.tokenOption].includes(option);
-  const use = kind === 'address' && !isCalled ? '; not called in this mode' : '';
-  return ok(`${shown}${source ? ` (${source}${use})` : ''}`);
+  return ok(`${shown}${source ? ` (${source})` : ''}`);
 }
 
 function describeFile(path: string): string {
@@ -136,18 +132,10 @@ function describePem(reading: ConfigurationReading, option: string): Finding | u
     const others = sent.slice(1).map(nameOf).join(', ');
     const after = others && ` After it stand ${others}.`;
     const message = `${describeCertificate(certificate)}, issued by "${certificate.issuer}", valid to ${formatDate(certificate.validTo)}, ${left} days left.${after}`;
-    const misplaced = sent.find((each, index) => index > 0 && !sent[index - 1].checkIssued(each));
-    const variable = rowName(reading, option);
-    if (misplaced) {
-      return warning(
-        `${message} ${nameOf(misplaced)} did not issue the certificate before it.`,
-        `Put the certificates into ${variable} in this order: the application's, then the one that issued it, and so on.`,
-      );
-    }
     if (firstToEnd && daysLeft(firstToEnd, now) < WARNING_DAYS) {
       return warning(
         `${message} ${describeCertificate(firstToEnd)} ends on ${formatDate(firstToEnd.validTo)}.`,
-        `Generate a new certificate in the developer portal, and put it and its key into ${variable}.`,
+        `Generate a new certificate in the developer portal, and put it and its key into ${rowName(reading, option)}.`,
       );
     }
     return ok(message);
