@@ -75,6 +75,7 @@ export {
   type HttpRequestOptions,
   type ResponseType,
 } from './http/call-options.js';
+export { type PathParams } from './http/path-template.js';
 export { ServiceExceptionFilter } from './http/service-exception.filter.js';
 export { type HttpResponse, ServiceHttpService } from './http/service-http.service.js';
 export {

@@ -98,13 +98,6 @@ export class ServiceHttpOptions {
   onCall?: ((event: ServiceCallEvent) => void) | undefined;
 
   /**
-   * Whole paths, with the ids of customers in them, in the events of `onCall`, in the `url.full` of spans and in log
-   * lines. Default false. SERVICE_HTTP_FULL_PATHS
-   */
-  @Flag('HTTP_FULL_PATHS')
-  fullPaths?: boolean | undefined;
-
-  /**
    * A log line at `debug` for each call that succeeds, as each that fails has one: method, route, status, attempts,
    * duration, kinds of credentials, correlation id. Default false. SERVICE_HTTP_LOG_CALLS
    */

@@ -108,7 +108,6 @@ export const DEFAULTS = {
     maxSockets: 50,
     trailingSlash: false,
     correlationIdHeader: 'x-correlation-id',
-    fullPaths: false,
     logCalls: false,
     shutdownTimeout: 5_000,
   },

@@ -25,6 +25,7 @@ export interface ApiErrorDetails
       Pick<
         ServiceApiError,
         | 'code'
+        | 'route'
         | 'body'
         | 'correlationId'
         | 'retryAfter'
@@ -51,8 +52,10 @@ export class ServiceApiError extends ServiceError {
   readonly status: number;
   readonly body?: ApiErrorBody;
   readonly method: string;
-  /** Path without query. */
-  readonly path: string;
+  /** The path without ids: with its names (`pathParams`), or its first part and its version. */
+  readonly route: string;
+  /** The path without query, which may hold a customer's id: no log, JSON or printed form of the error shows it. */
+  declare readonly path: string;
   /** The answer's correlation id, for questions to the service's support; else the one that was sent. */
   readonly correlationId?: string;
   /** Seconds, from the Retry-After of the answer. */
@@ -83,12 +86,13 @@ export class ServiceApiError extends ServiceError {
     this.status = details.status;
     this.body = details.body;
     this.method = details.method;
-    this.path = details.path;
+    this.route = details.route ?? details.path;
     this.correlationId = details.correlationId;
     this.retryAfter = details.retryAfter;
     this.credentialFault = details.credentialFault ?? false;
     this.outcomeUnknown = details.outcomeUnknown ?? false;
     this.idempotencyKey = details.idempotencyKey;
+    Object.defineProperty(this, 'path', { value: details.path });
     if (details.response) Object.defineProperty(this, RESPONSE, { value: details.response });
   }
 }

@@ -15,8 +15,10 @@ export class ServiceConnectionError extends ServiceError {
   readonly code: `connection_${ConnectionErrorKind}`;
   readonly kind: ConnectionErrorKind;
   readonly method?: string;
-  /** Path without query. */
-  readonly path?: string;
+  /** The path without ids: with its names (`pathParams`), or its first part and its version. */
+  readonly route?: string;
+  /** The path without query, which may hold a customer's id: no log, JSON or printed form of the error shows it. */
+  declare readonly path?: string;
   /**
    * A code of the operating system, Node or OpenSSL (`ECONNRESET`, `CERT_HAS_EXPIRED`), `ERR_CONNECT_TIMEOUT` (see
    * `http.connectTimeout`), or the status of a redirect.
@@ -42,7 +44,8 @@ export class ServiceConnectionError extends ServiceError {
     this.code = `connection_${details.kind}`;
     this.kind = details.kind;
     this.method = details.method;
-    this.path = details.path;
+    this.route = details.route ?? details.path;
+    Object.defineProperty(this, 'path', { value: details.path });
     this.reason = details.reason;
     this.outcomeUnknown = details.outcomeUnknown ?? false;
     this.idempotencyKey = details.idempotencyKey;

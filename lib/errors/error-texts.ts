@@ -37,20 +37,20 @@ export function explain(
 
 /** Errors of calls have all or some of these. */
 type Described = ServiceError &
-  Partial<Pick<ServiceApiError, 'method' | 'path' | 'status' | 'body' | 'correlationId' | 'outcomeUnknown'>>;
+  Partial<Pick<ServiceApiError, 'method' | 'route' | 'status' | 'body' | 'correlationId' | 'outcomeUnknown'>>;
 
 /** What happened, as a sentence: that of an API error with its call and status, which the service's own text leaves out. */
 export function whatHappened(error: ServiceError): string {
-  const { message, body, method, path, status }: Described = error;
-  if (body?.message !== message || path === undefined) return message;
-  return `${method} ${path}: HTTP ${status} ("${message}").`;
+  const { message, body, method, route, status }: Described = error;
+  if (body?.message !== message || route === undefined) return message;
+  return `${method} ${route}: HTTP ${status} ("${message}").`;
 }
 
 /** For the log, what an operator needs: what happened, how the service's support finds it, and what to do. */
 export function describeError(error: ServiceError): string {
-  const { code, hint, method, path, correlationId, outcomeUnknown }: Described = error;
+  const { code, hint, method, route, correlationId, outcomeUnknown }: Described = error;
   const message = whatHappened(error).replace(/\.$/, '');
-  const call = path === undefined || message.includes(path) ? '' : `${method} ${path}: `;
+  const call = route === undefined || message.includes(`${method} ${route}`) ? '' : `${method} ${route}: `;
   const doubt = outcomeUnknown && !message.includes('carried out') && 'it may have been carried out';
   const id = correlationId && `correlation id ${correlationId}`;
   const said = [`${code}: ${call}${message}`, doubt, id].filter(Boolean).join('; ');

@@ -38,8 +38,7 @@ export class AllowedUrls {
   }
 
   /** Throws ServiceRequestError for a path that leads elsewhere, or might. */
-  resolve(path: unknown): CallUrl {
-    if (typeof path !== 'string') throw ServiceRequestError.of('path', 'must be a string');
+  resolve(path: string): CallUrl {
     return PLAIN_PATH.test(path) ? this.#below(path) : this.#parse(path);
   }
 

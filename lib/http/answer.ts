@@ -175,14 +175,21 @@ function sentence(what: string): string {
 }
 
 /** The beginning of a message about an answer: `GET /banks/v1: HTTP 503`. */
-function statusOf({ status }: ExchangeResponse, { method, url }: Call): string {
-  return `${method} ${url.pathname}: HTTP ${status}`;
+function statusOf({ status }: ExchangeResponse, { method, route }: Call): string {
+  return `${method} ${route}: HTTP ${status}`;
 }
 
 /** The fields that all errors about an answer have. */
 type AnswerFacts = Pick<
   ServiceApiError,
-  'status' | 'method' | 'path' | 'correlationId' | 'retryAfter' | 'outcomeUnknown' | 'idempotencyKey'
+  | 'status'
+  | 'method'
+  | 'path'
+  | 'route'
+  | 'correlationId'
+  | 'retryAfter'
+  | 'outcomeUnknown'
+  | 'idempotencyKey'
 >;
 
 function answerFacts(response: ExchangeResponse, call: Call, client: ErrorClient): AnswerFacts {
@@ -191,6 +198,7 @@ function answerFacts(response: ExchangeResponse, call: Call, client: ErrorClient
     status: response.status,
     method: call.method,
     path: call.url.pathname,
+    route: call.route,
     correlationId: answeredId(response, call, client) ?? sentId(call),
     retryAfter: parseRetryAfter(response.headers['retry-after'], Date.now()),
     outcomeUnknown,
@@ -258,6 +266,7 @@ function redirectError(response: ExchangeResponse, call: Call, client: ErrorClie
         }),
     method: call.method,
     path: call.url.pathname,
+    route: call.route,
     reason: String(response.status),
     // A redirect proves nothing: 303 often follows a request that succeeded (RFC 9110, 15.4.4).
     ...doubtOf(call, { response }),

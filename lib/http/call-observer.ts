@@ -1,4 +1,3 @@
-import { withoutSlashes } from '../config/address.js';
 import { ServiceApiError } from '../errors/index.js';
 import { certificateRefusal } from '../exchange/certificate-refusal.js';
 import { type ExchangeResponse, type Outcome } from '../exchange/exchange.types.js';
@@ -10,12 +9,9 @@ import { type ClientContext } from './client-context.js';
 /** Makes calls visible: log lines, and an event for `http.onCall`. */
 export class CallObserver {
   readonly #client: ClientContext;
-  /** The path of the service's address, without a slash at its end. */
-  readonly #basePath: string;
 
   constructor(client: ClientContext) {
     this.#client = client;
-    this.#basePath = withoutSlashes(new URL(client.options.addresses.baseUrl).pathname);
   }
 
   succeeded(call: Call, status: number): void {
@@ -47,7 +43,7 @@ export class CallObserver {
     tellCall(onCall, {
       kind: 'api',
       method,
-      path: this.#shown(call),
+      route: call.route,
       attempts,
       durationMs: performance.now() - call.startedAt,
       status: response?.status,
@@ -76,19 +72,7 @@ export class CallObserver {
   }
 
   #nameOf(call: Call): string {
-    return `${call.method} ${this.#shown(call)}`;
-  }
-
-  #shown(call: Call): string {
-    return this.#client.options.http.fullPaths ? call.url.pathname : this.#templateOf(call);
-  }
-
-  /** Below the base path, which is the same in all environments: the resource and its version, as the rest may hold an id. */
-  #templateOf({ route, url: { pathname } }: Call): string {
-    if (route !== undefined) return route;
-    const base = this.#basePath;
-    const isBelow = pathname === base || pathname.startsWith(`${base}/`);
-    return /^\/[\w.-]+(\/v\d+(?=\/|$))?/.exec(isBelow ? pathname.slice(base.length) : pathname)?.[0] ?? '/';
+    return `${call.method} ${call.route}`;
   }
 }
 

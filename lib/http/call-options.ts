@@ -1,5 +1,6 @@
 import { ServiceRequestError } from '../errors/index.js';
 import { type AnswerParser } from './answer-parser.js';
+import { type PathParams } from './path-template.js';
 
 /** Options of every call. */
 export interface CallOptions {
@@ -28,8 +29,11 @@ export interface HeaderOptions<T = unknown> extends CallOptions {
 export interface HttpCallOptions<T = unknown> extends HeaderOptions<T> {
   /** Query parameters. */
   params?: Record<string, unknown> | URLSearchParams | undefined;
-  /** The path with names for its ids, `/orders/v1/{id}`: for traces, metrics and `http.onCall`. Default: its first part. */
-  route?: string | undefined;
+  /**
+   * The values of the names in the path: `{ order_id }` for `/orders/v1/{order_id}`. They are encoded: a slash in one does
+   * not lead to another path. Errors, logs and events then have the path with its names.
+   */
+  pathParams?: PathParams | undefined;
   /** Bytes of the answer, decompressed, in place of `http.maxResponseBytes`. */
   maxResponseBytes?: number | undefined;
   /**

@@ -78,12 +78,12 @@ export class Call {
   #credentials = NO_CREDENTIALS;
   readonly #secrets: string[] = [];
 
-  /** @param route as its caller named it */
+  /** @param route how messages and events name it */
   constructor(
     readonly method: string,
     readonly url: CallUrl,
     readonly timeoutMs: number,
-    readonly route: string | undefined = undefined,
+    readonly route = url.pathname,
     caller: CallerSignals = {},
   ) {
     this.endsAt = this.startedAt + timeoutMs;

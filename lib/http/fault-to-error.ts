@@ -12,14 +12,14 @@ export function faultToError(
   call: Call,
   { options, identity }: ErrorClient,
 ): ServiceError {
-  const { method, url, certificate } = call;
+  const { method, url, route, certificate } = call;
   const { kind, reason, certificateRefused } = fault;
   const doubt = doubtOf(call, { fault });
   const { describeOption } = options;
   const refusal =
     certificateRefused && certificateRefusedError(certificate, reason, describeOption, identity.lastIssuer);
   if (refusal && !doubt.outcomeUnknown) return refusal;
-  const where = `${method} ${url.pathname} at ${url.host}`;
+  const where = `${method} ${route} at ${url.host}`;
   const place = {
     url,
     option: options.addresses.baseOption,
@@ -33,6 +33,7 @@ export function faultToError(
     kind,
     method,
     path: url.pathname,
+    route,
     reason,
     ...doubt,
     correlationId: sentId(call),

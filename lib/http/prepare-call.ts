@@ -1,4 +1,5 @@
 import { Axios, AxiosHeaders, type AxiosAdapter, type InternalAxiosRequestConfig } from 'axios';
+import { withoutSlashes } from '../config/address.js';
 import { ServiceRequestError } from '../errors/index.js';
 import { checkTimeout, MAX_RESPONSE_BYTES } from '../exchange/call-limits.js';
 import { AllowedUrls } from './allowed-urls.js';
@@ -6,15 +7,14 @@ import { notEncoded, prepareBody } from './body.js';
 import { Call, toMethod } from './call.js';
 import { checkResponseType, checkWhole, type HttpCallOptions } from './call-options.js';
 import { type ClientContext } from './client-context.js';
+import { fillPath, routeOf } from './path-template.js';
 
 /** The property of a config that has its call, from the interceptor to the adapter. */
 const CALL = Symbol('call');
 
 /** Axios passes on what it does not know. */
 type Config = InternalAxiosRequestConfig &
-  Pick<HttpCallOptions, 'route' | 'retries' | 'attemptTimeout' | 'maxResponseBytes'> & { [CALL]?: Call };
-
-const ROUTE = /^\/[^\s?#\p{Cc}]{0,255}$/u;
+  Pick<HttpCallOptions, 'pathParams' | 'retries' | 'attemptTimeout' | 'maxResponseBytes'> & { [CALL]?: Call };
 
 const OTHER_ADAPTER =
   "is not the module's, which alone has the certificate and the credentials: in tests use stubService, or nock";
@@ -30,6 +30,7 @@ export function callPreparer(
   adapter: AxiosAdapter,
 ): (config: Config) => Config {
   const urls = new AllowedUrls(options.addresses);
+  const basePath = withoutSlashes(new URL(options.addresses.baseUrl).pathname);
   return (config) => {
     calls.admit();
     // A mock or a cache of the host, which would never hear of a call.
@@ -37,10 +38,11 @@ export function callPreparer(
     checkResponseType(config.responseType);
     config.headers = AxiosHeaders.from(config.headers);
     prepareBody(config);
-    const url = urls.resolve(addressOf(config));
+    const url = urls.resolve(addressOf(config, fillPath(config.url, config.pathParams)));
     const timeoutMs = checkTimeout(config.timeout) ?? options.http.timeout;
     const { signal, cancelToken } = config;
-    const call = new Call(toMethod(config.method), url, timeoutMs, routeOf(config), { signal, cancelToken });
+    const route = routeOf(config.url as string, url.pathname, basePath);
+    const call = new Call(toMethod(config.method), url, timeoutMs, route, { signal, cancelToken });
     call.maxRetries = checkWhole('retries', config.retries, 0, 10);
     call.maxResponseBytes = checkWhole('maxResponseBytes', config.maxResponseBytes, 1, MAX_RESPONSE_BYTES);
     call.attemptTimeoutMs = checkTimeout(config.attemptTimeout, 'attemptTimeout');
@@ -59,14 +61,8 @@ export function preparedCall(config: Config): Call {
   return call;
 }
 
-function routeOf({ route }: { route?: unknown }): string | undefined {
-  if (route === undefined || route === null) return undefined;
-  if (typeof route === 'string' && ROUTE.test(route)) return route;
-  throw ServiceRequestError.ofCode('route', 'must be the template of a path, such as /orders/v1/{id}');
-}
-
 /** The address that axios would call. */
-function addressOf({ url, baseURL, params, paramsSerializer }: Config): unknown {
+function addressOf({ baseURL, params, paramsSerializer }: Config, url: string): string {
   if (!baseURL && !params) return url;
   try {
     // Not by the call's own instance: it would add defaults again that an interceptor has removed.

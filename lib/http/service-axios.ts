@@ -41,7 +41,7 @@ const NAMED = {
   retries: undefined,
   attemptTimeout: undefined,
   maxResponseBytes: undefined,
-  route: undefined,
+  pathParams: undefined,
 };
 
 /** For a host's own default headers. */

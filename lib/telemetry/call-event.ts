@@ -9,8 +9,8 @@ export interface ServiceCallEvent {
   /** A call of the API, or a request to the token endpoint. */
   kind: 'api' | 'token';
   method: string;
-  /** Without ids: the call's `route`, or the first part of its path with its version. With `http.fullPaths` all of it. */
-  path: string;
+  /** The path without ids: with its names (`pathParams`), or its first part and its version. */
+  route: string;
   /** Of the last answer; absent without an answer. */
   status?: number;
   /** 0 if nothing was sent, because there was no token. */

@@ -27,11 +27,11 @@ export class ShownCalls extends ReplaySubject<ShownCall> {
 }
 
 function describeCall(call: ServiceCallEvent, context: CallContext): ShownCall {
-  const { method, path, status, error, attempts, durationMs } = call;
+  const { method, route, status, error, attempts, durationMs } = call;
   return {
     ...context,
     method,
-    path,
+    path: route,
     status: String(status ?? error),
     attempts,
     durationMs: Math.round(durationMs),

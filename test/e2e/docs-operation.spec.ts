@@ -138,9 +138,9 @@ describe('docs/operation.md', () => {
     const [{ scopeMetrics }] = points.getMetrics();
     const counted = scopeMetrics[0].metrics[0].dataPoints.map(({ attributes }) => attributes);
     expect(counted).toEqual([
-      { path: '/oauth2/token', status: 200, error: undefined },
-      { path: '/banks/v1', status: 200, error: undefined },
-      { path: '/orders/v1', status: 404, error: 'api_error' },
+      { route: '/oauth2/token', status: 200, error: undefined },
+      { route: '/banks/v1', status: 200, error: undefined },
+      { route: '/orders/v1', status: 404, error: 'api_error' },
     ]);
     const told = JSON.stringify(made.map(({ name, attributes }) => ({ name, attributes })));
     for (const secret of [simulator.clientSecret, (await api.auth.getApiToken()).accessToken, 'private'])

@@ -79,7 +79,7 @@ describe('docs/recipes.md', () => {
     await arrival;
     caller.abort();
     await expect(asked).rejects.toThrow();
-    expect(await ended).toMatchObject([{ path: '/banks/v1', error: 'aborted' }]);
+    expect(await ended).toMatchObject([{ route: '/banks/v1', error: 'aborted' }]);
     // fetch has opened one in advance, which is not idle before its first request.
     app.getHttpServer().closeAllConnections();
     await app.close();

@@ -133,7 +133,7 @@ export class TokenEndpoint implements TokenSource {
     const { onCall, clock, place } = this.#options;
     if (!onCall) return;
     const durationMs = clock.monotonic() - startedAt;
-    const about = { kind: 'token', method: 'POST', path: place.url.pathname, attempts, durationMs } as const;
+    const about = { kind: 'token', method: 'POST', route: place.url.pathname, attempts, durationMs } as const;
     tellCall(onCall, { ...about, status: response?.status, error });
   }
 

@@ -34,7 +34,7 @@ describe('The errors have all that they were given, as data', () => {
     status: 409,
     body: { status: 'S', message: 'theirs' },
     method: 'GET',
-    path: '/a',
+    route: '/a',
     correlationId: 'id-1',
     retryAfter: 5,
     hint: 'check it',
@@ -44,7 +44,7 @@ describe('The errors have all that they were given, as data', () => {
   const connection = {
     kind: 'redirect' as const,
     method: 'POST',
-    path: '/a',
+    route: '/a',
     reason: '302',
     outcomeUnknown: true,
     correlationId: 'id-1',
@@ -61,7 +61,7 @@ describe('The errors have all that they were given, as data', () => {
   const message = 'ours';
 
   it.each<[string, ServiceError, object]>([
-    ['ServiceApiError', new ServiceApiError({ ...api, message }), { ...api, message }],
+    ['ServiceApiError', new ServiceApiError({ ...api, path: '/a/7', message }), { ...api, message }],
     [
       'ServiceApiError',
       new ServiceApiError({ message, status: 404, method: 'GET', path: '/a' }),
@@ -72,12 +72,12 @@ describe('The errors have all that they were given, as data', () => {
         message,
         status: 404,
         method: 'GET',
-        path: '/a',
+        route: '/a',
       },
     ],
     [
       'ServiceConnectionError',
-      new ServiceConnectionError({ ...connection, message }),
+      new ServiceConnectionError({ ...connection, path: '/a/7', message }),
       { ...connection, message, code: 'connection_redirect' },
     ],
     [

@@ -63,7 +63,7 @@ describe('parse', () => {
       message: 'The service answered 200 with a body that parse refused: [1].bank_identifier, [1].name.',
       status: 200,
       method: 'GET',
-      path: '/a',
+      route: '/a',
       correlationId: '[not shown: it contains a secret or a part of one]',
     });
     expect(error).not.toHaveProperty('cause');

@@ -97,7 +97,7 @@ describe('answers of the service', () => {
       message: 'no such user',
       body: { status: 'INVALID', message: 'no such user' },
       method: 'POST',
-      path: '/customers/v1',
+      route: '/customers/v1',
       correlationId: 'c-1',
       retryAfter: 7,
     });

@@ -1,10 +1,17 @@
 import { describe, expect, it, jest } from '@jest/globals';
+import { HttpService } from '@nestjs/axios';
 import globalAxios, { type AxiosInstance, type InternalAxiosRequestConfig } from 'axios';
 import { Agent } from 'node:http';
 import { inspect } from 'node:util';
-import { ServiceRequestError } from '../../../lib/errors/index.js';
+import {
+  describeError,
+  type ServiceApiError,
+  type ServiceError,
+  ServiceRequestError,
+} from '../../../lib/errors/index.js';
 import { answerOf } from '../../../lib/http/exception-answer.js';
-import { APP_TOKEN, BEARER, errorOf, everything, setUp } from './setup.js';
+import { ServiceHttpService } from '../../../lib/http/service-http.service.js';
+import { APP_TOKEN, BEARER, errorOf, everything, failing, setUp } from './setup.js';
 
 describe('axios in front of the calls', () => {
   it("replaces a caller's own authenticating headers, and drops those of the connection", async () => {
@@ -419,6 +426,71 @@ describe('axios in front of the calls', () => {
     });
     expect(await errorOf(axios.get('/a'))).toBe(other);
     expect(everything(other)).not.toMatch(/planted/);
+    expect(arrived).toHaveLength(0);
+  });
+});
+
+describe('names in a path', () => {
+  it('are filled in, encoded as one segment each; messages, logs and what is printed have the names', async () => {
+    const { axios, arrived } = await setUp({ listener: failing(404) });
+    const http = new ServiceHttpService(new HttpService(axios));
+    const pathParams = { owner: 'omar@example.com', id: 'a/b %', nr: 7, big: 12345678901234567890n };
+    const path = '/v2/{owner}/{id}/{nr}-{big}/{id}';
+    const error = (await errorOf(http.get(`${path}?q={id}`, { pathParams }))) as ServiceApiError;
+    expect(arrived[0]?.url).toBe(
+      '/v2/omar%40example.com/a%2Fb%20%25/7-12345678901234567890/a%2Fb%20%25?q={id}',
+    );
+    expect(error).toMatchObject({ route: path, path: expect.stringContaining('omar%40example.com') });
+    expect([inspect(error), JSON.stringify(error), describeError(error)].join()).not.toMatch(/omar/);
+    expect(describeError(error)).toContain(`GET ${path}: HTTP 404`);
+    await http.post('/a/{id}', {}, { pathParams: { id: "it's (1)!" } });
+    expect(arrived[1]?.url).toBe("/a/it's%20(1)!");
+  });
+
+  it('without a template, messages have the resource and its version', async () => {
+    const { axios } = await setUp({ listener: (request) => request.socket.destroy(), retries: 0 });
+    for (const id of ['omar%40example.com', 'c-private']) {
+      const error = (await errorOf(axios.get(`/customers/v1/app-user-id/${id}`))) as ServiceError;
+      expect(error).toMatchObject({ route: '/customers/v1', path: `/customers/v1/app-user-id/${id}` });
+      expect(describeError(error)).toMatch(/GET \/customers\/v1 at /);
+      expect(inspect(error) + JSON.stringify(error)).not.toMatch(/omar|private/);
+    }
+  });
+
+  it.each<[string, unknown]>([
+    ['missing', undefined],
+    ['null', null],
+    ['empty', ''],
+    ['of another type', { toString: () => 'x' }],
+    ['true', true],
+    ['no number', NaN],
+    ['a control character', 'a\nb'],
+    ['half of a character', 'a\ud800'],
+    ['.', '.'],
+    ['..', '..'],
+    ['.. encoded', '%2e%2E'],
+    ['.. encoded twice', '%252e%252e'],
+    ['../ within', 'a/../b'],
+    ['..; within', '..;'],
+    ['a backslash before ..', 'a\\..'],
+  ])("a value that is %s is refused, as the caller's fault", async (_, id) => {
+    const { axios, arrived } = await setUp();
+    const http = new ServiceHttpService(new HttpService(axios));
+    const error = await errorOf(http.get('/a/{id}/b', { pathParams: { id } as never }));
+    expect(error).toBeInstanceOf(ServiceRequestError);
+    expect(answerOf(error)).toMatchObject({ status: 400 });
+    expect(arrived).toHaveLength(0);
+  });
+
+  it('a name that the path lacks is the fault of the code', async () => {
+    const { axios, arrived } = await setUp();
+    const http = new ServiceHttpService(new HttpService(axios));
+    for (const path of ['/a', '/a/{other}', '/a?id={id}']) {
+      const error = await errorOf(http.get(path, { pathParams: { id: 'x' } }));
+      expect(error).toMatchObject({ faults: [{ property: 'pathParams.id' }] });
+      expect(answerOf(error)).toMatchObject({ status: 500 });
+    }
+    expect(answerOf(await errorOf(http.get('/a/{id}')))).toMatchObject({ status: 400 });
     expect(arrived).toHaveLength(0);
   });
 });

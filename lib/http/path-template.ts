@@ -1,0 +1,59 @@
+import { ServiceRequestError } from '../errors/index.js';
+
+const NAME = /\{([A-Za-z_]\w*)\}/g;
+const ORIGIN = /^[a-z][a-z\d+.-]*:\/\/[^/?#]*/i;
+/** A control character, or half of one that has two. */
+const UNSENDABLE = /[\p{Cc}\p{Cs}]/u;
+
+/** The values of the names in a path: `{ account_id }` for `/accounts/{account_id}`. */
+export type PathParams = Readonly<Record<string, string | number | bigint>>;
+
+/**
+ * Fills in the names before the query, each value encoded as one segment. Throws ServiceRequestError: for a name that the
+ * path lacks, the fault is the code's; for a value, the caller's.
+ */
+export function fillPath(path: unknown, params: PathParams = {}): string {
+  if (typeof path !== 'string') throw ServiceRequestError.of('path', 'must be a string');
+  const template = templateOf(path);
+  const unknown = Object.keys(params).find((name) => !template.includes(`{${name}}`));
+  if (unknown !== undefined) {
+    throw ServiceRequestError.ofCode(
+      `pathParams.${unknown}`,
+      'is not in the path, as {name} before the query',
+    );
+  }
+  if (!template.includes('{')) return path;
+  return (
+    template.replace(NAME, (_, name: string) => encode(name, params[name])) + path.slice(template.length)
+  );
+}
+
+/**
+ * How messages, logs and events name a path, which may hold a customer's id: by its template, else by the resource and
+ * its version.
+ * @param basePath the path of the service's address, without a slash at its end: the same in all environments
+ */
+export function routeOf(path: string, pathname: string, basePath: string): string {
+  if (path.includes('{')) {
+    const template = templateOf(path).replace(ORIGIN, '');
+    if (template.search(NAME) >= 0) return template.startsWith('/') ? template : `/${template}`;
+  }
+  const isBelow = pathname === basePath || pathname.startsWith(`${basePath}/`);
+  return /^\/[\w.-]+(\/v\d+(?=\/|$))?/.exec(isBelow ? pathname.slice(basePath.length) : pathname)?.[0] ?? '/';
+}
+
+function templateOf(path: string): string {
+  const end = path.search(/[?#]/);
+  return end < 0 ? path : path.slice(0, end);
+}
+
+function encode(name: string, value: unknown): string {
+  const isText = typeof value === 'string' || typeof value === 'bigint' || Number.isFinite(value);
+  if (!isText) throw ServiceRequestError.of(name, 'must be a text or a number');
+  const text = String(value);
+  if (text === '') throw ServiceRequestError.of(name, 'must not be empty');
+  if (UNSENDABLE.test(text)) {
+    throw ServiceRequestError.of(name, 'must not hold a control character or a part of a character');
+  }
+  return encodeURIComponent(text);
+}
