@@ -1,6 +1,6 @@
 import { type Agent } from 'node:http';
 import { type SecureContext } from 'node:tls';
-import { type Clock } from '../time/clock.js';
+import { type Clock, watching } from '../time/clock.js';
 import { type TlsSettings } from '../config/resolved-options.js';
 import { type CertificateSummary, type ConfigurationFault } from '../errors/index.js';
 import { type Log } from '../exchange/io.js';
@@ -103,7 +103,7 @@ export class ClientIdentity {
       periodMs: isFunction ? FUNCTION_PERIOD_MS : FILES_PERIOD_MS,
       // A function returns whole values, and one that issues a certificate at each call never the same.
       twice: !isFunction,
-      read: (timers: Clock, stopped: AbortSignal) => readIdentity(tls, timers, stopped),
+      read: (stopped: AbortSignal) => readIdentity(tls, watching(clock), stopped),
       apply: (snapshot: IdentitySnapshot) => this.#apply(snapshot),
     };
     this.#watch = new IdentityWatch(watch, loaded.digest);

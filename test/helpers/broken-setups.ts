@@ -161,7 +161,7 @@ export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
   },
   'certificate and key swapped': {
     cause: 'SERVICE_TLS_CERTIFICATE',
-    words: /holds a private key.*only certificates belong there/i,
+    words: /holds a private key. Only certificates belong there/i,
     break: ({ SERVICE_TLS_CERTIFICATE, SERVICE_TLS_PRIVATE_KEY }) => ({
       SERVICE_TLS_CERTIFICATE: SERVICE_TLS_PRIVATE_KEY,
       SERVICE_TLS_PRIVATE_KEY: SERVICE_TLS_CERTIFICATE,

@@ -1,4 +1,4 @@
-import { type Clock, watching } from '../../time/clock.js';
+import { type Clock } from '../../time/clock.js';
 import { type IdentitySnapshot } from '../material/read-identity.js';
 
 export interface WatchSettings {
@@ -6,11 +6,14 @@ export interface WatchSettings {
   periodMs: number;
   /** Use only what was read twice, because files are written one after the other. */
   twice: boolean;
-  /** Never rejects. Its timers are those of the clock. */
-  read: (clock: Clock, stopped: AbortSignal) => Promise<IdentitySnapshot>;
+  /** Ends within 30 s. Does not keep the process running. */
+  read: (stopped: AbortSignal) => Promise<IdentitySnapshot>;
   /** Uses the content, unless it is in use already, or notes why it cannot be used. */
   apply: (content: IdentitySnapshot) => void;
 }
+
+/** How long a caller that waits keeps the process running: for the reading under way, and its own. */
+const MAX_WAIT_MS = 60_000;
 
 /**
  * Reads the inputs of an identity again, from time to time and on request, one reading at a time. It compares their
@@ -36,19 +39,21 @@ export class IdentityWatch {
   start(): void {
     const { clock, periodMs } = this.#settings;
     const look = async (): Promise<void> => {
-      await this.#enqueue(() => this.#read(watching(clock), this.#settings.twice));
+      await this.#enqueue(() => this.#read(this.#settings.twice));
       if (!this.#stop.signal.aborted) this.start();
     };
     this.#cancel = clock.watch(() => void look(), periodMs);
   }
 
   /** Reads and applies at once. Resolves after a reading that began after this call; all who wait share it. */
-  readNow(): Promise<void> {
+  async readNow(): Promise<void> {
+    const release = this.#settings.clock.schedule(() => undefined, MAX_WAIT_MS);
     this.#requested ??= this.#enqueue(() => {
       this.#requested = undefined;
-      return this.#read(this.#settings.clock, false);
+      return this.#read(false);
     });
-    return this.#requested;
+    await this.#requested;
+    release();
   }
 
   /** Also ends a reading under way. */
@@ -63,9 +68,9 @@ export class IdentityWatch {
     return this.#reading;
   }
 
-  async #read(clock: Clock, twice: boolean): Promise<void> {
+  async #read(twice: boolean): Promise<void> {
     const { read, apply } = this.#settings;
-    const content = await read(clock, this.#stop.signal);
+    const content = await read(this.#stop.signal);
     if (this.#stop.signal.aborted) return;
     const isSettled = !twice || content.digest === this.#digest;
     this.#digest = content.digest;
