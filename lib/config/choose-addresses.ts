@@ -6,77 +6,59 @@ import { type ServiceUrls } from './urls.options.js';
 
 type UrlKey = keyof ServiceUrls;
 
-interface Choice extends Pick<Addresses, 'certificateFor'> {
+export interface Choice extends Pick<Addresses, 'certificateFor'> {
+  /** Absent if one is missing or not valid. */
   addresses?: Addresses;
   needsChain?: ChainNeed;
   faults: ConfigurationFault[];
 }
 
-/**
- * Chooses the addresses that a mode uses: docs/service.md#addresses. Without `addresses`, one is missing or not valid, or
- * the mode is not known.
- */
+/** Chooses the addresses that a mode uses: docs/service.md#addresses. */
 export function chooseAddresses(mode: Mode): Choice {
-  const urls = mode.given.urls ?? {};
+  const { environment, authentication, bindsTokens, wantsOAuth } = mode;
+  const isProduction = environment === 'production';
+  const { urls = {} } = mode.given;
   const apiKey = apiAddress(mode, urls);
-  const tokenKey = mode.wantsOAuth ? tokenAddress(mode) : undefined;
-  const needed = [apiKey, tokenKey].filter((key) => key !== undefined);
-  const faults = needed.flatMap((key) =>
-    urls[key] ? [] : [{ option: `urls.${key}`, message: missing(mode, key === tokenKey), isMissing: true }],
-  );
-  const isPlain = (key?: UrlKey) => key !== undefined && normalized(urls[key])?.startsWith('http:') === true;
+  const tokenKey = isProduction ? 'authUrl' : 'sandboxAuthUrl';
+  const faults = [
+    ...(urls[apiKey] ? [] : [missing(mode, apiKey, 'calls go there')]),
+    ...(urls[tokenKey] || !wantsOAuth ? [] : [missing(mode, tokenKey, 'OAuth tokens come from there')]),
+  ];
+  const isPlain = (key: UrlKey) => normalized(urls[key])?.startsWith('http:') === true;
+  const isBound = bindsTokens && !isPlain(tokenKey);
   const certificateFor =
-    mode.authentication === 'mtls' && !isPlain(apiKey)
-      ? 'mtls'
-      : mode.bindsTokens && !isPlain(tokenKey)
-        ? 'oauth.mtls'
-        : undefined;
-  const origins = ownOrigins(mode, urls);
+    authentication === 'mtls' && !isPlain(apiKey) ? 'mtls' : isBound ? 'oauth.mtls' : undefined;
+  // Those of this environment only: credentials of one environment are never sent to the other.
+  const own = isProduction ? [urls.baseUrl, urls.oauthBaseUrl] : [urls.sandboxUrl, urls.sandboxMtlsUrl];
+  const origins = new Set(own.flatMap((address) => originOf(address) ?? []));
   // A call can reach each of them by its URL, even if the configured address is a sidecar's.
-  const isShown =
-    [...origins].some((origin) => origin.startsWith('https:')) || (mode.bindsTokens && !isPlain(tokenKey));
-  const needsChain = isShown ? (mode.environment === 'production' ? 'required' : 'advised') : undefined;
-  const baseUrl = apiKey && normalized(urls[apiKey]);
+  const isShown = isBound || [...origins].some((origin) => origin.startsWith('https:'));
+  const needsChain = isShown ? (isProduction ? 'required' : 'advised') : undefined;
+  const baseUrl = normalized(urls[apiKey]);
   if (baseUrl === undefined || faults.length > 0) return { faults, certificateFor, needsChain };
-  const token = tokenKey && normalized(urls[tokenKey]);
   const addresses: Addresses = {
     baseUrl,
     origins,
     baseOption: `urls.${apiKey}`,
-    tokenUrl: token && `${token}/oauth2/token`,
-    tokenOption: tokenKey && `urls.${tokenKey}`,
+    ...(wantsOAuth && {
+      tokenUrl: `${normalized(urls[tokenKey])}/oauth2/token`,
+      tokenOption: `urls.${tokenKey}`,
+    }),
     certificateFor,
   };
   return { faults, certificateFor, needsChain, addresses };
 }
 
-function apiAddress(
-  { environment, authentication, hasCertificate }: Mode,
-  urls: ServiceUrls,
-): UrlKey | undefined {
-  if (environment === undefined || authentication === undefined) return undefined;
+function apiAddress({ environment, authentication, hasCertificate }: Mode, urls: ServiceUrls): UrlKey {
   if (environment === 'production')
     return authentication === 'oauth' && urls.oauthBaseUrl ? 'oauthBaseUrl' : 'baseUrl';
   if (authentication === 'mtls') return 'sandboxMtlsUrl';
-  if (authentication === 'app-token') return 'sandboxUrl';
-  return hasCertificate === undefined ? undefined : hasCertificate ? 'sandboxMtlsUrl' : 'sandboxUrl';
+  return authentication === 'oauth' && hasCertificate ? 'sandboxMtlsUrl' : 'sandboxUrl';
 }
 
-function tokenAddress({ environment }: Mode): UrlKey | undefined {
-  return environment && (environment === 'production' ? 'authUrl' : 'sandboxAuthUrl');
-}
-
-/** The API's addresses of this environment only. Credentials of one environment are never sent to the other. */
-function ownOrigins({ environment }: Mode, urls: ServiceUrls): ReadonlySet<string> {
-  const own =
-    environment === 'production' ? [urls.baseUrl, urls.oauthBaseUrl] : [urls.sandboxUrl, urls.sandboxMtlsUrl];
-  return new Set(own.flatMap((address) => originOf(address) ?? []));
-}
-
-function missing(mode: Mode, isTokenAddress: boolean): string {
-  const use = isTokenAddress ? 'OAuth tokens come from there' : 'calls go there';
-  const where = `environment ${nameOf('environment', mode)}${mode.authentication ? ` and authentication ${nameOf('authentication', mode)}` : ''}`;
-  return `is missing: with ${where}, ${use}.`;
+function missing(mode: Mode, key: UrlKey, use: string): ConfigurationFault {
+  const where = `environment ${nameOf('environment', mode)} and authentication ${nameOf('authentication', mode)}`;
+  return { option: `urls.${key}`, message: `is missing: with ${where}, ${use}.`, isMissing: true };
 }
 
 /** The address without slashes at its end, because paths are appended to it. Undefined if it is not valid. */

@@ -3,36 +3,33 @@ import {
   type ServiceAuthentication,
   type ServiceEnvironment,
   type ServiceModuleOptions,
-  valueOf,
 } from './options.js';
 
-/** A value is undefined if its option is not valid. Nothing that depends on it is reported then. */
+/** What decides which other options are needed. */
 export interface Mode {
-  environment?: ServiceEnvironment;
-  authentication?: ServiceAuthentication;
-  hasCertificate?: boolean;
-  given: ServiceModuleOptions;
+  environment: ServiceEnvironment;
+  authentication: ServiceAuthentication;
+  hasCertificate: boolean;
   wantsOAuth: boolean;
   /** `oauth.mtls`: the token endpoint gets the client certificate too. */
   bindsTokens: boolean;
+  given: ServiceModuleOptions;
 }
 
-/** The mode, from options and defaults. An option that is not valid (`broken`) still counts as set. */
-export function modeOf(options: ServiceModuleOptions, broken: ReadonlySet<string>): Mode {
-  const isSet = (option: string): boolean => broken.has(option) || valueOf(options, option) !== undefined;
-  const environment = broken.has('environment') ? undefined : (options.environment ?? DEFAULTS.environment);
-  const byDefault = environment && (environment === 'production' ? 'mtls' : 'app-token');
-  const named = broken.has('authentication') ? undefined : (options.authentication ?? byDefault);
-  const authentication = environment === 'production' && named === 'app-token' ? undefined : named;
-  const hasCertificate =
-    typeof options.tls === 'function' || isSet('tls.certificate') || isSet('tls.privateKey');
+/** The mode, from options and defaults. Undefined if it cannot be known, as one of them is not valid (`broken`). */
+export function modeOf(given: ServiceModuleOptions, broken: ReadonlySet<string>): Mode | undefined {
+  if (['environment', 'authentication', 'urls', 'oauth', 'tls'].some((option) => broken.has(option))) {
+    return undefined;
+  }
+  const { environment = DEFAULTS.environment, oauth = {}, tls = {} } = given;
+  const { authentication = environment === 'production' ? 'mtls' : 'app-token' } = given;
   return {
     environment,
     authentication,
-    given: options,
-    hasCertificate: broken.has('tls') ? undefined : hasCertificate,
-    wantsOAuth: authentication === 'oauth' || isSet('oauth.clientId') || isSet('oauth.clientSecret'),
-    bindsTokens: valueOf(options, 'oauth.mtls') === true,
+    given,
+    hasCertificate: typeof tls === 'function' || (tls.certificate ?? tls.privateKey) !== undefined,
+    wantsOAuth: authentication === 'oauth' || (oauth.clientId ?? oauth.clientSecret) !== undefined,
+    bindsTokens: oauth.mtls === true,
   };
 }
 

@@ -56,21 +56,18 @@ export async function resolveOptions(
     found.map((fault) => ({ ...fault, ...locate(fault.option) }));
   const { faults: malformed, broken } = validateOptions(merged);
   const mode = modeOf(merged, broken);
-  const chosen = chooseAddresses(mode);
-  // A value that is not valid is not reported as missing too.
-  const unmet = [...unmetRequirements(mode, chosen.certificateFor, describe), ...chosen.faults].filter(
-    ({ option }) => !broken.has(option) && !broken.has(option.split('.')[0]),
-  );
+  const chosen = mode && chooseAddresses(mode);
+  const unmet = mode && chosen ? unmetRequirements(mode, chosen, describe) : [];
   const valid = { ...merged };
   for (const option of broken) setValue(valid, option, undefined);
   const { urls: _, ...options } = withDefaults(mergeOptions(valid));
   const appToken = await checkedSecret(options.appToken, 'appToken');
   const clientSecret = await checkedSecret(options.oauth?.clientSecret, 'oauth.clientSecret');
   const store = await storeFaults(options.tokenStore);
-  const tls = { ...tlsSettings(options, locate), needsChain: chosen.needsChain };
+  const tls = { ...tlsSettings(options, locate), needsChain: chosen?.needsChain };
   const faults = located([...malformed, ...unmet, ...appToken.faults, ...clientSecret.faults, ...store]);
-  const warnings = located(sdkWithoutAppToken(mode));
-  if (faults.length > 0 || !chosen.addresses || !mode.authentication) return { tls, faults, warnings };
+  const warnings = located(mode ? sdkWithoutAppToken(mode) : []);
+  if (faults.length > 0 || !chosen?.addresses || !mode) return { tls, faults, warnings };
   const resolved: ResolvedOptions = {
     ...options,
     name,

@@ -68,18 +68,19 @@ describe('resolveOptions', () => {
 
   it('reports every fault at once, each with option, variable and message', async () => {
     const faults = await faultsOf({
-      environment: 'staging' as never,
+      startupCheck: 'maybe' as never,
       authentication: 'oauth',
       urls: { sandboxUrl: 'http://sandbox.example' },
       oauth: { clientId: 'not-a-uuid' },
       http: { timeout: 0, retries: 'two' as never },
     });
     expect(faults.map(({ option, variable }) => `${option} ${variable}`).sort()).toEqual([
-      'environment SERVICE_ENVIRONMENT',
       'http.retries SERVICE_HTTP_RETRIES',
       'http.timeout SERVICE_HTTP_TIMEOUT',
       'oauth.clientId SERVICE_CLIENT_ID',
       'oauth.clientSecret SERVICE_CLIENT_SECRET',
+      'startupCheck SERVICE_STARTUP_CHECK',
+      'urls.sandboxAuthUrl SERVICE_SANDBOX_AUTH_URL',
       'urls.sandboxUrl SERVICE_SANDBOX_URL',
     ]);
   });
@@ -273,17 +274,7 @@ describe('resolveOptions', () => {
 
   it.each<[string, ServiceModuleOptions, string[]]>([
     ['an environment', { environment: 'prod' as never }, ['environment']],
-    [
-      'an environment, beside what is missing in each',
-      { environment: 'prod' as never, authentication: 'mtls' },
-      ['environment', 'tls.certificate', 'appToken'],
-    ],
     ['an authentication', { authentication: 'token' as never }, ['authentication']],
-    [
-      'an authentication, beside the token address of its credentials',
-      { authentication: 'token' as never, oauth },
-      ['authentication', 'urls.sandboxAuthUrl'],
-    ],
     [
       'app-token in production',
       { environment: 'production', authentication: 'app-token' },
