@@ -1,6 +1,6 @@
 import { type DescribeOption } from '../errors/index.js';
 import { type ServiceIo } from '../exchange/io.js';
-import { type TokenCredentials } from './endpoint/refused-secrets.js';
+import { type Secret } from '../config/secret.js';
 
 /** A token for the host (docs/service.md#tokens). Printing this plain object prints the token: do not log it. */
 export interface AccessToken {
@@ -22,6 +22,36 @@ export interface TokenStatus {
   issuedAt: Date;
   /** When it expires. */
   expiresAt: Date;
+}
+
+/** How long a caller waits for a token. */
+export interface TokenOptions {
+  /** Only the caller that aborts is rejected, with the signal's reason. */
+  signal?: AbortSignal | undefined;
+  /** Milliseconds, at most a day. Default (also for 0): `http.timeout`. */
+  timeout?: number | undefined;
+  /**
+   * One attempt is enough for this caller, as for a health check, and a secret that was refused is not sent again for 60 s;
+   * more are made if others wait too. Default false.
+   */
+  once?: boolean | undefined;
+}
+
+/** The same, checked. */
+export interface WaitOptions {
+  signal?: AbortSignal | undefined;
+  /** Milliseconds. Default: that of the cache. */
+  timeoutMs?: number | undefined;
+  once?: boolean | undefined;
+}
+
+/** The credentials of a token request. A refusal says nothing about others. */
+export interface TokenCredentials {
+  tokenUrl: string;
+  clientId: string;
+  secret: Secret;
+  /** Of the client certificate, if the endpoint gets one. */
+  fingerprint256?: string;
 }
 
 /** The answer of a token source, checked. */
@@ -54,11 +84,6 @@ export interface TokenRequestContext {
 /** A source of tokens: the token endpoint, or a shared store in front of it. */
 export interface TokenSource {
   request(scope: string, context: TokenRequestContext): Promise<TokenGrant>;
-  /** Returns a token that another process has, if it is accepted. Requests none. */
-  look?(
-    scope: string,
-    context: Pick<TokenRequestContext, 'signal' | 'accepts'>,
-  ): Promise<TokenGrant | undefined>;
   /** Called when a token does not work. Does not throw. */
   dropped?(scope: string, accessToken: string): void;
 }

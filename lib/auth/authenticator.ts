@@ -1,21 +1,13 @@
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { ServiceTokenError } from '../errors/index.js';
-import { type AccessToken } from './access-token.js';
+import { type AccessToken, type WaitOptions } from './access-token.js';
 import { type TokenCache } from './cache/token-cache.js';
-import { type WaitOptions } from './cache/waiting-callers.js';
 import { API_SCOPE } from './scope.js';
 
 const BEARER = 'Bearer ';
 
 /** The secret headers of a call: the app token, the bearer, or both (`sendAppTokenWithBearer`). One frozen object for one token. */
 export type Credentials = Readonly<Record<string, string>>;
-
-/** The credentials that follow a 401. */
-export interface RenewedCredentials {
-  credentials: Credentials;
-  /** Their token is from the shared store: it may be revoked too. */
-  isFromStore: boolean;
-}
 
 /** Gets the credentials of calls. Its users count callers and check their input. */
 export class Authenticator {
@@ -58,13 +50,10 @@ export class Authenticator {
    * @returns undefined if there is no other token: the caller gets the 401
    * @throws as {@link token}
    */
-  async renew(
-    { Authorization: refused }: Credentials,
-    wait?: WaitOptions,
-  ): Promise<RenewedCredentials | undefined> {
+  async renew({ Authorization: refused }: Credentials, wait?: WaitOptions): Promise<Credentials | undefined> {
     if (!refused?.startsWith(BEARER)) return undefined;
     const renewed = await this.#tokens?.renew(API_SCOPE, refused.slice(BEARER.length), wait);
-    return renewed && { credentials: this.#withBearer(renewed.token), isFromStore: renewed.isFromStore };
+    return renewed && this.#withBearer(renewed);
   }
 
   /**

@@ -2,14 +2,13 @@ import { type Agent } from 'node:https';
 import { type SecureContext } from 'node:tls';
 import { Injectable } from '@nestjs/common';
 import { type CertificateSummary } from '../errors/index.js';
-import { checkSignal } from '../exchange/call-limits.js';
+import { checkSignal, checkTimeout } from '../exchange/call-limits.js';
 import { untilAborted } from '../time/timers.js';
 import { type Identity, type IdentityStatus } from '../tls/client-identity.js';
-import { type AccessToken, type TokenStatus } from './access-token.js';
+import { type AccessToken, type TokenOptions, type TokenStatus, type WaitOptions } from './access-token.js';
 import { type Authenticator } from './authenticator.js';
 import { API_SCOPE, checkScope, customerScope } from './scope.js';
 import { type TokenCache } from './cache/token-cache.js';
-import { checkedWait, type TokenOptions, type WaitOptions } from './cache/waiting-callers.js';
 
 /** The parts of the client identity that this class uses. */
 export type IdentityView = Pick<
@@ -124,10 +123,11 @@ export class ServiceAuthService {
   }
 
   /** Runs the host's request as a call in flight that it can abort. */
-  async #counted<T>(options: TokenOptions | undefined, work: (wait: WaitOptions) => Promise<T>): Promise<T> {
-    const wait = checkedWait(options);
-    checkSignal(wait.signal);
-    return this.#calls.run(() => work(wait));
+  async #counted<T>(options: TokenOptions = {}, work: (wait: WaitOptions) => Promise<T>): Promise<T> {
+    const { signal, once } = options;
+    const timeoutMs = checkTimeout(options.timeout);
+    checkSignal(signal);
+    return this.#calls.run(() => work({ signal, timeoutMs, once }));
   }
 
   /** A copy: the host may change it, and the next caller gets the cached object. */

@@ -1,3 +1,4 @@
+import { AsyncResource } from 'node:async_hooks';
 import { type TokenCache } from '../auth/cache/token-cache.js';
 import { type ServiceAuthService } from '../auth/service-auth.service.js';
 import { type BanksService } from '../banks/banks.service.js';
@@ -25,8 +26,9 @@ export class ServiceLifecycle {
 
   constructor(parts: ServiceParts) {
     this.#parts = parts;
-    // Nest calls no hooks of a module that is loaded lazily: its certificate is followed from its first call on.
-    parts.calls.onFirst = () => parts.identity.follow();
+    // Nest calls no hooks of a module that is loaded lazily: its certificate is followed from its first call on, in a
+    // context that is not that of the call.
+    parts.calls.onFirst = AsyncResource.bind(() => parts.identity.follow());
   }
 
   /**

@@ -173,7 +173,7 @@ export class CallRunner {
     if (call.replayed) return undefined;
     call.replayed = true;
     const wait = { signal: call.signal, timeoutMs: call.leftMs };
-    return (await this.#authenticator.renew(call.credentials, wait))?.credentials;
+    return this.#authenticator.renew(call.credentials, wait);
   }
 
   /** Reads the identity again, for as long as the call may take. */

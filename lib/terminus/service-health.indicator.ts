@@ -30,8 +30,8 @@ export interface ServiceHealthOptions {
  * that of a named module is {@link ServiceHealthIndicator.forModule}.
  *
  * Probes may come as often as they like: a token is taken from the cache, and while there is none, the token endpoint
- * gets one request a minute, and so does the banks path; after 5 s if no connection was found or credentials were refused
- * (the same ones once a minute). In between the last outcome is reported. Anybody may see what it reports.
+ * gets one request a minute, and so does the banks path; 10 s after one that failed (a secret that was refused is sent again
+ * after a minute). In between the last outcome is reported. Anybody may see what it reports.
  *
  * @example
  * check() {
@@ -55,16 +55,13 @@ export class ServiceHealthIndicator implements BeforeApplicationShutdown {
       this.#logger.warn(`${what}: ${error instanceof ServiceError ? describeError(error) : String(error)}`);
     };
     const logTokenFailure = log('No token could be had');
-    const certificate = (): string | undefined => auth.certificate?.fingerprint256;
     this.#token = new LimitedCheck(systemClock, {
       request: (timeout) => auth.getApiToken({ timeout, once: true }),
       onFailure: (error) => isNotConfigured(error) || logTokenFailure(error),
-      certificate,
     });
     this.#ping = new LimitedCheck(systemClock, {
       request: (timeout) => banks.list({ timeout }),
       onFailure: log('The banks path did not answer as it should'),
-      certificate,
     });
   }
 

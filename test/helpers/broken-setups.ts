@@ -373,9 +373,9 @@ export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
   },
   'addresses of API and token endpoint swapped': {
     cause: 'token.api',
-    words: /refuses \(HTTP 401\), but not with an error of OAuth/,
+    words: /is not the token endpoint, or stands before it \(HTTP 401\)/,
     wordsAtStart:
-      /not with an error of OAuth.*urls\.authUrl \(SERVICE_AUTH_URL\) and urls\.oauthBaseUrl .*swapped.*Then check .*Last of all/,
+      /is not the token endpoint.*urls\.authUrl \(SERVICE_AUTH_URL\) and urls\.oauthBaseUrl .*swapped.*if it is not that, check oauth\.clientId/i,
     mode: OAUTH,
     break: ({ SERVICE_AUTH_URL, SERVICE_OAUTH_BASE_URL }) => ({
       SERVICE_AUTH_URL: SERVICE_OAUTH_BASE_URL,
@@ -384,14 +384,14 @@ export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
   },
   'an application without OAuth': {
     cause: 'token.api',
-    words: /refuses this token \(HTTP 400, unauthorized_client/,
+    words: /refuses the credentials \(HTTP 400, unauthorized_client/,
     simulator: { oauth: { enabled: false } },
     mode: OAUTH,
     break: () => undefined,
   },
   'a login page in place of the token endpoint': {
     cause: 'token.api',
-    words: /answered with a page \(HTML/,
+    words: /is not the token endpoint, or stands before it \(HTML/,
     mode: OAUTH,
     break: (_, { simulator }) => void simulator.fail({ path: '/oauth2/token', times: 9, fault: 'html' }),
   },

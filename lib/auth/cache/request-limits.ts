@@ -1,6 +1,7 @@
 import { type Clock } from '../../time/clock.js';
-import { ServiceTokenError, type TokenErrorCode } from '../../errors/index.js';
+import { ServiceTokenError } from '../../errors/index.js';
 import { backOff } from '../../time/back-off.js';
+import { notAsked } from '../endpoint/token-errors.js';
 
 const BURST = 3;
 const REFILL_MS = 30_000;
@@ -11,14 +12,15 @@ export function renewalDelay(failures: number): number {
 }
 
 /**
- * Closed while the token endpoint wants no requests: after a 429, and after any answer with a Retry-After. One gate for
- * all scopes, because an endpoint counts the requests of a client. Uses the monotonic clock.
+ * Closed while the token endpoint wants no requests: after a 429, after any answer with a Retry-After, and after an
+ * acquisition that ended with a 401 or 403 that says nothing of OAuth, so that a secret that is really wrong does not hammer
+ * a gateway. One gate for all scopes, because an endpoint counts the requests of a client. Uses the monotonic clock.
  */
 export class RetryAfterGate {
   readonly #clock: Clock;
   #closedUntil = -Infinity;
   #inARow = 0;
-  #cause: { code: TokenErrorCode; status?: number } = { code: 'token_rate_limited' };
+  #cause?: ServiceTokenError;
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -29,18 +31,27 @@ export class RetryAfterGate {
     return Math.max(0, this.#closedUntil - this.#clock.monotonic());
   }
 
-  /** Closes after a 429 or a Retry-After: at least 3 s after a 429, doubling to 30 s with each in a row. */
+  /** An attempt failed: at least 3 s after a 429, doubling to 30 s with each in a row. */
   failed(error: unknown): void {
     if (!(error instanceof ServiceTokenError)) return;
-    const { code, status, retryAfter } = error;
-    const isLimited = code === 'token_rate_limited';
-    if (!isLimited && (code !== 'token_unavailable' || retryAfter === undefined)) return;
-    this.#inARow += 1;
+    const { code, retryAfter = 0 } = error;
     // A Retry-After of 0, or a date in the past by our clock, does not switch the back-off off.
-    const minMs = isLimited ? renewalDelay(this.#inARow) : 0;
-    const waitMs = Math.max((retryAfter ?? 0) * 1000, minMs);
-    this.#closedUntil = Math.max(this.#closedUntil, this.#clock.monotonic() + waitMs);
-    this.#cause = { code, status };
+    if (code === 'token_rate_limited')
+      this.#close(error, Math.max(retryAfter * 1000, renewalDelay(this.#inARow + 1)));
+    else if (code === 'token_unavailable' && retryAfter > 0) this.#close(error, retryAfter * 1000);
+  }
+
+  /** An acquisition failed. Those of several scopes that end together count once. */
+  ended(error: unknown): void {
+    if (!(error instanceof ServiceTokenError) || error.code !== 'token_unavailable') return;
+    const isDenied = error.status === 401 || error.status === 403;
+    if (isDenied && this.remainingMs === 0) this.#close(error, backOff(this.#inARow, 1_000, 30_000));
+  }
+
+  #close(error: ServiceTokenError, ms: number): void {
+    this.#inARow += 1;
+    this.#closedUntil = Math.max(this.#closedUntil, this.#clock.monotonic() + ms);
+    this.#cause = error;
   }
 
   succeeded(): void {
@@ -49,13 +60,8 @@ export class RetryAfterGate {
 
   /** For a caller that cannot wait until it opens. */
   error(scope: string): ServiceTokenError {
-    const retryAfter = Math.ceil(this.remainingMs / 1000);
-    return new ServiceTokenError({
-      ...this.#cause,
-      message: `The token endpoint asked for no requests for another ${retryAfter} s (HTTP ${this.#cause.status}).`,
-      scope,
-      retryAfter,
-    });
+    const cause = this.#cause ?? new ServiceTokenError({ code: 'token_unavailable', message: '' });
+    return notAsked(cause, scope, this.remainingMs);
   }
 }
 
@@ -83,6 +89,10 @@ export class Limit {
 
   constructor(max: number) {
     this.#free = max;
+  }
+
+  get isFull(): boolean {
+    return this.#free === 0;
   }
 
   get isWaitedFor(): boolean {

@@ -1,26 +1,27 @@
 import { type TokenRefresh } from '../../config/oauth.options.js';
-import { describeError, ServiceConnectionError, ServiceError } from '../../errors/index.js';
+import { copyOf, describeError, ServiceConnectionError, ServiceError } from '../../errors/index.js';
 import { retryDelay } from '../../time/back-off.js';
-import { sleep, untilAborted, within } from '../../time/timers.js';
+import { sleep, within } from '../../time/timers.js';
 import {
   type AccessToken,
   type TokenGrant,
   type TokenIo,
-  type TokenRequestContext,
   type TokenSource,
   type TokenStatus,
+  type WaitOptions,
 } from '../access-token.js';
-import { isTransient, NO_SECRET, tooMany, unanswered } from '../endpoint/token-errors.js';
+import { isTransient, NO_SECRET, tooLate, unanswered } from '../endpoint/token-errors.js';
 import { CachedToken } from './cached-token.js';
-import { KnownToken } from './known-token.js';
-import { ForcedRefreshLimit, type Limit, type RetryAfterGate } from './request-limits.js';
-import { type WaitOptions, WaitingCallers } from './waiting-callers.js';
+import { ForcedRefreshLimit, type Limit, renewalDelay, type RetryAfterGate } from './request-limits.js';
 
-/** Milliseconds for all attempts together; waiting for a Retry-After comes on top. */
-const BUDGET_MS = 10_000;
+// Milliseconds throughout.
+/** For all attempts together; waiting for a Retry-After comes on top. */
+const BUDGET = 10_000;
 const ATTEMPTS = 3;
-/** The shortest time between two renewals by schedule. */
-const MIN_DELAY_MS = 250;
+/** With less time left, a token is renewed as if a caller waited: one soon will. */
+const SOON = 2_000;
+/** `scheduled` looks whether a renewal is due each tenth of a token's life, within these; without a token each second. */
+const LOOK = { least: 50, without: 1_000, most: 5_000 };
 
 /** Shared by all scopes of a cache. */
 export interface ScopeTools {
@@ -31,11 +32,10 @@ export interface ScopeTools {
   closed: AbortSignal;
   /** Milliseconds that a caller waits by default. */
   timeoutMs: number;
-  /** Whether a request may begin, for nobody yet (`renewal`) or for callers. If so, it counts from now on. */
-  mayBegin(token: ScopeToken, forWhom: 'renewal' | 'callers'): boolean;
-  ended(token: ScopeToken): void;
-  /** It has a token now. */
-  kept(token: ScopeToken, hasLife: boolean): void;
+  /** Runs work in the async context of the module's start: a renewal belongs to no caller. */
+  inStart: <T>(work: () => T) => T;
+  /** There is a token without a lifetime. */
+  onLifeless: () => void;
 }
 
 export interface ScopeSettings {
@@ -46,50 +46,45 @@ export interface ScopeSettings {
   lane?: Limit;
 }
 
-/** One request, from its beginning to the token or error. */
+/** One request, from its beginning to the token or error, which all its callers get. */
 interface Request {
-  readonly callers: WaitingCallers<CachedToken>;
+  outcome: Promise<CachedToken>;
+  /** How many wait for it. */
+  callers: number;
   /** Rises as callers join, and never falls. A probe needs one attempt only. */
   for: 'renewal' | 'probe' | 'callers';
-  /** `#outdated` at its beginning: if that has changed, its token goes to those who wait and is not kept. */
-  readonly outdated: number;
-  /** The attempt that is under way, or comes next. */
-  attempt: number;
   /** Milliseconds for this attempt and all that follow. */
   leftMs: number;
+  /** Another client certificate came into use: its token goes to those who wait, and is not kept. */
+  isOutdated: boolean;
   /** Why the attempt before had no secret: the error at the deadline, as the endpoint was not asked. */
   noSecret?: Error;
 }
 
 /**
- * The token of one scope: the token itself, its one request, the callers that wait for it, and the time of the next
- * request. Its states:
- *
- * - idle: no request. `get` and `renew` begin one if they have to wait, `use` and the schedule if one is due.
- * - held back, by the endpoint's Retry-After or the pause between attempts: goes on while a caller waits, else ends.
- * - queued, in the lane of customers: ends without asking if all callers have left when its turn comes.
- * - asking: then all callers get the token, or each a copy of the error, and it is idle.
- *
- * A request ends in the tick in which that is decided: a later caller begins another one.
+ * The token of one scope: the token itself, its one request, and the time of the next. A request ends in the tick in which
+ * that is decided: a later caller begins another one.
  */
 export class ScopeToken {
-  readonly scope: string;
-  readonly #tools: ScopeTools;
+  readonly #scope: string;
   readonly #settings: ScopeSettings;
-  readonly #known: KnownToken;
+  readonly #tools: ScopeTools;
   readonly #forced = new ForcedRefreshLimit();
+  #cached?: CachedToken;
   #request?: Request;
-  #looking?: Promise<CachedToken | undefined>;
-  /** How often another client certificate came into use: what was asked for before is bound to an old one. */
-  #outdated = 0;
-  /** With `scheduled`. */
-  #cancelPlan?: () => void;
+  /** The token that did not work, and when the newest such was issued: wall-clock milliseconds. */
+  #dropped?: string;
+  #droppedIssuedAt = -Infinity;
+  /** Requests in a row that brought no token to keep. */
+  #failures = 0;
+  /** Monotonic milliseconds before which no renewal begins in the background. */
+  #renewNotBefore = -Infinity;
+  #cancelLook?: () => void;
 
   constructor(scope: string, settings: ScopeSettings, tools: ScopeTools) {
-    this.scope = scope;
+    this.#scope = scope;
     this.#settings = settings;
     this.#tools = tools;
-    this.#known = new KnownToken(tools.io.clock);
   }
 
   /**
@@ -97,15 +92,17 @@ export class ScopeToken {
    * that are under way.
    */
   use(): AccessToken | undefined {
-    const { need } = this.#known;
-    if (need === 'token') return undefined;
-    if (need !== 'nothing' && this.#settings.refresh !== 'on-expiry') this.#renewInBackground();
-    return this.#known.cached?.token;
+    const cached = this.#cached;
+    if (!cached) return undefined;
+    const ageMs = cached.ageMs(this.#tools.io.clock);
+    if (ageMs >= cached.usableMs) return undefined;
+    if (ageMs >= cached.refreshAfterMs && this.#settings.refresh !== 'on-expiry') this.#renewInBackground();
+    return cached.token;
   }
 
   /** The times of the valid token. Begins no request. */
   get status(): TokenStatus | undefined {
-    const { living } = this.#known;
+    const living = this.#living();
     return living && { issuedAt: new Date(living.issued.wall), expiresAt: new Date(living.token.expiresAt) };
   }
 
@@ -120,49 +117,55 @@ export class ScopeToken {
 
   /**
    * For an API that answered 401 to `refused`: drops it if it is still the current token, and gets another.
-   * @returns undefined if the limit on forced refreshes is reached and no other process has a newer token (the current one
-   * stays then), or if the endpoint returns the same token again
+   * @returns undefined if the limit on forced refreshes is reached (the current one stays then), or if the endpoint returns
+   * the same token again
    */
-  async renew(refused: string, wait: WaitOptions): Promise<CachedToken | undefined> {
+  async renew(refused: string, wait: WaitOptions): Promise<AccessToken | undefined> {
     this.#admit(wait);
-    const { living } = this.#known;
-    if (living && !this.#known.holds(refused)) return living;
+    const living = this.#living();
+    if (living && living.token.accessToken !== refused) return living.token;
     if (!this.#request) {
-      if (!this.#forced.take(this.#tools.io.clock.monotonic())) return this.#look(wait);
+      if (!this.#forced.take(this.#tools.io.clock.monotonic())) return undefined;
       this.drop(refused);
     }
-    const renewed = await this.#join(wait);
-    return renewed.token.accessToken === refused ? undefined : renewed;
+    const { token } = await this.#join(wait);
+    return token.accessToken === refused ? undefined : token;
   }
 
+  /** Whether this is the current token, expired or not. */
   holds(accessToken: string): boolean {
-    return this.#known.holds(accessToken);
+    return this.#cached?.token.accessToken === accessToken;
   }
 
   /** Drops a token that does not work. */
   drop(accessToken: string): void {
-    this.#known.drop(accessToken);
-    this.#tools.source.dropped?.(this.scope, accessToken);
+    if (this.#cached && this.holds(accessToken)) {
+      this.#droppedIssuedAt = Math.max(this.#droppedIssuedAt, this.#cached.issued.wall);
+      this.#cached = undefined;
+    }
+    this.#dropped = accessToken;
+    this.#tools.source.dropped?.(this.#scope, accessToken);
   }
 
   /** Drops the token, and any that is under way: it is bound to a client certificate that is no longer in use. */
   outdate(): void {
-    this.#outdated += 1;
-    this.#known.drop();
+    this.#cached = undefined;
+    if (this.#request) this.#request.isOutdated = true;
   }
 
-  /** Gets the token now and renews it from then on, by `scheduled`. */
+  /** With `scheduled`: gets the token now, and renews it without calls from then on. */
   schedule(): void {
-    // The end of a request plans the next one. If none could begin, plan it here.
-    if (!this.#renewInBackground()) this.#plan();
+    const { closed, io } = this.#tools;
+    if (closed.aborted) return;
+    const cached = this.#cached;
+    if (!cached || cached.ageMs(io.clock) >= cached.refreshAfterMs) this.#renewInBackground();
+    const lookMs = cached ? Math.max(LOOK.least, cached.usableMs / 10) : LOOK.without;
+    this.#cancelLook = io.clock.watch(() => this.schedule(), Math.min(LOOK.most, lookMs));
   }
 
-  /** Ends the request and rejects its callers; no timer is left. The tools are closed already. */
+  /** No timer is left. The tools are closed already, which ends the request. */
   close(): void {
-    this.#cancelPlan?.();
-    const request = this.#request;
-    this.#request = undefined;
-    request?.callers.reject(ServiceConnectionError.closed());
+    this.#cancelLook?.();
   }
 
   #admit({ signal }: WaitOptions): void {
@@ -170,118 +173,136 @@ export class ScopeToken {
     if (this.#tools.closed.aborted) throw ServiceConnectionError.closed();
   }
 
-  /** @returns whether a request is under way now */
-  #renewInBackground(): boolean {
-    return !!this.#request || (this.#known.postponedMs <= 0 && !!this.#begin('renewal'));
+  /** The current token, if it is still handed out after so many milliseconds. */
+  #living(afterMs = 0): CachedToken | undefined {
+    const cached = this.#cached;
+    return cached && cached.ageMs(this.#tools.io.clock) + afterMs < cached.usableMs ? cached : undefined;
   }
 
-  #join({ timeoutMs = this.#tools.timeoutMs, once, signal }: WaitOptions): Promise<CachedToken> {
-    const { gate } = this.#tools;
-    const gateMs = gate.remainingMs;
-    if (gateMs > 0 && gateMs > timeoutMs) throw gate.error(this.scope);
-    const request = this.#request ?? this.#begin('callers');
-    if (!request) throw tooMany(this.scope);
+  #renewInBackground(): void {
+    const { gate, closed, io, inStart } = this.#tools;
+    const isHeld = gate.remainingMs > 0 || io.clock.monotonic() < this.#renewNotBefore;
+    // Callers without a token go first.
+    if (this.#request || closed.aborted || isHeld || this.#settings.lane?.isFull) return;
+    inStart(() => this.#begin('renewal'));
+  }
+
+  async #join({ timeoutMs = this.#tools.timeoutMs, once, signal }: WaitOptions): Promise<CachedToken> {
+    const { gate, io } = this.#tools;
+    if (gate.remainingMs > Math.max(0, timeoutMs)) throw gate.error(this.#scope);
+    const request = this.#request ?? this.#begin('probe');
     if (!once) request.for = 'callers';
     else if (request.for === 'renewal') request.for = 'probe';
-    return request.callers.join(timeoutMs, signal);
-  }
-
-  #begin(forWhom: 'renewal' | 'callers'): Request | undefined {
-    if (!this.#tools.mayBegin(this, forWhom)) return undefined;
-    const { clock, describeOption } = this.#tools.io;
-    const callers = new WaitingCallers<CachedToken>(clock, describeOption);
-    const outdated = this.#outdated;
-    const request: Request = { callers, for: 'renewal', outdated, attempt: 1, leftMs: BUDGET_MS };
-    this.#request = request;
-    // Not in this tick: the caller joins first, and a look at the cache stays quick. Not queueMicrotask: a test's fake
-    // timers may have replaced it.
-    void Promise.resolve()
-      .then(() => this.#run(request))
-      .catch((error: Error) => this.#fail(request, error));
-    return request;
-  }
-
-  async #run(request: Request): Promise<void> {
-    const { lane } = this.#settings;
-    while (this.#request === request) {
-      if (this.#tools.gate.remainingMs > 0) {
-        await this.#holdBack(request);
-        continue;
-      }
-      const failed = await (lane ? lane.run(() => this.#ask(request)) : this.#ask(request));
-      if (failed && this.#request === request) await this.#pause(request, failed);
+    request.callers += 1;
+    const expired = () =>
+      gate.remainingMs > 0 ? gate.error(this.#scope) : tooLate(timeoutMs, io.describeOption);
+    // Each caller gets an error of its own.
+    const outcome = () =>
+      request.outcome.catch((error: Error) => {
+        throw copyOf(error);
+      });
+    try {
+      return await within({ clock: io.clock, timeoutMs, signals: [signal], expired }, outcome);
+    } finally {
+      request.callers -= 1;
     }
   }
 
-  /** Waits until the endpoint takes requests again. Callers with less time are rejected at once. */
-  async #holdBack(request: Request): Promise<void> {
-    const { gate, io, closed } = this.#tools;
-    const { callers } = request;
-    const ms = gate.remainingMs;
-    callers.reject(gate.error(this.scope), ms);
-    if (callers.size > 0) await sleep(io.clock, ms, closed);
-    if (callers.size === 0) this.#fail(request, gate.error(this.scope));
+  #begin(forWhom: Request['for']): Request {
+    // Not in this tick: the caller joins first, and a look at the cache stays quick.
+    const outcome = Promise.resolve().then(() => this.#acquire(request));
+    const request: Request = { outcome, callers: 0, for: forWhom, leftMs: BUDGET, isOutdated: false };
+    outcome.catch(() => undefined);
+    return (this.#request = request);
   }
 
-  /** Waits from a failed attempt to the next. */
-  async #pause(request: Request, error: Error): Promise<void> {
+  async #acquire(request: Request): Promise<CachedToken> {
     const { gate, io, closed } = this.#tools;
-    const { callers, attempt } = request;
-    const pauseMs = retryDelay(attempt - 1, io.random());
-    request.leftMs -= pauseMs;
-    const isLast = attempt >= (request.for === 'callers' ? ATTEMPTS : 1) || callers.size === 0;
-    if (isLast || request.leftMs <= 0 || !isTransient(error)) return this.#fail(request, error);
-    request.attempt += 1;
-    request.noSecret = error instanceof ServiceError && error.code === NO_SECRET ? error : undefined;
-    if (gate.remainingMs > 0) return;
-    await sleep(io.clock, pauseMs, closed);
+    const { lane } = this.#settings;
+    try {
+      for (let attempt = 1; ;) {
+        if (request.for === 'renewal' ? lane?.isFull : request.callers === 0) throw nobodyWaits();
+        if (gate.remainingMs > 0) {
+          if (request.callers === 0) throw nobodyWaits();
+          await sleep(io.clock, gate.remainingMs, closed);
+          continue;
+        }
+        try {
+          const grant = await (lane ? lane.run(() => this.#ask(request)) : this.#ask(request));
+          closed.throwIfAborted();
+          if (grant) return this.#arrived(request, grant);
+        } catch (error) {
+          // The cache was closed: not a failure.
+          closed.throwIfAborted();
+          const pauseMs = retryDelay(attempt - 1, io.random());
+          request.leftMs -= pauseMs;
+          const isLast = attempt >= (request.for === 'callers' ? ATTEMPTS : 1) || request.callers === 0;
+          const hasFailed = isLast || request.leftMs <= 0 || !isTransient(error);
+          if (hasFailed) gate.ended(error);
+          if (request.callers === 0 && error instanceof ServiceError)
+            io.log.warn(`A token request that no caller waits for failed: ${describeError(error)}`);
+          if (hasFailed) throw error;
+          request.noSecret = error instanceof ServiceError && error.code === NO_SECRET ? error : undefined;
+          attempt += 1;
+          if (gate.remainingMs === 0) await sleep(io.clock, pauseMs, closed);
+        }
+      }
+    } catch (error) {
+      this.#postpone();
+      throw error;
+    } finally {
+      this.#request = undefined;
+    }
   }
 
-  /** One attempt. @returns why it failed; undefined if the request has ended or is held back */
-  async #ask(request: Request): Promise<Error | undefined> {
+  /** @returns undefined if nobody waits any more, or the endpoint wants no requests, once it is its turn in the lane */
+  async #ask(request: Request): Promise<TokenGrant | undefined> {
     const { source, io, gate, closed } = this.#tools;
     const { clock } = io;
-    if (this.#request !== request) return undefined;
-    // All callers may have left, and the endpoint may have asked for no requests, while it stood in the lane.
-    if (request.for !== 'renewal' && request.callers.size === 0) return void this.#end();
-    if (gate.remainingMs > 0) return undefined;
-    const requestedAt = clock.monotonic();
+    const { lane } = this.#settings;
     const { for: forWhom, leftMs: timeoutMs, noSecret } = request;
-    let grant: TokenGrant;
+    if (gate.remainingMs > 0 || (forWhom !== 'renewal' && request.callers === 0)) return undefined;
+    const requestedAt = clock.monotonic();
+    const expired = (): Error => noSecret ?? unanswered(timeoutMs);
     try {
-      const expired = (): Error => noSecret ?? unanswered(timeoutMs);
-      grant = await within({ clock, timeoutMs, signals: [closed], expired }, (signal) =>
-        source.request(this.scope, {
-          ...this.#context(request),
-          isProbe: forWhom === 'probe',
+      const grant = await within({ clock, timeoutMs, signals: [closed], expired }, (signal) =>
+        source.request(this.#scope, {
           signal,
           timeoutMs,
+          isProbe: forWhom === 'probe',
+          accepts: (offered) => this.#accepts(offered),
+          isAwaited: () => request.callers > 0 || lane?.isWaitedFor === true || !this.#living(SOON),
         }),
       );
+      return { requestedAt, ...grant };
     } catch (error) {
-      // The cache was closed: not a failure.
-      if (closed.aborted) return undefined;
-      gate.failed(error);
-      this.#report(request, error);
+      // Before the next one in the lane asks.
+      if (!closed.aborted) gate.failed(error);
+      throw error;
+    } finally {
       // A caller that joined a renewal in the background has not had its time yet.
       if (forWhom !== 'renewal') request.leftMs -= clock.monotonic() - requestedAt;
-      return error as Error;
     }
-    if (closed.aborted) return undefined;
-    gate.succeeded();
-    return void this.#arrived(request, { requestedAt, ...grant });
   }
 
-  #context(request?: Request): Pick<TokenRequestContext, 'accepts' | 'isAwaited'> {
-    const { lane } = this.#settings;
-    return {
-      accepts: (grant) => this.#known.accepts(this.#cachedToken(grant)),
-      isAwaited: () => {
-        if (!request || request.callers.size > 0 || lane?.isWaitedFor) return true;
-        const { need } = this.#known;
-        return need === 'hurry' || need === 'token';
-      },
-    };
+  /** A token that is outdated, or has expired on its way, goes to the callers and is not kept. */
+  #arrived(request: Request, grant: TokenGrant): CachedToken {
+    const { gate, io, onLifeless } = this.#tools;
+    gate.succeeded();
+    if (grant.expiresIn === 0) onLifeless();
+    const cached = this.#cachedToken(grant);
+    const isSame = this.holds(cached.token.accessToken);
+    // A token without a lifetime is no reason to drop one that still has time.
+    const isWorse = grant.expiresIn === 0 && this.#living(SOON) !== undefined;
+    const isKept = !request.isOutdated && !isWorse && cached.ageMs(io.clock) < cached.usableMs;
+    if (isKept) this.#cached = cached;
+    // An endpoint that hands out the same token until it ends would be asked ever more often.
+    if (!isKept || isSame) this.#postpone();
+    else {
+      this.#failures = 0;
+      this.#renewNotBefore = -Infinity;
+    }
+    return cached;
   }
 
   #cachedToken(grant: TokenGrant): CachedToken {
@@ -289,85 +310,27 @@ export class ScopeToken {
     return new CachedToken(grant, clock, random(), this.#settings.reserveMs);
   }
 
-  /** A token that is outdated, or has expired on its way, goes to the callers and is not kept. */
-  #arrived(request: Request, grant: TokenGrant): void {
-    const cached = this.#cachedToken(grant);
-    const isOutdated = request.outdated !== this.#outdated;
-    if (isOutdated || cached.need(this.#tools.io.clock) === 'token') this.#end();
-    else {
-      this.#leave();
-      this.#keep(cached);
-    }
-    request.callers.resolve(cached);
+  /**
+   * Whether a token of a store may take the current one's place. It must be newer than the current token and all that were
+   * dropped: anyone who can write to the store could put old entries back. If there is no current token, it may be due for
+   * renewal itself: callers then need not wait for the next.
+   */
+  #accepts(grant: TokenGrant): boolean {
+    const offered = this.#cachedToken(grant);
+    const { accessToken } = offered.token;
+    const untilMs = this.#living() ? offered.refreshAfterMs : offered.usableMs;
+    const newest = Math.max(this.#droppedIssuedAt, this.#cached?.issued.wall ?? -Infinity);
+    const isOther = accessToken !== this.#dropped && !this.holds(accessToken);
+    return isOther && offered.issued.wall > newest && offered.ageMs(this.#tools.io.clock) < untilMs;
   }
 
-  #keep(cached: CachedToken): void {
-    this.#known.keep(cached);
-    this.#tools.kept(this, cached.hasLife);
-    // Without a lifetime, a token is not renewed by schedule: it would be requested every second, for nobody.
-    if (cached.hasLife) this.#plan();
-    else this.#cancelPlan?.();
+  /** Delays the next renewal, because a request brought no token to keep. */
+  #postpone(): void {
+    this.#failures += 1;
+    this.#renewNotBefore = this.#tools.io.clock.monotonic() + renewalDelay(this.#failures);
   }
+}
 
-  #fail(request: Request, error: Error): void {
-    if (this.#request !== request) return;
-    this.#end();
-    request.callers.reject(error);
-  }
-
-  /** Ends the request without a token to keep. */
-  #end(): void {
-    this.#leave();
-    this.#known.postpone();
-    this.#plan();
-  }
-
-  #leave(): void {
-    this.#request = undefined;
-    this.#tools.ended(this);
-  }
-
-  /** Plans the next renewal by schedule, in place of the one planned before. */
-  #plan(): void {
-    const { closed, io, gate } = this.#tools;
-    if (this.#settings.refresh !== 'scheduled' || closed.aborted) return;
-    this.#cancelPlan?.();
-    const dueInMs = this.#known.living?.dueInMs(io.clock) ?? 0;
-    const heldMs = Math.max(this.#known.postponedMs, gate.remainingMs, MIN_DELAY_MS);
-    this.#cancelPlan = io.clock.watch(() => this.schedule(), Math.max(dueInMs, heldMs));
-  }
-
-  /** At the limit on forced refreshes, looks for another process's token: once for all callers. */
-  async #look({ signal }: WaitOptions): Promise<CachedToken | undefined> {
-    const { source, closed } = this.#tools;
-    if (!source.look) return undefined;
-    this.#looking ??= untilAborted(this.#lookInStore(), closed).finally(() => (this.#looking = undefined));
-    try {
-      return await (signal ? untilAborted(this.#looking, signal) : this.#looking);
-    } finally {
-      // At the end each caller gets an error of its own.
-      this.#admit({});
-    }
-  }
-
-  async #lookInStore(): Promise<CachedToken | undefined> {
-    const { source, closed } = this.#tools;
-    for (;;) {
-      const outdated = this.#outdated;
-      const grant = await source.look?.(this.scope, { ...this.#context(), signal: closed });
-      if (closed.aborted) return undefined;
-      if (outdated !== this.#outdated) continue;
-      // In the meantime, a request may have brought another token.
-      const cached = grant && this.#cachedToken(grant);
-      if (!cached || !this.#known.accepts(cached)) return undefined;
-      this.#keep(cached);
-      return cached;
-    }
-  }
-
-  /** Logs a failure that no caller gets. */
-  #report({ callers }: Request, error: unknown): void {
-    if (callers.size > 0 || !(error instanceof ServiceError)) return;
-    this.#tools.io.log.warn(`A token request that no caller waits for failed: ${describeError(error)}`);
-  }
+function nobodyWaits(): Error {
+  return new Error('Nobody waits for this token any more');
 }

@@ -1,11 +1,10 @@
 import { type Agent } from 'node:http';
 import { type Clock } from '../../time/clock.js';
 import { type Secret } from '../../config/secret.js';
-import { type CertificateSummary, ServiceTokenError } from '../../errors/index.js';
+import { type CertificateSummary, type ServiceTokenError } from '../../errors/index.js';
 import { partOf } from '../../exchange/call-limits.js';
 import {
   certificateRefusal,
-  certificateVerdict,
   isPage,
   type ReloadableIdentity,
   reloadRefused,
@@ -15,15 +14,22 @@ import { isJsonObject, parseJson } from '../../exchange/decode.js';
 import { codeOf, type OnCall, tellCall } from '../../telemetry/call-event.js';
 import { parseRetryAfter } from '../../exchange/retry-after.js';
 import { certificateRefusedError } from '../../tls/certificate-error.js';
-import { type TokenGrant, type TokenRequestContext, type TokenSource } from '../access-token.js';
+import {
+  type TokenCredentials,
+  type TokenGrant,
+  type TokenRequestContext,
+  type TokenSource,
+} from '../access-token.js';
 import { type ClientSecret } from './client-secret.js';
-import { keyOf, RefusedSecrets, type TokenCredentials } from './refused-secrets.js';
-import { isCredentialRefusal, tokenConnectionError, type TokenPlace, tokenRefusal } from './token-errors.js';
+import { isVerdict, notAsked, tokenConnectionError, type TokenPlace, tokenRefusal } from './token-errors.js';
 import { readTokenResponse } from './token-response.js';
 
 const MAX_RESPONSE_BYTES = 1024 * 1024;
 /** A longer one counts as this. */
 const MAX_RETRY_AFTER_S = 3_600;
+const REMEMBERED_MS = 10_000;
+/** Health checks have no end: of a thousand replicas they would send 100 wrong passwords a second. */
+const REMEMBERED_FOR_PROBES_MS = 60_000;
 
 interface TokenEndpointOptions {
   place: TokenPlace;
@@ -40,8 +46,6 @@ interface TokenEndpointOptions {
   connectTimeoutMs?: number;
   /** Called after each request. */
   onCall?: OnCall;
-  /** Shared by clients that come and go. Default: its own. */
-  refusedSecrets?: RefusedSecrets;
 }
 
 /** The secret that is sent, then others that an error must not show. */
@@ -66,17 +70,26 @@ interface Seen {
   certificate?: CertificateSummary;
 }
 
+/** What the endpoint has said of credentials. */
+interface Verdict {
+  secret: Secret;
+  fingerprint256?: string;
+  /** Monotonic milliseconds. */
+  at: number;
+  error: ServiceTokenError;
+}
+
 /**
  * Requests tokens with the client secret (docs/service.md#tokens; RFC 6749, 4.4). If the secret is refused, it is read
- * again from its source, and another one is tried at once. Knows nothing of caching.
+ * again from its source, and another one is tried at once; the same is not sent again for 10 s, so that 10,000 callers do
+ * not become 10,000 wrong passwords. Knows nothing of caching.
  */
 export class TokenEndpoint implements TokenSource {
   readonly #options: TokenEndpointOptions;
-  readonly #refused: RefusedSecrets;
+  #verdict?: Verdict;
 
   constructor(options: TokenEndpointOptions) {
     this.#options = options;
-    this.#refused = options.refusedSecrets ?? new RefusedSecrets(options.clock);
   }
 
   /**
@@ -85,26 +98,35 @@ export class TokenEndpoint implements TokenSource {
    * there is no whole answer; ServiceCertificateError if it refuses our certificate
    */
   async request(scope: string, { signal, timeoutMs, isProbe }: TokenRequestContext): Promise<TokenGrant> {
-    const { clientSecret, clock, identity } = this.#options;
+    const { clientSecret, clock } = this.#options;
+    const rememberedMs = isProbe ? REMEMBERED_FOR_PROBES_MS : REMEMBERED_MS;
     const asked: Asked = { scope, signal, endsAt: clock.monotonic() + timeoutMs };
-    let isSent = false;
-    const ask = (key: string, secrets: Secrets): Promise<TokenGrant> =>
-      this.#refused.guard(key, scope, { signal, isProbe }, () => {
-        isSent = true;
-        return this.#send(secrets, asked);
-      });
-    const keyOfSecret = (secret: Secret): string => keyOf(this.#credentials(secret, identity?.certificate));
+    const send = (...secrets: Secrets): Promise<TokenGrant> => {
+      const { error, leftMs } = this.#refusalOf(secrets[0], rememberedMs);
+      if (error) throw notAsked(error, scope, leftMs);
+      return this.#send(secrets, asked);
+    };
     const first = await clientSecret.read();
-    const key = keyOfSecret(first);
+    const { at } = this.#refusalOf(first, rememberedMs);
     try {
-      return await ask(key, [first]);
+      return await send(first);
     } catch (error) {
-      if (!isRefusedSecret(error)) throw error;
-      const refusedAt = isSent ? undefined : this.#refused.refusedAt(key, scope, isProbe);
-      const second = await clientSecret.readAfter(first, refusedAt).catch(() => first);
+      if (!isVerdict(error)) throw error;
+      const second = await clientSecret.readAfter(first, at).catch(() => first);
       if (second.reveal() === first.reveal()) throw error;
-      return await ask(keyOfSecret(second), [second, first]);
+      return await send(second, first);
     }
+  }
+
+  /** The refusal of this secret, and how long it still counts; empty if there was none. */
+  #refusalOf(secret: Secret, rememberedMs: number): Partial<Verdict> & { leftMs: number } {
+    const { clock, identity } = this.#options;
+    const verdict = this.#verdict;
+    const leftMs = (verdict?.at ?? -Infinity) + rememberedMs - clock.monotonic();
+    const isIt =
+      verdict?.secret.reveal() === secret.reveal() &&
+      verdict.fingerprint256 === identity?.certificate?.fingerprint256;
+    return isIt && leftMs > 0 ? { ...verdict, leftMs } : { leftMs };
   }
 
   async #send(secrets: Secrets, asked: Asked): Promise<TokenGrant> {
@@ -116,10 +138,11 @@ export class TokenEndpoint implements TokenSource {
       const response = await this.#post(this.#form(scope, secrets[0]), asked, seen);
       const grant = this.#readAnswer(response, scope, secrets);
       this.#tell(seen);
+      this.#verdict = undefined;
       return { ...grant, requestedWith: sent() };
     } catch (error) {
       this.#tell(seen, codeOf(error, signal));
-      if (isRefusedSecret(error)) this.#refused.remember(keyOf(sent()), scope, error);
+      if (isVerdict(error)) this.#verdict = { ...sent(), at: this.#options.clock.monotonic(), error };
       throw error;
     }
   }
@@ -197,10 +220,8 @@ export class TokenEndpoint implements TokenSource {
   #readAnswer(response: ExchangeResponse, scope: string, secrets: Secrets): TokenGrant {
     const { place, clock } = this.#options;
     const { status, headers, body } = response;
-    const parsed = parseJson(body.toString('utf8'));
-    const page = parsed === undefined && isPage(response);
-    // A field that is missing would be looked for in Object.prototype.
-    const json = isJsonObject(parsed) ? ({ __proto__: null, ...parsed } as Record<string, unknown>) : parsed;
+    const json = parseJson(body.toString('utf8'));
+    const page = json === undefined && isPage(response);
     const succeeded = status >= 200 && status < 300;
     if (succeeded && !page && !(isJsonObject(json) && typeof json.error === 'string')) {
       return readTokenResponse(json, scope, status, place);
@@ -210,11 +231,6 @@ export class TokenEndpoint implements TokenSource {
     }
     const seconds = parseRetryAfter(headers['retry-after'], clock.now());
     const retryAfter = seconds === undefined ? undefined : Math.min(seconds, MAX_RETRY_AFTER_S);
-    const proxy = certificateVerdict(response);
-    throw tokenRefusal({ status, json, isPage: page, scope, retryAfter, secrets, proxy, place });
+    throw tokenRefusal({ status, json, isPage: page, scope, retryAfter, secrets, place });
   }
-}
-
-function isRefusedSecret(error: unknown): error is ServiceTokenError {
-  return error instanceof ServiceTokenError && error.code === 'token_refused' && isCredentialRefusal(error);
 }

@@ -1,7 +1,8 @@
-import { oddityOf, type Secret } from '../../config/secret.js';
+import { type Secret } from '../../config/secret.js';
 import {
   cleanText,
   type ConnectionErrorKind,
+  type DescribeOption,
   explain,
   type Remedy,
   ServiceConnectionError,
@@ -40,8 +41,6 @@ export interface RefusedAnswer {
   /** The body was a page (HTML). */
   isPage?: boolean;
   scope: string;
-  /** Whether it is the answer of a proxy before the endpoint that refuses our client certificate. */
-  proxy?: 'refused' | 'perhaps';
   /** Seconds, from the Retry-After. */
   retryAfter?: number;
   /** The secret that was sent, then others. None may be in the error, even if the endpoint echoes it. */
@@ -53,20 +52,19 @@ const MAX_TEXT_LENGTH = 200;
 
 /** The error for an answer that grants no token (RFC 6749, 5.2). */
 export function tokenRefusal(answer: RefusedAnswer): ServiceTokenError {
-  const { status, json, scope, retryAfter } = answer;
+  const { status, json, isPage, scope, retryAfter } = answer;
   const secrets = answer.secrets.map((secret) => secret.reveal());
   const body = isJsonObject(json) ? json : {};
   const error = readErrorCode(body.error, secrets);
   const { error_description: text } = body;
   const error_description = typeof text === 'string' ? cleanText(text, secrets, MAX_TEXT_LENGTH) : undefined;
-  const said = [`HTTP ${status}`, error, error_description].filter(Boolean).join(', ');
-  const row = ROWS.find(({ when }) => when(answer, error)) ?? OTHER;
-  const oddity = oddityOf(secrets[0] ?? '');
-  const odd = oddity && ` The secret that was sent ${oddity}: check whether that belongs to it.`;
+  const said = [isPage && 'HTML', `HTTP ${status}`, error, error_description].filter(Boolean).join(', ');
+  const code = codeOf(answer, error);
   const later = retryAfter === undefined ? 'later' : `in ${retryAfter} s`;
+  const row = rowOf(code, answer, error);
   return new ServiceTokenError({
-    ...explain(row.message, row, { said, later, odd }, answer.place),
-    code: codeOf(answer),
+    ...explain(row.message, row, { said, later }, answer.place),
+    code,
     error,
     error_description,
     status,
@@ -75,21 +73,8 @@ export function tokenRefusal(answer: RefusedAnswer): ServiceTokenError {
   });
 }
 
-function codeOf({ status, isPage }: RefusedAnswer): TokenErrorCode {
-  if (isPage && status < 300) return 'invalid_token_response';
-  if (status === 429) return 'token_rate_limited';
-  return status >= 500 ? 'token_unavailable' : 'token_refused';
-}
-
-interface Row extends Remedy {
-  when: (answer: RefusedAnswer, error: string | undefined) => boolean;
-  message: string;
-}
-
-const CREDENTIALS =
-  'Check {oauth.clientId} and {oauth.clientSecret}: both of the application of this environment (developer portal, Integration tab). Getting or generating a secret again makes the one before invalid. OAuth has to be enabled for the application.';
 /** RFC 6749, 5.2 */
-const OAUTH_ERRORS: ReadonlySet<unknown> = new Set([
+const OAUTH_ERRORS: ReadonlySet<string | undefined> = new Set([
   'invalid_request',
   'invalid_client',
   'invalid_grant',
@@ -97,73 +82,62 @@ const OAUTH_ERRORS: ReadonlySet<unknown> = new Set([
   'unsupported_grant_type',
   'invalid_scope',
 ]);
-const SWAPPED = 'Check {address} and {api}: are the two addresses swapped?';
-const PAGE = {
-  message:
-    'The token endpoint answered with a page (HTML, {said}), not with JSON: it is not the token endpoint that answers, but for example a proxy, a login page or a website.',
-  hint: `Check {address}: it is the address without /oauth2/token. If it is right, a proxy or firewall between answers in its place.`,
+/** The endpoint's own words for a 503. */
+const PASSING: ReadonlySet<string | undefined> = new Set(['temporarily_unavailable', 'server_error']);
+
+/** A verdict on the client secret: another one may help. Pages and the errors of a gateway say nothing of it. */
+export function isVerdict(error: unknown): error is ServiceTokenError {
+  return (
+    error instanceof ServiceTokenError &&
+    (error.error === 'invalid_client' || error.error === 'unauthorized_client')
+  );
+}
+
+/** Answered 401 or 403, and not by OAuth: by what stands before the token endpoint, or at a wrong address. */
+function isDenied({ status }: RefusedAnswer, error?: string): boolean {
+  return (status === 401 || status === 403) && !OAUTH_ERRORS.has(error);
+}
+
+function codeOf(answer: RefusedAnswer, error?: string): TokenErrorCode {
+  const { status, isPage } = answer;
+  if (error === 'invalid_client' || error === 'unauthorized_client') return 'token_refused';
+  if (isPage && status < 300) return 'invalid_token_response';
+  if (status === 429) return 'token_rate_limited';
+  const mayPass = isPage || status >= 500 || status === 408 || status === 425 || PASSING.has(error);
+  return mayPass || isDenied(answer, error) ? 'token_unavailable' : 'token_refused';
+}
+
+interface Row extends Remedy {
+  message: string;
+}
+
+const NOT_OAUTH: Row = {
+  message: 'What answers is not the token endpoint, or stands before it ({said}).',
+  hint: 'Check {address} and {api}: are they swapped? {address} is without /oauth2/token. If they are right, a proxy, firewall or login page answers; one that asks for the client certificate gets it with {oauth.mtls}. If it is not that, check {oauth.clientId} and {oauth.clientSecret}.',
 };
-const OTHER = {
+const RATE_LIMITED: Row = {
+  message: 'The token endpoint was asked too often ({said}).',
+  hint: 'Try again {later}. If it stays so, something asks for tokens all the time, for example a process that restarts.',
+};
+const OUT_OF_ORDER: Row = {
+  message: 'The token endpoint is out of order ({said}).',
+  hint: "Nothing here to correct. Try again later; if it stays so, check {address} and tell the service's operator.",
+};
+const CREDENTIALS: Row = {
+  message: 'The token endpoint refuses the credentials ({said}).',
+  hint: 'Check {oauth.clientId} and {oauth.clientSecret}: both of the application of this environment (developer portal, Integration tab), with OAuth enabled. Getting or generating a secret again makes the one before invalid. In .env, a value with # needs quotes; docker run --env-file keeps quotes as a part of the value.',
+  options: ['oauth.clientSecret', 'oauth.clientId'],
+};
+const OTHER: Row = {
   message: 'The token endpoint refuses a token ({said}).',
-  hint: `Check {address}, {oauth.clientId} and {oauth.clientSecret}.`,
+  hint: 'Check {address}, which is without /oauth2/token, and that OAuth is enabled for the application of {oauth.clientId}.',
 };
 
-/** The first that fits counts. */
-const ROWS: readonly Row[] = [
-  {
-    when: ({ proxy }) => proxy === 'refused',
-    message:
-      'The token endpoint answered with a page (HTML, {said}): a proxy before it asks for the client certificate.',
-    hint: `${SWAPPED} If they are right, set {oauth.mtls} to true. {address} is without /oauth2/token.`,
-  },
-  {
-    when: ({ proxy }) => proxy === 'perhaps',
-    message: PAGE.message,
-    hint: `${SWAPPED} ${PAGE.hint} A firewall may refuse the request: ask who runs it. A proxy that asks for the client certificate gets it with {oauth.mtls}, and may reject it: check {tls.certificate}. If it is not that: ${CREDENTIALS}`,
-  },
-  {
-    when: ({ isPage, status }) => isPage === true && (status === 400 || status > 494),
-    ...PAGE,
-    hint: `${SWAPPED} ${PAGE.hint} One that asks for the client certificate gets it with {oauth.mtls}.`,
-  },
-  { when: ({ isPage }) => isPage === true, ...PAGE },
-  {
-    when: ({ status }) => status === 429,
-    message: 'The token endpoint was asked too often ({said}).',
-    hint: 'Try again {later}. If it stays so, something asks for tokens all the time, for example a process that restarts.',
-  },
-  {
-    when: ({ status }) => status >= 500,
-    message: 'The token endpoint is out of order ({said}).',
-    hint: `Nothing here to correct. Try again later; if it stays so, check {address} and tell the service's operator.`,
-  },
-  {
-    when: (_, error) => error === 'unauthorized_client' || error === 'invalid_scope',
-    message: 'The token endpoint knows the credentials, and refuses this token ({said}).',
-    hint: 'Have OAuth enabled for the application of {oauth.clientId}: ask your account manager.',
-  },
-  {
-    when: ({ status }, error) => (status === 401 || status === 403) && !OAUTH_ERRORS.has(error),
-    message:
-      'What answers at the address of the token endpoint refuses ({said}), but not with an error of OAuth.',
-    hint: `${SWAPPED} Then check {oauth.clientId} and {oauth.clientSecret}: both of the application of this environment, with OAuth enabled (developer portal, Integration tab). Last of all have a new secret generated, as a new secret makes the one before invalid.`,
-  },
-  {
-    when: ({ status }, error) => isCredentialRefusal({ status, error }),
-    message: 'The token endpoint refuses the credentials ({said}).',
-    hint: `${CREDENTIALS}{odd}`,
-    options: ['oauth.clientSecret', 'oauth.clientId'],
-  },
-  {
-    when: ({ status }) => status === 404 || status === 405,
-    message: 'There is no token endpoint at this address ({said}).',
-    hint: `Check {address}: it is the address without /oauth2/token, which is appended.`,
-  },
-];
-
-/** Whether another secret may help. */
-export function isCredentialRefusal({ status, error }: Pick<ServiceTokenError, 'status' | 'error'>): boolean {
-  return error === 'invalid_client' || status === 401 || status === 403;
+function rowOf(code: TokenErrorCode, answer: RefusedAnswer, error?: string): Row {
+  if (answer.isPage || isDenied(answer, error)) return NOT_OAUTH;
+  if (code === 'token_rate_limited') return RATE_LIMITED;
+  if (code === 'token_unavailable') return OUT_OF_ORDER;
+  return error === 'invalid_client' || error === 'unauthorized_client' ? CREDENTIALS : OTHER;
 }
 
 /** Allows the characters of RFC 6749's own codes; anything else may be an echo. */
@@ -189,7 +163,19 @@ export function unanswered(timeoutMs: number): ServiceConnectionError {
   return new ServiceConnectionError({ kind: 'timeout', message });
 }
 
-export function tooMany(scope: string): ServiceTokenError {
-  const message = 'Too many token requests are under way; this one was not begun.';
-  return new ServiceTokenError({ code: 'token_unavailable', message, scope });
+/** The error at a caller's deadline. */
+export function tooLate(timeoutMs: number, describeOption: DescribeOption): ServiceConnectionError {
+  return new ServiceConnectionError({
+    kind: 'timeout',
+    message: `There was no token within ${Math.max(0, Math.round(timeoutMs))} ms.`,
+    hint: `That time is ${describeOption('http.timeout')}, or the call's own. npx nestjs-service doctor asks the token endpoint.`,
+    options: ['http.timeout'],
+  });
+}
+
+/** The error while the endpoint is left alone: that of its last answer, with the time until it is asked again. */
+export function notAsked(error: ServiceTokenError, scope: string, leftMs: number): ServiceTokenError {
+  const retryAfter = Math.ceil(leftMs / 1000);
+  const message = `${error.message} The endpoint is not asked again for ${retryAfter} s.`;
+  return new ServiceTokenError({ ...error, message, scope, retryAfter });
 }

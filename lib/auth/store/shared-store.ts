@@ -77,13 +77,6 @@ export class SharedStore implements TokenSource {
     }
   }
 
-  async look(
-    scope: string,
-    context: Pick<TokenRequestContext, 'signal' | 'accepts'>,
-  ): Promise<TokenGrant | undefined> {
-    return this.#find(this.#entry(scope, await this.#secret(context.signal)), context);
-  }
-
   /** Takes the token out of the store too, if it is still there. */
   dropped(scope: string, accessToken: string): void {
     void this.#remove(scope, accessToken);
@@ -135,10 +128,7 @@ export class SharedStore implements TokenSource {
     return within(limit, () => newest).catch(() => last);
   }
 
-  async #find(
-    entry: StoredToken,
-    { accepts }: Pick<TokenRequestContext, 'accepts'>,
-  ): Promise<TokenGrant | undefined> {
+  async #find(entry: StoredToken, { accepts }: TokenRequestContext): Promise<TokenGrant | undefined> {
     const { clock } = this.#io;
     const grant = entry.read(await this.#store.get(entry.key), clock.now());
     // The age is as of now. Counted from before a wait for the lock, the token would be renewed too early.

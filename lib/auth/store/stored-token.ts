@@ -9,8 +9,7 @@ import {
 } from 'node:crypto';
 import { type Secret } from '../../config/secret.js';
 import { parseJson } from '../../exchange/decode.js';
-import { expiryMargin, LIFELESS_MS, type TokenGrant } from '../access-token.js';
-import { type TokenCredentials } from '../endpoint/refused-secrets.js';
+import { expiryMargin, LIFELESS_MS, type TokenCredentials, type TokenGrant } from '../access-token.js';
 
 /** The format of keys and values. Entries of another format are not found, or do not open. */
 const FORMAT = 'v1';

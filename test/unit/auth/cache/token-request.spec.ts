@@ -1,11 +1,11 @@
-import { expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { types } from 'node:util';
-import { WaitingCallers } from '../../../../lib/auth/cache/waiting-callers.js';
 import { ServiceTokenError } from '../../../../lib/errors/index.js';
 import { SILENT } from '../../../../lib/exchange/io.js';
 import { systemClock } from '../../../../lib/time/clock.js';
-import { FakeClock, settle } from '../../../helpers/fake-clock.js';
-import { setUp } from './set-up.js';
+import { settle } from '../../../helpers/fake-clock.js';
+import { outcomes, reset, setUp } from './set-up.js';
 
 const error = new ServiceTokenError({
   code: 'token_refused',
@@ -74,20 +74,22 @@ const timers = (): number => process.getActiveResourcesInfo().filter((kind) => k
 
 it('a caller that waits holds the process, and no longer than that', async () => {
   const before = timers();
-  const callers = new WaitingCallers<string>(systemClock, String);
-  const waiting = [callers.join(30_000), callers.join(30_000)];
-  expect(timers()).toBe(before + 2);
-  callers.resolve('token');
-  expect(await Promise.all(waiting)).toEqual(['token', 'token']);
+  const { cache, source } = setUp({ clock: systemClock });
+  const waiting = [cache.get('api'), cache.get('api')];
+  await settle();
+  expect(timers()).toBeGreaterThanOrEqual(before + 2);
+  source.last.grant(60);
+  expect(await outcomes(waiting)).toEqual(['token-1', 'token-1']);
   expect(timers()).toBe(before);
 });
 
 it('each caller gets an error of its own: what one host writes into it, no other caller sees', async () => {
-  const callers = new WaitingCallers<string>(new FakeClock(), String);
+  const { cache, source } = setUp();
   const details = { code: 'token_refused', message: 'no', status: 400, scope: 'api' } as const;
   const reason = new ServiceTokenError(details);
-  const waiting = Promise.allSettled([callers.join(30_000), callers.join(30_000), callers.join(30_000)]);
-  callers.reject(reason);
+  const waiting = Promise.allSettled([cache.get('api'), cache.get('api'), cache.get('api')]);
+  await settle();
+  source.last.fail(reason);
   const errors = (await waiting).map(
     (outcome) => (outcome as PromiseRejectedResult).reason as ServiceTokenError,
   );
@@ -105,10 +107,55 @@ it('each caller gets an error of its own: what one host writes into it, no other
   }
 });
 
-it('those whose deadline comes earlier than an answer can are rejected, and no others', async () => {
-  const callers = new WaitingCallers<string>(new FakeClock(), String);
-  const outcomes = Promise.allSettled([99, 100, 101].map((timeoutMs) => callers.join(timeoutMs)));
-  callers.reject(new Error('later'), 100);
-  callers.resolve('token');
-  expect((await outcomes).map(({ status }) => status)).toEqual(['rejected', 'fulfilled', 'fulfilled']);
+describe('the async context', () => {
+  const storage = new AsyncLocalStorage<string>();
+  /** A cache made in the context `start`, whose source notes the context of each request and its timers. */
+  function setUpContexts(refresh: 'ahead' | 'scheduled' = 'ahead') {
+    return storage.run('start', () => {
+      const seen: (string | undefined)[] = [];
+      const parts = setUp({ refresh });
+      const request = parts.source.request.bind(parts.source);
+      parts.source.request = (scope, context) => (seen.push(storage.getStore()), request(scope, context));
+      return { ...parts, seen };
+    });
+  }
+
+  it('of a request that callers wait for is that of the first one, and of its second attempt too', async () => {
+    const { cache, source, clock, seen } = setUpContexts();
+    const waiting = [
+      storage.run('first', () => cache.get('api')),
+      storage.run('second', () => cache.get('api')),
+    ];
+    await settle();
+    source.last.fail(reset());
+    await storage.run('of the clock', () => clock.advance(1_000));
+    source.last.grant(60);
+    await Promise.all(waiting);
+    expect(seen).toEqual(['first', 'first']);
+  });
+
+  it('of a renewal that nobody waits for is that of the start, whoever called', async () => {
+    const { cache, source, clock, filled, seen } = setUpContexts();
+    await storage.run('first', () => filled());
+    await clock.advance(45_000);
+    storage.run('a call', () => cache.use('api'));
+    await settle();
+    source.last.grant(60);
+    await settle();
+    expect(seen).toEqual(['first', 'start']);
+  });
+
+  it('of a renewal by schedule is that of the start too', async () => {
+    const { cache, source, clock, seen } = setUpContexts('scheduled');
+    cache.start();
+    await settle();
+    source.last.grant(60);
+    await settle();
+    await storage.run('a call', async () => {
+      cache.invalidate('token-1');
+      await clock.advance(5_000);
+    });
+    expect(seen).toEqual(['start', 'start']);
+    cache.close();
+  });
 });

@@ -131,7 +131,13 @@ describe('an answer that is no token', () => {
       { code: 'token_refused', error: 'invalid_scope' },
     ],
     ['400', { status: 400, body: { error: 'invalid_scope' } }, { code: 'token_refused', status: 400 }],
-    ['404 in HTML', { status: 404, body: '<html>oops' }, { code: 'token_refused', status: 404 }],
+    ['404 in HTML', { status: 404, body: '<html>oops' }, { code: 'token_unavailable', status: 404 }],
+    ['403 in HTML', { status: 403, body: '<html>oops' }, { code: 'token_unavailable', status: 403 }],
+    [
+      '401 of a gateway',
+      { status: 401, body: { message: 'oops' } },
+      { code: 'token_unavailable', status: 401 },
+    ],
     [
       '503',
       { status: 503, body: 'oops', headers: { 'retry-after': '9' } },
@@ -259,7 +265,7 @@ describe('what an error says', () => {
 
   it.each([404, 405])('HTTP %d: names the address, without the path', async (status) => {
     const { request } = await setUp({ answer: () => ({ status }) });
-    expect(said(await failure(request()))).toMatch(/urls\.authUrl: .*without \/oauth2\/token/);
+    expect(said(await failure(request()))).toMatch(/urls\.authUrl, .*without \/oauth2\/token/);
   });
 });
 
@@ -383,9 +389,9 @@ describe('no secret in an error', () => {
 
 describe('a refused secret', () => {
   it.each([
-    [400, { error: 'invalid_client' }],
+    [400, { error: 'unauthorized_client' }],
     [401, { error: 'invalid_client' }],
-    [401, 'no JSON'],
+    [503, { error: 'invalid_client' }],
     [200, { error: 'invalid_client' }],
   ])(
     '%d %j: one request, an error that says what to check, remembered for 10 s for all scopes',
@@ -413,14 +419,20 @@ describe('a refused secret', () => {
     },
   );
 
-  it('403 concerns the customer that was asked for, not the others', async () => {
+  it.each([
+    [400, { error: 'invalid_scope' }],
+    [401, { message: 'of a gateway' }],
+    [403, 'a page'],
+  ])('is not what %d %j says: the secret is neither read again nor remembered', async (status, body) => {
+    let asked = 0;
     const { server, request } = await setUp({
       answer: ({ form }) =>
-        form.get('scope') === 'customer.bad' ? { status: 403, body: {} } : granted(form.get('scope')),
+        form.get('scope') === 'customer.bad' ? { status, body } : granted(form.get('scope')),
+      source: () => ((asked += 1), SECRET),
     });
     await failure(request('customer.bad'));
     await failure(request('customer.bad'));
-    expect(server.arrived).toHaveLength(1);
+    expect([server.arrived.length, asked]).toEqual([2, 1]);
     expect(await request('customer.good')).toMatchObject({ scope: 'customer.good' });
   });
 
@@ -690,35 +702,14 @@ describe('a proxy before the endpoint that answers with a page', () => {
     expect(server.arrived).toHaveLength(1);
   });
 
-  it('403 that does not say why: names both it may be, and is remembered for this certificate only', async () => {
-    let identity = identityOf('old');
-    let page: ServerAnswer | undefined = denied;
-    const { server, request } = await setUp({
-      answer: ({ form }) => page ?? granted(form.get('scope')),
-      identity: {
-        get certificate() {
-          return identity.certificate;
-        },
-        reloadAfterRefusal: async () => false,
-      },
-    });
+  it.each([
+    ['403 that does not say why', denied],
+    ['400 that asks for a certificate, and none is offered', named],
+  ])('%s: no verdict on the secret; names oauth.mtls', async (_, page) => {
+    const { request } = await setUp({ answer: () => page });
     const error = await failure(request());
-    expect(error).toMatchObject({ code: 'token_refused', status: 403 });
-    expect(said(error)).toMatch(/tls\.certificate.*oauth\.clientSecret/);
+    expect(error).toMatchObject({ code: 'token_unavailable' });
+    expect(said(error)).toMatch(/swapped\?.*oauth\.mtls.*oauth\.clientSecret/);
     expect(error.message).not.toContain('Forbidden');
-    expect((await failure(request())).message).toMatch(/remembered/);
-    expect(server.arrived).toHaveLength(1);
-    page = undefined;
-    identity = identityOf('new');
-    expect(await request()).toMatchObject({ accessToken: 'token' });
-  });
-
-  it('where no certificate is offered: says that one may be', async () => {
-    const { request } = await setUp({ answer: () => named });
-    const error = await failure(request());
-    expect(error).toMatchObject({ code: 'token_refused', status: 400 });
-    expect(said(error)).toMatch(
-      /asks for the client certificate\. Check .* swapped\? .* set oauth\.mtls to true/,
-    );
   });
 });
