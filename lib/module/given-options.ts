@@ -13,10 +13,9 @@ export type GivenOptions = () => Promise<unknown>;
 /** @param given {@link GivenOptions}, or the options that a test has put in their place */
 export async function givenOptions(given: unknown): Promise<ServiceModuleOptions> {
   const options = typeof given === 'function' ? await (given as GivenOptions)() : given;
-  if (typeof options === 'object' && options !== null && !Array.isArray(options)) return options;
-  const what = options === null ? 'null' : Array.isArray(options) ? 'an array' : typeof options;
+  if (typeof options === 'object' && options !== null) return options;
   throw factoryError(
-    `the options factory returned ${what}; return an object, {} to take everything from the environment.`,
+    'the options factory returned no object; return {} to take everything from the environment.',
   );
 }
 

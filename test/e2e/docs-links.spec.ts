@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals';
 import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
-import { dirname, join, relative } from 'node:path';
+import { basename, dirname, join, relative } from 'node:path';
 import { GUIDES } from '../../lib/version.js';
 import { readDocument, ROOT } from '../helpers/readme.js';
 
@@ -78,7 +78,7 @@ it('every route of the guides that starts a session in the browser has a guard',
   expect(routes.filter(({ text }) => !text.includes('@UseGuards('))).toEqual([]);
 });
 
-it('every file and folder of lib that CONTRIBUTING.md names is there', async () => {
+it('every file and folder of lib, and every spec, that CONTRIBUTING.md names is there', async () => {
   const text = (await readFile(join(ROOT, 'CONTRIBUTING.md'), 'utf8')).replace(/^```[^]*?^```$/gm, '');
   const names = [...text.matchAll(/`(?!test\/)([a-z][\w-]*\/(?:[\w.*-]+\/?)+)`/g)].map(
     ([, name = '']) => name,
@@ -87,5 +87,9 @@ it('every file and folder of lib that CONTRIBUTING.md names is there', async () 
     (name) => !name.includes('*') && !existsSync(join(ROOT, 'lib', name)) && !existsSync(join(ROOT, name)),
   );
   expect(names.length).toBeGreaterThan(3);
+  const specs = (await readdir(join(ROOT, 'test'), { recursive: true })).map((path) => basename(path));
+  for (const [, name = ''] of text.matchAll(/`([\w-]+\.spec\.ts)`/g)) {
+    if (!specs.includes(name)) missing.push(name);
+  }
   expect(missing).toEqual([]);
 });

@@ -125,7 +125,7 @@ describe('ServiceModule', () => {
     }
     expect(() => ServiceModule.forRoot(null as never)).toThrow(ServiceConfigurationError);
     const returnsNothing = ServiceModule.forRootAsync({ useFactory: () => undefined as never });
-    expect((await failure([returnsNothing])).message).toMatch(/factory returned undefined/);
+    expect((await failure([returnsNothing])).message).toMatch(/factory returned no object/);
     const throws = ServiceModule.forRootAsync({
       useFactory: () => {
         throw new Error('the vault is sealed');

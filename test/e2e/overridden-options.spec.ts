@@ -81,6 +81,6 @@ describe("Nest's overrideProvider", () => {
 
   it('with what are no options says what it got', async () => {
     const message = await messageOf([ServiceModule.forRoot()], getServiceOptionsToken(), 'options');
-    expect(message).toMatch(/returned string; return an object/);
+    expect(message).toMatch(/returned no object/);
   });
 });

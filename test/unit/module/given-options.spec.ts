@@ -20,16 +20,10 @@ import { openService } from '../../../lib/module/open-service.js';
 afterEach(() => void jest.useRealTimers());
 
 describe('givenOptions', () => {
-  it.each([
-    [undefined, 'undefined'],
-    [null, 'null'],
-    [[], 'an array'],
-    ['text', 'string'],
-    [() => ({}), 'function'],
-  ])('refuses %p with its type', async (options, type) => {
-    const refused = `the options factory returned ${type};`;
+  it.each([undefined, null, 'text', () => ({})])('refuses %p', async (options) => {
+    const refused = 'the options factory returned no object';
     await expect(givenOptions(async () => options)).rejects.toThrow(refused);
-    if (type !== 'function') await expect(givenOptions(options)).rejects.toThrow(refused);
+    if (typeof options !== 'function') await expect(givenOptions(options)).rejects.toThrow(refused);
   });
 
   it('gives the options back, also those that a test has put in their place', async () => {
