@@ -3,7 +3,7 @@ import { formatDate, describeCertificate } from './certificate-summary.js';
 
 /** Of the last certificate that we send. A server that knows its own root alone misses what is between. */
 export function ofIssuer(lastIssuer: string): string {
-  return `If it is, the server may lack the certificate of "${lastIssuer}": put it after ours in tls.certificate.`;
+  return `If that is right, the server may lack the certificate of "${lastIssuer}": put it after ours in tls.certificate.`;
 }
 
 /**

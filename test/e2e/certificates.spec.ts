@@ -2,7 +2,9 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/glob
 import { type INestApplication, type LoggerService } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import axios from 'axios';
+import { spawn } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { get } from 'node:https';
 import { tmpdir } from 'node:os';
@@ -17,7 +19,8 @@ import {
   type ServiceTlsOptions,
 } from 'nestjs-service';
 import { ServiceSimulator, type IssuedCertificate } from 'nestjs-service/testing';
-import { withoutPaths } from '../helpers/certificates.js';
+import { createAuthority, withoutPaths } from '../helpers/certificates.js';
+import { findPeer, itWith, requirePeer } from '../helpers/optional-peers.js';
 
 const DAY_MS = 86_400_000;
 const KEYS = ['certificate', 'privateKey', 'passphrase', 'chain'] as const;
@@ -264,6 +267,56 @@ it('takes certificate, chain and key from one file that both variables name', as
   await (await start(undefined)).get(BanksService).list();
   expect(simulator.requests.at(-1)?.certificateSubject).toBe(app.subject);
 });
+
+const openssl = findPeer('openssl');
+itWith(openssl, 'a server that knows its root alone')(
+  'a server that knows its root alone refuses ours: the hint names the issuer, whose certificate helps after ours',
+  async () => {
+    const [authority, ours] = await Promise.all([createAuthority(), createAuthority('Our')]);
+    const client = await ours.client('ours');
+    const [ca, cert, key] = await Promise.all(
+      [ours.root.certificate, authority.serverChain, authority.server.key].map(fileOf),
+    );
+    // Node's own servers end the connection without an alert.
+    const server = spawn(requirePeer(openssl), [
+      ...['s_server', '-accept', '127.0.0.1:0', '-cert', cert, '-cert_chain', cert, '-key', key],
+      ...['-CAfile', ca, '-Verify', '3', '-verify_return_error', '-www'],
+    ]);
+    try {
+      let said = '';
+      for await (const chunk of server.stdout) if ((said += String(chunk)).includes('ACCEPT')) break;
+      const baseUrl = `https://localhost:${/ACCEPT [^\n]*:(\d+)/.exec(said)?.[1]}`;
+      const refusal = async (certificate: string) => {
+        const { urls, ...rest } = simulator.moduleOptions();
+        const tls = { certificate, privateKey: client.key, chain: authority.chain };
+        const module = ServiceModule.forRoot({
+          ...rest,
+          urls: { ...urls, baseUrl },
+          tls,
+          http: { retries: 0 },
+        });
+        const host = await NestFactory.createApplicationContext(module, {
+          logger: false,
+          abortOnError: false,
+        });
+        const listed = host.get(BanksService).list();
+        return listed.catch((error: unknown) => error).finally(() => host.close());
+      };
+      const error = await refusal(client.certificate);
+      expect(error).toBeInstanceOf(ServiceCertificateError);
+      expect(error).toMatchObject({
+        message: expect.stringMatching(/"CN=ours".*UNKNOWN_CA/),
+        hint: expect.stringMatching(/lack the certificate of "Our Intermediate": put it after ours/),
+      });
+      // Its page.
+      const whole = await refusal(client.certificate + ours.intermediate.certificate);
+      expect(whole).toMatchObject({ code: 'invalid_response', status: 200 });
+    } finally {
+      server.kill();
+      await once(server, 'exit');
+    }
+  },
+);
 
 describe('The certificate in use', () => {
   const lines: string[] = [];
