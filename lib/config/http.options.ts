@@ -19,8 +19,8 @@ export class ServiceHttpOptions {
   timeout?: number | undefined;
 
   /**
-   * Milliseconds for an attempt that may be followed by another, without the wait for a free connection. Any other may
-   * take all the time that is left. Default: half of that time, but at least 1,000. SERVICE_HTTP_ATTEMPT_TIMEOUT
+   * Milliseconds for an attempt that may be followed by another, without the wait for a free connection: a call that hangs
+   * is then tried again. Default: all the time that is left. SERVICE_HTTP_ATTEMPT_TIMEOUT
    */
   @WholeNumber('HTTP_ATTEMPT_TIMEOUT', 1, DAY_MS, 'milliseconds')
   attemptTimeout?: number | undefined;

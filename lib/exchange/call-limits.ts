@@ -2,7 +2,6 @@ import { setMaxListeners } from 'node:events';
 import { DAY_MS } from '../time/clock.js';
 import { ServiceRequestError } from '../errors/index.js';
 
-const MIN_PART_MS = 1_000;
 /** Of an answer. A string cannot be as long as 512 MiB. */
 export const MAX_RESPONSE_BYTES = 500 * 1024 * 1024;
 
@@ -14,11 +13,6 @@ export function checkTimeout(timeout: unknown, option = 'timeout'): number | und
   if (timeout === undefined || timeout === null || timeout === 0) return undefined;
   if (typeof timeout === 'number' && timeout > 0 && timeout <= DAY_MS) return timeout;
   throw ServiceRequestError.ofCode(option, `must be milliseconds from 1 to ${DAY_MS}`);
-}
-
-/** The part of the remaining time for an attempt that may be followed by another: half of it, but at least 1 s. */
-export function partOf(leftMs: number): number {
-  return Math.min(leftMs, Math.max(leftMs / 2, MIN_PART_MS));
 }
 
 /** A caller's signal. Throws ServiceRequestError if it is none. */

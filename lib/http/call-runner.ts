@@ -1,5 +1,4 @@
 import { type Credentials } from '../auth/authenticator.js';
-import { partOf } from '../exchange/call-limits.js';
 import { certificateRefusal, reloadRefused } from '../exchange/certificate-refusal.js';
 import {
   CallCancelled,
@@ -125,16 +124,16 @@ export class CallRunner {
     });
   }
 
-  /** Once sent, a call that cannot be repeated has all the time that is left. */
+  /** What may be tried again leaves time for that. Once sent, a call that cannot be repeated has all that is left. */
   #limitsOf(call: Call): ExchangeLimits {
-    const { http } = this.#client.options;
+    const { connectTimeout, attemptTimeout } = this.#client.options.http;
     const timeoutMs = call.leftMs;
-    if (!this.#mayRetry(call)) return { timeoutMs, connectTimeoutMs: http.connectTimeout };
-    const partMs = call.attemptTimeoutMs ?? http.attemptTimeout ?? partOf(timeoutMs);
+    if (!this.#mayRetry(call)) return { timeoutMs, connectTimeoutMs: connectTimeout };
+    const partMs = call.attemptTimeoutMs ?? attemptTimeout;
     return {
       timeoutMs,
       attemptTimeoutMs: isRepeatable(call) ? partMs : undefined,
-      connectTimeoutMs: Math.min(http.connectTimeout, partMs),
+      connectTimeoutMs: Math.min(connectTimeout, partMs ?? timeoutMs / 2),
     };
   }
 

@@ -2,12 +2,12 @@ import { expect, it } from '@jest/globals';
 import { ServiceSimulator } from 'nestjs-service/testing';
 import { startModule } from '../helpers/start-module.js';
 
-it('an answer that takes 12 s arrives with the default options, at the first attempt', async () => {
+it('an answer that takes 50 s arrives with a time limit of 60 s, at the first attempt', async () => {
   const simulator = await ServiceSimulator.start();
   const api = await startModule(simulator.moduleOptions());
-  simulator.fail({ path: '/banks/v1', fault: { delayMs: 12_000 } });
-  await api.banks.list();
+  simulator.fail({ path: '/banks/v1', fault: { delayMs: 50_000 } });
+  await api.banks.list({ timeout: 60_000 });
   expect(simulator.apiRequests).toHaveLength(1);
   await api.module.close();
   await simulator.stop();
-}, 60_000);
+}, 90_000);

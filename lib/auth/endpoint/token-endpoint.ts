@@ -2,7 +2,6 @@ import { type Agent } from 'node:http';
 import { type Clock } from '../../time/clock.js';
 import { type Secret } from '../../config/secret.js';
 import { type CertificateSummary, type ServiceTokenError } from '../../errors/index.js';
-import { partOf } from '../../exchange/call-limits.js';
 import {
   certificateRefusal,
   isPage,
@@ -211,7 +210,7 @@ export class TokenEndpoint implements TokenSource {
       body,
       agent: agent(),
       timeoutMs,
-      connectTimeoutMs: Math.min(connectTimeoutMs, partOf(timeoutMs)),
+      connectTimeoutMs: Math.min(connectTimeoutMs, timeoutMs / 2),
       maxResponseBytes: MAX_RESPONSE_BYTES,
       signal,
     });

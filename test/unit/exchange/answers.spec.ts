@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { ServiceRequestError } from '../../../lib/errors/index.js';
-import { checkTimeout, partOf } from '../../../lib/exchange/call-limits.js';
+import { checkTimeout } from '../../../lib/exchange/call-limits.js';
 import { parseJson } from '../../../lib/exchange/decode.js';
 import { parseRetryAfter } from '../../../lib/exchange/retry-after.js';
 import { rawServer } from '../../helpers/loopback.js';
@@ -96,8 +96,4 @@ it.each([
 
 it.each([-1, 86_400_001, Infinity, NaN, '5', true, {}])('refuses %s as a time limit', (given) => {
   expect(() => checkTimeout(given)).toThrow(ServiceRequestError);
-});
-
-it('an attempt that may be followed by another gets half of the time left, but at least 1 s', () => {
-  expect([30_000, 3_000, 1_500, 600].map(partOf)).toEqual([15_000, 1_500, 1_000, 600]);
 });
