@@ -6,7 +6,7 @@ import {
   type IssuedCertificate,
   type KeptAuthority,
 } from '../testing/certificate-authority.js';
-import { type ServiceSimulator } from '../testing/simulator.js';
+import { ServiceSimulator } from '../testing/simulator.js';
 import { type CommandIo } from './command.js';
 import { PRIVATE, replace } from './simulator-files.js';
 
@@ -39,7 +39,7 @@ export async function readKept(path: string): Promise<Kept<CertificateAuthority>
     ) as Kept<KeptAuthority>;
     const { validTo } = new X509Certificate(application.certificate);
     if (Date.now() + RENEWED_BEFORE_MS > Date.parse(validTo)) return undefined;
-    return { credentials, application, authority: await CertificateAuthority.restore(authority) };
+    return { credentials, application, authority: new CertificateAuthority(authority) };
   } catch {
     return undefined;
   }
@@ -51,7 +51,7 @@ export async function keep(path: string, simulator: ServiceSimulator): Promise<b
   const kept: Kept<KeptAuthority> = {
     credentials: { clientId, clientSecret, appToken },
     application,
-    authority: await simulator.authority.toText(),
+    authority: ServiceSimulator.madeOf(simulator).authority.kept,
   };
   try {
     await mkdir(join(path, '..'), { recursive: true, mode: 0o700 });

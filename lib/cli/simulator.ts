@@ -47,7 +47,7 @@ async function serve(
     onRefusal: (refusal) => io.out(describeRefusal(refusal)),
   };
   const simulator = found
-    ? await ServiceSimulator.startWith(options, found.authority, found.application)
+    ? await ServiceSimulator.startWith(options, found.authority, found)
     : await ServiceSimulator.start(options);
   try {
     addRoutes(simulator, routes);

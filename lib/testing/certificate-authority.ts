@@ -1,8 +1,11 @@
+// tsyringe, under @peculiar/x509, refuses to load without it.
+import 'reflect-metadata';
 import type * as X509 from '@peculiar/x509';
-import { createPrivateKey, createPublicKey, webcrypto, X509Certificate } from 'node:crypto';
+import { createPrivateKey, webcrypto, X509Certificate } from 'node:crypto';
+import { isNotInstalled } from '../errors/coded-error.js';
 import { summarize } from '../tls/certificate-summary.js';
-import { importX509 } from './optional-peers.js';
 
+const { subtle } = webcrypto;
 const KEY_ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
 const HOUR_MS = 3_600_000;
 const YEAR_MS = 365 * 24 * HOUR_MS;
@@ -47,146 +50,132 @@ export interface KeptAuthority {
   privateKey: string;
 }
 
-interface Signer {
-  name: string;
-  keys: webcrypto.CryptoKeyPair;
-}
-
 /** A root and an intermediate certificate authority with EC P-256 keys. */
 export class CertificateAuthority {
-  readonly #x509: typeof X509;
-  readonly #issuer: Signer;
-  /** The intermediate's certificate, PEM. */
-  readonly intermediate: string;
-  /** The root's certificate, PEM. */
-  readonly root: string;
-
-  private constructor(x509: typeof X509, issuer: Signer, intermediate: string, root: string) {
-    this.#x509 = x509;
-    this.#issuer = issuer;
-    this.intermediate = intermediate;
-    this.root = root;
-  }
-
+  readonly kept: KeptAuthority;
   /** The service's public chain: intermediate, then root. */
-  get chain(): string {
-    return `${this.intermediate}\n${this.root}\n`;
+  readonly chain: string;
+
+  constructor(kept: KeptAuthority) {
+    this.kept = kept;
+    this.chain = `${kept.intermediate}\n${kept.root}\n`;
   }
 
   /** With new keys. Rejects if @peculiar/x509 is not installed. */
   static async create(name: string): Promise<CertificateAuthority> {
-    const x509 = await importX509();
-    const [rootKeys, issuerKeys] = await Promise.all([generateKeys(), generateKeys()]);
-    const validity = {
+    const days = {
       notBefore: new Date(Date.now() - 24 * HOUR_MS),
       notAfter: new Date(Date.now() + 10 * YEAR_MS),
     };
-    const rootName = `CN=${name} Root CA`;
-    const issuerName = `CN=${name} Issuing CA`;
-    const certify = async (subject: string, keys: webcrypto.CryptoKeyPair, pathLength: number) => {
-      const usages = x509.KeyUsageFlags.keyCertSign | x509.KeyUsageFlags.cRLSign;
-      const certificate = await x509.X509CertificateGenerator.create({
-        ...validity,
-        subject,
-        publicKey: keys.publicKey,
-        issuer: rootName,
-        signingKey: rootKeys.privateKey,
-        signingAlgorithm: KEY_ALGORITHM,
-        extensions: [
-          new x509.BasicConstraintsExtension(true, pathLength, true),
-          new x509.KeyUsagesExtension(usages, true),
-          await x509.SubjectKeyIdentifierExtension.create(keys.publicKey),
-          await x509.AuthorityKeyIdentifierExtension.create(rootKeys.publicKey),
-        ],
-      });
-      return certificate.toString('pem');
-    };
-    const [root, intermediate] = await Promise.all([
-      certify(rootName, rootKeys, 1),
-      certify(issuerName, issuerKeys, 0),
-    ]);
-    const issuer = { name: issuerName, keys: issuerKeys };
-    return new CertificateAuthority(x509, issuer, intermediate, root);
-  }
-
-  /** The authority that `toText()` was called on. Rejects as `create()` does, and for what is no such text. */
-  static async restore({ root, intermediate, privateKey }: KeptAuthority): Promise<CertificateAuthority> {
-    const x509 = await importX509();
-    const { subject } = new X509Certificate(intermediate);
-    const issuer = { name: subject, keys: await importKeys(privateKey) };
-    return new CertificateAuthority(x509, issuer, intermediate, root);
-  }
-
-  /** For `restore()`, also in another process. */
-  async toText(): Promise<KeptAuthority> {
-    const { root, intermediate } = this;
-    return { root, intermediate, privateKey: await exportKey(this.#issuer.keys.privateKey, undefined) };
-  }
-
-  /** Issues a certificate for a new key. */
-  async issue(use: CertificateUse, request: CertificateRequest = {}): Promise<IssuedCertificate> {
-    const x509 = this.#x509;
-    const keys = await generateKeys();
-    const purpose = 'server' in use ? x509.ExtendedKeyUsage.serverAuth : x509.ExtendedKeyUsage.clientAuth;
-    const certificate = await x509.X509CertificateGenerator.create({
-      subject: [
-        { CN: [request.commonName ?? 'application'] },
-        ...(request.organization === undefined ? [] : [{ O: [request.organization] }]),
-      ],
-      issuer: this.#issuer.name,
-      notBefore: request.notBefore ?? new Date(Date.now() - HOUR_MS),
-      notAfter: request.notAfter ?? new Date(Date.now() + YEAR_MS),
-      publicKey: keys.publicKey,
-      signingKey: this.#issuer.keys.privateKey,
-      signingAlgorithm: KEY_ALGORITHM,
-      extensions: [
-        new x509.BasicConstraintsExtension(false, undefined, true),
-        new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
-        new x509.ExtendedKeyUsageExtension([purpose]),
-        await x509.SubjectKeyIdentifierExtension.create(keys.publicKey),
-        await x509.AuthorityKeyIdentifierExtension.create(this.#issuer.keys.publicKey),
-        ...('server' in use ? [new x509.SubjectAlternativeNameExtension(use.server.map(generalName))] : []),
-      ],
+    const root = await certify({ ...days, subject: `CN=${name} Root CA`, pathLength: 1 });
+    const issuing = { ...days, subject: `CN=${name} Issuing CA`, pathLength: 0 };
+    const { certificate, keys } = await certify(issuing, {
+      certificate: root.certificate,
+      key: root.keys.privateKey,
     });
-    const pem = certificate.toString('pem');
-    const { subject, fingerprint256 } = summarize(new X509Certificate(pem));
+    const privateKey = await exportKey(keys.privateKey);
+    return new CertificateAuthority({ root: root.certificate, intermediate: certificate, privateKey });
+  }
+
+  /** Issues a certificate for a new key. Rejects if @peculiar/x509 is not installed. */
+  async issue(use: CertificateUse, request: CertificateRequest = {}): Promise<IssuedCertificate> {
+    const { commonName = 'application', organization, passphrase } = request;
+    const issuer = { certificate: this.kept.intermediate, key: await importKey(this.kept.privateKey) };
+    const subject: X509.JsonName = [{ CN: [commonName] }];
+    if (organization !== undefined) subject.push({ O: [organization] });
+    const { certificate, keys } = await certify({ ...request, subject, use }, issuer);
+    const { subject: shown, fingerprint256 } = summarize(new X509Certificate(certificate));
     return {
-      certificate: `${pem}\n`,
-      privateKey: await exportKey(keys.privateKey, request.passphrase),
+      certificate: `${certificate}\n`,
+      privateKey: await exportKey(keys.privateKey, passphrase),
       chain: this.chain,
-      subject,
+      subject: shown,
       fingerprint256,
-      ...(request.passphrase === undefined ? {} : { passphrase: request.passphrase }),
+      ...(passphrase !== undefined && { passphrase }),
     };
   }
 }
 
-function generateKeys(): Promise<webcrypto.CryptoKeyPair> {
-  return webcrypto.subtle.generateKey(KEY_ALGORITHM, true, ['sign', 'verify']);
+interface Certified {
+  subject: string | X509.JsonName;
+  notBefore?: Date;
+  notAfter?: Date;
+  /** Of an authority. */
+  pathLength?: number;
+  use?: CertificateUse;
 }
 
-async function importKeys(pem: string): Promise<webcrypto.CryptoKeyPair> {
-  const { subtle } = webcrypto;
-  const key = createPrivateKey(pem);
-  const [pkcs8, spki] = [
-    key.export({ type: 'pkcs8', format: 'der' }),
-    createPublicKey(key).export({ type: 'spki', format: 'der' }),
+interface Issuer {
+  /** PEM. */
+  certificate: string;
+  key: webcrypto.CryptoKey;
+}
+
+/** A certificate with a key of its own, PEM; without an issuer it signs itself. */
+async function certify(
+  { subject, notBefore, notAfter, pathLength, use }: Certified,
+  issuer?: Issuer,
+): Promise<{ certificate: string; keys: webcrypto.CryptoKeyPair }> {
+  const x509 = await importX509();
+  const keys = await subtle.generateKey(KEY_ALGORITHM, true, ['sign', 'verify']);
+  const by = issuer && new x509.X509Certificate(issuer.certificate);
+  const isAuthority = pathLength !== undefined;
+  const { keyCertSign, cRLSign, digitalSignature } = x509.KeyUsageFlags;
+  const extensions: X509.Extension[] = [
+    new x509.BasicConstraintsExtension(isAuthority, pathLength, true),
+    new x509.KeyUsagesExtension(isAuthority ? keyCertSign | cRLSign : digitalSignature, true),
+    await x509.SubjectKeyIdentifierExtension.create(keys.publicKey),
+    await x509.AuthorityKeyIdentifierExtension.create(by?.publicKey ?? keys.publicKey),
   ];
-  const [privateKey, publicKey] = await Promise.all([
-    subtle.importKey('pkcs8', pkcs8, KEY_ALGORITHM, true, ['sign']),
-    subtle.importKey('spki', spki, KEY_ALGORITHM, true, ['verify']),
-  ]);
-  return { privateKey, publicKey };
+  if (use) {
+    const { serverAuth, clientAuth } = x509.ExtendedKeyUsage;
+    extensions.push(new x509.ExtendedKeyUsageExtension(['server' in use ? serverAuth : clientAuth]));
+    if ('server' in use)
+      extensions.push(new x509.SubjectAlternativeNameExtension(use.server.map(generalName)));
+  }
+  const certificate = await x509.X509CertificateGenerator.create({
+    subject,
+    issuer: by?.subject ?? subject,
+    notBefore: notBefore ?? new Date(Date.now() - HOUR_MS),
+    notAfter: notAfter ?? new Date(Date.now() + YEAR_MS),
+    publicKey: keys.publicKey,
+    signingKey: issuer?.key ?? keys.privateKey,
+    signingAlgorithm: KEY_ALGORITHM,
+    extensions,
+  });
+  return { certificate: certificate.toString('pem'), keys };
 }
 
-function generalName(name: string): { type: 'ip' | 'dns'; value: string } {
-  return { type: /^[\d.]+$|:/.test(name) ? 'ip' : 'dns', value: name };
+/** Imports an optional peer that only a simulator needs. In a `try`, as a bundler then only warns if it is not installed. */
+async function importX509(): Promise<typeof X509> {
+  try {
+    return await import('@peculiar/x509');
+  } catch (error) {
+    throw explainAbsence(error);
+  }
 }
 
-async function exportKey(key: webcrypto.CryptoKey, passphrase: string | undefined): Promise<string> {
-  const der = Buffer.from(await webcrypto.subtle.exportKey('pkcs8', key));
+/** Where the package is not installed, an error with the command that installs it. */
+export function explainAbsence(error: unknown): unknown {
+  if (!isNotInstalled(error)) return error;
+  return new Error(
+    'ServiceSimulator makes certificates with an optional peer dependency, which is not installed: npm i -D @peculiar/x509',
+  );
+}
+
+async function importKey(pem: string): Promise<webcrypto.CryptoKey> {
+  const der = createPrivateKey(pem).export({ type: 'pkcs8', format: 'der' });
+  return subtle.importKey('pkcs8', der, KEY_ALGORITHM, true, ['sign']);
+}
+
+async function exportKey(key: webcrypto.CryptoKey, passphrase?: string): Promise<string> {
+  const der = Buffer.from(await subtle.exportKey('pkcs8', key));
   const encryption = passphrase === undefined ? {} : { cipher: 'aes-256-cbc', passphrase };
   return createPrivateKey({ key: der, format: 'der', type: 'pkcs8' })
     .export({ type: 'pkcs8', format: 'pem', ...encryption })
     .toString();
+}
+
+function generalName(name: string): { type: 'ip' | 'dns'; value: string } {
+  return { type: /^[\d.]+$|:/.test(name) ? 'ip' : 'dns', value: name };
 }

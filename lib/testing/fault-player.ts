@@ -1,12 +1,12 @@
 import { type ServerResponse } from 'node:http';
 import { type Socket } from 'node:net';
+import { pipeline, Readable } from 'node:stream';
 import { constants, createGzip } from 'node:zlib';
 import { pause, send, type SimulatedAnswer } from './servers/answer.js';
 import { type AnswerFault } from './faults.js';
 import { type RecordedRequest } from './request-log.js';
 
-const BOMB_BYTES = 64 * 1024 * 1024;
-const BOMB_CHUNK = Buffer.alloc(64 * 1024, 'a');
+const BOMB_CHUNK = 64 * 1024;
 const JSON_TYPE = { 'content-type': 'application/json; charset=utf-8' };
 const HTML =
   '<!DOCTYPE html>\n<html><head><title>Welcome</title></head><body><h1>It works</h1></body></html>\n';
@@ -31,13 +31,6 @@ export async function playFault(fault: AnswerFault, scene: FaultScene): Promise<
     return send(response, record, await scene.answer());
   }
   if ('trickleMs' in fault) return trickle(scene, fault.trickleMs);
-  if ('redirect' in fault) {
-    return send(response, record, { status: fault.status ?? 302, headers: { location: fault.redirect } });
-  }
-  if ('raw' in fault) {
-    const headers = { 'content-type': fault.contentType ?? 'application/json' };
-    return send(response, record, { status: fault.status ?? 200, headers, body: fault.raw });
-  }
   if ('tokenResponse' in fault) {
     return send(response, record, override(await scene.answer(), fault.tokenResponse));
   }
@@ -64,8 +57,6 @@ async function playNamed(fault: AnswerFault & string, scene: FaultScene): Promis
       return send(response, record, { status: 200, headers: { 'content-type': 'text/html' }, body: HTML });
     case 'empty':
       return send(response, record, { status: 200, headers: JSON_TYPE, body: '' });
-    case 'gzip-bomb':
-      return sendBomb(scene, BOMB_BYTES);
   }
 }
 
@@ -91,20 +82,12 @@ function trickle({ record, response }: FaultScene, everyMs: number): void {
 function sendBomb({ record, response }: FaultScene, bytes: number): void {
   record.status = 200;
   response.writeHead(200, { ...JSON_TYPE, 'content-encoding': 'gzip' });
-  const gzip = createGzip({ level: constants.Z_BEST_SPEED });
-  gzip.pipe(response);
-  response.once('close', () => gzip.destroy());
-  gzip.write('"');
-  let left = bytes - 2;
-  const feed = () => {
-    while (left > 0) {
-      const chunk = BOMB_CHUNK.subarray(0, Math.min(left, BOMB_CHUNK.length));
-      left -= chunk.length;
-      if (!gzip.write(chunk)) return void gzip.once('drain', feed);
-    }
-    gzip.end('"');
+  const text = function* () {
+    yield '"';
+    for (let left = bytes - 2; left > 0; left -= BOMB_CHUNK) yield 'a'.repeat(Math.min(left, BOMB_CHUNK));
+    yield '"';
   };
-  feed();
+  pipeline(Readable.from(text()), createGzip({ level: constants.Z_BEST_SPEED }), response, () => undefined);
 }
 
 /** Fields that are set to undefined are left out of the JSON. An error answer is not changed. */

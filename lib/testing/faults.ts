@@ -1,7 +1,6 @@
 import { inspect } from 'node:util';
 import { FACES, type SimulatorFace, type RecordedRequest } from './request-log.js';
 import { matchesTemplate } from './route-table.js';
-import { runCallback } from './run-callback.js';
 import { type TlsAlert, TLS_ALERTS } from './tls-alert.js';
 
 /** Faults that happen to a connection, before any request on it is read. */
@@ -25,8 +24,6 @@ export type AnswerFault =
   | 'html'
   /** Status 200 with an empty body. */
   | 'empty'
-  /** Like `{ gzipBombBytes: 64 MiB }`. */
-  | 'gzip-bomb'
   /** Status 200, gzip: a JSON string that unpacks to so many bytes. */
   | { gzipBombBytes: number }
   /** This answer; `json` is serialised, `body` sent as it is. */
@@ -35,10 +32,6 @@ export type AnswerFault =
   | { delayMs: number }
   /** Status 200, then one byte of body at each interval, without end. */
   | { trickleMs: number }
-  /** A redirect; status 302 by default. */
-  | { redirect: string; status?: number }
-  /** This body, byte for byte; status 200 and `application/json` by default. */
-  | { raw: string; contentType?: string; status?: number }
   /** The usual answer of the token endpoint with these fields replaced; `undefined` leaves one out. */
   | { tokenResponse: Record<string, unknown> };
 
@@ -53,20 +46,10 @@ export const NAMED_FAULTS = [
   'hang',
   'html',
   'empty',
-  'gzip-bomb',
 ] as const satisfies readonly AnswerFault[];
 
 /** Each of the others has one of these keys. */
-const FAULT_KEYS = [
-  'status',
-  'delayMs',
-  'trickleMs',
-  'redirect',
-  'raw',
-  'tokenResponse',
-  'gzipBombBytes',
-  'tlsAlert',
-] as const;
+const FAULT_KEYS = ['status', 'delayMs', 'trickleMs', 'tokenResponse', 'gzipBombBytes', 'tlsAlert'] as const;
 
 /** Which requests fail, how, and how often. A field that is left out matches everything. */
 export interface FaultRule {
@@ -80,10 +63,8 @@ export interface FaultRule {
   path?: string | RegExp;
   /** Not for connection faults. */
   when?: (request: RecordedRequest) => boolean;
-  /** How many requests (or connections) fail. Default 1; with `probability` no limit. */
+  /** How many requests (or connections) fail. Default 1. */
   times?: number;
-  /** 0 to 1: the chance that a matching request fails. Default 1. */
-  probability?: number;
   fault: SimulatorFault;
 }
 
@@ -98,24 +79,17 @@ export interface FaultHandle {
 interface ActiveRule {
   rule: FaultRule;
   hits: number;
-  left: number;
 }
 
 /** The active faults. The first one that matches is used. */
 export class FaultBook {
   readonly #rules = new Set<ActiveRule>();
-  readonly #random: () => number;
-
-  constructor(random: () => number) {
-    this.#random = random;
-  }
 
   /** @throws TypeError for a rule that could never make anything fail */
   add(rule: FaultRule): FaultHandle {
     const mistake = mistakeIn(rule);
     if (mistake !== undefined) throw new TypeError(`simulator.fail(): ${mistake}`);
-    const times = rule.times ?? (rule.probability === undefined ? 1 : Infinity);
-    const active: ActiveRule = { rule, hits: 0, left: times };
+    const active: ActiveRule = { rule, hits: 0 };
     this.#rules.add(active);
     return {
       get hits() {
@@ -145,31 +119,25 @@ export class FaultBook {
 
   #take(fits: (rule: FaultRule) => boolean): SimulatorFault | undefined {
     for (const active of this.#rules) {
-      const { rule } = active;
-      if (active.left <= 0 || !fits(rule)) continue;
-      if (rule.probability !== undefined && this.#chance() >= rule.probability) continue;
+      const { rule, hits } = active;
+      if (hits >= (rule.times ?? 1) || !fits(rule)) continue;
       active.hits += 1;
-      active.left -= 1;
       return rule.fault;
     }
     return undefined;
-  }
-
-  #chance(): number {
-    return runCallback('random', this.#random) ?? 1;
   }
 }
 
 function mistakeIn({ face = [], path, fault }: FaultRule): string | undefined {
   const unknown = [face].flat().find((each) => !FACES.includes(each));
-  if (unknown !== undefined) return `there is no face ${show(unknown)}. The faces are ${FACES.join(', ')}.`;
+  if (unknown !== undefined) return `there is no face '${unknown}'. The faces are ${FACES.join(', ')}.`;
   if (typeof path === 'string' && !/^\/[^?#]*$/.test(path)) {
-    return `the path ${show(path)} matches no request. A path begins with a slash, and has no query: '/banks/v1'.`;
+    return `the path '${path}' matches no request. A path begins with a slash, and has no query: '/banks/v1'.`;
   }
   if (isKnown(fault)) return undefined;
   const names = [...NAMED_FAULTS, 'reset-handshake'].join(', ');
   const alerts = Object.keys(TLS_ALERTS).join(', ');
-  return `there is no fault ${show(fault)}. A fault is ${names}, or an object with ${FAULT_KEYS.join(', ')} (${alerts}).`;
+  return `there is no fault ${inspect(fault)}. A fault is ${names}, or an object with ${FAULT_KEYS.join(', ')} (${alerts}).`;
 }
 
 function isKnown(fault: SimulatorFault): boolean {
@@ -179,25 +147,19 @@ function isKnown(fault: SimulatorFault): boolean {
   return FAULT_KEYS.some((key) => key in fault);
 }
 
-function show(value: unknown): string {
-  return inspect(value, { breakLength: Infinity });
-}
-
 export function isConnectionFault(fault: SimulatorFault): fault is ConnectionFault {
   return fault === 'reset-handshake' || (typeof fault === 'object' && 'tlsAlert' in fault);
 }
 
 function matchesServer({ face, fault }: FaultRule, actual: SimulatorFace): boolean {
   if (typeof fault === 'object' && 'tokenResponse' in fault && actual !== 'token') return false;
-  if (face === undefined) return true;
-  return typeof face === 'string' ? face === actual : face.includes(actual);
+  return face === undefined || [face].flat().includes(actual);
 }
 
 function matchesRequest(rule: FaultRule, request: RecordedRequest): boolean {
-  if (!matchesServer(rule, request.face)) return false;
-  if (rule.method !== undefined && rule.method.toUpperCase() !== request.method) return false;
-  if (rule.path !== undefined && !matchesPath(rule.path, request.path)) return false;
-  return rule.when?.(request) ?? true;
+  const { method = request.method, path = /^/, when } = rule;
+  if (!matchesServer(rule, request.face) || method.toUpperCase() !== request.method) return false;
+  return matchesPath(path, request.path) && (when?.(request) ?? true);
 }
 
 function matchesPath(expected: string | RegExp, path: string): boolean {

@@ -1,3 +1,4 @@
+import { EventEmitter } from 'node:events';
 import { type ServiceEnvironment } from '../config/options.js';
 
 export const FACES = ['base', 'oauth-base', 'sandbox', 'sandbox-mtls', 'token'] as const;
@@ -37,73 +38,60 @@ export interface RecordedRequest {
   error?: string;
 }
 
-interface Waiter {
-  predicate: (request: RecordedRequest) => boolean;
-  resolve: (request: RecordedRequest) => void;
-  reject: (error: unknown) => void;
-  timer: NodeJS.Timeout;
-}
-
 /** The requests in order of arrival, and the callers that wait for one. */
 export class RequestLog {
-  readonly #entries: RecordedRequest[] = [];
-  readonly #waiters = new Set<Waiter>();
+  /** Grows as requests arrive. */
+  readonly entries: RecordedRequest[] = [];
+  readonly #arrivals = new EventEmitter().setMaxListeners(0);
   readonly #limit: number;
 
   constructor(limit: number) {
     this.#limit = limit;
   }
 
-  /** Grows as requests arrive. */
-  get entries(): readonly RecordedRequest[] {
-    return this.#entries;
-  }
-
   add(request: RecordedRequest): void {
-    this.#entries.push(request);
+    this.entries.push(request);
     // Half of them at once: removing one at each request would move the whole array each time.
-    if (this.#entries.length > this.#limit) this.#entries.splice(0, Math.ceil(this.#limit / 2));
-    for (const waiter of [...this.#waiters]) {
-      try {
-        if (waiter.predicate(request)) this.#settle(waiter, () => waiter.resolve(request));
-      } catch (error) {
-        this.#settle(waiter, () => waiter.reject(error));
-      }
-    }
+    if (this.entries.length > this.#limit) this.entries.splice(0, Math.ceil(this.#limit / 2));
+    this.#arrivals.emit('request', request);
   }
 
   clear(): void {
-    this.#entries.length = 0;
+    this.entries.length = 0;
   }
 
   async waitFor(
     predicate: (request: RecordedRequest) => boolean,
     timeoutMs: number,
   ): Promise<RecordedRequest> {
-    const present = this.#entries.find(predicate);
+    const present = this.entries.find(predicate);
     if (present) return present;
     return new Promise((resolve, reject) => {
-      const expire = () => this.#settle(waiter, () => reject(new Error(this.#explain(timeoutMs))));
-      const waiter: Waiter = { predicate, resolve, reject, timer: setTimeout(expire, timeoutMs) };
-      this.#waiters.add(waiter);
+      const settle = (end: () => void) => {
+        clearTimeout(timer);
+        this.#arrivals.off('request', look).off('end', fail);
+        end();
+      };
+      const fail = (error: Error) => settle(() => reject(error));
+      const look = (request: RecordedRequest) => {
+        try {
+          if (predicate(request)) settle(() => resolve(request));
+        } catch (error) {
+          fail(error as Error);
+        }
+      };
+      const timer = setTimeout(() => fail(new Error(this.#explain(timeoutMs))), timeoutMs);
+      this.#arrivals.on('request', look).on('end', fail);
     });
   }
 
   /** Rejects all who wait. */
   close(): void {
-    for (const waiter of [...this.#waiters]) {
-      this.#settle(waiter, () => waiter.reject(new Error('The simulator was stopped')));
-    }
-  }
-
-  #settle(waiter: Waiter, settle: () => void): void {
-    clearTimeout(waiter.timer);
-    this.#waiters.delete(waiter);
-    settle();
+    this.#arrivals.emit('end', new Error('The simulator was stopped'));
   }
 
   #explain(timeoutMs: number): string {
-    const seen = this.#entries
+    const seen = this.entries
       .slice(-10)
       .map((request) => `${request.face} ${request.method} ${request.path}`);
     return `No such request within ${timeoutMs} ms. The last ones: ${seen.join(', ') || 'none'}`;

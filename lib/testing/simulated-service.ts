@@ -24,7 +24,7 @@ export class SimulatedService {
   /** How many requests, and refusals, are kept. */
   readonly maxRequests: number;
   readonly log: RequestLog;
-  readonly faults: FaultBook;
+  readonly faults = new FaultBook();
   readonly answers = new AnswerBook();
   /** SHA-256 fingerprints of client certificates. */
   readonly revoked = new Set<string>();
@@ -47,7 +47,6 @@ export class SimulatedService {
     this.chain = chain;
     this.maxRequests = options.maxRequests ?? 50_000;
     this.log = new RequestLog(this.maxRequests);
-    this.faults = new FaultBook(options.random ?? Math.random);
     this.clientId = options.clientId ?? randomUUID();
     this.appToken = options.appToken ?? this.clientId;
     this.appTokenHeader = options.appTokenHeader ?? 'service-app-token';

@@ -57,8 +57,8 @@ export interface SimulatorOptions {
   clientCertificateRefusal?: 'tls-alert' | 'http-400';
   /** Default `TLSv1.3`. On TLS 1.2 the connection is closed for a refused certificate; a missing one gets an alert. */
   maxTlsVersion?: 'TLSv1.2' | 'TLSv1.3';
-  /** Seconds for which the certificates of the start are valid. Default: a year. */
-  certificates?: { applicationLifetime?: number; serverLifetime?: number };
+  /** Seconds for which the application's certificate is valid. Default: a year. */
+  certificates?: { applicationLifetime?: number };
   /** What GET /banks/v1 answers. Default: a list of ten. */
   banks?: unknown;
   /** How many requests, and refusals of certificates, to record. The oldest are removed first. Default 50,000. */
@@ -70,8 +70,6 @@ export interface SimulatorOptions {
   onRequest?: (request: RecordedRequest, milliseconds: number) => void;
   /** Called when a connection ends because of its client certificate. */
   onRefusal?: (refusal: CertificateRefusal) => void;
-  /** The random numbers for faults with a `probability`. Default Math.random. */
-  random?: () => number;
 }
 
 /** A client certificate to issue. */

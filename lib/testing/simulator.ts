@@ -22,6 +22,13 @@ import {
 } from './simulator.options.js';
 import { type TokenSubject } from './token-issuer.js';
 
+/** The certificates of the start. */
+interface MadeCertificates {
+  authority: CertificateAuthority;
+  application: IssuedCertificate;
+  server: IssuedCertificate;
+}
+
 /**
  * Simulates the service on loopback, over real TLS: its API addresses, its token endpoints and its refusals
  * (docs/service.md#calls). Each simulator makes its own certificates.
@@ -40,29 +47,37 @@ import { type TokenSubject } from './token-issuer.js';
 export class ServiceSimulator {
   /** The application's certificate and private key, as in the archive of the developer portal. */
   readonly application: IssuedCertificate;
-
-  /** @internal */
-  readonly authority: CertificateAuthority;
+  /** The six addresses: `https://127.0.0.1:<port>`, with the first of `serverNames` if given, and `basePath` if set. */
+  readonly urls: Record<SimulatorAddress, string>;
+  /** The service's public chain, PEM: what `tls.chain` takes. */
+  readonly chain: string;
+  readonly clientId: string;
+  readonly appToken: string;
+  /** Customers created through POST /customers/v1, in order. */
+  readonly customers: readonly SimulatedCustomer[];
+  /** All requests since the start or the last `clearRequests()`, in order of arrival. The list grows as they arrive. */
+  readonly requests: readonly RecordedRequest[];
+  /** Connections that were ended because of their client certificate, in order. */
+  readonly refusals: readonly CertificateRefusal[];
 
   readonly #service: SimulatedService;
-  /** The certificate of the start. */
-  readonly #identity: ServerIdentity;
+  readonly #made: MadeCertificates;
   readonly #servers: ServerGroup;
   #foreignAuthority?: Promise<CertificateAuthority>;
   #stopped?: Promise<void>;
 
-  private constructor(
-    service: SimulatedService,
-    authority: CertificateAuthority,
-    application: IssuedCertificate,
-    identity: ServerIdentity,
-    servers: ServerGroup,
-  ) {
+  private constructor(service: SimulatedService, made: MadeCertificates, servers: ServerGroup) {
     this.#service = service;
-    this.authority = authority;
-    this.application = application;
-    this.#identity = identity;
+    this.#made = made;
     this.#servers = servers;
+    this.application = made.application;
+    this.urls = servers.urls;
+    this.chain = service.chain;
+    this.clientId = service.clientId;
+    this.appToken = service.appToken;
+    this.customers = service.customers;
+    this.requests = service.log.entries;
+    this.refusals = service.refusals;
   }
 
   /**
@@ -82,31 +97,27 @@ export class ServiceSimulator {
   static async startWith(
     options: SimulatorOptions,
     authority: CertificateAuthority,
-    kept?: IssuedCertificate,
+    kept: Partial<Pick<MadeCertificates, 'application' | 'server'>> = {},
   ): Promise<ServiceSimulator> {
     const service = new SimulatedService(options, authority.chain);
-    const { applicationLifetime, serverLifetime } = options.certificates ?? {};
-    const subject = { commonName: 'application', organization: 'Simulated Application' };
+    const { applicationLifetime: seconds } = options.certificates ?? {};
+    const notAfter = seconds === undefined ? undefined : new Date(Date.now() + seconds * 1000);
     const [application, server] = await Promise.all([
-      kept ?? authority.issue({ client: true }, { ...subject, notAfter: after(applicationLifetime) }),
-      authority.issue(
-        { server: service.serverNames },
-        { commonName: 'localhost', notAfter: after(serverLifetime) },
-      ),
+      kept.application ??
+        authority.issue({ client: true }, { organization: 'Simulated Application', notAfter }),
+      kept.server ?? authority.issue({ server: service.serverNames }, { commonName: 'localhost' }),
     ]);
-    const identity = serverIdentity(server, authority);
-    const servers = await ServerGroup.start(service, identity);
-    return new ServiceSimulator(service, authority, application, identity, servers);
+    const servers = await ServerGroup.start(service, identityOf(server, authority));
+    return new ServiceSimulator(service, { authority, application, server }, servers);
   }
 
-  /** The six addresses: `https://127.0.0.1:<port>`, with the first of `serverNames` if given, and `basePath` if set. */
-  get urls(): Record<SimulatorAddress, string> {
-    return this.#servers.urls;
-  }
-
-  /** The service's public chain, PEM: what `tls.chain` takes. */
-  get chain(): string {
-    return this.#service.chain;
+  /**
+   * What `startWith()` takes.
+   *
+   * @internal
+   */
+  static madeOf(simulator: ServiceSimulator): MadeCertificates {
+    return simulator.#made;
   }
 
   /** Seconds that tokens issued from now on live. May be changed at any time. */
@@ -118,42 +129,19 @@ export class ServiceSimulator {
     this.#service.tokenLifetime = seconds;
   }
 
-  /** Customers created through POST /customers/v1, in order. */
-  get customers(): readonly SimulatedCustomer[] {
-    return this.#service.customers;
-  }
-
-  get clientId(): string {
-    return this.#service.clientId;
-  }
-
   /** The current one. */
   get clientSecret(): string {
     return this.#service.clientSecret;
   }
 
-  get appToken(): string {
-    return this.#service.appToken;
-  }
-
-  /** All requests since the start or the last `clearRequests()`, in order of arrival. The list grows as they arrive. */
-  get requests(): readonly RecordedRequest[] {
-    return this.#service.log.entries;
-  }
-
   /** The requests to a token endpoint. */
   get tokenRequests(): RecordedRequest[] {
-    return this.#service.log.entries.filter((request) => request.face === 'token');
+    return this.requests.filter((request) => request.face === 'token');
   }
 
   /** All other requests. */
   get apiRequests(): RecordedRequest[] {
-    return this.#service.log.entries.filter((request) => request.face !== 'token');
-  }
-
-  /** Connections that were ended because of their client certificate, in order. */
-  get refusals(): readonly CertificateRefusal[] {
-    return this.#service.refusals;
+    return this.requests.filter((request) => request.face !== 'token');
   }
 
   /** TLS handshakes by server, since the start; `token` counts both environments. */
@@ -190,7 +178,7 @@ export class ServiceSimulator {
    * @example
    * simulator.fail({ face: 'token', fault: { status: 503 } });
    * simulator.fail({ path: '/banks/v1', times: 2, fault: 'reset' });
-   * simulator.fail({ probability: 0.2, fault: { status: 429, headers: { 'retry-after': '1' } } });
+   * simulator.fail({ times: Infinity, when: () => Math.random() < 0.2, fault: { status: 429 } });
    */
   fail(rule: FaultRule): FaultHandle {
     return this.#service.faults.add(rule);
@@ -227,11 +215,6 @@ export class ServiceSimulator {
     this.#service.issuer.revokeAll();
   }
 
-  /** From now on, this token is answered with 401. */
-  revokeToken(accessToken: string): void {
-    this.#service.issuer.revoke(accessToken);
-  }
-
   /** A token as the token endpoint would issue it, or a foreign or expired one. */
   issueToken(request: AccessTokenRequest = {}): Promise<string> {
     const token = this.#service.issuer.issue({
@@ -251,7 +234,7 @@ export class ServiceSimulator {
 
   /** Another client certificate, with its key. */
   async issueCertificate(request: ClientCertificateRequest = {}): Promise<IssuedCertificate> {
-    const authority = request.foreign ? await this.#foreign() : this.authority;
+    const authority = request.foreign ? await this.#foreign() : this.#made.authority;
     return authority.issue({ client: true }, request);
   }
 
@@ -268,14 +251,12 @@ export class ServiceSimulator {
    * again.
    */
   async useServerCertificate(request?: ServerCertificateRequest): Promise<void> {
-    const authority = request?.foreign ? await this.#foreign() : this.authority;
+    const authority = request?.foreign ? await this.#foreign() : this.#made.authority;
     const { names = this.#service.serverNames, notBefore, notAfter } = request ?? {};
-    const identity = request
-      ? serverIdentity(
-          await authority.issue({ server: names }, { commonName: names[0], notBefore, notAfter }),
-          authority,
-        )
-      : this.#identity;
+    const server = request
+      ? await authority.issue({ server: names }, { commonName: names[0], notBefore, notAfter })
+      : this.#made.server;
+    const identity = identityOf(server, authority);
     for (const each of this.#servers.of(request?.face)) {
       each.useIdentity(identity);
       each.dropConnections();
@@ -330,10 +311,9 @@ export class ServiceSimulator {
 }
 
 /** The server sends its certificate and the intermediate, as a well-kept server does. */
-function serverIdentity(issued: IssuedCertificate, authority: CertificateAuthority): ServerIdentity {
-  return { certificate: issued.certificate + authority.intermediate, privateKey: issued.privateKey };
-}
-
-function after(seconds: number | undefined): Date | undefined {
-  return seconds === undefined ? undefined : new Date(Date.now() + seconds * 1000);
+function identityOf(
+  { certificate, privateKey }: IssuedCertificate,
+  authority: CertificateAuthority,
+): ServerIdentity {
+  return { certificate: certificate + authority.kept.intermediate, privateKey };
 }

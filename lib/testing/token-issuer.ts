@@ -70,12 +70,6 @@ export class TokenIssuer {
     for (const issued of this.#issued.values()) issued.expiresAt = 0;
   }
 
-  /** Refuses this token from now on. */
-  revoke(token: string): void {
-    const issued = this.#issued.get(token);
-    if (issued) issued.expiresAt = 0;
-  }
-
   /** What the token is for, though it has ended; undefined if it is none of the last 50,000. */
   subjectOf(token: string): TokenSubject | undefined {
     const issued = this.#issued.get(token);

@@ -99,7 +99,7 @@ async function checkTokens(simulator, arrived) {
 }
 
 async function checkLimits(simulator, arrived, call) {
-  const bodies = { raw: JSON.stringify('x'.repeat(1_000_000)) };
+  const bodies = { status: 200, json: 'x'.repeat(1_000_000) };
   for (const fault of ['hang', { trickleMs: 20 }]) {
     const { body } = await arrived('late', { path: '/late', times: 9, fault });
     assert.equal(body.code, 'connection_timeout');

@@ -222,7 +222,7 @@ describe('faults of the API', () => {
   });
 
   it('a redirect: never followed', async () => {
-    failBanks({ redirect: 'http://127.0.0.1:9/steal', status: 302 });
+    failBanks({ status: 302, headers: { location: 'http://127.0.0.1:9/steal' } });
     expect(await rejection(mtls.banks.list())).toMatchObject({
       kind: 'redirect',
       location: 'http://127.0.0.1:9',
@@ -243,7 +243,7 @@ describe('faults of the API', () => {
     const api = await startModule(options);
     failBanks({ gzipBombBytes: 50_000_000 });
     expect(await rejection(api.banks.list())).toMatchObject({ kind: 'too_large' });
-    failBanks({ raw: JSON.stringify('x'.repeat(20_000)) });
+    failBanks({ status: 200, json: 'x'.repeat(20_000) });
     expect(await rejection(api.banks.list())).toMatchObject({ kind: 'too_large' });
     await api.module.close();
   });

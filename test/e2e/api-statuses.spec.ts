@@ -93,7 +93,7 @@ describe('what the service answers', () => {
   });
 
   it.each([301, 302, 303, 307, 308])('%d to a POST: not followed, and perhaps done', async (status) => {
-    fail({ redirect: '/elsewhere', status });
+    fail({ status, headers: { location: '/elsewhere' } });
     expect(await rejection(create())).toMatchObject({ kind: 'redirect', outcomeUnknown: true });
     expect(simulator.requests.map(({ path }) => path)).toEqual(['/customers/v1']);
   });

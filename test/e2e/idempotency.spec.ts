@@ -94,7 +94,11 @@ describe('http.idempotencyHeader', () => {
     ['reset', 'reset', { kind: 'reset', outcomeUnknown: true }],
     ['503', { status: 503 }, { status: 503 }],
     ['a page', 'html', { code: 'invalid_response' }],
-    ['a redirect', { redirect: '/elsewhere' }, { kind: 'redirect', outcomeUnknown: true }],
+    [
+      'a redirect',
+      { status: 302, headers: { location: '/elsewhere' } },
+      { kind: 'redirect', outcomeUnknown: true },
+    ],
   ])('is in the error of a call that may have been done: %s', async (_, fault, expected) => {
     const api = await start();
     fail(fault, 9);

@@ -300,7 +300,7 @@ describe('the sample', () => {
           status: 409,
           body: { code: 'api_error' },
         });
-        simulator.fail({ path: '/banks/v1', probability: 1, fault: { status: 500 } });
+        simulator.fail({ path: '/banks/v1', times: Infinity, fault: { status: 500 } });
         simulator.clearRequests();
         const health = await Promise.all([fetch(`${url}/health`), fetch(`${url}/health`)]);
         expect(health.map(({ status }) => status)).toEqual([503, 503]);

@@ -412,7 +412,7 @@ export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
       void simulator.fail({
         path: '/banks/v1',
         times: 9,
-        fault: { redirect: `${SERVICE_BASE_URL}/banks/v1/` },
+        fault: { status: 302, headers: { location: `${SERVICE_BASE_URL}/banks/v1/` } },
       }),
   },
   'an address without its path': {

@@ -72,9 +72,11 @@ const apiFaults = (echo: string, { statuses, bodyStatuses, redirects, alerts }: 
     json: { status: echo, message: echo },
     headers: { 'x-correlation-id': 'c-1' },
   })),
-  ...bodyStatuses.flatMap((status) => oddBodies(echo).map((raw) => ({ raw, status }))),
+  ...bodyStatuses.flatMap((status) =>
+    oddBodies(echo).map((body) => ({ status, body, headers: { 'content-type': 'application/json' } })),
+  ),
   ...redirects.map((status) => ({
-    redirect: `https://127.0.0.1:9/${encodeURIComponent(echo)}`,
+    headers: { location: `https://127.0.0.1:9/${encodeURIComponent(echo)}` },
     status,
   })),
   { status: 500, json: {}, headers: { 'x-correlation-id': echo, 'retry-after': echo } },
@@ -85,7 +87,7 @@ const apiFaults = (echo: string, { statuses, bodyStatuses, redirects, alerts }: 
   'hang',
   'html',
   'empty',
-  'gzip-bomb',
+  { gzipBombBytes: 64 * 1024 * 1024 },
   { trickleMs: 20 },
   ...alerts.map((tlsAlert) => ({ tlsAlert })),
 ];
@@ -99,8 +101,8 @@ const tokenFaults = (echo: string): SimulatorFault[] => [
   'hang',
   'html',
   'truncate',
-  { raw: 'null' },
-  { raw: `[${JSON.stringify(echo)}]` },
+  { status: 200, json: null },
+  { status: 200, json: [echo] },
   { tokenResponse: { access_token: `bad token ${echo}\r\n` } },
   { tokenResponse: { access_token: undefined } },
   { tokenResponse: { token_type: echo } },

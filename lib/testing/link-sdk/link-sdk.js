@@ -8,36 +8,9 @@
   const sessions = new URL('link-sdk/sessions', document.currentScript.src);
 
   const STYLE = `
-    :host { color-scheme: light dark; }
-    dialog {
-      font: 1rem/1.5 system-ui, sans-serif;
-      color: light-dark(#1a2233, #e8ecf4);
-      background: light-dark(#fff, #1b2230);
-      border: 1px solid light-dark(#c9d1de, #3a465c);
-      border-radius: 1rem;
-      box-shadow: 0 1.5rem 4rem rgb(0 0 0 / 35%);
-      box-sizing: border-box;
-      width: min(26rem, calc(100vw - 2rem));
-      padding: 1.5rem;
-    }
-    dialog::backdrop { background: rgb(10 15 28 / 60%); }
-    h2 { font-size: 1.25rem; margin: 0 0 0.5rem; }
-    p { margin: 0 0 0.75rem; }
-    ul { margin: 0 0 1.25rem; padding-left: 1.25rem; }
-    .buttons { display: flex; gap: 0.75rem; justify-content: flex-end; }
-    button {
-      font: inherit;
-      font-weight: 600;
-      min-height: 2.75rem;
-      padding: 0 1.25rem;
-      border-radius: 0.6rem;
-      border: 1px solid light-dark(#7b8799, #7d8aa3);
-      background: transparent;
-      color: inherit;
-      cursor: pointer;
-    }
-    button.allow { border-color: transparent; background: light-dark(#2148c7, #9db5ff); color: light-dark(#fff, #0d1630); }
-    button:focus-visible { outline: 3px solid light-dark(#2148c7, #9db5ff); outline-offset: 2px; }
+    :host { color-scheme: light dark; font: 1rem/1.5 system-ui, sans-serif; }
+    dialog { border: 1px solid; border-radius: 1rem; width: min(26rem, 90vw); padding: 1.5rem; }
+    button { font: inherit; padding: 0.5rem 1.25rem; margin-right: 0.75rem; }
   `;
 
   function element(name, properties = {}, children = []) {
@@ -56,7 +29,7 @@
       root.adoptedStyleSheets = [sheet];
 
       const cancel = element('button', { type: 'button', textContent: 'Cancel' });
-      const allow = element('button', { type: 'button', textContent: 'Allow', className: 'allow' });
+      const allow = element('button', { type: 'button', textContent: 'Allow' });
       const dialog = element('dialog', {}, [
         element('h2', { id: 'title', textContent: 'Connect your bank' }),
         element('p', { textContent: `${bank_identifier ?? 'Any bank'}. This application asks for:` }),
@@ -65,7 +38,7 @@
           {},
           permissions.map((textContent) => element('li', { textContent })),
         ),
-        element('div', { className: 'buttons' }, [cancel, allow]),
+        element('div', {}, [cancel, allow]),
       ]);
       dialog.setAttribute('aria-labelledby', 'title');
       cancel.addEventListener('click', () => dialog.close());

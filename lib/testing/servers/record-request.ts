@@ -1,9 +1,8 @@
 import { type IncomingMessage } from 'node:http';
+import { text } from 'node:stream/consumers';
 import { type ServiceEnvironment } from '../../config/options.js';
 import { type SimulatorFace, type RecordedRequest } from '../request-log.js';
 import { type CertificateVerdict } from './client-certificate.js';
-
-const MAX_BODY_BYTES = 1024 * 1024;
 
 interface Arrival {
   face: SimulatorFace;
@@ -45,25 +44,11 @@ function parseBody(body: string, contentType: string): Pick<RecordedRequest, 'js
   }
 }
 
-interface RequestBody {
-  /** Empty if the body was over 1 MiB. */
-  text: string;
-  tooLarge: boolean;
-}
-
 /** The whole body; undefined if the client closed the connection before its end. */
-export async function readBody(request: IncomingMessage): Promise<RequestBody | undefined> {
-  const chunks: Buffer[] = [];
-  let size = 0;
+export async function readBody(request: IncomingMessage): Promise<string | undefined> {
   try {
-    for await (const chunk of request as AsyncIterable<Buffer>) {
-      size += chunk.length;
-      // A body that is too large is read to its end too: otherwise the client would see a reset, not the answer.
-      if (size <= MAX_BODY_BYTES) chunks.push(chunk);
-    }
+    return await text(request);
   } catch {
     return undefined;
   }
-  const tooLarge = size > MAX_BODY_BYTES;
-  return { text: tooLarge ? '' : Buffer.concat(chunks).toString(), tooLarge };
 }

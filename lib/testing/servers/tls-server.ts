@@ -189,16 +189,13 @@ export class TlsServer {
     if (body === undefined) return;
     const { number, raw, verdict } = connection;
     const { faults, log, options } = this.#service;
-    const record = recordRequest(request, body.text, { ...this.#plan, verdict, number });
+    const record = recordRequest(request, body, { ...this.#plan, verdict, number });
     const readAt = performance.now();
     response.once('close', () => {
       runCallback('onRequest', () => options.onRequest?.(record, performance.now() - readAt));
     });
     log.add(record);
-    const answer = async () =>
-      body.tooLarge
-        ? failure(413, 'PAYLOAD_TOO_LARGE', 'The body is over 1 MiB')
-        : (this.#refuseCertificate(verdict) ?? this.#respond(record));
+    const answer = async () => this.#refuseCertificate(verdict) ?? this.#respond(record);
 
     try {
       const { delayMs = 0 } = options;

@@ -32,7 +32,7 @@ export const API_FAULTS = {
     json: quote(sent, 'status', 'message'),
     headers: quote(sent, 'retry-after'),
   }),
-  redirect: (_, elsewhere) => ({ redirect: elsewhere }),
+  redirect: (_, elsewhere) => ({ status: 302, headers: { location: elsewhere } }),
 } satisfies Record<string, (sent: () => string, elsewhere: string) => AnswerFault>;
 
 /** Faults of the token endpoint. */

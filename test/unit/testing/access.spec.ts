@@ -136,16 +136,17 @@ describe('the API of ServiceSimulator', () => {
     );
   });
 
-  it('refuses a token with a part more, and tokens once revoked, one or all, and takes later ones', async () => {
+  it('refuses a token with a part more, and tokens once revoked, and takes later ones', async () => {
     const one = await simulator.issueToken();
     const two = await simulator.issueToken();
     const status = async (token: string) =>
       (await call(simulator, `${base}/banks/v1`, { headers: { authorization: `Bearer ${token}` } })).status;
     expect(await status(`${one}.x`)).toBe(401);
-    simulator.revokeToken(one);
-    expect([await status(one), await status(two)]).toEqual([401, 200]);
+    expect([await status(one), await status(two)]).toEqual([200, 200]);
     simulator.revokeTokens();
-    expect([await status(two), await status(await simulator.issueToken())]).toEqual([401, 200]);
+    expect([await status(one), await status(two), await status(await simulator.issueToken())]).toEqual([
+      401, 401, 200,
+    ]);
   });
 
   it('refuses a token when its life is over, though it was accepted before', async () => {
@@ -248,11 +249,6 @@ describe('the API of ServiceSimulator', () => {
     expect(await echo('422')).toMatchObject({ status: 422, json: { status: 'ECHO_422' } });
     expect((await echo('599')).status).toBe(599);
     for (const none of ['x', '199', '600', '200.5']) expect((await echo(none)).status).toBe(400);
-  });
-
-  it('answers 413 to a body over 1 MiB', async () => {
-    const options = { method: 'POST', headers: appToken, body: 'x'.repeat(1024 * 1024 + 1) };
-    expect((await call(simulator, `${sandbox}/echo/v1`, options)).status).toBe(413);
   });
 
   it('checks both credentials where told to take both', async () => {

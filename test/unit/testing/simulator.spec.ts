@@ -153,26 +153,23 @@ describe('starting and stopping ServiceSimulator', () => {
     await simulator.stop();
   });
 
-  it('goes on if a callback throws or rejects, and tells of it', async () => {
+  it('goes on if a callback throws, and tells of it', async () => {
     const mistake = () => {
       throw new Error('mistake of the test');
     };
-    const late: () => unknown = async () => mistake();
     const warned = jest.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
     simulator = await ServiceSimulator.start({
-      onRequest: late,
+      onRequest: mistake,
       onRefusal: mistake,
-      random: mistake,
     });
     const { urls } = simulator;
-    simulator.fail({ probability: 0.5, fault: 'reset-handshake' });
     const waiting = simulator.waitForRequest(mistake);
     const refused = expect(waiting).rejects.toThrow('mistake of the test');
     expect((await call(simulator, `${urls.sandboxUrl}/banks/v1`)).status).toBe(401);
     await refused;
     await expect(simulator.waitForRequest(mistake)).rejects.toThrow('mistake of the test');
     expect(await failCode(call(simulator, urls.sandboxMtlsUrl))).toContain('CERTIFICATE_REQUIRED');
-    for (const name of ['onRequest', 'onRefusal', 'random']) {
+    for (const name of ['onRequest', 'onRefusal']) {
       const text = `${name} of ServiceSimulator threw: Error: mistake of the test`;
       while (!warned.mock.calls.some(([warning]) => String(warning).startsWith(text))) {
         await new Promise(setImmediate);

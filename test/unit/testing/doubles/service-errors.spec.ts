@@ -79,7 +79,11 @@ describe('serviceErrors', () => {
     ['a page', 'html', () => serviceErrors.invalidResponse()],
     ['a reset', 'reset', () => serviceErrors.connection('reset')],
     ['a time-out', 'hang', () => serviceErrors.connection('timeout')],
-    ['a redirect', { redirect: 'https://elsewhere.invalid/' }, () => serviceErrors.connection('redirect')],
+    [
+      'a redirect',
+      { status: 302, headers: { location: 'https://elsewhere.invalid/' } },
+      () => serviceErrors.connection('redirect'),
+    ],
   ])('are what the real services reject with: %s', async (_, fault, make) => {
     const calls = [
       [real.banks, module.get(BanksService), '/banks/v1'],
