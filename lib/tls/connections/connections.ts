@@ -117,10 +117,6 @@ export class Connections extends Agent {
     for (const socket of Object.values(this.freeSockets).flat()) if (socket) drop(socket);
   }
 
-  get isEmpty(): boolean {
-    return Object.keys(this.sockets).length === 0;
-  }
-
   /** Resolves once no call is left: one that waits always has one in flight before it. */
   async whenEmpty(): Promise<void> {
     for (;;) {
@@ -139,16 +135,12 @@ export class Connections extends Agent {
 
   /** After a standstill, neither the timer of a connection nor the server's close has been seen yet. */
   #dropOverdue(): void {
-    for (const name in this.freeSockets) {
-      const free = this.freeSockets[name] ?? [];
+    const now = this.#clock.now();
+    const isOverdue = (socket: Duplex): boolean => (this.#idle.get(socket)?.until ?? Infinity) < now;
+    for (const free of Object.values(this.freeSockets)) {
       // Node takes the last one.
-      for (let last = free.at(-1); last && this.#isOverdue(last); last = free.at(-1)) drop(last);
+      for (let last = free?.at(-1); last && isOverdue(last); last = free?.at(-1)) drop(last);
     }
-  }
-
-  #isOverdue(socket: Duplex): boolean {
-    const { until = Infinity } = this.#idle.get(socket) ?? {};
-    return until < this.#clock.now();
   }
 
   #onResponse(request: ClientRequest, response: IncomingMessage): void {

@@ -14,21 +14,12 @@ export interface IdentityPoolSettings extends PoolSettings {
 }
 
 /** The options of a request that count for its connection. Of TLS, only the server's name. */
-const CONNECTION_OPTIONS = new Set([
-  'host',
-  'port',
-  'servername',
-  'family',
-  'hints',
-  'lookup',
-  'localAddress',
-  'localPort',
-  'autoSelectFamily',
-  'autoSelectFamilyAttemptTimeout',
-  'noDelay',
-  'keepAlive',
-  'keepAliveInitialDelay',
-]);
+const CONNECTION_OPTIONS = new Set(
+  (
+    'host port servername family hints lookup localAddress localPort autoSelectFamily ' +
+    'autoSelectFamilyAttemptTimeout noDelay keepAlive keepAliveInitialDelay'
+  ).split(' '),
+);
 const MAX_SESSIONS = 100;
 
 /**
@@ -39,7 +30,7 @@ export class IdentityAgent extends Agent {
   readonly #settings: IdentityPoolSettings;
   #connections: Connections;
   /** Connections of earlier identities, on which calls may be in flight. */
-  #retired: Connections[] = [];
+  readonly #retired = new Set<Connections>();
   #isClosed = false;
 
   constructor(context: () => SecureContext, settings: IdentityPoolSettings) {
@@ -86,16 +77,18 @@ export class IdentityAgent extends Agent {
   }
 
   #replace(connect: Connect): void {
-    this.#connections.retire();
-    this.#retired = [...this.#retired, this.#connections].filter(({ isEmpty }) => !isEmpty);
+    const before = this.#connections;
     this.#connections = new Connections(connect, this.#settings);
+    before.retire();
+    this.#retired.add(before);
+    void before.whenEmpty().then(() => this.#retired.delete(before));
   }
 
   #emptied(graceMs: number): Promise<void> {
     const { clock = systemClock } = this.#settings;
     return new Promise((resolve) => {
       const cancel = clock.schedule(resolve, graceMs);
-      void Promise.all(this.#retired.map((connections) => connections.whenEmpty())).then(() => {
+      void Promise.all([...this.#retired].map((each) => each.whenEmpty())).then(() => {
         cancel();
         resolve();
       });

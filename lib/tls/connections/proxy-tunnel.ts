@@ -32,8 +32,21 @@ export class ProxyTunnel extends Duplex {
   constructor(proxy: Secret, authority: string, timeout?: number) {
     // TLS decides what the end of the connection means.
     super({ allowHalfOpen: true });
-    this.#connect = connectRequest(proxy, authority, timeout);
-    this.#await(this.#connect);
+    const connect = connectRequest(proxy, authority, timeout);
+    this.#connect = connect;
+    connect.once('connect', (answer, socket: Socket, head: Buffer) => {
+      const { statusCode = 0 } = answer;
+      if (statusCode >= 200 && statusCode <= 299) this.#attach(socket, head);
+      else this.destroy(refused(answer));
+    });
+    // An answer that has arrived is read first, as in an exchange: the request is over then.
+    const expire = () => connect.destroy(codedError('The proxy did not answer in time.', 'TIMEOUT'));
+    connect.once('timeout', () => setImmediate(expire));
+    connect.on('error', ({ code = 'UNKNOWN' }: NodeJS.ErrnoException) => {
+      const own = `ERR_PROXY_${code.replace(/^ERR_/, '')}`;
+      this.destroy(codedError(`The proxy cannot be reached (${own}).`, own));
+    });
+    connect.end();
   }
 
   override _read(): void {
@@ -63,22 +76,6 @@ export class ProxyTunnel extends Duplex {
     const socket = this.#socket;
     if (socket) act(socket);
     else this.#waiting = () => this.#whenOpen(act);
-  }
-
-  #await(connect: http.ClientRequest): void {
-    connect.once('connect', (answer, socket: Socket, head: Buffer) => {
-      const { statusCode = 0 } = answer;
-      if (statusCode >= 200 && statusCode <= 299) this.#attach(socket, head);
-      else this.destroy(refused(answer));
-    });
-    // An answer that has arrived is read first, as in an exchange: the request is over then.
-    const expire = () => connect.destroy(codedError('The proxy did not answer in time.', 'TIMEOUT'));
-    connect.once('timeout', () => setImmediate(expire));
-    connect.on('error', ({ code = 'UNKNOWN' }: NodeJS.ErrnoException) => {
-      const own = `ERR_PROXY_${code.replace(/^ERR_/, '')}`;
-      this.destroy(codedError(`The proxy cannot be reached (${own}).`, own));
-    });
-    connect.end();
   }
 
   #attach(socket: Socket, head: Buffer): void {

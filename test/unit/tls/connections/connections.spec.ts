@@ -174,8 +174,9 @@ describe.each(WAYS)('A connection over %s', (way) => {
     await call('/a');
     await until(() => Object.keys(agent.freeSockets).length > 0);
     const [[idle]] = Object.values(agent.freeSockets) as [[net.Socket]];
-    // Before it is closed.
-    const next = once(idle, 'end').then(() => call('/b', 'POST'));
+    // Node 20 tells of the end before it closes the connection.
+    const ended = new Promise((resolve) => idle.once('end', resolve).once('close', resolve));
+    const next = ended.then(() => call('/b', 'POST'));
     for (const socket of sockets) socket.end();
     expect(await next).toBe('POST /b');
     expect(connections()).toBe(2);
