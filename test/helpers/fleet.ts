@@ -6,9 +6,11 @@ import { REGISTER } from './source-process.js';
 
 export interface FleetOrder {
   id: number;
-  order: 'call' | 'customer' | 'load' | 'report' | 'end';
+  order: 'call' | 'customer' | 'load' | 'report' | 'end' | 'start' | 'restart';
   customer?: string;
   perSecond?: number;
+  /** Of replicas. */
+  count?: number;
 }
 
 export interface LoadReport {
@@ -36,8 +38,8 @@ export class FleetProcess {
   #output = '';
   #orders = 0;
 
-  constructor(env: Record<string, string>) {
-    this.#child = fork(join(import.meta.dirname, 'fleet-worker.ts'), {
+  constructor(env: Record<string, string>, file = 'fleet-worker.ts') {
+    this.#child = fork(join(import.meta.dirname, file), {
       execArgv: ['--no-warnings', '--import', REGISTER],
       env: { PATH: process.env.PATH, ...env },
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],

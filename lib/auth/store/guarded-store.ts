@@ -1,5 +1,6 @@
 import { type TokenStore } from '../../config/token-cache.options.js';
 import { type Clock } from '../../time/clock.js';
+import { nextTurn } from '../../time/immediate.js';
 import { within } from '../../time/timers.js';
 import { type TokenIo } from '../access-token.js';
 
@@ -67,8 +68,13 @@ export class GuardedStore {
   async #ask<T>(work: () => Promise<T>): Promise<T | undefined> {
     if (!this.works) return undefined;
     const limit = { clock: this.#clock, timeoutMs: this.#limitMs, expired: () => new StoreTimeout() };
+    const begun = (async () => work())();
     try {
-      const answer = await within(limit, work);
+      const answer = await within(limit, () => begun).catch(async (error: unknown) => {
+        if (!(error instanceof StoreTimeout)) throw error;
+        // A process that stood still, as at its start, has an answer that is there and not read yet.
+        return Promise.race([begun, nextTurn().then(() => Promise.reject(error))]);
+      });
       if (this.works) this.#worked();
       return answer;
     } catch (error) {

@@ -1,7 +1,10 @@
 import { describe, expect, it } from '@jest/globals';
+import { pbkdf2 } from 'node:crypto';
+import { promisify } from 'node:util';
 import { GuardedStore } from '../../../../lib/auth/store/guarded-store.js';
 import { type TokenStore } from '../../../../lib/config/token-cache.options.js';
 import { SILENT } from '../../../../lib/exchange/io.js';
+import { systemClock } from '../../../../lib/time/clock.js';
 import { FakeClock, settle } from '../../../helpers/fake-clock.js';
 
 const HANG = (): Promise<never> => new Promise(() => undefined);
@@ -58,6 +61,7 @@ describe('a store that does not answer', () => {
     await clock.advance(ms - 1);
     expect(isOver).toBe(false);
     await clock.advance(1);
+    await settle();
     expect([isOver, guarded.works, asked()]).toEqual([true, false, ['get a']]);
     await clock.advance(4_999);
     expect(await guarded.get('a')).toBeUndefined();
@@ -69,6 +73,21 @@ describe('a store that does not answer', () => {
     await clock.advance(1);
     expect([guarded.works, await guarded.get('a'), asked()]).toEqual([true, 'value', ['get a']]);
     expect(clock.timers).toBe(0);
+  });
+
+  it('is not meant if the process stood still, and its answer is there', async () => {
+    const { store } = setUp();
+    // One that arrives as that of a socket does.
+    store.reads = async () => {
+      await promisify(pbkdf2)('', '', 1, 8, 'sha256');
+      return 'value';
+    };
+    store.timeout = 20;
+    const guarded = new GuardedStore(store, { clock: systemClock, log: SILENT });
+    const answer = guarded.get('a');
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 200);
+    expect(await answer).toBe('value');
+    expect(guarded.works).toBe(true);
   });
 
   it('throws at once: the same', async () => {

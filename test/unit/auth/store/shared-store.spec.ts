@@ -556,6 +556,7 @@ describe('a store that', () => {
     await clock.advance(249);
     expect(source.requests).toHaveLength(0);
     await clock.advance(1);
+    await settle();
     source.last.grant(600);
     expect((await waiting).accessToken).toBe('token-1');
   });

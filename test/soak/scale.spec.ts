@@ -1,0 +1,86 @@
+import { afterAll, beforeAll, describe, expect } from '@jest/globals';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { ServiceSimulator } from 'nestjs-service/testing';
+import { FleetProcess } from '../helpers/fleet.js';
+import { findPeer, itWith, requirePeer } from '../helpers/optional-peers.js';
+import { startRedis, type RedisServer } from '../helpers/redis.js';
+import { tell } from '../helpers/tell.js';
+
+const REPLICAS = 1_000;
+const PROCESSES = 5;
+const WAVES = 10;
+const LIFETIME_S = 24;
+/** A token is not used in the last tenth of its life. */
+const USABLE_MS = LIFETIME_S * 1_000 * 0.9;
+const MOST_IN_A_LIFE = 1.4;
+const SCOPES = ['api', ...Array.from({ length: 20 }, (_, index) => `customer.c-${index}`)];
+
+const program = findPeer('redis-server');
+const redisIt = itWith(program, '1,000 replicas over a real Redis');
+
+describe('a thousand replicas that share their tokens over Redis', () => {
+  let simulator: ServiceSimulator;
+  let redis: RedisServer;
+  let processes: FleetProcess[] = [];
+
+  beforeAll(async () => {
+    if (program.path === undefined) return;
+    redis = await startRedis(requirePeer(program));
+    simulator = await ServiceSimulator.start({ tokenLifetime: LIFETIME_S, delayMs: { token: 50 } });
+    const env = {
+      ...simulator.env({ authentication: 'oauth' }),
+      FLEET_REDIS_URL: redis.url,
+      SCALE_SCOPES: SCOPES.join(','),
+    };
+    processes = Array.from({ length: PROCESSES }, () => new FleetProcess(env, 'scale-worker.ts'));
+  });
+  afterAll(async () => {
+    await Promise.all(processes.map((one) => one.kill()));
+    await simulator?.stop();
+    await redis?.kill();
+  });
+
+  const all = <T = void>(order: 'start' | 'restart' | 'report', count = 0): Promise<T[]> =>
+    Promise.all(processes.map((one) => one.order<T>(order, { count: count / PROCESSES })));
+
+  /** @param extra requests for each token beside its renewals */
+  async function phase(name: string, run: () => Promise<unknown>, extra = 0): Promise<void> {
+    simulator.clearRequests();
+    const begun = performance.now();
+    await run();
+    const lives = (performance.now() - begun) / USABLE_MS;
+    const requests = simulator.tokenRequests.length;
+    const reports = await all<{ failures: string[]; longestWaitMs: number }>('report');
+    const wait = Math.max(...reports.map(({ longestWaitMs }) => longestWaitMs));
+    const inALife = (requests / SCOPES.length - extra) / lives;
+    tell(
+      `${name}: ${requests} token requests in ${lives.toFixed(1)} lives of ${SCOPES.length} tokens, ` +
+        `${inALife.toFixed(2)} in a life; the longest wait ${Math.round(wait)} ms`,
+    );
+    expect(reports.flatMap(({ failures }) => failures)).toEqual([]);
+    // A life that has begun may have its renewal.
+    expect(requests).toBeLessThanOrEqual(SCOPES.length * (extra + MOST_IN_A_LIFE * Math.max(1, lives)));
+  }
+
+  redisIt(
+    `make at most ${MOST_IN_A_LIFE} requests in the life of a token, and no call fails`,
+    async () => {
+      await phase('start', () => all('start', REPLICAS), 1);
+      await phase('nothing happens', () => sleep(2 * USABLE_MS));
+      await phase('rolling restart', async () => {
+        for (let wave = 0; wave < WAVES; wave += 1) await all('restart', REPLICAS / WAVES);
+      });
+      await phase(
+        'Redis empty',
+        async () => {
+          const client = await redis.connect();
+          await client.flushAll();
+          client.destroy();
+          await sleep(2 * USABLE_MS);
+        },
+        1,
+      );
+    },
+    900_000,
+  );
+});
