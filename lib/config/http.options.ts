@@ -78,15 +78,12 @@ export class ServiceHttpOptions {
   /**
    * Returns the host's id of a call, for example that of the inbound request: 1 to 128 visible ASCII characters, or
    * undefined for none. All attempts carry it in `correlationIdHeader`, unless the call brings that header itself. If it
-   * throws or returns something else, the call is sent without an id, and a warning is logged.
+   * throws or returns something else, the call is sent without an id.
    */
   @IsFunction()
   requestId?: (() => string | undefined) | undefined;
 
-  /**
-   * The header of a key that all attempts of a POST or PATCH carry: `idempotency-key`. Only for a service that carries out
-   * one call of each key: the call may then be tried again like a GET. Default: none. SERVICE_HTTP_IDEMPOTENCY_HEADER
-   */
+  /** The header of the key of a call that has one. Default `idempotency-key`. SERVICE_HTTP_IDEMPOTENCY_HEADER */
   @IsHeaderName('HTTP_IDEMPOTENCY_HEADER')
   idempotencyHeader?: string | undefined;
 

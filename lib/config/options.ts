@@ -108,6 +108,7 @@ export const DEFAULTS = {
     maxSockets: 50,
     trailingSlash: false,
     correlationIdHeader: 'x-correlation-id',
+    idempotencyHeader: 'idempotency-key',
     logCalls: false,
     shutdownTimeout: 5_000,
   },

@@ -115,7 +115,7 @@ function httpSettings({ proxy, ...http }: FilledOptions['http'], name?: string):
     trailingSlash: typeof http.trailingSlash === 'boolean' ? http.trailingSlash : namesIn(http.trailingSlash),
     onCall: ofModule(name, http.onCall),
     correlationIdHeader: http.correlationIdHeader.toLowerCase(),
-    idempotencyHeader: http.idempotencyHeader?.toLowerCase(),
+    idempotencyHeader: http.idempotencyHeader.toLowerCase(),
     userAgent: [http.userAgent ?? [], `nestjs-service/${VERSION}`].flat().join(' '),
   };
 }

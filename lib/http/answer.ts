@@ -62,7 +62,7 @@ export function readBody(response: ExchangeResponse, call: Call, client: ErrorCl
   // announced the end (close_notify; RFC 9112, 9.8).
   if (json !== undefined && !(response.untilClose && typeof json === 'number')) return json;
   const isEmpty = text.trim() === '';
-  if (isEmpty && !isSafe(call.method)) return undefined;
+  if (isEmpty && !isSafe({ method: call.method })) return undefined;
   const { describeOption, addresses } = client.options;
   const { baseOption } = addresses;
   const address = `${describeOption(baseOption)}, with its path if it has one.`;
@@ -97,7 +97,7 @@ export function refusedAnswer(
     ...facts,
     response: errorResponse(response, data, bearersOf(call, client), client.options.appTokenHeader),
     code: 'invalid_response',
-    message: `${answered} that parse refused${where}.${carriedOut(facts)}`,
+    message: `${answered} that parse refused${where}.${carriedOut(call, response)}`,
   });
 }
 
@@ -135,7 +135,7 @@ function invalidResponse(
     ...facts,
     response: errorResponse(response, undefined, bearersOf(call, client), appTokenHeader),
     code: 'invalid_response',
-    message: `${statusOf(response, call)}, with ${what}.${carriedOut(facts)}`,
+    message: `${statusOf(response, call)}, with ${what}.${carriedOut(call, response)}`,
     hint,
     options,
   });

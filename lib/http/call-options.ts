@@ -1,3 +1,4 @@
+import { type AxiosRequestConfig } from 'axios';
 import { ServiceRequestError } from '../errors/index.js';
 import { type AnswerParser } from './answer-parser.js';
 import { type PathParams } from './path-template.js';
@@ -18,8 +19,14 @@ export interface HeaderOptions<T = unknown> extends CallOptions {
    * when the call is over: no retry follows, and neither `timeout` nor `signal` ends an asynchronous one.
    */
   parse?: AnswerParser<T> | undefined;
-  /** Further headers, such as an idempotency key or a correlation id; the authenticating ones are the module's. */
+  /** Further headers, such as a correlation id; the authenticating ones are the module's. */
   headers?: Record<string, string> | undefined;
+  /**
+   * For a POST or PATCH that the service carries out once for each key: all attempts carry this key (1 to 255 visible ASCII
+   * characters), or with `true` a random UUID, in `http.idempotencyHeader`. It may then be sent again like a GET. If the
+   * outcome is lost all the same, the error has the key.
+   */
+  idempotencyKey?: true | string | undefined;
   /** Attempts after the first, 0 to 10, in place of `http.retries`. */
   retries?: number | undefined;
   /** Milliseconds for an attempt that another may follow, in place of `http.attemptTimeout`. */
@@ -29,11 +36,15 @@ export interface HeaderOptions<T = unknown> extends CallOptions {
 export interface HttpCallOptions<T = unknown> extends HeaderOptions<T> {
   /** Query parameters. */
   params?: Record<string, unknown> | URLSearchParams | undefined;
+  /** How `params` are written, as in axios: `{ indexes: null }` for `a=1&a=2`. */
+  paramsSerializer?: AxiosRequestConfig['paramsSerializer'];
   /**
    * The values of the names in the path: `{ order_id }` for `/orders/v1/{order_id}`. They are encoded: a slash in one does
    * not lead to another path. Errors, logs and events then have the path with its names.
    */
   pathParams?: PathParams | undefined;
+  /** The call changes nothing, whatever its method (a POST that only reads): it may be sent again like a GET. */
+  readOnly?: boolean | undefined;
   /** Bytes of the answer, decompressed, in place of `http.maxResponseBytes`. */
   maxResponseBytes?: number | undefined;
   /**
@@ -74,4 +85,17 @@ export function checkResponseType(type: unknown): void {
     'responseType',
     "must be 'json', 'text' or 'bytes'; to stream, use a client of your own with auth.httpsAgent",
   );
+}
+
+/** Throws ServiceRequestError for a key that the call cannot have. */
+export function checkKey(key: unknown, method: string, readOnly: boolean): true | string | undefined {
+  if (key === undefined || key === null) return undefined;
+  const isKey = key === true || (typeof key === 'string' && /^[\x21-\x7e]{1,255}$/.test(key));
+  if (!isKey) {
+    throw ServiceRequestError.ofCode('idempotencyKey', 'must be true or 1 to 255 visible ASCII characters');
+  }
+  if (readOnly || (method !== 'POST' && method !== 'PATCH')) {
+    throw ServiceRequestError.ofCode('idempotencyKey', 'is for a POST or PATCH, and not beside readOnly');
+  }
+  return key;
 }

@@ -20,7 +20,7 @@ import {
   isClosedIdleConnection,
   isRepeatable,
   isRetryableFault,
-  isRetryableStatus,
+  isRetryableAnswer,
   mayHaveActed,
   type RetryBudget,
 } from './retry-policy.js';
@@ -193,7 +193,7 @@ export class CallRunner {
   }
 
   #retry(call: Call, { response, fault }: Outcome): Decision {
-    const isRetryable = fault ? isRetryableFault(call, fault) : isRetryableStatus(call, response.status);
+    const isRetryable = fault ? isRetryableFault(call, fault) : isRetryableAnswer(call, response);
     if (!isRetryable || !this.#mayRetry(call)) return END;
     const leftMs = call.leftMs - MIN_ATTEMPT_MS;
     const afterMs = this.#pause(call, response, leftMs);

@@ -46,8 +46,12 @@ export class Call {
   readsJson = true;
   /** The correlation id that is sent with it. */
   correlationId: string | undefined = undefined;
-  /** The service carries out one call of this key (`http.idempotencyHeader`), so that it may be sent again. */
+  /** It changes nothing, whatever its method. */
+  readOnly = false;
+  /** The service carries out one call of this key, so that it may be sent again. */
   idempotencyKey: string | undefined = undefined;
+  /** The key is its caller's own, who can send it again later. */
+  isKeyNamed = false;
   /** The caller's signal, from follow() on. */
   signal: AbortSignal | undefined = undefined;
 
@@ -169,9 +173,15 @@ export class Call {
     if (body === undefined) delete sent['content-type'];
     this.correlationId = sent[correlationIdHeader] ?? (http.requestId && madeId(http.requestId));
     if (this.correlationId !== undefined) sent[correlationIdHeader] = this.correlationId;
-    if (idempotencyHeader !== undefined && (this.method === 'POST' || this.method === 'PATCH')) {
-      this.idempotencyKey = sent[idempotencyHeader] = sent[idempotencyHeader]?.trim() || randomUUID();
+    if (this.idempotencyKey === undefined) return;
+    if ((sent[idempotencyHeader] ??= this.idempotencyKey) !== this.idempotencyKey) {
+      throw ServiceRequestError.ofCode(`header ${idempotencyHeader}`, 'is another key than idempotencyKey');
     }
+  }
+
+  setKey(key: true | string | undefined): void {
+    this.idempotencyKey = key === true ? randomUUID() : key;
+    this.isKeyNamed = typeof key === 'string';
   }
 }
 

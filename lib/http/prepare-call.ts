@@ -5,7 +5,7 @@ import { checkTimeout, MAX_RESPONSE_BYTES } from '../exchange/call-limits.js';
 import { AllowedUrls } from './allowed-urls.js';
 import { notEncoded, prepareBody } from './body.js';
 import { Call, toMethod } from './call.js';
-import { checkResponseType, checkWhole, type HttpCallOptions } from './call-options.js';
+import { checkKey, checkResponseType, checkWhole, type HttpCallOptions } from './call-options.js';
 import { type ClientContext } from './client-context.js';
 import { fillPath, routeOf } from './path-template.js';
 
@@ -14,7 +14,8 @@ const CALL = Symbol('call');
 
 /** Axios passes on what it does not know. */
 type Config = InternalAxiosRequestConfig &
-  Pick<HttpCallOptions, 'pathParams' | 'retries' | 'attemptTimeout' | 'maxResponseBytes'> & { [CALL]?: Call };
+  Pick<HttpCallOptions, 'pathParams' | 'readOnly' | 'idempotencyKey'> &
+  Pick<HttpCallOptions, 'retries' | 'attemptTimeout' | 'maxResponseBytes'> & { [CALL]?: Call };
 
 const OTHER_ADAPTER =
   "is not the module's, which alone has the certificate and the credentials: in tests use stubService, or nock";
@@ -43,6 +44,8 @@ export function callPreparer(
     const { signal, cancelToken } = config;
     const route = routeOf(config.url as string, url.pathname, basePath);
     const call = new Call(toMethod(config.method), url, timeoutMs, route, { signal, cancelToken });
+    call.readOnly = config.readOnly === true;
+    call.setKey(checkKey(config.idempotencyKey, call.method, call.readOnly));
     call.maxRetries = checkWhole('retries', config.retries, 0, 10);
     call.maxResponseBytes = checkWhole('maxResponseBytes', config.maxResponseBytes, 1, MAX_RESPONSE_BYTES);
     call.attemptTimeoutMs = checkTimeout(config.attemptTimeout, 'attemptTimeout');

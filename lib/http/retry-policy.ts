@@ -7,6 +7,7 @@ import {
   type Outcome,
 } from '../exchange/exchange.types.js';
 import { isProxyRefusal } from '../exchange/classify.js';
+import { isJsonObject, parseJson } from '../exchange/decode.js';
 import { type Call } from './call.js';
 
 // RFC 9110, 9.2.1: methods that change nothing on the server.
@@ -16,26 +17,39 @@ const LASTING_FAULTS: ReadonlySet<ConnectionErrorKind> = new Set(['tls', 'too_la
 // 408: mostly a connection that a server was about to close (RFC 9110, 15.5.9).
 const RETRYABLE_STATUS = new Set([408, 500, 502, 503, 504]);
 
-export function isSafe(method: string): boolean {
-  return SAFE_METHODS.has(method);
+type Repeated = Pick<Call, 'method'> & Partial<Pick<Call, 'readOnly' | 'idempotencyKey'>>;
+
+/** Whether it changes nothing. */
+export function isSafe({ method, readOnly }: Repeated): boolean {
+  return readOnly === true || SAFE_METHODS.has(method);
 }
 
-type Repeated = Pick<Call, 'method'> & Partial<Pick<Call, 'idempotencyKey'>>;
-
 /** Whether it may be sent again even if the service may have acted: it changes nothing, or has a key. */
-export function isRepeatable({ method, idempotencyKey }: Repeated): boolean {
-  return isSafe(method) || idempotencyKey !== undefined;
+export function isRepeatable(call: Repeated): boolean {
+  return isSafe(call) || call.idempotencyKey !== undefined;
 }
 
 /** For the message about an answer that cannot be read: whether the call was carried out. */
-export function carriedOut({ method, status }: { method: string; status: number }): string {
-  const wasDone = !isSafe(method) && status >= 200 && status < 300;
+export function carriedOut(call: Repeated, { status }: ExchangeResponse): string {
+  const wasDone = !isSafe(call) && status >= 200 && status < 300;
   return wasDone ? ' By its status the call was carried out.' : '';
 }
 
-/** 429 says that nothing was done, so any call may be sent again. The other statuses may come after the server acted. */
-export function isRetryableStatus(call: Repeated, status: number): boolean {
-  return status === 429 || (isRepeatable(call) && RETRYABLE_STATUS.has(status));
+/**
+ * 429 says that nothing was done, so any call may be sent again, but a change without a key if the same one is under way.
+ * The other statuses may come after the server acted.
+ */
+export function isRetryableAnswer(call: Repeated, response: ExchangeResponse): boolean {
+  const { status } = response;
+  if (isRepeatable(call)) return status === 429 || RETRYABLE_STATUS.has(status);
+  return status === 429 && !isDuplicate(response);
+}
+
+/** The same work is under way. */
+export function isDuplicate({ status, body }: Pick<ExchangeResponse, 'status' | 'body'>): boolean {
+  if (status !== 429) return false;
+  const json = parseJson(body.toString('utf8'));
+  return isJsonObject(json) && json.status === 'DUPLICATED_REQUEST';
 }
 
 /** The server cannot have acted: there was no connection yet, or it refused us in the handshake. */
@@ -53,13 +67,10 @@ function isRefusedBefore(response: ExchangeResponse): boolean {
 }
 
 /** Whether the service may have carried out a call that changes something, in this attempt or an earlier one. */
-export function mayHaveActed(
-  { method, inDoubt }: Pick<Call, 'method'> & Partial<Pick<Call, 'inDoubt'>>,
-  outcome: Outcome,
-): boolean {
+export function mayHaveActed(call: Repeated & Partial<Pick<Call, 'inDoubt'>>, outcome: Outcome): boolean {
   const { response, fault } = outcome;
-  if (isSafe(method)) return false;
-  if (inDoubt) return true;
+  if (isSafe(call)) return false;
+  if (call.inDoubt) return true;
   if (fault) return !cannotHaveActed(fault);
   const { status } = response;
   return status < 400 || status === 408 || status >= 500 || !isRefusedBefore(response);

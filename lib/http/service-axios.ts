@@ -42,6 +42,8 @@ const NAMED = {
   attemptTimeout: undefined,
   maxResponseBytes: undefined,
   pathParams: undefined,
+  readOnly: undefined,
+  idempotencyKey: undefined,
 };
 
 /** For a host's own default headers. */

@@ -212,7 +212,7 @@ describe('http.response()', () => {
     simulator.fail(answer(201, {}, { 'x-correlation-id': 'c-9' }));
     const refused = api.http.response('/payments/v1', {
       method: 'POST',
-      headers: { 'x-key': 'k-1' },
+      idempotencyKey: 'k-1',
       parse: refuse,
     });
     expect(await rejection(refused)).toMatchObject({
@@ -239,7 +239,7 @@ describe('http.response()', () => {
     const copy = axiosRef.interceptors.response.use((given) => ({ ...given, data: { copied: true } }));
     const headers = { 'x-correlation-id': 'of-the-service', 'retry-after': '7' };
     simulator.fail({ ...answer(201, {}, headers), times: 2 });
-    const call = { method: 'POST', data: {}, headers: { 'x-key': 'k-1' } };
+    const call = { method: 'POST', data: {}, idempotencyKey: 'k-1' };
     expect(await api.http.response('/payments/v1', call)).toMatchObject({
       data: { copied: true },
       correlationId: 'of-the-service',

@@ -20,11 +20,12 @@ import {
   type CustomersService,
   ServiceExceptionFilter,
   ServiceModule,
+  type ServiceHttpService,
 } from 'nestjs-service';
 import { serviceErrors, ServiceSimulator, stubService } from 'nestjs-service/testing';
 import { readDocument, type Snippets, writeSnippets } from '../helpers/readme.js';
 import { CollectingLogger } from '../helpers/secret-scan.js';
-import { rejection, startModule } from '../helpers/start-module.js';
+import { startModule } from '../helpers/start-module.js';
 
 describe('docs/calls.md', () => {
   let simulator: ServiceSimulator;
@@ -184,24 +185,20 @@ describe('docs/calls.md', () => {
     await module.close();
   });
 
-  it('has a way to send the same call again', async () => {
-    const [, variable, header] = /^(SERVICE_\w+)=(.+)$/m.exec(document.text) ?? [];
-    expect(variable).toBe('SERVICE_HTTP_IDEMPOTENCY_HEADER');
-    expect(document.text).toContain(`{ headers: { '${header}': key } }`);
-    const options = {
-      ...simulator.moduleOptions({ authentication: 'oauth' }),
-      http: { idempotencyHeader: header },
+  it('has a payment with a key, which is sent again with it', async () => {
+    const { pay } = (await import(snippets.path('pay.ts'))) as {
+      pay: (http: ServiceHttpService, orderId: string, payment: object) => Promise<string>;
     };
-    const { module, customers } = await startModule(options);
+    const { module, http } = await startModule(simulator.moduleOptions({ authentication: 'oauth' }));
+    simulator.answer('POST', '/payments/v1', { json: { id: 'p-1' } });
     simulator.clearRequests();
-    const customer = { app_user_id: 'u-7' };
-    simulator.fail({ path: '/customers/v1', times: 3, fault: { status: 503 } });
-    const { idempotencyKey: key } = (await rejection(customers.create(customer))) as {
-      idempotencyKey: string;
-    };
-    await customers.create(customer, { headers: { [header]: key } });
-    const keys = new Set(simulator.apiRequests.map(({ headers }) => headers[header]));
-    expect([...keys]).toEqual([key]);
+    simulator.fail({ path: '/payments/v1', times: 4, fault: 'reset' });
+    expect(await pay(http, 'order-7', {})).toBe('pending');
+    expect(await pay(http, 'order-7', {})).toBe('p-1');
+    const keys = simulator.apiRequests.map(({ headers }) => headers['idempotency-key']);
+    expect(keys).toEqual(Array(5).fill('order-7'));
+    simulator.fail({ path: '/payments/v1', fault: { status: 422 } });
+    await expect(pay(http, 'order-8', {})).rejects.toMatchObject({ status: 422 });
     await module.close();
   });
 

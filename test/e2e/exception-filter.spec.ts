@@ -91,12 +91,14 @@ describe.each<Platform>(['express', 'fastify'])('ServiceExceptionFilter on %s', 
   });
 
   it('says the doubt of a lost attempt, also where the next is answered 429', async () => {
-    const http = { retries: 1, idempotencyHeader: 'Idempotency-Key' };
-    const { request, close } = await startHost(
+    const http = { retries: 1 };
+    const { app, request, close } = await startHost(
       ServiceModule.forRoot({ ...simulator.moduleOptions(), http }),
       platform,
     );
     simulator.clearRequests();
+    const { axiosRef } = app.get(ServiceHttpService);
+    axiosRef.interceptors.request.use((config) => Object.assign(config, { idempotencyKey: true }));
     simulator.fail({ path: API, fault: 'reset' });
     simulator.fail({ path: API, fault: { status: 429, headers: { 'retry-after': '9' } } });
     const answer = await request('POST', '/customers', customer);

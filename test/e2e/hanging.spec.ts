@@ -187,7 +187,7 @@ describe('a shutdown meanwhile', () => {
     async (platform) => {
       simulator = await ServiceSimulator.start();
       const options = simulator.moduleOptions({ environment: 'production', authentication: 'oauth' });
-      const http = { timeout: 600_000, shutdownTimeout: 50, idempotencyHeader: 'Idempotency-Key' };
+      const http = { timeout: 600_000, shutdownTimeout: 50 };
       const host = await startHost(ServiceModule.forRoot({ ...options, http }), platform);
       simulator.fail({ path: /banks|customers/, times: 9, fault: 'hang' });
       simulator.fail({ when: ({ form }) => form?.scope === 'customer.c-1', times: 9, fault: 'hang' });

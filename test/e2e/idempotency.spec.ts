@@ -1,16 +1,15 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
-import { ServiceModule, type ServiceHttpOptions } from 'nestjs-service';
+import { answerOf, ServiceHttpService, ServiceModule, type ServiceHttpOptions } from 'nestjs-service';
 import { serviceErrors, ServiceSimulator, type SimulatorFault } from 'nestjs-service/testing';
 import { CollectingLogger } from '../helpers/secret-scan.js';
 import { startHost } from '../helpers/start-host.js';
 import { rejection, startModule, type StartedModule } from '../helpers/start-module.js';
 
-const HEADER = 'Idempotency-Key';
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /** Over real TLS; the server counts the requests. */
-describe('http.idempotencyHeader', () => {
+describe('a call that may be sent again', () => {
   let simulator: ServiceSimulator;
   const closing: (() => Promise<void>)[] = [];
 
@@ -26,7 +25,7 @@ describe('http.idempotencyHeader', () => {
 
   const optionsWith = (http: ServiceHttpOptions, authentication: 'mtls' | 'oauth' = 'mtls') => ({
     ...simulator.moduleOptions({ authentication }),
-    http: { idempotencyHeader: HEADER, ...http },
+    http,
   });
   async function start(http: ServiceHttpOptions = {}, authentication?: 'oauth'): Promise<StartedModule> {
     const started = await startModule(optionsWith(http, authentication));
@@ -34,8 +33,8 @@ describe('http.idempotencyHeader', () => {
     return started;
   }
   const fail = (fault: SimulatorFault, times = 1) => simulator.fail({ path: '/customers/v1', times, fault });
-  const create = ({ customers }: StartedModule, headers = {}) =>
-    customers.create({ app_user_id: randomUUID() }, { headers });
+  const create = ({ customers }: StartedModule, idempotencyKey: true | string = true) =>
+    customers.create({ app_user_id: randomUUID() }, { idempotencyKey });
   const keys = () => simulator.apiRequests.map(({ headers }) => headers['idempotency-key']);
 
   it.each<[string, SimulatorFault, ServiceHttpOptions]>([
@@ -55,29 +54,82 @@ describe('http.idempotencyHeader', () => {
     expect(keys()[3]).not.toBe(key);
   });
 
-  it('goes with PATCH too, and with no other method', async () => {
-    const { http } = await start();
-    fail({ status: 503 }, 9);
-    for (const method of ['patch', 'PUT', 'DELETE']) {
-      await rejection(http.request('/customers/v1', { method, data: {} }));
-    }
-    simulator.clearFaults();
+  it('goes with PATCH too, and with the calls alone that ask for it', async () => {
+    const { http, customers } = await start();
+    await rejection(http.patch('/customers/v1', {}, { idempotencyKey: true }));
+    await customers.create({ app_user_id: randomUUID() });
     await http.get('/banks/v1');
-    const sent = simulator.apiRequests.map(({ method, headers }) => [method, 'idempotency-key' in headers]);
-    expect(sent).toEqual([
-      ...Array.from({ length: 3 }, () => ['PATCH', true]),
-      ['PUT', false],
-      ['DELETE', false],
-      ['GET', false],
+    expect(keys()).toEqual([expect.stringMatching(UUID), undefined, undefined]);
+  });
+
+  it("is the caller's own if the call names it, in http.idempotencyHeader", async () => {
+    const api = await start({ idempotencyHeader: 'X-Key' });
+    fail({ status: 503 });
+    await create(api, 'of-the-caller');
+    expect(simulator.apiRequests.map(({ headers }) => headers['x-key'])).toEqual([
+      'of-the-caller',
+      'of-the-caller',
     ]);
   });
 
-  it("is the caller's own where the call brings one; one that is empty is none", async () => {
-    const api = await start();
+  it('a header of that name is sent, and changes nothing; beside the option it has to be the same', async () => {
+    const { customers } = await start();
+    const customer = { app_user_id: randomUUID() };
     fail({ status: 503 });
-    await create(api, { 'IDEMPOTENCY-KEY': 'of-the-caller' });
-    await create(api, { 'idempotency-key': ' ' });
-    expect(keys()).toEqual(['of-the-caller', 'of-the-caller', expect.stringMatching(UUID)]);
+    const headers = { 'Idempotency-Key': 'mine' };
+    const error = await rejection(customers.create(customer, { headers }));
+    expect(error).toMatchObject({ status: 503, outcomeUnknown: true, idempotencyKey: undefined });
+    await customers.create(customer, { headers, idempotencyKey: 'mine' });
+    expect(keys()).toEqual(['mine', 'mine']);
+    for (const idempotencyKey of [true, 'other'] as const) {
+      const refused = await rejection(customers.create(customer, { headers, idempotencyKey }));
+      expect(refused).toMatchObject({ faults: [{ property: 'header idempotency-key' }] });
+      expect(answerOf(refused)).toMatchObject({ status: 500 });
+    }
+    expect(keys()).toHaveLength(2);
+  });
+
+  it.each<[string, string, object]>([
+    ['another method', 'PUT', { idempotencyKey: 'k-1' }],
+    ['a GET', 'GET', { idempotencyKey: true }],
+    ['a call that only reads', 'POST', { idempotencyKey: 'k-1', readOnly: true }],
+    ['an empty key', 'POST', { idempotencyKey: '' }],
+    ['a space', 'POST', { idempotencyKey: 'a b' }],
+    ['256 characters', 'POST', { idempotencyKey: 'k'.repeat(256) }],
+    ['a number', 'POST', { idempotencyKey: 7 }],
+  ])('is refused for %s, as a fault of the code', async (_, method, options) => {
+    const { http } = await start();
+    const error = await rejection(http.request('/customers/v1', { method, ...options }));
+    expect(error).toMatchObject({ faults: [{ property: 'idempotencyKey' }] });
+    expect(answerOf(error)).toMatchObject({ status: 500 });
+    expect(simulator.apiRequests).toEqual([]);
+  });
+
+  it.each<[string, SimulatorFault]>([
+    ['a reset after the request', 'reset'],
+    ['503', { status: 503 }],
+  ])('readOnly: a POST is tried again after %s, and is never in doubt', async (_, fault) => {
+    const { http } = await start();
+    simulator.fail({ path: '/search/v1', times: 9, fault });
+    const error = await rejection(http.post('/search/v1', {}, { readOnly: true }));
+    expect(error).toMatchObject({ outcomeUnknown: false });
+    expect(simulator.apiRequests).toHaveLength(3);
+    expect(keys()).toEqual([undefined, undefined, undefined]);
+  });
+
+  it('429 DUPLICATED_REQUEST: a change without a key is not tried again, and was not done', async () => {
+    const api = await start();
+    const json = { status: 'DUPLICATED_REQUEST', message: 'wait' };
+    const headers = { 'retry-after': '0' };
+    fail({ status: 429, json, headers });
+    const error = await rejection(api.customers.create({ app_user_id: randomUUID() }));
+    expect(error).toMatchObject({ status: 429, outcomeUnknown: false });
+    expect(keys()).toHaveLength(1);
+    fail({ status: 429, json, headers });
+    await create(api);
+    fail({ status: 429, json: { ...json, status: 'TOO_MANY_REQUESTS' }, headers });
+    await api.customers.create({ app_user_id: randomUUID() });
+    expect(keys()).toHaveLength(5);
   });
 
   it('survives a replay with another token', async () => {
@@ -107,7 +159,7 @@ describe('http.idempotencyHeader', () => {
     simulator.clearFaults();
     // The same call again, later.
     const { idempotencyKey } = error as { idempotencyKey: string };
-    await create(api, { 'idempotency-key': idempotencyKey });
+    await create(api, idempotencyKey);
     expect(keys().at(-1)).toBe(idempotencyKey);
   });
 
@@ -119,24 +171,13 @@ describe('http.idempotencyHeader', () => {
     expect(JSON.stringify(refused)).not.toContain('idempotencyKey');
   });
 
-  it('off: no header, and no other attempt', async () => {
-    const api = await start({ idempotencyHeader: undefined });
-    for (const [index, fault] of (['reset', { status: 503 }] as SimulatorFault[]).entries()) {
-      fail(fault);
-      expect(JSON.stringify(await rejection(create(api, { 'idempotency-key': 'mine' })))).not.toContain(
-        'mine',
-      );
-      expect(keys()).toEqual(Array.from({ length: index + 1 }, () => 'mine'));
-    }
-    await create(api);
-    expect(keys()[2]).toBeUndefined();
-  });
-
   it.each(['express', 'fastify'] as const)(
     'is not shown to the callers of a host on %s',
     async (platform) => {
       const logger = new CollectingLogger();
       const host = await startHost(ServiceModule.forRoot(optionsWith({})), platform, logger);
+      const { axiosRef } = host.app.get(ServiceHttpService);
+      axiosRef.interceptors.request.use((config) => Object.assign(config, { idempotencyKey: true }));
       for (const fault of ['reset', { status: 503 }] as SimulatorFault[]) {
         simulator.clearRequests();
         fail(fault, 9);
@@ -164,9 +205,6 @@ describe('http.idempotencyHeader', () => {
     ['authorization', /a header's name/],
     ['content-length', /a header's name/],
     ['two words', /a header's name/],
-    ['Service-App-Token', /appTokenHeader/],
-    ['x-correlation-id', /http\.correlationIdHeader/],
-    ['traceparent', /of its own/],
   ])('cannot be %s', async (idempotencyHeader, message) => {
     expect(await rejection(startModule(optionsWith({ idempotencyHeader })))).toMatchObject({
       faults: [

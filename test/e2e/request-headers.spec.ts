@@ -219,7 +219,7 @@ describe('http.requestId', () => {
     const { accessToken } = await api.auth.getApiToken();
     const answered = { 'x-correlation-id': `of-the-service ${accessToken}` };
     simulator.fail({ path: /banks/, fault: { status: 503, headers: { 'x-request-id': 'svc-1' } } });
-    simulator.fail({ path: /banks/, fault: 'reset' });
+    simulator.fail({ path: /banks/, fault: 'reset-after-headers' });
     await api.banks.list();
     simulator.fail({ path: /banks/, fault: { status: 503, headers: answered } });
     await api.banks.list();

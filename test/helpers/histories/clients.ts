@@ -32,7 +32,6 @@ export const CLIENTS = {
   bolt: {
     service: 'bolt',
     mode: { authentication: 'oauth', clientCertificate: true, oauthMtls: true },
-    http: { idempotencyHeader: 'idempotency-key' },
   },
   box: { service: 'bolt', mode: { environment: 'sandbox', oauth: true } },
 } satisfies Record<string, Client>;

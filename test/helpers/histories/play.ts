@@ -104,7 +104,10 @@ async function make(call: PlayedCall, replica: Replica): Promise<unknown> {
     case 'list':
       return banks.list({ ...limits, headers });
     case 'create':
-      return customers.create({ app_user_id: id }, { ...limits, headers });
+      return customers.create(
+        { app_user_id: id },
+        { ...limits, headers, idempotencyKey: client === 'bolt' ? true : undefined },
+      );
     case 'echo':
       return http.get('/echo/v1', { ...limits, headers, params: { id } });
     case 'session':

@@ -31,13 +31,7 @@ beforeAll(async () => {
 });
 
 /** A server that refuses the certificate of one call, and the client; `done` counts the calls that it carried out. */
-async function refusing(
-  version: 'TLSv1.2' | 'TLSv1.3',
-  when: When,
-  alert: number,
-  hasNewPair: boolean,
-  key?: string,
-) {
+async function refusing(version: 'TLSv1.2' | 'TLSv1.3', when: When, alert: number, hasNewPair: boolean) {
   const done: string[] = [];
   let left = 1;
   let silent = false;
@@ -82,7 +76,6 @@ async function refusing(
     agent: agent,
     identity,
     retries: 0,
-    idempotencyHeader: key,
     timeoutMs: 10_000,
   });
   if (when === 'on a kept-alive connection') await axios.get('/warm');
@@ -133,11 +126,12 @@ describe.each(ALERTS)('alert %d about our certificate', (alert) => {
   );
 
   it.each(DOUBTS)('%s, %s: a POST with a key is sent once more with a new pair', async (version, when) => {
-    const renewed = await refusing(version, when, alert, true, 'x-key');
-    expect((await renewed.axios.post<unknown>('/a', {})).data).toEqual({ ok: true });
+    const renewed = await refusing(version, when, alert, true);
+    const key = { idempotencyKey: 'k-1' } as object;
+    expect((await renewed.axios.post<unknown>('/a', {}, key)).data).toEqual({ ok: true });
     expect(renewed.done.filter((call) => call === 'POST /a')).toHaveLength(2);
-    const { axios } = await refusing(version, when, alert, false, 'x-key');
-    const error = await errorOf(axios.post('/a', {}, { headers: { 'x-key': 'k-1' } }));
+    const { axios } = await refusing(version, when, alert, false);
+    const error = await errorOf(axios.post('/a', {}, key));
     expect(error).toMatchObject({ kind: 'tls', outcomeUnknown: true, idempotencyKey: 'k-1' });
   });
 

@@ -1,8 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
 import { ExchangeFault, type ExchangeFaultDetails } from '../../../lib/exchange/exchange.types.js';
 import {
+  isRetryableAnswer,
   isRetryableFault,
-  isRetryableStatus,
   mayHaveActed,
   RetryBudget,
 } from '../../../lib/http/retry-policy.js';
@@ -16,6 +16,17 @@ const fault = (details: Partial<ExchangeFaultDetails>): ExchangeFault =>
     ...details,
   });
 
+const answered = (status: number, page = '') => ({
+  response: {
+    status,
+    statusText: '',
+    headers: page ? { 'content-type': 'text/html' } : {},
+    body: Buffer.from(page),
+    reusedSocket: false,
+    untilClose: false,
+  },
+});
+
 describe('the retry policy', () => {
   it.each([
     ['GET', 429, true],
@@ -28,7 +39,7 @@ describe('the retry policy', () => {
     ['PUT', 500, false],
     ['DELETE', 502, false],
   ])('%s answered %d: %s', (method, status, again) => {
-    expect(isRetryableStatus({ method }, status)).toBe(again);
+    expect(isRetryableAnswer({ method }, answered(status).response)).toBe(again);
   });
 
   it.each<[string, Partial<ExchangeFaultDetails>, boolean]>([
@@ -56,6 +67,32 @@ describe('the retry policy', () => {
   });
 });
 
+describe('429 DUPLICATED_REQUEST, the same work is under way', () => {
+  const duplicate = answered(429, '{"status":"DUPLICATED_REQUEST","message":"wait"}').response;
+
+  it.each<[object, boolean]>([
+    [{ method: 'POST' }, false],
+    [{ method: 'DELETE' }, false],
+    [{ method: 'POST', idempotencyKey: 'k-1' }, true],
+    [{ method: 'POST', readOnly: true }, true],
+    [{ method: 'GET' }, true],
+  ])('to %j: tried again %s, and leaves no doubt', (call, again) => {
+    expect(isRetryableAnswer(call as { method: string }, duplicate)).toBe(again);
+    expect(mayHaveActed(call as { method: string }, { response: duplicate })).toBe(false);
+  });
+});
+
+describe('a call that only reads', () => {
+  const call = { method: 'POST', readOnly: true };
+
+  it('is like a GET', () => {
+    expect(isRetryableAnswer(call, answered(503).response)).toBe(true);
+    expect(isRetryableFault(call, fault({ kind: 'timeout', phase: 'reading' }))).toBe(true);
+    expect(isRetryableFault(call, fault({ kind: 'tls' }))).toBe(false);
+    expect(mayHaveActed({ ...call, inDoubt: true }, answered(503))).toBe(false);
+  });
+});
+
 describe('a POST with a key', () => {
   const call = { method: 'POST', idempotencyKey: 'k-1' };
 
@@ -68,7 +105,7 @@ describe('a POST with a key', () => {
     [409, false],
     [501, false],
   ])('answered %d: tried again %s', (status, again) => {
-    expect(isRetryableStatus(call, status)).toBe(again);
+    expect(isRetryableAnswer(call, answered(status).response)).toBe(again);
   });
 
   it.each<[Partial<ExchangeFaultDetails>, boolean]>([
@@ -85,17 +122,6 @@ describe('a POST with a key', () => {
 });
 
 describe('mayHaveActed', () => {
-  const answered = (status: number, page = '') => ({
-    response: {
-      status,
-      statusText: '',
-      headers: page ? { 'content-type': 'text/html' } : {},
-      body: Buffer.from(page),
-      reusedSocket: false,
-      untilClose: false,
-    },
-  });
-
   it.each([
     [answered(200), true],
     [answered(303), true],

@@ -123,7 +123,7 @@ export async function setUp(setup: Setup = {}) {
         http: {
           timeout: setup.timeoutMs ?? 20_000,
           retries: setup.retries ?? 2,
-          idempotencyHeader: setup.idempotencyHeader,
+          idempotencyHeader: setup.idempotencyHeader ?? 'idempotency-key',
         },
       },
       {
