@@ -71,7 +71,7 @@ export class ServiceCertificateError extends ServiceConfigurationError {
     const refused = details.code === 'certificate_refused';
     const heading = refused
       ? 'The server refused the client certificate'
-      : faults.every(({ option }) => option === 'tls.chain' || option === 'tls.publicRoots')
+      : faults.every(({ option }) => option === 'tls.chain')
         ? "The chain of the service's certificate is not usable"
         : 'The client certificate is not usable';
     super(faults, heading, details);

@@ -31,13 +31,6 @@ export function formatDate(value: Date | string | number): string {
   return new Date(value).toISOString().replace(/\.\d+Z$/, 'Z');
 }
 
-export function isOtherCertificate(
-  one: CertificateSummary | undefined,
-  other: CertificateSummary | undefined,
-): boolean {
-  return one?.fingerprint256 !== other?.fingerprint256;
-}
-
 // Node puts one attribute in each line. An empty name is undefined in some versions.
 function oneLine(name: string | undefined): string {
   return (name ?? '').split('\n').join(', ');

@@ -1,15 +1,15 @@
 import { type Agent } from 'node:http';
 import { type SecureContext } from 'node:tls';
-import { type Clock, watching } from '../time/clock.js';
+import { type Clock } from '../time/clock.js';
 import { type TlsSettings } from '../config/resolved-options.js';
 import { type CertificateSummary, type ConfigurationFault } from '../errors/index.js';
 import { type Log } from '../exchange/io.js';
-import { daysLeft, describeCertificate, formatDate, isOtherCertificate } from './certificate-summary.js';
+import { daysLeft, describeCertificate, formatDate, summarize } from './certificate-summary.js';
 import { Connections, connectPlain } from './connections/connections.js';
 import { IdentityAgent, type IdentityPoolSettings } from './connections/identity-agent.js';
 import { checkIdentity, type LoadedIdentity } from './material/check-identity.js';
 import { isFromFiles, readIdentity, type IdentitySnapshot } from './material/read-identity.js';
-import { SecureContexts } from './material/secure-contexts.js';
+import { contextMaker, type ContextMaker } from './material/secure-contexts.js';
 import { watchExpiry } from './reload/expiry-watch.js';
 import { IdentityWatch } from './reload/identity-watch.js';
 
@@ -58,7 +58,7 @@ export class ClientIdentity {
   readonly #plainTokenAgent: Connections;
 
   readonly #settings: ClientIdentitySettings;
-  readonly #contexts: SecureContexts;
+  readonly #contextsFor: ContextMaker;
   readonly #watch: IdentityWatch;
   /** Whether the inputs are read again by themselves. */
   readonly #isFollowed: boolean;
@@ -80,15 +80,15 @@ export class ClientIdentity {
   ): Promise<{ identity?: ClientIdentity; faults: ConfigurationFault[]; certificate?: CertificateSummary }> {
     const { tls, clock, offerToTokenEndpoint } = settings;
     const snapshot = await readIdentity(tls, clock);
-    const contexts = new SecureContexts(offerToTokenEndpoint);
-    const { identity, faults, certificate } = checkIdentity(snapshot, clock.now(), contexts);
-    return { identity: identity && new ClientIdentity(settings, contexts, identity), faults, certificate };
+    const contextsFor = contextMaker(offerToTokenEndpoint);
+    const { identity, faults, certificate } = checkIdentity(snapshot, clock.now(), contextsFor);
+    return { identity: identity && new ClientIdentity(settings, contextsFor, identity), faults, certificate };
   }
 
-  private constructor(settings: ClientIdentitySettings, contexts: SecureContexts, loaded: LoadedIdentity) {
+  private constructor(settings: ClientIdentitySettings, contextsFor: ContextMaker, loaded: LoadedIdentity) {
     const { tls, clock, maxSockets } = settings;
     this.#settings = settings;
-    this.#contexts = contexts;
+    this.#contextsFor = contextsFor;
     this.#inUse = loaded;
     // One more: requests for customer tokens may use `maxSockets`, and the one for the api token must not wait for them.
     const forTokens = { ...settings, maxSockets: maxSockets + 1 };
@@ -103,7 +103,7 @@ export class ClientIdentity {
       periodMs: isFunction ? FUNCTION_PERIOD_MS : FILES_PERIOD_MS,
       // A function returns whole values, and one that issues a certificate at each call never the same.
       twice: !isFunction,
-      read: (stopped: AbortSignal) => readIdentity(tls, watching(clock), stopped),
+      read: (stopped: AbortSignal) => readIdentity(tls, clock, stopped),
       apply: (snapshot: IdentitySnapshot) => this.#apply(snapshot),
     };
     this.#watch = new IdentityWatch(watch, loaded.digest);
@@ -134,14 +134,12 @@ export class ClientIdentity {
   }
 
   /**
-   * Who issued the last certificate that we send, for hints: its certificate may be missing there. Undefined if the last
-   * one signed itself.
+   * Who issued the last certificate that we send; undefined if it signed itself. A server may need that one's certificate
+   * from us.
    */
   get lastIssuer(): string | undefined {
-    const { issuer, subject } = this.#inUse.sent.at(-1) ?? {};
-    return issuer === subject
-      ? undefined
-      : (/^CN=(.*)$/m.exec(issuer ?? '')?.[1] ?? issuer?.replaceAll('\n', ', '));
+    const last = this.#inUse.sent.at(-1);
+    return last && last.issuer !== last.subject ? summarize(last).issuer : undefined;
   }
 
   /** Of the API's connections. */
@@ -191,7 +189,7 @@ export class ClientIdentity {
 
   /** The same for a refused call, once in 10 s. Resolves with true if another certificate than the refused one is in use. */
   async reloadAfterRefusal(refused: CertificateSummary | undefined): Promise<boolean> {
-    const isOther = () => isOtherCertificate(this.#inUse.certificate, refused);
+    const isOther = () => this.certificate?.fingerprint256 !== refused?.fingerprint256;
     if (isOther() || !this.#isFollowed) return isOther();
     const now = this.#settings.clock.monotonic();
     if (now - this.#refusedAt >= REFUSAL_MEMORY_MS) {
@@ -224,7 +222,7 @@ export class ClientIdentity {
     }
     const now = clock.now();
     // Also what was refused before: a certificate may become valid.
-    const { identity, faults } = checkIdentity(snapshot, now, this.#contexts, this.#inUse);
+    const { identity, faults } = checkIdentity(snapshot, now, this.#contextsFor, this.#inUse);
     if (identity) return this.#use(identity);
     if (digest !== this.#refused?.digest) {
       const list = faults.map(({ option, message }) => `\n  - ${option}: ${message}`).join('');
@@ -239,14 +237,11 @@ export class ClientIdentity {
     this.#refused = undefined;
     this.httpsAgent.use(() => loaded.apiContext);
     this.tokenAgent.use(loaded.tokenContext);
-    this.#settings.log.log(describeChange(before, loaded));
-    if (!isOtherCertificate(before.certificate, loaded.certificate)) return;
+    const { certificate } = loaded;
+    const name =
+      certificate && `: ${describeCertificate(certificate)}, valid until ${formatDate(certificate.validTo)}`;
+    this.#settings.log.log(`A new client identity is in use${name ?? ''}.`);
+    if (before.certificate?.fingerprint256 === certificate?.fingerprint256) return;
     for (const listener of this.#listeners) listener();
   }
-}
-
-function describeChange({ certificate: before }: LoadedIdentity, { certificate }: LoadedIdentity): string {
-  return certificate && isOtherCertificate(before, certificate)
-    ? `A new application certificate is in use: ${describeCertificate(certificate)}, valid until ${formatDate(certificate.validTo)}.`
-    : 'The client identity was read anew; the application certificate is the same.';
 }

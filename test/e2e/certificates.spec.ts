@@ -95,7 +95,7 @@ const ROWS: Row[] = [
     given: () => ({ certificate: { path: join(folder, 'nowhere.crt') } }),
     at: 'certificate',
     says: /cannot be read/,
-    remedy: /Check the path, and that the file is mounted/,
+    remedy: /nowhere\.crt cannot be read \(ENOENT\)/,
   },
   {
     way: 'option, as text',
@@ -306,7 +306,7 @@ itWith(openssl, 'a server that knows its root alone')(
       expect(error).toBeInstanceOf(ServiceCertificateError);
       expect(error).toMatchObject({
         message: expect.stringMatching(/"CN=ours".*UNKNOWN_CA/),
-        hint: expect.stringMatching(/lack the certificate of "Our Intermediate": put it after ours/),
+        hint: expect.stringMatching(/lack the certificate of "CN=Our Intermediate": put it after ours/),
       });
       // Its page.
       const whole = await refusal(client.certificate + ours.intermediate.certificate);

@@ -101,7 +101,7 @@ describe('what a host brings along harms nothing where it throws:', () => {
         expect.arrayContaining([
           expect.stringMatching(/calls go to/),
           expect.stringMatching(/CN=first.* ends in [45] days/),
-          expect.stringMatching(/new application certificate is in use.*CN=third/),
+          expect.stringMatching(/new client identity is in use.*CN=third/),
         ]),
       );
     },

@@ -4,7 +4,7 @@ import { describeCertificate, formatDate, summarize } from '../certificate-summa
 import { PemContents } from './pem-contents.js';
 import { readPrivateKey } from './private-key.js';
 import { type IdentitySnapshot } from './read-identity.js';
-import { type Contexts, type SecureContexts } from './secure-contexts.js';
+import { type ContextMaker, type Contexts } from './secure-contexts.js';
 
 const RENEW = 'Check the clock, or put what the developer portal has now in its place.';
 
@@ -39,7 +39,7 @@ interface LoadResult {
 export function checkIdentity(
   snapshot: IdentitySnapshot,
   now: number,
-  contexts: SecureContexts,
+  contextsFor: ContextMaker,
   inUse?: LoadedIdentity,
 ): LoadResult {
   if (snapshot.fault) return { faults: [snapshot.fault] };
@@ -74,7 +74,7 @@ export function checkIdentity(
   };
   try {
     const identity: LoadedIdentity = {
-      ...contexts.create(client ?? {}, chain && anchors.map(String)),
+      ...contextsFor(client ?? {}, chain && anchors.map(String)),
       certificate: summary,
       sent,
       firstToEnd: sent.map(summarize).sort((one, other) => Number(one.validTo) - Number(other.validTo))[0],
@@ -105,12 +105,7 @@ function missing(snapshot: IdentitySnapshot, inUse: LoadedIdentity | undefined):
   } else if (privateKey && !certificate) {
     add('tls.certificate', 'is missing: tls.privateKey is set. Set the certificate, or leave out both.');
   } else if (!certificate && inUse?.certificate) add('tls.certificate', lost);
-  if (chain && publicRoots) {
-    add(
-      'tls.publicRoots',
-      `is true, and tls.chain is set too, which trusts no public root. Leave out tls.publicRoots to trust the chain alone, or ${describeLocation(locate('tls.chain'))} to trust Node's public roots.`,
-    );
-  } else if (!chain && !publicRoots && inUse?.chain.length) add('tls.chain', lost);
+  if (!chain && !publicRoots && inUse?.chain.length) add('tls.chain', lost);
   else if (needsChain === 'required' && lacksChain(snapshot)) {
     add(
       'tls.chain',

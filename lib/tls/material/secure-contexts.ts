@@ -8,6 +8,14 @@ export interface Contexts {
   tokenContext: () => SecureContext;
 }
 
+/**
+ * Makes the contexts of an identity. The API is verified against the service's chain alone; without a chain against Node's
+ * public roots. The token endpoint is verified against Node's public roots and the chain.
+ * @param client PEM: the application certificate, with the chain certificates that are sent after it, and its key
+ * @param chain PEM: the service's public chain
+ */
+export type ContextMaker = (client: { cert?: string; key?: string }, chain: string[] | undefined) => Contexts;
+
 /** Undocumented: Node's createSecureContext calls these for each certificate of its `ca` option. */
 interface NativeContext {
   addCACert(pem: string): void;
@@ -17,54 +25,40 @@ interface NativeContext {
 /** Node 22.15 and later have it. */
 const { getCACertificates } = tls as { getCACertificates?: (type: 'default') => string[] };
 
-/** Makes the contexts of each identity of one module. */
-export class SecureContexts {
-  readonly #offerToTokenEndpoint: boolean;
-  /**
-   * The roots of NODE_EXTRA_CA_CERTS. Node before 22.15 leaves them out of a context that adds roots. Read once, when
-   * the module starts: Node reads the file once too, and a rotation may find it changed or deleted.
-   */
-  readonly #extraRoots = getCACertificates ? undefined : readExtraRoots();
-
-  /** @param offerToTokenEndpoint `oauth.mtls`: the token endpoint gets the client certificate too (RFC 8705) */
-  constructor(offerToTokenEndpoint: boolean) {
-    this.#offerToTokenEndpoint = offerToTokenEndpoint;
-  }
-
-  /**
-   * The API is verified against the service's chain alone; without a chain against Node's public roots. The token
-   * endpoint is verified against Node's public roots and the chain.
-   * @param client PEM: the application certificate, with the chain certificates that are sent after it, and its key
-   * @param chain PEM: the service's public chain
-   */
-  create(client: { cert?: string; key?: string }, chain: string[] | undefined): Contexts {
-    const apiContext = tls.createSecureContext({ ...trusting(chain), ...client });
-    const offered = this.#offerToTokenEndpoint ? client : {};
-    let made: SecureContext | undefined;
-    return { apiContext, tokenContext: () => (made ??= this.#forTokens(offered, chain)) };
-  }
-
-  #forTokens(client: { cert?: string; key?: string }, chain: string[] | undefined): SecureContext {
+/**
+ * For all identities of one module.
+ * @param offerToTokenEndpoint `oauth.mtls`: the token endpoint gets the client certificate too (RFC 8705)
+ */
+export function contextMaker(offerToTokenEndpoint: boolean): ContextMaker {
+  const extraRoots = readExtraRoots();
+  const forTokens: (...given: Parameters<ContextMaker>) => SecureContext = (client, chain) => {
     const context = tls.createSecureContext({ ...trusting(undefined), ...client });
-    if (!chain || this.#addRoots(context, chain)) return context;
-    // For Node versions without these calls. The list lacks OpenSSL's roots: a server that needs one is refused.
+    if (!chain || addRoots(context, extraRoots ? [...chain, extraRoots] : chain)) return context;
+    // For runtimes without these calls. The list lacks OpenSSL's roots: a server that needs one is refused.
     const listed = getCACertificates?.('default') ?? [];
     return tls.createSecureContext({ ...trusting([...listed, ...chain]), ...client });
-  }
+  };
+  return (client, chain) => {
+    const offered = offerToTokenEndpoint ? client : {};
+    let made: SecureContext | undefined;
+    return {
+      apiContext: tls.createSecureContext({ ...trusting(chain), ...client }),
+      tokenContext: () => (made ??= forTokens(offered, chain)),
+    };
+  };
+}
 
-  /**
-   * Adds the chain to the roots that Node uses by default; false if Node has no such calls. There is no documented
-   * way: the `ca` option replaces the roots, no list of Node's has those of OpenSSL (`--use-openssl-ca`, SSL_CERT_FILE),
-   * and parsing one takes 50 ms. The flag comes last: the context gets a store of its own with its first certificate.
-   */
-  #addRoots({ context }: SecureContext, chain: readonly string[]): boolean {
-    const native = context as NativeContext;
-    if (!('addCACert' in native && 'setAllowPartialTrustChain' in native)) return false;
-    for (const pem of chain) native.addCACert(pem);
-    if (this.#extraRoots) native.addCACert(this.#extraRoots);
-    native.setAllowPartialTrustChain();
-    return true;
-  }
+/**
+ * Adds roots to those that Node uses by default; false if the runtime has no such calls. There is no documented way: the
+ * `ca` option replaces the roots, no list of Node's has those of OpenSSL (`--use-openssl-ca`, SSL_CERT_FILE), and parsing
+ * one takes 50 ms. The flag comes last: the context gets a store of its own with its first certificate.
+ */
+function addRoots({ context }: SecureContext, roots: readonly string[]): boolean {
+  const native = context as NativeContext;
+  if (!('addCACert' in native && 'setAllowPartialTrustChain' in native)) return false;
+  for (const pem of roots) native.addCACert(pem);
+  native.setAllowPartialTrustChain();
+  return true;
 }
 
 /** At least TLS 1.2, and at least what the process says (`--tls-min-v1.3`). */
@@ -77,10 +71,14 @@ function trusting(ca: string[] | undefined): tls.SecureContextOptions {
   return { ca, allowPartialTrustChain: ca !== undefined, minVersion: minVersion() };
 }
 
+/**
+ * The roots of NODE_EXTRA_CA_CERTS, which Node before 22.15 leaves out of a context that adds roots. Read as the module
+ * starts: Node reads the file once too, and a rotation may find it changed or deleted.
+ */
 function readExtraRoots(): string | undefined {
   const { NODE_EXTRA_CA_CERTS: file } = process.env;
   try {
-    return file && readFileSync(file, 'utf8');
+    return file && !getCACertificates ? readFileSync(file, 'utf8') : undefined;
   } catch {
     // Node has warned about this file at its start, and also continues without it.
     return undefined;

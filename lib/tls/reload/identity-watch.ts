@@ -6,19 +6,16 @@ export interface WatchSettings {
   periodMs: number;
   /** Use only what was read twice, because files are written one after the other. */
   twice: boolean;
-  /** Ends within 30 s. Does not keep the process running. */
+  /** Ends within 30 s, and keeps the process running till then: a caller may wait for it. */
   read: (stopped: AbortSignal) => Promise<IdentitySnapshot>;
   /** Uses the content, unless it is in use already, or notes why it cannot be used. */
   apply: (content: IdentitySnapshot) => void;
 }
 
-/** How long a caller that waits keeps the process running: for the reading under way, and its own. */
-const MAX_WAIT_MS = 60_000;
-
 /**
  * Reads the inputs of an identity again, from time to time and on request, one reading at a time. It compares their
  * content: events of the file system differ between a rename, a write in place and a new symlink (Kubernetes,
- * cert-manager), and between file systems. Its timers do not keep the process running.
+ * cert-manager), and between file systems. Between readings nothing keeps the process running.
  */
 export class IdentityWatch {
   readonly #settings: WatchSettings;
@@ -46,14 +43,12 @@ export class IdentityWatch {
   }
 
   /** Reads and applies at once. Resolves after a reading that began after this call; all who wait share it. */
-  async readNow(): Promise<void> {
-    const release = this.#settings.clock.schedule(() => undefined, MAX_WAIT_MS);
+  readNow(): Promise<void> {
     this.#requested ??= this.#enqueue(() => {
       this.#requested = undefined;
       return this.#read(false);
     });
-    await this.#requested;
-    release();
+    return this.#requested;
   }
 
   /** Also ends a reading under way. */

@@ -14,7 +14,7 @@ const PROGRAM = `
 import { rmSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import tls, { connect } from 'node:tls';
-import { SecureContexts } from './secure-contexts.mjs';
+import { contextMaker } from './secure-contexts.mjs';
 const { CHAIN, PORTS, ROOTS, OPAQUE } = process.env;
 if (OPAQUE) {
   // A Node whose contexts show no calls of their own.
@@ -28,9 +28,9 @@ const outcome = (secureContext, port) => new Promise((resolve) => {
   socket.on('error', () => resolve('refused'));
 });
 const seen = [];
-const contexts = new SecureContexts(false);
+const contextsFor = contextMaker(false);
 for (let round = 0; round < 2; round += 1) {
-  const context = contexts.create({}, [CHAIN]).tokenContext();
+  const context = contextsFor({}, [CHAIN]).tokenContext();
   for (const port of JSON.parse(PORTS)) seen.push(await outcome(context, port));
   // Node reads it as it starts; OpenSSL looks into its own files whenever it needs them.
   if (process.env.NODE_EXTRA_CA_CERTS) rmSync(ROOTS, { force: true });
