@@ -15,6 +15,8 @@ export interface ExceptionAnswer {
   status: number;
   message: string;
   code: ServiceErrorCode;
+  /** With the service's own message, also its name of the case, if it has one: `CUSTOMER_ALREADY_EXISTS`. */
+  serviceStatus?: string;
   /** Seconds, if the call can be sent again then. */
   retryAfter?: number;
 }
@@ -23,10 +25,17 @@ export interface ExceptionAnswer {
 export interface ExceptionAnswerOptions {
   /** The status for input that was refused before anything was sent (`invalid_request`). Default: 400. */
   invalidRequestStatus?: number;
+  /**
+   * The service's names of cases that callers are to see although the status is 403 or 429: `['CONSENT_EXPIRED']`. These
+   * answers are passed on with status and message, unless the outcome is in doubt. Default: none.
+   */
+  passOn?: readonly string[];
 }
 
 /** The service's failures that are the caller's own fault and make sense to them. */
 const PASSED_ON = new Set([400, 404, 409, 422]);
+/** What front ends act on. Anything else may be text. */
+const NAME = /^[A-Z][A-Z0-9_]{1,63}$/;
 const DOUBT = ' The request may have been carried out all the same.';
 const FAILED = 'The service failed to answer this call.';
 const LATE = 'The service did not answer in time.';
@@ -44,7 +53,7 @@ export function answerOf(error: unknown, options?: ExceptionAnswerOptions): Exce
 }
 
 /**
- * The same as an HttpException of Nest, with the body `{ statusCode, message, code }`. Its `cause` is the error, whose
+ * The same as an HttpException of Nest, with the body `{ statusCode, message, code, serviceStatus? }`. Its `cause` is the error, whose
  * hint is not for callers: it is not enumerable, so that it is not written where the exception is.
  */
 export function toHttpException(error: ServiceError, options?: ExceptionAnswerOptions): HttpException;
@@ -52,42 +61,53 @@ export function toHttpException(error: unknown, options?: ExceptionAnswerOptions
 export function toHttpException(error: unknown, options?: ExceptionAnswerOptions): HttpException | undefined {
   const answer = answerOf(error, options);
   if (!answer) return undefined;
-  const { status, message, code } = answer;
-  const exception = new HttpException({ statusCode: status, message, code }, status);
+  const { status, message } = answer;
+  const exception = new HttpException(bodyOf(answer), status);
   // A server in development mode may show it to callers. What failed is in the stack of the cause.
   exception.stack = `${exception.name}: ${message}`;
   const hidden = { enumerable: false, configurable: true, writable: true };
   return Object.defineProperty(exception, 'cause', { value: error, ...hidden });
 }
 
+/** The body of an answer to a caller. */
+export function bodyOf({ status, message, code, serviceStatus }: ExceptionAnswer) {
+  return { statusCode: status, message, code, ...(serviceStatus !== undefined && { serviceStatus }) };
+}
+
 type Mapped = Omit<ExceptionAnswer, 'code'>;
 
-function toAnswer(error: ServiceError, { invalidRequestStatus = 400 }: ExceptionAnswerOptions = {}): Mapped {
+function toAnswer(error: ServiceError, options: ExceptionAnswerOptions = {}): Mapped {
+  const { invalidRequestStatus = 400, passOn = [] } = options;
   if (error instanceof ServiceRequestError && error.hint === undefined) {
     const message = error.faults.map((fault) => `${fault.property} ${fault.message}`).join('; ');
     return { status: invalidRequestStatus, message };
   }
-  if (error instanceof ServiceApiError || error instanceof ServiceConnectionError) return fromCall(error);
+  if (error instanceof ServiceApiError || error instanceof ServiceConnectionError)
+    return fromCall(error, passOn);
   if (error instanceof ServiceTokenError)
     return { status: 503, message: UNAVAILABLE, retryAfter: error.retryAfter };
   if (error instanceof ServiceCertificateError) return { status: 503, message: UNAVAILABLE };
   return { status: 500, message: 'Internal server error' };
 }
 
-function fromCall(error: ServiceApiError | ServiceConnectionError): Mapped {
+function fromCall(error: ServiceApiError | ServiceConnectionError, passOn: readonly string[]): Mapped {
   const doubt = error.outcomeUnknown ? DOUBT : '';
   if (error.code === 'connection_timeout') return { status: 504, message: LATE + doubt };
   // Before all that would have the caller send it again: a 409 or 429 answers the last attempt, not one that was lost.
   if (doubt) return { status: 502, message: FAILED + doubt };
-  return error instanceof ServiceApiError ? fromApi(error) : { status: 503, message: UNAVAILABLE };
+  return error instanceof ServiceApiError ? fromApi(error, passOn) : { status: 503, message: UNAVAILABLE };
 }
 
-function fromApi({ code, status, body, credentialFault, hint, retryAfter }: ServiceApiError): Mapped {
+function fromApi(error: ServiceApiError, passOn: readonly string[]): Mapped {
+  const { code, status, body, credentialFault, hint, retryAfter } = error;
+  const name = typeof body?.status === 'string' && NAME.test(body.status) ? body.status : undefined;
   // A path that is nowhere, or a page: the address is wrong, and no caller can correct that.
   const isOurs = credentialFault || (status === 404 && hint !== undefined);
-  if (code === 'api_error' && PASSED_ON.has(status) && !isOurs) {
+  const isNamed = (status === 403 || status === 429) && name !== undefined && passOn.includes(name);
+  if (code === 'api_error' && (isNamed || (PASSED_ON.has(status) && !isOurs))) {
     // Not the error's own message, which may say what to check.
-    return { status, message: body?.message || `The service answered ${status}.` };
+    const message = body?.message || `The service answered ${status}.`;
+    return { status, message, serviceStatus: name, ...(status === 429 && { retryAfter }) };
   }
   if (status === 429) return { status: 503, message: 'The service is busy at the moment.', retryAfter };
   return { status: 502, message: FAILED };

@@ -4,6 +4,7 @@ import { describeError, type ServiceApiError, ServiceError } from '../errors/ind
 import { SafeLogger } from '../telemetry/log.js';
 import {
   answerOf,
+  bodyOf,
   toHttpException,
   type ExceptionAnswer,
   type ExceptionAnswerOptions,
@@ -41,16 +42,16 @@ const DAY_S = 86_400;
 
 /**
  * Maps the module's errors to answers of the host: input that was refused before it was sent to 400, or, if the application's
- * own code is at fault, such as an option of the call, to 500; the service's 400,
- * 404, 409 and 422 as they are; refused credentials and certificates (401, 403, a proxy's page about the certificate)
- * and 5xx to 502; 429 to 503 with Retry-After; time-outs to 504; other connection, token and certificate errors to 503.
+ * own code is at fault, such as an option of the call, to 500; the service's 400, 404, 409 and 422 as they are, with its name
+ * of the case as `serviceStatus`, and its 403 and 429 of the cases in `passOn`; other refused credentials and certificates (401, 403, a proxy's page about the certificate)
+ * and 5xx to 502; other 429 to 503 with Retry-After; time-outs to 504; other connection, token and certificate errors to 503.
  * Where a change may have been carried out (`outcomeUnknown`), 502 or 504 says so, whatever the last answer was.
- * Never more than a status, a message and a code. Answers from 500 on are logged, with what to check.
+ * Never more than a status, a message, a code and that name. Answers from 500 on are logged, with what to check.
  *
- * Over HTTP on Express and Fastify. In a microservice and on a WebSocket gateway the same status, message and code go
- * the way of Nest's own filters: `{ status: 'error', message, code, statusCode }` as the error of the reply, or as the
- * event `exception`. In GraphQL an HttpException is thrown, whose `extensions` has `code` and `statusCode`. Other kinds of
- * applications get the error itself.
+ * Over HTTP on Express and Fastify. In a microservice and on a WebSocket gateway the same goes the way of Nest's own filters:
+ * `{ status: 'error', message, code, statusCode, serviceStatus? }` as the error of the reply, or as the event `exception`. In
+ * GraphQL an HttpException is thrown, whose `extensions` has all but the message. Other kinds of applications get the error
+ * itself.
  */
 @Catch(ServiceError)
 export class ServiceExceptionFilter implements ExceptionFilter<ServiceError> {
@@ -70,19 +71,20 @@ export class ServiceExceptionFilter implements ExceptionFilter<ServiceError> {
     const kind = host.getType<string>();
     if (!KINDS.has(kind)) throw error;
     const answer = answerOf(error, this.#options);
-    const { status, message, code } = answer;
+    const { status, code } = answer;
+    const body = bodyOf(answer);
     if (status >= 500 && !isOrderlyEnd(answer)) {
       const { correlationId } = error as Partial<ServiceApiError>;
       const fields = { code, status, correlationId };
       this.#logger.errorWith(`${status}: ${describeError(error)}`, fields);
     }
-    if (kind === 'http') return replyHttp(answer, host);
+    if (kind === 'http') return replyHttp(answer, body, host);
     if (kind === 'graphql') {
       // Graphql makes its error of the message and of `extensions`.
-      const extensions = { code, statusCode: status };
+      const { message: _, ...extensions } = body;
       throw Object.assign(toHttpException(error, this.#options), { extensions });
     }
-    const payload = { status: 'error', message, code, statusCode: status };
+    const payload = { status: 'error', ...body };
     if (kind === 'rpc') return throwError(() => payload);
     const gateway = host.switchToWs();
     emit(gateway.getClient<GatewayClient | undefined>(), {
@@ -97,7 +99,7 @@ function isOrderlyEnd({ code, status }: ExceptionAnswer): boolean {
   return code === 'connection_closed' && status === 503;
 }
 
-function replyHttp({ status, message, code, retryAfter }: ExceptionAnswer, host: ArgumentsHost): void {
+function replyHttp({ status, code, retryAfter }: ExceptionAnswer, body: object, host: ArgumentsHost): void {
   const http = host.switchToHttp();
   const reply = http.getResponse<HttpReply>();
   if (reply.headersSent || reply.sent) return void (reply.raw ?? reply).end?.();
@@ -106,7 +108,7 @@ function replyHttp({ status, message, code, retryAfter }: ExceptionAnswer, host:
   if (code === 'connection_closed' && isHttp1(http.getRequest<HttpRequest>())) {
     reply.header('Connection', 'close');
   }
-  reply.status(status).send({ statusCode: status, message, code });
+  reply.status(status).send(body);
 }
 
 /** HTTP/2 knows no Connection header (RFC 9113, 8.2.2). */

@@ -90,6 +90,27 @@ describe.each<Platform>(['express', 'fastify'])('ServiceExceptionFilter on %s', 
     expect(headers.get('retry-after')).toBe('17');
   });
 
+  it("passes on the service's name of the case, and a 403 or 429 of a case in passOn", async () => {
+    const { request, close } = await startHost(
+      ServiceModule.forRoot({ ...simulator.moduleOptions(), http: { retries: 0 } }),
+      platform,
+      undefined,
+      new ServiceExceptionFilter({ passOn: ['CONSENT_EXPIRED'] }),
+    );
+    const json = { status: 'CONSENT_EXPIRED', message: 'Ask for consent again.' };
+    const headers = { 'retry-after': '17' };
+    for (const status of [409, 403, 429]) simulator.fail({ path: API, fault: { status, json, headers } });
+    const answers = [];
+    for (let call = 0; call < 3; call += 1) answers.push(await request('POST', '/customers', customer));
+    await close();
+    const body = { message: json.message, code: 'api_error', serviceStatus: json.status };
+    expect(answers.map(({ status, body, headers }) => [status, body, headers.get('retry-after')])).toEqual([
+      [409, { statusCode: 409, ...body }, null],
+      [403, { statusCode: 403, ...body }, null],
+      [429, { statusCode: 429, ...body }, '17'],
+    ]);
+  });
+
   it('says the doubt of a lost attempt, also where the next is answered 429', async () => {
     const http = { retries: 1 };
     const { app, request, close } = await startHost(

@@ -72,6 +72,7 @@ export async function startHost(
   module: DynamicModule | Promise<DynamicModule>,
   platform: Platform = 'express',
   logger: LoggerService | false = false,
+  filter = new ServiceExceptionFilter(),
 ): Promise<Host> {
   const testing = await Test.createTestingModule({ imports: [await module], controllers: [HostController] })
     .setLogger(logger as LoggerService)
@@ -82,7 +83,7 @@ export async function startHost(
       : testing.createNestApplication(new FastifyAdapter());
   app.useLogger(logger);
   app.useGlobalPipes(new ValidationPipe({ whitelist: true, transform: true }));
-  app.useGlobalFilters(new ServiceExceptionFilter());
+  app.useGlobalFilters(filter);
   await app.listen(0, '127.0.0.1');
   const url = await app.getUrl();
   return {

@@ -12,15 +12,15 @@ import {
   ServiceTokenError,
   describeError,
 } from '../../../lib/errors/index.js';
-import { answerOf, toHttpException } from '../../../lib/http/exception-answer.js';
+import { answerOf, type ExceptionAnswer, toHttpException } from '../../../lib/http/exception-answer.js';
 import { ServiceExceptionFilter } from '../../../lib/http/service-exception.filter.js';
 
 const error = new ServiceRequestError([{ property: 'path', message: 'must be a string' }]);
 const answer = {
   status: 'error',
+  statusCode: 400,
   message: 'path must be a string',
   code: 'invalid_request',
-  statusCode: 400,
   cause: { pattern: 'ask' },
 };
 
@@ -317,6 +317,79 @@ describe('the answer to an error', () => {
     expect(exception.getResponse()).toEqual({ statusCode: status, message, code });
     expect(exception.cause).toBe(thrown);
     expect(Object.keys(exception)).not.toContain('cause');
+  });
+
+  it.each<[string, ServiceError, object]>([
+    ...[400, 404, 409, 422].map((status): [string, ServiceError, object] => [
+      `${status} with a name`,
+      api(status, { body: { status: 'CUSTOMER_ALREADY_EXISTS', message: 'theirs' } }),
+      { status, message: 'theirs', serviceStatus: 'CUSTOMER_ALREADY_EXISTS' },
+    ]),
+    [
+      '403 that is passed on',
+      api(403, { body: { status: 'CONSENT_EXPIRED', message: 'theirs' }, credentialFault: true, hint: 'h' }),
+      { status: 403, message: 'theirs', serviceStatus: 'CONSENT_EXPIRED' },
+    ],
+    [
+      '429 that is passed on',
+      api(429, { body: { status: 'CONSENT_EXPIRED' }, retryAfter: 5 }),
+      { status: 429, message: 'The service answered 429.', serviceStatus: 'CONSENT_EXPIRED', retryAfter: 5 },
+    ],
+    [
+      '403 with another name',
+      api(403, { body: { status: 'OTHER' }, credentialFault: true }),
+      { status: 502 },
+    ],
+    [
+      '401 with that name',
+      api(401, { body: { status: 'CONSENT_EXPIRED' }, credentialFault: true }),
+      { status: 502 },
+    ],
+    ['500 with that name', api(500, { body: { status: 'CONSENT_EXPIRED' } }), { status: 502 }],
+    [
+      '403 with that name after a lost attempt',
+      api(403, { body: { status: 'CONSENT_EXPIRED' }, outcomeUnknown: true }),
+      { status: 502, message: failed + doubt },
+    ],
+    ...['expired', 'A', 'A B', `A${'B'.repeat(64)}`, 'A<B', 409].map(
+      (status): [string, ServiceError, object] => [
+        `409 with ${status}, which is no name`,
+        api(409, { body: { status, message: 'theirs' } }),
+        { status: 409, message: 'theirs' },
+      ],
+    ),
+  ])('with passOn: %s', (_, thrown, expected) => {
+    const passOn = ['CONSENT_EXPIRED'];
+    const { code, retryAfter, ...answered } = answerOf(thrown, { passOn });
+    const { serviceStatus, retryAfter: asked } = expected as Partial<ExceptionAnswer>;
+    expect(answered).toMatchObject(
+      Object.fromEntries(Object.entries(expected).filter(([key]) => key !== 'retryAfter')),
+    );
+    expect([answered.serviceStatus, retryAfter]).toEqual([serviceStatus, asked]);
+    const { status: statusCode, message } = answered;
+    expect(toHttpException(thrown, { passOn }).getResponse()).toStrictEqual({
+      statusCode,
+      message,
+      code,
+      ...(serviceStatus && { serviceStatus }),
+    });
+    const named = serviceStatus && { serviceStatus };
+    const client = { emit: jest.fn() };
+    Logger.overrideLogger(false);
+    const filter = new ServiceExceptionFilter({ passOn });
+    filter.catch(thrown, onGateway(client));
+    expect(client.emit.mock.calls[0]?.[1]).toStrictEqual({
+      status: 'error',
+      statusCode,
+      message,
+      code,
+      ...named,
+      cause: { pattern: 'ask' },
+    });
+    expect(() => filter.catch(thrown, inKind('graphql'))).toThrow(
+      expect.objectContaining({ extensions: { code, statusCode, ...named } }),
+    );
+    Logger.overrideLogger(undefined as never);
   });
 
   it.each([
