@@ -66,7 +66,6 @@ describe('a thousand replicas that share their tokens over Redis', () => {
     `make at most ${MOST_IN_A_LIFE} requests in the life of a token, and no call fails`,
     async () => {
       await phase('start', () => all('start', REPLICAS), 1);
-      await phase('nothing happens', () => sleep(2 * USABLE_MS));
       await phase('rolling restart', async () => {
         for (let wave = 0; wave < WAVES; wave += 1) await all('restart', REPLICAS / WAVES);
       });
@@ -76,7 +75,7 @@ describe('a thousand replicas that share their tokens over Redis', () => {
           const client = await redis.connect();
           await client.flushAll();
           client.destroy();
-          await sleep(2 * USABLE_MS);
+          await sleep(USABLE_MS);
         },
         1,
       );
