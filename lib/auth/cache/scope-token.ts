@@ -179,6 +179,10 @@ export class ScopeToken {
     return cached && cached.ageMs(this.#tools.io.clock) + afterMs < cached.usableMs ? cached : undefined;
   }
 
+  #endsSoon(): boolean {
+    return this.#living() !== undefined && !this.#living(SOON);
+  }
+
   #renewInBackground(): void {
     const { gate, closed, io, inStart } = this.#tools;
     const isHeld = gate.remainingMs > 0 || io.clock.monotonic() < this.#renewNotBefore;
@@ -271,7 +275,7 @@ export class ScopeToken {
           timeoutMs,
           isProbe: forWhom === 'probe',
           accepts: (offered) => this.#accepts(offered),
-          isAwaited: () => request.callers > 0 || lane?.isWaitedFor === true || !this.#living(SOON),
+          isAwaited: () => request.callers > 0 || lane?.isWaitedFor === true || this.#endsSoon(),
         }),
       );
       return { requestedAt, ...grant };

@@ -1,7 +1,7 @@
 import { type Agent } from 'node:http';
 import { type Clock } from '../../time/clock.js';
 import { type Secret } from '../../config/secret.js';
-import { type CertificateSummary, type ServiceTokenError } from '../../errors/index.js';
+import { type ServiceTokenError } from '../../errors/index.js';
 import {
   certificateRefusal,
   isPage,
@@ -47,35 +47,26 @@ interface TokenEndpointOptions {
   onCall?: OnCall;
 }
 
-/** The secret that is sent, then others that an error must not show. */
-type Secrets = readonly [Secret, ...Secret[]];
-
-/** One token that is asked for. */
+/** One token that is asked for with one secret. */
 interface Asked {
   scope: string;
   signal: AbortSignal;
-  /** Monotonic milliseconds. */
+  /** Monotonic milliseconds, as all times here. */
   endsAt: number;
+  /** For so many milliseconds, a secret that was refused is not sent again. */
+  rememberedMs: number;
+  /** The secret that is sent, then another that an error must not show. */
+  secrets: readonly [Secret, ...Secret[]];
 }
 
-/** What `onCall` is told of one request. */
+/** What came of it. */
 interface Seen {
-  /** Monotonic milliseconds. */
   startedAt: number;
   /** 2 if our certificate was refused and another one was offered. */
   attempts: number;
   response?: ExchangeResponse;
-  /** The certificate that was offered last. */
-  certificate?: CertificateSummary;
-}
-
-/** What the endpoint has said of credentials. */
-interface Verdict {
-  secret: Secret;
-  fingerprint256?: string;
-  /** Monotonic milliseconds. */
-  at: number;
-  error: ServiceTokenError;
+  /** What was sent last: the certificate may have changed since the beginning. */
+  sent?: TokenCredentials;
 }
 
 /**
@@ -85,7 +76,8 @@ interface Verdict {
  */
 export class TokenEndpoint implements TokenSource {
   readonly #options: TokenEndpointOptions;
-  #verdict?: Verdict;
+  /** The last verdict of the endpoint, and on what. */
+  #refusal?: { of: TokenCredentials; at: number; error: ServiceTokenError };
 
   constructor(options: TokenEndpointOptions) {
     this.#options = options;
@@ -99,56 +91,44 @@ export class TokenEndpoint implements TokenSource {
   async request(scope: string, { signal, timeoutMs, isProbe }: TokenRequestContext): Promise<TokenGrant> {
     const { clientSecret, clock } = this.#options;
     const rememberedMs = isProbe ? REMEMBERED_FOR_PROBES_MS : REMEMBERED_MS;
-    const asked: Asked = { scope, signal, endsAt: clock.monotonic() + timeoutMs };
-    const send = (...secrets: Secrets): Promise<TokenGrant> => {
-      const { error, leftMs } = this.#refusalOf(secrets[0], rememberedMs);
-      if (error) throw notAsked(error, scope, leftMs);
-      return this.#send(secrets, asked);
-    };
+    const asked = { scope, signal, endsAt: clock.monotonic() + timeoutMs, rememberedMs };
     const first = await clientSecret.read();
-    const { at } = this.#refusalOf(first, rememberedMs);
+    const refusedAt = this.#refusalOf(first, rememberedMs)?.at;
     try {
-      return await send(first);
+      return await this.#send({ ...asked, secrets: [first] });
     } catch (error) {
       if (!isVerdict(error)) throw error;
-      const second = await clientSecret.readAfter(first, at).catch(() => first);
+      const second = await clientSecret.readAfter(first, refusedAt).catch(() => first);
       if (second.reveal() === first.reveal()) throw error;
-      return await send(second, first);
+      return await this.#send({ ...asked, secrets: [second, first] });
     }
   }
 
-  /** The refusal of this secret, and how long it still counts; empty if there was none. */
-  #refusalOf(secret: Secret, rememberedMs: number): Partial<Verdict> & { leftMs: number } {
+  /** The refusal of what would be sent now, if it is not too old. */
+  #refusalOf(secret: Secret, rememberedMs: number) {
     const { clock, identity } = this.#options;
-    const verdict = this.#verdict;
-    const leftMs = (verdict?.at ?? -Infinity) + rememberedMs - clock.monotonic();
-    const isIt =
-      verdict?.secret.reveal() === secret.reveal() &&
-      verdict.fingerprint256 === identity?.certificate?.fingerprint256;
-    return isIt && leftMs > 0 ? { ...verdict, leftMs } : { leftMs };
+    const { of, at = -Infinity } = this.#refusal ?? {};
+    const isSame =
+      of?.secret.reveal() === secret.reveal() && of.fingerprint256 === identity?.certificate?.fingerprint256;
+    return isSame && at + rememberedMs > clock.monotonic() ? this.#refusal : undefined;
   }
 
-  async #send(secrets: Secrets, asked: Asked): Promise<TokenGrant> {
-    const { scope, signal } = asked;
-    const seen: Seen = { startedAt: this.#options.clock.monotonic(), attempts: 0 };
-    // The certificate may have changed since the beginning.
-    const sent = () => this.#credentials(secrets[0], seen.certificate);
+  async #send(asked: Asked): Promise<TokenGrant> {
+    const { scope, signal, secrets, rememberedMs } = asked;
+    const { clock } = this.#options;
+    const seen: Seen = { startedAt: clock.monotonic(), attempts: 0 };
+    const refusal = this.#refusalOf(secrets[0], rememberedMs);
+    if (refusal) throw notAsked(refusal.error, scope, refusal.at + rememberedMs - seen.startedAt);
     try {
-      const response = await this.#post(this.#form(scope, secrets[0]), asked, seen);
-      const grant = this.#readAnswer(response, scope, secrets);
+      const grant = this.#readAnswer(await this.#post(asked, seen), asked);
       this.#tell(seen);
-      this.#verdict = undefined;
-      return { ...grant, requestedWith: sent() };
+      this.#refusal = undefined;
+      return { ...grant, requestedWith: seen.sent };
     } catch (error) {
       this.#tell(seen, codeOf(error, signal));
-      if (isVerdict(error)) this.#verdict = { ...sent(), at: this.#options.clock.monotonic(), error };
+      if (isVerdict(error) && seen.sent) this.#refusal = { of: seen.sent, at: clock.monotonic(), error };
       throw error;
     }
-  }
-
-  #credentials(secret: Secret, certificate?: CertificateSummary): TokenCredentials {
-    const { place, clientId } = this.#options;
-    return { tokenUrl: place.url.href, clientId, secret, fingerprint256: certificate?.fingerprint256 };
   }
 
   #tell({ startedAt, attempts, response }: Seen, error?: string): void {
@@ -159,45 +139,38 @@ export class TokenEndpoint implements TokenSource {
     tellCall(onCall, { ...about, status: response?.status, error });
   }
 
-  #form(scope: string, secret: Secret): Buffer {
-    const form = new URLSearchParams({
-      grant_type: 'client_credentials',
-      client_id: this.#options.clientId,
-      client_secret: secret.reveal(),
-      scope,
-    });
-    return Buffer.from(form.toString());
-  }
-
   /** Sends the request, and once more if our certificate was refused and another one is in use by now. */
-  async #post(body: Buffer, asked: Asked, seen: Seen): Promise<ExchangeResponse> {
+  async #post(asked: Asked, seen: Seen): Promise<ExchangeResponse> {
     seen.attempts += 1;
-    const { identity } = this.#options;
-    const certificate = (seen.certificate = identity?.certificate);
-    const outcome = await outcomeOf(this.#exchange(body, asked));
+    const { identity, place, clientId } = this.#options;
+    const certificate = identity?.certificate;
+    const [secret] = asked.secrets;
+    seen.sent = { tokenUrl: place.url.href, clientId, secret, fingerprint256: certificate?.fingerprint256 };
+    const outcome = await outcomeOf(this.#exchange(asked));
     const { response, fault } = outcome;
     seen.response = response;
     const verdict = certificateRefusal(outcome);
     if (identity && verdict) {
       const isOther = seen.attempts === 1 && (await reloadRefused(identity, certificate, asked.signal));
-      if (isOther) return this.#post(body, asked, seen);
-      if (verdict === 'refused') {
-        const reason = fault ? fault.reason : `HTTP ${response.status}`;
-        throw certificateRefusedError(
-          certificate,
-          reason,
-          this.#options.place.describeOption,
-          identity.lastIssuer,
-        );
-      }
+      if (isOther) return this.#post(asked, seen);
+      const reason = fault ? fault.reason : `HTTP ${response.status}`;
+      if (verdict === 'refused')
+        throw certificateRefusedError(certificate, reason, place.describeOption, identity.lastIssuer);
     }
-    if (fault) throw tokenConnectionError(this.#options.place, fault);
+    if (fault) throw tokenConnectionError(place, fault);
     return response;
   }
 
-  #exchange(body: Buffer, { endsAt, signal }: Asked): Promise<ExchangeResponse> {
-    const { exchange, agent, place, clock, userAgent, connectTimeoutMs = Infinity } = this.#options;
+  #exchange({ scope, secrets, endsAt, signal }: Asked): Promise<ExchangeResponse> {
+    const { exchange, agent, place, clock, userAgent, clientId, connectTimeoutMs = Infinity } = this.#options;
     const timeoutMs = endsAt - clock.monotonic();
+    const form = new URLSearchParams({
+      grant_type: 'client_credentials',
+      client_id: clientId,
+      client_secret: secrets[0].reveal(),
+      scope,
+    });
+    const body = Buffer.from(form.toString());
     return exchange({
       url: place.url,
       method: 'POST',
@@ -216,7 +189,7 @@ export class TokenEndpoint implements TokenSource {
     });
   }
 
-  #readAnswer(response: ExchangeResponse, scope: string, secrets: Secrets): TokenGrant {
+  #readAnswer(response: ExchangeResponse, { scope, secrets }: Asked): TokenGrant {
     const { place, clock } = this.#options;
     const { status, headers, body } = response;
     const json = parseJson(body.toString('utf8'));

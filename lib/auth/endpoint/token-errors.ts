@@ -54,57 +54,41 @@ const MAX_TEXT_LENGTH = 200;
 export function tokenRefusal(answer: RefusedAnswer): ServiceTokenError {
   const { status, json, isPage, scope, retryAfter } = answer;
   const secrets = answer.secrets.map((secret) => secret.reveal());
-  const body = isJsonObject(json) ? json : {};
-  const error = readErrorCode(body.error, secrets);
-  const { error_description: text } = body;
+  const { error: given, error_description: text } = isJsonObject(json) ? json : {};
+  const error = readErrorCode(given, secrets);
   const error_description = typeof text === 'string' ? cleanText(text, secrets, MAX_TEXT_LENGTH) : undefined;
   const said = [isPage && 'HTML', `HTTP ${status}`, error, error_description].filter(Boolean).join(', ');
-  const code = codeOf(answer, error);
   const later = retryAfter === undefined ? 'later' : `in ${retryAfter} s`;
-  const row = rowOf(code, answer, error);
-  return new ServiceTokenError({
-    ...explain(row.message, row, { said, later }, answer.place),
-    code,
-    error,
-    error_description,
-    status,
-    scope,
-    retryAfter,
-  });
+  const [code, row] = judge(answer, error);
+  const words = explain(row.message, row, { said, later }, answer.place);
+  return new ServiceTokenError({ ...words, code, error, error_description, status, scope, retryAfter });
 }
 
-/** RFC 6749, 5.2 */
-const OAUTH_ERRORS: ReadonlySet<string | undefined> = new Set([
+type ErrorCodes = ReadonlySet<string | undefined>;
+/** RFC 6749, 5.2: verdicts on the client secret. Another one may help. */
+const VERDICTS: ErrorCodes = new Set(['invalid_client', 'unauthorized_client']);
+const OTHER_ERRORS: ErrorCodes = new Set([
   'invalid_request',
-  'invalid_client',
   'invalid_grant',
-  'unauthorized_client',
   'unsupported_grant_type',
   'invalid_scope',
 ]);
-/** The endpoint's own words for a 503. */
-const PASSING: ReadonlySet<string | undefined> = new Set(['temporarily_unavailable', 'server_error']);
+const PASSING: ErrorCodes = new Set(['temporarily_unavailable', 'server_error']);
 
-/** A verdict on the client secret: another one may help. Pages and the errors of a gateway say nothing of it. */
+/** Whether the endpoint refuses the client secret. Pages and the errors of a gateway say nothing of it. */
 export function isVerdict(error: unknown): error is ServiceTokenError {
-  return (
-    error instanceof ServiceTokenError &&
-    (error.error === 'invalid_client' || error.error === 'unauthorized_client')
-  );
+  return error instanceof ServiceTokenError && VERDICTS.has(error.error);
 }
 
-/** Answered 401 or 403, and not by OAuth: by what stands before the token endpoint, or at a wrong address. */
-function isDenied({ status }: RefusedAnswer, error?: string): boolean {
-  return (status === 401 || status === 403) && !OAUTH_ERRORS.has(error);
-}
-
-function codeOf(answer: RefusedAnswer, error?: string): TokenErrorCode {
-  const { status, isPage } = answer;
-  if (error === 'invalid_client' || error === 'unauthorized_client') return 'token_refused';
-  if (isPage && status < 300) return 'invalid_token_response';
-  if (status === 429) return 'token_rate_limited';
-  const mayPass = isPage || status >= 500 || status === 408 || status === 425 || PASSING.has(error);
-  return mayPass || isDenied(answer, error) ? 'token_unavailable' : 'token_refused';
+function judge({ status, isPage }: RefusedAnswer, error: string | undefined): [TokenErrorCode, Row] {
+  if (VERDICTS.has(error)) return ['token_refused', CREDENTIALS];
+  if (status === 429) return ['token_rate_limited', RATE_LIMITED];
+  if (isPage && status < 300) return ['invalid_token_response', NOT_OAUTH];
+  // Not by OAuth: by what stands before the token endpoint, or at a wrong address.
+  const isDenied = (status === 401 || status === 403) && !OTHER_ERRORS.has(error);
+  if (isPage || isDenied) return ['token_unavailable', NOT_OAUTH];
+  const mayPass = status >= 500 || status === 408 || status === 425 || PASSING.has(error);
+  return mayPass ? ['token_unavailable', OUT_OF_ORDER] : ['token_refused', OTHER];
 }
 
 interface Row extends Remedy {
@@ -132,13 +116,6 @@ const OTHER: Row = {
   message: 'The token endpoint refuses a token ({said}).',
   hint: 'Check {address}, which is without /oauth2/token, and that OAuth is enabled for the application of {oauth.clientId}.',
 };
-
-function rowOf(code: TokenErrorCode, answer: RefusedAnswer, error?: string): Row {
-  if (answer.isPage || isDenied(answer, error)) return NOT_OAUTH;
-  if (code === 'token_rate_limited') return RATE_LIMITED;
-  if (code === 'token_unavailable') return OUT_OF_ORDER;
-  return error === 'invalid_client' || error === 'unauthorized_client' ? CREDENTIALS : OTHER;
-}
 
 /** Allows the characters of RFC 6749's own codes; anything else may be an echo. */
 function readErrorCode(value: unknown, secrets: readonly string[]): string | undefined {

@@ -392,6 +392,30 @@ describe('429 and Retry-After', () => {
     await Promise.all([patient, other]);
   });
 
+  it('as after the 401 or 403 of a gateway: once all attempts have failed, the next wait 1 s, then 2 s', async () => {
+    const { cache, source, clock } = setUp();
+    for (const [count, heldMs] of [
+      [3, 0],
+      [6, 1_000],
+      [9, 2_000],
+    ]) {
+      const waiting = outcomes([cache.get('api')]);
+      await clock.advance(Math.max(0, heldMs - 1));
+      if (heldMs > 0) {
+        expect(source.requests).toHaveLength(count - 3);
+        const hasty = cache.get('customer.c1', { timeoutMs: 0 });
+        await expect(hasty).rejects.toMatchObject({ code: 'token_unavailable', status: 401, retryAfter: 1 });
+        await clock.advance(1);
+      }
+      for (let number = count - 2; number <= count; number += 1) {
+        await clock.advance(0);
+        expect(source.requests).toHaveLength(number);
+        source.last.fail(refusal('token_unavailable', 401));
+      }
+      expect(await waiting).toEqual(['token_unavailable']);
+    }
+  });
+
   it('leave the valid token alone', async () => {
     const { cache, source, clock, filled } = setUp();
     await filled();

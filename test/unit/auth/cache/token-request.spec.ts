@@ -48,7 +48,11 @@ it('tells its source whether a caller waits', async () => {
   await settle();
   const { isAwaited } = source.last.context;
   expect([source.requests.length, isAwaited()]).toEqual([2, false]);
-  await clock.advance(9_500);
+  // A token that soon ends is asked for as if a caller waited; of one that has ended, the next caller says so.
+  await clock.advance(7_500);
+  expect(isAwaited()).toBe(true);
+  await clock.advance(2_000);
+  expect(isAwaited()).toBe(false);
   const waiting = cache.get('api');
   await settle();
   expect([source.requests.length, isAwaited()]).toEqual([2, true]);
