@@ -1,5 +1,7 @@
 import { describeLocation, type ConfigurationFault, type OptionLocation } from '../errors/index.js';
 import { ofModule } from '../telemetry/call-event.js';
+import { systemClock } from '../time/clock.js';
+import { within } from '../time/timers.js';
 import { chooseAddresses } from './choose-addresses.js';
 import { setEntries } from './option.js';
 import { modeOf } from './mode.js';
@@ -83,10 +85,13 @@ export async function resolveOptions(
   return { tls, faults, warnings, options: resolved };
 }
 
+const STORE_CHECK_MS = 10_000;
+
 /** The store's own complaints about its settings. An error that it throws may quote them, so it is not shown. */
 async function storeFaults(store: TokenStore | undefined): Promise<ConfigurationFault[]> {
-  const check = async () => store?.check?.();
-  const messages = await check().catch(() => ['its method check() failed.']);
+  const limit = { clock: systemClock, timeoutMs: STORE_CHECK_MS, expired: () => new Error() };
+  const failed = `its method check() failed, or took longer than ${STORE_CHECK_MS / 1000} s.`;
+  const messages = await within(limit, async () => store?.check?.()).catch(() => [failed]);
   return (messages ?? []).map((message) => ({ option: 'tokenStore', message }));
 }
 

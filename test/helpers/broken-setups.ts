@@ -97,11 +97,6 @@ export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
     words: /no SERVICE_\* variable/,
     break: (variables) => Object.fromEntries(Object.keys(variables).map((name) => [name, undefined])),
   },
-  'a misspelt variable': {
-    cause: 'SERVICE_APP_TOKEN',
-    words: /is missing.*SERVICE_APP_TOKN is set/i,
-    break: () => ({ SERVICE_APP_TOKEN: undefined, SERVICE_APP_TOKN: 'a1' }),
-  },
   'an environment that there is not': {
     cause: 'SERVICE_ENVIRONMENT',
     words: /one of: production, sandbox; it is 'prod'/,
