@@ -7,7 +7,7 @@ export class TlsIdentityPems {
   @IsSource('TLS_CERTIFICATE')
   certificate?: PemValue | undefined;
 
-  /** The certificate's private key. SERVICE_TLS_PRIVATE_KEY(_FILE) */
+  /** The certificate's private key; both options may name one file that has both. SERVICE_TLS_PRIVATE_KEY(_FILE) */
   @IsSource('TLS_PRIVATE_KEY')
   privateKey?: PemValue | undefined;
 
