@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Body, Controller, Get, Post, type Type } from '@nestjs/common';
 import { ConfigService } from '@nestjs/config';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
@@ -20,7 +20,7 @@ import {
   ServiceModule,
 } from 'nestjs-service';
 import { serviceErrors, ServiceSimulator } from 'nestjs-service/testing';
-import { startModule } from '../helpers/start-module.js';
+import { startModule, type StartedModule } from '../helpers/start-module.js';
 import { CollectingLogger } from '../helpers/secret-scan.js';
 import { readDocument, writeSnippets } from '../helpers/readme.js';
 
@@ -32,6 +32,9 @@ const OWN = new Set([
   'api-service-errors.ts',
   'countries.module.ts',
   'webhook.controller.ts',
+  'customer-of.ts',
+  'pages.ts',
+  'when-ready.ts',
 ]);
 
 describe('docs/recipes.md', () => {
@@ -42,6 +45,78 @@ describe('docs/recipes.md', () => {
     ),
   );
   afterAll(async () => (await written).remove());
+
+  describe('the calls of many backends', () => {
+    let simulator: ServiceSimulator;
+    let api: StartedModule;
+    beforeAll(async () => {
+      simulator = await ServiceSimulator.start();
+      api = await startModule(simulator.moduleOptions({ authentication: 'oauth' }));
+    });
+    afterAll(async () => {
+      await api.module.close();
+      await simulator.stop();
+    });
+
+    it('finds or creates a customer, also after an answer that was lost', async () => {
+      const { customerOf } = (await import((await written).path('customer-of.ts'))) as {
+        customerOf: (...given: unknown[]) => Promise<{ customer_id: string }>;
+      };
+      const path = '/customers/v1/app-user-id/{app_user_id}';
+      simulator.answer('GET', path, ({ pathParams: { app_user_id } }) => {
+        const found = simulator.customers.find((each) => each.app_user_id === app_user_id);
+        return found ? { json: found } : { status: 404, json: { status: 'NOT_FOUND', message: 'none' } };
+      });
+      const find = (id: string) => customerOf(api.customers, api.http, id);
+      const created = await find('a/b@example.com');
+      expect(await find('a/b@example.com')).toEqual(created);
+      // As after a create whose answer was lost.
+      await api.customers.create({ app_user_id: 'lost' });
+      simulator.fail({ path: '/customers/v1', fault: 'reset' });
+      expect(await find('lost')).toMatchObject({ app_user_id: 'lost' });
+      simulator.fail({ path: '/customers/v1', fault: { status: 403 } });
+      await expect(find('other')).rejects.toMatchObject({ status: 403 });
+    });
+
+    it('reads page after page, and no more than is used', async () => {
+      const { pages } = (await import((await written).path('pages.ts'))) as {
+        pages: (...given: unknown[]) => AsyncGenerator<number>;
+      };
+      const asked: unknown[] = [];
+      simulator.answer('GET', '/accounts/v1', ({ params }) => {
+        asked.push(params);
+        const first = (Number(params.page) - 1) * Number(params.size);
+        const data = Array.from({ length: Math.max(0, Math.min(2, 5 - first)) }, (_, index) => first + index);
+        return { json: { data, ...(params.counted && { total_pages: 2 }) } };
+      });
+      const all: number[] = [];
+      for await (const each of pages(api.http, '/accounts/v1', { params: { kind: 'x' } }, 2)) all.push(each);
+      expect(all).toEqual([0, 1, 2, 3, 4]);
+      expect(asked).toEqual(['1', '2', '3'].map((page) => ({ kind: 'x', page, size: '2' })));
+      asked.length = 0;
+      for await (const each of pages(api.http, '/accounts/v1', { params: { counted: 1 } }, 2)) all.push(each);
+      expect(asked).toHaveLength(2);
+      asked.length = 0;
+      for await (const each of pages(api.http, '/accounts/v1', {}, 2)) if (each === 1) break;
+      expect(asked).toHaveLength(1);
+    });
+
+    it('asks again while a 200 says PENDING, until time is up', async () => {
+      const { whenReady } = (await import((await written).path('when-ready.ts'))) as {
+        whenReady: (...given: unknown[]) => Promise<unknown>;
+      };
+      const statuses = ['PENDING', 'PENDING', 'READY'];
+      simulator.answer('GET', '/transactions/v1', () => ({
+        json: { status: statuses.shift() ?? 'PENDING' },
+      }));
+      const read = () => api.http.get('/transactions/v1');
+      expect(await whenReady(read, 60_000, 1)).toEqual({ status: 'READY' });
+      expect(await whenReady(read, 0, 1)).toBeUndefined();
+      await expect(whenReady(() => api.http.get('/none/v1'), 60_000, 1)).rejects.toMatchObject({
+        status: 404,
+      });
+    });
+  });
 
   it.each([
     ['Express', () => new ExpressAdapter()],
