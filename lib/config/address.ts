@@ -30,7 +30,7 @@ export function originOf(address: unknown): string | undefined {
 }
 
 /** Undefined if the value is not an absolute URL. */
-export function parseUrl(value: unknown): URL | undefined {
+function parseUrl(value: unknown): URL | undefined {
   return typeof value === 'string' && URL.canParse(value) ? new URL(value) : undefined;
 }
 

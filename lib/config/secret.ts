@@ -37,19 +37,3 @@ export class Secret {
     return HIDDEN;
   }
 }
-
-/** What is unusual for a client secret, to follow "the secret"; undefined if nothing is. */
-export function oddityOf(secret: string): string | undefined {
-  if (hasControlsAtEnd(secret)) return 'begins or ends with a line break or a tab';
-  if (secret !== secret.trim()) return 'begins or ends with a blank';
-  return /^(["']).*\1$/s.test(secret) ? 'is in quotes' : undefined;
-}
-
-/** Whether CR, LF or TAB is at either end: an editor or a copy left it, the secret never has it. */
-export function hasControlsAtEnd(secret: string): boolean {
-  const [before, after] = [
-    secret.slice(0, -secret.trimStart().length),
-    secret.slice(secret.trimEnd().length),
-  ];
-  return /[\r\n\t]/.test(before + after);
-}
