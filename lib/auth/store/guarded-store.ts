@@ -1,4 +1,5 @@
 import { type TokenStore } from '../../config/token-cache.options.js';
+import { backOff } from '../../time/back-off.js';
 import { type Clock } from '../../time/clock.js';
 import { nextTurn } from '../../time/immediate.js';
 import { within } from '../../time/timers.js';
@@ -6,7 +7,7 @@ import { type TokenIo } from '../access-token.js';
 
 /** Milliseconds for one call, by default. */
 const CALL_MS = 250;
-/** Milliseconds for which a store that failed is left alone. */
+/** Milliseconds for which a store that failed is left alone: 1 s, as most are back soon, doubling to this. */
 export const AWAY_MS = 5_000;
 const QUIET_MS = 60_000;
 
@@ -16,8 +17,8 @@ export type Release = () => Promise<void>;
 class StoreTimeout extends Error {}
 
 /**
- * A host's store, made safe: no method rejects, each ends in time, and a store that failed is left alone for 5 s. Its
- * troubles are in the log, a warning a minute.
+ * A host's store, made safe: no method rejects, each ends in time, and a store that failed is left alone for 1 s,
+ * doubling to 5 s. Its troubles are in the log, a warning a minute.
  */
 export class GuardedStore {
   readonly #store: TokenStore;
@@ -25,6 +26,8 @@ export class GuardedStore {
   readonly #log: TokenIo['log'];
   readonly #limitMs: number;
   #awayUntil = -Infinity;
+  /** Failures in a row. */
+  #failures = 0;
   #warnedAt = -Infinity;
   #hasWarned = false;
 
@@ -85,7 +88,8 @@ export class GuardedStore {
 
   #failed(error: unknown): void {
     const now = this.#clock.monotonic();
-    this.#awayUntil = now + AWAY_MS;
+    // Calls that were under way together fail once.
+    if (this.works) this.#awayUntil = now + backOff(this.#failures++, 1_000, AWAY_MS);
     if (now - this.#warnedAt < QUIET_MS) return;
     this.#warnedAt = now;
     this.#hasWarned = true;
@@ -95,6 +99,7 @@ export class GuardedStore {
   }
 
   #worked(): void {
+    this.#failures = 0;
     if (!this.#hasWarned) return;
     this.#hasWarned = false;
     this.#log.log('The token store works again.');
