@@ -12,7 +12,7 @@ const redisIt = itWith(program, 'a fleet of 24 processes over a real Redis');
 const PROCESSES = 24;
 const LIMIT = 60_000;
 
-/** The list of test/scale/README.md: who asks, where one asks and the others wait for its token. */
+/** As docs/fleet.md says: who asks, if one asks and the others wait for its token. */
 describe('24 processes that want the same token', () => {
   let simulator: ServiceSimulator;
   let redis: RedisServer;
