@@ -17,7 +17,7 @@ export type ConnectionErrorKind =
 
 /**
  * - `token_refused`: the endpoint answered with an OAuth error (RFC 6749, 5.2) or another 4xx.
- * - `token_unavailable`: the endpoint answered 5xx.
+ * - `token_unavailable`: no verdict, which may pass: 5xx, 408, 425, a page, or a 401 or 403 without an OAuth error.
  * - `token_rate_limited`: the endpoint answered 429, and its Retry-After has not passed yet.
  * - `invalid_token_response`: the answer does not follow RFC 6749, 5.1 or docs/service.md#tokens.
  * - `oauth_not_configured`: a token was requested, but there are no OAuth credentials (docs/service.md#oauth).

@@ -225,10 +225,10 @@ describe('http.onCall', () => {
 
   it('is told of a call that got no token, and of the requests that failed', async () => {
     const { http, events } = await start('oauth');
-    simulator.fail({ path: /token/, times: 9, fault: { status: 403 } });
+    simulator.fail({ path: /token/, times: 9, fault: { status: 400 } });
     await rejection(http.delete('/orders/v1/{id}', { pathParams: { id: 'o-1' } }));
     expect(events).toStrictEqual([
-      { ...token, status: 403, error: 'token_refused' },
+      { ...token, status: 400, error: 'token_refused' },
       {
         kind: 'api',
         method: 'DELETE',

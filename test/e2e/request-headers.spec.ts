@@ -100,7 +100,7 @@ describe('User-Agent', () => {
       const api = await startModule(options);
       simulator.fail({ face: 'token', times: 9, fault: page });
       expect(await rejection(api.banks.list())).toMatchObject({
-        code: 'token_refused',
+        code: 'token_unavailable',
         hint: expect.stringMatching(/firewall.*ask who runs it.*oauth\.mtls/),
       });
       await api.module.close();

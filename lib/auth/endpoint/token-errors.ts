@@ -97,7 +97,7 @@ interface Row extends Remedy {
 
 const NOT_OAUTH: Row = {
   message: 'What answers is not the token endpoint, or stands before it ({said}).',
-  hint: 'Check {address} and {api}: are they swapped? {address} is without /oauth2/token. If they are right, a proxy, firewall or login page answers; one that asks for the client certificate gets it with {oauth.mtls}. If it is not that, check {oauth.clientId} and {oauth.clientSecret}.',
+  hint: 'Check {address} and {api}: are they swapped? {address} is without /oauth2/token. If they are right, a proxy, firewall or login page answers: ask who runs it. One that asks for the client certificate gets it with {oauth.mtls}. If it is not that, check {oauth.clientId} and {oauth.clientSecret}.',
 };
 const RATE_LIMITED: Row = {
   message: 'The token endpoint was asked too often ({said}).',
