@@ -8,7 +8,7 @@ import { type ContextMaker, type Contexts } from './secure-contexts.js';
 
 const RENEW = 'Check the clock, or put what the developer portal has now in its place.';
 
-/** A checked identity. Its private key is only inside the contexts, where JavaScript cannot read it. */
+/** A checked identity. Its private key is in no property: only inside the contexts, and what makes them. */
 export interface LoadedIdentity extends Contexts {
   /** The application certificate; absent without one (`app-token`, `oauth`). */
   certificate?: CertificateSummary;
