@@ -3,14 +3,14 @@ import { inspect } from 'node:util';
 import { isNativeError, isUint8Array } from 'node:util/types';
 import { type SimulatedAnswer } from './servers/answer.js';
 import { type RecordedRequest } from './request-log.js';
-import { type Query, RouteTable } from './route-table.js';
+import { type RequestQuery, RouteTable } from './route-table.js';
 
 /** A request, as a function for `simulator.answer()` gets it. */
 export interface SimulatedRequest extends RecordedRequest {
   /** By the names in the path, decoded: `{ id: 'a-1' }` for `/accounts/v1/{id}`. */
   readonly pathParams: Readonly<Record<string, string>>;
   /** The query; a list for a name that is repeated. */
-  readonly params: Query;
+  readonly params: RequestQuery;
   /** The body; parsed if it is JSON, undefined if there is none. */
   readonly data: unknown;
 }
@@ -47,7 +47,7 @@ export class AnswerBook {
   }
 
   /** @param path as on the wire, without query */
-  find(request: RecordedRequest, path: string, params: Query): Promise<SimulatedAnswer> | undefined {
+  find(request: RecordedRequest, path: string, params: RequestQuery): Promise<SimulatedAnswer> | undefined {
     const found = this.#table.find(request.method, path);
     if (!found) return undefined;
     const { route, value, pathParams } = found;

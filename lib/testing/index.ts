@@ -42,5 +42,6 @@ export {
 export { type SimulatorFace, type RecordedRequest } from './request-log.js';
 export { type SimulatorModeOptions, type SimulatorModuleOptions } from './module-options.js';
 export { type SimulatedCustomer } from './simulated-service.js';
+export { type RequestQuery } from './route-table.js';
 export { type TlsAlert } from './tls-alert.js';
 export { type TokenClaims, type TokenSubject } from './token-issuer.js';

@@ -10,7 +10,8 @@ interface Route<Value> {
 /** A literal, or the names in it and what has to stand there. */
 type Segment = string | { names: string[]; pattern: RegExp };
 
-export type Query = Readonly<Record<string, string | string[]>>;
+/** The query of a request by its names; a list for a name that is repeated. */
+export type RequestQuery = Readonly<Record<string, string | string[]>>;
 
 /** What was found at a path. */
 export interface FoundRoute<Value> {
@@ -94,13 +95,13 @@ function match(segments: Segment[], path: string): Record<string, string> | unde
 }
 
 /** The query of a request; a list for a name that is repeated. */
-export function readQuery(query: string): Query {
+export function readQuery(query: string): RequestQuery {
   const parsed = new URLSearchParams(query);
   const entries = [...new Set(parsed.keys())].map((name) => {
     const values = parsed.getAll(name);
     return [name, values.length === 1 ? values[0] : values];
   });
-  return Object.fromEntries(entries) as Query;
+  return Object.fromEntries(entries) as RequestQuery;
 }
 
 /** Names sort after literals, from the left. */

@@ -1,12 +1,13 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { ServiceApiError, ServiceCertificateError, ServiceConnectionError } from 'nestjs-service';
-import { ServiceSimulator, type SimulatorFault } from 'nestjs-service/testing';
+import { type ServiceSimulator, type SimulatorFault } from 'nestjs-service/testing';
 import { deadPort } from '../helpers/loopback.js';
 
 import { warningsDuring } from '../helpers/node-process.js';
 import { CollectingLogger } from '../helpers/secret-scan.js';
 import { rejection, startModule, type StartedModule } from '../helpers/start-module.js';
+import { startSimulator } from '../helpers/simulators.js';
 
 /** The faults of the API over real TLS. The server counts the requests. */
 describe('faults of the API', () => {
@@ -15,7 +16,7 @@ describe('faults of the API', () => {
   let mtls: StartedModule;
 
   beforeAll(async () => {
-    simulator = await ServiceSimulator.start();
+    simulator = await startSimulator();
     const http = { timeout: 3_000 };
     oauth = await startModule({ ...simulator.moduleOptions({ authentication: 'oauth' }), http });
     mtls = await startModule({ ...simulator.moduleOptions({ authentication: 'mtls' }), http });
@@ -181,7 +182,7 @@ describe('faults of the API', () => {
   });
 
   it('a certificate demanded on TLS 1.2 and none set: not retried, named for what it is', async () => {
-    await using demanding = await ServiceSimulator.start({
+    await using demanding = await startSimulator({
       maxTlsVersion: 'TLSv1.2',
       requireClientCertificate: true,
     });

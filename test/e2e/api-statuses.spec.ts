@@ -1,7 +1,8 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { type HttpResponse, ServiceApiError } from 'nestjs-service';
-import { type FaultRule, ServiceSimulator, type SimulatorFault } from 'nestjs-service/testing';
+import { type FaultRule, type ServiceSimulator, type SimulatorFault } from 'nestjs-service/testing';
 import { rejection, type StartedModule, startModule } from '../helpers/start-module.js';
+import { startSimulator } from '../helpers/simulators.js';
 
 /** Over real TLS; the service counts the requests. */
 describe('what the service answers', () => {
@@ -9,7 +10,7 @@ describe('what the service answers', () => {
   let api: StartedModule;
 
   beforeAll(async () => {
-    simulator = await ServiceSimulator.start();
+    simulator = await startSimulator();
     api = await startModule(simulator.moduleOptions({ environment: 'production', authentication: 'oauth' }));
     await api.auth.getApiToken();
     simulator.clearRequests();
@@ -106,7 +107,7 @@ describe('a token endpoint that is slow', () => {
   let started: StartedModule;
 
   beforeAll(async () => {
-    simulator = await ServiceSimulator.start({ delayMs: { token: 100 } });
+    simulator = await startSimulator({ delayMs: { token: 100 } });
   });
   afterEach(() => started.module.close());
   afterAll(() => simulator.stop());
@@ -138,7 +139,7 @@ describe('http.response()', () => {
   let simulator: ServiceSimulator;
   let api: StartedModule;
   beforeAll(async () => {
-    simulator = await ServiceSimulator.start();
+    simulator = await startSimulator();
     const http = { requestId: () => 'mine', idempotencyHeader: 'x-key' };
     api = await startModule({ ...simulator.moduleOptions({ authentication: 'oauth' }), http });
   });

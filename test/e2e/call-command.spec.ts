@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
-import { ServiceSimulator } from 'nestjs-service/testing';
+import { type ServiceSimulator } from 'nestjs-service/testing';
 import { CALL_HELP } from '../../lib/cli/call.js';
 import { runCommand } from '../../lib/cli/run-command.js';
 import { commandIo } from '../helpers/command-io.js';
@@ -14,6 +14,7 @@ import { MODES } from '../helpers/leak-scan.js';
 import { deadPort } from '../helpers/loopback.js';
 import { secretsIn } from '../helpers/secret-scan.js';
 import { commandLine } from '../helpers/source-process.js';
+import { startSimulator } from '../helpers/simulators.js';
 
 const SANDBOX = { environment: 'sandbox', authentication: 'app-token' } as const;
 
@@ -23,7 +24,7 @@ describe('nestjs-service call', () => {
 
   beforeAll(async () => {
     [simulator, folder] = await Promise.all([
-      ServiceSimulator.start({ appToken: 'app/token+of=some.length"$\\1' }),
+      startSimulator({ appToken: 'app/token+of=some.length"$\\1' }),
       mkdtemp(join(tmpdir(), 'call-command-')),
     ]);
   });

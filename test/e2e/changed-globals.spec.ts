@@ -11,13 +11,14 @@ import { NestFactory } from '@nestjs/core';
 import { BanksService, LinkSdkService, ServiceModule, type ServiceModuleOptions } from 'nestjs-service';
 import { ServiceSimulator } from 'nestjs-service/testing';
 import { type StartedModule, startModule } from '../helpers/start-module.js';
+import { startSimulator } from '../helpers/simulators.js';
 
 describe('a host that changes globals', () => {
   let simulator: ServiceSimulator;
   let started: StartedModule;
 
   beforeAll(async () => {
-    simulator = await ServiceSimulator.start();
+    simulator = await startSimulator();
     started = await startModule(simulator.moduleOptions({ authentication: 'oauth' }));
   });
   afterEach(() => void jest.useRealTimers());

@@ -10,11 +10,12 @@ import {
   ServiceModule,
   type ServiceModuleOptions,
 } from 'nestjs-service';
-import { ServiceSimulator } from 'nestjs-service/testing';
+import { type ServiceSimulator } from 'nestjs-service/testing';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { modulesOfBlock } from '../helpers/start-module.js';
+import { startSimulator } from '../helpers/simulators.js';
 
 type Imports = NonNullable<ModuleMetadata['imports']>;
 type ConfigSettings = NonNullable<Parameters<typeof ConfigModule.forRoot>[0]>;
@@ -32,7 +33,7 @@ describe('ServiceModule beside ConfigModule', () => {
   const start = (imports: Imports) => startHost({ imports });
 
   beforeAll(async () => {
-    simulator = await ServiceSimulator.start();
+    simulator = await startSimulator();
     options = simulator.moduleOptions({ environment: 'sandbox' });
   });
   afterEach(() => simulator.clearRequests());

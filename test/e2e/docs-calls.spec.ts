@@ -22,10 +22,11 @@ import {
   ServiceModule,
   type ServiceHttpService,
 } from 'nestjs-service';
-import { serviceErrors, ServiceSimulator, stubService } from 'nestjs-service/testing';
+import { serviceErrors, type ServiceSimulator, stubService } from 'nestjs-service/testing';
 import { readDocument, type Snippets, writeSnippets } from '../helpers/readme.js';
 import { CollectingLogger } from '../helpers/secret-scan.js';
 import { startModule } from '../helpers/start-module.js';
+import { startSimulator } from '../helpers/simulators.js';
 
 describe('docs/calls.md', () => {
   let simulator: ServiceSimulator;
@@ -33,7 +34,7 @@ describe('docs/calls.md', () => {
   let snippets: Snippets;
 
   beforeAll(async () => {
-    simulator = await ServiceSimulator.start();
+    simulator = await startSimulator();
     document = await readDocument('docs/calls.md');
     snippets = await writeSnippets(document.fences, { name: 'errors' });
   });

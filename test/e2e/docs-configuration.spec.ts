@@ -2,9 +2,10 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/glob
 import { type DynamicModule, type Type } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { BanksService, LinkSdkService, ServiceModule } from 'nestjs-service';
-import { ServiceSimulator } from 'nestjs-service/testing';
+import { type ServiceSimulator } from 'nestjs-service/testing';
 import { readVariables } from '../../lib/config/variables.js';
 import { readDocument, writeSnippets } from '../helpers/readme.js';
+import { startSimulator } from '../helpers/simulators.js';
 
 const before = { ...process.env };
 const document = await readDocument('docs/configuration.md');
@@ -18,7 +19,7 @@ describe('docs/configuration.md', () => {
   let simulator: ServiceSimulator;
 
   beforeAll(async () => {
-    simulator = await ServiceSimulator.start();
+    simulator = await startSimulator();
   });
   afterAll(async () => {
     await simulator.stop();

@@ -5,10 +5,11 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { BanksService, ServiceModule, type ServiceModuleOptions } from 'nestjs-service';
-import { ServiceSimulator, stubService } from 'nestjs-service/testing';
+import { type ServiceSimulator, stubService } from 'nestjs-service/testing';
 import { deadPort } from '../helpers/loopback.js';
 import { readDocument, writeSnippets } from '../helpers/readme.js';
 import { startSource } from '../helpers/source-process.js';
+import { startSimulator } from '../helpers/simulators.js';
 
 const before = { ...process.env };
 const document = await readDocument('docs/getting-started.md');
@@ -25,10 +26,7 @@ describe('docs/getting-started.md', () => {
   let folder: string;
 
   beforeAll(async () => {
-    [simulator, folder] = await Promise.all([
-      ServiceSimulator.start(),
-      mkdtemp(join(tmpdir(), 'getting-started-')),
-    ]);
+    [simulator, folder] = await Promise.all([startSimulator(), mkdtemp(join(tmpdir(), 'getting-started-'))]);
   });
   afterAll(async () => {
     await simulator.stop();

@@ -5,9 +5,10 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ServiceHttpService, ServiceModule } from 'nestjs-service';
-import { ServiceSimulator } from 'nestjs-service/testing';
+import { type ServiceSimulator } from 'nestjs-service/testing';
 import { readVariables } from '../../lib/config/variables.js';
 import { readDocument, type Snippets, writeSnippets } from '../helpers/readme.js';
+import { startSimulator } from '../helpers/simulators.js';
 
 interface BankClient {
   banks(): Promise<unknown>;
@@ -23,7 +24,7 @@ describe('docs/migration.md', () => {
 
   beforeAll(async () => {
     [simulator, document, folder] = await Promise.all([
-      ServiceSimulator.start(),
+      startSimulator(),
       readDocument('docs/migration.md'),
       mkdtemp(join(tmpdir(), 'migration-')),
     ]);

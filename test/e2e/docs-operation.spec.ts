@@ -16,10 +16,10 @@ import {
   SimpleSpanProcessor,
 } from '@opentelemetry/sdk-trace-base';
 import { BanksService, ServiceModule, type ServiceCallEvent } from 'nestjs-service';
-import { ServiceSimulator } from 'nestjs-service/testing';
 import { OPTIONS } from '../../lib/config/options.js';
 import { rejection, startModule } from '../helpers/start-module.js';
 import { readDocument, writeSnippets, type Fence, type Snippets } from '../helpers/readme.js';
+import { startSimulator } from '../helpers/simulators.js';
 
 const before = { ...process.env };
 
@@ -53,7 +53,7 @@ describe('docs/operation.md', () => {
         return this.banks.list();
       }
     }
-    const simulator = await ServiceSimulator.start();
+    const simulator = await startSimulator();
     Object.assign(process.env, simulator.env({ environment: 'production', authentication: 'mtls' }));
     process.env.SERVICE_HTTP_SHUTDOWN_TIMEOUT = String(numberOf('SHUTDOWN_TIMEOUT', manifest()));
     const module = await Test.createTestingModule({
@@ -109,7 +109,7 @@ describe('docs/operation.md', () => {
     const { onCall } = (await import(snippets.path('call-telemetry.ts'))) as {
       onCall: (event: ServiceCallEvent) => void;
     };
-    const simulator = await ServiceSimulator.start();
+    const simulator = await startSimulator();
     const options = simulator.moduleOptions({ authentication: 'oauth' });
     const api = await startModule({ ...options, http: { ...options.http, onCall } });
     const parent = trace.getTracer('host').startSpan('host');

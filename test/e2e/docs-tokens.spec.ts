@@ -7,8 +7,9 @@ import {
   ServiceModule,
   type ServiceModuleOptions,
 } from 'nestjs-service';
-import { ServiceSimulator } from 'nestjs-service/testing';
+import { type ServiceSimulator } from 'nestjs-service/testing';
 import { readDocument, type Snippets, writeSnippets } from '../helpers/readme.js';
+import { startSimulator } from '../helpers/simulators.js';
 
 describe('docs/tokens.md', () => {
   let simulator: ServiceSimulator;
@@ -16,7 +17,7 @@ describe('docs/tokens.md', () => {
   let app: INestApplication | undefined;
 
   beforeAll(async () => {
-    simulator = await ServiceSimulator.start();
+    simulator = await startSimulator();
     const { fences } = await readDocument('docs/tokens.md');
     snippets = await writeSnippets(fences, { name: 'tokens' });
   });

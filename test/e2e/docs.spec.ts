@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/glob
 import { type DynamicModule, type INestApplicationContext, type Type } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { BanksService, ServiceAuthService, ServiceModule } from 'nestjs-service';
-import { type IssuedCertificate, ServiceSimulator } from 'nestjs-service/testing';
+import { type IssuedCertificate, type ServiceSimulator } from 'nestjs-service/testing';
 import { exec, execFile } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -12,6 +12,7 @@ import { readVariables } from '../../lib/config/variables.js';
 import { findPeer, itWith, requirePeer } from '../helpers/optional-peers.js';
 import { type Fence, readDocument, type Snippets, writeSnippets } from '../helpers/readme.js';
 import { startRedis } from '../helpers/redis.js';
+import { startSimulator } from '../helpers/simulators.js';
 
 describe('docs/fleet.md', () => {
   const program = findPeer('redis-server');
@@ -25,7 +26,7 @@ describe('docs/fleet.md', () => {
 
   redisIt('has a set-up whose processes share tokens', async () => {
     const redis = await startRedis(requirePeer(program));
-    const simulator = await ServiceSimulator.start();
+    const simulator = await startSimulator();
     const variables = { ...simulator.env({ authentication: 'oauth' }), REDIS_URL: redis.url };
     Object.assign(process.env, variables);
     try {
@@ -59,7 +60,7 @@ describe('docs/certificates.md', () => {
 
   beforeAll(async () => {
     [simulator, document, folder] = await Promise.all([
-      ServiceSimulator.start(),
+      startSimulator(),
       readDocument('docs/certificates.md'),
       mkdtemp(join(tmpdir(), 'docs-')),
     ]);
@@ -186,10 +187,7 @@ describe('docs/service.md', () => {
   let folder: string;
 
   beforeAll(async () => {
-    [simulator, folder] = await Promise.all([
-      ServiceSimulator.start(),
-      mkdtemp(join(tmpdir(), 'docs-service-')),
-    ]);
+    [simulator, folder] = await Promise.all([startSimulator(), mkdtemp(join(tmpdir(), 'docs-service-'))]);
   });
   afterAll(() => Promise.all([simulator.stop(), rm(folder, { recursive: true })]));
 

@@ -14,7 +14,7 @@ import { issue, type Issued } from '../helpers/certificates.js';
 import { commandIo } from '../helpers/command-io.js';
 import { MODES } from '../helpers/leak-scan.js';
 import { secretsIn } from '../helpers/secret-scan.js';
-import { simulatorsOfBlock } from '../helpers/simulators.js';
+import { simulatorsOfBlock, startSimulator } from '../helpers/simulators.js';
 import { commandLine, startCommand } from '../helpers/source-process.js';
 
 describe('nestjs-service doctor', () => {
@@ -359,7 +359,7 @@ describe('nestjs-service doctor', () => {
   });
 
   it('runs as a process, and its output can be piped', async () => {
-    const simulator = await ServiceSimulator.start();
+    const simulator = await startSimulator();
     try {
       const child = startCommand(['doctor', '--json'], { env: simulator.env() });
       const { code } = await child.exited;

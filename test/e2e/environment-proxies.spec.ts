@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { type ServiceConfigurationError, type ServiceConnectionError } from 'nestjs-service';
-import { ServiceSimulator } from 'nestjs-service/testing';
+import { type ServiceSimulator } from 'nestjs-service/testing';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { get } from 'node:https';
 import { tmpdir } from 'node:os';
@@ -14,6 +14,7 @@ import { startConnectProxy, type ConnectProxy } from '../helpers/connect-proxy.j
 import { rawServer } from '../helpers/loopback.js';
 import { readDocument } from '../helpers/readme.js';
 import { modulesOfBlock, rejection, startModule } from '../helpers/start-module.js';
+import { startSimulator } from '../helpers/simulators.js';
 
 const NAMES = ['https_proxy', 'http_proxy', 'all_proxy', 'no_proxy'].flatMap((name) => [
   name,
@@ -30,7 +31,7 @@ describe("http.proxy: 'environment'", () => {
   let token: string;
 
   beforeAll(async () => {
-    simulator = await ServiceSimulator.start();
+    simulator = await startSimulator();
     const { baseUrl, authUrl } = simulator.urls;
     [api, token] = [baseUrl, authUrl].map((address) => new URL(address).host);
   });

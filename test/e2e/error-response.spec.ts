@@ -1,9 +1,10 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { type ServiceApiError, type ServiceModuleOptions } from 'nestjs-service';
-import { ServiceSimulator, type SimulatorFault } from 'nestjs-service/testing';
+import { type ServiceSimulator, type SimulatorFault } from 'nestjs-service/testing';
 import { gzipSync } from 'node:zlib';
 import { CollectingLogger, everyForm } from '../helpers/secret-scan.js';
 import { rejection, startModule, type StartedModule } from '../helpers/start-module.js';
+import { startSimulator } from '../helpers/simulators.js';
 
 describe('the response of a ServiceApiError', () => {
   let simulator: ServiceSimulator;
@@ -12,7 +13,7 @@ describe('the response of a ServiceApiError', () => {
   const logger = new CollectingLogger();
 
   beforeAll(async () => {
-    simulator = await ServiceSimulator.start();
+    simulator = await startSimulator();
     const mode = { environment: 'production', authentication: 'oauth', clientCertificate: true } as const;
     options = { ...simulator.moduleOptions(mode), http: { retries: 0 } };
     api = await startModule(options, logger);

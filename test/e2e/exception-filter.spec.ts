@@ -2,10 +2,11 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/glob
 import { Controller, type INestApplication, Module, Post, Req } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { ServiceExceptionFilter, ServiceHttpService, ServiceModule } from 'nestjs-service';
-import { type FaultRule, ServiceSimulator } from 'nestjs-service/testing';
+import { type FaultRule, type ServiceSimulator } from 'nestjs-service/testing';
 import { Agent, type IncomingMessage, request as httpRequest } from 'node:http';
 import { CollectingLogger } from '../helpers/secret-scan.js';
 import { type Host, type Platform, startHost } from '../helpers/start-host.js';
+import { startSimulator } from '../helpers/simulators.js';
 
 const DOUBT = ' The request may have been carried out all the same.';
 const UNAVAILABLE = 'The service cannot be reached at the moment.';
@@ -29,7 +30,7 @@ describe.each<Platform>(['express', 'fastify'])('ServiceExceptionFilter on %s', 
   const errorLines = () => logger.lines.filter((line) => /^5\d\d: /.test(String(line)));
 
   beforeAll(async () => {
-    simulator = await ServiceSimulator.start();
+    simulator = await startSimulator();
     const options = simulator.moduleOptions({ environment: 'production', authentication: 'oauth' });
     host = await startHost(
       ServiceModule.forRoot({ ...options, http: { retries: 0, timeout: 1_500 } }),
@@ -168,7 +169,7 @@ describe('an inbound request that is passed on', () => {
   let simulator: ServiceSimulator;
   let app: INestApplication;
   beforeAll(async () => {
-    simulator = await ServiceSimulator.start();
+    simulator = await startSimulator();
     @Module({
       imports: [ServiceModule.forRoot(simulator.moduleOptions({ authentication: 'mtls' }))],
       controllers: [UploadController],

@@ -4,10 +4,15 @@ import { once } from 'node:events';
 import { type IncomingMessage } from 'node:http';
 import { get } from 'node:https';
 import { type ServiceHttpOptions, ServiceModule, type ServiceModuleOptions } from 'nestjs-service';
-import { ServiceSimulator, type SimulatorFault, type SimulatorModuleOptions } from 'nestjs-service/testing';
+import {
+  type ServiceSimulator,
+  type SimulatorFault,
+  type SimulatorModuleOptions,
+} from 'nestjs-service/testing';
 import { hangingRelay, type HangingRelay } from '../helpers/hanging-relay.js';
 import { type Platform, startHost } from '../helpers/start-host.js';
 import { rejection, type StartedModule, startModule } from '../helpers/start-module.js';
+import { startSimulator } from '../helpers/simulators.js';
 
 /** What hangs first and answers then, over real TLS. */
 describe('an attempt that hangs', () => {
@@ -15,7 +20,7 @@ describe('an attempt that hangs', () => {
   const closing: (() => Promise<void>)[] = [];
 
   beforeAll(async () => {
-    simulator = await ServiceSimulator.start();
+    simulator = await startSimulator();
   });
   afterEach(async () => {
     for (const close of closing.splice(0)) await close();
@@ -185,7 +190,7 @@ describe('a shutdown meanwhile', () => {
   it.each<Platform>(['express', 'fastify'])(
     'inbound requests that a shutdown ends: 503, and 502 with the doubt where a change was sent (%s)',
     async (platform) => {
-      simulator = await ServiceSimulator.start();
+      simulator = await startSimulator();
       const options = simulator.moduleOptions({ environment: 'production', authentication: 'oauth' });
       const http = { timeout: 600_000, shutdownTimeout: 50 };
       const host = await startHost(ServiceModule.forRoot({ ...options, http }), platform);

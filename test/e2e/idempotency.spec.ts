@@ -1,10 +1,11 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { answerOf, ServiceHttpService, ServiceModule, type ServiceHttpOptions } from 'nestjs-service';
-import { serviceErrors, ServiceSimulator, type SimulatorFault } from 'nestjs-service/testing';
+import { serviceErrors, type ServiceSimulator, type SimulatorFault } from 'nestjs-service/testing';
 import { CollectingLogger } from '../helpers/secret-scan.js';
 import { startHost } from '../helpers/start-host.js';
 import { rejection, startModule, type StartedModule } from '../helpers/start-module.js';
+import { startSimulator } from '../helpers/simulators.js';
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
@@ -14,7 +15,7 @@ describe('a call that may be sent again', () => {
   const closing: (() => Promise<void>)[] = [];
 
   beforeAll(async () => {
-    simulator = await ServiceSimulator.start();
+    simulator = await startSimulator();
   });
   afterEach(async () => {
     for (const close of closing.splice(0)) await close();

@@ -1,9 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { ServiceSimulator } from 'nestjs-service/testing';
+import { type ServiceSimulator } from 'nestjs-service/testing';
 import { callServiceInTrouble, sendOddInput } from '../helpers/chaos.js';
 import { onlyInSoak, scaled } from '../helpers/in-soak.js';
 import { playHistories } from '../helpers/histories/histories.js';
 import { rejection, type StartedModule, startModule } from '../helpers/start-module.js';
+import { startSimulator } from '../helpers/simulators.js';
 
 /** Short versions of what test/soak does at length. Jest itself fails a test for an unhandled rejection. */
 describe('random histories and odd input', () => {
@@ -21,7 +22,7 @@ describe('many callers', () => {
   let simulator: ServiceSimulator;
   let api: StartedModule | undefined;
   beforeEach(async () => {
-    simulator = await ServiceSimulator.start();
+    simulator = await startSimulator();
   });
   afterEach(async () => {
     await api?.module.close();

@@ -1,14 +1,15 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { type ServiceModuleOptions } from 'nestjs-service';
-import { ServiceSimulator } from 'nestjs-service/testing';
+import { type ServiceSimulator } from 'nestjs-service/testing';
 import { CollectingLogger, secretsIn } from '../helpers/secret-scan.js';
 import { rejection, startModule } from '../helpers/start-module.js';
+import { startSimulator } from '../helpers/simulators.js';
 
 describe('http.logCalls', () => {
   let simulator: ServiceSimulator;
   beforeAll(async () => {
-    simulator = await ServiceSimulator.start();
+    simulator = await startSimulator();
   });
   afterEach(() => simulator.clearFaults());
   afterAll(() => simulator.stop());

@@ -7,11 +7,12 @@ import {
   LinkSdkService,
   type TokenStore,
 } from 'nestjs-service';
-import { ServiceSimulator, type SimulatorFace } from 'nestjs-service/testing';
+import { type ServiceSimulator, type SimulatorFace } from 'nestjs-service/testing';
 import { call } from '../helpers/plain-client.js';
 import { partOf, scaled } from '../helpers/in-soak.js';
 import { startModule } from '../helpers/start-module.js';
 import { startHost, type Host, type Platform } from '../helpers/start-host.js';
+import { startSimulator } from '../helpers/simulators.js';
 
 interface Mode {
   environment: ServiceEnvironment;
@@ -97,7 +98,7 @@ describe('the modes', () => {
   let host: Host | undefined;
 
   beforeAll(async () => {
-    simulator = await ServiceSimulator.start();
+    simulator = await startSimulator();
   });
   afterEach(async () => {
     await host?.close();
@@ -140,7 +141,7 @@ describe('the modes', () => {
     ['that is opaque', () => 'opaque' as const],
     ['with nothing but jti', () => ({ jti: randomUUID() })],
   ])('works in every mode with a token %s: API, session, replay, another replica', async (_, tokenClaims) => {
-    const service = await ServiceSimulator.start({ tokenClaims });
+    const service = await startSimulator({ tokenClaims });
     for (const { environment, authentication, more } of modes) {
       const options = service.moduleOptions({ environment, authentication, oauth: true, ...more });
       const entries = new Map<string, string>();
@@ -205,7 +206,7 @@ describe('the modes', () => {
   );
 
   it('sends both with each call to an own address where sendAppTokenWithBearer says so, also after a 401', async () => {
-    const lenient = await ServiceSimulator.start({ refuseBoth: false });
+    const lenient = await startSimulator({ refuseBoth: false });
     const options = lenient.moduleOptions({ authentication: 'oauth', clientCertificate: true });
     const { http, module } = await startModule({ ...options, sendAppTokenWithBearer: true });
     await http.get('/echo/v1/configured');
@@ -240,7 +241,7 @@ describe('the modes', () => {
   });
 
   it('names sendAppTokenWithBearer in the hint of a 400 to both', async () => {
-    const strict = await ServiceSimulator.start({ refuseBoth: true });
+    const strict = await startSimulator({ refuseBoth: true });
     const options = strict.moduleOptions({ authentication: 'oauth' });
     const { banks, module } = await startModule({ ...options, sendAppTokenWithBearer: true });
     await expect(banks.list()).rejects.toMatchObject({

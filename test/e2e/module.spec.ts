@@ -27,13 +27,14 @@ import {
 import { ServiceSimulator } from 'nestjs-service/testing';
 import { CollectingLogger } from '../helpers/secret-scan.js';
 import { modulesOfBlock, startModule } from '../helpers/start-module.js';
+import { startSimulator } from '../helpers/simulators.js';
 
 describe('ServiceModule', () => {
   let simulator: ServiceSimulator;
   const { start, setVariables } = modulesOfBlock();
 
   beforeAll(async () => {
-    simulator = await ServiceSimulator.start();
+    simulator = await startSimulator();
   });
   afterEach(() => simulator.clearRequests());
   afterAll(() => simulator.stop());

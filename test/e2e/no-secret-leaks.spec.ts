@@ -1,9 +1,9 @@
 import { describe, expect, it } from '@jest/globals';
 import axios from 'axios';
 import { Agent } from 'node:https';
-import { ServiceSimulator } from 'nestjs-service/testing';
 import { SAMPLE, scanForLeaks } from '../helpers/leak-scan.js';
 import { everyForm, secretsIn } from '../helpers/secret-scan.js';
+import { startSimulator } from '../helpers/simulators.js';
 
 describe('no error and no log line contains a secret', () => {
   // Together the two modes have every kind of secret. test/soak has all modes and all faults.
@@ -12,7 +12,7 @@ describe('no error and no log line contains a secret', () => {
   });
 
   it('is checked by a scan that finds the secrets of an AxiosError', async () => {
-    const simulator = await ServiceSimulator.start();
+    const simulator = await startSimulator();
     const { appToken, tls } = simulator.moduleOptions({ authentication: 'mtls' });
     const secrets = { appToken, privateKey: tls.privateKey as string };
     const planted: unknown = await axios

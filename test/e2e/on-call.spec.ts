@@ -9,17 +9,18 @@ import {
   type ServiceCallEvent,
   type ServiceModuleOptions,
 } from 'nestjs-service';
-import { ServiceSimulator } from 'nestjs-service/testing';
+import { type ServiceSimulator } from 'nestjs-service/testing';
 import { freePort } from '../helpers/loopback.js';
 import { CollectingLogger } from '../helpers/secret-scan.js';
 import { rejection, startModule, type StartedModule } from '../helpers/start-module.js';
+import { startSimulator } from '../helpers/simulators.js';
 
 describe('http.onCall', () => {
   let simulator: ServiceSimulator;
   let started: StartedModule[] = [];
 
   beforeAll(async () => {
-    simulator = await ServiceSimulator.start();
+    simulator = await startSimulator();
   });
   afterEach(async () => {
     for (const { module } of started) await module.close();

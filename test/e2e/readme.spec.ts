@@ -3,8 +3,9 @@ import { type Type } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { ServiceSimulator } from 'nestjs-service/testing';
+import { type ServiceSimulator } from 'nestjs-service/testing';
 import { readReadme, ROOT, type Snippets, writeSnippets } from '../helpers/readme.js';
+import { startSimulator } from '../helpers/simulators.js';
 
 const before = { ...process.env };
 
@@ -18,7 +19,7 @@ describe('README', () => {
   let snippets: Snippets;
 
   beforeAll(async () => {
-    [simulator, readme] = await Promise.all([ServiceSimulator.start(), readReadme()]);
+    [simulator, readme] = await Promise.all([startSimulator(), readReadme()]);
     snippets = await writeSnippets(readme.fences);
   });
   afterAll(() => Promise.all([simulator.stop(), snippets.remove()]));

@@ -1,13 +1,14 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { ServiceConfigurationError, ServiceModule, type ServiceModuleOptions } from 'nestjs-service';
-import { ServiceSimulator } from 'nestjs-service/testing';
+import { type ServiceSimulator } from 'nestjs-service/testing';
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CollectingLogger } from '../helpers/secret-scan.js';
 import { startHost } from '../helpers/start-host.js';
 import { modulesOfBlock, rejection, startModule } from '../helpers/start-module.js';
+import { startSimulator } from '../helpers/simulators.js';
 
 const manifest = readFileSync(join(import.meta.dirname, '../../package.json'), 'utf8');
 const OWN = `nestjs-service/${(JSON.parse(manifest) as { version: string }).version}`;
@@ -18,7 +19,7 @@ describe('User-Agent', () => {
   const { start, setVariables } = modulesOfBlock();
 
   beforeAll(async () => {
-    simulator = await ServiceSimulator.start();
+    simulator = await startSimulator();
     options = simulator.moduleOptions({ environment: 'production', authentication: 'oauth' });
   });
   afterEach(() => {
@@ -135,7 +136,7 @@ describe('User-Agent', () => {
 describe('http.requestId', () => {
   let simulator: ServiceSimulator;
   beforeAll(async () => {
-    simulator = await ServiceSimulator.start();
+    simulator = await startSimulator();
   });
   afterEach(() => {
     simulator.clearFaults();

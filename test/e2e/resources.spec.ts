@@ -1,14 +1,15 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { LinkSdkService, ServiceRequestError, type Customer } from 'nestjs-service';
-import { ServiceSimulator } from 'nestjs-service/testing';
+import { type ServiceSimulator } from 'nestjs-service/testing';
 import { rejection, startModule, type StartedModule } from '../helpers/start-module.js';
+import { startSimulator } from '../helpers/simulators.js';
 
 /** What hosts write; the compiler reads it too (npm run typecheck). */
 describe('the resources', () => {
   let simulator: ServiceSimulator;
   let api: StartedModule;
   beforeAll(async () => {
-    simulator = await ServiceSimulator.start();
+    simulator = await startSimulator();
     api = await startModule(simulator.moduleOptions({ authentication: 'oauth' }));
   });
   afterAll(async () => {

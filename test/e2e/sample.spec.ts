@@ -6,12 +6,13 @@ import { rename, writeFile } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { ServiceSimulator } from 'nestjs-service/testing';
+import { type ServiceSimulator } from 'nestjs-service/testing';
 import { renderPage } from '../helpers/browser.js';
 import { inSoak } from '../helpers/in-soak.js';
 import { deadPort } from '../helpers/loopback.js';
 import { findPeer, itWith, requirePeer } from '../helpers/optional-peers.js';
 import { cloneProject, isListening, startProcess, type SampleProcess } from '../helpers/sample-process.js';
+import { startSimulator } from '../helpers/simulators.js';
 
 const run = promisify(execFile);
 const LAST_LINE = '/docs\n';
@@ -248,7 +249,7 @@ describe('the sample', () => {
       let simulator: ServiceSimulator;
 
       beforeAll(async () => {
-        simulator = await ServiceSimulator.start();
+        simulator = await startSimulator();
       });
       afterEach(() => {
         simulator.clearFaults();

@@ -3,9 +3,9 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ServiceTokenError } from 'nestjs-service';
-import { ServiceSimulator } from 'nestjs-service/testing';
 import { rotateSecret } from '../helpers/rotate-secret.js';
 import { rejection, startModule } from '../helpers/start-module.js';
+import { startSimulator } from '../helpers/simulators.js';
 
 describe('rotation of the client secret', () => {
   // test/soak does the same for longer.
@@ -14,7 +14,7 @@ describe('rotation of the client secret', () => {
   );
 
   it('as plain text: the old token serves to its end, then the error says what to check, and the endpoint is not called again and again', async () => {
-    const simulator = await ServiceSimulator.start();
+    const simulator = await startSimulator();
     const { module, banks } = await startModule(simulator.moduleOptions({ authentication: 'oauth' }));
     await banks.list();
     simulator.rotateClientSecret();
@@ -37,7 +37,7 @@ describe('rotation of the client secret', () => {
   });
 
   it('as a file that is lost: the error says which one', async () => {
-    const simulator = await ServiceSimulator.start();
+    const simulator = await startSimulator();
     const folder = await mkdtemp(join(tmpdir(), 'lost-secret-'));
     const file = join(folder, 'client-secret.txt');
     await writeFile(file, simulator.clientSecret);

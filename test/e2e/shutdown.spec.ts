@@ -21,6 +21,7 @@ import { rawServer } from '../helpers/loopback.js';
 import { CollectingLogger } from '../helpers/secret-scan.js';
 import { rejection, startModule } from '../helpers/start-module.js';
 import { TimerCount } from '../helpers/timer-count.js';
+import { startSimulator } from '../helpers/simulators.js';
 
 describe('shutdown', () => {
   let simulator: ServiceSimulator;
@@ -28,7 +29,7 @@ describe('shutdown', () => {
   afterEach(() => simulator.stop());
 
   async function start(shutdownTimeout: number) {
-    simulator = await ServiceSimulator.start();
+    simulator = await startSimulator();
     const options = simulator.moduleOptions({ environment: 'production', authentication: 'oauth' });
     const module = await Test.createTestingModule({
       imports: [ServiceModule.forRoot({ ...options, http: { shutdownTimeout } })],
@@ -122,7 +123,7 @@ describe('shutdown hooks in any number and order', () => {
 
   for (const [ending, shutdownTimeout] of Object.entries(ENDINGS)) {
     it.each(ORDERS)(`end with a call that ${ending}: %s, %s, %s, %s`, async (...order) => {
-      const simulator = await ServiceSimulator.start();
+      const simulator = await startSimulator();
       const logger = new CollectingLogger();
       const options = simulator.moduleOptions({ environment: 'production', authentication: 'oauth' });
       const { module, banks } = await startModule({ ...options, http: { shutdownTimeout } }, logger);
@@ -146,7 +147,7 @@ describe('shutdown hooks in any number and order', () => {
   }
 
   it('starts nothing after the end', async () => {
-    const simulator = await ServiceSimulator.start();
+    const simulator = await startSimulator();
     const options = simulator.moduleOptions({ environment: 'production', authentication: 'oauth' });
     const opened: string[] = [];
     const tokenStore = {
@@ -178,7 +179,7 @@ describe('shutdown of a web host', () => {
   let arrived = 0;
 
   async function start(http: ServiceModuleOptions['http'], ...others: DynamicModule[]) {
-    simulator = await ServiceSimulator.start();
+    simulator = await startSimulator();
     logger.lines.length = 0;
     arrived = 0;
     const options = simulator.moduleOptions({ environment: 'production', authentication: 'oauth' });
@@ -311,7 +312,7 @@ describe('shutdown of a web host', () => {
   });
 
   it('ends a call that waits for the certificate to be read again', async () => {
-    simulator = await ServiceSimulator.start();
+    simulator = await startSimulator();
     const options = simulator.moduleOptions({ environment: 'production', authentication: 'mtls' });
     const asked = gate();
     let times = 0;

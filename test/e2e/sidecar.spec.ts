@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { LinkSdkService, ServiceApiError, type ServiceModuleOptions } from 'nestjs-service';
-import { ServiceSimulator } from 'nestjs-service/testing';
+import { type ServiceSimulator } from 'nestjs-service/testing';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,6 +11,7 @@ import { startNginx } from '../helpers/nginx.js';
 import { findPeer, itWith, requirePeer } from '../helpers/optional-peers.js';
 import { readDocument } from '../helpers/readme.js';
 import { rejection, startModule } from '../helpers/start-module.js';
+import { startSimulator } from '../helpers/simulators.js';
 
 const program = findPeer('nginx');
 const nginxIt = itWith(program, 'TLS by nginx as a sidecar');
@@ -25,7 +26,7 @@ describe('docs/certificates.md: a sidecar has the key', () => {
   let tokenSidecar: string;
 
   beforeAll(async () => {
-    simulator = await ServiceSimulator.start({
+    simulator = await startSimulator({
       requireClientCertificate: true,
       clientCertificateRefusal: 'http-400',
       certificateBoundTokens: true,

@@ -15,12 +15,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
 import { BanksService, ServiceModule, type ServiceModuleOptions } from 'nestjs-service';
-import { ServiceSimulator } from 'nestjs-service/testing';
+import { type ServiceSimulator } from 'nestjs-service/testing';
 import { SERVICE } from '../../lib/module/definition.js';
 import { type Service } from '../../lib/engine/create-service.js';
 import { CollectingLogger, secretsIn } from '../helpers/secret-scan.js';
 import { modulesOfBlock } from '../helpers/start-module.js';
 import { TimerCount } from '../helpers/timer-count.js';
+import { startSimulator } from '../helpers/simulators.js';
 
 describe('The start of a ServiceModule', () => {
   let simulator: ServiceSimulator;
@@ -28,7 +29,7 @@ describe('The start of a ServiceModule', () => {
   const { start } = modulesOfBlock();
 
   beforeAll(async () => {
-    simulator = await ServiceSimulator.start();
+    simulator = await startSimulator();
     folder = await mkdtemp(join(tmpdir(), 'start-up-'));
   });
   afterEach(() => simulator.clearRequests());

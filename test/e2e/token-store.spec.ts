@@ -2,12 +2,13 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { type RedisClientType } from '@redis/client';
 import { LinkSdkService, type ServiceModuleOptions, type TokenStore } from 'nestjs-service';
 import { RedisTokenStore } from 'nestjs-service/redis';
-import { ServiceSimulator } from 'nestjs-service/testing';
+import { type ServiceSimulator } from 'nestjs-service/testing';
 import { StoredToken, StoreKeys } from '../../lib/auth/store/stored-token.js';
 import { Secret } from '../../lib/config/secret.js';
 import { findPeer, itWith, requirePeer } from '../helpers/optional-peers.js';
 import { type RedisServer, startRedis } from '../helpers/redis.js';
 import { type StartedModule, startModule } from '../helpers/start-module.js';
+import { startSimulator } from '../helpers/simulators.js';
 
 const program = findPeer('redis-server');
 const redisIt = itWith(program, 'tokens shared over a real Redis');
@@ -20,7 +21,7 @@ describe('tokens shared over Redis', () => {
   let modules: StartedModule[];
 
   beforeAll(async () => {
-    simulator = await ServiceSimulator.start();
+    simulator = await startSimulator();
   });
   afterAll(() => simulator.stop());
 
@@ -175,7 +176,7 @@ describe('connectParameters with a shared store', () => {
   let modules: StartedModule[];
 
   beforeAll(async () => {
-    simulator = await ServiceSimulator.start();
+    simulator = await startSimulator();
   });
   afterAll(() => simulator.stop());
   beforeEach(() => {

@@ -13,9 +13,10 @@ import {
   ServiceApiError,
   type ServiceHttpService,
 } from 'nestjs-service';
-import { ServiceSimulator } from 'nestjs-service/testing';
+import { type ServiceSimulator } from 'nestjs-service/testing';
 import { everyForm } from '../helpers/secret-scan.js';
 import { rejection, startModule, type StartedModule, startStubbed } from '../helpers/start-module.js';
+import { startSimulator } from '../helpers/simulators.js';
 
 interface Bank {
   bank_identifier: string;
@@ -89,7 +90,7 @@ describe('typed answers', () => {
   let api: StartedModule;
 
   beforeAll(async () => {
-    simulator = await ServiceSimulator.start();
+    simulator = await startSimulator();
     api = await startModule(simulator.moduleOptions({ authentication: 'oauth' }));
   });
   afterEach(() => {

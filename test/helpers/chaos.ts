@@ -1,15 +1,16 @@
 import { expect } from '@jest/globals';
 import fc from 'fast-check';
 import { ServiceError } from 'nestjs-service';
-import { ServiceSimulator } from 'nestjs-service/testing';
+import { type ServiceSimulator } from 'nestjs-service/testing';
 import { rejection, startModule } from './start-module.js';
+import { startSimulator } from './simulators.js';
 
 /** Deadlines so long that no call ends by them on a slow machine: a call that fails then, fails by its fault. */
 const TIMEOUT_MS = 300_000;
 
 /** All calls of a service in trouble fail; their retries together are what the budget allows: 500 tokens, 5 a retry. */
 export async function callServiceInTrouble(calls: number): Promise<void> {
-  const simulator = await ServiceSimulator.start();
+  const simulator = await startSimulator();
   const api = await startModule({
     ...simulator.moduleOptions(),
     http: { timeout: TIMEOUT_MS, connectTimeout: TIMEOUT_MS },
@@ -25,7 +26,7 @@ export async function callServiceInTrouble(calls: number): Promise<void> {
 
 /** Random ids, headers and bodies: nothing breaks, nothing is sent outside the service, and no header is split. */
 export async function sendOddInput(runs: number): Promise<void> {
-  const simulator = await ServiceSimulator.start();
+  const simulator = await startSimulator();
   const api = await startModule(simulator.moduleOptions({ authentication: 'oauth' }));
   await api.auth.getApiToken();
   simulator.clearRequests();

@@ -2,13 +2,13 @@ import { expect } from '@jest/globals';
 import { ServiceApiError, type ServiceModuleOptions } from 'nestjs-service';
 import {
   type FaultRule,
-  ServiceSimulator,
   type SimulatorFault,
   type SimulatorModeOptions,
   type TlsAlert,
 } from 'nestjs-service/testing';
 import { CollectingLogger, everyForm, secretsIn } from './secret-scan.js';
 import { startModule, type StartedModule } from './start-module.js';
+import { startSimulator } from './simulators.js';
 
 export const MODES = {
   'sandbox/app-token': { environment: 'sandbox', authentication: 'app-token' },
@@ -112,7 +112,7 @@ const tokenFaults = (echo: string): SimulatorFault[] => [
 
 /** Plays faults in one mode. No error and no log line may contain a secret in any form. Returns how many it played. */
 export async function scanForLeaks(mode: keyof typeof MODES, extent: Extent): Promise<number> {
-  const simulator = await ServiceSimulator.start();
+  const simulator = await startSimulator();
   const base = simulator.moduleOptions(MODES[mode]);
   const options: ServiceModuleOptions = {
     ...base,

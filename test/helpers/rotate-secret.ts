@@ -3,8 +3,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ServiceSimulator } from 'nestjs-service/testing';
 import { startModule } from './start-module.js';
+import { startSimulator } from './simulators.js';
 
 /**
  * Changes the client secret while calls run, each time after `between` rounds of calls. No call may fail, and each secret
@@ -15,7 +15,7 @@ export async function rotateSecret(
   { rotations, between, everyMs }: { rotations: number; between: number; everyMs: number },
 ): Promise<void> {
   // Short enough for several renewals in a long run, each of which needs the secret that is valid then.
-  const simulator = await ServiceSimulator.start({ tokenLifetime: 10 });
+  const simulator = await startSimulator({ tokenLifetime: 10 });
   const folder = await mkdtemp(join(tmpdir(), 'secret-'));
   const file = join(folder, 'client-secret');
   await writeFile(file, simulator.clientSecret);

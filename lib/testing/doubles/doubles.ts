@@ -4,7 +4,7 @@ import { type CertificateSummary } from '../../errors/index.js';
 import { type HttpResponse, ServiceHttpService } from '../../http/service-http.service.js';
 import { LinkSdkService } from '../../link-sdk/link-sdk.service.js';
 import { type IdentityStatus } from '../../tls/client-identity.js';
-import { type Query, RouteTable } from '../route-table.js';
+import { type RequestQuery, RouteTable } from '../route-table.js';
 
 /** A function in place of a method: it gets the arguments of the call, and returns the answer or a promise. */
 export type DoubledMethod<Method> = Method extends (...args: infer Args) => infer Answer
@@ -36,7 +36,7 @@ export interface RoutedRequest extends StubbedRequest {
   /** By the names in the route, decoded: `{ account_id: 'a-1' }` for `GET /accounts/{account_id}`. */
   pathParams: Readonly<Record<string, string>>;
   /** The query; a list for a name that is repeated. */
-  params: Query;
+  params: RequestQuery;
 }
 
 /** Doubles by method and path, for example `GET /accounts/{account_id}`. Each returns the body, or throws. */

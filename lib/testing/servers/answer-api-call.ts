@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { RESOURCE_NAMES, RESOURCES, type ResourceName } from '../../config/resources.js';
 import { isJsonObject } from '../../exchange/decode.js';
 import { type RecordedRequest } from '../request-log.js';
-import { type Query, readQuery } from '../route-table.js';
+import { type RequestQuery, readQuery } from '../route-table.js';
 import { type SimulatedService } from '../simulated-service.js';
 import { failure, type SimulatedAnswer } from './answer.js';
 
@@ -79,7 +79,7 @@ function createCustomer({ customers, users }: SimulatedService, request: Recorde
 function echo(
   request: RecordedRequest,
   pathname: string,
-  query: Query,
+  query: RequestQuery,
   service: SimulatedService,
 ): SimulatedAnswer {
   const status = Number(query.status ?? 200);

@@ -1,11 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { ServiceSimulator } from '../../../lib/testing/simulator.js';
+import { type ServiceSimulator } from '../../../lib/testing/simulator.js';
 import { call, type CallOptions } from '../../helpers/plain-client.js';
+import { startSimulator } from '../../helpers/simulators.js';
 
 describe('the answers of simulator.answer()', () => {
   let simulator: ServiceSimulator;
   beforeAll(async () => {
-    simulator = await ServiceSimulator.start({ basePath: '/api' });
+    simulator = await startSimulator({ basePath: '/api' });
   });
   afterAll(() => simulator.stop());
 

@@ -10,7 +10,7 @@ import { call, failCode, keptAliveAgent } from '../../helpers/plain-client.js';
 
 describe('the certificates of ServiceSimulator', () => {
   let simulator: ServiceSimulator;
-  const start = simulatorsOfBlock();
+  const start = simulatorsOfBlock((options) => ServiceSimulator.start(options));
   beforeAll(async () => {
     simulator = await start();
   });

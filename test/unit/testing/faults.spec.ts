@@ -2,15 +2,16 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/glob
 import { request } from 'node:https';
 import { gunzipSync } from 'node:zlib';
 import { type AnswerFault, type FaultRule } from '../../../lib/testing/faults.js';
-import { ServiceSimulator } from '../../../lib/testing/simulator.js';
+import { type ServiceSimulator } from '../../../lib/testing/simulator.js';
 import { type TlsAlert } from '../../../lib/testing/tls-alert.js';
 import { call, failCode, requestToken } from '../../helpers/plain-client.js';
+import { startSimulator } from '../../helpers/simulators.js';
 
 describe('the faults of ServiceSimulator', () => {
   let simulator: ServiceSimulator;
   let url: string;
   beforeAll(async () => {
-    simulator = await ServiceSimulator.start();
+    simulator = await startSimulator();
     url = `${simulator.urls.sandboxUrl}/banks/v1`;
   });
   afterEach(() => {

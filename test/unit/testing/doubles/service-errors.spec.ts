@@ -14,12 +14,13 @@ import {
 import { inspect } from 'node:util';
 import {
   serviceErrors,
-  ServiceSimulator,
+  type ServiceSimulator,
   type ServiceStub,
   type SimulatorFault,
 } from 'nestjs-service/testing';
 import { deadPort } from '../../../helpers/loopback.js';
 import { rejection, startModule, type StartedModule, startStubbed } from '../../../helpers/start-module.js';
+import { startSimulator } from '../../../helpers/simulators.js';
 
 /** An error as it is read by a host; the address of the service and the time limit are others in a test. */
 function read(error: unknown): object {
@@ -37,7 +38,7 @@ describe('serviceErrors', () => {
   let stub: ServiceStub;
 
   beforeAll(async () => {
-    simulator = await ServiceSimulator.start();
+    simulator = await startSimulator();
     const options = simulator.moduleOptions({ environment: 'sandbox', authentication: 'oauth' });
     real = await startModule({ ...options, http: { retries: 0, timeout: 2_000 } });
     ({ module, service: stub } = await startStubbed());
