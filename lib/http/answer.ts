@@ -25,7 +25,7 @@ export function readAnswer(
 ): unknown {
   const { status, body } = response;
   const isSuccess = status >= 200 && status < 300;
-  if (isSuccess) refusePart(response, call, client);
+  if (status === 206) refusePart(response, call, client);
   if (type === 'arraybuffer') return body;
   // A copy: a small Buffer shares its memory with others, which `bytes.buffer` would show.
   if (type === 'bytes') return new Uint8Array(body);
@@ -72,9 +72,9 @@ export function readBody(response: ExchangeResponse, call: Call, client: ErrorCl
   });
 }
 
-/** Throws ServiceApiError `invalid_response` for a part of a body (206) that the call did not ask for. */
+/** Throws ServiceApiError `invalid_response` for a part of a body that the call did not ask for. */
 function refusePart(response: ExchangeResponse, call: Call, client: ErrorClient): void {
-  if (response.status !== 206 || call.headers.range !== undefined || hasNoBody(response, call)) return;
+  if (call.headers.range !== undefined || hasNoBody(response, call)) return;
   throw invalidResponse(response, call, client, {
     what: 'a part of a body, which was not asked for',
     hint: 'Ask who runs a cache or proxy before the service, which may answer from a part that it keeps.',

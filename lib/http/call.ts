@@ -8,6 +8,7 @@ import { emptyHeaders } from '../exchange/own-properties.js';
 import { CallCancelled, EXCHANGE_HEADERS, type ExchangeResponse } from '../exchange/exchange.types.js';
 import { type CallUrl } from './allowed-urls.js';
 import { type EncodedBody } from './body.js';
+import { routeOf } from './path-template.js';
 import { type Credentials } from '../auth/authenticator.js';
 
 /** How its caller may end a call: by signal, or by axios's older cancel token, which HttpService's Observables use. */
@@ -20,6 +21,9 @@ export type CallerSignals = Pick<InternalAxiosRequestConfig, 'signal' | 'cancelT
 export class Aborted {
   constructor(readonly reason: unknown) {}
 }
+
+/** What its caller gave, and `basePath`, the path of the service's address. */
+export type GivenCall = CallerSignals & { path?: string; basePath?: string };
 
 const BEARER = /^Bearer /i;
 const NO_CREDENTIALS: Credentials = {};
@@ -75,23 +79,30 @@ export class Call {
   /** The last answer. */
   response: ExchangeResponse | undefined = undefined;
 
-  readonly #caller: CallerSignals;
-  #release: (() => void) | undefined = undefined;
-  // Private: code of the host may look at this object.
-  readonly #headers = emptyHeaders<Record<string, string>>();
-  #credentials = NO_CREDENTIALS;
-  readonly #secrets: string[] = [];
+  /** In lower case, with the credentials. */
+  readonly headers = emptyHeaders<Record<string, string>>();
+  credentials = NO_CREDENTIALS;
+  /** All credentials that it ever had: no error may show one. */
+  readonly secrets: string[] = [];
 
-  /** @param route how messages and events name it */
+  readonly #given: GivenCall;
+  #release: (() => void) | undefined = undefined;
+
   constructor(
     readonly method: string,
     readonly url: CallUrl,
     readonly timeoutMs: number,
-    readonly route = url.pathname,
-    caller: CallerSignals = {},
+    given: GivenCall = {},
   ) {
     this.endsAt = this.startedAt + timeoutMs;
-    this.#caller = caller;
+    this.#given = given;
+  }
+
+  /** How messages, logs and events name its path. */
+  get route(): string {
+    const { pathname } = this.url;
+    const { path = pathname, basePath = '' } = this.#given;
+    return routeOf(path, pathname, basePath);
   }
 
   get leftMs(): number {
@@ -100,8 +111,8 @@ export class Call {
 
   /** Follows the caller's signal until release(). Throws ServiceRequestError if it is not a signal. */
   follow(): void {
-    const { signal, cancelToken } = this.#caller;
-    this.signal = checkSignal(signal);
+    const { signal, cancelToken } = this.#given;
+    if (signal) this.signal = checkSignal(signal);
     if (cancelToken?.subscribe) this.#followToken(cancelToken);
   }
 
@@ -129,27 +140,13 @@ export class Call {
     return this.signal?.aborted && error === this.signal.reason ? new Aborted(error) : error;
   }
 
-  /** In lower case, with the credentials. */
-  get headers(): Record<string, string> {
-    return this.#headers;
-  }
-
-  get credentials(): Credentials {
-    return this.#credentials;
-  }
-
-  /** All credentials that it ever had: no error may show one. */
-  get secrets(): readonly string[] {
-    return this.#secrets;
-  }
-
   /** Replaces its credentials. */
   authenticate(credentials: Credentials): void {
-    this.#credentials = credentials;
+    this.credentials = credentials;
     for (const name of Object.keys(credentials)) {
       const value = credentials[name];
-      this.#headers[name.toLowerCase()] = value;
-      this.#secrets.push(name === 'Authorization' ? value.replace(BEARER, '') : value);
+      this.headers[name.toLowerCase()] = value;
+      this.secrets.push(name === 'Authorization' ? value.replace(BEARER, '') : value);
     }
   }
 
@@ -165,7 +162,7 @@ export class Call {
     const { correlationIdHeader, idempotencyHeader } = http;
     this.body = body;
     this.readsJson = (responseType ?? 'json') === 'json';
-    const sent = this.#headers;
+    const sent = this.headers;
     sent['user-agent'] = http.userAgent;
     takeHeaders(sent, headers, this.readsJson, appTokenHeader.toLowerCase());
     if (contentType) sent['content-type'] = contentType;

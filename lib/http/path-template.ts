@@ -22,7 +22,6 @@ export function fillPath(path: unknown, params: PathParams = {}): string {
       'is not in the path, as {name} before the query',
     );
   }
-  if (!template.includes('{')) return path;
   return (
     template.replace(NAME, (_, name: string) => encode(name, params[name])) + path.slice(template.length)
   );

@@ -7,7 +7,7 @@ import { notEncoded, prepareBody } from './body.js';
 import { Call, toMethod } from './call.js';
 import { checkKey, checkResponseType, checkWhole, type HttpCallOptions } from './call-options.js';
 import { type ClientContext } from './client-context.js';
-import { fillPath, routeOf } from './path-template.js';
+import { fillPath } from './path-template.js';
 
 /** The property of a config that has its call, from the interceptor to the adapter. */
 const CALL = Symbol('call');
@@ -36,19 +36,24 @@ export function callPreparer(
     calls.admit();
     // A mock or a cache of the host, which would never hear of a call.
     if (config.adapter !== adapter) throw ServiceRequestError.ofCode('adapter', OTHER_ADAPTER);
-    checkResponseType(config.responseType);
     config.headers = AxiosHeaders.from(config.headers);
     prepareBody(config);
-    const url = urls.resolve(addressOf(config, fillPath(config.url, config.pathParams)));
-    const timeoutMs = checkTimeout(config.timeout) ?? options.http.timeout;
-    const { signal, cancelToken } = config;
-    const route = routeOf(config.url as string, url.pathname, basePath);
-    const call = new Call(toMethod(config.method), url, timeoutMs, route, { signal, cancelToken });
+    const { signal, cancelToken, pathParams, idempotencyKey, responseType } = config;
+    const { timeout, attemptTimeout, retries, maxResponseBytes } = config;
+    const path = config.url as string;
+    const isPlain = pathParams === undefined && typeof path === 'string' && !path.includes('{');
+    const url = urls.resolve(addressOf(config, isPlain ? path : fillPath(path, pathParams)));
+    const ownMs = timeout === undefined ? undefined : checkTimeout(timeout);
+    const given = { path, basePath, signal, cancelToken };
+    const call = new Call(toMethod(config.method), url, ownMs ?? options.http.timeout, given);
     call.readOnly = config.readOnly === true;
-    call.setKey(checkKey(config.idempotencyKey, call.method, call.readOnly));
-    call.maxRetries = checkWhole('retries', config.retries, 0, 10);
-    call.maxResponseBytes = checkWhole('maxResponseBytes', config.maxResponseBytes, 1, MAX_RESPONSE_BYTES);
-    call.attemptTimeoutMs = checkTimeout(config.attemptTimeout, 'attemptTimeout');
+    // Most calls have none of these.
+    if (responseType) checkResponseType(responseType);
+    if (idempotencyKey !== undefined) call.setKey(checkKey(idempotencyKey, call.method, call.readOnly));
+    if (retries !== undefined) call.maxRetries = checkWhole('retries', retries, 0, 10);
+    if (maxResponseBytes !== undefined)
+      call.maxResponseBytes = checkWhole('maxResponseBytes', maxResponseBytes, 1, MAX_RESPONSE_BYTES);
+    if (attemptTimeout) call.attemptTimeoutMs = checkTimeout(attemptTimeout, 'attemptTimeout');
     // Axios would end the call with an error of its own.
     config.signal = config.cancelToken = undefined;
     config[CALL] = call;

@@ -81,7 +81,7 @@ function toAxiosResponse(
   // As in axios, null accepts every status.
   const accepted = validateStatus ? validateStatus(status) : isSuccess || validateStatus === null;
   if (!accepted) throw answerError(response, call, client);
-  const requestId = sentId(call);
+  const requestId = call.correlationId && sentId(call);
   return {
     data: readAnswer(response, call, client, config.responseType),
     status,

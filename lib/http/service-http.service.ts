@@ -117,19 +117,20 @@ export class ServiceHttpService {
 
   async #send<T>(
     options: RequestConfig,
-    resultOf: (answer: ServiceResponse, data: unknown) => T = dataAlone,
+    resultOf?: (answer: ServiceResponse, data: unknown) => T,
   ): Promise<T> {
+    const { axiosRef } = this.#http;
     if (!options.parse) {
-      const answer: ServiceResponse = await this.axiosRef.request(options as AxiosRequestConfig);
-      return resultOf(answer, answer.data);
+      const answer: ServiceResponse = await axiosRef.request(options as AxiosRequestConfig);
+      return resultOf ? resultOf(answer, answer.data) : (answer.data as T);
     }
     // Axios would copy a schema.
     const { parse, ...request } = options;
-    const answer: ServiceResponse = await this.axiosRef.request(request as AxiosRequestConfig);
+    const answer: ServiceResponse = await axiosRef.request(request as AxiosRequestConfig);
     // After the host's interceptors, which may change the body: the caller gets what parse returns.
     const { data } = answer as { data: unknown };
     const parsed = await parseAnswer(data, parse, (where) => refusal(answer, request, data, where));
-    return resultOf(answer, parsed);
+    return resultOf ? resultOf(answer, parsed) : (parsed as T);
   }
 }
 
@@ -140,10 +141,6 @@ function configOf<T>(target: string | RequestConfig<T>, options?: HttpRequestOpt
   return typeof target === 'object' && (target as unknown) !== null
     ? target
     : { ...options, url: target as string };
-}
-
-function dataAlone<T>(_: ServiceResponse, data: unknown): T {
-  return data as T;
 }
 
 function toResponse(answer: ServiceResponse, data: unknown): HttpResponse {

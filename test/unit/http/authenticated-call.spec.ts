@@ -174,7 +174,7 @@ describe('the line of the log about a call', () => {
   const observer = new CallObserver(clientOf({}, { io: { log: { ...SILENT, ...log } } }));
   const call = (signal?: AbortSignal) => {
     lines.length = 0;
-    const made = new Call('GET', new URL('https://api.example/a?q=secret'), 1_000, undefined, { signal });
+    const made = new Call('GET', new URL('https://api.example/a?q=secret'), 1_000, { signal });
     made.follow();
     return made;
   };
