@@ -18,7 +18,12 @@ export async function gettingStartedChecks({ folder, tarball }) {
   const steps = await firstCall();
   const processes = [];
   let registry;
-  let environment = { npm_config_prefer_offline: 'true', npm_config_yes: 'true' };
+  let environment = {
+    npm_config_prefer_offline: 'true',
+    npm_config_yes: 'true',
+    // Of the simulator, whose certificates nobody needs later.
+    XDG_DATA_HOME: join(folder, 'data'),
+  };
   let port;
   let cwd = folder;
   const shell = (command, run, options) =>

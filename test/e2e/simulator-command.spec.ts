@@ -345,7 +345,10 @@ describe('nestjs-service simulator', () => {
   soakIt('ends when only npx gets the signal, whatever its shell does', async () => {
     const line = commandLine(['simulator', '--port', '0', '--dir', 'npx']).map((part) => `'${part}'`);
     // With a second command, the shell does not become the first.
-    const npx = startProcess(['npx', '-c', `${line.join(' ')}; :`], { cwd: folder });
+    const npx = startProcess(['npx', '-c', `${line.join(' ')}; :`], {
+      cwd: folder,
+      env: { XDG_DATA_HOME: data },
+    });
     started.push(npx);
     await npx.printed(READY);
     npx.signal('SIGTERM');
@@ -363,6 +366,7 @@ describe('nestjs-service simulator', () => {
     const [node = '', ...args] = commandLine(['simulator', '--port', '0', '--dir', 'never']);
     const child = spawn(node, ['--import', preload, ...args], {
       cwd: folder,
+      env: { ...process.env, XDG_DATA_HOME: data },
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     try {
@@ -393,7 +397,8 @@ describe('nestjs-service simulator', () => {
 
   soakIt('goes on when nobody reads its output', async () => {
     const [node = '', ...args] = commandLine(['simulator', '--port', '0', '--dir', 'unread']);
-    const child = spawn(node, args, { cwd: folder, stdio: ['ignore', 'pipe', 'inherit'] });
+    const env = { ...process.env, XDG_DATA_HOME: data };
+    const child = spawn(node, args, { cwd: folder, env, stdio: ['ignore', 'pipe', 'inherit'] });
     try {
       const [first] = (await once(child.stdout.setEncoding('utf8'), 'data')) as [string];
       child.stdout.destroy();

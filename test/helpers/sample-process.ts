@@ -39,9 +39,6 @@ export interface SampleProcess {
   listens(port: number): Promise<void>;
   /** To the process alone, or to every process of its group, as Ctrl-C does. */
   signal(signal: NodeJS.Signals, to?: 'process' | 'group'): void;
-  /** To its standard input, which is there only where it was asked for. */
-  write(text: string): void;
-  endInput(): void;
   exited: Promise<Exit>;
   /** Waits until no process of the group is left; false where one is after some seconds. */
   isGone(): Promise<boolean>;
@@ -52,11 +49,7 @@ export interface SampleProcess {
 /** Starts a command in a process group of its own, with none of this process's SERVICE_* variables. */
 export function startProcess(
   command: string[],
-  {
-    cwd,
-    env = {},
-    input = 'ignore',
-  }: { cwd: string; env?: Record<string, string>; input?: 'pipe' | 'ignore' },
+  { cwd, env = {} }: { cwd: string; env?: Record<string, string> },
 ): SampleProcess {
   const inherited = Object.entries(process.env).filter(
     ([name]) => !/^(SERVICE_|PORT$|NODE_OPTIONS$)/.test(name),
@@ -65,7 +58,7 @@ export function startProcess(
     cwd,
     env: { ...Object.fromEntries(inherited), ...env },
     detached: true,
-    stdio: [input, 'pipe', 'pipe'],
+    stdio: ['ignore', 'pipe', 'pipe'],
   });
   const { pid } = child;
   if (pid === undefined) throw new Error(`${command.join(' ')} does not start`);
@@ -102,8 +95,6 @@ export function startProcess(
         await delay(20);
       }
     },
-    write: (text) => void child.stdin?.write(text),
-    endInput: () => void child.stdin?.end(),
     signal: (signal, to = 'process') => process.kill(to === 'group' ? -pid : pid, signal),
     exited,
     isGone,
