@@ -32,6 +32,7 @@ export interface ApiErrorDetails
         | 'credentialFault'
         | 'outcomeUnknown'
         | 'idempotencyKey'
+        | 'retryable'
       >
     > {
   /** Makes {@link ServiceApiError.response}, each time that it is read. */

@@ -6,9 +6,25 @@ export interface ConnectionErrorDetails
   extends
     Explanation,
     Pick<ServiceConnectionError, 'kind'>,
-    Partial<Omit<ServiceConnectionError, 'kind' | keyof ServiceError>> {}
+    Partial<Omit<ServiceConnectionError, 'kind' | keyof ServiceError>> {
+  /** Default: by its kind, unless the outcome is unknown. */
+  retryable?: boolean;
+}
 
 export const CLIENT_CLOSED = 'the client is closed, or its application is shutting down';
+
+/** These stay as they are: another attempt would fail in the same way. */
+const LASTING: ReadonlySet<ConnectionErrorKind> = new Set(['tls', 'protocol', 'redirect', 'too_large']);
+/**
+ * A proxy that cannot be reached or answers 5xx may recover. Its 4xx would come back, a wrong password may lock the account,
+ * and its certificate stays the same.
+ */
+const PASSING_PROXY = /_(5\d\d|TIMEOUT|ECONN\w+|ETIMEDOUT|EPIPE|ENOTFOUND|EAI_\w+|E\w+UNREACH)$/;
+
+/** Whether a fault may be over later. */
+export function mayPass({ kind, reason = '' }: Pick<ServiceConnectionError, 'kind' | 'reason'>): boolean {
+  return kind === 'proxy' ? PASSING_PROXY.test(reason) : !LASTING.has(kind);
+}
 
 /** There is no complete answer. Code: `connection_` and the kind, for example `connection_timeout`. */
 export class ServiceConnectionError extends ServiceError {
@@ -40,7 +56,10 @@ export class ServiceConnectionError extends ServiceError {
   readonly location?: string;
 
   constructor(details: ConnectionErrorDetails) {
-    super(details.message, details);
+    super(details.message, {
+      ...details,
+      retryable: details.retryable ?? (!details.outcomeUnknown && mayPass(details)),
+    });
     this.code = `connection_${details.kind}`;
     this.kind = details.kind;
     this.method = details.method;

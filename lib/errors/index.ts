@@ -25,5 +25,10 @@ export {
   type ApiErrorDetails,
   type ApiErrorResponse,
 } from './api.error.js';
-export { CLIENT_CLOSED, ServiceConnectionError, type ConnectionErrorDetails } from './connection.error.js';
+export {
+  CLIENT_CLOSED,
+  mayPass,
+  ServiceConnectionError,
+  type ConnectionErrorDetails,
+} from './connection.error.js';
 export { ServiceRequestError, type RequestFault } from './request.error.js';

@@ -19,13 +19,19 @@ export interface Explanation extends Remedy {
 export abstract class ServiceError extends Error {
   /** A stable code for programs. Each class documents its codes. */
   abstract readonly code: ServiceErrorCode;
+  /**
+   * Whether the same call may be sent again later without harm, and may succeed then; for queues. A change only if it surely
+   * was not carried out, or if its caller named its `idempotencyKey`.
+   */
+  readonly retryable: boolean;
   /** What to do, if known. For those who run the application; do not show it to callers. */
   declare readonly hint?: string;
   /** The paths of the options that the hint is about, the most to blame first. */
   declare readonly options?: readonly string[];
 
-  constructor(message: string, { hint, options }: Remedy = {}) {
+  constructor(message: string, { hint, options, retryable = false }: Remedy & { retryable?: boolean } = {}) {
     super(message);
+    this.retryable = retryable;
     // Not enumerable, like the name of a built-in error.
     Object.defineProperty(this, 'name', { value: new.target.name, configurable: true, writable: true });
     if (hint === undefined) return;

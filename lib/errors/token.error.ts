@@ -8,6 +8,12 @@ export interface TokenErrorDetails
     Pick<ServiceTokenError, 'code'>,
     Partial<Omit<ServiceTokenError, keyof ServiceError>> {}
 
+const PASSING: ReadonlySet<TokenErrorCode> = new Set([
+  'token_unavailable',
+  'token_rate_limited',
+  'client_secret_unavailable',
+]);
+
 /** No token could be obtained. Codes: {@link TokenErrorCode}. */
 export class ServiceTokenError extends ServiceError {
   readonly code: TokenErrorCode;
@@ -23,7 +29,7 @@ export class ServiceTokenError extends ServiceError {
   readonly retryAfter?: number;
 
   constructor(details: TokenErrorDetails) {
-    super(details.message, details);
+    super(details.message, { ...details, retryable: PASSING.has(details.code) });
     this.code = details.code;
     this.error = details.error;
     this.error_description = details.error_description;

@@ -68,14 +68,3 @@ function describe(error: unknown): { code?: string; message: string } {
   if (typeof code !== 'string' && Array.isArray(errors)) return describe(errors[0]);
   return { code: typeof code === 'string' ? code : undefined, message: String(message) };
 }
-
-/**
- * Whether the proxy of `http.proxy` would refuse again: a 4xx would come back, a wrong password may lock the account, and
- * its certificate stays the same. A proxy that cannot be reached or answers 5xx may recover.
- */
-export function isProxyRefusal({ kind, reason = '' }: { kind: string; reason?: string }): boolean {
-  return (
-    kind === 'proxy' &&
-    !/_(5\d\d|TIMEOUT|ECONN\w+|ETIMEDOUT|EPIPE|ENOTFOUND|EAI_\w+|E\w+UNREACH)$/.test(reason)
-  );
-}

@@ -97,6 +97,7 @@ export function refusedAnswer(
     ...facts,
     response: errorResponse(response, data, bearersOf(call, client), client.options.appTokenHeader),
     code: 'invalid_response',
+    retryable: false,
     message: `${answered} that parse refused${where}.${carriedOut(call, response)}`,
   });
 }
@@ -190,10 +191,10 @@ type AnswerFacts = Pick<
   | 'retryAfter'
   | 'outcomeUnknown'
   | 'idempotencyKey'
+  | 'retryable'
 >;
 
 function answerFacts(response: ExchangeResponse, call: Call, client: ErrorClient): AnswerFacts {
-  const { outcomeUnknown, idempotencyKey } = doubtOf(call, { response });
   return {
     status: response.status,
     method: call.method,
@@ -201,8 +202,7 @@ function answerFacts(response: ExchangeResponse, call: Call, client: ErrorClient
     route: call.route,
     correlationId: answeredId(response, call, client) ?? sentId(call),
     retryAfter: parseRetryAfter(response.headers['retry-after'], Date.now()),
-    outcomeUnknown,
-    idempotencyKey,
+    ...doubtOf(call, { response }),
   };
 }
 

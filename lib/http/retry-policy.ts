@@ -1,4 +1,4 @@
-import { type ConnectionErrorKind, type ServiceConnectionError } from '../errors/index.js';
+import { mayPass, type ServiceConnectionError } from '../errors/index.js';
 import { certificateVerdict } from '../exchange/certificate-refusal.js';
 import {
   type ExchangeFault,
@@ -6,14 +6,11 @@ import {
   isUnsent,
   type Outcome,
 } from '../exchange/exchange.types.js';
-import { isProxyRefusal } from '../exchange/classify.js';
 import { isJsonObject, parseJson } from '../exchange/decode.js';
 import { type Call } from './call.js';
 
 // RFC 9110, 9.2.1: methods that change nothing on the server.
 const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS']);
-/** Another attempt would fail in the same way. */
-const LASTING_FAULTS: ReadonlySet<ConnectionErrorKind> = new Set(['tls', 'too_large', 'protocol', 'closed']);
 // 408: mostly a connection that a server was about to close (RFC 9110, 15.5.9).
 const RETRYABLE_STATUS = new Set([408, 500, 502, 503, 504]);
 
@@ -80,14 +77,25 @@ export function mayHaveActed(call: Repeated & Partial<Pick<Call, 'inDoubt'>>, ou
 export function doubtOf(
   call: Call,
   outcome: Outcome,
-): Pick<ServiceConnectionError, 'outcomeUnknown' | 'idempotencyKey'> {
+): Pick<ServiceConnectionError, 'outcomeUnknown' | 'idempotencyKey' | 'retryable'> {
   const outcomeUnknown = mayHaveActed(call, outcome);
-  return { outcomeUnknown, idempotencyKey: outcomeUnknown ? call.idempotencyKey : undefined };
+  const idempotencyKey = outcomeUnknown ? call.idempotencyKey : undefined;
+  return { outcomeUnknown, idempotencyKey, retryable: mayBeSentLater(call, outcome, outcomeUnknown) };
+}
+
+/** A random key is lost with its call, so that only a caller's own makes a change repeatable later. */
+function mayBeSentLater(call: Call, { response, fault }: Outcome, outcomeUnknown: boolean): boolean {
+  const isPassing = fault
+    ? mayPass(fault) && !fault.certificateRefused
+    : response.status === 429 || RETRYABLE_STATUS.has(response.status);
+  if (isSafe(call)) return isPassing;
+  if (call.isKeyNamed) return outcomeUnknown || isPassing;
+  return isPassing && !outcomeUnknown && !(response && isDuplicate(response));
 }
 
 /** Whether the same call may be sent again after a fault. */
 export function isRetryableFault(call: Repeated, fault: ExchangeFault): boolean {
-  if (LASTING_FAULTS.has(fault.kind) || fault.certificateRefused || isProxyRefusal(fault)) return false;
+  if (fault.kind === 'closed' || fault.certificateRefused || !mayPass(fault)) return false;
   return isRepeatable(call) || cannotHaveActed(fault);
 }
 

@@ -35,13 +35,14 @@ const OWN = new Set([
   'customer-of.ts',
   'pages.ts',
   'when-ready.ts',
+  'payment.processor.ts',
 ]);
 
 describe('docs/recipes.md', () => {
   const written = readDocument('docs/recipes.md').then(({ fences }) =>
     writeSnippets(
       fences.filter(({ file = '' }) => OWN.has(file)),
-      { name: 'recipes' },
+      { name: 'recipes', stubs: true },
     ),
   );
   afterAll(async () => (await written).remove());
@@ -116,6 +117,40 @@ describe('docs/recipes.md', () => {
         status: 404,
       });
     });
+  });
+
+  it('runs a job of a queue again only if its call may be sent again', async () => {
+    const { payments } = (await import((await written).path('payment.processor.ts'))) as {
+      payments: (http: ServiceHttpService) => (job: { id: string; data: object }) => Promise<unknown>;
+    };
+    const simulator = await ServiceSimulator.start();
+    const options = simulator.moduleOptions();
+    const { http, module } = await startModule({ ...options, http: { ...options.http, retries: 0 } });
+    const paths = { path: '/payments/v1', method: 'POST' };
+    simulator.fail({ ...paths, fault: { status: 503 } });
+    simulator.fail({
+      ...paths,
+      fault: { status: 422, json: { status: 'NO_SUCH_PAYEE', message: 'no payee' } },
+    });
+    simulator.answer('POST', '/payments/v1', { json: { id: 'p-1' } });
+    /** As BullMQ runs a job of four attempts. */
+    const run = async (id: string, attempts = 4): Promise<unknown> => {
+      try {
+        return await payments(http)({ id, data: { amount: 1 } });
+      } catch (error) {
+        if (attempts === 1 || (error as Error).constructor.name === 'UnrecoverableError') throw error;
+        return run(id, attempts - 1);
+      }
+    };
+    await expect(run('1')).rejects.toThrow('no payee');
+    expect(await run('2')).toEqual({ id: 'p-1' });
+    expect(simulator.apiRequests.map(({ headers }) => headers['idempotency-key'])).toEqual([
+      'job-1',
+      'job-1',
+      'job-2',
+    ]);
+    await module.close();
+    await simulator.stop();
   });
 
   it.each([

@@ -1,15 +1,14 @@
 import { type Secret } from '../../config/secret.js';
 import {
   cleanText,
-  type ConnectionErrorKind,
   type DescribeOption,
   explain,
   type Remedy,
   ServiceConnectionError,
+  ServiceError,
   ServiceTokenError,
   type TokenErrorCode,
 } from '../../errors/index.js';
-import { isProxyRefusal } from '../../exchange/classify.js';
 import { type ExplainedFault, explainFault, type FaultPlace } from '../../exchange/explain-fault.js';
 import { isJsonObject } from '../../exchange/decode.js';
 
@@ -123,15 +122,11 @@ function readErrorCode(value: unknown, secrets: readonly string[]): string | und
   return cleanText(value, secrets, MAX_TEXT_LENGTH) === value ? value : undefined;
 }
 
-/** Another attempt would fail in the same way. */
-const LASTING: ReadonlySet<ConnectionErrorKind> = new Set(['tls', 'redirect', 'too_large', 'closed']);
 export const NO_SECRET = 'client_secret_unavailable';
-const TRANSIENT: readonly TokenErrorCode[] = ['token_unavailable', 'token_rate_limited', NO_SECRET];
 
 /** Whether another attempt may bring a token. */
 export function isTransient(error: unknown): boolean {
-  if (error instanceof ServiceConnectionError) return !LASTING.has(error.kind) && !isProxyRefusal(error);
-  return error instanceof ServiceTokenError && TRANSIENT.includes(error.code);
+  return error instanceof ServiceError && error.retryable && error.code !== 'connection_closed';
 }
 
 /** The error if there is no answer within the time of a request. */

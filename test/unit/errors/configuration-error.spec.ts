@@ -83,7 +83,7 @@ describe('The errors have all that they were given, as data', () => {
     [
       'ServiceConnectionError',
       new ServiceConnectionError({ kind: 'dns', message }),
-      { kind: 'dns', message, code: 'connection_dns', outcomeUnknown: false },
+      { kind: 'dns', message, code: 'connection_dns', outcomeUnknown: false, retryable: true },
     ],
     [
       'ServiceConnectionError',
@@ -93,6 +93,7 @@ describe('The errors have all that they were given, as data', () => {
         message: 'The client is closed, or its application is shutting down.',
         code: 'connection_closed',
         outcomeUnknown: false,
+        retryable: true,
       },
     ],
     ['ServiceTokenError', new ServiceTokenError({ ...token, message }), { ...token, message }],
@@ -138,9 +139,9 @@ describe('The errors have all that they were given, as data', () => {
       },
     ],
   ])('%s', (name, error, data) => {
-    expect(JSON.parse(JSON.stringify(error))).toMatchObject({ name, ...data });
+    expect(JSON.parse(JSON.stringify(error))).toMatchObject({ name, retryable: false, ...data });
     const absent = Object.entries(error).filter(
-      ([key]) => !['faults', 'certificate', ...Object.keys(data)].includes(key),
+      ([key]) => !['faults', 'certificate', 'retryable', ...Object.keys(data)].includes(key),
     );
     expect(absent.filter(([, value]) => value !== undefined)).toEqual([]);
     expect(Object.keys(error)).not.toContain('name');

@@ -237,6 +237,7 @@ describe('a call that ends early', () => {
       code: 'connection_dns',
       kind: 'dns',
       outcomeUnknown: false,
+      retryable: true,
     });
   });
 

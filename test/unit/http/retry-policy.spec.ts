@@ -1,6 +1,9 @@
 import { describe, expect, it } from '@jest/globals';
 import { ExchangeFault, type ExchangeFaultDetails } from '../../../lib/exchange/exchange.types.js';
+import { ServiceTokenError, type TokenErrorCode } from '../../../lib/errors/index.js';
+import { Call } from '../../../lib/http/call.js';
 import {
+  doubtOf,
   isRetryableAnswer,
   isRetryableFault,
   mayHaveActed,
@@ -141,6 +144,94 @@ describe('mayHaveActed', () => {
     expect(mayHaveActed({ method: 'POST' }, outcome)).toBe(acted);
     expect(mayHaveActed({ method: 'POST', inDoubt: true }, outcome)).toBe(true);
     expect(mayHaveActed({ method: 'GET', inDoubt: true }, outcome)).toBe(false);
+  });
+});
+
+describe('whether the same call may be sent again later (error.retryable)', () => {
+  const DUPLICATED = JSON.stringify({ status: 'DUPLICATED_REQUEST' });
+  const CALLS = {
+    GET: () => new Call('GET', new URL('https://api.example/a'), 1_000),
+    POST: () => new Call('POST', new URL('https://api.example/a'), 1_000),
+    readOnly: () => Object.assign(CALLS.POST(), { readOnly: true }),
+    'random key': () => withKey(true),
+    'own key': () => withKey('k-1'),
+  };
+  function withKey(key: true | string): Call {
+    const call = CALLS.POST();
+    call.setKey(key);
+    return call;
+  }
+  const json = (status: number, text: string) => {
+    const { response } = answered(status);
+    return { response: { ...response, body: Buffer.from(text) } };
+  };
+  const ALL = ['GET', 'POST', 'readOnly', 'random key', 'own key'];
+  const READS = ['GET', 'readOnly'];
+
+  it.each<[string, object, string[]]>([
+    ...[500, 502, 503, 504, 408].map((status): [string, object, string[]] => [
+      String(status),
+      answered(status),
+      [...READS, 'own key'],
+    ]),
+    ['429', answered(429), ALL],
+    ['429 DUPLICATED_REQUEST', json(429, DUPLICATED), [...READS, 'own key']],
+    ['a 200 that cannot be read', answered(200), ['own key']],
+    ...[400, 401, 403, 404, 409, 422].map((status): [string, object, string[]] => [
+      String(status),
+      answered(status),
+      [],
+    ]),
+    ...(['refused', 'dns', 'timeout', 'reset', 'network', 'closed'] as const).flatMap(
+      (kind): [string, object, string[]][] => [
+        [`${kind}, nothing sent`, { fault: fault({ kind, phase: 'connecting' }) }, ALL],
+        [`${kind}, sent`, { fault: fault({ kind }) }, [...READS, 'own key']],
+      ],
+    ),
+    ['no free connection', { fault: fault({ kind: 'timeout', phase: 'queued' }) }, ALL],
+    ['a certificate of the server', { fault: fault({ kind: 'tls', phase: 'connecting' }) }, []],
+    [
+      'our certificate',
+      { fault: fault({ kind: 'tls', certificateRefused: true, refusedInHandshake: true }) },
+      [],
+    ],
+    ['a malformed answer', { fault: fault({ kind: 'protocol', phase: 'reading' }) }, ['own key']],
+    ['a body too large', { fault: fault({ kind: 'too_large', phase: 'reading' }) }, ['own key']],
+    [
+      "a proxy's refusal",
+      { fault: fault({ kind: 'proxy', phase: 'connecting', reason: 'ERR_PROXY_TUNNEL_407' }) },
+      [],
+    ],
+    [
+      'a proxy that is down',
+      { fault: fault({ kind: 'proxy', phase: 'connecting', reason: 'ERR_PROXY_ECONNREFUSED' }) },
+      ALL,
+    ],
+  ])('after %s', (_, outcome, expected) => {
+    const may = Object.entries(CALLS).filter(([, make]) => doubtOf(make(), outcome as never).retryable);
+    expect(may.map(([name]) => name)).toEqual(ALL.filter((name) => expected.includes(name)));
+  });
+
+  it('is not so of a change that is in doubt from an earlier attempt, without a key of its caller', () => {
+    for (const [name, make] of Object.entries(CALLS)) {
+      const call = Object.assign(make(), { inDoubt: true });
+      expect([name, doubtOf(call, answered(429)).retryable]).toEqual([
+        name,
+        [...READS, 'own key'].includes(name),
+      ]);
+    }
+  });
+
+  it('is so of a token that may come later', () => {
+    const may = (code: TokenErrorCode) => new ServiceTokenError({ code, message: 'm' }).retryable;
+    expect(
+      (['token_unavailable', 'token_rate_limited', 'client_secret_unavailable'] as const).map(may),
+    ).toEqual([true, true, true]);
+    expect((['token_refused', 'invalid_token_response', 'oauth_not_configured'] as const).map(may)).toEqual([
+      false,
+      false,
+      false,
+    ]);
   });
 });
 
