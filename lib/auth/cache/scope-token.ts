@@ -34,8 +34,6 @@ export interface ScopeTools {
   timeoutMs: number;
   /** Runs work in the async context of the module's start: a renewal belongs to no caller. */
   inStart: <T>(work: () => T) => T;
-  /** There is a token without a lifetime. */
-  onLifeless: () => void;
 }
 
 export interface ScopeSettings {
@@ -179,10 +177,6 @@ export class ScopeToken {
     return cached && cached.ageMs(this.#tools.io.clock) + afterMs < cached.usableMs ? cached : undefined;
   }
 
-  #endsSoon(): boolean {
-    return this.#living() !== undefined && !this.#living(SOON);
-  }
-
   #renewInBackground(): void {
     const { gate, closed, io, inStart } = this.#tools;
     const isHeld = gate.remainingMs > 0 || io.clock.monotonic() < this.#renewNotBefore;
@@ -225,12 +219,10 @@ export class ScopeToken {
     const { lane } = this.#settings;
     try {
       for (let attempt = 1; ;) {
-        if (request.for === 'renewal' ? lane?.isFull : request.callers === 0) throw nobodyWaits();
-        if (gate.remainingMs > 0) {
-          if (request.callers === 0) throw nobodyWaits();
-          await sleep(io.clock, gate.remainingMs, closed);
-          continue;
-        }
+        const isHeld = gate.remainingMs > 0;
+        if (request.callers === 0 && (request.for !== 'renewal' || isHeld || lane?.isFull))
+          throw new Error('Nobody waits for this token any more');
+        if (isHeld) await sleep(io.clock, gate.remainingMs, closed);
         try {
           const grant = await (lane ? lane.run(() => this.#ask(request)) : this.#ask(request));
           closed.throwIfAborted();
@@ -275,7 +267,8 @@ export class ScopeToken {
           timeoutMs,
           isProbe: forWhom === 'probe',
           accepts: (offered) => this.#accepts(offered),
-          isAwaited: () => request.callers > 0 || lane?.isWaitedFor === true || this.#endsSoon(),
+          isAwaited: () =>
+            request.callers > 0 || lane?.isWaitedFor === true || this.#living() !== this.#living(SOON),
         }),
       );
       return { requestedAt, ...grant };
@@ -291,14 +284,11 @@ export class ScopeToken {
 
   /** A token that is outdated, or has expired on its way, goes to the callers and is not kept. */
   #arrived(request: Request, grant: TokenGrant): CachedToken {
-    const { gate, io, onLifeless } = this.#tools;
+    const { gate, io } = this.#tools;
     gate.succeeded();
-    if (grant.expiresIn === 0) onLifeless();
     const cached = this.#cachedToken(grant);
     const isSame = this.holds(cached.token.accessToken);
-    // A token without a lifetime is no reason to drop one that still has time.
-    const isWorse = grant.expiresIn === 0 && this.#living(SOON) !== undefined;
-    const isKept = !request.isOutdated && !isWorse && cached.ageMs(io.clock) < cached.usableMs;
+    const isKept = !request.isOutdated && cached.ageMs(io.clock) < cached.usableMs;
     if (isKept) this.#cached = cached;
     // An endpoint that hands out the same token until it ends would be asked ever more often.
     if (!isKept || isSame) this.#postpone();
@@ -333,8 +323,4 @@ export class ScopeToken {
     this.#failures += 1;
     this.#renewNotBefore = this.#tools.io.clock.monotonic() + renewalDelay(this.#failures);
   }
-}
-
-function nobodyWaits(): Error {
-  return new Error('Nobody waits for this token any more');
 }

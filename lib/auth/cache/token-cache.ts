@@ -38,7 +38,6 @@ export class TokenCache {
   /** A Map keeps the order of insertion: the first is the least recently used. */
   readonly #customers = new Map<string, ScopeToken>();
   readonly #stop = new AbortController();
-  #hasWarned = false;
 
   constructor(source: TokenSource, settings: TokenCacheSettings, io: TokenIo) {
     const { refresh, customerReserveMs, customerRequests, timeoutMs } = settings;
@@ -50,7 +49,6 @@ export class TokenCache {
       gate: new RetryAfterGate(io.clock),
       closed: this.#stop.signal,
       inStart: AsyncLocalStorage.snapshot(),
-      onLifeless: () => this.#warnOfNoLife(),
     };
     // Only the api token is renewed by schedule.
     const customerRefresh = refresh === 'scheduled' ? 'ahead' : refresh;
@@ -114,14 +112,5 @@ export class TokenCache {
 
   #all(): ScopeToken[] {
     return [this.#api, ...this.#customers.values()];
-  }
-
-  #warnOfNoLife(): void {
-    if (this.#hasWarned) return;
-    this.#hasWarned = true;
-    this.#tools.io.log.warn(
-      'The token endpoint gives tokens without a lifetime (expires_in is 0 or missing): each is used for one second. ' +
-        "Tell the service's operator.",
-    );
   }
 }
