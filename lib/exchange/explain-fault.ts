@@ -69,7 +69,7 @@ const ROWS: Readonly<Record<ConnectionErrorKind, readonly Row[]>> = {
     },
     {
       if: isUnsent,
-      what: 'no connection to {host}, port {port}, within {limit}{reason}{tried}. Mostly a firewall that drops packets without a word; or a server that is down or overloaded.',
+      what: 'no connection to {host}, port {port}, within {limit}{reason}{tried}. Mostly a firewall that drops packets without a word; or a server that is down or does not answer the handshake.',
       hint: 'Ask who runs the network to allow connections to {host}, port {port}. Check host and port of {address} too. If the way is only long, raise {http.connectTimeout}.',
     },
     {
@@ -89,6 +89,11 @@ const ROWS: Readonly<Record<ConnectionErrorKind, readonly Row[]>> = {
       if: (fault, { url }) => isUnsent(fault) && !fault.reusedSocket && url.protocol === 'https:',
       what: 'the server ended the connection before anything was sent, without a reason{reason}. Likely a firewall or load balancer that does not let this machine or host name through; or a server that refuses the client certificate, or is not for TLS.',
       hint: `Check {address}. If it is right, ask the service's operator whether the address of this machine has to be allowed first, and whether {tls.certificate} is accepted.`,
+    },
+    {
+      if: (_, { url }) => url.protocol === 'http:',
+      what: 'the connection ended before the whole answer was there{reason}. The address begins with http:, for a sidecar on this machine.',
+      hint: 'Look into the log of what listens at {address}. If that is no sidecar but the server itself, write https: there.',
     },
     { what: 'the connection ended before the whole answer was there' },
   ],

@@ -204,7 +204,7 @@ export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
   },
   'a proxy that is not there': {
     cause: 'api.connection',
-    words: /refused \(ECONNREFUSED\)/,
+    words: /the proxy .* cannot be reached, .* \(ECONNREFUSED\)/,
     break: async () => ({
       SERVICE_HTTP_PROXY: `http://user:s3cret-of-the-proxy@127.0.0.1:${await deadPort()}`,
     }),
@@ -252,7 +252,7 @@ export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
   },
   'a server that says nothing': {
     cause: 'api.connection',
-    words: /did not answer the TLS handshake in time/,
+    words: /does not answer the handshake/,
     stepMs: 500,
     break: async (_, context) => ({ SERVICE_BASE_URL: await bareServer(() => undefined, context) }),
   },
@@ -300,8 +300,7 @@ export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
   },
   'no chain, and a server of no public authority': {
     cause: 'api.connection',
-    wordsAtStart:
-      /not signed by what it is verified against: Node's public roots \(.*SERVICE_TLS_CHAIN.*in place of tls\.publicRoots \(SERVICE_TLS_PUBLIC_ROOTS\)/,
+    wordsAtStart: /not signed by what it is verified against: Node's public roots \(.*SERVICE_TLS_CHAIN/,
     words: /against: Node's public roots\. The server shows "CN=localhost", issued by /,
     break: () => ({ SERVICE_TLS_CHAIN: undefined, SERVICE_TLS_PUBLIC_ROOTS: 'true' }),
   },
@@ -335,7 +334,7 @@ export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
   'a revoked certificate, on TLS 1.2': {
     cause: 'api.client-certificate',
     words: /asked for the client certificate and then ended the connection/,
-    wordsAtStart: /ended the connection in the TLS handshake.*refuses the client certificate/,
+    wordsAtStart: /ended the connection before anything was sent.*refuses the client certificate/,
     simulator: { maxTlsVersion: 'TLSv1.2' },
     break: (_, { simulator }) => simulator.revokeCertificate(),
   },
@@ -346,7 +345,7 @@ export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
   },
   'a certificate that nginx refuses': {
     cause: 'api.banks',
-    words: /HTTP 400.*page \(HTML\) of a proxy/,
+    words: /HTTP 400.* a proxy before the service misses or rejects the client certificate/,
     simulator: { clientCertificateRefusal: 'http-400' },
     break: (_, { simulator }) => simulator.revokeCertificate(),
   },
