@@ -1,5 +1,11 @@
 import { withoutSlashes } from '../config/address.js';
-import { cleanText, ServiceApiError, ServiceConnectionError, type ApiErrorBody } from '../errors/index.js';
+import {
+  cleanText,
+  ServiceApiError,
+  ServiceConnectionError,
+  type ApiErrorBody,
+  type ApiErrorResponse,
+} from '../errors/index.js';
 import { isPage } from '../exchange/certificate-refusal.js';
 import { parseJson } from '../exchange/decode.js';
 import { type ExchangeResponse } from '../exchange/exchange.types.js';
@@ -95,7 +101,7 @@ export function refusedAnswer(
   const answered = `The service answered ${facts.status} ${body === undefined ? 'without' : 'with'} a body`;
   return new ServiceApiError({
     ...facts,
-    response: errorResponse(response, data, bearersOf(call, client), client.options.appTokenHeader),
+    response: keptAnswer(response, data, call, client),
     code: 'invalid_response',
     retryable: false,
     message: `${answered} that parse refused${where}.${carriedOut(call, response)}`,
@@ -131,10 +137,9 @@ function invalidResponse(
   { what, hint, options }: Explained,
 ): ServiceApiError {
   const facts = answerFacts(response, call, client);
-  const { appTokenHeader } = client.options;
   return new ServiceApiError({
     ...facts,
-    response: errorResponse(response, undefined, bearersOf(call, client), appTokenHeader),
+    response: keptAnswer(response, undefined, call, client),
     code: 'invalid_response',
     message: `${statusOf(response, call)}, with ${what}.${carriedOut(call, response)}`,
     hint,
@@ -161,7 +166,7 @@ export function answerError(
   return new ServiceApiError({
     ...answerFacts(response, call, client),
     body,
-    response: errorResponse(response, json, bearersOf(call, client), client.options.appTokenHeader),
+    response: keptAnswer(response, json, call, client),
     credentialFault: isCredentialFault(response),
     message: body?.message || `${statusOf(response, call)}${what}.`,
     hint: hint && meaning + hint,
@@ -222,10 +227,16 @@ function secretsOf({ secrets }: Call, { options }: ErrorClient): readonly string
   return appToken === undefined || secrets.includes(appToken) ? secrets : [...secrets, appToken];
 }
 
-/** The app token is the application's id, which an answer may name. */
-function bearersOf({ secrets }: Call, { options }: ErrorClient): readonly string[] {
+/** For `response` of an error. The app token is no secret there: it is the application's id, which an answer may name. */
+function keptAnswer(
+  response: ExchangeResponse,
+  json: unknown,
+  { secrets }: Call,
+  { options }: ErrorClient,
+): () => ApiErrorResponse {
   const appToken = options.appToken?.reveal();
-  return secrets.filter((secret) => secret !== appToken);
+  const bearers = secrets.filter((secret) => secret !== appToken);
+  return errorResponse(response, json, bearers, options.appTokenHeader);
 }
 
 function readErrorBody(json: unknown, secrets: readonly string[]): ApiErrorBody | undefined {

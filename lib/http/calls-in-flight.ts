@@ -3,10 +3,7 @@ import { allowListeners } from '../exchange/call-limits.js';
 import { CallCancelled } from '../exchange/exchange.types.js';
 import { setImmediate } from '../time/immediate.js';
 
-/**
- * Counts the calls in flight: a shutdown waits for them, and ends those that take too long. A call that waits for a token is
- * counted for that wait, and again from the adapter on: nothing would end a count if code of the host threw in between.
- */
+/** Counts the calls in flight: a shutdown waits for them, and ends those that take too long. */
 export class CallsInFlight {
   /** Called once, before the first call. */
   onFirst?: () => void;

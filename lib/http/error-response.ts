@@ -7,7 +7,6 @@ const MAX_BYTES = 65_536;
  * What the service answered, for its error, without credentials. Made when it is first read, as that takes long for a
  * long body.
  * @param json of the body; undefined if it is none
- * @param secrets the app token is none: it is the application's id, which an answer may name
  */
 export function errorResponse(
   { status, headers, body }: ExchangeResponse,

@@ -22,29 +22,13 @@ export function createServiceAxios(
   const adapter = serviceAdapter(client, authenticator, runner, observer);
   // Ours runs last. A host may have changed that for all of its instances.
   const transitional = { legacyInterceptorReqResOrdering: true };
-  const made = new Axios({ adapter, transitional, headers: headersByMethod(), ...NAMED });
+  const made = new Axios({ adapter, transitional, headers: headersByMethod() });
   made.interceptors.request.use(callPreparer(client, adapter), undefined, { synchronous: true });
   made.interceptors.response.use(undefined, (error: unknown) => {
     throw error instanceof FailedAnswer ? error.reason : error;
   });
   return asInstance(made);
 }
-
-/** The keys of calls. Were they not in the defaults, axios would add them to each config, and V8 give each its own hidden class. */
-const NAMED = {
-  url: undefined,
-  method: undefined,
-  data: undefined,
-  params: undefined,
-  signal: undefined,
-  timeout: undefined,
-  retries: undefined,
-  attemptTimeout: undefined,
-  maxResponseBytes: undefined,
-  pathParams: undefined,
-  readOnly: undefined,
-  idempotencyKey: undefined,
-};
 
 /** For a host's own default headers. */
 function headersByMethod(): object {

@@ -73,8 +73,10 @@ describe('docs/recipes.md', () => {
       expect(await find('a/b@example.com')).toEqual(created);
       // As after a create whose answer was lost.
       await api.customers.create({ app_user_id: 'lost' });
-      simulator.fail({ path: '/customers/v1', fault: 'reset' });
-      expect(await find('lost')).toMatchObject({ app_user_id: 'lost' });
+      for (const fault of ['reset', { status: 503 }] as const) {
+        simulator.fail({ path: '/customers/v1', fault });
+        expect(await find('lost')).toMatchObject({ app_user_id: 'lost' });
+      }
       simulator.fail({ path: '/customers/v1', fault: { status: 403 } });
       await expect(find('other')).rejects.toMatchObject({ status: 403 });
     });
