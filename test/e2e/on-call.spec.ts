@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { Test } from '@nestjs/testing';
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { inspect } from 'node:util';
 import {
   BanksService,
@@ -240,6 +241,19 @@ describe('http.onCall', () => {
         error: 'token_refused',
       },
     ]);
+  });
+
+  it('is told of a token request in the async context of its first caller, of a renewal in that of the start', async () => {
+    const context = new AsyncLocalStorage<string>();
+    const seen: (string | undefined)[] = [];
+    const onCall = ({ kind }: ServiceCallEvent): void => {
+      if (kind === 'token') seen.push(context.getStore());
+    };
+    simulator.tokenLifetime = 4;
+    const { banks: service } = await context.run('start', () => start('oauth', { http: { onCall } }));
+    for (let call = 1; seen.length < 2; call += 1) await context.run(`call ${call}`, () => service.list());
+    expect(seen).toEqual(['call 1', 'start']);
+    simulator.tokenLifetime = 3_600;
   });
 
   it('is told of both requests where the secret was rotated', async () => {

@@ -36,6 +36,21 @@ describe('rotation of the client secret', () => {
     await simulator.stop();
   });
 
+  it('is not what a page or a gateway is about: no call fails for it, and the secret is not held back', async () => {
+    const simulator = await startSimulator();
+    const { module, banks } = await startModule(simulator.moduleOptions({ authentication: 'oauth' }));
+    const page = { status: 403, headers: { 'content-type': 'text/html' }, body: '<h1>403 Forbidden</h1>' };
+    for (const fault of [page, { status: 401, json: { message: 'Unauthorized' } }, { status: 425 }]) {
+      simulator.revokeTokens();
+      simulator.clearRequests();
+      simulator.fail({ face: 'token', times: 2, fault });
+      await banks.list();
+      expect(simulator.tokenRequests.map(({ status }) => status)).toEqual([fault.status, fault.status, 200]);
+    }
+    await module.close();
+    await simulator.stop();
+  });
+
   it('as a file that is lost: the error says which one', async () => {
     const simulator = await startSimulator();
     const folder = await mkdtemp(join(tmpdir(), 'lost-secret-'));
