@@ -16,25 +16,13 @@ export interface ApiErrorResponse {
   readonly data?: unknown;
 }
 
-/** What a {@link ServiceApiError} is made of. Default `code`: `api_error`. */
+/** What a {@link ServiceApiError} is made of. Default `code`: `api_error`; `retryable`: false. */
 export interface ApiErrorDetails
   extends
     Explanation,
     Pick<ServiceApiError, 'status' | 'method' | 'path'>,
-    Partial<
-      Pick<
-        ServiceApiError,
-        | 'code'
-        | 'route'
-        | 'body'
-        | 'correlationId'
-        | 'retryAfter'
-        | 'credentialFault'
-        | 'outcomeUnknown'
-        | 'idempotencyKey'
-        | 'retryable'
-      >
-    > {
+    Partial<Pick<ServiceApiError, 'code' | 'retryable'>>,
+    Partial<Omit<ServiceApiError, 'status' | 'method' | 'path' | 'response' | keyof ServiceError>> {
   /** Makes {@link ServiceApiError.response}, each time that it is read. */
   response?: () => ApiErrorResponse;
 }

@@ -41,8 +41,6 @@ interface Row {
 const TELL = `Check {address}. If it is right, tell the service's operator.`;
 const DOCTOR = ' npx nestjs-service doctor shows the certificates.';
 const OTHER_SERVER = `If it is right, something else answers in the service's place, for example a proxy that opens TLS, which has to leave {host} alone.{doctor}`;
-const LONGER =
-  'If such calls need longer, raise the time limit: the `timeout` of the call, or {http.timeout}; for one attempt {http.attemptTimeout}. Otherwise the service is slow: tell its operator.';
 const OF_PROXY =
   'Check host and port of {http.proxy}, and whether it is an http: or an https: proxy. If they are right, ask who runs the proxy whether it reaches {host}, port {port}.';
 /** A network that has a proxy often lets nothing else out. */
@@ -74,15 +72,13 @@ const ROWS: Readonly<Record<ConnectionErrorKind, readonly Row[]>> = {
     },
     {
       if: (_, { server }) => server === 'token',
-      what: 'no whole answer within {limit}',
+      what: '{waited} within {limit}',
       hint: "Try again later. If it stays so, tell the service's operator that the endpoint is slow.",
     },
     {
-      if: ({ phase }) => phase === 'reading',
-      what: 'the answer began, but its rest did not arrive within {limit}',
-      hint: LONGER,
+      what: '{waited} within {limit}',
+      hint: 'If such calls need longer, raise the time limit: the `timeout` of the call, or {http.timeout}; for one attempt {http.attemptTimeout}. Otherwise the service is slow: tell its operator.',
     },
-    { what: 'the request was sent, but no answer began within {limit}', hint: LONGER },
   ],
   reset: [
     {
@@ -227,7 +223,7 @@ const ROWS: Readonly<Record<ConnectionErrorKind, readonly Row[]>> = {
 /** Explains a fault: message, and what to do. */
 export function explainFault(where: string, fault: ExplainedFault, place: FaultPlace): Explanation {
   const { url, http, server, hasChain } = place;
-  const { kind, reason = '', limitMs, addresses, shown } = fault;
+  const { kind, phase, reason = '', limitMs, addresses, shown } = fault;
   const isFitting = (row: Row): boolean =>
     (row.reason?.test(reason) ?? true) && (row.if?.(fault, place) ?? true);
   const { what, hint } = ROWS[kind].find(isFitting) ?? ROWS.network[1];
@@ -249,6 +245,10 @@ export function explainFault(where: string, fault: ExplainedFault, place: FaultP
       // It has seen them.
       doctor: shown === undefined ? DOCTOR : undefined,
       trust: [...roots, hasChain ? "tls.chain, the service's public chain" : []].flat().join(' and '),
+      waited:
+        phase === 'reading'
+          ? 'the answer began, but its rest did not arrive'
+          : 'the request was sent, but no answer began',
       limit: limitMs === undefined ? 'the time limit' : `${Math.max(0, Math.round(limitMs))} ms`,
       now: new Date().toISOString().replace(/\.\d+Z$/, 'Z'),
       rule: reason.replace('HPE_', '').replaceAll('_', ' ').toLowerCase(),

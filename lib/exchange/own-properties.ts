@@ -10,11 +10,3 @@ Bare.prototype = Object.create(null) as object;
 export function emptyHeaders<T extends object>(): T {
   return new (Bare as unknown as new () => T)();
 }
-
-/** A copy without what is undefined. */
-export function defined<T extends object>(values: T): { [Key in keyof T]?: Exclude<T[Key], undefined> } {
-  const copy = {} as T;
-  for (const key of Object.keys(values) as (keyof T)[])
-    if (values[key] !== undefined) copy[key] = values[key];
-  return copy;
-}

@@ -7,10 +7,9 @@ import { describeCertificate } from '../tls/certificate-summary.js';
 import { type Call } from './call.js';
 import { type ErrorClient } from './client-context.js';
 
-/** The meaning of an answer. Options in braces are named, and `{certificate}` says what to check of ours. */
+/** The meaning of an answer. Options in braces are named; `{credentials}` and `{certificate}` say what to check of ours. */
 interface Row {
   if: (answer: ExchangeResponse, pathname: string) => boolean;
-  authentication?: 'oauth' | 'mtls';
   /** The app token and a bearer were sent. */
   both?: true;
   /** Follows the status in the message. */
@@ -31,17 +30,15 @@ export function explainAnswer(
 ): Explanation {
   const { authentication, addresses, describeOption } = options;
   const both = authentication === 'oauth' && Object.keys(credentials).length > 1;
-  const row = ROWS.find(
-    (each) =>
-      (each.authentication === undefined || each.authentication === authentication) &&
-      (!each.both || both) &&
-      each.if(response, url.pathname),
-  );
+  const row = ROWS.find((each) => (!each.both || both) && each.if(response, url.pathname));
   const { certificate, lastIssuer } = identity;
   const inUse = certificate ? `in use is ${describeCertificate(certificate)}` : 'none is set';
+  const appToken = authentication === 'mtls' ? `${APP_TOKEN} Also {certificate}` : APP_TOKEN;
   // `http:` is for loopback alone: what listens there does TLS.
   const isSidecar = addresses.baseUrl.startsWith('http:');
-  const hint = row?.hint.replace('{certificate}', isSidecar ? OF_SIDECAR : CERTIFICATE);
+  const hint = row?.hint
+    .replace('{credentials}', authentication === 'oauth' ? OAUTH : appToken)
+    .replace('{certificate}', isSidecar ? OF_SIDECAR : CERTIFICATE);
   const issuer = lastIssuer && certificateVerdict(response) === 'refused' ? ` ${ofIssuer(lastIssuer)}` : '';
   const { baseOption: option } = addresses;
   return explain(row?.what ?? '', { hint: hint && hint + issuer }, { inUse }, { option, describeOption });
@@ -53,16 +50,8 @@ const OF_SIDECAR =
   'check what the sidecar at {address} shows, that it is of this application and this environment.';
 const APP_TOKEN =
   'Check {appToken}, that it is of this application and this environment. A value with # in a .env file needs quotes, and docker run --env-file keeps quotes as a part of it.';
-const MAY = 'check in the developer portal what the application may do';
 const OAUTH =
-  'check that OAuth is enabled for the application, and that the addresses of the API, in {address}, and of the token endpoint are of the same environment.';
-const has =
-  (status: number) =>
-  (answer: ExchangeResponse): boolean =>
-    answer.status === status;
-const unauthorized = { if: has(401), what: ': the service refused the credentials' };
-/** Nothing tells a wrong app token from a forbidden call, and the option is checked sooner than the portal. */
-const forbidden = { if: has(403), what: ': the service does not allow this call' };
+  'Check that OAuth is enabled for the application, and that the addresses of the API, in {address}, and of the token endpoint are of the same environment.';
 
 /** The first that fits counts. */
 const ROWS: readonly Row[] = [
@@ -76,16 +65,17 @@ const ROWS: readonly Row[] = [
     what: ', with a page, not of the service itself: a proxy or firewall before it refused the call',
     hint: 'Check {address}. A firewall may refuse the address of this machine, or something in the call: ask who runs it. If a proxy looks at client certificates: {certificate}',
   },
-  { ...unauthorized, authentication: 'oauth', hint: `C${OAUTH.slice(1)}` },
-  { ...unauthorized, authentication: 'mtls', hint: `${APP_TOKEN} Also {certificate}` },
-  { ...unauthorized, hint: APP_TOKEN },
-  { ...forbidden, authentication: 'oauth', hint: `C${MAY.slice(1)}; ${OAUTH}` },
   {
-    ...forbidden,
-    authentication: 'mtls',
-    hint: `${APP_TOKEN} Also {certificate} If they are right, ${MAY}.`,
+    if: ({ status }) => status === 401,
+    what: ': the service refused the credentials',
+    hint: '{credentials}',
   },
-  { ...forbidden, hint: `${APP_TOKEN} If it is right, ${MAY}.` },
+  {
+    // Nothing tells a wrong app token from a forbidden call.
+    if: ({ status }) => status === 403,
+    what: ': the service does not allow this call',
+    hint: '{credentials} If that is right, check in the developer portal what the application may do.',
+  },
   {
     if: isPage,
     what: ", with a page (HTML), not JSON: a proxy, firewall or website answers in the service's place",
@@ -103,7 +93,7 @@ const ROWS: readonly Row[] = [
     hint: "Nothing here to correct. Try again later; if it stays so, tell the service's operator.",
   },
   {
-    if: has(400),
+    if: ({ status }) => status === 400,
     both: true,
     hint: 'The app token was sent beside the bearer, which the service refuses on most paths: leave {sendAppTokenWithBearer} out. If not that, something in the call itself is wrong.',
   },

@@ -56,7 +56,8 @@ function cannotHaveActed(fault: ExchangeFault): boolean {
 
 /**
  * Whether an answer that refuses our credentials or certificate came before the service could act. A page may come from a
- * firewall that looks at answers after the application acted, whatever the page says. A challenge (RFC 6750, 3) asks for another token, so it comes first.
+ * firewall that looks at answers after the application acted, whatever the page says. A challenge (RFC 6750, 3) asks for
+ * another token, so it comes first.
  */
 function isRefusedBefore(response: ExchangeResponse): boolean {
   if (certificateVerdict(response) === undefined) return true;

@@ -1,5 +1,4 @@
 import { ServiceError } from '../errors/index.js';
-import { defined } from '../exchange/own-properties.js';
 import { harmless } from './harmless.js';
 
 /** What became of a call, for `http.onCall`. It has no query, no body, no header's value but the two ids, no token. */
@@ -42,6 +41,7 @@ export function codeOf(error: unknown, signal: AbortSignal | undefined): string 
 
 /** Tells the host of a call that has just ended. Whatever the listener does, the call is over. */
 export function tellCall(onCall: OnCall, ended: Omit<ServiceCallEvent, 'startedAt'>): void {
-  const startedAt = new Date(Date.now() - ended.durationMs);
-  void harmless(() => onCall(defined({ ...ended, startedAt }) as ServiceCallEvent));
+  const event = { ...ended, startedAt: new Date(Date.now() - ended.durationMs) };
+  const known = Object.entries(event).filter(([, value]) => value !== undefined);
+  void harmless(() => onCall(Object.fromEntries(known) as unknown as ServiceCallEvent));
 }

@@ -31,7 +31,7 @@ describe('explainAnswer', () => {
     ['oauth', 401, /^(?!.*appToken).*OAuth is enabled/, 'urls.baseUrl'],
     ['mtls', 403, /appToken.*"CN=app".*what the application may do/, 'appToken'],
     ['app-token', 403, /appToken.*what the application may do/, 'appToken'],
-    ['oauth', 403, /what the application may do.*OAuth is enabled/, 'urls.baseUrl'],
+    ['oauth', 403, /OAuth is enabled.*what the application may do/, 'urls.baseUrl'],
   ] as const)('%s, %i: says what to check', (authentication, status, hint, blamed) => {
     const explained = explainAnswer(
       answer(status),
