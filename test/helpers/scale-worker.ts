@@ -1,7 +1,7 @@
 import { type INestApplicationContext } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { createClient } from '@redis/client';
-import { BanksService, ServiceAuthService, ServiceModule } from 'nestjs-service';
+import { ServiceAuthService, ServiceModule } from 'nestjs-service';
 import { RedisTokenStore } from 'nestjs-service/redis';
 import { type FleetOrder } from './fleet.js';
 import { steadyLoad, type SteadyLoad } from './steady-load.js';
@@ -33,7 +33,6 @@ async function startReplica(): Promise<Replica> {
   const host = { module: Host, imports: [ServiceModule.forRoot(options)] };
   const app = await NestFactory.createApplicationContext(host, { logger: false, abortOnError: false });
   const auth = app.get(ServiceAuthService, { strict: false });
-  const banks = app.get(BanksService, { strict: false });
   const getToken = async (scope: string): Promise<void> => {
     const begun = performance.now();
     const { expiresAt } = await auth.getToken(scope);
@@ -45,7 +44,6 @@ async function startReplica(): Promise<Replica> {
     for (let index = 0; index < CUSTOMERS_IN_A_ROUND; index += 1) {
       await getToken(SCOPES[Math.floor(Math.random() * SCOPES.length)] ?? 'api');
     }
-    if (Math.random() < 0.2) await banks.list();
   };
   for (const scope of SCOPES) await getToken(scope);
   return { app, redis, load: steadyLoad(round, { perSecond: 1, concurrency: 1 }) };

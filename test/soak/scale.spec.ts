@@ -63,9 +63,10 @@ describe('a thousand replicas that share their tokens over Redis', () => {
   }
 
   redisIt(
-    `make at most ${MOST_IN_A_LIFE} requests in the life of a token, and no call fails`,
+    `make at most ${MOST_IN_A_LIFE} requests in the life of a token, and none is missing`,
     async () => {
-      await phase('start', () => all('start', REPLICAS), 1);
+      // One more: a process whose start blocks it for longer works alone for 5 s.
+      await phase('start', () => all('start', REPLICAS), 2);
       await phase('rolling restart', async () => {
         for (let wave = 0; wave < WAVES; wave += 1) await all('restart', REPLICAS / WAVES);
       });
