@@ -4,7 +4,6 @@ import { type ResolvedOptions } from '../config/resolved-options.js';
 import { cleanText, ServiceRequestError, type CertificateSummary } from '../errors/index.js';
 import { checkSignal } from '../exchange/call-limits.js';
 import { ACCEPTED_ENCODINGS } from '../exchange/decode.js';
-import { emptyHeaders } from '../exchange/own-properties.js';
 import { CallCancelled, EXCHANGE_HEADERS, type ExchangeResponse } from '../exchange/exchange.types.js';
 import { type CallUrl } from './allowed-urls.js';
 import { type EncodedBody } from './body.js';
@@ -80,7 +79,7 @@ export class Call {
   response: ExchangeResponse | undefined = undefined;
 
   /** In lower case, with the credentials. */
-  readonly headers = emptyHeaders<Record<string, string>>();
+  readonly headers: Record<string, string> = {};
   credentials = NO_CREDENTIALS;
   /** All credentials that it ever had: no error may show one. */
   readonly secrets: string[] = [];
