@@ -196,7 +196,7 @@ describe('a call that may be sent again', () => {
     const key = { idempotencyKey: 'k-1' };
     expect(serviceErrors.connection('timeout', call)).toMatchObject({ ...key, outcomeUnknown: true });
     expect(serviceErrors.connection('redirect', call)).toMatchObject(key);
-    expect(serviceErrors.api(503, call)).toMatchObject(key);
+    expect(serviceErrors.api(503, call)).toMatchObject({ ...key, retryable: true });
     expect(serviceErrors.invalidResponse(call)).toMatchObject(key);
     expect(serviceErrors.connection('refused', call).idempotencyKey).toBeUndefined();
     expect(serviceErrors.api(409, call).idempotencyKey).toBeUndefined();

@@ -162,7 +162,7 @@ function errorOf(answer: GivenAnswer, { method, path, idempotencyKey }: FailingC
   const isMissing = 'status' in answer && answer.status === 404;
   const url = new URL(path ?? (isMissing ? '/banks/v1/1' : '/banks/v1'), CLIENT.options.addresses.baseUrl);
   const call = new Call((method ?? 'GET').toUpperCase(), url, 0);
-  call.idempotencyKey = idempotencyKey;
+  call.setKey(idempotencyKey);
   const error = errorFor(answer, call);
   const isOfDouble = (method ?? path ?? idempotencyKey) === undefined;
   return isOfDouble ? Object.defineProperty(error, ANSWER, { value: answer }) : error;

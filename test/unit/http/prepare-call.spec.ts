@@ -430,6 +430,14 @@ describe('axios in front of the calls', () => {
   });
 });
 
+it('writes params as the call says', async () => {
+  const { axios, arrived } = await setUp();
+  const http = new ServiceHttpService(new HttpService(axios));
+  await http.get('/a?b=1', { params: { id: ['x', 'y'] }, paramsSerializer: { indexes: null } });
+  await http.get('/a', { params: { id: 'x' }, paramsSerializer: () => 'own=1' });
+  expect(arrived.map(({ url }) => url)).toEqual(['/a?b=1&id=x&id=y', '/a?own=1']);
+});
+
 describe('names in a path', () => {
   it('are filled in, encoded as one segment each; messages, logs and what is printed have the names', async () => {
     const { axios, arrived } = await setUp({ listener: failing(404) });
