@@ -86,7 +86,7 @@ const layerRules = [
 
 const JAVASCRIPT = ['**/*.js', '**/*.mjs', '**/*.cjs'];
 
-const BROWSER_SCRIPTS = ['lib/testing/link-sdk/link-sdk.js', 'sample/page/public/*.js'];
+const BROWSER_SCRIPTS = ['sample/playground/link-sdk.js', 'sample/page/public/*.js'];
 
 const BROWSER_GLOBALS = Object.fromEntries(
   ['document', 'CSSStyleSheet', 'EventSource', 'Option', 'Service'].map((name) => [name, 'readonly']),

@@ -6,7 +6,7 @@
 // (`module`), and the commands run it.
 import { decode, encode } from '@jridgewell/sourcemap-codec';
 import { chmod, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { basename, dirname, join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { rolldown } from 'rolldown';
 import { dts } from 'rolldown-plugin-dts';
 import { thinModules } from './thin-modules.mjs';
@@ -16,8 +16,6 @@ const dist = resolve(root, process.argv[2] ?? 'dist');
 const PUBLIC = ['index', 'redis/index', 'terminus/index', 'testing/index'];
 const COMMANDS = ['cli/main', 'schematics/nest-add'];
 const ASSETS = ['schematics/collection.json'];
-/** Read at run time, from beside the code that serves it. */
-const SCRIPT = { file: 'testing/link-sdk/link-sdk.js', user: 'answer-link-sdk.js' };
 
 /** Rooms that are entries of their own. */
 const DOOR = /^(?:cli|redis|schematics|terminus|testing)[/\\]/;
@@ -86,16 +84,10 @@ async function bundle({ names, ending = '.js', plugins = [compilerMaps], folder 
     `${isDynamicEntry ? 'cli' : 'chunks'}/${name}${ending}`;
   const result = await build.generate({ chunkFileNames, minifyInternalExports: false, ...output });
   await build.close();
-  const files = result.output.map(({ fileName, code, source }) => [
+  return result.output.map(({ fileName, code, source }) => [
     join(folder, fileName),
     fileName.endsWith('.map') ? smallMap(source) : (code ?? source),
   ]);
-  for (const { fileName, moduleIds = [] } of result.output) {
-    if (!moduleIds.some((id) => basename(id) === SCRIPT.user)) continue;
-    const path = join(folder, dirname(fileName), basename(SCRIPT.file));
-    files.push([path, await readFile(join(root, 'lib', SCRIPT.file))]);
-  }
-  return files;
 }
 
 const types = {
@@ -129,9 +121,6 @@ const built = await Promise.all([
   bundle({ ...types, folder: 'cjs' }),
   Promise.all(ASSETS.map(async (file) => [file, await readFile(join(root, 'lib', file))])),
 ]);
-
-const scripts = built.flat().filter(([file]) => basename(file) === basename(SCRIPT.file));
-if (scripts.length !== 2) throw new Error(`Not in both builds: ${SCRIPT.user}, which reads ${SCRIPT.file}`);
 
 await rm(dist, { recursive: true });
 for (const [file, content] of built.flat()) {

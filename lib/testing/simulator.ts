@@ -227,9 +227,12 @@ export class ServiceSimulator {
     return Promise.resolve(token);
   }
 
-  /** What a token is for, also after its end; undefined if this simulator has not issued it (or 50,000 after it). */
-  issuedFor(accessToken: string): TokenSubject | undefined {
-    return this.#service.issuer.subjectOf(accessToken);
+  /**
+   * What a token is for, and when it ends (in the past if it was revoked); undefined if this simulator has not issued it,
+   * or 50,000 after it.
+   */
+  issuedFor(accessToken: string): (TokenSubject & { expiresAt: Date }) | undefined {
+    return this.#service.issuer.find(accessToken);
   }
 
   /** Another client certificate, with its key. */

@@ -70,10 +70,12 @@ export class TokenIssuer {
     for (const issued of this.#issued.values()) issued.expiresAt = 0;
   }
 
-  /** What the token is for, though it has ended; undefined if it is none of the last 50,000. */
-  subjectOf(token: string): TokenSubject | undefined {
+  /** The token as it was issued, though it has ended; undefined if it is none of the last 50,000. */
+  find(token: string): (TokenSubject & { expiresAt: Date }) | undefined {
     const issued = this.#issued.get(token);
-    return issued && { scope: issued.scope, environment: issued.environment, clientId: issued.clientId };
+    if (!issued) return undefined;
+    const { scope, environment, clientId, expiresAt } = issued;
+    return { scope, environment, clientId, expiresAt: new Date(expiresAt) };
   }
 
   /** What the token is for; undefined if it is foreign, revoked, ended, or of the other environment. */

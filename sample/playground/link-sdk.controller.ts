@@ -1,48 +1,47 @@
-import { BadGatewayException, Body, Controller, Get, Header, Inject, Post, Res } from '@nestjs/common';
+import { readFileSync } from 'node:fs';
+import { Body, Controller, ForbiddenException, Get, Header, Post } from '@nestjs/common';
 import { ApiExcludeController } from '@nestjs/swagger';
-import axios, { type AxiosError, type Method } from 'axios';
-import { type ServerResponse } from 'node:http';
-import { PAGE_SERVICES, type PageServices } from '../page/services-in-use.js';
+import { type ConnectParameters } from 'nestjs-service';
+import { Playground } from './playground.js';
 
-/** Passes the SDK of the simulator on, as a browser does not trust the simulator's certificate. */
+/** Stands in for the LinkSDK and what it asks the service for, which the simulator has not: nobody has described it. */
 @ApiExcludeController()
 @Controller()
 export class LinkSdkController {
-  constructor(@Inject(PAGE_SERVICES) private readonly services: PageServices) {}
+  constructor(private readonly playground: Playground) {}
 
   @Get('link-sdk.js')
   @Header('Content-Type', 'text/javascript; charset=utf-8')
-  script(@Res({ passthrough: true }) response: ServerResponse): Promise<string> {
-    return this.#passOn(response, 'GET', '/link-sdk.js');
+  script(): string {
+    return readFileSync(new URL('./link-sdk.js', import.meta.url), 'utf8');
   }
 
+  /** A session that may begin: what the customer is asked for. */
   @Post('link-sdk/sessions')
-  @Header('Content-Type', 'application/json')
-  openSession(
-    @Body() parameters: Record<string, unknown>,
-    @Res({ passthrough: true }) response: ServerResponse,
-  ): Promise<string> {
-    return this.#passOn(response, 'POST', '/link-sdk/sessions', parameters);
+  openSession(@Body() parameters: ConnectParameters): Pick<ConnectParameters, 'permissions'> {
+    const refusal = this.#refusalOf(parameters);
+    if (refusal !== undefined) throw new ForbiddenException(refusal);
+    const { customer_id, permissions, bank_identifier } = parameters;
+    return { customer_id, permissions, ...(bank_identifier && { bank_identifier }) } as ConnectParameters;
   }
 
-  async #passOn(response: ServerResponse, method: Method, path: string, data?: unknown): Promise<string> {
-    const { auth, baseUrl } = this.services.current;
-    const request = axios.request<string>({
-      method,
-      url: baseUrl + path,
-      data,
-      httpsAgent: auth.httpsAgent,
-      proxy: false,
-      timeout: 5_000,
-      maxRedirects: 0,
-      responseType: 'text',
-      validateStatus: () => true,
-    });
-    const { status, data: body } = await request.catch(({ code }: AxiosError) => {
-      // The error itself holds the request, with the customer's token.
-      throw new BadGatewayException(`The service could not be reached (${code}).`);
-    });
-    response.statusCode = status;
-    return body;
+  #refusalOf({ access_token, app_token, customer_id }: ConnectParameters): string | undefined {
+    const { simulator, mode } = this.playground;
+    if (app_token !== undefined && app_token !== simulator.appToken) return 'The app token is not valid.';
+    if (access_token === undefined && mode.oauth === 'disabled') {
+      return app_token === undefined ? 'app_token is missing.' : undefined;
+    }
+    if (access_token === undefined) {
+      return app_token === undefined
+        ? 'access_token is missing.'
+        : 'OAuth is enabled for this application: a session needs an access token, not the app token alone.';
+    }
+    const issued = simulator.issuedFor(access_token);
+    if (issued?.environment !== mode.environment) return 'The access token is not valid.';
+    if (issued.expiresAt.getTime() <= Date.now()) return 'The access token has expired.';
+    if (issued.scope === 'api') return 'The access token is for the API, and not for a customer.';
+    return issued.scope === `customer.${customer_id}`
+      ? undefined
+      : 'The access token is for another customer.';
   }
 }

@@ -14,6 +14,7 @@ import {
   ServiceAuthService,
   type ServiceCallEvent,
 } from 'nestjs-service';
+import { type ServiceSimulator } from 'nestjs-service/testing';
 import { Subject } from 'rxjs';
 import { Arrivals, describeCredentials } from './arrivals.js';
 import { faultChoices, injectFault } from './faults.js';
@@ -38,13 +39,18 @@ export class Playground implements PageServices, OnApplicationShutdown {
     private readonly modules: ModuleRef,
   ) {}
 
+  /** Of the mode in use. */
+  get simulator(): ServiceSimulator {
+    return this.simulators.of(this.mode);
+  }
+
   get current(): ServicesInUse {
     const { name, environment, authentication, address, oauth } = this.mode;
     const get = <T>(type: Type<T>): T => this.modules.get<T>(getServiceToken(type, name), { strict: false });
     return {
       environment,
       authentication,
-      baseUrl: this.simulators.of(this.mode).urls[address],
+      baseUrl: this.simulator.urls[address],
       simulator: `simulator of an application ${oauth === 'disabled' ? 'without OAuth' : 'with OAuth enabled'}`,
       auth: get(ServiceAuthService),
       banks: get(BanksService),
@@ -65,7 +71,7 @@ export class Playground implements PageServices, OnApplicationShutdown {
   }
 
   async inject(fault: string): Promise<void> {
-    await injectFault(fault, this.simulators.of(this.mode), this.simulators);
+    await injectFault(fault, this.simulator, this.simulators);
   }
 
   /** The routes of the application have a module without a name. */

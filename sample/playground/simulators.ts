@@ -93,10 +93,7 @@ export class Simulators {
 }
 
 function issue(simulator: ServiceSimulator): Promise<IssuedCertificate> {
-  return simulator.issueCertificate({
-    commonName: simulator.clientId,
-    organization: 'Simulated Application',
-  });
+  return simulator.issueCertificate({ organization: 'Simulated Application' });
 }
 
 function pems({ certificate, privateKey }: IssuedCertificate): { certificate: string; privateKey: string } {

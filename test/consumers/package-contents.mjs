@@ -11,7 +11,6 @@ const DIST = [
   /^node\/(?:(?:redis|terminus|testing)\/)?index\.js$/,
   /^(?:cjs\/)?chunks\/[a-z-]+\.(?:js|d\.ts)$/,
   /^cjs\/chunks\/[a-z-]+\.js\.map$/,
-  /^cjs\/testing\/link-sdk\.js$/,
   /^cjs\/(?:package\.json|peers\.js)$/,
   // The last is what the simulator imports only for --name.
   /^cli\/(?:main|call|doctor|simulator|host-configuration)\.js$/,

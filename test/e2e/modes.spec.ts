@@ -8,7 +8,6 @@ import {
   type TokenStore,
 } from 'nestjs-service';
 import { type ServiceSimulator, type SimulatorFace } from 'nestjs-service/testing';
-import { call } from '../helpers/plain-client.js';
 import { partOf, scaled } from '../helpers/in-soak.js';
 import { startModule } from '../helpers/start-module.js';
 import { startHost, type Host, type Platform } from '../helpers/start-host.js';
@@ -163,11 +162,8 @@ describe('the modes', () => {
 
       const request = { customer_id: 'c-1', permissions: ['identity'] };
       const session = await api.module.get(LinkSdkService).connectParameters(request);
-      const { baseUrl, sandboxUrl } = service.urls;
-      const url = `${environment === 'sandbox' ? sandboxUrl : baseUrl}/link-sdk/sessions`;
-      const headers = { 'content-type': 'application/json' };
-      const begun = await call(service, url, { method: 'POST', headers, body: JSON.stringify(session) });
-      expect(begun.status).toBe(201);
+      const subject = { scope: 'customer.c-1', environment };
+      expect(service.issuedFor(session.access_token ?? '')).toMatchObject(subject);
       service.clearRequests();
       await replica.banks.list();
       expect(await replica.module.get(LinkSdkService).connectParameters(request)).toEqual(session);

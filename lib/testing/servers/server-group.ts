@@ -1,4 +1,3 @@
-import { answerLinkSdk } from '../link-sdk/answer-link-sdk.js';
 import { type RecordedRequest, type SimulatorFace } from '../request-log.js';
 import { type SimulatedService } from '../simulated-service.js';
 import { type HandshakeCount, type SimulatorAddress } from '../simulator.options.js';
@@ -98,9 +97,5 @@ function answer(
   }
   const path = request.path.slice(basePath.length);
   if (request.face === 'token') return answerTokenRequest(request, path, service);
-  return (
-    answerLinkSdk(request, path, service) ??
-    checkAccess(request, service) ??
-    answerApiCall(request, path, service)
-  );
+  return checkAccess(request, service) ?? answerApiCall(request, path, service);
 }
