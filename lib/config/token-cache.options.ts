@@ -11,8 +11,7 @@ export class ServiceTokenCacheOptions {
 export const MAX_ENTRY_LENGTH = 65_536;
 
 /**
- * Tokens shared between processes. A method may fail or be slow: the process then uses its own tokens for 1 s, doubling
- * to 5 s. Keys are
+ * Tokens shared between processes. A method may fail or be slow: the process then uses its own tokens for a second. Keys are
  * hashes and values are encrypted; the keys for both come from the client secret.
  */
 export interface TokenStore {

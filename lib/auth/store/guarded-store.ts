@@ -1,13 +1,12 @@
 import { type TokenStore } from '../../config/token-cache.options.js';
-import { backOff } from '../../time/back-off.js';
 import { type Clock } from '../../time/clock.js';
 import { within } from '../../time/timers.js';
 import { type TokenIo } from '../access-token.js';
 
 /** Milliseconds for one call, by default. */
 const CALL_MS = 250;
-/** Milliseconds for which a store that failed is left alone: 1 s, as most are back soon, doubling to this. */
-export const AWAY_MS = 5_000;
+/** Milliseconds for which a store that failed is left alone: most are back soon. */
+const AWAY_MS = 1_000;
 /** A timer that is later than this was held up. */
 const LATE_MS = 25;
 const QUIET_MS = 60_000;
@@ -18,8 +17,8 @@ export type Release = () => Promise<void>;
 class StoreTimeout extends Error {}
 
 /**
- * A host's store, made safe: no method rejects, each ends in time, and a store that failed is left alone for 1 s,
- * doubling to 5 s. Its troubles are in the log, a warning a minute.
+ * A host's store, made safe: no method rejects, each ends in time, and a store that failed is left alone for 1 s.
+ * Its troubles are in the log, a warning a minute.
  */
 export class GuardedStore {
   readonly #store: TokenStore;
@@ -27,8 +26,6 @@ export class GuardedStore {
   readonly #log: TokenIo['log'];
   readonly #limitMs: number;
   #awayUntil = -Infinity;
-  /** Failures in a row. */
-  #failures = 0;
   #warnedAt = -Infinity;
   #hasWarned = false;
 
@@ -93,8 +90,7 @@ export class GuardedStore {
 
   #failed(error: unknown): void {
     const now = this.#clock.monotonic();
-    // Calls that were under way together fail once.
-    if (this.works) this.#awayUntil = now + backOff(this.#failures++, 1_000, AWAY_MS);
+    this.#awayUntil = now + AWAY_MS;
     if (now - this.#warnedAt < QUIET_MS) return;
     this.#warnedAt = now;
     this.#hasWarned = true;
@@ -104,7 +100,6 @@ export class GuardedStore {
   }
 
   #worked(): void {
-    this.#failures = 0;
     if (!this.#hasWarned) return;
     this.#hasWarned = false;
     this.#log.log('The token store works again.');

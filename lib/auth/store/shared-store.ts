@@ -8,7 +8,7 @@ import {
   type TokenSource,
 } from '../access-token.js';
 import { type ClientSecret } from '../endpoint/client-secret.js';
-import { AWAY_MS, GuardedStore, type Release } from './guarded-store.js';
+import { GuardedStore, type Release } from './guarded-store.js';
 import { StoredToken, StoreKeys, type TokenOwner } from './stored-token.js';
 
 // Milliseconds throughout.
@@ -16,6 +16,8 @@ import { StoredToken, StoreKeys, type TokenOwner } from './stored-token.js';
 const LOCK = 4_000;
 /** Between two looks, if a caller waits; if none does, about a second: all processes renew a token at the same time. */
 const PAUSE = { least: 100, most: 500 };
+/** A renewal that nobody waits for gives a store that failed so long to come back. */
+const PATIENCE = 5_000;
 const SECRET = 1_000;
 /** What is left of the time of a request for one more look. */
 const LAST_LOOK = 300;
@@ -53,12 +55,15 @@ export class SharedStore implements TokenSource {
 
   /**
    * Looks, takes the lock, asks; without the lock it looks again. If the endpoint is slow, another process asks every 4 s.
-   * A renewal that nobody waits for gives a store that failed the time to come back.
    */
   async request(scope: string, context: TokenRequestContext): Promise<TokenGrant> {
     const { clock, random } = this.#io;
     const { signal, isAwaited, timeoutMs } = context;
     const begun = clock.monotonic();
+    const { last } = this.#clientSecret;
+    // Just after a rotation, others have their tokens under the name of the secret before.
+    const known = last && (await this.#find(this.#entry(scope, last), context));
+    if (known) return known;
     const entry = this.#entry(scope, await this.#secret(signal));
     for (;;) {
       const found = await this.#find(entry, context);
@@ -67,7 +72,7 @@ export class SharedStore implements TokenSource {
       const passed = clock.monotonic() - begun;
       if (
         typeof lock === 'function' ||
-        (lock === 'none' && (this.#store.works || isAwaited() || passed >= AWAY_MS))
+        (lock === 'none' && (this.#store.works || isAwaited() || passed >= PATIENCE))
       )
         return this.#ask(entry, lock, { ...context, timeoutMs: timeoutMs - passed }, scope);
       const pause = isAwaited()

@@ -52,7 +52,7 @@ describe('a store that does not answer', () => {
   it.each([
     ['250 ms', 250, undefined],
     ['the time that it names itself', 40, 40],
-  ])('is waited for %s, and then left alone for 1 s, doubling to 5 s', async (_name, ms, timeout) => {
+  ])('is waited for %s, and then left alone for 1 s', async (_name, ms, timeout) => {
     const { clock, guarded, asked, store } = setUp((made) => {
       made.timeout = timeout;
       made.reads = HANG;
@@ -64,22 +64,20 @@ describe('a store that does not answer', () => {
     await clock.advance(1);
     await settle();
     expect([isOver, guarded.works, asked()]).toEqual([true, false, ['get a']]);
-    for (const pauseMs of [1_000, 2_000, 4_000, 5_000, 5_000]) {
-      await clock.advance(pauseMs - 1);
+    for (let times = 0; times < 3; times += 1) {
+      await clock.advance(999);
       expect(await guarded.get('a')).toBeUndefined();
       expect(await guarded.lock('a', 1)).toBe('none');
       await guarded.set('a', 'b', 1);
       await guarded.delete('a', 'b');
       expect(asked()).toEqual([]);
       await clock.advance(1);
-      // Two at a time fail once.
-      void guarded.get('a');
       void guarded.get('a');
       await clock.advance(ms);
-      expect(asked()).toEqual(['get a', 'get a']);
+      expect(asked()).toEqual(['get a']);
     }
     store.reads = async () => 'value';
-    await clock.advance(5_000);
+    await clock.advance(1_000);
     expect([guarded.works, await guarded.get('a'), asked()]).toEqual([true, 'value', ['get a']]);
     expect(clock.timers).toBe(0);
   });
