@@ -1,11 +1,4 @@
-import { withoutSlashes } from '../config/address.js';
-import {
-  cleanText,
-  ServiceApiError,
-  ServiceConnectionError,
-  type ApiErrorBody,
-  type ApiErrorResponse,
-} from '../errors/index.js';
+import { cleanText, ServiceApiError, type ApiErrorResponse } from '../errors/index.js';
 import { isPage } from '../exchange/certificate-refusal.js';
 import { parseJson } from '../exchange/decode.js';
 import { type ExchangeResponse } from '../exchange/exchange.types.js';
@@ -13,11 +6,7 @@ import { parseRetryAfter } from '../exchange/retry-after.js';
 import { sentId, type Call } from './call.js';
 import { type ErrorClient } from './client-context.js';
 import { errorResponse } from './error-response.js';
-import { explainAnswer, isCredentialFault } from './explain-answer.js';
 import { carriedOut, doubtOf, isSafe } from './retry-policy.js';
-
-const MAX_MESSAGE = 500;
-const REDIRECTS = new Set([300, 301, 302, 303, 305, 306, 307, 308]);
 
 /**
  * What a caller gets of an answer that counts as a success. Throws ServiceApiError `invalid_response`.
@@ -151,37 +140,8 @@ function hasNoBody({ status }: ExchangeResponse, { method }: Call): boolean {
   return status === 204 || status === 205 || method === 'HEAD';
 }
 
-/** The error for an answer that is no success. The HTTP status decides, not that of the body. */
-export function answerError(
-  response: ExchangeResponse,
-  call: Call,
-  client: ErrorClient,
-): ServiceApiError | ServiceConnectionError {
-  if (REDIRECTS.has(response.status)) return redirectError(response, call, client);
-  const { message: what, hint, options } = explainAnswer(response, call, client);
-  const json = parseJson(response.body.toString('utf8'));
-  const secrets = secretsOf(call, client);
-  const body = readErrorBody(json, secrets);
-  const meaning = body?.message && what ? `${sentence(what)} ` : '';
-  return new ServiceApiError({
-    ...answerFacts(response, call, client),
-    body,
-    response: keptAnswer(response, json, call, client),
-    credentialFault: isCredentialFault(response),
-    message: body?.message || `${statusOf(response, call)}${what}.`,
-    hint: hint && meaning + hint,
-    options,
-  });
-}
-
-/** The meaning of an answer, for a hint: the message is the service's own text. */
-function sentence(what: string): string {
-  const words = what.replace(/^\W+/, '');
-  return `${words.charAt(0).toUpperCase()}${words.slice(1)}.`;
-}
-
 /** The beginning of a message about an answer: `GET /banks/v1: HTTP 503`. */
-function statusOf({ status }: ExchangeResponse, { method, route }: Call): string {
+export function statusOf({ status }: ExchangeResponse, { method, route }: Call): string {
   return `${method} ${route}: HTTP ${status}`;
 }
 
@@ -199,7 +159,7 @@ type AnswerFacts = Pick<
   | 'retryable'
 >;
 
-function answerFacts(response: ExchangeResponse, call: Call, client: ErrorClient): AnswerFacts {
+export function answerFacts(response: ExchangeResponse, call: Call, client: ErrorClient): AnswerFacts {
   return {
     status: response.status,
     method: call.method,
@@ -222,13 +182,13 @@ export function answeredId(
 }
 
 /** Secrets that an answer might echo: also the app token, even if the call was sent without it. */
-function secretsOf({ secrets }: Call, { options }: ErrorClient): readonly string[] {
+export function secretsOf({ secrets }: Call, { options }: ErrorClient): readonly string[] {
   const appToken = options.appToken?.reveal();
   return appToken === undefined || secrets.includes(appToken) ? secrets : [...secrets, appToken];
 }
 
 /** For `response` of an error. The app token is no secret there: it is the application's id, which an answer may name. */
-function keptAnswer(
+export function keptAnswer(
   response: ExchangeResponse,
   json: unknown,
   { secrets }: Call,
@@ -237,62 +197,4 @@ function keptAnswer(
   const appToken = options.appToken?.reveal();
   const bearers = secrets.filter((secret) => secret !== appToken);
   return errorResponse(response, json, bearers, options.appTokenHeader);
-}
-
-function readErrorBody(json: unknown, secrets: readonly string[]): ApiErrorBody | undefined {
-  if (typeof json !== 'object' || json === null) return undefined;
-  const { status, message, detail, title } = json as Record<string, unknown>;
-  const said = [message, detail, title].map(textOf).find((text) => text.trim() !== '');
-  const body: ApiErrorBody = {};
-  if (typeof status === 'string') body.status = cleanText(status, secrets, MAX_MESSAGE);
-  if (typeof status === 'number') body.status = status;
-  if (said !== undefined) body.message = cleanText(said, secrets, MAX_MESSAGE);
-  return body.status === undefined && body.message === undefined ? undefined : body;
-}
-
-/** A text, or the texts of a list. */
-function textOf(value: unknown): string {
-  return [value]
-    .flat()
-    .filter((each) => typeof each === 'string')
-    .join('; ');
-}
-
-function redirectError(response: ExchangeResponse, call: Call, client: ErrorClient): ServiceConnectionError {
-  const { describeOption, addresses } = client.options;
-  const { baseOption } = addresses;
-  const target = redirectTarget(response.headers, call.url);
-  const origin = target && cleanText(target.origin, secretsOf(call, client), MAX_MESSAGE);
-  return new ServiceConnectionError({
-    kind: 'redirect',
-    message: `${statusOf(response, call)}, a redirect${origin ? ` to ${origin}` : ''}. Redirects are never followed.`,
-    ...(target?.isOnlySlash
-      ? {
-          hint: `It only adds or removes a slash at the end: change ${describeOption('http.trailingSlash')}.`,
-          options: ['http.trailingSlash'],
-        }
-      : {
-          hint: `Put the address where the API is into ${describeOption(baseOption)}.`,
-          options: [baseOption],
-        }),
-    method: call.method,
-    path: call.url.pathname,
-    route: call.route,
-    reason: String(response.status),
-    // A redirect proves nothing: 303 often follows a request that succeeded (RFC 9110, 15.4.4).
-    ...doubtOf(call, { response }),
-    correlationId: sentId(call),
-    location: origin,
-  });
-}
-
-/** Where a redirect leads, and whether only a slash at the end differs; undefined without a usable Location. */
-function redirectTarget(
-  { location }: ExchangeResponse['headers'],
-  { href, origin, pathname }: Call['url'],
-): { origin: string; isOnlySlash: boolean } | undefined {
-  if (location === undefined || !URL.canParse(location, href)) return undefined;
-  const target = new URL(location, href);
-  const isSamePath = withoutSlashes(target.pathname) === withoutSlashes(pathname);
-  return { origin: target.origin, isOnlySlash: target.origin === origin && isSamePath };
 }

@@ -1,7 +1,8 @@
 import { AxiosHeaders, type AxiosAdapter, type AxiosResponse, type InternalAxiosRequestConfig } from 'axios';
 import { ServiceApiError } from '../errors/index.js';
 import { type ExchangeResponse } from '../exchange/exchange.types.js';
-import { answeredId, answerError, readAnswer, refusedAnswer } from './answer.js';
+import { answeredId, readAnswer, refusedAnswer } from './answer.js';
+import { answerError } from './answer-error.js';
 import { encodeBody } from './body.js';
 import { sentId, type Call } from './call.js';
 import { type CallObserver } from './call-observer.js';

@@ -14,7 +14,8 @@ import {
   type TokenErrorCode,
 } from '../../errors/index.js';
 import { ExchangeFault } from '../../exchange/exchange.types.js';
-import { answerError, readBody } from '../../http/answer.js';
+import { readBody } from '../../http/answer.js';
+import { answerError } from '../../http/answer-error.js';
 import { Call } from '../../http/call.js';
 import { type ErrorClient } from '../../http/client-context.js';
 import { faultToError } from '../../http/fault-to-error.js';

@@ -4,7 +4,7 @@ import { type RequestListener } from 'node:http';
 import { inspect } from 'node:util';
 import { type ApiErrorBody, ServiceApiError } from '../../../lib/errors/index.js';
 import { describePlaces } from '../../../lib/http/answer-places.js';
-import { answerError } from '../../../lib/http/answer.js';
+import { answerError } from '../../../lib/http/answer-error.js';
 import { Call } from '../../../lib/http/call.js';
 import { APP_TOKEN, BEARER, clientOf, errorOf, everything, failing, setUp } from './setup.js';
 

@@ -1,0 +1,99 @@
+import { withoutSlashes } from '../config/address.js';
+import { cleanText, ServiceApiError, ServiceConnectionError, type ApiErrorBody } from '../errors/index.js';
+import { parseJson } from '../exchange/decode.js';
+import { type ExchangeResponse } from '../exchange/exchange.types.js';
+import { answerFacts, keptAnswer, secretsOf, statusOf } from './answer.js';
+import { sentId, type Call } from './call.js';
+import { type ErrorClient } from './client-context.js';
+import { explainAnswer, isCredentialFault } from './explain-answer.js';
+import { doubtOf } from './retry-policy.js';
+
+const MAX_MESSAGE = 500;
+const REDIRECTS = new Set([300, 301, 302, 303, 305, 306, 307, 308]);
+
+/** The error for an answer that is no success. The HTTP status decides, not that of the body. */
+export function answerError(
+  response: ExchangeResponse,
+  call: Call,
+  client: ErrorClient,
+): ServiceApiError | ServiceConnectionError {
+  if (REDIRECTS.has(response.status)) return redirectError(response, call, client);
+  const { message: what, hint, options } = explainAnswer(response, call, client);
+  const json = parseJson(response.body.toString('utf8'));
+  const secrets = secretsOf(call, client);
+  const body = readErrorBody(json, secrets);
+  const meaning = body?.message && what ? `${sentence(what)} ` : '';
+  return new ServiceApiError({
+    ...answerFacts(response, call, client),
+    body,
+    response: keptAnswer(response, json, call, client),
+    credentialFault: isCredentialFault(response),
+    message: body?.message || `${statusOf(response, call)}${what}.`,
+    hint: hint && meaning + hint,
+    options,
+  });
+}
+
+/** The meaning of an answer, for a hint: the message is the service's own text. */
+function sentence(what: string): string {
+  const words = what.replace(/^\W+/, '');
+  return `${words.charAt(0).toUpperCase()}${words.slice(1)}.`;
+}
+
+function readErrorBody(json: unknown, secrets: readonly string[]): ApiErrorBody | undefined {
+  if (typeof json !== 'object' || json === null) return undefined;
+  const { status, message, detail, title } = json as Record<string, unknown>;
+  const said = [message, detail, title].map(textOf).find((text) => text.trim() !== '');
+  const body: ApiErrorBody = {};
+  if (typeof status === 'string') body.status = cleanText(status, secrets, MAX_MESSAGE);
+  if (typeof status === 'number') body.status = status;
+  if (said !== undefined) body.message = cleanText(said, secrets, MAX_MESSAGE);
+  return body.status === undefined && body.message === undefined ? undefined : body;
+}
+
+/** A text, or the texts of a list. */
+function textOf(value: unknown): string {
+  return [value]
+    .flat()
+    .filter((each) => typeof each === 'string')
+    .join('; ');
+}
+
+function redirectError(response: ExchangeResponse, call: Call, client: ErrorClient): ServiceConnectionError {
+  const { describeOption, addresses } = client.options;
+  const { baseOption } = addresses;
+  const target = redirectTarget(response.headers, call.url);
+  const origin = target && cleanText(target.origin, secretsOf(call, client), MAX_MESSAGE);
+  return new ServiceConnectionError({
+    kind: 'redirect',
+    message: `${statusOf(response, call)}, a redirect${origin ? ` to ${origin}` : ''}. Redirects are never followed.`,
+    ...(target?.isOnlySlash
+      ? {
+          hint: `It only adds or removes a slash at the end: change ${describeOption('http.trailingSlash')}.`,
+          options: ['http.trailingSlash'],
+        }
+      : {
+          hint: `Put the address where the API is into ${describeOption(baseOption)}.`,
+          options: [baseOption],
+        }),
+    method: call.method,
+    path: call.url.pathname,
+    route: call.route,
+    reason: String(response.status),
+    // A redirect proves nothing: 303 often follows a request that succeeded (RFC 9110, 15.4.4).
+    ...doubtOf(call, { response }),
+    correlationId: sentId(call),
+    location: origin,
+  });
+}
+
+/** Where a redirect leads, and whether only a slash at the end differs; undefined without a usable Location. */
+function redirectTarget(
+  { location }: ExchangeResponse['headers'],
+  { href, origin, pathname }: Call['url'],
+): { origin: string; isOnlySlash: boolean } | undefined {
+  if (location === undefined || !URL.canParse(location, href)) return undefined;
+  const target = new URL(location, href);
+  const isSamePath = withoutSlashes(target.pathname) === withoutSlashes(pathname);
+  return { origin: target.origin, isOnlySlash: target.origin === origin && isSamePath };
+}
