@@ -1,5 +1,6 @@
 import { type Secret } from '../../config/secret.js';
 import { type TokenStore } from '../../config/token-cache.options.js';
+import { ServiceConnectionError } from '../../errors/index.js';
 import { sleep, untilAborted, within } from '../../time/timers.js';
 import {
   type TokenGrant,
@@ -116,7 +117,8 @@ export class SharedStore implements TokenSource {
       const found = signal.aborted ? undefined : await this.#find(entry, context);
       if (found) return found;
       // A thousand renewals do not follow one that failed, nor a thousand callers one that got no answer.
-      isKept = signal.aborted || !isAwaited();
+      const isUnanswered = error instanceof ServiceConnectionError && error.kind === 'timeout';
+      isKept = signal.aborted || isUnanswered || !isAwaited();
       throw error;
     } finally {
       // Callers do not wait for this. The lock ends when others can find the token.

@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { type TokenGrant, type TokenRequestContext } from '../../../../lib/auth/access-token.js';
+import { ServiceConnectionError } from '../../../../lib/errors/index.js';
 import { sleep } from '../../../../lib/time/timers.js';
 import { type TokenStore } from '../../../../lib/config/token-cache.options.js';
 import { FakeClock, settle } from '../../../helpers/fake-clock.js';
@@ -140,17 +141,19 @@ describe('a shared store', () => {
   it('an endpoint that never answers gets at most 4 requests in 12 s, whenever callers come', async () => {
     const { clock, process } = setUp();
     const at: number[] = [];
+    let seed = 1;
+    const random = (): number => (seed = (seed * 16_807) % 2_147_483_647) / 2_147_483_647;
     const source = {
-      request: (_scope: string, { signal }: TokenRequestContext) => {
+      request: (_scope: string, { signal, timeoutMs }: TokenRequestContext) => {
         at.push(clock.monotonic());
-        return sleep(clock, Infinity, signal).then((): never => {
-          throw new Error('never');
+        return sleep(clock, timeoutMs, signal).then((): never => {
+          throw new ServiceConnectionError({ kind: 'timeout', message: 'never' });
         });
       },
     };
     const end = clock.monotonic() + 60_000;
     for (let number = 0; number < 24; number += 1) {
-      const { request } = process({ source, random: () => number / 24 });
+      const { request } = process({ source, random });
       void (async () => {
         await sleep(clock, ((number * 7) % 24) * 400);
         while (clock.monotonic() < end) {
