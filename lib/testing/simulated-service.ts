@@ -15,11 +15,8 @@ export interface SimulatedCustomer {
 
 /** What the servers answer from, and what they record: the application, its customers and its tokens. */
 export class SimulatedService {
-  readonly options: SimulatorOptions;
   /** Of the server certificate. The first is the host of all addresses. */
   readonly serverNames: readonly string[];
-  /** The issuers of client certificates, PEM: the service's public chain. */
-  readonly chain: string;
   readonly issuer: TokenIssuer;
   /** How many requests, and refusals, are kept. */
   readonly maxRequests: number;
@@ -29,22 +26,24 @@ export class SimulatedService {
   /** SHA-256 fingerprints of client certificates. */
   readonly revoked = new Set<string>();
   readonly refusals: CertificateRefusal[] = [];
+  readonly customers: SimulatedCustomer[] = [];
+  /** The environment and `app_user_id` of each customer. */
+  readonly users = new Set<string>();
   readonly clientId: string;
   readonly appToken: string;
   readonly appTokenHeader: string;
   readonly oauthEnabled: boolean;
-  readonly customers: SimulatedCustomer[] = [];
-  /** The environment and `app_user_id` of each customer. */
-  readonly users = new Set<string>();
   /** Seconds, of the tokens issued from now on. */
   tokenLifetime: number;
   clientSecret: string;
 
-  constructor(options: SimulatorOptions, chain: string) {
-    this.options = options;
-    this.issuer = new TokenIssuer(options.tokenClaims);
+  /** @param chain the issuers of client certificates, PEM: the service's public chain */
+  constructor(
+    readonly options: SimulatorOptions,
+    readonly chain: string,
+  ) {
     this.serverNames = serverNamesOf(options);
-    this.chain = chain;
+    this.issuer = new TokenIssuer(options.tokenClaims);
     this.maxRequests = options.maxRequests ?? 50_000;
     this.log = new RequestLog(this.maxRequests);
     this.clientId = options.clientId ?? randomUUID();

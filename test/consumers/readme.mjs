@@ -17,7 +17,7 @@ const FILES = {
     'src/banks/banks.controller.spec.ts',
     'src/customers/customers.controller.ts',
   ],
-  [TESTING]: ['host.module.ts', 'host.module.spec.ts', 'spies.spec.ts', 'app.e2e-spec.ts'],
+  [TESTING]: ['host.module.ts', 'host.module.spec.ts', 'balances.spec.ts', 'app.e2e-spec.ts'],
   [CALLS]: ['problem.filter.ts'],
 };
 
@@ -84,18 +84,12 @@ export async function followGettingStarted(folder) {
   );
 }
 
-/** Puts the tests of docs/testing.md into src/testing, that with the simulator too; for Vitest, changed as it says there. */
+/** Puts the tests of docs/testing.md into src/testing, that with the simulator too. */
 export async function followTesting(folder) {
-  const { type, devDependencies } = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8'));
+  const { type } = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8'));
   const target = join(folder, 'src', 'testing');
   await writeFiles(target, TESTING, type !== 'module');
   await rename(join(target, 'app.e2e-spec.ts'), join(target, 'app.spec.ts'));
-  if (!('vitest' in devDependencies)) return;
-  const spies = await readFile(join(target, 'spies.spec.ts'), 'utf8');
-  const changed = spies
-    .replace("{ jest } from '@jest/globals'", "{ vi } from 'vitest'")
-    .replace('jest.spyOn', 'vi.spyOn');
-  await writeFile(join(target, 'spies.spec.ts'), changed);
 }
 
 /** Puts the filter of docs/calls.md into src/. */
