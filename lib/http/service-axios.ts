@@ -23,7 +23,7 @@ export function createServiceAxios(
   // Ours runs last. A host may have changed that for all of its instances.
   const transitional = { legacyInterceptorReqResOrdering: true };
   const made = new Axios({ adapter, transitional, headers: headersByMethod() });
-  made.interceptors.request.use(callPreparer(client, adapter), undefined, { synchronous: true });
+  made.interceptors.request.use(callPreparer(client, adapter));
   made.interceptors.response.use(undefined, (error: unknown) => {
     throw error instanceof FailedAnswer ? error.reason : error;
   });
