@@ -86,7 +86,7 @@ describe('docs/command.md', () => {
     ].map(([, option = '']) => option);
     expect(options).toHaveLength(9);
     const faults = /or one of:\n\s+([^.]+)\./.exec(SIMULATOR_HELP)?.[1]?.split(', ') ?? [];
-    expect(faults).toHaveLength(7);
+    expect(faults).toHaveLength(6);
     const section = document.text.split('\n## Simulator\n')[1] ?? '';
     expect([...options, ...faults].filter((each) => !section.includes(`\`${each}\``))).toEqual([]);
   });
