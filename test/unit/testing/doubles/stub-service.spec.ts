@@ -215,8 +215,8 @@ describe('stubService', () => {
         asked.push(request);
         return { of: request.pathParams.account_id };
       },
-      'GET /data/v2/accounts/{account_id}': () => 'one',
       'GET /data/v2/accounts/all': () => 'all',
+      'GET /data/v2/accounts/{account_id}': () => 'one',
       'POST /payments/v1': ({ data }: RoutedRequest) => ({ paid: data }),
       'GET /banks/v1': () => 'by http',
       get: () => 'by its verb',
@@ -238,6 +238,9 @@ describe('stubService', () => {
           data: undefined,
         },
       ]);
+      const pathParams = { account_id: 'b/2' };
+      const template = '/data/v2/accounts/{account_id}/balances';
+      expect(await http.get(template, { pathParams })).toEqual({ of: 'b/2' });
       expect(await http.get('/data/v2/accounts/all')).toBe('all');
       expect(await http.get('/data/v2/accounts/a-1')).toBe('one');
       expect(await http.post('/payments/v1', { amount: 1 })).toEqual({ paid: { amount: 1 } });
