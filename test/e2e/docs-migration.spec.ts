@@ -36,8 +36,8 @@ describe('docs/migration.md', () => {
   afterAll(() => Promise.all([simulator.stop(), snippets.remove(), rm(folder, { recursive: true })]));
 
   /** `imports`: those of the root module. */
-  const clientOf = async (file: string, imports: DynamicModule[] = []) => {
-    const { BankClient, BankClientModule } = (await import(snippets.path(file))) as {
+  const clientOf = async (path: string, imports: DynamicModule[] = []) => {
+    const { BankClient, BankClientModule } = (await import(path)) as {
       BankClient: Type<BankClient>;
       BankClientModule: Type;
     };
@@ -66,8 +66,10 @@ describe('docs/migration.md', () => {
       KEY_FILE: await file('SERVICE_TLS_PRIVATE_KEY'),
       CHAIN_FILE: await file('SERVICE_TLS_CHAIN'),
     });
-    const old = await clientOf('hand-written.module.ts');
-    const migrated = await clientOf('migrated.module.ts', [ServiceModule.forRoot({ isGlobal: true })]);
+    const old = await clientOf('../helpers/hand-written-client.js');
+    const migrated = await clientOf(snippets.path('migrated.module.ts'), [
+      ServiceModule.forRoot({ isGlobal: true }),
+    ]);
     expect(await migrated.client.banks()).toEqual(await old.client.banks());
 
     const [{ certificateSubject }] = simulator.apiRequests;
