@@ -76,7 +76,11 @@ export {
 } from './http/call-options.js';
 export { type PathParams } from './http/path-template.js';
 export { ServiceExceptionFilter } from './http/service-exception.filter.js';
-export { type HttpResponse, ServiceHttpService } from './http/service-http.service.js';
+export {
+  type HttpRequestConfig,
+  type HttpResponse,
+  ServiceHttpService,
+} from './http/service-http.service.js';
 export {
   ConnectDto,
   type ConnectParameters,

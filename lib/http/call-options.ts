@@ -54,6 +54,7 @@ export interface HttpCallOptions<T = unknown> extends HeaderOptions<T> {
   responseType?: ResponseType | undefined;
 }
 
+/** What the body of a success is read as, if not as JSON. */
 export type ResponseType = 'text' | 'bytes';
 
 export interface HttpRequestOptions<T = unknown> extends HttpCallOptions<T> {

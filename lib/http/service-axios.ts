@@ -23,11 +23,16 @@ export function createServiceAxios(
   // Ours runs last. A host may have changed that for all of its instances.
   const transitional = { legacyInterceptorReqResOrdering: true };
   const made = new Axios({ adapter, transitional, headers: headersByMethod() });
-  made.interceptors.request.use(callPreparer(client, adapter));
+  // A synchronous one saves 3 us of a call. Axios 1.13 wants a second function if one throws.
+  made.interceptors.request.use(callPreparer(client, adapter), rethrow, { synchronous: true });
   made.interceptors.response.use(undefined, (error: unknown) => {
     throw error instanceof FailedAnswer ? error.reason : error;
   });
   return asInstance(made);
+}
+
+function rethrow(error: unknown): never {
+  throw error;
 }
 
 /** For a host's own default headers. */

@@ -8,6 +8,9 @@ import { parseAnswer } from './answer-parser.js';
 import { type HttpCallOptions, type HttpRequestOptions } from './call-options.js';
 import { type ServiceResponse } from './service-adapter.js';
 
+/** Options of {@link ServiceHttpService.request} with the path among them. */
+export type HttpRequestConfig<T = unknown> = HttpRequestOptions<T> & { url: string };
+
 /** A success, with its status, headers and ids. */
 export interface HttpResponse<T = unknown> {
   /** The JSON body, text or bytes (`responseType`), or what `parse` returned. */
@@ -67,8 +70,8 @@ export class ServiceHttpService {
 
   /** A call with the method and body of `options`, to a path or to `options.url`. */
   request<T = unknown>(path: string, options?: HttpRequestOptions<T>): Promise<T>;
-  request<T = unknown>(options: RequestConfig<T>): Promise<T>;
-  async request<T>(target: string | RequestConfig<T>, options?: HttpRequestOptions<T>): Promise<T> {
+  request<T = unknown>(options: HttpRequestConfig<T>): Promise<T>;
+  async request<T>(target: string | HttpRequestConfig<T>, options?: HttpRequestOptions<T>): Promise<T> {
     return this.#send(configOf(target, options));
   }
 
@@ -77,9 +80,9 @@ export class ServiceHttpService {
    * (`response('/banks/v1')`).
    */
   response<T = unknown>(path: string, options?: HttpRequestOptions<T>): Promise<HttpResponse<T>>;
-  response<T = unknown>(options: RequestConfig<T>): Promise<HttpResponse<T>>;
+  response<T = unknown>(options: HttpRequestConfig<T>): Promise<HttpResponse<T>>;
   async response<T>(
-    target: string | RequestConfig<T>,
+    target: string | HttpRequestConfig<T>,
     options?: HttpRequestOptions<T>,
   ): Promise<HttpResponse<T>> {
     return this.#send(configOf(target, options), toResponse) as Promise<HttpResponse<T>>;
@@ -116,7 +119,7 @@ export class ServiceHttpService {
   }
 
   async #send<T>(
-    options: RequestConfig,
+    options: HttpRequestConfig,
     resultOf?: (answer: ServiceResponse, data: unknown) => T,
   ): Promise<T> {
     const { axiosRef } = this.#http;
@@ -134,9 +137,10 @@ export class ServiceHttpService {
   }
 }
 
-type RequestConfig<T = unknown> = HttpRequestOptions<T> & { url: string };
-
-function configOf<T>(target: string | RequestConfig<T>, options?: HttpRequestOptions<T>): RequestConfig<T> {
+function configOf<T>(
+  target: string | HttpRequestConfig<T>,
+  options?: HttpRequestOptions<T>,
+): HttpRequestConfig<T> {
   // Anything else counts as a path, and is refused as one.
   return typeof target === 'object' && (target as unknown) !== null
     ? target
@@ -155,7 +159,7 @@ function toResponse(answer: ServiceResponse, data: unknown): HttpResponse {
 /** Of an answer that an interceptor of the host may have replaced. */
 function refusal(
   { refused, status = 200 }: Partial<ServiceResponse>,
-  { method = 'GET', url }: RequestConfig,
+  { method = 'GET', url }: HttpRequestConfig,
   data: unknown,
   where: string,
 ): ServiceApiError {
