@@ -72,6 +72,7 @@ export {
   type HeaderOptions,
   type HttpCallOptions,
   type HttpRequestOptions,
+  type ParseOption,
   type ResponseType,
 } from './http/call-options.js';
 export { type PathParams } from './http/path-template.js';

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { type HttpCallOptions } from '../http/call-options.js';
+import { type HttpCallOptions, type ParseOption } from '../http/call-options.js';
 import { type ServiceHttpService } from '../http/service-http.service.js';
 
 /** The JSON body of GET /banks/v1. The service does not show its fields, and they pass unchanged. */
@@ -18,7 +18,7 @@ export class BanksService {
   }
 
   /** GET /banks/v1: the JSON body, unchanged, or what `parse` returns. Throws what {@link ServiceHttpService} throws. */
-  list<T = BanksBody>(options?: HttpCallOptions<T>): Promise<T> {
+  list<T = BanksBody>(options?: HttpCallOptions & ParseOption<T>): Promise<T> {
     return this.#http.get(this.#path, options);
   }
 }

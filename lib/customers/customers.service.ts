@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { validateInput } from '../http/validate-input.js';
-import { type HeaderOptions } from '../http/call-options.js';
+import { type HeaderOptions, type ParseOption } from '../http/call-options.js';
 import { type ServiceHttpService } from '../http/service-http.service.js';
 import { CreateCustomerDto } from './create-customer.dto.js';
 
@@ -29,7 +29,7 @@ export class CustomersService {
    */
   async create<T = Customer | undefined>(
     customer: CreateCustomerDto,
-    options?: HeaderOptions<T>,
+    options?: HeaderOptions & ParseOption<T>,
   ): Promise<T> {
     const instead = `ServiceHttpService sends any: http.post('${this.#path}', data)`;
     const { app_user_id } = validateInput(CreateCustomerDto, customer, instead);

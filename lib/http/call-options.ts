@@ -11,7 +11,8 @@ export interface CallOptions {
   timeout?: number | undefined;
 }
 
-export interface HeaderOptions<T = unknown> extends CallOptions {
+/** Gives an answer its type. */
+export interface ParseOption<T> {
   /**
    * Checks the body of the answer; the call resolves with what it returns. It also gets the `undefined` of an answer
    * without a body. If the body does not fit, the call rejects with a ServiceApiError `invalid_response` that keeps it in
@@ -19,6 +20,9 @@ export interface HeaderOptions<T = unknown> extends CallOptions {
    * when the call is over: no retry follows, and neither `timeout` nor `signal` ends an asynchronous one.
    */
   parse?: AnswerParser<T> | undefined;
+}
+
+export interface HeaderOptions extends CallOptions {
   /** Further headers, such as a correlation id; the authenticating ones are the module's. */
   headers?: Record<string, string> | undefined;
   /**
@@ -33,7 +37,7 @@ export interface HeaderOptions<T = unknown> extends CallOptions {
   attemptTimeout?: number | undefined;
 }
 
-export interface HttpCallOptions<T = unknown> extends HeaderOptions<T> {
+export interface HttpCallOptions extends HeaderOptions {
   /** Query parameters. */
   params?: Record<string, unknown> | URLSearchParams | undefined;
   /** How `params` are written, as in axios: `{ indexes: null }` for `a=1&a=2`. */
@@ -57,7 +61,7 @@ export interface HttpCallOptions<T = unknown> extends HeaderOptions<T> {
 /** What the body of a success is read as, if not as JSON. */
 export type ResponseType = 'text' | 'bytes';
 
-export interface HttpRequestOptions<T = unknown> extends HttpCallOptions<T> {
+export interface HttpRequestOptions extends HttpCallOptions {
   /** Default GET. */
   method?: string | undefined;
   /** An object is sent as JSON; a string, Buffer, typed array, URLSearchParams, FormData or Blob as it is. */

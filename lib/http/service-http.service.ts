@@ -5,11 +5,11 @@ import { type HttpSettings } from '../config/resolved-options.js';
 import { type AxiosInstance, type AxiosRequestConfig } from 'axios';
 import { ServiceApiError } from '../errors/index.js';
 import { parseAnswer } from './answer-parser.js';
-import { type HttpCallOptions, type HttpRequestOptions } from './call-options.js';
+import { type HttpCallOptions, type HttpRequestOptions, type ParseOption } from './call-options.js';
 import { type ServiceResponse } from './service-adapter.js';
 
 /** Options of {@link ServiceHttpService.request} with the path among them. */
-export type HttpRequestConfig<T = unknown> = HttpRequestOptions<T> & { url: string };
+export type HttpRequestConfig<T = unknown> = HttpRequestOptions & ParseOption<T> & { url: string };
 
 /** A success, with its status, headers and ids. */
 export interface HttpResponse<T = unknown> {
@@ -69,9 +69,12 @@ export class ServiceHttpService {
   }
 
   /** A call with the method and body of `options`, to a path or to `options.url`. */
-  request<T = unknown>(path: string, options?: HttpRequestOptions<T>): Promise<T>;
+  request<T = unknown>(path: string, options?: HttpRequestOptions & ParseOption<T>): Promise<T>;
   request<T = unknown>(options: HttpRequestConfig<T>): Promise<T>;
-  async request<T>(target: string | HttpRequestConfig<T>, options?: HttpRequestOptions<T>): Promise<T> {
+  async request<T>(
+    target: string | HttpRequestConfig<T>,
+    options?: HttpRequestOptions & ParseOption<T>,
+  ): Promise<T> {
     return this.#send(configOf(target, options));
   }
 
@@ -79,41 +82,49 @@ export class ServiceHttpService {
    * Like {@link request}, but resolves with status, headers and ids of the answer too. Also for resources, by their paths
    * (`response('/banks/v1')`).
    */
-  response<T = unknown>(path: string, options?: HttpRequestOptions<T>): Promise<HttpResponse<T>>;
+  response<T = unknown>(
+    path: string,
+    options?: HttpRequestOptions & ParseOption<T>,
+  ): Promise<HttpResponse<T>>;
   response<T = unknown>(options: HttpRequestConfig<T>): Promise<HttpResponse<T>>;
   async response<T>(
     target: string | HttpRequestConfig<T>,
-    options?: HttpRequestOptions<T>,
+    options?: HttpRequestOptions & ParseOption<T>,
   ): Promise<HttpResponse<T>> {
     return this.#send(configOf(target, options), toResponse) as Promise<HttpResponse<T>>;
   }
 
   /** GET. Sent again, at most `retries` times (`http.retries`), after a failure that may pass. */
-  get<T = unknown>(path: string, options?: HttpCallOptions<T>): Promise<T> {
+  get<T = unknown>(path: string, options?: HttpCallOptions & ParseOption<T>): Promise<T> {
     return this.#call('GET', path, options);
   }
 
   /** DELETE, with `options.data` as its body, if set. */
-  delete<T = unknown>(path: string, options?: HttpRequestOptions<T>): Promise<T> {
+  delete<T = unknown>(path: string, options?: HttpRequestOptions & ParseOption<T>): Promise<T> {
     return this.#call('DELETE', path, options);
   }
 
   /** POST with `data` as the body. */
-  post<T = unknown>(path: string, data?: unknown, options?: HttpCallOptions<T>): Promise<T> {
+  post<T = unknown>(path: string, data?: unknown, options?: HttpCallOptions & ParseOption<T>): Promise<T> {
     return this.#call('POST', path, options, data);
   }
 
   /** PUT with `data` as the body. */
-  put<T = unknown>(path: string, data?: unknown, options?: HttpCallOptions<T>): Promise<T> {
+  put<T = unknown>(path: string, data?: unknown, options?: HttpCallOptions & ParseOption<T>): Promise<T> {
     return this.#call('PUT', path, options, data);
   }
 
   /** PATCH with `data` as the body. */
-  patch<T = unknown>(path: string, data?: unknown, options?: HttpCallOptions<T>): Promise<T> {
+  patch<T = unknown>(path: string, data?: unknown, options?: HttpCallOptions & ParseOption<T>): Promise<T> {
     return this.#call('PATCH', path, options, data);
   }
 
-  #call<T>(method: string, url: string, options?: HttpRequestOptions<T>, data = options?.data): Promise<T> {
+  #call<T>(
+    method: string,
+    url: string,
+    options?: HttpRequestOptions & ParseOption<T>,
+    data = options?.data,
+  ): Promise<T> {
     // Not by a spread: V8 would make each object a hidden class of its own.
     return this.#send(Object.assign({ url, method, data }, options, { url, method, data }));
   }
@@ -139,7 +150,7 @@ export class ServiceHttpService {
 
 function configOf<T>(
   target: string | HttpRequestConfig<T>,
-  options?: HttpRequestOptions<T>,
+  options?: HttpRequestOptions & ParseOption<T>,
 ): HttpRequestConfig<T> {
   // Anything else counts as a path, and is refused as one.
   return typeof target === 'object' && (target as unknown) !== null

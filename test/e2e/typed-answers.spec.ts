@@ -67,6 +67,9 @@ export function types(banks: BanksService, customers: CustomersService, http: Se
   isTyped<Customer | undefined>().by(customers.create({ app_user_id: 'u-1' }), true);
   isTyped<Bank>().by(http.request<Bank>({ url: '/a' }), true);
   isTyped<unknown>().by(banks.list(undefined as HttpCallOptions | undefined), true);
+  // A host's own wrapper.
+  const get = <T>(path: string, options?: HttpCallOptions) => http.get<T>(path, options);
+  isTyped<Bank>().by(get<Bank>('/a', { timeout: 1 }), true);
   const generic = (parse: AnswerParser) => banks.list({ parse });
   isTyped<unknown>().by(generic(own), true);
   isTyped<Bank>().by(Promise.resolve({} as string), false);

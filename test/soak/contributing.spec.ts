@@ -43,7 +43,7 @@ export class UmbrellasService {
   }
 
   /** POST /umbrellas/v1. */
-  async create<T = unknown>(umbrella: CreateUmbrellaDto, options?: HeaderOptions<T>): Promise<T> {
+  async create<T = unknown>(umbrella: CreateUmbrellaDto, options?: HeaderOptions): Promise<T> {
     const { customer_id } = validateInput(CreateUmbrellaDto, umbrella);
     return this.#http.post<T>(this.#path, { customer_id }, options);
   }
