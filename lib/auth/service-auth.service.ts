@@ -58,12 +58,18 @@ export class ServiceAuthService {
     return this.#copyOf(checkScope(scope), options);
   }
 
-  /** The token for backend calls. */
+  /**
+   * The token for backend calls.
+   * @throws as {@link getToken}
+   */
   async getApiToken(options?: TokenOptions): Promise<AccessToken> {
     return this.#copyOf(API_SCOPE, options);
   }
 
-  /** A token for one customer's SDK session, with at least `linkSdk.minTokenLife` (or half of its life) left. */
+  /**
+   * A token for one customer's SDK session, with at least `linkSdk.minTokenLife` (or half of its life) left.
+   * @throws as {@link getToken}
+   */
   async getCustomerToken(customerId: string, options?: TokenOptions): Promise<AccessToken> {
     return this.#copyOf(customerScope(customerId), options);
   }
@@ -117,7 +123,10 @@ export class ServiceAuthService {
     return this.#tokens?.status(API_SCOPE);
   }
 
-  /** Reads certificate and key again, for example after a vault rotated them. Resolves with true if another one is in use. */
+  /**
+   * Reads certificate and key again, for example after a vault rotated them. Resolves with true if another one is in use.
+   * @throws ServiceConnectionError `connection_closed` if the module ends meanwhile
+   */
   async reloadCertificate(): Promise<boolean> {
     return this.#calls.run(() => untilAborted(this.#identity.reload(), this.#calls.closed));
   }

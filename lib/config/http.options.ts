@@ -37,7 +37,10 @@ export class ServiceHttpOptions {
   @WholeNumber('HTTP_IDLE_TIMEOUT', 0, DAY_MS, 'milliseconds')
   idleTimeout?: number | undefined;
 
-  /** Attempts after the first. Default 2. SERVICE_HTTP_RETRIES */
+  /**
+   * Attempts after the first. A POST, PUT, PATCH or DELETE without a key or `readOnly` is sent again only if nothing was
+   * done. Default 2. SERVICE_HTTP_RETRIES
+   */
   @WholeNumber('HTTP_RETRIES', 0, 10, 'attempts')
   retries?: number | undefined;
 
@@ -45,7 +48,10 @@ export class ServiceHttpOptions {
   @WholeNumber('HTTP_MAX_RESPONSE_BYTES', 1, MAX_RESPONSE_BYTES, 'bytes')
   maxResponseBytes?: number | undefined;
 
-  /** Connections to one origin. Default 50. SERVICE_HTTP_MAX_SOCKETS */
+  /**
+   * Connections to one origin. The calls that wait when the client certificate rotates may have as many of their own, and
+   * token requests have one more. Default 50. SERVICE_HTTP_MAX_SOCKETS
+   */
   @WholeNumber('HTTP_MAX_SOCKETS', 1, 65_535, 'connections')
   maxSockets?: number | undefined;
 
@@ -88,8 +94,9 @@ export class ServiceHttpOptions {
   idempotencyHeader?: string | undefined;
 
   /**
-   * Told once of each call that has ended, and of each request to the token endpoint. What it throws or rejects with is
-   * dropped, and no call waits for a promise that it returns.
+   * Told once of each call that was ready to be sent, when it has ended (before `parse` and the host's response
+   * interceptors), and of each request to the token endpoint. What it throws or rejects with is dropped, and no call waits
+   * for a promise that it returns.
    */
   @IsFunction()
   onCall?: ((event: ServiceCallEvent) => void) | undefined;

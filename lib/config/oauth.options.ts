@@ -15,7 +15,7 @@ export class ServiceOAuthOptions {
   clientId?: string | undefined;
 
   /**
-   * The client secret, its file, or a function that returns it (vault, KMS). A file is read again, and a function
+   * The client secret, its file, or a function that returns it within 8 s (vault, KMS). A file is read again, and a function
    * called again, when the endpoint answers invalid_client. SERVICE_CLIENT_SECRET, SERVICE_CLIENT_SECRET_FILE
    */
   @IsSourceOrFunction('CLIENT_SECRET')

@@ -36,7 +36,7 @@ export class ServiceModuleOptions {
 
   /**
    * Mostly the application id; it is public. Sent with `mtls` and `app-token`, and part of the SDK's parameters. A file, or a
-   * function that returns it (vault, KMS), is read once at the start. SERVICE_APP_TOKEN(_FILE)
+   * function that returns it within 8 s (vault, KMS), is read once at the start. SERVICE_APP_TOKEN(_FILE)
    */
   @IsSourceOrFunction('APP_TOKEN')
   appToken?: SecretValue | (() => string | Promise<string>) | undefined;

@@ -29,10 +29,13 @@ export class TlsIdentityPems {
 
 /** The client identity, and whether it is loaded again when its files change. */
 export class ServiceTlsOptions extends TlsIdentityPems {
-  /** Load both again when their files change. Default true. SERVICE_TLS_RELOAD */
+  /**
+   * Read the certificate, key, passphrase and chain again, and use what changed: files every 2 s, a function every 60 s.
+   * Default true. SERVICE_TLS_RELOAD
+   */
   @Flag('TLS_RELOAD')
   reload?: boolean | undefined;
 }
 
-/** Called at start-up and at each reload, for example to read a vault. */
+/** Called at start-up, every 60 s and after a refusal, for example to read a vault. It has 30 s to answer. */
 export type TlsIdentitySource = () => TlsIdentityPems | Promise<TlsIdentityPems>;

@@ -4,13 +4,13 @@ import { spellingFault, variablePrefix } from './module-name.js';
 import { type OptionKind } from './option.js';
 import { entryOf, OPTIONS, setValue, type ServiceModuleOptions } from './options.js';
 import { namesIn } from './rules.js';
+import { isFile } from './secret.js';
 
 /** The variable of an option: `oauth.clientId` -> `SERVICE_CLIENT_ID`. With `_FILE` if the value is a file. */
 export function variableOf(option: string, name?: string, value?: unknown): string | undefined {
   const { suffix, kind } = entryOf(option) ?? {};
   if (suffix === undefined) return undefined;
-  const isFile = kind === 'secret' && typeof value === 'object' && value !== null;
-  return `${variablePrefix(name)}${suffix}${isFile ? '_FILE' : ''}`;
+  return `${variablePrefix(name)}${suffix}${kind === 'secret' && isFile(value) ? '_FILE' : ''}`;
 }
 
 /** Every variable that the module of this name reads; those of secrets with `_FILE` too. */

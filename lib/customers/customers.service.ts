@@ -24,8 +24,8 @@ export class CustomersService {
    * `parse` returns.
    *
    * Throws ServiceRequestError if the payload is not valid or has another field than {@link CreateCustomerDto} (the service
-   * shows no other; {@link ServiceHttpService.post} sends any), and what {@link ServiceHttpService} throws. After a
-   * ServiceConnectionError with `outcomeUnknown`, a status of 500 or more, or `invalid_response`, the customer may exist.
+   * shows no other; {@link ServiceHttpService.post} sends any), and what {@link ServiceHttpService} throws. If
+   * `outcomeUnknown` is true, the customer may exist.
    */
   async create<T = Customer | undefined>(
     customer: CreateCustomerDto,

@@ -55,8 +55,8 @@ export class ServiceApiError extends ServiceError {
    */
   readonly credentialFault: boolean;
   /**
-   * True if a POST, PUT, PATCH or DELETE may still have been carried out: a status of 500 or more, a body that cannot be
-   * used, or an earlier attempt without an answer.
+   * True if a POST, PUT, PATCH or DELETE may have been carried out: a 408, a status of 500 or more, a page of a proxy, a body
+   * that cannot be used or that `parse` refused, or an earlier attempt without an answer.
    */
   readonly outcomeUnknown: boolean;
   /**

@@ -56,6 +56,7 @@ export class LinkSdkService {
     customer_id: string,
     { signal, timeout }: CallOptions = {},
   ): Promise<SessionParameters> {
+    // Without OAuth, nobody else does.
     checkTimeout(timeout);
     const token = await this.#getToken?.(customer_id, { signal, timeout });
     return {

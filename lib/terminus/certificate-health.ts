@@ -11,7 +11,7 @@ export function certificateFault(
 }
 
 /** Without subject, paths and messages: who asks for a health may be anybody. */
-export function describeCertificate({
+export function certificateDetails({
   certificate,
   daysLeft,
   lastReloadFault,

@@ -7,7 +7,7 @@ import { describeError, ServiceError, ServiceRequestError } from '../errors/inde
 import { checkTimeout } from '../exchange/call-limits.js';
 import { getServiceToken } from '../service-token.js';
 import { SafeLogger } from '../telemetry/log.js';
-import { certificateFault, describeCertificate } from './certificate-health.js';
+import { certificateDetails, certificateFault } from './certificate-health.js';
 import { type CheckOutcome, LimitedCheck } from './limited-check.js';
 
 const TIMEOUT_MS = 3_000;
@@ -108,7 +108,7 @@ export class ServiceHealthIndicator implements BeforeApplicationShutdown {
       answer?.ok === false && `The service does not answer as it should (${answer.code}).`,
     ].filter((reason) => typeof reason === 'string');
     const details = {
-      ...describeCertificate(status),
+      ...certificateDetails(status),
       ...(token && { token }),
       ...(answer && { ping: answer }),
     };

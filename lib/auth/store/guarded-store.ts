@@ -36,7 +36,7 @@ export class GuardedStore {
     this.#limitMs = store.timeout !== undefined && store.timeout > 0 ? store.timeout : CALL_MS;
   }
 
-  /** Whether it is asked now. */
+  /** False while it is left alone. */
   get works(): boolean {
     return this.#clock.monotonic() >= this.#awayUntil;
   }

@@ -15,17 +15,19 @@ import { StoredToken, StoreKeys, type TokenOwner } from './stored-token.js';
 // Milliseconds throughout.
 /** How long one process asks alone. A lock ends after it, whatever becomes of its holder. */
 const LOCK = 4_000;
-/** Between two looks, if a caller waits; if none does, about a second: all processes renew a token at the same time. */
-const PAUSE = { least: 100, most: 500 };
+/** Between two looks. If no caller waits, all processes renew a token at the same time. */
+const PAUSE = { awaited: { least: 100, most: 500 }, renewal: { least: 500, most: 1_500 } };
 /** A renewal that nobody waits for gives a store that failed so long to come back. */
 const PATIENCE = 5_000;
+/** For the newest secret, if there is an older one to look with. */
 const SECRET = 1_000;
 /** What is left of the time of a request for one more look. */
 const LAST_LOOK = 300;
 
 /**
  * Shares tokens between processes, in front of a token source: one process asks the endpoint, the others find its token in
- * the store. A store that fails, does not answer or has wrong entries delays a token, but never prevents one.
+ * the store. A failure is not shared: each asks for itself. A store that fails, does not answer or has wrong entries delays
+ * a token, but never prevents one.
  */
 export class SharedStore implements TokenSource {
   readonly #source: Pick<TokenSource, 'request'>;
@@ -76,10 +78,8 @@ export class SharedStore implements TokenSource {
         (lock === 'none' && (this.#store.works || isAwaited() || passed >= PATIENCE))
       )
         return this.#ask(entry, lock, { ...context, timeoutMs: timeoutMs - passed }, scope);
-      const pause = isAwaited()
-        ? PAUSE.least + random() * (PAUSE.most - PAUSE.least)
-        : 500 + random() * 1_000;
-      await sleep(clock, pause, signal);
+      const { least, most } = isAwaited() ? PAUSE.awaited : PAUSE.renewal;
+      await sleep(clock, least + random() * (most - least), signal);
     }
   }
 
@@ -98,7 +98,7 @@ export class SharedStore implements TokenSource {
     const { clock } = this.#io;
     const { signal, isAwaited, timeoutMs } = context;
     let written: Promise<void> | undefined;
-    let isKept = false;
+    let keepsLock = false;
     try {
       // The process that had the lock before may have just written.
       const found = lock === 'none' ? undefined : await this.#find(entry, context);
@@ -118,15 +118,15 @@ export class SharedStore implements TokenSource {
       if (found) return found;
       // A thousand renewals do not follow one that failed, nor a thousand callers one that got no answer.
       const isUnanswered = error instanceof ServiceConnectionError && error.kind === 'timeout';
-      isKept = signal.aborted || isUnanswered || !isAwaited();
+      keepsLock = signal.aborted || isUnanswered || !isAwaited();
       throw error;
     } finally {
       // Callers do not wait for this. The lock ends when others can find the token.
-      if (typeof lock === 'function' && !isKept) void Promise.resolve(written).then(lock);
+      if (typeof lock === 'function' && !keepsLock) void Promise.resolve(written).then(lock);
     }
   }
 
-  /** The newest. A slow source is not waited for if there is an older one: the endpoint waits for it, if it is asked. */
+  /** The newest. A slow source is waited for only if there is no older one, or, by the endpoint, if a token is asked for. */
   async #secret(signal: AbortSignal): Promise<Secret> {
     const { last } = this.#clientSecret;
     const newest = this.#clientSecret.read();

@@ -1,7 +1,7 @@
 import axios from 'axios';
 import { type X509Certificate } from 'node:crypto';
 import { createRequire } from 'node:module';
-import { OPTIONS, valueOf } from '../../config/options.js';
+import { entryOf, OPTIONS, valueOf } from '../../config/options.js';
 import { ENVIRONMENT, NONE } from '../../config/proxy.js';
 import { isPlainPath } from '../../config/read-file.js';
 import { type ResolvedOptions } from '../../config/resolved-options.js';
@@ -69,7 +69,7 @@ function fromFault({ option, variable, message }: ConfigurationFault, reading: C
   const source = variable && reading.sourceOf(variable);
   const remedy = source
     ? `Correct ${variable.endsWith('_FILE') ? `the file, or ${variable}` : variable} in ${source}.`
-    : `Set ${name}${variable && kindOf(option) === 'secret' && !variable.endsWith('_FILE') ? ` or ${variable}_FILE` : ''}, in ${reading.sources}.`;
+    : `Set ${name}${variable && entryOf(option)?.kind === 'secret' && !variable.endsWith('_FILE') ? ` or ${variable}_FILE` : ''}, in ${reading.sources}.`;
   return { name, ...failed(capital(message), remedy) };
 }
 
@@ -78,17 +78,13 @@ function unsetRows(reading: ConfigurationReading, option: string): Check[] {
   const name = rowName(reading, option);
   const found = reading.warnings.filter((each) => each.option === option).map(({ message }) => message);
   if (option === 'tls.chain' && reading.certificates?.lacksChain) found.push(noChain(reading));
-  const remedy = `Set ${name}${kindOf(option) === 'secret' ? ` or ${name}_FILE` : ''}, in ${reading.sources}.`;
+  const remedy = `Set ${name}${entryOf(option)?.kind === 'secret' ? ` or ${name}_FILE` : ''}, in ${reading.sources}.`;
   return found.map((message) => ({ name, ...warning(capital(message), remedy) }));
 }
 
 function noChain(reading: ConfigurationReading): string {
   const publicRoots = `tls.publicRoots (${rowName(reading, 'tls.publicRoots')})`;
   return `Is not set: the service is verified against Node's public roots. In production, a client certificate needs the chain (specification, 5.2.4), or ${publicRoots}.`;
-}
-
-function kindOf(option: string) {
-  return OPTIONS.find((entry) => entry.option === option)?.kind;
 }
 
 function rowName({ merged, name }: ConfigurationReading, option: string): string {
@@ -110,7 +106,7 @@ function describe(reading: ConfigurationReading, option: string): Finding {
   const pem = describePem(reading, option);
   if (pem) return pem;
   const value = valueOf(merged, option);
-  const kind = kindOf(option);
+  const kind = entryOf(option)?.kind;
   // A proxy's URL may have a password.
   const isWord = option === 'http.proxy' && (value === ENVIRONMENT || value === NONE);
   const isPlain =

@@ -58,7 +58,7 @@ export class IdentityWatch {
   }
 
   #enqueue(read: () => Promise<void>): Promise<void> {
-    // What was not foreseen must end neither the following nor the process.
+    // An error that nobody foresaw ends neither the process nor the readings that follow.
     this.#reading = this.#reading.then(read).catch(() => undefined);
     return this.#reading;
   }
