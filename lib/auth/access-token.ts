@@ -37,7 +37,7 @@ export interface TokenOptions {
   once?: boolean | undefined;
 }
 
-/** The same, checked. */
+/** {@link TokenOptions}, checked. With `once`, the request is a probe. */
 export interface WaitOptions {
   signal?: AbortSignal | undefined;
   /** Milliseconds. Default: that of the cache. */

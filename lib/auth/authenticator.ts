@@ -50,10 +50,13 @@ export class Authenticator {
    * @returns undefined if there is no other token: the caller gets the 401
    * @throws as {@link token}
    */
-  async renew({ Authorization: refused }: Credentials, wait?: WaitOptions): Promise<Credentials | undefined> {
+  async replace(
+    { Authorization: refused }: Credentials,
+    wait?: WaitOptions,
+  ): Promise<Credentials | undefined> {
     if (!refused?.startsWith(BEARER)) return undefined;
-    const renewed = await this.#tokens?.renew(API_SCOPE, refused.slice(BEARER.length), wait);
-    return renewed && this.#withBearer(renewed);
+    const other = await this.#tokens?.replace(API_SCOPE, refused.slice(BEARER.length), wait);
+    return other && this.#withBearer(other);
   }
 
   /**

@@ -72,7 +72,6 @@ export async function resolveOptions(
   if (faults.length > 0 || !chosen?.addresses || !mode) return { tls, faults, warnings };
   const resolved: ResolvedOptions = {
     ...options,
-    name,
     locate,
     describeOption: describe,
     authentication: mode.authentication,

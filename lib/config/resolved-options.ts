@@ -6,8 +6,6 @@ import { type TlsIdentityPems, type TlsIdentitySource } from './tls.options.js';
 
 /** The options after merging, defaults and validation. Secrets are wrapped, so that printing this object shows none. */
 export interface ResolvedOptions extends Omit<FilledOptions, 'urls' | 'appToken' | 'oauth' | 'tls' | 'http'> {
-  /** The module's name, `undefined` for the unnamed one. */
-  name?: string;
   locate: (option: string) => OptionLocation;
   describeOption: DescribeOption;
   authentication: ServiceAuthentication;

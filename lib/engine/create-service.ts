@@ -84,7 +84,7 @@ function createTokenCache({ options, identity, io }: ClientContext): TokenCache 
     clientSecret,
     exchange,
     clock,
-    agent: () => identity.tokenAgentFor(place.url),
+    agent: identity.tokenAgentFor(place.url),
     identity: bound,
     userAgent: http.userAgent,
     connectTimeoutMs: http.connectTimeout,
@@ -103,6 +103,6 @@ function createTokenCache({ options, identity, io }: ClientContext): TokenCache 
   };
   const cache = new TokenCache(source, settings, tokenIo);
   // RFC 8705, 3: a token that was requested with one certificate is refused together with another.
-  bound?.onCertificateChange(() => cache.invalidateAll());
+  bound?.onCertificateChange(() => cache.outdateAll());
   return cache;
 }

@@ -13,6 +13,7 @@ import {
   type ExchangeFaultDetails,
   type ExchangeRequest,
   type ExchangeResponse,
+  isSuccess,
   isUnsent,
 } from './exchange.types.js';
 
@@ -153,7 +154,9 @@ class RunningExchange {
   /** The answer of a call with a small limit may be an error or a redirect, which is to be read. */
   #maxBytes(incoming: IncomingMessage): number {
     const { maxResponseBytes } = this.#request;
-    return isSuccess(incoming) ? maxResponseBytes : Math.max(maxResponseBytes, MIN_ERROR_BYTES);
+    return isSuccess(incoming.statusCode ?? 0)
+      ? maxResponseBytes
+      : Math.max(maxResponseBytes, MIN_ERROR_BYTES);
   }
 
   #onBody(incoming: IncomingMessage, body: Buffer): void {
@@ -166,7 +169,7 @@ class RunningExchange {
         if (error.code === 'ERR_BUFFER_TOO_LARGE')
           return this.#fail({ kind: 'too_large', reason: error.code });
         // Its status says what happened, and a proxy's own page may have kept the coding of another answer.
-        if (!isSuccess(incoming)) return this.#finish(incoming, body);
+        if (!isSuccess(incoming.statusCode ?? 0)) return this.#finish(incoming, body);
         this.#fail({ kind: 'protocol', reason: error.code });
       },
     );
@@ -180,9 +183,8 @@ class RunningExchange {
 
   #conclude(incoming: IncomingMessage, body: Buffer): void {
     const { statusCode: status = 0, statusMessage: statusText = '', headers } = incoming;
-    const { reusedSocket } = this.#progress;
     const untilClose = isUntilClose(incoming);
-    this.#settle(() => this.#resolve({ status, statusText, headers, body, reusedSocket, untilClose }));
+    this.#settle(() => this.#resolve({ status, statusText, headers, body, untilClose }));
     // The server may never read the rest of the request, and the connection would not be free again (RFC 9112, 9.3).
     if (this.#outgoing?.writableFinished === false) this.#outgoing.destroy();
   }
@@ -207,10 +209,6 @@ class RunningExchange {
     this.#request.signal?.removeEventListener('abort', this.#onAbort);
     outcome();
   }
-}
-
-function isSuccess({ statusCode = 0 }: IncomingMessage): boolean {
-  return statusCode >= 200 && statusCode < 300;
 }
 
 /** Chunks end a body only if `chunked` is the last coding (RFC 9112, 6.3). Node passes on other codings as they come. */

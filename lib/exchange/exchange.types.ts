@@ -25,8 +25,6 @@ export interface ExchangeResponse {
   statusText: string;
   headers: IncomingHttpHeaders;
   body: Buffer;
-  /** False if it answers the first request of its connection. */
-  reusedSocket: boolean;
   /** The body ends only with the connection (RFC 9112, 6.3): it may have been cut. */
   untilClose: boolean;
 }
@@ -36,6 +34,10 @@ export interface ExchangeResponse {
  * request is sent, the answer is read.
  */
 export type ExchangePhase = 'queued' | 'connecting' | 'sent' | 'reading';
+
+export function isSuccess(status: number): boolean {
+  return status >= 200 && status < 300;
+}
 
 /** Whether nothing of the request was sent. */
 export function isUnsent({ phase = 'connecting' }: { phase?: ExchangePhase }): boolean {
@@ -87,8 +89,8 @@ export type ExchangeFaultDetails = Pick<ExchangeFault, 'kind' | 'phase'> &
   Partial<Omit<ExchangeFault, keyof Error>>;
 
 /**
- * The reason of a signal if the caller gave none: an exchange then fails as `closed`, with the phase that it had
- * reached.
+ * The reason of the signal of a call that axios's cancel token ended: an exchange then fails as `closed`, with the phase
+ * that it had reached.
  */
 export class CallCancelled extends Error {}
 
@@ -100,9 +102,9 @@ export type Outcome =
   { response: ExchangeResponse; fault?: undefined } | { fault: ExchangeFault; response?: undefined };
 
 /** Rejects only with errors other than {@link ExchangeFault}: a caller's abort. */
-export async function outcomeOf(exchanged: Promise<ExchangeResponse>): Promise<Outcome> {
+export async function outcomeOf(exchanged: () => Promise<ExchangeResponse>): Promise<Outcome> {
   try {
-    return { response: await exchanged };
+    return { response: await exchanged() };
   } catch (error) {
     if (error instanceof ExchangeFault) return { fault: error };
     throw error;

@@ -32,11 +32,6 @@ export class AllowedUrls {
     this.#basePath = pathname === '/' ? '' : pathname;
   }
 
-  /** Whether it is within the service's own origins. */
-  isOwn({ origin }: CallUrl): boolean {
-    return this.#origins.has(origin);
-  }
-
   /** Throws ServiceRequestError for a path that leads elsewhere, or might. */
   resolve(path: string): CallUrl {
     return PLAIN_PATH.test(path) ? this.#below(path) : this.#parse(path);

@@ -2,33 +2,28 @@ import { withoutSlashes } from '../config/address.js';
 import { cleanText, ServiceApiError, ServiceConnectionError, type ApiErrorBody } from '../errors/index.js';
 import { parseJson } from '../exchange/decode.js';
 import { type ExchangeResponse } from '../exchange/exchange.types.js';
-import { answerFacts, keptAnswer, secretsOf, statusOf } from './answer.js';
+import { type Answer } from './answer.js';
 import { sentId, type Call } from './call.js';
-import { type ErrorClient } from './client-context.js';
 import { explainAnswer, isCredentialFault } from './explain-answer.js';
-import { doubtOf } from './retry-policy.js';
+import { outcomeFields } from './retry-policy.js';
 
 const MAX_MESSAGE = 500;
 const REDIRECTS = new Set([300, 301, 302, 303, 305, 306, 307, 308]);
 
 /** The error for an answer that is no success. The HTTP status decides, not that of the body. */
-export function answerError(
-  response: ExchangeResponse,
-  call: Call,
-  client: ErrorClient,
-): ServiceApiError | ServiceConnectionError {
-  if (REDIRECTS.has(response.status)) return redirectError(response, call, client);
+export function answerError(answer: Answer): ServiceApiError | ServiceConnectionError {
+  const { response, call, client } = answer;
+  if (REDIRECTS.has(response.status)) return redirectError(answer);
   const { message: what, hint, options } = explainAnswer(response, call, client);
   const json = parseJson(response.body.toString('utf8'));
-  const secrets = secretsOf(call, client);
-  const body = readErrorBody(json, secrets);
+  const body = readErrorBody(json, answer.secrets);
   const meaning = body?.message && what ? `${sentence(what)} ` : '';
   return new ServiceApiError({
-    ...answerFacts(response, call, client),
+    ...answer.facts,
     body,
-    response: keptAnswer(response, json, call, client),
+    response: answer.kept(json),
     credentialFault: isCredentialFault(response),
-    message: body?.message || `${statusOf(response, call)}${what}.`,
+    message: body?.message || `${answer.name}${what}.`,
     hint: hint && meaning + hint,
     options,
   });
@@ -59,14 +54,15 @@ function textOf(value: unknown): string {
     .join('; ');
 }
 
-function redirectError(response: ExchangeResponse, call: Call, client: ErrorClient): ServiceConnectionError {
+function redirectError(answer: Answer): ServiceConnectionError {
+  const { response, call, client } = answer;
   const { describeOption, addresses } = client.options;
   const { baseOption } = addresses;
   const target = redirectTarget(response.headers, call.url);
-  const origin = target && cleanText(target.origin, secretsOf(call, client), MAX_MESSAGE);
+  const origin = target && cleanText(target.origin, answer.secrets, MAX_MESSAGE);
   return new ServiceConnectionError({
     kind: 'redirect',
-    message: `${statusOf(response, call)}, a redirect${origin ? ` to ${origin}` : ''}. Redirects are never followed.`,
+    message: `${answer.name}, a redirect${origin ? ` to ${origin}` : ''}. Redirects are never followed.`,
     ...(target?.isOnlySlash
       ? {
           hint: `It only adds or removes a slash at the end: change ${describeOption('http.trailingSlash')}.`,
@@ -81,7 +77,7 @@ function redirectError(response: ExchangeResponse, call: Call, client: ErrorClie
     route: call.route,
     reason: String(response.status),
     // A redirect proves nothing: 303 often follows a request that succeeded (RFC 9110, 15.4.4).
-    ...doubtOf(call, { response }),
+    ...outcomeFields(call, { response }),
     correlationId: sentId(call),
     location: origin,
   });

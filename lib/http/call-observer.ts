@@ -2,7 +2,7 @@ import { ServiceApiError } from '../errors/index.js';
 import { certificateRefusal } from '../exchange/certificate-refusal.js';
 import { type ExchangeResponse, type Outcome } from '../exchange/exchange.types.js';
 import { codeOf, tellCall } from '../telemetry/call-event.js';
-import { answeredId } from './answer.js';
+import { Answer } from './answer.js';
 import { sentId, type Call } from './call.js';
 import { type ClientContext } from './client-context.js';
 
@@ -47,7 +47,7 @@ export class CallObserver {
       attempts,
       durationMs: performance.now() - call.startedAt,
       status: response?.status,
-      correlationId: response && answeredId(response, call, this.#client),
+      correlationId: response && new Answer(response, call, this.#client).correlationId,
       requestId: sentId(call),
       error,
     });
@@ -67,7 +67,7 @@ export class CallObserver {
   }
 
   #idOf(call: Call, response: ExchangeResponse | undefined): string {
-    const id = (response && answeredId(response, call, this.#client)) ?? sentId(call);
+    const id = (response && new Answer(response, call, this.#client).correlationId) ?? sentId(call);
     return id ? `, correlation id ${id}` : '';
   }
 
@@ -76,7 +76,7 @@ export class CallObserver {
   }
 }
 
-/** Their kinds, and no character of them. */
+/** Their kinds alone: a log may be read by many. */
 function describeCredentials({ credentials, certificate, url }: Call): string {
   const kinds: string[] = Object.keys(credentials).map((name) =>
     name === 'Authorization' ? 'bearer' : 'app token',

@@ -7,7 +7,7 @@ import { type PathParams } from './path-template.js';
 export interface CallOptions {
   /** Aborts this call alone; it then rejects with `signal.reason`. */
   signal?: AbortSignal | undefined;
-  /** Milliseconds for the whole call, retries and body included. Default: `http.timeout`. */
+  /** Milliseconds for the whole call, retries and body included, at most a day. Default (also for 0): `http.timeout`. */
   timeout?: number | undefined;
 }
 
@@ -85,7 +85,7 @@ const TYPES: readonly unknown[] = ['json', 'text', 'bytes', 'arraybuffer'];
 
 /** Axios knows more types: of a stream, a caller would get text. Throws ServiceRequestError. */
 export function checkResponseType(type: unknown): void {
-  if (type === undefined || type === null || TYPES.includes(type)) return;
+  if (TYPES.includes(type)) return;
   throw ServiceRequestError.ofCode(
     'responseType',
     "must be 'json', 'text' or 'bytes'; to stream, use a client of your own with auth.httpsAgent",

@@ -5,7 +5,9 @@ import {
   ExchangeFault,
   type ExchangeRequest,
   type ExchangeResponse,
+  isSuccess,
   type Outcome,
+  outcomeOf,
 } from '../exchange/exchange.types.js';
 import { parseRetryAfter } from '../exchange/retry-after.js';
 import { askedDelay, retryDelay } from '../time/back-off.js';
@@ -21,7 +23,7 @@ import {
   isRepeatable,
   isRetryableFault,
   isRetryableAnswer,
-  mayHaveActed,
+  isOutcomeUnknown,
   type RetryBudget,
 } from './retry-policy.js';
 
@@ -30,16 +32,18 @@ const MIN_ATTEMPT_MS = 10;
 
 type ExchangeLimits = Pick<ExchangeRequest, 'timeoutMs' | 'attemptTimeoutMs' | 'connectTimeoutMs'>;
 
-/** What follows an attempt: nothing, another at once (new credentials, certificate or connection), or another after a pause. */
-type Decision = { kind: 'end' } | { kind: 'replay' } | { kind: 'again'; afterMs: number };
+/**
+ * What follows an attempt: nothing, or another: at once on another connection (reconnect), or with other credentials or
+ * another certificate (replay), or after a pause (retry).
+ */
+type Decision = { kind: 'end' | 'reconnect' | 'replay' } | { kind: 'retry'; afterMs: number };
 
 const END: Decision = { kind: 'end' };
-const REPLAY: Decision = { kind: 'replay' };
-const RECONNECT: Decision = { kind: 'replay' };
 
 /**
- * Runs a call from first attempt to last: retries within deadline and budget if that is safe, one replay with other
- * credentials after a 401, one with another certificate after ours was refused. No other place decides on an attempt.
+ * Runs a call from first attempt to last: retries within deadline and budget if that is safe, one replay with another
+ * token after a 401, one with another certificate after ours was refused. So without retries it is sent at most 3 times,
+ * and once more if the server had closed the idle connection that it took. No other place decides on an attempt.
  */
 export class CallRunner {
   readonly #client: ClientContext;
@@ -66,18 +70,17 @@ export class CallRunner {
     let outcome = await this.#attempt(call);
     for (;;) {
       const { response } = outcome;
-      const isSuccess = response !== undefined && response.status < 400;
-      const decision = isSuccess || closed.aborted ? END : await this.#decide(call, outcome);
+      const isOver = closed.aborted || (response && isSuccess(response.status));
+      const decision = isOver ? END : await this.#decide(call, outcome);
       if (decision.kind === 'end') return this.#conclude(call, outcome);
-      call.inDoubt = mayHaveActed(call, outcome);
-      if (decision !== RECONNECT) this.#observer.again(call, outcome);
+      call.outcomeUnknown = isOutcomeUnknown(call, outcome);
+      if (decision.kind !== 'reconnect') this.#observer.again(call, outcome);
       try {
-        const afterMs = decision.kind === 'again' ? decision.afterMs : 0;
-        if (afterMs > 0) await sleep(systemClock, afterMs, call.signal, closed);
+        if (decision.kind === 'retry') await sleep(systemClock, decision.afterMs, call.signal, closed);
         outcome = await this.#attempt(call);
       } catch (error) {
         const isOfCaller = error !== closed.reason && !(error instanceof CallCancelled);
-        if (!call.inDoubt || isOfCaller) throw error;
+        if (!call.outcomeUnknown || isOfCaller) throw error;
         // Nothing more was sent. The error of the previous attempt says that the call may have been carried out.
         return this.#conclude(call, outcome);
       }
@@ -93,10 +96,7 @@ export class CallRunner {
     this.#running += 1;
     try {
       if (!isAlone) await nextTurn();
-      return { response: await this.#exchange(call) };
-    } catch (error) {
-      if (error instanceof ExchangeFault) return { fault: error };
-      throw error;
+      return await outcomeOf(() => this.#exchange(call));
     } finally {
       this.#running -= 1;
     }
@@ -141,38 +141,37 @@ export class CallRunner {
     // An everyday race, and nobody's fault: neither a retry nor worth a line in the log.
     if (!call.reconnected && isClosedIdleConnection(call, outcome.fault)) {
       call.reconnected = true;
-      return RECONNECT;
+      return { kind: 'reconnect' };
     }
-    return (await this.#isRenewed(call, outcome)) ? REPLAY : this.#retry(call, outcome);
+    return (await this.#hasOther(call, outcome)) ? { kind: 'replay' } : this.#retry(call, outcome);
   }
 
   /** Whether the call can be sent again with other credentials, or with another certificate. */
-  async #isRenewed(call: Call, outcome: Outcome): Promise<boolean> {
-    if (!mayHaveActed(call, outcome)) return this.#renew(call, outcome);
+  async #hasOther(call: Call, outcome: Outcome): Promise<boolean> {
+    if (!isOutcomeUnknown(call, outcome)) return this.#replace(call, outcome);
     // For the next call too. If it fails, the outcome of this call stays what it is; only its caller can end it earlier.
-    const isRenewed = await this.#renew(call, outcome).catch(() => false);
+    const hasOther = await this.#replace(call, outcome).catch(() => false);
     const { signal } = call;
     if (signal?.aborted && !(signal.reason instanceof CallCancelled)) throw signal.reason;
-    return isRenewed && isRepeatable(call);
+    return hasOther && isRepeatable(call);
   }
 
   /** Bearer or certificate. */
-  async #renew(call: Call, outcome: Outcome): Promise<boolean> {
-    const credentials = outcome.response?.status === 401 ? await this.#renewToken(call) : undefined;
+  async #replace(call: Call, outcome: Outcome): Promise<boolean> {
+    const credentials = outcome.response?.status === 401 ? await this.#replaceToken(call) : undefined;
     if (credentials) {
       call.authenticate(credentials);
       return true;
     }
-    if (call.reloaded || certificateRefusal(outcome) === undefined) return false;
-    call.reloaded = await this.#reload(call);
-    return call.reloaded;
+    if (call.hasOtherCertificate || certificateRefusal(outcome) === undefined) return false;
+    return (call.hasOtherCertificate = await this.#reload(call));
   }
 
-  async #renewToken(call: Call): Promise<Credentials | undefined> {
-    if (call.replayed) return undefined;
-    call.replayed = true;
+  async #replaceToken(call: Call): Promise<Credentials | undefined> {
+    if (call.triedToken) return undefined;
+    call.triedToken = true;
     const wait = { signal: call.signal, timeoutMs: call.leftMs };
-    return this.#authenticator.renew(call.credentials, wait);
+    return this.#authenticator.replace(call.credentials, wait);
   }
 
   /** Reads the identity again, for as long as the call may take. */
@@ -202,7 +201,7 @@ export class CallRunner {
     if (taken === undefined) return END;
     call.budgetTaken = taken;
     call.retries += 1;
-    return { kind: 'again', afterMs };
+    return { kind: 'retry', afterMs };
   }
 
   #pause({ retries }: Call, response: ExchangeResponse | undefined, leftMs: number): number {
@@ -217,7 +216,7 @@ export class CallRunner {
     // Whatever the fault looks like, the shutdown closed the connection.
     if (fault && this.#client.calls.closed.aborted) throw faultToError(asClosed(fault), call, this.#client);
     if (fault) throw faultToError(withKnownLimit(fault, call), call, this.#client);
-    if (response.status < 400) this.#budget.giveBack(call.budgetTaken);
+    if (isSuccess(response.status)) this.#budget.giveBack(call.budgetTaken);
     call.response = response;
     return response;
   }

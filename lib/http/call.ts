@@ -45,8 +45,6 @@ export class Call {
 
   // The request, from complete() on.
   body: string | Uint8Array | undefined = undefined;
-  /** False if the caller asked for text or bytes. */
-  readsJson = true;
   /** The correlation id that is sent with it. */
   correlationId: string | undefined = undefined;
   /** It changes nothing, whatever its method. */
@@ -65,14 +63,14 @@ export class Call {
   retries = 0;
   /** How much the last retry took from the budget. */
   budgetTaken: number | undefined = undefined;
-  /** It was sent again with another token. */
-  replayed = false;
-  /** Our certificate was read again for it. */
-  reloaded = false;
+  /** After a 401, another token was asked for; there may have been none. */
+  triedToken = false;
+  /** After ours was refused, another certificate was found. */
+  hasOtherCertificate = false;
   /** The server had closed the kept connection that it took first. */
   reconnected = false;
   /** An attempt may have been carried out. */
-  inDoubt = false;
+  outcomeUnknown = false;
   /** Our certificate in the last attempt. */
   certificate: CertificateSummary | undefined = undefined;
   /** The last answer. */
@@ -160,10 +158,10 @@ export class Call {
   ): void {
     const { correlationIdHeader, idempotencyHeader } = http;
     this.body = body;
-    this.readsJson = (responseType ?? 'json') === 'json';
+    const readsJson = (responseType ?? 'json') === 'json';
     const sent = this.headers;
     sent['user-agent'] = http.userAgent;
-    takeHeaders(sent, headers, this.readsJson, appTokenHeader.toLowerCase());
+    takeHeaders(sent, headers, readsJson, appTokenHeader.toLowerCase());
     if (contentType) sent['content-type'] = contentType;
     // Axios gives any POST the type of a form.
     if (body === undefined) delete sent['content-type'];

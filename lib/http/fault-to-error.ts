@@ -4,7 +4,7 @@ import { explainFault } from '../exchange/explain-fault.js';
 import { certificateRefusedError } from '../tls/certificate-error.js';
 import { sentId, type Call } from './call.js';
 import { type ErrorClient } from './client-context.js';
-import { doubtOf } from './retry-policy.js';
+import { outcomeFields } from './retry-policy.js';
 
 /** The caller's error for an exchange without a whole answer. */
 export function faultToError(
@@ -14,7 +14,7 @@ export function faultToError(
 ): ServiceError {
   const { method, url, route, certificate } = call;
   const { kind, reason, certificateRefused } = fault;
-  const doubt = doubtOf(call, { fault });
+  const doubt = outcomeFields(call, { fault });
   const { describeOption } = options;
   const refusal =
     certificateRefused && certificateRefusedError(certificate, reason, describeOption, identity.lastIssuer);

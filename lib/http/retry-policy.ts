@@ -26,12 +26,6 @@ export function isRepeatable(call: Repeated): boolean {
   return isSafe(call) || call.idempotencyKey !== undefined;
 }
 
-/** For the message about an answer that cannot be read: whether the call was carried out. */
-export function carriedOut(call: Repeated, { status }: ExchangeResponse): string {
-  const wasDone = !isSafe(call) && status >= 200 && status < 300;
-  return wasDone ? ' By its status the call was carried out.' : '';
-}
-
 /**
  * 429 says that nothing was done, so any call may be sent again, but a change without a key if the same one is under way.
  * The other statuses may come after the server acted.
@@ -65,21 +59,24 @@ function isRefusedBefore(response: ExchangeResponse): boolean {
 }
 
 /** Whether the service may have carried out a call that changes something, in this attempt or an earlier one. */
-export function mayHaveActed(call: Repeated & Partial<Pick<Call, 'inDoubt'>>, outcome: Outcome): boolean {
+export function isOutcomeUnknown(
+  call: Repeated & Partial<Pick<Call, 'outcomeUnknown'>>,
+  outcome: Outcome,
+): boolean {
   const { response, fault } = outcome;
   if (isSafe(call)) return false;
-  if (call.inDoubt) return true;
+  if (call.outcomeUnknown) return true;
   if (fault) return !cannotHaveActed(fault);
   const { status } = response;
   return status < 400 || status === 408 || status >= 500 || !isRefusedBefore(response);
 }
 
-/** The same as fields of an error, with the key by which the call can be sent again. */
-export function doubtOf(
+/** What {@link isOutcomeUnknown} says, as fields of an error, with the key by which the call can be sent again. */
+export function outcomeFields(
   call: Call,
   outcome: Outcome,
 ): Pick<ServiceConnectionError, 'outcomeUnknown' | 'idempotencyKey' | 'retryable'> {
-  const outcomeUnknown = mayHaveActed(call, outcome);
+  const outcomeUnknown = isOutcomeUnknown(call, outcome);
   const idempotencyKey = outcomeUnknown ? call.idempotencyKey : undefined;
   return { outcomeUnknown, idempotencyKey, retryable: mayBeSentLater(call, outcome, outcomeUnknown) };
 }

@@ -1,7 +1,7 @@
 import { AxiosHeaders, type AxiosAdapter, type AxiosResponse, type InternalAxiosRequestConfig } from 'axios';
 import { ServiceApiError } from '../errors/index.js';
-import { type ExchangeResponse } from '../exchange/exchange.types.js';
-import { answeredId, readAnswer, refusedAnswer } from './answer.js';
+import { type ExchangeResponse, isSuccess } from '../exchange/exchange.types.js';
+import { Answer } from './answer.js';
 import { answerError } from './answer-error.js';
 import { encodeBody } from './body.js';
 import { sentId, type Call } from './call.js';
@@ -66,7 +66,7 @@ export interface ServiceResponse extends AxiosResponse {
   /** The id that was sent. */
   requestId?: string;
   /** Makes the error for a body that `parse` refused. */
-  refused?: (body: unknown, where: string) => ServiceApiError;
+  refused: (body: unknown, where: string) => ServiceApiError;
 }
 
 /** All own properties: a host's interceptor may copy it. */
@@ -78,20 +78,20 @@ function toAxiosResponse(
 ): ServiceResponse {
   const { status, statusText } = response;
   const { validateStatus } = config;
-  const isSuccess = status >= 200 && status < 300;
   // As in axios, null accepts every status.
-  const accepted = validateStatus ? validateStatus(status) : isSuccess || validateStatus === null;
-  if (!accepted) throw answerError(response, call, client);
+  const accepted = validateStatus ? validateStatus(status) : isSuccess(status) || validateStatus === null;
+  const answer = new Answer(response, call, client);
+  if (!accepted) throw answerError(answer);
   const requestId = call.correlationId && sentId(call);
   return {
-    data: readAnswer(response, call, client, config.responseType),
+    data: answer.read(config.responseType),
     status,
     statusText,
     headers: toAxiosHeaders(response.headers),
     config,
-    correlationId: answeredId(response, call, client) ?? requestId,
+    correlationId: answer.correlationId ?? requestId,
     requestId,
-    refused: (refusedBody, where) => refusedAnswer(response, call, client, refusedBody, where),
+    refused: (refusedBody, where) => answer.refused(refusedBody, where),
   };
 }
 

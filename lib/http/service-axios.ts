@@ -52,8 +52,7 @@ function asInstance(made: Axios): AxiosInstance {
     try {
       return await send(...given);
     } catch (error) {
-      // The second if the host has removed all interceptors.
-      throw error instanceof Aborted || error instanceof FailedAnswer ? error.reason : error;
+      throw error instanceof Aborted ? error.reason : error;
     }
   };
   made.request = request as never;

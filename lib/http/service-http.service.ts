@@ -3,7 +3,6 @@ import { Injectable } from '@nestjs/common';
 import { RESOURCES, type ResourceName } from '../config/resources.js';
 import { type HttpSettings } from '../config/resolved-options.js';
 import { type AxiosInstance, type AxiosRequestConfig } from 'axios';
-import { ServiceApiError } from '../errors/index.js';
 import { parseAnswer } from './answer-parser.js';
 import { type HttpCallOptions, type HttpRequestOptions, type ParseOption } from './call-options.js';
 import { type ServiceResponse } from './service-adapter.js';
@@ -143,7 +142,7 @@ export class ServiceHttpService {
     const answer: ServiceResponse = await axiosRef.request(request as AxiosRequestConfig);
     // After the host's interceptors, which may change the body: the caller gets what parse returns.
     const { data } = answer as { data: unknown };
-    const parsed = await parseAnswer(data, parse, (where) => refusal(answer, request, data, where));
+    const parsed = await parseAnswer(data, parse, (where) => answer.refused(data, where));
     return resultOf ? resultOf(answer, parsed) : (parsed as T);
   }
 }
@@ -165,23 +164,4 @@ function toResponse(answer: ServiceResponse, data: unknown): HttpResponse {
     [value].flat().join(', '),
   ]);
   return { data, status, headers: Object.fromEntries(headers), correlationId, requestId };
-}
-
-/** Of an answer that an interceptor of the host may have replaced. */
-function refusal(
-  { refused, status = 200 }: Partial<ServiceResponse>,
-  { method = 'GET', url }: HttpRequestConfig,
-  data: unknown,
-  where: string,
-): ServiceApiError {
-  if (refused) return refused(data, where);
-  const [path] = url.split(/[?#]/, 1);
-  const message = `The service answered ${status} with a body that parse refused${where}.`;
-  return new ServiceApiError({
-    code: 'invalid_response',
-    status,
-    method: method.toUpperCase(),
-    path,
-    message,
-  });
 }

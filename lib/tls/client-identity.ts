@@ -65,7 +65,7 @@ export class ClientIdentity {
   readonly #listeners = new Set<() => void>();
   #inUse: LoadedIdentity;
   /** What was read last, and cannot be used. */
-  #refused?: Required<IdentityStatus>['lastReloadFault'] & { digest: string };
+  #unusable?: Required<IdentityStatus>['lastReloadFault'] & { digest: string };
   #isClosed = false;
   #stopExpiry?: () => void;
   #refusedAt = -Infinity;
@@ -164,7 +164,7 @@ export class ClientIdentity {
   get status(): IdentityStatus {
     const now = this.#settings.clock.now();
     const { firstToEnd: certificate } = this.#inUse;
-    const { at, faults } = this.#refused ?? {};
+    const { at, faults } = this.#unusable ?? {};
     return {
       healthy: !certificate || now < certificate.validTo.getTime(),
       ...(certificate && { certificate, daysLeft: daysLeft(certificate, now) }),
@@ -217,24 +217,24 @@ export class ClientIdentity {
     const { digest } = snapshot;
     const { clock, log } = this.#settings;
     if (digest === this.#inUse.digest) {
-      this.#refused = undefined;
+      this.#unusable = undefined;
       return;
     }
     const now = clock.now();
     // Also what was refused before: a certificate may become valid.
     const { identity, faults } = checkIdentity(snapshot, now, this.#contextsFor, this.#inUse);
     if (identity) return this.#use(identity);
-    if (digest !== this.#refused?.digest) {
+    if (digest !== this.#unusable?.digest) {
       const list = faults.map(({ option, message }) => `\n  - ${option}: ${message}`).join('');
       log.error(`The new client identity is not usable; the one before stays in use:${list}`);
     }
-    this.#refused = { at: new Date(now), faults, digest };
+    this.#unusable = { at: new Date(now), faults, digest };
   }
 
   #use(loaded: LoadedIdentity): void {
     const before = this.#inUse;
     this.#inUse = loaded;
-    this.#refused = undefined;
+    this.#unusable = undefined;
     this.httpsAgent.use(() => loaded.apiContext);
     this.tokenAgent.use(loaded.tokenContext);
     const { certificate } = loaded;

@@ -83,7 +83,7 @@ export class ForcedRefreshLimit {
 }
 
 /** Limits how many requests run at a time; the others wait for their turn, first come first served. */
-export class Limit {
+export class Lane {
   #free: number;
   readonly #queue: (() => void)[] = [];
 

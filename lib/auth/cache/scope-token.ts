@@ -12,7 +12,7 @@ import {
 } from '../access-token.js';
 import { isTransient, NO_SECRET, tooLate, unanswered } from '../endpoint/token-errors.js';
 import { CachedToken } from './cached-token.js';
-import { ForcedRefreshLimit, type Limit, renewalDelay, type RetryAfterGate } from './request-limits.js';
+import { ForcedRefreshLimit, type Lane, renewalDelay, type RetryAfterGate } from './request-limits.js';
 
 // Milliseconds throughout.
 /** For all attempts together; waiting for a Retry-After comes on top. */
@@ -41,7 +41,7 @@ export interface ScopeSettings {
   /** Milliseconds that the token must have left to be handed out; at most half of its lifetime counts. */
   reserveMs: number;
   /** Limits how many requests run at a time. Absent for the api token, which never waits for those of customers. */
-  lane?: Limit;
+  lane?: Lane;
 }
 
 /** One request, from its beginning to the token or error, which all its callers get. */
@@ -118,7 +118,7 @@ export class ScopeToken {
    * @returns undefined if the limit on forced refreshes is reached (the current one stays then), or if the endpoint returns
    * the same token again
    */
-  async renew(refused: string, wait: WaitOptions): Promise<AccessToken | undefined> {
+  async replace(refused: string, wait: WaitOptions): Promise<AccessToken | undefined> {
     this.#admit(wait);
     const living = this.#living();
     if (living && living.token.accessToken !== refused) return living.token;

@@ -10,7 +10,7 @@ import {
   type WaitOptions,
 } from '../access-token.js';
 import { API_SCOPE } from '../scope.js';
-import { Limit, RetryAfterGate } from './request-limits.js';
+import { Lane, RetryAfterGate } from './request-limits.js';
 import { ScopeToken, type ScopeSettings, type ScopeTools } from './scope-token.js';
 
 export interface TokenCacheSettings {
@@ -52,7 +52,7 @@ export class TokenCache {
     };
     // Only the api token is renewed by schedule.
     const customerRefresh = refresh === 'scheduled' ? 'ahead' : refresh;
-    const lane = new Limit(customerRequests);
+    const lane = new Lane(customerRequests);
     this.#customer = { refresh: customerRefresh, reserveMs: customerReserveMs, lane };
     this.#api = new ScopeToken(API_SCOPE, { refresh, reserveMs: 0 }, this.#tools);
     allowListeners(this.#stop.signal);
@@ -74,9 +74,9 @@ export class TokenCache {
     return this.#of(scope).get(wait);
   }
 
-  /** As {@link ScopeToken.renew}. */
-  async renew(scope: string, refused: string, wait: WaitOptions = {}): Promise<AccessToken | undefined> {
-    return this.#of(scope).renew(refused, wait);
+  /** As {@link ScopeToken.replace}. */
+  async replace(scope: string, refused: string, wait: WaitOptions = {}): Promise<AccessToken | undefined> {
+    return this.#of(scope).replace(refused, wait);
   }
 
   /** Drops a token that does not work, if it is still cached. */
@@ -85,7 +85,7 @@ export class TokenCache {
   }
 
   /** Drops all tokens, also those under way: they are bound to a client certificate that is no longer in use. */
-  invalidateAll(): void {
+  outdateAll(): void {
     for (const token of this.#all()) token.outdate();
   }
 

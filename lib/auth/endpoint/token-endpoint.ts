@@ -8,7 +8,7 @@ import {
   type ReloadableIdentity,
   reloadRefused,
 } from '../../exchange/certificate-refusal.js';
-import { type Exchange, type ExchangeResponse, outcomeOf } from '../../exchange/exchange.types.js';
+import { type Exchange, type ExchangeResponse, isSuccess, outcomeOf } from '../../exchange/exchange.types.js';
 import { isJsonObject, parseJson } from '../../exchange/decode.js';
 import { codeOf, type OnCall, tellCall } from '../../telemetry/call-event.js';
 import { parseRetryAfter } from '../../exchange/retry-after.js';
@@ -35,8 +35,7 @@ interface TokenEndpointOptions {
   clientId: string;
   clientSecret: ClientSecret;
   exchange: Exchange;
-  /** Called for each request: a reloaded certificate may have brought another agent. */
-  agent: () => Agent;
+  agent: Agent;
   /** With `oauth.mtls`: its certificate is offered to the endpoint. */
   identity?: ReloadableIdentity;
   clock: Clock;
@@ -146,7 +145,7 @@ export class TokenEndpoint implements TokenSource {
     const certificate = identity?.certificate;
     const [secret] = asked.secrets;
     seen.sent = { tokenUrl: place.url.href, clientId, secret, fingerprint256: certificate?.fingerprint256 };
-    const outcome = await outcomeOf(this.#exchange(asked));
+    const outcome = await outcomeOf(() => this.#exchange(asked));
     const { response, fault } = outcome;
     seen.response = response;
     const verdict = certificateRefusal(outcome);
@@ -181,7 +180,7 @@ export class TokenEndpoint implements TokenSource {
         'content-length': String(body.length),
       },
       body,
-      agent: agent(),
+      agent,
       timeoutMs,
       connectTimeoutMs: Math.min(connectTimeoutMs, timeoutMs / 2),
       maxResponseBytes: MAX_RESPONSE_BYTES,
@@ -194,8 +193,7 @@ export class TokenEndpoint implements TokenSource {
     const { status, headers, body } = response;
     const json = parseJson(body.toString('utf8'));
     const page = json === undefined && isPage(response);
-    const succeeded = status >= 200 && status < 300;
-    if (succeeded && !page && !(isJsonObject(json) && typeof json.error === 'string')) {
+    if (isSuccess(status) && !page && !(isJsonObject(json) && typeof json.error === 'string')) {
       return readTokenResponse(json, scope, status, place);
     }
     if (status >= 300 && status < 400) {

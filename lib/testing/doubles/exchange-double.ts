@@ -40,7 +40,6 @@ export function toResponse(given: StubbedResponse, accept = 'application/json'):
     statusText: STATUS_CODES[status] ?? '',
     headers: { 'content-type': 'application/json', ...(Object.fromEntries(lowerCase) as object) },
     body: bodyOf(data, /json/i.test(accept)),
-    reusedSocket: false,
     untilClose: false,
   };
 }

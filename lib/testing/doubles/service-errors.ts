@@ -14,7 +14,7 @@ import {
   type TokenErrorCode,
 } from '../../errors/index.js';
 import { ExchangeFault } from '../../exchange/exchange.types.js';
-import { readBody } from '../../http/answer.js';
+import { Answer } from '../../http/answer.js';
 import { answerError } from '../../http/answer-error.js';
 import { Call } from '../../http/call.js';
 import { type ErrorClient } from '../../http/client-context.js';
@@ -171,10 +171,10 @@ function errorOf(answer: GivenAnswer, { method, path, idempotencyKey }: FailingC
 
 function errorFor(answer: GivenAnswer, call: Call): Error {
   if (answer instanceof ExchangeFault) return faultToError(answer, call, CLIENT);
-  const response = toResponse(answer);
-  if (response.status !== 200) return answerError(response, call, CLIENT);
+  const answered = new Answer(toResponse(answer), call, CLIENT);
+  if (answered.response.status !== 200) return answerError(answered);
   try {
-    readBody(response, call, CLIENT);
+    answered.read(undefined);
   } catch (error) {
     return error as Error;
   }

@@ -5,6 +5,7 @@ import { Duplex } from 'node:stream';
 import { urlToHttpOptions } from 'node:url';
 import { codedError } from '../../errors/coded-error.js';
 import { type Secret } from '../../config/secret.js';
+import { isSuccess } from '../../exchange/exchange.types.js';
 import { setImmediate } from '../../time/immediate.js';
 import { minVersion } from '../material/secure-contexts.js';
 import { timeForEachAddress } from './connecting.js';
@@ -36,7 +37,7 @@ export class ProxyTunnel extends Duplex {
     this.#connect = connect;
     connect.once('connect', (answer, socket: Socket, head: Buffer) => {
       const { statusCode = 0 } = answer;
-      if (statusCode >= 200 && statusCode <= 299) this.#attach(socket, head);
+      if (isSuccess(statusCode)) this.#attach(socket, head);
       else this.destroy(refused(answer));
     });
     // An answer that has arrived is read first, as in an exchange: the request is over then.

@@ -223,7 +223,7 @@ describe('credentials', () => {
     const appToken = { 'service-app-token': 'app-secret' };
     expect(authenticator.use()).toEqual(appToken);
     expect(await auth.authorizationHeaders()).toEqual(appToken);
-    expect(await authenticator.renew(appToken)).toBeUndefined();
+    expect(await authenticator.replace(appToken)).toBeUndefined();
     expect(source.requests).toHaveLength(0);
   });
 
@@ -242,17 +242,17 @@ describe('credentials', () => {
     expect(both).toEqual(BOTH);
     expect(authenticator.use()).toBe(both);
     expect(await auth.authorizationHeaders()).toEqual(BOTH);
-    const renewed = await answered(authenticator.renew(both));
+    const renewed = await answered(authenticator.replace(both));
     expect(renewed).toEqual({ ...BOTH, Authorization: 'Bearer token-2' });
   });
 
   it('after a 401 come with another token, once for all', async () => {
     const { authenticator, source, answered } = setUp();
     const refused = await answered(authenticator.get());
-    const both = Promise.all([authenticator.renew(refused), authenticator.renew(refused)]);
+    const both = Promise.all([authenticator.replace(refused), authenticator.replace(refused)]);
     expect(await answered(both)).toEqual(Array(2).fill({ Authorization: 'Bearer token-2' }));
-    expect(await authenticator.renew(refused)).toBe(authenticator.use());
-    expect(await authenticator.renew({ Authorization: 'Basic abc' })).toBeUndefined();
+    expect(await authenticator.replace(refused)).toBe(authenticator.use());
+    expect(await authenticator.replace({ Authorization: 'Basic abc' })).toBeUndefined();
     expect(source.requests).toHaveLength(2);
   });
 });

@@ -31,7 +31,7 @@ describe('the token cache of a module', () => {
         scope,
       };
       const body = Buffer.from(JSON.stringify(answer));
-      return { status: 200, statusText: '', headers: {}, body, reusedSocket: false, untilClose: false };
+      return { status: 200, statusText: '', headers: {}, body, untilClose: false };
     };
     const io = { exchange, clock, random: () => 0 };
     const { service, identity } = await makeClient(

@@ -3,6 +3,7 @@ import { type AxiosHeaders } from 'axios';
 import { type RequestListener } from 'node:http';
 import { inspect } from 'node:util';
 import { type ApiErrorBody, ServiceApiError } from '../../../lib/errors/index.js';
+import { Answer } from '../../../lib/http/answer.js';
 import { describePlaces } from '../../../lib/http/answer-places.js';
 import { answerError } from '../../../lib/http/answer-error.js';
 import { Call } from '../../../lib/http/call.js';
@@ -69,7 +70,7 @@ describe('answers of the service', () => {
   ])('a redirect to %s: says where it leads, and names the option to correct', (location, said, option) => {
     const url = new URL('https://api.example/api/banks/v1');
     const response = { status: 301, headers: { location }, body: Buffer.alloc(0) };
-    const error = answerError(response as never, new Call('GET', url, 1_000), clientOf());
+    const error = answerError(new Answer(response as never, new Call('GET', url, 1_000), clientOf()));
     expect(error.message).toContain(said);
     expect(error).toMatchObject({ hint: expect.stringContaining(option), options: [option] });
   });
@@ -183,7 +184,7 @@ describe('answers of the service', () => {
     const origin = 'https://api.example';
     const url = { protocol, host, hostname, port, search, href: `${origin}/`, origin, pathname };
     const response = { status: 307, headers: { location: pathname }, body: Buffer.alloc(0) };
-    const error = answerError(response as never, new Call('GET', url, 1_000), clientOf());
+    const error = answerError(new Answer(response as never, new Call('GET', url, 1_000), clientOf()));
     expect(error).toMatchObject({ kind: 'redirect', location: 'https://api.example' });
     // Lets the test's own time limit speak: half a minute had passed.
     await new Promise((resolve) => setImmediate(resolve));

@@ -3,10 +3,10 @@ import { ExchangeFault, type ExchangeFaultDetails } from '../../../lib/exchange/
 import { ServiceTokenError, type TokenErrorCode } from '../../../lib/errors/index.js';
 import { Call } from '../../../lib/http/call.js';
 import {
-  doubtOf,
+  outcomeFields,
   isRetryableAnswer,
   isRetryableFault,
-  mayHaveActed,
+  isOutcomeUnknown,
   RetryBudget,
 } from '../../../lib/http/retry-policy.js';
 
@@ -81,7 +81,7 @@ describe('429 DUPLICATED_REQUEST, the same work is under way', () => {
     [{ method: 'GET' }, true],
   ])('to %j: tried again %s, and leaves no doubt', (call, again) => {
     expect(isRetryableAnswer(call as { method: string }, duplicate)).toBe(again);
-    expect(mayHaveActed(call as { method: string }, { response: duplicate })).toBe(false);
+    expect(isOutcomeUnknown(call as { method: string }, { response: duplicate })).toBe(false);
   });
 });
 
@@ -92,7 +92,7 @@ describe('a call that only reads', () => {
     expect(isRetryableAnswer(call, answered(503).response)).toBe(true);
     expect(isRetryableFault(call, fault({ kind: 'timeout', phase: 'reading' }))).toBe(true);
     expect(isRetryableFault(call, fault({ kind: 'tls' }))).toBe(false);
-    expect(mayHaveActed({ ...call, inDoubt: true }, answered(503))).toBe(false);
+    expect(isOutcomeUnknown({ ...call, outcomeUnknown: true }, answered(503))).toBe(false);
   });
 });
 
@@ -124,7 +124,7 @@ describe('a POST with a key', () => {
   });
 });
 
-describe('mayHaveActed', () => {
+describe('isOutcomeUnknown', () => {
   it.each([
     [answered(200), true],
     [answered(303), true],
@@ -141,9 +141,9 @@ describe('mayHaveActed', () => {
     [{ fault: fault({ phase: 'connecting' }) }, false],
     [{ fault: fault({ refusedInHandshake: true }) }, false],
   ])('%j: %s for a POST, and for one that was in doubt before in any case', (outcome, acted) => {
-    expect(mayHaveActed({ method: 'POST' }, outcome)).toBe(acted);
-    expect(mayHaveActed({ method: 'POST', inDoubt: true }, outcome)).toBe(true);
-    expect(mayHaveActed({ method: 'GET', inDoubt: true }, outcome)).toBe(false);
+    expect(isOutcomeUnknown({ method: 'POST' }, outcome)).toBe(acted);
+    expect(isOutcomeUnknown({ method: 'POST', outcomeUnknown: true }, outcome)).toBe(true);
+    expect(isOutcomeUnknown({ method: 'GET', outcomeUnknown: true }, outcome)).toBe(false);
   });
 });
 
@@ -208,14 +208,14 @@ describe('whether the same call may be sent again later (error.retryable)', () =
       ALL,
     ],
   ])('after %s', (_, outcome, expected) => {
-    const may = Object.entries(CALLS).filter(([, make]) => doubtOf(make(), outcome as never).retryable);
+    const may = Object.entries(CALLS).filter(([, make]) => outcomeFields(make(), outcome as never).retryable);
     expect(may.map(([name]) => name)).toEqual(ALL.filter((name) => expected.includes(name)));
   });
 
   it('is not so of a change that is in doubt from an earlier attempt, without a key of its caller', () => {
     for (const [name, make] of Object.entries(CALLS)) {
-      const call = Object.assign(make(), { inDoubt: true });
-      expect([name, doubtOf(call, answered(429)).retryable]).toEqual([
+      const call = Object.assign(make(), { outcomeUnknown: true });
+      expect([name, outcomeFields(call, answered(429)).retryable]).toEqual([
         name,
         [...READS, 'own key'].includes(name),
       ]);

@@ -109,7 +109,7 @@ export async function setUp(setup: Setup = {}) {
       await setup.cold?.(wait ?? {});
       return credentials;
     },
-    renew: async (refused) => {
+    replace: async (refused) => {
       renewals.push({ ...refused });
       if (setup.renewed instanceof Error) throw setup.renewed;
       return setup.renewed;

@@ -242,7 +242,7 @@ async function replay(
       if (token && next.kind === 'invalidate') cache.invalidate(token.accessToken);
       if (token && next.kind === 'force') {
         source.isForced = true;
-        watch(cache.renew(next.scope, token.accessToken));
+        watch(cache.replace(next.scope, token.accessToken));
         source.isForced = false;
       }
     }

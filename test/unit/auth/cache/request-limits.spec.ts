@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import {
   ForcedRefreshLimit,
-  Limit,
+  Lane,
   renewalDelay,
   RetryAfterGate,
 } from '../../../../lib/auth/cache/request-limits.js';
@@ -92,25 +92,25 @@ describe('ForcedRefreshLimit', () => {
   });
 });
 
-it('Limit lets so many run, and the others in their order as places become free', async () => {
-  const limit = new Limit(2);
+it('Lane lets so many run, and the others in their order as places become free', async () => {
+  const lane = new Lane(2);
   const running: { number: number; end: () => void; fail: () => void }[] = [];
   const run = (number: number): Promise<void> =>
-    limit.run(
+    lane.run(
       () => new Promise((end, reject) => running.push({ number, end, fail: () => reject(new Error()) })),
     );
   const all = [1, 2, 3, 4].map(run).map((each) => each.catch(() => undefined));
   const begun = (): number[] => running.map(({ number }) => number);
-  expect([begun(), limit.isWaitedFor]).toEqual([[1, 2], true]);
+  expect([begun(), lane.isWaitedFor]).toEqual([[1, 2], true]);
   running[0].fail();
   await settle();
   expect(begun()).toEqual([1, 2, 3]);
   for (const { end } of running) end();
   await settle();
-  expect([begun(), limit.isWaitedFor]).toEqual([[1, 2, 3, 4], false]);
+  expect([begun(), lane.isWaitedFor]).toEqual([[1, 2, 3, 4], false]);
   running[3].end();
   await Promise.all(all);
-  expect(await limit.run(async () => 'free')).toBe('free');
+  expect(await lane.run(async () => 'free')).toBe('free');
 });
 
 it('renewals that fail wait 3 s, doubling to 30 s', () => {

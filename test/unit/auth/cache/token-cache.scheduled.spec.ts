@@ -91,7 +91,7 @@ describe('scheduled', () => {
     const { cache, source, clock } = setUp({ refresh: 'scheduled' });
     cache.start();
     await settle();
-    cache.invalidateAll();
+    cache.outdateAll();
     source.last.grant(60);
     await settle();
     expect(cache.use('api')).toBeUndefined();

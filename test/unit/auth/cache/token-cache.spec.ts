@@ -445,7 +445,7 @@ describe('forced refresh', () => {
   it('drops only the token that was used, and is shared', async () => {
     const { cache, source, filled } = setUp();
     await filled();
-    const forced = Array.from({ length: 50 }, () => cache.renew('api', 'token-1'));
+    const forced = Array.from({ length: 50 }, () => cache.replace('api', 'token-1'));
     expect(cache.use('api')).toBeUndefined();
     expect(source.droppedTokens).toEqual(['token-1']);
     await settle();
@@ -454,7 +454,7 @@ describe('forced refresh', () => {
     expect(new Set((await Promise.all(forced)).map((renewed) => renewed?.accessToken))).toEqual(
       new Set(['token-2']),
     );
-    expect((await cache.renew('api', 'token-1'))?.accessToken).toBe('token-2');
+    expect((await cache.replace('api', 'token-1'))?.accessToken).toBe('token-2');
     expect(source.requests).toHaveLength(2);
   });
 
@@ -463,7 +463,7 @@ describe('forced refresh', () => {
     await filled(3600);
     const force = async (): Promise<string | undefined> => {
       const count = source.requests.length;
-      const forced = cache.renew('api', cache.use('api')?.accessToken ?? '');
+      const forced = cache.replace('api', cache.use('api')?.accessToken ?? '');
       await settle();
       if (source.requests.length > count) source.last.grant(3600);
       return (await forced)?.accessToken;
@@ -481,7 +481,7 @@ describe('forced refresh', () => {
     for (let round = 1; round <= 5; round += 1) {
       await clock.advance(40_500);
       cache.use('api');
-      const forced = cache.renew('api', `token-${round}`);
+      const forced = cache.replace('api', `token-${round}`);
       await settle();
       expect(source.requests).toHaveLength(round + 1);
       source.last.grant(60);
@@ -492,7 +492,7 @@ describe('forced refresh', () => {
   it('an endpoint that hands out the same token again: none to replay with', async () => {
     const { cache, source, filled } = setUp();
     await filled();
-    const forced = cache.renew('api', 'token-1');
+    const forced = cache.replace('api', 'token-1');
     await settle();
     source.last.grant(60, 'token-1');
     expect(await forced).toBeUndefined();
@@ -502,7 +502,7 @@ describe('forced refresh', () => {
     const { cache, clock, source, filled } = setUp();
     await filled();
     await clock.advance(10_000);
-    const forced = cache.renew('api', 'token-1');
+    const forced = cache.replace('api', 'token-1');
     await settle();
     const { accepts } = source.last.context;
     const stored = { scope: 'api', expiresIn: 60 } as const;
@@ -560,7 +560,7 @@ describe('invalidate', () => {
     await filled();
     const customer = cache.get('customer.c1');
     await settle();
-    cache.invalidateAll();
+    cache.outdateAll();
     source.last.grant(3600);
     await customer;
     expect(cache.use('api')).toBeUndefined();
@@ -792,7 +792,7 @@ describe('close', () => {
       [cache.get('api'), cache.get('api')].map((late) => late.catch((error: unknown) => error)),
     );
     expect(one).not.toBe(other);
-    await expect(cache.renew('api', 'x')).rejects.toMatchObject({ code: 'connection_closed' });
+    await expect(cache.replace('api', 'x')).rejects.toMatchObject({ code: 'connection_closed' });
     await settle();
     expect(clock.timers).toBe(0);
   });

@@ -63,7 +63,7 @@ async function setUp({ answer, source, identity }: SetUp) {
     clientId: CLIENT_ID,
     clientSecret,
     exchange,
-    agent: () => agent,
+    agent,
     identity,
     clock,
   });
@@ -209,7 +209,7 @@ describe('what an error says', () => {
       clientId: CLIENT_ID,
       clientSecret,
       exchange,
-      agent: () => agent,
+      agent,
       clock,
     });
     cleanUp.push(() => agent.destroy());
@@ -293,11 +293,13 @@ describe('with oauth.mtls', () => {
         response.setHeader('content-type', 'application/json').end(JSON.stringify(granted('api').body)),
     });
     // To a certificate it does not trust, Node's server says nothing: a missing one is what brings an alert.
-    const agentOf = (issued: Issued) =>
-      issued === accepted
-        ? new https.Agent({ cert: issued.certificate, key: issued.key, ca: authority.chain })
-        : new https.Agent({ ca: authority.chain });
-    let shown = first;
+    const agent = new https.Agent({ ca: authority.chain });
+    let shown: Issued;
+    const show = (issued: Issued) => {
+      shown = issued;
+      if (issued === accepted) Object.assign(agent.options, { cert: issued.certificate, key: issued.key });
+    };
+    show(first);
     const refused: unknown[] = [];
     const identity: ReloadableIdentity = {
       get certificate() {
@@ -305,7 +307,7 @@ describe('with oauth.mtls', () => {
       },
       reloadAfterRefusal: async (certificate) => {
         refused.push(certificate?.subject);
-        shown = second ?? first;
+        show(second ?? first);
         return second !== undefined;
       },
     };
@@ -321,7 +323,7 @@ describe('with oauth.mtls', () => {
       clientId: CLIENT_ID,
       clientSecret: new ClientSecret(async () => new Secret(SECRET), clock, String),
       exchange,
-      agent: () => agentOf(shown),
+      agent,
       identity,
       clock,
     });

@@ -143,13 +143,12 @@ it('an exchange has the time that reading the secret left, half of it to connect
       return {
         status: 200,
         statusText: '',
-        reusedSocket: false,
         untilClose: false,
         headers: {},
         body: Buffer.from(JSON.stringify(GRANTED)),
       };
     },
-    agent: () => new Agent(),
+    agent: new Agent(),
     clock,
   });
   const { signal } = new AbortController();
