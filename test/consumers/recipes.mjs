@@ -30,7 +30,7 @@ export async function recipesChecks({ template, folder, nodes, tarball }) {
         SPECS.map((name) => ({
           name,
           node: version,
-          run: () => run(['--test', join('dist', `${name}.spec.js`)], path),
+          run: () => run(['--test', join('programs', `${name}.spec.mjs`)], path),
         })),
       ),
       {

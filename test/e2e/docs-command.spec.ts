@@ -52,22 +52,6 @@ describe('docs/command.md', () => {
     }
   });
 
-  it('names the checks as they are', async () => {
-    const simulator = await startSimulator();
-    const io = commandIo({
-      ...simulator.env({ environment: 'production', authentication: 'oauth', clientCertificate: true }),
-    });
-    await run(['--json'], io, LIMITS);
-    const { checks } = JSON.parse(io.printed()) as Examined;
-    const cells = document.text.split('The checks, in this order:')[1]?.split('\n## ')[0] ?? '';
-    const documented = [...cells.matchAll(/`([^`]+)`/g)].map(([, name]) => name);
-    const undocumented = checks
-      .map(({ name }) => name)
-      .filter((name) => !/^SERVICE_/.test(name) && !documented.includes(name))
-      .filter((name) => !documented.includes(name.replace(/\..*/, '.*')));
-    expect(undocumented).toEqual([]);
-  });
-
   it('names the keys that --json prints', async () => {
     const simulator = await startSimulator();
     const { SERVICE_APP_TOKEN: _, ...variables } = simulator.env();

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import { type DynamicModule, type Type } from '@nestjs/common';
+import { type DynamicModule } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { BanksService, LinkSdkService, ServiceModule } from 'nestjs-service';
 import { type ServiceSimulator } from 'nestjs-service/testing';
@@ -27,16 +27,6 @@ describe('docs/configuration.md', () => {
   });
 
   const load = async <T>(file: string): Promise<T> => (await import(snippets.path(file))) as T;
-
-  it('has the configuration injected into a host', async () => {
-    const { WhereTo, WhereToModule } = await load<{
-      WhereTo: Type<{ environment: string }>;
-      WhereToModule: Type;
-    }>('namespace.ts');
-    process.env.SERVICE_ENVIRONMENT = 'production';
-    const module = await Test.createTestingModule({ imports: [WhereToModule] }).compile();
-    expect(module.get(WhereTo).environment).toBe('production');
-  });
 
   it('has a namespace that is read', async () => {
     const { config } = await load<{ config(): Promise<DynamicModule> }>('namespace.ts');

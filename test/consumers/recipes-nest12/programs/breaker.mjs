@@ -1,18 +1,31 @@
-// A circuit breaker: open after five outages in a row, closed again after a call that went well. A refusal is no outage.
+// A circuit breaker as a row of docs/recipes.md says: open after five outages in a row, closed again after a call that went well. A refusal is no outage.
 import 'reflect-metadata';
 import { NestFactory } from '@nestjs/core';
-import { BanksService, ServiceModule } from 'nestjs-service';
+import { circuitBreaker, ConsecutiveBreaker, handleWhen } from 'cockatiel';
+import {
+  BanksService,
+  ServiceApiError,
+  ServiceConnectionError,
+  ServiceModule,
+  ServiceTokenError,
+} from 'nestjs-service';
 import { ServiceSimulator } from 'nestjs-service/testing';
 import assert from 'node:assert/strict';
 import { mock } from 'node:test';
-import { ServiceBreaker } from '../dist/service-breaker.js';
 
 const simulator = await ServiceSimulator.start();
 const service = ServiceModule.forRoot({ isGlobal: true, http: { retries: 0 }, ...simulator.moduleOptions() });
-const host = { module: class Host {}, imports: [service], providers: [ServiceBreaker] };
+const host = { module: class Host {}, imports: [service] };
 const app = await NestFactory.createApplicationContext(host, { logger: false });
-const breaker = app.get(ServiceBreaker);
-const banks = { list: () => breaker.run(() => app.get(BanksService).list()) };
+const isOutage = (error) =>
+  error instanceof ServiceConnectionError ||
+  (error instanceof ServiceApiError && error.status >= 500) ||
+  (error instanceof ServiceTokenError && error.code === 'token_unavailable');
+const breaker = circuitBreaker(handleWhen(isOutage), {
+  breaker: new ConsecutiveBreaker(5),
+  halfOpenAfter: 10_000,
+});
+const banks = { list: () => breaker.execute(() => app.get(BanksService).list()) };
 const calls = () => simulator.apiRequests.length;
 const failing = async (fault, times, expected) => {
   simulator.fail({ path: '/banks/v1', times, fault });
