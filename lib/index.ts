@@ -10,11 +10,8 @@ export { CreateCustomerDto } from './customers/create-customer.dto.js';
 export { CustomersService, type Customer } from './customers/customers.service.js';
 export { type ServiceHttpOptions } from './config/http.options.js';
 export { type ResourceName } from './config/resources.js';
-export {
-  type ServiceLinkSdkOptions,
-  type ServiceOAuthOptions,
-  type TokenRefresh,
-} from './config/oauth.options.js';
+export { type ServiceLinkSdkOptions } from './config/link-sdk.options.js';
+export { type ServiceOAuthOptions, type TokenRefresh } from './config/oauth.options.js';
 export {
   type ServiceAuthentication,
   type ServiceEnvironment,

@@ -27,17 +27,13 @@ export function customerScope(customerId: string): string {
  * @throws ServiceRequestError for any other scope
  */
 export function checkScope(scope: string): string {
-  const customerId = typeof scope === 'string' && scope.startsWith(CUSTOMER_PREFIX) && customerIdOf(scope);
+  const customerId =
+    typeof scope === 'string' && scope.startsWith(CUSTOMER_PREFIX) && scope.slice(CUSTOMER_PREFIX.length);
   if (scope !== API_SCOPE && !isCustomerId(customerId)) {
     const rule = `must be api or customer.<customer_id>, with an id of ${CUSTOMER_ID_RULE}`;
     throw ServiceRequestError.of('scope', rule);
   }
   return scope;
-}
-
-/** The customer id of a checked scope; undefined for `api`. */
-export function customerIdOf(scope: string): string | undefined {
-  return scope === API_SCOPE ? undefined : scope.slice(CUSTOMER_PREFIX.length);
 }
 
 /** A space would ask for a second scope; a slash or dots could change a path. */

@@ -67,11 +67,10 @@ export async function run(args: string[], io: CommandIo): Promise<number> {
   const body = data === undefined ? {} : await readBody(data, io.cwd);
 
   const variables = await readEnvironment(io, values['env-file']);
-  const { options, identity, faults, certificateFaults } = await readHostConfiguration(variables, name);
+  const { options, identity, faults } = await readHostConfiguration(variables, name);
   try {
-    const all = [...faults, ...certificateFaults];
-    if (all.length > 0 || !options || !identity) {
-      const error = new ServiceConfigurationError(all, `Nothing was sent. Read from ${variables.sources}`);
+    if (faults.length > 0 || !options || !identity) {
+      const error = new ServiceConfigurationError(faults, `Nothing was sent. Read from ${variables.sources}`);
       io.err(`${error.message}\nnpx nestjs-service doctor --offline says more.\n`);
       return EXIT.failed;
     }

@@ -38,8 +38,7 @@ export async function examine(
   listener: Listener,
 ): Promise<Examined> {
   const read = await readHostConfiguration(variables, name);
-  const { identity } = read;
-  const faults = [...read.faults, ...read.certificateFaults];
+  const { identity, faults } = read;
   const options = faults.length === 0 ? read.options : undefined;
   const checks: Check[] = [];
   const tell = ({ name, status, message, remedy }: Check): void => {
@@ -49,7 +48,7 @@ export async function examine(
   };
   try {
     const certificates = options && identity?.loaded;
-    const reading = { ...read, ...variables, name, faults, options, certificates, now: Date.now() };
+    const reading = { ...read, ...variables, name, options, certificates, now: Date.now() };
     for (const check of checkConfiguration(reading)) tell(check);
     if (!offline && options && identity) {
       const { exchange, ...world } = systemIo(SILENT);

@@ -1,6 +1,7 @@
 import { ValidateIf } from 'class-validator';
 import { ServiceHttpOptions } from './http.options.js';
-import { ServiceLinkSdkOptions, ServiceOAuthOptions } from './oauth.options.js';
+import { ServiceLinkSdkOptions } from './link-sdk.options.js';
+import { ServiceOAuthOptions } from './oauth.options.js';
 import { optionsOf, Section, sectionsOf, setEntries, type OptionEntry } from './option.js';
 import { Flag, IsHeaderName, IsSourceOrFunction, IsTokenStore, OneOf } from './rules.js';
 import { type SecretValue } from './secret.js';
@@ -115,20 +116,17 @@ export const DEFAULTS = {
   startupCheck: 'off',
 } satisfies ServiceModuleOptions;
 
-/** Adds the defaults. The given options must not be `undefined`. */
-export function withDefaults({ oauth, tls, linkSdk, tokenCache, http, ...others }: ServiceModuleOptions) {
-  return {
-    ...DEFAULTS,
-    ...others,
-    oauth: { ...DEFAULTS.oauth, ...oauth },
-    tls: typeof tls === 'function' ? tls : { ...DEFAULTS.tls, ...tls },
-    linkSdk: { ...DEFAULTS.linkSdk, ...linkSdk },
-    tokenCache: { ...DEFAULTS.tokenCache, ...tokenCache },
-    http: { ...DEFAULTS.http, ...http },
-  };
-}
+/** The options with the {@link DEFAULTS}. */
+export type FilledOptions = Filled<ServiceModuleOptions, typeof DEFAULTS>;
 
-export type FilledOptions = ReturnType<typeof withDefaults>;
+/** For `tls`, a function stays as it is. */
+type Filled<Options, Defaults> = Options extends TlsIdentitySource
+  ? Options
+  : Omit<Options, keyof Defaults> & {
+      [Key in keyof Options & keyof Defaults]-?: Defaults[Key] extends object
+        ? Filled<NonNullable<Options[Key]>, Defaults[Key]>
+        : NonNullable<Options[Key]>;
+    };
 
 /** All options, each with its variable. */
 export const OPTIONS: readonly OptionEntry[] = optionsOf(ServiceModuleOptions);

@@ -12,11 +12,10 @@ import {
   type ServiceModuleOptions,
   setValue,
   valueOf,
-  withDefaults,
 } from './options.js';
 import { ENVIRONMENT, ignoredProxyChoice, proxyChoice, proxyVariable } from './proxy.js';
 import { readSecret } from './read-file.js';
-import { checkedSecret } from './read-secrets.js';
+import { checkedSecret } from './checked-secret.js';
 import { sdkWithoutAppToken, unmetRequirements } from './requirements.js';
 import {
   type HttpSettings,
@@ -62,7 +61,7 @@ export async function resolveOptions(
   const unmet = mode && chosen ? unmetRequirements(mode, chosen, describe) : [];
   const valid = { ...merged };
   for (const option of broken) setValue(valid, option, undefined);
-  const { urls: _, ...options } = withDefaults(mergeOptions(valid));
+  const { urls: _, ...options } = mergeOptions(valid, DEFAULTS) as FilledOptions;
   const appToken = await checkedSecret(options.appToken, 'appToken');
   const clientSecret = await checkedSecret(options.oauth?.clientSecret, 'oauth.clientSecret');
   const store = await storeFaults(options.tokenStore);

@@ -9,11 +9,9 @@ import { type Configuration } from './read-configuration.js';
  * @throws ServiceConfigurationError with all faults; ServiceCertificateError, if all are about certificates
  */
 export function openClient(read: Configuration, io: ServiceIo, heading: string): Service {
-  const { options, identity, faults, certificateFaults, certificate, warnings } = read;
+  const { options, identity, faults, isOnlyCertificates, certificate, warnings } = read;
   for (const warning of warnings) io.log.warn(describeFault(warning));
-  if (options && identity && faults.length + certificateFaults.length === 0) {
-    return createService(options, identity, io);
-  }
-  if (faults.length === 0) throw new ServiceCertificateError(certificateFaults, { certificate });
-  throw new ServiceConfigurationError([...faults, ...certificateFaults], heading);
+  if (options && identity && faults.length === 0) return createService(options, identity, io);
+  if (isOnlyCertificates) throw new ServiceCertificateError(faults, { certificate });
+  throw new ServiceConfigurationError(faults, heading);
 }

@@ -45,11 +45,12 @@ export async function readConfiguration(
     clock: systemClock,
     log,
   });
-  const faults = [...variables.faults, ...otherThan(variables.faults, resolved.faults)];
-  const certificateFaults = otherThan(resolved.faults, opened.faults);
-  if (options && identity) certificateFaults.push(...missingCertificate(options, identity));
+  const others = [...variables.faults, ...otherThan(variables.faults, resolved.faults)];
+  const faults = [...others, ...otherThan(resolved.faults, opened.faults)];
+  if (options && identity) faults.push(...missingCertificate(options, identity));
+  const isOnlyCertificates = others.length === 0;
   const hasVariable = Object.keys(variables.options).length > 0;
-  return { merged, options, identity, certificate, faults, certificateFaults, warnings, hasVariable };
+  return { merged, options, identity, certificate, faults, isOnlyCertificates, warnings, hasVariable };
 }
 
 /** The faults of options without a reported fault. */
