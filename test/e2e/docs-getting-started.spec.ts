@@ -53,7 +53,6 @@ describe('docs/getting-started.md', () => {
           body: JSON.stringify(body),
         });
       expect((await fetch(`${url}/banks`)).status).toBe(200);
-      expect((await fetch(`${url}/echo`)).status).toBe(200);
       expect((await post('/customers', { app_user_id: 'u-1' })).status).toBe(201);
       expect((await post('/customers', {})).status).toBe(400);
       expect(await (await fetch(url)).text()).toBe('Hello World!');
