@@ -4,7 +4,7 @@ import { type ExchangeResponse, isSuccess } from '../exchange/exchange.types.js'
 import { Answer } from './answer.js';
 import { answerError } from './answer-error.js';
 import { encodeBody } from './body.js';
-import { sentId, type Call } from './call.js';
+import { sentId } from './call.js';
 import { type CallObserver } from './call-observer.js';
 import { type CallRunner } from './call-runner.js';
 import { type CallAuthenticator, type ClientContext } from './client-context.js';
@@ -35,7 +35,7 @@ export function serviceAdapter(
             (await authenticator.get({ signal: call.signal, timeoutMs: call.timeoutMs })),
         );
         const response = await runner.run(call);
-        const answer = toAxiosResponse(response, config, call, client);
+        const answer = toAxiosResponse(new Answer(response, call, client), config);
         observer.succeeded(call, answer.status);
         return answer;
       } catch (error) {
@@ -70,28 +70,23 @@ export interface ServiceResponse extends AxiosResponse {
 }
 
 /** All own properties: a host's interceptor may copy it. */
-function toAxiosResponse(
-  response: ExchangeResponse,
-  config: InternalAxiosRequestConfig,
-  call: Call,
-  client: ClientContext,
-): ServiceResponse {
-  const { status, statusText } = response;
+function toAxiosResponse(answer: Answer, config: InternalAxiosRequestConfig): ServiceResponse {
+  const { call } = answer;
+  const { status, statusText, headers } = answer.response;
   const { validateStatus } = config;
   // As in axios, null accepts every status.
   const accepted = validateStatus ? validateStatus(status) : isSuccess(status) || validateStatus === null;
-  const answer = new Answer(response, call, client);
   if (!accepted) throw answerError(answer);
   const requestId = call.correlationId && sentId(call);
   return {
     data: answer.read(config.responseType),
     status,
     statusText,
-    headers: toAxiosHeaders(response.headers),
+    headers: toAxiosHeaders(headers),
     config,
     correlationId: answer.correlationId ?? requestId,
     requestId,
-    refused: (refusedBody, where) => answer.refused(refusedBody, where),
+    refused: (body, where) => answer.refused(body, where),
   };
 }
 

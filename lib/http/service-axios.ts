@@ -52,7 +52,8 @@ function asInstance(made: Axios): AxiosInstance {
     try {
       return await send(...given);
     } catch (error) {
-      throw error instanceof Aborted ? error.reason : error;
+      // The second if the host has removed all interceptors.
+      throw error instanceof Aborted || error instanceof FailedAnswer ? error.reason : error;
     }
   };
   made.request = request as never;
@@ -60,6 +61,5 @@ function asInstance(made: Axios): AxiosInstance {
   const methods = names.map((name) => [name, (made[name as 'request'] as Method).bind(made)]);
   const create = (config?: CreateAxiosDefaults): AxiosInstance =>
     axios.create({ ...(defaults as CreateAxiosDefaults), ...config });
-  const instance = (...given: unknown[]): Promise<unknown> => request(...given);
-  return Object.assign(instance, Object.fromEntries(methods), { defaults, interceptors, create }) as never;
+  return Object.assign(request, Object.fromEntries(methods), { defaults, interceptors, create }) as never;
 }

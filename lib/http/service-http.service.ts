@@ -132,17 +132,13 @@ export class ServiceHttpService {
     options: HttpRequestConfig,
     resultOf?: (answer: ServiceResponse, data: unknown) => T,
   ): Promise<T> {
-    const { axiosRef } = this.#http;
-    if (!options.parse) {
-      const answer: ServiceResponse = await axiosRef.request(options as AxiosRequestConfig);
-      return resultOf ? resultOf(answer, answer.data) : (answer.data as T);
-    }
+    const { parse } = options;
     // Axios would copy a schema.
-    const { parse, ...request } = options;
-    const answer: ServiceResponse = await axiosRef.request(request as AxiosRequestConfig);
-    // After the host's interceptors, which may change the body: the caller gets what parse returns.
+    const request = (parse ? { ...options, parse: undefined } : options) as AxiosRequestConfig;
+    const answer: ServiceResponse = await this.#http.axiosRef.request(request);
     const { data } = answer as { data: unknown };
-    const parsed = await parseAnswer(data, parse, (where) => answer.refused(data, where));
+    // After the host's interceptors, which may change the body: the caller gets what parse returns.
+    const parsed = parse ? await parseAnswer(data, parse, (where) => answer.refused(data, where)) : data;
     return resultOf ? resultOf(answer, parsed) : (parsed as T);
   }
 }
