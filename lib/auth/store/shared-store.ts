@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { type Secret } from '../../config/secret.js';
 import { type TokenStore } from '../../config/token-cache.options.js';
 import { ServiceConnectionError } from '../../errors/index.js';
@@ -58,6 +59,7 @@ export class SharedStore implements TokenSource {
 
   /**
    * Looks, takes the lock, asks; without the lock it looks again. If the endpoint is slow, another process asks every 4 s.
+   * A lock that stays taken though nobody has asked for 4 s is passed over.
    */
   async request(scope: string, context: TokenRequestContext): Promise<TokenGrant> {
     const { clock, random } = this.#io;
@@ -68,16 +70,27 @@ export class SharedStore implements TokenSource {
     const known = last && (await this.#find(this.#entry(scope, last), context));
     if (known) return known;
     const entry = this.#entry(scope, await this.#secret(signal));
+    const own = randomUUID();
+    let seen: string | undefined;
+    let quietSince = begun;
     for (;;) {
       const found = await this.#find(entry, context);
       if (found) return found;
       const lock = await this.#store.lock(entry.lockKey, LOCK);
-      const passed = clock.monotonic() - begun;
+      const sign = lock === 'taken' ? await this.#store.get(entry.signKey) : undefined;
+      const now = clock.monotonic();
+      const passed = now - begun;
       if (
         typeof lock === 'function' ||
+        sign === own ||
         (lock === 'none' && (this.#store.works || isAwaited() || passed >= PATIENCE))
-      )
-        return this.#ask(entry, lock, { ...context, timeoutMs: timeoutMs - passed }, scope);
+      ) {
+        const left = { ...context, timeoutMs: timeoutMs - passed };
+        return this.#ask(entry, typeof lock === 'function' ? lock : 'none', left, scope, passed);
+      }
+      if (sign !== undefined && sign !== seen) [seen, quietSince] = [sign, now];
+      // Of several that do so, the last one asks: the others see its sign.
+      else if (lock === 'taken' && now - quietSince >= LOCK) await this.#store.set(entry.signKey, own, LOCK);
       const { least, most } = isAwaited() ? PAUSE.awaited : PAUSE.renewal;
       await sleep(clock, least + random() * (most - least), signal);
     }
@@ -94,11 +107,15 @@ export class SharedStore implements TokenSource {
     lock: Release | 'none',
     context: TokenRequestContext,
     scope: string,
+    waitedMs: number,
   ): Promise<TokenGrant> {
     const { clock } = this.#io;
     const { signal, isAwaited, timeoutMs } = context;
     let written: Promise<void> | undefined;
     let keepsLock = false;
+    // A slow request shows, so that others tell it from a lock that never ends.
+    const show = (): void => void this.#store.set(entry.signKey, randomUUID(), LOCK);
+    const cancelShow = clock.watch(show, Math.max(0, LOCK / 4 - waitedMs));
     try {
       // The process that had the lock before may have just written.
       const found = lock === 'none' ? undefined : await this.#find(entry, context);
@@ -119,8 +136,10 @@ export class SharedStore implements TokenSource {
       // A thousand renewals do not follow one that failed, nor a thousand callers one that got no answer.
       const isUnanswered = error instanceof ServiceConnectionError && error.kind === 'timeout';
       keepsLock = signal.aborted || isUnanswered || !isAwaited();
+      if (keepsLock) show();
       throw error;
     } finally {
+      cancelShow();
       // Callers do not wait for this. The lock ends when others can find the token.
       if (typeof lock === 'function' && !keepsLock) void Promise.resolve(written).then(lock);
     }

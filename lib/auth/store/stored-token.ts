@@ -54,6 +54,8 @@ interface Contents {
 export class StoredToken {
   readonly key: string;
   readonly lockKey: string;
+  /** Has an id of the last request for it. */
+  readonly signKey: string;
   readonly #keys: StoreKeys;
   readonly #scope: string;
 
@@ -64,6 +66,7 @@ export class StoredToken {
     // In braces: Redis Cluster keeps all keys with this hash together.
     this.key = `token:${FORMAT}:{${createHmac('sha256', keys.names).update(parts).digest('base64url')}}`;
     this.lockKey = `${this.key}:lock`;
+    this.signKey = `${this.key}:sign`;
   }
 
   /** @param issuedAt by the wall clock, in milliseconds */

@@ -86,6 +86,42 @@ describe('a shared store', () => {
     expect(asked()).toHaveLength(1);
   });
 
+  it.each([1, 24])(
+    'a lock that never ends holds %s processes up for 5 s at most, and one asks for all',
+    async (count) => {
+      const { clock, store, process } = setUp();
+      store.lock = async () => undefined;
+      const all = Array.from({ length: count }, () => process());
+      const waiting = all.map(({ request }) => request());
+      await clock.advance(3_900);
+      const asked = () => all.flatMap(({ source }) => source.requests);
+      expect(asked()).toHaveLength(0);
+      await clock.advance(1_100);
+      expect(asked()).toHaveLength(1);
+      asked()[0].grant(600, 'one');
+      await clock.advance(200);
+      const tokens = (await Promise.all(waiting)).map(({ accessToken }) => accessToken);
+      expect(new Set(tokens)).toEqual(new Set(['one']));
+      expect(asked()).toHaveLength(1);
+    },
+  );
+
+  it('nor does a sign of a request that somebody left there for ever', async () => {
+    const { clock, store, process } = setUp();
+    const get = store.get.bind(store);
+    const set = store.set.bind(store);
+    let sign = 'lie';
+    store.lock = async () => undefined;
+    store.get = async (key) => (key.endsWith(':sign') ? sign : get(key));
+    store.set = async (key, value, ttlMs) =>
+      key.endsWith(':sign') ? void (sign = value) : set(key, value, ttlMs);
+    const one = process();
+    const waiting = one.request();
+    await clock.advance(5_000);
+    one.source.last.grant(600, 'one');
+    expect((await waiting).accessToken).toBe('one');
+  });
+
   it('a token is not older for the wait before its request', async () => {
     const { clock, process } = setUp();
     void process({ clock: new FakeClock() }).request();
@@ -373,7 +409,7 @@ describe('a shared store', () => {
     expect(new Set(grants.map(({ accessToken, expiresIn }) => `${accessToken} ${expiresIn}`)).size).toBe(1);
     expect([asked().length, store.locks.size]).toEqual([1, 0]);
     await clock.advance(1_000);
-    const key = [...store.entries.keys()][0];
+    const key = [...store.entries.keys()].find((name) => !name.endsWith(':sign')) as string;
     expect([store.entries.has(key), await store.get(key)]).toEqual([true, undefined]);
   });
 
