@@ -63,10 +63,8 @@ inSoak(() => {
 
 it('docs/fleet.md has these numbers', async () => {
   const text = await readFile(join(import.meta.dirname, '../../../../docs/fleet.md'), 'utf8');
-  const rows = [...text.matchAll(/^\| ([\d,]+) +\| ([\d,]+) +\| ([\d,]+) +\|$/gm)].map((row) =>
-    row.slice(1).map((cell) => Number(cell.replace(',', ''))),
-  );
+  const numbers = [...text.matchAll(/requests? (\d+)\b/g)].map(([, number]) => Number(number));
   // 75 % of the life but its last 30 s, less half of the 10 s by which replicas differ; and the first one.
   const one = 1 + Math.floor((24 * HOUR_MS) / 1000 / (0.75 * (LIFETIME_S - 30) - 5));
-  expect(rows).toEqual([1, 8, 1_000].map((replicas) => [replicas, replicas * one, one]));
+  expect(numbers).toEqual([one, one]);
 });
