@@ -38,11 +38,9 @@ export interface TokenOptions {
 }
 
 /** {@link TokenOptions}, checked. With `once`, the request is a probe. */
-export interface WaitOptions {
-  signal?: AbortSignal | undefined;
+export interface WaitOptions extends Omit<TokenOptions, 'timeout'> {
   /** Milliseconds. Default: that of the cache. */
   timeoutMs?: number | undefined;
-  once?: boolean | undefined;
 }
 
 /** The credentials of a token request. A refusal says nothing about others. */
