@@ -36,16 +36,23 @@ export function cleanText(text: string, secrets: readonly string[], maxLength: n
   return cleaned.length > maxLength ? `${cleaned.slice(0, maxLength)}…` : cleaned;
 }
 
-/** Whether a text holds a whole secret, plain or with the signs in it escaped; or a JWT or PEM block of anybody. */
+/** Whether a text holds a whole secret, plain or escaped; or a JWT or PEM block of anybody. */
 export function holdsSecret(text: string, secrets: readonly string[]): boolean {
   if (JWT.test(text) || text.includes(PEM)) return true;
   const given = folded(text);
-  const readings = [given, given.replace(ESCAPES, '')].map(lettersOf);
+  const readings = [given, given.replace(ESCAPES, unescaped)].map(lettersOf);
   return secrets.some((secret) => {
     const letters = lettersOf(folded(secret));
     if (letters.length < MIN_LETTERS) return secret !== '' && given.includes(folded(secret));
     return readings.some((reading) => reading.includes(letters));
   });
+}
+
+/** The character of a number; nothing for a name, which stands for a sign. */
+function unescaped(escape: string): string {
+  const [, hex, decimal] = /^(?:%(?:25)*|&#x|\\u)([\da-f]+)|^&#(\d+)/i.exec(escape) ?? [];
+  const code = hex === undefined ? Number(decimal) : parseInt(hex, 16);
+  return code < 128 ? String.fromCharCode(code).toLowerCase() : '';
 }
 
 function sharesRow(text: string, secrets: readonly string[]): boolean {

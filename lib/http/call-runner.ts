@@ -76,7 +76,10 @@ export class CallRunner {
       call.outcomeUnknown = isOutcomeUnknown(call, outcome);
       if (decision.kind !== 'reconnect') this.#observer.again(call, outcome);
       try {
-        if (decision.kind === 'retry') await sleep(systemClock, decision.afterMs, call.signal, closed);
+        if (decision.kind === 'retry') {
+          await sleep(systemClock, decision.afterMs, call.signal, closed);
+          await this.#refresh(call);
+        }
         outcome = await this.#attempt(call);
       } catch (error) {
         const isOfCaller = error !== closed.reason && !(error instanceof CallCancelled);
@@ -135,6 +138,13 @@ export class CallRunner {
       attemptTimeoutMs: isRepeatable(call) ? partMs : undefined,
       connectTimeoutMs: Math.min(connectTimeout, partMs ?? timeoutMs / 2),
     };
+  }
+
+  /** A token may have ended in the pause. */
+  async #refresh(call: Call): Promise<void> {
+    const wait = { signal: call.signal, timeoutMs: call.leftMs };
+    const fresh = this.#authenticator.use() ?? (await this.#authenticator.get(wait));
+    if (fresh !== call.credentials) call.authenticate(fresh);
   }
 
   async #decide(call: Call, outcome: Outcome): Promise<Decision> {

@@ -5,6 +5,7 @@ import { cleanText, ServiceRequestError, type CertificateSummary } from '../erro
 import { checkSignal } from '../exchange/call-limits.js';
 import { ACCEPTED_ENCODINGS } from '../exchange/decode.js';
 import { CallCancelled, EXCHANGE_HEADERS, type ExchangeResponse } from '../exchange/exchange.types.js';
+import { harmless } from '../telemetry/harmless.js';
 import { type CallUrl } from './allowed-urls.js';
 import { type EncodedBody } from './body.js';
 import { routeOf } from './path-template.js';
@@ -181,12 +182,8 @@ export class Call {
 
 /** The host's own id of a call; undefined if there is none, or none that can be sent. */
 function madeId(make: () => unknown): string | undefined {
-  try {
-    const id = make();
-    return typeof id === 'string' && USABLE_ID.test(id) ? id : undefined;
-  } catch {
-    return undefined;
-  }
+  const id = harmless(make);
+  return typeof id === 'string' && USABLE_ID.test(id) ? id : undefined;
 }
 
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/;

@@ -244,6 +244,7 @@ describe('http.requestId', () => {
     ['too much', () => 'x'.repeat(129)],
     ['a number', () => 7],
     ['nothing, outside of a request', () => undefined],
+    ['a promise that rejects', () => Promise.reject(new Error('private'))],
   ])('with %s, the call is sent without an id', async (_, requestId) => {
     const api = await start(requestId as () => string);
     await Promise.all([api.banks.list(), api.customers.create({ app_user_id: randomUUID() })]);

@@ -58,7 +58,7 @@ export class GuardedStore {
     const endsAt = this.#clock.monotonic() + ttlMs;
     if (!this.#store.lock) return 'none';
     const release = await this.#ask(async () => (await this.#store.lock?.(key, ttlMs)) ?? ('taken' as const));
-    if (typeof release !== 'function') return release ?? 'none';
+    if (typeof release !== 'function') return release === undefined ? 'none' : 'taken';
     return async () => {
       // After its time it may be the lock of another process.
       if (this.#clock.monotonic() < endsAt) await this.#ask(release);

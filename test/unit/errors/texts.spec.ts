@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { inspect } from 'node:util';
+import { holdsSecret } from '../../../lib/errors/clean-text.js';
 import {
   cleanText,
   describeError,
@@ -69,6 +70,19 @@ describe('cleanText shows nothing of a text', () => {
   ])('that is in %s, whatever it says', (_, to) => {
     expect(cleanText(`no ${escapedWhole('whatever', to)} here`, [], 200)).toBe(NOT_SHOWN);
     expect(cleanText(`no ${escapedWhole('short 1', to)} here`, [], 200)).not.toBe(NOT_SHOWN);
+  });
+
+  it.each<[string, (code: string) => string]>([
+    ['percent signs', (code) => `%${code}`],
+    ['percent signs, twice', (code) => `%25${code}`],
+    ['numbers of HTML', (code) => `&#x${code};`],
+    ['decimal numbers of HTML', (code) => `&#${parseInt(code, 16)};`],
+    ['escapes of JSON', (code) => `\\u00${code}`],
+  ])('and a body with a secret in %s holds it', (_, to) => {
+    for (const secret of [SIGNS, ROW]) {
+      expect(holdsSecret(`no ${escapedWhole(secret, to)} here`, ['other', secret])).toBe(true);
+      expect(holdsSecret(`no ${escapedWhole('Riyadh, and more', to)} here`, ['other', secret])).toBe(false);
+    }
   });
 
   it('with 8 letters or digits in a row of a secret, or with a shorter one', () => {

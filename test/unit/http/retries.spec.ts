@@ -61,6 +61,16 @@ describe('attempts of one call', () => {
     expect(arrived.map(({ body }) => body)).toEqual(['{}', '{}']);
   });
 
+  it('has the token of the moment after a pause, as the one before may have ended', async () => {
+    const tokens = ['first', 'second'];
+    const { axios, arrived } = await setUp({
+      listener: failing(503),
+      credentialsNow: () => ({ Authorization: `Bearer ${tokens.shift()}` }),
+    });
+    await axios.get('/a');
+    expect(arrived.map(({ headers }) => headers.authorization)).toEqual(['Bearer first', 'Bearer second']);
+  });
+
   it.each(['12345678901234567', '9'.repeat(310)])(
     'does not try again at once for Retry-After %s',
     async (value) => {

@@ -50,6 +50,8 @@ export interface Setup {
   identity?: ReloadableIdentity;
   /** What is sent with a call. Default: a bearer and the app token. */
   credentials?: Record<string, string>;
+  /** In their place: those of the moment. */
+  credentialsNow?: () => Record<string, string>;
   /** No token yet: it has to be waited for. */
   cold?: (wait: WaitOptions) => Promise<void>;
 }
@@ -104,7 +106,7 @@ export async function setUp(setup: Setup = {}) {
   const both = { Authorization: `Bearer ${BEARER}`, 'service-app-token': APP_TOKEN };
   const credentials = setup.credentials ?? both;
   const authenticator: CallAuthenticator = {
-    use: () => (setup.cold ? undefined : credentials),
+    use: () => (setup.cold ? undefined : (setup.credentialsNow?.() ?? credentials)),
     get: async (wait) => {
       await setup.cold?.(wait ?? {});
       return credentials;
