@@ -78,6 +78,9 @@ describe('docs/recipes.md', () => {
       }
       simulator.fail({ path: '/customers/v1', fault: { status: 403 } });
       await expect(find('other')).rejects.toMatchObject({ status: 403 });
+      // In doubt, and not there: the first fault counts.
+      simulator.fail({ path: '/customers/v1', fault: { status: 503 } });
+      await expect(find('other')).rejects.toMatchObject({ status: 503, outcomeUnknown: true });
     });
 
     it('reads page after page, and no more than is used', async () => {
@@ -89,15 +92,20 @@ describe('docs/recipes.md', () => {
         asked.push(params);
         const first = (Number(params.page) - 1) * Number(params.size);
         const data = Array.from({ length: Math.max(0, Math.min(2, 5 - first)) }, (_, index) => first + index);
-        return { json: { data, ...(params.counted && { total_pages: 2 }) } };
+        return { json: { data, ...(params.counted && { total_pages: Number(params.counted) }) } };
       });
       const all: number[] = [];
       for await (const each of pages(api.http, '/accounts/v1', { params: { kind: 'x' } }, 2)) all.push(each);
       expect(all).toEqual([0, 1, 2, 3, 4]);
       expect(asked).toEqual(['1', '2', '3'].map((page) => ({ kind: 'x', page, size: '2' })));
       asked.length = 0;
-      for await (const each of pages(api.http, '/accounts/v1', { params: { counted: 1 } }, 2)) all.push(each);
+      for await (const each of pages(api.http, '/accounts/v1', { params: { counted: 2 } }, 2)) all.push(each);
       expect(asked).toHaveLength(2);
+      // A service that gives fewer entries in a page than it was asked for.
+      asked.length = 0;
+      const capped = pages(api.http, '/accounts/v1', { params: { counted: 3 } }, 100);
+      for await (const each of capped) expect(typeof each).toBe('number');
+      expect(asked).toHaveLength(3);
       asked.length = 0;
       for await (const each of pages(api.http, '/accounts/v1', {}, 2)) if (each === 1) break;
       expect(asked).toHaveLength(1);
@@ -122,7 +130,7 @@ describe('docs/recipes.md', () => {
 
   it('runs a job of a queue again only if its call may be sent again', async () => {
     const { payments } = (await import((await written).path('payment.processor.ts'))) as {
-      payments: (http: ServiceHttpService) => (job: { id: string; data: object }) => Promise<unknown>;
+      payments: (http: ServiceHttpService) => (job: { data: object }) => Promise<unknown>;
     };
     const simulator = await ServiceSimulator.start();
     const options = simulator.moduleOptions();
@@ -137,7 +145,7 @@ describe('docs/recipes.md', () => {
     /** As BullMQ runs a job of four attempts. */
     const run = async (id: string, attempts = 4): Promise<unknown> => {
       try {
-        return await payments(http)({ id, data: { amount: 1 } });
+        return await payments(http)({ data: { orderId: `order-${id}`, payment: { amount: 1 } } });
       } catch (error) {
         if (attempts === 1 || (error as Error).constructor.name === 'UnrecoverableError') throw error;
         return run(id, attempts - 1);
@@ -146,9 +154,9 @@ describe('docs/recipes.md', () => {
     await expect(run('1')).rejects.toThrow('no payee');
     expect(await run('2')).toEqual({ id: 'p-1' });
     expect(simulator.apiRequests.map(({ headers }) => headers['idempotency-key'])).toEqual([
-      'job-1',
-      'job-1',
-      'job-2',
+      'order-1',
+      'order-1',
+      'order-2',
     ]);
     await module.close();
     await simulator.stop();
