@@ -16,12 +16,7 @@ export function validateInput<T extends object>(Dto: new () => T, input: unknown
   if (Object.keys(input).some((key) => DANGEROUS_KEYS.includes(key))) {
     throw ServiceRequestError.of('input', 'holds a property name that is not allowed');
   }
-  // Holes of an array are skipped by validators, but not by JSON.
-  const entries = Object.entries(input as Record<string, unknown>).map(([key, value]): [string, unknown] => [
-    key,
-    Array.isArray(value) ? Array.from<unknown>(value) : value,
-  ]);
-  const dto: T = Object.assign(new Dto(), Object.fromEntries(entries));
+  const dto: T = Object.assign(new Dto(), input);
   const errors = validateSync(dto, {
     whitelist: true,
     forbidNonWhitelisted: true,
