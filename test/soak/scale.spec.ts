@@ -58,15 +58,15 @@ describe('a thousand replicas that share their tokens over Redis', () => {
         `${inALife.toFixed(2)} in a life; the longest wait ${Math.round(wait)} ms`,
     );
     expect(reports.flatMap(({ failures }) => failures)).toEqual([]);
-    // A life that has begun may have its renewal.
-    expect(requests).toBeLessThanOrEqual(SCOPES.length * (extra + MOST_IN_A_LIFE * Math.max(1, lives)));
+    // Whole ones: a phase may begin just before a renewal.
+    expect(requests).toBeLessThanOrEqual(SCOPES.length * (extra + Math.ceil(MOST_IN_A_LIFE * lives)));
   }
 
   redisIt(
     `make at most ${MOST_IN_A_LIFE} requests in the life of a token, and none is missing`,
     async () => {
       // One more: a process whose start blocks it for longer works alone for 5 s.
-      await phase('start', () => all('start', REPLICAS), 2);
+      await phase('start', () => all('start', REPLICAS), 1);
       await phase('rolling restart', async () => {
         for (let wave = 0; wave < WAVES; wave += 1) await all('restart', REPLICAS / WAVES);
       });
