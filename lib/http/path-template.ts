@@ -12,7 +12,8 @@ export type PathParams = Readonly<Record<string, string | number | bigint>>;
  * Fills in the names before the query, each value encoded as one segment. Throws ServiceRequestError: for a name that the
  * path lacks, the fault is the code's; for a value, the caller's.
  */
-export function fillPath(path: unknown, params: PathParams = {}): string {
+export function fillPath(path: unknown, given: PathParams | null | undefined): string {
+  const params = given ?? {};
   if (typeof path !== 'string') throw ServiceRequestError.of('path', 'must be a string');
   const template = templateOf(path);
   const unknown = Object.keys(params).find((name) => !template.includes(`{${name}}`));
@@ -34,7 +35,10 @@ export function fillPath(path: unknown, params: PathParams = {}): string {
  */
 export function routeOf(path: string, pathname: string, basePath: string): string {
   if (path.includes('{')) {
-    const template = templateOf(path).replace(ORIGIN, '');
+    const whole = templateOf(path);
+    const below = whole.replace(ORIGIN, '');
+    const template =
+      below !== whole && below.startsWith(`${basePath}/`) ? below.slice(basePath.length) : below;
     if (template.search(NAME) >= 0) return template.startsWith('/') ? template : `/${template}`;
   }
   const isBelow = pathname === basePath || pathname.startsWith(`${basePath}/`);

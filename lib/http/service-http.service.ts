@@ -16,7 +16,7 @@ export interface HttpResponse<T = unknown> {
   readonly data: T;
   /** The HTTP status. */
   readonly status: number;
-  /** The names are in lower case. Several headers of one name are joined by a comma. */
+  /** The names are in lower case. Several headers of one name are joined by a comma; without set-cookie. */
   readonly headers: Readonly<Record<string, string | undefined>>;
   /** The answer's correlation id, for questions to the service's support; else the one that was sent. */
   readonly correlationId?: string;
@@ -155,9 +155,9 @@ function configOf<T>(
 
 function toResponse(answer: ServiceResponse, data: unknown): HttpResponse {
   const { status, correlationId, requestId } = answer;
-  const headers = Object.entries({ ...answer.headers }).map(([name, value]): [string, string] => [
-    name.toLowerCase(),
-    [value].flat().join(', '),
-  ]);
+  const headers = Object.entries({ ...answer.headers })
+    .map(([name, value]): [string, string] => [name.toLowerCase(), [value].flat().join(', ')])
+    // RFC 9110, 5.3: it cannot be joined.
+    .filter(([name]) => name !== 'set-cookie');
   return { data, status, headers: Object.fromEntries(headers), correlationId, requestId };
 }

@@ -134,6 +134,11 @@ function mistakeIn({ face = [], path, fault }: FaultRule): string | undefined {
   if (typeof path === 'string' && !/^\/[^?#]*$/.test(path)) {
     return `the path '${path}' matches no request. A path begins with a slash, and has no query: '/banks/v1'.`;
   }
+  try {
+    if (typeof path === 'string') matchesTemplate(path, '/');
+  } catch (error) {
+    return (error as Error).message;
+  }
   if (isKnown(fault)) return undefined;
   const names = [...NAMED_FAULTS, 'reset-handshake'].join(', ');
   const alerts = Object.keys(TLS_ALERTS).join(', ');

@@ -119,9 +119,10 @@ describe('docs/calls.md', () => {
       expect(answer.headers.get('content-type')).toMatch(/^application\/problem\+json/);
       return [answer.status, await answer.json(), answer.headers.get('retry-after')];
     };
-    const json = { message: 'said by the service' };
+    const json = { status: 'NOT_THIS_ONE', message: 'said by the service' };
     simulator.fail({ path: '/banks/v1', fault: { status: 422, json } });
-    expect(await ask()).toEqual([422, { title: 'said by the service', status: 422 }, null]);
+    const refused = { title: 'said by the service', status: 422, serviceStatus: 'NOT_THIS_ONE' };
+    expect(await ask()).toEqual([422, refused, null]);
     expect(logger.lines.filter((line) => String(line).includes('api_error'))).toEqual([]);
     simulator.fail({ path: '/banks/v1', fault: { status: 429, headers: { 'retry-after': '7' } } });
     expect(await ask()).toEqual([503, { title: 'The service is busy at the moment.', status: 503 }, '7']);

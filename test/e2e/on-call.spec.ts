@@ -288,12 +288,14 @@ describe('http.onCall', () => {
     const pathParams = { id: 'o-private' };
     await rejection(service.get('/orders/v1/{id}?q=private', { pathParams, params: { p: 'private' } }));
     await rejection(service.get(`${origin}/orders/v1/{id}`, { pathParams }));
+    await rejection(service.get(`${origin}/base/orders/v1/{id}`, { pathParams }));
     await rejection(service.post('/orders/v1/o-private/', { private: true }));
     await rejection(service.get(`${origin}/other/c-private`));
     await rejection(service.axiosRef.get('/orders/v1/{id}', { pathParams } as object));
     await rejection(service.request({ url: '', headers: { 'x-private': 'private' } }));
     const route = '/orders/v1/{id}';
-    expect(events.map((event) => event.route)).toEqual([route, route, '/orders/v1', '/other', route, '/']);
+    const routes = [route, route, route, '/orders/v1', '/other', route, '/'];
+    expect(events.map((event) => event.route)).toEqual(routes);
     expect(inspect(events)).not.toMatch(/private/);
   });
 

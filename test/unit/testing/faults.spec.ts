@@ -208,6 +208,7 @@ describe('the faults of ServiceSimulator', () => {
       { path: 'banks/v1', fault: 'reset' },
       "the path 'banks/v1' matches no request",
     ],
+    ['a path with :id', { path: '/a/:id', fault: 'reset' }, "a path is as '/accounts/v1/{id}'"],
     ['a path with a query', { path: '/banks/v1?a', fault: 'reset' }, "the path '/banks/v1?a' matches no"],
     [
       'a face',
