@@ -140,7 +140,7 @@ export class CallRunner {
     };
   }
 
-  /** A token may have ended in the pause. */
+  /** A token may have ended in the pause, or while the certificate was read. */
   async #refresh(call: Call): Promise<void> {
     const wait = { signal: call.signal, timeoutMs: call.leftMs };
     const fresh = this.#authenticator.use() ?? (await this.#authenticator.get(wait));
@@ -174,7 +174,9 @@ export class CallRunner {
       return true;
     }
     if (call.hasOtherCertificate || certificateRefusal(outcome) === undefined) return false;
-    return (call.hasOtherCertificate = await this.#reload(call));
+    call.hasOtherCertificate = await this.#reload(call);
+    if (call.hasOtherCertificate) await this.#refresh(call);
+    return call.hasOtherCertificate;
   }
 
   async #replaceToken(call: Call): Promise<Credentials | undefined> {

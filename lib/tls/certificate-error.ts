@@ -18,7 +18,12 @@ export function certificateRefusedError(
 ): ServiceCertificateError {
   const because = reason ? ` (${reason})` : '';
   const { message, hint, options } = certificate
-    ? refused(certificate, because, describeOption, /UNKNOWN_CA/.test(because) ? lastIssuer : undefined)
+    ? refused(
+        certificate,
+        because,
+        describeOption,
+        /UNKNOWN_CA|HTTP \d/.test(because) ? lastIssuer : undefined,
+      )
     : missing(because, describeOption);
   const details = { code: 'certificate_refused', certificate, message, hint, options } as const;
   return new ServiceCertificateError([{ option: 'tls.certificate', message: `${message} ${hint}` }], details);

@@ -14,7 +14,7 @@ export function renewalDelay(failures: number): number {
 /**
  * Closed while the token endpoint wants no requests: after a 429, after any answer with a Retry-After, and after an
  * acquisition that ended with a 401 or 403 that says nothing of OAuth, so that a secret that is really wrong does not hammer
- * a gateway. One gate for all scopes, because an endpoint counts the requests of a client. Uses the monotonic clock.
+ * a gateway. Uses the monotonic clock.
  */
 export class RetryAfterGate {
   readonly #clock: Clock;
@@ -22,17 +22,25 @@ export class RetryAfterGate {
   #inARow = 0;
   #cause?: ServiceTokenError;
 
-  constructor(clock: Clock) {
+  readonly #shared?: RetryAfterGate;
+
+  /**
+   * @param shared of the api token, for the gate of customers: what a gateway refuses to a customer does not hold that token
+   * up. A 429 closes both, because an endpoint counts the requests of a client
+   */
+  constructor(clock: Clock, shared?: RetryAfterGate) {
     this.#clock = clock;
+    this.#shared = shared;
   }
 
   /** Milliseconds until it opens; 0 while it is open. */
   get remainingMs(): number {
-    return Math.max(0, this.#closedUntil - this.#clock.monotonic());
+    return Math.max(this.#shared?.remainingMs ?? 0, this.#closedUntil - this.#clock.monotonic(), 0);
   }
 
   /** An attempt failed: at least 3 s after a 429, doubling to 30 s with each in a row. */
   failed(error: unknown): void {
+    if (this.#shared) return this.#shared.failed(error);
     if (!(error instanceof ServiceTokenError)) return;
     const { code, retryAfter = 0 } = error;
     // A Retry-After of 0, or a date in the past by our clock, does not switch the back-off off.
@@ -55,11 +63,13 @@ export class RetryAfterGate {
   }
 
   succeeded(): void {
+    this.#shared?.succeeded();
     this.#inARow = 0;
   }
 
   /** For a caller that cannot wait until it opens. */
   error(scope: string): ServiceTokenError {
+    if (this.#shared && this.#shared.remainingMs > 0) return this.#shared.error(scope);
     const cause = this.#cause ?? new ServiceTokenError({ code: 'token_unavailable', message: '' });
     return notAsked(cause, scope, this.remainingMs);
   }

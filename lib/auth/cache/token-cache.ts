@@ -42,11 +42,12 @@ export class TokenCache {
   constructor(source: TokenSource, settings: TokenCacheSettings, io: TokenIo) {
     const { refresh, customerReserveMs, customerRequests, timeoutMs } = settings;
     this.#settings = settings;
+    const gate = new RetryAfterGate(io.clock);
     this.#tools = {
       source,
       io,
       timeoutMs,
-      gate: new RetryAfterGate(io.clock),
+      gate: new RetryAfterGate(io.clock, gate),
       closed: this.#stop.signal,
       inStart: AsyncLocalStorage.snapshot(),
     };
@@ -54,7 +55,7 @@ export class TokenCache {
     const customerRefresh = refresh === 'scheduled' ? 'ahead' : refresh;
     const lane = new Lane(customerRequests);
     this.#customer = { refresh: customerRefresh, reserveMs: customerReserveMs, lane };
-    this.#api = new ScopeToken(API_SCOPE, { refresh, reserveMs: 0 }, this.#tools);
+    this.#api = new ScopeToken(API_SCOPE, { refresh, reserveMs: 0 }, { ...this.#tools, gate });
     allowListeners(this.#stop.signal);
   }
 

@@ -71,6 +71,22 @@ describe('attempts of one call', () => {
     expect(arrived.map(({ headers }) => headers.authorization)).toEqual(['Bearer first', 'Bearer second']);
   });
 
+  it('and after the certificate was read again, which may take as long', async () => {
+    const tokens = ['first', 'second'];
+    const pages = ['<html><h1>400 No required SSL certificate was sent</h1></html>'];
+    const { axios, arrived } = await setUp({
+      listener: (_, response) => {
+        const page = pages.shift();
+        if (page === undefined) response.end('{}');
+        else response.writeHead(400, { 'content-type': 'text/html' }).end(page);
+      },
+      identity: { certificate: undefined, reloadAfterRefusal: async () => true },
+      credentialsNow: () => ({ Authorization: `Bearer ${tokens.shift()}` }),
+    });
+    await axios.get('/a');
+    expect(arrived.map(({ headers }) => headers.authorization)).toEqual(['Bearer first', 'Bearer second']);
+  });
+
   it.each(['12345678901234567', '9'.repeat(310)])(
     'does not try again at once for Retry-After %s',
     async (value) => {

@@ -375,6 +375,22 @@ describe('429 and Retry-After', () => {
     }
   });
 
+  it('but what a gateway refuses to a customer does not hold the api token up', async () => {
+    const { cache, source, clock } = setUp();
+    const refused = outcomes([cache.get('customer.c1')]);
+    for (let attempt = 0; attempt < 3; attempt += 1) {
+      await clock.advance(0);
+      source.last.fail(refusal('token_unavailable', 403));
+    }
+    expect(await refused).toEqual(['token_unavailable']);
+    const [customer, api] = [outcomes([cache.get('customer.c2', { timeoutMs: 0 })]), cache.get('api')];
+    await clock.advance(0);
+    expect(source.requests.at(-1)?.scope).toBe('api');
+    source.last.grant(3600);
+    await api;
+    expect(await customer).toEqual(['token_unavailable']);
+  });
+
   it('leave the valid token alone', async () => {
     const { cache, source, clock, filled } = setUp();
     await filled();
