@@ -1,4 +1,3 @@
-import { availableParallelism } from 'node:os';
 import base from '../../jest.config.js';
 
 /**
@@ -9,8 +8,8 @@ import base from '../../jest.config.js';
 export default {
   ...base,
   rootDir: '../..',
-  // These do compute, and measure what goes on under load.
-  maxWorkers: availableParallelism(),
+  // They compute, and measure what goes on under a load of their own: 1,000 replicas beside a fleet would fail it.
+  maxWorkers: 1,
   globals: { SOAK: true },
   testMatch: [
     '<rootDir>/test/soak/**/*.spec.ts',

@@ -223,6 +223,9 @@ export class ScopeToken {
         if (request.callers === 0 && (request.for !== 'renewal' || isHeld || lane?.isFull))
           throw new Error('Nobody waits for this token any more');
         if (isHeld) await sleep(io.clock, gate.remainingMs, closed);
+        // The wall clock may have been set right in the meantime.
+        const living = isHeld && this.#living();
+        if (living) return living;
         try {
           const grant = await (lane ? lane.run(() => this.#ask(request)) : this.#ask(request));
           closed.throwIfAborted();

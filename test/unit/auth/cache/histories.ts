@@ -263,12 +263,12 @@ async function replay(
  * Replays random histories. Rejects where a cache asks twice at a time or too early, hands out an expired token, caches a
  * rejection, or leaves a trace.
  */
-export function replayHistories(count: number): Promise<void> {
+export function replayHistories(count: number, known: Parameters<typeof replay>[] = []): Promise<void> {
   const property = fc.asyncProperty(
     fc.constantFrom('ahead' as const, 'scheduled' as const, 'on-expiry' as const),
     fc.array(answer, { minLength: 1, maxLength: 8 }),
     fc.array(step, { minLength: 1, maxLength: 30 }),
     replay,
   );
-  return fc.assert(property, { numRuns: count });
+  return fc.assert(property, { numRuns: count, examples: known });
 }
