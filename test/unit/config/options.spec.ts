@@ -1,21 +1,81 @@
-import { describe, expect, it } from '@jest/globals';
-import { IsString } from 'class-validator';
-import { readdir, readFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { Option, sectionsOf } from '../../../lib/config/option.js';
-import { DEFAULTS, OPTIONS, ServiceModuleOptions, valueOf } from '../../../lib/config/options.js';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { inspect } from 'node:util';
+import {
+  DEFAULTS,
+  mergeOptions,
+  OPTIONS,
+  type ServiceModuleOptions,
+  valueOf,
+} from '../../../lib/config/options.js';
+import { readRegularFile } from '../../../lib/config/read-file.js';
 import { resolveOptions } from '../../../lib/config/resolve-options.js';
 import { isReservedHeader } from '../../../lib/config/rules.js';
-import { readVariables } from '../../../lib/config/variables.js';
-import { readDocument } from '../../helpers/readme.js';
+import { type TokenStore } from '../../../lib/config/token-cache.options.js';
+import { nameFault, readVariables, variableOf, variablesOf } from '../../../lib/config/variables.js';
+import {
+  copyOf,
+  ServiceApiError,
+  ServiceCertificateError,
+  ServiceConfigurationError,
+  ServiceConnectionError,
+  type ServiceError,
+  ServiceRequestError,
+  ServiceStartupError,
+  ServiceTokenError,
+} from '../../../lib/errors/index.js';
+import { readDocument, ROOT } from '../../helpers/readme.js';
 
-const variables = new Set(
-  OPTIONS.flatMap(({ suffix, kind }) =>
-    suffix ? [`SERVICE_${suffix}`, ...(kind === 'secret' ? [`SERVICE_${suffix}_FILE`] : [])] : [],
-  ),
-);
+const CLIENT_ID = '6f2d6f0e-5a1b-4a44-9c6e-0d6f6c1f3a52';
+const oauth = { clientId: CLIENT_ID, clientSecret: 's3cret' };
+const tls = { certificate: 'PEM', privateKey: 'PEM' };
+const sandbox: ServiceModuleOptions = { urls: { sandboxUrl: 'https://sandbox.example' }, appToken: 'app-1' };
+const production: ServiceModuleOptions = {
+  environment: 'production',
+  urls: { baseUrl: 'https://api.example/base/', authUrl: 'https://auth.example/' },
+  appToken: 'app-1',
+  tls,
+};
+const withOAuth: ServiceModuleOptions = { ...production, authentication: 'oauth', oauth };
+const addresses = { baseUrl: 'https://b.example', authUrl: 'https://a.example' };
+const both = {
+  sandboxUrl: 'https://s.example',
+  sandboxMtlsUrl: 'https://m.example/',
+  sandboxAuthUrl: 'https://sa.example',
+};
 
-describe('the options', () => {
+let folder: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'options-'));
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+async function fileOf(content: string | Buffer): Promise<string> {
+  const file = join(folder, 'secret');
+  await writeFile(file, content);
+  return file;
+}
+
+async function faultsOf(options: ServiceModuleOptions, name?: string) {
+  return (await resolveOptions(options, name)).faults;
+}
+
+async function resolved(options: ServiceModuleOptions) {
+  const { options: result, faults } = await resolveOptions(options);
+  expect(faults).toEqual([]);
+  if (!result) throw new Error('no options');
+  return result;
+}
+
+/** The faults of a usable configuration in which one variable has this value. */
+async function faultsWith(variable: string, value: string) {
+  const { options, faults } = readVariables((name) => (name === variable ? value : undefined));
+  return [...faults, ...(await faultsOf({ ...sandbox, ...options }))];
+}
+
+describe('The options', () => {
   it('are the rows of the table in docs/configuration.md, each with its variable and default', async () => {
     const { text } = await readDocument('docs/configuration.md');
     const table = /^\| option +\| variable +\|.*\n\|[-| ]+\n((?:\|.*\n)+)/m.exec(text)?.[1] ?? '';
@@ -29,40 +89,18 @@ describe('the options', () => {
       // Sentences in brackets tell defaults that depend on something, or are Node's.
       default: /\(`([^`]+)`[^()]*\)$/.exec(meaning)?.[1],
     }));
-    const declared = OPTIONS.map(({ option, suffix }) => ({
+    const declared = OPTIONS.map(({ option }) => ({
       option,
-      variable: suffix ? `SERVICE_${suffix}` : '',
+      variable: variableOf(option) ?? '',
       default: defaultOf(option),
     }));
     expect(documented).toEqual(declared);
   });
 
-  it('are named in .env.example as they are', async () => {
-    const text = await readFile(join(import.meta.dirname, '../../../.env.example'), 'utf8');
-    const named = text.match(/SERVICE_\w+/g) ?? [];
-    expect(named.filter((name) => name !== 'SERVICE_' && !variables.has(name))).toEqual([]);
-    expect(named.length).toBeGreaterThan(20);
-  });
-
-  it('are complete in each mode of .env.example, once it is filled in', async () => {
-    const text = await readFile(join(import.meta.dirname, '../../../.env.example'), 'utf8');
-    const blocks = text.split(/^# ---.*$/m).slice(1);
-    expect(blocks).toHaveLength(5);
-    for (const block of blocks) {
-      const lines = [...block.matchAll(/^# (SERVICE_\w+)=(.*)$/gm)].map(([, variable, value]) => {
-        if (variable === 'SERVICE_CLIENT_ID') return [variable, '6f2d6f0e-5a1b-4a44-9c6e-0d6f6c1f3a52'];
-        return [variable, value.replace(/^$/, 'a1b2c3').replace('https://...', 'https://api.bank')];
-      });
-      const { options } = readVariables((variable) => Object.fromEntries(lines)[variable] as unknown);
-      const { faults, warnings } = await resolveOptions(options);
-      expect([block.trim().split('\n', 2), faults, warnings]).toEqual([expect.anything(), [], []]);
-    }
-  });
-
   it('have their variable and default in their doc comment', async () => {
-    const folder = join(import.meta.dirname, '../../../lib/config');
-    const files = (await readdir(folder)).filter((file) => /^(.+\.)?options\.ts$/.test(file));
-    const sources = await Promise.all(files.map((file) => readFile(join(folder, file), 'utf8')));
+    const lib = join(ROOT, 'lib/config');
+    const files = (await readdir(lib)).filter((file) => /^(.+\.)?options\.ts$/.test(file));
+    const sources = await Promise.all(files.map((file) => readFile(join(lib, file), 'utf8')));
     const comments = sources.join('\n').matchAll(/\/\*\*((?:(?!\*\/)[^])*)\*\/\s*@\w+\('([A-Z_]+)'/g);
     const documented = [...comments].map(([, words, suffix]) => ({
       suffix,
@@ -79,97 +117,867 @@ describe('the options', () => {
     expect(documented.sort(bySuffix)).toEqual(declared.sort(bySuffix));
   });
 
+  it('are named in .env.example as they are, and complete in each of its modes, once it is filled in', async () => {
+    const text = await readFile(join(ROOT, '.env.example'), 'utf8');
+    const named = text.match(/SERVICE_\w+/g) ?? [];
+    expect(named.filter((name) => name !== 'SERVICE_' && !variablesOf().includes(name))).toEqual([]);
+    const blocks = text.split(/^# ---.*$/m).slice(1);
+    expect(blocks).toHaveLength(5);
+    for (const block of blocks) {
+      const lines = [...block.matchAll(/^# (SERVICE_\w+)=(.*)$/gm)].map(([, variable, value]) => {
+        if (variable === 'SERVICE_CLIENT_ID') return [variable, CLIENT_ID];
+        return [variable, value.replace(/^$/, 'a1b2c3').replace('https://...', 'https://api.bank')];
+      });
+      const { options } = readVariables((variable) => Object.fromEntries(lines)[variable] as unknown);
+      const { faults, warnings } = await resolveOptions(options);
+      expect([block.trim().split('\n', 2), faults, warnings]).toEqual([expect.anything(), [], []]);
+    }
+  });
+
   it('each have a variable of their own', () => {
-    expect(variables.size).toBe(
-      OPTIONS.reduce((sum, { suffix, kind }) => sum + (suffix ? (kind === 'secret' ? 2 : 1) : 0), 0),
+    expect(new Set(variablesOf()).size).toBe(variablesOf().length);
+  });
+
+  function defaultOf(option: string): string | undefined {
+    // It depends on the environment.
+    if (option === 'authentication') return 'mtls';
+    const value = valueOf(DEFAULTS, option) as string | number | boolean | undefined;
+    return value === undefined ? undefined : String(value);
+  }
+
+  /** `Default 10 MiB.` -> '10485760' */
+  function documentedDefault(words: string): string | undefined {
+    const [, value, mebi] = /Default:?[\s*]+(`[^`]+`|[\d,]+|true|false)( MiB)?/.exec(words) ?? [];
+    const plain = value?.replace(/[`,]/g, '');
+    return mebi ? String(Number(plain) * 2 ** 20) : plain;
+  }
+});
+
+describe('Variables', () => {
+  const read = (variables: Record<string, unknown>, name?: string) =>
+    readVariables((key) => variables[key], name);
+
+  it('have text, numbers and flags; an empty one is not set', () => {
+    const { options, faults } = read({
+      SERVICE_ENVIRONMENT: ' production ',
+      SERVICE_HTTP_TIMEOUT: '1500',
+      SERVICE_HTTP_CONNECT_TIMEOUT: '30s',
+      SERVICE_TLS_RELOAD: 'maybe',
+      SERVICE_APP_TOKEN: '',
+      SERVICE_TOKEN_REFRESH: '  ',
+    });
+    expect(faults).toEqual([]);
+    // A value of another kind is left to the validation.
+    expect(options).toEqual({
+      environment: 'production',
+      http: { timeout: 1500, connectTimeout: '30s' },
+      tls: { reload: 'maybe' },
+    });
+  });
+
+  it.each([
+    ['true, 1, yes, On', true],
+    ['False, 0, no, OFF', false],
+  ])('say %s for %s, as flags and in place of a list of names', (spellings, expected) => {
+    for (const text of spellings.split(', ')) {
+      const { options } = read({ SERVICE_OAUTH_MTLS: text, SERVICE_HTTP_TRAILING_SLASH: ` ${text} ` });
+      expect(options).toEqual({ oauth: { mtls: expected }, http: { trailingSlash: expected } });
+    }
+  });
+
+  it('have lists of names', () => {
+    const { options } = read({ SERVICE_HTTP_TRAILING_SLASH: 'banks, customers' });
+    expect(options).toEqual({ http: { trailingSlash: ['banks', 'customers'] } });
+  });
+
+  it('leave a secret as it is, and a value that validate() of ConfigModule returned', () => {
+    const { options } = read({ SERVICE_APP_TOKEN: ' a ', SERVICE_HTTP_RETRIES: 3, SERVICE_OAUTH_MTLS: null });
+    expect(options).toEqual({ appToken: ' a ', http: { retries: 3 } });
+  });
+
+  it.each([
+    'APP_TOKEN',
+    'CLIENT_SECRET',
+    'TLS_CERTIFICATE',
+    'TLS_PRIVATE_KEY',
+    'TLS_PASSPHRASE',
+    'TLS_CHAIN',
+  ])('name the file of %s too, but not both', (suffix) => {
+    expect(JSON.stringify(read({ [`SERVICE_${suffix}_FILE`]: '/run/secrets/x' }).options)).toContain(
+      '{"file":"/run/secrets/x"}',
     );
+    const { faults } = read({ [`SERVICE_${suffix}_FILE`]: '/x', [`SERVICE_${suffix}`]: 'y' });
+    expect(faults).toMatchObject([{ message: expect.stringContaining('both set') }]);
+  });
+
+  it('of a named module have its name', async () => {
+    const variables = { SERVICE_KSA_APP_TOKEN: 'k', SERVICE_APP_TOKEN: 'd' };
+    expect(read(variables, 'ksa').options).toEqual({ appToken: 'k' });
+    expect(variableOf('oauth.clientId', 'my-bank')).toBe('SERVICE_MY_BANK_CLIENT_ID');
+    const [fault] = await faultsOf({ ...sandbox, appToken: undefined }, 'ksa');
+    expect(fault?.variable).toBe('SERVICE_KSA_APP_TOKEN');
   });
 });
 
-function defaultOf(option: string): string | undefined {
-  // It depends on the environment.
-  if (option === 'authentication') return 'mtls';
-  const value = valueOf(DEFAULTS, option) as string | number | boolean | undefined;
-  return value === undefined ? undefined : String(value);
-}
+describe('The name of a module', () => {
+  it.each([
+    ...['sandbox', 'Sandbox', 'oauth', 'link-sdk-include'].map((name) => [name, /'.*SERVICE_/] as const),
+    ...['', '--', '1x', 'a b', 'ü'].map((name) => [name, /^must begin with a letter/] as const),
+  ])('cannot be %j', (name, reason) => {
+    expect(nameFault(name)).toMatch(reason);
+  });
 
-/** `Default 10 MiB.` -> '10485760' */
-function documentedDefault(words: string): string | undefined {
-  const [, value, mebi] = /Default:?[\s*]+(`[^`]+`|[\d,]+|true|false)( MiB)?/.exec(words) ?? [];
-  const plain = value?.replace(/[`,]/g, '');
-  return mebi ? String(Number(plain) * 2 ** 20) : plain;
-}
-
-it('an option needs only its declaration in its class to reach the module, in and outside of sections', async () => {
-  // The addresses are chosen from `urls`, which the module itself never sees.
-  const { urls: _, ...sections } = sectionsOf(ServiceModuleOptions);
-  for (const type of [ServiceModuleOptions, ...Object.values(sections)]) {
-    Option()(type.prototype as object, 'added');
-    IsString()(type.prototype as object, 'added');
-  }
-  const added = Object.fromEntries(Object.keys(sections).map((key) => [key, { added: `in ${key}` }]));
-  const { faults, options } = await resolveOptions({
-    ...added,
-    added: 'beside them',
-    authentication: 'oauth',
-    urls: { sandboxUrl: 'https://api.service.example', sandboxAuthUrl: 'https://auth.service.example' },
-    oauth: {
-      ...added.oauth,
-      clientId: '6f2d6f0e-5a1b-4a44-9c6e-0d6f6c1f3a52',
-      clientSecret: 'a1b2c3',
-    },
-  } as ServiceModuleOptions);
-  expect(faults).toEqual([]);
-  expect(Object.keys(added).length).toBeGreaterThan(4);
-  expect(options).toMatchObject({ ...added, added: 'beside them' });
+  it.each(['ksa', 'my-bank', 'http', 'production', 'eu1', 'tls', 'app'])('can be %j', (name) => {
+    expect(nameFault(name)).toBeUndefined();
+  });
 });
 
-const oauth = { clientId: '6f2d6f0e-5a1b-4a44-9c6e-0d6f6c1f3a52', clientSecret: 's3cret' };
-const production: ServiceModuleOptions = {
-  environment: 'production',
-  authentication: 'oauth',
-  oauth,
-  urls: { baseUrl: 'https://api.bank', authUrl: 'https://auth.bank' },
-};
+describe('Options of several sources', () => {
+  it('are merged key by key; the first value that is set wins', () => {
+    expect(
+      mergeOptions(
+        { appToken: undefined, http: { timeout: 1, retries: undefined } },
+        { appToken: 'from-env', http: { timeout: 2, retries: 3 }, urls: { baseUrl: 'https://x' } },
+        undefined,
+      ),
+    ).toEqual({ appToken: 'from-env', http: { timeout: 1, retries: 3 }, urls: { baseUrl: 'https://x' } });
+    const second = { oauth: { clientId: 'of the second' }, sendAppTokenWithBearer: true };
+    expect(mergeOptions({ oauth: { clientId: null, mtls: true }, appToken: null }, second)).toEqual({
+      ...second,
+      oauth: { mtls: true, clientId: 'of the second' },
+    });
+    expect(mergeOptions({ sendAppTokenWithBearer: false }, second).sendAppTokenWithBearer).toBe(false);
+  });
+
+  it.each([
+    ['the first', { http: 5 }, { http: { retries: 1 } }, { http: 5 }],
+    ['the second', { http: { retries: 1 } }, { http: 5 }, { http: { retries: 1 } }],
+    ['an empty text', { http: '' }, { http: { retries: 1 } }, { http: '' }],
+  ])('leave what is no section to the validation: %s', (_, first, second, merged) => {
+    expect(mergeOptions(first, second)).toEqual(merged);
+  });
+
+  it('never mix a tls function with others, and have the very store', () => {
+    const source = () => ({});
+    const tokenStore = new (class {
+      get() {}
+    })();
+    const merged = mergeOptions({ tls: source, tokenStore }, { tls: { certificate: 'x' } });
+    expect([merged.tls === source, (merged.tokenStore as unknown) === tokenStore]).toEqual([true, true]);
+  });
+});
+
+describe('What is filled in', () => {
+  it('has the defaults, and the mode that the environment has by default', async () => {
+    const { authentication, http, oauth: settings, ...options } = await resolved(sandbox);
+    const { environment, linkSdk, tokenCache, appTokenHeader, startupCheck } = DEFAULTS;
+    expect(authentication).toBe('app-token');
+    expect(options).toMatchObject({ environment, linkSdk, tokenCache, appTokenHeader, startupCheck });
+    expect(http).toMatchObject(DEFAULTS.http);
+    expect([settings, http.attemptTimeout]).toEqual([undefined, undefined]);
+    expect((await resolved(production)).authentication).toBe('mtls');
+  });
+
+  it.each<[string, ServiceModuleOptions, string, string[]]>([
+    ['sandbox, app-token', { ...sandbox, urls: both }, 'https://s.example', ['urls.sandboxUrl']],
+    [
+      'sandbox, mtls',
+      { authentication: 'mtls', tls, appToken: 'a', urls: both },
+      'https://m.example',
+      ['urls.sandboxMtlsUrl'],
+    ],
+    [
+      'sandbox, oauth without certificate',
+      { authentication: 'oauth', oauth, urls: both },
+      'https://s.example',
+      ['urls.sandboxUrl', 'urls.sandboxAuthUrl', 'https://sa.example/oauth2/token'],
+    ],
+    [
+      'sandbox, oauth with certificate',
+      { authentication: 'oauth', oauth, tls, urls: both },
+      'https://m.example',
+      ['urls.sandboxMtlsUrl', 'urls.sandboxAuthUrl', 'https://sa.example/oauth2/token'],
+    ],
+    [
+      'sandbox, oauth with a tls function',
+      { authentication: 'oauth', oauth, tls: () => ({}), urls: both },
+      'https://m.example',
+      ['urls.sandboxMtlsUrl', 'urls.sandboxAuthUrl', 'https://sa.example/oauth2/token'],
+    ],
+    ['production, mtls', production, 'https://api.example/base', ['urls.baseUrl']],
+    [
+      'production, oauth',
+      withOAuth,
+      'https://api.example/base',
+      ['urls.baseUrl', 'urls.authUrl', 'https://auth.example/oauth2/token'],
+    ],
+    [
+      'production, oauth with oauthBaseUrl',
+      { ...withOAuth, urls: { ...addresses, oauthBaseUrl: 'https://o.example' } },
+      'https://o.example',
+      ['urls.oauthBaseUrl', 'urls.authUrl', 'https://a.example/oauth2/token'],
+    ],
+    [
+      'production, mtls with OAuth credentials and oauthBaseUrl',
+      { ...production, oauth, urls: { ...addresses, oauthBaseUrl: 'https://o.example' } },
+      'https://b.example',
+      ['urls.baseUrl', 'urls.authUrl', 'https://a.example/oauth2/token'],
+    ],
+  ])('has the addresses of %s', async (_, options, url, others) => {
+    const { baseUrl, baseOption, tokenOption, tokenUrl } = (await resolved(options)).addresses;
+    expect([baseUrl, baseOption, tokenOption, tokenUrl].filter(Boolean)).toEqual([url, ...others]);
+  });
+
+  it('sends no credentials of one environment to the other', async () => {
+    const urls = { ...addresses, oauthBaseUrl: 'https://o.example', ...both };
+    const origins = async (options: ServiceModuleOptions) => [
+      ...(await resolved({ ...options, urls })).addresses.origins,
+    ];
+    expect(await origins(production)).toEqual(['https://b.example', 'https://o.example']);
+    expect(await origins(sandbox)).toEqual(['https://s.example', 'https://m.example']);
+  });
+
+  it('has the app token of a file, without the newline at its end; the client secret is read each time', async () => {
+    const file = await fileOf('first\n');
+    const options = await resolved({
+      ...production,
+      appToken: { file },
+      oauth: { clientId: CLIENT_ID, clientSecret: { file } },
+    });
+    expect(options.appToken?.reveal()).toBe('first');
+    await fileOf('\ufeffsecond\r\n');
+    expect((await options.oauth?.clientSecret())?.reveal()).toBe('second');
+    expect(options.appToken?.reveal()).toBe('first');
+  });
+
+  it('has the client secret of a text, and asks a function each time, not before', async () => {
+    const text = (await resolved({ ...production, oauth })).oauth;
+    expect((await text?.clientSecret())?.reveal()).toBe('s3cret');
+    let asked = 0;
+    const clientSecret = async () => `secret-${(asked += 1)}`;
+    const given = (await resolved({ ...production, oauth: { ...oauth, clientSecret } })).oauth;
+    expect(asked).toBe(0);
+    for (const secret of ['secret-1', 'secret-2']) {
+      expect((await given?.clientSecret())?.reveal()).toBe(secret);
+    }
+  });
+
+  it('takes a function as tls, whose options have no variables', async () => {
+    const source = () => ({});
+    const { locate, ...settings } = (await resolved({ ...production, tls: source })).tls;
+    expect(locate('tls.chain')).toEqual({ option: 'tls.chain' });
+    expect(settings).toEqual({ source, reload: true, publicRoots: false, needsChain: 'required' });
+  });
+
+  it.each([
+    ['https alone', { baseUrl: 'https://b.bank' }, 'required'],
+    ['a sidecar alone', { baseUrl: 'http://localhost:1' }, undefined],
+    [
+      'a sidecar, and another address over https',
+      { baseUrl: 'http://localhost:1', oauthBaseUrl: 'https://o.bank' },
+      'required',
+    ],
+  ])('needs a chain in production where an address of the API is https: %s', async (_, urls, needsChain) => {
+    const settings = await resolved({ ...production, authentication: 'mtls', tls: () => ({}), urls });
+    expect(settings.tls.needsChain).toBe(needsChain);
+  });
+
+  it('names each option with its variable', async () => {
+    const file = await fileOf('first');
+    const given = { ...production, oauth: { clientId: CLIENT_ID, clientSecret: { file } } };
+    const { options } = await resolveOptions(given, 'ksa');
+    expect(
+      ['oauth.clientId', 'oauth.clientSecret', 'tls.chain', 'tokenStore', 'other'].map((option) =>
+        options?.describeOption(option),
+      ),
+    ).toEqual([
+      'oauth.clientId (SERVICE_KSA_CLIENT_ID)',
+      'oauth.clientSecret (SERVICE_KSA_CLIENT_SECRET_FILE)',
+      'tls.chain (SERVICE_KSA_TLS_CHAIN)',
+      'tokenStore',
+      'other',
+    ]);
+  });
+
+  it('prints no secret', async () => {
+    const options = await resolved({
+      ...production,
+      appToken: 'planted-app',
+      oauth: { ...oauth, clientSecret: 'planted-secret' },
+      tls: { certificate: 'planted-certificate', privateKey: 'planted-key', passphrase: 'planted-pass' },
+      http: { proxy: 'http://u:planted-proxy@p.example' },
+    });
+    const printed = inspect(options, { depth: 20, showHidden: true }) + JSON.stringify(options);
+    expect(printed).not.toMatch(/planted/);
+    expect(printed).toContain('[secret]');
+    expect(String(options.appToken)).toBe('[secret]');
+  });
+});
+
+describe('Refused is', () => {
+  type Refused = [what: string, given: ServiceModuleOptions, option: string, message: RegExp];
+  const at = (what: string, sandboxUrl: string, message: RegExp): Refused => [
+    `an address with ${what}`,
+    { ...sandbox, urls: { sandboxUrl } },
+    'urls.sandboxUrl',
+    message,
+  ];
+  const token = (what: string, appToken: unknown, message: RegExp): Refused => [
+    `an app token ${what}`,
+    { ...sandbox, appToken: appToken as string },
+    'appToken',
+    message,
+  ];
+  const store = (what: string, check: TokenStore['check'], message: RegExp): Refused => [
+    `a store ${what}`,
+    {
+      ...sandbox,
+      tokenStore: {
+        get: async () => undefined,
+        set: async () => undefined,
+        delete: async () => undefined,
+        check,
+      },
+    },
+    'tokenStore',
+    message,
+  ];
+  const unknown = (given: object, option: string, message = /check its spelling\.$/): Refused => [
+    `the unknown option ${option}`,
+    { ...sandbox, ...given },
+    option,
+    message,
+  ];
+
+  it.each<Refused>([
+    at('http outside loopback', 'http://a.example', /^must begin with https:\/\/; http:\/\/ is for loopback/),
+    at('another protocol', 'ftp://localhost', /must begin with https:\/\/$/),
+    at('credentials', 'https://u:p@a.example', /password/),
+    at('a query', 'https://a.example?x=1', /query/),
+    at('an empty query', 'https://a.example/?', /query/),
+    at('a fragment', 'https://a.example#x', /fragment/),
+    at('a host alone', 'a.example', /absolute URL/),
+    at('more slashes than can be read', `https://a${'/'.repeat(200_000)}x`, /longer than 2048 characters/),
+    [
+      'a token endpoint with more slashes than can be read',
+      {
+        ...sandbox,
+        urls: { ...sandbox.urls, sandboxAuthUrl: `https://a${'/'.repeat(200_000)}x/oauth2/token//` },
+      },
+      'urls.sandboxAuthUrl',
+      /must not end in \/oauth2\/token/,
+    ],
+    token('with a line break', 'a\r\nx: y', /^cannot be sent in a header/),
+    token('with a space at its end', 'a ', /^cannot be sent in a header/),
+    token('that is not ASCII', 'tök', /ASCII/),
+    token('that is empty', '', /^must be text or \{ file: path \} or a function, and not empty$/),
+    token('of a function that returns nothing', () => undefined, /its function threw, returned no text/),
+    token('of one that returns an empty text', () => ' ', /its function returned an empty text/),
+    token('of one that returns a line break', () => 'a\nb', /cannot be sent in a header/),
+    token(
+      'of one that throws, whose error may quote a secret',
+      () => Promise.reject(new Error('the vault says s3cret')),
+      /^its function threw, returned no text(?!.*s3cret)/,
+    ),
+    [
+      'a certificate that is neither text nor file',
+      { ...sandbox, tls: { certificate: 5 as never } },
+      'tls.certificate',
+      /^must be text or \{ file: path \}, and not empty$/,
+    ],
+    ['a header with a line break', { ...sandbox, appTokenHeader: 'x\r\ny' }, 'appTokenHeader', /name/],
+    [
+      'a header that HTTP uses itself',
+      { ...sandbox, appTokenHeader: 'Authorization' },
+      'appTokenHeader',
+      /itself/,
+    ],
+    [
+      'app-token in production',
+      { ...production, authentication: 'app-token' },
+      'authentication',
+      /sandbox only/,
+    ],
+    ['mtls without certificate', { ...production, tls: {} }, 'tls.certificate', /missing/],
+    ['mtls without app token', { ...production, appToken: undefined }, 'appToken', /missing/],
+    [
+      'half of the credentials',
+      { ...production, oauth: { clientId: CLIENT_ID } },
+      'oauth.clientSecret',
+      /missing/,
+    ],
+    [
+      'oauth.mtls without certificate',
+      { authentication: 'oauth', oauth: { ...oauth, mtls: true }, urls: both },
+      'oauth.mtls',
+      /certificate/,
+    ],
+    [
+      'sendAppTokenWithBearer without app token',
+      { ...withOAuth, appToken: undefined, sendAppTokenWithBearer: true },
+      'appToken',
+      /^is missing: sendAppTokenWithBearer \(SERVICE_SEND_APP_TOKEN_WITH_BEARER\) needs it\.$/,
+    ],
+    [
+      'linkSdk.includeAppToken without app token',
+      { ...withOAuth, appToken: undefined, linkSdk: { includeAppToken: true } },
+      'appToken',
+      /^is missing: linkSdk\.includeAppToken \(SERVICE_LINK_SDK_INCLUDE_APP_TOKEN\) needs it\.$/,
+    ],
+    [
+      'linkSdk.requireOAuth without credentials',
+      { ...production, linkSdk: { requireOAuth: true } },
+      'linkSdk.requireOAuth',
+      /oauth\.clientId and oauth\.clientSecret.*without a customer token/,
+    ],
+    ['a section that is no object', { ...sandbox, http: 5 as never }, 'http', /object/],
+    ['a store that is text', { ...sandbox, tokenStore: 'redis://' as never }, 'tokenStore', /get, set and/],
+    ['a store without methods', { ...sandbox, tokenStore: {} as never }, 'tokenStore', /get, set and delete/],
+    store('whose own settings will not do', async () => ['needs a url'], /^needs a url$/),
+    store(
+      'that cannot check them',
+      () => Promise.reject(new Error('of s3cret')),
+      /^its method check\(\) failed, or took longer than 10 s\.$/,
+    ),
+    unknown({ authentification: 'x' }, 'authentification'),
+    unknown({ http: { timeOut: 1 } }, 'http.timeOut'),
+    unknown(
+      { name: 'ksa' },
+      'name',
+      /belongs beside the options.*forRootAsync\(\{ name: \.\.\., useFactory \}\)/,
+    ),
+  ])('%s', async (_, given, option, message) => {
+    const faults = await faultsOf(given);
+    expect(faults.map((fault) => fault.option)).toEqual([option]);
+    expect(faults[0]?.message).toMatch(message);
+  });
+
+  it('nothing but loopback over http', async () => {
+    const at = (sandboxUrl: string) => faultsOf({ ...sandbox, urls: { sandboxUrl } });
+    for (const host of ['localhost:1', '127.0.0.9:1', '[::1]:1'])
+      expect(await at(`http://${host}`)).toEqual([]);
+    for (const host of ['127.0.0.1.example', '128.0.0.1', '12.7.0.1', '[::2]'])
+      expect(await at(`http://${host}`)).toHaveLength(1);
+  });
+
+  it.each([
+    ...[
+      'Host',
+      'Connection',
+      'Content-Length',
+      'Expect',
+      'Keep-Alive',
+      'Proxy-Authorization',
+      'TE',
+      'Trailer',
+    ],
+    ...[
+      'Proxy-Connection',
+      'Transfer-Encoding',
+      'Upgrade',
+      'Authorization',
+      'Cookie',
+      'User-Agent',
+      'Accept',
+    ],
+    ...['Accept-Encoding', 'Content-Type', '__proto__'],
+  ])('the header %s for the app token', (name) => {
+    expect([isReservedHeader(name), isReservedHeader(name.toLowerCase())]).toEqual([true, true]);
+  });
+
+  it('no other header for it', () => {
+    const free = ['service-app-token', 'x-authorization', 'authorization-2', 'x-host', 'content', 'cookies'];
+    expect(free.filter(isReservedHeader)).toEqual([]);
+  });
+
+  it.each(['s3cret\n', '\rs3cret', '\ts3cret'])(
+    'the client secret %j, whose line break or tab would be sent too',
+    async (clientSecret) => {
+      expect(await faultsOf({ ...production, oauth: { ...oauth, clientSecret } })).toEqual([
+        {
+          option: 'oauth.clientSecret',
+          variable: 'SERVICE_CLIENT_SECRET',
+          message: expect.stringMatching(/^begins or ends with a line break/),
+        },
+      ]);
+    },
+  );
+
+  it.each([
+    ['http.timeout', 1, 86_400_000, 'milliseconds'],
+    ['http.attemptTimeout', 1, 86_400_000, 'milliseconds'],
+    ['http.connectTimeout', 1, 86_400_000, 'milliseconds'],
+    ['http.idleTimeout', 0, 86_400_000, 'milliseconds'],
+    ['http.retries', 0, 10, 'attempts'],
+    ['http.maxResponseBytes', 1, 524_288_000, 'bytes'],
+    ['http.maxSockets', 1, 65_535, 'connections'],
+    ['http.shutdownTimeout', 0, 86_400_000, 'milliseconds'],
+    ['linkSdk.minTokenLife', 0, 86_400, 'seconds'],
+    ['tokenCache.maxEntries', 1, 10_000_000, 'entries'],
+  ])('%s but a whole number from %i to %i %s', async (option, min, max, unit) => {
+    const variable = variableOf(option) as string;
+    for (const value of [min, max]) expect(await faultsWith(variable, String(value))).toEqual([]);
+    for (const value of [min - 1, max + 1, 1.5]) {
+      const message = expect.stringContaining(`a whole number of ${unit} from ${min} to ${max}; it is `);
+      expect(await faultsWith(variable, String(value))).toEqual([{ option, variable, message }]);
+    }
+  });
+
+  it.each([
+    ['environment', 'one of: production, sandbox', ['prod', '"sandbox"']],
+    ['authentication', 'one of: mtls, oauth, app-token', ['other']],
+    ['oauth.refresh', 'one of: ahead, scheduled, on-expiry', ['other']],
+    ['startupCheck', 'one of: off, warn, fail', ['maybe']],
+    ['sendAppTokenWithBearer', 'true or false', ['maybe', '2']],
+    ['oauth.mtls', 'true or false', ['maybe', '2']],
+    ['tls.reload', 'true or false', ['maybe', '2']],
+    ['linkSdk.includeAppToken', 'true or false', ['maybe', '2']],
+    ['linkSdk.requireOAuth', 'true or false', ['maybe', '2']],
+    ['http.logCalls', 'true or false', ['maybe', '2']],
+    ['http.timeout', 'a whole number of milliseconds from 1 to 86400000', ['30s']],
+    ['http.trailingSlash', 'true, false or names of resources (banks, customers)', ['bank, customers']],
+  ])('%s but %s, with the value as it is', async (option, allowed, values) => {
+    const variable = variableOf(option) as string;
+    for (const value of values) {
+      const message = `must be ${allowed}; it is '${value}'`;
+      expect(await faultsWith(variable, value)).toEqual([{ option, variable, message }]);
+    }
+  });
+
+  it('a file over 1 MiB, an empty or a missing one, a directory and a device', async () => {
+    const MIB = 1024 * 1024;
+    for (const bytes of [0, 1, 200_000, MIB])
+      expect(await readRegularFile(await fileOf(Buffer.alloc(bytes, 'a')))).toHaveLength(bytes);
+    const large = await fileOf(Buffer.alloc(MIB + 1, 'a'));
+    for (const [path, code] of [
+      [large, 'larger than 1 MiB'],
+      [folder, 'not a regular file'],
+      ['/dev/null', 'not a regular file'],
+      [join(folder, 'none'), 'ENOENT'],
+    ]) {
+      await expect(readRegularFile(path)).rejects.toMatchObject({ code });
+      const [fault] = await faultsOf({ ...sandbox, appToken: { file: path } });
+      expect(fault?.message).toBe(`the file ${path} cannot be read (${code}).`);
+    }
+    const file = await fileOf(' \n');
+    const [fault] = await faultsOf({ ...sandbox, appToken: { file } });
+    expect(fault?.message).toBe(`the file ${file} is empty.`);
+  });
+});
+
+describe('The faults', () => {
+  it('are reported all at once, each with option, variable and message', async () => {
+    const faults = await faultsOf({
+      startupCheck: 'maybe' as never,
+      authentication: 'oauth',
+      urls: { sandboxUrl: 'http://sandbox.example' },
+      oauth: { clientId: 'not-a-uuid' },
+      http: { timeout: 0, retries: 'two' as never },
+    });
+    expect(faults.map(({ option, variable }) => `${option} ${variable}`).sort()).toEqual([
+      'http.retries SERVICE_HTTP_RETRIES',
+      'http.timeout SERVICE_HTTP_TIMEOUT',
+      'oauth.clientId SERVICE_CLIENT_ID',
+      'oauth.clientSecret SERVICE_CLIENT_SECRET',
+      'startupCheck SERVICE_STARTUP_CHECK',
+      'urls.sandboxAuthUrl SERVICE_SANDBOX_AUTH_URL',
+      'urls.sandboxUrl SERVICE_SANDBOX_URL',
+    ]);
+    expect((await resolveOptions({ ...sandbox, http: { retries: -1 } })).options).toBeUndefined();
+  });
+
+  it('say of an environment and an authentication that nobody chose that they are the default', async () => {
+    const messages = async (given: ServiceModuleOptions) =>
+      (await faultsOf(given)).map(({ message }) => message.replace(/ \(developer portal.*/, ''));
+    expect(await messages({})).toEqual([
+      "is missing: 'app-token' (the default) sends it with every call.",
+      "is missing: with environment 'sandbox' (the default) and authentication 'app-token' (the default), calls go there.",
+    ]);
+    expect(await messages({ environment: 'production' })).toEqual([
+      "is missing: 'mtls' (the default) needs the application certificate and its private key",
+      "is missing: 'mtls' (the default) sends it with every call.",
+      "is missing: with environment 'production' and authentication 'mtls' (the default), calls go there.",
+    ]);
+    expect(await messages({ environment: 'sandbox', authentication: 'app-token' })).toContain(
+      "is missing: with environment 'sandbox' and authentication 'app-token', calls go there.",
+    );
+  });
+
+  it.each<[string, ServiceModuleOptions, string]>([
+    ['an environment', { environment: 'prod' as never }, 'environment'],
+    ['an authentication', { authentication: 'token' as never }, 'authentication'],
+    ['app-token in production', { environment: 'production', authentication: 'app-token' }, 'authentication'],
+    [
+      'the address of production OAuth',
+      { ...withOAuth, urls: { oauthBaseUrl: 'x', authUrl: 'https://auth.example' } },
+      'urls.oauthBaseUrl',
+    ],
+    ['the section of addresses', { ...sandbox, urls: 'https://a.example' as never }, 'urls'],
+    ['the section of OAuth', { ...withOAuth, oauth: 'x' as never }, 'oauth'],
+    ['the section of TLS', { ...production, tls: 'x' as never }, 'tls'],
+    [
+      'the section of TLS, on which the address hangs',
+      { authentication: 'oauth', oauth, tls: 5 as never, urls: { sandboxAuthUrl: 'https://a.example' } },
+      'tls',
+    ],
+    [
+      'an app token that others need',
+      { ...sandbox, appToken: {} as never, sendAppTokenWithBearer: true, linkSdk: { includeAppToken: true } },
+      'appToken',
+    ],
+    [
+      'a missing app token that others need',
+      { ...sandbox, appToken: undefined, sendAppTokenWithBearer: true },
+      'appToken',
+    ],
+    [
+      'a missing certificate that the token endpoint is to see',
+      { ...production, tls: undefined, oauth: { ...oauth, mtls: true } },
+      'tls.certificate',
+    ],
+  ])('have none that is only a consequence of %s', async (_, options, expected) => {
+    expect((await faultsOf(options)).map(({ option }) => option)).toEqual([expected]);
+  });
+
+  it.each<[string, ServiceModuleOptions]>([
+    ['SERVICE_APP_TOKEN', { ...sandbox, appToken: 'a\nb' }],
+    ['SERVICE_APP_TOKEN_FILE', { ...sandbox, appToken: { file: '/no/such/file' } }],
+    ['SERVICE_CLIENT_SECRET', { ...production, oauth: { ...oauth, clientSecret: ' ' } }],
+    [
+      'SERVICE_CLIENT_SECRET_FILE',
+      { ...production, oauth: { ...oauth, clientSecret: { file: '/no/such' } } },
+    ],
+  ])('name the variable that was set: %s', async (variable, options) => {
+    expect((await faultsOf(options)).map((fault) => fault.variable)).toEqual([variable]);
+  });
+
+  it.each([
+    ['a secret', 'S3cr3t-abcDEF0123456789xyz'],
+    ['a secret with a slash', 'aB3/dEf+ghIJ=='],
+    ['a PEM', '-----BEGIN PRIVATE KEY-----\\nMIIBVQ\\n-----END PRIVATE KEY-----'],
+    ['base64 of a PEM', Buffer.from('-----BEGIN PRIVATE KEY-----\n'.repeat(20)).toString('base64')],
+    ['a secret that ends like the name of a file', 'S3cr3t+abcDEF==.pem'],
+    ['a text that is longer than a path', `/${'S3cr3t'.repeat(100)}/key.pem`],
+  ])('do not show %s that was given in place of the path of its file', async (_, file) => {
+    for (const options of [
+      { ...sandbox, appToken: { file } },
+      { ...sandbox, oauth: { clientSecret: { file } } },
+    ]) {
+      const faults = await faultsOf(options);
+      const unreadable = faults.find(({ message }) => message.includes('names a file that cannot be read'));
+      expect(unreadable?.variable).toMatch(/_FILE$/);
+      expect(JSON.stringify(faults)).not.toContain(file.slice(0, 12));
+    }
+  });
+
+  it.each(['key.pem', '/run/secrets/key', './key', '~/key', 'C:\\\\keys\\\\key'])(
+    'show the path %s',
+    async (file) => {
+      const [fault] = await faultsOf({ ...sandbox, appToken: { file } });
+      expect(fault?.message).toContain(resolve(file));
+    },
+  );
+
+  it('quote no value that may be a secret', async () => {
+    const planted = 'planted-s3cret';
+    const faults = await faultsOf({
+      environment: planted as never,
+      appToken: `${planted}\n`,
+      appTokenHeader: `${planted} x`,
+      oauth: { clientId: planted, clientSecret: `${planted}\n`, refresh: planted as never },
+      urls: { sandboxUrl: `https://user:${planted}@x.example`, baseUrl: planted },
+      http: { proxy: planted },
+    });
+    expect(faults.length).toBeGreaterThan(6);
+    expect(JSON.stringify(faults)).not.toContain(planted);
+    for (const suffix of ['ENVIRONMENT', 'HTTP_TIMEOUT', 'TLS_RELOAD', 'HTTP_TRAILING_SLASH'])
+      for (const secret of [CLIENT_ID, 'aB3$x/9+q=', 'x'.repeat(25), 'https://u:pw@h']) {
+        const found = await faultsWith(`SERVICE_${suffix}`, secret);
+        expect(found).toHaveLength(1);
+        expect(inspect(found)).not.toContain(secret);
+      }
+  });
+
+  describe('where TLS is by a sidecar, plain http on loopback', () => {
+    const { tls: _, ...withoutCertificate } = production;
+    const at = (baseUrl: string, authUrl: string, mtls = true) =>
+      faultsOf({ ...withoutCertificate, urls: { baseUrl, authUrl }, oauth: { ...oauth, mtls } });
+    const [apiSidecar, tokenSidecar] = ['http://127.0.0.1:8080', 'http://localhost:8081'];
+    const [api, tokens] = ['https://api.bank', 'https://auth.bank'];
+
+    it.each([
+      [apiSidecar, tokenSidecar, []],
+      [apiSidecar, tokens, ['oauth.mtls']],
+      [api, tokenSidecar, ['tls.certificate']],
+      [api, tokens, ['tls.certificate']],
+      ['http://10.0.0.1:8080', tokenSidecar, ['urls.baseUrl', 'tls.certificate']],
+    ])('calls to %s, tokens from %s: a certificate is needed by %j', async (base, auth, needed) => {
+      expect((await at(base, auth)).map(({ option }) => option)).toEqual(needed);
+    });
+
+    it('need no certificate for calls where tokens are not bound', async () => {
+      expect(await at(apiSidecar, tokenSidecar, false)).toEqual([]);
+    });
+  });
+});
 
 describe('OAuth credentials without an app token', () => {
+  const without: ServiceModuleOptions = { ...withOAuth, appToken: undefined };
+
   it.each<[string, ServiceModuleOptions, number]>([
-    ['warn', production, 1],
-    ['do not warn where the SDK gets none', { ...production, linkSdk: { includeAppToken: false } }, 0],
-    ['do not warn where one is set', { ...production, appToken: 'app-1' }, 0],
-    ['do not warn where there are none', { urls: { sandboxUrl: 'https://s.bank' }, appToken: 'app-1' }, 0],
+    ['warn of the SDK', without, 1],
+    ['do not warn where the SDK gets none', { ...without, linkSdk: { includeAppToken: false } }, 0],
+    ['do not warn where one is set', withOAuth, 0],
+    ['do not warn where there are none', sandbox, 0],
   ])('%s', async (_, options, count) => {
     const { faults, warnings } = await resolveOptions(options);
     expect(faults).toEqual([]);
-    expect(warnings.filter(({ option }) => option === 'appToken')).toHaveLength(count);
-    if (count > 0) expect(warnings[0].message).toMatch(/LinkSDK needs it.*application id/);
+    const expected = {
+      option: 'appToken',
+      message: expect.stringMatching(/LinkSDK needs it.*application id/),
+    };
+    expect(warnings).toMatchObject(Array(count).fill(expected));
   });
 
   it('are a fault where includeAppToken is true, and no warning', async () => {
-    const { faults, warnings } = await resolveOptions({ ...production, linkSdk: { includeAppToken: true } });
+    const { faults, warnings } = await resolveOptions({ ...without, linkSdk: { includeAppToken: true } });
     expect(faults).toMatchObject([{ option: 'appToken', variable: 'SERVICE_APP_TOKEN' }]);
     expect(warnings).toEqual([]);
   });
 });
 
-it.each([
-  ...[
-    'Host',
-    'Connection',
-    'Content-Length',
-    'Expect',
-    'Keep-Alive',
-    'Proxy-Authorization',
-    'Proxy-Connection',
-  ],
-  ...['TE', 'Trailer', 'Transfer-Encoding', 'Upgrade'],
-  ...['Authorization', 'Cookie', 'User-Agent', 'Accept', 'Accept-Encoding', 'Content-Type', '__proto__'],
-])('%s cannot carry the app token', (name) => {
-  expect(isReservedHeader(name)).toBe(true);
-  expect(isReservedHeader(name.toLowerCase())).toBe(true);
-});
+describe('An error of this module', () => {
+  const faults = [{ option: 'appToken', variable: 'SERVICE_APP_TOKEN', message: 'is missing.' }];
 
-it.each(['service-app-token', 'x-authorization', 'authorization-2', 'x-host', 'content', 'cookies'])(
-  '%s can carry the app token',
-  (name) => expect(isReservedHeader(name)).toBe(false),
-);
+  it.each([ServiceConfigurationError, ServiceCertificateError])('%p prints each fault once', (Class) => {
+    const error = new Class(faults);
+    expect(error.faults).toEqual(faults);
+    expect(inspect(error, { depth: 5 }).split('is missing.')).toHaveLength(2);
+  });
+
+  const certificate = { subject: 'CN=app' } as ServiceCertificateError['certificate'];
+  const api = {
+    code: 'invalid_response' as const,
+    status: 409,
+    body: { status: 'S', message: 'theirs' },
+    method: 'GET',
+    route: '/a',
+    correlationId: 'id-1',
+    retryAfter: 5,
+    hint: 'check it',
+    credentialFault: true,
+    outcomeUnknown: true,
+  };
+  const connection = {
+    kind: 'redirect' as const,
+    method: 'POST',
+    route: '/a',
+    reason: '302',
+    outcomeUnknown: true,
+    correlationId: 'id-1',
+    location: 'https://a.bank',
+  };
+  const token = {
+    code: 'token_refused' as const,
+    error: 'invalid_client',
+    error_description: 'no',
+    status: 401,
+    scope: 'api',
+    retryAfter: 10,
+  };
+  const requestFaults = [
+    { property: 'a', message: 'is bad' },
+    { property: 'b', message: 'too' },
+  ];
+  const message = 'ours';
+
+  it.each<[string, ServiceError, object]>([
+    ['ServiceApiError', new ServiceApiError({ ...api, path: '/a/7', message }), { ...api, message }],
+    [
+      'ServiceApiError',
+      new ServiceApiError({ message, status: 404, method: 'GET', path: '/a' }),
+      {
+        code: 'api_error',
+        credentialFault: false,
+        outcomeUnknown: false,
+        message,
+        status: 404,
+        method: 'GET',
+        route: '/a',
+      },
+    ],
+    [
+      'ServiceConnectionError',
+      new ServiceConnectionError({ ...connection, path: '/a/7', message }),
+      { ...connection, message, code: 'connection_redirect' },
+    ],
+    [
+      'ServiceConnectionError',
+      ServiceConnectionError.closed(),
+      {
+        kind: 'closed',
+        message: 'The client is closed, or its application is shutting down.',
+        code: 'connection_closed',
+        outcomeUnknown: false,
+        retryable: true,
+      },
+    ],
+    ['ServiceTokenError', new ServiceTokenError({ ...token, message }), { ...token, message }],
+    [
+      'ServiceRequestError',
+      new ServiceRequestError(requestFaults),
+      { code: 'invalid_request', message: 'Nothing was sent: a is bad; b too', faults: requestFaults },
+    ],
+    [
+      'ServiceCertificateError',
+      new ServiceCertificateError(faults, { certificate }),
+      {
+        code: 'invalid_certificate',
+        certificate,
+        faults,
+        message: 'The client certificate is not usable:\n  - appToken (SERVICE_APP_TOKEN): is missing.',
+      },
+    ],
+    [
+      'ServiceCertificateError',
+      new ServiceCertificateError([{ option: 'tls', message: 'no.' }], { code: 'certificate_refused' }),
+      {
+        code: 'certificate_refused',
+        message: 'The server refused the client certificate:\n  - tls: no.',
+      },
+    ],
+    [
+      'ServiceStartupError',
+      new ServiceStartupError('api.tls', faults[0]),
+      {
+        code: 'startup_check_failed',
+        faults,
+        message: 'The start-up check failed (api.tls):\n  - appToken (SERVICE_APP_TOKEN): is missing.',
+      },
+    ],
+  ])('has what it was given, as data, and a copy of its own for each caller: %s', (name, error, data) => {
+    expect(JSON.parse(JSON.stringify(error))).toMatchObject({ name, retryable: false, ...data });
+    const absent = Object.entries(error).filter(
+      ([key]) => !['faults', 'certificate', 'retryable', ...Object.keys(data)].includes(key),
+    );
+    expect(absent.filter(([, value]) => value !== undefined)).toEqual([]);
+    expect(Object.keys(error)).not.toContain('name');
+
+    const copy = copyOf(error) as ServiceError;
+    expect(copy).not.toBe(error);
+    expect(copy).toBeInstanceOf(Object.getPrototypeOf(error).constructor);
+    expect([copy.toJSON(), copy.stack, Object.keys(copy)]).toEqual([
+      error.toJSON(),
+      error.stack,
+      Object.keys(error),
+    ]);
+    const { stack } = error;
+    Object.assign(copy, { name: 'Own', stack: 'Own stack' });
+    expect([error.name, error.stack, copy.name, copy.stack]).toEqual([name, stack, 'Own', 'Own stack']);
+  });
+
+  it('is not copied where it is of the host', () => {
+    const other = new Error('of the host');
+    expect(copyOf(other)).toBe(other);
+  });
+});
