@@ -14,6 +14,6 @@ export default {
   testMatch: [
     '<rootDir>/test/soak/**/*.spec.ts',
     '<rootDir>/test/e2e/{doctor,load,modes,page,redis-token-store,rotation,sample,simulator-command}.spec.ts',
-    '<rootDir>/test/unit/{auth/store/fleet-requests,http/allowed-urls}.spec.ts',
+    '<rootDir>/test/unit/{auth/store/fleet-requests,http/calls}.spec.ts',
   ],
 };

@@ -1,9 +1,224 @@
+import { describe, expect, it, jest } from '@jest/globals';
+import globalAxios from 'axios';
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { EventEmitter, once } from 'node:events';
 import { Agent, type RequestListener } from 'node:http';
-import { describe, expect, it } from '@jest/globals';
-import { ExchangeFault } from '../../../lib/exchange/exchange.types.js';
-import { RetryBudget } from '../../../lib/http/retry-policy.js';
+import { ServiceTokenError, type TokenErrorCode } from '../../../lib/errors/index.js';
+import {
+  ExchangeFault,
+  type ExchangeFaultDetails,
+  type ExchangeRequest,
+  type Outcome,
+} from '../../../lib/exchange/exchange.types.js';
+import { Call } from '../../../lib/http/call.js';
+import {
+  isOutcomeUnknown,
+  isRetryableAnswer,
+  isRetryableFault,
+  outcomeFields,
+  RetryBudget,
+} from '../../../lib/http/retry-policy.js';
+import { type GivenAnswer } from '../../../lib/testing/doubles/exchange-double.js';
+import { nextTurn } from '../../../lib/time/immediate.js';
 import { deadPort } from '../../helpers/loopback.js';
-import { BEARER, errorOf, failing, setUp } from './setup.js';
+import { BEARER, errorOf, failing, setUp, type Setup } from './setup.js';
+
+/** The calls that the policy tells apart. */
+const CALLS = {
+  GET: () => new Call('GET', new URL('https://api.example/a'), 1_000),
+  readOnly: () => Object.assign(CALLS.POST(), { readOnly: true }),
+  POST: () => new Call('POST', new URL('https://api.example/a'), 1_000),
+  'random key': () => withKey(true),
+  'own key': () => withKey('k-1'),
+};
+function withKey(key: true | string): Call {
+  const call = CALLS.POST();
+  call.setKey(key);
+  return call;
+}
+
+const NONE: string[] = [];
+const READS = ['GET', 'readOnly'];
+const CHANGES = ['POST', 'random key', 'own key'];
+const ALL = [...READS, ...CHANGES];
+/** At once: a call that changes nothing, or has any key. */
+const REPEATABLE = [...READS, 'random key', 'own key'];
+/** Later: a random key is lost with its call. */
+const LATER = [...READS, 'own key'];
+const OWN = ['own key'];
+
+const answered = (status: number, text = '', headers: Record<string, string> = {}): Outcome => ({
+  response: { status, statusText: '', headers, body: Buffer.from(text), untilClose: false },
+});
+const HTML = { 'content-type': 'text/html' };
+const DENIED = '<html>Access denied';
+const DUPLICATED = '{"status":"DUPLICATED_REQUEST","message":"wait"}';
+const failed = (details: Partial<ExchangeFaultDetails>): Outcome => ({
+  fault: new ExchangeFault({ kind: 'reset', phase: 'sent', ...details }),
+});
+const PASSING = ['refused', 'dns', 'timeout', 'reset', 'network'] as const;
+const OURS_REFUSED = { kind: 'tls', certificateRefused: true } as const;
+
+interface Row {
+  /** May be sent again at once. */
+  again: string[];
+  /** Leaves those that change something in doubt. */
+  doubt: boolean;
+  /** May be sent again later, by their callers (error.retryable). */
+  later: string[];
+}
+const PROVEN: Row = { again: NONE, doubt: false, later: NONE };
+const LASTING: Row = { again: NONE, doubt: true, later: OWN };
+const LOST: Row = { again: REPEATABLE, doubt: true, later: LATER };
+const UNDONE: Row = { again: ALL, doubt: false, later: ALL };
+
+describe('the policy', () => {
+  it.each<[string, Outcome, Row]>([
+    ...[400, 401, 403, 404, 409, 422].map((status): [string, Outcome, Row] => [
+      String(status),
+      answered(status, '{}'),
+      PROVEN,
+    ]),
+    ['429', answered(429), UNDONE],
+    // The same work is under way.
+    ['429 DUPLICATED_REQUEST', answered(429, DUPLICATED), { again: REPEATABLE, doubt: false, later: LATER }],
+    ...[408, 500, 502, 503, 504].map((status): [string, Outcome, Row] => [
+      String(status),
+      answered(status),
+      LOST,
+    ]),
+    ['501', answered(501), LASTING],
+    ['a 200 that cannot be read', answered(200), LASTING],
+    ['a redirect', answered(303), LASTING],
+    ['a page of a firewall, 403', answered(403, DENIED, HTML), LASTING],
+    [
+      'a page with a challenge, 401',
+      answered(401, DENIED, { ...HTML, 'www-authenticate': 'Bearer error="invalid_token"' }),
+      PROVEN,
+    ],
+    ["nginx's page about our certificate, 495", answered(495), LASTING],
+    ...PASSING.flatMap((kind): [string, Outcome, Row][] => [
+      [`${kind}, nothing sent`, failed({ kind, phase: 'connecting' }), UNDONE],
+      [`${kind}, sent`, failed({ kind }), LOST],
+    ]),
+    ['a time-out in the body', failed({ kind: 'timeout', phase: 'reading' }), LOST],
+    ['no free connection', failed({ kind: 'timeout', phase: 'queued' }), UNDONE],
+    ['a shutdown, nothing sent', failed({ kind: 'closed', phase: 'connecting' }), { ...UNDONE, again: NONE }],
+    ['a shutdown, sent', failed({ kind: 'closed' }), { ...LOST, again: NONE }],
+    ["the server's certificate", failed({ kind: 'tls', phase: 'connecting' }), PROVEN],
+    ['our certificate, in the handshake', failed({ ...OURS_REFUSED, refusedInHandshake: true }), PROVEN],
+    ['our certificate, later', failed(OURS_REFUSED), LASTING],
+    ['a malformed answer', failed({ kind: 'protocol', phase: 'reading' }), LASTING],
+    ['a body too large', failed({ kind: 'too_large', phase: 'reading' }), LASTING],
+    ...['TUNNEL_403', 'TUNNEL_407', 'CERT_HAS_EXPIRED', 'SELF_SIGNED_CERT_IN_CHAIN'].map(
+      (reason): [string, Outcome, Row] => [`proxy: ${reason}`, ofProxy(reason), PROVEN],
+    ),
+    ...['TUNNEL_502', 'TUNNEL_503', 'TIMEOUT', 'ECONNREFUSED', 'EHOSTUNREACH'].map(
+      (reason): [string, Outcome, Row] => [`proxy: ${reason}`, ofProxy(reason), UNDONE],
+    ),
+  ])('after %s', (_, outcome, { again, doubt, later }) => {
+    const isAgain = (call: Call) =>
+      outcome.fault ? isRetryableFault(call, outcome.fault) : isRetryableAnswer(call, outcome.response);
+    const namesOf = (fits: (call: Call) => boolean, earlier = false) =>
+      Object.entries(CALLS)
+        .filter(([, make]) => fits(Object.assign(make(), { outcomeUnknown: earlier })))
+        .map(([name]) => name);
+    expect(namesOf(isAgain)).toEqual(again);
+    expect(namesOf((call) => isOutcomeUnknown(call, outcome))).toEqual(doubt ? CHANGES : NONE);
+    expect(namesOf((call) => outcomeFields(call, outcome).retryable)).toEqual(later);
+    // A change that is in doubt from an earlier attempt stays so, and may be sent later with a key of its caller alone.
+    expect(namesOf((call) => isOutcomeUnknown(call, outcome), true)).toEqual(CHANGES);
+    const reads = later.filter((name) => READS.includes(name));
+    expect(namesOf((call) => outcomeFields(call, outcome).retryable, true)).toEqual([...reads, ...OWN]);
+  });
+
+  it.each([
+    ['HEAD', true],
+    ['OPTIONS', true],
+    ['PUT', false],
+    ['PATCH', false],
+    ['DELETE', false],
+    ['PROPFIND', false],
+  ])('takes %s for a call that changes nothing: %s', (method, isSafe) => {
+    const call = new Call(method, new URL('https://api.example/a'), 1_000);
+    const { response } = answered(503);
+    expect(isRetryableAnswer(call, response!)).toBe(isSafe);
+    expect(isOutcomeUnknown(call, { response: response! })).toBe(!isSafe);
+  });
+
+  it('has a token come later, or not', () => {
+    const may = (code: TokenErrorCode) => new ServiceTokenError({ code, message: 'm' }).retryable;
+    const passing = ['token_unavailable', 'token_rate_limited', 'client_secret_unavailable'] as const;
+    const lasting = ['token_refused', 'invalid_token_response', 'oauth_not_configured'] as const;
+    expect([...passing, ...lasting].map(may)).toEqual([true, true, true, false, false, false]);
+  });
+});
+
+function ofProxy(reason: string): Outcome {
+  return failed({ kind: 'proxy', phase: 'connecting', reason: `ERR_PROXY_${reason}` });
+}
+
+describe('the budget', () => {
+  const spent = (budget: RetryBudget, afterTimeout = false) => {
+    let retries = 0;
+    while (retries < 1_000 && budget.take(afterTimeout) !== undefined) retries += 1;
+    return retries;
+  };
+
+  it('allows 100 retries in a row, or 50 after time-outs', () => {
+    expect(spent(new RetryBudget())).toBe(100);
+    expect(spent(new RetryBudget(), true)).toBe(50);
+  });
+
+  it('gets back what a successful retry took, or one for each success, and never more than it had', () => {
+    const budget = new RetryBudget();
+    budget.giveBack(100);
+    expect(spent(budget)).toBe(100);
+    budget.giveBack(5);
+    expect(budget.take(false)).toBe(5);
+    for (let call = 0; call < 4; call++) budget.giveBack();
+    expect(budget.take(false)).toBeUndefined();
+    budget.giveBack();
+    expect(budget.take(false)).toBe(5);
+  });
+
+  it.each([
+    [[503], [5]],
+    [[503, 503], [5]],
+    [[503, 503, 503], []],
+    [[503, 303], []],
+    [[303], []],
+    [[], [undefined]],
+  ])('after %j gets the part of the last retry back, if it succeeded: %j', async (statuses, given) => {
+    const back: unknown[] = [];
+    const budget = { take: () => 5, giveBack: (taken: number) => void back.push(taken) };
+    const { axios } = await setUp({
+      listener: failing(...statuses),
+      budget: budget as unknown as RetryBudget,
+    });
+    await axios.get('/a').catch(() => undefined);
+    expect(back).toEqual(given);
+  });
+
+  it('of the module ends the retries when it is spent', async () => {
+    const budget = new RetryBudget();
+    spent(budget);
+    const { axios, arrived } = await setUp({ listener: failing(503, 503), budget });
+    expect(await errorOf(axios.get('/a'))).toMatchObject({ status: 503 });
+    expect(arrived).toHaveLength(1);
+  });
+
+  it.each<[ExchangeFault['kind'], number]>([
+    ['timeout', 98],
+    ['reset', 99],
+  ])('pays more for a retry after a time-out than after another fault: %s, %d left', async (kind, left) => {
+    const budget = new RetryBudget();
+    const answer = () => new ExchangeFault({ kind, phase: 'sent' });
+    const { axios } = await setUp({ answer, budget, retries: 1 });
+    await errorOf(axios.get('/a'));
+    expect(spent(budget)).toBe(left);
+  });
+});
 
 /** An exchange that answers 503, and then with success. */
 async function busy(retryAfter: string | undefined, random = 0) {
@@ -15,99 +230,128 @@ async function busy(retryAfter: string | undefined, random = 0) {
   return { ...made, asked };
 }
 
-it.each([
-  [[503], [5]],
-  [[503, 503], [5]],
-  [[503, 503, 503], []],
-  [[503, 303], []],
-  [[303], []],
-  [[], [undefined]],
-])('after %j the last retry gets its part of the budget back, if it succeeded', async (statuses, given) => {
-  const back: unknown[] = [];
-  const budget = { take: () => 5, giveBack: (taken: number) => void back.push(taken) };
-  const { axios } = await setUp({
-    listener: failing(...statuses),
-    budget: budget as unknown as RetryBudget,
-  });
-  await axios.get('/a').catch(() => undefined);
-  expect(back).toEqual(given);
-});
-
 describe('attempts of one call', () => {
-  it.each([400, 403, 404, 409, 422])('surfaces %d at once', async (status) => {
-    const { axios, arrived, renewals } = await setUp({ listener: failing(status, status) });
-    expect(await errorOf(axios.get('/a'))).toMatchObject({ status });
-    expect(arrived).toHaveLength(1);
-    expect(renewals).toHaveLength(0);
+  it('are one where the answer is final, and no token is asked for', async () => {
+    for (const status of [400, 403, 404, 409, 422]) {
+      const { axios, arrived, renewals } = await setUp({ listener: failing(status, status) });
+      expect(await errorOf(axios.get('/a'))).toMatchObject({ status });
+      expect([arrived.length, renewals.length]).toEqual([1, 0]);
+    }
   });
 
-  it.each([429, 500, 502, 503, 504])('retries a GET after %d, twice at most', async (status) => {
-    const once = await setUp({ listener: failing(status) });
-    expect((await once.axios.get<unknown>('/a')).data).toEqual({ ok: true });
-    const always = await setUp({ listener: failing(status, status, status, status) });
-    expect(await errorOf(always.axios.get('/a'))).toMatchObject({ status });
-    expect(always.arrived).toHaveLength(3);
+  it.each<[object, number]>([
+    [{}, 3],
+    [{ retries: 0 }, 1],
+    [{ retries: 10 }, 11],
+  ])('are as many as the module or the call says: %j, %i', async (options, attempts) => {
+    const always = await setUp({ listener: failing(...Array<number>(12).fill(503)) });
+    expect(await errorOf(always.axios.get('/a', options))).toMatchObject({ status: 503 });
+    expect(always.arrived).toHaveLength(attempts);
   });
 
-  it.each([500, 502, 503, 504])('surfaces %d of a POST, which may have been done', async (status) => {
-    const { axios, arrived } = await setUp({ listener: failing(status) });
-    expect(await errorOf(axios.post('/a', {}))).toMatchObject({ status });
-    expect(arrived).toHaveLength(1);
-  });
-
-  it('retries a POST after 429', async () => {
+  it('of a POST are two after a 429, and one after a 503, which may have been done', async () => {
     const { axios, arrived } = await setUp({ listener: failing(429) });
     await axios.post('/a', {});
     expect(arrived.map(({ body }) => body)).toEqual(['{}', '{}']);
+    const lost = await setUp({ listener: failing(503) });
+    expect(await errorOf(lost.axios.post('/a', {}))).toMatchObject({ status: 503, outcomeUnknown: true });
+    expect(lost.arrived).toHaveLength(1);
   });
 
-  it('has the token of the moment after a pause, as the one before may have ended', async () => {
-    const tokens = ['first', 'second'];
-    const { axios, arrived } = await setUp({
-      listener: failing(503),
-      credentialsNow: () => ({ Authorization: `Bearer ${tokens.shift()}` }),
-    });
-    await axios.get('/a');
-    expect(arrived.map(({ headers }) => headers.authorization)).toEqual(['Bearer first', 'Bearer second']);
+  it('of a GET go on after a reset; a POST ends with outcomeUnknown and is counted once', async () => {
+    let calls = 0;
+    const listener: RequestListener = (request, response) => {
+      if (calls++ === 0) request.socket.destroy();
+      else response.end('{"ok":true}');
+    };
+    const get = await setUp({ listener });
+    expect((await get.axios.get<unknown>('/a')).data).toEqual({ ok: true });
+    calls = 0;
+    const post = await setUp({ listener });
+    expect(await errorOf(post.axios.post('/a', {}))).toMatchObject({ kind: 'reset', outcomeUnknown: true });
+    expect(post.arrived).toHaveLength(1);
   });
 
-  it('and after the certificate was read again, which may take as long', async () => {
-    const tokens = ['first', 'second'];
-    const pages = ['<html><h1>400 No required SSL certificate was sent</h1></html>'];
-    const { axios, arrived } = await setUp({
-      listener: (_, response) => {
-        const page = pages.shift();
-        if (page === undefined) response.end('{}');
-        else response.writeHead(400, { 'content-type': 'text/html' }).end(page);
-      },
-      identity: { certificate: undefined, reloadAfterRefusal: async () => true },
-      credentialsNow: () => ({ Authorization: `Bearer ${tokens.shift()}` }),
-    });
-    await axios.get('/a');
-    expect(arrived.map(({ headers }) => headers.authorization)).toEqual(['Bearer first', 'Bearer second']);
+  it('are three at a refused connection for any method, and nothing was done', async () => {
+    let attempts = 0;
+    class CountingAgent extends Agent {
+      override createConnection(...given: Parameters<Agent['createConnection']>) {
+        attempts += 1;
+        return super.createConnection(...given);
+      }
+    }
+    const baseUrl = `http://127.0.0.1:${await deadPort()}`;
+    const { axios } = await setUp({ baseUrl, agent: new CountingAgent() });
+    expect(await errorOf(axios.post('/a', {}))).toMatchObject({ kind: 'refused', outcomeUnknown: false });
+    expect(attempts).toBe(3);
   });
 
-  it.each(['12345678901234567', '9'.repeat(310)])(
-    'does not try again at once for Retry-After %s',
-    async (value) => {
-      const { axios, arrived } = await setUp({
-        listener: (_, response) => response.writeHead(503, { 'retry-after': value }).end('{}'),
-      });
-      expect(await errorOf(axios.get('/a'))).toMatchObject({ status: 503, retryAfter: 2 ** 31 });
-      expect(arrived).toHaveLength(1);
+  it.each([
+    ['GET', true, 1 + 1 + 2],
+    ['GET', false, 1 + 2],
+    ['POST', true, 1],
+  ])(
+    'take up a connection that the server had closed once more, beside the retries, and only for what may be sent twice: %s, kept %s',
+    async (method, reusedSocket, attempts) => {
+      let sent = 0;
+      const answer = () => {
+        sent += 1;
+        return new ExchangeFault({ kind: 'reset', phase: 'sent', reusedSocket });
+      };
+      const { axios } = await setUp({ answer, retries: 2 });
+      const error = await errorOf(axios.request({ url: '/banks/v1', method }));
+      expect(error).toMatchObject({ kind: 'reset', outcomeUnknown: method === 'POST' });
+      expect(sent).toBe(attempts);
     },
   );
 
-  it('surfaces a Retry-After that does not fit into the deadline, at once', async () => {
-    const { axios, arrived } = await setUp({
-      listener: (_, response) => response.writeHead(503, { 'retry-after': '30' }).end('{}'),
-    });
-    expect(await errorOf(axios.get('/a'))).toMatchObject({ status: 503, retryAfter: 30 });
-    expect(arrived).toHaveLength(1);
+  it('have the token of the moment: after a pause, and after the certificate was read again', async () => {
+    const page = '<html><h1>400 No required SSL certificate was sent</h1></html>';
+    for (const [status, text] of [
+      [503, '{}'],
+      [400, page],
+    ] as const) {
+      const tokens = ['first', 'second'];
+      let left = 1;
+      const { axios, arrived } = await setUp({
+        listener: (_, response) => {
+          if (left-- > 0) response.writeHead(status, HTML).end(text);
+          else response.end('{}');
+        },
+        identity: { certificate: undefined, reloadAfterRefusal: async () => true },
+        credentialsNow: () => ({ Authorization: `Bearer ${tokens.shift()}` }),
+      });
+      await axios.get('/a');
+      expect(arrived.map(({ headers }) => headers.authorization)).toEqual(['Bearer first', 'Bearer second']);
+    }
+  });
+
+  it('are two after a 401 with another token, for any method, and one without', async () => {
+    const renewed = { Authorization: 'Bearer new' };
+    const { axios, arrived, renewals } = await setUp({ listener: failing(401), renewed });
+    await axios.post('/a', {});
+    expect(arrived.map(({ headers }) => headers.authorization)).toEqual([`Bearer ${BEARER}`, 'Bearer new']);
+    expect(renewals[0]?.Authorization).toBe(`Bearer ${BEARER}`);
+    const replayed = await setUp({ listener: failing(401, 401, 401), renewed });
+    expect(await errorOf(replayed.axios.get('/a'))).toMatchObject({ status: 401 });
+    expect(replayed.arrived).toHaveLength(2);
+    const bound = await setUp({ listener: failing(401, 401) });
+    expect(await errorOf(bound.axios.get('/a'))).toMatchObject({ status: 401 });
+    expect(bound.arrived).toHaveLength(1);
+  });
+
+  it.each<[string, number]>([
+    ['12345678901234567', 2 ** 31],
+    ['9'.repeat(310), 2 ** 31],
+    ['30', 30],
+  ])('are one where Retry-After %s does not fit into the time of the call', async (value, retryAfter) => {
+    const { axios, asked } = await busy(value);
+    expect(await errorOf(axios.get('/a'))).toMatchObject({ status: 503, retryAfter });
+    expect(asked).toHaveLength(1);
   });
 
   it.each(['0', 'Mon, 31 Dec 2001 12:00:00 GMT'])(
-    'waits no less than the usual pause for Retry-After %s',
+    'are no less apart than usual for Retry-After %s',
     async (value) => {
       const { axios, asked } = await busy(value);
       // Which does not fit into its time.
@@ -117,7 +361,7 @@ describe('attempts of one call', () => {
     },
   );
 
-  it('waits before a retry; the wait ends with the caller, or with the module', async () => {
+  it('are apart by a wait, which ends with the caller, or with the module', async () => {
     const reason = new Error('mine');
     const caller = new AbortController();
     const [aborted, closed, waited] = await Promise.all([busy('9'), busy('9'), busy(undefined, 0.5)]);
@@ -132,63 +376,11 @@ describe('attempts of one call', () => {
     expect([aborted, closed].map(({ asked }) => asked.length)).toEqual([1, 1]);
   });
 
-  it('replays once with other headers after a 401, for any method', async () => {
-    const { axios, arrived, renewals } = await setUp({
-      listener: failing(401),
-      renewed: { Authorization: 'Bearer new' },
-    });
-    await axios.post('/a', {});
-    expect(arrived.map(({ headers }) => headers.authorization)).toEqual([`Bearer ${BEARER}`, 'Bearer new']);
-    expect(renewals[0]?.Authorization).toBe(`Bearer ${BEARER}`);
-  });
-
-  it('surfaces a 401 after one replay, and at once where there are no other headers', async () => {
-    const replayed = await setUp({
-      listener: failing(401, 401, 401),
-      renewed: { Authorization: 'Bearer new' },
-    });
-    expect(await errorOf(replayed.axios.get('/a'))).toMatchObject({ status: 401 });
-    expect(replayed.arrived).toHaveLength(2);
-    const bound = await setUp({ listener: failing(401, 401) });
-    expect(await errorOf(bound.axios.get('/a'))).toMatchObject({ status: 401 });
-    expect(bound.arrived).toHaveLength(1);
-  });
-
-  it('retries a reset of a GET; a POST ends with outcomeUnknown and is counted once', async () => {
-    let calls = 0;
-    const listener: RequestListener = (request, response) => {
-      if (calls++ === 0) request.socket.destroy();
-      else response.end('{"ok":true}');
-    };
-    const get = await setUp({ listener });
-    expect((await get.axios.get<unknown>('/a')).data).toEqual({ ok: true });
-    calls = 0;
-    const post = await setUp({ listener });
-    expect(await errorOf(post.axios.post('/a', {}))).toMatchObject({ kind: 'reset', outcomeUnknown: true });
-    expect(post.arrived).toHaveLength(1);
-  });
-
-  it('retries a refused connection for any method, and says that nothing was done', async () => {
-    let attempts = 0;
-    class CountingAgent extends Agent {
-      override createConnection(...given: Parameters<Agent['createConnection']>) {
-        attempts += 1;
-        return super.createConnection(...given);
-      }
-    }
-    const baseUrl = `http://127.0.0.1:${await deadPort()}`;
-    const { axios } = await setUp({ baseUrl, agent: new CountingAgent() });
-    expect(await errorOf(axios.post('/a', {}))).toMatchObject({ kind: 'refused', outcomeUnknown: false });
-    expect(attempts).toBe(3);
-  });
-
-  it('ends by the deadline of the call, all attempts together', async () => {
-    const { axios, arrived } = await setUp({ listener: () => undefined });
-    expect(await errorOf(axios.get('/a', { timeout: 1_000 }))).toMatchObject({ kind: 'timeout' });
-    expect(arrived).toHaveLength(1);
-  });
-
-  it('says the time limit of the call, not what was left of it for the last attempt', async () => {
+  it('end by the deadline of the call, all together, and the error says its time limit', async () => {
+    const silent = await setUp({ listener: () => undefined });
+    expect(await errorOf(silent.axios.get('/a', { timeout: 1_000 }))).toMatchObject({ kind: 'timeout' });
+    expect(silent.arrived).toHaveLength(1);
+    // Not what was left of it for the last one.
     let requests = 0;
     const listener: RequestListener = (request) => {
       requests += 1;
@@ -198,36 +390,245 @@ describe('attempts of one call', () => {
     const { message } = (await errorOf(axios.get('/a', { timeout: 1_500 }))) as Error;
     expect([requests, message]).toEqual([2, expect.stringMatching(/no answer began within 1500 ms/)]);
   });
+});
 
-  it('stops retrying when the budget of the module is spent', async () => {
-    const budget = new RetryBudget();
-    while (budget.take(false) !== undefined);
-    const { axios, arrived } = await setUp({ listener: failing(503, 503), budget });
-    expect(await errorOf(axios.get('/a'))).toMatchObject({ status: 503 });
-    expect(arrived).toHaveLength(1);
+const KEY = 'k-1';
+const config = { idempotencyKey: KEY } as object;
+const keyed = (setup: Setup) => setUp({ idempotencyHeader: 'x-key', ...setup });
+
+describe('a POST with a key, of which an earlier attempt may have been carried out', () => {
+  it.each([400, 401, 403, 409, 429])('says so where the last one is answered %d', async (status) => {
+    const { axios } = await keyed({ listener: failing(503, status), retries: 1 });
+    expect(await errorOf(axios.post('/a', {}, config))).toMatchObject({ status, idempotencyKey: KEY });
+    const sole = await keyed({ listener: failing(status), retries: 0 });
+    expect(await errorOf(sole.axios.post('/a', {}, config))).toMatchObject({
+      status,
+      idempotencyKey: undefined,
+    });
   });
 
-  it.each<[ExchangeFault['kind'], number]>([
-    ['timeout', 10],
-    ['reset', 5],
-  ])('takes more out of the budget after a time-out than after another fault: %s, %d', async (kind, cost) => {
-    const budget = new RetryBudget();
-    const answer = () => new ExchangeFault({ kind, phase: 'sent' });
-    const { axios } = await setUp({ answer, budget, retries: 1 });
-    await errorOf(axios.get('/a'));
-    let left = 0;
-    while (budget.take(false) !== undefined) left += 5;
-    expect(500 - left).toBe(cost);
+  it('says so where the last one did not connect', async () => {
+    const answers = [{ status: 503 }];
+    const refused = new ExchangeFault({ kind: 'refused', phase: 'connecting' });
+    const { axios } = await keyed({ answer: () => answers.shift() ?? refused });
+    const expected = { kind: 'refused', outcomeUnknown: true, idempotencyKey: KEY };
+    expect(await errorOf(axios.post('/a', {}, config))).toMatchObject(expected);
   });
 
-  it('a connection lost to the race with an idle time-out is taken up again, once beside the retries', async () => {
-    let sent = 0;
-    const answer = () => {
-      sent += 1;
-      return new ExchangeFault({ kind: 'reset', phase: 'sent', reusedSocket: true });
-    };
-    const { axios } = await setUp({ answer, retries: 2 });
-    expect(await errorOf(axios.get('/banks/v1'))).toMatchObject({ kind: 'reset' });
-    expect(sent).toBe(1 + 1 + 2);
+  const encoded = (text: string) => Buffer.from(text).toString('base64url');
+  it.each([
+    'order%2F7%20b',
+    `${encoded('{"alg":"none"}')}.${encoded('{"order":7}')}.c2ln`,
+    encoded(`order of ${BEARER}`),
+    'k'.repeat(255),
+    'pay&amp;<b>',
+  ])('names the key as it was sent: %s', async (key) => {
+    const { axios, arrived } = await keyed({ listener: failing(500), retries: 0 });
+    const error = await errorOf(axios.post('/a', {}, { idempotencyKey: key } as object));
+    expect(error).toMatchObject({ status: 500, idempotencyKey: key });
+    expect(arrived.map(({ headers }) => headers['x-key'])).toEqual([key]);
+  });
+
+  it('gets the answer of the service where there is no other token', async () => {
+    const { axios, arrived } = await keyed({ listener: failing(503, 401), renewed: new Error('no token') });
+    const expected = { status: 401, idempotencyKey: KEY };
+    expect(await errorOf(axios.post('/a', {}, config))).toMatchObject(expected);
+    expect(arrived).toHaveLength(2);
+  });
+
+  it('says so where a shutdown or a cancel token ends the wait for the next one', async () => {
+    const waits = new EventEmitter();
+    const budget = { take: () => (waits.emit('wait'), 5) } as unknown as RetryBudget;
+    const listener: RequestListener = (_, response) =>
+      response.writeHead(503, { 'retry-after': '60' }).end('{}');
+    const { axios, inFlight } = await keyed({ listener, budget, timeoutMs: 100_000 });
+    const source = globalAxios.CancelToken.source();
+    const controller = new AbortController();
+    const errors = [];
+    for (const end of [{ cancelToken: source.token }, { signal: controller.signal }, {}]) {
+      const wait = once(waits, 'wait');
+      errors.push(errorOf(axios.post('/a', {}, { ...config, ...end })));
+      await wait;
+    }
+    const reason = new Error('mine');
+    source.cancel();
+    controller.abort(reason);
+    inFlight.close();
+    const expected = expect.objectContaining({ status: 503, idempotencyKey: KEY });
+    expect(await Promise.all(errors)).toEqual([expected, reason, expected]);
+  });
+
+  it('says so where one of them ends the turn before the next one, which begins beside another call', async () => {
+    const closed = { kind: 'reset', phase: 'sent', reusedSocket: true } as const;
+    for (const how of ['cancel', 'close'] as const) {
+      const source = globalAxios.CancelToken.source();
+      const paths: string[] = [];
+      const { axios, inFlight } = await keyed({
+        answer: ({ url: { pathname }, signal }) => {
+          paths.push(pathname);
+          if (pathname === '/b') return new Promise((_, reject) => signal?.addEventListener('abort', reject));
+          // Before the turn of the next attempt.
+          setImmediate(() => (how === 'cancel' ? source.cancel() : inFlight.close()));
+          return new ExchangeFault(closed);
+        },
+      });
+      const other = new AbortController();
+      const beside = axios.get('/b', { signal: other.signal }).catch(() => undefined);
+      const error = await errorOf(axios.post('/a', {}, { ...config, cancelToken: source.token }));
+      expect(error).toMatchObject({ outcomeUnknown: true, idempotencyKey: KEY });
+      expect(paths).toEqual(['/b', '/a']);
+      other.abort();
+      await beside;
+    }
+  });
+
+  it('is carried out where a later attempt is', async () => {
+    const { axios, arrived } = await keyed({ listener: failing(503) });
+    expect((await axios.post<unknown>('/a', {}, config)).data).toEqual({ ok: true });
+    expect(arrived.map(({ headers, body }) => [headers['x-key'], body])).toEqual([
+      [KEY, '{}'],
+      [KEY, '{}'],
+    ]);
   });
 });
+
+describe('a POST with a key', () => {
+  it.each([401, 403])('is replayed with other credentials after a page with %d', async (status) => {
+    let left = 1;
+    const { axios, arrived } = await keyed({
+      listener: (_, response) => {
+        if (left-- > 0) response.writeHead(status, HTML).end(DENIED);
+        else response.end('{"ok":true}');
+      },
+      renewed: { Authorization: 'Bearer new' },
+      identity: { reloadAfterRefusal: async () => true },
+      retries: 0,
+    });
+    await axios.post('/a', {}, config);
+    expect(arrived.map(({ headers }) => headers['x-key'])).toEqual([KEY, KEY]);
+  });
+
+  it('has all the time that is left for its last attempt', async () => {
+    const limits: unknown[] = [];
+    const { axios } = await keyed({
+      retries: 1,
+      answer: ({ attemptTimeoutMs }) => ({ status: limits.push(attemptTimeoutMs) === 1 ? 503 : 200 }),
+    });
+    await axios.post('/a', {}, { ...config, attemptTimeout: 500 } as typeof config);
+    expect(limits).toEqual([500, undefined]);
+  });
+
+  it('is a success without a body, and not sent again', async () => {
+    const { axios, arrived } = await keyed({ listener: (_, response) => response.end() });
+    expect((await axios.post<unknown>('/a', {}, config)).data).toBeUndefined();
+    expect(arrived).toHaveLength(1);
+  });
+});
+
+const caller = new AsyncLocalStorage<string>();
+
+/** A client whose exchanges end when the test says so. */
+async function held(parts: { identity?: object } = {}) {
+  const begun: { request: ExchangeRequest; caller?: string; end: () => void }[] = [];
+  const answer = (request: ExchangeRequest) =>
+    new Promise<GivenAnswer>((resolve) => {
+      const end = (): void => resolve({ data: {} });
+      begun.push({ request, caller: caller.getStore(), end });
+    });
+  const made = await setUp({ ...parts, answer, retries: 0 } as never);
+  const paths = (): string[] => begun.map(({ request }) => request.url.pathname);
+  /** Resolves when the call's exchange may have begun, in the turn in which the call was made. */
+  const thisTurn = async (): Promise<void> => {
+    for (let step = 0; step < 50; step += 1) await Promise.resolve();
+  };
+  return { ...made, begun, paths, thisTurn, endAll: () => begun.forEach(({ end }) => end()) };
+}
+
+describe('A call beside others', () => {
+  it('begins its exchange with the next turn of the event loop, together with those of this one; alone, at once', async () => {
+    const { axios, paths, thisTurn, endAll } = await held();
+    const calls = ['/a', '/b', '/c'].map((path) => axios.get(path));
+    await thisTurn();
+    expect(paths()).toEqual(['/a']);
+    await nextTurn();
+    expect(paths()).toEqual(['/a', '/b', '/c']);
+    endAll();
+    await Promise.all(calls);
+    const alone = axios.get('/d');
+    await thisTurn();
+    expect(paths()).toEqual(['/a', '/b', '/c', '/d']);
+    endAll();
+    await alone;
+  });
+
+  it.each([
+    ['aborted by its caller', ({ abort }: Ending) => abort()],
+    ['closed with the client', ({ close }: Ending) => close()],
+  ])('opens nothing where it is %s in that turn', async (_, end) => {
+    const { axios, paths, thisTurn, endAll, inFlight } = await held();
+    const controller = new AbortController();
+    const first = axios.get('/a').catch(() => undefined);
+    const second = errorOf(axios.get('/b', { signal: controller.signal }));
+    await thisTurn();
+    end({ abort: () => controller.abort(), close: () => inFlight.close() });
+    await nextTurn();
+    await second;
+    expect(paths()).toEqual(['/a']);
+    endAll();
+    await first;
+  });
+
+  it('opens nothing where its time is over after that turn', async () => {
+    const { axios, paths, thisTurn, endAll } = await held();
+    const first = axios.get('/a');
+    const second = errorOf(axios.get('/b', { timeout: 1_000 }));
+    await thisTurn();
+    const now = performance.now();
+    const clock = jest.spyOn(performance, 'now').mockReturnValue(now + 1_500);
+    await nextTurn();
+    const error = await second;
+    clock.mockRestore();
+    expect(error).toMatchObject({ kind: 'timeout', outcomeUnknown: false });
+    expect(paths()).toEqual(['/a']);
+    endAll();
+    await first;
+  });
+
+  it('has the async context of its caller, and the connections that are in use by then', async () => {
+    const before = new Agent();
+    const identity = { reloadAfterRefusal: async () => false };
+    const { axios, agent, begun, thisTurn, endAll } = await held({ identity });
+    let inUse: Agent = before;
+    Object.assign(identity, { agentFor: () => inUse });
+    const calls = ['a', 'b'].map((name) => caller.run(name, () => axios.get(`/${name}`)));
+    await thisTurn();
+    inUse = agent;
+    await nextTurn();
+    expect(begun.map((each) => [each.caller, each.request.agent === agent])).toEqual([
+      ['a', false],
+      ['b', true],
+    ]);
+    endAll();
+    await Promise.all(calls);
+  });
+
+  it('is not held by fake timers', async () => {
+    const { axios, paths, thisTurn, endAll } = await held();
+    jest.useFakeTimers();
+    try {
+      const calls = ['/a', '/b'].map((path) => axios.get(path));
+      await thisTurn();
+      await nextTurn();
+      expect(paths()).toEqual(['/a', '/b']);
+      endAll();
+      await Promise.all(calls);
+    } finally {
+      jest.useRealTimers();
+    }
+  });
+});
+
+interface Ending {
+  abort: () => void;
+  close: () => void;
+}

@@ -1,0 +1,927 @@
+import { describe, expect, it, jest } from '@jest/globals';
+import globalAxios, { type AxiosInstance, type InternalAxiosRequestConfig } from 'axios';
+import { ArrayNotEmpty, IsOptional, IsString, Length } from 'class-validator';
+import fc from 'fast-check';
+import { type RequestListener } from 'node:http';
+import { inspect } from 'node:util';
+import { gzipSync } from 'node:zlib';
+import { type HttpSettings } from '../../../lib/config/resolved-options.js';
+import {
+  describeError,
+  ServiceApiError,
+  ServiceConnectionError,
+  type ServiceError,
+  ServiceRequestError,
+} from '../../../lib/errors/index.js';
+import { type ExchangeResponse } from '../../../lib/exchange/exchange.types.js';
+import { SILENT } from '../../../lib/exchange/io.js';
+import { AllowedUrls, type CallUrl } from '../../../lib/http/allowed-urls.js';
+import { Call } from '../../../lib/http/call.js';
+import { CallObserver } from '../../../lib/http/call-observer.js';
+import { answerOf } from '../../../lib/http/exception-answer.js';
+import { ServiceHttpService } from '../../../lib/http/service-http.service.js';
+import { validateInput } from '../../../lib/http/validate-input.js';
+import { draws } from '../../helpers/in-soak.js';
+
+// A host may have changed axios's defaults before it loads this package.
+const axiosOwn = globalAxios.defaults.transformRequest;
+globalAxios.defaults.transformRequest = [() => 'of the host'];
+const { APP_TOKEN, BEARER, clientOf, errorOf, everything, failing, setUp } = await import('./setup.js');
+
+const httpOf = (axiosRef: AxiosInstance) => new ServiceHttpService({ axiosRef } as never);
+const OURS = { authorization: `Bearer ${BEARER}`, 'service-app-token': APP_TOKEN };
+
+describe('the call', () => {
+  it('attaches the headers, sends JSON and reads JSON', async () => {
+    const { axios, arrived } = await setUp();
+    const { data, status } = await axios.post<unknown>('/customers/v1', { app_user_id: 'ü' });
+    expect({ data, status }).toEqual({ data: { ok: true }, status: 200 });
+    expect(arrived).toEqual([
+      {
+        method: 'POST',
+        url: '/customers/v1',
+        body: '{"app_user_id":"ü"}',
+        headers: expect.objectContaining({
+          ...OURS,
+          'content-type': 'application/json',
+          accept: 'application/json',
+          'content-length': '20',
+        }),
+      },
+    ]);
+  });
+
+  it('has the method that is called, its path, options and body', async () => {
+    const { axios, arrived } = await setUp();
+    const http = httpOf(axios);
+    const options = { params: { q: 1 } };
+    expect(await http.get('/a', options)).toEqual({ ok: true });
+    expect(await http.delete('/a', { ...options, data: ['d'] })).toEqual({ ok: true });
+    for (const method of ['post', 'put', 'patch'] as const) {
+      expect(await http[method]('/a', [method], options)).toEqual({ ok: true });
+    }
+    await http.request('/b');
+    await http.request('/b', { method: 'put' });
+    await http.request({ url: '/b', method: 'PATCH' });
+    expect(arrived.map(({ method, url, body }) => `${method} ${url} ${body}`)).toEqual([
+      'GET /a?q=1 ',
+      'DELETE /a?q=1 ["d"]',
+      'POST /a?q=1 ["post"]',
+      'PUT /a?q=1 ["put"]',
+      'PATCH /a?q=1 ["patch"]',
+      'GET /b ',
+      'PUT /b ',
+      'PATCH /b ',
+    ]);
+    expect(arrived[0]?.headers['content-type']).toBeUndefined();
+  });
+
+  it('writes params as axios does, or as the call says', async () => {
+    const { axios, arrived } = await setUp();
+    const http = httpOf(axios);
+    await http.get('/a', { params: { q: 'a b', list: [1, 2] } });
+    await http.get('/a?b=1', { params: { id: ['x', 'y'] }, paramsSerializer: { indexes: null } });
+    await http.get('/a', { params: { id: 'x' }, paramsSerializer: () => 'own=1' });
+    expect(arrived.map(({ url }) => url)).toEqual([
+      '/a?q=a+b&list%5B%5D=1&list%5B%5D=2',
+      '/a?b=1&id=x&id=y',
+      '/a?own=1',
+    ]);
+  });
+
+  it.each(['GET', 'DELETE', 'OPTIONS', 'POST', 'PUT', 'PATCH', 'PROPFIND'])(
+    'frames the body of %s, so that it is not read as the next request',
+    async (method) => {
+      const smuggled = 'GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n';
+      const { axios, arrived } = await setUp();
+      for (const data of [smuggled, Buffer.from(smuggled)]) {
+        await axios.request({ url: '/framed', method, data });
+        await axios.get('/next');
+      }
+      expect(arrived.map(({ url, body }) => [url, body])).toEqual([
+        ['/framed', smuggled],
+        ['/next', ''],
+        ['/framed', smuggled],
+        ['/next', ''],
+      ]);
+    },
+  );
+
+  it.each<[string, object, boolean?]>([
+    ['path', { url: undefined }, true],
+    ['path', { url: 7 }, true],
+    ['path', { url: 'https://evil.example/x' }, true],
+    ['path', { baseURL: 'https://evil.example' }, true],
+    ['method', { method: 'GET / HTTP/1.1\r\nX: y' }, true],
+    ['method', { method: 'CONNECT' }, true],
+    ['a header', { headers: { 'x y': 'z' } }, true],
+    ['header x-a', { headers: { 'x-a': 'a\u20acb' } }, true],
+    ['timeout', { timeout: Infinity }],
+    ['timeout', { timeout: 2 ** 31 }],
+    ['timeout', { timeout: '500' }],
+    ['timeout', { timeout: -1 }],
+    ['timeout', { timeout: NaN }],
+    ['attemptTimeout', { attemptTimeout: -1 }],
+    ['signal', { signal: 'x' }],
+    ['signal', { signal: {} }],
+    ['responseType', { responseType: 'stream' }],
+    ['maxResponseBytes', { maxResponseBytes: 0 }],
+    ...[-1, 11, 1.5, '2', NaN].map((retries): [string, object] => ['retries', { retries }]),
+    ...['', 'a b', 'k'.repeat(256), 7].map((idempotencyKey): [string, object] => [
+      'idempotencyKey',
+      { method: 'POST', idempotencyKey },
+    ]),
+    ['idempotencyKey', { method: 'PUT', idempotencyKey: 'k-1' }],
+    ['idempotencyKey', { method: 'GET', idempotencyKey: true }],
+    ['idempotencyKey', { method: 'POST', idempotencyKey: 'k-1', readOnly: true }],
+    [
+      'header idempotency-key',
+      { method: 'POST', idempotencyKey: 'k-1', headers: { 'Idempotency-Key': 'k-2' } },
+    ],
+  ])('sends nothing where its %s is wrong: %j', async (property, options, isOfCaller = false) => {
+    const { axios, arrived } = await setUp();
+    const error = await errorOf(axios.request({ url: '/a', ...options } as never));
+    expect(error).toMatchObject({ code: 'invalid_request', faults: [{ property }] });
+    // A caller of the host can correct its own input alone, not the code.
+    expect(answerOf(error)).toMatchObject({ status: isOfCaller ? 400 : 500 });
+    expect(arrived).toHaveLength(0);
+  });
+
+  it('sends nothing where a target is no path, or an interceptor sets no method', async () => {
+    const { axios, arrived } = await setUp();
+    for (const target of [null, undefined, 7]) {
+      const error = await errorOf(httpOf(axios).request(target as never));
+      expect(error).toMatchObject({ faults: [{ property: 'path' }] });
+    }
+    // Axios reads the method before the interceptors of the host.
+    axios.interceptors.request.use((config) => ({ ...config, method: 7 as never }));
+    expect(await errorOf(axios.get('/a'))).toMatchObject({ faults: [{ property: 'method' }] });
+    expect(arrived).toHaveLength(0);
+  });
+
+  it("counts waiting for a token as part of the call: in flight, within its deadline, ended by the caller's abort", async () => {
+    const reason = new Error('mine');
+    const waits: { timeoutMs?: number }[] = [];
+    const shutdown: { begin?: () => Promise<void> } = {};
+    let drained = false;
+    const { axios, arrived, ...rest } = await setUp({
+      cold: async (wait) => {
+        waits.push(wait);
+        if (wait.timeoutMs === 1_500) return wait.signal?.throwIfAborted();
+        void shutdown.begin?.().then(() => (drained = true));
+        await new Promise((resolve) => setImmediate(resolve));
+        expect(drained).toBe(false);
+      },
+    });
+    const aborted = axios.get('/a', { timeout: 1_500, signal: AbortSignal.abort(reason) });
+    expect(await errorOf(aborted)).toBe(reason);
+    shutdown.begin = () => rest.inFlight.drain();
+    // The shutdown begins while this call waits for its token.
+    expect(await axios.get('/a', { timeout: 1_400 })).toMatchObject({
+      status: 200,
+      config: { timeout: 1_400 },
+    });
+    await rest.inFlight.drain();
+    expect(waits.map(({ timeoutMs }) => timeoutMs)).toEqual([1_500, 1_400]);
+    expect(arrived.map(({ headers }) => headers.authorization)).toEqual([OURS.authorization]);
+    expect(rest.inFlight.close()).toBe(0);
+  });
+});
+
+describe('headers', () => {
+  it("replace a caller's own of credentials, and those of the connection are left out", async () => {
+    const { axios, arrived } = await setUp();
+    await axios.get('/a', {
+      headers: {
+        AUTHORIZATION: 'Basic mine',
+        'Service-App-Token': 'mine',
+        Host: 'evil.example',
+        'Transfer-Encoding': 'chunked',
+        'X-Mine': 'kept',
+      },
+      auth: { username: 'u', password: 'p' },
+    });
+    const { host, 'transfer-encoding': coding, ...headers } = arrived[0]?.headers ?? {};
+    expect(headers).toMatchObject({ ...OURS, 'x-mine': 'kept' });
+    expect([host, coding]).toEqual([expect.stringMatching(/^127\.0\.0\.1/), undefined]);
+  });
+
+  it.each<[string, Record<string, string>]>([
+    ['service-app-token', { Authorization: `Bearer ${BEARER}` }],
+    ['authorization', { 'service-app-token': APP_TOKEN }],
+  ])('of others are not sent as %s where the module has none', async (name, credentials) => {
+    const { axios, arrived } = await setUp({ credentials });
+    await axios.get('/a', { headers: { [name]: 'theirs' } });
+    await axios.get('/a', { headers: { [name.toUpperCase()]: 'theirs' } });
+    expect(arrived.map(({ headers }) => headers[name])).toEqual([undefined, undefined]);
+  });
+
+  it('without a value are left out, those with several are joined', async () => {
+    const { axios, arrived } = await setUp();
+    const headers = { 'x-null': null, 'x-false': false, 'x-undefined': undefined, 'x-list': ['a', 'b'] };
+    await axios.get('/a', { headers: headers as never });
+    const sent = Object.entries(arrived[0]?.headers ?? {}).filter(([name]) => name.startsWith('x-'));
+    expect(sent).toEqual([['x-list', 'a, b']]);
+  });
+
+  it('may be a default of the host, of all methods and of one', async () => {
+    const { axios, arrived } = await setUp();
+    axios.defaults.headers.common['X-All'] = '1';
+    axios.defaults.headers.post['X-Post'] = '2';
+    axios.defaults.headers.put = { 'X-Put': '3' };
+    for (const method of ['get', 'post', 'put']) await axios.request({ url: '/a', method });
+    const seen = arrived.map(({ headers }) => [headers['x-all'], headers['x-post'], headers['x-put']]);
+    expect(seen).toEqual([
+      ['1', undefined, undefined],
+      ['1', '2', undefined],
+      ['1', undefined, '3'],
+    ]);
+  });
+
+  /** What a host got from its own caller, and passes on. */
+  const PASSED_ON = { 'Accept-Encoding': 'zstd', Range: 'bytes=0-4' };
+  /** A server of files: in parts, and compressed as it may. */
+  const files: RequestListener = ({ headers }, response) => {
+    const whole = Buffer.from('{"iban":"x"}');
+    const part = /^bytes=0-(\d+)$/.exec(headers.range ?? '');
+    const body = part ? whole.subarray(0, Number(part[1]) + 1) : whole;
+    const accepted = headers['accept-encoding'] ?? '';
+    const coding = accepted.includes('gzip') ? 'gzip' : accepted.includes('zstd') ? 'zstd' : undefined;
+    response.writeHead(part ? 206 : 200, coding ? { 'content-encoding': coding } : {});
+    response.end(coding === 'gzip' ? gzipSync(body) : body);
+  };
+
+  it.each(['get', 'post'] as const)('let JSON come whole, encoded as we can read it: %s', async (method) => {
+    const { axios, arrived } = await setUp({ listener: files });
+    const { data } = await axios.request<unknown>({ url: '/a', method, headers: PASSED_ON });
+    expect(data).toEqual({ iban: 'x' });
+    const { range, 'accept-encoding': accepted } = arrived[0]?.headers ?? {};
+    expect([range, accepted]).toEqual([undefined, 'gzip, deflate, br']);
+  });
+
+  it('of a caller choose the type of bytes, and a part of them, which is not compressed then', async () => {
+    const { axios, arrived } = await setUp({ listener: files });
+    const headers = { ...PASSED_ON, ACCEPT: 'text/csv' };
+    const { status, data } = await axios.get<Buffer>('/a', { headers, responseType: 'arraybuffer' });
+    expect([status, data.toString(), arrived[0]?.headers.accept]).toEqual([206, '{"iba', 'text/csv']);
+  });
+
+  it.each<[string, string, object]>([
+    ['GET', '{"a":1}', {}],
+    ['POST', '{"a":1}', {}],
+    ['POST', '', {}],
+    ['GET', '%PDF', { responseType: 'arraybuffer' }],
+    ['GET', '%PDF', { responseType: 'text' }],
+  ])('without a range: a part of a body is no answer: %s %j, %j', async (method, body, options) => {
+    const { axios } = await setUp({ listener: (_, response) => response.writeHead(206).end(body) });
+    const outcomeUnknown = method === 'POST';
+    const carriedOut = outcomeUnknown ? ' By its status the call was carried out.' : '';
+    expect(await errorOf(axios.request({ url: '/a', method, ...options }))).toMatchObject({
+      code: 'invalid_response',
+      status: 206,
+      outcomeUnknown,
+      message: `${method} /a: HTTP 206, with a part of a body, which was not asked for.${carriedOut}`,
+      hint: expect.stringContaining('cache or proxy'),
+      options: [],
+    });
+  });
+});
+
+describe("a host's own code", () => {
+  it.each<[string, (axios: AxiosInstance, adapter: 'http') => object]>([
+    ['the defaults', (axios, adapter) => (Object.assign(axios.defaults, { adapter }), {})],
+    ['a call', (_, adapter) => ({ adapter })],
+    [
+      'an interceptor',
+      (axios, adapter) => (axios.interceptors.request.use((config) => ({ ...config, adapter })), {}),
+    ],
+  ])('has no adapter by %s, which would call the service behind our back', async (_, optionsOf) => {
+    const { axios, arrived } = await setUp();
+    const mock = jest.fn(async () => ({ data: 'theirs' }));
+    for (const adapter of ['http', mock as never] as const) {
+      const error = await errorOf(axios.get('/a', optionsOf(axios, adapter)));
+      expect(error).toMatchObject({
+        faults: [{ property: 'adapter', message: expect.stringMatching(/stubService, or nock/) }],
+      });
+      expect(answerOf(error)).toMatchObject({ status: 500 });
+    }
+    expect(mock).not.toHaveBeenCalled();
+    expect(arrived).toHaveLength(0);
+  });
+
+  it('may take a default parameter out', async () => {
+    const { axios, arrived } = await setUp();
+    axios.defaults.params = { kept: '1', removed: '2' };
+    axios.interceptors.request.use((config) => {
+      delete (config.params as Record<string, string>).removed;
+      return config;
+    });
+    await axios.get('/a');
+    expect(arrived[0]?.url).toBe('/a?kept=1');
+  });
+
+  it('has global defaults of axios for its other calls: nothing is taken from them', async () => {
+    const { defaults } = globalAxios;
+    const before = { ...defaults };
+    const given = {
+      baseURL: 'https://other.example',
+      params: { key: 'theirs' },
+      auth: { username: 'u', password: 'p' },
+    };
+    Object.assign(defaults, given);
+    const headers = defaults.headers as unknown as Record<string, unknown>;
+    defaults.headers.common['X-Api-Key'] = 'theirs';
+    defaults.headers.get['X-Get-Key'] = 'theirs';
+    headers['X-Top-Key'] = 'theirs';
+    try {
+      const { axios, arrived } = await setUp();
+      await axios.get('/a');
+      await axios.post('/a', { ours: 1 });
+      expect(arrived.map(({ url, body }) => [url, body])).toEqual([
+        ['/a', ''],
+        ['/a', '{"ours":1}'],
+      ]);
+      expect(JSON.stringify(arrived)).not.toMatch(/theirs/);
+      expect(defaults).toMatchObject(given);
+      expect(defaults.headers.common['X-Api-Key']).toBe('theirs');
+    } finally {
+      for (const key of Object.keys(given)) if (!(key in before)) delete defaults[key as 'baseURL'];
+      Object.assign(defaults, before);
+      delete defaults.headers.common['X-Api-Key'];
+      delete defaults.headers.get['X-Get-Key'];
+      delete headers['X-Top-Key'];
+    }
+  });
+
+  it('may change the address and the answer; the address is judged after it, and it sees our errors', async () => {
+    const { axios, arrived } = await setUp();
+    const seen: unknown[] = [];
+    axios.interceptors.request.use((config) => ({
+      ...config,
+      url: config.url === '/evil' ? 'https://evil.example/' : '/b',
+    }));
+    axios.interceptors.response.use(
+      (response) => ({ ...response, data: { wrapped: response.data as unknown } }),
+      (error: unknown) => {
+        seen.push(error);
+        throw error;
+      },
+    );
+    expect((await axios.get<unknown>('/a')).data).toEqual({ wrapped: { ok: true } });
+    await errorOf(axios.get('/evil'));
+    expect(seen).toEqual([expect.any(ServiceRequestError)]);
+    expect(arrived.map(({ url }) => url)).toEqual(['/b']);
+  });
+
+  const OTHER = { legacyInterceptorReqResOrdering: false };
+  const HOSTS: [string, { ofAll?: object; ofInstance?: object; ofCall?: object }][] = [
+    ['as it is', {}],
+    ['a transitional of the call', { ofCall: { silentJSONParsing: false } }],
+    ['the other order for a call', { ofCall: OTHER }],
+    ['the other order for the instance', { ofInstance: OTHER }],
+    ['the other order for all of axios', { ofAll: OTHER }],
+    ['no transitional of the instance, the other order for all', { ofAll: OTHER, ofInstance: undefined }],
+  ];
+
+  it.each(HOSTS.flatMap(([name, host]) => [false, true].map((cold) => ({ name, cold, ...host }))))(
+    'never sees a credential in an interceptor: $name, a token that is waited for: $cold',
+    async ({ cold, ofAll = {}, ofCall, ...host }) => {
+      const evil = await setUp();
+      const { axios, arrived, inFlight } = await setUp({ cold: cold ? async () => undefined : undefined });
+      const seen: unknown[] = [];
+      let late: object = {};
+      axios.interceptors.request.use((config) => {
+        // Also later, as the host may keep it.
+        seen.push(config, config.headers, everything(config));
+        config.headers.set({ AUTHORIZATION: 'Basic theirs', 'x-late': '1' });
+        return Object.assign(config, late);
+      });
+      axios.interceptors.response.use((answer) => (seen.push(answer, everything(answer)), answer));
+      if ('ofInstance' in host) axios.defaults.transitional = host.ofInstance;
+      const config = { timeout: 1_000, ...(ofCall && { transitional: ofCall }) };
+      const shared = globalAxios.defaults.transitional!;
+      const before = { ...shared };
+      Object.assign(shared, ofAll);
+      try {
+        await axios.get('/a', config);
+        for (late of [
+          { url: evil.server.url },
+          { baseURL: evil.server.url, url: '/a' },
+          { adapter: 'http', url: evil.server.url },
+          { adapter: (given: unknown) => Promise.reject(new Error(everything(given))) },
+        ]) {
+          seen.push(await axios.get('/a', config).catch((error: unknown) => error));
+        }
+      } finally {
+        Object.assign(shared, before);
+      }
+      expect(everything([seen, evil.arrived])).not.toMatch(/planted/);
+      for (const { headers } of arrived) expect(headers).toMatchObject({ ...OURS, 'x-late': '1' });
+      expect(arrived.length).toBeGreaterThan(0);
+      expect(inFlight.close()).toBe(0);
+    },
+  );
+
+  it('may transform the body, leads the call nowhere else by that, and keeps nothing that it never had', async () => {
+    const evil = await setUp();
+    const { axios, arrived } = await setUp();
+    const kept: unknown[] = [];
+    const transformRequest = function (this: InternalAxiosRequestConfig, data: unknown, headers: object) {
+      kept.push(this, headers);
+      Object.assign(headers, { authorization: 'Basic theirs', 'SERVICE-APP-TOKEN': 'theirs', 'x-own': '1' });
+      return `wrapped ${JSON.stringify(data)}`;
+    };
+    axios.interceptors.request.use((config) => (kept.push(config, config.headers), config));
+    await axios.post('/a', { b: 1 }, { transformRequest });
+    expect(arrived[0]).toMatchObject({ body: 'wrapped {"b":1}', headers: { ...OURS, 'x-own': '1' } });
+    const leading = (more: object) =>
+      function (this: InternalAxiosRequestConfig) {
+        Object.assign(this, { url: evil.server.url, ...more });
+      };
+    await axios.post('/b', {}, { transformRequest: [leading({})] });
+    expect([arrived.map(({ url }) => url), evil.arrived]).toEqual([['/a', '/b'], []]);
+    await axios.post('/c', {}, { transformRequest: [leading({ adapter: 'http' })] });
+    expect(arrived).toHaveLength(2);
+    expect(everything([kept, evil.arrived])).not.toMatch(/planted/);
+  });
+
+  it('gets a config with an answer or an error in which nothing is left, and nothing to send by', async () => {
+    const evil = await setUp();
+    const { axios, arrived } = await setUp();
+    const { config } = await axios.get('/a');
+    const controller = new AbortController();
+    const thrown = new Error('of the transform');
+    const seen: unknown[] = [config];
+    const transformResponse = function (this: unknown): never {
+      seen.push(this);
+      throw thrown;
+    };
+    expect(await errorOf(axios.get('/a', { transformResponse }))).toBe(thrown);
+    // However late the caller aborts, axios has no config to put into its own error.
+    axios.interceptors.request.use((given) => (queueMicrotask(() => controller.abort()), given));
+    axios.interceptors.response.clear();
+    seen.push(await errorOf(axios.get('/a', { signal: controller.signal })));
+    const again = await errorOf(globalAxios.request(config));
+    expect(again).toMatchObject({
+      faults: [{ property: 'call', message: expect.stringMatching(/use axiosRef itself/) }],
+    });
+    seen.push(again);
+    seen.push(await errorOf(globalAxios.request({ ...config, url: evil.server.url })));
+    expect(everything(seen)).not.toMatch(/planted/);
+    // Through the instance it is a call like any other.
+    expect((await axios.request(config)).status).toBe(200);
+    expect(arrived.every(({ headers }) => headers.authorization === OURS.authorization)).toBe(true);
+    expect(evil.arrived).toHaveLength(0);
+  });
+
+  it('sends nothing where it took our interceptor out, or by axiosRef.create()', async () => {
+    const { axios, arrived } = await setUp();
+    const refused = {
+      faults: [{ property: 'call', message: expect.stringMatching(/axiosRef\.create\(\)/) }],
+    };
+    const create = (axios as unknown as { create(config?: object): AxiosInstance }).create;
+    expect(await errorOf(create({}).get('/a'))).toMatchObject(refused);
+    const other = await setUp();
+    other.axios.interceptors.request.eject(0);
+    expect(await errorOf(other.axios.get('/a'))).toMatchObject(refused);
+    // Nothing was counted as under way that a shutdown would wait for.
+    await other.inFlight.drain();
+    expect(other.inFlight.close()).toBe(0);
+    axios.interceptors.request.clear();
+    const theirs = { headers: { authorization: 'Basic theirs' } };
+    expect(await errorOf(axios.get('/a', theirs))).toMatchObject(refused);
+    expect([...arrived, ...other.arrived]).toHaveLength(0);
+  });
+
+  it.each<[string, (evil: { url: string; port: number }, hear: (...heard: unknown[]) => void) => object]>([
+    ['transport', (_, hear) => ({ transport: { request: hear } })],
+    ['beforeRedirect', (_, hear) => ({ beforeRedirect: hear, maxRedirects: 5 })],
+    ['httpAgent', (_, hear) => ({ httpAgent: { addRequest: hear }, httpsAgent: { addRequest: hear } })],
+    ['auth', () => ({ auth: { username: 'u', password: 'p' } })],
+    ['baseURL', () => ({ baseURL: '/under' })],
+    ['allowAbsoluteUrls', () => ({ allowAbsoluteUrls: false })],
+    ['socketPath', () => ({ socketPath: '/nowhere', allowedSocketPaths: ['/nowhere'] })],
+    ['lookup', (_, hear) => ({ lookup: hear, family: 6 })],
+    ['proxy', ({ port }) => ({ proxy: { host: '127.0.0.1', port, protocol: 'http' } })],
+    ['formSerializer', (_, hear) => ({ formSerializer: { visitor: hear } })],
+    ['validateStatus', (_, hear) => ({ validateStatus: (...heard: unknown[]) => (hear(...heard), true) })],
+    ['onUploadProgress', (_, hear) => ({ onUploadProgress: hear, onDownloadProgress: hear })],
+    [
+      'paramsSerializer',
+      (_, hear) => ({ params: { a: 1 }, paramsSerializer: (p: unknown) => (hear(p), 'a') }),
+    ],
+    ['env', (_, hear) => ({ env: { fetch: hear, FormData: class {} } })],
+    ['cancelToken', (_, hear) => ({ cancelToken: { throwIfRequested: hear, subscribe: hear } })],
+  ])('gets no header of ours by %s, and the call is ours all the same', async (_, option) => {
+    for (const byDefault of [false, true]) {
+      const evil = await setUp();
+      const { axios, arrived } = await setUp();
+      const heard: unknown[] = [];
+      const options = option(evil.server, (...given) => void heard.push(...given));
+      if (byDefault) Object.assign(axios.defaults, options);
+      const { config } = await axios.post('/a', { b: 1 }, byDefault ? {} : (options as never));
+      expect(everything([heard, config])).not.toMatch(/planted/);
+      expect(arrived[0]?.headers).toMatchObject(OURS);
+      expect(evil.arrived).toHaveLength(0);
+    }
+  });
+
+  it('gets its own error back as it is: thrown by an interceptor, or by another call in it', async () => {
+    const { axios, arrived } = await setUp();
+    const theirs = new Error('of the host');
+    const id = axios.interceptors.request.use(() => Promise.reject(theirs));
+    expect(await errorOf(axios.get('/a'))).toBe(theirs);
+    axios.interceptors.request.eject(id);
+    const own = globalAxios.create();
+    let other: unknown;
+    axios.interceptors.request.use(async (config) => {
+      await own.get('http://127.0.0.1:9/').catch((error: unknown) => {
+        other = error;
+        throw error;
+      });
+      return config;
+    });
+    expect(await errorOf(axios.get('/a'))).toBe(other);
+    expect(everything(other)).not.toMatch(/planted/);
+    expect(arrived).toHaveLength(0);
+  });
+});
+
+describe('names in a path', () => {
+  it('are filled in, encoded as one segment each; messages, logs and what is printed have the names', async () => {
+    const { axios, arrived } = await setUp({ listener: failing(404) });
+    const http = httpOf(axios);
+    const pathParams = { owner: 'omar@example.com', id: 'a/b %', nr: 7, big: 12345678901234567890n };
+    const path = '/v2/{owner}/{id}/{nr}-{big}/{id}';
+    const error = (await errorOf(http.get(`${path}?q={id}`, { pathParams }))) as ServiceApiError;
+    expect(arrived[0]?.url).toBe(
+      '/v2/omar%40example.com/a%2Fb%20%25/7-12345678901234567890/a%2Fb%20%25?q={id}',
+    );
+    expect(error).toMatchObject({ route: path, path: expect.stringContaining('omar%40example.com') });
+    expect([inspect(error), JSON.stringify(error), describeError(error)].join()).not.toMatch(/omar/);
+    expect(describeError(error)).toContain(`GET ${path}: HTTP 404`);
+    await http.post('/a/{id}', {}, { pathParams: { id: "it's (1)!" } });
+    expect(arrived[1]?.url).toBe("/a/it's%20(1)!");
+  });
+
+  it('stand for the resource and its version in messages where a path has none', async () => {
+    const { axios } = await setUp({ listener: (request) => request.socket.destroy(), retries: 0 });
+    for (const id of ['omar%40example.com', 'c-private']) {
+      const error = (await errorOf(axios.get(`/customers/v1/app-user-id/${id}`))) as ServiceError;
+      expect(error).toMatchObject({ route: '/customers/v1', path: `/customers/v1/app-user-id/${id}` });
+      expect(describeError(error)).toMatch(/GET \/customers\/v1 at /);
+      expect(inspect(error) + JSON.stringify(error)).not.toMatch(/omar|private/);
+    }
+  });
+
+  const BAD = [undefined, null, '', { toString: () => 'x' }, true, NaN, 'a\nb', 'a\ud800'];
+  it.each<unknown>([...BAD, '.', '..', '%2e%2E', '%252e%252e', 'a/../b', '..;', 'a\\..'])(
+    "do not take %j, as the caller's fault",
+    async (id) => {
+      const { axios, arrived } = await setUp();
+      const error = await errorOf(httpOf(axios).get('/a/{id}/b', { pathParams: { id } as never }));
+      expect(error).toBeInstanceOf(ServiceRequestError);
+      expect(answerOf(error)).toMatchObject({ status: 400 });
+      expect(arrived).toHaveLength(0);
+    },
+  );
+
+  it('that the path lacks are the fault of the code', async () => {
+    const { axios, arrived } = await setUp();
+    const http = httpOf(axios);
+    for (const path of ['/a', '/a/{other}', '/a?id={id}']) {
+      const error = await errorOf(http.get(path, { pathParams: { id: 'x' } }));
+      expect(error).toMatchObject({ faults: [{ property: 'pathParams.id' }] });
+      expect(answerOf(error)).toMatchObject({ status: 500 });
+    }
+    expect(answerOf(await errorOf(http.get('/a/{id}')))).toMatchObject({ status: 400 });
+    expect(arrived).toHaveLength(0);
+  });
+});
+
+const buffer = new TextEncoder().encode('0123456789').buffer;
+const file = new File(['bytes'], 'n.txt', { type: 'text/x' });
+const filled = (): FormData => {
+  const form = new FormData();
+  form.append('a', 'b');
+  form.append('list[]', '1');
+  form.append('file', file);
+  return form;
+};
+
+describe('a body', () => {
+  class Customer {
+    readonly id = 1;
+  }
+  const nested = { a: { b: [1, { c: 'ü' }] }, none: null, missing: undefined, at: new Date(0), yes: true };
+  const odd = {
+    bytes: Buffer.from('ab'),
+    'x{}': { y: 1 },
+    'l[]': [1, 2],
+    view: new Uint8Array(buffer, 1, 2),
+  };
+  const BODIES: [string, unknown][] = [
+    ['an object', nested],
+    ['an object without a prototype', Object.assign(Object.create(null), { a: 1 })],
+    ['an empty object', {}],
+    ['an array', [1, 'a', null]],
+    ['a Date', new Date(0)],
+    ['an object with toJSON', { toJSON: () => ({ b: 1 }) }],
+    ['toJSON that gives nothing', { toJSON: () => undefined }],
+    ['a Map', new Map([['a', 1]])],
+    ['an instance', new Customer()],
+    ['an object with bytes and special keys', odd],
+    ['an object with a file', { file }],
+    ['a string', 'text'],
+    ['JSON as a string', ' {"a":1}\n'],
+    ['an empty string', ''],
+    ['a number', 5],
+    ['true', true],
+    ['null', null],
+    ['nothing', undefined],
+    ['a bigint in an object', { a: 1n }],
+    ['a Buffer', Buffer.from('bytes')],
+    ['a Uint8Array of a part', new Uint8Array(buffer, 2, 3)],
+    ['a Uint16Array', new Uint16Array(buffer, 2, 2)],
+    ['a DataView', new DataView(buffer, 1, 4)],
+    ['an ArrayBuffer', buffer],
+    ['a Blob', new Blob(['blob'], { type: 'text/y' })],
+    ['a File', file],
+  ];
+  /** They are sent as they are with a type of JSON too, of which axios would make JSON. */
+  const FORMS: [string, unknown][] = [
+    ['URLSearchParams', new URLSearchParams({ a: '1 ü' })],
+    ['a form', filled()],
+  ];
+  const JSON_TYPES = ['application/json', 'application/json;charset=utf-8'];
+  const OTHER_TYPES = [undefined, 'application/vnd.api+json', 'text/plain'];
+
+  it.each([...BODIES, ...FORMS])(
+    '%s goes over the wire as axios would encode it, with any content type',
+    async (what, data) => {
+      const { axios, arrived } = await setUp();
+      const sent = async (type: string | undefined, options: object): Promise<unknown> => {
+        const headers = type === undefined ? {} : { 'Content-Type': type };
+        const failure = await axios.post('/a', data, { headers, ...options }).then(
+          () => undefined,
+          () => 'refused',
+        );
+        const { body, headers: seen } = arrived.pop() ?? {};
+        const boundary = /boundary=(\S+)/.exec(String(seen?.['content-type']))?.[1] ?? ' ';
+        const all = [failure, seen?.['content-type'], seen?.['content-length'], body];
+        return JSON.stringify(all).replaceAll(boundary, 'B');
+      };
+      const isForm = FORMS.some(([name]) => name === what);
+      for (const type of [...OTHER_TYPES, ...(isForm ? [] : JSON_TYPES)]) {
+        expect([type, await sent(type, {})]).toEqual([
+          type,
+          await sent(type, { transformRequest: axiosOwn }),
+        ]);
+      }
+    },
+  );
+
+  it('of a view is just its bytes; a Blob and a form are whole, with their type', async () => {
+    const { axios, arrived } = await setUp();
+    const blob = new Blob(['abc'], { type: 'text/x' });
+    for (const data of [new Uint8Array(buffer, 2, 3), buffer.slice(2, 5), blob, filled()])
+      await axios.post('/a', data);
+    expect(arrived.slice(0, 3).map(({ body }) => body)).toEqual(['234', '234', 'abc']);
+    expect(arrived[3]).toMatchObject({
+      body: expect.stringMatching(
+        /name="a"\r\n\r\nb\r\n.*name="file"; filename="n\.txt"\r\n.*\r\n\r\nbytes\r\n/s,
+      ),
+      headers: { 'content-type': expect.stringMatching(/^multipart\/form-data; boundary=/) },
+    });
+  });
+
+  it("comes after a host's own transforms", async () => {
+    const { axios, arrived } = await setUp();
+    axios.defaults.transformRequest = (data: { a: number }): unknown => ({ a: data.a + 1 });
+    await axios.post('/a', { a: 1 });
+    expect(arrived[0]).toMatchObject({ body: '{"a":2}', headers: { 'content-type': 'application/json' } });
+    axios.defaults.transformRequest = () => 'mine';
+    await axios.post('/a', {});
+    await axios.post('/a', {}, { transformRequest: () => 'of the call' });
+    await axios.post('/a', {}, { transformRequest: () => new Uint16Array(buffer, 2, 1) });
+    expect(arrived.slice(1).map(({ body }) => body)).toEqual(['mine', 'of the call', '23']);
+    const stream = axios.post('/a', {}, { transformRequest: () => new Blob(['a']).stream() });
+    expect(await errorOf(stream)).toMatchObject({ faults: [{ property: 'data' }] });
+  });
+});
+
+describe('input', () => {
+  class Input {
+    @IsString()
+    @Length(1, 5)
+    name!: string;
+
+    @IsOptional()
+    @ArrayNotEmpty()
+    @IsString({ each: true })
+    kinds?: string[];
+  }
+
+  it('becomes an instance of its class', () => {
+    const input = validateInput(Input, { name: 'a', kinds: ['b'] });
+    expect(input).toBeInstanceOf(Input);
+    expect({ ...input }).toEqual({ name: 'a', kinds: ['b'] });
+  });
+
+  it.each<[unknown, string, string?]>([
+    ['text', 'input', 'must be an object'],
+    [null, 'input', 'must be an object'],
+    [[], 'input', 'must be an object'],
+    [{}, 'name', 'must be longer than or equal to 1 characters'],
+    [{ name: 'a', other: 1 }, 'other', 'is not a known field'],
+    [{ name: 'a', ['x'.repeat(99)]: 1 }, `${'x'.repeat(64)}…`, 'is not a known field'],
+    [{ name: 'a', kinds: [] }, 'kinds'],
+    [JSON.parse('{"name": "a", "__proto__": {}}'), 'input', 'holds a property name that is not allowed'],
+  ])('%j is refused', async (input, property, message = expect.any(String) as unknown as string) => {
+    const refused = errorOf(Promise.resolve().then(() => validateInput(Input, input)));
+    expect(await refused).toMatchObject({ code: 'invalid_request', faults: [{ property, message }] });
+  });
+});
+
+describe('an address', () => {
+  const rules = {
+    baseUrl: 'https://api.example/base',
+    origins: new Set(['https://api.example', 'https://oauth.example']),
+  };
+  const urls = new AllowedUrls(rules);
+
+  it.each([
+    ['/banks/v1', '/banks/v1'],
+    ['banks/v1', '/banks/v1'],
+    ['/banks/v1/', '/banks/v1/'],
+    ['?a=b', '?a=b'],
+    ['', ''],
+    ['/a?redirect=https://evil.example/../x', '/a?redirect=https://evil.example/../x'],
+    ['/a?b=%2e%2e%2fc', '/a?b=%2e%2e%2fc'],
+    ['/a#fragment', '/a'],
+    ['/a%2Fb', '/a%2Fb'],
+    ['/~a.b/..c/d..', '/~a.b/..c/d..'],
+    ...['a/b', 'x..y', '...', '.hidden', '50%', 'a;b', '%', 'a\\b', '..a/b..'].map((id) => {
+      const path = `/a/${encodeURIComponent(id)}/b`;
+      return [path, path];
+    }),
+  ])('is taken, below the base: %s', (path, below) => {
+    expect(urls.resolve(path).href).toBe(rules.baseUrl + below);
+  });
+
+  it.each([
+    ['https://oauth.example/x/v1', 'https://oauth.example/x/v1'],
+    ['HTTPS://API.EXAMPLE:443/x', 'https://api.example/x'],
+  ])('is taken, of an own origin: %s', (path, href) => expect(urls.resolve(path).href).toBe(href));
+
+  it.each([
+    'https://evil.example/banks/v1',
+    'http://api.example/banks/v1',
+    'https://api.example:8443/',
+    'https://api.example.evil.example/',
+    'https://user:pass@api.example/',
+    'https://evil@api.example/',
+    'https://api.example@evil.example/',
+    '//evil.example/x',
+    '/\\evil.example',
+    '\\\\evil.example',
+    'https:\\\\evil.example',
+    'https:/\tevil.example',
+    '/a/../../b',
+    '/a/%2e%2E/b',
+    '/a/.%2e',
+    '/./a',
+    ...['../../internal/v1/keys', '..', './a', 'a/..', '..\\a', 'a;..', '%2e%2e%2fa'].map(
+      (id) => `/customers/v1/${encodeURIComponent(id)}`,
+    ),
+    '%2e%2e%2fadmin',
+    'x%2f..%2f..%2fadmin',
+    '/..%5c',
+    '/..%5Cadmin?a=b',
+    '/a/..;/b',
+    '/a/..%3b/b',
+    '/a/;../b',
+    '/a/%252e%252E%252Fb',
+    '/a/%25252e%25252e',
+    'https://oauth.example/x%2f..',
+    'https://api.example/..',
+    '/a b',
+    '/a\r\nX: y',
+    'javascript:alert(1)',
+    'file:///etc/passwd',
+    'blob:https://api.example/x',
+    'blob:https://oauth.example/x',
+    'data:text/plain,x',
+    'https://[api.example',
+  ])('is refused: %j', (path) => {
+    const fault = { property: 'path', message: expect.stringMatching(/^(must|leads|is) /) };
+    const error = { code: 'invalid_request', faults: [fault] };
+    expect(() => urls.resolve(path)).toThrow(expect.objectContaining(error));
+  });
+
+  it.each([
+    'https://api.example/base',
+    'HTTPS://API.example:443',
+    'https://api.example:8443/a/../b',
+    'http://[::1]:80',
+  ])('below %s is what the parser of URLs says', (baseUrl) => {
+    const { origin } = new URL(baseUrl);
+    const allowed = new AllowedUrls({ baseUrl, origins: new Set([origin]) });
+    const segment = fc.string({ unit: fc.constantFrom('a', 'Z', '0', '-', '_', '~', '.', '..') });
+    fc.assert(
+      fc.property(fc.array(segment, { maxLength: 4 }), fc.boolean(), (segments, slash) => {
+        const path = segments.map((each) => `/${each}`).join('') + (slash ? '/' : '');
+        if (path.startsWith('//') || segments.some((each) => each === '.' || each === '..')) {
+          return expect(() => allowed.resolve(path)).toThrow(ServiceRequestError);
+        }
+        const { href, protocol, host, hostname, port, pathname, search } = new URL(baseUrl + path);
+        const expected = { href, origin, protocol, host, hostname, port, pathname, search };
+        const url = allowed.resolve(path);
+        const parts = Object.keys(expected) as (keyof CallUrl)[];
+        expect(Object.fromEntries(parts.map((part) => [part, url[part]]))).toEqual(expected);
+      }),
+      draws(2_000),
+    );
+  });
+
+  it('leads nowhere else, whatever the path (random inputs)', () => {
+    const signs = [
+      '/',
+      '\\',
+      '.',
+      '..',
+      '@',
+      ':',
+      '?',
+      '#',
+      '%2e',
+      '%2f',
+      '//',
+      'https:',
+      'evil.example',
+      'a',
+      '\t',
+    ];
+    const odd = fc.string({ unit: fc.constantFrom(...signs) });
+    fc.assert(
+      fc.property(fc.oneof(odd, fc.string({ unit: 'binary' }), fc.webUrl()), (path) => {
+        let url: CallUrl;
+        try {
+          url = urls.resolve(path);
+        } catch (error) {
+          return error instanceof ServiceRequestError;
+        }
+        const { username, password, hash } = new URL(url.href);
+        const isInside = url.pathname === '/base' || url.pathname.startsWith('/base/');
+        return (
+          rules.origins.has(url.origin) &&
+          username + password + hash === '' &&
+          (isInside || /^https?:/i.test(path))
+        );
+      }),
+      draws(10_000),
+    );
+  });
+
+  it.each<[HttpSettings['trailingSlash'], string, string]>([
+    [false, '/banks/v1', '/customers/v1'],
+    [true, '/banks/v1/', '/customers/v1/'],
+    [['banks', 'customers'], '/banks/v1/', '/customers/v1/'],
+    [['customers'], '/banks/v1', '/customers/v1/'],
+  ])('of a resource with http.trailingSlash %j: %s, %s', (trailingSlash, banks, customers) => {
+    const http = new ServiceHttpService(undefined as never, trailingSlash);
+    expect([http.pathOf('banks'), http.pathOf('customers')]).toEqual([banks, customers]);
+  });
+});
+
+describe('the line of the log about a call', () => {
+  const lines: string[] = [];
+  const log = {
+    debug: (line: string) => void lines.push(line.replace(/\d+ ms/, 'n ms')),
+    warn: (line: string) => void lines.push(line),
+  };
+  const observer = new CallObserver(clientOf({}, { io: { log: { ...SILENT, ...log } } }));
+  const call = (signal?: AbortSignal) => {
+    lines.length = 0;
+    const made = new Call('GET', new URL('https://api.example/a?q=secret'), 1_000, { signal });
+    made.follow();
+    return made;
+  };
+
+  it('warns of each retry, and says nothing of a success', () => {
+    const made = call();
+    observer.again(made, { response: { status: 503, headers: {} } as ExchangeResponse });
+    observer.succeeded(made, 200);
+    expect(lines).toEqual(['GET /a: 503; another attempt follows']);
+  });
+
+  it.each<[string, Error]>([
+    ['404', new ServiceApiError({ message: 'ours', status: 404, method: 'GET', path: '/a' })],
+    ['connection_dns', new ServiceConnectionError({ kind: 'dns', message: 'm' })],
+    ['aborted', new Error('of the caller')],
+    ['host_error', new Error('of the host')],
+  ])('says of a failure: %s', (type, error) => {
+    observer.failed(call(type === 'aborted' ? AbortSignal.abort() : undefined), error);
+    expect(lines).toEqual([`GET /a: ${type} after n ms`]);
+  });
+});
