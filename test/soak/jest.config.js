@@ -13,7 +13,15 @@ export default {
   globals: { SOAK: true },
   testMatch: [
     '<rootDir>/test/soak/**/*.spec.ts',
-    '<rootDir>/test/e2e/{doctor,load,modes,page,redis-token-store,rotation,sample,simulator-command}.spec.ts',
-    '<rootDir>/test/unit/{auth/store/fleet-requests,http/calls}.spec.ts',
+    '<rootDir>/test/e2e/doctor.spec.ts',
+    '<rootDir>/test/e2e/load.spec.ts',
+    '<rootDir>/test/e2e/modes.spec.ts',
+    '<rootDir>/test/e2e/page.spec.ts',
+    '<rootDir>/test/e2e/redis-token-store.spec.ts',
+    '<rootDir>/test/e2e/rotation.spec.ts',
+    '<rootDir>/test/e2e/sample.spec.ts',
+    '<rootDir>/test/e2e/simulator-command.spec.ts',
+    '<rootDir>/test/unit/auth/store/fleet-requests.spec.ts',
+    '<rootDir>/test/unit/http/calls.spec.ts',
   ],
 };

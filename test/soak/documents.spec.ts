@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { type Type } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
-import { cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
 import type * as Package from 'nestjs-service';
 import type * as Testing from 'nestjs-service/testing';
-import { readDocument, ROOT, type Snippets } from '../helpers/readme.js';
+import { readDocument, ROOT, type Snippets, writeSnippets } from '../helpers/readme.js';
 import { programOf, typeProblems } from '../helpers/type-problems.js';
 
 /** The project's sources, with a resource that the service does not have, added as CONTRIBUTING.md says. */
@@ -80,6 +80,29 @@ const LINES: [file: string, after: string, line: string][] = [
 interface UmbrellasService {
   create(umbrella: object): Promise<unknown>;
 }
+
+it(
+  'The TypeScript of every document compiles',
+  async () => {
+    const files = await readdir(join(ROOT, 'docs'));
+    // Recipes are compiled in test/consumers, which installs their packages.
+    const guides = files.filter((name) => name.endsWith('.md') && name !== 'recipes.md');
+    const documents = new Map<string, Snippets>();
+    for (const name of ['README.md', ...guides.map((guide) => `docs/${guide}`)]) {
+      const { fences } = await readDocument(name);
+      const snippets = await writeSnippets(fences, { name: `types-${basename(name, '.md')}`, stubs: true });
+      if (snippets.files.length > 0) documents.set(name, snippets);
+      else await snippets.remove();
+    }
+    expect(documents.size).toBeGreaterThanOrEqual(9);
+    // One compilation: each loads Nest, axios and Node's types anew.
+    const program = programOf(...documents.values());
+    const problems = [...documents].map(([name, snippets]) => [name, typeProblems(snippets, program)]);
+    expect(problems).toEqual([...documents.keys()].map((name) => [name, []]));
+    for (const snippets of documents.values()) await snippets.remove();
+  },
+  LIMIT_MS,
+);
 
 describe('CONTRIBUTING.md', () => {
   const added = Object.keys(ADDED).map((name) => join(folder, name));

@@ -20,6 +20,7 @@ import {
   ServiceModule,
 } from 'nestjs-service';
 import { serviceErrors, ServiceSimulator } from 'nestjs-service/testing';
+import { startSimulator } from '../helpers/simulators.js';
 import { startModule, type StartedModule } from '../helpers/start-module.js';
 import { CollectingLogger } from '../helpers/secret-scan.js';
 import { readDocument, writeSnippets } from '../helpers/readme.js';
@@ -50,7 +51,7 @@ describe('docs/recipes.md', () => {
     let simulator: ServiceSimulator;
     let api: StartedModule;
     beforeAll(async () => {
-      simulator = await ServiceSimulator.start();
+      simulator = await startSimulator();
       api = await startModule(simulator.moduleOptions({ authentication: 'oauth' }));
     });
     afterAll(async () => {
@@ -132,7 +133,7 @@ describe('docs/recipes.md', () => {
     const { payments } = (await import((await written).path('payment.processor.ts'))) as {
       payments: (http: ServiceHttpService) => (job: { data: object }) => Promise<unknown>;
     };
-    const simulator = await ServiceSimulator.start();
+    const simulator = await startSimulator();
     const options = simulator.moduleOptions();
     const { http, module } = await startModule({ ...options, http: { ...options.http, retries: 0 } });
     const paths = { path: '/payments/v1', method: 'POST' };
@@ -179,7 +180,7 @@ describe('docs/recipes.md', () => {
     }
     const events = new EventEmitter();
     const onCall = (event: ServiceCallEvent) => void events.emit('call', event);
-    const simulator = await ServiceSimulator.start();
+    const simulator = await startSimulator();
     const options = { ...simulator.moduleOptions(), http: { onCall } };
     const module = await Test.createTestingModule({
       imports: [ServiceModule.forRoot(options)],
@@ -253,7 +254,7 @@ describe('docs/recipes.md', () => {
   it('has Observables that pass to the next value and end their call', async () => {
     const events = new EventEmitter();
     const onCall = (event: ServiceCallEvent) => void events.emit('call', event.error);
-    await using simulator = await ServiceSimulator.start();
+    await using simulator = await startSimulator();
     const { module, http } = await startModule({ ...simulator.moduleOptions(), http: { onCall } });
     const countries = new Subject<string>();
     const answers: unknown[] = [];

@@ -1,0 +1,1041 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import {
+  Catch,
+  ConflictException,
+  Controller,
+  type DynamicModule,
+  type ExceptionFilter,
+  Get,
+  type INestApplication,
+  type INestApplicationContext,
+  Injectable,
+  Module,
+  type Provider,
+  type Type,
+  ValidationPipe,
+} from '@nestjs/common';
+import { APP_FILTER, BaseExceptionFilter, NestFactory } from '@nestjs/core';
+import { ExpressAdapter } from '@nestjs/platform-express';
+import { FastifyAdapter } from '@nestjs/platform-fastify';
+import { Test } from '@nestjs/testing';
+import { context, metrics, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
+import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
+import { hrTimeToMilliseconds } from '@opentelemetry/core';
+import {
+  AggregationTemporality,
+  InMemoryMetricExporter,
+  MeterProvider,
+  PeriodicExportingMetricReader,
+} from '@opentelemetry/sdk-metrics';
+import {
+  BasicTracerProvider,
+  InMemorySpanExporter,
+  SimpleSpanProcessor,
+} from '@opentelemetry/sdk-trace-base';
+import { exec, execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { basename, dirname, join } from 'node:path';
+import { parseArgs, promisify } from 'node:util';
+import {
+  answerOf,
+  BanksService,
+  type CustomersService,
+  LinkSdkService,
+  ServiceAuthService,
+  type ServiceCallEvent,
+  ServiceConfigurationError,
+  ServiceExceptionFilter,
+  ServiceHttpService,
+  ServiceModule,
+  type ServiceModuleOptions,
+} from 'nestjs-service';
+import {
+  type IssuedCertificate,
+  serviceErrors,
+  ServiceSimulator,
+  ServiceStub,
+  stubService,
+} from 'nestjs-service/testing';
+import { CALL_OPTIONS } from '../../lib/cli/call.js';
+import { OPTIONS as DOCTOR_OPTIONS, run as runDoctor } from '../../lib/cli/doctor.js';
+import { type Examined } from '../../lib/cli/examine.js';
+import { readSimulatorOptions, SIMULATOR_HELP } from '../../lib/cli/simulator-options.js';
+import { OPTIONS } from '../../lib/config/options.js';
+import { readVariables } from '../../lib/config/variables.js';
+import * as errors from '../../lib/errors/index.js';
+import { GUIDES } from '../../lib/version.js';
+import { commandIo } from '../helpers/command-io.js';
+import { deadPort } from '../helpers/loopback.js';
+import { findPeer, itWith, requirePeer } from '../helpers/optional-peers.js';
+import { readDocument, ROOT, type Snippets, writeSnippets } from '../helpers/readme.js';
+import { startRedis } from '../helpers/redis.js';
+import { CollectingLogger } from '../helpers/secret-scan.js';
+import { startSimulator } from '../helpers/simulators.js';
+import { startSource } from '../helpers/source-process.js';
+import { rejection, startModule } from '../helpers/start-module.js';
+
+const GUIDE_NAMES = (await readdir(join(ROOT, 'docs'))).filter((name) => name.endsWith('.md'));
+const DOCUMENTS = ['README.md', ...GUIDE_NAMES.map((name) => `docs/${name}`)];
+const documents = new Map(
+  await Promise.all(DOCUMENTS.map(async (name) => [name, await readDocument(name)] as const)),
+);
+const snippets = new Map<string, Snippets>();
+for (const [name, { fences }] of documents) {
+  // recipes.spec.ts runs those.
+  if (name === 'docs/recipes.md') continue;
+  // A drain that a test can wait for.
+  const blocks = fences.map((fence) => ({ ...fence, text: fence.text.replace('8_000', '1_500') }));
+  snippets.set(name, await writeSnippets(blocks, { name: basename(name, '.md'), stubs: true }));
+}
+// The tests of a host that guides show are tests of this file.
+for (const { files } of snippets.values()) {
+  for (const file of files.filter((each) => each.endsWith('.spec.ts'))) await import(file);
+}
+const manifest = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as {
+  repository: { url: string };
+  scripts: object;
+  version: string;
+};
+const REPOSITORY = manifest.repository.url.replace(/^git\+|\.git$/g, '');
+const openssl = findPeer('openssl');
+const redisServer = findPeer('redis-server');
+
+const textOf = (name: string) => documents.get(name)?.text ?? '';
+const fencesOf = (name: string) => documents.get(name)?.fences ?? [];
+/** What a TypeScript block of a document exports, by the name of its file. */
+const load = async <T>(name: string, file: string): Promise<T> =>
+  (await import(snippets.get(name)?.path(file) ?? '')) as T;
+const withoutBlocks = (text: string) => text.replace(/^```[^]*?^```$/gm, '');
+
+const variables = { ...process.env };
+let simulator: ServiceSimulator;
+let folder: string;
+
+beforeAll(async () => {
+  [simulator, folder] = await Promise.all([startSimulator(), mkdtemp(join(tmpdir(), 'documents-'))]);
+});
+beforeEach(() => simulator.clearRequests());
+afterEach(() => {
+  for (const key of Object.keys(process.env)) if (!(key in variables)) delete process.env[key];
+});
+afterAll(async () => {
+  await simulator.stop();
+  await rm(folder, { recursive: true });
+  for (const each of snippets.values()) await each.remove();
+});
+
+/** Writes a PEM to a file and returns its path. */
+async function fileOf(name: string, pem: string): Promise<string> {
+  const path = join(folder, name);
+  await writeFile(path, pem.replaceAll('\\n', '\n'));
+  return path;
+}
+
+describe('Links', () => {
+  /** As GitHub makes them of headings. */
+  const anchorsOf = (text: string): string[] =>
+    [...withoutBlocks(text).matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
+      heading
+        .toLowerCase()
+        .replace(/[^\w\- ]/g, '')
+        .replaceAll(' ', '-'),
+    );
+
+  /** Whether there is such a file, with such a heading. */
+  const isThere = async (path: string, anchor?: string): Promise<boolean> =>
+    existsSync(path) && (anchor === undefined || anchorsOf(await readFile(path, 'utf8')).includes(anchor));
+
+  it('of the documents lead to a file, and to a heading of it', async () => {
+    const broken: string[] = [];
+    let links = 0;
+    for (const document of [...DOCUMENTS, 'CONTRIBUTING.md', 'SECURITY.md']) {
+      const path = join(ROOT, document);
+      for (const [, target = ''] of withoutBlocks(await readFile(path, 'utf8')).matchAll(
+        /\]\(((?!https?:)[^)\s]+)\)/g,
+      )) {
+        links += 1;
+        const [file = '', anchor] = target.split('#');
+        if (!(await isThere(file === '' ? path : join(dirname(path), file), anchor)))
+          broken.push(`${document}: ${target}`);
+      }
+    }
+    expect(broken).toEqual([]);
+    expect(links).toBeGreaterThan(40);
+  });
+
+  it('of the texts and comments of lib lead to a heading of a guide, of this version', async () => {
+    const files = await readdir(join(ROOT, 'lib'), { recursive: true });
+    const broken: string[] = [];
+    let named = 0;
+    for (const file of files.filter((each) => each.endsWith('.ts'))) {
+      const text = await readFile(join(ROOT, 'lib', file), 'utf8');
+      for (const [target, guide = '', anchor] of text.matchAll(
+        /(?:docs|\$\{GUIDES\})\/([\w-]+\.md)(?:#([\w-]+))?/g,
+      )) {
+        named += 1;
+        if (!(await isThere(join(ROOT, 'docs', guide), anchor))) broken.push(`lib/${file}: ${target}`);
+      }
+    }
+    expect(broken).toEqual([]);
+    expect(named).toBeGreaterThan(40);
+    expect(GUIDES).toBe(`${REPOSITORY}/blob/v${manifest.version}/docs`);
+  });
+
+  it('of the README lead to every guide', () => {
+    const list = textOf('README.md').split('## Guides')[1] ?? '';
+    const named = [...list.matchAll(/\]\(docs\/([\w-]+\.md)\)/g)].map(([, name = '']) => name);
+    expect(named.sort()).toEqual([...GUIDE_NAMES].sort());
+  });
+
+  it('of CONTRIBUTING.md to files, folders and specs lead somewhere', async () => {
+    const text = withoutBlocks(await readFile(join(ROOT, 'CONTRIBUTING.md'), 'utf8'));
+    const names = [...text.matchAll(/`(?!test\/)([a-z][\w-]*\/(?:[\w.-]+\/?)+)`/g)].map(
+      ([, name = '']) => name,
+    );
+    const specs = [...text.matchAll(/`([\w-]+\.spec\.ts)`/g)].map(([, name = '']) => name);
+    const written = (await readdir(join(ROOT, 'test'), { recursive: true })).map((path) => basename(path));
+    expect(names.length).toBeGreaterThan(3);
+    const missing = names.filter((name) => ![join(ROOT, 'lib', name), join(ROOT, name)].some(existsSync));
+    expect([...missing, ...specs.filter((name) => !written.includes(name))]).toEqual([]);
+  });
+});
+
+describe('What documents name', () => {
+  it.each([
+    ['docs/configuration.md'],
+    ['docs/certificates.md'],
+    ['docs/migration.md'],
+    ['docs/operation.md'],
+  ])('are variables that there are: %s', (name) => {
+    const asked = new Set<string>();
+    readVariables((variable) => void asked.add(variable));
+    const named = new Set(
+      textOf(name)
+        .replace(/SERVICE_[A-Z_]*\*/g, '')
+        .match(/SERVICE_[A-Z_]+[A-Z]/g),
+    );
+    expect([...named].filter((variable) => !asked.has(variable))).toEqual([]);
+    if (name === 'docs/configuration.md') expect(named.size).toBe(asked.size);
+  });
+
+  it('is every error class', () => {
+    const classes = Object.keys(errors).filter((name) => /^Service\w+Error$/.test(name));
+    const rows = [...textOf('docs/calls.md').matchAll(/^\| `(Service\w+Error)`/gm)].map(([, name]) => name);
+    expect(rows.sort()).toEqual(classes.filter((name) => name !== 'ServiceError').sort());
+  });
+
+  it('is the status that the filter answers for input that is refused, and for that of an option', () => {
+    const text = textOf('docs/calls.md');
+    const refused = serviceErrors.request('app_user_id', 'is missing');
+    const { status } = answerOf(refused);
+    expect(text).toMatch(new RegExp(`^\\| .*\\(\`ServiceRequestError\`\\) +\\| ${status}\\b`, 'm'));
+    const [, name = '', value] = /new ServiceExceptionFilter\(\{ (\w+): (\d+) \}\)/.exec(text) ?? [];
+    expect(answerOf(refused, { [name]: Number(value) }).status).toBe(422);
+  });
+
+  it('are two commands of package.json, in a clone of the repository, and a first call in 30 lines', () => {
+    const commands = fencesOf('README.md').filter(({ language }) => language === 'sh');
+    expect(commands.slice(-2).map(({ text }) => text.trim())).toEqual([
+      'npm ci && npm start',
+      'npm ci && npm test',
+    ]);
+    expect(Object.keys(manifest.scripts)).toEqual(expect.arrayContaining(['start', 'test']));
+    expect(textOf('README.md')).toContain(`(${REPOSITORY})`);
+    expect(textOf('README.md').split('export class AppModule')[0]?.split('\n').length).toBeLessThanOrEqual(
+      30,
+    );
+  });
+
+  it('is a guard, in every route that starts a session in the browser', () => {
+    const routes = [...documents.values()]
+      .flatMap(({ fences }) => fences)
+      .filter(({ text }) => text.includes('@Controller(') && text.includes('.connectParameters('));
+    expect(routes.length).toBeGreaterThan(0);
+    expect(routes.filter(({ text }) => !text.includes('@UseGuards('))).toEqual([]);
+  });
+
+  describe('of the command', () => {
+    const section = (name: string) =>
+      textOf('docs/command.md').split(`\n## ${name}\n`)[1]?.split('\n## ')[0] ?? '';
+
+    it('is each option of the doctor, in commands that it takes, and each key of --json', async () => {
+      const rows = /^\| option +\| what it does.*\n\|[-| ]+\n((?:\|.*\n)+)/m.exec(
+        textOf('docs/command.md'),
+      )?.[1];
+      const named = [...(rows ?? '').matchAll(/^\| `--([\w-]+)/gm)].map(([, name]) => name);
+      expect(named).toEqual(Object.keys(DOCTOR_OPTIONS).filter((name) => name !== 'help'));
+      const lines = fencesOf('docs/command.md').filter(({ text }) => /^.* doctor\b/.test(text));
+      expect(lines.length).toBeGreaterThan(1);
+      for (const { text } of lines) {
+        const args = text
+          .trim()
+          .split(/ doctor\b/)[1]
+          ?.split(' ')
+          .filter(Boolean);
+        parseArgs({ args, options: DOCTOR_OPTIONS });
+      }
+      const { SERVICE_APP_TOKEN: _, ...values } = simulator.env();
+      const io = commandIo(values);
+      await runDoctor(['--json', '--offline'], io, { stepMs: 10_000, totalMs: 20_000 });
+      const printed = JSON.parse(io.printed()) as Examined;
+      const keysOf = (value: object) => Object.keys(value).join(', ');
+      const failed = printed.checks.find(({ status }) => status === 'failed') ?? {};
+      const [first, last] = keysOf(failed).split(/, (?=remedy)/);
+      expect(textOf('docs/command.md')).toContain(`{ ${keysOf(printed)}: [{ ${first}, ${last}? }] }`);
+    });
+
+    it('is each option of a call, with calls that it takes', () => {
+      const unnamed = Object.keys(CALL_OPTIONS).filter((name) => !section('Call').includes(`\`--${name}\``));
+      expect(unnamed).toEqual(['help']);
+      const lines = [
+        ...section('Call').matchAll(/^npx nestjs-service call (\w+) (\S+)(?: --data '(.*)')?$/gm),
+      ];
+      expect(lines.map(([, method, path]) => `${method} ${path}`)).toEqual([
+        'GET /banks/v1',
+        'POST /customers/v1',
+      ]);
+      expect(JSON.parse(lines[1]?.[3] ?? '')).toEqual({ app_user_id: 'u-1' });
+    });
+
+    it('is each option and fault of the simulator, as its help does, with a compose file that it takes', async () => {
+      const options = [...SIMULATOR_HELP.matchAll(/^ {2}(--(?!help)[a-z-]+(?: <[^\n]*?>\S*)?)(?: {2}|$)/gm)];
+      expect(options).toHaveLength(9);
+      const faults = /or one of:\n\s+([^.]+)\./.exec(SIMULATOR_HELP)?.[1]?.split(', ') ?? [];
+      expect(faults).toHaveLength(6);
+      const names = [...options.map(([, option = '']) => option), ...faults];
+      expect(names.filter((each) => !section('Simulator').includes(`\`${each}\``))).toEqual([]);
+      const [, args = ''] = /main\.js simulator (.+)$/m.exec(textOf('docs/command.md')) ?? [];
+      expect(await readSimulatorOptions(args.split(' '), '/app')).toMatchObject({
+        host: '0.0.0.0',
+        serverNames: ['simulator'],
+        folder: '/simulator',
+        ports: { baseUrl: 8443 },
+      });
+    });
+  });
+
+  describe('of nestjs-service/testing', () => {
+    /** The keys of an interface, as its source has them. */
+    const keysOf = async (file: string, name: string): Promise<string[]> => {
+      const source = await readFile(join(ROOT, 'lib/testing', file), 'utf8');
+      const body = new RegExp(`^export interface ${name} \\{\\n([^]*?)^\\}`, 'm').exec(source)?.[1] ?? '';
+      const keys = [...body.matchAll(/^ {2}(?:readonly )?(\w+)\??:/gm)].map(([, key = '']) => key);
+      expect(keys.length).toBeGreaterThan(3);
+      return keys;
+    };
+    /** Those that no piece of code in a section names. */
+    const unnamed = (heading: string, names: string[]): string[] => {
+      const section = textOf('docs/testing.md').split(`\n### ${heading}\n`)[1]?.split('\n### ')[0] ?? '';
+      const code = [...section.matchAll(/`([^`\n]+)`/g)].map(([, text = '']) => text).join('\n');
+      return names.filter((name) => !new RegExp(`(?<![\\w-])${name}(?![\\w-])`).test(code));
+    };
+
+    it('is every error, and every member of the stub', () => {
+      const members = ['calls', 'callsOf', 'use', 'reset'];
+      expect(Object.getOwnPropertyNames(ServiceStub.prototype)).toEqual(expect.arrayContaining(members));
+      const names = [
+        ...Object.keys(serviceErrors).map((name) => `\`${name}(`),
+        ...['`calls`', '`callsOf(', '`use(', '`reset('],
+      ];
+      expect(names.filter((text) => !textOf('docs/testing.md').includes(text))).toEqual([]);
+    });
+
+    it('are methods, options, modes, rules and faults of the simulator', async () => {
+      const section = withoutBlocks(textOf('docs/testing.md').split('## The simulator\n')[1] ?? '');
+      const named = [...section.matchAll(/`(\w+)\(/g)].map(([, name = '']) => name);
+      expect(named.length).toBeGreaterThan(12);
+      const members = Object.getOwnPropertyNames(ServiceSimulator.prototype);
+      expect(named.filter((name) => !members.includes(name))).toEqual(['useValue']);
+      const [, options = ''] = /start\(\{ (.*), \.\.\. \}\)/.exec(section) ?? [];
+      expect(await keysOf('simulator.options.ts', 'SimulatorOptions')).toEqual(
+        expect.arrayContaining(options.split(', ')),
+      );
+      const source = await readFile(join(ROOT, 'lib/testing/faults.ts'), 'utf8');
+      const faults = [...source.matchAll(/^ {2}\| (?:'([\w-]+)'|\{ (\w+))/gm)];
+      expect(faults).toHaveLength(13);
+      expect([
+        ...unnamed('Modes', await keysOf('module-options.ts', 'SimulatorModeOptions')),
+        ...unnamed('Failures', await keysOf('faults.ts', 'FaultRule')),
+        ...unnamed(
+          'Failures',
+          faults.map(([, name, key]) => name ?? key ?? ''),
+        ),
+      ]).toEqual([]);
+    });
+  });
+});
+
+describe('README.md', () => {
+  it('has a first call that works with the variables of the sandbox', async () => {
+    Object.assign(process.env, simulator.env({ environment: 'sandbox', authentication: 'app-token' }));
+    const { AppModule } = await load<{ AppModule: Type }>('README.md', 'app.module.ts');
+    const app = (await Test.createTestingModule({ imports: [AppModule] }).compile()).createNestApplication();
+    await app.listen(0, '127.0.0.1');
+    expect(await (await fetch(`${await app.getUrl()}/banks`)).json()).toHaveLength(10);
+    await app.close();
+  });
+});
+
+describe('docs/getting-started.md', () => {
+  const name = 'docs/getting-started.md';
+
+  it('has an application that runs without changes, and ends by a signal', async () => {
+    const port = await deadPort();
+    const application = startSource(snippets.get(name)?.path('src/main.ts') ?? '', {
+      cwd: folder,
+      env: {
+        ...simulator.env({ environment: 'production', authentication: 'mtls', oauth: true }),
+        PORT: String(port),
+      },
+    });
+    try {
+      await application.listens(port);
+      const url = `http://127.0.0.1:${port}`;
+      const post = (path: string, body: object) =>
+        fetch(url + path, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json' },
+          body: JSON.stringify(body),
+        });
+      expect((await fetch(`${url}/banks`)).status).toBe(200);
+      expect((await post('/customers', { app_user_id: 'u-1' })).status).toBe(201);
+      expect((await post('/customers', {})).status).toBe(400);
+      expect(await (await fetch(url)).text()).toBe('Hello World!');
+      application.signal('SIGTERM');
+      expect(await application.exited).toEqual({ code: null, signal: 'SIGTERM' });
+    } finally {
+      await application.kill();
+    }
+  });
+
+  it.each<[string, () => Promise<Type>]>([
+    ['its root module', async () => (await load<{ AppModule: Type }>(name, 'src/app.module.ts')).AppModule],
+    [
+      'a module that exports ServiceModule, without isGlobal',
+      async () => {
+        @Module({ imports: [ServiceModule.forRoot()], exports: [ServiceModule] })
+        class SharedModule {}
+        return SharedModule;
+      },
+    ],
+  ])('has a module that gives one client to every module: %s', async (_, rootModule) => {
+    const root = await rootModule();
+    @Injectable()
+    class Feature {
+      constructor(readonly banks: BanksService) {}
+    }
+    @Module({ imports: [root], providers: [Feature] })
+    class FeatureModule {}
+    const builder = Test.createTestingModule({ imports: [root, FeatureModule] });
+    stubService(builder);
+    const module = await builder.compile();
+    expect(module.get(Feature, { strict: false }).banks).toBe(module.get(BanksService, { strict: false }));
+    await module.close();
+  });
+
+  it('has variables for a start that only looks at the application', async () => {
+    const { text = '' } = fencesOf(name).find((fence) => fence.text.includes('service.invalid')) ?? {};
+    for (const line of text.trim().split('\n'))
+      Object.assign(process.env, Object.fromEntries([line.split('=', 2)]));
+    const { module } = await startModule({});
+    expect(module.get(BanksService)).toBeDefined();
+    await module.close();
+  });
+
+  it('has a .env for each of the five modes, with all it takes', async () => {
+    const blocks = fencesOf(name).filter(
+      ({ language, text }) => language === 'dotenv' && !text.includes('service.invalid'),
+    );
+    const modes: string[] = [];
+    for (const { text } of blocks) {
+      const lines = text.trim().split('\n');
+      const given = Object.fromEntries(lines.map((line) => line.split('=', 2) as [string, string]));
+      const { SERVICE_ENVIRONMENT: environment, SERVICE_AUTHENTICATION: authentication } = given;
+      modes.push(`${environment}/${authentication}`);
+      const real = simulator.moduleOptions({ environment, authentication } as never);
+      const values = simulator.env({ environment, authentication } as never);
+      for (const variable of Object.keys(given)) {
+        const value = values[variable.replace(/_FILE$/, '')];
+        expect([variable, typeof value]).toEqual([variable, 'string']);
+        given[variable] = variable.endsWith('_FILE') ? await fileOf(variable, value) : value;
+      }
+      // The simulator's certificate is of no public root: a host of the real service may do without the chain.
+      const options: ServiceModuleOptions =
+        authentication === 'mtls' ? {} : { tls: { chain: real.tls.chain } };
+      Object.assign(process.env, given);
+      const { module, banks } = await startModule(options);
+      expect(await banks.list()).toBeDefined();
+      await module.close();
+      for (const variable of Object.keys(given)) delete process.env[variable];
+    }
+    expect(modes).toEqual([
+      'sandbox/app-token',
+      'sandbox/mtls',
+      'sandbox/oauth',
+      'production/mtls',
+      'production/oauth',
+    ]);
+  });
+});
+
+describe('docs/configuration.md', () => {
+  const name = 'docs/configuration.md';
+
+  it('has a namespace that is read', async () => {
+    const { config } = await load<{ config(): Promise<DynamicModule> }>(name, 'namespace.ts');
+    const { environment: _, ...options } = simulator.moduleOptions({ environment: 'production' });
+    process.env.SERVICE_ENVIRONMENT = 'sandbox';
+    const module = await Test.createTestingModule({
+      imports: [ServiceModule.forRoot(options), config()],
+    }).compile();
+    module.useLogger(false);
+    await module.init();
+    await module.get(BanksService).list();
+    expect(simulator.requests.at(-1)?.face).toBe('base');
+    await module.close();
+  });
+
+  it('has options from a vault, and a second service, that work', async () => {
+    const { fromVault } = await load<{
+      fromVault(vault: { read(name: string): Promise<string> }): DynamicModule;
+    }>(name, 'options.ts');
+    const { tls, oauth, appToken } = simulator.moduleOptions({
+      environment: 'production',
+      authentication: 'mtls',
+      oauth: true,
+    });
+    const vault: Record<string, string | undefined> = {
+      'app-token': appToken,
+      'client-secret': oauth?.clientSecret,
+      certificate: tls.certificate,
+      'private-key': tls.privateKey,
+      chain: tls.chain,
+    };
+    const { SERVICE_ENVIRONMENT, SERVICE_BASE_URL, SERVICE_AUTH_URL } = simulator.env();
+    Object.assign(process.env, {
+      SERVICE_ENVIRONMENT,
+      SERVICE_BASE_URL,
+      SERVICE_AUTH_URL,
+      SERVICE_CLIENT_ID: simulator.clientId,
+      ...simulator.env({ environment: 'sandbox', name: 'ksa' }),
+    });
+    const module = await Test.createTestingModule({
+      imports: [
+        fromVault({ read: async (secret) => vault[secret] ?? '' }),
+        ServiceModule.forRoot({ name: 'ksa', isGlobal: true }),
+      ],
+    }).compile();
+    await module.get(BanksService).list();
+    await module.get(LinkSdkService).connectParameters({ customer_id: 'c-1', permissions: ['identity'] });
+    await module.get<BanksService>('nestjs-service:ksa:BanksService').list();
+    expect(simulator.requests.map(({ face }) => face)).toEqual(['base', 'token', 'sandbox']);
+    await module.close();
+  });
+});
+
+describe('docs/calls.md', () => {
+  const name = 'docs/calls.md';
+
+  @Controller()
+  class BanksController {
+    constructor(private readonly banks: BanksService) {}
+    @Get()
+    list() {
+      return this.banks.list();
+    }
+    @Get('taken')
+    taken() {
+      throw new ConflictException('of the host');
+    }
+    @Get('broken')
+    broken() {
+      throw new TypeError('secret of the host');
+    }
+  }
+
+  it('begins with a call whose errors are told apart', async () => {
+    const { register } = await load<{
+      register(customers: CustomersService, userId: string): Promise<string>;
+    }>(name, 'register.ts');
+    expect(textOf(name).indexOf('// register.ts')).toBeLessThan(20);
+    const { module, customers } = await startModule({ ...simulator.moduleOptions(), http: { retries: 0 } });
+    const outcomes = [];
+    for (const fault of [undefined, { status: 409 }, 'reset' as const]) {
+      if (fault) simulator.fail({ path: '/customers/v1', fault });
+      outcomes.push(await register(customers, 'u-2'));
+    }
+    expect(outcomes).toEqual(['registered', 'registered before', 'perhaps registered']);
+    simulator.fail({ path: '/customers/v1', fault: { status: 400 } });
+    await expect(register(customers, 'u-2')).rejects.toMatchObject({ status: 400 });
+    await module.close();
+  });
+
+  it('names the order of filters in which ours answers its errors', async () => {
+    expect(textOf(name)).toContain(
+      'app.useGlobalFilters(new EveryErrorFilter(adapter), new ServiceExceptionFilter())',
+    );
+    @Catch()
+    class EveryErrorFilter extends BaseExceptionFilter {}
+    const statusWith = async (
+      filters: (everyError: ExceptionFilter) => ExceptionFilter[],
+      providers: Provider[] = [],
+    ) => {
+      const builder = Test.createTestingModule({
+        imports: [ServiceModule.forRoot()],
+        controllers: [BanksController],
+        providers,
+      });
+      stubService(builder, { banks: { list: () => Promise.reject(serviceErrors.api(409)) } });
+      const app = (await builder.compile()).createNestApplication({ logger: false });
+      app.useGlobalFilters(...filters(new EveryErrorFilter(app.getHttpAdapter())));
+      await app.listen(0, '127.0.0.1');
+      const { status } = await fetch(await app.getUrl());
+      await app.close();
+      return status;
+    };
+    expect(await statusWith((everyError) => [everyError, new ServiceExceptionFilter()])).toBe(409);
+    expect(await statusWith((everyError) => [new ServiceExceptionFilter(), everyError])).toBe(500);
+    const provided = [{ provide: APP_FILTER, useClass: ServiceExceptionFilter }];
+    expect(await statusWith((everyError) => [everyError], provided)).toBe(500);
+  });
+
+  it.each([
+    ['Express', () => new ExpressAdapter()],
+    ['Fastify', () => new FastifyAdapter()],
+  ])('has a filter with answers of its own, for every error, on %s', async (_, adapter) => {
+    const { ProblemFilter } = await load<{ ProblemFilter: Type<ExceptionFilter> }>(name, 'problem.filter.ts');
+    const module = await Test.createTestingModule({
+      imports: [ServiceModule.forRoot({ ...simulator.moduleOptions(), http: { retries: 0 } })],
+      controllers: [BanksController],
+      providers: [{ provide: APP_FILTER, useClass: ProblemFilter }],
+    }).compile();
+    const logger = new CollectingLogger();
+    const app = module.createNestApplication(adapter(), { logger });
+    await app.listen(0, '127.0.0.1');
+    const ask = async (path = '') => {
+      const answer = await fetch(`${await app.getUrl()}/${path}`);
+      expect(answer.headers.get('content-type')).toMatch(/^application\/problem\+json/);
+      return [answer.status, await answer.json(), answer.headers.get('retry-after')];
+    };
+    const json = { status: 'NOT_THIS_ONE', message: 'said by the service' };
+    simulator.fail({ path: '/banks/v1', fault: { status: 422, json } });
+    const refused = { title: 'said by the service', status: 422, serviceStatus: 'NOT_THIS_ONE' };
+    expect(await ask()).toEqual([422, refused, null]);
+    expect(logger.lines.filter((line) => String(line).includes('api_error'))).toEqual([]);
+    simulator.fail({ path: '/banks/v1', fault: { status: 429, headers: { 'retry-after': '7' } } });
+    expect(await ask()).toEqual([503, { title: 'The service is busy at the moment.', status: 503 }, '7']);
+    expect(logger.lines).toContainEqual(
+      expect.stringMatching(/^ServiceApiError: .*\n.*Nothing here to correct/),
+    );
+    expect(await ask('taken')).toEqual([409, { title: 'of the host', status: 409 }, null]);
+    expect(await ask('broken')).toEqual([500, { title: 'Internal server error', status: 500 }, null]);
+    await app.close();
+  });
+
+  it('has answers that are checked and typed, and what came with them', async () => {
+    const { BankPage } = await load<{
+      BankPage: Type<{ names(): Promise<string[]>; first(): Promise<object> }>;
+    }>(name, 'bank-page.ts');
+    const module = await Test.createTestingModule({
+      imports: [ServiceModule.forRoot(simulator.moduleOptions({ authentication: 'oauth' }))],
+      providers: [BankPage],
+    }).compile();
+    const page = module.get(BankPage);
+    expect(await page.names()).toContain('Alpha Bank');
+    const json = [{ bank_identifier: 'b-1', name: 'One' }];
+    const headers = { 'x-total-count': '7', 'x-correlation-id': 'c-1' };
+    simulator.fail({ path: '/banks/v1', fault: { status: 200, json, headers } });
+    expect(await page.first()).toEqual({ count: 1, total: 7, correlationId: 'c-1' });
+    simulator.fail({ path: '/banks/v1', fault: { status: 200, json: [{ name: 'no id' }] } });
+    await expect(page.names()).rejects.toMatchObject({
+      code: 'invalid_response',
+      message: expect.stringContaining('[0].bank_identifier'),
+    });
+    await module.close();
+  });
+
+  it('has a payment with a key, which is sent again with it', async () => {
+    const { pay } = await load<{
+      pay: (http: ServiceHttpService, orderId: string, payment: object) => Promise<string>;
+    }>(name, 'pay.ts');
+    const { module, http } = await startModule(simulator.moduleOptions());
+    simulator.answer('POST', '/payments/v1', { json: { id: 'p-1' } });
+    simulator.fail({ path: '/payments/v1', times: 4, fault: 'reset' });
+    expect(await pay(http, 'order-7', {})).toBe('pending');
+    expect(await pay(http, 'order-7', {})).toBe('p-1');
+    const keys = simulator.apiRequests.map(({ headers }) => headers['idempotency-key']);
+    expect(keys).toEqual(Array(5).fill('order-7'));
+    simulator.fail({ path: '/payments/v1', fault: { status: 422 } });
+    await expect(pay(http, 'order-8', {})).rejects.toMatchObject({ status: 422 });
+    await module.close();
+  });
+});
+
+describe('docs/tokens.md', () => {
+  const name = 'docs/tokens.md';
+
+  it.each([
+    ['no pipe', []],
+    ['a ValidationPipe', [new ValidationPipe({ whitelist: true })]],
+  ])('has an endpoint for the customer of the signed-in user alone, with %s', async (_name, pipes) => {
+    const { LinkSessionController } = await load<{ LinkSessionController: Type }>(
+      name,
+      'link-session.controller.ts',
+    );
+    const options = simulator.moduleOptions({ environment: 'sandbox', authentication: 'oauth' });
+    @Module({ controllers: [LinkSessionController] })
+    class SessionsModule {}
+    const testing = await Test.createTestingModule({
+      imports: [ServiceModule.forRoot({ ...options, isGlobal: true }), SessionsModule],
+    }).compile();
+    const app = testing.createNestApplication({ logger: false });
+    app.useGlobalPipes(...pipes);
+    app.useGlobalFilters(new ServiceExceptionFilter());
+    await app.listen(0, '127.0.0.1');
+    const url = `${await app.getUrl()}/link-session`;
+    const post = (headers: Record<string, string>, body: unknown) =>
+      fetch(url, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', ...headers },
+        body: JSON.stringify(body),
+      });
+    const session = { authorization: 'Bearer session-of-user-42' };
+    const wish = { permissions: ['identity'], customer_id: 'somebody-else' };
+    expect((await post({}, wish)).status).toBe(403);
+    const answer = await post(session, wish);
+    expect([answer.status, answer.headers.get('cache-control')]).toEqual([201, 'no-store']);
+    const { access_token, ...rest } = (await answer.json()) as { access_token: string };
+    expect(rest).toEqual({
+      app_token: expect.any(String),
+      customer_id: 'customer-42',
+      permissions: ['identity'],
+    });
+    expect(simulator.issuedFor(access_token)).toMatchObject({ scope: 'customer.customer-42' });
+    expect((await post(session, { permissions: [] })).status).toBe(400);
+    await app.close();
+  });
+
+  it('has a client without Nest', async () => {
+    const { banksOf } = await load<{ banksOf(options: ServiceModuleOptions): Promise<unknown> }>(
+      name,
+      'without-nest.ts',
+    );
+    expect(await banksOf(simulator.moduleOptions({ environment: 'sandbox' }))).toHaveLength(10);
+    await expect(banksOf({})).rejects.toBeInstanceOf(ServiceConfigurationError);
+    while (simulator.openConnections > 0) await new Promise((resolve) => setImmediate(resolve));
+  });
+});
+
+describe('docs/certificates.md', () => {
+  const name = 'docs/certificates.md';
+  let application: INestApplicationContext | undefined;
+  let next: IssuedCertificate;
+
+  beforeAll(async () => {
+    next = await simulator.issueCertificate({ commonName: 'next' });
+  });
+  afterEach(async () => {
+    await application?.close();
+    application = undefined;
+  });
+
+  const subjects = () => simulator.requests.map(({ certificateSubject }) => certificateSubject);
+
+  /** All but the identity itself, from variables. */
+  function setVariables(): Record<string, string> {
+    const values = simulator.env({ environment: 'production', authentication: 'mtls' });
+    const others = Object.entries(values).filter(([variable]) => !variable.startsWith('SERVICE_TLS_'));
+    Object.assign(process.env, Object.fromEntries(others));
+    return values;
+  }
+
+  async function start(module: Type | DynamicModule) {
+    await application?.close();
+    application = await NestFactory.createApplicationContext(module, { logger: false, abortOnError: false });
+    return application;
+  }
+
+  it('has a set-up with AWS Secrets Manager that works, and follows it', async () => {
+    setVariables();
+    const stub = join(snippets.get(name)?.stub('@aws-sdk/client-secrets-manager') ?? '', 'index.js');
+    const { SecretsManagerClient } = (await import(stub)) as {
+      SecretsManagerClient: { secrets: Map<string, string> };
+    };
+    const publish = ({ certificate, privateKey }: IssuedCertificate) =>
+      SecretsManagerClient.secrets.set(
+        'service/tls',
+        JSON.stringify({ certificate, privateKey, chain: simulator.chain }),
+      );
+    publish(simulator.application);
+    const app = await start((await load<{ AwsModule: Type }>(name, 'aws.module.ts')).AwsModule);
+    await app.get(BanksService, { strict: false }).list();
+    publish(next);
+    await app.get(ServiceAuthService, { strict: false }).reloadCertificate();
+    await app.get(BanksService, { strict: false }).list();
+    expect(subjects()).toEqual([simulator.application.subject, next.subject]);
+  });
+
+  itWith(openssl, 'the conversion of a .p12')(
+    'has commands that convert a .p12, and with -legacy one of old',
+    async () => {
+      const run = (command: string) =>
+        promisify(exec)(command.replaceAll('openssl', requirePeer(openssl)), { cwd: folder });
+      const block = fencesOf(name).find(({ text }) => text.includes('app.p12'))?.text ?? '';
+      const commands = block.trim().split('\n');
+      expect(commands).toHaveLength(2);
+      const convert = async (option: string) => {
+        for (const command of commands) await run(`${command} ${option} -passin pass:old`);
+      };
+      await fileOf('both.pem', next.certificate + next.privateKey);
+      for (const option of ['', '-legacy']) {
+        await run(`openssl pkcs12 -export -in both.pem -out app.p12 -passout pass:old ${option}`);
+        if (option) await expect(convert('')).rejects.toThrow(/unsupported/);
+        await convert(option);
+        setVariables();
+        const tls = {
+          certificate: { file: join(folder, 'tls.crt') },
+          privateKey: { file: join(folder, 'tls.key') },
+          chain: simulator.chain,
+        };
+        await (await start(ServiceModule.forRoot({ tls }))).get(BanksService).list();
+        expect(subjects().at(-1)).toBe(next.subject);
+      }
+    },
+  );
+
+  it('has variables with files, for an agent, that work; and so has the Deployment of docs/operation.md', async () => {
+    const blocks = [...fencesOf(name), ...fencesOf('docs/operation.md')].filter(({ text }) =>
+      text.includes('SERVICE_TLS_CERTIFICATE_FILE'),
+    );
+    expect(blocks.map(({ language }) => language)).toEqual(['dotenv', 'yaml']);
+    for (const { text } of blocks) {
+      const values = setVariables();
+      const names = [...text.matchAll(/(SERVICE_[A-Z_]+)_FILE(?:=|, value: )\//g)].map(
+        ([, variable = '']) => variable,
+      );
+      expect(names).toEqual(expect.arrayContaining(['SERVICE_TLS_PRIVATE_KEY', 'SERVICE_TLS_CHAIN']));
+      for (const variable of names) {
+        delete process.env[variable];
+        process.env[`${variable}_FILE`] = await fileOf(variable, values[variable]);
+      }
+      const app = await start({ module: class Host {}, imports: [ServiceModule.forRoot()] });
+      await app.get(BanksService, { strict: false }).list();
+      for (const variable of names) delete process.env[`${variable}_FILE`];
+    }
+    expect(subjects()).toEqual([simulator.application.subject, simulator.application.subject]);
+  });
+});
+
+describe('docs/service.md', () => {
+  it('has a command that tests mutual TLS, and creates no customer', async () => {
+    const command = fencesOf('docs/service.md').find(({ language }) => language === 'sh')?.text ?? '';
+    const { certificate, privateKey } = simulator.application;
+    await fileOf('application.crt', certificate);
+    await fileOf('private-key.pem', privateKey);
+    await fileOf('service-chain.pem', simulator.chain);
+    const { SERVICE_APP_TOKEN, SERVICE_BASE_URL } = simulator.env();
+    const before = simulator.customers.length;
+    const { stdout } = await promisify(execFile)('sh', ['-c', command], {
+      cwd: folder,
+      env: { PATH: process.env.PATH, SERVICE_APP_TOKEN, SERVICE_BASE_URL },
+    });
+    expect(JSON.parse(stdout)).toMatchObject({ status: expect.any(String), message: expect.any(String) });
+    const certificateSubject = simulator.application.subject;
+    expect(simulator.apiRequests).toMatchObject([
+      { face: 'base', method: 'POST', path: '/customers/v1', status: 400, certificateSubject },
+    ]);
+    expect(simulator.customers).toHaveLength(before);
+  });
+});
+
+describe('docs/fleet.md', () => {
+  itWith(redisServer, 'the set-up of docs/fleet.md')(
+    'has a set-up whose processes share tokens',
+    async () => {
+      const redis = await startRedis(requirePeer(redisServer));
+      Object.assign(process.env, { ...simulator.env({ authentication: 'oauth' }), REDIS_URL: redis.url });
+      try {
+        const { AppModule } = await load<{ AppModule: Type }>('docs/fleet.md', 'fleet.module.ts');
+        for (let count = 0; count < 2; count++) {
+          const host = { module: class Host {}, imports: [AppModule] };
+          const app = await NestFactory.createApplicationContext(host, {
+            logger: false,
+            abortOnError: false,
+          });
+          await app.get(BanksService, { strict: false }).list();
+          await app.close();
+        }
+        // The second one took the token of the first.
+        expect([simulator.apiRequests.length, simulator.tokenRequests.length]).toEqual([2, 1]);
+      } finally {
+        await redis.kill();
+      }
+    },
+  );
+});
+
+describe('docs/migration.md', () => {
+  it('has a client before and after that bring the same', async () => {
+    interface BankClient {
+      banks(): Promise<unknown>;
+    }
+    /** `imports`: those of the root module. */
+    const clientOf = async (path: string, imports: DynamicModule[] = []) => {
+      const { BankClient, BankClientModule } = (await import(path)) as {
+        BankClient: Type<BankClient>;
+        BankClientModule: Type;
+      };
+      const module = await Test.createTestingModule({ imports: [...imports, BankClientModule] }).compile();
+      return { module, client: module.get(BankClient) };
+    };
+    const mode = { environment: 'production', authentication: 'oauth', clientCertificate: true } as const;
+    const values = simulator.env(mode);
+    const written = (variable: string) => fileOf(variable, values[variable]);
+    Object.assign(process.env, values, {
+      SERVICE_OAUTH_MTLS: /`SERVICE_OAUTH_MTLS=(true)`/.exec(textOf('docs/migration.md'))?.[1],
+      API_URL: values.SERVICE_BASE_URL,
+      AUTH_URL: values.SERVICE_AUTH_URL,
+      CLIENT_ID: values.SERVICE_CLIENT_ID,
+      CLIENT_SECRET: values.SERVICE_CLIENT_SECRET,
+      CERT_FILE: await written('SERVICE_TLS_CERTIFICATE'),
+      KEY_FILE: await written('SERVICE_TLS_PRIVATE_KEY'),
+      CHAIN_FILE: await written('SERVICE_TLS_CHAIN'),
+    });
+    const old = await clientOf('../helpers/hand-written-client.js');
+    const migrated = await clientOf(snippets.get('docs/migration.md')?.path('migrated.module.ts') ?? '', [
+      ServiceModule.forRoot({ isGlobal: true }),
+    ]);
+    expect(await migrated.client.banks()).toEqual(await old.client.banks());
+
+    const [{ certificateSubject }] = simulator.apiRequests;
+    expect(certificateSubject).toBeDefined();
+    const shown = simulator.tokenRequests.map((request) => request.certificateSubject);
+    expect(shown).toEqual([certificateSubject, certificateSubject]);
+
+    const http = migrated.module.get(ServiceHttpService, { strict: false });
+    const { status, headers } = await http.response('/banks/v1');
+    expect([status, headers['content-type']]).toEqual([200, expect.stringContaining('json')]);
+
+    const json = { error_code: 'LIMIT', errors: [{ field: 'page' }] };
+    const limited = { status: 422, json, headers: { 'x-limit': '5' } };
+    simulator.fail({ path: '/banks/v1', times: 2, fault: limited });
+    const response = { status: 422, data: json, headers: { 'x-limit': '5' } };
+    await expect(old.client.banks()).rejects.toMatchObject({ response });
+    await expect(migrated.client.banks()).rejects.toMatchObject({ response });
+
+    simulator.fail({ path: '/banks/v1', fault: { status: 503 } });
+    await expect(old.client.banks()).rejects.toMatchObject({ response: { status: 503 } });
+    simulator.fail({ path: '/banks/v1', fault: { status: 503 } });
+    expect(await migrated.client.banks()).toHaveLength(10);
+    await Promise.all([old.module.close(), migrated.module.close()]);
+  });
+});
+
+describe('docs/operation.md', () => {
+  const name = 'docs/operation.md';
+  const deployment = fencesOf(name).find(({ language }) => language === 'yaml')?.text ?? '';
+  const numberOf = (key: string, source = textOf(name)) =>
+    Number(new RegExp(`${key}\\D+([\\d_]+)`).exec(source)?.[1]?.replace('_', ''));
+
+  it('has a route for readiness that answers 503 from SIGTERM on, while calls are served', async () => {
+    const { HealthModule } = await load<{ HealthModule: Type }>(name, 'health.module.ts');
+    @Controller('banks')
+    class BanksController {
+      constructor(private readonly banks: BanksService) {}
+      @Get()
+      list() {
+        return this.banks.list();
+      }
+    }
+    Object.assign(process.env, simulator.env({ environment: 'production', authentication: 'mtls' }));
+    process.env.SERVICE_HTTP_SHUTDOWN_TIMEOUT = String(numberOf('SHUTDOWN_TIMEOUT', deployment));
+    const module = await Test.createTestingModule({
+      imports: [ServiceModule.forRoot({ isGlobal: true }), HealthModule],
+      controllers: [BanksController],
+    }).compile();
+    const app: INestApplication = module.createNestApplication({ logger: false });
+    await app.listen(0, '127.0.0.1');
+    const url = await app.getUrl();
+    const path = /path: ([\w/]+)/.exec(deployment.split('readinessProbe')[1])?.[1] ?? '';
+    const ready = async () => (await fetch(url + path)).status;
+    const up = (await (await fetch(url + path)).json()) as { details: object };
+    expect(up.details).toMatchObject({
+      service: { status: 'up', certificate: { daysLeft: expect.any(Number) }, ping: { ok: true } },
+    });
+    expect(await ready()).toBe(200);
+    expect((await fetch(`${url}/health/live`)).status).toBe(200);
+    const closed = (app.close as (signal: string) => Promise<void>).call(app, 'SIGTERM');
+    // Nest's hooks run one after the other, in steps of the event loop.
+    while ((await ready()) === 200);
+    expect(await ready()).toBe(503);
+    expect((await fetch(`${url}/banks`)).status).toBe(200);
+    await closed;
+    await expect(fetch(`${url}/banks`)).rejects.toThrow();
+  });
+
+  it('has a Deployment whose times fit, and whose variables there are', () => {
+    const drainMs = numberOf('gracefulShutdownTimeoutMs');
+    const callsMs = numberOf('SHUTDOWN_TIMEOUT', deployment);
+    expect(drainMs).toBeGreaterThan(0);
+    expect(callsMs).toBeGreaterThan(drainMs);
+    expect(1_000 * numberOf('terminationGracePeriodSeconds', deployment)).toBeGreaterThan(callsMs);
+    const known = OPTIONS.flatMap(({ suffix }) =>
+      suffix ? [`SERVICE_${suffix}`, `SERVICE_${suffix}_FILE`] : [],
+    );
+    const named = deployment.match(/SERVICE_\w+/g) ?? [];
+    expect(named.length).toBeGreaterThan(5);
+    expect(named.filter((variable) => !known.includes(variable))).toEqual([]);
+  });
+
+  it('makes a metric and a span of each call and token request, below the active span, without a secret', async () => {
+    const spans = new InMemorySpanExporter();
+    const points = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);
+    const reader = new PeriodicExportingMetricReader({ exporter: points, exportIntervalMillis: 3_600_000 });
+    context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
+    trace.setGlobalTracerProvider(
+      new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(spans)] }),
+    );
+    metrics.setGlobalMeterProvider(new MeterProvider({ readers: [reader] }));
+    const { onCall } = await load<{ onCall: (event: ServiceCallEvent) => void }>(name, 'call-telemetry.ts');
+    const options = simulator.moduleOptions({ authentication: 'oauth' });
+    const api = await startModule({ ...options, http: { ...options.http, onCall } });
+    const parent = trace.getTracer('host').startSpan('host');
+    const begunAt = Date.now();
+    await context.with(trace.setSpan(context.active(), parent), async () => {
+      await api.banks.list({ params: { q: 'private' } });
+      simulator.fail({ path: /orders/, fault: { status: 404 } });
+      await rejection(api.http.get('/orders/v1/private'));
+    });
+    const made = spans.getFinishedSpans();
+    const { spanId } = parent.spanContext();
+    expect(made.map((span) => [span.name, span.status.code, span.parentSpanContext])).toEqual(
+      [
+        ['POST /oauth2/token', SpanStatusCode.UNSET],
+        ['GET /banks/v1', SpanStatusCode.UNSET],
+        ['GET /orders/v1', SpanStatusCode.ERROR],
+      ].map((each) => [...each, expect.objectContaining({ spanId })]),
+    );
+    for (const { startTime, duration, kind } of made) {
+      expect(kind).toBe(SpanKind.CLIENT);
+      expect(hrTimeToMilliseconds(startTime)).toBeGreaterThanOrEqual(begunAt - 1);
+      expect(hrTimeToMilliseconds(duration)).toBeGreaterThan(0);
+      expect(hrTimeToMilliseconds(startTime) + hrTimeToMilliseconds(duration)).toBeLessThan(Date.now() + 1);
+    }
+    await reader.forceFlush();
+    const [{ scopeMetrics }] = points.getMetrics();
+    const counted = scopeMetrics[0].metrics[0].dataPoints.map(({ attributes }) => attributes);
+    expect(counted).toEqual([
+      { route: '/oauth2/token', status: 200, error: undefined },
+      { route: '/banks/v1', status: 200, error: undefined },
+      { route: '/orders/v1', status: 404, error: 'api_error' },
+    ]);
+    const told = JSON.stringify(made.map((span) => [span.name, span.attributes]));
+    for (const secret of [simulator.clientSecret, (await api.auth.getApiToken()).accessToken, 'private'])
+      expect(told).not.toContain(secret);
+    for (const each of [context, trace, metrics]) each.disable();
+    await reader.shutdown();
+    await api.module.close();
+  });
+});
